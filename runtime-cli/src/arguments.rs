@@ -7,11 +7,11 @@ use runtime_conformance::{FaultArguments, SuiteArguments};
 use runtime_core::{ClockChoice, DType, Error, FlushCache, Options, Result, Value, suggest};
 
 use crate::lower::LowerArguments;
-use crate::settings::{FLUSHES, Settings};
-use crate::spec::Changes;
+use crate::settings::{FLUSH_CHOICES, Settings};
+use crate::spec::Overrides;
 use crate::spec::scalar::Number;
 
-/// Finds compute devices, runs kernels on them, times them honestly and says whether they are right.
+/// Find compute devices, run kernels on them, time them and check their results.
 #[derive(Debug, Parser)]
 #[command(name = "runtime", version, arg_required_else_help = true, propagate_version = true)]
 pub(crate) struct Command {
@@ -21,15 +21,15 @@ pub(crate) struct Command {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
-    /// List the devices of this machine, with the reason for each that cannot be used
+    /// List the devices of this machine, and why any of them cannot be used
     Devices(DevicesArguments),
-    /// Say what was loaded from where, what is missing and how to get it
+    /// Show which backends were loaded from where, what is missing and how to get it
     Doctor,
-    /// Check and time kernels on devices: one row per kernel and device
+    /// Check and time kernels: one row per kernel and device
     Eval(EvalArguments),
-    /// Run a kernel once on one device, check it, and save its outputs
+    /// Run a kernel once on one device, check its outputs and save them
     Run(RunArguments),
-    /// Print what a device gets of a portable kernel, or what the kernel takes
+    /// Print the code that a portable kernel is lowered to, or its interface
     Lower(LowerArguments),
     /// Run the conformance suite against backends
     Conformance(ConformanceArguments),
@@ -37,7 +37,7 @@ pub(crate) enum Action {
 
 #[derive(Debug, Args)]
 pub(crate) struct DevicesArguments {
-    /// Print JSON, with everything that is known
+    /// Print everything that is known, as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -53,7 +53,7 @@ pub(crate) struct EvalArguments {
     #[command(flatten)]
     pub(crate) open: OpenArguments,
     #[command(flatten)]
-    pub(crate) changes: ChangeArguments,
+    pub(crate) overrides: OverrideArguments,
     /// Write the full report as JSON; `-` is standard output, which then holds nothing else
     #[arg(long, value_name = "FILE|-")]
     pub(crate) json: Option<PathBuf>,
@@ -69,14 +69,14 @@ pub(crate) struct RunArguments {
     /// The spec file
     #[arg(value_name = "SPEC")]
     pub(crate) spec: PathBuf,
-    /// The device [default: the first available one that takes the kernel's code]
+    /// The device [default: the first available one that accepts the kernel's code]
     #[arg(long, value_name = "DEVICE")]
     pub(crate) device: Option<String>,
     #[command(flatten)]
     pub(crate) open: OpenArguments,
     #[command(flatten)]
-    pub(crate) changes: ChangeArguments,
-    /// Save an argument that the kernel writes as `.npy`; may be repeated
+    pub(crate) overrides: OverrideArguments,
+    /// Save an argument that the kernel writes to an `.npy` file; may be repeated
     #[arg(long = "save", value_name = "NAME=FILE.npy", value_parser = parse_save)]
     pub(crate) saves: Vec<(String, PathBuf)>,
     /// Do not compare with the reference
@@ -86,7 +86,7 @@ pub(crate) struct RunArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct OpenArguments {
-    /// An option for opening the devices; may be repeated
+    /// An option to open the devices with; may be repeated
     #[arg(long = "option", value_name = "KEY=VALUE", value_parser = parse_option)]
     options: Vec<(String, Value)>,
 }
@@ -101,44 +101,44 @@ impl OpenArguments {
     }
 }
 
-/// What is changed of the specs; each of them must have a place for it.
+/// Overrides of values in the specs. Each override must apply to every spec.
 #[derive(Debug, Args)]
-pub(crate) struct ChangeArguments {
-    /// Another value of a scalar argument or of a constant; may be repeated
-    #[arg(long = "set", value_name = "NAME=NUMBER", value_parser = parse_change)]
+pub(crate) struct OverrideArguments {
+    /// Override a scalar argument or a constant; may be repeated
+    #[arg(long = "set", value_name = "NAME=NUMBER", value_parser = parse_override)]
     values: Vec<(String, Number)>,
-    /// Another element type, e.g. `f16`
+    /// Override the element type, e.g. `f16`
     #[arg(long, value_name = "DTYPE")]
     element: Option<DType>,
 }
 
-impl ChangeArguments {
-    /// What is to be changed.
+impl OverrideArguments {
+    /// The overrides, checked for duplicates.
     ///
     /// # Errors
-    /// `InvalidArgument` for two values of one name.
-    pub(crate) fn changes(&self) -> Result<Changes> {
+    /// `InvalidArgument` if a name has two values.
+    pub(crate) fn overrides(&self) -> Result<Overrides> {
         for (at, (name, value)) in self.values.iter().enumerate() {
             if let Some((_, other)) = self.values[..at].iter().find(|(other, _)| other == name) {
-                let message = format!("--set {name}={other} and --set {name}={value}: give one value");
+                let message = format!("--set {name}={other} and --set {name}={value}: give only one value");
                 return Err(Error::invalid(message));
             }
         }
-        Ok(Changes { values: self.values.clone(), element: self.element })
+        Ok(Overrides { values: self.values.clone(), element: self.element })
     }
 }
 
-/// Options of the timing loop; they win over the `[eval]` table of the spec.
+/// Options of the timing loop. They take precedence over the `[eval]` table of the spec.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Timing")]
 pub(crate) struct SettingsArguments {
-    /// Samples
+    /// Number of samples
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     repeat: Option<u64>,
     /// Calls per sample [default: as many as fill --min-repeat-ms]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     number: Option<u64>,
-    /// Least duration of a sample
+    /// Minimum duration of a sample
     #[arg(long, value_name = "MS", value_parser = parse_real)]
     min_repeat_ms: Option<f64>,
     /// Calls before the first sample; 0 measures cold
@@ -147,22 +147,22 @@ pub(crate) struct SettingsArguments {
     /// Do not compare with the reference
     #[arg(long)]
     no_validate: bool,
-    /// What times: `auto`, `device_kernel`, `device_batch`, `device_graph`, `host_wall` or `host_submit`
+    /// Clock: `auto`, `device_kernel`, `device_batch`, `device_graph`, `host_wall` or `host_submit`
     #[arg(long)]
     clock: Option<ClockChoice>,
-    /// When caches are flushed, outside the timed window: `never`, `sample` or `call`
+    /// When to flush caches, outside the timed window: `never`, `sample` or `call`
     #[arg(long, value_name = "WHEN", value_parser = parse_flush)]
     flush_cache: Option<FlushCache>,
     /// Pause between samples
     #[arg(long, value_name = "MS", value_parser = parse_real)]
     cooldown_ms: Option<f64>,
-    /// Bound on the time for one kernel on one device
+    /// Time limit for one kernel on one device
     #[arg(long, value_name = "SECONDS", value_parser = parse_real)]
     budget_s: Option<f64>,
 }
 
 impl SettingsArguments {
-    /// The settings that were given.
+    /// The settings given on the command line.
     pub(crate) fn settings(&self) -> Settings {
         Settings {
             repeat: self.repeat,
@@ -180,7 +180,7 @@ impl SettingsArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ConformanceArguments {
-    /// Backend libraries, or targets that are installed [default: every backend that is found]
+    /// Backend libraries or installed targets [default: every backend found]
     #[arg(value_name = "PATH|TARGET")]
     pub(crate) backends: Vec<String>,
     /// Write the report as JSON; `-` is standard output, which then holds nothing else
@@ -190,7 +190,7 @@ pub(crate) struct ConformanceArguments {
     pub(crate) suite: SuiteArguments,
     #[command(flatten)]
     pub(crate) faults: FaultArguments,
-    /// A filter and options of the test runner; `-- --help` lists them
+    /// A filter and options for the test runner; `-- --help` lists them
     #[arg(last = true, value_name = "TEST OPTIONS")]
     pub(crate) runner: Vec<String>,
 }
@@ -198,13 +198,13 @@ pub(crate) struct ConformanceArguments {
 fn parse_real(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(value) if value >= 0.0 && f64::is_finite(value) => Ok(value),
-        _ => Err("a finite number of at least 0 is wanted".to_owned()),
+        _ => Err("expected a finite number of at least 0".to_owned()),
     }
 }
 
 fn parse_flush(text: &str) -> Result<FlushCache, String> {
-    let found = FLUSHES.iter().find(|(name, _)| *name == text).map(|(_, flush)| *flush);
-    found.ok_or_else(|| suggest(text, &FLUSHES.map(|(name, _)| name)))
+    let found = FLUSH_CHOICES.iter().find(|(name, _)| *name == text).map(|(_, flush)| *flush);
+    found.ok_or_else(|| suggest(text, &FLUSH_CHOICES.map(|(name, _)| name)))
 }
 
 fn parse_save(text: &str) -> Result<(String, PathBuf), String> {
@@ -212,14 +212,13 @@ fn parse_save(text: &str) -> Result<(String, PathBuf), String> {
         Some((name, path)) if !name.is_empty() && !path.is_empty() && path != "-" => {
             Ok((name.to_owned(), path.into()))
         }
-        _ => Err("NAME=FILE.npy is wanted".to_owned()),
+        _ => Err("expected NAME=FILE.npy".to_owned()),
     }
 }
 
-/// `KEY=VALUE`, where the value is true or false, an integer, a number, or else text.
+/// Parses `KEY=VALUE`. A value that is not a boolean, an integer or a number is text.
 fn parse_option(text: &str) -> Result<(String, Value), String> {
-    let (key, value) =
-        text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or("KEY=VALUE is wanted")?;
+    let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or("expected KEY=VALUE")?;
     let value = match (value.parse(), value.parse(), value.parse()) {
         (Ok(flag), _, _) => Value::Flag(flag),
         (_, Ok(integer), _) => Value::Integer(integer),
@@ -229,14 +228,14 @@ fn parse_option(text: &str) -> Result<(String, Value), String> {
     Ok((key.to_owned(), value))
 }
 
-/// `NAME=NUMBER`, where true and false are numbers too.
-fn parse_change(text: &str) -> Result<(String, Number), String> {
-    let (name, value) = parse_option(text).map_err(|_| "NAME=NUMBER is wanted")?;
+/// Parses `NAME=NUMBER`, where `true` and `false` count as numbers.
+fn parse_override(text: &str) -> Result<(String, Number), String> {
+    let (name, value) = parse_option(text).map_err(|_| "expected NAME=NUMBER")?;
     match value {
-        Value::Flag(flag) => Ok((name, Number::Flag(flag))),
-        Value::Integer(integer) => Ok((name, Number::Whole(i128::from(integer)))),
-        Value::Number(number) => Ok((name, Number::Real(number))),
-        _ => Err("NAME=NUMBER is wanted".to_owned()),
+        Value::Flag(flag) => Ok((name, Number::Bool(flag))),
+        Value::Integer(integer) => Ok((name, Number::Integer(i128::from(integer)))),
+        Value::Number(number) => Ok((name, Number::Float(number))),
+        _ => Err("expected NAME=NUMBER".to_owned()),
     }
 }
 
@@ -252,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn options_have_types() {
+    fn option_values_are_typed() {
         for (text, value) in [
             ("a=true", Value::Flag(true)),
             ("a=-3", Value::Integer(-3)),

@@ -1,4 +1,4 @@
-//! `runtime conformance`: the suite against installed or third-party backends.
+//! `runtime conformance`: runs the suite against installed or third-party backends.
 
 use std::process::ExitCode;
 
@@ -6,14 +6,14 @@ use runtime_conformance::Arguments;
 use runtime_core::Result;
 
 use crate::arguments::ConformanceArguments;
-use crate::interrupt::Watch;
+use crate::interrupt::SignalGuard;
 use crate::output::Destination;
 
 pub(crate) fn run(arguments: &ConformanceArguments) -> Result<ExitCode> {
     let program = "runtime conformance [PATH|TARGET]... --".to_owned();
     let runner = Arguments::from_iter(std::iter::once(program).chain(arguments.runner.iter().cloned()));
-    // Arguments that are wrong have ended the process by now.
-    let _watch = Watch::start();
+    // Only now: the test runner exits the process over a wrong argument.
+    let _signals = SignalGuard::install();
     let selection = arguments.suite.select(arguments.backends.clone());
     if let Some(code) = arguments.faults.run(&selection, &runner, &["conformance", "--fault-worker"]) {
         return Ok(code);

@@ -1,4 +1,4 @@
-//! `runtime devices`: what is there, and why not.
+//! `runtime devices`: lists devices, and why any of them cannot be used.
 
 use runtime_core::{DeviceInfo, DeviceKind, Result, Target};
 use serde_json::{Value, json};
@@ -19,18 +19,18 @@ fn table(targets: &[Target]) -> String {
     let mut table = Table::new(&["device", "status", "kind", "name", "arch", "units", "memory", "formats"]);
     for target in targets {
         match &target.devices {
-            Ok(devices) if devices.is_empty() => table.row(absent(&target.name, "no devices")),
+            Ok(devices) if devices.is_empty() => table.row(absent_row(&target.name, "no devices")),
             Ok(devices) => devices.iter().for_each(|device| table.row(row(device))),
-            Err(error) => table.row(absent(&target.name, &format!("unavailable: {}", error.message()))),
+            Err(error) => table.row(absent_row(&target.name, &format!("unavailable: {}", error.message()))),
         }
     }
     match targets.is_empty() {
-        true => "no backend was found; `runtime doctor` says where they are looked for\n".to_owned(),
+        true => "no backend was found; `runtime doctor` shows the search paths\n".to_owned(),
         false => table.to_string(),
     }
 }
 
-fn absent(target: &str, reason: &str) -> Vec<String> {
+fn absent_row(target: &str, reason: &str) -> Vec<String> {
     let mut cells = vec![target.to_owned(), reason.to_owned()];
     cells.resize(8, "—".to_owned());
     cells
@@ -54,7 +54,7 @@ fn row(device: &DeviceInfo) -> Vec<String> {
     ]
 }
 
-/// Name of a kind of device.
+/// The name of a device kind.
 pub(crate) const fn kind(kind: DeviceKind) -> &'static str {
     match kind {
         DeviceKind::Host => "host",
@@ -109,14 +109,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_used_says_why() {
+    fn an_unusable_device_is_listed_with_the_reason() {
         let mut broken = DeviceInfo::new(DeviceKind::Accelerator, 1, "Old");
         broken.id.target = "x".to_owned();
         broken.unusable = Some("driver too old".to_owned());
         assert_eq!(row(&broken)[..3], ["x:1", "unusable: driver too old", "accelerator"]);
         broken.unusable = None;
         assert_eq!(row(&broken)[1], "available");
-        assert_eq!(row(&broken).len(), absent("cuda", "unavailable: no libcuda.so.1").len());
+        assert_eq!(row(&broken).len(), absent_row("cuda", "unavailable: no libcuda.so.1").len());
         assert!(table(&[]).contains("runtime doctor"));
     }
 

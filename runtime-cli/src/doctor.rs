@@ -1,4 +1,4 @@
-//! `runtime doctor`: what was loaded from where, what is missing, and how to get it.
+//! `runtime doctor`: shows what was loaded from where, what is missing and how to get it.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -6,17 +6,17 @@ use std::process::Command;
 
 use runtime_core::{LoadReport, Outcome, Result, abi};
 
-use crate::ask::{self, Answer};
 use crate::output;
+use crate::probe::{self, ProbeResult};
 use crate::registry;
 
-/// How to get a backend of this project that was not found.
+/// How to get each backend of this project that may be missing.
 const HINTS: [(&str, &str); 1] = [(
     "host",
-    "build it with `cargo build --release -p runtime-host-plugin`; libruntime_host.so must lie in a search path",
+    "build it with `cargo build --release -p runtime-host-plugin`; libruntime_host.so must be in a search path",
 )];
 
-/// Environment variables that change what is found or done.
+/// Environment variables that affect what is found or done.
 const VARIABLES: [&str; 4] = ["RUNTIME_BACKENDS", "RUNTIME_BACKEND_PATH", "CC", "NO_COLOR"];
 
 pub(crate) fn report() -> Result<()> {
@@ -24,14 +24,15 @@ pub(crate) fn report() -> Result<()> {
     section("environment", environment())?;
     let compilers = compilers();
     section("c compiler", compilers.clone())?;
-    // From here on a library may end this process; what is printed by then says what it was about.
+    // Loading a library may crash this process, so everything above is printed first.
     let runtime = registry::runtime();
     section("search paths", search_paths(runtime.load_report()))?;
     section("load report", lines(runtime.load_report()))?;
     let loaded = runtime.load_report().iter().filter(|line| line.outcome == Outcome::Loaded);
-    let answers: Vec<Answer> = loaded.map(|line| ask::devices(&line.path, line.target.as_deref())).collect();
-    section("backends", lines(&answers))?;
-    section("missing", missing(&answers, &compilers))
+    let probed: Vec<ProbeResult> =
+        loaded.map(|line| probe::probe_library(&line.path, line.target.as_deref())).collect();
+    section("backends", lines(&probed))?;
+    section("missing", missing(&probed, &compilers))
 }
 
 fn section(title: &str, lines: Vec<String>) -> Result<()> {
@@ -69,7 +70,7 @@ fn environment() -> Vec<String> {
     VARIABLES.iter().map(|name| format!("{name:<21} {}", value(name))).collect()
 }
 
-/// The directories that were searched, in order, and why.
+/// The directories searched, in order, and why each of them was.
 fn search_paths(report: &[LoadReport]) -> Vec<String> {
     let mut paths: Vec<(PathBuf, &str)> = Vec::new();
     for line in report.iter().filter(|line| !line.path.as_os_str().is_empty()) {
@@ -82,7 +83,7 @@ fn search_paths(report: &[LoadReport]) -> Vec<String> {
     paths.iter().map(|(path, origin)| format!("{} [{origin}]", path.display())).collect()
 }
 
-/// The compilers that kernels in C could use, with the first line of what they say of themselves.
+/// The C compilers available to kernels, with the first line of their `--version`.
 fn compilers() -> Vec<String> {
     let chosen = std::env::var("CC").ok();
     let names = chosen.iter().map(String::as_str).chain(["cc", "clang", "gcc"]);
@@ -96,12 +97,12 @@ fn compiler_version(name: &str) -> Option<String> {
     output.status.success().then(|| text.lines().next().unwrap_or_default().to_owned())
 }
 
-fn missing(answers: &[Answer], compilers: &[String]) -> Vec<String> {
-    let absent = HINTS.iter().filter(|(name, _)| !answers.iter().any(|answer| answer.target == *name));
-    let mut lines: Vec<_> = absent.map(|(name, hint)| format!("backend {name}: {hint}")).collect();
+fn missing(probed: &[ProbeResult], compilers: &[String]) -> Vec<String> {
+    let not_found = HINTS.iter().filter(|(name, _)| !probed.iter().any(|answer| answer.target == *name));
+    let mut lines: Vec<_> = not_found.map(|(name, hint)| format!("backend {name}: {hint}")).collect();
     if compilers.is_empty() {
         lines.push("a C compiler: kernels in C need one; install gcc or clang, or set CC".to_owned());
     }
-    lines.extend(answers.iter().flat_map(Answer::missing));
+    lines.extend(probed.iter().flat_map(ProbeResult::missing));
     lines
 }

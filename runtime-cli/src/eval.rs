@@ -1,4 +1,4 @@
-//! `runtime eval`: every spec on every device, checked and timed.
+//! `runtime eval`: checks and times every spec on every device.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -11,36 +11,37 @@ use runtime_core::{
 };
 
 use crate::arguments::EvalArguments;
-use crate::collision;
-use crate::crash::Doing;
+use crate::bound_kernel::BoundKernel;
+use crate::crash_context::CrashContext;
 use crate::interrupt;
 use crate::output::{self, Destination};
-use crate::prepare::{Job, Prepared};
+use crate::output_paths;
 use crate::progress::Progress;
 use crate::registry;
 use crate::release::{self, release};
-use crate::report::{Code, Columns, Form, KernelIdentity, Outcome, Reports, Row, Sink};
+use crate::report::{Columns, Format, KernelIdentity, Outcome, Reports, ResourceUsage, Row, Sink};
 use crate::settings::Settings;
 use crate::spec::Spec;
+use crate::workload::Workload;
 
-/// How long an interrupt waits for a row that is just being written: its reader may not read.
-const LAST_WRITE: Duration = Duration::from_secs(1);
+/// How long an interrupt waits for a row that is being written: the reader of a pipe may have stopped reading.
+const ROW_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(crate) fn evaluate(arguments: &EvalArguments) -> Result<ExitCode> {
-    let changes = arguments.changes.changes()?;
-    let specs = arguments.specs.iter().map(|path| Spec::load(path, &changes));
+    let overrides = arguments.overrides.overrides()?;
+    let specs = arguments.specs.iter().map(|path| Spec::load(path, &overrides));
     let specs: Vec<Spec> = specs.collect::<Result<_>>()?;
     let files = Files::open(arguments, &specs)?;
     let runtime = registry::runtime();
     let options = arguments.open.options();
     let devices = choose(&runtime, &arguments.devices, &options)?;
-    let wanted = specs.len() * devices.len();
-    let reports = Arc::new(Mutex::new(Reports::new(files.sinks(&specs, &devices, &options), wanted)));
+    let expected_rows = specs.len() * devices.len();
+    let reports = Arc::new(Mutex::new(Reports::new(files.sinks(&specs, &devices, &options), expected_rows)));
     let interrupted = Arc::clone(&reports);
     interrupt::on_interrupt(move |signal| {
-        if let Some(mut reports) = interrupted.try_lock_for(LAST_WRITE) {
+        if let Some(mut reports) = interrupted.try_lock_for(ROW_TIMEOUT) {
             reports.interrupt(signal);
-            // No row is added any more.
+            // The lock is never released, so no further row is added.
             std::mem::forget(reports);
         }
     });
@@ -54,7 +55,7 @@ pub(crate) fn evaluate(arguments: &EvalArguments) -> Result<ExitCode> {
     })
 }
 
-/// Where reports go.
+/// The files that reports are written to.
 struct Files {
     json: Option<Destination>,
     csv: Option<Destination>,
@@ -65,22 +66,22 @@ impl Files {
         let outputs = [("--json", &arguments.json), ("--csv", &arguments.csv)];
         let outputs: Vec<(&str, &Path)> =
             outputs.into_iter().filter_map(|(flag, path)| Some((flag, path.as_deref()?))).collect();
-        collision::check(&outputs, specs)?;
+        output_paths::check(&outputs, specs)?;
         let open = |path: &Option<_>| path.as_deref().map(Destination::open).transpose();
         Ok(Self { json: open(&arguments.json)?, csv: open(&arguments.csv)? })
     }
 
-    /// The files that were asked for, and a table where none of them takes its place.
+    /// The requested files, and a table unless one of them is standard output.
     fn sinks(self, specs: &[Spec], devices: &[Candidate], options: &Options) -> Vec<Sink> {
         let is_standard = |file: &Option<Destination>| file.as_ref().is_some_and(Destination::is_standard);
         let table = !is_standard(&self.json) && !is_standard(&self.csv);
         let table = table.then(|| {
             let kernels = specs.iter().map(|spec| spec.name.as_str());
             let columns = Columns::new(kernels, devices.iter().map(|device| device.name.as_str()));
-            Sink::new(Form::Table(columns), Destination::Standard)
+            Sink::new(Format::Table(columns), Destination::Standard)
         });
-        let json = self.json.map(|file| Sink::new(Form::Json(options.clone()), file));
-        let csv = self.csv.map(|file| Sink::new(Form::Csv, file));
+        let json = self.json.map(|file| Sink::new(Format::Json(options.clone()), file));
+        let csv = self.csv.map(|file| Sink::new(Format::Csv, file));
         table.into_iter().chain(json).chain(csv).collect()
     }
 }
@@ -96,19 +97,19 @@ fn measure(
     let executor = tokio::runtime::Builder::new_current_thread().build().map_err(|error| {
         Error::new(ErrorKind::OutOfResources, format!("cannot start an executor: {error}"))
     })?;
-    // Spec by spec, so that only one spec's data are in memory. Device by device: several may be one chip (a GPU by CUDA, by
-    // OpenCL and by Vulkan), and all share the host.
+    // One spec at a time, so that only one spec's data is in memory. One device at a time: several may be the same chip
+    // (a GPU through CUDA, OpenCL and Vulkan), and all share the host.
     for spec in specs {
         let settings = arguments.settings.settings().or(spec.settings);
-        let mut job = Job::new(spec);
-        if settings.validates() && devices.iter().any(|device| device.takes(&job.spec)) {
-            progress.say(format!("reference of {}", job.spec.name));
-            job.find_expected(runtime);
+        let mut workload = Workload::new(spec);
+        if settings.validates() && devices.iter().any(|device| device.accepts(&workload.spec)) {
+            progress.set_message(format!("reference of {}", workload.spec.name));
+            workload.find_expected(runtime);
         }
-        let work = Work { job, settings, progress: &progress };
+        let task = MeasureTask { workload, settings, progress: &progress };
         for device in &mut devices {
-            let row = executor.block_on(row_of(&work, device));
-            if !progress.aside(|| reports.lock().add(&row))? {
+            let row = executor.block_on(measure_row(&task, device));
+            if !progress.suspend(|| reports.lock().add(&row))? {
                 return Ok(());
             }
         }
@@ -116,22 +117,22 @@ fn measure(
     progress.finish();
     for device in devices {
         if let Ok(opened) = device.opened
-            && let Err(error) = release(opened, "its device", &device.name, release::DEADLINE)
+            && let Err(error) = release(opened, "the device", &device.name, release::DEADLINE)
         {
-            output::warn(&format!("error: {error}"));
+            output::print_stderr(&format!("error: {error}"));
         }
     }
     Ok(())
 }
 
-/// What is measured on every device.
-struct Work<'p> {
-    job: Job,
+/// A workload to measure on each device, with its settings.
+struct MeasureTask<'p> {
+    workload: Workload,
     settings: Settings,
     progress: &'p Progress,
 }
 
-/// A device to evaluate on; or why it cannot be opened.
+/// A device to evaluate on, or the reason why it cannot be opened.
 struct Candidate {
     name: String,
     info: Option<DeviceInfo>,
@@ -139,17 +140,17 @@ struct Candidate {
 }
 
 impl Candidate {
-    fn takes(&self, spec: &Spec) -> bool {
+    fn accepts(&self, spec: &Spec) -> bool {
         let format = spec.kernel.format.as_str();
         let takes = |info: &DeviceInfo| info.formats.iter().any(|accepted| accepted == format);
         self.opened.is_ok() && self.info.as_ref().is_some_and(takes)
     }
 }
 
-/// The devices that were asked for, or all that are available; a part of a device only when asked for.
+/// The devices named, or all available ones without their sub-devices.
 fn choose(runtime: &Runtime, names: &[String], options: &Options) -> Result<Vec<Candidate>> {
     if !names.is_empty() {
-        // Other backends are not asked: whoever names a device waits for no other driver of the machine.
+        // Do not list other backends: naming a device must not start the other drivers of the machine.
         return names.iter().map(|name| candidate(runtime, name.clone(), options)).collect();
     }
     let known = runtime.devices();
@@ -177,16 +178,16 @@ fn candidate(runtime: &Runtime, name: String, options: &Options) -> Result<Candi
     }
 }
 
-async fn row_of(work: &Work<'_>, device: &mut Candidate) -> Row {
-    let Work { job, settings, progress } = work;
-    progress.say(format!("{} on {}", job.spec.name, device.name));
+async fn measure_row(task: &MeasureTask<'_>, device: &mut Candidate) -> Row {
+    let MeasureTask { workload, settings, progress } = task;
+    progress.set_message(format!("{} on {}", workload.spec.name, device.name));
     let measured = match &device.opened {
         Ok(opened) => {
             let (name, opened) = (device.name.clone(), Arc::clone(opened));
-            let _doing = Doing::begin(format!("while \"{}\" ran on {name}", job.spec.name));
-            let (measured, released) = measure_one(&name, &*opened, job, settings).await;
+            let _context = CrashContext::enter(format!("while \"{}\" ran on {name}", workload.spec.name));
+            let (measured, released) = measure_one(&name, &*opened, workload, settings).await;
             if let Err(error) = released {
-                output::warn(&format!("error: {error}"));
+                output::print_stderr(&format!("error: {error}"));
                 device.opened = Err(error);
             }
             measured
@@ -194,53 +195,53 @@ async fn row_of(work: &Work<'_>, device: &mut Candidate) -> Row {
         Err(error) => Err(error.clone()),
     };
     progress.advance();
-    let (code, measured) = match measured {
-        Ok((code, measurement)) => (Some(code), Ok(measurement)),
+    let (usage, measured) = match measured {
+        Ok((usage, measurement)) => (Some(usage), Ok(measurement)),
         Err(error) => (None, Err(error)),
     };
     Row {
-        spec: job.spec.path.clone(),
-        kernel: KernelIdentity::of(&job.spec),
+        spec: workload.spec.path.clone(),
+        kernel: KernelIdentity::of(&workload.spec),
         device: device.name.clone(),
         info: device.info.clone(),
         settings: *settings,
-        names: job.spec.args.iter().map(|arg| arg.name.clone()).collect(),
-        code,
+        names: workload.spec.args.iter().map(|arg| arg.name.clone()).collect(),
+        usage,
         outcome: Outcome::from(measured),
     }
 }
 
-/// Measures a kernel; the second result tells whether the driver has released it.
+/// Measures a kernel. The second result is an error if the driver did not release it.
 async fn measure_one(
     name: &str,
     device: &dyn CommonRuntime,
-    job: &Job,
+    workload: &Workload,
     settings: &Settings,
-) -> (Result<(Code, Measurement)>, Result<()>) {
-    let prepared = match Prepared::new(device, job, &job.spec.kernel) {
-        Ok(prepared) => prepared,
+) -> (Result<(ResourceUsage, Measurement)>, Result<()>) {
+    let bound = match BoundKernel::new(device, workload, &workload.spec.kernel) {
+        Ok(bound) => bound,
         Err(error) => return (Err(error), Ok(())),
     };
-    let measured = evaluate_one(device, &prepared, job, settings).await;
-    (measured, release(prepared, &format!("\"{}\"", job.spec.name), name, release::DEADLINE))
+    let measured = evaluate_one(device, &bound, workload, settings).await;
+    (measured, release(bound, &format!("\"{}\"", workload.spec.name), name, release::DEADLINE))
 }
 
 async fn evaluate_one(
     device: &dyn CommonRuntime,
-    prepared: &Prepared,
-    job: &Job,
+    bound: &BoundKernel,
+    workload: &Workload,
     settings: &Settings,
-) -> Result<(Code, Measurement)> {
-    let spec = &job.spec;
-    let geometry = prepared.geometry(spec)?;
-    let mut evaluation = Evaluation::new(&prepared.kernel, geometry, prepared.evaluation_args(spec));
+) -> Result<(ResourceUsage, Measurement)> {
+    let spec = &workload.spec;
+    let geometry = bound.geometry(spec)?;
+    let mut evaluation = Evaluation::new(&bound.kernel, geometry, bound.evaluation_args(spec));
     evaluation.timing = settings.timing();
     evaluation.cost = spec.cost;
     evaluation.validate = settings.validates();
-    evaluation.tolerance = job.tolerance();
+    evaluation.tolerance = workload.tolerance();
     if evaluation.validate {
-        evaluation.reference = job.expected.clone()?;
+        evaluation.reference = workload.expected.clone()?;
     }
-    let code = Code::of(&prepared.kernel, &geometry);
-    device.evaluate(&mut evaluation).await.map(|measurement| (code, measurement))
+    let usage = ResourceUsage::of(&bound.kernel, &geometry);
+    device.evaluate(&mut evaluation).await.map(|measurement| (usage, measurement))
 }

@@ -1,4 +1,4 @@
-//! What backends have to say beside their results: warnings and errors, on standard error.
+//! Prints backend warnings and errors to standard error, and records calls into backends for crash reports.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -10,38 +10,38 @@ use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-use crate::crash::Doing;
+use crate::crash_context::CrashContext;
 use crate::output;
 
-/// Shows them from now on.
-pub(crate) fn show() {
-    // Nobody else in this program listens.
+/// Installs the subscriber.
+pub(crate) fn install() {
+    // Fails only if a subscriber is installed already; this program has no other.
     let log = Log { calls: Mutex::default(), next: AtomicU64::new(1) };
     let _ = tracing::subscriber::set_global_default(log);
 }
 
 struct Log {
-    /// Calls into backends, by the number of their span: what is said if one crashes.
+    /// Calls into backends by span ID, for the report of a crash.
     calls: Mutex<HashMap<u64, Call>>,
     next: AtomicU64,
 }
 
 struct Call {
     what: String,
-    doing: Option<Doing>,
+    context: Option<CrashContext>,
 }
 
-/// Calls into backends, which may crash.
+/// The tracing target of calls into backends, which may crash.
 const CALLS: &str = "runtime::call";
 
-/// Who speaks, and what is said.
+/// The fields of a record.
 #[derive(Default)]
-struct Words {
+struct LogFields {
     backend: String,
     message: String,
 }
 
-impl Visit for Words {
+impl Visit for LogFields {
     fn record_str(&mut self, field: &Field, value: &str) {
         if field.name() == "backend" {
             value.clone_into(&mut self.backend);
@@ -67,14 +67,14 @@ impl Subscriber for Log {
 
     fn new_span(&self, span: &Attributes<'_>) -> Id {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let mut words = Words::default();
-        span.record(&mut words);
+        let mut fields = LogFields::default();
+        span.record(&mut fields);
         let what = format!(
-            "while the backend \"{}\" {}; name others in RUNTIME_BACKENDS to go on without it",
-            words.backend,
+            "while the backend \"{}\" {}; to continue without it, list the other backends in RUNTIME_BACKENDS",
+            fields.backend,
             span.metadata().name()
         );
-        self.calls.lock().insert(id, Call { what, doing: None });
+        self.calls.lock().insert(id, Call { what, context: None });
         Id::from_u64(id)
     }
 
@@ -83,16 +83,16 @@ impl Subscriber for Log {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        let mut words = Words::default();
-        event.record(&mut words);
-        let Words { backend, message } = words;
+        let mut fields = LogFields::default();
+        event.record(&mut fields);
+        let LogFields { backend, message } = fields;
         let kind = if *event.metadata().level() == Level::ERROR { "error" } else { "warning" };
-        output::warn(&format!("{kind}: {backend}: {message}"));
+        output::print_stderr(&format!("{kind}: {backend}: {message}"));
     }
 
     fn enter(&self, id: &Id) {
         if let Some(call) = self.calls.lock().get_mut(&id.into_u64()) {
-            call.doing = Some(Doing::begin(call.what.clone()));
+            call.context = Some(CrashContext::enter(call.what.clone()));
         }
     }
 

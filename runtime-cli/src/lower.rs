@@ -1,4 +1,4 @@
-//! `runtime lower`: what a device would get of a portable kernel, and what the kernel takes.
+//! `runtime lower`: prints the code that a portable kernel is lowered to, or its interface.
 
 use std::fmt::Write as _;
 use std::io::IsTerminal;
@@ -9,10 +9,10 @@ use runtime_core::{Access, DType, Error, Result};
 use runtime_kernel::{Checks, Dialect, Interface, Program, Specialisation};
 use serde_json::{Value, json};
 
-use crate::collision;
 use crate::output::Destination;
+use crate::output_paths;
 use crate::table::Table;
-use crate::text;
+use crate::text_file;
 
 #[derive(Debug, Args)]
 pub(crate) struct LowerArguments {
@@ -22,10 +22,10 @@ pub(crate) struct LowerArguments {
     /// The format to write
     #[arg(long, value_name = "FORMAT", value_enum, required_unless_present = "interface")]
     to: Option<Target>,
-    /// Show what the kernel takes instead: arguments, work-groups, constants, features
+    /// Show the kernel's interface instead: arguments, work-groups, constants, features
     #[arg(long, conflicts_with_all = ["to", "unchecked"])]
     interface: bool,
-    /// Show that as JSON
+    /// Show the interface as JSON
     #[arg(long, requires = "interface")]
     json: bool,
     /// Value of an `override` constant, by name or `@id`; may be repeated
@@ -45,7 +45,7 @@ pub(crate) struct LowerArguments {
 /// A format that portable kernels are lowered to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Target {
-    /// SPIR-V for Vulkan, which is binary
+    /// SPIR-V for Vulkan (binary)
     #[value(alias = "spirv-shader")]
     Spirv,
     /// OpenCL C
@@ -59,29 +59,29 @@ enum Target {
 /// Lowers a file, or shows its interface.
 ///
 /// # Errors
-/// What the kernel does wrong, with its line; `Io` for a file that cannot be read or written.
+/// Errors in the kernel with their line; `Io` for a file that cannot be read or written.
 pub(crate) fn lower(arguments: &LowerArguments) -> Result<()> {
     let output = arguments.output.as_deref().unwrap_or(Path::new("-"));
-    collision::check_files(&[("--output", output)], std::slice::from_ref(&arguments.file))?;
+    output_paths::check_against(&[("--output", output)], std::slice::from_ref(&arguments.file))?;
     let destination = Destination::open(output)?;
     let path = arguments.file.display().to_string();
-    let code = text::read(&arguments.file)?;
+    let code = text_file::read(&arguments.file)?;
     let specialisation =
         Specialisation { constants: arguments.constants.clone(), element: arguments.element };
     let program = Program::parse(&code, &path, &specialisation)?;
     let checks = if arguments.unchecked { Checks::Unchecked } else { Checks::Bounded };
     let Some(target) = arguments.to else {
-        let show = if arguments.json { as_json } else { as_text };
+        let show = if arguments.json { interface_json } else { interface_text };
         return destination.write(show(&program).as_bytes());
     };
     if target == Target::Spirv && destination.is_standard() && std::io::stdout().is_terminal() {
-        let message = "SPIR-V is binary: give --output FILE, or a pipe such as `| spirv-dis`";
+        let message = "SPIR-V is binary: use --output FILE, or pipe it, e.g. to `spirv-dis`";
         return Err(Error::invalid(message));
     }
-    destination.write(&written(&program, target, checks)?)
+    destination.write(&lower_to(&program, target, checks)?)
 }
 
-fn written(program: &Program, target: Target, checks: Checks) -> Result<Vec<u8>> {
+fn lower_to(program: &Program, target: Target, checks: Checks) -> Result<Vec<u8>> {
     let dialect = match target {
         Target::Spirv => {
             let words = program.spirv(checks)?;
@@ -102,8 +102,8 @@ const fn access_name(access: Access) -> &'static str {
     }
 }
 
-/// For people: a table of arguments per entry point, then what holds for all of them.
-fn as_text(program: &Program) -> String {
+/// A table of arguments per entry point, then the constants and features of all of them.
+fn interface_text(program: &Program) -> String {
     let mut text = String::new();
     for interface in program.interfaces() {
         entry_text(interface, &mut text);
@@ -142,7 +142,7 @@ fn entry_text(interface: &Interface, text: &mut String) {
     }
 }
 
-fn as_json(program: &Program) -> String {
+fn interface_json(program: &Program) -> String {
     let constants = program.overrides().iter().map(|constant| {
         json!({
             "name": constant.name,

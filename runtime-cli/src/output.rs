@@ -1,6 +1,6 @@
-//! Standard output and destinations of reports, written so that a closed pipe or a full disk is no surprise.
+//! Standard output and report files, with defined behaviour for closed pipes and full disks.
 
-#![allow(unsafe_code, reason = "asks whether standard output is open before Rust replaces it")]
+#![allow(unsafe_code, reason = "checks whether standard output is open before Rust replaces it")]
 
 use std::fs::File;
 use std::io::{self, ErrorKind as IoKind, Write};
@@ -9,70 +9,72 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use runtime_core::{AtomicFile, Error, ErrorKind, Result};
 
-/// Standard output was closed when the program began.
-static CLOSED: AtomicBool = AtomicBool::new(false);
+/// Standard output was closed when the program was started.
+static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Rust opens `/dev/null` in place of a closed standard output before `main`, so it is asked for earlier.
+/// Checks standard output before `main`, where Rust opens `/dev/null` in place of a closed one.
 #[cfg(target_os = "linux")]
 #[used]
 #[unsafe(link_section = ".init_array")]
-static ASK_FIRST: extern "C" fn() = {
-    extern "C" fn ask() {
+static CHECK_STDOUT: extern "C" fn() = {
+    extern "C" fn check() {
         // SAFETY: only reads the flags of the descriptor, if there is one.
         let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
-        CLOSED.store(flags == -1, Ordering::Relaxed);
+        STDOUT_WAS_CLOSED.store(flags == -1, Ordering::Relaxed);
     }
-    ask
+    check
 };
 
-/// Writes to standard output. A reader that has gone away is not an error.
+/// Writes to standard output. A closed pipe is not an error.
 pub(crate) fn print(text: &(impl AsRef<[u8]> + ?Sized)) -> Result<()> {
-    match write_standard(text.as_ref()) {
-        Err(error) if error.kind() != IoKind::BrokenPipe => Err(cannot_print(&error)),
+    match write_stdout(text.as_ref()) {
+        Err(error) if error.kind() != IoKind::BrokenPipe => Err(stdout_error(&error)),
         _ => Ok(()),
     }
 }
 
-fn write_standard(text: &[u8]) -> io::Result<()> {
-    if CLOSED.load(Ordering::Relaxed) {
-        return Err(io::Error::other("it is closed; open it, e.g. with `>/dev/null`"));
+fn write_stdout(text: &[u8]) -> io::Result<()> {
+    if STDOUT_WAS_CLOSED.load(Ordering::Relaxed) {
+        return Err(io::Error::other("it is closed; redirect it, e.g. with `>/dev/null`"));
     }
     let mut stdout = io::stdout().lock();
     stdout.write_all(text).and_then(|()| stdout.flush())
 }
 
-fn cannot_print(error: &io::Error) -> Error {
+fn stdout_error(error: &io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("cannot write to standard output: {error}"))
 }
 
-/// Writes a line to standard error; there is nobody left to tell when that fails.
-pub(crate) fn warn(text: &str) {
+/// Writes a line to standard error. A failure is ignored: there is nowhere left to report it.
+pub(crate) fn print_stderr(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Where a report goes.
+/// The destination of a report.
 #[derive(Debug)]
 pub(crate) enum Destination {
     /// Standard output, which then holds nothing else.
     Standard,
-    /// A file, replaced in one step.
+    /// A file, replaced atomically.
     File(AtomicFile, PathBuf),
     /// A pipe or a device, which must not be replaced by a file.
     Stream(File, PathBuf),
 }
 
 impl Destination {
-    /// Opens `-` or a path at once, so that a wrong path fails before the work is done.
+    /// Opens `-` or a path right away, so that a wrong path fails before any work is done.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         match path == Path::new("-") {
-            true if CLOSED.load(Ordering::Relaxed) => Err(cannot_print(&io::Error::other("it is closed"))),
+            true if STDOUT_WAS_CLOSED.load(Ordering::Relaxed) => {
+                Err(stdout_error(&io::Error::other("it is closed")))
+            }
             true => Ok(Self::Standard),
-            false => Self::open_path(path).map_err(|error| cannot_write(path, &error)),
+            false => Self::open_path(path).map_err(|error| write_error(path, &error)),
         }
     }
 
     fn open_path(path: &Path) -> io::Result<Self> {
-        let path = behind_links(path)?;
+        let path = resolve_symlinks(path)?;
         match std::fs::metadata(&path) {
             Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => {
                 Ok(Self::Stream(File::options().write(true).open(&path)?, path))
@@ -95,48 +97,48 @@ impl Destination {
         if let Self::Standard = self {
             return print(text);
         }
-        let written = self.put(&[], text.as_ref()).and_then(|()| self.sync());
-        written.map_err(|error| self.cannot_write(&error))
+        let written = self.append(&[], text.as_ref()).and_then(|()| self.sync());
+        written.map_err(|error| self.write_error(&error))
     }
 
-    /// Appends `text` to a stream, or replaces a file by what it had `before` and `text`.
-    pub(crate) fn put(&mut self, before: &[u8], text: &[u8]) -> io::Result<()> {
+    /// Appends `text` to a stream, or replaces a file with `before` followed by `text`.
+    pub(crate) fn append(&mut self, before: &[u8], text: &[u8]) -> io::Result<()> {
         match self {
-            Self::Standard => write_standard(text),
+            Self::Standard => write_stdout(text),
             Self::Stream(stream, _) => stream.write_all(text),
             Self::File(file, _) => file.replace(&[before, text]),
         }
     }
 
-    /// Waits until a file is on the disk.
+    /// Syncs a file to disk.
     pub(crate) fn sync(&self) -> io::Result<()> {
         if let Self::File(file, _) = self { file.sync() } else { Ok(()) }
     }
 
-    /// The error for a user.
-    pub(crate) fn cannot_write(&self, error: &io::Error) -> Error {
+    /// The error to report for a failed write.
+    pub(crate) fn write_error(&self, error: &io::Error) -> Error {
         match self {
-            Self::Standard => cannot_print(error),
-            Self::File(_, path) | Self::Stream(_, path) => cannot_write(path, error),
+            Self::Standard => stdout_error(error),
+            Self::File(_, path) | Self::Stream(_, path) => write_error(path, error),
         }
     }
 }
 
-/// The file that `path` names: through a symbolic link the file behind it is replaced, not the link.
-fn behind_links(path: &Path) -> io::Result<PathBuf> {
+/// Resolves symbolic links, so that the target of a link is replaced and not the link.
+fn resolve_symlinks(path: &Path) -> io::Result<PathBuf> {
     match (path.canonicalize(), path.symlink_metadata()) {
         (Ok(path), _) => Ok(path),
-        // A link to a file that is not there yet.
+        // A link to a file that does not exist yet.
         (Err(error), Ok(metadata)) if metadata.is_symlink() && error.kind() == IoKind::NotFound => {
             let folder = path.parent().unwrap_or(Path::new(""));
-            behind_links(&folder.join(path.read_link()?))
+            resolve_symlinks(&folder.join(path.read_link()?))
         }
         (Err(_), Err(error)) if error.kind() == IoKind::NotFound => Ok(path.to_owned()),
         (Err(error), _) => Err(error),
     }
 }
 
-fn cannot_write(path: &Path, error: &io::Error) -> Error {
+fn write_error(path: &Path, error: &io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("cannot write {}: {error}", path.display()))
 }
 
@@ -152,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_appears_only_when_it_is_complete() {
+    fn a_file_is_replaced_only_when_it_is_complete() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("report.json");
         std::fs::write(&path, "old").unwrap();

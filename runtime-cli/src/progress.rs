@@ -1,12 +1,12 @@
-//! A progress bar on a terminal, and nothing elsewhere.
+//! A progress bar, on a terminal only.
 //!
-//! It moves between measurements only: a thread that draws would disturb what is timed.
+//! It is redrawn between measurements only: a drawing thread would disturb the timing.
 
 use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Counts rows. Cloning shares the bar.
+/// Counts rows. Clones share the bar.
 #[derive(Clone, Debug)]
 pub(crate) struct Progress(ProgressBar);
 
@@ -23,8 +23,8 @@ impl Progress {
         Self(bar)
     }
 
-    /// Says what is going on.
-    pub(crate) fn say(&self, what: String) {
+    /// Shows the current operation.
+    pub(crate) fn set_message(&self, what: String) {
         self.0.set_message(what);
     }
 
@@ -33,12 +33,12 @@ impl Progress {
         self.0.inc(1);
     }
 
-    /// Does something that prints, with the bar out of the way.
-    pub(crate) fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+    /// Hides the bar while `print` runs.
+    pub(crate) fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
         self.0.suspend(print)
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(crate) fn finish(&self) {
         self.0.finish_and_clear();
     }

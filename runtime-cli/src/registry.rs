@@ -1,8 +1,8 @@
-//! The registry that every subcommand uses.
+//! The runtime that every subcommand uses.
 
 use runtime_core::Runtime;
 
-/// The backends of this machine, and portable kernels for all of them.
+/// A runtime with the backends of this machine and the lowering of portable kernels.
 pub(crate) fn runtime() -> Runtime {
     Runtime::builder().lower_with(runtime_kernel::wgsl()).build()
 }

@@ -1,4 +1,4 @@
-//! `runtime run`: a kernel once on one device, checked, its outputs saved.
+//! `runtime run`: runs a kernel once on one device, checks its outputs and saves them.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,46 +9,48 @@ use runtime_core::{
 };
 
 use crate::arguments::RunArguments;
-use crate::collision;
-use crate::crash::Doing;
+use crate::bound_kernel::BoundKernel;
+use crate::crash_context::CrashContext;
 use crate::output::{self, Destination};
-use crate::prepare::{Job, Prepared};
+use crate::output_paths;
 use crate::registry;
 use crate::release::{self, release};
-use crate::report::{status_of, told};
+use crate::report::{error_text, status_of};
 use crate::spec::Spec;
+use crate::workload::Workload;
 
 pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
-    let spec = Spec::load(&arguments.spec, &arguments.changes.changes()?)?;
+    let spec = Spec::load(&arguments.spec, &arguments.overrides.overrides()?)?;
     let saves = check_saves(&spec, &arguments.saves)?;
     let runtime = registry::runtime();
-    let mut job = Job::new(spec);
-    let device = open(&runtime, &job.spec, arguments)?;
-    let validates = !arguments.no_validate && job.spec.settings.validates();
+    let mut workload = Workload::new(spec);
+    let device = open(&runtime, &workload.spec, arguments)?;
+    let validates = !arguments.no_validate && workload.spec.settings.validates();
     if validates {
-        job.find_expected(&runtime);
+        workload.find_expected(&runtime);
     }
-    let (name, id) = (job.spec.name.clone(), device.device_id().to_string());
-    let (row, doing) = (format!("{name} on {id}"), Doing::begin(format!("while \"{name}\" ran on {id}")));
-    let prepared = match &job.expected {
+    let (name, id) = (workload.spec.name.clone(), device.device_id().to_string());
+    let (row, context) =
+        (format!("{name} on {id}"), CrashContext::enter(format!("while \"{name}\" ran on {id}")));
+    let bound = match &workload.expected {
         Err(error) if validates => Err(error.clone()),
-        _ => Prepared::new(&*device, &job, &job.spec.kernel),
+        _ => BoundKernel::new(&*device, &workload, &workload.spec.kernel),
     };
-    let outcome = match &prepared {
-        Ok(prepared) => execute(&*device, prepared, &job, validates),
+    let outcome = match &bound {
+        Ok(bound) => execute(&*device, bound, &workload, validates),
         Err(error) => Err(error.clone()),
     };
-    drop(doing);
-    let code = tell(&job, &row, outcome, saves);
-    if let Err(error) = release((prepared, device), &format!("\"{name}\""), &id, release::DEADLINE) {
-        output::warn(&format!("error: {error}"));
+    drop(context);
+    let code = finish(&workload, &row, outcome, saves);
+    if let Err(error) = release((bound, device), &format!("\"{name}\""), &id, release::DEADLINE) {
+        output::print_stderr(&format!("error: {error}"));
     }
     code
 }
 
-/// Saves the outputs, and says what came of it.
-fn tell(
-    job: &Job,
+/// Saves the outputs and prints the result.
+fn finish(
+    workload: &Workload,
     row: &str,
     outcome: Result<(Validation, Vec<(usize, HostArray)>)>,
     saves: Vec<(usize, PathBuf)>,
@@ -58,28 +60,28 @@ fn tell(
             for (index, path) in saves {
                 save(&outputs, index, &path)?;
             }
-            output::print(&format!("{row}: {}\n", describe(&job.spec, &validation)))?;
+            output::print(&format!("{row}: {}\n", describe(&workload.spec, &validation)))?;
             Ok(if validation.is_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
         }
         Err(error) => {
-            output::warn(&format!("{row}: failed: {}", told(&error)));
+            output::print_stderr(&format!("{row}: failed: {}", error_text(&error)));
             Ok(ExitCode::FAILURE)
         }
     }
 }
 
-/// The place in the argument list and the file of each output to be saved; the files can be written.
+/// Resolves each `--save` to an argument index and a file, and checks that the file can be written.
 fn check_saves(spec: &Spec, saves: &[(String, PathBuf)]) -> Result<Vec<(usize, PathBuf)>> {
     let flags: Vec<String> = saves.iter().map(|(name, _)| format!("--save {name}")).collect();
     let outputs: Vec<_> =
         flags.iter().map(String::as_str).zip(saves.iter().map(|(_, path)| &**path)).collect();
-    collision::check(&outputs, std::slice::from_ref(spec))?;
+    output_paths::check(&outputs, std::slice::from_ref(spec))?;
     let names: Vec<&str> = spec.outputs().map(|(_, arg)| arg.name.as_str()).collect();
     let check = |(name, path): &(String, PathBuf)| {
         let found = spec.outputs().find(|(_, arg)| arg.name == *name);
         let (index, _) = found.ok_or_else(|| {
             Error::invalid(format!(
-                "--save {name}: no argument of that name is written; {}",
+                "--save {name}: the kernel writes no argument of that name; {}",
                 suggest(name, &names)
             ))
         })?;
@@ -91,21 +93,21 @@ fn check_saves(spec: &Spec, saves: &[(String, PathBuf)]) -> Result<Vec<(usize, P
     saves.iter().map(check).collect()
 }
 
-/// The device that was asked for, or the first available one that takes the kernel's code.
+/// The device named, or the first available one that accepts the kernel's code.
 fn open(runtime: &Runtime, spec: &Spec, arguments: &RunArguments) -> Result<Arc<dyn CommonRuntime>> {
     let options = arguments.open.options();
     if let Some(name) = &arguments.device {
         return runtime.open_with(name, &options);
     }
     let format = spec.kernel.format.as_str();
-    let takes = |info: &&runtime_core::DeviceInfo| {
+    let accepts = |info: &&runtime_core::DeviceInfo| {
         info.unusable.is_none() && info.formats.iter().any(|accepted| accepted == format)
     };
     let devices = runtime.devices();
-    let info = devices.iter().find(takes).ok_or_else(|| {
+    let info = devices.iter().find(accepts).ok_or_else(|| {
         Error::new(
             ErrorKind::Unavailable,
-            format!("no available device takes code of format {format}; see `runtime devices`"),
+            format!("no available device accepts code of format {format}; see `runtime devices`"),
         )
     })?;
     runtime.open_with(&info.id.to_string(), &options)
@@ -113,29 +115,33 @@ fn open(runtime: &Runtime, spec: &Spec, arguments: &RunArguments) -> Result<Arc<
 
 fn execute(
     device: &dyn CommonRuntime,
-    prepared: &Prepared,
-    job: &Job,
+    bound: &BoundKernel,
+    workload: &Workload,
     validates: bool,
 ) -> Result<(Validation, Vec<(usize, HostArray)>)> {
-    let expected = if validates { job.expected.clone()? } else { Vec::new() };
-    prepared.poison(job, &expected)?;
+    let expected = if validates { workload.expected.clone()? } else { Vec::new() };
+    bound.poison(workload, &expected)?;
     let queue = device.open_queue(&QueueOptions::default())?;
-    queue.call(&prepared.kernel, &prepared.geometry(&job.spec)?, &prepared.args(&job.spec))?;
-    let outputs = prepared.outputs(&job.spec)?;
-    let validation = match &job.spec.reference {
-        Some(_) if validates => compare(job, &outputs, &expected),
+    queue.call(&bound.kernel, &bound.geometry(&workload.spec)?, &bound.args(&workload.spec))?;
+    let outputs = bound.outputs(&workload.spec)?;
+    let validation = match &workload.spec.reference {
+        Some(_) if validates => compare(workload, &outputs, &expected),
         Some(_) => Validation::Skipped { reason: "validation was not asked for".to_owned() },
         None => Validation::Skipped { reason: "there is no reference".to_owned() },
     };
     Ok((validation, outputs))
 }
 
-/// The first output that is wrong, or how well all of them agree.
-fn compare(job: &Job, outputs: &[(usize, HostArray)], expected: &[(usize, HostArray)]) -> Validation {
+/// The first wrong output, or the agreement of all of them.
+fn compare(
+    workload: &Workload,
+    outputs: &[(usize, HostArray)],
+    expected: &[(usize, HostArray)],
+) -> Validation {
     let mut all = Agreement::default();
     for ((index, actual), (_, expected)) in outputs.iter().zip(expected) {
-        let poison = job.poison(*index, expected);
-        match job.tolerance().compare(*index, actual, expected, poison) {
+        let poison = workload.poison(*index, expected);
+        match workload.tolerance().compare(*index, actual, expected, poison) {
             Validation::Passed(agreement) => {
                 all.elements += agreement.elements;
                 all.max_absolute_error = all.max_absolute_error.max(agreement.max_absolute_error);
@@ -149,7 +155,7 @@ fn compare(job: &Job, outputs: &[(usize, HostArray)], expected: &[(usize, HostAr
 fn save(outputs: &[(usize, HostArray)], index: usize, path: &std::path::Path) -> Result<()> {
     match outputs.iter().find(|(place, _)| *place == index) {
         Some((_, array)) => array.save_npy(path).map_err(|error| error.in_operation("--save")),
-        None => Err(Error::new(ErrorKind::Internal, "an output is missing")),
+        None => Err(Error::new(ErrorKind::Internal, "an output was not read back")),
     }
 }
 

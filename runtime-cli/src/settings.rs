@@ -1,15 +1,15 @@
-//! Settings of the timing loop, from the spec and from the command line.
+//! Settings of the timing loop, from the spec and the command line.
 
 use std::time::Duration;
 
 use runtime_core::{ClockChoice, FlushCache, Timing, Warmup};
 use serde_json::{Value, json};
 
-/// When caches are flushed, by name.
-pub(crate) const FLUSHES: [(&str, FlushCache); 3] =
+/// The values of `--flush-cache`.
+pub(crate) const FLUSH_CHOICES: [(&str, FlushCache); 3] =
     [("never", FlushCache::Never), ("sample", FlushCache::PerSample), ("call", FlushCache::PerCall)];
 
-/// What was asked for; `None` leaves the loop's default.
+/// The settings given; `None` stands for the default of the timing loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Settings {
     pub(crate) repeat: Option<u64>,
@@ -24,7 +24,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// These settings, and `other`'s where these leave something open.
+    /// These settings, completed by those of `other`.
     pub(crate) fn or(self, other: Self) -> Self {
         Self {
             repeat: self.repeat.or(other.repeat),
@@ -39,12 +39,12 @@ impl Settings {
         }
     }
 
-    /// Whether outputs are compared where there is a reference.
+    /// Whether to compare outputs if there is a reference.
     pub(crate) fn validates(&self) -> bool {
         self.validate.unwrap_or(true)
     }
 
-    /// How the loop is driven.
+    /// The settings as the timing loop takes them.
     pub(crate) fn timing(&self) -> Timing {
         let mut timing = Timing::default();
         timing.repeat =
@@ -59,8 +59,8 @@ impl Settings {
         timing
     }
 
-    /// What is used, defaults included.
-    pub(crate) fn describe(&self) -> Value {
+    /// The effective settings as JSON, defaults included.
+    pub(crate) fn to_json(self) -> Value {
         let timing = self.timing();
         let (warmup, warmup_ms) = match timing.warmup {
             Warmup::Calls(calls) => (Some(calls), None),
@@ -70,7 +70,8 @@ impl Settings {
             ClockChoice::Auto => "auto",
             ClockChoice::Use(clock) => clock.name(),
         };
-        let flush = FLUSHES.iter().find(|(_, flush)| *flush == timing.flush_cache).map(|(name, _)| *name);
+        let flush =
+            FLUSH_CHOICES.iter().find(|(_, flush)| *flush == timing.flush_cache).map(|(name, _)| *name);
         json!({
             "repeat": timing.repeat,
             "number": timing.number,
@@ -86,7 +87,7 @@ impl Settings {
     }
 }
 
-/// More seconds than a `Duration` holds are as good as no bound.
+/// Saturates: more seconds than a `Duration` holds amount to no limit.
 fn seconds(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
@@ -102,18 +103,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_wins_over_the_spec() {
+    fn the_command_line_takes_precedence_over_the_spec() {
         let line = Settings { repeat: Some(3), ..Settings::default() };
         let spec = Settings { repeat: Some(5), warmup: Some(0), clock: Some(Clock::HostWall.into()), ..line };
         let settings = line.or(spec);
         assert_eq!((settings.repeat, settings.warmup), (Some(3), Some(0)));
-        let described = settings.describe();
+        let described = settings.to_json();
         assert_eq!((&described["warmup"], &described["warmup_ms"]), (&json!(0), &Value::Null));
         assert_eq!((&described["clock"], &described["flush_cache"]), (&json!("host_wall"), &json!("never")));
     }
 
     #[test]
-    fn figures_become_durations() {
+    fn numbers_become_durations() {
         let settings = Settings { min_repeat_ms: Some(1.5), budget_s: Some(1e300), ..Settings::default() };
         assert_eq!(settings.timing().min_repeat, Duration::from_micros(1500));
         assert_eq!(settings.timing().budget, Duration::MAX);

@@ -1,10 +1,10 @@
-//! Tables for people.
+//! Plain-text tables.
 
 use std::fmt;
 
 use comfy_table::{ContentArrangement, presets};
 
-/// A table that fits the terminal, and has plain columns in a pipe.
+/// A table that fits the terminal; in a pipe its columns are not wrapped.
 #[derive(Debug)]
 pub(crate) struct Table(comfy_table::Table);
 

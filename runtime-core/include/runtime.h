@@ -20,7 +20,7 @@
 // The C form of this module is `include/runtime.h`, generated from it.
 //
 // Generated from runtime-core/src/abi: do not edit. After a change there:
-// RUNTIME_BLESS=1 cargo test -p runtime-abi-tests
+// RUNTIME_UPDATE_GOLDEN=1 cargo test -p runtime-abi-tests
 //
 // SPDX-License-Identifier: MIT OR Apache-2.0
 

@@ -65,7 +65,7 @@ fn preamble() -> String {
     let rules: Vec<_> = rules.lines().map_while(|line| line.strip_prefix("//!")).collect();
     let mut text = format!(
         "//{}\n//\n// Generated from runtime-core/src/abi: do not edit. After a change there:\n\
-         // RUNTIME_BLESS=1 cargo test -p runtime-abi-tests\n//\n// SPDX-License-Identifier: MIT OR Apache-2.0\n",
+         // RUNTIME_UPDATE_GOLDEN=1 cargo test -p runtime-abi-tests\n//\n// SPDX-License-Identifier: MIT OR Apache-2.0\n",
         rules.join("\n//")
     );
     text += "\n#ifndef RUNTIME_H\n#define RUNTIME_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n";
@@ -159,14 +159,14 @@ fn compile(program: &str) {
 fn the_header_is_fresh() {
     let path = root().join("runtime-core/include/runtime.h");
     let fresh = generate();
-    if std::env::var_os("RUNTIME_BLESS").is_some() {
+    if std::env::var_os("RUNTIME_UPDATE_GOLDEN").is_some() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, fresh).unwrap();
     } else {
         let committed = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
             committed == fresh,
-            "runtime.h is stale: run `RUNTIME_BLESS=1 cargo test -p runtime-abi-tests` and commit it"
+            "runtime.h is stale: run `RUNTIME_UPDATE_GOLDEN=1 cargo test -p runtime-abi-tests` and commit it"
         );
     }
 }

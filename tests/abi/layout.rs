@@ -191,15 +191,15 @@ fn fields_are_only_appended() {
     assert!(
         breaks.is_empty(),
         "this breaks every backend that is built already:\n  {}\nAppend fields instead, or raise `abi::MAJOR`. \
-         (Before the first release: delete tests/abi/golden_v1.txt and run with RUNTIME_BLESS=1.)",
+         (Before the first release: delete tests/abi/golden_v1.txt and run with RUNTIME_UPDATE_GOLDEN=1.)",
         breaks.join("\n  ")
     );
-    if std::env::var_os("RUNTIME_BLESS").is_some() {
+    if std::env::var_os("RUNTIME_UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, text).unwrap();
     } else {
         assert_eq!(
             golden, text,
-            "fields were appended: raise `abi::MINOR`, then run with RUNTIME_BLESS=1 to record them"
+            "fields were appended: raise `abi::MINOR`, then run with RUNTIME_UPDATE_GOLDEN=1 to record them"
         );
     }
 }

@@ -9,23 +9,23 @@ use serde_json::Value;
 use crate::process::{Failure, Outcome, output, run};
 use crate::workspace::{Profile, Target, Workspace};
 
-/// Executables of the bundle beside the benchmarks.
+/// Executables of the bundle, apart from the benchmarks.
 const PROGRAMS: &[&str] = &["runtime", "conformance", "kernel-fuzz"];
 /// Folders of the bundle.
-const PARTS: &[&str] = &["bin", "lib/runtime", "kernels", "interop"];
-/// Parts of earlier bundles, which some of them may lack.
-const FIRST_PARTS: &[&str] = &["bin", "lib/runtime", "kernels"];
-/// The exchange of tensors with Python's libraries: the library that the cases drive.
+const FOLDERS: &[&str] = &["bin", "lib/runtime", "kernels", "interop"];
+/// Folders that every bundle has, including those of earlier versions.
+const REQUIRED_FOLDERS: &[&str] = &["bin", "lib/runtime", "kernels"];
+/// The test library for the exchange of tensors with Python.
 const INTEROP: &str = "interop";
 
-/// The feature of the benchmarks that compares with wgpu.
+/// The feature that adds the comparison with wgpu to the benchmarks.
 pub(crate) const WGPU: &str = "runtime-bench/wgpu";
 
-/// Writes the tree; the benchmarks are built with `features`.
-pub(crate) fn perform(directory: &Path, features: &[&str]) -> Outcome {
+/// Writes the bundle; the benchmarks are built with `features`.
+pub(crate) fn write_bundle(directory: &Path, features: &[&str]) -> Outcome {
     let workspace = Workspace::read()?;
     let directory = std::path::absolute(directory)?;
-    refuse_other_contents(&directory)?;
+    check_is_empty_or_bundle(&directory)?;
     run(&mut workspace.cargo(&["build", "--release", "--quiet", "--workspace", "--exclude", "xtask"]))?;
     let benchmarks = benchmarks(&workspace, features)?;
     clear(&directory)?;
@@ -44,17 +44,17 @@ pub(crate) fn perform(directory: &Path, features: &[&str]) -> Outcome {
     let interop = Target { package: String::new(), name: INTEROP.to_owned() }.library();
     install(&built.join(&interop), &directory.join(INTEROP).join(&interop))?;
     copy_folder(&workspace.root.join("tests/interop/python"), &directory.join(INTEROP))?;
-    check(&directory, &backends)?;
+    check_finds_backends(&directory, &backends)?;
     println!("{}", directory.display());
     Ok(())
 }
 
-/// Accepts an empty directory, or one that an earlier bundle is replaced in.
-fn refuse_other_contents(directory: &Path) -> Outcome {
-    let is_bundle = FIRST_PARTS.iter().all(|part| directory.join(part).is_dir());
+/// Accepts a directory that is empty, missing or an earlier bundle to replace.
+fn check_is_empty_or_bundle(directory: &Path) -> Outcome {
+    let is_bundle = REQUIRED_FOLDERS.iter().all(|part| directory.join(part).is_dir());
     if directory.exists() && fs::read_dir(directory)?.next().is_some() && !is_bundle {
         return Err(Failure::new(format!(
-            "`{}` is not empty and no earlier bundle: name another",
+            "`{}` is not empty and not an earlier bundle; choose another directory",
             directory.display()
         )));
     }
@@ -62,7 +62,7 @@ fn refuse_other_contents(directory: &Path) -> Outcome {
 }
 
 fn clear(directory: &Path) -> Outcome {
-    for part in PARTS {
+    for part in FOLDERS {
         let part = directory.join(part);
         if part.exists() {
             fs::remove_dir_all(&part)?;
@@ -72,7 +72,7 @@ fn clear(directory: &Path) -> Outcome {
     Ok(())
 }
 
-/// Copies a library or an executable without what only a debugger reads.
+/// Copies a library or an executable and strips it.
 fn install(from: &Path, to: &Path) -> Outcome {
     fs::copy(from, to).map_err(|error| Failure::new(format!("{}: {error}", from.display())))?;
     run(Command::new("strip").arg(to))
@@ -92,7 +92,7 @@ fn copy_folder(from: &Path, to: &Path) -> Outcome {
     Ok(())
 }
 
-/// Builds the benchmarks; cargo puts a hash into the names of their files, and tells them.
+/// Builds the benchmarks. Their file names contain a hash, so they are taken from cargo's messages.
 fn benchmarks(workspace: &Workspace, features: &[&str]) -> Outcome<Vec<(String, PathBuf)>> {
     let benchmarks = workspace.targets("bench");
     if benchmarks.is_empty() {
@@ -107,7 +107,7 @@ fn benchmarks(workspace: &Workspace, features: &[&str]) -> Outcome<Vec<(String, 
     Ok(messages.lines().filter_map(|line| executable(&serde_json::from_str(line).ok()?)).collect())
 }
 
-/// Name and path of a built benchmark, if that is what the message is about.
+/// The name and path of a benchmark that a cargo message reports as built.
 fn executable(message: &Value) -> Option<(String, PathBuf)> {
     let target = &message["target"];
     if target["kind"].as_array()?.iter().any(|kind| kind == "bench") {
@@ -116,9 +116,9 @@ fn executable(message: &Value) -> Option<(String, PathBuf)> {
     None
 }
 
-/// Runs the command from elsewhere with an empty environment: it must find every backend of the bundle by itself.
-fn check(directory: &Path, backends: &[Target]) -> Outcome {
-    // As the command sees itself: without links.
+/// Runs the command from another directory with an empty environment; it must find every backend of the bundle.
+fn check_finds_backends(directory: &Path, backends: &[Target]) -> Outcome {
+    // The command resolves links in its own path.
     let directory = directory.canonicalize()?;
     let report = output(
         Command::new(directory.join("bin/runtime"))
@@ -130,7 +130,10 @@ fn check(directory: &Path, backends: &[Target]) -> Outcome {
         let library = directory.join("lib/runtime").join(backend.library());
         let loaded = |line: &str| line.contains("loaded") && line.contains(&*library.to_string_lossy());
         if !report.lines().any(loaded) {
-            return Err(Failure::new(format!("the bundle does not find `{}`:\n{report}", library.display())));
+            return Err(Failure::new(format!(
+                "the bundle's command does not find `{}`:\n{report}",
+                library.display()
+            )));
         }
     }
     Ok(())
@@ -142,7 +145,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_benchmark_is_known_by_cargos_message() {
+    fn benchmarks_are_found_in_cargos_messages() {
         let message =
             |kind: &str| json!({"target": {"kind": [kind], "name": "launch"}, "executable": "/t/launch-0f"});
         assert_eq!(executable(&message("bench")), Some(("launch".to_owned(), PathBuf::from("/t/launch-0f"))));
@@ -151,11 +154,11 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_with_other_things_in_it_is_left_alone() {
+    fn a_directory_with_other_contents_is_rejected() {
         let directory = std::env::temp_dir().join(format!("xtask-bundle-{}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
         fs::write(directory.join("precious"), "").unwrap();
-        let outcome = refuse_other_contents(&directory);
+        let outcome = check_is_empty_or_bundle(&directory);
         let kept = directory.join("precious").is_file();
         fs::remove_dir_all(&directory).unwrap();
         assert!(outcome.unwrap_err().to_string().contains("is not empty"));

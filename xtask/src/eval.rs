@@ -1,9 +1,10 @@
-//! `cargo xtask eval`: kernels on every device of this machine, in release.
+//! `cargo xtask eval`: builds in release and evaluates kernels on every device of this machine.
 
 use crate::process::{Outcome, run};
 use crate::workspace::{Profile, Workspace};
 
-pub(crate) fn perform(arguments: &[String]) -> Outcome {
+/// Builds the command and the backends, and runs `runtime eval` with the arguments.
+pub(crate) fn run_eval(arguments: &[String]) -> Outcome {
     let workspace = Workspace::read()?;
     let mut build = workspace.cargo(&["build", "--release", "--quiet", "--package", "runtime-cli"]);
     for backend in workspace.device_backends() {

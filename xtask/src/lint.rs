@@ -1,4 +1,4 @@
-//! `cargo xtask lint`: all that is checked without running the code.
+//! `cargo xtask lint`: all static checks.
 
 use std::fs;
 use std::process::Command;
@@ -8,16 +8,16 @@ use crate::layers;
 use crate::process::{Failure, Outcome, is_installed, output, run};
 use crate::workspace::Workspace;
 
-/// Most lines of a file that somebody has to read.
-const MOST_LINES: usize = 600;
-/// Written by a program.
+/// Maximum number of lines of a handwritten file.
+const MAX_LINES: usize = 600;
+/// Generated files, exempt from the limit.
 const GENERATED: &[&str] = &["runtime-core/include/runtime.h"];
 
 type Check = fn(&Workspace) -> Outcome;
 
 const CHECKS: &[(&str, Check)] = &[
     ("rustfmt", |workspace| run(&mut workspace.cargo(&["fmt", "--all", "--check"]))),
-    ("length of files", lengths),
+    ("length of files", file_lengths),
     ("imports between layers", layers::check),
     ("clippy", |workspace| {
         run(&mut workspace.cargo(&[
@@ -39,7 +39,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("cargo-deny", deny),
 ];
 
-pub(crate) fn perform() -> Outcome {
+pub(crate) fn run_checks() -> Outcome {
     let workspace = Workspace::read()?;
     let mut failed = Vec::new();
     for (name, check) in CHECKS {
@@ -51,32 +51,32 @@ pub(crate) fn perform() -> Outcome {
     if failed.is_empty() { Ok(()) } else { Err(Failure::new(format!("lint failed: {}", failed.join(", ")))) }
 }
 
-/// Advisories are left out: their database is a site that a build machine may not reach.
+/// Runs cargo-deny without advisories, whose database a build machine may not be able to reach.
 fn deny(workspace: &Workspace) -> Outcome {
     if !is_installed("cargo-deny") {
         if std::env::var_os("CI").is_none() {
             return Err(Failure::new("cargo-deny is missing: cargo install --locked cargo-deny"));
         }
-        // Unoptimised: it is built in a third of the time, and runs for a second.
+        // Unoptimised: it builds in a third of the time and runs for only a second.
         run(&mut workspace.cargo(&["install", "--quiet", "--locked", "--debug", "cargo-deny"]))?;
     }
     run(&mut workspace.cargo(&["deny", "--log-level", "error", "check", "bans", "licenses", "sources"]))
 }
 
-fn lengths(workspace: &Workspace) -> Outcome {
+fn file_lengths(workspace: &Workspace) -> Outcome {
     let listed = output(Command::new("git").current_dir(&workspace.root).args(["ls-files", "-z"]))?;
     let mut long = Vec::new();
     for name in listed.split('\0').filter(|name| is_source(name) && !GENERATED.contains(name)) {
-        // A file that is listed and gone was deleted and not committed yet.
+        // A listed file that does not exist was deleted without a commit yet.
         let lines = fs::read_to_string(workspace.root.join(name)).map_or(0, |text| text.lines().count());
-        if lines > MOST_LINES {
+        if lines > MAX_LINES {
             long.push(format!("{name} has {lines} lines"));
         }
     }
     if long.is_empty() {
         Ok(())
     } else {
-        Err(Failure::new(format!("more than {MOST_LINES} lines: {}", long.join(", "))))
+        Err(Failure::new(format!("more than {MAX_LINES} lines: {}", long.join(", "))))
     }
 }
 
@@ -89,7 +89,7 @@ mod tests {
     use super::is_source;
 
     #[test]
-    fn what_is_read_as_code_is_measured() {
+    fn source_files_are_recognised_by_extension() {
         assert!(is_source("runtime-core/src/lib.rs"));
         assert!(is_source("kernels/native/matmul.c"));
         assert!(!is_source("Cargo.lock"));

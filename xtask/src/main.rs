@@ -1,5 +1,5 @@
-//! The tasks of this repository: `cargo xtask help` lists them.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command that talks to the terminal")]
+//! The tasks of this repository; `cargo xtask help` lists them.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program")]
 
 mod bundle;
 mod eval;
@@ -20,34 +20,35 @@ use process::{Failure, Outcome};
 const HELP: &str = "\
 Tasks of this repository, run as `cargo xtask TASK`:
 
-  test             install what the tests need when allowed to, build the workspace, run everything
+  test             install what the tests need if possible, build the workspace, run all tests
   eval SPEC… ARG…  build the command and the backends in release, then `runtime eval SPEC… ARG…`
   bundle DIR [--wgpu]
-                   write a relocatable, stripped tree of the command, the backends and the benchmarks; that of Vulkan
-                   compares with wgpu, too, if that is asked for, which takes a while to build
-  lint             rustfmt, clippy, rustdoc, cargo-deny, the C header, the length of files, and that folders
-                   import downwards only
-  header           write runtime-core/include/runtime.h again
+                   write a relocatable, stripped tree of the command, the backends and the benchmarks; --wgpu adds the
+                   comparison with wgpu to the Vulkan benchmark, which takes a while to build
+  lint             rustfmt, clippy, rustdoc, cargo-deny, the C header, the length of files, imports
+                   between layers
+  header           regenerate runtime-core/include/runtime.h
   miri             core and the null backend under Miri: undefined behaviour, leaks
   valgrind         the loader's and the host's tests, and the suite against the backend in C, under valgrind
   tsan             core, null, host, kernels, the loader, the command and the suite under ThreadSanitizer
   fuzz [SECONDS [TARGET…]]
-                   each fuzz target of tests/fuzz, or those, for a minute, or as long as that
+                   run each fuzz target of tests/fuzz, or only those named, for SECONDS (default 60)
   fuzz kernels [SECONDS] [--seed N] [--devices host,opencl:0,…] [--jobs N] …
-                   random kernels on devices, against an interpreter of WGSL; what differs is made small and written
-                   to target/kernel-fuzz
+                   compare random kernels on devices with a WGSL interpreter; mismatches are reduced and written to
+                   target/kernel-fuzz
   faults [PATH|TARGET…]
-                   the conformance suite with one call of the backend after the other refused, or answered by a lie
+                   the conformance suite with fault injection: one backend call at a time fails or returns an invalid
+                   result
   mutants [--in-place] [--shard K/N] [MODULE…]
-                   change one thing of a module at a time, all of them or a part, and see whether its tests notice: 95% of the
-                   changes at least; a run that was ended is taken up again
+                   mutation testing, of all modules or those named: the tests must catch at least 95% of the mutants;
+                   resumes an interrupted run
 
 `test` reads RUNTIME_REQUIRE, a comma-separated list of targets and tools whose absence is a failure.
 ";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match perform(&arguments) {
+    match run_task(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("xtask: {failure}");
@@ -56,7 +57,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn perform(arguments: &[String]) -> Outcome {
+fn run_task(arguments: &[String]) -> Outcome {
     let Some((task, rest)) = arguments.split_first() else {
         return Err(Failure::new(format!("no task given\n\n{HELP}")));
     };
@@ -65,27 +66,27 @@ fn perform(arguments: &[String]) -> Outcome {
             print!("{HELP}");
             Ok(())
         }
-        ("test", []) => test::perform(),
-        ("lint", []) => lint::perform(),
-        ("header", []) => header::bless(),
+        ("test", []) => test::run_tests(),
+        ("lint", []) => lint::run_checks(),
+        ("header", []) => header::update(),
         ("miri", []) => harden::miri(),
         ("valgrind", []) => harden::valgrind(),
         ("tsan", []) => harden::tsan(),
-        ("fuzz", [kernels, arguments @ ..]) if kernels == "kernels" => fuzz_kernels::perform(arguments),
+        ("fuzz", [kernels, arguments @ ..]) if kernels == "kernels" => fuzz_kernels::run_fuzzer(arguments),
         ("fuzz", arguments) => harden::fuzz(arguments),
         ("faults", backends) => harden::faults(backends),
         ("mutants", arguments) => harden::mutants(arguments),
-        ("bundle", [directory]) => bundle::perform(directory.as_ref(), &[]),
+        ("bundle", [directory]) => bundle::write_bundle(directory.as_ref(), &[]),
         ("bundle", [directory, option]) if option == "--wgpu" => {
-            bundle::perform(directory.as_ref(), &[bundle::WGPU])
+            bundle::write_bundle(directory.as_ref(), &[bundle::WGPU])
         }
         ("bundle", _) => Err(Failure::new(
-            "`bundle` takes the directory to write, and behind it `--wgpu` or nothing: cargo xtask bundle DIR",
+            "`bundle` takes the directory to write and optionally `--wgpu`: cargo xtask bundle DIR [--wgpu]",
         )),
         ("eval", []) => {
             Err(Failure::new("`eval` takes at least one specification: cargo xtask eval kernels/matmul.toml"))
         }
-        ("eval", arguments) => eval::perform(arguments),
+        ("eval", arguments) => eval::run_eval(arguments),
         ("test" | "lint" | "header" | "miri" | "valgrind" | "tsan", [extra, ..]) => {
             Err(Failure::new(format!("`{task}` takes no arguments, got `{extra}`")))
         }

@@ -1,4 +1,4 @@
-//! Running other programs.
+//! Runs other programs.
 
 use std::fmt;
 use std::io::{BufRead, BufReader};
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 #[derive(Debug)]
 pub(crate) struct Failure(String);
 
-/// What a task gives back.
+/// The result of a task.
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;
 
 impl Failure {
@@ -30,14 +30,14 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// Runs `command` with its output on the terminal, after saying what it is.
+/// Prints `command` and runs it with its output on the terminal.
 pub(crate) fn run(command: &mut Command) -> Outcome {
     eprintln!("+ {}", line(command));
     let status = command.status().map_err(|error| not_started(command, &error))?;
     if status.success() { Ok(()) } else { Err(Failure(format!("`{}` ended with {status}", line(command)))) }
 }
 
-/// Runs `command` as [`run`] does, with the lines of its output that `keep` chooses at the end of the failure.
+/// Runs `command` as [`run`] does; a failure ends with the lines of output that `keep` selects.
 pub(crate) fn run_and_keep(command: &mut Command, mut keep: impl FnMut(&str) -> bool) -> Outcome {
     eprintln!("+ {}", line(command));
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| not_started(command, &error))?;
@@ -54,30 +54,30 @@ pub(crate) fn run_and_keep(command: &mut Command, mut keep: impl FnMut(&str) -> 
     if status.success() { Ok(()) } else { Err(Failure(words())) }
 }
 
-/// Runs `command` as [`run`] does, and gives back its exit code, whatever it is; `None` if a signal ended it.
-pub(crate) fn run_to(command: &mut Command) -> Outcome<Option<i32>> {
+/// Runs `command` as [`run`] does and returns its exit code; `None` if a signal ended it.
+pub(crate) fn run_for_code(command: &mut Command) -> Outcome<Option<i32>> {
     eprintln!("+ {}", line(command));
     Ok(command.status().map_err(|error| not_started(command, &error))?.code())
 }
 
-/// Runs `command` and gives back its standard output; its standard error goes to the terminal.
+/// Runs `command` and returns its standard output; its standard error goes to the terminal.
 pub(crate) fn output(command: &mut Command) -> Outcome<String> {
     let output = command.stderr(Stdio::inherit()).output().map_err(|error| not_started(command, &error))?;
     if !output.status.success() {
         return Err(Failure(format!("`{}` ended with {}", line(command), output.status)));
     }
     String::from_utf8(output.stdout)
-        .map_err(|_| Failure(format!("`{}` wrote what is not UTF-8", line(command))))
+        .map_err(|_| Failure(format!("`{}` wrote output that is not UTF-8", line(command))))
 }
 
-/// Whether a program of this name can be run from the search path.
+/// Whether `PATH` has a program of this name.
 pub(crate) fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
 fn line(command: &Command) -> String {
-    // Cargo names itself by its whole path, which nobody wants to read.
+    // Cargo passes its full path, which is noise here.
     let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
     let words = std::iter::once(program).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn chosen_lines_are_repeated_where_the_program_fails() {
+    fn selected_lines_are_repeated_in_the_failure() {
         let mut command = Command::new("sh");
         command.args(["-c", "echo one FAILED; echo two ok; exit 101"]);
         let failure = run_and_keep(&mut command, |line| line.ends_with("FAILED")).unwrap_err().to_string();

@@ -1,11 +1,11 @@
-//! Programs that the tests need and that Rust does not bring.
+//! Programs that the tests need beyond the Rust toolchain.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::process::{Failure, Outcome, is_installed, run};
 
-/// A program, the Debian package that has it, and who needs it.
+/// A program, its Debian package, and why it is needed.
 struct Requirement {
     program: &'static str,
     package: &'static str,
@@ -18,7 +18,7 @@ const REQUIREMENTS: &[Requirement] = &[
     Requirement { program: "strip", package: "binutils", why: "`cargo xtask bundle` strips what it copies" },
 ];
 
-/// Installs what is missing where that is allowed: on Debian, as root.
+/// Installs missing programs if that is possible: on Debian, as root.
 pub(crate) fn install() -> Outcome {
     let missing: Vec<_> =
         REQUIREMENTS.iter().filter(|requirement| !is_installed(requirement.program)).collect();
@@ -32,7 +32,7 @@ pub(crate) fn install() -> Outcome {
             .map(|r| format!("  {} (Debian package {}): {}", r.program, r.package, r.why))
             .collect();
         return Err(Failure::new(format!(
-            "programs are missing; install them and try again:\n{}\non Debian: sudo apt-get install {}",
+            "required programs are missing; install them and try again:\n{}\non Debian: sudo apt-get install {}",
             list.join("\n"),
             packages.join(" ")
         )));

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything that can be run, with the test runner's own lines at the end.
+//! `cargo xtask test`: builds everything, runs the examples and the command, then all tests.
 
 use std::process::Command;
 
@@ -6,28 +6,29 @@ use crate::process::{Failure, Outcome, run, run_and_keep};
 use crate::requirements;
 use crate::workspace::{Profile, Workspace};
 
-/// What was run, and how it went.
+/// A smoke run and its outcome.
 struct Step {
     name: String,
     outcome: Outcome,
 }
 
-pub(crate) fn perform() -> Outcome {
+pub(crate) fn run_tests() -> Outcome {
     requirements::install()?;
     let workspace = Workspace::read()?;
     run(&mut workspace.cargo(&["build", "--quiet", "--workspace", "--all-targets"]))?;
-    let steps = before_the_tests(&workspace);
+    let steps = smoke_runs(&workspace);
     println!("\n{}", summary(&steps));
-    // What failed stands thousands of lines above the end otherwise.
-    let tests = run_and_keep(&mut workspace.cargo(&["test", "--workspace", "--no-fail-fast"]), failures());
+    // Repeated at the end: the failures are thousands of lines further up.
+    let tests =
+        run_and_keep(&mut workspace.cargo(&["test", "--workspace", "--no-fail-fast"]), failure_lines());
     match steps.into_iter().find_map(|step| step.outcome.err().map(|failure| (step.name, failure))) {
         Some((name, failure)) => Err(Failure::new(format!("{name}: {failure}"))),
         None => tests,
     }
 }
 
-/// Chooses the lines of a test runner that name a failed test, and the first ones of what it said.
-fn failures() -> impl FnMut(&str) -> bool {
+/// Selects the lines of a test runner that name a failed test, and the first lines of its output.
+fn failure_lines() -> impl FnMut(&str) -> bool {
     const LINES_OF_EACH: usize = 24;
     let mut left = 0;
     move |line| {
@@ -42,8 +43,8 @@ fn failures() -> impl FnMut(&str) -> bool {
     }
 }
 
-/// The examples, the conformance runner, the command: each as a user runs it.
-fn before_the_tests(workspace: &Workspace) -> Vec<Step> {
+/// Runs the examples, the conformance runner and the command as a user would.
+fn smoke_runs(workspace: &Workspace) -> Vec<Step> {
     let mut steps = Vec::new();
     for example in workspace.targets("example") {
         let path = format!("examples/{}", example.name);
@@ -54,15 +55,15 @@ fn before_the_tests(workspace: &Workspace) -> Vec<Step> {
     }
     let mut conformance = workspace.executable(Profile::Debug, "conformance");
     steps.push(step("conformance".to_owned(), conformance.arg("--quiet")));
-    for (name, arguments) in COMMAND {
+    for (name, arguments) in COMMAND_LINES {
         let mut command = workspace.executable(Profile::Debug, "runtime");
         steps.push(step(format!("runtime {name}"), command.current_dir(&workspace.root).args(*arguments)));
     }
     steps
 }
 
-/// A smoke run of the command.
-const COMMAND: &[(&str, &[&str])] = &[
+/// Command lines for the smoke runs of the command.
+const COMMAND_LINES: &[(&str, &[&str])] = &[
     ("devices", &["devices"]),
     ("doctor", &["doctor"]),
     ("run", &["run", "kernels/vector_add.toml", "--device", "host"]),
@@ -101,11 +102,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failed_test_is_named_with_what_it_said() {
+    fn a_failed_test_is_named_with_its_output() {
         let lines =
             ["test a ... ok", "test b ... FAILED", "", "failures:", "", "---- b ----", "b is wrong", ""];
         let ends = ["failures:", "    b", "", "test result: FAILED. 1 passed; 1 failed"];
-        let mut choose = failures();
+        let mut choose = failure_lines();
         let chosen: Vec<_> = lines.iter().chain(&ends).filter(|line| choose(line)).collect();
         assert_eq!(chosen, [&"test b ... FAILED", &"---- b ----", &"b is wrong", &""]);
         choose("---- c ----");
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_shows_what_failed_and_why() {
+    fn the_summary_shows_failures_with_the_reason() {
         let steps = [
             step("good".to_owned(), &mut Command::new("true")),
             step("bad".to_owned(), &mut Command::new("false")),

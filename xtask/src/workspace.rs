@@ -1,4 +1,4 @@
-//! What the workspace holds, as `cargo metadata` tells it: nothing here names a backend.
+//! The packages and targets of the workspace, from `cargo metadata`. Names no backend.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use crate::process::{Failure, Outcome, output};
 
-/// The members of the workspace and where cargo puts what it builds.
+/// The members of the workspace and its build directory.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     /// Folder of the root `Cargo.toml`.
     pub(crate) root: PathBuf,
-    /// Folder that cargo builds in.
+    /// Cargo's target directory.
     target: PathBuf,
     /// All members.
     packages: Vec<Package>,
@@ -29,14 +29,14 @@ struct Package {
     targets: Vec<(String, String)>,
 }
 
-/// A target of a package, to be built or run by name.
+/// A target of a package.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) package: String,
     pub(crate) name: String,
 }
 
-/// How cargo builds.
+/// A cargo profile.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Profile {
     Debug,
@@ -45,7 +45,7 @@ pub(crate) enum Profile {
 }
 
 impl Workspace {
-    /// Asks cargo.
+    /// Reads `cargo metadata`.
     pub(crate) fn read() -> Outcome<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
         let root = std::env::var_os("CARGO_MANIFEST_DIR")
@@ -59,7 +59,7 @@ impl Workspace {
         ]))?;
         let metadata =
             serde_json::from_str(&text).map_err(|error| Failure::new(format!("cargo metadata: {error}")))?;
-        Self::parse(&metadata).ok_or_else(|| Failure::new("cargo metadata has an unknown shape"))
+        Self::parse(&metadata).ok_or_else(|| Failure::new("cargo metadata has an unknown format"))
     }
 
     fn parse(metadata: &Value) -> Option<Self> {
@@ -69,14 +69,14 @@ impl Workspace {
         Some(Self { packages: packages.collect::<Option<_>>()?, root, target })
     }
 
-    /// `cargo`, run in the root.
+    /// `cargo` in the workspace root.
     pub(crate) fn cargo(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(cargo_program());
         command.current_dir(&self.root).args(arguments);
         command
     }
 
-    /// Where a profile's libraries and executables are.
+    /// The output directory of a profile.
     pub(crate) fn built(&self, profile: Profile) -> PathBuf {
         self.target.join(match profile {
             Profile::Debug => "debug",
@@ -85,17 +85,17 @@ impl Workspace {
         })
     }
 
-    /// A command for an executable of `profile`; the backends that it finds lie beside it.
+    /// A command for an executable of `profile`, which finds the backends next to it.
     pub(crate) fn executable(&self, profile: Profile, name: &str) -> Command {
         Command::new(self.built(profile).join(name))
     }
 
-    /// The members that are backends: dynamic libraries with the name by which the loader knows one.
+    /// The backends: dynamic libraries whose name the loader recognises.
     pub(crate) fn backends(&self) -> Vec<Target> {
         self.targets("cdylib").into_iter().filter(|target| target.backend().is_some()).collect()
     }
 
-    /// The backends for devices: those that do not live in `tests`.
+    /// The backends for real devices: those outside `tests`.
     pub(crate) fn device_backends(&self) -> Vec<Target> {
         let in_tests =
             |name: &str| self.packages.iter().any(|p| p.name == name && p.folder.starts_with("tests"));
@@ -133,7 +133,7 @@ impl Package {
         let folder = Path::new(package["manifest_path"].as_str()?).parent()?;
         let mut targets = Vec::new();
         for target in package["targets"].as_array()? {
-            // An example may be a library, which nobody can run.
+            // An example may be a library, which cannot be run.
             let is_library =
                 target["crate_types"].as_array().is_some_and(|types| !types.contains(&"bin".into()));
             if is_library && target["kind"][0] == "example" {
@@ -173,13 +173,13 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_is_a_library_with_a_backends_name_is_one() {
+    fn backends_are_recognised_by_library_name() {
         let names: Vec<_> = workspace().backends().into_iter().map(|backend| backend.package).collect();
         assert_eq!(names, ["runtime-host-plugin", "runtime-null-plugin"]);
     }
 
     #[test]
-    fn a_backend_of_the_tests_is_for_no_device() {
+    fn backends_in_tests_are_not_device_backends() {
         let backends = workspace().device_backends();
         assert_eq!(backends.len(), 1);
         assert_eq!(backends[0].backend(), Some("host"));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn an_example_that_is_a_library_is_not_for_running() {
+    fn an_example_that_is_a_library_is_not_run() {
         let target = |name: &str, of: &str| json!({"kind": ["example"], "crate_types": [of], "name": name});
         let package = json!({"name": "p", "manifest_path": "/w/p/Cargo.toml",
                              "targets": [target("run", "bin"), target("load", "cdylib")]});

@@ -1,4 +1,4 @@
-//! The README's "Add a backend in six steps", run as it stands there, in a copy of the tree.
+//! Runs the commands of the README's "Add a backend in six steps" verbatim, in a copy of the tree.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 const HEADING: &str = "## Add a backend in six steps";
 
-/// The lines of the `sh` blocks of the section, step after step.
+/// The lines of the section's `sh` blocks, in order.
 fn script(readme: &str) -> String {
     let section = readme.split(HEADING).nth(1).unwrap_or_default();
     let section = section.split("\n## ").next().unwrap_or_default();
@@ -29,7 +29,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// Copies what git tracks, or would: not the build folder.
+/// Copies all files that git tracks or does not ignore.
 fn copy_tree(to: &Path) {
     let root = root();
     let listed = Command::new("git")
@@ -51,14 +51,14 @@ fn the_six_steps_make_a_backend_that_passes_the_suite() {
     let script = script(&fs::read_to_string(root().join("README.md")).unwrap());
     assert!(
         script.contains("members") && script.contains("conformance mine"),
-        "the section has its blocks: {script}"
+        "the section lacks its blocks: {script}"
     );
 
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("six-steps");
     let tree = folder.join("tree");
     let _ = fs::remove_dir_all(&tree);
     copy_tree(&tree);
-    // Outside the copy, so that a second run builds little; a link, because the steps name `target`.
+    // Outside the copy, so that a second run reuses the build; a link, because the steps refer to `target`.
     fs::create_dir_all(folder.join("target")).unwrap();
     std::os::unix::fs::symlink(folder.join("target"), tree.join("target")).unwrap();
     let output = Command::new("bash")

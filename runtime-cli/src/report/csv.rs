@@ -4,7 +4,7 @@ use runtime_core::{Error, ErrorKind, Measurement, Result, Validation};
 
 use super::Row;
 
-/// A column: its name, and its value where there is one.
+/// A column: its name, and its value for a row that has one.
 type Column = (&'static str, fn(&Row) -> Option<String>);
 
 const COLUMNS: [Column; 30] = [
@@ -66,12 +66,12 @@ fn wrong_elements(measurement: &Measurement) -> Option<usize> {
     }
 }
 
-/// The names of the columns.
+/// The header line.
 pub(super) fn header() -> Result<String> {
     record(COLUMNS.map(|(name, _)| name))
 }
 
-/// The line of a row.
+/// The line for a row.
 pub(super) fn line(row: &Row) -> Result<String> {
     record(COLUMNS.map(|(_, value)| value(row).unwrap_or_default()))
 }

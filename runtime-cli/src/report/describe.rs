@@ -1,11 +1,11 @@
-//! Devices, options and the program itself, as JSON.
+//! Devices, options and the program itself as JSON.
 
 use runtime_core::{DeviceInfo, OptionSpec, Options, Value as OptionValue, abi};
 use serde_json::{Map, Value, json};
 
 use crate::devices::kind;
 
-/// The program that wrote a report.
+/// The program that writes the report.
 pub(crate) fn program() -> Value {
     json!({
         "version": env!("CARGO_PKG_VERSION"),
@@ -15,7 +15,7 @@ pub(crate) fn program() -> Value {
     })
 }
 
-/// Everything that is known of a device.
+/// A device with all its properties.
 pub(crate) fn device(info: &DeviceInfo) -> Value {
     let spaces: Vec<Value> = info
         .spaces
@@ -65,7 +65,7 @@ fn uuid(bytes: [u8; 16]) -> Option<String> {
     (bytes != [0; 16]).then(|| parts.map(hex).join("-"))
 }
 
-/// Options as an object; a key that stands several times is an array.
+/// Options as an object. The values of a repeated key form an array.
 pub(crate) fn options(options: &Options) -> Value {
     let mut object: Map<String, Value> = Map::new();
     for (key, value) in options.iter() {
@@ -90,7 +90,7 @@ fn option(value: &OptionValue) -> Value {
     }
 }
 
-/// An option that a backend documents.
+/// The specification of a backend option.
 pub(crate) fn option_spec(spec: &OptionSpec) -> Value {
     let scope = match spec.scope {
         runtime_core::OptionScope::Device => "device",

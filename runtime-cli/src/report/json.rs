@@ -3,9 +3,9 @@
 use runtime_core::{Measurement, Mismatch, Options, Statistics, Validation};
 use serde_json::{Value, json};
 
-use super::{Code, KernelIdentity, Outcome, Row, describe};
+use super::{KernelIdentity, Outcome, ResourceUsage, Row, describe};
 
-/// Everything before the rows.
+/// The document up to its first row.
 pub(super) fn head(options: &Options) -> String {
     let document = json!({
         "schema": "runtime.evaluation",
@@ -18,14 +18,14 @@ pub(super) fn head(options: &Options) -> String {
     format!("{open},\n  \"rows\": [")
 }
 
-/// A row, with what stands between it and the one before.
+/// A row with its separator from the row before.
 pub(super) fn row_text(row: &Row, is_first: bool) -> String {
-    // Text in JSON has no line breaks of its own.
+    // Strings in JSON contain no raw line breaks, so this changes the indentation only.
     let text = format!("{:#}", self::row(row)).replace('\n', "\n    ");
     format!("{}\n    {text}", if is_first { "" } else { "," })
 }
 
-/// Everything behind the rows; `complete` tells whether all of them are there.
+/// The document after its last row; `complete` is false if rows are missing.
 pub(super) fn tail(complete: bool) -> String {
     format!("\n  ],\n  \"complete\": {complete}\n}}\n")
 }
@@ -40,8 +40,8 @@ fn row(row: &Row) -> Value {
         "kernel": kernel(&row.kernel),
         "device": row.device,
         "device_info": row.info.as_ref().map(describe::device),
-        "code": row.code.as_ref().map(Code::json),
-        "settings": row.settings.describe(),
+        "code": row.usage.as_ref().map(ResourceUsage::to_json),
+        "settings": row.settings.to_json(),
         "status": row.outcome.status(),
         "reason": row.outcome.reason(),
         "error_kind": error_kind,
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_of_any_length_is_a_document() {
+    fn a_report_of_any_length_is_a_valid_document() {
         let head = head(&Options::new().with("a", "}"));
         let row = |index: usize| format!("{}\n    {{}}", if index == 0 { "" } else { "," });
         for rows in 0..3 {

@@ -1,10 +1,10 @@
-//! Rows: what became of each kernel on each device, for people and for programs. `docs/output.md` has every field.
+//! Result rows, one per kernel and device, as a table, JSON or CSV. `docs/output.md` documents every field.
 
-mod code;
 mod csv;
 pub(crate) mod describe;
-pub(crate) mod figure;
 mod json;
+pub(crate) mod number_format;
+mod resource_usage;
 mod sink;
 mod table;
 
@@ -15,11 +15,11 @@ use runtime_core::{DeviceInfo, Error, ErrorKind, Measurement, Options, Result, V
 use crate::settings::Settings;
 use crate::spec::Spec;
 
-pub(crate) use code::Code;
-pub(crate) use sink::{Form, Reports, Sink};
+pub(crate) use resource_usage::ResourceUsage;
+pub(crate) use sink::{Format, Reports, Sink};
 pub(crate) use table::Columns;
 
-/// A kernel on a device.
+/// The result of a kernel on a device.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) spec: PathBuf,
@@ -28,14 +28,14 @@ pub(crate) struct Row {
     pub(crate) device: String,
     pub(crate) info: Option<DeviceInfo>,
     pub(crate) settings: Settings,
-    /// Names of the arguments.
+    /// Symbols of the arguments.
     pub(crate) names: Vec<String>,
-    /// What the driver says of the code, if it was loaded and ran.
-    pub(crate) code: Option<Code>,
+    /// Resource usage of the code, if it was measured.
+    pub(crate) usage: Option<ResourceUsage>,
     pub(crate) outcome: Outcome,
 }
 
-/// Which code was measured.
+/// The kernel that was measured.
 #[derive(Debug)]
 pub(crate) struct KernelIdentity {
     pub(crate) name: String,
@@ -57,14 +57,14 @@ impl KernelIdentity {
     }
 }
 
-/// What became of a row.
+/// The outcome of a row.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// It ran; whether it is right stands in the measurement.
+    /// It ran; the measurement says whether the outputs are right.
     Measured(Box<Measurement>),
-    /// The device cannot run it, or is not there.
+    /// The device cannot run it or is unavailable.
     NotRun(Error),
-    /// It should have run and did not.
+    /// It should have run but failed.
     Failed(Error),
 }
 
@@ -90,10 +90,10 @@ impl Outcome {
         }
     }
 
-    /// Why there is no figure, or why it was not checked.
+    /// Why it was not measured, is wrong or was not checked.
     pub(crate) fn reason(&self) -> Option<String> {
         match self {
-            Self::NotRun(error) | Self::Failed(error) => Some(told(error)),
+            Self::NotRun(error) | Self::Failed(error) => Some(error_text(error)),
             Self::Measured(measurement) => match &measurement.validation {
                 Validation::Skipped { reason } => Some(reason.clone()),
                 Validation::Failed(mismatch) => Some(mismatch.to_string()),
@@ -110,8 +110,8 @@ impl Outcome {
     }
 }
 
-/// An error as users read it: a lack of memory is the first thing that it says.
-pub(crate) fn told(error: &Error) -> String {
+/// The error text, with a prefix that identifies a lack of memory.
+pub(crate) fn error_text(error: &Error) -> String {
     match error.kind() {
         ErrorKind::OutOfMemory if !error.message().starts_with("out of memory") => {
             format!("out of memory: {error}")

@@ -1,4 +1,4 @@
-//! Reports that grow row by row: what was measured is there, whatever ends the command.
+//! Reports written row by row, so that no measured row is lost when the command is ended.
 
 use std::io;
 
@@ -7,21 +7,21 @@ use super::{Row, csv, json};
 use crate::output::{self, Destination};
 use runtime_core::{Options, Result};
 
-/// How rows are written.
+/// The format of a report.
 #[derive(Debug)]
-pub(crate) enum Form {
+pub(crate) enum Format {
     Table(Columns),
-    /// With what the devices were opened with.
+    /// With the options that the devices were opened with.
     Json(Options),
     Csv,
 }
 
-/// A report on its way to one destination.
+/// A report being written to one destination.
 #[derive(Debug)]
 pub(crate) struct Sink {
-    form: Form,
+    format: Format,
     destination: Destination,
-    /// What a file holds, without its end.
+    /// The content of a file so far, without its tail.
     text: Vec<u8>,
     rows: usize,
     state: State,
@@ -29,69 +29,69 @@ pub(crate) struct Sink {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    Good,
-    /// A write has failed, which was reported. A file is tried again with the next row.
+    Open,
+    /// A write failed and was reported. A file is retried with the next row.
     Failed,
-    /// Its reader has gone away.
-    Left,
+    /// The reader of the pipe has closed it.
+    ReaderClosed,
 }
 
 impl Sink {
-    pub(crate) fn new(form: Form, destination: Destination) -> Self {
-        Self { form, destination, text: Vec::new(), rows: 0, state: State::Good }
+    pub(crate) fn new(format: Format, destination: Destination) -> Self {
+        Self { format, destination, text: Vec::new(), rows: 0, state: State::Open }
     }
 
-    /// Whether another row would reach somebody.
-    pub(crate) fn is_read(&self) -> bool {
-        self.state == State::Good || (self.state == State::Failed && self.destination.is_file())
+    /// Whether further rows can still be written.
+    pub(crate) fn wants_rows(&self) -> bool {
+        self.state == State::Open || (self.state == State::Failed && self.destination.is_file())
     }
 
-    /// Whether it lacks rows that were measured, which was reported.
+    /// Whether measured rows are missing, which was reported.
     pub(crate) fn has_failed(&self) -> bool {
         self.state == State::Failed
     }
 
-    /// Adds a row. A file is then a whole report with all rows until now; a stream still lacks its end.
+    /// Adds a row. A file is then a complete document with all rows so far; a stream still lacks its tail.
     pub(crate) fn add(&mut self, row: &Row) -> Result<()> {
-        let mut piece = if self.rows == 0 { self.form.head()? } else { String::new() };
-        piece.push_str(&self.form.row(row, self.rows == 0)?);
+        let mut piece = if self.rows == 0 { self.format.head()? } else { String::new() };
+        piece.push_str(&self.format.row(row, self.rows == 0)?);
         self.rows += 1;
         if self.destination.is_file() {
             self.text.extend_from_slice(piece.as_bytes());
-            piece = self.form.tail(false);
+            piece = self.format.tail(false);
         }
-        self.put(&piece);
+        self.write(&piece);
         Ok(())
     }
 
-    /// Ends the report; `complete` tells whether all rows are there.
+    /// Finishes the report; `complete` is false if rows are missing.
     pub(crate) fn close(&mut self, complete: bool) -> Result<()> {
-        // A report that nothing was measured for does not take the place of an older one.
+        // An empty report does not replace an older file.
         if self.rows > 0 || !self.destination.is_file() {
-            let head = if self.rows == 0 { self.form.head()? } else { String::new() };
-            self.put(&(head + &self.form.tail(complete)));
+            let head = if self.rows == 0 { self.format.head()? } else { String::new() };
+            self.write(&(head + &self.format.tail(complete)));
         }
-        if self.state == State::Good && self.rows > 0 {
+        if self.state == State::Open && self.rows > 0 {
             let synced = self.destination.sync();
             self.note(synced);
         }
         Ok(())
     }
 
-    fn put(&mut self, text: &str) {
-        if self.is_read() {
-            let written = self.destination.put(&self.text, text.as_bytes());
+    fn write(&mut self, text: &str) {
+        if self.wants_rows() {
+            let written = self.destination.append(&self.text, text.as_bytes());
             self.note(written);
         }
     }
 
     fn note(&mut self, written: io::Result<()>) {
         match written {
-            Ok(()) => self.state = State::Good,
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.state = State::Left,
+            Ok(()) => self.state = State::Open,
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.state = State::ReaderClosed,
             Err(error) => {
-                if self.state == State::Good {
-                    output::warn(&format!("error: {}", self.destination.cannot_write(&error)));
+                if self.state == State::Open {
+                    output::print_stderr(&format!("error: {}", self.destination.write_error(&error)));
                 }
                 self.state = State::Failed;
             }
@@ -99,7 +99,7 @@ impl Sink {
     }
 }
 
-impl Form {
+impl Format {
     fn head(&self) -> Result<String> {
         match self {
             Self::Table(columns) => Ok(columns.header()),
@@ -125,25 +125,25 @@ impl Form {
     }
 }
 
-/// All reports of a run of the command, and what became of it.
+/// All reports of one run of the command, and its overall result.
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
     sinks: Vec<Sink>,
     rows: usize,
-    /// Rows that were to be measured.
-    wanted: usize,
-    /// Something ran.
+    /// Number of rows of a complete report.
+    expected_rows: usize,
+    /// At least one row ran.
     any_ran: bool,
-    /// Something that ran is wrong or has failed.
+    /// At least one row is wrong or failed.
     any_wrong: bool,
 }
 
 impl Reports {
-    pub(crate) fn new(sinks: Vec<Sink>, wanted: usize) -> Self {
-        Self { sinks, wanted, ..Self::default() }
+    pub(crate) fn new(sinks: Vec<Sink>, expected_rows: usize) -> Self {
+        Self { sinks, expected_rows, ..Self::default() }
     }
 
-    /// Adds a row to all of them; `false` if nobody reads any of them any more.
+    /// Adds a row to every report. Returns `false` once no report can be written any more.
     pub(crate) fn add(&mut self, row: &Row) -> Result<bool> {
         self.rows += 1;
         let status = row.outcome.status();
@@ -152,28 +152,31 @@ impl Reports {
         for sink in &mut self.sinks {
             sink.add(row)?;
         }
-        Ok(self.sinks.iter().any(Sink::is_read))
+        Ok(self.sinks.iter().any(Sink::wants_rows))
     }
 
-    /// Ends all of them.
+    /// Finishes every report.
     pub(crate) fn close(&mut self) -> Result<()> {
-        let complete = self.rows == self.wanted;
+        let complete = self.rows == self.expected_rows;
         self.sinks.iter_mut().try_for_each(|sink| sink.close(complete))
     }
 
-    /// Ends all of them before their time.
+    /// Finishes every report early.
     pub(crate) fn interrupt(&mut self, signal: &str) {
-        // What cannot be written now is lost with the process.
+        // An error cannot be handled any more: the process is about to end.
         let _ = self.close();
-        output::warn(&format!("interrupted by {signal} after {} of {} rows", self.rows, self.wanted));
+        output::print_stderr(&format!(
+            "interrupted by {signal} after {} of {} rows",
+            self.rows, self.expected_rows
+        ));
     }
 
-    /// Whether something ran, and nothing that ran is wrong or failed.
+    /// Whether at least one row ran, and none is wrong or failed.
     pub(crate) fn is_right(&self) -> bool {
         self.any_ran && !self.any_wrong
     }
 
-    /// Whether one of them lacks rows, which was reported.
+    /// Whether a report lacks rows, which was reported.
     pub(crate) fn has_failed(&self) -> bool {
         self.sinks.iter().any(Sink::has_failed)
     }

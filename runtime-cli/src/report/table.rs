@@ -1,29 +1,29 @@
-//! The table of `runtime eval`, line by line, with what is wrong below it.
+//! The table of `runtime eval`, printed line by line, with notes below it.
 
 use std::fmt::Write;
 
 use console::measure_text_width;
 use runtime_core::{Error, Measurement, Validation};
 
-use super::figure::{duration, significant, uncertainty};
-use super::{Code, Outcome, Row, told};
+use super::number_format::{duration, significant, uncertainty};
+use super::{Outcome, ResourceUsage, Row, error_text};
 
 const HEADER: [&str; 9] =
     ["kernel", "device", "status", "median", "min", "GFLOP/s", "GB/s", "clock", "calls"];
-/// What most figures need, from the status on: rows appear as they are measured, so the widest is not known.
+/// Usual widths of the columns from `status` on. Rows are printed as they are measured, so the widest cell is unknown.
 const WIDTHS: [usize; 7] = [21, 16, 9, 8, 8, 12, 1];
 
-/// The columns of a table whose rows appear one by one, and the notes below it.
+/// The column widths of a table whose rows are printed one by one, and the notes below it.
 #[derive(Debug)]
 pub(crate) struct Columns {
     widths: [usize; HEADER.len()],
-    /// Of the terminal; a pipe has none.
+    /// Width of the terminal; `None` for a pipe.
     terminal: Option<usize>,
     notes: String,
 }
 
 impl Columns {
-    /// Columns that these names fit into.
+    /// Columns wide enough for these names.
     pub(crate) fn new<'a>(
         kernels: impl Iterator<Item = &'a str>,
         devices: impl Iterator<Item = &'a str>,
@@ -38,12 +38,12 @@ impl Columns {
         Self { widths, terminal, notes: String::new() }
     }
 
-    /// The first line.
+    /// The header line.
     pub(super) fn header(&self) -> String {
         self.line(&HEADER.map(str::to_owned))
     }
 
-    /// The line of a row. What it has no room for is kept for the notes.
+    /// The line of a row. Details that do not fit are kept for the notes.
     pub(super) fn row(&mut self, row: &Row) -> String {
         let mut note = note(row);
         let mut cells = vec![row.kernel.name.clone(), row.device.clone()];
@@ -59,7 +59,7 @@ impl Columns {
             (&row.outcome, cells.last_mut())
             && self.shorten(cell)
         {
-            note = Some(told(error));
+            note = Some(error_text(error));
         }
         if let Some(note) = note {
             let _ = writeln!(self.notes, "{} on {}: {note}", row.kernel.name, row.device);
@@ -67,16 +67,16 @@ impl Columns {
         self.line(&cells)
     }
 
-    /// What stands below the table.
+    /// The notes below the table.
     pub(super) fn notes(&self) -> String {
         if self.notes.is_empty() { String::new() } else { format!("\n{}", self.notes) }
     }
 
-    /// Cuts a last cell to what is left of the terminal's line; whether something is missing.
+    /// Truncates a last cell to the rest of the terminal's line; returns whether it was truncated.
     fn shorten(&self, cell: &mut String) -> bool {
-        const LEAST: usize = 20;
+        const MIN_WIDTH: usize = 20;
         let Some(terminal) = self.terminal else { return false };
-        let room = terminal.saturating_sub(self.widths[0] + self.widths[1] + 4).max(LEAST);
+        let room = terminal.saturating_sub(self.widths[0] + self.widths[1] + 4).max(MIN_WIDTH);
         let is_long = measure_text_width(cell) > room;
         if is_long {
             *cell = console::truncate_str(cell, room, "…").into_owned();
@@ -95,12 +95,12 @@ impl Columns {
     }
 }
 
-/// The line of an error that says most: a compiler's first error, which notes and warnings may precede.
+/// The most informative line of an error: a compiler's first error, which notes and warnings may precede.
 fn headline(error: &Error) -> String {
-    let text = told(error);
+    let text = error_text(error);
     let is_error = |line: &&str| line.contains(": error:") || line.contains(": fatal error:");
     let found = text.lines().find(is_error).or_else(|| text.lines().find(|line| !line.trim().is_empty()));
-    // Control characters of a compiler or a file name would change the terminal.
+    // Control characters in compiler output or a file name could reprogram the terminal.
     let clean = |c: char| if c.is_control() { ' ' } else { c };
     found.unwrap_or_default().chars().map(clean).collect::<String>().trim().to_owned()
 }
@@ -116,11 +116,11 @@ fn status(measurement: &Measurement) -> String {
 
 fn figures(measurement: &Measurement) -> [String; 6] {
     let statistics = &measurement.statistics;
-    let sure =
+    let interval =
         statistics.median_ci95_ns.map(|interval| format!(" {}", uncertainty(statistics.median_ns, interval)));
     let rate = |rate: Option<f64>| rate.map_or_else(|| "—".to_owned(), significant);
     [
-        format!("{}{}", duration(statistics.median_ns), sure.unwrap_or_default()),
+        format!("{}{}", duration(statistics.median_ns), interval.unwrap_or_default()),
         duration(statistics.min_ns),
         rate(measurement.gflops_per_s()),
         rate(measurement.gbytes_per_s()),
@@ -129,11 +129,11 @@ fn figures(measurement: &Measurement) -> [String; 6] {
     ]
 }
 
-/// What the row has no room for.
+/// Details that do not fit into the row.
 fn note(row: &Row) -> Option<String> {
     let measurement = match &row.outcome {
         Outcome::NotRun(error) | Outcome::Failed(error) => {
-            return error.message().contains('\n').then(|| told(error));
+            return error.message().contains('\n').then(|| error_text(error));
         }
         Outcome::Measured(measurement) => measurement,
     };
@@ -153,7 +153,7 @@ fn note(row: &Row) -> Option<String> {
     if let Some(transfer) = &measurement.transfer {
         notes.push(format!("{} of it is transfer", duration(transfer.statistics.median_ns)));
     }
-    notes.extend(row.code.as_ref().and_then(Code::note));
+    notes.extend(row.usage.as_ref().and_then(ResourceUsage::note));
     (!notes.is_empty()).then(|| notes.join("; "))
 }
 
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compiler_says_most_in_its_first_error() {
+    fn the_headline_is_the_compilers_first_error() {
         let log =
             "k.c: In function 'f':\nk.c:1:2: warning: x\nk.c:1:20: error: 'u' undeclared\nexit status: 1: cc";
         let error = Error::new(ErrorKind::CompileFailed, log).in_operation("load");
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_terminal_gets_the_rest_as_a_note() {
+    fn long_errors_are_truncated_on_a_narrow_terminal() {
         let columns =
             Columns { terminal: Some(60), ..Columns::new(["k"].into_iter(), ["host:0"].into_iter()) };
         let mut cell = format!("failed: {}", "x".repeat(60));

@@ -2,11 +2,11 @@
 
 use runtime_core::{Access, DType, DTypeClass, On, Result, suggest};
 
-use super::expression::Names;
-use super::initial::{Init, Interval, check_range};
-use super::key::{Item, Section};
+use super::document::{Item, Section};
+use super::expression::Symbols;
+use super::init::{Init, Interval, check_range};
 use super::scalar::{Number, encode};
-use super::{Argument, ArgumentKind, Changes, TensorSpec};
+use super::{Argument, ArgumentKind, Overrides, TensorSpec};
 
 const NAME: &str = "[[arg]]";
 const TENSOR: [&str; 10] =
@@ -16,17 +16,17 @@ const BYTES: [&str; 2] = ["name", "bytes"];
 const INITS: [&str; 5] = ["zeros", "ones", "arange", "random", "file:PATH.npy"];
 const LOCAL: [&str; 2] = ["name", "local_bytes"];
 
-/// Most elements of a buffer: more cannot be addressed in bytes on any device.
-const MOST_ELEMENTS: usize = isize::MAX as usize;
+/// Upper limit for the bytes of a buffer: more cannot be addressed on any device.
+const MAX_BYTES: usize = isize::MAX as usize;
 
-/// What arguments may refer to.
+/// What argument tables may refer to.
 #[derive(Debug)]
 pub(super) struct Scope<'a> {
-    pub(super) changes: &'a Changes,
+    pub(super) overrides: &'a Overrides,
     /// The element type of a generic kernel.
     pub(super) element: Option<DType>,
     /// Values of constants and scalars.
-    pub(super) names: Names,
+    pub(super) names: Symbols,
 }
 
 /// Whether the argument is a scalar.
@@ -49,23 +49,27 @@ pub(super) fn parse(item: &Item<'_>, position: usize, scope: &Scope<'_>) -> Resu
         ["scalar"] => scalar(item, &name, scope)?,
         ["bytes"] => ArgumentKind::Bytes(bytes(&item.section(NAME, &BYTES)?.required("bytes")?)?),
         ["local_bytes"] => {
-            ArgumentKind::Local(item.section(NAME, &LOCAL)?.required("local_bytes")?.amount(&scope.names, 1)?)
+            ArgumentKind::Local(item.section(NAME, &LOCAL)?.required("local_bytes")?.size(&scope.names, 1)?)
         }
-        [] => return Err(section.error(&format!("missing key in {NAME}: one of {}", kinds.join(", ")))),
-        _ => return Err(section.error(&format!("only one of {} can stand in one {NAME}", given.join(", ")))),
+        [] => {
+            return Err(
+                section.error(&format!("missing key in {NAME}: expected one of {}", kinds.join(", ")))
+            );
+        }
+        _ => return Err(section.error(&format!("{NAME} takes only one of {}", given.join(", ")))),
     };
-    Ok(Argument { name, place: section.place(), kind })
+    Ok(Argument { name, location: section.location(), kind })
 }
 
 fn identifier(item: &Item<'_>) -> Result<String> {
     let name = item.text()?;
     match is_identifier(name) {
         true => Ok(name.to_owned()),
-        false => Err(item.error(&format!("\"{name}\" is no name; use letters, digits and _"))),
+        false => Err(item.error(&format!("\"{name}\" is not a valid name; use letters, digits and _"))),
     }
 }
 
-/// Whether an expression can use the name.
+/// Whether expressions can refer to the name.
 pub(super) fn is_identifier(name: &str) -> bool {
     let starts_well = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
     starts_well && name.chars().all(|next| next.is_ascii_alphanumeric() || next == '_')
@@ -75,22 +79,22 @@ fn scalar(item: &Item<'_>, name: &str, scope: &Scope<'_>) -> Result<ArgumentKind
     let section = item.section(NAME, &SCALAR)?;
     let dtype = type_of(&section.required("scalar")?, scope)?;
     let value = section.required("value")?;
-    let number = scope.changes.value(name).map_or_else(|| value.number(), Ok)?;
+    let number = scope.overrides.value(name).map_or_else(|| value.number(), Ok)?;
     let bits = encode(dtype, number).map_err(|message| value.error(&message))?;
     Ok(ArgumentKind::Scalar(dtype, bits))
 }
 
 fn bytes(item: &Item<'_>) -> Result<Vec<u8>> {
     if !item.is_text() {
-        return item.list()?.iter().map(|byte| byte.whole(0)).collect();
+        return item.list()?.iter().map(|byte| byte.integer(0)).collect();
     }
-    let path = file_of(item)?.ok_or_else(|| item.error("wants a list of bytes or \"file:PATH\""))?;
+    let path = file_of(item)?.ok_or_else(|| item.error("expected a list of bytes or \"file:PATH\""))?;
     std::fs::read(&path).map_err(|error| item.error(&format!("cannot read {}: {error}", path.display())))
 }
 
 /// The path of `file:PATH`.
 pub(super) fn file_of(item: &Item<'_>) -> Result<Option<std::path::PathBuf>> {
-    item.text()?.strip_prefix("file:").map(|path| item.existing(path)).transpose()
+    item.text()?.strip_prefix("file:").map(|path| item.existing_file(path)).transpose()
 }
 
 /// An element type.
@@ -104,26 +108,26 @@ pub(super) fn dtype(item: &Item<'_>) -> Result<DType> {
 fn type_of(item: &Item<'_>, scope: &Scope<'_>) -> Result<DType> {
     match (item.text()?, scope.element) {
         ("element", Some(element)) => Ok(element),
-        ("element", None) => Err(item.error("there is no `element` in [specialise]")),
+        ("element", None) => Err(item.error("[specialise] has no `element`")),
         _ => dtype(item),
     }
 }
 
-fn amounts(item: &Item<'_>, names: &Names) -> Result<Vec<usize>> {
-    item.list()?.iter().map(|amount| amount.amount(names, 0)).collect()
+fn sizes(item: &Item<'_>, names: &Symbols) -> Result<Vec<usize>> {
+    item.list()?.iter().map(|size| size.size(names, 0)).collect()
 }
 
 fn tensor(item: &Item<'_>, position: usize, scope: &Scope<'_>) -> Result<ArgumentKind> {
     let section = item.section(NAME, &TENSOR)?;
     let dtype = type_of(&section.required("dtype")?, scope)?;
     let shape_item = section.required("shape")?;
-    let shape = amounts(&shape_item, &scope.names)?;
+    let shape = sizes(&shape_item, &scope.names)?;
     let uses = [("read", Access::Read), ("write", Access::Write), ("readwrite", Access::ReadWrite)];
     let places = [("device", On::Device), ("host", On::Host), ("pinned", On::Pinned), ("shared", On::Shared)];
     let tensor = TensorSpec {
         dtype,
         strides: strides(&section, shape.len(), &scope.names)?,
-        offset: section.optional("offset").map_or(Ok(0), |offset| offset.amount(&scope.names, 0))?,
+        offset: section.optional("offset").map_or(Ok(0), |offset| offset.size(&scope.names, 0))?,
         init: init(&section, dtype, position)?,
         access: section.optional("use").map_or(Ok(Access::Read), |item| item.choice(&uses))?,
         on: section.optional("on").map_or(Ok(On::Device), |item| item.choice(&places))?,
@@ -133,9 +137,9 @@ fn tensor(item: &Item<'_>, position: usize, scope: &Scope<'_>) -> Result<Argumen
     Ok(ArgumentKind::Tensor(tensor))
 }
 
-fn strides(section: &Section<'_>, rank: usize, names: &Names) -> Result<Option<Vec<usize>>> {
+fn strides(section: &Section<'_>, rank: usize, names: &Symbols) -> Result<Option<Vec<usize>>> {
     let Some(item) = section.optional("strides") else { return Ok(None) };
-    let strides = amounts(&item, names)?;
+    let strides = sizes(&item, names)?;
     match strides.len() == rank {
         true => Ok(Some(strides)),
         false => Err(item.error(&format!("the shape has {rank} dimensions, got {} strides", strides.len()))),
@@ -143,20 +147,20 @@ fn strides(section: &Section<'_>, rank: usize, names: &Names) -> Result<Option<V
 }
 
 fn check_layout(tensor: &TensorSpec, shape: &Item<'_>, strides: Option<Item<'_>>) -> Result<()> {
-    let limit = MOST_ELEMENTS / tensor.dtype.bytes();
+    let limit = MAX_BYTES / tensor.dtype.bytes();
     if tensor.base_elements().is_none_or(|elements| elements > limit) {
         return Err(strides.unwrap_or(*shape).error("the tensor is too large to be addressed"));
     }
     match strides {
         Some(item) if tensor.access.writes() && tensor.may_overlap() => {
-            Err(item.error("elements overlap, which a tensor that is written must not"))
+            Err(item.error("elements overlap, but the kernel writes this tensor"))
         }
         _ => Ok(()),
     }
 }
 
 impl TensorSpec {
-    /// Elements of the buffer that the tensor needs; `None` if they cannot be counted.
+    /// Number of elements of the underlying buffer; `None` on overflow.
     pub(crate) fn base_elements(&self) -> Option<usize> {
         let count = self.shape.iter().try_fold(1_usize, |count, &extent| count.checked_mul(extent))?;
         let Some(strides) = &self.strides else { return self.offset.checked_add(count) };
@@ -169,24 +173,24 @@ impl TensorSpec {
         self.offset.checked_add(last)?.checked_add(1)
     }
 
-    /// Whether two indices may share an element, by the usual sufficient test.
+    /// Whether two indices may share an element. Conservative: each stride must exceed the span of the smaller ones.
     fn may_overlap(&self) -> bool {
         let mut axes: Vec<_> =
             self.strides.iter().flatten().zip(&self.shape).filter(|(_, extent)| **extent > 1).collect();
         axes.sort_unstable();
-        let mut reach = 0;
+        let mut span = 0;
         for (&stride, &extent) in axes {
-            if stride <= reach {
+            if stride <= span {
                 return true;
             }
-            reach += (extent - 1) * stride;
+            span += (extent - 1) * stride;
         }
         false
     }
 }
 
 fn init(section: &Section<'_>, dtype: DType, position: usize) -> Result<Init> {
-    let seed = section.optional("seed").map(|seed| seed.whole(0)).transpose()?;
+    let seed = section.optional("seed").map(|seed| seed.integer(0)).transpose()?;
     let range = section.optional("range").map(|range| interval(&range, dtype)).transpose()?;
     let random = Init::Random {
         seed: seed.unwrap_or(position as u64 + 1),
@@ -216,23 +220,23 @@ fn is_opaque(dtype: DType) -> bool {
 fn check_init(item: &Item<'_>, section: &Section<'_>, init: &Init, dtype: DType) -> Result<()> {
     if is_opaque(dtype) && !matches!(init, Init::Zeros | Init::File(_)) {
         return Err(
-            item.error(&format!("{dtype} is opaque: only \"zeros\" and \"file:PATH.npy\" are possible"))
+            item.error(&format!("{dtype} is opaque: only \"zeros\" and \"file:PATH.npy\" are allowed"))
         );
     }
     let random_only = ["seed", "range"].into_iter().find_map(|key| section.optional(key));
     match (init, random_only) {
         (Init::Random { .. }, _) | (_, None) => Ok(()),
-        (_, Some(key)) => Err(key.error("goes with init = \"random\" only")),
+        (_, Some(key)) => Err(key.error("is only valid with init = \"random\"")),
     }
 }
 
 fn interval(item: &Item<'_>, dtype: DType) -> Result<Interval> {
     let items = item.list()?;
-    let [low, high] = items[..] else { return Err(item.error("wants [lo, hi]")) };
+    let [low, high] = items[..] else { return Err(item.error("expected [lo, hi]")) };
     let range = match (Interval::of(dtype), low.number()?, high.number()?) {
-        (Interval::Whole(..), Number::Whole(low), Number::Whole(high)) => Interval::Whole(low, high),
-        (Interval::Whole(..), ..) => return Err(item.error(&format!("{dtype} wants integers"))),
-        (Interval::Real(..), ..) => Interval::Real(low.finite()?, high.finite()?),
+        (Interval::Integer(..), Number::Integer(low), Number::Integer(high)) => Interval::Integer(low, high),
+        (Interval::Integer(..), ..) => return Err(item.error(&format!("{dtype} requires integers"))),
+        (Interval::Float(..), ..) => Interval::Float(low.finite()?, high.finite()?),
     };
     check_range(dtype, range).map_err(|message| item.error(&message))?;
     Ok(range)

@@ -4,25 +4,25 @@ use std::collections::BTreeMap;
 
 use runtime_core::suggest;
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Meaning {
+pub(crate) enum Symbol {
     /// A tensor: extents, and bytes of one element.
     Shape(Vec<usize>, usize),
     /// The value of a scalar argument or of a constant.
     Value(f64),
 }
 
-/// Names that an expression may use.
-pub(crate) type Names = BTreeMap<String, Meaning>;
+/// The symbols available to an expression.
+pub(crate) type Symbols = BTreeMap<String, Symbol>;
 
-const LONGEST: usize = 1000;
+const MAX_CHARACTERS: usize = 1000;
 
-/// The value of an expression, or what is wrong with it and at which column.
-pub(crate) fn evaluate(text: &str, names: &Names) -> Result<f64, String> {
-    // Parentheses nest on the stack.
-    if text.len() > LONGEST {
-        return Err(format!("the expression is longer than {LONGEST} characters"));
+/// Evaluates an expression. Errors name the column.
+pub(crate) fn evaluate(text: &str, names: &Symbols) -> Result<f64, String> {
+    // The parser recurses per parenthesis; the limit bounds its stack.
+    if text.len() > MAX_CHARACTERS {
+        return Err(format!("the expression is longer than {MAX_CHARACTERS} characters"));
     }
     let mut parser = Parser { text, at: 0, names };
     let value = parser.sum()?;
@@ -36,7 +36,7 @@ pub(crate) fn evaluate(text: &str, names: &Names) -> Result<f64, String> {
 struct Parser<'a> {
     text: &'a str,
     at: usize,
-    names: &'a Names,
+    names: &'a Symbols,
 }
 
 impl<'a> Parser<'a> {
@@ -105,7 +105,7 @@ impl<'a> Parser<'a> {
             Some(first) if first.is_ascii_digit() || first == '.' => self.number(),
             Some(first) if first.is_ascii_alphabetic() || first == '_' => self.named(),
             Some(other) => Err(self.fail(&format!("unexpected \"{other}\""))),
-            None => Err(self.fail("something is missing")),
+            None => Err(self.fail("expected an operand")),
         }
     }
 
@@ -119,7 +119,7 @@ impl<'a> Parser<'a> {
         });
         let digits = &rest[..end.unwrap_or(rest.len())];
         let value = digits.replace('_', "").parse();
-        let value = value.map_err(|_| self.fail(&format!("\"{digits}\" is no number")))?;
+        let value = value.map_err(|_| self.fail(&format!("\"{digits}\" is not a number")))?;
         self.at += digits.len();
         Ok(value)
     }
@@ -139,15 +139,15 @@ impl<'a> Parser<'a> {
         if self.accept('(') {
             return self.function(name, start);
         }
-        let meaning = self.meaning(name, start)?;
-        match meaning {
-            Meaning::Value(value) => Ok(*value),
-            Meaning::Shape(extents, _) => {
+        let symbol = self.symbol(name, start)?;
+        match symbol {
+            Symbol::Value(value) => Ok(*value),
+            Symbol::Shape(extents, _) => {
                 if !self.accept('[') {
                     self.at = start;
-                    return Err(
-                        self.fail(&format!("write {name}[0], len({name}) or bytes({name}) of a tensor"))
-                    );
+                    return Err(self.fail(&format!(
+                        "{name} is a tensor: write {name}[0], len({name}) or bytes({name})"
+                    )));
                 }
                 let value = self.extent(name, extents)?;
                 self.expect(']')?;
@@ -189,18 +189,18 @@ impl<'a> Parser<'a> {
                 )));
             }
         };
-        let value = match self.meaning(name, argument_start)? {
-            Meaning::Shape(extents, bytes) => extents.iter().product::<usize>() as f64 * scale(*bytes) as f64,
-            Meaning::Value(_) => {
+        let value = match self.symbol(name, argument_start)? {
+            Symbol::Shape(extents, bytes) => extents.iter().product::<usize>() as f64 * scale(*bytes) as f64,
+            Symbol::Value(_) => {
                 self.at = argument_start;
-                return Err(self.fail(&format!("{function}() wants a tensor, \"{name}\" is none")));
+                return Err(self.fail(&format!("{function}() takes a tensor; \"{name}\" is not one")));
             }
         };
         self.expect(')')?;
         Ok(value)
     }
 
-    fn meaning(&mut self, name: &str, start: usize) -> Result<&'a Meaning, String> {
+    fn symbol(&mut self, name: &str, start: usize) -> Result<&'a Symbol, String> {
         self.names.get(name).ok_or_else(|| {
             let valid: Vec<_> = self.names.keys().map(String::as_str).collect();
             self.at = start;
@@ -215,15 +215,15 @@ mod tests {
 
     fn value(text: &str) -> Result<f64, String> {
         let names = [
-            ("A".to_owned(), Meaning::Shape(vec![2, 3], 4)),
-            ("alpha".to_owned(), Meaning::Value(0.5)),
-            ("empty".to_owned(), Meaning::Shape(vec![], 8)),
+            ("A".to_owned(), Symbol::Shape(vec![2, 3], 4)),
+            ("alpha".to_owned(), Symbol::Value(0.5)),
+            ("empty".to_owned(), Symbol::Shape(vec![], 8)),
         ];
         evaluate(text, &names.into_iter().collect())
     }
 
     #[test]
-    fn arithmetic_has_its_usual_order() {
+    fn operators_have_the_usual_precedence() {
         for (text, expected) in [
             ("1 + 2 * 3", 7.0),
             ("(1 + 2) * 3", 9.0),
@@ -244,24 +244,24 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_column_and_the_remedy() {
+    fn errors_name_the_column_and_suggest_a_fix() {
         for (text, message) in [
             (
                 "2 * a[0]",
                 "unknown name \"a\"; did you mean \"A\"? (valid: A, alpha, empty) at column 5 of \"2 * a[0]\"",
             ),
             ("A[2]", "A has 2 dimensions, there is no [2] at column 3 of \"A[2]\""),
-            ("A", "write A[0], len(A) or bytes(A) of a tensor at column 1 of \"A\""),
+            ("A", "A is a tensor: write A[0], len(A) or bytes(A) at column 1 of \"A\""),
             ("size(A)", "unknown function \"size\"; valid: len, bytes, ceil at column 1 of \"size(A)\""),
-            ("len(alpha)", "len() wants a tensor, \"alpha\" is none at column 5 of \"len(alpha)\""),
+            ("len(alpha)", "len() takes a tensor; \"alpha\" is not one at column 5 of \"len(alpha)\""),
             ("(1 + 2", "missing \")\" at column 7 of \"(1 + 2\""),
-            ("1 +", "something is missing at column 4 of \"1 +\""),
-            ("2x", "\"2x\" is no number at column 1 of \"2x\""),
+            ("1 +", "expected an operand at column 4 of \"1 +\""),
+            ("2x", "\"2x\" is not a number at column 1 of \"2x\""),
             ("1 $ 2", "unexpected \"$\" at column 3 of \"1 $ 2\""),
         ] {
             assert_eq!(value(text), Err(message.to_owned()), "{text}");
         }
         assert!(value(&"(".repeat(100_000)).unwrap_err().contains("longer than"));
-        assert!(value(&"(".repeat(LONGEST)).unwrap_err().contains("missing"));
+        assert!(value(&"(".repeat(MAX_CHARACTERS)).unwrap_err().contains("expected an operand"));
     }
 }

@@ -1,10 +1,10 @@
-//! The spec file: a kernel, its arguments, what it costs, and what is right. `docs/spec.md` has every key.
+//! The spec file: a kernel, its arguments, cost and reference. `docs/spec.md` documents every key.
 
 mod argument;
-mod changes;
+mod document;
 pub(crate) mod expression;
-pub(crate) mod initial;
-mod key;
+pub(crate) mod init;
+mod overrides;
 mod parse;
 pub(crate) mod scalar;
 #[cfg(test)]
@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 use runtime_core::{Access, CodeFormat, Cost, DType, Geometry, On, Options, Result, Tolerance};
 
 use crate::settings::Settings;
-use crate::text;
-pub(crate) use changes::Changes;
-use initial::Init;
+use crate::text_file;
+use init::Init;
+pub(crate) use overrides::Overrides;
 
-/// A spec file that was read and found possible.
+/// A parsed and validated spec file.
 #[derive(Debug)]
 pub(crate) struct Spec {
     /// The file.
@@ -27,18 +27,18 @@ pub(crate) struct Spec {
     /// Name of the row.
     pub(crate) name: String,
     /// The kernel.
-    pub(crate) kernel: Code,
+    pub(crate) kernel: KernelSource,
     /// Its arguments, in order.
     pub(crate) args: Vec<Argument>,
-    /// What to fix when the code is loaded.
+    /// Constants and element type that the code is specialised to.
     pub(crate) specialise: Specialise,
-    /// How it is spread over the device.
+    /// The launch geometry.
     pub(crate) geometry: Geometry,
-    /// The spec says how large a group is; otherwise the code may.
+    /// Whether the spec gives a group size; otherwise the code may.
     pub(crate) has_group_size: bool,
-    /// What one call computes and moves.
+    /// Operations and bytes of one call.
     pub(crate) cost: Cost,
-    /// What is right.
+    /// The expected outputs.
     pub(crate) reference: Option<Reference>,
     /// Defaults of the command's options.
     pub(crate) settings: Settings,
@@ -48,17 +48,17 @@ pub(crate) struct Spec {
 
 /// An entry point of a code file.
 #[derive(Debug)]
-pub(crate) struct Code {
+pub(crate) struct KernelSource {
     pub(crate) path: PathBuf,
     pub(crate) entry: String,
     pub(crate) format: CodeFormat,
     pub(crate) options: Options,
 }
 
-/// What the code is fixed to when it is loaded.
+/// What the code is specialised to when it is loaded.
 #[derive(Debug, Default)]
 pub(crate) struct Specialise {
-    /// Names and values of constants.
+    /// Symbols and values of constants.
     pub(crate) constants: Vec<(String, runtime_core::Value)>,
     /// Element type of a generic kernel.
     pub(crate) element: Option<DType>,
@@ -70,11 +70,11 @@ pub(crate) struct Argument {
     /// Its name; `arg0`, `arg1`, … where the spec gives none.
     pub(crate) name: String,
     /// `file:line`, for messages.
-    pub(crate) place: String,
+    pub(crate) location: String,
     pub(crate) kind: ArgumentKind,
 }
 
-/// What an argument is.
+/// The kind of an argument, with its data.
 #[derive(Debug)]
 pub(crate) enum ArgumentKind {
     Tensor(TensorSpec),
@@ -93,20 +93,20 @@ pub(crate) struct TensorSpec {
     pub(crate) shape: Vec<usize>,
     /// Strides in elements; `None`: contiguous.
     pub(crate) strides: Option<Vec<usize>>,
-    /// Elements in front of the first one.
+    /// Offset of the first element, in elements.
     pub(crate) offset: usize,
     pub(crate) init: Init,
     pub(crate) access: Access,
-    /// Where it lives when the clock starts.
+    /// Where the data is when the clock starts.
     pub(crate) on: On,
 }
 
-/// What the written arguments should hold.
+/// The expected contents of the written arguments.
 #[derive(Debug)]
 pub(crate) struct Reference {
     pub(crate) expected: Expected,
-    /// The spec says that a host kernel takes bytes by pointer.
-    pub(crate) takes_pointers: bool,
+    /// Whether the reference takes `bytes` arguments by pointer.
+    pub(crate) bytes_by_pointer: bool,
     pub(crate) tolerance: Tolerance,
 }
 
@@ -114,15 +114,15 @@ pub(crate) struct Reference {
 #[derive(Debug)]
 pub(crate) enum Expected {
     /// A host kernel with the same arguments.
-    Kernel(Code),
+    Kernel(KernelSource),
     /// `.npy` files, one per written argument, in order.
     Files(Vec<PathBuf>),
 }
 
 impl Spec {
-    /// Reads a spec file, with `changes` to what it says.
-    pub(crate) fn load(path: &Path, changes: &Changes) -> Result<Self> {
-        parse::parse(path, &text::read(path)?, changes)
+    /// Reads a spec file and applies `overrides`.
+    pub(crate) fn load(path: &Path, overrides: &Overrides) -> Result<Self> {
+        parse::parse(path, &text_file::read(path)?, overrides)
     }
 
     /// The spec file and every file that it names.
@@ -130,7 +130,7 @@ impl Spec {
         self.files.clone()
     }
 
-    /// The tensors that the kernel writes, with their argument's place in the list.
+    /// The tensors that the kernel writes, with their argument index.
     pub(crate) fn outputs(&self) -> impl Iterator<Item = (usize, &Argument)> {
         self.args.iter().enumerate().filter(|(_, arg)| arg.is_written())
     }

@@ -1,21 +1,21 @@
-//! The tables of a spec file, except `[[arg]]`.
+//! Parses the tables of a spec file, except `[[arg]]`.
 
 use std::path::Path;
 
 use runtime_core::{CodeFormat, Cost, Geometry, Options, Result, Tolerance, Value};
 
 use super::argument::{self, Scope, dtype, file_of, is_identifier, is_scalar};
-use super::expression::{Meaning, Names, evaluate};
-use super::key::{Document, Item, Section};
-use super::scalar::{decode_real, integer_bounds};
-use super::{Argument, ArgumentKind, Changes, Code, Expected, Reference, Spec, Specialise};
-use crate::settings::{FLUSHES, Settings};
+use super::document::{Document, Item, Section};
+use super::expression::{Symbol, Symbols, evaluate};
+use super::scalar::{decode_float, integer_bounds};
+use super::{Argument, ArgumentKind, Expected, KernelSource, Overrides, Reference, Spec, Specialise};
+use crate::settings::{FLUSH_CHOICES, Settings};
 
-const TOP: [&str; 9] =
+const TOP_LEVEL_KEYS: [&str; 9] =
     ["version", "name", "kernel", "arg", "specialise", "launch", "cost", "reference", "eval"];
-const LAUNCH: [&str; 7] =
+const LAUNCH_KEYS: [&str; 7] =
     ["groups", "group_size", "shared_bytes", "cluster", "cooperative", "range", "grain"];
-const EVAL: [&str; 9] = [
+const EVAL_KEYS: [&str; 9] = [
     "repeat",
     "number",
     "min_repeat_ms",
@@ -26,32 +26,32 @@ const EVAL: [&str; 9] = [
     "cooldown_ms",
     "budget_s",
 ];
-const REFERENCE: [&str; 9] =
+const REFERENCE_KEYS: [&str; 9] =
     ["path", "entry", "format", "options", "bytes", "outputs", "rtol", "atol", "reduction"];
 
-/// Reads the text of the spec at `path`, with `changes` to it.
-pub(super) fn parse(path: &Path, text: &str, changes: &Changes) -> Result<Spec> {
+/// Parses the text of the spec at `path` and applies `overrides`.
+pub(super) fn parse(path: &Path, text: &str, overrides: &Overrides) -> Result<Spec> {
     let document = Document::new(path, text);
     let table = document.parse()?;
-    let top = Section::new(&document, "the spec", &table, &TOP)?;
+    let top = Section::new(&document, "the spec", &table, &TOP_LEVEL_KEYS)?;
     let version = top.required("version")?;
-    if version.whole::<u64>(0)? != 1 {
-        return Err(version.error("this program knows version 1 only"));
+    if version.integer::<u64>(0)? != 1 {
+        return Err(version.error("unsupported version; this program reads version 1"));
     }
     let specialise =
-        top.optional("specialise").map_or(Ok(Specialise::default()), |item| specialise(&item, changes))?;
-    let mut scope = Scope { changes, element: specialise.element, names: constants(&specialise) };
+        top.optional("specialise").map_or(Ok(Specialise::default()), |item| specialise(&item, overrides))?;
+    let mut scope = Scope { overrides, element: specialise.element, names: constants(&specialise) };
     let args = arguments(&top, &mut scope)?;
     let mut names = scope.names;
-    let changeable: Vec<_> = names.keys().map(String::as_str).collect();
-    changes.check(path, &changeable, specialise.element.is_some())?;
-    names.extend(args.iter().filter_map(|arg| Some((arg.name.clone(), meaning(arg)?))));
+    let overridable: Vec<_> = names.keys().map(String::as_str).collect();
+    overrides.check(path, &overridable, specialise.element.is_some())?;
+    names.extend(args.iter().filter_map(|arg| Some((arg.name.clone(), symbol(arg)?))));
     let name = top.optional("name").map(|item| item.text()).transpose()?;
     let (geometry, has_group_size) =
         top.optional("launch").map_or(Ok((Geometry::default(), false)), |item| launch(&item, &names))?;
     Ok(Spec {
         path: path.to_owned(),
-        name: name.map_or_else(|| stem(path), str::to_owned) + &changes.describe(),
+        name: name.map_or_else(|| stem(path), str::to_owned) + &overrides.describe(),
         kernel: code(&top.required("kernel")?.section("[kernel]", &["path", "entry", "format", "options"])?)?,
         specialise,
         geometry,
@@ -68,18 +68,18 @@ fn stem(path: &Path) -> String {
     path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
 }
 
-/// Reads the arguments, and adds the scalars to the names of `scope`.
+/// Parses the arguments and adds the scalars to the symbols of `scope`.
 fn arguments(top: &Section<'_>, scope: &mut Scope<'_>) -> Result<Vec<Argument>> {
     let Some(item) = top.optional("arg") else { return Ok(Vec::new()) };
     let items = item.list()?;
-    // Extents of a tensor may use a scalar that stands behind it.
+    // Scalars first: the extents of a tensor may refer to a later scalar.
     for (position, item) in items.iter().enumerate() {
         if is_scalar(item)? {
             let arg = argument::parse(item, position, scope)?;
             if scope.names.contains_key(&arg.name) {
-                return Err(two_named(item, &arg));
+                return Err(duplicate_name(item, &arg));
             }
-            scope.names.extend(meaning(&arg).map(|meaning| (arg.name, meaning)));
+            scope.names.extend(symbol(&arg).map(|symbol| (arg.name, symbol)));
         }
     }
     let mut args: Vec<Argument> = Vec::new();
@@ -87,54 +87,59 @@ fn arguments(top: &Section<'_>, scope: &mut Scope<'_>) -> Result<Vec<Argument>> 
         let arg = argument::parse(item, position, scope)?;
         let is_taken = !is_scalar(item)? && scope.names.contains_key(&arg.name);
         if is_taken || args.iter().any(|other| other.name == arg.name) {
-            return Err(two_named(item, &arg));
+            return Err(duplicate_name(item, &arg));
         }
         args.push(arg);
     }
     Ok(args)
 }
 
-fn two_named(item: &Item<'_>, arg: &Argument) -> runtime_core::Error {
-    item.error(&format!("there are two arguments named \"{0}\", or an argument and a constant", arg.name))
+fn duplicate_name(item: &Item<'_>, arg: &Argument) -> runtime_core::Error {
+    item.error(&format!(
+        "the name \"{0}\" is used by two arguments, or by an argument and a constant",
+        arg.name
+    ))
 }
 
-fn constants(specialise: &Specialise) -> Names {
+fn constants(specialise: &Specialise) -> Symbols {
     let constants = specialise.constants.iter().filter_map(|(name, value)| {
         let value = match value {
             Value::Flag(flag) => f64::from(u8::from(*flag)),
             number => number.to_string().parse().ok()?,
         };
-        Some((name.clone(), Meaning::Value(value)))
+        Some((name.clone(), Symbol::Value(value)))
     });
     constants.collect()
 }
 
-/// What an expression means by the argument's name.
-fn meaning(arg: &Argument) -> Option<Meaning> {
+/// The symbol that an argument defines for expressions.
+fn symbol(arg: &Argument) -> Option<Symbol> {
     match &arg.kind {
-        ArgumentKind::Tensor(tensor) => Some(Meaning::Shape(tensor.shape.clone(), tensor.dtype.bytes())),
-        ArgumentKind::Scalar(dtype, bits) => Some(Meaning::Value(scalar_value(*dtype, *bits))),
+        ArgumentKind::Tensor(tensor) => Some(Symbol::Shape(tensor.shape.clone(), tensor.dtype.bytes())),
+        ArgumentKind::Scalar(dtype, bits) => Some(Symbol::Value(scalar_value(*dtype, *bits))),
         ArgumentKind::Bytes(_) | ArgumentKind::Local(_) => None,
     }
 }
 
-#[expect(clippy::cast_precision_loss, clippy::cast_possible_wrap, reason = "a figure for a rate")]
+#[expect(clippy::cast_precision_loss, clippy::cast_possible_wrap, reason = "precise enough for a cost")]
 fn scalar_value(dtype: runtime_core::DType, bits: u64) -> f64 {
     match integer_bounds(dtype) {
         Some((0, _)) => bits as f64,
         Some(_) => bits as i64 as f64,
-        None => decode_real(dtype, bits),
+        None => decode_float(dtype, bits),
     }
 }
 
-fn code(section: &Section<'_>) -> Result<Code> {
+fn code(section: &Section<'_>) -> Result<KernelSource> {
     let path_item = section.required("path")?;
     let path = path_item.file()?;
     let format = match section.optional("format") {
         Some(format) => CodeFormat::from(format.text()?),
         None => CodeFormat::from_path(&path).ok_or_else(|| {
-            path_item
-                .error(&format!("the extension of \"{}\" says no code format; add `format`", path.display()))
+            path_item.error(&format!(
+                "the extension of \"{}\" does not imply a code format; add `format`",
+                path.display()
+            ))
         })?,
     };
     let entry = section.required("entry")?;
@@ -143,7 +148,7 @@ fn code(section: &Section<'_>) -> Result<Code> {
         return Err(entry.error("is empty"));
     }
     let options = section.optional("options").map_or(Ok(Options::new()), |item| options(&item))?;
-    Ok(Code { path, entry: entry_text.to_owned(), format, options })
+    Ok(KernelSource { path, entry: entry_text.to_owned(), format, options })
 }
 
 fn options(item: &Item<'_>) -> Result<Options> {
@@ -157,76 +162,76 @@ fn options(item: &Item<'_>) -> Result<Options> {
     Ok(options)
 }
 
-fn specialise(item: &Item<'_>, changes: &Changes) -> Result<Specialise> {
+fn specialise(item: &Item<'_>, overrides: &Overrides) -> Result<Specialise> {
     let section = item.section("[specialise]", &["constants", "element"])?;
     let mut constants = Vec::new();
     if let Some(table) = section.optional("constants") {
         for entry in table.open_section("[specialise.constants]")?.items() {
             if !is_identifier(entry.key) {
-                return Err(entry.error("a constant's name has letters, digits and _ only"));
+                return Err(entry.error("a constant's name may contain only letters, digits and _"));
             }
-            let number = changes.value(entry.key).map_or_else(|| entry.number(), Ok)?;
+            let number = overrides.value(entry.key).map_or_else(|| entry.number(), Ok)?;
             let number = number.constant().ok_or_else(|| entry.error("the integer is too large"))?;
             constants.push((entry.key.to_owned(), number));
         }
     }
     let element = section.optional("element").map(|item| dtype(&item)).transpose()?;
-    Ok(Specialise { constants, element: element.map(|element| changes.element.unwrap_or(element)) })
+    Ok(Specialise { constants, element: element.map(|element| overrides.element.unwrap_or(element)) })
 }
 
-/// How the kernel is launched, and whether the spec says how large a group is.
-fn launch(item: &Item<'_>, names: &Names) -> Result<(Geometry, bool)> {
-    let section = item.section("[launch]", &LAUNCH)?;
+/// The launch geometry, and whether the spec gives the group size.
+fn launch(item: &Item<'_>, names: &Symbols) -> Result<(Geometry, bool)> {
+    let section = item.section("[launch]", &LAUNCH_KEYS)?;
     let extents = |key, least| section.optional(key).map_or(Ok([1; 3]), |item| extents(&item, names, least));
     let geometry = Geometry {
         groups: extents("groups", 0)?,
         group_size: extents("group_size", 1)?,
         cluster: extents("cluster", 1)?,
-        shared_bytes: section.optional("shared_bytes").map_or(Ok(0), |item| item.amount(names, 0))?,
+        shared_bytes: section.optional("shared_bytes").map_or(Ok(0), |item| item.size(names, 0))?,
         cooperative: section.optional("cooperative").map_or(Ok(false), |item| item.flag())?,
         range: section.optional("range").map(|item| range(&item, names)).transpose()?,
-        grain: section.optional("grain").map_or(Ok(0), |item| item.amount(names, 0))?,
+        grain: section.optional("grain").map_or(Ok(0), |item| item.size(names, 0))?,
     };
     match (section.optional("grain"), geometry.range) {
-        (Some(grain), None) => Err(grain.error("goes with `range` only")),
+        (Some(grain), None) => Err(grain.error("is only valid with `range`")),
         _ if geometry.range.is_some() && !geometry.is_single() => {
-            Err(section.error("`range` does not go with `groups` and `group_size`"))
+            Err(section.error("`range` cannot be combined with `groups` or `group_size`"))
         }
         _ => Ok((geometry, section.has("group_size"))),
     }
 }
 
-fn extents(item: &Item<'_>, names: &Names, least: i128) -> Result<[u32; 3]> {
+fn extents(item: &Item<'_>, names: &Symbols, least: i128) -> Result<[u32; 3]> {
     let items = if item.is_list() { item.list()? } else { vec![*item] };
     if !(1..=3).contains(&items.len()) {
-        return Err(item.error(&format!("wants 1 to 3 dimensions, got {}", items.len())));
+        return Err(item.error(&format!("expected 1 to 3 dimensions, got {}", items.len())));
     }
     let mut extents = [1; 3];
     for (extent, item) in extents.iter_mut().zip(items) {
-        *extent = item.amount(names, least)?;
+        *extent = item.size(names, least)?;
     }
     Ok(extents)
 }
 
-fn range(item: &Item<'_>, names: &Names) -> Result<[i64; 2]> {
+fn range(item: &Item<'_>, names: &Symbols) -> Result<[i64; 2]> {
     let items = item.list()?;
-    let [begin, end] = items[..] else { return Err(item.error("wants [begin, end]")) };
+    let [begin, end] = items[..] else { return Err(item.error("expected [begin, end]")) };
     let least = i128::from(i64::MIN);
-    let range = [begin.amount(names, least)?, end.amount(names, least)?];
+    let range = [begin.size(names, least)?, end.size(names, least)?];
     match range[0] <= range[1] {
         true => Ok(range),
-        false => Err(item.error("the end stands before the beginning")),
+        false => Err(item.error("the end precedes the beginning")),
     }
 }
 
-fn cost(item: &Item<'_>, names: &Names) -> Result<Cost> {
+fn cost(item: &Item<'_>, names: &Symbols) -> Result<Cost> {
     let section = item.section("[cost]", &["flops", "bytes"])?;
     let figure = |key| section.optional(key).map(|item| quantity(&item, names)).transpose();
     Ok(Cost { flops: figure("flops")?, bytes: figure("bytes")? })
 }
 
-/// A number, or an expression over the shapes.
-fn quantity(item: &Item<'_>, names: &Names) -> Result<f64> {
+/// A number, or an expression over shapes and scalars.
+fn quantity(item: &Item<'_>, names: &Symbols) -> Result<f64> {
     if !item.is_text() {
         return item.real(0.0);
     }
@@ -237,8 +242,8 @@ fn quantity(item: &Item<'_>, names: &Names) -> Result<f64> {
     }
 }
 
-fn reference(item: &Item<'_>, args: &[Argument], names: &Names) -> Result<Reference> {
-    let section = item.section("[reference]", &REFERENCE)?;
+fn reference(item: &Item<'_>, args: &[Argument], names: &Symbols) -> Result<Reference> {
+    let section = item.section("[reference]", &REFERENCE_KEYS)?;
     let written = args.iter().filter(|arg| arg.is_written()).count();
     if written == 0 {
         return Err(
@@ -249,7 +254,7 @@ fn reference(item: &Item<'_>, args: &[Argument], names: &Names) -> Result<Refere
         (Some(_), None) => Expected::Kernel(code(&section)?),
         (None, Some(outputs)) => Expected::Files(files(&outputs, written)?),
         (None, None) => return Err(section.error("missing key in [reference]: path and entry, or outputs")),
-        (Some(_), Some(outputs)) => return Err(outputs.error("does not go with `path`")),
+        (Some(_), Some(outputs)) => return Err(outputs.error("cannot be combined with `path`")),
     };
     let tolerance = |key| section.optional(key).map(|item| item.real(0.0)).transpose();
     let tolerance = Tolerance {
@@ -257,13 +262,13 @@ fn reference(item: &Item<'_>, args: &[Argument], names: &Names) -> Result<Refere
         atol: tolerance("atol")?,
         reduction_length: section.optional("reduction").map(|item| reduction(&item, names)).transpose()?,
     };
-    let takes_pointers =
+    let bytes_by_pointer =
         section.optional("bytes").map_or(Ok(false), |item| item.choice(&[("pointer", true)]))?;
-    Ok(Reference { expected, takes_pointers, tolerance })
+    Ok(Reference { expected, bytes_by_pointer, tolerance })
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number of at least 1")]
-fn reduction(item: &Item<'_>, names: &Names) -> Result<u64> {
+fn reduction(item: &Item<'_>, names: &Symbols) -> Result<u64> {
     let terms = quantity(item, names)?;
     match terms >= 1.0 && terms.fract() == 0.0 {
         true => Ok(terms as u64),
@@ -275,23 +280,23 @@ fn files(item: &Item<'_>, written: usize) -> Result<Vec<std::path::PathBuf>> {
     let items = item.list()?;
     if items.len() != written {
         return Err(
-            item.error(&format!("wants one file per written argument: {written}, got {}", items.len()))
+            item.error(&format!("expected one file per written argument: {written}, got {}", items.len()))
         );
     }
-    items.iter().map(|item| file_of(item)?.ok_or_else(|| item.error("wants \"file:PATH.npy\""))).collect()
+    items.iter().map(|item| file_of(item)?.ok_or_else(|| item.error("expected \"file:PATH.npy\""))).collect()
 }
 
 fn settings(item: &Item<'_>) -> Result<Settings> {
-    let section = item.section("[eval]", &EVAL)?;
+    let section = item.section("[eval]", &EVAL_KEYS)?;
     let real = |key, least| section.optional(key).map(|item| item.real(least)).transpose();
     Ok(Settings {
-        repeat: section.optional("repeat").map(|item| item.whole(1)).transpose()?,
-        number: section.optional("number").map(|item| item.whole(1)).transpose()?,
+        repeat: section.optional("repeat").map(|item| item.integer(1)).transpose()?,
+        number: section.optional("number").map(|item| item.integer(1)).transpose()?,
         min_repeat_ms: real("min_repeat_ms", 0.0)?,
-        warmup: section.optional("warmup").map(|item| item.whole(0)).transpose()?,
+        warmup: section.optional("warmup").map(|item| item.integer(0)).transpose()?,
         validate: section.optional("validate").map(|item| item.flag()).transpose()?,
         clock: section.optional("clock").map(|item| item.parsed()).transpose()?,
-        flush_cache: section.optional("flush_cache").map(|item| item.choice(&FLUSHES)).transpose()?,
+        flush_cache: section.optional("flush_cache").map(|item| item.choice(&FLUSH_CHOICES)).transpose()?,
         cooldown_ms: real("cooldown_ms", 0.0)?,
         budget_s: real("budget_s", 0.0)?,
     })

@@ -1,4 +1,4 @@
-//! Numbers as they are written, and as the bits of an element type.
+//! Numbers of a spec, and their encoding in an element type.
 
 use std::fmt;
 
@@ -8,31 +8,31 @@ use runtime_core::{DType, DTypeClass, Value};
 /// A number of a spec.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Number {
-    /// Written without point or exponent.
-    Whole(i128),
-    /// Written with point or exponent.
-    Real(f64),
+    /// Written without a decimal point or an exponent.
+    Integer(i128),
+    /// Written with a decimal point or an exponent.
+    Float(f64),
     /// `true` or `false`.
-    Flag(bool),
+    Bool(bool),
 }
 
 impl Number {
-    /// Its value as a real number, unless it is a flag.
-    #[expect(clippy::cast_precision_loss, reason = "a real number is asked for: the nearest one")]
-    pub(crate) const fn real(self) -> Option<f64> {
+    /// The nearest floating-point value; `None` for a boolean.
+    #[expect(clippy::cast_precision_loss, reason = "the nearest value is intended")]
+    pub(crate) const fn as_f64(self) -> Option<f64> {
         match self {
-            Self::Whole(value) => Some(value as f64),
-            Self::Real(value) => Some(value),
-            Self::Flag(_) => None,
+            Self::Integer(value) => Some(value as f64),
+            Self::Float(value) => Some(value),
+            Self::Bool(_) => None,
         }
     }
 
-    /// The number as a constant of code; `None` if it is too large an integer.
+    /// The number as a specialisation constant; `None` for an integer that is too large.
     pub(crate) fn constant(self) -> Option<Value> {
         match self {
-            Self::Whole(value) => i64::try_from(value).ok().map(Value::Integer),
-            Self::Real(value) => Some(Value::Number(value)),
-            Self::Flag(value) => Some(Value::Flag(value)),
+            Self::Integer(value) => i64::try_from(value).ok().map(Value::Integer),
+            Self::Float(value) => Some(Value::Number(value)),
+            Self::Bool(value) => Some(Value::Flag(value)),
         }
     }
 }
@@ -40,14 +40,14 @@ impl Number {
 impl fmt::Display for Number {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Whole(value) => value.fmt(formatter),
-            Self::Real(value) => value.fmt(formatter),
-            Self::Flag(value) => value.fmt(formatter),
+            Self::Integer(value) => value.fmt(formatter),
+            Self::Float(value) => value.fmt(formatter),
+            Self::Bool(value) => value.fmt(formatter),
         }
     }
 }
 
-/// Smallest and largest value of an integer type.
+/// The minimum and maximum of an integer type.
 pub(crate) const fn integer_bounds(dtype: DType) -> Option<(i128, i128)> {
     let bits = dtype.bytes() * 8;
     match dtype.class() {
@@ -57,22 +57,22 @@ pub(crate) const fn integer_bounds(dtype: DType) -> Option<(i128, i128)> {
     }
 }
 
-/// The bits of `number` as a `dtype`, in a little-endian word; or why it is none.
+/// Encodes `number` as a `dtype` in the low bits of a word.
 pub(crate) fn encode(dtype: DType, number: Number) -> Result<u64, String> {
     if let Some((least, most)) = integer_bounds(dtype) {
         return match number {
-            Number::Whole(value) if (least..=most).contains(&value) => Ok(wrap(value)),
-            Number::Whole(value) => Err(format!("{value} does not fit {dtype} ({least} to {most})")),
-            _ => Err(format!("{dtype} wants an integer")),
+            Number::Integer(value) if (least..=most).contains(&value) => Ok(low_64_bits(value)),
+            Number::Integer(value) => Err(format!("{value} does not fit {dtype} ({least} to {most})")),
+            _ => Err(format!("{dtype} requires an integer")),
         };
     }
     match (dtype.class(), number) {
-        (DTypeClass::Bool, Number::Flag(value)) => Ok(u64::from(value)),
-        (DTypeClass::Bool, _) => Err("bool wants true or false".to_owned()),
+        (DTypeClass::Bool, Number::Bool(value)) => Ok(u64::from(value)),
+        (DTypeClass::Bool, _) => Err("bool requires true or false".to_owned()),
         (DTypeClass::Float | DTypeClass::BFloat, _) => {
-            let value = number.real().ok_or_else(|| format!("{dtype} wants a number"))?;
-            let bits = encode_real(dtype, value);
-            match value.is_finite() && !decode_real(dtype, bits).is_finite() {
+            let value = number.as_f64().ok_or_else(|| format!("{dtype} requires a number"))?;
+            let bits = encode_float(dtype, value);
+            match value.is_finite() && !decode_float(dtype, bits).is_finite() {
                 true => Err(format!("{value} does not fit {dtype}")),
                 false => Ok(bits),
             }
@@ -81,15 +81,15 @@ pub(crate) fn encode(dtype: DType, number: Number) -> Result<u64, String> {
     }
 }
 
-/// The low 64 bits.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "two's complement is wanted")]
-pub(crate) const fn wrap(value: i128) -> u64 {
+/// The low 64 bits in two's complement.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "two's complement is intended")]
+pub(crate) const fn low_64_bits(value: i128) -> u64 {
     value as u64
 }
 
-/// The bits of the nearest value of a floating-point type.
+/// Encodes the nearest value of a floating-point type.
 #[expect(clippy::cast_possible_truncation, reason = "rounding to the type is the purpose")]
-pub(crate) fn encode_real(dtype: DType, value: f64) -> u64 {
+pub(crate) fn encode_float(dtype: DType, value: f64) -> u64 {
     match dtype {
         DType::F16 => u64::from(f16::from_f64(value).to_bits()),
         DType::BF16 => u64::from(bf16::from_f64(value).to_bits()),
@@ -98,9 +98,9 @@ pub(crate) fn encode_real(dtype: DType, value: f64) -> u64 {
     }
 }
 
-/// The value of the bits of a floating-point type.
+/// Decodes a floating-point type.
 #[expect(clippy::cast_possible_truncation, reason = "the bits of a type are the low ones")]
-pub(crate) fn decode_real(dtype: DType, bits: u64) -> f64 {
+pub(crate) fn decode_float(dtype: DType, bits: u64) -> f64 {
     match dtype {
         DType::F16 => f16::from_bits(bits as u16).to_f64(),
         DType::BF16 => bf16::from_bits(bits as u16).to_f64(),
@@ -114,21 +114,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_become_bits() {
-        assert_eq!(encode(DType::I8, Number::Whole(-1)).unwrap() & 0xff, 0xff);
-        assert_eq!(encode(DType::U64, Number::Whole(i128::from(u64::MAX))).unwrap(), u64::MAX);
-        assert_eq!(encode(DType::F32, Number::Whole(2)).unwrap(), u64::from(2.0_f32.to_bits()));
-        assert_eq!(encode(DType::F16, Number::Real(1.5)).unwrap(), u64::from(f16::from_f32(1.5).to_bits()));
-        assert_eq!(encode(DType::BOOL, Number::Flag(true)).unwrap(), 1);
-        assert!(encode(DType::F64, Number::Real(f64::INFINITY)).is_ok());
+    fn numbers_are_encoded() {
+        assert_eq!(encode(DType::I8, Number::Integer(-1)).unwrap() & 0xff, 0xff);
+        assert_eq!(encode(DType::U64, Number::Integer(i128::from(u64::MAX))).unwrap(), u64::MAX);
+        assert_eq!(encode(DType::F32, Number::Integer(2)).unwrap(), u64::from(2.0_f32.to_bits()));
+        assert_eq!(encode(DType::F16, Number::Float(1.5)).unwrap(), u64::from(f16::from_f32(1.5).to_bits()));
+        assert_eq!(encode(DType::BOOL, Number::Bool(true)).unwrap(), 1);
+        assert!(encode(DType::F64, Number::Float(f64::INFINITY)).is_ok());
     }
 
     #[test]
-    fn impossible_numbers_say_why() {
-        assert_eq!(encode(DType::I8, Number::Whole(128)).unwrap_err(), "128 does not fit i8 (-128 to 127)");
-        assert_eq!(encode(DType::I32, Number::Real(1.0)).unwrap_err(), "i32 wants an integer");
-        assert_eq!(encode(DType::F16, Number::Real(1e6)).unwrap_err(), "1000000 does not fit f16");
-        assert_eq!(encode(DType::BOOL, Number::Whole(1)).unwrap_err(), "bool wants true or false");
-        assert!(encode(DType::COMPLEX64, Number::Real(1.0)).unwrap_err().contains("`bytes`"));
+    fn invalid_numbers_are_rejected_with_the_reason() {
+        assert_eq!(encode(DType::I8, Number::Integer(128)).unwrap_err(), "128 does not fit i8 (-128 to 127)");
+        assert_eq!(encode(DType::I32, Number::Float(1.0)).unwrap_err(), "i32 requires an integer");
+        assert_eq!(encode(DType::F16, Number::Float(1e6)).unwrap_err(), "1000000 does not fit f16");
+        assert_eq!(encode(DType::BOOL, Number::Integer(1)).unwrap_err(), "bool requires true or false");
+        assert!(encode(DType::COMPLEX64, Number::Float(1.0)).unwrap_err().contains("`bytes`"));
     }
 }

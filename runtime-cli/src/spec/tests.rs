@@ -1,12 +1,12 @@
-//! Specs that are right, and one of each kind that is wrong.
+//! Valid specs, and one spec for each kind of error.
 
 use std::path::Path;
 
 use runtime_core::{Access, DType, On, Tolerance, Value};
 
-use super::initial::{Init, Interval};
+use super::init::{Init, Interval};
 use super::scalar::Number;
-use super::{Argument, ArgumentKind, Changes, Expected, Spec, TensorSpec};
+use super::{Argument, ArgumentKind, Expected, Overrides, Spec, TensorSpec};
 
 const FULL: &str = r#"
 version = 1
@@ -75,10 +75,10 @@ budget_s = 2
 "#;
 
 fn parse(text: &str) -> Result<Spec, String> {
-    parse_with(text, &Changes::default())
+    parse_with(text, &Overrides::default())
 }
 
-fn parse_with(text: &str, changes: &Changes) -> Result<Spec, String> {
+fn parse_with(text: &str, overrides: &Overrides) -> Result<Spec, String> {
     let folder = tempfile::tempdir().unwrap();
     for file in ["k.c", "data.npy", "k"] {
         std::fs::write(folder.path().join(file), [1, 2, 3]).unwrap();
@@ -86,11 +86,11 @@ fn parse_with(text: &str, changes: &Changes) -> Result<Spec, String> {
     let path = folder.path().join("spec.toml");
     std::fs::write(&path, text).unwrap();
     let text_of = |message: &str| message.replace(&format!("{}/", folder.path().display()), "");
-    Spec::load(&path, changes).map_err(|error| text_of(error.message()))
+    Spec::load(&path, overrides).map_err(|error| text_of(error.message()))
 }
 
 fn tensor(arg: &Argument) -> &TensorSpec {
-    let ArgumentKind::Tensor(tensor) = &arg.kind else { panic!("{arg:?} is no tensor") };
+    let ArgumentKind::Tensor(tensor) = &arg.kind else { panic!("{arg:?} is not a tensor") };
     tensor
 }
 
@@ -105,7 +105,7 @@ fn every_key_is_read() {
     assert!(spec.kernel.options.flag("fast"));
     let a = tensor(&spec.args[0]);
     assert_eq!((a.dtype, a.offset, a.access, a.on), (DType::F32, 2, Access::Read, On::Pinned));
-    assert_eq!(a.init, Init::Random { seed: 9, range: Interval::Real(-1.0, 1.5) });
+    assert_eq!(a.init, Init::Random { seed: 9, range: Interval::Float(-1.0, 1.5) });
     assert_eq!(a.base_elements(), Some(2 + 3 * 8 + 5 + 1));
     assert_eq!(tensor(&spec.args[1]).access, Access::ReadWrite);
     assert!(matches!(spec.args[2].kind, ArgumentKind::Scalar(DType::U64, u64::MAX)));
@@ -129,18 +129,18 @@ fn every_key_is_read() {
 const HEAD: &str = "version = 1\n[kernel]\npath = \"k.c\"\nentry = \"k\"\n";
 
 #[test]
-fn what_is_left_out_has_a_default() {
+fn omitted_keys_have_defaults() {
     let spec = parse(&format!("{HEAD}[[arg]]\ndtype = \"i8\"\nshape = [2]\n")).unwrap();
     assert_eq!(spec.name, "spec");
     assert!(spec.geometry.is_single());
     let arg = tensor(&spec.args[0]);
-    assert_eq!(arg.init, Init::Random { seed: 1, range: Interval::Whole(-8, 8) });
+    assert_eq!(arg.init, Init::Random { seed: 1, range: Interval::Integer(-8, 8) });
     assert_eq!((arg.access, arg.on), (Access::Read, On::Device));
     assert!(parse(HEAD).unwrap().args.is_empty());
 }
 
 #[test]
-fn the_kernels_of_this_repository_are_right() {
+fn the_specs_of_this_repository_are_valid() {
     let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernels");
     for folder in [kernels.clone(), kernels.join("native")] {
         let specs = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -148,12 +148,12 @@ fn the_kernels_of_this_repository_are_right() {
             specs.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect();
         assert!(!specs.is_empty());
         for path in specs {
-            Spec::load(&path, &Changes::default()).unwrap();
+            Spec::load(&path, &Overrides::default()).unwrap();
         }
     }
 }
 
-/// Each error of `head` followed by a tail names the file, the line and the remedy.
+/// Checks that `head` followed by each tail is rejected with the given message.
 fn check(head: &str, cases: &[(&str, &str)]) {
     for (tail, message) in cases {
         let error = parse(&format!("{head}{tail}\n")).unwrap_err();
@@ -178,24 +178,27 @@ fn keys_and_values_are_checked_with_their_line() {
             ("[[arg]]\ndtype = \"f32\"", "spec.toml:5: missing key \"shape\" in [[arg]]"),
             (
                 "[[arg]]\nname = \"x\"",
-                "spec.toml:5: missing key in [[arg]]: one of dtype, scalar, bytes, local_bytes",
+                "spec.toml:5: missing key in [[arg]]: expected one of dtype, scalar, bytes, local_bytes",
             ),
             (
                 "[[arg]]\nscalar = \"f32\"\nbytes = [1]",
-                "spec.toml:5: only one of scalar, bytes can stand in one [[arg]]",
+                "spec.toml:5: [[arg]] takes only one of scalar, bytes",
             ),
             (
                 "[[arg]]\nscalar = \"f32\"\nvalue = 1\nshape = [2]",
                 "spec.toml:8: unknown key \"shape\" in [[arg]]; ",
             ),
-            ("[[arg]]\ndtype = 4\nshape = [2]", "spec.toml:6: dtype in [[arg]]: wants text, got an integer"),
+            (
+                "[[arg]]\ndtype = 4\nshape = [2]",
+                "spec.toml:6: dtype in [[arg]]: expected text, got an integer",
+            ),
             (
                 "[[arg]]\ndtype = \"f23\"\nshape = [2]",
                 "spec.toml:6: dtype in [[arg]]: unknown value \"f23\"; did you mean \"f",
             ),
             (
                 "[[arg]]\ndtype = \"f32\"\nshape = 2",
-                "spec.toml:7: shape in [[arg]]: wants a list, got an integer",
+                "spec.toml:7: shape in [[arg]]: expected a list, got an integer",
             ),
             (
                 "[[arg]]\ndtype = \"f32\"\nshape = [\n2,\n-1]",
@@ -209,11 +212,14 @@ fn keys_and_values_are_checked_with_their_line() {
                 "[[arg]]\nscalar = \"i8\"\nvalue = 300",
                 "spec.toml:7: value in [[arg]]: 300 does not fit i8 (-128 to 127)",
             ),
-            ("[[arg]]\nname = \"a b\"\nlocal_bytes = 1", "spec.toml:6: name in [[arg]]: \"a b\" is no name"),
+            (
+                "[[arg]]\nname = \"a b\"\nlocal_bytes = 1",
+                "spec.toml:6: name in [[arg]]: \"a b\" is not a valid name",
+            ),
             ("[[arg]]\nbytes = [256]", "spec.toml:6: bytes in [[arg]]: 256 is too large"),
             (
                 "[[arg]]\nname = \"x\"\nlocal_bytes = 1\n[[arg]]\nname = \"x\"\nlocal_bytes = 1",
-                "there are two arguments named \"x\"",
+                "the name \"x\" is used by two arguments",
             ),
         ],
     );
@@ -226,15 +232,15 @@ fn names_are_checked_with_their_line() {
         &[
             (
                 "[[arg]]\nname = \"x\"\ndtype = \"i8\"\nshape = []\n[[arg]]\nname = \"x\"\nscalar = \"i8\"\nvalue = 1",
-                "there are two arguments named \"x\"",
+                "the name \"x\" is used by two arguments",
             ),
             (
                 "[[arg]]\nname = \"x\"\nlocal_bytes = 1\n[specialise]\nconstants = { x = 1 }",
-                "or an argument and a constant",
+                "or by an argument and a constant",
             ),
             (
                 "[[arg]]\ndtype = \"element\"\nshape = []",
-                "spec.toml:6: dtype in [[arg]]: there is no `element` in [specialise]",
+                "spec.toml:6: dtype in [[arg]]: [specialise] has no `element`",
             ),
             (
                 "[[arg]]\ndtype = \"i8\"\nshape = [\"n\"]",
@@ -251,18 +257,15 @@ fn tables_are_checked_with_their_line() {
         &[
             (
                 "[launch]\ngroups = [1, 1, 1, 1]",
-                "spec.toml:6: groups in [launch]: wants 1 to 3 dimensions, got 4",
+                "spec.toml:6: groups in [launch]: expected 1 to 3 dimensions, got 4",
             ),
             ("[launch]\ngroups = -1", "spec.toml:6: groups in [launch]: must be at least 0, got -1"),
             ("[launch]\ngroup_size = 0", "spec.toml:6: group_size in [launch]: must be at least 1, got 0"),
-            ("[launch]\ngrain = 4", "spec.toml:6: grain in [launch]: goes with `range` only"),
-            (
-                "[launch]\nrange = [4, 0]",
-                "spec.toml:6: range in [launch]: the end stands before the beginning",
-            ),
+            ("[launch]\ngrain = 4", "spec.toml:6: grain in [launch]: is only valid with `range`"),
+            ("[launch]\nrange = [4, 0]", "spec.toml:6: range in [launch]: the end precedes the beginning"),
             (
                 "[launch]\ncooperative = 1",
-                "spec.toml:6: cooperative in [launch]: wants true or false, got an integer",
+                "spec.toml:6: cooperative in [launch]: expected true or false, got an integer",
             ),
             (
                 "[cost]\nflops = \"B[0]\"",
@@ -295,23 +298,29 @@ fn tensors_are_checked_with_their_line() {
                 "spec.toml:8: init in [[arg]]: unknown value \"rnadom\"; did you mean \"random\"?",
             ),
             ("init = \"file:missing.npy\"", "spec.toml:8: init in [[arg]]: there is no file \"missing.npy\""),
-            ("init = \"ones\"\nseed = 2", "spec.toml:9: seed in [[arg]]: goes with init = \"random\" only"),
+            (
+                "init = \"ones\"\nseed = 2",
+                "spec.toml:9: seed in [[arg]]: is only valid with init = \"random\"",
+            ),
             ("range = [1, 1]", "spec.toml:8: range in [[arg]]: [1, 1) is empty"),
             (
                 "range = [0, 1e39]",
                 "spec.toml:8: range in [[arg]]: 1e39 does not fit f32, whose largest number is 3.4",
             ),
-            ("range = [-inf, 0]", "spec.toml:8: range in [[arg]]: wants finite numbers of at most 1.8e308"),
+            (
+                "range = [-inf, 0]",
+                "spec.toml:8: range in [[arg]]: expected finite numbers of at most 1.8e308",
+            ),
             (
                 &format!("range = [0, 1{}]", "0".repeat(308)),
                 "spec.toml:8: range in [[arg]]: 1e308 does not fit f32",
             ),
             (
                 &format!("range = [0, 1{}]", "0".repeat(309)),
-                "range in [[arg]]: wants finite numbers of at most 1.8e308",
+                "range in [[arg]]: expected finite numbers of at most 1.8e308",
             ),
             ("init = \"file:.\"", "spec.toml:8: init in [[arg]]: \".\" is not a regular file"),
-            ("range = [1]", "spec.toml:8: range in [[arg]]: wants [lo, hi]"),
+            ("range = [1]", "spec.toml:8: range in [[arg]]: expected [lo, hi]"),
             (
                 "strides = [1, 1]",
                 "spec.toml:8: strides in [[arg]]: the shape has 1 dimensions, got 2 strides",
@@ -332,17 +341,17 @@ fn references_are_checked_with_their_line() {
             ("path = \"k.c\"", "spec.toml:9: missing key \"entry\" in [reference]"),
             (
                 "outputs = []",
-                "spec.toml:10: outputs in [reference]: wants one file per written argument: 1, got 0",
+                "spec.toml:10: outputs in [reference]: expected one file per written argument: 1, got 0",
             ),
             ("bytes = \"value\"", "spec.toml:9: missing key in [reference]"),
             (
                 "path = \"k.c\"\nentry = \"k\"\nbytes = \"value\"",
                 "spec.toml:12: bytes in [reference]: unknown value \"value\"; valid: pointer",
             ),
-            ("outputs = [\"data.npy\"]", "spec.toml:10: outputs in [reference]: wants \"file:PATH.npy\""),
+            ("outputs = [\"data.npy\"]", "spec.toml:10: outputs in [reference]: expected \"file:PATH.npy\""),
             (
                 "path = \"k.c\"\nentry = \"k\"\noutputs = [\"file:data.npy\"]",
-                "spec.toml:12: outputs in [reference]: does not go with",
+                "spec.toml:12: outputs in [reference]: cannot be combined with",
             ),
             (
                 "outputs = [\"file:data.npy\"]\nrtol = -1",
@@ -358,7 +367,10 @@ fn whole_specs_are_checked_with_their_line() {
         "",
         &[
             ("[kernel]\n", "spec.toml:1: missing key \"version\" in the spec"),
-            ("version = 2\n", "spec.toml:1: version in the spec: this program knows version 1 only"),
+            (
+                "version = 2\n",
+                "spec.toml:1: version in the spec: unsupported version; this program reads version 1",
+            ),
             ("version = 1\n", "missing key \"kernel\" in the spec"),
             (
                 "version = 1\n[kernel]\npath = \"x.c\"\nentry = \"k\"\n",
@@ -366,39 +378,39 @@ fn whole_specs_are_checked_with_their_line() {
             ),
             (
                 "version = 1\n[kernel]\npath = \"k\"\nentry = \"k\"\n",
-                "spec.toml:3: path in [kernel]: the extension of \"k\" says no code format",
+                "spec.toml:3: path in [kernel]: the extension of \"k\" does not imply a code format",
             ),
         ],
     );
 }
 
 #[test]
-fn files_that_are_read_are_known() {
+fn input_files_are_listed() {
     let spec = parse(HEAD).unwrap();
     let names: Vec<_> = spec.files().iter().map(|path| path.file_name().unwrap().to_owned()).collect();
     assert_eq!(names, ["spec.toml", "k.c"]);
 }
 
 #[test]
-fn a_byte_order_mark_is_passed_over() {
+fn a_byte_order_mark_is_skipped() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("k.c"), "").unwrap();
     let path = folder.path().join("spec.toml");
     std::fs::write(&path, format!("\u{feff}{HEAD}")).unwrap();
-    Spec::load(&path, &Changes::default()).unwrap();
-    let error = Spec::load(folder.path(), &Changes::default()).unwrap_err();
-    assert!(error.message().contains("is a folder, not a regular file"), "{error}");
-    let error = Spec::load(Path::new("/dev/zero"), &Changes::default()).unwrap_err();
-    assert!(error.message().contains("more than"), "{error}");
+    Spec::load(&path, &Overrides::default()).unwrap();
+    let error = Spec::load(folder.path(), &Overrides::default()).unwrap_err();
+    assert!(error.message().contains("is a directory, not a regular file"), "{error}");
+    let error = Spec::load(Path::new("/dev/zero"), &Overrides::default()).unwrap_err();
+    assert!(error.message().contains("larger than"), "{error}");
 }
 
 #[test]
 fn a_missing_spec_is_named() {
-    let error = Spec::load(Path::new("missing.toml"), &Changes::default()).unwrap_err();
+    let error = Spec::load(Path::new("missing.toml"), &Overrides::default()).unwrap_err();
     assert!(error.to_string().contains("missing.toml"));
 }
 
-/// Sizes follow from scalars and constants.
+/// A spec whose sizes are expressions over scalars and constants.
 const SIZED: &str = r#"
 version = 1
 [kernel]
@@ -444,11 +456,11 @@ fn sizes_are_expressions() {
         (
             "\"ceil(n / TILE)\"",
             "\"n / TILE\"",
-            "groups in [launch]: the expression's value is 12.5, no whole",
+            "groups in [launch]: the expression's value is 12.5, not a whole",
         ),
         ("\"n\", 2", "\"n - 101\", 2", "must be at least 0, the expression's value is -1"),
         ("\"ceil(n / TILE)\"", "\"1e15\"", "the expression's value, 1000000000000000, is too large"),
-        ("\"ceil(n / TILE)\"", "\"1e300\"", ", no whole number"),
+        ("\"ceil(n / TILE)\"", "\"1e300\"", ", not a whole number"),
         ("\"n\", 2", "\"x[0]\", 2", "unknown name \"x\""),
     ] {
         let error = parse(&SIZED.replacen(from, to, 1)).unwrap_err();
@@ -457,10 +469,10 @@ fn sizes_are_expressions() {
 }
 
 #[test]
-fn the_command_line_changes_sizes_constants_and_types() {
-    let values = [("n", Number::Whole(17)), ("TILE", Number::Whole(4)), ("FAST", Number::Flag(true))];
+fn overrides_change_sizes_constants_and_types() {
+    let values = [("n", Number::Integer(17)), ("TILE", Number::Integer(4)), ("FAST", Number::Bool(true))];
     let values = values.map(|(name, value)| (name.to_owned(), value)).to_vec();
-    let spec = parse_with(SIZED, &Changes { values, element: Some(DType::F64) }).unwrap();
+    let spec = parse_with(SIZED, &Overrides { values, element: Some(DType::F64) }).unwrap();
     let x = tensor(&spec.args[0]);
     assert_eq!((x.dtype, &x.shape[..], spec.geometry.groups), (DType::F64, &[17, 2][..], [5, 1, 1]));
     assert_eq!(
@@ -468,20 +480,23 @@ fn the_command_line_changes_sizes_constants_and_types() {
         (Some(DType::F64), &Value::Integer(4))
     );
     assert_eq!(spec.name, "spec n=17 TILE=4 FAST=true f64");
-    let change = |name: &str, value| Changes { values: vec![(name.to_owned(), value)], element: None };
-    for (changes, message) in [
+    let change = |name: &str, value| Overrides { values: vec![(name.to_owned(), value)], element: None };
+    for (overrides, message) in [
         (
-            change("m", Number::Whole(1)),
-            "spec.toml has no scalar argument and no constant of that name; did you mean \"n\"?",
+            change("m", Number::Integer(1)),
+            "spec.toml has no scalar argument or constant of that name; did you mean \"n\"?",
         ),
-        (change("x", Number::Whole(1)), "--set x: "),
-        (change("n", Number::Real(1.5)), "value in [[arg]]: u32 wants an integer"),
-        (change("TILE", Number::Whole(1 << 70)), "TILE in [specialise.constants]: the integer is too large"),
+        (change("x", Number::Integer(1)), "--set x: "),
+        (change("n", Number::Float(1.5)), "value in [[arg]]: u32 requires an integer"),
+        (
+            change("TILE", Number::Integer(1 << 70)),
+            "TILE in [specialise.constants]: the integer is too large",
+        ),
     ] {
-        let error = parse_with(SIZED, &changes).unwrap_err();
-        assert!(error.contains(message), "{changes:?}: {error}");
+        let error = parse_with(SIZED, &overrides).unwrap_err();
+        assert!(error.contains(message), "{overrides:?}: {error}");
     }
-    let element = Changes { element: Some(DType::F16), ..Changes::default() };
+    let element = Overrides { element: Some(DType::F16), ..Overrides::default() };
     let error = parse_with(HEAD, &element).unwrap_err();
     assert!(error.contains("--element f16: ") && error.contains("has no element type"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! Accelerators, as the null backend plays them, checked against the host.
+//! Accelerators, simulated by the null backend and checked against the host.
 
 use serde_json::Value;
 
@@ -93,16 +93,16 @@ fn transfers_are_part_of_the_time_and_reported() {
 }
 
 #[test]
-fn a_device_that_is_not_usable_is_a_row_with_the_reason() {
+fn an_unusable_device_gives_a_row_with_the_reason() {
     let (run, rows) = rows(&folder(), &["add.toml", "--device", "null:3", "--device", "null:0.1"]);
-    assert_eq!(run.code, 0, "the other one ran: {run:?}");
+    assert_eq!(run.code, 0, "the other device ran: {run:?}");
     assert_eq!((&rows[0]["status"], &rows[0]["error_kind"]), (&"not_run".into(), &"Unavailable".into()));
     assert!(rows[0]["reason"].as_str().unwrap().contains("only listed"), "{run:?}");
     assert_eq!(rows[1]["status"], "right");
 }
 
 #[test]
-fn failures_of_a_device_are_rows() {
+fn a_device_failure_gives_a_failed_row() {
     let folder = folder();
     for (option, message) in [("fail_ticket=3", "3"), ("lose_after=4", "lost"), ("open_fails=true", "open")] {
         let (run, rows) = rows(&folder, &["add.toml", "--device", "null:0", "--option", option]);
@@ -121,15 +121,15 @@ fn run_takes_the_first_device_that_accepts_the_code() {
 }
 
 #[test]
-fn a_driver_that_does_not_come_back_from_a_release_is_named() {
+fn a_driver_that_hangs_in_a_release_is_named() {
     let folder = folder();
     let hangs = |arguments: &[&str]| {
         let arguments =
             [arguments, &["add.toml", "--device", "null:0", "--option", "hang_in=release_kernel"]];
         let run = folder.runtime_with_null(&arguments.concat());
-        // What is in use when it is dropped goes with the device.
-        let said = ["\"add\"", "its device"].map(|what| {
-            let words = format!("the driver of null:0 has not released {what} for 20 s, which is a defect");
+        // An object that is dropped while in use is released with the device.
+        let said = ["\"add\"", "the device"].map(|what| {
+            let words = format!("the driver of null:0 did not release {what} within 20 s, which is a defect");
             format!("{run:?}").contains(&words.escape_debug().to_string())
         });
         assert!(run.stdout.contains("right") && said != [false; 2], "{run:?}");

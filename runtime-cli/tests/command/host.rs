@@ -1,4 +1,4 @@
-//! Everything that the host alone can show.
+//! Tests that need the host device only.
 
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ fn devices_lists_the_host() {
 }
 
 #[test]
-fn doctor_reports_whatever_it_finds() {
+fn doctor_reports_what_it_finds() {
     let run = runtime(&["doctor"]);
     assert_eq!(run.code, 0, "{run:?}");
     assert!(run.stdout.contains("loaded  ") && run.stdout.contains("RUNTIME_BACKENDS"), "{run:?}");
@@ -38,7 +38,7 @@ fn doctor_reports_whatever_it_finds() {
 }
 
 #[test]
-fn a_right_kernel_is_a_row_with_figures() {
+fn a_right_kernel_gives_a_row_with_times() {
     let folder = Folder::new();
     let run = folder.runtime(&["eval", "scale.toml", "--repeat", "6", "--min-repeat-ms", "0.1"]);
     assert_eq!(run.code, 0, "{run:?}");
@@ -83,21 +83,21 @@ fn json_has_every_sample_and_nothing_else_is_printed() {
 }
 
 #[test]
-fn a_wrong_kernel_is_named_with_its_worst_element() {
+fn a_wrong_kernel_is_reported_with_its_worst_element() {
     let folder = Folder::new();
     folder.write("wrong.toml", &SCALE.replacen("entry = \"scale\"", "entry = \"forgetful\"", 1));
     let run = folder.runtime(&["eval", "wrong.toml", "scale.toml", "--repeat", "1", "--number", "1"]);
     assert_eq!(run.code, 1, "{run:?}");
     assert!(run.stdout.contains("wrong (1 of 100)"), "{run:?}");
     assert!(run.stdout.contains("\"y\"") && run.stdout.contains("[99]"), "{run:?}");
-    assert!(run.stdout.contains("right (exact)"), "the other row stands: {run:?}");
+    assert!(run.stdout.contains("right (exact)"), "the other row is unaffected: {run:?}");
     let run = folder.runtime(&["eval", "wrong.toml", "--no-validate", "--repeat", "1", "--number", "1"]);
     assert_eq!(run.code, 0, "{run:?}");
     assert!(run.stdout.contains("unchecked"), "{run:?}");
 }
 
 #[test]
-fn what_fails_is_a_row_with_the_whole_message() {
+fn a_failure_gives_a_row_with_the_whole_message() {
     let folder = Folder::new();
     folder.write("scale.c", "void scale(void) { undeclared = 1; }\n");
     let run = folder.runtime(&["eval", "scale.toml"]);
@@ -112,7 +112,7 @@ fn what_fails_is_a_row_with_the_whole_message() {
 }
 
 #[test]
-fn what_a_device_cannot_run_is_a_row_with_the_reason() {
+fn unsupported_code_gives_a_row_with_the_reason() {
     let folder = Folder::new();
     folder.write("code.ptx", "");
     let ptx = SCALE.replacen("path = \"scale.c\"", "path = \"code.ptx\"", 1);
@@ -128,7 +128,7 @@ fn what_a_device_cannot_run_is_a_row_with_the_reason() {
 }
 
 #[test]
-fn wrong_usage_is_told_before_anything_runs() {
+fn wrong_usage_is_reported_before_anything_runs() {
     let folder = Folder::new();
     folder.write("typo.toml", &SCALE.replace("shape", "shpe"));
     for (arguments, message) in [
@@ -139,12 +139,12 @@ fn wrong_usage_is_told_before_anything_runs() {
         (&["eval", "scale.toml", "--device", "hsot:0"], "did you mean \"host\"?"),
         (&["eval", "scale.toml", "--device", "host:7"], "host:7"),
         (&["eval", "scale.toml", "--json", "missing/report.json"], "missing/report.json"),
-        (&["eval", "scale.toml", "--json", "-", "--csv", "-"], "only one of them"),
+        (&["eval", "scale.toml", "--json", "-", "--csv", "-"], "only one output"),
         (&["eval", "scale.toml", "--option", "plattform=hw"], "unknown option \"plattform\""),
         (&["eval", "none.toml"], "none.toml"),
         (&["eval"], "SPEC"),
         (&["evaluate"], "eval"),
-        (&["run", "scale.toml", "--save", "z=z.npy"], "no argument of that name is written; "),
+        (&["run", "scale.toml", "--save", "z=z.npy"], "the kernel writes no argument of that name; "),
     ] {
         let run = folder.runtime(arguments);
         assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{arguments:?}: {run:?}");
@@ -168,7 +168,7 @@ fn run_checks_once_and_saves() {
     assert!(bytes.starts_with(b"\x93NUMPY"));
     let last = f32::from_le_bytes(bytes[bytes.len() - 4..].try_into().unwrap());
     assert!((last - 247.5).abs() < 1e-6, "99 × 2.5 is {last}");
-    // What was saved is a reference for the next.
+    // The saved output serves as a reference.
     let saved =
         SCALE.split("[reference]").next().unwrap().to_owned() + "[reference]\noutputs = [\"file:y.npy\"]\n";
     folder.write("saved.toml", &saved);
@@ -191,7 +191,7 @@ fn updates_in_place_are_checked_from_their_initial_data() {
 }
 
 #[test]
-fn every_kind_of_argument_arrives() {
+fn every_kind_of_argument_reaches_the_kernel() {
     let folder = Folder::new();
     folder.write("kinds.toml", fixture::KINDS);
     let run = folder.runtime(&["run", "kinds.toml", "--save", "out=out.npy"]);
@@ -204,7 +204,7 @@ fn every_kind_of_argument_arrives() {
 }
 
 #[test]
-fn specialisation_of_other_formats_is_a_row_with_the_reason() {
+fn specialisation_of_other_formats_gives_a_row_with_the_reason() {
     let folder = Folder::new();
     folder.write("code.so", "");
     let spec =
@@ -212,13 +212,14 @@ fn specialisation_of_other_formats_is_a_row_with_the_reason() {
     folder.write("so.toml", &spec);
     let run = folder.runtime(&["eval", "so.toml", "--no-validate"]);
     assert!(
-        run.code == 1 && run.stdout.contains("code of format shared-object takes no [specialise]"),
+        run.code == 1
+            && run.stdout.contains("[specialise] is not supported for code of format shared-object"),
         "{run:?}"
     );
 }
 
 #[test]
-fn whoever_names_a_device_starts_no_other_driver() {
+fn naming_a_device_starts_no_other_driver() {
     let folder = Folder::new();
     let starts_vulkan = |device: &[&str]| {
         let arguments = [&["eval", "scale.toml", "--repeat", "2"], device].concat();
@@ -228,12 +229,12 @@ fn whoever_names_a_device_starts_no_other_driver() {
         assert_eq!(run.code, 0, "{}", run.stdout);
         run.stderr.contains("file=libvulkan.so")
     };
-    assert!(starts_vulkan(&[]), "all devices are asked for");
+    assert!(starts_vulkan(&[]), "all devices are listed");
     assert!(!starts_vulkan(&["--device", "host:0"]));
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let mut child = fixture::command(&["devices", "--json"])
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())
@@ -245,7 +246,7 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
-fn conformance_runs_the_suite_against_what_is_named() {
+fn conformance_runs_the_suite_against_the_named_backends() {
     let run = runtime(&["conformance", "host", "--", "the_device_string_names_the_device"]);
     assert_eq!(run.code, 0, "{run:?}");
     assert!(run.stdout.contains("host:0") && run.stdout.contains("1 passed"), "{run:?}");

@@ -1,4 +1,4 @@
-//! Odd input and hostile surroundings: an error that names the argument and the remedy, never a panic or silence.
+//! Invalid input and adverse environments give an error that names the argument and a fix; never a panic, never silence.
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ fn output(folder: &Folder, arguments: &[&str]) -> Output {
     fixture::command(arguments).current_dir(folder.path()).output().unwrap()
 }
 
-/// Runs a line of a shell with `$RUNTIME`.
+/// Runs a shell command in which `$RUNTIME` is the command.
 fn shell(folder: &Folder, line: &str) -> Output {
     let runtime = fixture::command(&[]);
     let mut command = Command::new("sh");
@@ -55,19 +55,19 @@ fn shell(folder: &Folder, line: &str) -> Output {
 }
 
 #[test]
-fn a_crash_names_what_was_going_on() {
+fn a_crash_report_names_the_running_operation() {
     let folder = Folder::new();
     folder.write("crash.c", CRASHES);
     for (entry, signal, words) in [
         ("crash", Some(libc::SIGSEGV), "error: SIGSEGV while \"one\" ran on host:0"),
         ("aborts", Some(libc::SIGABRT), "error: SIGABRT while \"one\" ran on host:0"),
-        ("quit", None, "error: the process was ended by `exit` while \"one\" ran on host:0"),
+        ("quit", None, "error: `exit` was called while \"one\" ran on host:0"),
     ] {
         folder.write("one.toml", &ONE.replace("ENTRY", entry));
         for command in ["run", "eval"] {
             let run = output(&folder, &[command, "one.toml"]);
             assert_eq!(run.status.signal(), signal, "{entry}: {}", text(&run));
-            assert!(!run.status.success(), "`exit(0)` in a kernel is no success");
+            assert!(!run.status.success(), "`exit(0)` in a kernel is a failure");
             assert!(text(&run).contains(words), "{entry}: {}", text(&run));
         }
     }
@@ -79,7 +79,7 @@ fn a_crash_names_what_was_going_on() {
     assert!(text(&run).contains("while the reference of \"one\" ran"), "{}", text(&run));
 }
 
-/// Builds the backend in C, with `edit` made to its devices.
+/// Builds the backend in C with `edit` applied to device.c.
 fn backend(folder: &Folder, edit: (&str, &str)) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let library = folder.path().join("libruntime_cdemo.so");
@@ -103,7 +103,7 @@ fn backend(folder: &Folder, edit: (&str, &str)) -> PathBuf {
 }
 
 #[test]
-fn a_backend_that_crashes_is_named_and_costs_doctor_only_a_line() {
+fn a_crashing_backend_is_named_and_does_not_stop_doctor() {
     let folder = Folder::new();
     for (code, words) in
         [("abort();", "SIGABRT"), ("*(volatile int *)0 = 1;", "SIGSEGV"), ("exit(0);", "`exit`")]
@@ -126,7 +126,7 @@ fn a_backend_that_crashes_is_named_and_costs_doctor_only_a_line() {
         let run = with(&["doctor"]);
         assert_eq!(run.status.code(), Some(0), "{}", text(&run));
         for part in
-            ["program", "load report", "while it listed its devices", words, "host ", "1 device", "missing"]
+            ["program", "load report", "while listing its devices", words, "host ", "1 device", "missing"]
         {
             assert!(text(&run).contains(part), "{code}: {part} in {}", text(&run));
         }
@@ -134,7 +134,7 @@ fn a_backend_that_crashes_is_named_and_costs_doctor_only_a_line() {
 }
 
 #[test]
-fn a_closed_or_full_standard_output_is_no_success() {
+fn a_closed_or_full_standard_output_is_an_error() {
     let folder = Folder::new();
     folder.write("k.wgsl", WGSL);
     let fast = "--repeat 1 --number 1";
@@ -159,7 +159,7 @@ fn a_closed_or_full_standard_output_is_no_success() {
         );
     }
     let run = shell(&folder, &format!("$RUNTIME eval scale.toml {fast} --json rows.json >&-"));
-    assert_eq!(run.status.code(), Some(2), "its table is lost: {}", text(&run));
+    assert_eq!(run.status.code(), Some(2), "the table could not be written: {}", text(&run));
     assert!(folder.read("rows.json").contains("\"complete\": true"));
     for line in ["$RUNTIME devices 2>&-", "$RUNTIME devices <&-", "$RUNTIME devices >/dev/null 2>&-"] {
         assert_eq!(shell(&folder, line).status.code(), Some(0), "{line}");
@@ -167,29 +167,26 @@ fn a_closed_or_full_standard_output_is_no_success() {
 }
 
 #[test]
-fn outputs_take_the_place_of_no_input_and_of_no_other() {
+fn outputs_overwrite_neither_inputs_nor_each_other() {
     let folder = Folder::new();
     folder.write("k.wgsl", WGSL);
     std::os::unix::fs::symlink("scale.c", folder.path().join("link")).unwrap();
     std::fs::hard_link(folder.path().join("scale.toml"), folder.path().join("hard")).unwrap();
     for (arguments, words) in [
-        (
-            &["eval", "scale.toml", "--csv", "scale.toml"][..],
-            "--csv scale.toml: that would overwrite scale.toml",
-        ),
-        (&["eval", "scale.toml", "--json", "./scale.c"], "that would overwrite scale.c"),
-        (&["eval", "scale.toml", "--json", "link"], "that would overwrite scale.c"),
-        (&["eval", "scale.toml", "--json", "hard"], "that would overwrite scale.toml"),
-        (&["run", "scale.toml", "--save", "y=scale.c"], "that would overwrite scale.c"),
-        (&["lower", "k.wgsl", "--to", "c", "--output", "k.wgsl"], "that would overwrite k.wgsl"),
-        (&["eval", "scale.toml", "--json", "a", "--csv", "./a"], "only one of them can go to one file"),
+        (&["eval", "scale.toml", "--csv", "scale.toml"][..], "--csv scale.toml: would overwrite scale.toml"),
+        (&["eval", "scale.toml", "--json", "./scale.c"], "would overwrite scale.c"),
+        (&["eval", "scale.toml", "--json", "link"], "would overwrite scale.c"),
+        (&["eval", "scale.toml", "--json", "hard"], "would overwrite scale.toml"),
+        (&["run", "scale.toml", "--save", "y=scale.c"], "would overwrite scale.c"),
+        (&["lower", "k.wgsl", "--to", "c", "--output", "k.wgsl"], "would overwrite k.wgsl"),
+        (&["eval", "scale.toml", "--json", "a", "--csv", "./a"], "only one output can go to one file"),
         (&["eval", "scale.toml", "--json", "a", "--json", "b"], "cannot be used multiple times"),
-        (&["run", "scale.toml", "--save", "y=a", "--save", "y=a"], "only one of them can go to one file"),
+        (&["run", "scale.toml", "--save", "y=a", "--save", "y=a"], "only one output can go to one file"),
         (&["eval", "scale.toml", "--json", "."], "cannot write .: is a directory"),
         (&["eval", "scale.toml", "--set", "arg3=1", "--set", "arg3=2"], "--set arg3=1 and --set arg3=2"),
-        (&["lower", "/dev/zero", "--to", "c"], "cannot read /dev/zero: it has more than"),
-        (&["lower", ".", "--to", "c"], "it is a folder, not a regular file"),
-        (&["eval", "."], "it is a folder, not a regular file"),
+        (&["lower", "/dev/zero", "--to", "c"], "cannot read /dev/zero: it is larger than"),
+        (&["lower", ".", "--to", "c"], "it is a directory, not a regular file"),
+        (&["eval", "."], "it is a directory, not a regular file"),
     ] {
         let run = output(&folder, arguments);
         assert_eq!(run.status.code(), Some(2), "{arguments:?}: {}", text(&run));
@@ -200,7 +197,7 @@ fn outputs_take_the_place_of_no_input_and_of_no_other() {
 }
 
 #[test]
-fn messages_name_the_argument_and_the_remedy() {
+fn messages_name_the_argument_and_suggest_a_fix() {
     let folder = Folder::new();
     let spec = |from: &str, to: &str| {
         assert!(SCALE.contains(from), "{from}");
@@ -250,7 +247,7 @@ fn messages_name_the_argument_and_the_remedy() {
 }
 
 #[test]
-fn truncated_libraries_are_refused_before_they_are_mapped() {
+fn truncated_libraries_are_rejected_before_they_are_mapped() {
     let folder = Folder::new();
     let compiled = Command::new("cc")
         .args(["-shared", "-fPIC", "-o", "scale.so", "scale.c"])
@@ -270,7 +267,7 @@ fn truncated_libraries_are_refused_before_they_are_mapped() {
 }
 
 #[test]
-fn portable_kernels_take_what_a_spec_can_mean() {
+fn portable_kernels_accept_every_form_of_a_spec() {
     let folder = Folder::new();
     folder.write("k.wgsl", WGSL);
     let values = |spec: &str| -> Result<Vec<u32>, String> {
@@ -282,7 +279,7 @@ fn portable_kernels_take_what_a_spec_can_mean() {
         let bytes = std::fs::read(folder.path().join("y.npy")).unwrap();
         Ok(bytes[bytes.len() - 32..].as_chunks().0.iter().map(|&chunk| u32::from_le_bytes(chunk)).collect())
     };
-    assert_eq!(values(PORTABLE), Ok(vec![8; 8]), "a bool constant, and the group size of the code");
+    assert_eq!(values(PORTABLE), Ok(vec![8; 8]), "a bool constant, and the group size from the code");
     assert_eq!(values(&PORTABLE.replace("B = true", "B = false")), Ok(vec![4; 8]));
     assert_eq!(values(&PORTABLE.replace("groups = 2", "groups = 2\ngroup_size = 4")), Ok(vec![8; 8]));
     assert_eq!(values(&PORTABLE.replace("groups = 2", "groups = 0")), Ok(vec![0; 8]), "nothing runs");
@@ -306,9 +303,9 @@ fn portable_kernels_take_what_a_spec_can_mean() {
 }
 
 #[test]
-fn bytes_reach_a_reference_only_as_the_spec_says() {
+fn a_reference_gets_bytes_only_as_the_spec_declares() {
     let folder = Folder::new();
-    // By value on a device of this kind, so that a reference on the host must say that it takes a pointer.
+    // A CUDA kernel takes the bytes by value, so the host reference must declare that it takes a pointer.
     let foreign = KINDS.replacen("path = \"scale.c\"", "path = \"k.cu\"", 1);
     let foreign = foreign.replacen("[specialise]\nelement = \"f64\"\nconstants = { N = 4 }\n", "", 1);
     let foreign = foreign.replacen("path = \"scale.c\"", "path = \"reference.c\"", 1);
@@ -328,7 +325,7 @@ fn bytes_reach_a_reference_only_as_the_spec_says() {
 }
 
 #[test]
-fn a_limit_of_the_system_is_no_crash() {
+fn hitting_a_system_limit_is_an_error_and_not_a_crash() {
     let folder = Folder::new();
     for limit in [4, 5, 6, 7, 8, 9, 12, 20] {
         let run = shell(

@@ -1,7 +1,7 @@
-//! The command ended from outside, at any moment: what was measured is there, and nothing else is left.
+//! Signals at random moments: measured rows survive, and nothing else is left behind.
 //!
-//! `RUNTIME_TEST_INTERRUPTIONS` is how often each command gets each signal, 200 for a thorough run. The moments follow
-//! from a seed, which is printed, and which `RUNTIME_TEST_SEED` repeats.
+//! `RUNTIME_TEST_INTERRUPTIONS` sets how often each command gets each signal; use 200 for a thorough run. The delays are
+//! random with a seed that is printed; set `RUNTIME_TEST_SEED` to reproduce a run.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -27,11 +27,11 @@ fn rounds() -> usize {
     std::env::var("RUNTIME_TEST_INTERRUPTIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(2)
 }
 
-/// `SplitMix64`, from a seed that is printed.
+/// `SplitMix64` with a seed that is printed.
 struct Random(u64);
 
 impl Random {
-    #[expect(clippy::print_stdout, reason = "a failed test shows it")]
+    #[expect(clippy::print_stdout, reason = "shown if the test fails")]
     fn new() -> Self {
         let given = std::env::var("RUNTIME_TEST_SEED").ok().and_then(|text| text.parse().ok());
         let seed = given.unwrap_or_else(|| RandomState::new().hash_one("seed"));
@@ -46,14 +46,14 @@ impl Random {
     }
 }
 
-/// A folder with inputs, outputs and temporary files of its own.
-struct Place {
+/// A directory with inputs, and its own outputs and temporary files.
+struct Sandbox {
     folder: Folder,
-    /// What is there before anything runs.
+    /// The files present before anything runs.
     before: BTreeSet<PathBuf>,
 }
 
-impl Place {
+impl Sandbox {
     fn new() -> Self {
         let folder = Folder::new();
         std::fs::create_dir(folder.path().join("tmp")).unwrap();
@@ -72,11 +72,11 @@ impl Place {
         let mut command = fixture::command(arguments);
         command.current_dir(self.folder.path()).env("TMPDIR", self.folder.path().join("tmp"));
         command.stdin(Stdio::null()).stdout(self.create("stdout")).stderr(self.create("stderr"));
-        // A group of its own tells its children from those of other tests.
+        // Its own process group tells its children from those of other tests.
         command.process_group(0).spawn().unwrap()
     }
 
-    /// Runs a command none of whose files may have more than so many bytes.
+    /// Runs a command with a file size limit of `bytes`.
     fn limited(&self, arguments: &[&str], bytes: u64) -> Output {
         let runtime = fixture::command(arguments);
         let mut child = Command::new("prlimit");
@@ -85,7 +85,7 @@ impl Place {
         child.current_dir(self.folder.path()).env("TMPDIR", self.folder.path().join("tmp")).output().unwrap()
     }
 
-    /// Lets the specs use a library that is compiled already.
+    /// Points the specs to a precompiled library.
     fn use_library(&mut self) {
         let compiled = Command::new("cc")
             .args(["-shared", "-fPIC", "-o", "scale.so", "scale.c"])
@@ -104,8 +104,8 @@ impl Place {
         File::create(self.folder.path().join(name)).unwrap()
     }
 
-    /// Files that were not there before, other than these.
-    fn left(&self, outputs: &[&str]) -> Vec<PathBuf> {
+    /// New files other than `outputs`.
+    fn leftovers(&self, outputs: &[&str]) -> Vec<PathBuf> {
         let outputs: BTreeSet<_> = outputs.iter().chain(&["stdout", "stderr"]).map(PathBuf::from).collect();
         files(self.folder.path())
             .difference(&self.before)
@@ -114,7 +114,7 @@ impl Place {
             .collect()
     }
 
-    fn forget(&self, outputs: &[&str]) {
+    fn remove(&self, outputs: &[&str]) {
         for output in outputs {
             let _ = std::fs::remove_file(self.folder.path().join(output));
         }
@@ -125,7 +125,7 @@ const KERNEL: &str = "@group(0) @binding(0) var<storage, read_write> x: array<u3
 @compute @workgroup_size(64) fn k(@builtin(global_invocation_id) id: vec3<u32>) { x[id.x] = id.x; }
 ";
 
-/// All files and folders below `root`, relative to it.
+/// All files and directories below `root`, relative to it.
 fn files(root: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     let mut folders = vec![root.to_owned()];
@@ -155,13 +155,13 @@ fn wait(child: &mut Child) -> ExitStatus {
         if let Some(status) = child.try_wait().unwrap() {
             return status;
         }
-        assert!(begin.elapsed() < Duration::from_secs(60), "it does not end");
+        assert!(begin.elapsed() < Duration::from_secs(60), "the command does not exit");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// Waits until no process of the group is left.
-fn no_children(group: u32, what: &str) {
+/// Waits until the process group is empty.
+fn wait_for_group(group: u32, what: &str) {
     let begin = Instant::now();
     let running = || {
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
@@ -174,15 +174,15 @@ fn no_children(group: u32, what: &str) {
         stats.filter(is_ours).collect::<Vec<_>>()
     };
     while !running().is_empty() {
-        // A compiler that is not told that its caller was killed comes to its end by itself.
+        // A compiler whose parent was killed runs until it finishes.
         assert!(begin.elapsed() < Duration::from_secs(20), "{what}: {:?}", running());
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// What a run has left is whole: rows in JSON, CSV and the table tell of the same kernels.
-fn check_reports(place: &Place, what: &str) {
-    let read = |name: &str| std::fs::read_to_string(place.folder.path().join(name)).ok();
+/// Checks that the reports are complete documents, and that JSON, CSV and table have the same rows.
+fn check_reports(sandbox: &Sandbox, what: &str) {
+    let read = |name: &str| std::fs::read_to_string(sandbox.folder.path().join(name)).ok();
     let rows = |text: &str| -> usize {
         let document: serde_json::Value =
             serde_json::from_str(text).unwrap_or_else(|error| panic!("{what}: {error}\n{text}"));
@@ -192,7 +192,7 @@ fn check_reports(place: &Place, what: &str) {
         let right = |(index, row): (usize, &serde_json::Value)| {
             row["status"] == "right" && row["kernel"]["name"] == format!("row{index}")
         };
-        assert!(rows.iter().enumerate().all(right), "{what}: a killed compiler is no result\n{text}");
+        assert!(rows.iter().enumerate().all(right), "{what}: a killed compiler must not give a row\n{text}");
         rows.len()
     };
     let json = read("rows.json").map_or(0, |text| rows(&text));
@@ -203,20 +203,20 @@ fn check_reports(place: &Place, what: &str) {
         text.lines().count() - 1
     });
     let table = read("stdout").unwrap().lines().filter(|line| is_row(line)).count();
-    // One row may have reached the first of them only.
+    // The last row may have been written to only some of the reports.
     assert!(table >= json && json >= csv && table <= csv + 1, "{what}: {table}, {json}, {csv}");
 }
 
-/// Whether it is a line of the table, not a note below it.
+/// Whether `line` is a row of the table, not a note below it.
 fn is_row(line: &str) -> bool {
     line.starts_with("row") && !line.contains(" on host:0: ")
 }
 
-/// How long a command takes, undisturbed.
-fn duration(place: &Place, arguments: &[&str]) -> Duration {
+/// The duration of an undisturbed run.
+fn duration(sandbox: &Sandbox, arguments: &[&str]) -> Duration {
     let begin = Instant::now();
-    let status = wait(&mut place.start(arguments));
-    assert!(status.success(), "{arguments:?}: {}", place.folder.read("stderr"));
+    let status = wait(&mut sandbox.start(arguments));
+    assert!(status.success(), "{arguments:?}: {}", sandbox.folder.read("stderr"));
     begin.elapsed()
 }
 
@@ -241,7 +241,7 @@ const LOWER: [&str; 6] = ["lower", "kernel.wgsl", "--to", "c", "--output", "kern
 const CONFORMANCE: [&str; 6] = ["conformance", "host", "--json", "suite.json", "--", "host:0::tensors"];
 
 #[test]
-fn whatever_ends_a_command_leaves_what_was_measured_and_nothing_else() {
+fn a_signal_at_any_moment_keeps_measured_rows_and_leaves_nothing_else() {
     let mut random = Random::new();
     let commands: [(&[&str], &[&str]); 6] = [
         (&EVAL, &["rows.json", "rows.csv"]),
@@ -252,55 +252,55 @@ fn whatever_ends_a_command_leaves_what_was_measured_and_nothing_else() {
         (&CONFORMANCE, &["suite.json"]),
     ];
     for (arguments, outputs) in commands {
-        let place = Place::new();
-        let longest = duration(&place, arguments);
-        place.forget(outputs);
+        let sandbox = Sandbox::new();
+        let longest = duration(&sandbox, arguments);
+        sandbox.remove(outputs);
         for (name, number) in SIGNALS {
             for round in 0..rounds() {
                 let delay = random.below(u64::try_from(longest.as_micros()).unwrap() * 5 / 4);
                 let what = format!("{} SIG{name} after {delay} µs, round {round}", arguments[0]);
-                let mut child = place.start(arguments);
+                let mut child = sandbox.start(arguments);
                 std::thread::sleep(Duration::from_micros(delay));
                 signal(&child, number);
                 let status = wait(&mut child);
-                let stderr = place.folder.read("stderr");
+                let stderr = sandbox.folder.read("stderr");
                 let ended = status.signal() == Some(number);
                 assert!(ended || status.success(), "{what}: {status}\n{stderr}");
                 if ended && number == libc::SIGPIPE {
-                    // It is ignored from `main` on: only the loading of the program was ended.
-                    assert_eq!((place.folder.read("stdout"), stderr.clone()), Default::default(), "{what}");
+                    // SIGPIPE is ignored from `main` on, so only program loading was interrupted.
+                    assert_eq!((sandbox.folder.read("stdout"), stderr.clone()), Default::default(), "{what}");
                 }
                 assert!(!stderr.contains("panicked"), "{what}: {stderr}");
-                no_children(child.id(), &what);
+                wait_for_group(child.id(), &what);
                 if arguments[0] == "eval" {
-                    check_reports(&place, &what);
+                    check_reports(&sandbox, &what);
                 }
-                // Written at the end, whole or not at all.
-                if let Ok(text) = std::fs::read_to_string(place.folder.path().join("suite.json")) {
+                // Written at the end, completely or not at all.
+                if let Ok(text) = std::fs::read_to_string(sandbox.folder.path().join("suite.json")) {
                     serde_json::from_str::<serde_json::Value>(&text)
                         .unwrap_or_else(|error| panic!("{what}: {error}\n{text}"));
                 }
                 if number == libc::SIGKILL {
-                    // Nobody can clean up then: the next command does.
-                    wait(&mut place.start(&["run", "row0.toml"]));
+                    // After SIGKILL the next command cleans up.
+                    wait(&mut sandbox.start(&["run", "row0.toml"]));
                 }
-                assert_eq!(place.left(outputs), [""; 0].map(PathBuf::from), "{what}");
-                place.forget(outputs);
+                assert_eq!(sandbox.leftovers(outputs), [""; 0].map(PathBuf::from), "{what}");
+                sandbox.remove(outputs);
             }
         }
     }
 }
 
 #[test]
-fn a_full_disk_costs_only_the_file_on_it() {
-    let mut place = Place::new();
-    place.use_library();
+fn a_full_disk_affects_only_the_file_on_it() {
+    let mut sandbox = Sandbox::new();
+    sandbox.use_library();
     let mut random = Random::new();
-    // Bytes that a file may have, from none to more than is needed.
+    // File size limits, from none to more than enough.
     let limits = (0..rounds()).map(|_| random.below(20_000));
     for limit in [0, 100, 4000, 9000, 20_000, 1_000_000].into_iter().chain(limits) {
-        place.forget(&["rows.json", "rows.csv"]);
-        let output = place.limited(&[&EVAL[..], &["--no-validate"]].concat(), limit);
+        sandbox.remove(&["rows.json", "rows.csv"]);
+        let output = sandbox.limited(&[&EVAL[..], &["--no-validate"]].concat(), limit);
         let stderr = String::from_utf8_lossy(&output.stderr);
         let what = format!("limit {limit}: {}\n{stderr}", output.status);
         assert!(output.status.code().is_some(), "{what}");
@@ -308,7 +308,7 @@ fn a_full_disk_costs_only_the_file_on_it() {
         let table = String::from_utf8_lossy(&output.stdout);
         assert_eq!(table.lines().filter(|line| is_row(line)).count(), ROWS, "{what}\n{table}");
         for name in ["rows.json", "rows.csv"] {
-            let path = place.folder.path().join(name);
+            let path = sandbox.folder.path().join(name);
             if let Ok(text) = std::fs::read_to_string(&path)
                 && name.ends_with("json")
             {
@@ -321,43 +321,43 @@ fn a_full_disk_costs_only_the_file_on_it() {
             assert_eq!(output.status.code(), Some(2), "{what}");
             assert!(stderr.contains("rows.json"), "{what}");
         }
-        assert_eq!(place.left(&["rows.json", "rows.csv"]), [""; 0].map(PathBuf::from), "{what}");
+        assert_eq!(sandbox.leftovers(&["rows.json", "rows.csv"]), [""; 0].map(PathBuf::from), "{what}");
     }
 }
 
 #[test]
-fn an_output_that_does_not_fit_is_named_and_not_begun() {
-    let mut place = Place::new();
-    place.use_library();
-    // The reference would be compiled.
+fn an_output_that_does_not_fit_is_named_and_not_created() {
+    let mut sandbox = Sandbox::new();
+    sandbox.use_library();
+    // Without a reference no compiler runs, which the limit would also affect.
     let run = [&RUN[..], &["--no-validate"]].concat();
     for (arguments, output) in [(&run[..], "y.npy"), (&LOWER, "kernel.c"), (&CONFORMANCE, "suite.json")] {
         for limit in [0, 60] {
-            let run = place.limited(arguments, limit);
+            let run = sandbox.limited(arguments, limit);
             let stderr = String::from_utf8_lossy(&run.stderr);
             assert_eq!(run.status.code(), Some(2), "{arguments:?}, {limit} bytes: {stderr}");
             assert!(stderr.contains(output) && !stderr.contains("panicked"), "{limit} bytes: {stderr}");
-            assert_eq!(place.left(&[]), [""; 0].map(PathBuf::from), "{arguments:?}, {limit} bytes");
+            assert_eq!(sandbox.leftovers(&[]), [""; 0].map(PathBuf::from), "{arguments:?}, {limit} bytes");
         }
     }
 }
 
 #[test]
-fn a_device_that_is_full_is_said_once() {
-    let place = Place::new();
+fn a_full_device_is_reported_once() {
+    let sandbox = Sandbox::new();
     let mut arguments = EVAL.to_vec();
     *arguments.iter_mut().find(|word| **word == "rows.json").unwrap() = "/dev/full";
-    let mut child = place.start(&arguments);
+    let mut child = sandbox.start(&arguments);
     assert_eq!(wait(&mut child).code(), Some(2));
-    let stderr = place.folder.read("stderr");
+    let stderr = sandbox.folder.read("stderr");
     assert_eq!(stderr.matches("cannot write /dev/full").count(), 1, "{stderr}");
-    let (table, csv) = (place.folder.read("stdout"), place.folder.read("rows.csv"));
+    let (table, csv) = (sandbox.folder.read("stdout"), sandbox.folder.read("rows.csv"));
     assert_eq!((table.lines().count(), csv.lines().count()), (ROWS + 1, ROWS + 1), "{table}\n{csv}");
 }
 
 #[test]
-fn json_on_standard_output_is_whole_after_an_interrupt() {
-    let place = Place::new();
+fn json_on_standard_output_is_valid_after_an_interrupt() {
+    let sandbox = Sandbox::new();
     let mut child = fixture::command(&[
         "eval",
         "row0.toml",
@@ -371,10 +371,10 @@ fn json_on_standard_output_is_whole_after_an_interrupt() {
         "--json",
         "-",
     ]);
-    child.current_dir(place.folder.path()).env("TMPDIR", place.folder.path().join("tmp"));
+    child.current_dir(sandbox.folder.path()).env("TMPDIR", sandbox.folder.path().join("tmp"));
     let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(700));
-    // Not SIGINT: a shell that starts tests in the background has it ignored.
+    // Not SIGINT: shells ignore it for background jobs, and children inherit that.
     signal(&child, libc::SIGTERM);
     let mut text = String::new();
     child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
@@ -385,11 +385,15 @@ fn json_on_standard_output_is_whole_after_an_interrupt() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_the_work() {
-    let place = Place::new();
+fn a_closed_pipe_ends_the_command() {
+    let sandbox = Sandbox::new();
     let mut child = fixture::command(&EVAL[..9]);
-    let mut child =
-        child.current_dir(place.folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = child
+        .current_dir(sandbox.folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), &*String::from_utf8_lossy(&output.stderr)), (Some(0), ""));

@@ -1,5 +1,4 @@
-//! Every kernel of `kernels/` on every device that is there, at sizes that are not multiples of anything, and in every element
-//! type that it is written for.
+//! Every kernel of `kernels/` on every available device, at awkward sizes and in every element type that it supports.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -10,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::fixture::{Finished, command_with};
 
-/// A kernel with other numbers than its specification has: for each run, what `--set` takes.
+/// A kernel with the `--set` overrides of each run.
 struct Sizes {
     kernel: &'static str,
     runs: &'static [&'static [&'static str]],
@@ -102,7 +101,7 @@ fn kernels() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernels")
 }
 
-/// The backends that lie beside the command.
+/// The backends next to the command.
 fn backends() -> Vec<String> {
     let folder = Path::new(env!("CARGO_BIN_EXE_runtime")).parent().unwrap();
     let prefix = format!("{}runtime_", std::env::consts::DLL_PREFIX);
@@ -111,11 +110,11 @@ fn backends() -> Vec<String> {
         let name = name.strip_prefix(&prefix)?.strip_suffix(std::env::consts::DLL_SUFFIX)?;
         Some(name.to_owned())
     });
-    // The test double plays several devices, none of which runs code.
+    // The null backend simulates several devices, none of which runs code.
     names.filter(|name| name != "null").collect()
 }
 
-/// A copy of a kernel with its specification and what that names, both changed.
+/// A modified copy of a kernel, its specification and its reference.
 fn copied(kernel: &str, code: impl Fn(&str) -> String, spec: impl Fn(&str) -> String) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let copy = |file: String, change: &dyn Fn(&str) -> String| {
@@ -129,13 +128,13 @@ fn copied(kernel: &str, code: impl Fn(&str) -> String, spec: impl Fn(&str) -> St
     folder
 }
 
-/// Replaces what must be there, once.
+/// Replaces the first occurrence of `from`, which must exist.
 fn replaced(text: &str, from: &str, to: &str) -> String {
     assert!(text.contains(from), "{from}");
     text.replacen(from, to, 1)
 }
 
-/// The rows of a quick evaluation on all devices.
+/// The rows of a short evaluation on all devices.
 fn evaluate(folder: &Path, kernel: &str, changes: &[String]) -> (Finished, Vec<Value>) {
     let spec = folder.join(kernel).with_extension("toml");
     let mut arguments = vec!["eval", spec.to_str().unwrap(), "--json", "-", "--repeat", "1", "--number", "1"];
@@ -150,7 +149,7 @@ fn evaluate(folder: &Path, kernel: &str, changes: &[String]) -> (Finished, Vec<V
     (run, rows)
 }
 
-/// What each device says that it can, by its name.
+/// The declared capabilities of each device.
 static CAPABILITIES: LazyLock<HashMap<String, Vec<String>>> = LazyLock::new(|| {
     let backends = backends();
     let backends: Vec<&str> = backends.iter().map(String::as_str).collect();
@@ -170,18 +169,18 @@ static CAPABILITIES: LazyLock<HashMap<String, Vec<String>>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Whether a device may answer that it does not compute in an element type: it says so itself. 32-bit types are everywhere.
+/// Whether a device may lack an element type: it does not declare it. Every device has the 32-bit types.
 fn may_lack(device: &str, element: Option<&str>) -> bool {
-    let claimed = |element: &str| CAPABILITIES[device].iter().any(|capability| capability == element);
-    matches!(element, Some(float @ ("f16" | "f64")) if !claimed(float))
+    let declared = |element: &str| CAPABILITIES[device].iter().any(|capability| capability == element);
+    matches!(element, Some(float @ ("f16" | "f64")) if !declared(float))
 }
 
-/// Whether a kernel needs what no device of a target has in an element type: SPIR-V's `Exp` is for 16 and 32 bits.
-fn is_beyond(kernel: &str, device: &str, element: Option<&str>) -> bool {
+/// Whether a target cannot express a kernel in an element type: SPIR-V's `Exp` exists for 16 and 32 bits only.
+fn is_inexpressible(kernel: &str, device: &str, element: Option<&str>) -> bool {
     kernel == "softmax" && device.starts_with("vulkan") && element == Some("f64")
 }
 
-/// Every row is right; a device that does not claim to have the element type may say that it lacks it.
+/// Checks that every row is right, or unsupported on a device that does not declare the element type.
 fn check(folder: &Path, kernel: &str, set: &[&str], element: Option<&str>) {
     let mut changes: Vec<String> =
         set.iter().flat_map(|change| ["--set".to_owned(), (*change).to_owned()]).collect();
@@ -191,13 +190,13 @@ fn check(folder: &Path, kernel: &str, set: &[&str], element: Option<&str>) {
     for row in &rows {
         let device = row["device"].as_str().unwrap();
         let is_host = device.starts_with("host");
-        let lacks = (may_lack(device, element) || is_beyond(kernel, device, element))
+        let lacks = (may_lack(device, element) || is_inexpressible(kernel, device, element))
             && row["status"] == "not_run"
             && row["error_kind"] == "Unsupported";
         assert!(lacks || row["status"] == "right", "{kernel} {set:?} {element:?}: {row:#}\n{}", run.stderr);
         hosts += usize::from(is_host);
     }
-    assert!(hosts > 0, "the host is there: {run:?}");
+    assert!(hosts > 0, "the host has a row: {run:?}");
 }
 
 fn sizes(kernel: &str) -> &'static Sizes {
@@ -215,7 +214,7 @@ fn every_kernel_of_the_folder_is_tested() {
 }
 
 #[test]
-fn a_wrong_kernel_would_be_seen() {
+fn a_broken_kernel_is_detected() {
     for (name, from, to) in [("saxpy", "* x[i] +", "* x[i] -"), ("scan", "sums[lane - 1]", "sums[lane]")] {
         let folder = copied(name, |code| replaced(code, from, to), str::to_owned);
         let spec = folder.path().join(name).with_extension("toml");
@@ -225,7 +224,7 @@ fn a_wrong_kernel_would_be_seen() {
     }
 }
 
-/// A test for each kernel, so that they run beside each other and a failure has a name.
+/// One test per kernel, so that they run in parallel and a failure names the kernel.
 macro_rules! kernels {
     ($($kernel:ident)*) => {$(
         #[test]
@@ -237,7 +236,7 @@ macro_rules! kernels {
             for element in sizes.elements {
                 check(&kernels(), sizes.kernel, sizes.runs[1], Some(element));
             }
-            // What is proven is checked: a proof that fails ends the run.
+            // Check every index that was proven in range: a wrong proof fails the run.
             let asserted = copied(sizes.kernel, str::to_owned, |spec| {
                 replaced(spec, "\n\n[[arg]]", "\noptions = { assert_proofs = true }\n\n[[arg]]")
             });

@@ -1,4 +1,4 @@
-//! `runtime lower`.
+//! Tests of `runtime lower`.
 
 use std::path::{Path, PathBuf};
 
@@ -33,7 +33,7 @@ fn lower(path: &Path, arguments: &[&str]) -> Finished {
 }
 
 #[test]
-fn each_format_is_written_in_its_own_language() {
+fn every_format_is_written() {
     let (folder, path) = kernel();
     for (format, words) in [("c", "void scale"), ("opencl-c", "__kernel"), ("cuda-c", "__global__")] {
         let finished = lower(&path, &["--to", format, "--constant", "LENGTH=16"]);
@@ -50,7 +50,7 @@ fn each_format_is_written_in_its_own_language() {
 }
 
 #[test]
-fn the_interface_is_shown_to_people_and_to_programs() {
+fn the_interface_is_printed_as_text_and_as_json() {
     let (_folder, path) = kernel();
     let shown = lower(&path, &["--interface", "--constant", "LENGTH=16", "--element", "f16"]);
     assert_eq!(shown.code, 0, "{}", shown.stderr);
@@ -75,12 +75,12 @@ needs f16
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_line() {
+fn errors_name_the_line() {
     let (folder, path) = kernel();
     let refused = |arguments: &[&str], expected: &str| {
         let finished = lower(&path, arguments);
         assert!(finished.code == 2 && finished.stdout.is_empty(), "{}", finished.stdout);
-        assert!(finished.stderr.contains(expected), "{}\nhas not: {expected}", finished.stderr);
+        assert!(finished.stderr.contains(expected), "{}\nlacks: {expected}", finished.stderr);
     };
     refused(&["--to", "c"], "scale.wgsl:3: override \"LENGTH\" has no default");
     refused(&["--to", "c", "--constant", "LENGHT=1"], "did you mean \"LENGTH\"?");

@@ -1,6 +1,6 @@
-//! The command as a process, with the backends that lie beside it: build the workspace first.
+//! Runs the command as a process with the backends next to it: build the workspace first.
 
-#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod accelerators;
 mod fixture;

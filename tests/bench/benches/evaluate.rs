@@ -6,7 +6,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use criterion::{Criterion, criterion_group};
-use runtime_bench::{Fixture, compare, figure, measure_by_default, runtime, time};
+use runtime_bench::{Fixture, compare, measure, measure_by_default, runtime, time};
 use runtime_core::{
     Access, Arg, Clock, ClockChoice, Evaluation, EvaluationArg, Geometry, On, Timing, Warmup,
 };
@@ -17,10 +17,10 @@ const REPEAT: u64 = 1000;
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 fn sample(criterion: &mut Criterion) {
     let fixture = Fixture::open(&runtime(), "host").expect("the host opens");
-    let plain = figure(criterion, "evaluate/plain_call", |calls| {
+    let plain = measure(criterion, "evaluate/plain_call", |calls| {
         time(calls, || fixture.call(3.0).expect("the call runs"))
     });
-    let ours = figure(criterion, "evaluate/sample", |samples| {
+    let ours = measure(criterion, "evaluate/sample", |samples| {
         let evaluations = samples.div_ceil(REPEAT);
         // Whole evaluations only: what was measured is scaled to what was asked for.
         let elapsed = time(evaluations, || poll_to_the_end(evaluate(&fixture, REPEAT)));

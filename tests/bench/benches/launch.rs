@@ -7,29 +7,30 @@ use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group};
 use runtime_bench::{
-    Direct, Figure, Fixture, RawQueue, compare, figure, hold, measure_by_default, runtime, time,
+    DirectCall, Fixture, RawQueue, Samples, compare, measure, measure_by_default, runtime, time,
+    with_busy_queue,
 };
 
 fn host(criterion: &mut Criterion) {
     let fixture = Fixture::open(&runtime(), "host").expect("the host opens");
-    let mut direct = Direct::load();
-    let plain = figure(criterion, "host/direct_call", |calls| time(calls, || direct.call(3.0)));
+    let mut direct = DirectCall::load();
+    let plain = measure(criterion, "host/direct_call", |calls| time(calls, || direct.call(3.0)));
     let call =
-        figure(criterion, "host/call", |calls| time(calls, || fixture.call(3.0).expect("the call runs")));
+        measure(criterion, "host/call", |calls| time(calls, || fixture.call(3.0).expect("the call runs")));
     assert_eq!(
         fixture.result().expect("readable").to_bits(),
         direct.result().to_bits(),
         "both ran the kernel"
     );
-    let busy = figure(criterion, "host/submit_to_a_running_worker", |calls| submit_busy(&fixture, calls));
+    let busy = measure(criterion, "host/submit_to_a_running_worker", |calls| submit_busy(&fixture, calls));
     let mut quick = Criterion::default()
         .measurement_time(Duration::from_millis(10))
         .warm_up_time(Duration::from_millis(200));
-    let idle = figure(&mut quick, "host/submit_to_an_idle_worker", |calls| submit_idle(&fixture, calls));
-    let wake = figure(&mut quick, "host/wake_a_bare_thread", wake_asleep);
+    let idle = measure(&mut quick, "host/submit_to_an_idle_worker", |calls| submit_idle(&fixture, calls));
+    let wake = measure(&mut quick, "host/wake_a_bare_thread", wake_asleep);
     compare("host: synchronous call", &call, &plain, 100.0);
-    compare("host: submit to a running worker", &busy, &Figure::default(), 500.0);
-    compare("host: submit to an idle worker", &idle, &Figure::default(), 3000.0);
+    compare("host: submit to a running worker", &busy, &Samples::default(), 500.0);
+    compare("host: submit to an idle worker", &idle, &Samples::default(), 3000.0);
     compare("host: submit to an idle worker, over waking a bare thread", &idle, &wake, 500.0);
 }
 
@@ -40,9 +41,10 @@ fn submit_busy(fixture: &Fixture, calls: u64) -> Duration {
     let mut left = calls;
     while left > 0 {
         let some = left.min(DEPTH);
-        elapsed +=
-            hold(fixture, || Ok(time(some, || drop(fixture.launch(3.0).expect("the queue takes it")))))
-                .expect("the queue is held");
+        elapsed += with_busy_queue(fixture, || {
+            Ok(time(some, || drop(fixture.launch(3.0).expect("the queue takes it"))))
+        })
+        .expect("the queue is held");
         fixture.queue.wait_idle().expect("the queue ends");
         left -= some;
     }
@@ -93,26 +95,26 @@ fn accelerator(criterion: &mut Criterion) {
     let runtime = runtime();
     let fixture = Fixture::open(&runtime, "null").expect("the null device opens");
     let mut raw = RawQueue::open();
-    let plain = figure(criterion, "null/raw_table_call", |calls| time(calls, || raw.launch()));
-    let dropped = figure(criterion, "null/launch_event_dropped", |calls| {
+    let plain = measure(criterion, "null/raw_table_call", |calls| time(calls, || raw.launch()));
+    let dropped = measure(criterion, "null/launch_event_dropped", |calls| {
         time(calls, || drop(fixture.launch(3.0).expect("the queue takes it")))
     });
     let mut held = None;
-    let kept = figure(criterion, "null/launch_event_kept", |calls| {
+    let kept = measure(criterion, "null/launch_event_kept", |calls| {
         time(calls, || held = Some(fixture.launch(3.0).expect("the queue takes it")))
     });
     drop(held);
     let threads = two_threads(criterion, &runtime);
     compare("null: launch, event dropped", &dropped, &plain, 100.0);
     compare("null: launch, event kept", &kept, &plain, 100.0);
-    compare("null: launch from each of two threads", &threads, &Figure::default(), 130.0);
+    compare("null: launch from each of two threads", &threads, &Samples::default(), 130.0);
 }
 
 /// Two threads with queues of their own, and a frozen tensor that both read.
-fn two_threads(criterion: &mut Criterion, runtime: &runtime_core::Runtime) -> Figure {
+fn two_threads(criterion: &mut Criterion, runtime: &runtime_core::Runtime) -> Samples {
     let first = Fixture::open(runtime, "null").expect("the null device opens");
-    let second = first.beside().expect("a second queue opens");
-    figure(criterion, "null/launch_from_two_threads", |calls| {
+    let second = first.second_queue().expect("a second queue opens");
+    measure(criterion, "null/launch_from_two_threads", |calls| {
         let barrier = Barrier::new(2);
         let run = |fixture: &Fixture| {
             barrier.wait();

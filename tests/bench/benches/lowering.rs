@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group};
-use runtime_bench::{Figure, compare, figure, measure_by_default, time};
+use runtime_bench::{Samples, compare, measure, measure_by_default, time};
 use runtime_kernel::{Checks, Dialect, Program, Specialisation};
 
 const KERNEL: &str = include_str!("../kernels/attention.wgsl");
@@ -17,12 +17,12 @@ fn parse() -> Program {
 
 fn lowering(criterion: &mut Criterion) {
     let mut of = |name: &str, lower: &dyn Fn(&Program) -> usize| {
-        let ours = figure(criterion, &format!("lowering/{name}"), |calls| {
+        let ours = measure(criterion, &format!("lowering/{name}"), |calls| {
             time(calls, || {
                 black_box(lower(&parse()));
             })
         });
-        compare(&format!("lowering: 100 lines to {name}"), &ours, &Figure::default(), AIM_NS);
+        compare(&format!("lowering: 100 lines to {name}"), &ours, &Samples::default(), AIM_NS);
     };
     of("nothing", &|_| 0);
     of("spirv", &|program| program.spirv(Checks::Bounded).expect("it can be written").len());

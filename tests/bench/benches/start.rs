@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use criterion::{Criterion, criterion_group};
-use runtime_bench::{Figure, compare, figure, measure_by_default, time};
+use runtime_bench::{Samples, compare, measure, measure_by_default, time};
 
 /// The first of `candidates`, relative to this executable's folder, that exists.
 fn beside(candidates: &[&str]) -> PathBuf {
@@ -17,9 +17,9 @@ fn beside(candidates: &[&str]) -> PathBuf {
     })
 }
 
-fn run(criterion: &mut Criterion, name: &str, mut command: Command) -> Figure {
+fn run(criterion: &mut Criterion, name: &str, mut command: Command) -> Samples {
     command.stdout(Stdio::null());
-    figure(criterion, name, |calls| {
+    measure(criterion, name, |calls| {
         time(calls, || assert!(command.status().expect("the program starts").success()))
     })
 }

@@ -11,7 +11,7 @@ use runtime_core::{
     Runtime, RuntimeBuilder, Tensor,
 };
 
-use crate::direct::LIBRARY;
+use crate::direct_call::LIBRARY;
 
 /// An entry point of the null backend's format, with the name that the compiled kernel has.
 pub(crate) const NULL_CODE: &str = "touch = noop";
@@ -75,7 +75,7 @@ impl Fixture {
     ///
     /// # Errors
     /// Whatever the device says.
-    pub fn beside(&self) -> Result<Self> {
+    pub fn second_queue(&self) -> Result<Self> {
         self.a.freeze()?;
         Self::on(self.device.clone(), self.kernel.clone(), Some(self.a.clone()))
     }
@@ -131,7 +131,7 @@ impl Fixture {
 ///
 /// # Errors
 /// Whatever the device says.
-pub fn hold<T>(fixture: &Fixture, work: impl FnOnce() -> Result<T>) -> Result<T> {
+pub fn with_busy_queue<T>(fixture: &Fixture, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let kernel = fixture.device.load(&source(&*fixture.device))?.kernel("hold")?;
     let released = AtomicI32::new(0);
     let address = Arg::scalar(released.as_ptr() as i64);

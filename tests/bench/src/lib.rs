@@ -1,17 +1,17 @@
 //! What the benchmarks and the allocation test share: a kernel of three tensors and a scalar on any device, the same
 //! kernel by function pointer, and the raw table of the null backend.
 
-mod direct;
+mod direct_call;
 mod fixture;
 mod mode;
 mod raw;
 mod report;
 
-pub use direct::Direct;
-pub use fixture::{Fixture, builder, hold, runtime};
+pub use direct_call::DirectCall;
+pub use fixture::{Fixture, builder, runtime, with_busy_queue};
 pub use mode::{is_measuring, measure_by_default};
 pub use raw::RawQueue;
-pub use report::{Figure, compare, figure, time};
+pub use report::{Samples, compare, measure, time};
 
 /// The rust code of the README is compiled and run.
 #[cfg(doctest)]

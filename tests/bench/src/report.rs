@@ -8,8 +8,8 @@ use criterion::Criterion;
 use crate::mode::is_measuring;
 
 /// Measures one operation with criterion and keeps the samples; `batch` runs it so many times and says how long that took.
-pub fn figure(criterion: &mut Criterion, name: &str, mut batch: impl FnMut(u64) -> Duration) -> Figure {
-    let samples = RefCell::new(Figure::default());
+pub fn measure(criterion: &mut Criterion, name: &str, mut batch: impl FnMut(u64) -> Duration) -> Samples {
+    let samples = RefCell::new(Samples::default());
     criterion.bench_function(name, |bencher| {
         bencher.iter_custom(|calls| {
             let elapsed = batch(calls);
@@ -31,9 +31,9 @@ pub fn time(calls: u64, mut operation: impl FnMut()) -> Duration {
 
 /// Samples of a benchmark: nanoseconds of one call, and how many calls were made.
 #[derive(Clone, Debug, Default)]
-pub struct Figure(Vec<(f64, u64)>);
+pub struct Samples(Vec<(f64, u64)>);
 
-impl Figure {
+impl Samples {
     /// Adds a sample: `calls` calls in `elapsed_ns`.
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     pub fn add(&mut self, elapsed_ns: u128, calls: u64) {
@@ -65,7 +65,7 @@ impl Figure {
 
 /// Prints a line of `line`, if this run measures.
 #[allow(clippy::print_stdout, reason = "a report on the terminal")]
-pub fn compare(name: &str, ours: &Figure, plain: &Figure, aim_ns: f64) {
+pub fn compare(name: &str, ours: &Samples, plain: &Samples, aim_ns: f64) {
     if is_measuring() {
         println!("{}", line(name, ours, plain, aim_ns));
     }
@@ -73,7 +73,7 @@ pub fn compare(name: &str, ours: &Figure, plain: &Figure, aim_ns: f64) {
 
 /// One line: our call beside the plain one, the difference of the medians and of the least samples, and the most that is
 /// aimed at. Without samples of a plain call, our call alone.
-fn line(name: &str, ours: &Figure, plain: &Figure, aim_ns: f64) -> String {
+fn line(name: &str, ours: &Samples, plain: &Samples, aim_ns: f64) -> String {
     let verdict = |median_ns: f64| if median_ns <= aim_ns { "kept" } else { "MISSED" };
     let (median, least) = (ours.median_ns(), ours.least_ns());
     if plain.median_ns().is_nan() {
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn the_difference_is_that_of_the_medians() {
-        let (mut ours, mut plain) = (Figure::default(), Figure::default());
+        let (mut ours, mut plain) = (Samples::default(), Samples::default());
         for elapsed in [100, 9000, 120, 110, 130] {
             ours.add(elapsed * 10, 10);
             plain.add(20, 1);
@@ -112,6 +112,6 @@ mod tests {
             "{text}"
         );
         assert!(line("call", &ours, &plain, 99.0).contains("MISSED"));
-        assert!(line("call", &ours, &Figure::default(), 120.0).contains("kept"), "without a plain call");
+        assert!(line("call", &ours, &Samples::default(), 120.0).contains("kept"), "without a plain call");
     }
 }

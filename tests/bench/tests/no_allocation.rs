@@ -5,7 +5,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use runtime_bench::{Fixture, hold};
+use runtime_bench::{Fixture, with_busy_queue};
 use runtime_core::Runtime;
 
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
@@ -78,7 +78,7 @@ fn the_launch_path_allocates_nothing() {
     assert_eq!(allocations(submit), 0, "host submit and wait");
     // A backlog that grows needs memory to wait in. Behind a kernel that runs meanwhile it is as deep each time.
     let deep = || {
-        let count = hold(&host, || Ok(counted(200, || drop(host.launch(3.0).unwrap())))).unwrap();
+        let count = with_busy_queue(&host, || Ok(counted(200, || drop(host.launch(3.0).unwrap())))).unwrap();
         host.queue.wait_idle().unwrap();
         count
     };

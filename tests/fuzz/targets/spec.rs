@@ -7,6 +7,8 @@ mod file;
 mod settings;
 #[path = "../../../runtime-cli/src/spec/mod.rs"]
 mod spec;
+#[path = "../../../runtime-cli/src/text_file.rs"]
+mod text_file;
 
 use std::path::Path;
 
@@ -21,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
             std::fs::write(folder.join(name), "void k(void) {}").expect("room for the file");
         }
     };
-    file::with(bytes, prepare, |path| match spec::Spec::load(path, &spec::Changes::default()) {
+    file::with(bytes, prepare, |path| match spec::Spec::load(path, &spec::Overrides::default()) {
         Ok(spec) => assert!(spec.outputs().count() <= spec.args.len()),
         Err(error) => assert!(!error.to_string().is_empty(), "a refusal has a reason"),
     });

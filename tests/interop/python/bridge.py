@@ -103,9 +103,9 @@ class Device:
         made = self.library.tensor(self.handle, byref(describe(code, bits, shape)), data, len(data))
         return Tensor(self, self.library.check(made))
 
-    def take(self, producer, **wishes):
+    def take(self, producer, **dlpack_kwargs):
         """Imports what has `__dlpack__`."""
-        return self.take_capsule(producer.__dlpack__(**wishes))
+        return self.take_capsule(producer.__dlpack__(**dlpack_kwargs))
 
     def take_capsule(self, capsule):
         name = VERSIONED if capsule_is_valid(id(capsule), VERSIONED) else UNVERSIONED

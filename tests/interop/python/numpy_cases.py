@@ -20,7 +20,7 @@ def ours(device, array):
     return device.tensor(*code(array.dtype), array.shape, array.tobytes())
 
 
-def wishes():
+def dlpack_kwargs():
     return {} if PLAIN else {"max_version": (1, 0)}
 
 
@@ -48,7 +48,7 @@ def case_every_element_type_comes_in(library):
     device = Device(library, "host")
     for dtype in DTYPES:
         array = sample(dtype, (3, 4))
-        same(array, device.take(array, **wishes()))
+        same(array, device.take(array, **dlpack_kwargs()))
 
 
 def case_memory_is_shared_both_ways(library):
@@ -59,7 +59,7 @@ def case_memory_is_shared_both_ways(library):
     tensor.write(np.full((2, 3), 7, np.float32).tobytes())
     assert (theirs == 7).all()
     array = np.arange(6, dtype=np.float32)
-    taken = device.take(array, **wishes())
+    taken = device.take(array, **dlpack_kwargs())
     array[2] = 50
     same(array, taken)
     taken.write(np.full(6, 9, np.float32).tobytes())
@@ -69,7 +69,7 @@ def case_memory_is_shared_both_ways(library):
 def case_a_kernel_works_in_their_memory(library):
     device = Device(library, "host")
     array = np.arange(1000, dtype=np.float32)
-    taken = device.take(array, **wishes())
+    taken = device.take(array, **dlpack_kwargs())
     device.scale(taken, 3.0)
     device.wait()
     assert (array == np.arange(1000, dtype=np.float32) * 3).all()
@@ -105,7 +105,7 @@ def case_any_view_comes_in_and_goes_out(library):
             cut[axis] = slice(None, None, -1) if rng.random() < 0.3 else slice(begin, None, rng.randint(1, 3))
             array = array[tuple(cut)]
         array = array.transpose(rng.sample(range(array.ndim), array.ndim))
-        taken = device.take(array, **wishes())
+        taken = device.take(array, **dlpack_kwargs())
         same(array, taken)
         if array.size > 1:
             # An axis of one element has no stride that matters.
@@ -188,7 +188,7 @@ def case_their_deleter_runs_once_on_any_thread(library):
     for on_thread in (False, True):
         array = np.arange(10)
         references = sys.getrefcount(array)
-        taken = device.take(array, **wishes())
+        taken = device.take(array, **dlpack_kwargs())
         view = taken.view((5,), (2,))
         assert sys.getrefcount(array) == references + 1
         taken.drop(on_thread)
@@ -202,14 +202,14 @@ def case_their_memory_outlives_our_work(library):
     device = Device(library, "host")
     array = np.full(100_000, 2, np.float32)
     references = sys.getrefcount(array)
-    taken = device.take(array, **wishes())
+    taken = device.take(array, **dlpack_kwargs())
     device.scale(taken, 4.0, pause_ms=100)
     taken.drop()
     device.wait()
     assert eventually(lambda: sys.getrefcount(array) == references)
     assert (array == 8).all()
     # Nobody but the work in flight keeps this one.
-    device.scale(device.take(np.full(100_000, 2, np.float32), **wishes()), 4.0, pause_ms=50)
+    device.scale(device.take(np.full(100_000, 2, np.float32), **dlpack_kwargs()), 4.0, pause_ms=50)
     device.wait()
 
 
@@ -217,7 +217,7 @@ def case_closing_the_device_gives_their_memory_back(library):
     device = Device(library, "host")
     array = np.full(10, 2, np.float32)
     references = sys.getrefcount(array)
-    device.scale(device.take(array, **wishes()), 4.0, pause_ms=100)
+    device.scale(device.take(array, **dlpack_kwargs()), 4.0, pause_ms=100)
     del device
     gc.collect()
     assert eventually(lambda: sys.getrefcount(array) == references) and (array == 8).all()
@@ -227,7 +227,7 @@ def case_what_is_refused_stays_theirs(library):
     null = Device(library, "null")
     array = np.arange(3.0)
     references = sys.getrefcount(array)
-    capsule = array.__dlpack__(**wishes())
+    capsule = array.__dlpack__(**dlpack_kwargs())
     try:
         null.take_capsule(capsule)
         raise AssertionError("memory of the host was taken for the null device's")
@@ -266,7 +266,7 @@ def case_many_exchanges_on_many_threads(library):
         try:
             for i in range(50):
                 array = np.full(50, seed + i, np.float32)
-                same(array, device.take(array, **wishes()))
+                same(array, device.take(array, **dlpack_kwargs()))
                 assert (np.from_dlpack(ours(device, array)) == array).all()
         except Exception as error:
             failures.append(error)

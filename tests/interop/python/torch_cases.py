@@ -34,7 +34,7 @@ DTYPES = {
 }
 
 
-def wishes():
+def dlpack_kwargs():
     return {"max_version": (1, 0)} if VERSIONED else {}
 
 
@@ -46,7 +46,7 @@ def case_every_element_type_goes_out_and_comes_in(library):
     device = Device(library, "host")
     for dtype, code in DTYPES.items():
         source = sample(dtype)
-        taken = device.take(source, **wishes())
+        taken = device.take(source, **dlpack_kwargs())
         assert (taken.dtype, taken.shape, taken.strides) == (code, (12,), (1,)), (dtype, taken.dtype)
         data = taken.read()
         again = torch.from_dlpack(device.tensor(*code, (12,), data))
@@ -61,7 +61,7 @@ def case_memory_is_shared_both_ways(library):
     theirs[1, 2] = 7.0
     assert tensor.read()[20:] == b"\0\0\xe0\x40"
     source = torch.arange(6.0)
-    taken = device.take(source, **wishes())
+    taken = device.take(source, **dlpack_kwargs())
     device.scale(taken, 3.0)
     device.wait()
     assert (source == torch.arange(6.0) * 3).all()
@@ -71,7 +71,7 @@ def case_strides_and_offsets(library):
     device = Device(library, "host")
     source = torch.arange(60, dtype=torch.int64).reshape(3, 4, 5)
     for view in [source, source.permute(2, 0, 1), source[1:, ::2, 3:], source[2, 1], source[0, 0, 4], source[:0], source.expand(2, 3, 4, 5)]:
-        taken = device.take(view, **wishes())
+        taken = device.take(view, **dlpack_kwargs())
         expected = b"".join(value.to_bytes(8, "little") for value in view.flatten().tolist())
         assert (taken.shape, taken.read()) == (tuple(view.shape), expected), view.shape
         again = torch.from_dlpack(taken)
@@ -97,7 +97,7 @@ def case_deleters_run_once(library):
 
     for on_thread in (False, True):
         source = torch.full((1000,), 2.0)
-        taken = device.take(source, **wishes())
+        taken = device.take(source, **dlpack_kwargs())
         pointer = source.data_ptr()
         del source
         gc.collect()

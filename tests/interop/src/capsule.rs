@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
 
-use crate::exchange::delete;
+use crate::dlpack::delete;
 
 type IsValid = unsafe extern "C" fn(capsule: *mut c_void, name: *const c_char) -> c_int;
 type GetPointer = unsafe extern "C" fn(capsule: *mut c_void, name: *const c_char) -> *mut c_void;

@@ -34,7 +34,7 @@ pub struct Device {
 static LAST_ERROR: Mutex<String> = Mutex::new(String::new());
 
 /// Keeps an error for [`interop_error`].
-pub(crate) fn caught<T>(result: Result<T>) -> Option<T> {
+pub(crate) fn store_error<T>(result: Result<T>) -> Option<T> {
     result
         .map_err(|error| *LAST_ERROR.lock().unwrap_or_else(PoisonError::into_inner) = error.to_string())
         .ok()
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn interop_open(name: *const c_char) -> *mut Device {
         };
         Ok(Box::new(Device { runtime, work }))
     };
-    caught(open()).map_or(std::ptr::null_mut(), Box::into_raw)
+    store_error(open()).map_or(std::ptr::null_mut(), Box::into_raw)
 }
 
 fn kernel(
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn interop_scale(device: &Device, tensor: &Tensor, factor:
         let args = [Arg::read_write(tensor), Arg::scalar(factor), Arg::scalar(count), Arg::scalar(pause_ms)];
         queue.launch(kernel, geometry, &args).map(drop)
     };
-    caught(launch()).map_or(-1, |()| 0)
+    store_error(launch()).map_or(-1, |()| 0)
 }
 
 /// Waits for all kernels, and lets the device give back what was dropped meanwhile.
@@ -138,5 +138,5 @@ pub unsafe extern "C" fn interop_wait(device: &Device) -> i32 {
         }
         Tensor::from_slice(&*device.runtime, &[1], &[0u8]).map(drop)
     };
-    caught(wait()).map_or(-1, |()| 0)
+    store_error(wait()).map_or(-1, |()| 0)
 }

@@ -4,9 +4,9 @@ use std::ffi::c_char;
 
 use runtime_core::{DType, Error, HostArray, Placement, Result, Safetensors, Tensor};
 
-use crate::device::{Device, caught, text};
+use crate::device::{Device, store_error, text};
 
-const MOST_DIMENSIONS: usize = 8;
+const MAX_DIMENSIONS: usize = 8;
 
 /// What a tensor is.
 #[repr(C)]
@@ -21,18 +21,18 @@ pub struct Description {
     /// Number of dimensions, at most 8.
     pub ndim: u8,
     /// Extents.
-    pub shape: [i64; MOST_DIMENSIONS],
+    pub shape: [i64; MAX_DIMENSIONS],
     /// Strides in elements.
-    pub strides: [i64; MOST_DIMENSIONS],
+    pub strides: [i64; MAX_DIMENSIONS],
 }
 
-pub(crate) fn give(tensor: Result<Tensor>) -> *mut Tensor {
-    caught(tensor).map_or(std::ptr::null_mut(), |tensor| Box::into_raw(Box::new(tensor)))
+pub(crate) fn into_handle(tensor: Result<Tensor>) -> *mut Tensor {
+    store_error(tensor).map_or(std::ptr::null_mut(), |tensor| Box::into_raw(Box::new(tensor)))
 }
 
 /// # Safety
 /// `count` elements, or null and 0.
-unsafe fn list<'a, T>(start: *const T, count: usize) -> &'a [T] {
+unsafe fn slice_or_empty<'a, T>(start: *const T, count: usize) -> &'a [T] {
     if count == 0 {
         return &[];
     }
@@ -55,9 +55,9 @@ pub unsafe extern "C" fn interop_tensor(
         dtype.shape[..usize::from(dtype.ndim)].iter().map(|&n| usize::try_from(n).unwrap_or(0)).collect();
     let dtype = DType::from_dlpack(dtype.code, dtype.bits, 1);
     // SAFETY: the caller's promise.
-    let bytes = unsafe { list(bytes, byte_count) };
+    let bytes = unsafe { slice_or_empty(bytes, byte_count) };
     let array = HostArray::from_bytes(dtype, &shape, bytes);
-    give(array.and_then(|array| Tensor::from_array(&*device.runtime, &array, &Placement::default())))
+    into_handle(array.and_then(|array| Tensor::from_array(&*device.runtime, &array, &Placement::default())))
 }
 
 /// A view with any strides and offset.
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn interop_tensor(
 pub unsafe extern "C" fn interop_view(tensor: &Tensor, view: &Description, offset: usize) -> *mut Tensor {
     let ndim = usize::from(view.ndim);
     let shape: Vec<_> = view.shape[..ndim].iter().map(|&n| usize::try_from(n).unwrap_or(0)).collect();
-    give(tensor.view(&shape, &view.strides[..ndim], offset))
+    into_handle(tensor.view(&shape, &view.strides[..ndim], offset))
 }
 
 /// Says what a tensor is.
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn interop_describe(tensor: &Tensor, out: &mut Description
     let ndim = u8::try_from(tensor.shape().len()).unwrap_or(u8::MAX);
     *out = Description { code, bits, ndim, frozen: u8::from(tensor.is_frozen()), ..Description::default() };
     for (i, (&extent, &stride)) in
-        tensor.shape().iter().zip(tensor.strides()).take(MOST_DIMENSIONS).enumerate()
+        tensor.shape().iter().zip(tensor.strides()).take(MAX_DIMENSIONS).enumerate()
     {
         (out.shape[i], out.strides[i]) = (i64::try_from(extent).unwrap_or(-1), stride);
     }
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn interop_describe(tensor: &Tensor, out: &mut Description
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn interop_read(tensor: &Tensor, to: *mut u8, bytes: usize) -> i32 {
     let mut data = vec![0; bytes];
-    if caught(tensor.read_bytes(&mut data)).is_none() {
+    if store_error(tensor.read_bytes(&mut data)).is_none() {
         return -1;
     }
     // SAFETY: the caller's promise.
@@ -109,7 +109,7 @@ pub unsafe extern "C" fn interop_read(tensor: &Tensor, to: *mut u8, bytes: usize
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn interop_write(tensor: &Tensor, from: *const u8, bytes: usize) -> i32 {
     // SAFETY: the caller's promise.
-    caught(tensor.write_bytes(unsafe { list(from, bytes) })).map_or(-1, |()| 0)
+    store_error(tensor.write_bytes(unsafe { slice_or_empty(from, bytes) })).map_or(-1, |()| 0)
 }
 
 /// Makes the content final.
@@ -118,7 +118,7 @@ pub unsafe extern "C" fn interop_write(tensor: &Tensor, from: *const u8, bytes: 
 /// Made here.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn interop_freeze(tensor: &Tensor) -> i32 {
-    caught(tensor.freeze()).map_or(-1, |()| 0)
+    store_error(tensor.freeze()).map_or(-1, |()| 0)
 }
 
 /// Drops a tensor.
@@ -169,7 +169,7 @@ pub unsafe extern "C" fn interop_load(
         // SAFETY: the caller leaves the file as it is.
         unsafe { file.map(name, host) }
     };
-    give(load())
+    into_handle(load())
 }
 
 /// Saves a tensor in a `.safetensors` file.
@@ -184,5 +184,5 @@ pub unsafe extern "C" fn interop_save(path: *const c_char, name: *const c_char, 
         // SAFETY: as above.
         Safetensors::save(unsafe { text(path) }?, &[(name, tensor)])
     };
-    caught(save()).map_or(-1, |()| 0)
+    store_error(save()).map_or(-1, |()| 0)
 }

@@ -1,4 +1,5 @@
-//! `cargo xtask faults`: the conformance suite with one call of the backend after the other refused, or answered by a lie.
+//! `cargo xtask faults`: runs the conformance suite with fault injection: one backend call at a time fails or returns an
+//! invalid result.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -6,21 +7,21 @@ use std::process::Command;
 use crate::process::{Failure, Outcome, run};
 use crate::workspace::{Profile, Workspace};
 
-/// What is swept: a backend, and how far.
-const SWEEPS: [(&str, &[&str]); 7] = [
+/// The backends and options of the default runs.
+const FAULT_RUNS: [(&str, &[&str]); 7] = [
     ("null", &[]),
     ("null", &["--kind", "device_lost", "--first", "16", "--spread", "8"]),
     ("null", &["--kind", "unsupported", "--first", "4", "--spread", "2"]),
-    // These bear whatever core does after a lie; what drivers do is their own business.
+    // Only backends that tolerate any use of their objects: real drivers may crash after an invalid result.
     ("null", &["--corrupt", "--cases", "6", "--first", "2", "--spread", "1", "--longest-ms", "200"]),
     ("host", &["--corrupt", "--cases", "1", "--first", "1", "--spread", "0"]),
     ("host", &["--first", "4", "--spread", "2"]),
-    (IN_C, &["--first", "4", "--spread", "2"]),
+    (C_BACKEND, &["--first", "4", "--spread", "2"]),
 ];
-/// The backend in C, which is built first.
-const IN_C: &str = "cdemo";
+/// The name of the backend in C, which is built first.
+const C_BACKEND: &str = "cdemo";
 
-/// Sweeps the backends of this repository that run anywhere, or those that are named.
+/// Runs fault injection on the named backends, or on those of this repository that run anywhere.
 pub(crate) fn faults(backends: &[String]) -> Outcome {
     let workspace = Workspace::read()?;
     let mut build = workspace.cargo(&["build", "--quiet", "--package", "runtime-conformance"]);
@@ -30,7 +31,7 @@ pub(crate) fn faults(backends: &[String]) -> Outcome {
     run(&mut build)?;
     let sweep = |backend: &str, extent: &[&str]| {
         let mut conformance = workspace.executable(Profile::Debug, "conformance");
-        // What is required of the machine is required of other tests.
+        // Requirements on the machine apply to the other tests only.
         run(conformance.args(["--faults", "--backend", backend]).args(extent).env_remove("RUNTIME_REQUIRE"))
     };
     let mut outcomes = Vec::new();
@@ -38,10 +39,10 @@ pub(crate) fn faults(backends: &[String]) -> Outcome {
         outcomes.push(sweep(backend, &[]));
     }
     if backends.is_empty() {
-        let in_c = build_in_c(&workspace)?;
-        for (backend, extent) in SWEEPS {
-            let path = in_c.to_string_lossy();
-            outcomes.push(sweep(if backend == IN_C { &path } else { backend }, extent));
+        let c_backend = build_c_backend(&workspace)?;
+        for (backend, extent) in FAULT_RUNS {
+            let path = c_backend.to_string_lossy();
+            outcomes.push(sweep(if backend == C_BACKEND { &path } else { backend }, extent));
         }
     }
     let failed: Vec<_> =
@@ -49,11 +50,11 @@ pub(crate) fn faults(backends: &[String]) -> Outcome {
     if failed.is_empty() { Ok(()) } else { Err(Failure::new(failed.join("; "))) }
 }
 
-/// Builds the backend in C, as its author would.
-fn build_in_c(workspace: &Workspace) -> Outcome<PathBuf> {
-    let folder = workspace.harden("faults");
+/// Builds the backend in C from its sources.
+fn build_c_backend(workspace: &Workspace) -> Outcome<PathBuf> {
+    let folder = workspace.harden_dir("faults");
     std::fs::create_dir_all(&folder)?;
-    let library = folder.join(format!("libruntime_{IN_C}.so"));
+    let library = folder.join(format!("libruntime_{C_BACKEND}.so"));
     let mut cc = Command::new("cc");
     cc.args(["-std=c11", "-O1", "-g", "-fvisibility=hidden", "-shared", "-fPIC", "-pthread", "-I"]);
     cc.arg(workspace.root.join("runtime-core/include")).arg("-o").arg(&library);

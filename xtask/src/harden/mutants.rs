@@ -1,5 +1,5 @@
-//! `cargo xtask mutants [--in-place] [--shard K/N] [MODULE…]`: changes one thing of a module at a time, and sees whether its tests
-//! notice. What lives is a test that is missing; `.cargo/mutants.toml` says which changes are none.
+//! `cargo xtask mutants [--in-place] [--shard K/N] [MODULE…]`: mutation testing with cargo-mutants. A mutant that no test
+//! catches shows a missing test; `.cargo/mutants.toml` lists equivalent mutants.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,30 +9,30 @@ use std::process::Command;
 use std::time::Instant;
 
 use super::install;
-use crate::process::{Failure, Outcome, is_installed, output, run, run_to};
+use crate::process::{Failure, Outcome, is_installed, output, run, run_for_code};
 use crate::workspace::Workspace;
 
-/// Of what can be changed at least so many percent must be noticed.
+/// Minimum percentage of viable mutants that the tests must catch.
 const CAUGHT_PERCENT: usize = 95;
-/// A test run that takes so many times what it takes without a change hangs, which is noticed as well.
-const HANGS: u64 = 5;
-/// How `cargo mutants` ends when it has done its work: all noticed, some not, some hanging.
-const CARRIED_OUT: [i32; 3] = [0, 2, 3];
+/// A test run that takes this many times the baseline counts as a hang, and the mutant as caught.
+const TIMEOUT_FACTOR: u64 = 5;
+/// Exit codes of a completed `cargo mutants`: all caught, some missed, some timed out.
+const COMPLETED_CODES: [i32; 3] = [0, 2, 3];
 
-/// A part of the repository with the tests that are close to it.
+/// A module and the tests that cover it.
 #[derive(Debug)]
 struct Module {
     name: &'static str,
     package: &'static str,
     files: &'static [&'static str],
-    /// The tests that notice fast, then those that see what the others have missed.
+    /// The fastest tests first; later ones run on the mutants that the earlier ones missed.
     runs: &'static [Run],
 }
 
-/// A package, and what `cargo test` is told.
+/// A package, and the arguments of `cargo test`.
 type Run = (&'static str, &'static [&'static str]);
 
-/// The library with its unit tests, and the tests that use it as programs do; then the conformance suite on the null backend.
+/// Core's unit and integration tests; then the conformance suite on the null backend.
 const CORE: &[Run] = &[
     (
         "runtime-core",
@@ -48,7 +48,7 @@ const CORE: &[Run] = &[
     ("runtime-core", &["--test=drop_orders"]),
     ("runtime-null", &[]),
 ];
-/// The library's own tests; then kernels of WGSL's specification, on the devices of this machine.
+/// The unit tests of the lowering; then kernels from the WGSL specification on the devices of this machine.
 const LOWERING: &[Run] = &[
     (
         "runtime-kernel",
@@ -124,60 +124,63 @@ const MODULES: [Module; 9] = [
     },
 ];
 
-/// What is asked for.
+/// The parsed command line.
 #[derive(Debug)]
 struct Request<'a> {
     modules: Vec<&'a Module>,
-    /// What every run of `cargo mutants` is told.
+    /// Options passed to every run of `cargo mutants`.
     options: Vec<&'a str>,
-    /// Only a part of the changes is tried.
-    is_part: bool,
+    /// Whether only a shard of the mutants is tested.
+    is_sharded: bool,
 }
 
-/// Tries all changes of the modules, or of those that are named; takes up where an earlier run was ended.
+/// Tests the mutants of the named modules, or of all of them. Resumes an interrupted run.
 pub(crate) fn mutants(arguments: &[String]) -> Outcome {
     let request = Request::parse(arguments)?;
     let workspace = Workspace::read()?;
     if !is_installed("cargo-mutants") {
         install(&mut workspace.cargo(&["install", "--quiet", "--locked", "cargo-mutants"]))?;
     }
-    let mut low = Vec::new();
-    println!("{:<12}{:>8}{:>8}{:>8}{:>8}{:>10}", "module", "changes", "caught", "missed", "hang", "caught %");
+    let mut below_limit = Vec::new();
+    println!("{:<12}{:>8}{:>8}{:>8}{:>8}{:>10}", "module", "mutants", "caught", "missed", "hang", "caught %");
     for module in &request.modules {
-        let folder = workspace.harden("mutants").join(module.name);
+        let folder = workspace.harden_dir("mutants").join(module.name);
         fs::create_dir_all(&folder)?;
-        // What a run that was ended has left.
-        if lists(&folder).is_dir() {
-            Counts::keep(&folder)?;
+        // Outcomes that an interrupted run left behind.
+        if mutants_out(&folder).is_dir() {
+            MutantCounts::record(&folder)?;
         }
-        module.perform(&workspace, &folder, &request.options)?;
-        let counts = Counts::read(&folder, &module.changes(&workspace)?)?;
+        module.run_all(&workspace, &folder, &request.options)?;
+        let counts = MutantCounts::read(&folder, &module.mutants_listed(&workspace)?)?;
         println!("{:<12}{counts}", module.name);
         counts.missed.iter().for_each(|missed| println!("  missed: {missed}"));
         if counts.percent() < CAUGHT_PERCENT {
-            low.push(format!("{} {}%", module.name, counts.percent()));
+            below_limit.push(format!("{} {}%", module.name, counts.percent()));
         }
     }
-    if request.is_part {
-        println!("only a part of the changes was tried");
+    if request.is_sharded {
+        println!("only a shard of the mutants was tested");
     }
-    if low.is_empty() {
+    if below_limit.is_empty() {
         return Ok(());
     }
-    Err(Failure::new(format!("fewer than {CAUGHT_PERCENT}% of the changes are noticed: {}", low.join(", "))))
+    Err(Failure::new(format!(
+        "fewer than {CAUGHT_PERCENT}% of the mutants are caught: {}",
+        below_limit.join(", ")
+    )))
 }
 
 impl<'a> Request<'a> {
     fn parse(arguments: &'a [String]) -> Outcome<Self> {
-        let mut request = Self { modules: Vec::new(), options: Vec::new(), is_part: false };
+        let mut request = Self { modules: Vec::new(), options: Vec::new(), is_sharded: false };
         let mut rest = arguments.iter().map(String::as_str);
         while let Some(word) = rest.next() {
             match word {
                 "--in-place" => request.options.push(word),
                 "--shard" => {
-                    let part = rest.next().ok_or_else(|| Failure::new("--shard wants K/N, e.g. 0/4"))?;
+                    let part = rest.next().ok_or_else(|| Failure::new("--shard takes K/N, e.g. 0/4"))?;
                     request.options.extend([word, part]);
-                    request.is_part = true;
+                    request.is_sharded = true;
                 }
                 name => request.modules.push(find(name)?),
             }
@@ -192,7 +195,7 @@ impl<'a> Request<'a> {
 fn find(name: &str) -> Outcome<&'static Module> {
     let names = || MODULES.iter().map(|module| module.name).collect::<Vec<_>>().join(", ");
     let found = MODULES.iter().find(|module| module.name == name);
-    found.ok_or_else(|| Failure::new(format!("there is no module `{name}`, only {}", names())))
+    found.ok_or_else(|| Failure::new(format!("there is no module `{name}`; the modules are {}", names())))
 }
 
 impl Module {
@@ -202,116 +205,124 @@ impl Module {
         cargo
     }
 
-    /// All changes that there are now: earlier runs may have tried others.
-    fn changes(&self, workspace: &Workspace) -> Outcome<BTreeSet<String>> {
+    /// All mutants of the current source; earlier runs may have tested others.
+    fn mutants_listed(&self, workspace: &Workspace) -> Outcome<BTreeSet<String>> {
         let list = output(&mut self.mutants(workspace, &["--list", "--colors=never"]))?;
         Ok(list.lines().map(str::to_owned).collect())
     }
 
-    /// Runs the first tests against every change, the next ones against those that lived.
-    fn perform(&self, workspace: &Workspace, folder: &Path, options: &[&str]) -> Outcome {
-        self.runs.iter().try_for_each(|run| self.run(workspace, folder, options, *run))
+    /// Runs the first tests against every mutant, the next ones against the survivors.
+    fn run_all(&self, workspace: &Workspace, folder: &Path, options: &[&str]) -> Outcome {
+        self.runs.iter().try_for_each(|run| self.run_tests(workspace, folder, options, *run))
     }
 
-    fn run(&self, workspace: &Workspace, folder: &Path, options: &[&str], (package, tests): Run) -> Outcome {
+    fn run_tests(
+        &self,
+        workspace: &Workspace,
+        folder: &Path,
+        options: &[&str],
+        (package, tests): Run,
+    ) -> Outcome {
         let mut cargo = self.mutants(workspace, &["--iterate", "--cap-lints=true", "--colors=never"]);
         cargo.args(["--test-package", package]);
         cargo.arg("--output").arg(folder).args(options);
         let (targets, filters) =
             tests.split_at(tests.iter().position(|word| *word == "--").unwrap_or(tests.len()));
-        // Told to `cargo`, the targets are also all that is built; it knows those of the changed package alone.
+        // As cargo arguments, the targets also limit what is built; that works for the mutated package only.
         if package == self.package {
-            cargo.args(["--timeout-multiplier", &HANGS.to_string()]);
+            cargo.args(["--timeout-multiplier", &TIMEOUT_FACTOR.to_string()]);
             cargo.args(targets.iter().map(|target| format!("--cargo-arg={target}"))).arg("--").args(filters);
         } else {
-            // Its baseline would look for them there.
+            // cargo-mutants' own baseline would look for the targets in the mutated package.
             let began = Instant::now();
-            run_without_change(workspace, package, tests)?;
-            let seconds = 60 + HANGS * began.elapsed().as_secs();
+            run_baseline(workspace, package, tests)?;
+            let seconds = 60 + TIMEOUT_FACTOR * began.elapsed().as_secs();
             cargo.args(["--baseline=skip", "--timeout", &seconds.to_string(), "--"]).args(tests);
         }
-        // Backtraces of expected panics take longer than the tests.
-        cargo.env("RUST_BACKTRACE", "0").env(SUITE_IS_WANTED, "1");
-        carried_out(&mut cargo)?;
-        Counts::keep(folder)
+        // Backtraces of expected panics take longer than the tests themselves.
+        cargo.env("RUST_BACKTRACE", "0").env(RUN_NULL_SUITE, "1");
+        check_completed(&mut cargo)?;
+        MutantCounts::record(folder)
     }
 }
 
-/// Tests that fail without a change would notice every one; those of devices want the backends.
-fn run_without_change(workspace: &Workspace, package: &str, tests: &[&str]) -> Outcome {
+/// Runs the tests on unchanged code: if they fail there, every mutant would count as caught. Builds the backends first,
+/// which device tests load.
+fn run_baseline(workspace: &Workspace, package: &str, tests: &[&str]) -> Outcome {
     let backends = workspace.device_backends();
     let packages = backends.iter().flat_map(|backend| ["--package", &backend.package]);
     run(workspace.cargo(&["build", "--quiet"]).args(packages))?;
-    run(workspace.cargo(&["test", "--quiet", "--package", package]).args(tests).env(SUITE_IS_WANTED, "1"))
+    run(workspace.cargo(&["test", "--quiet", "--package", package]).args(tests).env(RUN_NULL_SUITE, "1"))
 }
 
-/// Set where the null backend's own tests are to run the suite.
-const SUITE_IS_WANTED: &str = "RUNTIME_NULL_SUITE";
+/// Makes the tests of the null backend run the conformance suite.
+const RUN_NULL_SUITE: &str = "RUNTIME_NULL_SUITE";
 
-fn carried_out(cargo: &mut Command) -> Outcome {
-    let code = run_to(cargo)?;
-    if code.is_some_and(|code| CARRIED_OUT.contains(&code)) {
+fn check_completed(cargo: &mut Command) -> Outcome {
+    let code = run_for_code(cargo)?;
+    if code.is_some_and(|code| COMPLETED_CODES.contains(&code)) {
         return Ok(());
     }
     Err(Failure::new(format!("cargo-mutants ended with {code:?}; its own log is in target/harden/mutants")))
 }
 
-/// What came of the changes of a module, over all runs.
+/// The outcomes of a module's mutants over all runs.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Counts {
+struct MutantCounts {
     caught: usize,
     hanging: usize,
     missed: Vec<String>,
 }
 
-/// What `cargo mutants` leaves: a file of lines for each fate, of this run alone, and what it was told to leave out.
-const FATES: [&str; 4] = ["caught", "timeout", "missed", "unviable"];
-/// Where this task keeps the fate of every change, over all runs.
-const LEDGER: &str = "fates.txt";
+/// The lists that `cargo mutants` writes for one run, one file per outcome.
+const OUTCOMES: [&str; 4] = ["caught", "timeout", "missed", "unviable"];
+/// The outcome of every mutant over all runs.
+const OUTCOME_FILE: &str = "fates.txt";
 
-impl Counts {
-    /// Adds the fates of the last run to those that are known.
-    fn keep(folder: &Path) -> Outcome {
-        let mut fates = ledger(&folder.join(LEDGER));
-        for fate in FATES {
-            let lines =
-                fs::read_to_string(lists(folder).join(fate).with_extension("txt")).unwrap_or_default();
-            fates.extend(lines.lines().map(|line| (line.to_owned(), fate.to_owned())));
+impl MutantCounts {
+    /// Adds the outcomes of the last run to the recorded ones.
+    fn record(folder: &Path) -> Outcome {
+        let mut outcomes = read_outcomes(&folder.join(OUTCOME_FILE));
+        for outcome in OUTCOMES {
+            let lines = fs::read_to_string(mutants_out(folder).join(outcome).with_extension("txt"))
+                .unwrap_or_default();
+            outcomes.extend(lines.lines().map(|line| (line.to_owned(), outcome.to_owned())));
         }
-        // `--iterate` leaves out what was caught, and would wait for what hangs again.
-        let hanging = fates.iter().filter(|(_, fate)| *fate == "timeout");
+        // `--iterate` skips caught mutants but would test those that timed out again.
+        let hanging = outcomes.iter().filter(|(_, outcome)| *outcome == "timeout");
         let hanging: String = hanging.map(|(change, _)| format!("{change}\n")).collect();
         let mut caught =
-            fs::OpenOptions::new().create(true).append(true).open(lists(folder).join("caught.txt"))?;
+            fs::OpenOptions::new().create(true).append(true).open(mutants_out(folder).join("caught.txt"))?;
         caught.write_all(hanging.as_bytes())?;
-        let text: String = fates.iter().map(|(change, fate)| format!("{fate} {change}\n")).collect();
-        Ok(fs::write(folder.join(LEDGER), text)?)
+        let text: String = outcomes.iter().map(|(change, outcome)| format!("{outcome} {change}\n")).collect();
+        Ok(fs::write(folder.join(OUTCOME_FILE), text)?)
     }
 
-    /// The fates of those changes.
+    /// The outcomes of the given mutants.
     fn read(folder: &Path, changes: &BTreeSet<String>) -> Outcome<Self> {
-        let mut fates = ledger(&folder.join(LEDGER));
-        fates.retain(|change, _| changes.contains(change));
-        if fates.is_empty() {
-            return Err(Failure::new(format!("nothing was changed: see {}", lists(folder).display())));
+        let mut outcomes = read_outcomes(&folder.join(OUTCOME_FILE));
+        outcomes.retain(|change, _| changes.contains(change));
+        if outcomes.is_empty() {
+            return Err(Failure::new(format!("no mutant was tested: see {}", mutants_out(folder).display())));
         }
-        Ok(Self::of(&fates))
+        Ok(Self::of(&outcomes))
     }
 
-    fn of(fates: &BTreeMap<String, String>) -> Self {
-        let count = |wanted: &str| fates.values().filter(|fate| *fate == wanted).count();
-        let missed = fates.iter().filter(|(_, fate)| *fate == "missed").map(|(change, _)| change.clone());
+    fn of(outcomes: &BTreeMap<String, String>) -> Self {
+        let count = |wanted: &str| outcomes.values().filter(|outcome| *outcome == wanted).count();
+        let missed =
+            outcomes.iter().filter(|(_, outcome)| *outcome == "missed").map(|(change, _)| change.clone());
         Self { caught: count("caught"), hanging: count("timeout"), missed: missed.collect() }
     }
 
-    /// A change that makes the tests hang is noticed, too.
+    /// The percentage of mutants caught; a hang counts as caught.
     fn percent(&self) -> usize {
-        let noticed = self.caught + self.hanging;
-        100 * noticed / (noticed + self.missed.len()).max(1)
+        let caught = self.caught + self.hanging;
+        100 * caught / (caught + self.missed.len()).max(1)
     }
 }
 
-impl std::fmt::Display for Counts {
+impl std::fmt::Display for MutantCounts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (caught, hanging, missed) = (self.caught, self.hanging, self.missed.len());
         let all = caught + hanging + missed;
@@ -319,15 +330,16 @@ impl std::fmt::Display for Counts {
     }
 }
 
-/// Where `cargo mutants` leaves its lists.
-fn lists(folder: &Path) -> PathBuf {
+/// The output directory of `cargo mutants`.
+fn mutants_out(folder: &Path) -> PathBuf {
     folder.join("mutants.out")
 }
 
-/// The fate of each change.
-fn ledger(file: &Path) -> BTreeMap<String, String> {
+/// Reads the recorded outcome of each mutant.
+fn read_outcomes(file: &Path) -> BTreeMap<String, String> {
     let text = fs::read_to_string(file).unwrap_or_default();
-    let line = |line: &str| line.split_once(' ').map(|(fate, change)| (change.to_owned(), fate.to_owned()));
+    let line =
+        |line: &str| line.split_once(' ').map(|(outcome, change)| (change.to_owned(), outcome.to_owned()));
     text.lines().filter_map(line).collect()
 }
 
@@ -336,36 +348,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modules_and_parts_are_chosen() {
+    fn modules_and_shards_are_selected() {
         let words = ["--shard", "0/4", "cache"].map(str::to_owned);
         let request = Request::parse(&words).unwrap();
         assert_eq!(request.modules.iter().map(|module| module.name).collect::<Vec<_>>(), ["cache"]);
-        assert!(request.is_part && request.options == ["--shard", "0/4"]);
+        assert!(request.is_sharded && request.options == ["--shard", "0/4"]);
         assert_eq!(Request::parse(&[]).unwrap().modules.len(), MODULES.len());
         let failure = Request::parse(&["hazard".to_owned()]).unwrap_err().to_string();
-        assert!(failure.starts_with("there is no module `hazard`, only hazards, timeline"), "{failure}");
+        assert!(
+            failure.starts_with("there is no module `hazard`; the modules are hazards, timeline"),
+            "{failure}"
+        );
     }
 
     #[test]
-    fn the_last_fate_of_a_change_counts() {
+    fn the_last_outcome_of_a_mutant_counts() {
         let folder = std::env::temp_dir().join(format!("xtask-mutants-{}", std::process::id()));
-        let list = |fate: &str, changes: &str| {
-            fs::create_dir_all(lists(&folder)).unwrap();
-            fs::write(lists(&folder).join(fate).with_extension("txt"), changes).unwrap();
+        let list = |outcome: &str, changes: &str| {
+            fs::create_dir_all(mutants_out(&folder)).unwrap();
+            fs::write(mutants_out(&folder).join(outcome).with_extension("txt"), changes).unwrap();
         };
         list("missed", "a.rs:1: x\na.rs:2: y\n");
         list("caught", "a.rs:3: z\n");
-        Counts::keep(&folder).unwrap();
+        MutantCounts::record(&folder).unwrap();
         let changes = ["a.rs:1: x", "a.rs:2: y", "a.rs:3: z"].map(str::to_owned).into();
-        let first = Counts::read(&folder, &changes).unwrap();
-        fs::remove_dir_all(lists(&folder)).unwrap();
+        let first = MutantCounts::read(&folder, &changes).unwrap();
+        fs::remove_dir_all(mutants_out(&folder)).unwrap();
         list("caught", "a.rs:1: x\n");
-        Counts::keep(&folder).unwrap();
-        let second = Counts::read(&folder, &changes).unwrap();
-        let third = Counts::read(&folder, &["a.rs:3: z".to_owned()].into()).unwrap();
+        MutantCounts::record(&folder).unwrap();
+        let second = MutantCounts::read(&folder, &changes).unwrap();
+        let third = MutantCounts::read(&folder, &["a.rs:3: z".to_owned()].into()).unwrap();
         fs::remove_dir_all(&folder).unwrap();
         assert_eq!((first.caught, first.missed.len(), first.percent()), (1, 2, 33));
-        assert_eq!((third.caught, third.missed.len()), (1, 0), "what is no change any more does not count");
-        assert_eq!(second, Counts { caught: 2, hanging: 0, missed: vec!["a.rs:2: y".to_owned()] });
+        assert_eq!((third.caught, third.missed.len()), (1, 0), "mutants that no longer exist do not count");
+        assert_eq!(second, MutantCounts { caught: 2, hanging: 0, missed: vec!["a.rs:2: y".to_owned()] });
     }
 }

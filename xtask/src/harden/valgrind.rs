@@ -1,4 +1,4 @@
-//! `cargo xtask valgrind`: the loader's and the host's tests, whose memory is really touched by C, and the backend in C.
+//! `cargo xtask valgrind`: runs the tests of the loader and the host, where C code touches memory, and the backend in C.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,24 +7,24 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{quick, require};
+use super::{require, without_backtraces};
 use crate::process::{Failure, Outcome, output, run};
 use crate::workspace::Workspace;
 
 const PACKAGES: [&str; 3] = ["runtime-loader-tests", "runtime-host", "runtime-portable-tests"];
-/// Test programs that are not run: the first counts allocations of calls that are slow enough here to be queued; the
-/// others are those of portable kernels but for `bounds`, and would take hours.
-const LEFT_OUT: [&str; 7] =
+/// Test programs that are not run. `allocations` counts allocations of calls, which valgrind makes slow enough to be
+/// queued. The others test portable kernels and would take hours; `bounds` is run.
+const EXCLUDED_PROGRAMS: [&str; 7] =
     ["allocations", "portable", "semantics", "properties", "compile", "opencl", "rejected"];
-/// Tests that cannot pass: valgrind starts a program that is not there, and only then finds out.
-const SKIPPED: [&str; 1] = ["a_compiler_that_is_not_there_is_an_error_with_the_remedy"];
-/// The suite against the backend in C, in a program of its own that this test has valgrind watch.
-const IN_C: [&str; 7] =
+/// Tests that cannot pass: under valgrind, starting a missing program fails only after the fork.
+const SKIPPED_TESTS: [&str; 1] = ["a_compiler_that_is_not_there_is_an_error_with_the_remedy"];
+/// The suite against the backend in C. This test starts valgrind itself.
+const C_BACKEND_TEST: [&str; 7] =
     ["test", "--package", "runtime-c-backend-tests", "--test", "library", "--", "--ignored"];
-/// Kernels are compiled for the machine at hand, but valgrind knows no AVX-512: the last `-march` wins.
+/// A compiler wrapper that disables AVX-512, which valgrind does not support: the last `-march` takes effect.
 const COMPILER: &str = "#!/bin/sh\nexec cc \"$@\" -march=x86-64-v3\n";
 
-/// A test program, and the folder of its package, where it runs.
+/// A test program and its package's directory, where it runs.
 #[derive(Debug, PartialEq, Eq)]
 struct Program {
     name: String,
@@ -36,14 +36,14 @@ pub(crate) fn valgrind() -> Outcome {
     require("valgrind", "on Debian: apt-get install valgrind")?;
     let workspace = Workspace::read()?;
     run(&mut workspace.cargo(&["build", "--quiet", "--workspace"]))?;
-    let compiler = compiler(&workspace.harden("valgrind"))?;
+    let compiler = compiler(&workspace.harden_dir("valgrind"))?;
     let mut failed = Vec::new();
     for program in programs(&workspace)? {
         if let Err(failure) = check(&workspace, &program, &compiler) {
             failed.push(format!("{}: {failure}", program.name));
         }
     }
-    if let Err(failure) = run(&mut workspace.cargo(&IN_C)) {
+    if let Err(failure) = run(&mut workspace.cargo(&C_BACKEND_TEST)) {
         failed.push(format!("the backend in C: {failure}"));
     }
     if failed.is_empty() { Ok(()) } else { Err(Failure::new(failed.join("; "))) }
@@ -52,17 +52,17 @@ pub(crate) fn valgrind() -> Outcome {
 fn check(workspace: &Workspace, program: &Program, compiler: &Path) -> Outcome {
     let mut command = Command::new("valgrind");
     command.args(["--quiet", "--error-exitcode=97", "--num-callers=40", "--leak-check=full"]);
-    // What a library that stays loaded keeps in its statics is reachable, and no leak.
+    // Memory in the statics of a library that stays loaded is reachable and not a leak.
     command.args(["--show-leak-kinds=definite", "--errors-for-leak-kinds=definite"]);
     command.arg(format!("--suppressions={}", workspace.root.join("xtask/valgrind.supp").display()));
     command.arg(&program.executable).arg("--test-threads=1");
-    SKIPPED.iter().for_each(|name| {
+    SKIPPED_TESTS.iter().for_each(|name| {
         command.args(["--skip", name]);
     });
-    run(quick(&mut command).current_dir(&program.folder).env("CC", compiler))
+    run(without_backtraces(&mut command).current_dir(&program.folder).env("CC", compiler))
 }
 
-/// Writes the C compiler that the host backend is told to use.
+/// Writes the compiler wrapper for the host backend.
 fn compiler(folder: &Path) -> Outcome<PathBuf> {
     fs::create_dir_all(folder)?;
     let path = folder.join("cc");
@@ -71,7 +71,7 @@ fn compiler(folder: &Path) -> Outcome<PathBuf> {
     Ok(path)
 }
 
-/// Builds the test programs; cargo puts a hash into the names of their files, and tells them.
+/// Builds the test programs. Their file names contain a hash, so they are taken from cargo's messages.
 fn programs(workspace: &Workspace) -> Outcome<Vec<Program>> {
     let mut build = workspace.cargo(&["test", "--quiet", "--no-run", "--message-format", "json"]);
     PACKAGES.iter().for_each(|package| {
@@ -79,8 +79,9 @@ fn programs(workspace: &Workspace) -> Outcome<Vec<Program>> {
     });
     let messages = output(&mut build)?;
     let programs = messages.lines().filter_map(|line| program(&serde_json::from_str(line).ok()?));
-    let programs: Vec<_> = programs.filter(|program| !LEFT_OUT.contains(&program.name.as_str())).collect();
-    if programs.is_empty() { Err(Failure::new("cargo tells of no test program")) } else { Ok(programs) }
+    let programs: Vec<_> =
+        programs.filter(|program| !EXCLUDED_PROGRAMS.contains(&program.name.as_str())).collect();
+    if programs.is_empty() { Err(Failure::new("cargo reported no test program")) } else { Ok(programs) }
 }
 
 fn program(message: &Value) -> Option<Program> {
@@ -99,7 +100,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_test_program_is_known_by_cargos_message() {
+    fn test_programs_are_found_in_cargos_messages() {
         let message = |test: bool| {
             json!({"manifest_path": "/w/p/Cargo.toml", "profile": {"test": test},
                    "target": {"name": "loader"}, "executable": "/t/loader-0f"})

@@ -8,42 +8,50 @@
 #![allow(clippy::unwrap_used, reason = "as in the tests of what is shared")]
 #![allow(clippy::print_stderr, reason = "a report on the terminal")]
 
-mod contender;
-mod crash;
-mod opencl;
+#[path = "../../../../runtime-cli/src/bound_kernel.rs"]
+mod bound_kernel;
+mod crash_context;
+mod host_kernel;
+mod interleave;
+#[path = "../../../../runtime-cli/src/module_source.rs"]
+mod module_source;
+mod openmp_loop;
 mod options;
-mod plain;
-#[path = "../../../../runtime-cli/src/prepare.rs"]
-mod prepare;
+mod pocl;
 mod report;
 #[path = "../../../../runtime-cli/src/settings.rs"]
 mod settings;
-#[path = "../../../../runtime-cli/src/source.rs"]
-mod source;
 #[path = "../../../../runtime-cli/src/spec/mod.rs"]
 mod spec;
-#[path = "../../../../runtime-cli/src/text.rs"]
-mod text;
-mod turns;
+#[path = "../../../../runtime-cli/src/text_file.rs"]
+mod text_file;
+#[path = "../../../../runtime-cli/src/workload.rs"]
+mod workload;
 
 use std::path::PathBuf;
 
 use runtime_core::Runtime;
 
-use contender::{Job, Ours};
-use opencl::OpenCl;
+use host_kernel::HostKernel;
+use openmp_loop::OpenMpLoop;
 use options::Options;
-use plain::Plain;
+use pocl::Pocl;
 use report::Row;
-use spec::{Changes, Spec};
+use spec::{Overrides, Spec};
+use workload::Workload;
 
 fn main() {
     let options = Options::read();
     let runtime = runtime_bench::builder().lower_with(runtime_kernel::wgsl()).build();
-    let opencl = OpenCl::open().inspect_err(|reason| eprintln!("no PoCL to compare with: {reason}")).ok();
+    let opencl = Pocl::open().inspect_err(|reason| eprintln!("no PoCL to compare with: {reason}")).ok();
     let mut rows = Vec::new();
     for path in specs().into_iter().filter(|path| options.takes(path)) {
-        rows.push(compare(&runtime, opencl.as_ref(), &Job::new(&runtime, load(&path, &[])), &options));
+        rows.push(compare(
+            &runtime,
+            opencl.as_ref(),
+            &host_kernel::workload(&runtime, load(&path, &[])),
+            &options,
+        ));
     }
     report::print("Kernels", "PoCL", &rows);
     if options.takes(&kernels().join("saxpy.toml")) {
@@ -73,40 +81,40 @@ fn specs() -> Vec<PathBuf> {
 }
 
 fn load(path: &std::path::Path, values: &[(&str, i128)]) -> Spec {
-    let value = |(name, value): &(&str, i128)| ((*name).to_owned(), spec::scalar::Number::Whole(*value));
-    let changes = Changes { values: values.iter().map(value).collect(), element: None };
-    Spec::load(path, &changes).unwrap_or_else(|error| panic!("{error}"))
+    let value = |(name, value): &(&str, i128)| ((*name).to_owned(), spec::scalar::Number::Integer(*value));
+    let overrides = Overrides { values: values.iter().map(value).collect(), element: None };
+    Spec::load(path, &overrides).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// A kernel on the host and on PoCL.
-fn compare(runtime: &Runtime, opencl: Option<&OpenCl>, job: &Job, options: &Options) -> Row {
-    let ours = Ours::new(runtime, job, options);
+fn compare(runtime: &Runtime, opencl: Option<&Pocl>, workload: &Workload, options: &Options) -> Row {
+    let ours = HostKernel::new(runtime, workload, options);
     let other = opencl.map(|opencl| opencl.prepare(&ours, options));
     ours.check("ours", || ours.call());
     if let Some(other) = &other {
         ours.check("PoCL's", || other.call());
     }
-    let samples = turns::take(options, &mut || ours.call(), other.as_ref().map(|other| || other.call()));
-    Row::new(&job.spec().name, &samples, job.spec().cost)
+    let samples = interleave::take(options, &mut || ours.call(), other.as_ref().map(|other| || other.call()));
+    Row::new(&workload.spec.name, &samples, workload.spec.cost)
 }
 
 fn loop_in_c(runtime: &Runtime, options: &Options) -> Row {
-    let job = Job::new(runtime, load(&kernels().join("saxpy.toml"), &[]));
-    let ours = Ours::new(runtime, &job, options);
-    let plain = Plain::compile();
+    let workload = host_kernel::workload(runtime, load(&kernels().join("saxpy.toml"), &[]));
+    let ours = HostKernel::new(runtime, &workload, options);
+    let plain = OpenMpLoop::compile();
     ours.check("the loop's", || plain.call(&ours));
-    let samples = turns::take(options, &mut || ours.call(), Some(|| plain.call(&ours)));
-    Row::new("saxpy", &samples, job.spec().cost)
+    let samples = interleave::take(options, &mut || ours.call(), Some(|| plain.call(&ours)));
+    Row::new("saxpy", &samples, workload.spec.cost)
 }
 
 /// Launching 64 groups that do next to nothing: waited for on this thread, and by the event of a launch.
-fn small(runtime: &Runtime, opencl: Option<&OpenCl>, options: &Options) -> Vec<Row> {
-    let job = Job::new(runtime, load(&kernels().join("saxpy.toml"), &[("n", 64 * 256)]));
-    let ours = Ours::new(runtime, &job, options);
+fn small(runtime: &Runtime, opencl: Option<&Pocl>, options: &Options) -> Vec<Row> {
+    let workload = host_kernel::workload(runtime, load(&kernels().join("saxpy.toml"), &[("n", 64 * 256)]));
+    let ours = HostKernel::new(runtime, &workload, options);
     let other = opencl.map(|opencl| opencl.prepare(&ours, options));
     let other = || other.as_ref().map(|other| || other.call());
-    let call = turns::take_many(options, &mut || ours.call(), other());
-    let launch = turns::take_many(options, &mut || ours.launch_and_wait(), other());
+    let call = interleave::take_many(options, &mut || ours.call(), other());
+    let launch = interleave::take_many(options, &mut || ours.launch_and_wait(), other());
     vec![
         Row::new("call", &call, runtime_core::Cost::default()),
         Row::new("launch, then wait", &launch, runtime_core::Cost::default()),

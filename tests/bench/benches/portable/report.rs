@@ -2,7 +2,7 @@
 
 use runtime_core::Cost;
 
-use crate::turns::Samples;
+use crate::interleave::Samples;
 
 /// A line of the table.
 #[derive(Debug)]

@@ -13,13 +13,13 @@ type Touch = unsafe extern "C" fn(*const f32, *const f32, *mut f32, f32);
 
 /// The kernel `touch` by its address, with memory of its own.
 #[derive(Debug)]
-pub struct Direct {
+pub struct DirectCall {
     touch: Touch,
     tensors: [Vec<f32>; 3],
     _library: Library,
 }
 
-impl Direct {
+impl DirectCall {
     /// Loads the library.
     ///
     /// # Panics
@@ -53,11 +53,11 @@ impl Direct {
 
 #[cfg(test)]
 mod tests {
-    use super::Direct;
+    use super::DirectCall;
 
     #[test]
     fn the_pointer_is_that_of_the_kernel() {
-        let mut direct = Direct::load();
+        let mut direct = DirectCall::load();
         direct.call(3.0);
         assert_eq!(direct.result().to_bits(), 4.0f32.to_bits());
     }

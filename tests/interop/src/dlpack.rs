@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use runtime_core::Tensor;
 use runtime_core::dlpack::{DLManagedTensor, DLManagedTensorVersioned};
 
-use crate::device::{Device, caught};
-use crate::tensor::give;
+use crate::device::{Device, store_error};
+use crate::tensor::into_handle;
 
 static DELETIONS: AtomicU64 = AtomicU64::new(0);
 /// The deleters of core, the same for all structures.
@@ -27,7 +27,7 @@ pub extern "C" fn interop_deletions() -> u64 {
 /// Made here.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn interop_export(tensor: &Tensor, versioned: bool) -> *mut c_void {
-    let Some(lent) = caught(tensor.to_dlpack()) else { return std::ptr::null_mut() };
+    let Some(lent) = store_error(tensor.to_dlpack()) else { return std::ptr::null_mut() };
     if versioned {
         let managed = lent.into_raw();
         // SAFETY: just made.
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn interop_export(tensor: &Tensor, versioned: bool) -> *mu
         let _ = deleter.map(|deleter| VERSIONED.set(deleter));
         return managed.cast();
     }
-    let Some(managed) = caught(lent.into_raw_unversioned()) else { return std::ptr::null_mut() };
+    let Some(managed) = store_error(lent.into_raw_unversioned()) else { return std::ptr::null_mut() };
     // SAFETY: just made.
     let deleter = unsafe { &mut (*managed).deleter }.replace(count_unversioned);
     let _ = deleter.map(|deleter| UNVERSIONED.set(deleter));
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn interop_import(
     versioned: bool,
 ) -> *mut Tensor {
     let device = &*device.runtime;
-    give(if versioned {
+    into_handle(if versioned {
         // SAFETY: the caller's promise.
         unsafe { Tensor::from_dlpack(device, managed.cast()) }
     } else {

@@ -1,4 +1,4 @@
-//! Asks one backend for its devices in a child process: a driver that crashes or hangs takes only that with it.
+//! Lists the devices of one backend in a child process, so that a driver that crashes or hangs takes down only the child.
 
 use std::fmt;
 use std::io::Read;
@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// How long a backend may take: drivers that start slowly need seconds.
-const DEADLINE: Duration = Duration::from_secs(60);
+/// How long a backend may take; slow drivers need seconds to start.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What a backend answered.
+/// What probing a backend found.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ProbeResult {
     pub(crate) target: String,
     version: String,
     devices: Result<Vec<Device>, String>,
@@ -23,25 +23,26 @@ pub(crate) struct Answer {
 #[derive(Debug)]
 struct Device {
     id: String,
-    /// Why it cannot be used, if it cannot.
+    /// Why the device cannot be used, if it cannot.
     unusable: Option<String>,
 }
 
-/// Asks the backend library at `path`; `target` is its name, if it is known.
-pub(crate) fn devices(path: &Path, target: Option<&str>) -> Answer {
+/// Probes the backend library at `path`; `target` is its name, if known.
+pub(crate) fn probe_library(path: &Path, target: Option<&str>) -> ProbeResult {
     let target = target.unwrap_or("?").to_owned();
     match run(path).and_then(|text| parse(&text)) {
-        Ok(answer) => answer,
-        Err(reason) => Answer { target, version: String::new(), devices: Err(reason) },
+        Ok(result) => result,
+        Err(reason) => ProbeResult { target, version: String::new(), devices: Err(reason) },
     }
 }
 
 fn run(path: &Path) -> Result<String, String> {
-    let program = std::env::current_exe().map_err(|error| format!("cannot ask it: {error}"))?;
+    let program =
+        std::env::current_exe().map_err(|error| format!("cannot run the probe process: {error}"))?;
     let mut command = Command::new(program);
     command.args(["devices", "--json"]).env("RUNTIME_BACKENDS", path).stdin(Stdio::null());
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let mut child = child.map_err(|error| format!("cannot ask it: {error}"))?;
+    let mut child = child.map_err(|error| format!("cannot run the probe process: {error}"))?;
     let (send, outputs) = mpsc::channel();
     let pipes: [Option<Box<dyn Read + Send>>; 2] = [
         child.stdout.take().map(|pipe| Box::new(pipe) as _),
@@ -51,58 +52,56 @@ fn run(path: &Path) -> Result<String, String> {
         let send = send.clone();
         std::thread::spawn(move || {
             let mut bytes = Vec::new();
-            // What was read until then is all that there is.
+            // After an error, keep the part that was read.
             let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
             let _ = send.send((index, String::from_utf8_lossy(&bytes).into_owned()));
         });
     }
-    let mut said = [String::new(), String::new()];
+    let mut captured = [String::new(), String::new()];
     for _ in 0..2 {
-        let Ok((index, text)) = outputs.recv_timeout(DEADLINE) else {
-            // It may have ended by now.
+        let Ok((index, text)) = outputs.recv_timeout(TIMEOUT) else {
+            // The child may have exited in the meantime.
             let _ = child.kill();
             let _ = child.wait();
-            return Err(format!(
-                "it does not answer for {} s; update or remove its driver",
-                DEADLINE.as_secs()
-            ));
+            return Err(format!("no response within {} s; update or remove its driver", TIMEOUT.as_secs()));
         };
-        said[index] = text;
+        captured[index] = text;
     }
-    let status = child.wait().map_err(|error| format!("cannot ask it: {error}"))?;
-    let [stdout, stderr] = said;
-    if status.success() { Ok(stdout) } else { Err(crashed(status, &stderr)) }
+    let status = child.wait().map_err(|error| format!("cannot run the probe process: {error}"))?;
+    let [stdout, stderr] = captured;
+    if status.success() { Ok(stdout) } else { Err(crash_message(status, &stderr)) }
 }
 
-fn crashed(status: ExitStatus, stderr: &str) -> String {
-    let last = stderr.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
-    format!("its process was ended while it listed its devices ({status}): {last}")
+fn crash_message(status: ExitStatus, stderr: &str) -> String {
+    let last = stderr.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no output");
+    format!("its process ended while listing its devices ({status}): {last}")
 }
 
-fn parse(text: &str) -> Result<Answer, String> {
+fn parse(text: &str) -> Result<ProbeResult, String> {
     let document: Value =
-        serde_json::from_str(text).map_err(|error| format!("its answer is damaged: {error}"))?;
+        serde_json::from_str(text).map_err(|error| format!("its output is not valid JSON: {error}"))?;
     let target = &document["targets"][0];
-    let word = |value: &Value| value.as_str().map(str::to_owned);
+    let text_of = |value: &Value| value.as_str().map(str::to_owned);
     let list = || {
         let devices = target["devices"].as_array()?.iter();
-        let device =
-            |device: &Value| Some(Device { id: word(&device["id"])?, unusable: word(&device["unusable"]) });
+        let device = |device: &Value| {
+            Some(Device { id: text_of(&device["id"])?, unusable: text_of(&device["unusable"]) })
+        };
         devices.map(device).collect::<Option<Vec<_>>>()
     };
-    let devices = match word(&target["reason"]) {
+    let devices = match text_of(&target["reason"]) {
         Some(reason) => Err(format!("unavailable: {reason}")),
-        None => Ok(list().ok_or("it was not loaded")?),
+        None => Ok(list().ok_or("the library was not loaded")?),
     };
-    Ok(Answer {
-        target: word(&target["target"]).unwrap_or_default(),
-        version: word(&target["version"]).unwrap_or_default(),
+    Ok(ProbeResult {
+        target: text_of(&target["target"]).unwrap_or_default(),
+        version: text_of(&target["version"]).unwrap_or_default(),
         devices,
     })
 }
 
-impl Answer {
-    /// What is missing for its devices to be used, a line for each reason.
+impl ProbeResult {
+    /// Why devices cannot be used, one line per device.
     pub(crate) fn missing(&self) -> Vec<String> {
         match &self.devices {
             Ok(devices) => devices
@@ -114,7 +113,7 @@ impl Answer {
     }
 }
 
-impl fmt::Display for Answer {
+impl fmt::Display for ProbeResult {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}", self.target)?;
         if !self.version.is_empty() {
@@ -139,15 +138,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_a_line() {
+    fn a_probe_result_prints_as_one_line() {
         let text = r#"{"targets": [{"target": "x", "version": "1", "reason": null, "devices": [
             {"id": "x:0", "unusable": null}, {"id": "x:1", "unusable": "too old"}]}]}"#;
-        let answer = parse(text).unwrap();
-        assert_eq!(answer.to_string(), "x 1: 2 devices, 1 unusable (`runtime devices` says why)");
-        assert_eq!(answer.missing(), ["x:1: too old"]);
+        let probed = parse(text).unwrap();
+        assert_eq!(probed.to_string(), "x 1: 2 devices, 1 unusable (`runtime devices` says why)");
+        assert_eq!(probed.missing(), ["x:1: too old"]);
         let reason = text.replacen("null, \"devices\"", "\"no driver\", \"devices\"", 1);
         assert_eq!(parse(&reason).unwrap().to_string(), "x 1: unavailable: no driver");
-        assert!(parse("").unwrap_err().contains("damaged"));
+        assert!(parse("").unwrap_err().contains("not valid JSON"));
         assert!(parse("{\"targets\": []}").unwrap_err().contains("not loaded"));
     }
 }

@@ -1,6 +1,6 @@
-//! Kernels of `kernels/` that make a whole of several launches, on every device that is there.
+//! Algorithms of `kernels/` that take several launches, on every available device.
 
-#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
 
@@ -13,11 +13,11 @@ const GROUP: u32 = 64;
 const ITEMS: u32 = 4;
 const BLOCK: u32 = GROUP * ITEMS;
 
-/// The backends that lie beside the command, not those of another profile.
+/// A runtime with the backends next to the command, not those of another profile.
 #[allow(unsafe_code, reason = "loads libraries")]
 fn runtime() -> Runtime {
     let folder = Path::new(env!("CARGO_BIN_EXE_runtime")).parent().unwrap();
-    // SAFETY: the backends of this workspace.
+    // SAFETY: loads the backends of this workspace.
     unsafe { Runtime::builder().directory(folder) }.discover(false).lower_with(runtime_kernel::wgsl()).build()
 }
 
@@ -28,18 +28,18 @@ fn kernel(device: &dyn CommonRuntime, name: &str) -> Kernel {
     device.load(&source).unwrap().kernel(name).unwrap()
 }
 
-/// A device with the kernels.
-struct On<'a> {
+/// A device with a queue.
+struct DeviceQueue<'a> {
     device: &'a dyn CommonRuntime,
     queue: Queue,
 }
 
-impl On<'_> {
+impl DeviceQueue<'_> {
     fn allocate(&self, elements: u32) -> Tensor {
         self.device.allocate(DType::I32, &[elements as usize], &Placement::default()).unwrap()
     }
 
-    /// Whole exclusive prefix sums: blocks, the scan of their sums, and those added to the blocks.
+    /// The exclusive prefix sums of `x`: scans the blocks, scans the block sums, and adds those to the blocks.
     fn scan(&self, x: &Tensor, n: u32) -> Tensor {
         let blocks = n.div_ceil(BLOCK);
         let (out, totals) = (self.allocate(n), self.allocate(blocks));
@@ -54,7 +54,7 @@ impl On<'_> {
         out
     }
 
-    /// The sum of everything: sums of blocks, until one is left.
+    /// The sum of `x`: reduces blocks until one sum is left.
     fn sum(&self, x: &Tensor, n: u32) -> i32 {
         let blocks = n.div_ceil(BLOCK);
         let sums = self.allocate(blocks);
@@ -66,18 +66,19 @@ impl On<'_> {
 }
 
 #[test]
-fn blocks_make_a_whole() {
+fn scans_and_sums_of_any_length_are_right() {
     let runtime = runtime();
-    let takes = |info: &&runtime_core::DeviceInfo| {
+    let accepts = |info: &&runtime_core::DeviceInfo| {
         info.unusable.is_none()
             && info.id.sub.is_none()
             && info.formats.iter().any(|format| format == CodeFormat::WGSL.as_str())
     };
     let mut devices = Vec::new();
-    for info in runtime.devices().iter().filter(takes) {
+    for info in runtime.devices().iter().filter(accepts) {
         let device = runtime.open(&info.id.to_string()).unwrap();
-        let on = On { device: &*device, queue: device.open_queue(&QueueOptions::default()).unwrap() };
-        // One block, several, and more blocks than a block has elements.
+        let device_queue =
+            DeviceQueue { device: &*device, queue: device.open_queue(&QueueOptions::default()).unwrap() };
+        // One block, several blocks, and more blocks than a block has elements.
         for n in [1, BLOCK, 5 * BLOCK + 1, 100_003] {
             let data: Vec<i32> = (0..n).map(|i| (i * 7919 % 201).cast_signed() - 100).collect();
             let x = Tensor::from_slice(&*device, &[data.len()], &data).unwrap();
@@ -87,8 +88,8 @@ fn blocks_make_a_whole() {
                 before - value
             });
             let expected: Vec<i32> = scanned.collect();
-            assert_eq!(on.scan(&x, n).to_vec::<i32>().unwrap(), expected, "{} of {n}", info.id);
-            assert_eq!(on.sum(&x, n), before, "{} of {n}", info.id);
+            assert_eq!(device_queue.scan(&x, n).to_vec::<i32>().unwrap(), expected, "{} of {n}", info.id);
+            assert_eq!(device_queue.sum(&x, n), before, "{} of {n}", info.id);
         }
         devices.push(info.id.to_string());
     }

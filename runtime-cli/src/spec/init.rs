@@ -1,19 +1,19 @@
-//! Initial data: the same bytes on every machine, for every device.
+//! Initial data of tensors: the same bytes on every machine.
 
 use std::path::PathBuf;
 
 use runtime_core::{DType, DTypeClass};
 
-use super::scalar::{decode_real, encode_real, integer_bounds, wrap};
+use super::scalar::{decode_float, encode_float, integer_bounds, low_64_bits};
 
-/// What a tensor holds at the start.
+/// The initial content of a tensor.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Init {
-    /// 0.
+    /// All elements 0.
     Zeros,
-    /// 1.
+    /// All elements 1.
     Ones,
-    /// The element's row-major index; wraps in an integer type that is too small.
+    /// The row-major index of each element, which wraps in an integer type that is too small.
     Arange,
     /// Pseudo-random values from a seed.
     Random {
@@ -29,28 +29,28 @@ pub(crate) enum Init {
 /// Half-open range of random values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Interval {
-    /// Of a floating-point or complex type (both parts).
-    Real(f64, f64),
-    /// Of an integer type or bool.
-    Whole(i128, i128),
+    /// For a floating-point type, or both parts of a complex type.
+    Float(f64, f64),
+    /// For an integer type or bool.
+    Integer(i128, i128),
 }
 
 impl Interval {
-    /// The default of a type: `[0, 1)`, `[-8, 8)`, `[0, 16)`, or both values of a bool.
+    /// The default for a type: `[0, 1)`, `[-8, 8)`, `[0, 16)`, or both values of a bool.
     pub(crate) const fn of(dtype: DType) -> Self {
         match dtype.class() {
-            DTypeClass::Int => Self::Whole(-8, 8),
-            DTypeClass::UInt => Self::Whole(0, 16),
-            DTypeClass::Bool => Self::Whole(0, 2),
-            _ => Self::Real(0.0, 1.0),
+            DTypeClass::Int => Self::Integer(-8, 8),
+            DTypeClass::UInt => Self::Integer(0, 16),
+            DTypeClass::Bool => Self::Integer(0, 2),
+            _ => Self::Float(0.0, 1.0),
         }
     }
 }
 
 impl Init {
-    /// Fills `bytes` with elements of `dtype`; a file is read elsewhere and leaves them alone.
+    /// Fills `bytes` with elements of `dtype`. `File` does nothing: files are loaded elsewhere.
     pub(crate) fn fill(&self, dtype: DType, bytes: &mut [u8]) {
-        let (part, parts) = part_of(dtype);
+        let (part, parts) = component_of(dtype);
         match self {
             Self::Zeros => bytes.fill(0),
             Self::Ones => each(part, bytes, |at| constant(part, u64::from(at % parts == 0))),
@@ -74,16 +74,16 @@ fn each(dtype: DType, bytes: &mut [u8], mut element: impl FnMut(usize) -> u64) {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "the nearest value of the type is what is documented")]
+#[expect(clippy::cast_precision_loss, reason = "rounding to the nearest value is documented")]
 fn constant(dtype: DType, value: u64) -> u64 {
     match dtype.class() {
-        DTypeClass::Float | DTypeClass::BFloat => encode_real(dtype, value as f64),
+        DTypeClass::Float | DTypeClass::BFloat => encode_float(dtype, value as f64),
         DTypeClass::Bool => value & 1,
         _ => value,
     }
 }
 
-/// Steele, Lea and Flood's `SplitMix64`.
+/// `SplitMix64` (Steele, Lea and Flood, 2014).
 const fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut word = *state;
@@ -94,11 +94,11 @@ const fn next(state: &mut u64) -> u64 {
 
 fn random(dtype: DType, range: Interval, word: u64) -> u64 {
     match range {
-        Interval::Whole(low, high) => wrap(low + scale(word, high - low)),
-        Interval::Real(low, high) => {
-            let bits = encode_real(dtype, low + (high - low) * fraction(dtype, word));
-            // Rounding to the type may reach the end, which the range leaves out.
-            if decode_real(dtype, bits) >= high { encode_real(dtype, low) } else { bits }
+        Interval::Integer(low, high) => low_64_bits(low + scale(word, high - low)),
+        Interval::Float(low, high) => {
+            let bits = encode_float(dtype, low + (high - low) * unit_fraction(dtype, word));
+            // Rounding to the type may reach the upper bound, which is excluded.
+            if decode_float(dtype, bits) >= high { encode_float(dtype, low) } else { bits }
         }
     }
 }
@@ -114,9 +114,9 @@ const fn scale(word: u64, span: i128) -> i128 {
     (((word as u128 * low) >> 64) + word as u128 * high) as i128
 }
 
-/// A number of `[0, 1)` that is exact in the type, so that rounding never reaches 1.
+/// A number in `[0, 1)` that the type represents exactly, so that rounding never reaches 1.
 #[expect(clippy::cast_precision_loss, reason = "at most 53 bits are left")]
-fn fraction(dtype: DType, word: u64) -> f64 {
+fn unit_fraction(dtype: DType, word: u64) -> f64 {
     let digits = match dtype {
         DType::BF16 => 8,
         DType::F16 => 11,
@@ -126,26 +126,26 @@ fn fraction(dtype: DType, word: u64) -> f64 {
     (word >> (64 - digits)) as f64 / (1_u64 << digits) as f64
 }
 
-/// Whether `range` can be values of `dtype`; or why not.
+/// Checks that `dtype` can hold the values of `range`.
 pub(crate) fn check_range(dtype: DType, range: Interval) -> Result<(), String> {
     match (range, integer_bounds(dtype)) {
-        (Interval::Whole(low, high), _) if low >= high => Err(format!("[{low}, {high}) is empty")),
-        (Interval::Real(low, high), _) if !low.is_finite() || !high.is_finite() => {
-            Err("wants finite numbers of at most 1.8e308".to_owned())
+        (Interval::Integer(low, high), _) if low >= high => Err(format!("[{low}, {high}) is empty")),
+        (Interval::Float(low, high), _) if !low.is_finite() || !high.is_finite() => {
+            Err("expected finite numbers of at most 1.8e308".to_owned())
         }
-        (Interval::Real(low, high), _) if low >= high => Err(format!("[{low}, {high}) is empty")),
-        (Interval::Real(low, high), _) => check_real(dtype, low, high),
-        (Interval::Whole(low, high), Some((least, most))) if low < least || high > most + 1 => {
+        (Interval::Float(low, high), _) if low >= high => Err(format!("[{low}, {high}) is empty")),
+        (Interval::Float(low, high), _) => check_float_range(dtype, low, high),
+        (Interval::Integer(low, high), Some((least, most))) if low < least || high > most + 1 => {
             Err(format!("[{low}, {high}) does not fit {dtype} ({least} to {most})"))
         }
         _ => Ok(()),
     }
 }
 
-/// Whether the type has numbers from `low` to `high`, and at both ends.
-fn check_real(dtype: DType, low: f64, high: f64) -> Result<(), String> {
-    let part = part_of(dtype).0;
-    let rounded = |value: f64| decode_real(part, encode_real(part, value));
+/// Checks that both bounds are finite and distinct in the type.
+fn check_float_range(dtype: DType, low: f64, high: f64) -> Result<(), String> {
+    let part = component_of(dtype).0;
+    let rounded = |value: f64| decode_float(part, encode_float(part, value));
     match [low, high].into_iter().find(|end| !rounded(*end).is_finite()) {
         Some(end) => {
             Err(format!("{end:e} does not fit {dtype}, whose largest number is {:e}", largest(part)))
@@ -168,8 +168,8 @@ fn largest(dtype: DType) -> f64 {
     }
 }
 
-/// The type of the parts of an element, and how many there are.
-const fn part_of(dtype: DType) -> (DType, usize) {
+/// The type and the number of an element's components.
+const fn component_of(dtype: DType) -> (DType, usize) {
     match dtype {
         DType::COMPLEX64 => (DType::F32, 2),
         DType::COMPLEX128 => (DType::F64, 2),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn constants_have_the_type() {
+    fn constants_are_encoded_in_the_type() {
         assert_eq!(filled(&Init::Ones, DType::F32, 1), [1.0_f32.to_le_bytes()]);
         assert_eq!(filled(&Init::Arange, DType::I16, 3)[2], 2_i16.to_le_bytes());
         assert_eq!(filled(&Init::Arange, DType::U8, 300)[299], [43], "299 mod 256");
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn random_is_fixed_for_ever() {
+    fn random_values_never_change() {
         let mut state = 1_234_567;
         assert_eq!(
             [next(&mut state), next(&mut state)],
@@ -217,27 +217,27 @@ mod tests {
     fn random_stays_in_its_range() {
         for dtype in [DType::F16, DType::BF16, DType::F32] {
             for word in [0, 1, u64::MAX] {
-                let value = decode_real(dtype, random(dtype, Interval::of(dtype), word));
+                let value = decode_float(dtype, random(dtype, Interval::of(dtype), word));
                 assert!((0.0..1.0).contains(&value), "{dtype}: {value}");
             }
         }
-        let high = decode_real(DType::F32, random(DType::F32, Interval::Real(1000.0, 1001.0), u64::MAX));
+        let high = decode_float(DType::F32, random(DType::F32, Interval::Float(1000.0, 1001.0), u64::MAX));
         assert!(high < 1001.0, "{high}");
-        assert_eq!(random(DType::I8, Interval::Whole(-8, 8), 0) & 0xff, 0xf8);
-        assert_eq!(random(DType::I8, Interval::Whole(-8, 8), u64::MAX), 7);
-        assert_eq!(random(DType::U64, Interval::Whole(0, 1 << 64), u64::MAX), u64::MAX);
+        assert_eq!(random(DType::I8, Interval::Integer(-8, 8), 0) & 0xff, 0xf8);
+        assert_eq!(random(DType::I8, Interval::Integer(-8, 8), u64::MAX), 7);
+        assert_eq!(random(DType::U64, Interval::Integer(0, 1 << 64), u64::MAX), u64::MAX);
     }
 
     #[test]
     fn ranges_are_checked() {
-        assert!(check_range(DType::I8, Interval::Whole(-128, 128)).is_ok());
-        assert!(check_range(DType::I8, Interval::Whole(0, 129)).unwrap_err().contains("does not fit"));
-        assert!(check_range(DType::F32, Interval::Real(1.0, 1.0)).unwrap_err().contains("empty"));
+        assert!(check_range(DType::I8, Interval::Integer(-128, 128)).is_ok());
+        assert!(check_range(DType::I8, Interval::Integer(0, 129)).unwrap_err().contains("does not fit"));
+        assert!(check_range(DType::F32, Interval::Float(1.0, 1.0)).unwrap_err().contains("empty"));
     }
 
     #[test]
-    fn a_range_that_the_type_does_not_hold_is_refused() {
-        let message = |dtype, low, high| check_range(dtype, Interval::Real(low, high)).unwrap_err();
+    fn a_range_that_the_type_cannot_hold_is_rejected() {
+        let message = |dtype, low, high| check_range(dtype, Interval::Float(low, high)).unwrap_err();
         let types = [
             (DType::F16, 65504.0),
             (DType::BF16, 3.3e38),
@@ -245,15 +245,15 @@ mod tests {
             (DType::COMPLEX64, f64::from(f32::MAX)),
         ];
         for (dtype, most) in types {
-            assert_eq!(check_range(dtype, Interval::Real(0.0, most)), Ok(()), "{dtype}");
+            assert_eq!(check_range(dtype, Interval::Float(0.0, most)), Ok(()), "{dtype}");
             assert!(message(dtype, 0.0, most * 2.0).contains("does not fit"), "{dtype}");
             assert!(message(dtype, -most * 2.0, 0.0).contains("does not fit"), "{dtype}");
-            // Every value would be 0, which nearly every wrong kernel gets right.
+            // All values would be equal, which hides most errors in a kernel.
             assert!(message(dtype, 0.0, 1e-60).contains("the same number"), "{dtype}");
             assert!(message(dtype, 1.0, 1.000_000_01).contains("the same number"), "{dtype}");
         }
         assert!(message(DType::F64, -1.7e308, 1.7e308).contains("wider than 1.8e308"));
-        assert_eq!(check_range(DType::F64, Interval::Real(0.0, f64::MAX)), Ok(()));
+        assert_eq!(check_range(DType::F64, Interval::Float(0.0, f64::MAX)), Ok(()));
         assert!(message(DType::F64, 0.0, f64::INFINITY).contains("finite numbers of at most 1.8e308"));
     }
 }

@@ -2,7 +2,7 @@
 
 /// A program that needs `unsafe`, which stands in it as `UNSAFE`.
 #[derive(Debug)]
-pub(crate) struct Hole {
+pub(crate) struct UnsafeProgram {
     pub(crate) name: &'static str,
     /// What the compiler says without the word: E0133, the call of an unsafe function; E0200, an `impl` of an unsafe trait.
     pub(crate) code: &'static str,
@@ -10,8 +10,8 @@ pub(crate) struct Hole {
 }
 
 /// Ways from safe code to foreign memory and native code.
-pub(crate) const HOLES: &[Hole] = &[
-    Hole {
+pub(crate) const NEEDS_UNSAFE: &[UnsafeProgram] = &[
+    UnsafeProgram {
         name: "a table made by hand",
         code: "E0133",
         program: "
@@ -29,7 +29,7 @@ pub(crate) const HOLES: &[Hole] = &[
                 let _ = runtime_core::Runtime::builder().register(backend).build();
             }",
     },
-    Hole {
+    UnsafeProgram {
         name: "a lowering that makes native code",
         code: "E0200",
         program: "
@@ -44,7 +44,7 @@ pub(crate) const HOLES: &[Hole] = &[
             }
             pub fn main() { let _ = runtime_core::Runtime::builder().lower_with(std::sync::Arc::new(Evil)); }",
     },
-    Hole {
+    UnsafeProgram {
         name: "a backend whose buffers lie anywhere",
         code: "E0200",
         program: "
@@ -60,7 +60,7 @@ pub(crate) const HOLES: &[Hole] = &[
             }
             pub fn main() { let _ = LinkedBackend::of::<Evil>(); }",
     },
-    Hole {
+    UnsafeProgram {
         name: "a backend's objects without core: their methods check nothing",
         code: "E0133",
         program: "
@@ -73,7 +73,7 @@ pub(crate) const HOLES: &[Hole] = &[
                 let _ = backend.open_device(0, None, &options).unwrap().load(&source);
             }",
     },
-    Hole {
+    UnsafeProgram {
         name: "a driver by its path",
         code: "E0133",
         program: "
@@ -84,32 +84,32 @@ pub(crate) const HOLES: &[Hole] = &[
                 let _ = UNSAFE { OpenCl::with(filter, Quirks::default(), Log::silent()) };
             }",
     },
-    Hole {
+    UnsafeProgram {
         name: "a backend by its path",
         code: "E0133",
         program: "pub fn main() { let _ = UNSAFE { runtime_core::Runtime::builder().library(\"/tmp/mine.so\") }; }",
     },
-    Hole {
+    UnsafeProgram {
         name: "backends by their folder",
         code: "E0133",
         program: "pub fn main() { let _ = UNSAFE { runtime_core::Runtime::builder().directory(\"/tmp\") }; }",
     },
-    Hole {
+    UnsafeProgram {
         name: "native code",
         code: "E0133",
         program: "pub fn main() { let _ = UNSAFE { runtime_core::ModuleSource::native(\"c\", \"void f(void) {}\") }; }",
     },
-    Hole {
+    UnsafeProgram {
         name: "native code in a file",
         code: "E0133",
         program: "pub fn main() { let _ = UNSAFE { runtime_core::ModuleSource::native_file(\"c\", \"f.c\") }; }",
     },
-    Hole {
+    UnsafeProgram {
         name: "portable code without its checks",
         code: "E0133",
         program: "pub fn main() { let _ = UNSAFE { runtime_core::ModuleSource::wgsl(\"\").unchecked() }; }",
     },
-    Hole {
+    UnsafeProgram {
         name: "host memory by its address",
         code: "E0133",
         program: "
@@ -117,7 +117,7 @@ pub(crate) const HOLES: &[Hole] = &[
                 let _ = UNSAFE { host.import(std::ptr::without_provenance_mut(8), runtime_core::DType::U8, &[1]) };
             }",
     },
-    Hole {
+    UnsafeProgram {
         name: "memory of another library",
         code: "E0133",
         program: "
@@ -125,7 +125,7 @@ pub(crate) const HOLES: &[Hole] = &[
                 let _ = UNSAFE { runtime_core::Tensor::from_dlpack(device, std::ptr::null_mut()) };
             }",
     },
-    Hole {
+    UnsafeProgram {
         name: "memory of another library, by the older protocol",
         code: "E0133",
         program: "
@@ -133,7 +133,7 @@ pub(crate) const HOLES: &[Hole] = &[
                 let _ = UNSAFE { runtime_core::Tensor::from_dlpack_unversioned(device, std::ptr::null_mut()) };
             }",
     },
-    Hole {
+    UnsafeProgram {
         name: "a file that may change while it is mapped",
         code: "E0133",
         program: "
@@ -141,7 +141,7 @@ pub(crate) const HOLES: &[Hole] = &[
                 let _ = UNSAFE { file.map(\"x\", host) };
             }",
     },
-    Hole {
+    UnsafeProgram {
         name: "a launch that nobody orders",
         code: "E0133",
         program: "
@@ -150,7 +150,7 @@ pub(crate) const HOLES: &[Hole] = &[
                 let _ = UNSAFE { queue.launch_untracked(kernel, &Geometry::single(), &[]) };
             }",
     },
-    Hole {
+    UnsafeProgram {
         name: "text of any length at any address",
         code: "E0133",
         program: "
@@ -159,7 +159,7 @@ pub(crate) const HOLES: &[Hole] = &[
                 let _ = UNSAFE { read_str(\"x\", Str { ptr: std::ptr::without_provenance(1 << 16), len: 9 }) };
             }",
     },
-    Hole {
+    UnsafeProgram {
         name: "an error object at any address",
         code: "E0133",
         program: "
@@ -170,7 +170,7 @@ pub(crate) const HOLES: &[Hole] = &[
 ];
 
 /// What nobody outside core can make at all: its name, the compiler's error, and the attempt.
-pub(crate) const CLOSED: &[(&str, &str, &str)] = &[
+pub(crate) const NOT_CONSTRUCTIBLE: &[(&str, &str, &str)] = &[
     ("a table as a backend", "E0308", "
         pub fn f(table: &'static runtime_core::abi::BackendTable) { let _ = runtime_core::Runtime::builder().register(table); }"),
     ("the token of a backend", "E0423", "

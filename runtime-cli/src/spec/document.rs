@@ -1,4 +1,4 @@
-//! Walks a TOML document so that every error names the file, the line and the nearest valid key.
+//! Reads a TOML document such that every error names the file, the line and the nearest valid key.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use runtime_core::{Error, Result, Value, suggest};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::expression::{Names, evaluate};
+use super::expression::{Symbols, evaluate};
 use super::scalar::Number;
 
 /// A document being read.
@@ -17,7 +17,7 @@ use super::scalar::Number;
 pub(super) struct Document<'a> {
     path: &'a Path,
     text: &'a str,
-    /// The files that the part read so far names.
+    /// The files named by the part read so far.
     files: RefCell<Vec<PathBuf>>,
 }
 
@@ -26,33 +26,33 @@ impl<'a> Document<'a> {
         Self { path, text, files: RefCell::new(vec![path.to_owned()]) }
     }
 
-    /// The document itself and the files that it names.
+    /// The document itself and the files it names.
     pub(super) fn files(&self) -> Vec<PathBuf> {
         self.files.borrow().clone()
     }
 
-    /// The document's tables, or where its syntax is wrong.
+    /// The document's tables, or the location of a syntax error.
     pub(super) fn parse(&self) -> Result<Spanned<DeTable<'a>>> {
         DeTable::parse(self.text).map_err(|error| self.error(&error.span().unwrap_or(0..0), error.message()))
     }
 
-    /// `file:line`, of the start of `span`.
-    pub(super) fn place(&self, span: &Range<usize>) -> String {
+    /// `file:line` of the start of `span`.
+    pub(super) fn location(&self, span: &Range<usize>) -> String {
         let line = 1 + self.text.bytes().take(span.start).filter(|&byte| byte == b'\n').count();
         format!("{}:{line}", self.path.display())
     }
 
     pub(super) fn error(&self, span: &Range<usize>, message: &str) -> Error {
-        Error::invalid(format!("{}: {message}", self.place(span)))
+        Error::invalid(format!("{}: {message}", self.location(span)))
     }
 
-    /// A path of the spec, which is relative to the spec's folder.
+    /// Resolves a path relative to the spec's directory.
     pub(super) fn resolve(&self, path: &str) -> PathBuf {
         self.path.parent().unwrap_or(Path::new("")).join(path)
     }
 }
 
-/// A table whose keys are known.
+/// A table with a fixed set of keys.
 #[derive(Debug)]
 pub(super) struct Section<'a> {
     document: &'a Document<'a>,
@@ -62,7 +62,7 @@ pub(super) struct Section<'a> {
 }
 
 impl<'a> Section<'a> {
-    /// Takes a table whose keys are all in `valid`.
+    /// Opens a table and checks that all its keys are in `valid`.
     pub(super) fn new(
         document: &'a Document<'a>,
         name: &'static str,
@@ -103,7 +103,7 @@ impl<'a> Section<'a> {
         self.table.contains_key(key)
     }
 
-    /// All entries, for tables whose keys are the user's own.
+    /// All entries, for tables with user-defined keys.
     pub(super) fn items(&self) -> impl Iterator<Item = Item<'a>> {
         let (document, section) = (self.document, self.name);
         self.table.iter().map(move |(key, value)| Item { document, section, key: key.get_ref(), value })
@@ -113,8 +113,8 @@ impl<'a> Section<'a> {
         self.document.error(&self.span, message)
     }
 
-    pub(super) fn place(&self) -> String {
-        self.document.place(&self.span)
+    pub(super) fn location(&self) -> String {
+        self.document.location(&self.span)
     }
 }
 
@@ -132,7 +132,7 @@ impl<'a> Item<'a> {
         self.document.error(&self.value.span(), &format!("{} in {}: {message}", self.key, self.section))
     }
 
-    fn wants(&self, what: &str) -> Error {
+    fn expected(&self, what: &str) -> Error {
         let got = match self.value.get_ref() {
             DeValue::String(_) => "text",
             DeValue::Integer(_) => "an integer",
@@ -142,7 +142,7 @@ impl<'a> Item<'a> {
             DeValue::Array(_) => "a list",
             DeValue::Table(_) => "a table",
         };
-        self.error(&format!("wants {what}, got {got}"))
+        self.error(&format!("expected {what}, got {got}"))
     }
 
     pub(super) fn is_list(&self) -> bool {
@@ -154,11 +154,11 @@ impl<'a> Item<'a> {
     }
 
     pub(super) fn text(&self) -> Result<&'a str> {
-        self.value.get_ref().as_str().ok_or_else(|| self.wants("text"))
+        self.value.get_ref().as_str().ok_or_else(|| self.expected("text"))
     }
 
     pub(super) fn flag(&self) -> Result<bool> {
-        self.value.get_ref().as_bool().ok_or_else(|| self.wants("true or false"))
+        self.value.get_ref().as_bool().ok_or_else(|| self.expected("true or false"))
     }
 
     /// One of `valid`.
@@ -170,18 +170,18 @@ impl<'a> Item<'a> {
         })
     }
 
-    /// A name that `T` knows.
+    /// A name that `T` parses.
     pub(super) fn parsed<T: FromStr<Err = Error>>(&self) -> Result<T> {
         self.text()?.parse().map_err(|error: Error| self.error(error.message()))
     }
 
-    /// A file that exists.
+    /// An existing file.
     pub(super) fn file(&self) -> Result<PathBuf> {
-        self.existing(self.text()?)
+        self.existing_file(self.text()?)
     }
 
-    /// The file named by `path`, relative to the spec, which must exist.
-    pub(super) fn existing(&self, path: &str) -> Result<PathBuf> {
+    /// The existing file at `path`, relative to the spec.
+    pub(super) fn existing_file(&self, path: &str) -> Result<PathBuf> {
         let resolved = self.document.resolve(path);
         match resolved.metadata() {
             Ok(metadata) if metadata.is_file() => {
@@ -196,9 +196,9 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// A whole number of at least `least` that fits `T`.
-    pub(super) fn whole<T: TryFrom<i128>>(&self, least: i128) -> Result<T> {
-        let DeValue::Integer(integer) = self.value.get_ref() else { return Err(self.wants("an integer")) };
+    /// An integer of at least `least` that fits `T`.
+    pub(super) fn integer<T: TryFrom<i128>>(&self, least: i128) -> Result<T> {
+        let DeValue::Integer(integer) = self.value.get_ref() else { return Err(self.expected("an integer")) };
         let value = i128::from_str_radix(integer.as_str(), integer.radix());
         let value = value.map_err(|_| self.error("the integer is too large"))?;
         if value < least {
@@ -207,14 +207,14 @@ impl<'a> Item<'a> {
         T::try_from(value).map_err(|_| self.error(&format!("{value} is too large")))
     }
 
-    /// A whole number of at least `least` that fits `T`, or an expression with such a value.
-    pub(super) fn amount<T: TryFrom<i128>>(&self, names: &Names, least: i128) -> Result<T> {
+    /// An integer of at least `least` that fits `T`, or an expression with such a value.
+    pub(super) fn size<T: TryFrom<i128>>(&self, names: &Symbols, least: i128) -> Result<T> {
         if !self.is_text() {
-            return self.whole(least);
+            return self.integer(least);
         }
         let value = evaluate(self.text()?, names).map_err(|message| self.error(&message))?;
-        let whole = whole_of(value)
-            .ok_or_else(|| self.error(&format!("the expression's value is {value}, no whole number")))?;
+        let whole = to_integer(value)
+            .ok_or_else(|| self.error(&format!("the expression's value is {value}, not a whole number")))?;
         if whole < least {
             return Err(self.error(&format!("must be at least {least}, the expression's value is {whole}")));
         }
@@ -224,33 +224,33 @@ impl<'a> Item<'a> {
     /// Any number, or true or false.
     pub(super) fn number(&self) -> Result<Number> {
         match self.value.get_ref() {
-            DeValue::Boolean(flag) => Ok(Number::Flag(*flag)),
+            DeValue::Boolean(flag) => Ok(Number::Bool(*flag)),
             DeValue::Integer(integer) => {
                 let whole = i128::from_str_radix(integer.as_str(), integer.radix());
-                // More digits than any integer type has are still a real number.
-                whole.map(Number::Whole).or_else(|_| self.parse_real(integer.as_str()))
+                // An integer that exceeds every type is still a valid floating-point number.
+                whole.map(Number::Integer).or_else(|_| self.parse_float(integer.as_str()))
             }
-            DeValue::Float(float) => self.parse_real(float.as_str()),
-            _ => Err(self.wants("a number")),
+            DeValue::Float(float) => self.parse_float(float.as_str()),
+            _ => Err(self.expected("a number")),
         }
     }
 
-    fn parse_real(&self, text: &str) -> Result<Number> {
-        text.parse().map(Number::Real).map_err(|_| self.error("not a number"))
+    fn parse_float(&self, text: &str) -> Result<Number> {
+        text.parse().map(Number::Float).map_err(|_| self.error("not a number"))
     }
 
-    /// A real number that is not infinite.
+    /// A finite number.
     pub(super) fn finite(&self) -> Result<f64> {
-        let value = self.number()?.real().ok_or_else(|| self.wants("a number"))?;
+        let value = self.number()?.as_f64().ok_or_else(|| self.expected("a number"))?;
         match value.is_finite() {
             true => Ok(value),
-            false => Err(self.error("wants finite numbers of at most 1.8e308")),
+            false => Err(self.error("expected finite numbers of at most 1.8e308")),
         }
     }
 
-    /// A real number of at least `least`.
+    /// A finite number of at least `least`.
     pub(super) fn real(&self, least: f64) -> Result<f64> {
-        let value = self.number()?.real().ok_or_else(|| self.wants("a number"))?;
+        let value = self.number()?.as_f64().ok_or_else(|| self.expected("a number"))?;
         match value >= least && value.is_finite() {
             true => Ok(value),
             false => Err(self.error(&format!("must be a finite number of at least {least}, got {value}"))),
@@ -258,7 +258,7 @@ impl<'a> Item<'a> {
     }
 
     pub(super) fn list(&self) -> Result<Vec<Self>> {
-        let items = self.value.get_ref().as_array().ok_or_else(|| self.wants("a list"))?;
+        let items = self.value.get_ref().as_array().ok_or_else(|| self.expected("a list"))?;
         Ok(items.iter().map(|value| Self { value, ..*self }).collect())
     }
 
@@ -269,9 +269,9 @@ impl<'a> Item<'a> {
         Ok(section)
     }
 
-    /// A table whose keys are the user's own.
+    /// A table with user-defined keys.
     pub(super) fn open_section(&self, name: &'static str) -> Result<Section<'a>> {
-        let table = self.value.get_ref().as_table().ok_or_else(|| self.wants("a table"))?;
+        let table = self.value.get_ref().as_table().ok_or_else(|| self.expected("a table"))?;
         Ok(Section { document: self.document, name, span: self.value.span(), table })
     }
 
@@ -280,16 +280,16 @@ impl<'a> Item<'a> {
         match self.value.get_ref() {
             DeValue::String(text) => Ok(Value::Text(text.as_ref().to_owned())),
             DeValue::Boolean(flag) => Ok(Value::Flag(*flag)),
-            DeValue::Integer(_) => self.whole(i128::from(i64::MIN)).map(Value::Integer),
-            DeValue::Float(_) => Ok(Value::Number(self.number()?.real().unwrap_or_default())),
-            _ => Err(self.wants("text, a number, true or false, or a list of these")),
+            DeValue::Integer(_) => self.integer(i128::from(i64::MIN)).map(Value::Integer),
+            DeValue::Float(_) => Ok(Value::Number(self.number()?.as_f64().unwrap_or_default())),
+            _ => Err(self.expected("text, a number, true or false, or a list of these")),
         }
     }
 }
 
-/// The whole number that `value` is exactly.
+/// Converts `value` if it is exactly an integer.
 #[expect(clippy::cast_possible_truncation, reason = "whole and below 2^53")]
-fn whole_of(value: f64) -> Option<i128> {
+fn to_integer(value: f64) -> Option<i128> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     (value.fract() == 0.0 && value.abs() <= EXACT).then_some(value as i128)
 }

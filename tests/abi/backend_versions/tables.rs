@@ -7,7 +7,7 @@ use runtime_core::abi::{
 };
 
 /// Functions that a later version might append.
-const LATER: usize = 3;
+const EXTRA_SLOTS: usize = 3;
 /// The minor version of [`newer`].
 pub(crate) const LATER_MINOR: u16 = runtime_core::abi::MINOR + 7;
 
@@ -49,9 +49,9 @@ extern "C" fn beyond_the_end() {
 }
 
 /// The words of a table, and some more.
-struct Copy(Vec<usize>);
+struct TableCopy(Vec<usize>);
 
-impl Copy {
+impl TableCopy {
     /// Copies the table at `from`, by the size that stands at `size_at`, and puts functions behind that nobody may call.
     fn of(from: *const u8, size_at: usize) -> Self {
         // SAFETY: a table states its size there, and its own address is in range of itself.
@@ -62,7 +62,7 @@ impl Copy {
         assert_eq!(words * size_of::<usize>(), bytes, "tables are made of whole words");
         // SAFETY: the table is that long, and as aligned as a pointer.
         let known = unsafe { std::slice::from_raw_parts(from.cast::<usize>(), words) };
-        let later = [beyond_the_end as extern "C" fn() as usize; LATER];
+        let later = [beyond_the_end as extern "C" fn() as usize; EXTRA_SLOTS];
         Self([known, &later].concat())
     }
 
@@ -90,14 +90,14 @@ const HEADER_SIZE_AT: usize =
 /// Makes a backend's table of today's, with each sub-table changed by `change`; null stays null.
 fn remake(
     today: &'static BackendTable,
-    change: impl Fn(&str, &mut Copy),
-    finish: impl Fn(&mut Copy),
+    change: impl Fn(&str, &mut TableCopy),
+    finish: impl Fn(&mut TableCopy),
 ) -> &'static BackendTable {
-    let mut backend = Copy::of(std::ptr::from_ref(today).cast(), HEADER_SIZE_AT);
+    let mut backend = TableCopy::of(std::ptr::from_ref(today).cast(), HEADER_SIZE_AT);
     for (name, at) in TABLES {
         let word = &mut backend.0[at / size_of::<usize>()];
         if *word != 0 {
-            let mut table = Copy::of(std::ptr::with_exposed_provenance(*word), 0);
+            let mut table = TableCopy::of(std::ptr::with_exposed_provenance(*word), 0);
             change(name, &mut table);
             *word = table.leak().expose_provenance();
         }
@@ -108,9 +108,9 @@ fn remake(
 }
 
 /// An older backend: the table of `slot` ends before it.
-pub(crate) fn older(today: &'static BackendTable, slot: &str) -> &'static BackendTable {
+pub(crate) fn truncated(today: &'static BackendTable, slot: &str) -> &'static BackendTable {
     let (table, offset) = place(slot);
-    let cut = |name: &str, copy: &mut Copy| {
+    let cut = |name: &str, copy: &mut TableCopy| {
         if name == table {
             copy.0[offset / size_of::<usize>()..].fill(beyond_the_end as extern "C" fn() as usize);
             copy.state(0, offset);
@@ -120,9 +120,9 @@ pub(crate) fn older(today: &'static BackendTable, slot: &str) -> &'static Backen
 }
 
 /// A backend that leaves `slot` empty.
-pub(crate) fn without(today: &'static BackendTable, slot: &str) -> &'static BackendTable {
+pub(crate) fn with_null_slot(today: &'static BackendTable, slot: &str) -> &'static BackendTable {
     let (table, offset) = place(slot);
-    let empty = |name: &str, copy: &mut Copy| {
+    let empty = |name: &str, copy: &mut TableCopy| {
         if name == table {
             copy.0[offset / size_of::<usize>()] = 0;
         }
@@ -131,8 +131,8 @@ pub(crate) fn without(today: &'static BackendTable, slot: &str) -> &'static Back
 }
 
 /// A newer backend: every table has more functions than today's core knows.
-pub(crate) fn newer(today: &'static BackendTable) -> &'static BackendTable {
-    let grow = |_: &str, copy: &mut Copy| copy.state(0, copy.bytes());
+pub(crate) fn extended(today: &'static BackendTable) -> &'static BackendTable {
+    let grow = |_: &str, copy: &mut TableCopy| copy.state(0, copy.bytes());
     remake(today, grow, |backend| {
         backend.state(HEADER_SIZE_AT, backend.bytes());
         let word = &mut backend.0[HEADER_SIZE_AT / size_of::<usize>()];

@@ -1,4 +1,4 @@
-//! Outputs that would take the place of an input, or of each other.
+//! Rejects output files that would overwrite an input or another output.
 
 use std::path::{Path, PathBuf};
 
@@ -6,31 +6,31 @@ use runtime_core::{Error, Result};
 
 use crate::spec::Spec;
 
-/// Refuses outputs, each with its option, that are one file, or a file that a spec is made of.
+/// Checks outputs, each given with its option, against each other and against every file that the specs use.
 ///
 /// # Errors
-/// `InvalidArgument` that names both.
+/// `InvalidArgument` that names both files.
 pub(crate) fn check(outputs: &[(&str, &Path)], specs: &[Spec]) -> Result<()> {
     let inputs: Vec<PathBuf> = specs.iter().flat_map(Spec::files).collect();
-    check_files(outputs, &inputs)
+    check_against(outputs, &inputs)
 }
 
-/// As [`check`], with the files that are read.
+/// As [`check`], with the input files listed.
 ///
 /// # Errors
 /// As [`check`].
-pub(crate) fn check_files(outputs: &[(&str, &Path)], inputs: &[PathBuf]) -> Result<()> {
+pub(crate) fn check_against(outputs: &[(&str, &Path)], inputs: &[PathBuf]) -> Result<()> {
     for (at, (flag, path)) in outputs.iter().enumerate() {
         if let Some((other, _)) = outputs[..at].iter().find(|(_, other)| is_same(other, path)) {
             let place = if *path == Path::new("-") { "standard output" } else { "one file" };
             return Err(Error::invalid(format!(
-                "{other} {0} and {flag} {0}: only one of them can go to {place}",
+                "{other} {0} and {flag} {0}: only one output can go to {place}",
                 path.display()
             )));
         }
         if let Some(input) = inputs.iter().find(|input| is_same(input, path)) {
             return Err(Error::invalid(format!(
-                "{flag} {}: that would overwrite {}, which is read; give another file",
+                "{flag} {}: would overwrite {}, which is an input; choose another file",
                 path.display(),
                 input.display()
             )));
@@ -39,7 +39,7 @@ pub(crate) fn check_files(outputs: &[(&str, &Path)], inputs: &[PathBuf]) -> Resu
     Ok(())
 }
 
-/// Whether both are one file, also by links. Devices may stand several times.
+/// Whether both paths name the same regular file, also through links. Devices may be used several times.
 fn is_same(one: &Path, other: &Path) -> bool {
     if one == other {
         return !one.metadata().is_ok_and(|metadata| !metadata.is_file());
@@ -52,7 +52,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// The path without links; the last part need not be there.
+/// The path with all links resolved; the last component need not exist.
 fn resolved(path: &Path) -> std::io::Result<PathBuf> {
     if let Ok(path) = path.canonicalize() {
         return Ok(path);

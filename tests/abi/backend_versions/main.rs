@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(unsafe_code, reason = "makes tables of functions by hand, and loads the tests' own code")]
 
+mod slot_uses;
 mod tables;
-mod uses;
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,8 @@ use runtime_core::abi::{BackendTable, MAJOR};
 use runtime_core::backend::LinkedBackend;
 use runtime_core::{ErrorKind, Result, Runtime};
 
-use crate::tables::{LATER_MINOR, SLOTS, newer, older, without};
-use crate::uses::{Missing, USES, Use};
+use crate::slot_uses::{IfMissing, SLOT_USES, SlotUse};
+use crate::tables::{LATER_MINOR, SLOTS, extended, truncated, with_null_slot};
 
 /// The backends of this workspace, each table changed by `change`.
 fn runtime(change: impl Fn(&'static BackendTable) -> &'static BackendTable) -> Runtime {
@@ -26,10 +26,10 @@ fn runtime(change: impl Fn(&'static BackendTable) -> &'static BackendTable) -> R
 }
 
 /// Checks what became of a use whose function is missing.
-fn check(used: &Use, how: &str, result: Result<()>) {
-    match (used.missing, result) {
-        (Missing::Replaced, Ok(())) => {}
-        (Missing::Named, Err(error)) => {
+fn check(used: &SlotUse, how: &str, result: Result<()>) {
+    match (used.if_missing, result) {
+        (IfMissing::Emulated, Ok(())) => {}
+        (IfMissing::Unsupported, Err(error)) => {
             assert_eq!(error.kind(), ErrorKind::Unsupported, "{how} {}: {error}", used.slot);
             assert!(error.to_string().contains(used.slot), "{how} {}: {error}", used.slot);
         }
@@ -57,39 +57,39 @@ fn every_function_has_a_use() {
     let names = |names: &mut dyn Iterator<Item = &str>| names.map(str::to_owned).collect::<BTreeSet<_>>();
     assert!(expected.len() > 40, "the golden file has few tables");
     assert_eq!(names(&mut SLOTS.iter().map(|(name, _)| *name)), expected);
-    assert_eq!(names(&mut USES.iter().map(|used| used.slot)), expected);
+    assert_eq!(names(&mut SLOT_USES.iter().map(|used| used.slot)), expected);
 }
 
 #[test]
 fn with_todays_backends_everything_works() {
-    for used in USES {
+    for used in SLOT_USES {
         (used.run)(&runtime(|table| table)).unwrap_or_else(|error| panic!("{}: {error}", used.slot));
     }
 }
 
 #[test]
 fn an_older_backend_lacks_what_is_beyond_the_end_of_its_tables() {
-    for used in USES.iter().filter(|used| used.can_be_cut) {
-        check(used, "cut before", (used.run)(&runtime(|table| older(table, used.slot))));
+    for used in SLOT_USES.iter().filter(|used| used.can_be_truncated) {
+        check(used, "cut before", (used.run)(&runtime(|table| truncated(table, used.slot))));
     }
 }
 
 #[test]
 fn an_empty_slot_is_as_good_as_a_missing_one() {
-    for used in USES {
-        check(used, "without", (used.run)(&runtime(|table| without(table, used.slot))));
+    for used in SLOT_USES {
+        check(used, "without", (used.run)(&runtime(|table| with_null_slot(table, used.slot))));
     }
 }
 
 #[test]
 fn a_newer_backend_works_as_far_as_it_is_known() {
-    let grown = runtime(newer);
+    let grown = runtime(extended);
     assert!(
         grown.load_report()[0].reason.contains(&format!("(ABI {MAJOR}.{LATER_MINOR})")),
         "{}",
         grown.load_report()[0]
     );
-    for used in USES {
+    for used in SLOT_USES {
         (used.run)(&grown).unwrap_or_else(|error| panic!("{}: {error}", used.slot));
     }
 }

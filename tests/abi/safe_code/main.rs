@@ -6,31 +6,36 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod compiler;
-mod programs;
+mod needs_unsafe;
 
 use compiler::Compiler;
-use programs::{CLOSED, HOLES};
+use needs_unsafe::{NEEDS_UNSAFE, NOT_CONSTRUCTIBLE};
 
 #[test]
 fn what_could_corrupt_memory_needs_the_word() {
     let compiler = Compiler::new();
-    for hole in HOLES {
-        let vouched = compiler.run(&hole.program.replace("UNSAFE", "unsafe"), false);
+    for unsafe_program in NEEDS_UNSAFE {
+        let vouched = compiler.run(&unsafe_program.program.replace("UNSAFE", "unsafe"), false);
         assert!(
             vouched.is_ok(),
             "{}: it does not compile with `unsafe` either\n{}",
-            hole.name,
+            unsafe_program.name,
             vouched.unwrap_err()
         );
-        let refused = compiler.run(&hole.program.replace("UNSAFE", ""), true).expect_err(hole.name);
-        assert!(refused.contains(&format!("error[{}]", hole.code)), "{}: {refused}", hole.name);
+        let refused =
+            compiler.run(&unsafe_program.program.replace("UNSAFE", ""), true).expect_err(unsafe_program.name);
+        assert!(
+            refused.contains(&format!("error[{}]", unsafe_program.code)),
+            "{}: {refused}",
+            unsafe_program.name
+        );
     }
 }
 
 #[test]
 fn what_core_alone_makes_cannot_be_made() {
     let compiler = Compiler::new();
-    for (name, code, program) in CLOSED {
+    for (name, code, program) in NOT_CONSTRUCTIBLE {
         let refused = compiler.run(program, false).expect_err(name);
         assert!(refused.contains(&format!("error[{code}]")), "{name}: {refused}");
     }

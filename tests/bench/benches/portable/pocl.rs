@@ -14,13 +14,13 @@ use cl3::platform::{CL_PLATFORM_NAME, CL_PLATFORM_VERSION, get_platform_ids, get
 use cl3::program::{CL_PROGRAM_BUILD_LOG, build_program, create_program_with_source, get_program_build_info};
 use runtime_kernel::{Checks, Dialect, Program, Specialisation};
 
-use crate::contender::{Ours, Raw};
+use crate::host_kernel::{HostKernel, RawArg};
 use crate::options::Options;
 use crate::spec::Spec;
 
 /// PoCL's device; the benchmark ends before it is released.
 #[derive(Debug)]
-pub(crate) struct OpenCl {
+pub(crate) struct Pocl {
     device: *mut c_void,
     context: *mut c_void,
     queue: *mut c_void,
@@ -28,14 +28,14 @@ pub(crate) struct OpenCl {
 
 /// A kernel with its arguments.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct PoclKernel {
     kernel: *mut c_void,
     queue: *mut c_void,
     global: [usize; 3],
     local: [usize; 3],
 }
 
-impl OpenCl {
+impl Pocl {
     /// Opens the first device of the platform.
     ///
     /// # Errors
@@ -63,27 +63,27 @@ impl OpenCl {
     }
 
     /// Builds the kernel of ours and gives it the memory of ours.
-    pub(crate) fn prepare(&self, ours: &Ours<'_>, options: &Options) -> Prepared {
-        let spec = ours.job.spec();
+    pub(crate) fn prepare(&self, ours: &HostKernel<'_>, options: &Options) -> PoclKernel {
+        let spec = &ours.workload.spec;
         let (code, symbol) = code(spec, options);
         let kernel = self.build(&code, &symbol, &spec.name);
         let mut arguments = Arguments { kernel, count: 0 };
         let raw = ours.raw();
         for argument in &raw {
             match *argument {
-                Raw::Tensor(pointer, bytes) => arguments.add(&self.buffer(pointer, bytes)),
-                Raw::Scalar(bits, bytes) => arguments.add(&bits.to_le_bytes()[..bytes]),
+                RawArg::Tensor(pointer, bytes) => arguments.add(&self.buffer(pointer, bytes)),
+                RawArg::Scalar(bits, bytes) => arguments.add(&bits.to_le_bytes()[..bytes]),
             }
         }
         for argument in &raw {
-            if let Raw::Tensor(_, bytes) = argument {
+            if let RawArg::Tensor(_, bytes) = argument {
                 arguments.add(&(*bytes as u64).to_le_bytes());
             }
         }
         let local = spec.geometry.group_size.map(|size| size as usize);
         let groups = spec.geometry.groups.map(|count| count as usize);
         let global = std::array::from_fn(|axis| groups[axis] * local[axis]);
-        Prepared { kernel, queue: self.queue, global, local }
+        PoclKernel { kernel, queue: self.queue, global, local }
     }
 
     fn build(&self, code: &str, symbol: &str, name: &str) -> *mut c_void {
@@ -133,7 +133,7 @@ impl Arguments {
     }
 }
 
-impl Prepared {
+impl PoclKernel {
     /// Enqueues the kernel and waits until it is done.
     pub(crate) fn call(&self) {
         let (global, local) = (self.global.as_ptr(), self.local.as_ptr());

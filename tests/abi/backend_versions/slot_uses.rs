@@ -9,83 +9,95 @@ use runtime_core::{
 
 /// What becomes of a use when the function is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Missing {
+pub(crate) enum IfMissing {
     /// It is `Unsupported`, and the error names the function.
-    Named,
+    Unsupported,
     /// Core does without.
-    Replaced,
+    Emulated,
 }
-use Missing::{Named, Replaced};
+use IfMissing::{Emulated, Unsupported};
 
 /// A use of one function.
-pub(crate) struct Use {
+pub(crate) struct SlotUse {
     /// `Table.function`.
     pub(crate) slot: &'static str,
-    pub(crate) missing: Missing,
+    pub(crate) if_missing: IfMissing,
     /// The use needs no function that stands later in the same table.
-    pub(crate) can_be_cut: bool,
+    pub(crate) can_be_truncated: bool,
     pub(crate) run: fn(&Runtime) -> Result<()>,
 }
 
-const fn cut(slot: &'static str, missing: Missing, run: fn(&Runtime) -> Result<()>) -> Use {
-    Use { slot, missing, can_be_cut: true, run }
+const fn truncatable(slot: &'static str, if_missing: IfMissing, run: fn(&Runtime) -> Result<()>) -> SlotUse {
+    SlotUse { slot, if_missing, can_be_truncated: true, run }
 }
 
-const fn hole(slot: &'static str, missing: Missing, run: fn(&Runtime) -> Result<()>) -> Use {
-    Use { slot, missing, can_be_cut: false, run }
+const fn nullable(slot: &'static str, if_missing: IfMissing, run: fn(&Runtime) -> Result<()>) -> SlotUse {
+    SlotUse { slot, if_missing, can_be_truncated: false, run }
 }
 
 /// All of them.
-pub(crate) const USES: &[Use] = &[
-    hole("InstanceTable.options", Replaced, everything),
-    cut("InstanceTable.open", Named, loads),
-    hole("InstanceTable.close", Replaced, everything),
-    cut("InstanceTable.devices", Named, |runtime| runtime.targets()[0].devices.clone().map(drop)),
-    cut("InstanceTable.open_device", Named, |runtime| runtime.open("null").map(drop)),
-    hole("DeviceTable.close", Replaced, everything),
-    cut("DeviceTable.memory_usage", Named, |runtime| runtime.open("null")?.memory_usage("device").map(drop)),
-    cut("DeviceTable.peer_access", Named, peers),
-    cut("DeviceTable.telemetry", Named, |runtime| runtime.open("null")?.telemetry().map(drop)),
-    cut("MemoryTable.allocate", Named, |runtime| tensor(&*runtime.open("null")?).map(drop)),
-    cut("MemoryTable.free", Replaced, everything),
-    cut("MemoryTable.import", Named, imports),
-    cut("MemoryTable.adopt", Named, adopts),
-    cut("ModuleTable.load", Named, |runtime| module(&*runtime.open("null")?).map(drop)),
-    hole("ModuleTable.unload", Replaced, everything),
-    cut("ModuleTable.symbols", Named, |runtime| module(&*runtime.open("null")?)?.symbols().map(drop)),
-    cut("ModuleTable.kernel", Named, |runtime| kernel(&*runtime.open("null")?, "noop").map(drop)),
-    cut("ModuleTable.release_kernel", Replaced, everything),
-    cut("ModuleTable.kernel_info", Replaced, everything),
-    cut("ModuleTable.occupancy", Named, |runtime| {
+pub(crate) const SLOT_USES: &[SlotUse] = &[
+    nullable("InstanceTable.options", Emulated, everything),
+    truncatable("InstanceTable.open", Unsupported, loads),
+    nullable("InstanceTable.close", Emulated, everything),
+    truncatable("InstanceTable.devices", Unsupported, |runtime| {
+        runtime.targets()[0].devices.clone().map(drop)
+    }),
+    truncatable("InstanceTable.open_device", Unsupported, |runtime| runtime.open("null").map(drop)),
+    nullable("DeviceTable.close", Emulated, everything),
+    truncatable("DeviceTable.memory_usage", Unsupported, |runtime| {
+        runtime.open("null")?.memory_usage("device").map(drop)
+    }),
+    truncatable("DeviceTable.peer_access", Unsupported, peers),
+    truncatable("DeviceTable.telemetry", Unsupported, |runtime| runtime.open("null")?.telemetry().map(drop)),
+    truncatable("MemoryTable.allocate", Unsupported, |runtime| tensor(&*runtime.open("null")?).map(drop)),
+    truncatable("MemoryTable.free", Emulated, everything),
+    truncatable("MemoryTable.import", Unsupported, imports),
+    truncatable("MemoryTable.adopt", Unsupported, adopts),
+    truncatable("ModuleTable.load", Unsupported, |runtime| module(&*runtime.open("null")?).map(drop)),
+    nullable("ModuleTable.unload", Emulated, everything),
+    truncatable("ModuleTable.symbols", Unsupported, |runtime| {
+        module(&*runtime.open("null")?)?.symbols().map(drop)
+    }),
+    truncatable("ModuleTable.kernel", Unsupported, |runtime| {
+        kernel(&*runtime.open("null")?, "noop").map(drop)
+    }),
+    truncatable("ModuleTable.release_kernel", Emulated, everything),
+    truncatable("ModuleTable.kernel_info", Emulated, everything),
+    truncatable("ModuleTable.occupancy", Unsupported, |runtime| {
         kernel(&*runtime.open("null")?, "noop")?.occupancy(&Geometry::new(1, 64)).map(drop)
     }),
-    cut("QueueTable.open", Named, |runtime| queue(&*runtime.open("null")?).map(drop)),
-    hole("QueueTable.close", Replaced, everything),
-    cut("QueueTable.launch", Named, |runtime| launch(&*runtime.open("null")?, "noop", &[]).map(drop)),
-    hole("QueueTable.claim", Replaced, calls_inline),
-    hole("QueueTable.run", Named, calls_inline),
-    cut("QueueTable.write", Named, |runtime| {
+    truncatable("QueueTable.open", Unsupported, |runtime| queue(&*runtime.open("null")?).map(drop)),
+    nullable("QueueTable.close", Emulated, everything),
+    truncatable("QueueTable.launch", Unsupported, |runtime| {
+        launch(&*runtime.open("null")?, "noop", &[]).map(drop)
+    }),
+    nullable("QueueTable.claim", Emulated, calls_inline),
+    nullable("QueueTable.run", Unsupported, calls_inline),
+    truncatable("QueueTable.write", Unsupported, |runtime| {
         let device = runtime.open("null")?;
         queue(&*device)?.write(&tensor(&*device)?, &[0; 16])
     }),
-    cut("QueueTable.read", Named, |runtime| {
+    truncatable("QueueTable.read", Unsupported, |runtime| {
         let device = runtime.open("null")?;
         queue(&*device)?.read(&tensor(&*device)?, &mut [0; 16])
     }),
-    hole("QueueTable.copy", Replaced, copies),
-    cut("QueueTable.fill", Named, |runtime| fill(&*runtime.open("null")?).map(drop)),
-    cut("QueueTable.empty", Named, |runtime| queue(&*runtime.open("null")?)?.empty().map(drop)),
-    cut("QueueTable.timestamp", Named, |runtime| queue(&*runtime.open("null")?)?.timestamp().map(drop)),
-    cut("QueueTable.read_timestamp", Named, |runtime| {
+    nullable("QueueTable.copy", Emulated, copies),
+    truncatable("QueueTable.fill", Unsupported, |runtime| fill(&*runtime.open("null")?).map(drop)),
+    truncatable("QueueTable.empty", Unsupported, |runtime| queue(&*runtime.open("null")?)?.empty().map(drop)),
+    truncatable("QueueTable.timestamp", Unsupported, |runtime| {
+        queue(&*runtime.open("null")?)?.timestamp().map(drop)
+    }),
+    truncatable("QueueTable.read_timestamp", Unsupported, |runtime| {
         let queue = queue(&*runtime.open("null")?)?;
         // The null device runs at submission what it can.
         queue.read_timestamp(&queue.timestamp()?).map(drop)
     }),
-    cut("QueueTable.mark", Named, |runtime| fill(&*runtime.open("null")?)?.1.wait()),
-    cut("QueueTable.flush", Named, |runtime| fill(&*runtime.open("null")?)?.1.wait()),
-    cut("QueueTable.poll", Named, |runtime| fill(&*runtime.open("null")?)?.1.wait()),
-    cut("QueueTable.wait", Named, |runtime| spin(&*runtime.open("null")?)?.1.wait()),
-    cut("QueueTable.wait_for", Replaced, |runtime| {
+    truncatable("QueueTable.mark", Unsupported, |runtime| fill(&*runtime.open("null")?)?.1.wait()),
+    truncatable("QueueTable.flush", Unsupported, |runtime| fill(&*runtime.open("null")?)?.1.wait()),
+    truncatable("QueueTable.poll", Unsupported, |runtime| fill(&*runtime.open("null")?)?.1.wait()),
+    truncatable("QueueTable.wait", Unsupported, |runtime| spin(&*runtime.open("null")?)?.1.wait()),
+    truncatable("QueueTable.wait_for", Emulated, |runtime| {
         let device = runtime.open("null")?;
         let ((_busy, event), other) = (spin(&*device)?, queue(&*device)?);
         other.wait_for(&event)?;
@@ -93,24 +105,28 @@ pub(crate) const USES: &[Use] = &[
         empty.wait()?;
         if event.is_done()? { Ok(()) } else { Err(Error::invalid("it did not wait")) }
     }),
-    cut("QueueTable.failure", Named, |runtime| {
+    truncatable("QueueTable.failure", Unsupported, |runtime| {
         match launch(&*runtime.open("null")?, "fail", &[])?.1.wait() {
             Err(error) if error.kind() == ErrorKind::Failed => Ok(()),
             Err(error) => Err(error),
             Ok(()) => Err(Error::invalid("`fail` did not fail")),
         }
     }),
-    cut("QueueTable.copy_rows", Replaced, copies_rows),
-    cut("QueueTable.finish", Replaced, |runtime| spin(&*runtime.open("null")?)?.1.wait()),
-    cut("GraphTable.instantiate", Replaced, |runtime| {
+    truncatable("QueueTable.copy_rows", Emulated, copies_rows),
+    truncatable("QueueTable.finish", Emulated, |runtime| spin(&*runtime.open("null")?)?.1.wait()),
+    truncatable("GraphTable.instantiate", Emulated, |runtime| {
         graph(runtime, |queue, graph| queue.replay(graph)?.wait())
     }),
-    cut("GraphTable.update", Named, |runtime| graph(runtime, |_, graph| graph.update(0, &[]))),
-    cut("GraphTable.replay", Named, |runtime| graph(runtime, |queue, graph| queue.replay(graph)?.wait())),
-    cut("GraphTable.close", Replaced, |runtime| graph(runtime, |queue, graph| queue.replay(graph)?.wait())),
-    cut("EmbeddedTable.flash", Named, |runtime| embedded(runtime, 1)),
-    cut("EmbeddedTable.run", Named, |runtime| embedded(runtime, 2)),
-    cut("EmbeddedTable.read", Named, |runtime| embedded(runtime, 3)),
+    truncatable("GraphTable.update", Unsupported, |runtime| graph(runtime, |_, graph| graph.update(0, &[]))),
+    truncatable("GraphTable.replay", Unsupported, |runtime| {
+        graph(runtime, |queue, graph| queue.replay(graph)?.wait())
+    }),
+    truncatable("GraphTable.close", Emulated, |runtime| {
+        graph(runtime, |queue, graph| queue.replay(graph)?.wait())
+    }),
+    truncatable("EmbeddedTable.flash", Unsupported, |runtime| embedded(runtime, 1)),
+    truncatable("EmbeddedTable.run", Unsupported, |runtime| embedded(runtime, 2)),
+    truncatable("EmbeddedTable.read", Unsupported, |runtime| embedded(runtime, 3)),
 ];
 
 fn loads(runtime: &Runtime) -> Result<()> {

@@ -9,13 +9,13 @@ const GUARD: u8 = 0xa5;
 const GUARD_BYTES: usize = 64;
 
 /// Room for a `T` that states fewer bytes than it has, and guards from there on.
-pub(crate) struct Given<T> {
+pub(crate) struct GuardedStruct<T> {
     words: Vec<u64>,
     stated: usize,
     ty: PhantomData<T>,
 }
 
-impl<T> Given<T> {
+impl<T> GuardedStruct<T> {
     pub(crate) fn new(stated: usize) -> Self {
         let words = (size_of::<T>() + GUARD_BYTES).div_ceil(size_of::<u64>());
         let mut words = vec![u64::from_ne_bytes([GUARD; 8]); words];
@@ -56,13 +56,13 @@ impl<T> Given<T> {
 
 /// Has a structure filled at every size from `least` to its own: the guards stay, and what is written is what an up-to-date
 /// core gets, as far as there is room.
-pub(crate) fn swept<T>(least: usize, fill: impl Fn(*mut T) -> Result<()>) {
-    let mut whole = Given::<T>::new(size_of::<T>());
+pub(crate) fn check_every_size<T>(least: usize, fill: impl Fn(*mut T) -> Result<()>) {
+    let mut whole = GuardedStruct::<T>::new(size_of::<T>());
     fill(whole.as_mut_ptr()).unwrap();
     let expected = whole.bytes();
     assert_ne!(expected[4..size_of::<T>()], [GUARD; 256][4..size_of::<T>()], "nothing was filled in");
     for stated in least..=size_of::<T>() {
-        let mut given = Given::<T>::new(stated);
+        let mut given = GuardedStruct::<T>::new(stated);
         fill(given.as_mut_ptr()).unwrap();
         given.check_guards();
         assert_eq!(given.bytes()[4..stated], expected[4..stated], "{} bytes", stated);

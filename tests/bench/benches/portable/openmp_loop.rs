@@ -6,7 +6,7 @@ use std::process::Command;
 
 use libloading::Library;
 
-use crate::contender::{Ours, Raw};
+use crate::host_kernel::{HostKernel, RawArg};
 
 const CODE: &str = "#include <stdint.h>
 void saxpy(const float *restrict x, float *restrict y, float alpha, int64_t n) {
@@ -19,11 +19,11 @@ type Saxpy = unsafe extern "C" fn(*const f32, *mut f32, f32, i64);
 
 /// The compiled loop.
 #[derive(Debug)]
-pub(crate) struct Plain {
+pub(crate) struct OpenMpLoop {
     saxpy: Saxpy,
 }
 
-impl Plain {
+impl OpenMpLoop {
     pub(crate) fn compile() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (code, library) = (folder.path().join("saxpy.c"), folder.path().join("saxpy.so"));
@@ -42,8 +42,9 @@ impl Plain {
     }
 
     /// Runs the loop over the arguments of ours.
-    pub(crate) fn call(&self, ours: &Ours<'_>) {
-        let [Raw::Tensor(x, bytes), Raw::Tensor(y, _), Raw::Scalar(alpha, _), _] = ours.raw()[..] else {
+    pub(crate) fn call(&self, ours: &HostKernel<'_>) {
+        let [RawArg::Tensor(x, bytes), RawArg::Tensor(y, _), RawArg::Scalar(alpha, _), _] = ours.raw()[..]
+        else {
             panic!("saxpy has two tensors and two scalars");
         };
         let alpha = f32::from_bits(u32::try_from(alpha).expect("four bytes"));

@@ -1,11 +1,11 @@
-//! Code as it is loaded: its file, its options, and what it is specialised to.
+//! Makes the `ModuleSource` of a spec: its file, load options, constants and element type.
 
 use runtime_core::{CodeFormat, DType, Error, ModuleSource, Result, Value};
 
-use crate::spec::{Code, Specialise};
+use crate::spec::{KernelSource, Specialise};
 
-/// The code of a spec, with its options and what it is fixed to.
-pub(crate) fn source(code: &Code, specialise: &Specialise) -> Result<ModuleSource> {
+/// The code of a spec with its options, specialised to the constants and element type.
+pub(crate) fn module_source(code: &KernelSource, specialise: &Specialise) -> Result<ModuleSource> {
     let portable = code.format == CodeFormat::WGSL;
     let mut source = if portable { ModuleSource::wgsl_file(&code.path) } else { native(code) };
     for (key, value) in code.options.iter().filter(|(key, _)| !(portable && *key == "unchecked")) {
@@ -16,13 +16,15 @@ pub(crate) fn source(code: &Code, specialise: &Specialise) -> Result<ModuleSourc
     }
     match &code.format {
         _ if specialise.constants.is_empty() && specialise.element.is_none() => Ok(source),
-        _ if portable => Ok(specialised(source, specialise)),
-        format if *format == CodeFormat::C => defined(source, specialise),
-        format => Err(Error::unsupported(format!("code of format {format} takes no [specialise]"))),
+        _ if portable => Ok(with_constants(source, specialise)),
+        format if *format == CodeFormat::C => with_macros(source, specialise),
+        format => {
+            Err(Error::unsupported(format!("[specialise] is not supported for code of format {format}")))
+        }
     }
 }
 
-fn specialised(mut source: ModuleSource, specialise: &Specialise) -> ModuleSource {
+fn with_constants(mut source: ModuleSource, specialise: &Specialise) -> ModuleSource {
     for (name, value) in &specialise.constants {
         source = source.constant(name, value);
     }
@@ -32,10 +34,10 @@ fn specialised(mut source: ModuleSource, specialise: &Specialise) -> ModuleSourc
     }
 }
 
-/// C has macros for it.
-fn defined(mut source: ModuleSource, specialise: &Specialise) -> Result<ModuleSource> {
+/// Specialises C code with macros.
+fn with_macros(mut source: ModuleSource, specialise: &Specialise) -> Result<ModuleSource> {
     for (name, value) in &specialise.constants {
-        source = source.option("define", format!("{name}={}", constant(value)));
+        source = source.option("define", format!("{name}={}", c_literal(value)));
     }
     match specialise.element {
         Some(dtype) => Ok(source.option("define", format!("T={}", c_type(dtype)?))),
@@ -43,22 +45,22 @@ fn defined(mut source: ModuleSource, specialise: &Specialise) -> Result<ModuleSo
     }
 }
 
-#[allow(unsafe_code, reason = "trusts portable code that a spec vouches for")]
+#[allow(unsafe_code, reason = "loads portable code that the spec declares trusted")]
 fn unchecked(source: ModuleSource) -> ModuleSource {
-    // SAFETY: whoever runs a spec that says so vouches for its kernel: docs/spec.md says so.
+    // SAFETY: the user who runs a spec with this option vouches for its kernel, as docs/spec.md states.
     unsafe { source.unchecked() }
 }
 
 #[allow(unsafe_code, reason = "the one place where the command trusts native code")]
-fn native(code: &Code) -> ModuleSource {
-    // SAFETY: whoever runs a spec vouches for its kernel and for what it says of the arguments: docs/spec.md says so.
+fn native(code: &KernelSource) -> ModuleSource {
+    // SAFETY: the user who runs a spec vouches for its kernel and its argument list, as docs/spec.md states.
     unsafe { ModuleSource::native_file(code.format.clone(), &code.path) }
 }
 
-fn constant(value: &Value) -> String {
+fn c_literal(value: &Value) -> String {
     match value {
         Value::Flag(flag) => u8::from(*flag).to_string(),
-        // Rust writes 1.0 as `1`, which C would read as an integer.
+        // `Display` prints 1.0 as `1`, an integer in C; `Debug` keeps the point.
         Value::Number(number) => format!("{number:?}"),
         other => other.to_string(),
     }
@@ -90,10 +92,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn constants_are_written_as_c_reads_them() {
-        assert_eq!(constant(&Value::Flag(true)), "1");
-        assert_eq!(constant(&Value::Integer(-4)), "-4");
-        assert_eq!(constant(&Value::Number(1.0)), "1.0");
-        assert_eq!(constant(&Value::Number(1e30)), "1e30");
+    fn constants_become_c_literals() {
+        assert_eq!(c_literal(&Value::Flag(true)), "1");
+        assert_eq!(c_literal(&Value::Integer(-4)), "-4");
+        assert_eq!(c_literal(&Value::Number(1.0)), "1.0");
+        assert_eq!(c_literal(&Value::Number(1e30)), "1e30");
     }
 }

@@ -1,4 +1,4 @@
-//! Figures for people: four significant digits and a unit.
+//! Formats numbers with four significant digits and a unit.
 
 /// A number with four significant digits.
 pub(crate) fn significant(value: f64) -> String {
@@ -12,7 +12,7 @@ pub(crate) fn significant(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// A duration in the unit that suits it.
+/// A duration in ns, µs, ms or s, by its magnitude.
 pub(crate) fn duration(ns: f64) -> String {
     let (scale, unit) = match ns.abs() {
         magnitude if magnitude < 1e3 => (1.0, "ns"),
@@ -23,12 +23,12 @@ pub(crate) fn duration(ns: f64) -> String {
     format!("{} {unit}", significant(ns / scale))
 }
 
-/// Half the width of an interval around a figure, in percent of the figure: how sure it is.
-pub(crate) fn uncertainty(figure: f64, interval: [f64; 2]) -> String {
-    let reach = (figure - interval[0]).abs().max((interval[1] - figure).abs());
-    match figure > 0.0 {
-        true => format!("± {:.1}%", 100.0 * reach / figure),
-        false => format!("± {}", duration(reach)),
+/// The uncertainty of `value`: its largest distance to the bounds of `interval`, in percent of the value.
+pub(crate) fn uncertainty(value: f64, interval: [f64; 2]) -> String {
+    let distance = (value - interval[0]).abs().max((interval[1] - value).abs());
+    match value > 0.0 {
+        true => format!("± {:.1}%", 100.0 * distance / value),
+        false => format!("± {}", duration(distance)),
     }
 }
 
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn uncertainty_is_the_wider_side() {
+    fn uncertainty_is_the_larger_distance() {
         assert_eq!(uncertainty(100.0, [99.0, 103.0]), "± 3.0%");
         assert_eq!(uncertainty(0.0, [0.0, 5.0]), "± 5.000 ns");
     }

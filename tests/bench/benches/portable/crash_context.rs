@@ -2,10 +2,10 @@
 
 /// Something foreign that is going on.
 #[derive(Debug)]
-pub(crate) struct Doing;
+pub(crate) struct CrashContext;
 
-impl Doing {
-    pub(crate) fn begin(_: String) -> Self {
+impl CrashContext {
+    pub(crate) fn enter(_: String) -> Self {
         Self
     }
 }

@@ -1,4 +1,4 @@
-//! What the command line changes of a spec: other sizes, constants and element types of the same kernel.
+//! Command-line overrides of a spec's scalars, constants and element type.
 
 use std::path::Path;
 
@@ -6,40 +6,40 @@ use runtime_core::{DType, Error, Result, suggest};
 
 use super::scalar::Number;
 
-/// Changes to a spec; none by default.
+/// Overrides of a spec; none by default.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Changes {
-    /// Other values of scalar arguments and of constants, each name once.
+pub(crate) struct Overrides {
+    /// Values of scalar arguments and constants; each name occurs once.
     pub(crate) values: Vec<(String, Number)>,
-    /// Another element type.
+    /// The element type.
     pub(crate) element: Option<DType>,
 }
 
-impl Changes {
-    /// The value that `name` is changed to.
+impl Overrides {
+    /// The override of `name`.
     pub(super) fn value(&self, name: &str) -> Option<Number> {
-        self.values.iter().find(|(changed, _)| changed == name).map(|(_, value)| *value)
+        self.values.iter().find(|(overridden, _)| overridden == name).map(|(_, value)| *value)
     }
 
-    /// Refuses what the spec at `path` has no place for.
+    /// Rejects overrides that do not apply to the spec at `path`.
     pub(super) fn check(&self, path: &Path, names: &[&str], has_element: bool) -> Result<()> {
         if let Some((name, _)) = self.values.iter().find(|(name, _)| !names.contains(&name.as_str())) {
             return Err(Error::invalid(format!(
-                "--set {name}: {} has no scalar argument and no constant of that name; {}",
+                "--set {name}: {} has no scalar argument or constant of that name; {}",
                 path.display(),
                 suggest(name, names)
             )));
         }
         match self.element {
             Some(element) if !has_element => Err(Error::invalid(format!(
-                "--element {element}: {} has no element type; it would stand in [specialise]",
+                "--element {element}: {} has no element type; set `element` in [specialise]",
                 path.display()
             ))),
             _ => Ok(()),
         }
     }
 
-    /// What is added to the name of the row, so that rows of one spec can be told apart.
+    /// The suffix of the row's name, which tells rows of one spec apart.
     pub(super) fn describe(&self) -> String {
         let values = self.values.iter().map(|(name, value)| format!(" {name}={value}"));
         let element = self.element.iter().map(|element| format!(" {element}"));

@@ -1,21 +1,21 @@
-//! What the driver says of the code that was measured.
+//! The resources that the measured code uses, as the driver reports them.
 
 use runtime_core::{Geometry, Kernel, KernelInfo, Occupancy};
 use serde_json::{Value, json};
 
-/// The figures of a kernel, and how it fills the device with the geometry of the spec.
+/// A kernel's resource usage, and its occupancy with the geometry of the spec.
 #[derive(Debug)]
-pub(crate) struct Code {
+pub(crate) struct ResourceUsage {
     info: KernelInfo,
     occupancy: Option<Occupancy>,
 }
 
-impl Code {
+impl ResourceUsage {
     pub(crate) fn of(kernel: &Kernel, geometry: &Geometry) -> Self {
         Self { info: kernel.info().clone(), occupancy: kernel.occupancy(geometry).ok() }
     }
 
-    pub(crate) fn json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         let occupancy = self.occupancy.map(|occupancy| {
             json!({
                 "groups": occupancy.groups,
@@ -37,7 +37,7 @@ impl Code {
         })
     }
 
-    /// What makes it slow, if anything does.
+    /// A warning about spilled registers, if there are any.
     pub(crate) fn note(&self) -> Option<String> {
         let spilled = self.info.spilled_bytes.filter(|bytes| *bytes > 0)?;
         Some(format!("{spilled} bytes of each work-item are spilled to memory"))

@@ -6,7 +6,7 @@ use runtime_core::abi::{self, BackendTable, Handle, HostTable, Status, Str};
 use runtime_core::{Result, convert, end_of};
 
 /// An instance and one of its devices.
-pub(crate) struct Opened {
+pub(crate) struct RawDevice {
     table: &'static BackendTable,
     instance: Handle,
     device: Handle,
@@ -19,12 +19,12 @@ macro_rules! call {
         let function = unsafe { (*$self.table.$table).$function }.expect(stringify!($function));
         // SAFETY: handles of this backend, and structures that live during the call.
         let status = unsafe { function($($arg),*) };
-        taken(status)
+        from_status(status)
     }};
 }
 
 /// A function of a sub-table that cannot fail.
-macro_rules! end {
+macro_rules! call_void {
     ($self:ident.$table:ident.$function:ident($($arg:expr),* $(,)?)) => {{
         // SAFETY: a table of the backend.
         let function = unsafe { (*$self.table.$table).$function }.expect(stringify!($function));
@@ -33,7 +33,7 @@ macro_rules! end {
     }};
 }
 
-fn taken(status: Status) -> Result<()> {
+fn from_status(status: Status) -> Result<()> {
     // SAFETY: what a function of the tables returned, taken once.
     unsafe { convert::from_status(status) }
 }
@@ -42,7 +42,7 @@ unsafe extern "C" fn no_log(_: u32, _: Str, _: Str) {
     panic!("a log that is beyond the end of the host's table was called");
 }
 
-impl Opened {
+impl RawDevice {
     pub(crate) fn new(table: &'static BackendTable, index: u32) -> Self {
         Self::with_host_of(table, index, end_of!(HostTable, header))
     }
@@ -73,7 +73,7 @@ impl Opened {
     }
 
     pub(crate) fn free(&self, buffer: Handle) {
-        end!(self.memory.free(self.device, buffer, std::ptr::null_mut()));
+        call_void!(self.memory.free(self.device, buffer, std::ptr::null_mut()));
     }
 
     /// Loads the builtin `name` as a core does that knows no load options: behind the stated end they are nonsense.
@@ -88,8 +88,8 @@ impl Opened {
         call!(self.module.load(self.device, &raw const source, &raw mut module)).unwrap();
         call!(self.module.kernel(module, Str::new(name), &raw mut kernel)).unwrap();
         body(kernel);
-        end!(self.module.release_kernel(kernel));
-        end!(self.module.unload(module));
+        call_void!(self.module.release_kernel(kernel));
+        call_void!(self.module.unload(module));
     }
 
     pub(crate) fn occupancy(&self, kernel: Handle, out: *mut abi::Occupancy) -> Result<()> {
@@ -112,7 +112,7 @@ impl Opened {
         let place = abi::Place { ticket: 1, after: 0 };
         call!(self.queue.launch(queue, place, kernel, std::ptr::from_ref(&ONE_CALL))).unwrap();
         self.wait(queue, 1);
-        end!(self.queue.close(queue));
+        call_void!(self.queue.close(queue));
     }
 
     fn wait(&self, queue: Handle, ticket: u64) {
@@ -167,9 +167,9 @@ const fn source(code: &'static str) -> abi::ModuleSource {
     }
 }
 
-impl Drop for Opened {
+impl Drop for RawDevice {
     fn drop(&mut self) {
-        end!(self.device.close(self.device));
-        end!(self.instance.close(self.instance));
+        call_void!(self.device.close(self.device));
+        call_void!(self.instance.close(self.instance));
     }
 }

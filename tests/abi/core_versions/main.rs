@@ -3,19 +3,19 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(unsafe_code, reason = "calls tables of functions as an older core would")]
 
-mod backend;
-mod structures;
+mod guarded_struct;
+mod raw_device;
 
 use std::sync::OnceLock;
 
 use runtime_core::abi::{self, BackendTable, EntryPoint};
 use runtime_core::{convert, end_of};
 
-use crate::backend::Opened;
-use crate::structures::{Given, swept};
+use crate::guarded_struct::{GuardedStruct, check_every_size};
+use crate::raw_device::RawDevice;
 
 /// The backend in C, built and loaded once for all tests, and never unloaded.
-fn in_c() -> &'static BackendTable {
+fn c_backend() -> &'static BackendTable {
     static TABLE: OnceLock<&'static BackendTable> = OnceLock::new();
     TABLE.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap();
@@ -36,12 +36,12 @@ fn in_c() -> &'static BackendTable {
 
 /// Backends by every way of making one: shims of Rust traits, and C.
 fn backends() -> [&'static BackendTable; 2] {
-    [runtime_null::backend().table(), in_c()]
+    [runtime_null::backend().table(), c_backend()]
 }
 
 #[test]
 fn every_table_states_its_own_size() {
-    for table in [runtime_null::backend().table(), runtime_host::backend().table(), in_c()] {
+    for table in [runtime_null::backend().table(), runtime_host::backend().table(), c_backend()] {
         // Tables are made of whole words: they have no padding at the end.
         assert_eq!(table.header.struct_size as usize, size_of::<BackendTable>());
         assert_eq!((table.header.magic, table.header.major), (abi::MAGIC, abi::MAJOR));
@@ -64,47 +64,49 @@ fn every_table_states_its_own_size() {
 #[test]
 fn a_host_without_a_log_is_fine() {
     for table in backends() {
-        drop(Opened::with_host_of(table, 0, end_of!(abi::HostTable, header)));
+        drop(RawDevice::with_host_of(table, 0, end_of!(abi::HostTable, header)));
     }
 }
 
 #[test]
 fn memory_usage_is_written_as_far_as_there_is_room() {
     for table in backends() {
-        let opened = Opened::new(table, 0);
-        swept::<abi::MemoryUsage>(4, |out| opened.memory_usage(out));
+        let opened = RawDevice::new(table, 0);
+        check_every_size::<abi::MemoryUsage>(4, |out| opened.memory_usage(out));
     }
 }
 
 #[test]
 fn telemetry_is_written_as_far_as_there_is_room() {
-    let opened = Opened::new(runtime_null::backend().table(), 0);
-    swept::<abi::Telemetry>(4, |out| opened.telemetry(out));
+    let opened = RawDevice::new(runtime_null::backend().table(), 0);
+    check_every_size::<abi::Telemetry>(4, |out| opened.telemetry(out));
 }
 
 #[test]
 fn what_a_kernel_tells_is_written_as_far_as_there_is_room() {
     for table in backends() {
-        let opened = Opened::new(table, 0);
+        let opened = RawDevice::new(table, 0);
         opened.with_kernel("scale_f32", |kernel| {
-            swept::<abi::KernelInfo>(4, |out| opened.kernel_info(kernel, out));
+            check_every_size::<abi::KernelInfo>(4, |out| opened.kernel_info(kernel, out));
         });
     }
 }
 
 #[test]
 fn an_occupancy_is_written_as_far_as_there_is_room() {
-    let opened = Opened::new(runtime_null::backend().table(), 0);
-    opened.with_kernel("noop", |kernel| swept::<abi::Occupancy>(4, |out| opened.occupancy(kernel, out)));
+    let opened = RawDevice::new(runtime_null::backend().table(), 0);
+    opened.with_kernel("noop", |kernel| {
+        check_every_size::<abi::Occupancy>(4, |out| opened.occupancy(kernel, out));
+    });
 }
 
 #[test]
 fn an_allocation_is_written_as_far_as_there_is_room() {
     for table in backends() {
-        let opened = Opened::new(table, 0);
+        let opened = RawDevice::new(table, 0);
         let buffer_end = end_of!(abi::Allocation, buffer) as usize;
         for bytes in buffer_end..=size_of::<abi::Allocation>() {
-            let mut given = Given::<abi::Allocation>::new(bytes);
+            let mut given = GuardedStruct::<abi::Allocation>::new(bytes);
             opened.allocate(&request(), given.as_mut_ptr()).unwrap();
             given.check_guards();
             opened.free(given.handle(std::mem::offset_of!(abi::Allocation, buffer)));
@@ -114,10 +116,10 @@ fn an_allocation_is_written_as_far_as_there_is_room() {
 
 #[test]
 fn a_run_is_reported_as_far_as_there_is_room() {
-    let opened = Opened::new(runtime_null::backend().table(), 2);
+    let opened = RawDevice::new(runtime_null::backend().table(), 2);
     opened.flash("noop");
     for bytes in 4..=size_of::<abi::RunReport>() {
-        let mut given = Given::<abi::RunReport>::new(bytes);
+        let mut given = GuardedStruct::<abi::RunReport>::new(bytes);
         opened.run(given.as_mut_ptr()).unwrap();
         given.check_guards();
     }
@@ -138,7 +140,7 @@ fn request() -> abi::AllocateRequest {
 #[test]
 fn what_an_older_core_does_not_ask_for_is_zero() {
     for table in backends() {
-        let opened = Opened::new(table, 0);
+        let opened = RawDevice::new(table, 0);
         // Behind its end stands what a newer core would mean: odd alignment, unknown flags, a queue that is none.
         let older = abi::AllocateRequest {
             struct_size: end_of!(abi::AllocateRequest, bytes),
@@ -148,7 +150,7 @@ fn what_an_older_core_does_not_ask_for_is_zero() {
             ticket: 9,
             ..request()
         };
-        let mut given = Given::<abi::Allocation>::new(size_of::<abi::Allocation>());
+        let mut given = GuardedStruct::<abi::Allocation>::new(size_of::<abi::Allocation>());
         opened.allocate(&older, given.as_mut_ptr()).unwrap();
         opened.free(given.handle(std::mem::offset_of!(abi::Allocation, buffer)));
         let refused = opened
@@ -161,7 +163,7 @@ fn what_an_older_core_does_not_ask_for_is_zero() {
 #[test]
 fn an_older_cores_queues_and_sources_are_understood() {
     for table in backends() {
-        let opened = Opened::new(table, 0);
+        let opened = RawDevice::new(table, 0);
         opened.with_kernel("noop", |kernel| opened.launch(kernel));
     }
 }

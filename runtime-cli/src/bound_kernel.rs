@@ -1,0 +1,166 @@
+//! A loaded kernel with its tensors and arguments on one device.
+
+use runtime_core::{
+    Access, Arg, CommonRuntime, Error, EvaluationArg, Geometry, HostArray, Kernel, On, Placement, Result,
+    Tensor,
+};
+
+use crate::module_source::module_source;
+use crate::spec::{ArgumentKind, KernelSource, Spec, TensorSpec};
+use crate::workload::Workload;
+
+/// Initial content of write-only tensors: NaN in every floating-point type.
+const POISON: [u8; 16] = [0xff; 16];
+
+/// A loaded kernel with its tensors on a device.
+#[derive(Debug)]
+pub(crate) struct BoundKernel {
+    pub(crate) kernel: Kernel,
+    pub(crate) tensors: Vec<Option<Tensor>>,
+}
+
+impl BoundKernel {
+    /// Loads `code`, allocates the tensors and writes their initial data.
+    pub(crate) fn new(device: &dyn CommonRuntime, workload: &Workload, code: &KernelSource) -> Result<Self> {
+        let inputs = workload.inputs.as_ref().map_err(Clone::clone)?;
+        let kernel = device.load(&module_source(code, &workload.spec.specialise)?)?.kernel(&code.entry)?;
+        let tensors = workload.spec.args.iter().zip(inputs).map(|(arg, input)| match &arg.kind {
+            ArgumentKind::Tensor(tensor) => {
+                place(device, tensor, input.as_ref()).map(Some).map_err(|error| error.in_operation(&arg.name))
+            }
+            _ => Ok(None),
+        });
+        Ok(Self { kernel, tensors: tensors.collect::<Result<_>>()? })
+    }
+
+    /// The launch geometry. If the spec gives no group size, the code's own is used.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if both are given and differ.
+    pub(crate) fn geometry(&self, spec: &Spec) -> Result<Geometry> {
+        let mut geometry = spec.geometry;
+        match self.kernel.info().group_size {
+            Some(fixed) if !spec.has_group_size => geometry.group_size = fixed,
+            Some(fixed) if fixed != geometry.group_size => {
+                return Err(Error::invalid(format!(
+                    "group_size in [launch] is {:?}, but the kernel's code fixes it to {fixed:?}; leave it out",
+                    geometry.group_size
+                )));
+            }
+            _ => {}
+        }
+        Ok(geometry)
+    }
+
+    /// The arguments of a launch.
+    pub(crate) fn args<'a>(&'a self, spec: &'a Spec) -> Vec<Arg<'a>> {
+        let args = spec.args.iter().zip(&self.tensors);
+        args.filter_map(|(arg, tensor)| match (&arg.kind, tensor) {
+            (ArgumentKind::Tensor(spec), Some(tensor)) => {
+                // A spec gives strides only for kernels that compute with them.
+                Some(Arg::tensor(tensor, spec.access).strided())
+            }
+            (kind, _) => value(kind),
+        })
+        .collect()
+    }
+
+    /// The arguments of an evaluation.
+    pub(crate) fn evaluation_args<'a>(&'a self, spec: &'a Spec) -> Vec<EvaluationArg<'a>> {
+        let args = spec.args.iter().zip(&self.tensors);
+        args.filter_map(|(arg, tensor)| match (&arg.kind, tensor) {
+            (ArgumentKind::Tensor(spec), Some(tensor)) => {
+                Some(EvaluationArg::tensor(tensor, spec.access, spec.on).strided())
+            }
+            (kind, _) => value(kind).map(EvaluationArg::from),
+        })
+        .collect()
+    }
+
+    /// Fills write-only tensors with a byte pattern that differs from every expected value.
+    pub(crate) fn poison(&self, workload: &Workload, expected: &[(usize, HostArray)]) -> Result<()> {
+        for (index, array) in expected {
+            if let (Some(poison), Some(tensor)) = (workload.poison(*index, array), &self.tensors[*index]) {
+                tensor.fill(&[poison])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The contents of the written arguments, each with its index.
+    pub(crate) fn outputs(&self, spec: &Spec) -> Result<Vec<(usize, HostArray)>> {
+        let outputs = spec.outputs().filter_map(|(index, _)| Some((index, self.tensors[index].as_ref()?)));
+        outputs.map(|(index, tensor)| Ok((index, tensor.to_array()?))).collect()
+    }
+}
+
+fn value(kind: &ArgumentKind) -> Option<Arg<'_>> {
+    match kind {
+        ArgumentKind::Tensor(_) => None,
+        ArgumentKind::Scalar(dtype, bits) => Some(Arg::scalar_bits(*dtype, *bits)),
+        ArgumentKind::Bytes(bytes) => Some(Arg::bytes(bytes)),
+        ArgumentKind::Local(bytes) => Some(Arg::local(*bytes)),
+    }
+}
+
+fn place(device: &dyn CommonRuntime, spec: &TensorSpec, input: Option<&HostArray>) -> Result<Tensor> {
+    let placement = match spec.on {
+        // A host has a single memory, so `on` has no meaning there.
+        _ if device.as_host().is_some() => Placement::default(),
+        On::Device | On::Host => Placement::default(),
+        On::Pinned => Placement::space("pinned"),
+        On::Shared => Placement::space("shared"),
+    };
+    let tensor = match (&spec.strides, spec.offset) {
+        (None, 0) => device.allocate(spec.dtype, &spec.shape, &placement)?,
+        _ => view(device, spec, &placement)?,
+    };
+    match input {
+        Some(array) => tensor.write_array(array)?,
+        None if spec.access == Access::Write => tensor.fill(&POISON[..spec.dtype.bytes()])?,
+        None => {}
+    }
+    Ok(tensor)
+}
+
+/// A view into a larger buffer of zeros.
+fn view(device: &dyn CommonRuntime, spec: &TensorSpec, placement: &Placement) -> Result<Tensor> {
+    let elements = spec.base_elements().ok_or_else(|| Error::invalid("the tensor is too large"))?;
+    let base = device.allocate(spec.dtype, &[elements], placement)?;
+    base.write_array(&HostArray::new(spec.dtype, &[elements])?)?;
+    base.view(&spec.shape, &strides(spec)?, spec.offset)
+}
+
+fn strides(spec: &TensorSpec) -> Result<Vec<i64>> {
+    let mut strides = spec.strides.clone().unwrap_or_else(|| vec![1; spec.shape.len()]);
+    if spec.strides.is_none() {
+        for axis in (1..spec.shape.len()).rev() {
+            strides[axis - 1] = strides[axis] * spec.shape[axis].max(1);
+        }
+    }
+    let too_large = |_| Error::invalid("a stride is too large");
+    strides.into_iter().map(|stride| i64::try_from(stride).map_err(too_large)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use runtime_core::DType;
+
+    use super::*;
+    use crate::spec::init::Init;
+
+    #[test]
+    fn strides_default_to_row_major() {
+        let spec = TensorSpec {
+            dtype: DType::F32,
+            shape: vec![2, 3, 4],
+            strides: None,
+            offset: 1,
+            init: Init::Zeros,
+            access: Access::Read,
+            on: On::Device,
+        };
+        assert_eq!(strides(&spec).unwrap(), [12, 4, 1]);
+        assert_eq!(strides(&TensorSpec { strides: Some(vec![1, 2, 6]), ..spec }).unwrap(), [1, 2, 6]);
+    }
+}

@@ -1,0 +1,121 @@
+//! A spec with its initial data and expected outputs, prepared once for all devices.
+
+use runtime_core::{
+    Access, CodeFormat, Error, ErrorKind, Geometry, HostArray, QueueOptions, Result, Runtime, Tolerance,
+};
+
+use crate::bound_kernel::BoundKernel;
+use crate::crash_context::CrashContext;
+use crate::spec::init::Init;
+use crate::spec::{Argument, ArgumentKind, Expected, KernelSource, Spec, TensorSpec};
+
+/// A spec with its initial data, prepared once for all devices and the reference.
+#[derive(Debug)]
+pub(crate) struct Workload {
+    pub(crate) spec: Spec,
+    /// Per argument, the row-major elements of a tensor that is read; or the error in them.
+    pub(crate) inputs: Result<Vec<Option<HostArray>>>,
+    /// Per written argument, its index and its expected content; or why that is unknown.
+    pub(crate) expected: Result<Vec<(usize, HostArray)>>,
+}
+
+impl Workload {
+    /// Prepares the initial data of a spec.
+    pub(crate) fn new(spec: Spec) -> Self {
+        let inputs = spec.args.iter().map(|arg| match &arg.kind {
+            ArgumentKind::Tensor(tensor) if tensor.access.reads() => initial(tensor, arg).map(Some),
+            _ => Ok(None),
+        });
+        Self { inputs: inputs.collect(), spec, expected: Ok(Vec::new()) }
+    }
+
+    /// Computes the expected outputs: runs the reference on the host, or reads its files.
+    pub(crate) fn find_expected(&mut self, runtime: &Runtime) {
+        let Some(reference) = &self.spec.reference else { return };
+        self.expected = match &reference.expected {
+            Expected::Files(paths) => self
+                .spec
+                .outputs()
+                .zip(paths)
+                .map(|((index, arg), path)| match &arg.kind {
+                    ArgumentKind::Tensor(tensor) => Ok((index, load(path, tensor, arg)?)),
+                    _ => Err(Error::new(ErrorKind::Internal, "a written argument is not a tensor")),
+                })
+                .collect(),
+            Expected::Kernel(code) => {
+                self.run_reference(runtime, code).map_err(|error| error.in_operation("reference"))
+            }
+        };
+    }
+
+    /// The tolerance for differences from the expected outputs.
+    pub(crate) fn tolerance(&self) -> Tolerance {
+        self.spec.reference.as_ref().map(|reference| reference.tolerance).unwrap_or_default()
+    }
+
+    /// The byte that argument `index` is poisoned with before a check; none if the kernel also reads it.
+    pub(crate) fn poison(&self, index: usize, expected: &HostArray) -> Option<u8> {
+        match &self.spec.args[index].kind {
+            ArgumentKind::Tensor(tensor) if tensor.access == Access::Write => {
+                Some(self.tolerance().poison(expected))
+            }
+            _ => None,
+        }
+    }
+
+    /// Rejects bytes that the kernel receives by value and the reference by pointer, unless the spec allows it: the
+    /// reference would mistake the address for the data.
+    fn check_bytes(&self) -> Result<()> {
+        const HOST_FORMATS: [CodeFormat; 4] =
+            [CodeFormat::C, CodeFormat::SHARED_OBJECT, CodeFormat::ARCHIVE, CodeFormat::OBJECT];
+        let is_allowed = self.spec.reference.as_ref().is_some_and(|reference| reference.bytes_by_pointer);
+        let bytes = self.spec.args.iter().find(|arg| matches!(arg.kind, ArgumentKind::Bytes(_)));
+        match bytes {
+            Some(arg) if !is_allowed && !HOST_FORMATS.contains(&self.spec.kernel.format) => {
+                Err(Error::invalid(format!(
+                    "{}: argument \"{}\": a kernel of format {} receives these bytes by value, but a reference on the host receives a pointer \
+                 to a copy; declare its parameter as `const T *` and add bytes = \"pointer\" to [reference]",
+                    arg.location, arg.name, self.spec.kernel.format
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn run_reference(&self, runtime: &Runtime, code: &KernelSource) -> Result<Vec<(usize, HostArray)>> {
+        self.check_bytes()?;
+        let _context = CrashContext::enter(format!("while the reference of \"{}\" ran", self.spec.name));
+        let host = runtime.open("host:0")?;
+        let bound = BoundKernel::new(&*host, self, code)?;
+        let queue = host.open_queue(&QueueOptions::default())?;
+        queue.call(&bound.kernel, &Geometry::single(), &bound.args(&self.spec))?;
+        bound.outputs(&self.spec)
+    }
+}
+
+fn initial(tensor: &TensorSpec, arg: &Argument) -> Result<HostArray> {
+    if let Init::File(path) = &tensor.init {
+        return load(path, tensor, arg);
+    }
+    let mut array = HostArray::new(tensor.dtype, &tensor.shape)?;
+    tensor.init.fill(tensor.dtype, array.bytes_mut());
+    Ok(array)
+}
+
+fn load(path: &std::path::Path, tensor: &TensorSpec, arg: &Argument) -> Result<HostArray> {
+    // The table shows messages without their operations, so the message must hold everything.
+    let about = format!("{}: argument \"{}\": {}", arg.location, arg.name, path.display());
+    let array = HostArray::load_npy(path).map_err(|error| {
+        Error::new(error.kind(), format!("{about}: {}", error.message())).with_source(error)
+    })?;
+    match array.dtype() == tensor.dtype && array.shape() == tensor.shape {
+        true => Ok(array),
+        false => Err(Error::invalid(format!(
+            "{about} holds {} {:?}, the argument is {} {:?}",
+            array.dtype(),
+            array.shape(),
+            tensor.dtype,
+            tensor.shape
+        ))),
+    }
+}
