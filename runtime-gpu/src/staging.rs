@@ -16,32 +16,32 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use runtime_core::{Error, ErrorKind, Options, Result};
 
-use crate::context::Lending;
+use crate::context::HostBorrowGuard;
 use crate::driver::Driver;
-use crate::driver::abi::{Address, Code, Context, Event, NO_TIMING, PORTABLE_MAPPED};
-use crate::progress::{Shared, pause};
+use crate::driver::abi::{Context, CuResult, DevicePtr, Event, NO_TIMING, PORTABLE_MAPPED};
+use crate::progress::{StreamState, backoff};
 
 /// Slots of a thread: one is filled while the other is on the bus.
 const SLOTS: usize = 2;
 /// How often a thread looks whether a stream has come to its transfer.
-const LOOK: Duration = Duration::from_micros(50);
+const POLL_INTERVAL: Duration = Duration::from_micros(50);
 /// How long the end of the device waits for the threads.
-const FAREWELL: Duration = Duration::from_secs(2);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How many threads stage, and in what pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Tuning {
+pub(crate) struct StagingConfig {
     pub(crate) slot_bytes: usize,
     pub(crate) upload_threads: usize,
     pub(crate) download_threads: usize,
 }
 
-impl Tuning {
+impl StagingConfig {
     /// What the device options say; else what was measured to be best on an H200.
     ///
     /// # Errors
     /// `InvalidArgument` for what is out of range.
-    pub(crate) fn of(options: &Options) -> Result<Self> {
+    pub(crate) fn parse(options: &Options) -> Result<Self> {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(8));
         let figure = |key: &str, default: usize, range| {
             let given = options.integer_within(key, default as i64, range);
@@ -66,31 +66,31 @@ impl Tuning {
 
 /// Which way a transfer goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
-    ToDevice,
-    ToHost,
+pub(crate) enum Direction {
+    Upload,
+    Download,
 }
 
 /// A transfer, cut into pieces that threads take one by one.
 #[derive(Debug)]
 pub(crate) struct Transfer {
-    pub(crate) way: Way,
+    pub(crate) direction: Direction,
     /// The program's memory.
     pub(crate) host: *mut u8,
-    pub(crate) device: Address,
+    pub(crate) device: DevicePtr,
     pub(crate) bytes: usize,
 }
 
 #[derive(Debug)]
 struct Job {
     transfer: Transfer,
-    shared: Arc<Shared>,
+    state: Arc<StreamState>,
     piece_bytes: usize,
     pieces: usize,
     threads: usize,
     next: AtomicUsize,
     failed: AtomicBool,
-    failure: Mutex<Option<(&'static str, Code)>>,
+    failure: Mutex<Option<(&'static str, CuResult)>>,
     /// Threads at it; changed with the list locked.
     active: AtomicUsize,
     /// Its stream has come to it; changed with the list locked.
@@ -115,8 +115,8 @@ struct List {
 struct Inner {
     driver: &'static Driver,
     context: Context,
-    lending: Arc<Lending>,
-    tuning: Tuning,
+    host_borrows: Arc<HostBorrowGuard>,
+    config: StagingConfig,
     list: Mutex<List>,
     changed: Condvar,
 }
@@ -129,14 +129,14 @@ impl Staging {
     pub(crate) fn new(
         driver: &'static Driver,
         context: Context,
-        lending: Arc<Lending>,
-        tuning: Tuning,
+        host_borrows: Arc<HostBorrowGuard>,
+        config: StagingConfig,
     ) -> Self {
         Self(Arc::new(Inner {
             driver,
             context,
-            lending,
-            tuning,
+            host_borrows,
+            config,
             list: Mutex::default(),
             changed: Condvar::new(),
         }))
@@ -146,22 +146,22 @@ impl Staging {
     ///
     /// # Errors
     /// `OutOfResources` if no thread can be started; the ticket is not taken.
-    pub(crate) fn submit(&self, shared: &Arc<Shared>, ticket: u64, transfer: Transfer) -> Result<()> {
+    pub(crate) fn submit(&self, state: &Arc<StreamState>, ticket: u64, transfer: Transfer) -> Result<()> {
         let inner = &self.0;
-        let threads = match transfer.way {
-            Way::ToDevice => inner.tuning.upload_threads,
-            Way::ToHost => inner.tuning.download_threads,
+        let threads = match transfer.direction {
+            Direction::Upload => inner.config.upload_threads,
+            Direction::Download => inner.config.download_threads,
         };
-        let piece_bytes = inner.tuning.piece_bytes(transfer.bytes, threads);
+        let piece_bytes = inner.config.piece_bytes(transfer.bytes, threads);
         let pieces = transfer.bytes.div_ceil(piece_bytes);
         let mut list = inner.list.lock();
         self.start(&mut list, threads.min(pieces))?;
         // Before any thread can end it.
-        shared.begin_staged(ticket);
+        state.begin_staging(ticket);
         list.jobs.push_back(Arc::new(Job {
             pieces,
             transfer,
-            shared: Arc::clone(shared),
+            state: Arc::clone(state),
             piece_bytes,
             threads,
             next: AtomicUsize::new(0),
@@ -177,7 +177,7 @@ impl Staging {
 
     /// Starts threads until there are `wanted`.
     fn start(&self, list: &mut List, wanted: usize) -> Result<()> {
-        while list.threads < wanted.min(self.0.tuning.threads()) {
+        while list.threads < wanted.min(self.0.config.threads()) {
             let inner = Arc::clone(&self.0);
             let thread = std::thread::Builder::new().name("cuda-staging".to_owned());
             let spawned = thread.spawn(move || inner.work());
@@ -202,7 +202,7 @@ impl Drop for Staging {
         self.0.changed.notify_all();
         // A thread of our own may hold the last reference to the device: it cannot wait for itself.
         let own = std::thread::current().name() == Some("cuda-staging");
-        while !own && list.threads > 0 && begin.elapsed() < FAREWELL {
+        while !own && list.threads > 0 && begin.elapsed() < SHUTDOWN_TIMEOUT {
             self.0.changed.wait_for(&mut list, Duration::from_millis(10));
         }
     }
@@ -217,9 +217,9 @@ impl Inner {
         let mut list = self.list.lock();
         while let Some(job) = self.next(&mut list) {
             MutexGuard::unlocked(&mut list, || {
-                let done = ring.prepare(self).and_then(|()| match job.transfer.way {
-                    Way::ToDevice => ring.fill(self, &job),
-                    Way::ToHost => ring.empty(self, &job),
+                let done = ring.prepare(self).and_then(|()| match job.transfer.direction {
+                    Direction::Upload => ring.upload(self, &job),
+                    Direction::Download => ring.download(self, &job),
                 });
                 if let Err((function, code)) = done {
                     job.failure.lock().get_or_insert((function, code));
@@ -254,7 +254,7 @@ impl Inner {
                 self.changed.wait(list);
             } else {
                 list.watched = true;
-                self.changed.wait_for(list, LOOK);
+                self.changed.wait_for(list, POLL_INTERVAL);
                 list.watched = false;
                 self.changed.notify_one();
             }
@@ -277,7 +277,7 @@ impl Job {
             return true;
         }
         // An error shows again, and is reported, when the first piece is copied.
-        let ready = self.shared.primary.is_idle(self.shared.stream).unwrap_or(true);
+        let ready = self.state.primary.is_stream_idle(self.state.stream).unwrap_or(true);
         if ready {
             self.started.store(true, Ordering::Release);
         }
@@ -296,10 +296,10 @@ impl Job {
 
     fn end(&self) {
         let failure = *self.failure.lock();
-        match (failure, self.transfer.way) {
-            (Some((function, code)), _) => self.shared.staging_failed(function, code),
-            (None, Way::ToDevice) => self.shared.staged_to_device(),
-            (None, Way::ToHost) => self.shared.staged_to_host(),
+        match (failure, self.transfer.direction) {
+            (Some((function, code)), _) => self.state.fail_staging(function, code),
+            (None, Direction::Upload) => self.state.finish_upload(),
+            (None, Direction::Download) => self.state.finish_download(),
         }
     }
 }
@@ -313,9 +313,9 @@ struct Slot {
 }
 
 /// What a driver call failed with.
-type Done<T = ()> = std::result::Result<T, (&'static str, Code)>;
+type Done<T = ()> = std::result::Result<T, (&'static str, CuResult)>;
 
-fn check(function: &'static str, code: Code) -> Done {
+fn check(function: &'static str, code: CuResult) -> Done {
     if code.is_success() { Ok(()) } else { Err((function, code)) }
 }
 
@@ -332,7 +332,7 @@ impl Ring {
         if self.slots.len() == SLOTS {
             return Ok(());
         }
-        let bytes = inner.tuning.slot_bytes;
+        let bytes = inner.config.slot_bytes;
         let memory = match self.memory {
             Some(memory) => memory,
             None => {
@@ -356,32 +356,32 @@ impl Ring {
     }
 
     /// Copies pieces into slots, and submits their way to the device.
-    fn fill(&mut self, inner: &Inner, job: &Job) -> Done {
+    fn upload(&mut self, inner: &Inner, job: &Job) -> Done {
         let mut turn = 0;
         while let Some((offset, bytes)) = job.take() {
             let slot = &mut self.slots[turn % SLOTS];
             turn += 1;
             if slot.used {
-                pass(inner, slot.event)?;
+                wait_for_event(inner, slot.event)?;
             }
             let from = job.transfer.host.wrapping_add(offset);
             let to = slot.memory;
-            let lent = inner.lending.copy(|| {
+            let lent = inner.host_borrows.access(|| {
                 // SAFETY: the piece lies within the program's memory, and the slot, which is free, holds a piece.
                 unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
             });
             if !lent {
-                return Err(("cuMemcpyAsync", Code(709)));
+                return Err(("cuMemcpyAsync", CuResult(709)));
             }
-            let source = to.expose_provenance() as Address;
-            let destination = job.transfer.device + offset as Address;
+            let source = to.expose_provenance() as DevicePtr;
+            let destination = job.transfer.device + offset as DevicePtr;
             copy(inner, job, (destination, source), bytes, slot)?;
         }
         Ok(())
     }
 
     /// Submits the way of pieces into slots, and copies each to the program when it has come.
-    fn empty(&mut self, inner: &Inner, job: &Job) -> Done {
+    fn download(&mut self, inner: &Inner, job: &Job) -> Done {
         let mut coming: VecDeque<(usize, usize, usize)> = VecDeque::with_capacity(SLOTS);
         let mut turn = 0;
         loop {
@@ -392,24 +392,24 @@ impl Ring {
                 turn += 1;
                 let slot = &mut self.slots[index];
                 if slot.used {
-                    pass(inner, slot.event)?;
+                    wait_for_event(inner, slot.event)?;
                 }
-                let destination = slot.memory.expose_provenance() as Address;
-                let source = job.transfer.device + offset as Address;
+                let destination = slot.memory.expose_provenance() as DevicePtr;
+                let source = job.transfer.device + offset as DevicePtr;
                 copy(inner, job, (destination, source), bytes, slot)?;
                 coming.push_back((index, offset, bytes));
             }
             let Some((index, offset, bytes)) = coming.pop_front() else { return Ok(()) };
             let slot = &mut self.slots[index];
-            pass(inner, slot.event)?;
+            wait_for_event(inner, slot.event)?;
             slot.used = false;
             let (from, to) = (slot.memory, job.transfer.host.wrapping_add(offset));
-            let lent = inner.lending.copy(|| {
+            let lent = inner.host_borrows.access(|| {
                 // SAFETY: the piece lies within the program's memory, and has arrived in the slot.
                 unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
             });
             if !lent {
-                return Err(("cuMemcpyAsync", Code(709)));
+                return Err(("cuMemcpyAsync", CuResult(709)));
             }
         }
     }
@@ -428,8 +428,8 @@ impl Ring {
 }
 
 /// Submits a copy between a slot and the device.
-fn copy(inner: &Inner, job: &Job, (to, from): (Address, Address), bytes: usize, slot: &mut Slot) -> Done {
-    let stream = job.shared.stream;
+fn copy(inner: &Inner, job: &Job, (to, from): (DevicePtr, DevicePtr), bytes: usize, slot: &mut Slot) -> Done {
+    let stream = job.state.stream;
     // SAFETY: both ranges are of live memory, which is kept until the slot's event has passed.
     check("cuMemcpyAsync", unsafe { (inner.driver.cuMemcpyAsync)(to, from, bytes, stream) })?;
     slot.used = true;
@@ -438,13 +438,13 @@ fn copy(inner: &Inner, job: &Job, (to, from): (Address, Address), bytes: usize, 
 }
 
 /// Waits for an event.
-fn pass(inner: &Inner, event: Event) -> Done {
+fn wait_for_event(inner: &Inner, event: Event) -> Done {
     let begin = Instant::now();
     loop {
         // SAFETY: the event is alive.
         match unsafe { (inner.driver.cuEventQuery)(event) } {
-            Code::SUCCESS => return Ok(()),
-            Code::NOT_READY => pause(begin.elapsed()),
+            CuResult::SUCCESS => return Ok(()),
+            CuResult::NOT_READY => backoff(begin.elapsed()),
             code => return Err(("cuEventQuery", code)),
         }
     }
@@ -454,12 +454,13 @@ fn pass(inner: &Inner, event: Event) -> Done {
 mod tests {
     use super::*;
 
-    const TUNING: Tuning = Tuning { slot_bytes: 1 << 20, upload_threads: 4, download_threads: 8 };
+    const CONFIG: StagingConfig =
+        StagingConfig { slot_bytes: 1 << 20, upload_threads: 4, download_threads: 8 };
 
     #[test]
     fn every_thread_has_two_pieces_of_a_small_transfer() {
-        assert_eq!(TUNING.piece_bytes(1 << 30, 4), 1 << 20);
-        assert_eq!(TUNING.piece_bytes(1 << 20, 4), 128 << 10);
-        assert_eq!(TUNING.piece_bytes(100_000, 8), 64 << 10);
+        assert_eq!(CONFIG.piece_bytes(1 << 30, 4), 1 << 20);
+        assert_eq!(CONFIG.piece_bytes(1 << 20, 4), 128 << 10);
+        assert_eq!(CONFIG.piece_bytes(100_000, 8), 64 << 10);
     }
 }
