@@ -1,5 +1,5 @@
-//! The primary context of a device: retained and never reset, since other libraries of the process share it. Also records the
-//! fault that loses the device.
+//! The primary context of a device: retained and never reset, since other libraries of the process share it. Records the first
+//! fault, which loses the device.
 
 #![allow(unsafe_code, reason = "calls the driver")]
 
@@ -28,7 +28,7 @@ const MAX_NAMED_QUEUES: usize = 4;
 
 /// Guards borrowed host memory: once the device is lost, the owner may take it back, and nothing may touch it any more.
 #[derive(Debug, Default)]
-pub(crate) struct HostBorrowGuard {
+struct HostBorrowGuard {
     revoked: AtomicBool,
     accessing: AtomicUsize,
 }
@@ -36,7 +36,7 @@ pub(crate) struct HostBorrowGuard {
 impl HostBorrowGuard {
     /// Runs `copy`, which touches borrowed memory, and returns true; after [`HostBorrowGuard::revoke`] does nothing and returns
     /// false.
-    pub(crate) fn access(&self, copy: impl FnOnce()) -> bool {
+    fn access(&self, copy: impl FnOnce()) -> bool {
         self.accessing.fetch_add(1, Ordering::SeqCst);
         let allowed = !self.revoked.load(Ordering::SeqCst);
         if allowed {
@@ -67,12 +67,13 @@ pub(crate) struct PrimaryContext {
     pub(crate) kernel_names: Interner,
     pub(crate) clock: DeviceClock,
     pub(crate) pinned_blocks: PinnedBlockPool,
-    pub(crate) host_borrows: Arc<HostBorrowGuard>,
+    host_borrows: HostBorrowGuard,
     builtins: Mutex<Option<Arc<Builtins>>>,
     staging: OnceLock<Staging>,
     queues: Mutex<Vec<Weak<StreamState>>>,
     enabled_peers: Mutex<Vec<Ordinal>>,
-    lost: OnceLock<Error>,
+    /// The first sticky error.
+    fault: OnceLock<Error>,
 }
 
 /// A pool of stream-ordered memory.
@@ -134,12 +135,12 @@ impl PrimaryContext {
             kernel_names: Interner::default(),
             clock: DeviceClock::default(),
             pinned_blocks: PinnedBlockPool::default(),
-            host_borrows: Arc::default(),
+            host_borrows: HostBorrowGuard::default(),
             builtins: Mutex::default(),
             staging: OnceLock::new(),
             queues: Mutex::default(),
             enabled_peers: Mutex::default(),
-            lost: OnceLock::new(),
+            fault: OnceLock::new(),
         };
         // On an error the drop releases what exists so far.
         primary.memory_info()?;
@@ -160,30 +161,45 @@ impl PrimaryContext {
         if code.is_success() { Ok(()) } else { Err(self.fail(function, code)) }
     }
 
-    /// The error behind a code. After a sticky one every error is the first one, and nobody's memory is touched.
+    /// The error for a code. A sticky code loses the device: from then on every error is the first fault.
     #[cold]
     pub(crate) fn fail(&self, function: &str, code: CuResult) -> Error {
-        if let Some(lost) = self.lost.get() {
-            self.host_borrows.revoke();
-            return lost.clone();
+        if let Err(fault) = self.check_alive() {
+            return fault;
         }
         let error = self.driver.error(function, code);
         if !is_sticky(code) {
             return error;
         }
-        self.host_borrows.revoke();
         let error = match self.running_kernels().as_slice() {
             [] => error,
             running_kernels => {
                 error.with_note(format_args!("most likely running: {}", running_kernels.join(", ")))
             }
         };
-        self.lost.get_or_init(|| error).clone()
+        self.lose(self.fault.get_or_init(|| error))
     }
 
-    /// Fails with the recorded fault if the device is lost.
+    /// Fails with the first fault if the device is lost; nothing touches borrowed host memory after that.
+    #[inline]
     pub(crate) fn check_alive(&self) -> Result<()> {
-        self.lost.get().map_or(Ok(()), |error| Err(error.clone()))
+        self.fault.get().map_or(Ok(()), |fault| Err(self.lose(fault)))
+    }
+
+    /// Revokes the borrows of host memory, before the fault is reported and after it is recorded: an access that is denied
+    /// finds the fault.
+    #[cold]
+    fn lose(&self, fault: &Error) -> Error {
+        self.host_borrows.revoke();
+        fault.clone()
+    }
+
+    /// Runs `copy`, which accesses borrowed host memory.
+    ///
+    /// # Errors
+    /// The first fault if the device is lost; `copy` is not run then.
+    pub(crate) fn access_borrowed(&self, copy: impl FnOnce()) -> Result<()> {
+        if self.host_borrows.access(copy) { Ok(()) } else { self.check_alive() }
     }
 
     /// The oldest kernel of each queue that is not known to have ended.
@@ -360,8 +376,7 @@ impl PrimaryContext {
 
     /// The threads that stage transfers of pageable memory, started on first use.
     pub(crate) fn staging(&self, config: StagingConfig) -> &Staging {
-        self.staging
-            .get_or_init(|| Staging::new(self.driver, self.context, Arc::clone(&self.host_borrows), config))
+        self.staging.get_or_init(|| Staging::new(self.driver, self.context, config))
     }
 
     /// Whether an error means that the device is lost.

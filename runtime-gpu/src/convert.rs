@@ -12,7 +12,6 @@ pub(crate) enum Pattern {
 
 impl Pattern {
     /// Reduces a pattern of 1, 2, 4, 8 or 16 bytes; `None` for another length.
-
     pub(crate) fn reduce(pattern: &[u8]) -> Option<Self> {
         if !matches!(pattern.len(), 1 | 2 | 4 | 8 | 16) {
             return None;

@@ -1,4 +1,36 @@
 //! Queues: a stream each, without an event per launch and without callbacks.
+//!
+//! # States of a ticket
+//!
+//! Every submission starts with `prepare_submit` and ends with `note_submitted`.
+//!
+//! ```text
+//!              driver call                all work before it has ended
+//!  submission ─────────────> on the stream ─────────────────────────────────────> ended: `completed` >= ticket
+//!      │                        ▲                                                   ▲
+//!      │ pageable, > 64 KiB     │ upload: last piece enqueued, event recorded       │
+//!      └──────────────────> staging ────────────────────────────────────────────────┘
+//!                           `staging` = ticket    download: last byte in host memory, or a piece failed:
+//!                                                 `completed_by_host` = ticket, and `failure` set if it failed
+//! ```
+//!
+//! While a ticket is staged, `prepare_submit` blocks, so at most one ticket of a queue is staged, and it is the last one.
+//!
+//! # How the end of a ticket is observed
+//!
+//! ```text
+//!               core calls `mark`               next submission, or a wait by another queue
+//!  no event ──────────────────────────> pending ────────────────────────────────────────────> recorded
+//!     ▲                                    │                                                     │
+//!     │        a poll sees its end         │                            a poll retires the event │
+//!     └────────────────────────────────────┴─────────────────────────────────────────────────────┘
+//! ```
+//!
+//! Pending is `pending_event` = ticket, otherwise 0. The event of a staged upload is recorded when its staging ends.
+//!
+//! A poll takes the newest complete event and `completed_by_host`; with no event recorded and nothing staged, an idle stream
+//! means that everything submitted has ended. A launch that is waited for before the next submission thus costs no event.
+//! Small reads go to a pinned block: the poll that sees them ended copies the bytes to the caller's memory first.
 
 #![allow(unsafe_code, reason = "submits through the driver")]
 
