@@ -173,8 +173,9 @@ impl PrimaryContext {
         }
         let error = match self.running_kernels().as_slice() {
             [] => error,
-            running_kernels => {
-                error.with_note(format_args!("most likely running: {}", running_kernels.join(", ")))
+{ => 
+            kernels => {
+                error.with_note(format_args!("most likely running: {}", kernels.join(", ")))
             }
         };
         self.lose(self.fault.get_or_init(|| error))

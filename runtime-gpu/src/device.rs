@@ -26,7 +26,7 @@ pub struct CudaDevice {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DeviceOptions {
     staging: StagingConfig,
-    spare_blocks: usize,
+    free_list_blocks: usize,
 }
 
 impl DeviceOptions {
@@ -36,8 +36,8 @@ impl DeviceOptions {
     /// `InvalidArgument` for a value out of range.
     pub(crate) fn parse(options: &Options) -> Result<Self> {
         let blocks = options.integer_within("spare_blocks", free_list::DEFAULT_BLOCKS as i64, 0..=4096)?;
-        let spare_blocks = usize::try_from(blocks).unwrap_or(free_list::DEFAULT_BLOCKS);
-        Ok(Self { staging: StagingConfig::parse(options)?, spare_blocks })
+        let free_list_blocks = usize::try_from(blocks).unwrap_or(free_list::DEFAULT_BLOCKS);
+        Ok(Self { staging: StagingConfig::parse(options)?, free_list_blocks })
     }
 }
 
@@ -148,8 +148,8 @@ impl Device for CudaDevice {
     }
 
     fn open_queue(&self, options: &QueueOptions) -> Result<CudaQueue> {
-        let DeviceOptions { staging, spare_blocks } = self.options;
-        CudaQueue::open(&self.primary, options, staging, FreeList::new(spare_blocks))
+        let DeviceOptions { staging, free_list_blocks } = self.options;
+        CudaQueue::open(&self.primary, options, staging, FreeList::new(free_list_blocks))
     }
 
     fn instantiate(&self, nodes: &[GraphNode<'_, CudaBuffer, CudaKernel>]) -> Result<CudaGraph> {
@@ -165,9 +165,9 @@ mod tests {
     #[test]
     fn options_out_of_range_are_rejected() {
         let options = DeviceOptions::parse(&Options::new()).unwrap();
-        assert_eq!(options.spare_blocks, free_list::DEFAULT_BLOCKS);
+        assert_eq!(options.free_list_blocks, free_list::DEFAULT_BLOCKS);
         assert_eq!(
-            DeviceOptions::parse(&Options::new().with("spare_blocks", 0_i64)).unwrap().spare_blocks,
+            DeviceOptions::parse(&Options::new().with("spare_blocks", 0_i64)).unwrap().free_list_blocks,
             0
         );
         let keys = [

@@ -34,7 +34,7 @@
 //! # Failure
 //!
 //! An illegal address, a failed assertion or any other kernel fault disables CUDA in the whole process: every later call
-//! returns `DeviceLost`, with the kernels that were most likely running. Run untrusted kernels in a process of their own.
+//! returns `DeviceLost`, with the kernels that were most likely running. Run kernels that may fault in another process.
 
 mod binary_check;
 mod builtin;
@@ -76,7 +76,7 @@ use context::PrimaryContext;
 use driver::Driver;
 use driver::abi::Ordinal;
 
-/// The backend's state.
+/// The state of the backend.
 #[derive(Debug)]
 pub struct Cuda {
     log: Log,

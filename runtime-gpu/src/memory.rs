@@ -144,7 +144,7 @@ impl CudaBuffer {
         };
         match code {
             CuResult::SUCCESS => Ok((address, origin)),
-            // The driver returns INVALID_VALUE for absurd sizes.
+            // The driver returns INVALID_VALUE for sizes beyond its limits.
             CuResult::OUT_OF_MEMORY | CuResult::INVALID_VALUE => {
                 let (free, total) = primary.memory_info()?;
                 let message = format!(
@@ -201,7 +201,7 @@ impl CudaBuffer {
         match offset.checked_add(bytes) {
             Some(end) if end <= self.bytes as u64 => Ok(self.start + offset),
             _ => Err(Error::invalid(format!(
-                "{what}: {bytes} bytes at offset {offset} of a buffer of {} bytes",
+                "{what}: {bytes} bytes at offset {offset} exceed the buffer of {} bytes",
                 self.bytes
             ))),
         }
