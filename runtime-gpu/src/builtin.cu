@@ -1,9 +1,8 @@
-// The kernels of the backend itself. `builtin.ptx` is what NVRTC 12 makes of this for compute_52, without its lines for version and
-// target.
+// The backend's own kernels. `builtin.ptx` is the output of NVRTC 12 for compute_52, without the `.version` and `.target` lines.
 
 extern "C" __global__ void empty() {}
 
-// Stores `count` words of 8 bytes, the two words of the pattern in turn.
+// Stores `count` words of 8 bytes, alternating between the two words of the pattern.
 extern "C" __global__ void fill_words(unsigned long long *out, unsigned long long count, unsigned long long even,
                                       unsigned long long odd) {
     unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
@@ -11,7 +10,7 @@ extern "C" __global__ void fill_words(unsigned long long *out, unsigned long lon
         out[i] = i & 1 ? odd : even;
 }
 
-// Stores `count` bytes, the sixteen bytes of the pattern in turn: for what is not aligned.
+// Stores `count` bytes, cycling through the sixteen bytes of the pattern: for unaligned ranges.
 extern "C" __global__ void fill_bytes(unsigned char *out, unsigned long long count, unsigned long long even,
                                       unsigned long long odd) {
     unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;

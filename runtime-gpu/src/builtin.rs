@@ -1,4 +1,4 @@
-//! The kernels of the backend itself: one that does nothing, and fills that the driver has no call for.
+//! The backend's own kernels: an empty one, and fills for patterns that the driver's memset calls do not support.
 
 #![allow(unsafe_code, reason = "loads and launches through the driver")]
 
@@ -6,31 +6,31 @@ use std::ffi::{CString, c_void};
 
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::context::Primary;
+use crate::context::PrimaryContext;
 use crate::driver::Driver;
-use crate::driver::abi::{Address, Function, Module, Stream, device_attribute};
+use crate::driver::abi::{DevicePtr, Function, Module, Stream, device_attribute};
 
-/// Without version and target, which depend on the device.
-const CODE: &str = include_str!("builtin.ptx");
-/// The version that has all targets below, and that every driver takes.
-const VERSION: &str = "6.3";
-/// Targets: the newest drivers may not know the old one any more, nor old devices the new one.
-const TARGETS: [u32; 2] = [52, 75];
-/// Work-items of a group of a fill.
-const GROUP: u32 = 256;
-/// Most groups of a fill: each item stores several times.
-const MOST_GROUPS: u64 = 2048;
+/// The kernels, without `.version` and `.target`, which are chosen for the device.
+const PTX: &str = include_str!("builtin.ptx");
+/// A PTX version that has both targets and that every supported driver accepts.
+const PTX_VERSION: &str = "6.3";
+/// Two targets: new drivers may drop the old one, and old devices do not support the new one.
+const PTX_TARGETS: [u32; 2] = [52, 75];
+/// Work-items per group of a fill.
+const FILL_GROUP_SIZE: u32 = 256;
+/// Most groups of a fill; beyond that each item stores several times.
+const MAX_FILL_GROUPS: u64 = 2048;
 
 /// The loaded kernels.
 #[derive(Debug)]
 pub(crate) struct Builtins {
     module: Module,
     pub(crate) empty: Function,
-    words: Function,
-    bytes: Function,
+    fill_words: Function,
+    fill_bytes: Function,
 }
 
-/// A fill by a kernel: what to launch, with how many groups, on what.
+/// Launch parameters of a fill kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FillLaunch {
     pub(crate) function: Function,
@@ -39,11 +39,11 @@ pub(crate) struct FillLaunch {
 }
 
 impl FillLaunch {
-    /// Work-items of a group.
-    pub(crate) const GROUP_SIZE: u32 = GROUP;
+    /// Work-items per group.
+    pub(crate) const GROUP_SIZE: u32 = FILL_GROUP_SIZE;
 
-    /// Runs `launch` with the arguments in the driver's form.
-    pub(crate) fn with<R>(&self, launch: impl FnOnce(*const *const c_void) -> R) -> R {
+    /// Calls `launch` with pointers to the arguments.
+    pub(crate) fn with_params<R>(&self, launch: impl FnOnce(*const *const c_void) -> R) -> R {
         let pointers: [*const c_void; 4] =
             std::array::from_fn(|index| (&raw const self.arguments[index]).cast());
         launch(pointers.as_ptr())
@@ -51,11 +51,11 @@ impl FillLaunch {
 }
 
 impl Builtins {
-    pub(crate) fn load(primary: &Primary) -> Result<Self> {
-        let _current = primary.enter()?;
+    pub(crate) fn load(primary: &PrimaryContext) -> Result<Self> {
+        let _current = primary.make_current()?;
         let driver = primary.driver;
-        let figure = |key| driver.attribute(primary.ordinal, key);
-        let text = code(figure(device_attribute::MAJOR) * 10 + figure(device_attribute::MINOR))?;
+        let attribute = |key| driver.attribute(primary.ordinal, key);
+        let text = ptx(attribute(device_attribute::MAJOR) * 10 + attribute(device_attribute::MINOR))?;
         let mut module = Module::NULL;
         let none = std::ptr::null_mut();
         // SAFETY: the text is terminated, there are no options, and the context is current.
@@ -64,13 +64,13 @@ impl Builtins {
         };
         primary.check("cuModuleLoadDataEx", code)?;
         let mut builtins =
-            Self { module, empty: Function::NULL, words: Function::NULL, bytes: Function::NULL };
-        let wanted = [
+            Self { module, empty: Function::NULL, fill_words: Function::NULL, fill_bytes: Function::NULL };
+        let kernels = [
             (&mut builtins.empty, c"empty"),
-            (&mut builtins.words, c"fill_words"),
-            (&mut builtins.bytes, c"fill_bytes"),
+            (&mut builtins.fill_words, c"fill_words"),
+            (&mut builtins.fill_bytes, c"fill_bytes"),
         ];
-        for (function, name) in wanted {
+        for (function, name) in kernels {
             // SAFETY: the module is loaded, the name terminated, and the out-parameter writable.
             let code = unsafe { (driver.cuModuleGetFunction)(function, module, name.as_ptr()) };
             primary.check("cuModuleGetFunction", code)?;
@@ -78,16 +78,16 @@ impl Builtins {
         Ok(builtins)
     }
 
-    /// A fill of `bytes` bytes with a pattern of 16.
-    pub(crate) fn fill(&self, at: Address, bytes: u64, pattern: [u8; 16]) -> FillLaunch {
+    /// The launch that fills `bytes` bytes with a pattern of 16 bytes.
+    pub(crate) fn fill(&self, at: DevicePtr, bytes: u64, pattern: [u8; 16]) -> FillLaunch {
         let word = |half: usize| {
             let mut word = [0; 8];
             word.copy_from_slice(&pattern[half..half + 8]);
             u64::from_le_bytes(word)
         };
         let aligned = at.is_multiple_of(8) && bytes.is_multiple_of(8);
-        let (function, count) = if aligned { (self.words, bytes / 8) } else { (self.bytes, bytes) };
-        let groups = count.div_ceil(u64::from(GROUP)).clamp(1, MOST_GROUPS);
+        let (function, count) = if aligned { (self.fill_words, bytes / 8) } else { (self.fill_bytes, bytes) };
+        let groups = count.div_ceil(u64::from(FILL_GROUP_SIZE)).clamp(1, MAX_FILL_GROUPS);
         FillLaunch {
             function,
             groups: u32::try_from(groups).unwrap_or(1),
@@ -95,8 +95,8 @@ impl Builtins {
         }
     }
 
-    /// Submits the kernel that does nothing.
-    pub(crate) fn launch_empty(&self, primary: &Primary, stream: Stream) -> Result<()> {
+    /// Submits the empty kernel.
+    pub(crate) fn launch_empty(&self, primary: &PrimaryContext, stream: Stream) -> Result<()> {
         let none = std::ptr::null();
         // SAFETY: function and stream are alive and of one context, and the kernel takes nothing.
         let code =
@@ -105,9 +105,14 @@ impl Builtins {
     }
 
     /// Submits a fill.
-    pub(crate) fn launch_fill(&self, primary: &Primary, stream: Stream, fill: &FillLaunch) -> Result<()> {
-        let (groups, size, none) = (fill.groups, GROUP, std::ptr::null());
-        let code = fill.with(|arguments| {
+    pub(crate) fn launch_fill(
+        &self,
+        primary: &PrimaryContext,
+        stream: Stream,
+        fill: &FillLaunch,
+    ) -> Result<()> {
+        let (groups, size, none) = (fill.groups, FILL_GROUP_SIZE, std::ptr::null());
+        let code = fill.with_params(|arguments| {
             // SAFETY: function and stream are alive and of one context; both kernels take these four arguments, and the
             // range lies within a buffer.
             unsafe {
@@ -131,14 +136,14 @@ impl Builtins {
 
     /// Unloads the kernels. The context is current.
     pub(crate) fn unload(&self, driver: &Driver) {
-        // SAFETY: loaded once, and used by nobody any more.
+        // SAFETY: loaded once, and no longer in use.
         let _ = unsafe { (driver.cuModuleUnload)(self.module) };
     }
 }
 
-/// The code for a device of this version, as `major * 10 + minor`.
-fn code(compute: u32) -> Result<CString> {
-    let target = if compute >= TARGETS[1] { TARGETS[1] } else { TARGETS[0] };
-    CString::new(format!(".version {VERSION}\n.target sm_{target}\n{CODE}"))
-        .map_err(|_| Error::new(ErrorKind::Internal, "the backend's own PTX has a zero byte in it"))
+/// The PTX for a device of compute capability `major * 10 + minor`.
+fn ptx(compute: u32) -> Result<CString> {
+    let target = if compute >= PTX_TARGETS[1] { PTX_TARGETS[1] } else { PTX_TARGETS[0] };
+    CString::new(format!(".version {PTX_VERSION}\n.target sm_{target}\n{PTX}"))
+        .map_err(|_| Error::new(ErrorKind::Internal, "the backend's own PTX contains a zero byte"))
 }

@@ -1,4 +1,5 @@
-//! The primary context of a device: shared with every other library of the process, retained, and never reset.
+//! The primary context of a device: retained and never reset, since other libraries of the process share it. Records the first
+//! fault, which loses the device.
 
 #![allow(unsafe_code, reason = "calls the driver")]
 
@@ -9,103 +10,105 @@ use std::sync::{Arc, OnceLock, Weak};
 use parking_lot::Mutex;
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::bounce::Bounces;
 use crate::builtin::Builtins;
 use crate::driver::abi::{
-    self, Code, Context, NO_TIMING, NON_BLOCKING, Ordinal, PoolAccess, PoolProperties, Stream,
+    self, Context, CuResult, NO_TIMING, NON_BLOCKING, Ordinal, PoolAccess, PoolProperties, Stream,
     device_attribute, pool_attribute,
 };
-use crate::driver::{Driver, Pools, is_sticky};
-use crate::names::Names;
-use crate::progress::Shared;
-use crate::spares::Block;
-use crate::staging::{Staging, Tuning};
+use crate::driver::{Driver, MemoryPools, is_sticky};
+use crate::free_list::Block;
+use crate::interner::Interner;
+use crate::pinned_blocks::PinnedBlockPool;
+use crate::progress::StreamState;
+use crate::staging::{Staging, StagingConfig};
 use crate::timer::DeviceClock;
 
-/// Most queues that an error names kernels of.
-const NAMED_QUEUES: usize = 4;
+/// Most running kernels that an error names, one per queue.
+const MAX_NAMED_QUEUES: usize = 4;
 
-/// Keeps borrowed host memory from being touched once the device is known to be lost.
+/// Guards borrowed host memory: once the device is lost, the owner may take it back, and nothing may touch it any more.
 #[derive(Debug, Default)]
-pub(crate) struct Lending {
-    lost: AtomicBool,
-    copying: AtomicUsize,
+struct HostBorrowGuard {
+    revoked: AtomicBool,
+    accessing: AtomicUsize,
 }
 
-impl Lending {
-    /// Runs `copy`, which touches borrowed memory, unless the device is lost: then its owner may have taken it back.
-    pub(crate) fn copy(&self, copy: impl FnOnce()) -> bool {
-        self.copying.fetch_add(1, Ordering::SeqCst);
-        let allowed = !self.lost.load(Ordering::SeqCst);
+impl HostBorrowGuard {
+    /// Runs `copy`, which touches borrowed memory, and returns true; after [`HostBorrowGuard::revoke`] does nothing and returns
+    /// false.
+    fn access(&self, copy: impl FnOnce()) -> bool {
+        self.accessing.fetch_add(1, Ordering::SeqCst);
+        let allowed = !self.revoked.load(Ordering::SeqCst);
         if allowed {
             copy();
         }
-        self.copying.fetch_sub(1, Ordering::SeqCst);
+        self.accessing.fetch_sub(1, Ordering::SeqCst);
         allowed
     }
 
-    /// Ends all lending: returns when nobody touches borrowed memory any more.
-    fn end(&self) {
-        self.lost.store(true, Ordering::SeqCst);
-        while self.copying.load(Ordering::SeqCst) != 0 {
+    /// Forbids further access, and returns once no access is in progress.
+    fn revoke(&self) {
+        self.revoked.store(true, Ordering::SeqCst);
+        while self.accessing.load(Ordering::SeqCst) != 0 {
             std::thread::yield_now();
         }
     }
 }
 
-/// A retained primary context, with what the openings of a device share.
+/// A retained primary context, with the state that all openings of the device share.
 #[derive(Debug)]
-pub(crate) struct Primary {
+pub(crate) struct PrimaryContext {
     pub(crate) driver: &'static Driver,
     pub(crate) ordinal: Ordinal,
     pub(crate) context: Context,
-    pub(crate) pool: Option<Pool>,
-    /// In its order memory is allocated and freed that no queue asked for.
-    pub(crate) service: Stream,
-    pub(crate) names: Names,
+    pub(crate) pool: Option<MemoryPool>,
+    /// Stream for allocations and frees that belong to no queue.
+    pub(crate) alloc_stream: Stream,
+    pub(crate) kernel_names: Interner,
     pub(crate) clock: DeviceClock,
-    pub(crate) bounces: Bounces,
-    pub(crate) lending: Arc<Lending>,
+    pub(crate) pinned_blocks: PinnedBlockPool,
+    host_borrows: HostBorrowGuard,
     builtins: Mutex<Option<Arc<Builtins>>>,
     staging: OnceLock<Staging>,
-    queues: Mutex<Vec<Weak<Shared>>>,
-    friends: Mutex<Vec<Ordinal>>,
-    lost: OnceLock<Error>,
+    queues: Mutex<Vec<Weak<StreamState>>>,
+    enabled_peers: Mutex<Vec<Ordinal>>,
+    /// The first sticky error.
+    fault: OnceLock<Error>,
 }
 
-/// Memory that is allocated and freed in the order of streams.
+/// A pool of stream-ordered memory.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pool {
-    pub(crate) calls: Pools,
+pub(crate) struct MemoryPool {
+    pub(crate) api: MemoryPools,
     pub(crate) handle: abi::Pool,
 }
 
-impl Pool {
-    /// Frees a block in the order of a stream.
+impl MemoryPool {
+    /// Frees a block in stream order.
     pub(crate) fn free(self, block: Block, stream: Stream) {
-        // SAFETY: allocated from the pool, freed once, and not used after what is on the stream.
-        let _ = unsafe { (self.calls.cuMemFreeAsync)(block.base, stream) };
+        // SAFETY: allocated from the pool, freed once, and used by no work submitted to the stream later.
+        let _ = unsafe { (self.api.cuMemFreeAsync)(block.base, stream) };
     }
 }
 
-/// The context is current on this thread until this is dropped; what was current before is so again then.
+/// Makes a context current on this thread until it is dropped, which restores the previous one.
 #[derive(Debug)]
-pub(crate) struct Current<'a>(&'a Driver);
+pub(crate) struct CurrentContext<'a>(&'a Driver);
 
-impl<'a> Current<'a> {
+impl<'a> CurrentContext<'a> {
     /// Makes a retained context current.
     ///
     /// # Errors
     /// The driver's code.
     #[inline]
-    pub(crate) fn push(driver: &'a Driver, context: Context) -> std::result::Result<Self, Code> {
+    pub(crate) fn push(driver: &'a Driver, context: Context) -> std::result::Result<Self, CuResult> {
         // SAFETY: the context is retained.
         let code = unsafe { (driver.cuCtxPushCurrent_v2)(context) };
         if code.is_success() { Ok(Self(driver)) } else { Err(code) }
     }
 }
 
-impl Drop for Current<'_> {
+impl Drop for CurrentContext<'_> {
     fn drop(&mut self) {
         let mut popped = Context::NULL;
         // SAFETY: pops what was pushed on this thread.
@@ -113,11 +116,11 @@ impl Drop for Current<'_> {
     }
 }
 
-impl Primary {
+impl PrimaryContext {
     /// Retains the primary context of a device.
     ///
     /// # Errors
-    /// Whatever the driver says; `DeviceLost` if an earlier failure has left the context unusable.
+    /// Any error of the driver; `DeviceLost` if an earlier fault left the context unusable.
     pub(crate) fn open(driver: &'static Driver, ordinal: Ordinal) -> Result<Self> {
         let mut context = Context::NULL;
         // SAFETY: the out-parameter is writable, and the device exists.
@@ -128,72 +131,90 @@ impl Primary {
             ordinal,
             context,
             pool: None,
-            service: Stream::NULL,
-            names: Names::default(),
+            alloc_stream: Stream::NULL,
+            kernel_names: Interner::default(),
             clock: DeviceClock::default(),
-            bounces: Bounces::default(),
-            lending: Arc::default(),
+            pinned_blocks: PinnedBlockPool::default(),
+            host_borrows: HostBorrowGuard::default(),
             builtins: Mutex::default(),
             staging: OnceLock::new(),
             queues: Mutex::default(),
-            friends: Mutex::default(),
-            lost: OnceLock::new(),
+            enabled_peers: Mutex::default(),
+            fault: OnceLock::new(),
         };
-        // On an error the drop releases what was made so far.
+        // On an error the drop releases what exists so far.
         primary.memory_info()?;
-        primary.service = primary.open_stream(0)?;
+        primary.alloc_stream = primary.open_stream(0)?;
         primary.pool = primary.open_pool()?;
         Ok(primary)
     }
 
-    /// Makes the context current on this thread, for the calls that ask for that.
+    /// Makes the context current on this thread, for the driver calls that require it.
     #[inline]
-    pub(crate) fn enter(&self) -> Result<Current<'_>> {
-        Current::push(self.driver, self.context).map_err(|code| self.fail("cuCtxPushCurrent", code))
+    pub(crate) fn make_current(&self) -> Result<CurrentContext<'_>> {
+        CurrentContext::push(self.driver, self.context).map_err(|code| self.fail("cuCtxPushCurrent", code))
     }
 
-    /// Turns a code into a result; a sticky one loses the device.
+    /// Turns a code into a result; a sticky code loses the device.
     #[inline]
-    pub(crate) fn check(&self, function: &str, code: Code) -> Result<()> {
+    pub(crate) fn check(&self, function: &str, code: CuResult) -> Result<()> {
         if code.is_success() { Ok(()) } else { Err(self.fail(function, code)) }
     }
 
-    /// The error behind a code. After a sticky one every error is the first one, and nobody's memory is touched.
+    /// The error for a code. A sticky code loses the device: from then on every error is the first fault.
     #[cold]
-    pub(crate) fn fail(&self, function: &str, code: Code) -> Error {
-        if let Some(lost) = self.lost.get() {
-            self.lending.end();
-            return lost.clone();
+    pub(crate) fn fail(&self, function: &str, code: CuResult) -> Error {
+        if let Err(fault) = self.check_alive() {
+            return fault;
         }
         let error = self.driver.error(function, code);
         if !is_sticky(code) {
             return error;
         }
-        self.lending.end();
-        let error = match self.suspects().as_slice() {
+        let error = match self.running_kernels().as_slice() {
             [] => error,
-            suspects => error.with_note(format_args!("most likely running: {}", suspects.join(", "))),
+{ => 
+            kernels => {
+                error.with_note(format_args!("most likely running: {}", kernels.join(", ")))
+            }
         };
-        self.lost.get_or_init(|| error).clone()
+        self.lose(self.fault.get_or_init(|| error))
     }
 
-    /// Says at once that the device is lost, if it is.
+    /// Fails with the first fault if the device is lost; nothing touches borrowed host memory after that.
+    #[inline]
     pub(crate) fn check_alive(&self) -> Result<()> {
-        self.lost.get().map_or(Ok(()), |error| Err(error.clone()))
+        self.fault.get().map_or(Ok(()), |fault| Err(self.lose(fault)))
     }
 
-    /// The first kernel of each queue that is not known to have ended.
-    fn suspects(&self) -> Vec<String> {
+    /// Revokes the borrows of host memory, before the fault is reported and after it is recorded: an access that is denied
+    /// finds the fault.
+    #[cold]
+    fn lose(&self, fault: &Error) -> Error {
+        self.host_borrows.revoke();
+        fault.clone()
+    }
+
+    /// Runs `copy`, which accesses borrowed host memory.
+    ///
+    /// # Errors
+    /// The first fault if the device is lost; `copy` is not run then.
+    pub(crate) fn access_borrowed(&self, copy: impl FnOnce()) -> Result<()> {
+        if self.host_borrows.access(copy) { Ok(()) } else { self.check_alive() }
+    }
+
+    /// The oldest kernel of each queue that is not known to have ended.
+    fn running_kernels(&self) -> Vec<String> {
         let queues = self.queues();
         let found = queues.iter().filter_map(|queue| {
-            let (ticket, name) = queue.oldest_launch()?;
-            Some(format!("kernel `{}` (ticket {ticket})", self.names.text(name)))
+            let (ticket, name) = queue.oldest_running_launch()?;
+            Some(format!("kernel `{}` (ticket {ticket})", self.kernel_names.resolve(name)))
         });
-        found.take(NAMED_QUEUES).collect()
+        found.take(MAX_NAMED_QUEUES).collect()
     }
 
-    /// Remembers a queue, for [`Primary::suspects`].
-    pub(crate) fn add_queue(&self, queue: &Arc<Shared>) {
+    /// Registers a queue.
+    pub(crate) fn add_queue(&self, queue: &Arc<StreamState>) {
         let mut queues = self.queues.lock();
         queues.retain(|known| known.strong_count() > 0);
         queues.push(Arc::downgrade(queue));
@@ -201,7 +222,7 @@ impl Primary {
 
     /// Free and total bytes of the device's memory.
     pub(crate) fn memory_info(&self) -> Result<(usize, usize)> {
-        let _current = self.enter()?;
+        let _current = self.make_current()?;
         let (mut free, mut total) = (0, 0);
         // SAFETY: the out-parameters are writable, and the context is current.
         let code = unsafe { (self.driver.cuMemGetInfo_v2)(&raw mut free, &raw mut total) };
@@ -209,9 +230,9 @@ impl Primary {
         Ok((free, total))
     }
 
-    /// Makes a stream; a higher priority runs first, and 0 is normal.
+    /// Creates a stream; a higher priority runs first, and 0 is normal.
     pub(crate) fn open_stream(&self, priority: i32) -> Result<Stream> {
-        let _current = self.enter()?;
+        let _current = self.make_current()?;
         let (mut least, mut greatest) = (0, 0);
         // SAFETY: the out-parameters are writable, and the context is current.
         let code = unsafe { (self.driver.cuCtxGetStreamPriorityRange)(&raw mut least, &raw mut greatest) };
@@ -225,9 +246,9 @@ impl Primary {
         Ok(stream)
     }
 
-    /// Makes an event, with a time or without.
+    /// Creates an event, with or without timing.
     pub(crate) fn open_event(&self, timing: bool) -> Result<abi::Event> {
-        let _current = self.enter()?;
+        let _current = self.make_current()?;
         let mut event = abi::Event::NULL;
         let flags = if timing { 0 } else { NO_TIMING };
         // SAFETY: the out-parameter is writable, and the context is current.
@@ -236,43 +257,43 @@ impl Primary {
         Ok(event)
     }
 
-    /// Whether everything before an event has ended.
+    /// Whether all work before an event has ended.
     #[inline]
-    pub(crate) fn has_passed(&self, event: abi::Event) -> Result<bool> {
+    pub(crate) fn is_event_complete(&self, event: abi::Event) -> Result<bool> {
         // SAFETY: the event is alive.
         match unsafe { (self.driver.cuEventQuery)(event) } {
-            Code::SUCCESS => Ok(true),
-            Code::NOT_READY => Ok(false),
+            CuResult::SUCCESS => Ok(true),
+            CuResult::NOT_READY => Ok(false),
             code => Err(self.fail("cuEventQuery", code)),
         }
     }
 
-    /// Whether everything on a stream has ended.
-    pub(crate) fn is_idle(&self, stream: Stream) -> Result<bool> {
+    /// Whether all work on a stream has ended.
+    pub(crate) fn is_stream_idle(&self, stream: Stream) -> Result<bool> {
         // SAFETY: the stream is alive.
         match unsafe { (self.driver.cuStreamQuery)(stream) } {
-            Code::SUCCESS => Ok(true),
-            Code::NOT_READY => Ok(false),
+            CuResult::SUCCESS => Ok(true),
+            CuResult::NOT_READY => Ok(false),
             code => Err(self.fail("cuStreamQuery", code)),
         }
     }
 
-    /// A pool of our own, so that no setting of ours touches what other libraries allocate; `None` where there are none.
-    fn open_pool(&self) -> Result<Option<Pool>> {
+    /// Creates a private pool, so that its settings do not affect other libraries; `None` where pools are not supported.
+    fn open_pool(&self) -> Result<Option<MemoryPool>> {
         let supported = self.driver.attribute(self.ordinal, device_attribute::MEMORY_POOLS) != 0;
-        let Some(calls) = self.driver.pools.filter(|_| supported) else { return Ok(None) };
+        let Some(api) = self.driver.memory_pools.filter(|_| supported) else { return Ok(None) };
         let properties = PoolProperties::of(self.ordinal);
         let mut handle = abi::Pool::NULL;
         // SAFETY: the properties are complete, and the out-parameter is writable.
-        let code = unsafe { (calls.cuMemPoolCreate)(&raw mut handle, &raw const properties) };
-        if code == Code(801) {
+        let code = unsafe { (api.cuMemPoolCreate)(&raw mut handle, &raw const properties) };
+        if code == CuResult::NOT_SUPPORTED {
             return Ok(None);
         }
         self.check("cuMemPoolCreate", code)?;
-        let pool = Pool { calls, handle };
-        // Keeps freed memory: to give it back to the system and take it again costs 40 times an allocation.
+        let pool = MemoryPool { api, handle };
+        // Keep freed memory: returning it to the system and taking it again costs 40 times an allocation.
         let mut threshold = u64::MAX;
-        // An allocation without a queue may be used everywhere at once, so it must not wait for somebody's free.
+        // Memory allocated without a queue may be used on every stream at once, so it must not depend on a pending free.
         let mut dependencies: c_int = 0;
         let attributes = [
             (pool_attribute::RELEASE_THRESHOLD, (&raw mut threshold).cast::<c_void>()),
@@ -280,73 +301,72 @@ impl Primary {
         ];
         for (attribute, value) in attributes {
             // SAFETY: the pool is alive, and the value has the attribute's type.
-            let code = unsafe { (calls.cuMemPoolSetAttribute)(handle, attribute, value) };
+            let code = unsafe { (api.cuMemPoolSetAttribute)(handle, attribute, value) };
             self.check("cuMemPoolSetAttribute", code)?;
         }
         Ok(Some(pool))
     }
 
-    /// Bytes of the pool that are reserved and in use.
-    pub(crate) fn pool_bytes(&self, pool: Pool) -> Result<(u64, u64)> {
-        let figure = |attribute| {
+    /// Reserved and used bytes of the pool.
+    pub(crate) fn pool_bytes(&self, pool: MemoryPool) -> Result<(u64, u64)> {
+        let query = |attribute| {
             let mut bytes = 0_u64;
-            // SAFETY: the pool is alive, and both figures are 64 bits.
-            let code = unsafe {
-                (pool.calls.cuMemPoolGetAttribute)(pool.handle, attribute, (&raw mut bytes).cast())
-            };
+            // SAFETY: the pool is alive, and both attributes have 64 bits.
+            let code =
+                unsafe { (pool.api.cuMemPoolGetAttribute)(pool.handle, attribute, (&raw mut bytes).cast()) };
             self.check("cuMemPoolGetAttribute", code).map(|()| bytes)
         };
-        Ok((figure(pool_attribute::RESERVED_CURRENT)?, figure(pool_attribute::USED_CURRENT)?))
+        Ok((query(pool_attribute::RESERVED_CURRENT)?, query(pool_attribute::USED_CURRENT)?))
     }
 
-    fn queues(&self) -> Vec<Arc<Shared>> {
+    fn queues(&self) -> Vec<Arc<StreamState>> {
         self.queues.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Gives the pool back what the queues keep for themselves.
-    pub(crate) fn free_spares(&self) {
-        self.queues().iter().for_each(|queue| queue.free_spares());
+    /// Returns the free lists of all queues to the pool.
+    pub(crate) fn drain_free_lists(&self) {
+        self.queues().iter().for_each(|queue| queue.drain_free_list());
     }
 
-    /// Bytes that the queues keep for themselves.
-    pub(crate) fn spare_bytes(&self) -> usize {
-        self.queues().iter().map(|queue| queue.spares.bytes()).sum()
+    /// Bytes in the free lists of all queues.
+    pub(crate) fn free_list_bytes(&self) -> usize {
+        self.queues().iter().map(|queue| queue.free_list.bytes()).sum()
     }
 
-    /// Whether every queue has run out of work.
-    pub(crate) fn is_all_idle(&self) -> Result<bool> {
+    /// Whether no stream has work.
+    pub(crate) fn is_device_idle(&self) -> Result<bool> {
         for queue in self.queues() {
-            if !self.is_idle(queue.stream)? {
+            if !self.is_stream_idle(queue.stream)? {
                 return Ok(false);
             }
         }
-        self.is_idle(self.service)
+        self.is_stream_idle(self.alloc_stream)
     }
 
-    /// Lets kernels and copies of `other` reach the memory of this device, where the machine can; says whether it can.
-    pub(crate) fn let_in(&self, other: &Self) -> Result<bool> {
+    /// Gives kernels and copies of `other` access to the memory of this device; returns whether the machine supports that.
+    pub(crate) fn enable_peer(&self, other: &Self) -> Result<bool> {
         if other.ordinal == self.ordinal {
             return Ok(true);
         }
-        let mut reachable = 0;
+        let mut can_access = 0;
         // SAFETY: the out-parameter is writable, and both devices exist.
         let code =
-            unsafe { (self.driver.cuDeviceCanAccessPeer)(&raw mut reachable, other.ordinal, self.ordinal) };
+            unsafe { (self.driver.cuDeviceCanAccessPeer)(&raw mut can_access, other.ordinal, self.ordinal) };
         self.check("cuDeviceCanAccessPeer", code)?;
-        let (Some(pool), true) = (self.pool, reachable == 1) else { return Ok(false) };
-        let mut friends = self.friends.lock();
-        if friends.contains(&other.ordinal) {
+        let (Some(pool), true) = (self.pool, can_access == 1) else { return Ok(false) };
+        let mut enabled_peers = self.enabled_peers.lock();
+        if enabled_peers.contains(&other.ordinal) {
             return Ok(true);
         }
         let access = PoolAccess { location: abi::Location::device(other.ordinal), flags: abi::READ_WRITE };
-        // SAFETY: the pool is alive, and one description is passed.
-        let code = unsafe { (pool.calls.cuMemPoolSetAccess)(pool.handle, &raw const access, 1) };
+        // SAFETY: the pool is alive, and one descriptor is passed.
+        let code = unsafe { (pool.api.cuMemPoolSetAccess)(pool.handle, &raw const access, 1) };
         self.check("cuMemPoolSetAccess", code)?;
-        friends.push(other.ordinal);
+        enabled_peers.push(other.ordinal);
         Ok(true)
     }
 
-    /// The kernels of our own, loaded when they are first needed.
+    /// The backend's own kernels, loaded on first use.
     pub(crate) fn builtins(&self) -> Result<Arc<Builtins>> {
         let mut builtins = self.builtins.lock();
         if let Some(builtins) = &*builtins {
@@ -355,35 +375,34 @@ impl Primary {
         Ok(Arc::clone(builtins.insert(Arc::new(Builtins::load(self)?))))
     }
 
-    /// The threads that stage transfers of pageable memory, started when they are first needed.
-    pub(crate) fn staging(&self, tuning: Tuning) -> &Staging {
-        self.staging
-            .get_or_init(|| Staging::new(self.driver, self.context, Arc::clone(&self.lending), tuning))
+    /// The threads that stage transfers of pageable memory, started on first use.
+    pub(crate) fn staging(&self, config: StagingConfig) -> &Staging {
+        self.staging.get_or_init(|| Staging::new(self.driver, self.context, config))
     }
 
-    /// Whether the driver answers for a device at all.
-    pub(crate) fn is_gone(error: &Error) -> bool {
+    /// Whether an error means that the device is lost.
+    pub(crate) fn is_lost(error: &Error) -> bool {
         error.kind() == ErrorKind::DeviceLost
     }
 }
 
-impl Drop for Primary {
+impl Drop for PrimaryContext {
     fn drop(&mut self) {
         drop(self.staging.take());
         let builtins = self.builtins.get_mut().take();
-        if let Ok(_current) = self.enter() {
+        if let Ok(_current) = self.make_current() {
             if let Some(builtins) = builtins {
                 builtins.unload(self.driver);
             }
-            self.bounces.free(self.driver);
+            self.pinned_blocks.close(self.driver);
             self.clock.close(self.driver);
-            if self.service != Stream::NULL {
-                // SAFETY: ours, and used by nobody any more.
-                let _ = unsafe { (self.driver.cuStreamDestroy_v2)(self.service) };
+            if self.alloc_stream != Stream::NULL {
+                // SAFETY: ours, and no longer in use.
+                let _ = unsafe { (self.driver.cuStreamDestroy_v2)(self.alloc_stream) };
             }
             if let Some(pool) = self.pool {
                 // SAFETY: every allocation of the pool was freed before.
-                let _ = unsafe { (pool.calls.cuMemPoolDestroy)(pool.handle) };
+                let _ = unsafe { (pool.api.cuMemPoolDestroy)(pool.handle) };
             }
         }
         // SAFETY: retained once, released once.

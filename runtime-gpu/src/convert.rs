@@ -1,6 +1,6 @@
-//! Patterns of fills, as the driver has them.
+//! Fill patterns, converted to the units of the driver's memset calls.
 
-/// A repeated pattern, reduced to the least unit.
+/// A repeated pattern, reduced to its smallest unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pattern {
     Byte(u8),
@@ -12,7 +12,7 @@ pub(crate) enum Pattern {
 
 impl Pattern {
     /// Reduces a pattern of 1, 2, 4, 8 or 16 bytes; `None` for another length.
-    pub(crate) fn of(pattern: &[u8]) -> Option<Self> {
+    pub(crate) fn reduce(pattern: &[u8]) -> Option<Self> {
         if !matches!(pattern.len(), 1 | 2 | 4 | 8 | 16) {
             return None;
         }
@@ -29,8 +29,8 @@ impl Pattern {
         })
     }
 
-    /// The unit that the driver's own fills take at this address, with its value; `None` where it takes a kernel.
-    pub(crate) fn unit(self, address: u64) -> Option<(u32, u32)> {
+    /// The unit and the value for the driver's memset at this address; `None` where a fill kernel is needed.
+    pub(crate) fn memset_unit(self, address: u64) -> Option<(u32, u32)> {
         let (unit, value) = match self {
             Self::Byte(value) => (1, u32::from(value)),
             Self::Half(value) => (2, u32::from(value)),
@@ -40,8 +40,8 @@ impl Pattern {
         address.is_multiple_of(u64::from(unit)).then_some((unit, value))
     }
 
-    /// The pattern as 16 bytes.
-    pub(crate) fn wide(self) -> [u8; 16] {
+    /// The pattern, repeated to 16 bytes.
+    pub(crate) fn to_16_bytes(self) -> [u8; 16] {
         match self {
             Self::Byte(value) => [value; 16],
             Self::Half(value) => std::array::from_fn(|index| value.to_le_bytes()[index % 2]),
@@ -57,25 +57,25 @@ mod tests {
 
     #[test]
     fn a_pattern_is_reduced_to_its_unit() {
-        assert_eq!(Pattern::of(&[0; 16]), Some(Pattern::Byte(0)));
-        assert_eq!(Pattern::of(&[1, 2, 1, 2]), Some(Pattern::Half(0x201)));
-        assert_eq!(Pattern::of(&1.0f32.to_le_bytes()), Some(Pattern::Word(1.0f32.to_bits())));
-        assert!(matches!(Pattern::of(&1.0f64.to_le_bytes()), Some(Pattern::Wide(_))));
-        assert_eq!(Pattern::of(&[1, 2, 3]), None);
+        assert_eq!(Pattern::reduce(&[0; 16]), Some(Pattern::Byte(0)));
+        assert_eq!(Pattern::reduce(&[1, 2, 1, 2]), Some(Pattern::Half(0x201)));
+        assert_eq!(Pattern::reduce(&1.0f32.to_le_bytes()), Some(Pattern::Word(1.0f32.to_bits())));
+        assert!(matches!(Pattern::reduce(&1.0f64.to_le_bytes()), Some(Pattern::Wide(_))));
+        assert_eq!(Pattern::reduce(&[1, 2, 3]), None);
     }
 
     #[test]
-    fn reduced_and_widened_it_is_the_same() {
+    fn reducing_and_widening_preserves_the_pattern() {
         for pattern in [&[7][..], &[1, 2], &[1, 2, 3, 4], &[1, 2, 3, 4, 5, 6, 7, 8], &[9; 8]] {
-            let wide = Pattern::of(pattern).unwrap().wide();
+            let wide = Pattern::reduce(pattern).unwrap().to_16_bytes();
             assert!(wide.iter().enumerate().all(|(index, byte)| *byte == pattern[index % pattern.len()]));
         }
     }
 
     #[test]
-    fn the_driver_fills_what_is_aligned() {
-        let word = Pattern::of(&[1, 2, 3, 4]).unwrap();
-        assert_eq!(word.unit(1024), Some((4, 0x0403_0201)));
-        assert_eq!(word.unit(1026), None);
+    fn the_driver_fills_aligned_ranges_only() {
+        let word = Pattern::reduce(&[1, 2, 3, 4]).unwrap();
+        assert_eq!(word.memset_unit(1024), Some((4, 0x0403_0201)));
+        assert_eq!(word.memset_unit(1026), None);
     }
 }

@@ -1,40 +1,40 @@
-//! What the driver tells of its devices.
+//! Describes devices: queries the driver and fills in `DeviceInfo`. Opens no context.
 
-#![allow(unsafe_code, reason = "asks the driver")]
+#![allow(unsafe_code, reason = "queries the driver")]
 
 use std::ffi::c_int;
 
 use runtime_core::{Capabilities, DeviceInfo, DeviceKind, Limits, MemorySpace, Options, Result, abi};
 
-use crate::driver::abi::{Ordinal, device_attribute as attribute};
-use crate::driver::{Driver, written};
+use crate::driver::abi::{Ordinal, device_attribute as key};
+use crate::driver::{Driver, c_string};
 use crate::memory::{ALIGNMENT_BYTES, Space};
 use crate::module::FORMATS;
 
-/// `DLDeviceType` of memory of CUDA devices.
+/// `kDLCUDA`.
 const DLPACK_CUDA: i32 = 2;
 /// `CU_COMPUTEMODE_PROHIBITED`.
-const PROHIBITED: u32 = 2;
-/// Where the kernel module tells its version.
-const VERSION_FILE: &str = "/sys/module/nvidia/version";
+const COMPUTE_MODE_PROHIBITED: u32 = 2;
+/// Version of the loaded kernel module.
+const KERNEL_MODULE_VERSION: &str = "/sys/module/nvidia/version";
 
-/// All devices, unusable ones included.
+/// Lists all devices, unavailable ones included.
 ///
 /// # Errors
-/// Whatever the driver says.
+/// Any error of the driver.
 pub(crate) fn list(driver: &Driver) -> Result<Vec<DeviceInfo>> {
     let count = count(driver)?;
     Ok((0..count).map(|index| device(driver, index, count)).collect())
 }
 
-/// The driver's number of device `index`.
+/// The `CUdevice` of device `index`.
 ///
 /// # Errors
-/// Whatever the driver says.
+/// Any error of the driver.
 pub(crate) fn ordinal(driver: &Driver, index: u32) -> Result<Ordinal> {
     let mut ordinal = 0;
     let index = c_int::try_from(index).unwrap_or(c_int::MAX);
-    // SAFETY: the out-parameter is writable; an index beyond the last is answered with an error.
+    // SAFETY: the out-parameter is writable; an index beyond the last returns an error.
     let code = unsafe { (driver.cuDeviceGet)(&raw mut ordinal, index) };
     driver.check("cuDeviceGet", code)?;
     Ok(ordinal)
@@ -43,7 +43,7 @@ pub(crate) fn ordinal(driver: &Driver, index: u32) -> Result<Ordinal> {
 /// Number of devices.
 ///
 /// # Errors
-/// Whatever the driver says.
+/// Any error of the driver.
 pub(crate) fn count(driver: &Driver) -> Result<u32> {
     let mut count = 0;
     // SAFETY: the out-parameter is writable.
@@ -58,27 +58,27 @@ fn device(driver: &Driver, index: u32, count: u32) -> DeviceInfo {
     info.dlpack_type = DLPACK_CUDA;
     info.driver_version = version(driver);
     info.formats = FORMATS.map(str::to_owned).to_vec();
-    let told = ordinal(driver, index).and_then(|ordinal| describe(driver, &mut info, ordinal, count));
-    if let Err(error) = told {
-        info.unusable = Some(format!("the driver does not describe it: {error}; see `nvidia-smi`"));
+    let described = ordinal(driver, index).and_then(|ordinal| describe(driver, &mut info, ordinal, count));
+    if let Err(error) = described {
+        info.unusable = Some(format!("the driver cannot describe it: {error}; see `nvidia-smi`"));
     }
     info
 }
 
 fn describe(driver: &Driver, info: &mut DeviceInfo, ordinal: Ordinal, count: u32) -> Result<()> {
-    let figure = |key: c_int| driver.attribute(ordinal, key);
+    let attribute = |key: c_int| driver.attribute(ordinal, key);
     info.name = name(driver, ordinal)?;
-    info.arch = format!("sm_{}{}", figure(attribute::MAJOR), figure(attribute::MINOR));
+    info.arch = format!("sm_{}{}", attribute(key::MAJOR), attribute(key::MINOR));
     info.pci_address = pci_address(driver, ordinal);
     info.uuid = uuid(driver, ordinal);
-    info.compute_units = figure(attribute::MULTIPROCESSORS);
-    info.clock_hz = u64::from(figure(attribute::CLOCK_KHZ)) * 1000;
+    info.compute_units = attribute(key::MULTIPROCESSORS);
+    info.clock_hz = u64::from(attribute(key::CLOCK_KHZ)) * 1000;
     info.limits = Limits {
-        groups: attribute::MAX_GROUPS.map(|key| u64::from(figure(key))),
-        group_size: attribute::MAX_GROUP_SIZE.map(figure),
-        group_items: figure(attribute::MAX_GROUP_ITEMS),
+        groups: key::MAX_GROUPS.map(|key| u64::from(attribute(key))),
+        group_size: key::MAX_GROUP_SIZE.map(attribute),
+        group_items: attribute(key::MAX_GROUP_ITEMS),
         shared_bytes: u64::from(
-            figure(attribute::MAX_SHARED_BYTES_OPT_IN).max(figure(attribute::MAX_SHARED_BYTES)),
+            attribute(key::MAX_SHARED_BYTES_OPT_IN).max(attribute(key::MAX_SHARED_BYTES)),
         ),
         allocation_bytes: 0,
     };
@@ -87,25 +87,25 @@ fn describe(driver: &Driver, info: &mut DeviceInfo, ordinal: Ordinal, count: u32
     let peers = peers(driver, ordinal, count);
     info.capabilities = capabilities(driver, ordinal, !peers.is_empty());
     info.properties = properties(driver, ordinal, &peers);
-    info.unusable = unusable(driver, ordinal);
+    info.unusable = unavailable_reason(driver, ordinal);
     Ok(())
 }
 
-/// Why a device cannot be opened.
-fn unusable(driver: &Driver, ordinal: Ordinal) -> Option<String> {
-    if driver.attribute(ordinal, attribute::COMPUTE_MODE) == PROHIBITED {
-        return Some("its compute mode is prohibited; `nvidia-smi -c DEFAULT` allows it".to_owned());
+/// Why a device cannot be opened; `None` if it can.
+fn unavailable_reason(driver: &Driver, ordinal: Ordinal) -> Option<String> {
+    if driver.attribute(ordinal, key::COMPUTE_MODE) == COMPUTE_MODE_PROHIBITED {
+        return Some("its compute mode is prohibited; enable it with `nvidia-smi -c DEFAULT`".to_owned());
     }
-    if driver.attribute(ordinal, attribute::UNIFIED_ADDRESSING) == 0 {
-        return Some("it has no unified addresses; use another device".to_owned());
+    if driver.attribute(ordinal, key::UNIFIED_ADDRESSING) == 0 {
+        return Some("it does not support unified addressing; use another device".to_owned());
     }
     None
 }
 
-/// How many of the memory spaces the device has.
+/// How many memory spaces the device has: managed memory comes last.
 pub(crate) fn space_count(driver: &Driver, ordinal: Ordinal) -> usize {
-    // Where the program must not touch managed memory while a kernel runs, it would be no memory of ours.
-    if driver.attribute(ordinal, attribute::CONCURRENT_MANAGED_ACCESS) == 0 { 2 } else { 3 }
+    // Without concurrent access the host must not touch managed memory while a kernel runs, so it is not offered.
+    if driver.attribute(ordinal, key::CONCURRENT_MANAGED_ACCESS) == 0 { 2 } else { 3 }
 }
 
 fn spaces(driver: &Driver, ordinal: Ordinal, total_bytes: u64) -> Vec<MemorySpace> {
@@ -120,9 +120,9 @@ fn spaces(driver: &Driver, ordinal: Ordinal, total_bytes: u64) -> Vec<MemorySpac
 }
 
 fn capabilities(driver: &Driver, ordinal: Ordinal, peers: bool) -> Capabilities {
-    let figure = |key| driver.attribute(ordinal, key);
+    let attribute = |key| driver.attribute(ordinal, key);
     let has = |condition: bool, capability: u64| if condition { capability } else { 0 };
-    let cooperative = driver.extended.is_some() || driver.cooperative.is_some();
+    let cooperative = driver.launch_ex.is_some() || driver.cooperative_launch.is_some();
     Capabilities(
         abi::CAP_TIMESTAMPS
             | abi::CAP_WAIT_FOR
@@ -131,42 +131,45 @@ fn capabilities(driver: &Driver, ordinal: Ordinal, peers: bool) -> Capabilities 
             | abi::CAP_F64
             | abi::CAP_ADOPT
             | abi::CAP_ROWS
-            | has(driver.pools.is_some() && figure(attribute::MEMORY_POOLS) != 0, abi::CAP_STREAM_ORDERED)
+            | has(
+                driver.memory_pools.is_some() && attribute(key::MEMORY_POOLS) != 0,
+                abi::CAP_STREAM_ORDERED,
+            )
             | has(driver.graphs.is_some(), abi::CAP_GRAPHS)
-            | has(cooperative && figure(attribute::COOPERATIVE_LAUNCH) != 0, abi::CAP_COOPERATIVE)
-            | has(driver.extended.is_some() && figure(attribute::CLUSTER_LAUNCH) != 0, abi::CAP_CLUSTERS)
+            | has(cooperative && attribute(key::COOPERATIVE_LAUNCH) != 0, abi::CAP_COOPERATIVE)
+            | has(driver.launch_ex.is_some() && attribute(key::CLUSTER_LAUNCH) != 0, abi::CAP_CLUSTERS)
             | has(peers, abi::CAP_PEERS)
-            | has((figure(attribute::MAJOR), figure(attribute::MINOR)) >= (5, 3), abi::CAP_F16),
+            | has((attribute(key::MAJOR), attribute(key::MINOR)) >= (5, 3), abi::CAP_F16),
     )
 }
 
 fn properties(driver: &Driver, ordinal: Ordinal, peers: &[u32]) -> Options {
-    let figure = |key| u64::from(driver.attribute(ordinal, key));
-    let memory_clock_hz = figure(attribute::MEMORY_CLOCK_KHZ) * 1000;
-    let bus_bits = figure(attribute::MEMORY_BUS_BITS);
+    let attribute = |key| u64::from(driver.attribute(ordinal, key));
+    let memory_clock_hz = attribute(key::MEMORY_CLOCK_KHZ) * 1000;
+    let bus_bits = attribute(key::MEMORY_BUS_BITS);
     let mut properties = Options::new();
-    let mut put = |key: &str, value: u64| {
+    let mut push_nonzero = |key: &str, value: u64| {
         if let (1.., Ok(value)) = (value, i64::try_from(value)) {
             properties.push(key, value);
         }
     };
-    put("cuda_version", u64::from(driver.cuda_version()));
-    put("warp_size", figure(attribute::WARP_SIZE));
-    put("l2_bytes", figure(attribute::L2_BYTES));
-    put("memory_clock_hz", memory_clock_hz);
-    put("memory_bus_bits", bus_bits);
-    // Two transfers per clock.
-    put("memory_bandwidth_bytes_per_s", 2 * memory_clock_hz * bus_bits / 8);
-    put("constant_bytes", figure(attribute::CONSTANT_BYTES));
-    put("group_registers", figure(attribute::MAX_GROUP_REGISTERS));
-    put("unit_registers", figure(attribute::MULTIPROCESSOR_REGISTERS));
-    put("unit_shared_bytes", figure(attribute::MULTIPROCESSOR_SHARED_BYTES));
-    put("unit_items", figure(attribute::MULTIPROCESSOR_ITEMS));
-    put("unit_groups", figure(attribute::MULTIPROCESSOR_GROUPS));
-    put("copy_engines", figure(attribute::COPY_ENGINES));
-    properties.push("ecc", figure(attribute::ECC) != 0);
-    properties.push("integrated", figure(attribute::INTEGRATED) != 0);
-    properties.push("mig", is_part(driver, ordinal));
+    push_nonzero("cuda_version", u64::from(driver.cuda_version()));
+    push_nonzero("warp_size", attribute(key::WARP_SIZE));
+    push_nonzero("l2_bytes", attribute(key::L2_BYTES));
+    push_nonzero("memory_clock_hz", memory_clock_hz);
+    push_nonzero("memory_bus_bits", bus_bits);
+    // Double data rate: two transfers per clock.
+    push_nonzero("memory_bandwidth_bytes_per_s", 2 * memory_clock_hz * bus_bits / 8);
+    push_nonzero("constant_bytes", attribute(key::CONSTANT_BYTES));
+    push_nonzero("group_registers", attribute(key::MAX_GROUP_REGISTERS));
+    push_nonzero("unit_registers", attribute(key::MULTIPROCESSOR_REGISTERS));
+    push_nonzero("unit_shared_bytes", attribute(key::MULTIPROCESSOR_SHARED_BYTES));
+    push_nonzero("unit_items", attribute(key::MULTIPROCESSOR_ITEMS));
+    push_nonzero("unit_groups", attribute(key::MULTIPROCESSOR_GROUPS));
+    push_nonzero("copy_engines", attribute(key::COPY_ENGINES));
+    properties.push("ecc", attribute(key::ECC) != 0);
+    properties.push("integrated", attribute(key::INTEGRATED) != 0);
+    properties.push("mig", is_mig_instance(driver, ordinal));
     for peer in peers {
         properties.push("peer", format!("cuda:{peer}"));
     }
@@ -178,7 +181,7 @@ fn name(driver: &Driver, ordinal: Ordinal) -> Result<String> {
     // SAFETY: the buffer is writable for as many bytes.
     let code = unsafe { (driver.cuDeviceGetName)(name.as_mut_ptr().cast(), 256, ordinal) };
     driver.check("cuDeviceGetName", code)?;
-    Ok(written(&name))
+    Ok(c_string(&name))
 }
 
 fn total_bytes(driver: &Driver, ordinal: Ordinal) -> Result<u64> {
@@ -189,56 +192,56 @@ fn total_bytes(driver: &Driver, ordinal: Ordinal) -> Result<u64> {
     Ok(bytes as u64)
 }
 
-/// As `dddd:bb:dd.f`; empty if the driver does not tell.
+/// The PCI address as `dddd:bb:dd.f`; empty if the driver does not report it.
 fn pci_address(driver: &Driver, ordinal: Ordinal) -> String {
     let mut text = [0_u8; 32];
     // SAFETY: the buffer is writable for as many bytes.
     let code = unsafe { (driver.cuDeviceGetPCIBusId)(text.as_mut_ptr().cast(), 32, ordinal) };
-    if code.is_success() { written(&text).to_lowercase() } else { String::new() }
+    if code.is_success() { c_string(&text).to_lowercase() } else { String::new() }
 }
 
-/// The identity of the device or, where it is one, of the part.
+/// The UUID of the MIG instance, if it is one, else of the GPU.
 fn uuid(driver: &Driver, ordinal: Ordinal) -> [u8; 16] {
     let mut uuid = [0; 16];
-    if let Some(parts) = driver.parts {
+    if let Some(api) = driver.mig_identity {
         // SAFETY: the out-parameter is writable.
-        let code = unsafe { (parts.cuDeviceGetUuid_v2)(&raw mut uuid, ordinal) };
+        let code = unsafe { (api.cuDeviceGetUuid_v2)(&raw mut uuid, ordinal) };
         if code.is_success() {
             return uuid;
         }
     }
-    whole_uuid(driver, ordinal)
+    gpu_uuid(driver, ordinal)
 }
 
-fn whole_uuid(driver: &Driver, ordinal: Ordinal) -> [u8; 16] {
+fn gpu_uuid(driver: &Driver, ordinal: Ordinal) -> [u8; 16] {
     let mut uuid = [0; 16];
     // SAFETY: the out-parameter is writable.
     let code = unsafe { (driver.cuDeviceGetUuid)(&raw mut uuid, ordinal) };
     if code.is_success() { uuid } else { [0; 16] }
 }
 
-/// Whether the device is a MIG instance: then its units and its memory are the instance's share.
-fn is_part(driver: &Driver, ordinal: Ordinal) -> bool {
-    driver.parts.is_some() && uuid(driver, ordinal) != whole_uuid(driver, ordinal)
+/// Whether the device is a MIG instance; then units and memory are those of the instance.
+fn is_mig_instance(driver: &Driver, ordinal: Ordinal) -> bool {
+    driver.mig_identity.is_some() && uuid(driver, ordinal) != gpu_uuid(driver, ordinal)
 }
 
-/// Devices whose memory the device reaches.
+/// Devices whose memory this device can access.
 fn peers(driver: &Driver, own: Ordinal, count: u32) -> Vec<u32> {
-    let reaches = |index: &u32| {
+    let can_access = |index: &u32| {
         let mut reachable = 0;
         let Some(peer) = ordinal(driver, *index).ok().filter(|peer| *peer != own) else { return false };
         // SAFETY: the out-parameter is writable.
         let code = unsafe { (driver.cuDeviceCanAccessPeer)(&raw mut reachable, own, peer) };
         code.is_success() && reachable == 1
     };
-    (0..count).filter(reaches).collect()
+    (0..count).filter(can_access).collect()
 }
 
-/// The driver's version in its own words, and the CUDA that it speaks.
+/// The driver's own version, and the CUDA version that it supports.
 fn version(driver: &Driver) -> String {
     let cuda = driver.cuda_version();
     let cuda = format!("CUDA {}.{}", cuda / 1000, cuda % 1000 / 10);
-    match std::fs::read_to_string(VERSION_FILE) {
+    match std::fs::read_to_string(KERNEL_MODULE_VERSION) {
         Ok(text) => format!("{} ({cuda})", text.trim()),
         Err(_) => cuda,
     }

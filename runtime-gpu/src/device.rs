@@ -1,74 +1,76 @@
-//! An opened device.
+//! An opened device: allocation, code, queues and graphs.
 
 use std::sync::Arc;
 
 use runtime_core::backend::{Allocate, Device, DeviceBytes, GraphNode, QueueOptions, Source};
 use runtime_core::{Error, MemoryUsage, OptionSpec, Options, Result};
 
-use crate::context::Primary;
+use crate::context::PrimaryContext;
 use crate::describe;
+use crate::free_list::{self, FreeList};
 use crate::graph::CudaGraph;
-use crate::memory::{CudaBuffer, Space, Wanted};
+use crate::memory::{CudaBuffer, Request, Space};
 use crate::module::{CudaKernel, CudaModule};
 use crate::queue::CudaQueue;
-use crate::spares::{self, Spares};
-use crate::staging::Tuning;
+use crate::staging::StagingConfig;
 
-/// An opened device: its primary context, which all openings of a `Runtime` share.
+/// An opened CUDA device. All openings by one `Runtime` share the device's primary context.
 #[derive(Debug)]
 pub struct CudaDevice {
-    primary: Arc<Primary>,
+    primary: Arc<PrimaryContext>,
     spaces: usize,
-    choices: Choices,
+    options: DeviceOptions,
 }
 
-/// What the options say.
+/// The parsed device options.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Choices {
-    tuning: Tuning,
-    spare_blocks: usize,
+pub(crate) struct DeviceOptions {
+    staging: StagingConfig,
+    free_list_blocks: usize,
 }
 
-impl Choices {
+impl DeviceOptions {
+    /// Parses the options.
+    ///
     /// # Errors
-    /// `InvalidArgument` for what is out of range.
-    pub(crate) fn of(options: &Options) -> Result<Self> {
-        let blocks = options.integer_within("spare_blocks", spares::BLOCKS as i64, 0..=4096)?;
-        let spare_blocks = usize::try_from(blocks).unwrap_or(spares::BLOCKS);
-        Ok(Self { tuning: Tuning::of(options)?, spare_blocks })
+    /// `InvalidArgument` for a value out of range.
+    pub(crate) fn parse(options: &Options) -> Result<Self> {
+        let blocks = options.integer_within("spare_blocks", free_list::DEFAULT_BLOCKS as i64, 0..=4096)?;
+        let free_list_blocks = usize::try_from(blocks).unwrap_or(free_list::DEFAULT_BLOCKS);
+        Ok(Self { staging: StagingConfig::parse(options)?, free_list_blocks })
     }
 }
 
-/// The options of a device.
+/// Declares the device options.
 pub(crate) fn options() -> Vec<OptionSpec> {
     vec![
         OptionSpec::device(
             "staging_slot_kib",
             1024_i64,
-            "Size of a pinned slot for transfers of pageable memory, in KiB, 64 to 65536; the first opening of a device decides.",
+            "Size of a pinned staging slot for transfers of pageable memory, in KiB, 64 to 65536; the first opening of a device sets it.",
         ),
         OptionSpec::device(
             "upload_threads",
             8_i64,
-            "Threads that copy pageable memory on its way to the device, 1 to 64; at most one per processor by default.",
+            "Threads that stage uploads of pageable memory, 1 to 64; by default at most one per processor.",
         ),
         OptionSpec::device(
             "download_threads",
             8_i64,
-            "Threads that copy to pageable memory on its way back, 1 to 64; at most one per processor by default.",
+            "Threads that stage downloads to pageable memory, 1 to 64; by default at most one per processor.",
         ),
         OptionSpec::device(
             "spare_blocks",
-            spares::BLOCKS as i64,
-            "Freed blocks that a queue keeps for its own next allocations, at most 4096, and 64 MiB; 0: a tool that watches memory sees every free.",
+            free_list::DEFAULT_BLOCKS as i64,
+            "Freed blocks that a queue keeps for its own next allocations, 0 to 4096, and at most 64 MiB; with 0, memory tools see every free.",
         ),
     ]
 }
 
 impl CudaDevice {
-    pub(crate) fn new(primary: Arc<Primary>, choices: Choices) -> Self {
+    pub(crate) fn new(primary: Arc<PrimaryContext>, options: DeviceOptions) -> Self {
         let spaces = describe::space_count(primary.driver, primary.ordinal);
-        Self { primary, spaces, choices }
+        Self { primary, spaces, options }
     }
 }
 
@@ -80,14 +82,14 @@ impl Device for CudaDevice {
 
     fn memory_usage(&self, space: u32) -> Result<MemoryUsage> {
         self.primary.check_alive()?;
-        if Space::of(space, self.spaces)? != Space::Device {
+        if Space::from_index(space, self.spaces)? != Space::Device {
             return Err(Error::unsupported(
-                "memory usage of host memory is not known here; ask the device \"host\"",
+                "memory usage of host spaces is unavailable here; query `host:0`",
             ));
         }
         let (free, total) = self.primary.memory_info()?;
-        // What the pool or a queue keeps and nobody uses can still be allocated.
-        let kept = match self.primary.pool {
+        // Unused memory of the pool and of the free lists can still be allocated.
+        let unused = match self.primary.pool {
             Some(pool) => {
                 let (reserved, used) = self.primary.pool_bytes(pool)?;
                 reserved.saturating_sub(used)
@@ -95,12 +97,12 @@ impl Device for CudaDevice {
             None => 0,
         };
         let total_bytes = total as u64;
-        let kept = kept + self.primary.spare_bytes() as u64;
-        Ok(MemoryUsage { free_bytes: (free as u64 + kept).min(total_bytes), total_bytes })
+        let unused = unused + self.primary.free_list_bytes() as u64;
+        Ok(MemoryUsage { free_bytes: (free as u64 + unused).min(total_bytes), total_bytes })
     }
 
     fn peer_access(&self, other: &Self) -> Result<bool> {
-        other.primary.let_in(&self.primary)
+        other.primary.enable_peer(&self.primary)
     }
 
     fn allocate(&self, request: &Allocate<'_, CudaQueue>) -> Result<CudaBuffer> {
@@ -108,36 +110,37 @@ impl Device for CudaDevice {
         if request.huge_pages {
             return Err(Error::unsupported("huge_pages are not supported by this device"));
         }
-        let space = Space::of(request.space, self.spaces)?;
+        let space = Space::from_index(request.space, self.spaces)?;
         if !request.alignment_bytes.max(1).is_power_of_two() {
             return Err(Error::invalid(format!(
-                "alignment of {} bytes; pass a power of two",
+                "alignment of {} bytes is not a power of two",
                 request.alignment_bytes
             )));
         }
-        let wanted = Wanted { space, bytes: request.bytes, alignment_bytes: request.alignment_bytes };
+        let (bytes, alignment_bytes) = (request.bytes, request.alignment_bytes);
+        let memory = Request { space, bytes, alignment_bytes };
         let Some((queue, ticket)) = request.queue else {
-            return CudaBuffer::allocate(&self.primary, wanted, None);
+            return CudaBuffer::allocate(&self.primary, memory, None);
         };
-        queue.settle()?;
-        let buffer = CudaBuffer::allocate(&self.primary, wanted, Some(queue.shared()))?;
-        queue.took(ticket);
+        queue.prepare_submit()?;
+        let buffer = CudaBuffer::allocate(&self.primary, memory, Some(queue.state()))?;
+        queue.note_submitted(ticket);
         Ok(buffer)
     }
 
     fn free(&self, buffer: CudaBuffer, queue: Option<&CudaQueue>) {
-        let queue = queue.filter(|queue| queue.is_of(&self.primary));
-        // What is being staged is not on the stream yet; an error means that the device has let go of everything.
+        let queue = queue.filter(|queue| queue.belongs_to(&self.primary));
+        // A transfer being staged is not on the stream yet. On an error the device is lost and uses nothing any more.
         let queue = queue.map(|queue| {
-            let _ = queue.settle();
-            queue.shared()
+            let _ = queue.prepare_submit();
+            queue.state()
         });
         buffer.free(queue);
     }
 
     fn adopt(&self, space: u32, memory: DeviceBytes) -> Result<CudaBuffer> {
         self.primary.check_alive()?;
-        CudaBuffer::adopt(&self.primary, Space::of(space, self.spaces)?, &memory)
+        CudaBuffer::adopt(&self.primary, Space::from_index(space, self.spaces)?, &memory)
     }
 
     fn load(&self, source: &Source<'_>) -> Result<CudaModule> {
@@ -145,8 +148,8 @@ impl Device for CudaDevice {
     }
 
     fn open_queue(&self, options: &QueueOptions) -> Result<CudaQueue> {
-        let Choices { tuning, spare_blocks } = self.choices;
-        CudaQueue::open(&self.primary, options, tuning, Spares::new(spare_blocks))
+        let DeviceOptions { staging, free_list_blocks } = self.options;
+        CudaQueue::open(&self.primary, options, staging, FreeList::new(free_list_blocks))
     }
 
     fn instantiate(&self, nodes: &[GraphNode<'_, CudaBuffer, CudaKernel>]) -> Result<CudaGraph> {
@@ -160,10 +163,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_out_of_range_are_refused() {
-        let choices = Choices::of(&Options::new()).unwrap();
-        assert_eq!(choices.spare_blocks, spares::BLOCKS);
-        assert_eq!(Choices::of(&Options::new().with("spare_blocks", 0_i64)).unwrap().spare_blocks, 0);
+    fn options_out_of_range_are_rejected() {
+        let options = DeviceOptions::parse(&Options::new()).unwrap();
+        assert_eq!(options.free_list_blocks, free_list::DEFAULT_BLOCKS);
+        assert_eq!(
+            DeviceOptions::parse(&Options::new().with("spare_blocks", 0_i64)).unwrap().free_list_blocks,
+            0
+        );
         let keys = [
             ("spare_blocks", "0 to 4096", -1),
             ("staging_slot_kib", "64 to 65536", 63),
@@ -172,7 +178,7 @@ mod tests {
         ];
         for (key, range, below) in keys {
             for value in [below, i64::MIN, i64::MAX] {
-                let error = Choices::of(&Options::new().with(key, value)).unwrap_err();
+                let error = DeviceOptions::parse(&Options::new().with(key, value)).unwrap_err();
                 assert!(error.message().contains(key) && error.message().contains(range), "{error}");
             }
         }

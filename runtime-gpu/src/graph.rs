@@ -1,4 +1,4 @@
-//! Native graphs, built of explicit nodes: capturing a stream would be ruined by any query of another thread.
+//! Native graphs, built from explicit nodes: a query by any other thread would invalidate a stream capture.
 
 #![allow(unsafe_code, reason = "builds graphs through the driver")]
 
@@ -9,191 +9,203 @@ use runtime_core::backend::{Graph, GraphNode, GraphWork, Launch};
 use runtime_core::{Error, Result};
 
 use crate::builtin::FillLaunch;
-use crate::context::Primary;
+use crate::context::PrimaryContext;
 use crate::convert::Pattern;
 use crate::driver::Graphs;
 use crate::driver::abi::{
-    self, Address, Context, CopyNode, CopySide, Executable, FillNode, Function, KernelNode, Node, Stream,
+    self, Context, DevicePtr, Function, GraphExec, KernelNodeParams, Memcpy3D, Memcpy3DEndpoint,
+    MemsetNodeParams, Node, Stream,
 };
+use crate::interner::KernelNameId;
 use crate::launch;
 use crate::memory::CudaBuffer;
 use crate::module::CudaKernel;
-use crate::names::NameId;
 
-/// Kernels of a graph that an error names.
-const NAMED: usize = 3;
+/// Most kernels of a graph that an error names.
+const MAX_NAMED_KERNELS: usize = 3;
 
 /// An executable graph.
 #[derive(Debug)]
 pub struct CudaGraph {
-    primary: Arc<Primary>,
-    calls: Graphs,
+    primary: Arc<PrimaryContext>,
+    api: Graphs,
     graph: abi::Graph,
-    executable: Executable,
+    executable: GraphExec,
     nodes: Vec<Node>,
-    /// What a launch node launches; `None` for other nodes.
-    launches: Vec<Option<CudaKernel>>,
-    /// What a replay is called in errors.
-    pub(crate) name: NameId,
+    /// The kernel of each launch node; `None` for other nodes.
+    kernels: Vec<Option<CudaKernel>>,
+    /// Name of a replay in errors.
+    pub(crate) name: KernelNameId,
 }
 
 impl CudaGraph {
     pub(crate) fn new(
-        primary: &Arc<Primary>,
+        primary: &Arc<PrimaryContext>,
         nodes: &[GraphNode<'_, CudaBuffer, CudaKernel>],
     ) -> Result<Self> {
-        let calls = primary
+        let api = primary
             .driver
             .graphs
-            .ok_or_else(|| Error::unsupported("this driver has no graphs; update it"))?;
-        let _current = primary.enter()?;
+            .ok_or_else(|| Error::unsupported("this driver does not support graphs; update it"))?;
+        let _current = primary.make_current()?;
         let mut graph = abi::Graph::NULL;
         // SAFETY: the out-parameter is writable.
-        primary.check("cuGraphCreate", unsafe { (calls.cuGraphCreate)(&raw mut graph, 0) })?;
-        // On an error the drop destroys what was made so far.
-        let mut made = Self {
+        primary.check("cuGraphCreate", unsafe { (api.cuGraphCreate)(&raw mut graph, 0) })?;
+        // On an error the drop destroys what exists so far.
+        let mut built = Self {
             primary: Arc::clone(primary),
-            calls,
+            api,
             graph,
-            executable: Executable::NULL,
+            executable: GraphExec::NULL,
             nodes: Vec::with_capacity(nodes.len()),
-            launches: Vec::with_capacity(nodes.len()),
-            name: NameId(0),
+            kernels: Vec::with_capacity(nodes.len()),
+            name: KernelNameId(0),
         };
         for node in nodes {
-            made.add(node)?;
+            built.add_node(node)?;
         }
         // SAFETY: the graph is complete, and the out-parameter is writable.
-        let code = unsafe { (calls.cuGraphInstantiateWithFlags)(&raw mut made.executable, graph, 0) };
+        let code = unsafe { (api.cuGraphInstantiateWithFlags)(&raw mut built.executable, graph, 0) };
         primary.check("cuGraphInstantiate", code)?;
-        made.name = made.describe();
-        Ok(made)
+        built.name = built.intern_name();
+        Ok(built)
     }
 
-    /// What errors call a replay.
-    fn describe(&self) -> NameId {
-        let names = self.launches.iter().flatten().map(|kernel| self.primary.names.text(kernel.name));
-        let mut names: Vec<_> = names.take(NAMED + 1).collect();
-        if names.len() > NAMED {
-            names[NAMED] = "…".to_owned();
+    /// Interns the name of a replay.
+    fn intern_name(&self) -> KernelNameId {
+        let names =
+            self.kernels.iter().flatten().map(|kernel| self.primary.kernel_names.resolve(kernel.name));
+        let mut names: Vec<_> = names.take(MAX_NAMED_KERNELS + 1).collect();
+        if names.len() > MAX_NAMED_KERNELS {
+            names[MAX_NAMED_KERNELS] = "…".to_owned();
         }
-        self.primary.names.id(&format!("graph of {}", names.join(", ")))
+        self.primary.kernel_names.intern(&format!("graph of {}", names.join(", ")))
     }
 
-    fn add(&mut self, node: &GraphNode<'_, CudaBuffer, CudaKernel>) -> Result<()> {
-        let needed = node.dependencies.iter().map(|&index| {
+    fn add_node(&mut self, node: &GraphNode<'_, CudaBuffer, CudaKernel>) -> Result<()> {
+        let dependencies = node.dependencies.iter().map(|&index| {
             self.nodes.get(index as usize).copied().ok_or_else(|| {
                 Error::invalid(format!("node {} depends on itself or a later one", self.nodes.len()))
             })
         });
-        let needed = needed.collect::<Result<Vec<_>>>()?;
-        let (made, kernel) = match &node.work {
+        let dependencies = dependencies.collect::<Result<Vec<_>>>()?;
+        let (handle, kernel) = match &node.work {
             GraphWork::Launch { kernel, launch } => {
-                (self.add_launch(&needed, kernel, launch)?, Some(kernel.share()))
+                (self.add_launch(&dependencies, kernel, launch)?, Some(kernel.duplicate()))
             }
             GraphWork::Copy { destination, source, bytes } => {
                 let to = destination.0.range("copy: destination", destination.1, *bytes)?;
                 let from = source.0.range("copy: source", source.1, *bytes)?;
-                (self.add_copy(&needed, to, from, *bytes)?, None)
+                (self.add_copy(&dependencies, to, from, *bytes)?, None)
             }
             GraphWork::Fill { destination, bytes, pattern } => {
                 let to = destination.0.range("fill", destination.1, *bytes)?;
-                (self.add_fill(&needed, to, *bytes, pattern)?, None)
+                (self.add_fill(&dependencies, to, *bytes, pattern)?, None)
             }
         };
-        self.nodes.push(made);
-        self.launches.push(kernel);
+        self.nodes.push(handle);
+        self.kernels.push(kernel);
         Ok(())
     }
 
     fn add_launch(
         &self,
-        needed: &[Node],
+        dependencies: &[Node],
         kernel: &CudaKernel,
         launch: &Launch<'_, CudaBuffer>,
     ) -> Result<Node> {
         launch::check_cluster(kernel, launch)?;
-        let made = launch::pack(kernel, launch, |parameters, shared_bytes| {
-            self.add_kernel(needed, &kernel_node(kernel.function, shape(launch), shared_bytes, parameters))
+        let node = launch::pack_pointers(kernel, launch, |parameters, shared_bytes| {
+            self.add_kernel(
+                dependencies,
+                &kernel_node_params(kernel.function, shape(launch), shared_bytes, parameters),
+            )
         })?;
         let (attributes, count) = launch::attributes(launch);
         for attribute in &attributes[..count] {
             // SAFETY: the node is a kernel's, and the value is as large as the attribute's.
             let code = unsafe {
-                (self.calls.cuGraphKernelNodeSetAttribute)(made, attribute.id, &raw const attribute.value)
+                (self.api.cuGraphKernelNodeSetAttribute)(node, attribute.id, &raw const attribute.value)
             };
             self.primary.check("cuGraphKernelNodeSetAttribute", code)?;
         }
-        Ok(made)
+        Ok(node)
     }
 
-    fn add_kernel(&self, needed: &[Node], node: &KernelNode) -> Result<Node> {
-        let mut made = Node::NULL;
+    fn add_kernel(&self, dependencies: &[Node], params: &KernelNodeParams) -> Result<Node> {
+        let mut node = Node::NULL;
         // SAFETY: the nodes are of this graph, and the parameters, which the driver copies, are as the function takes them.
         let code = unsafe {
-            (self.calls.cuGraphAddKernelNode_v2)(
-                &raw mut made,
+            (self.api.cuGraphAddKernelNode_v2)(
+                &raw mut node,
                 self.graph,
-                needed.as_ptr(),
-                needed.len(),
-                std::ptr::from_ref(node),
+                dependencies.as_ptr(),
+                dependencies.len(),
+                std::ptr::from_ref(params),
             )
         };
-        self.primary.check("cuGraphAddKernelNode", code).map(|()| made)
+        self.primary.check("cuGraphAddKernelNode", code).map(|()| node)
     }
 
-    fn add_empty(&self, needed: &[Node]) -> Result<Node> {
-        let mut made = Node::NULL;
+    fn add_empty(&self, dependencies: &[Node]) -> Result<Node> {
+        let mut node = Node::NULL;
         // SAFETY: the nodes are of this graph.
         let code = unsafe {
-            (self.calls.cuGraphAddEmptyNode)(&raw mut made, self.graph, needed.as_ptr(), needed.len())
+            (self.api.cuGraphAddEmptyNode)(
+                &raw mut node,
+                self.graph,
+                dependencies.as_ptr(),
+                dependencies.len(),
+            )
         };
-        self.primary.check("cuGraphAddEmptyNode", code).map(|()| made)
+        self.primary.check("cuGraphAddEmptyNode", code).map(|()| node)
     }
 
-    fn add_copy(&self, needed: &[Node], to: Address, from: Address, bytes: u64) -> Result<Node> {
+    fn add_copy(&self, dependencies: &[Node], to: DevicePtr, from: DevicePtr, bytes: u64) -> Result<Node> {
         let width_bytes = length(bytes)?;
         if width_bytes == 0 {
-            return self.add_empty(needed);
+            return self.add_empty(dependencies);
         }
-        let node = CopyNode {
-            source: CopySide::at(from, width_bytes),
-            destination: CopySide::at(to, width_bytes),
+        let copy = Memcpy3D {
+            source: Memcpy3DEndpoint::at(from, width_bytes),
+            destination: Memcpy3DEndpoint::at(to, width_bytes),
             width_bytes,
             height: 1,
             depth: 1,
         };
-        let mut made = Node::NULL;
+        let mut node = Node::NULL;
         // SAFETY: the nodes are of this graph, and both ranges lie within buffers, which core keeps.
         let code = unsafe {
-            (self.calls.cuGraphAddMemcpyNode)(
-                &raw mut made,
+            (self.api.cuGraphAddMemcpyNode)(
+                &raw mut node,
                 self.graph,
-                needed.as_ptr(),
-                needed.len(),
-                &raw const node,
+                dependencies.as_ptr(),
+                dependencies.len(),
+                &raw const copy,
                 self.primary.context,
             )
         };
-        self.primary.check("cuGraphAddMemcpyNode", code).map(|()| made)
+        self.primary.check("cuGraphAddMemcpyNode", code).map(|()| node)
     }
 
-    fn add_fill(&self, needed: &[Node], to: Address, bytes: u64, pattern: &[u8]) -> Result<Node> {
-        let pattern = Pattern::of(pattern)
-            .ok_or_else(|| Error::invalid(format!("fill: a pattern of {} bytes", pattern.len())))?;
+    fn add_fill(&self, dependencies: &[Node], to: DevicePtr, bytes: u64, pattern: &[u8]) -> Result<Node> {
+        let pattern = Pattern::reduce(pattern).ok_or_else(|| {
+            Error::invalid(format!("fill: a pattern of {} bytes; valid: 1, 2, 4, 8 or 16", pattern.len()))
+        })?;
         let width = length(bytes)?;
         if width == 0 {
-            return self.add_empty(needed);
+            return self.add_empty(dependencies);
         }
-        let Some((unit, value)) = pattern.unit(to).filter(|(unit, _)| bytes.is_multiple_of(u64::from(*unit)))
+        let Some((unit, value)) =
+            pattern.memset_unit(to).filter(|(unit, _)| bytes.is_multiple_of(u64::from(*unit)))
         else {
-            let fill = self.primary.builtins()?.fill(to, bytes, pattern.wide());
+            let fill = self.primary.builtins()?.fill(to, bytes, pattern.to_16_bytes());
             let shape = [[fill.groups, 1, 1], [FillLaunch::GROUP_SIZE, 1, 1]];
-            return fill.with(|parameters| {
-                self.add_kernel(needed, &kernel_node(fill.function, shape, 0, parameters))
+            return fill.with_params(|parameters| {
+                self.add_kernel(dependencies, &kernel_node_params(fill.function, shape, 0, parameters))
             });
         };
-        let node = FillNode {
+        let memset = MemsetNodeParams {
             destination: to,
             pitch: 0,
             value,
@@ -201,26 +213,26 @@ impl CudaGraph {
             width: width / unit as usize,
             height: 1,
         };
-        let mut made = Node::NULL;
+        let mut node = Node::NULL;
         // SAFETY: the nodes are of this graph, and the range lies within a buffer, which core keeps.
         let code = unsafe {
-            (self.calls.cuGraphAddMemsetNode)(
-                &raw mut made,
+            (self.api.cuGraphAddMemsetNode)(
+                &raw mut node,
                 self.graph,
-                needed.as_ptr(),
-                needed.len(),
-                &raw const node,
+                dependencies.as_ptr(),
+                dependencies.len(),
+                &raw const memset,
                 self.primary.context,
             )
         };
-        self.primary.check("cuGraphAddMemsetNode", code).map(|()| made)
+        self.primary.check("cuGraphAddMemsetNode", code).map(|()| node)
     }
 
-    /// Submits everything as one piece of work.
+    /// Launches the graph.
     pub(crate) fn launch(&self, stream: Stream) -> Result<()> {
-        let _current = self.primary.enter()?;
+        let _current = self.primary.make_current()?;
         // SAFETY: graph and stream are alive and of one context.
-        let code = unsafe { (self.calls.cuGraphLaunch)(self.executable, stream) };
+        let code = unsafe { (self.api.cuGraphLaunch)(self.executable, stream) };
         self.primary.check("cuGraphLaunch", code)
     }
 }
@@ -230,17 +242,17 @@ impl Graph for CudaGraph {
 
     fn update(&mut self, node: u32, launch: &Launch<'_, CudaBuffer>) -> Result<()> {
         let index = node as usize;
-        let kernel = self.launches.get(index).and_then(Option::as_ref);
-        let kernel = kernel.ok_or_else(|| Error::invalid(format!("node {node} is no launch")))?;
-        let _current = self.primary.enter()?;
-        launch::pack(kernel, launch, |parameters, shared_bytes| {
-            let with = kernel_node(kernel.function, shape(launch), shared_bytes, parameters);
+        let kernel = self.kernels.get(index).and_then(Option::as_ref);
+        let kernel = kernel.ok_or_else(|| Error::invalid(format!("node {node} is not a launch")))?;
+        let _current = self.primary.make_current()?;
+        launch::pack_pointers(kernel, launch, |parameters, shared_bytes| {
+            let params = kernel_node_params(kernel.function, shape(launch), shared_bytes, parameters);
             // SAFETY: the node is a launch of this graph, and the driver copies the parameters.
             let code = unsafe {
-                (self.calls.cuGraphExecKernelNodeSetParams_v2)(
+                (self.api.cuGraphExecKernelNodeSetParams_v2)(
                     self.executable,
                     self.nodes[index],
-                    &raw const with,
+                    &raw const params,
                 )
             };
             self.primary.check("cuGraphExecKernelNodeSetParams", code)
@@ -250,13 +262,13 @@ impl Graph for CudaGraph {
 
 impl Drop for CudaGraph {
     fn drop(&mut self) {
-        let _current = self.primary.enter();
-        if self.executable != Executable::NULL {
-            // SAFETY: made once, and no work uses it any more.
-            let _ = unsafe { (self.calls.cuGraphExecDestroy)(self.executable) };
+        let _current = self.primary.make_current();
+        if self.executable != GraphExec::NULL {
+            // SAFETY: created once, and no longer in use.
+            let _ = unsafe { (self.api.cuGraphExecDestroy)(self.executable) };
         }
         // SAFETY: as above.
-        let _ = unsafe { (self.calls.cuGraphDestroy)(self.graph) };
+        let _ = unsafe { (self.api.cuGraphDestroy)(self.graph) };
     }
 }
 
@@ -265,13 +277,13 @@ fn shape(launch: &Launch<'_, CudaBuffer>) -> [[u32; 3]; 2] {
     [launch.groups(), launch.group_size()]
 }
 
-fn kernel_node(
+fn kernel_node_params(
     function: Function,
     [groups, group_size]: [[u32; 3]; 2],
     shared_bytes: u32,
     parameters: *const *const c_void,
-) -> KernelNode {
-    KernelNode {
+) -> KernelNodeParams {
+    KernelNodeParams {
         function,
         groups,
         group_size,
@@ -284,5 +296,5 @@ fn kernel_node(
 }
 
 fn length(bytes: u64) -> Result<usize> {
-    usize::try_from(bytes).map_err(|_| Error::invalid("a node of too many bytes"))
+    usize::try_from(bytes).map_err(|_| Error::invalid("the bytes of a graph node exceed the address space"))
 }

@@ -1,4 +1,4 @@
-//! Launches in the driver's form: arguments packed, or by pointers without an allocation for up to 16 of them.
+//! Launches: arguments are packed into a parameter buffer, or passed by pointers, which takes no allocation for up to 16.
 
 #![allow(unsafe_code, reason = "calls the driver")]
 
@@ -12,43 +12,44 @@ use runtime_core::{Error, Result};
 use crate::driver::abi::{LaunchAttribute, LaunchConfig, Stream, function_attribute};
 use crate::memory::CudaBuffer;
 use crate::module::CudaKernel;
-use crate::packed::{Packed, unknown};
+use crate::param_buffer::{ParamBuffer, unsupported_arg};
 
-/// Arguments that are packed on the stack.
-const INLINE: usize = 16;
-/// Parameters that code may have where the driver does not tell: each of them is something readable.
-const MOST_PARAMETERS: usize = 1024;
+/// Most arguments whose values and pointers are on the stack.
+const INLINE_ARGS: usize = 16;
+/// Pointers passed where the driver does not report the parameters; the excess ones point to readable zeros.
+const MAX_UNKNOWN_PARAMS: usize = 1024;
 static ZEROS: [u64; 64] = [0; 64];
-/// Groups of a cluster that every device with clusters can have.
-const PORTABLE_CLUSTER: u32 = 8;
+/// Largest cluster that every device with clusters supports.
+const MAX_PORTABLE_CLUSTER: u32 = 8;
 
 /// Calls `submit` with the arguments as an array of pointers, and with the bytes of dynamic work-group memory.
 ///
 /// # Errors
-/// `InvalidArgument` that says which argument; whatever `submit` says.
+/// `InvalidArgument`, with the index of the argument; any error of `submit`.
 #[inline]
-pub(crate) fn pack<R>(
+pub(crate) fn pack_pointers<R>(
     kernel: &CudaKernel,
     launch: &Launch<'_, CudaBuffer>,
     submit: impl FnOnce(*const *const c_void, u32) -> Result<R>,
 ) -> Result<R> {
     let count = launch.args().len();
-    if count <= INLINE && kernel.parameters.is_some() {
-        // As many as the driver reads are written; to zero the rest of them costs 10 ns.
-        let (mut values, mut pointers) = ([MaybeUninit::uninit(); INLINE], [MaybeUninit::uninit(); INLINE]);
-        let shared_bytes = fill(kernel, launch, &mut values, &mut pointers)?;
+    if count <= INLINE_ARGS && kernel.parameters.is_some() {
+        // Only the entries that the driver reads are written: zeroing the rest costs 10 ns.
+        let (mut values, mut pointers) =
+            ([MaybeUninit::uninit(); INLINE_ARGS], [MaybeUninit::uninit(); INLINE_ARGS]);
+        let shared_bytes = fill_pointers(kernel, launch, &mut values, &mut pointers)?;
         return submit(pointers.as_ptr().cast(), shared_bytes);
     }
     let mut values = vec![MaybeUninit::uninit(); count];
-    let room = if kernel.parameters.is_none() { count.max(MOST_PARAMETERS) } else { count };
+    let room = if kernel.parameters.is_none() { count.max(MAX_UNKNOWN_PARAMS) } else { count };
     let mut pointers = vec![MaybeUninit::new(ZEROS.as_ptr().cast()); room];
-    let shared_bytes = fill(kernel, launch, &mut values, &mut pointers)?;
+    let shared_bytes = fill_pointers(kernel, launch, &mut values, &mut pointers)?;
     submit(pointers.as_ptr().cast(), shared_bytes)
 }
 
-/// Fills in values and pointers to them; answers the bytes of dynamic work-group memory.
+/// Fills in values and pointers to them; returns the bytes of dynamic work-group memory.
 #[inline]
-fn fill(
+fn fill_pointers(
     kernel: &CudaKernel,
     launch: &Launch<'_, CudaBuffer>,
     values: &mut [MaybeUninit<u64>],
@@ -59,42 +60,42 @@ fn fill(
     let mut next = 0;
     for (index, arg) in launch.args().enumerate() {
         let (pointer, bytes) = match arg {
-            ArgRef::Tensor(tensor) => (word(&mut values[next], tensor.address()), 8),
-            ArgRef::Scalar { dtype, bits } => (word(&mut values[next], bits), dtype.bytes()),
+            ArgRef::Tensor(tensor) => (write_word(&mut values[next], tensor.address()), 8),
+            ArgRef::Scalar { dtype, bits } => (write_word(&mut values[next], bits), dtype.bytes()),
             ArgRef::Bytes(bytes) => (bytes.as_ptr().cast(), bytes.len()),
             ArgRef::Local(bytes) => {
                 shared_bytes = shared_bytes.saturating_add(bytes);
                 continue;
             }
-            _ => return Err(unknown(index)),
+            _ => return Err(unsupported_arg(index)),
         };
         if known.is_some_and(|known| known.get(next).is_none_or(|parameter| parameter.bytes != bytes)) {
-            return Err(kernel.mismatch(index, next, bytes));
+            return Err(kernel.arg_size_error(index, next, bytes));
         }
         pointers[next].write(pointer);
         next += 1;
     }
     match known {
-        Some(parameters) if parameters.len() != next => Err(kernel.miscount(next)),
-        _ => kernel.allow_shared(shared_bytes),
+        Some(parameters) if parameters.len() != next => Err(kernel.arg_count_error(next)),
+        _ => kernel.allow_dynamic_shared(shared_bytes),
     }
 }
 
 #[inline]
-fn word(place: &mut MaybeUninit<u64>, value: u64) -> *const c_void {
-    std::ptr::from_ref(place.write(value)).cast()
+fn write_word(target: &mut MaybeUninit<u64>, value: u64) -> *const c_void {
+    std::ptr::from_ref(target.write(value)).cast()
 }
 
 /// Submits a launch.
 ///
 /// # Errors
-/// `InvalidArgument` that says which argument; a refusal of the driver; `DeviceLost` for what an earlier kernel has done.
+/// `InvalidArgument`, with the index of the argument; any error of the driver; `DeviceLost` after a fault of an earlier kernel.
 #[inline]
 pub(crate) fn submit(kernel: &CudaKernel, launch: &Launch<'_, CudaBuffer>, stream: Stream) -> Result<()> {
-    let extended = launch.cooperative() || launch.cluster() != [1; 3];
+    let has_attributes = launch.cooperative() || launch.cluster() != [1; 3];
     match kernel.packed_bytes {
-        Some(bytes) if !extended => submit_packed(kernel, launch, stream, bytes.get()),
-        _ => submit_by_pointers(kernel, launch, stream, extended),
+        Some(bytes) if !has_attributes => submit_packed(kernel, launch, stream, bytes.get()),
+        _ => submit_by_pointers(kernel, launch, stream, has_attributes),
     }
 }
 
@@ -105,12 +106,12 @@ fn submit_packed(
     stream: Stream,
     bytes: usize,
 ) -> Result<()> {
-    let mut packed = Packed::new();
-    let shared_bytes = packed.fill(kernel, launch)?;
+    let mut params = ParamBuffer::new();
+    let shared_bytes = params.pack(kernel, launch)?;
     let ([x, y, z], [i, j, k]) = (launch.groups(), launch.group_size());
-    let (told, none) = (packed.told(&bytes), std::ptr::null());
-    // SAFETY: function and stream are alive and of one context; the parameters lie where the function takes them; that it
-    // may do what it does with them is vouched for by whoever loaded the code.
+    let (extra, none) = (params.launch_extra(&bytes), std::ptr::null());
+    // SAFETY: function and stream are alive and of one context; the parameters have the offsets that the function expects;
+    // whoever loaded the code vouched for what it does with them.
     let code = unsafe {
         (kernel.driver.cuLaunchKernel)(
             kernel.function,
@@ -123,10 +124,10 @@ fn submit_packed(
             shared_bytes,
             stream,
             none,
-            told.as_ptr(),
+            extra.as_ptr(),
         )
     };
-    if code.is_success() { Ok(()) } else { Err(kernel.refused("cuLaunchKernel", code)) }
+    if code.is_success() { Ok(()) } else { Err(kernel.launch_error("cuLaunchKernel", code)) }
 }
 
 #[inline(never)]
@@ -134,23 +135,23 @@ fn submit_by_pointers(
     kernel: &CudaKernel,
     launch: &Launch<'_, CudaBuffer>,
     stream: Stream,
-    extended: bool,
+    has_attributes: bool,
 ) -> Result<()> {
-    pack(kernel, launch, |parameters, shared_bytes| {
-        if extended {
-            return submit_extended(kernel, launch, stream, parameters, shared_bytes);
+    pack_pointers(kernel, launch, |parameters, shared_bytes| {
+        if has_attributes {
+            return submit_with_attributes(kernel, launch, stream, parameters, shared_bytes);
         }
         let ([x, y, z], [i, j, k]) = (launch.groups(), launch.group_size());
         let (driver, function, none) = (kernel.driver, kernel.function, std::ptr::null());
-        // SAFETY: as for a packed launch; the parameters are as many and as large as the function takes.
+        // SAFETY: as for a packed launch; number and sizes of the parameters are those of the function.
         let code = unsafe {
             (driver.cuLaunchKernel)(function, x, y, z, i, j, k, shared_bytes, stream, parameters, none)
         };
-        if code.is_success() { Ok(()) } else { Err(kernel.refused("cuLaunchKernel", code)) }
+        if code.is_success() { Ok(()) } else { Err(kernel.launch_error("cuLaunchKernel", code)) }
     })
 }
 
-fn submit_extended(
+fn submit_with_attributes(
     kernel: &CudaKernel,
     launch: &Launch<'_, CudaBuffer>,
     stream: Stream,
@@ -160,7 +161,7 @@ fn submit_extended(
     check_cluster(kernel, launch)?;
     let primary = kernel.primary();
     let (attributes, attribute_count) = attributes(launch);
-    if let Some(extended) = primary.driver.extended {
+    if let Some(api) = primary.driver.launch_ex {
         let config = LaunchConfig {
             groups: launch.groups(),
             group_size: launch.group_size(),
@@ -171,33 +172,22 @@ fn submit_extended(
         };
         // SAFETY: as for a plain launch; the attributes live during the call.
         let code = unsafe {
-            (extended.cuLaunchKernelEx)(&raw const config, kernel.function, parameters, std::ptr::null())
+            (api.cuLaunchKernelEx)(&raw const config, kernel.function, parameters, std::ptr::null())
         };
-        return if code.is_success() { Ok(()) } else { Err(kernel.refused("cuLaunchKernelEx", code)) };
+        return if code.is_success() { Ok(()) } else { Err(kernel.launch_error("cuLaunchKernelEx", code)) };
     }
-    let Some(cooperative) = primary.driver.cooperative.filter(|_| launch.cluster() == [1; 3]) else {
-        return Err(Error::unsupported("this driver has no clusters; update it"));
+    let Some(api) = primary.driver.cooperative_launch.filter(|_| launch.cluster() == [1; 3]) else {
+        return Err(Error::unsupported("this driver does not support clusters; update it"));
     };
     let ([x, y, z], [i, j, k]) = (launch.groups(), launch.group_size());
     // SAFETY: as for a plain launch.
     let code = unsafe {
-        (cooperative.cuLaunchCooperativeKernel)(
-            kernel.function,
-            x,
-            y,
-            z,
-            i,
-            j,
-            k,
-            shared_bytes,
-            stream,
-            parameters,
-        )
+        (api.cuLaunchCooperativeKernel)(kernel.function, x, y, z, i, j, k, shared_bytes, stream, parameters)
     };
-    if code.is_success() { Ok(()) } else { Err(kernel.refused("cuLaunchCooperativeKernel", code)) }
+    if code.is_success() { Ok(()) } else { Err(kernel.launch_error("cuLaunchCooperativeKernel", code)) }
 }
 
-/// The attributes of a launch, and how many there are.
+/// The attributes of a launch, and their number.
 pub(crate) fn attributes(launch: &Launch<'_, CudaBuffer>) -> ([LaunchAttribute; 2], usize) {
     let (cooperative, cluster) = (LaunchAttribute::cooperative(), LaunchAttribute::cluster(launch.cluster()));
     match (launch.cooperative(), launch.cluster() != [1; 3]) {
@@ -208,7 +198,7 @@ pub(crate) fn attributes(launch: &Launch<'_, CudaBuffer>) -> ([LaunchAttribute; 
     }
 }
 
-/// Checks a cluster, and allows one of more groups than every device has.
+/// Checks a cluster, and enables a non-portable size where it needs one.
 pub(crate) fn check_cluster(kernel: &CudaKernel, launch: &Launch<'_, CudaBuffer>) -> Result<()> {
     let (cluster, groups) = (launch.cluster(), launch.groups());
     if cluster == [1; 3] {
@@ -217,14 +207,14 @@ pub(crate) fn check_cluster(kernel: &CudaKernel, launch: &Launch<'_, CudaBuffer>
     for (axis, name) in ["x", "y", "z"].into_iter().enumerate() {
         if cluster[axis] == 0 || !groups[axis].is_multiple_of(cluster[axis]) {
             return Err(Error::invalid(format!(
-                "cluster.{name} is {}, and groups.{name} is {}: groups come in whole clusters",
+                "cluster.{name} is {}, which does not divide groups.{name}, {}",
                 cluster[axis], groups[axis]
             )));
         }
     }
     let size = cluster.iter().fold(1_u32, |size, &extent| size.saturating_mul(extent));
-    if size <= PORTABLE_CLUSTER || kernel.large_clusters.swap(true, Ordering::Relaxed) {
+    if size <= MAX_PORTABLE_CLUSTER || kernel.nonportable_clusters.swap(true, Ordering::Relaxed) {
         return Ok(());
     }
-    kernel.set(function_attribute::NON_PORTABLE_CLUSTERS, 1)
+    kernel.set_attribute(function_attribute::NON_PORTABLE_CLUSTERS, 1)
 }

@@ -1,60 +1,60 @@
 //! CUDA GPUs as devices, `cuda:0`, `cuda:1`, …, through the driver API.
 //!
-//! The driver is loaded when devices are listed or opened for the first time. Where there is none, or an old one, the
-//! device list says so and what to do about it. `CUDA_VISIBLE_DEVICES` is honoured by the driver itself; a MIG instance is a
-//! device with its own share of units and memory. A device is opened on its primary context, which is retained and never
-//! reset, so that other libraries of the process go on with theirs.
+//! The driver is loaded when devices are first listed or opened. A missing or outdated driver is reported as unavailable, with
+//! the remedy. The driver itself honours `CUDA_VISIBLE_DEVICES`; a MIG instance is a device with its own share of units and
+//! memory. A device uses its primary context, which is retained and never reset, so that other libraries in the process can
+//! share it.
 //!
 //! # Memory
 //!
-//! | space | what it is | how it is allocated |
+//! | space | memory | allocation |
 //! | --- | --- | --- |
-//! | `device` | the device's own | in a pool of our own, in order with a queue where one is named, of what that queue has freed if it fits |
-//! | `pinned` | the host's, cached, which the device reads in place | each by a call of the driver, which is slow |
-//! | `shared` | managed: it moves to whoever touches it | each by a call of the driver |
+//! | `device` | device memory | from a private pool; with a queue, in order with its work and from its free list where the size matches |
+//! | `pinned` | cached host memory that the device accesses in place | one driver call each, which is slow |
+//! | `shared` | managed memory, which migrates on access | one driver call each |
 //!
-//! The program's own memory is pageable: threads copy it through a ring of pinned slots while the device copies. What is
-//! submitted to a queue behind such a transfer is handed to the driver when the transfer's last piece is.
+//! Other host memory is pageable: threads copy it through pinned slots while the device copies between the slots and its own
+//! memory. Later submissions to the queue are deferred until the whole transfer is enqueued.
 //!
 //! # Code
 //!
-//! `cubin`, `fatbin`, `ptx`, which the driver compiles, and `cuda-c`, which NVRTC compiles for the very device. NVRTC is
-//! looked for by the system's loader, in `CUDA_HOME` and `CUDA_PATH`, and in `/usr/local/cuda`. Kernels are found by the
-//! names in the code: declare them `extern "C"`.
+//! `cubin`, `fatbin`, `ptx`, which the driver compiles, and `cuda-c`, which NVRTC compiles for the exact device. NVRTC is
+//! searched for by the system's loader, in `CUDA_HOME` and `CUDA_PATH`, and in `/usr/local/cuda`. Kernels are looked up by
+//! their symbol names: declare them `extern "C"`.
 //!
-//! | argument | what the kernel takes |
+//! | argument | kernel parameter |
 //! | --- | --- |
 //! | tensor | a pointer to its first element |
 //! | scalar | the value, in its own type |
-//! | by-value bytes | a structure of exactly that size; [`TensorMap`] makes one for the bulk copy engine |
-//! | work-group memory | nothing: the bytes of all of them, and of `Geometry::shared_bytes`, are its `extern __shared__` array |
+//! | by-value bytes | a structure of exactly that size; [`TensorMap`] is one, for the Tensor Memory Accelerator |
+//! | work-group memory | none: the bytes of all such arguments and of `Geometry::shared_bytes` form its `extern __shared__` array |
 //!
-//! Sizes of arguments are checked against the code where the driver tells them (CUDA 12.4 and newer).
+//! Argument sizes are checked against the code where the driver reports them (CUDA 12.4 and newer).
 //!
 //! # Failure
 //!
-//! An illegal address, an assertion, or any other fault of a kernel ends CUDA in the whole process: every call answers
-//! `DeviceLost`, with the kernels that were most likely running. Try what may fault in another process.
+//! An illegal address, a failed assertion or any other kernel fault disables CUDA in the whole process: every later call
+//! returns `DeviceLost`, with the kernels that were most likely running. Run kernels that may fault in another process.
 
-mod bounce;
+mod binary_check;
 mod builtin;
+mod completion_events;
 mod context;
 mod convert;
 mod describe;
 mod device;
 mod driver;
+mod free_list;
 mod graph;
-mod image;
+mod interner;
 mod launch;
-mod marks;
 mod memory;
 mod module;
-mod names;
 mod nvrtc;
-mod packed;
+mod param_buffer;
+mod pinned_blocks;
 mod progress;
 mod queue;
-mod spares;
 mod staging;
 mod tensor_map;
 mod timer;
@@ -64,7 +64,7 @@ pub use graph::CudaGraph;
 pub use memory::CudaBuffer;
 pub use module::{CudaKernel, CudaModule};
 pub use queue::CudaQueue;
-pub use tensor_map::{Fill, Interleave, Promotion, Swizzle, TensorMap, Tiles};
+pub use tensor_map::{Interleave, L2Promotion, OobFill, Swizzle, TensorMap, TiledLayout};
 
 use std::sync::{Arc, Weak};
 
@@ -72,35 +72,35 @@ use parking_lot::Mutex;
 use runtime_core::backend::{Backend, Level, LinkedBackend, Log};
 use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result};
 
-use context::Primary;
+use context::PrimaryContext;
 use driver::Driver;
 use driver::abi::Ordinal;
 
-/// The backend's state.
+/// The state of the backend.
 #[derive(Debug)]
 pub struct Cuda {
     log: Log,
     /// The contexts of the open devices.
-    primaries: Mutex<Vec<(Ordinal, Weak<Primary>)>>,
+    contexts: Mutex<Vec<(Ordinal, Weak<PrimaryContext>)>>,
 }
 
 impl Cuda {
-    /// The context of a device, retained once for all its openings.
-    fn primary(&self, driver: &'static Driver, ordinal: Ordinal) -> Result<Arc<Primary>> {
-        let mut primaries = self.primaries.lock();
-        primaries.retain(|(_, primary)| primary.strong_count() > 0);
-        let open = primaries.iter().find(|(known, _)| *known == ordinal);
+    /// The context of a device: one, however often the device is opened.
+    fn primary_context(&self, driver: &'static Driver, ordinal: Ordinal) -> Result<Arc<PrimaryContext>> {
+        let mut contexts = self.contexts.lock();
+        contexts.retain(|(_, primary)| primary.strong_count() > 0);
+        let open = contexts.iter().find(|(open, _)| *open == ordinal);
         if let Some(primary) = open.and_then(|(_, primary)| primary.upgrade()) {
             primary.check_alive()?;
             return Ok(primary);
         }
-        let primary = Arc::new(Primary::open(driver, ordinal)?);
-        primaries.push((ordinal, Arc::downgrade(&primary)));
+        let primary = Arc::new(PrimaryContext::open(driver, ordinal)?);
+        contexts.push((ordinal, Arc::downgrade(&primary)));
         Ok(primary)
     }
 }
 
-// SAFETY: buffers are allocations of the driver, queues are its streams, and progress is what its events say.
+// SAFETY: buffers are driver allocations, queues are streams, and progress is reported from their events.
 #[allow(unsafe_code, reason = "vouches for the backend")]
 unsafe impl Backend for Cuda {
     const NAME: &'static str = "cuda";
@@ -108,7 +108,7 @@ unsafe impl Backend for Cuda {
     type Device = CudaDevice;
 
     unsafe fn open(log: Log) -> Result<Self> {
-        Ok(Self { log, primaries: Mutex::default() })
+        Ok(Self { log, contexts: Mutex::default() })
     }
 
     fn options() -> Vec<OptionSpec> {
@@ -118,34 +118,36 @@ unsafe impl Backend for Cuda {
     fn devices(&self) -> Result<Vec<DeviceInfo>> {
         let devices = describe::list(Driver::load()?)?;
         if devices.is_empty() {
-            let message =
-                "the NVIDIA driver has no device; see `nvidia-smi`, and CUDA_VISIBLE_DEVICES if that is set";
+            let message = "the NVIDIA driver reports no device; check `nvidia-smi`, and CUDA_VISIBLE_DEVICES if it is set";
             return Err(Error::new(ErrorKind::Unavailable, message));
         }
         Ok(devices)
     }
 
     fn open_device(&self, index: u32, sub: Option<u32>, options: &Options) -> Result<CudaDevice> {
-        let choices = device::Choices::of(options)?;
+        let options = device::DeviceOptions::parse(options)?;
         let driver = Driver::load()?;
         let count = describe::count(driver)?;
         if index >= count || sub.is_some() {
-            let message =
-                format!("there are cuda:0 to cuda:{}, without sub-devices", count.saturating_sub(1));
+            let message = format!(
+                "no such device; valid: cuda:0 to cuda:{}, without sub-devices",
+                count.saturating_sub(1)
+            );
             return Err(Error::new(ErrorKind::NotFound, message));
         }
-        let primary = self.primary(driver, describe::ordinal(driver, index)?)?;
+        let primary = self.primary_context(driver, describe::ordinal(driver, index)?)?;
         self.log.write(Level::Debug, "cuda", &format!("opened device {index}"));
-        Ok(CudaDevice::new(primary, choices))
+        Ok(CudaDevice::new(primary, options))
     }
 }
 
-/// Compiles CUDA C to a cubin as loading it does, without a device: for `arch`, e.g. `sm_90`, with options of NVRTC.
+/// Compiles CUDA C with NVRTC for `arch`, e.g. `sm_90`, as loading a module does, but without a device. Returns a cubin, or PTX
+/// for a virtual architecture.
 ///
 /// # Errors
-/// `Unavailable` without NVRTC; `CompileFailed` with the whole log; `InvalidArgument` for a wrong option.
+/// `Unavailable` without NVRTC; `CompileFailed` with the whole log; `InvalidArgument` for an invalid option.
 pub fn compile(source: &str, arch: &str, options: &[&str]) -> Result<Vec<u8>> {
-    let unit = nvrtc::Unit {
+    let request = nvrtc::CompileRequest {
         text: source.as_bytes(),
         name: "kernel.cu",
         arch: Some(arch),
@@ -153,11 +155,12 @@ pub fn compile(source: &str, arch: &str, options: &[&str]) -> Result<Vec<u8>> {
         include: Vec::new(),
         options: options.to_vec(),
     };
-    let (nvrtc::Compiled::Cubin(code) | nvrtc::Compiled::Ptx(code)) = nvrtc::Nvrtc::load()?.compile(&unit)?;
+    let (nvrtc::CompiledCode::Cubin(code) | nvrtc::CompiledCode::Ptx(code)) =
+        nvrtc::Nvrtc::load()?.compile(&request)?;
     Ok(code)
 }
 
-/// This backend, to register it in a program that links it in.
+/// This backend, for programs that link it in and register it.
 #[must_use]
 pub const fn backend() -> LinkedBackend {
     LinkedBackend::of::<Cuda>()

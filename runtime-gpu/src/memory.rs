@@ -1,4 +1,4 @@
-//! Memory: a pool of the device, pinned host memory, managed memory, and what others own.
+//! Buffers: device memory from a pool, pinned host memory, managed memory, and memory that another library owns.
 
 #![allow(unsafe_code, reason = "allocates and frees through the driver")]
 
@@ -8,35 +8,35 @@ use std::sync::Arc;
 use runtime_core::backend::{Buffer, DeviceBytes};
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::bounce::pinned;
-use crate::context::Primary;
-use crate::driver::abi::{ATTACH_GLOBAL, Address, Code, Stream, pointer_attribute};
-use crate::progress::Shared;
-use crate::spares::Block;
+use crate::context::PrimaryContext;
+use crate::driver::abi::{ATTACH_GLOBAL, CuResult, DevicePtr, Stream, pointer_attribute};
+use crate::free_list::Block;
+use crate::pinned_blocks::allocate_pinned;
+use crate::progress::StreamState;
 
 /// Alignment of every allocation.
 pub(crate) const ALIGNMENT_BYTES: usize = 256;
-/// How often, and how far apart, memory is asked for again while work that frees some may still run.
-const TRIES: u32 = 100;
-const TRY_PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
+/// How often, and how long, an allocation that found no memory waits for the device to become idle.
+const IDLE_POLLS: u32 = 100;
+const IDLE_POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(2);
 
 /// A memory space, in the order of `DeviceInfo::spaces`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Space {
     Device,
     Pinned,
-    Shared,
+    Managed,
 }
 
 impl Space {
     pub(crate) const NAMES: [(Self, &'static str); 3] =
-        [(Self::Device, "device"), (Self::Pinned, "pinned"), (Self::Shared, "shared")];
+        [(Self::Device, "device"), (Self::Pinned, "pinned"), (Self::Managed, "shared")];
 
-    /// The space of an index.
+    /// The space with an index of `DeviceInfo::spaces`.
     ///
     /// # Errors
-    /// `InvalidArgument` for one that the device does not have.
-    pub(crate) fn of(index: u32, count: usize) -> Result<Self> {
+    /// `InvalidArgument` if the device has no such space.
+    pub(crate) fn from_index(index: u32, count: usize) -> Result<Self> {
         let found = Self::NAMES[..count.min(3)].get(index as usize);
         found.map(|(space, _)| *space).ok_or_else(|| {
             Error::invalid(format!("space {index} does not exist; valid: 0 to {}", count.saturating_sub(1)))
@@ -48,135 +48,147 @@ impl Space {
     }
 }
 
-/// Who gave the memory, and so who takes it back.
+/// How the memory was allocated, and so how it is freed.
 #[derive(Clone, Copy, Debug)]
 enum Origin {
-    /// There is none: an allocation of 0 bytes, or memory of another library.
-    Nobody,
+    /// Not by this backend: memory of another library, or an allocation of 0 bytes.
+    External,
+    /// `cuMemAllocFromPoolAsync`.
     Pool,
+    /// `cuMemAlloc`.
     Plain,
+    /// `cuMemHostAlloc`.
     Pinned,
+    /// `cuMemAllocManaged`.
     Managed,
 }
 
 /// An allocation, or memory that another library owns.
 #[derive(Debug)]
 pub struct CudaBuffer {
-    primary: Arc<Primary>,
-    /// What the driver answered.
-    base: Address,
-    /// The first byte, aligned as asked.
-    start: Address,
+    primary: Arc<PrimaryContext>,
+    /// The address that the driver returned.
+    base: DevicePtr,
+    /// The first byte, aligned as requested.
+    start: DevicePtr,
     bytes: usize,
-    /// What was asked of the driver.
-    reserved_bytes: usize,
+    /// The size that the driver allocated.
+    allocated_bytes: usize,
     space: Space,
     origin: Origin,
 }
 
-/// What is to be allocated.
+/// Parameters of an allocation.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct Request {
     pub(crate) space: Space,
     pub(crate) bytes: usize,
     pub(crate) alignment_bytes: usize,
 }
 
 impl CudaBuffer {
-    /// Allocates; in order with `queue` if one is given, else for use everywhere at once.
-    pub(crate) fn allocate(primary: &Arc<Primary>, wanted: Wanted, queue: Option<&Shared>) -> Result<Self> {
-        let alignment = wanted.alignment_bytes.max(ALIGNMENT_BYTES);
-        if wanted.bytes == 0 {
-            return Ok(Self::of_nobody(primary, alignment as Address, 0, wanted.space));
+    /// Allocates memory: in order with `queue` if one is given, otherwise ready for use on every queue.
+    pub(crate) fn allocate(
+        primary: &Arc<PrimaryContext>,
+        request: Request,
+        queue: Option<&StreamState>,
+    ) -> Result<Self> {
+        let alignment = request.alignment_bytes.max(ALIGNMENT_BYTES);
+        if request.bytes == 0 {
+            return Ok(Self::external(primary, alignment as DevicePtr, 0, request.space));
         }
-        // What the driver aligns to by itself is enough as a rule.
+        // The driver's own alignment suffices as a rule.
         let slack = if alignment > ALIGNMENT_BYTES { alignment } else { 0 };
-        let bytes = wanted.bytes.checked_add(slack).ok_or_else(|| too_much(wanted.bytes))?;
-        let (base, origin) = match wanted.space {
-            Space::Device => Self::on_device(primary, bytes, queue)?,
+        let bytes = request.bytes.checked_add(slack).ok_or_else(|| too_large(request.bytes))?;
+        let (base, origin) = match request.space {
+            Space::Device => Self::allocate_device(primary, bytes, queue)?,
             Space::Pinned => {
-                let memory = pinned(primary, bytes)?;
-                (memory.as_ptr().expose_provenance() as Address, Origin::Pinned)
+                let memory = allocate_pinned(primary, bytes)?;
+                (memory.as_ptr().expose_provenance() as DevicePtr, Origin::Pinned)
             }
-            Space::Shared => (managed(primary, bytes)?, Origin::Managed),
+            Space::Managed => (allocate_managed(primary, bytes)?, Origin::Managed),
         };
-        let start = base.next_multiple_of(alignment as Address);
+        let start = base.next_multiple_of(alignment as DevicePtr);
         let buffer = Self {
             primary: Arc::clone(primary),
             base,
             start,
-            bytes: wanted.bytes,
-            reserved_bytes: bytes,
-            space: wanted.space,
+            bytes: request.bytes,
+            allocated_bytes: bytes,
+            space: request.space,
             origin,
         };
-        if start - base > slack as Address {
+        if start - base > slack as DevicePtr {
             return Err(Error::new(
                 ErrorKind::Driver,
-                format!("memory at {base:#x} is aligned to less than 256 bytes"),
+                format!("the driver returned memory at {base:#x}, which is not aligned to 256 bytes"),
             ));
         }
         Ok(buffer)
     }
 
-    fn on_device(primary: &Arc<Primary>, bytes: usize, queue: Option<&Shared>) -> Result<(Address, Origin)> {
-        if let Some(address) = queue.and_then(|queue| queue.spares.take(bytes)) {
+    fn allocate_device(
+        primary: &Arc<PrimaryContext>,
+        bytes: usize,
+        queue: Option<&StreamState>,
+    ) -> Result<(DevicePtr, Origin)> {
+        if let Some(address) = queue.and_then(|queue| queue.free_list.take(bytes)) {
             return Ok((address, Origin::Pool));
         }
         let origin = if primary.pool.is_some() { Origin::Pool } else { Origin::Plain };
         let stream = queue.map(|queue| queue.stream);
-        let (address, code) = device_memory(primary, bytes, stream)?;
+        let (address, code) = try_allocate_device(primary, bytes, stream)?;
         let (address, code) = match code {
-            Code::OUT_OF_MEMORY => retry(primary, bytes, stream)?,
+            CuResult::OUT_OF_MEMORY => reclaim_and_retry(primary, bytes, stream)?,
             code => (address, code),
         };
         match code {
-            Code::SUCCESS => Ok((address, origin)),
-            // The driver's answer to sizes beyond all bounds.
-            Code::OUT_OF_MEMORY | Code(1) => {
+            CuResult::SUCCESS => Ok((address, origin)),
+            // The driver returns INVALID_VALUE for sizes beyond its limits.
+            CuResult::OUT_OF_MEMORY | CuResult::INVALID_VALUE => {
                 let (free, total) = primary.memory_info()?;
-                let words = format!("{bytes} bytes, of {total} in all and {free} free; free tensors first");
-                Err(Error::new(ErrorKind::OutOfMemory, words).with_driver("CUDA_ERROR_OUT_OF_MEMORY", 2))
+                let message = format!(
+                    "cannot allocate {bytes} bytes: {free} of {total} bytes are free; free tensors first"
+                );
+                Err(Error::new(ErrorKind::OutOfMemory, message).with_driver("CUDA_ERROR_OUT_OF_MEMORY", 2))
             }
             code => Err(primary.fail("cuMemAllocFromPoolAsync", code)),
         }
     }
 
-    fn of_nobody(primary: &Arc<Primary>, start: Address, bytes: usize, space: Space) -> Self {
-        let origin = Origin::Nobody;
-        Self { primary: Arc::clone(primary), base: start, start, bytes, reserved_bytes: 0, space, origin }
+    fn external(primary: &Arc<PrimaryContext>, start: DevicePtr, bytes: usize, space: Space) -> Self {
+        let origin = Origin::External;
+        Self { primary: Arc::clone(primary), base: start, start, bytes, allocated_bytes: 0, space, origin }
     }
 
-    /// Wraps memory of another library, if the driver knows it as memory of this device.
-    pub(crate) fn adopt(primary: &Arc<Primary>, space: Space, memory: &DeviceBytes) -> Result<Self> {
-        let start = memory.as_ptr().expose_provenance() as Address;
+    /// Wraps memory of another library that the driver recognises as memory of this device.
+    pub(crate) fn adopt(primary: &Arc<PrimaryContext>, space: Space, memory: &DeviceBytes) -> Result<Self> {
+        let start = memory.as_ptr().expose_provenance() as DevicePtr;
         let kind = memory_type(primary, start).ok_or_else(|| {
-            Error::invalid(format!(
-                "memory at {start:#x} is not known to CUDA; pass memory that CUDA allocated"
-            ))
+            Error::invalid(format!("memory at {start:#x} was not allocated by CUDA; pass memory that was"))
         })?;
         let ordinal = primary.driver.pointer_attribute(pointer_attribute::DEVICE_ORDINAL, start);
         if let Some(ordinal) = ordinal.filter(|&ordinal| space == Space::Device && ordinal != primary.ordinal)
         {
             return Err(Error::invalid(format!(
-                "memory at {start:#x} is of cuda:{ordinal}, not of cuda:{}; open that device",
+                "memory at {start:#x} belongs to cuda:{ordinal}, not to cuda:{}; open that device",
                 primary.ordinal
             )));
         }
         let on_host = kind == pointer_attribute::HOST_MEMORY;
         if on_host != (space == Space::Pinned) {
-            let is = if on_host { "pinned host memory" } else { "memory of a device" };
-            return Err(Error::invalid(format!("memory at {start:#x} is {is}; name its own space")));
+            let actual = if on_host { "pinned host memory" } else { "device memory" };
+            return Err(Error::invalid(format!("memory at {start:#x} is {actual}; pass the space it is in")));
         }
-        Ok(Self::of_nobody(primary, start, memory.len(), space))
+        Ok(Self::external(primary, start, memory.len(), space))
     }
 
-    /// The context that the memory belongs to.
-    pub(crate) fn primary(&self) -> &Arc<Primary> {
+    /// The context that owns the memory.
+    pub(crate) fn primary(&self) -> &Arc<PrimaryContext> {
         &self.primary
     }
 
-    /// Whether the memory is the device's own.
+    /// Whether the memory is in the `device` space.
     pub(crate) fn is_on_device(&self) -> bool {
         self.space == Space::Device
     }
@@ -184,43 +196,43 @@ impl CudaBuffer {
     /// Address of a range.
     ///
     /// # Errors
-    /// `InvalidArgument` if it lies outside.
-    pub(crate) fn range(&self, what: &str, offset: u64, bytes: u64) -> Result<Address> {
+    /// `InvalidArgument` if it exceeds the buffer.
+    pub(crate) fn range(&self, what: &str, offset: u64, bytes: u64) -> Result<DevicePtr> {
         match offset.checked_add(bytes) {
             Some(end) if end <= self.bytes as u64 => Ok(self.start + offset),
             _ => Err(Error::invalid(format!(
-                "{what}: {bytes} bytes at offset {offset} of a buffer of {} bytes",
+                "{what}: {bytes} bytes at offset {offset} exceed the buffer of {} bytes",
                 self.bytes
             ))),
         }
     }
 
-    /// Frees in order with a queue of this device, which keeps the memory for its next allocations.
-    pub(crate) fn free(mut self, queue: Option<&Shared>) {
+    /// Frees the memory; with a queue of this device, in order with its work and onto its free list.
+    pub(crate) fn free(mut self, queue: Option<&StreamState>) {
         self.release(queue);
     }
 
-    /// Errors of earlier work surface here too, and are of no interest: whoever waits for that work gets them.
-    fn release(&mut self, queue: Option<&Shared>) {
+    /// Errors are ignored: those that surface here come from earlier work, and a wait for that work reports them.
+    fn release(&mut self, queue: Option<&StreamState>) {
         let driver = self.primary.driver;
-        let origin = std::mem::replace(&mut self.origin, Origin::Nobody);
+        let origin = std::mem::replace(&mut self.origin, Origin::External);
         match (origin, self.primary.pool) {
-            (Origin::Nobody, _) | (Origin::Pool, None) => {}
+            (Origin::External, _) | (Origin::Pool, None) => {}
             (Origin::Pool, Some(pool)) => {
-                let block = Block { base: self.base, bytes: self.reserved_bytes };
+                let block = Block { base: self.base, bytes: self.allocated_bytes };
                 match queue {
-                    Some(queue) => queue.spares.keep(block, |block| pool.free(block, queue.stream)),
-                    None => pool.free(block, self.primary.service),
+                    Some(queue) => queue.free_list.insert(block, |block| pool.free(block, queue.stream)),
+                    None => pool.free(block, self.primary.alloc_stream),
                 }
             }
             (Origin::Plain | Origin::Managed, _) => {
-                let _current = self.primary.enter();
+                let _current = self.primary.make_current();
                 // SAFETY: allocated by the driver, freed once; the call waits for work that uses it.
                 let _ = unsafe { (driver.cuMemFree_v2)(self.base) };
             }
             (Origin::Pinned, _) => {
-                let _current = self.primary.enter();
-                let memory = pointer(self.base).cast::<c_void>();
+                let _current = self.primary.make_current();
+                let memory = host_ptr(self.base).cast::<c_void>();
                 // SAFETY: allocated by the driver, freed once.
                 let _ = unsafe { (driver.cuMemFreeHost)(memory) };
             }
@@ -234,7 +246,7 @@ impl Buffer for CudaBuffer {
     }
 
     fn host_pointer(&self) -> *mut u8 {
-        if self.space.host_visible() { pointer(self.start) } else { std::ptr::null_mut() }
+        if self.space.host_visible() { host_ptr(self.start) } else { std::ptr::null_mut() }
     }
 }
 
@@ -244,54 +256,62 @@ impl Drop for CudaBuffer {
     }
 }
 
-fn pointer(address: Address) -> *mut u8 {
+fn host_ptr(address: DevicePtr) -> *mut u8 {
     std::ptr::with_exposed_provenance_mut(usize::try_from(address).unwrap_or(0))
 }
 
-fn too_much(bytes: usize) -> Error {
-    Error::new(ErrorKind::OutOfMemory, format!("{bytes} bytes are more than there are addresses"))
+fn too_large(bytes: usize) -> Error {
+    Error::new(ErrorKind::OutOfMemory, format!("{bytes} bytes exceed the address space"))
 }
 
-/// One try to get memory of the device.
-fn device_memory(primary: &Primary, bytes: usize, stream: Option<Stream>) -> Result<(Address, Code)> {
+/// Tries once to allocate device memory.
+fn try_allocate_device(
+    primary: &PrimaryContext,
+    bytes: usize,
+    stream: Option<Stream>,
+) -> Result<(DevicePtr, CuResult)> {
     let mut address = 0;
     let Some(pool) = primary.pool else {
-        let _current = primary.enter()?;
+        let _current = primary.make_current()?;
         // SAFETY: the out-parameter is writable, and the context is current.
         let code = unsafe { (primary.driver.cuMemAlloc_v2)(&raw mut address, bytes) };
         return Ok((address, code));
     };
-    let on = stream.unwrap_or(primary.service);
+    let on = stream.unwrap_or(primary.alloc_stream);
     // SAFETY: pool and stream are alive and of one device, and the out-parameter is writable.
-    let code = unsafe { (pool.calls.cuMemAllocFromPoolAsync)(&raw mut address, bytes, pool.handle, on) };
+    let code = unsafe { (pool.api.cuMemAllocFromPoolAsync)(&raw mut address, bytes, pool.handle, on) };
     if stream.is_none() && code.is_success() {
-        // It may be used on any stream from now on, so it must be there.
-        while !primary.is_idle(on)? {
+        // Any stream may use it from now on, so the allocation must have completed.
+        while !primary.is_stream_idle(on)? {
             std::hint::spin_loop();
         }
     }
     Ok((address, code))
 }
 
-/// Takes what queues keep, waits a moment for work that frees some, gives unused memory back to the system, tries again.
+/// Drains the free lists, waits briefly for running work that frees memory, trims the pool, and tries again.
 #[cold]
-fn retry(primary: &Primary, bytes: usize, stream: Option<Stream>) -> Result<(Address, Code)> {
-    let Some(pool) = primary.pool else { return Ok((0, Code::OUT_OF_MEMORY)) };
-    primary.free_spares();
-    for _ in 0..TRIES {
-        if primary.is_all_idle()? {
+fn reclaim_and_retry(
+    primary: &PrimaryContext,
+    bytes: usize,
+    stream: Option<Stream>,
+) -> Result<(DevicePtr, CuResult)> {
+    let Some(pool) = primary.pool else { return Ok((0, CuResult::OUT_OF_MEMORY)) };
+    primary.drain_free_lists();
+    for _ in 0..IDLE_POLLS {
+        if primary.is_device_idle()? {
             break;
         }
-        std::thread::sleep(TRY_PAUSE);
+        std::thread::sleep(IDLE_POLL_INTERVAL);
     }
-    // SAFETY: the pool is alive; memory in use stays.
-    let code = unsafe { (pool.calls.cuMemPoolTrimTo)(pool.handle, 0) };
+    // SAFETY: the pool is alive; trimming keeps memory that is in use.
+    let code = unsafe { (pool.api.cuMemPoolTrimTo)(pool.handle, 0) };
     primary.check("cuMemPoolTrimTo", code)?;
-    device_memory(primary, bytes, stream)
+    try_allocate_device(primary, bytes, stream)
 }
 
-fn managed(primary: &Primary, bytes: usize) -> Result<Address> {
-    let _current = primary.enter()?;
+fn allocate_managed(primary: &PrimaryContext, bytes: usize) -> Result<DevicePtr> {
+    let _current = primary.make_current()?;
     let mut address = 0;
     // SAFETY: the out-parameter is writable, and the context is current.
     let code = unsafe { (primary.driver.cuMemAllocManaged)(&raw mut address, bytes, ATTACH_GLOBAL) };
@@ -299,8 +319,8 @@ fn managed(primary: &Primary, bytes: usize) -> Result<Address> {
     Ok(address)
 }
 
-/// Type of the memory at an address, if the driver knows it.
-pub(crate) fn memory_type(primary: &Primary, address: Address) -> Option<u32> {
+/// Type of the memory at an address; `None` for memory that the driver does not manage.
+pub(crate) fn memory_type(primary: &PrimaryContext, address: DevicePtr) -> Option<u32> {
     let kind = primary.driver.pointer_attribute(pointer_attribute::MEMORY_TYPE, address)?;
     u32::try_from(kind).ok().filter(|&kind| kind != 0)
 }

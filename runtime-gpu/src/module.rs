@@ -1,4 +1,4 @@
-//! Loaded code and its entry points.
+//! Modules and kernels: loads code through the driver, and queries and configures its entry points.
 
 #![allow(unsafe_code, reason = "loads code through the driver")]
 
@@ -11,51 +11,51 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use runtime_core::backend::{Kernel, KernelInfo, Module, Source};
 use runtime_core::{Error, ErrorKind, Geometry, Occupancy, OptionSpec, Result, suggest};
 
-use crate::context::Primary;
-use crate::driver::abi::{self, Code, Function, device_attribute, function_attribute, jit};
-use crate::driver::{Driver, function_name, written};
-use crate::image;
-use crate::names::NameId;
-use crate::nvrtc::{Compiled, Nvrtc, Unit};
-use crate::packed::{Parameter, packed_bytes};
+use crate::binary_check;
+use crate::context::PrimaryContext;
+use crate::driver::abi::{self, CuResult, Function, device_attribute, function_attribute, jit};
+use crate::driver::{Driver, c_string, function_name};
+use crate::interner::KernelNameId;
+use crate::nvrtc::{CompileRequest, CompiledCode, Nvrtc};
+use crate::param_buffer::{ParamInfo, packed_bytes};
 
 /// Accepted formats, preferred first.
 pub(crate) const FORMATS: [&str; 4] = ["cubin", "fatbin", "ptx", "cuda-c"];
-/// Room for what the driver's compiler says.
-const LOG_BYTES: usize = 64 << 10;
-/// Dynamic work-group memory that every kernel may use without asking.
-const PLAIN_SHARED_BYTES: u32 = 48 << 10;
-/// `CUDA_ERROR_INVALID_VALUE`: there is no parameter of that index.
-const NO_SUCH_PARAMETER: Code = Code(1);
+/// Size of the driver's JIT log.
+const JIT_LOG_BYTES: usize = 64 << 10;
+/// Work-group memory that every kernel may use without opting in.
+const DEFAULT_SHARED_BYTES: u32 = 48 << 10;
+/// What `cuFuncGetParamInfo` returns past the last parameter.
+const NO_SUCH_PARAMETER: CuResult = CuResult::INVALID_VALUE;
 
-/// The options of CUDA C.
+/// Declares the options of CUDA C modules.
 pub(crate) fn options() -> Vec<OptionSpec> {
     vec![
         OptionSpec::module(
             "arch",
             "",
-            "Architecture that CUDA C is compiled for, e.g. sm_90a; the device's own if empty.",
+            "Architecture to compile CUDA C for, e.g. sm_90a; the device's own if empty.",
         ),
         OptionSpec::module(
             "include",
             "",
-            "Folder of header files of CUDA C, relative to the source file's; a list.",
+            "Include folder for CUDA C, relative to the folder of the source file; may be repeated.",
         ),
-        OptionSpec::module("options", "", "Option of NVRTC, e.g. --use_fast_math or -DN=4; a list."),
+        OptionSpec::module("options", "", "NVRTC option, e.g. --use_fast_math or -DN=4; may be repeated."),
     ]
 }
 
-/// A module of the driver.
+/// A loaded `CUmodule`.
 #[derive(Debug)]
-struct Loaded {
-    primary: Arc<Primary>,
+struct LoadedModule {
+    primary: Arc<PrimaryContext>,
     handle: abi::Module,
 }
 
-impl Drop for Loaded {
+impl Drop for LoadedModule {
     fn drop(&mut self) {
-        let _current = self.primary.enter();
-        // SAFETY: loaded once, and no work uses it any more.
+        let _current = self.primary.make_current();
+        // SAFETY: loaded once, and no longer in use.
         let _ = unsafe { (self.primary.driver.cuModuleUnload)(self.handle) };
     }
 }
@@ -63,35 +63,35 @@ impl Drop for Loaded {
 /// Loaded code.
 #[derive(Debug)]
 pub struct CudaModule {
-    loaded: Arc<Loaded>,
+    loaded: Arc<LoadedModule>,
     symbols: Vec<String>,
 }
 
 impl CudaModule {
-    pub(crate) fn load(primary: &Arc<Primary>, source: &Source<'_>) -> Result<Self> {
+    pub(crate) fn load(primary: &Arc<PrimaryContext>, source: &Source<'_>) -> Result<Self> {
         primary.check_alive()?;
         check_options(source)?;
         let code = match source.code {
             Some(code) => code.to_vec(),
-            None => read(Path::new(source.path))?,
+            None => read_file(Path::new(source.path))?,
         };
         let handle = match source.format {
             "cubin" => {
-                image::check_cubin(&code)?;
-                load_image(primary, &code)?
+                binary_check::check_cubin(&code)?;
+                load_binary(primary, &code)?
             }
             "fatbin" => {
-                image::check_fatbin(&code)?;
-                load_image(primary, &code)?
+                binary_check::check_fatbin(&code)?;
+                load_binary(primary, &code)?
             }
-            "ptx" => load_text(primary, code)?,
+            "ptx" => load_ptx(primary, code)?,
             _ => match compile(primary, source, &code)? {
-                Compiled::Cubin(code) => load_image(primary, &code)?,
-                Compiled::Ptx(code) => load_text(primary, code)?,
+                CompiledCode::Cubin(code) => load_binary(primary, &code)?,
+                CompiledCode::Ptx(code) => load_ptx(primary, code)?,
             },
         };
-        let loaded = Arc::new(Loaded { primary: Arc::clone(primary), handle });
-        Ok(Self { symbols: symbols(&loaded)?, loaded })
+        let loaded = Arc::new(LoadedModule { primary: Arc::clone(primary), handle });
+        Ok(Self { symbols: enumerate_kernels(&loaded)?, loaded })
     }
 }
 
@@ -112,13 +112,13 @@ impl Module for CudaModule {
         let known = self.symbols.is_empty() || self.symbols.iter().any(|symbol| symbol == name);
         let terminated = CString::new(name).ok().filter(|_| known && !name.is_empty()).ok_or_else(missing)?;
         let primary = &self.loaded.primary;
-        let _current = primary.enter()?;
+        let _current = primary.make_current()?;
         let mut function = Function::NULL;
         // SAFETY: the module is loaded, the name terminated, and the out-parameter writable.
         let code = unsafe {
             (primary.driver.cuModuleGetFunction)(&raw mut function, self.loaded.handle, terminated.as_ptr())
         };
-        if code == Code(500) {
+        if code == CuResult::NOT_FOUND {
             return Err(missing());
         }
         primary.check("cuModuleGetFunction", code)?;
@@ -129,45 +129,46 @@ impl Module for CudaModule {
 /// An entry point.
 #[derive(Debug)]
 pub struct CudaKernel {
-    loaded: Arc<Loaded>,
+    loaded: Arc<LoadedModule>,
     pub(crate) function: Function,
-    pub(crate) name: NameId,
-    /// The parameters, where the driver tells.
-    pub(crate) parameters: Option<Box<[Parameter]>>,
-    /// Bytes of all of them, if they are passed packed.
+    pub(crate) name: KernelNameId,
+    /// The parameters, where the driver reports them.
+    pub(crate) parameters: Option<Box<[ParamInfo]>>,
+    /// Bytes of the parameter buffer, if the arguments are passed packed.
     pub(crate) packed_bytes: Option<NonZeroUsize>,
-    /// Here too, since a launch needs little else.
+    /// Duplicated from the context for the launch path.
     pub(crate) driver: &'static Driver,
-    pub(crate) large_clusters: AtomicBool,
+    /// Whether non-portable cluster sizes have been enabled.
+    pub(crate) nonportable_clusters: AtomicBool,
     shared_bytes: u32,
-    /// Dynamic work-group memory that is allowed by now.
-    allowed_shared_bytes: AtomicU32,
+    /// Current limit on dynamic work-group memory.
+    dynamic_shared_limit: AtomicU32,
 }
 
 impl CudaKernel {
-    fn new(loaded: &Arc<Loaded>, function: Function, name: &str) -> Self {
+    fn new(loaded: &Arc<LoadedModule>, function: Function, name: &str) -> Self {
         let primary = &loaded.primary;
         let mut kernel = Self {
             loaded: Arc::clone(loaded),
             function,
-            name: primary.names.id(name),
+            name: primary.kernel_names.intern(name),
             parameters: None,
             packed_bytes: None,
             driver: primary.driver,
-            large_clusters: AtomicBool::new(false),
+            nonportable_clusters: AtomicBool::new(false),
             shared_bytes: 0,
-            allowed_shared_bytes: AtomicU32::new(0),
+            dynamic_shared_limit: AtomicU32::new(0),
         };
         kernel.shared_bytes = kernel.attribute(function_attribute::SHARED_BYTES).unwrap_or(0);
-        *kernel.allowed_shared_bytes.get_mut() = PLAIN_SHARED_BYTES.saturating_sub(kernel.shared_bytes);
-        kernel.parameters = kernel.ask_parameters();
+        *kernel.dynamic_shared_limit.get_mut() = DEFAULT_SHARED_BYTES.saturating_sub(kernel.shared_bytes);
+        kernel.parameters = kernel.query_parameters();
         let packed = kernel.parameters.as_deref().and_then(packed_bytes);
         kernel.packed_bytes = packed.and_then(NonZeroUsize::new);
         kernel
     }
 
-    /// The same entry point once more.
-    pub(crate) fn share(&self) -> Self {
+    /// Another handle to the same entry point.
+    pub(crate) fn duplicate(&self) -> Self {
         Self {
             loaded: Arc::clone(&self.loaded),
             function: self.function,
@@ -175,14 +176,14 @@ impl CudaKernel {
             parameters: self.parameters.clone(),
             packed_bytes: self.packed_bytes,
             driver: self.driver,
-            large_clusters: AtomicBool::new(self.large_clusters.load(Ordering::Relaxed)),
+            nonportable_clusters: AtomicBool::new(self.nonportable_clusters.load(Ordering::Relaxed)),
             shared_bytes: self.shared_bytes,
-            allowed_shared_bytes: AtomicU32::new(self.allowed_shared_bytes.load(Ordering::Relaxed)),
+            dynamic_shared_limit: AtomicU32::new(self.dynamic_shared_limit.load(Ordering::Relaxed)),
         }
     }
 
     #[inline]
-    pub(crate) fn primary(&self) -> &Arc<Primary> {
+    pub(crate) fn primary(&self) -> &Arc<PrimaryContext> {
         &self.loaded.primary
     }
 
@@ -194,101 +195,101 @@ impl CudaKernel {
         if code.is_success() { u32::try_from(value).ok() } else { None }
     }
 
-    /// An attribute of the device.
-    fn device(&self, attribute: c_int) -> u32 {
+    /// Reads an attribute of the device.
+    fn device_attribute(&self, attribute: c_int) -> u32 {
         self.primary().driver.attribute(self.primary().ordinal, attribute)
     }
 
-    /// Sets an attribute.
-    pub(crate) fn set(&self, attribute: c_int, value: u32) -> Result<()> {
+    /// Sets an attribute of the function.
+    pub(crate) fn set_attribute(&self, attribute: c_int, value: u32) -> Result<()> {
         let primary = self.primary();
-        let _current = primary.enter()?;
+        let _current = primary.make_current()?;
         let value = c_int::try_from(value).unwrap_or(c_int::MAX);
         // SAFETY: the function is of a loaded module of the current context.
         let code = unsafe { (primary.driver.cuFuncSetAttribute)(self.function, attribute, value) };
         primary.check("cuFuncSetAttribute", code)
     }
 
-    /// The parameters, in order.
-    fn ask_parameters(&self) -> Option<Box<[Parameter]>> {
-        let calls = self.primary().driver.parameters?;
+    /// Queries the parameters, in order.
+    fn query_parameters(&self) -> Option<Box<[ParamInfo]>> {
+        let api = self.primary().driver.function_params?;
         let mut parameters = Vec::new();
         loop {
             let (mut offset, mut bytes) = (0, 0);
             // SAFETY: the function is of a loaded module, and the out-parameters are writable.
             let code = unsafe {
-                (calls.cuFuncGetParamInfo)(self.function, parameters.len(), &raw mut offset, &raw mut bytes)
+                (api.cuFuncGetParamInfo)(self.function, parameters.len(), &raw mut offset, &raw mut bytes)
             };
             match code {
-                Code::SUCCESS => parameters.push(Parameter { offset, bytes }),
+                CuResult::SUCCESS => parameters.push(ParamInfo { offset, bytes }),
                 NO_SUCH_PARAMETER => return Some(parameters.into_boxed_slice()),
                 _ => return None,
             }
         }
     }
 
-    /// Lets the kernel have so much dynamic work-group memory.
+    /// Raises the limit on dynamic work-group memory to `bytes` if needed; returns `bytes`.
     #[inline]
-    pub(crate) fn allow_shared(&self, bytes: u64) -> Result<u32> {
+    pub(crate) fn allow_dynamic_shared(&self, bytes: u64) -> Result<u32> {
         match u32::try_from(bytes) {
-            Ok(bytes) if bytes <= self.allowed_shared_bytes.load(Ordering::Relaxed) => Ok(bytes),
-            _ => self.allow_more_shared(bytes),
+            Ok(bytes) if bytes <= self.dynamic_shared_limit.load(Ordering::Relaxed) => Ok(bytes),
+            _ => self.raise_dynamic_shared_limit(bytes),
         }
     }
 
     #[cold]
-    fn allow_more_shared(&self, bytes: u64) -> Result<u32> {
+    fn raise_dynamic_shared_limit(&self, bytes: u64) -> Result<u32> {
         let primary = self.primary();
         let limit = primary.driver.attribute(primary.ordinal, device_attribute::MAX_SHARED_BYTES_OPT_IN);
-        let most = limit.max(PLAIN_SHARED_BYTES).saturating_sub(self.shared_bytes);
-        let Some(wanted) = u32::try_from(bytes).ok().filter(|&bytes| bytes <= most) else {
+        let max = limit.max(DEFAULT_SHARED_BYTES).saturating_sub(self.shared_bytes);
+        let Some(bytes) = u32::try_from(bytes).ok().filter(|&bytes| bytes <= max) else {
             return Err(Error::invalid(format!(
-                "{bytes} bytes of dynamic work-group memory; kernel `{}` can have {most}",
-                primary.names.text(self.name)
+                "{bytes} bytes of dynamic work-group memory; kernel `{}` can use at most {max}",
+                primary.kernel_names.resolve(self.name)
             )));
         };
-        self.set(function_attribute::MAX_DYNAMIC_SHARED_BYTES, wanted)?;
-        self.allowed_shared_bytes.fetch_max(wanted, Ordering::Relaxed);
-        Ok(wanted)
+        self.set_attribute(function_attribute::MAX_DYNAMIC_SHARED_BYTES, bytes)?;
+        self.dynamic_shared_limit.fetch_max(bytes, Ordering::Relaxed);
+        Ok(bytes)
     }
 
     #[cold]
-    pub(crate) fn refused(&self, function: &str, code: Code) -> Error {
+    pub(crate) fn launch_error(&self, function: &str, code: CuResult) -> Error {
         let primary = self.primary();
         let error = primary.fail(function, code);
-        if Primary::is_gone(&error) {
+        if PrimaryContext::is_lost(&error) {
             return error;
         }
-        error.with_note(format_args!("kernel `{}`", primary.names.text(self.name)))
+        error.with_note(format_args!("kernel `{}`", primary.kernel_names.resolve(self.name)))
     }
 
     #[cold]
-    pub(crate) fn mismatch(&self, index: usize, parameter: usize, bytes: usize) -> Error {
+    pub(crate) fn arg_size_error(&self, index: usize, parameter: usize, bytes: usize) -> Error {
         let parameters = self.parameters.as_deref().unwrap_or_default();
         match parameters.get(parameter) {
-            Some(wanted) => Error::invalid(format!(
-                "argument {index} is of {bytes} bytes; parameter {parameter} of kernel `{}` is of {}",
-                self.primary().names.text(self.name),
-                wanted.bytes
+            Some(info) => Error::invalid(format!(
+                "argument {index} has {bytes} bytes; parameter {parameter} of kernel `{}` has {}",
+                self.primary().kernel_names.resolve(self.name),
+                info.bytes
             )),
-            None => self.miscount(parameter + 1),
+            None => self.arg_count_error(parameter + 1),
         }
     }
 
     #[cold]
-    pub(crate) fn miscount(&self, given: usize) -> Error {
-        let wanted = self.parameters.as_deref().map_or(0, <[_]>::len);
+    pub(crate) fn arg_count_error(&self, given: usize) -> Error {
+        let expected = self.parameters.as_deref().map_or(0, <[_]>::len);
         Error::invalid(format!(
-            "kernel `{}` takes {wanted} parameters, got {given}{}",
-            self.primary().names.text(self.name),
-            if given > wanted { " or more" } else { "" }
+            "kernel `{}` takes {expected} parameters, got {given}{}",
+            self.primary().kernel_names.resolve(self.name),
+            if given > expected { " or more" } else { "" }
         ))
     }
 }
 
 impl Kernel for CudaKernel {
     fn info(&self) -> KernelInfo {
-        let Ok(_current) = self.primary().enter() else { return KernelInfo::default() };
+        let Ok(_current) = self.primary().make_current() else { return KernelInfo::default() };
         KernelInfo {
             registers: self.attribute(function_attribute::REGISTERS),
             spilled_bytes: self.attribute(function_attribute::LOCAL_BYTES),
@@ -296,17 +297,17 @@ impl Kernel for CudaKernel {
             max_group_items: self.attribute(function_attribute::MAX_GROUP_ITEMS),
             binary_version: self.attribute(function_attribute::BINARY_VERSION),
             virtual_version: self.attribute(function_attribute::PTX_VERSION),
-            preferred_multiple: Some(self.device(device_attribute::WARP_SIZE)),
+            preferred_multiple: Some(self.device_attribute(device_attribute::WARP_SIZE)),
             private_bytes: self.attribute(function_attribute::LOCAL_BYTES),
             ..KernelInfo::default()
         }
     }
 
     fn occupancy(&self, geometry: &Geometry) -> Result<Occupancy> {
-        let shared_bytes = self.allow_shared(u64::from(geometry.shared_bytes))?;
+        let shared_bytes = self.allow_dynamic_shared(u64::from(geometry.shared_bytes))?;
         let items = geometry.group_size.iter().product::<u32>();
         let primary = self.primary();
-        let _current = primary.enter()?;
+        let _current = primary.make_current()?;
         let mut groups = 0;
         // SAFETY: the function is of a loaded module of the current context, and the out-parameter is writable.
         let code = unsafe {
@@ -319,45 +320,45 @@ impl Kernel for CudaKernel {
         };
         primary.check("cuOccupancyMaxActiveBlocksPerMultiprocessor", code)?;
         let groups = u32::try_from(groups).unwrap_or(0);
-        let warp_items = self.device(device_attribute::WARP_SIZE).max(1);
+        let warp_items = self.device_attribute(device_attribute::WARP_SIZE).max(1);
         Ok(Occupancy {
             groups,
             sub_groups: groups.saturating_mul(items.div_ceil(warp_items)),
-            max_sub_groups: self.device(device_attribute::MULTIPROCESSOR_ITEMS) / warp_items,
+            max_sub_groups: self.device_attribute(device_attribute::MULTIPROCESSOR_ITEMS) / warp_items,
         })
     }
 }
 
-/// The format is one of ours, and has the options given.
+/// Checks the format, and that it accepts the given options.
 fn check_options(source: &Source<'_>) -> Result<()> {
     if !FORMATS.contains(&source.format) {
-        let message = format!("format \"{}\" on CUDA; {}", source.format, suggest(source.format, &FORMATS));
+        let message = format!("CUDA does not support format \"{}\"; {}", source.format, suggest(source.format, &FORMATS));
         return Err(Error::new(ErrorKind::Unsupported, message));
     }
     match source.options.iter().next() {
         Some((key, _)) if source.format != "cuda-c" => Err(Error::invalid(format!(
-            "option \"{key}\" goes with format \"cuda-c\", not with \"{}\"",
+            "option \"{key}\" applies to format \"cuda-c\", not to \"{}\"",
             source.format
         ))),
         _ => Ok(()),
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>> {
+fn read_file(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path).map_err(|error| {
         let message = format!("\"{}\": {error}; check the path", path.display());
         Error::new(ErrorKind::Io, message).with_source(error)
     })
 }
 
-fn compile(primary: &Primary, source: &Source<'_>, text: &[u8]) -> Result<Compiled> {
+fn compile(primary: &PrimaryContext, source: &Source<'_>, text: &[u8]) -> Result<CompiledCode> {
     let attribute = |attribute| primary.driver.attribute(primary.ordinal, attribute);
     let folder = Path::new(source.path).parent().map(Path::to_path_buf).filter(|_| !source.path.is_empty());
     let given = source.options.texts("include").filter(|include| !include.is_empty());
     let include = given.map(|include| folder.clone().unwrap_or_default().join(include));
     let own =
         folder.clone().map(|folder| if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder });
-    Nvrtc::load()?.compile(&Unit {
+    Nvrtc::load()?.compile(&CompileRequest {
         text,
         name: if source.path.is_empty() { "kernel.cu" } else { source.path },
         arch: source.options.text("arch").filter(|arch| !arch.is_empty()),
@@ -367,42 +368,42 @@ fn compile(primary: &Primary, source: &Source<'_>, text: &[u8]) -> Result<Compil
     })
 }
 
-/// Loads a binary, which was checked to be complete or comes from a compiler.
-fn load_image(primary: &Primary, code: &[u8]) -> Result<abi::Module> {
-    // Aligned, and with a few zeros behind it.
+/// Loads a cubin or fat binary that was checked to be complete or comes from a compiler.
+fn load_binary(primary: &PrimaryContext, code: &[u8]) -> Result<abi::Module> {
+    // A copy that is aligned, and followed by zeros.
     let mut words = vec![0_u64; code.len() / 8 + 2];
     for (word, bytes) in words.iter_mut().zip(code.chunks(8)) {
         let mut whole = [0; 8];
         whole[..bytes.len()].copy_from_slice(bytes);
         *word = u64::from_le_bytes(whole);
     }
-    load(primary, words.as_ptr().cast(), &mut [])
+    load_data(primary, words.as_ptr().cast(), &mut [])
 }
 
-/// Loads text, which the driver compiles; what it says is in the error.
-fn load_text(primary: &Primary, mut code: Vec<u8>) -> Result<abi::Module> {
+/// Loads PTX, which the driver compiles; the error has its log.
+fn load_ptx(primary: &PrimaryContext, mut code: Vec<u8>) -> Result<abi::Module> {
     while code.last() == Some(&0) {
         code.pop();
     }
     let text = CString::new(code).map_err(|_| {
         Error::new(
             ErrorKind::CompileFailed,
-            "PTX is text, and this has a zero byte in it; name its right format",
+            "PTX is text, but this contains a zero byte; pass the actual format",
         )
     })?;
-    load(primary, text.as_ptr().cast(), &mut vec![0; LOG_BYTES])
+    load_data(primary, text.as_ptr().cast(), &mut vec![0; JIT_LOG_BYTES])
 }
 
-/// Loads code. The driver may wait for running kernels meanwhile, and holds up every other call of the context as long
-/// (seen in stacks on an H200, driver 580.159: `cuLaunchKernel` waits for a lock that this call holds).
-fn load(primary: &Primary, code: *const c_void, log: &mut [u8]) -> Result<abi::Module> {
-    let _current = primary.enter()?;
+/// Loads code. The driver may wait for running kernels meanwhile, which blocks every other call on the context (seen in stacks
+/// on an H200, driver 580.159: `cuLaunchKernel` waits for a lock that this call holds).
+fn load_data(primary: &PrimaryContext, code: *const c_void, log: &mut [u8]) -> Result<abi::Module> {
+    let _current = primary.make_current()?;
     let mut module = abi::Module::NULL;
     let mut keys = [jit::ERROR_LOG, jit::ERROR_LOG_BYTES];
-    // The driver takes numbers in place of pointers.
+    // The driver takes the number itself in place of a pointer to it.
     let mut values = [log.as_mut_ptr().cast::<c_void>(), std::ptr::without_provenance_mut(log.len())];
     let count = if log.is_empty() { 0 } else { 2 };
-    // SAFETY: the code is complete or terminated, the options are as many as told, and the context is current.
+    // SAFETY: the code is complete or terminated, both arrays have `count` options, and the context is current.
     let status = unsafe {
         (primary.driver.cuModuleLoadDataEx)(
             &raw mut module,
@@ -416,27 +417,27 @@ fn load(primary: &Primary, code: *const c_void, log: &mut [u8]) -> Result<abi::M
         return Ok(module);
     }
     let error = primary.fail("cuModuleLoadDataEx", status);
-    match written(log).as_str() {
+    match c_string(log).as_str() {
         "" => Err(error),
         log => Err(error.with_note(log)),
     }
 }
 
-/// Names of the entry points, where the driver tells.
-fn symbols(loaded: &Loaded) -> Result<Vec<String>> {
+/// Names of the entry points; empty where the driver cannot list them.
+fn enumerate_kernels(loaded: &LoadedModule) -> Result<Vec<String>> {
     let primary = &loaded.primary;
-    let Some(listing) = primary.driver.listing else { return Ok(Vec::new()) };
-    let _current = primary.enter()?;
+    let Some(api) = primary.driver.function_enumeration else { return Ok(Vec::new()) };
+    let _current = primary.make_current()?;
     let mut count = 0;
     // SAFETY: the module is loaded, and the out-parameter is writable.
-    let code = unsafe { (listing.cuModuleGetFunctionCount)(&raw mut count, loaded.handle) };
+    let code = unsafe { (api.cuModuleGetFunctionCount)(&raw mut count, loaded.handle) };
     primary.check("cuModuleGetFunctionCount", code)?;
     let mut functions = vec![Function::NULL; count as usize];
-    // SAFETY: the module is loaded, and there is room for as many.
-    let code = unsafe { (listing.cuModuleEnumerateFunctions)(functions.as_mut_ptr(), count, loaded.handle) };
+    // SAFETY: the module is loaded, and the array has `count` elements.
+    let code = unsafe { (api.cuModuleEnumerateFunctions)(functions.as_mut_ptr(), count, loaded.handle) };
     primary.check("cuModuleEnumerateFunctions", code)?;
     let mut names: Vec<_> =
-        functions.into_iter().filter_map(|function| function_name(&listing, function)).collect();
+        functions.into_iter().filter_map(|function| function_name(&api, function)).collect();
     names.sort_unstable();
     Ok(names)
 }

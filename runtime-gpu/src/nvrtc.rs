@@ -1,4 +1,4 @@
-//! NVRTC, the compiler of CUDA C as a library: found and bound when it is first needed, and optional.
+//! NVRTC, the CUDA C compiler library: optional, and loaded on first use.
 
 #![allow(unsafe_code, reason = "binds and calls the functions of a foreign library")]
 #![allow(non_snake_case, reason = "the library's own names, so that they are found by a search")]
@@ -12,12 +12,12 @@ use runtime_core::backend::open_library;
 use runtime_core::{Error, ErrorKind, Result};
 
 /// Names of the library, newest first.
-const NAMES: &[&str] =
+const LIBRARY_NAMES: &[&str] =
     &["libnvrtc.so.14", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"];
-/// Variables that name the folder of a CUDA toolkit.
-const VARIABLES: &[&str] = &["CUDA_HOME", "CUDA_PATH"];
-/// Where a toolkit is installed as a rule.
-const USUAL: &str = "/usr/local/cuda";
+/// Environment variables with the folder of a CUDA toolkit.
+const TOOLKIT_VARIABLES: &[&str] = &["CUDA_HOME", "CUDA_PATH"];
+/// Default installation folder of the toolkit.
+const DEFAULT_TOOLKIT: &str = "/usr/local/cuda";
 
 type Program = *mut c_void;
 
@@ -40,47 +40,47 @@ pub(crate) struct Nvrtc {
     ptx: unsafe extern "C" fn(Program, *mut c_char) -> c_int,
     cubin_size: unsafe extern "C" fn(Program, *mut usize) -> c_int,
     cubin: unsafe extern "C" fn(Program, *mut c_char) -> c_int,
-    architectures: Option<Architectures>,
+    architectures: Option<ArchitectureFunctions>,
     error_string: unsafe extern "C" fn(c_int) -> *const c_char,
-    /// Header files of the toolkit that the library is part of.
+    /// Include folder of the toolkit that contains the library.
     include: Option<PathBuf>,
     _library: Library,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Architectures {
+struct ArchitectureFunctions {
     count: unsafe extern "C" fn(*mut c_int) -> c_int,
     list: unsafe extern "C" fn(*mut c_int) -> c_int,
 }
 
-/// What NVRTC makes of a source.
+/// The output of NVRTC.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Compiled {
-    /// Code of the very device.
+pub(crate) enum CompiledCode {
+    /// Binary code for the device itself.
     Cubin(Vec<u8>),
-    /// Text for the driver's compiler, for a device that is newer than the library.
+    /// PTX for the driver's compiler, for a device newer than the library.
     Ptx(Vec<u8>),
 }
 
-/// A source and how it is compiled.
+/// A source and its compile options.
 #[derive(Debug)]
-pub(crate) struct Unit<'a> {
+pub(crate) struct CompileRequest<'a> {
     pub(crate) text: &'a [u8],
-    /// What the log calls it.
+    /// File name in the log.
     pub(crate) name: &'a str,
-    /// An architecture by name, or that of the device.
+    /// An architecture by name; `None` for the device's own.
     pub(crate) arch: Option<&'a str>,
-    /// `major * 10 + minor` of the device.
+    /// Compute capability of the device, `major * 10 + minor`.
     pub(crate) compute: u32,
     pub(crate) include: Vec<String>,
     pub(crate) options: Vec<&'a str>,
 }
 
 impl Nvrtc {
-    /// The library.
+    /// Loads the library, once per process.
     ///
     /// # Errors
-    /// `Unavailable` where it is not installed.
+    /// `Unavailable` if it is not installed.
     pub(crate) fn load() -> Result<&'static Self> {
         static LOADED: Mutex<Option<&'static Nvrtc>> = Mutex::new(None);
         let mut loaded = LOADED.lock();
@@ -92,12 +92,12 @@ impl Nvrtc {
 
     fn open() -> Result<Self> {
         let mut reason = String::new();
-        for path in candidates() {
+        for path in library_candidates() {
             // SAFETY: NVIDIA's compiler library may be loaded at any time, on any thread.
             match open_library(&path, |path| unsafe { Library::new(path) }) {
                 Ok(library) => match Self::bind(library, &path) {
                     Ok(nvrtc) => return Ok(nvrtc),
-                    Err(error) => reason = words(&error),
+                    Err(error) => reason = load_error_reason(&error),
                 },
                 Err(error) if reason.is_empty() => error.message().clone_into(&mut reason),
                 Err(_) => {}
@@ -106,7 +106,7 @@ impl Nvrtc {
         Err(Error::new(
             ErrorKind::Unavailable,
             format!(
-                "CUDA C needs NVRTC, which was not found ({reason}); install the CUDA toolkit, set CUDA_HOME, or pass PTX or a cubin"
+                "CUDA C requires NVRTC, which could not be loaded ({reason}); install the CUDA toolkit, set CUDA_HOME, or pass PTX or a cubin"
             ),
         ))
     }
@@ -124,7 +124,7 @@ impl Nvrtc {
             let count = unsafe { library.get(b"nvrtcGetNumSupportedArchs") };
             // SAFETY: as above.
             let list = unsafe { library.get(b"nvrtcGetSupportedArchs") };
-            Some(Architectures { count: *count.ok()?, list: *list.ok()? })
+            Some(ArchitectureFunctions { count: *count.ok()?, list: *list.ok()? })
         })();
         Ok(Self {
             create: symbol!(b"nvrtcCreateProgram"),
@@ -138,7 +138,7 @@ impl Nvrtc {
             cubin: symbol!(b"nvrtcGetCUBIN"),
             error_string: symbol!(b"nvrtcGetErrorString"),
             architectures,
-            include: include_folder(path),
+            include: toolkit_include_folder(path),
             _library: library,
         })
     }
@@ -146,58 +146,58 @@ impl Nvrtc {
     /// Compiles a source.
     ///
     /// # Errors
-    /// `CompileFailed` with the whole log; `InvalidArgument` for options that cannot be.
-    pub(crate) fn compile(&self, unit: &Unit<'_>) -> Result<Compiled> {
-        let (arch, real) = self.architecture(unit);
+    /// `CompileFailed` with the whole log; `InvalidArgument` for invalid options.
+    pub(crate) fn compile(&self, request: &CompileRequest<'_>) -> Result<CompiledCode> {
+        let (arch, real) = self.architecture(request);
         let mut options = vec![format!("--gpu-architecture={arch}")];
-        options.extend(unit.include.iter().map(|folder| format!("--include-path={folder}")));
+        options.extend(request.include.iter().map(|folder| format!("--include-path={folder}")));
         options.extend(self.include.iter().map(|folder| format!("--include-path={}", folder.display())));
-        options.extend(unit.options.iter().map(|&option| option.to_owned()));
-        let text = terminated("code", unit.text)?;
-        let name = terminated("path", unit.name.as_bytes())?;
+        options.extend(request.options.iter().map(|&option| option.to_owned()));
+        let text = to_c_string("code", request.text)?;
+        let name = to_c_string("path", request.name.as_bytes())?;
         let options = options
             .iter()
-            .map(|option| terminated("options", option.as_bytes()))
+            .map(|option| to_c_string("options", option.as_bytes()))
             .collect::<Result<Vec<_>>>()?;
         let options: Vec<_> = options.iter().map(|option| option.as_ptr()).collect();
         let mut handle = std::ptr::null_mut();
         let (none, nothing) = (std::ptr::null(), std::ptr::null());
-        // SAFETY: both texts are terminated and live during the call, and there are no headers.
+        // SAFETY: both strings are terminated and live during the call, and there are no headers.
         let code = unsafe { (self.create)(&raw mut handle, text.as_ptr(), name.as_ptr(), 0, none, nothing) };
         self.check("nvrtcCreateProgram", code)?;
-        let program = Held { nvrtc: self, handle };
+        let program = OwnedProgram { nvrtc: self, handle };
         let count = c_int::try_from(options.len()).unwrap_or(c_int::MAX);
         // SAFETY: the program is alive, and there are as many options.
         let code = unsafe { (self.compile)(program.handle, count, options.as_ptr()) };
         if code != 0 {
-            return Err(program.failure(code));
+            return Err(program.compile_error(code));
         }
         if real {
-            program.output("nvrtcGetCUBIN", self.cubin_size, self.cubin).map(Compiled::Cubin)
+            program.output("nvrtcGetCUBIN", self.cubin_size, self.cubin).map(CompiledCode::Cubin)
         } else {
-            program.output("nvrtcGetPTX", self.ptx_size, self.ptx).map(Compiled::Ptx)
+            program.output("nvrtcGetPTX", self.ptx_size, self.ptx).map(CompiledCode::Ptx)
         }
     }
 
-    /// The architecture to compile for, and whether that gives code of a device.
-    fn architecture(&self, unit: &Unit<'_>) -> (String, bool) {
-        match unit.arch {
+    /// The architecture to compile for, and whether it is a real one, which gives a cubin.
+    fn architecture(&self, request: &CompileRequest<'_>) -> (String, bool) {
+        match request.arch {
             Some(arch) => (arch.to_owned(), arch.starts_with("sm_")),
-            None => choose(&self.known(), unit.compute),
+            None => choose_architecture(&self.supported_architectures(), request.compute),
         }
     }
 
-    /// The architectures that the library compiles for; empty if it does not tell.
-    fn known(&self) -> Vec<c_int> {
-        let Some(Architectures { count, list }) = self.architectures else { return Vec::new() };
+    /// The architectures that the library supports; empty if it does not report them.
+    fn supported_architectures(&self) -> Vec<c_int> {
+        let Some(ArchitectureFunctions { count, list }) = self.architectures else { return Vec::new() };
         let mut number = 0;
         // SAFETY: the out-parameter is writable.
         if unsafe { count(&raw mut number) } != 0 {
             return Vec::new();
         }
-        let mut known = vec![0; usize::try_from(number).unwrap_or(0)];
-        // SAFETY: there is room for as many as the library has told.
-        if unsafe { list(known.as_mut_ptr()) } == 0 { known } else { Vec::new() }
+        let mut supported = vec![0; usize::try_from(number).unwrap_or(0)];
+        // SAFETY: the array has the length that the library reported.
+        if unsafe { list(supported.as_mut_ptr()) } == 0 { supported } else { Vec::new() }
     }
 
     fn check(&self, function: &str, code: c_int) -> Result<()> {
@@ -205,40 +205,41 @@ impl Nvrtc {
     }
 
     fn error(&self, function: &str, code: c_int, log: &str) -> Error {
-        // SAFETY: takes any number and answers static text.
+        // SAFETY: takes any number and returns a static string.
         let name = unsafe { (self.error_string)(code) };
         let name = if name.is_null() {
             String::new()
         } else {
-            // SAFETY: not null, and NVRTC's texts are terminated.
+            // SAFETY: not null, and NVRTC's strings are terminated.
             unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
         };
-        // A log goes with a source that is wrong; without one it is the library that does not work.
+        // A log comes with errors in the source; without one, an option or the library itself is at fault.
         let (kind, message) = match log.trim_end() {
-            "" if code == 5 => {
-                (ErrorKind::InvalidArgument, "an option is wrong; see \"options\" and \"arch\"".to_owned())
-            }
-            "" => (ErrorKind::CompileFailed, "NVRTC gives no reason".to_owned()),
+            "" if code == 5 => (
+                ErrorKind::InvalidArgument,
+                "an option is invalid; check \"options\" and \"arch\"".to_owned(),
+            ),
+            "" => (ErrorKind::CompileFailed, "NVRTC reported no reason".to_owned()),
             log => (ErrorKind::CompileFailed, log.to_owned()),
         };
         Error::new(kind, message).with_driver(name, i64::from(code)).in_operation(function)
     }
 }
 
-/// A program of the library.
-struct Held<'a> {
+/// An `nvrtcProgram`, destroyed on drop.
+struct OwnedProgram<'a> {
     nvrtc: &'a Nvrtc,
     handle: Program,
 }
 
-impl Held<'_> {
-    fn failure(&self, code: c_int) -> Error {
+impl OwnedProgram<'_> {
+    fn compile_error(&self, code: c_int) -> Error {
         let log = self.output("nvrtcGetProgramLog", self.nvrtc.log_size, self.nvrtc.log).unwrap_or_default();
-        let log = crate::driver::written(&log);
+        let log = crate::driver::c_string(&log);
         self.nvrtc.error("nvrtcCompileProgram", code, &log)
     }
 
-    /// What one of the library's pairs of functions answers.
+    /// Reads an output through its pair of functions, one for the size and one for the bytes.
     fn output(
         &self,
         function: &str,
@@ -249,56 +250,58 @@ impl Held<'_> {
         // SAFETY: the program is alive, and the out-parameter is writable.
         self.nvrtc.check(function, unsafe { size(self.handle, &raw mut bytes) })?;
         let mut output = vec![0_u8; bytes];
-        // SAFETY: the program is alive, and there is room for as many bytes as the library has told.
+        // SAFETY: the program is alive, and the buffer has the size that the library reported.
         self.nvrtc.check(function, unsafe { read(self.handle, output.as_mut_ptr().cast()) })?;
         Ok(output)
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for OwnedProgram<'_> {
     fn drop(&mut self) {
-        // SAFETY: made by `create`, destroyed once.
+        // SAFETY: created by `create`, destroyed once.
         let _ = unsafe { (self.nvrtc.destroy)(&raw mut self.handle) };
     }
 }
 
-/// The architecture for a device: its own, or text of the newest one that is not newer than it.
-fn choose(known: &[c_int], compute: u32) -> (String, bool) {
+/// The architecture for a device, and whether it is a real one: the device's own, else the newest older virtual one, as PTX.
+fn choose_architecture(supported: &[c_int], compute: u32) -> (String, bool) {
     let own = c_int::try_from(compute).unwrap_or(0);
-    if known.is_empty() || known.contains(&own) {
+    if supported.is_empty() || supported.contains(&own) {
         return (format!("sm_{compute}"), true);
     }
-    let older = known.iter().copied().filter(|&arch| arch < own).max();
+    let older = supported.iter().copied().filter(|&arch| arch < own).max();
     (format!("compute_{}", older.unwrap_or(own)), false)
 }
 
-/// Paths to try, the system's own search first.
-fn candidates() -> Vec<PathBuf> {
-    let mut paths: Vec<_> = NAMES.iter().map(PathBuf::from).collect();
-    let set = VARIABLES.iter().filter_map(std::env::var_os).map(PathBuf::from);
-    for toolkit in set.chain([PathBuf::from(USUAL)]).filter(|toolkit| toolkit.is_absolute()) {
+/// Paths to try; the system's own search comes first.
+fn library_candidates() -> Vec<PathBuf> {
+    let mut paths: Vec<_> = LIBRARY_NAMES.iter().map(PathBuf::from).collect();
+    let set = TOOLKIT_VARIABLES.iter().filter_map(std::env::var_os).map(PathBuf::from);
+    for toolkit in set.chain([PathBuf::from(DEFAULT_TOOLKIT)]).filter(|toolkit| toolkit.is_absolute()) {
         for folder in ["lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"] {
-            paths.extend(NAMES.iter().map(|name| toolkit.join(folder).join(name)));
+            paths.extend(LIBRARY_NAMES.iter().map(|name| toolkit.join(folder).join(name)));
         }
     }
     paths
 }
 
-/// The header files of a toolkit: beside the library, or at the usual place.
-fn include_folder(library: &Path) -> Option<PathBuf> {
+/// The include folder of the toolkit: next to the library, or of the configured or default toolkit.
+fn toolkit_include_folder(library: &Path) -> Option<PathBuf> {
     let beside = library.parent().and_then(Path::parent).map(|toolkit| toolkit.join("include"));
-    let set =
-        VARIABLES.iter().filter_map(std::env::var_os).map(|toolkit| PathBuf::from(toolkit).join("include"));
-    let usual = Path::new(USUAL).join("include");
-    beside.into_iter().chain(set).chain([usual]).find(|folder| folder.join("cuda_fp16.h").is_file())
+    let set = TOOLKIT_VARIABLES
+        .iter()
+        .filter_map(std::env::var_os)
+        .map(|toolkit| PathBuf::from(toolkit).join("include"));
+    let default = Path::new(DEFAULT_TOOLKIT).join("include");
+    beside.into_iter().chain(set).chain([default]).find(|folder| folder.join("cuda_fp16.h").is_file())
 }
 
-fn words(error: &libloading::Error) -> String {
+fn load_error_reason(error: &libloading::Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-fn terminated(what: &str, text: &[u8]) -> Result<CString> {
-    CString::new(text).map_err(|_| Error::invalid(format!("{what} has a zero byte in it; CUDA C is text")))
+fn to_c_string(what: &str, text: &[u8]) -> Result<CString> {
+    CString::new(text).map_err(|_| Error::invalid(format!("{what} contains a zero byte; CUDA C is text")))
 }
 
 #[cfg(test)]
@@ -306,10 +309,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_gets_its_own_code_or_text_that_it_can_take() {
-        assert_eq!(choose(&[75, 80, 90], 90), ("sm_90".to_owned(), true));
-        assert_eq!(choose(&[75, 80, 90], 120), ("compute_90".to_owned(), false));
-        assert_eq!(choose(&[], 120), ("sm_120".to_owned(), true));
-        assert_eq!(choose(&[75], 50), ("compute_50".to_owned(), false));
+    fn a_device_gets_a_cubin_or_ptx_that_it_supports() {
+        assert_eq!(choose_architecture(&[75, 80, 90], 90), ("sm_90".to_owned(), true));
+        assert_eq!(choose_architecture(&[75, 80, 90], 120), ("compute_90".to_owned(), false));
+        assert_eq!(choose_architecture(&[], 120), ("sm_120".to_owned(), true));
+        assert_eq!(choose_architecture(&[75], 50), ("compute_50".to_owned(), false));
     }
 }

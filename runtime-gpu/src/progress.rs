@@ -1,4 +1,5 @@
-//! How far a queue is: what its marks, its staged transfer and its stream say, as one completed prefix.
+//! The state of a stream, and its progress as one completed prefix of tickets: from completion events, from the transfer being
+//! staged, and from the stream itself. The states are drawn in [`crate::queue`].
 
 #![allow(
     unsafe_code,
@@ -7,234 +8,232 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use runtime_core::backend::HostBytesMut;
 use runtime_core::{Error, Result};
 
-use crate::bounce::Block;
-use crate::context::Primary;
-use crate::driver::abi::{Code, Event, Stream};
-use crate::marks::Marks;
-use crate::names::NameId;
-use crate::spares::Spares;
+use crate::completion_events::CompletionEvents;
+use crate::context::PrimaryContext;
+use crate::driver::abi::{Event, Stream};
+use crate::free_list::FreeList;
+use crate::interner::KernelNameId;
+use crate::pinned_blocks::PinnedBlock;
+use crate::staging::Direction;
 use crate::timer::Timestamps;
 
-/// Launches whose kernels are remembered.
-const REMEMBERED: usize = 256;
-/// Bits of a name in a remembered launch.
+/// Launches whose kernels are recorded.
+const LAUNCH_LOG: usize = 256;
+/// Bits of the kernel name in a recorded launch.
 const NAME_BITS: u32 = 20;
-/// How long a wait only looks, without giving the processor away.
-const SPIN: Duration = Duration::from_micros(50);
-/// How long a wait looks without sleeping.
-const AWAKE: Duration = Duration::from_millis(2);
-/// Longest sleep between two looks.
-const LONGEST_PAUSE: Duration = Duration::from_micros(200);
+/// How long a wait spins.
+const SPIN_TIME: Duration = Duration::from_micros(50);
+/// How long a wait yields before it starts to sleep.
+const YIELD_TIME: Duration = Duration::from_millis(2);
+/// Longest sleep between two polls.
+const MAX_SLEEP: Duration = Duration::from_micros(200);
 
-/// A small read: its bytes are in a block when `ticket` has ended on the device.
+/// A small read: once `ticket` has ended on the device, the bytes are in the block.
 #[derive(Debug)]
-pub(crate) struct Landing {
+pub(crate) struct Readback {
     pub(crate) ticket: u64,
-    pub(crate) block: Block,
+    pub(crate) block: PinnedBlock,
     pub(crate) destination: HostBytesMut,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    marks: Marks,
-    landings: VecDeque<Landing>,
+struct Inner {
+    events: CompletionEvents,
+    readbacks: VecDeque<Readback>,
     timestamps: Timestamps,
-    /// The last submission, if it was a timestamp: its event is its mark too.
-    last_stamp: Option<(u64, Event)>,
-    /// Ticket of the transfer that threads stage; nothing is submitted after it before it is through.
-    staged: Option<u64>,
-    /// Every ticket up to this one has ended, by what the host has done.
-    ended_on_host: u64,
+    /// The latest timestamp: its event doubles as the completion event of its ticket.
+    last_timestamp: Option<(u64, Event)>,
+    /// Every ticket up to this one has ended, as established by the host.
+    completed_by_host: u64,
+    /// The first failed ticket, and why.
     failure: Option<(u64, Error)>,
 }
 
-/// What a queue shares with the threads that stage its transfers.
+/// The state of a stream, shared by its queue and the threads that stage its transfers.
 #[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) primary: Arc<Primary>,
+pub(crate) struct StreamState {
+    pub(crate) primary: Arc<PrimaryContext>,
     pub(crate) stream: Stream,
-    pub(crate) spares: Spares,
-    tail: AtomicU64,
+    pub(crate) free_list: FreeList,
+    last_submitted: AtomicU64,
     completed: AtomicU64,
-    /// The last submission, if a mark of it is wanted, else 0. It is recorded before the next one, since until then the
-    /// stream itself tells its end; taken back only with the state's lock held.
-    wanted: AtomicU64,
-    /// `state.staged` is set.
-    busy: AtomicBool,
-    state: Mutex<State>,
-    launched: [AtomicU64; REMEMBERED],
+    /// The last submission if its completion event was requested and is not recorded yet, else 0. Recorded before the next
+    /// submission, since until then the idle stream reports its end; cleared only with `inner` locked.
+    pending_event: AtomicU64,
+    /// The ticket being staged, else 0; written only with `inner` locked. Nothing is submitted meanwhile.
+    staging: AtomicU64,
+    inner: Mutex<Inner>,
+    launch_log: [AtomicU64; LAUNCH_LOG],
 }
 
-impl Shared {
-    pub(crate) fn new(primary: Arc<Primary>, stream: Stream, spares: Spares) -> Self {
+impl StreamState {
+    pub(crate) fn new(primary: Arc<PrimaryContext>, stream: Stream, free_list: FreeList) -> Self {
         Self {
             primary,
             stream,
-            spares,
-            tail: AtomicU64::new(0),
+            free_list,
+            last_submitted: AtomicU64::new(0),
             completed: AtomicU64::new(0),
-            wanted: AtomicU64::new(0),
-            busy: AtomicBool::new(false),
-            state: Mutex::default(),
-            launched: [const { AtomicU64::new(0) }; REMEMBERED],
+            pending_event: AtomicU64::new(0),
+            staging: AtomicU64::new(0),
+            inner: Mutex::default(),
+            launch_log: [const { AtomicU64::new(0) }; LAUNCH_LOG],
         }
     }
 
-    /// The completed prefix as it was last seen.
+    /// The completed prefix as of the last poll.
     pub(crate) fn completed(&self) -> u64 {
         self.completed.load(Ordering::Acquire)
     }
 
-    /// Notes that the driver has taken `ticket`.
+    /// Records that `ticket` is submitted.
     #[inline]
-    pub(crate) fn took(&self, ticket: u64) {
-        self.tail.store(ticket, Ordering::Release);
+    pub(crate) fn note_submitted(&self, ticket: u64) {
+        self.last_submitted.store(ticket, Ordering::Release);
     }
 
-    /// Notes that `ticket` launches a kernel.
+    /// Records the kernel that `ticket` launches.
     #[inline]
-    pub(crate) fn launches(&self, ticket: u64, name: NameId) {
+    pub(crate) fn note_launch(&self, ticket: u64, name: KernelNameId) {
         let entry = ticket << NAME_BITS | u64::from(name.0 & ((1 << NAME_BITS) - 1));
-        let place = usize::try_from(ticket % REMEMBERED as u64).unwrap_or(0);
-        self.launched[place].store(entry, Ordering::Relaxed);
+        let index = usize::try_from(ticket % LAUNCH_LOG as u64).unwrap_or(0);
+        self.launch_log[index].store(entry, Ordering::Relaxed);
     }
 
     /// The oldest launch that is not known to have ended.
-    pub(crate) fn oldest_launch(&self) -> Option<(u64, NameId)> {
-        let (completed, tail) = (self.completed(), self.tail.load(Ordering::Acquire));
-        let launches = self.launched.iter().map(|entry| entry.load(Ordering::Relaxed));
-        let split = launches.map(|entry| (entry >> NAME_BITS, (entry & ((1 << NAME_BITS) - 1)) as u32));
-        let open = split.filter(|(ticket, _)| *ticket > completed && *ticket <= tail);
-        open.min().map(|(ticket, name)| (ticket, NameId(name)))
+    pub(crate) fn oldest_running_launch(&self) -> Option<(u64, KernelNameId)> {
+        let (completed, submitted) = (self.completed(), self.last_submitted.load(Ordering::Acquire));
+        let entries = self.launch_log.iter().map(|entry| entry.load(Ordering::Relaxed));
+        let launches = entries.map(|entry| (entry >> NAME_BITS, (entry & ((1 << NAME_BITS) - 1)) as u32));
+        let running = launches.filter(|(ticket, _)| *ticket > completed && *ticket <= submitted);
+        running.min().map(|(ticket, name)| (ticket, KernelNameId(name)))
     }
 
-    /// Stands before every submission: records the mark that is wanted of the last one, and waits until a staged transfer
-    /// has handed everything to the driver.
+    /// Must precede every submission: records the pending completion event of the last one, and waits until the transfer
+    /// being staged is enqueued.
     #[inline]
-    pub(crate) fn settle(&self) -> Result<()> {
-        let wanted = self.wanted.load(Ordering::Acquire) != 0;
-        if wanted || self.busy.load(Ordering::Acquire) { self.settle_last() } else { Ok(()) }
+    pub(crate) fn prepare_submit(&self) -> Result<()> {
+        let pending = self.pending_event.load(Ordering::Acquire) != 0;
+        if pending || self.is_staging() { self.prepare_submit_slow() } else { Ok(()) }
     }
 
-    fn settle_last(&self) -> Result<()> {
-        let mut state = self.state.lock();
-        self.record_wanted(&mut state)?;
-        if state.staged.is_none() {
+    fn prepare_submit_slow(&self) -> Result<()> {
+        let mut inner = self.inner.lock();
+        self.record_pending(&mut inner)?;
+        if !self.is_staging() {
             return Ok(());
         }
-        drop(state);
-        self.settle_staged()
+        drop(inner);
+        self.drain_staging()
     }
 
-    /// Tells submissions whether there is something to do before them; only with the state's lock held.
+    /// Whether a transfer is being staged. Stable while `inner` is locked.
     #[inline]
-    fn tell_busy(&self, state: &State) {
-        self.busy.store(state.staged.is_some(), Ordering::Release);
+    fn is_staging(&self) -> bool {
+        self.staging.load(Ordering::Acquire) != 0
     }
 
-    /// Records the mark that is wanted, if one is. Nothing is submitted after its ticket before this.
-    fn record_wanted(&self, state: &mut State) -> Result<()> {
-        let ticket = self.wanted.load(Ordering::Acquire);
+    /// Records the pending completion event, if there is one; nothing has been submitted after its ticket.
+    fn record_pending(&self, inner: &mut Inner) -> Result<()> {
+        let ticket = self.pending_event.load(Ordering::Acquire);
         if ticket == 0 {
             return Ok(());
         }
-        match state.last_stamp {
-            // Threads mark what they stage when they are through.
-            _ if state.staged == Some(ticket) || state.ended_on_host >= ticket => {}
-            Some((stamped, event)) if stamped == ticket => state.marks.borrow(ticket, event),
-            _ => state.marks.record(&self.primary, self.stream, ticket)?,
+        match inner.last_timestamp {
+            // `finish_staging` records the event of a staged transfer.
+            _ if self.staging.load(Ordering::Acquire) == ticket || inner.completed_by_host >= ticket => {}
+            Some((stamped, event)) if stamped == ticket => inner.events.push_timestamp(ticket, event),
+            _ => inner.events.record(&self.primary, self.stream, ticket)?,
         }
-        self.take_back(ticket);
+        self.clear_pending(ticket);
         Ok(())
     }
 
-    /// Takes back that a mark of `ticket` is wanted; only with the state's lock held, so that no submission overtakes it.
-    fn take_back(&self, ticket: u64) {
-        // Somebody may want a later one by now.
-        let _ = self.wanted.compare_exchange(ticket, 0, Ordering::AcqRel, Ordering::Acquire);
+    /// Clears the pending event of `ticket`; only with `inner` locked, so that no submission overtakes it.
+    fn clear_pending(&self, ticket: u64) {
+        // A later one may have been requested by now.
+        let _ = self.pending_event.compare_exchange(ticket, 0, Ordering::AcqRel, Ordering::Acquire);
     }
 
     #[cold]
-    fn settle_staged(&self) -> Result<()> {
+    fn drain_staging(&self) -> Result<()> {
         let begin = Instant::now();
-        while self.busy.load(Ordering::Acquire) {
+        while self.is_staging() {
             self.primary.check_alive()?;
-            pause(begin.elapsed());
+            backoff(begin.elapsed());
         }
-        self.state.lock().failure.as_ref().map_or(Ok(()), |(_, error)| Err(error.clone()))
+        self.failure().map_or(Ok(()), Err)
     }
 
-    /// Makes the end of `ticket`, the last submission, observable by itself; never beside a submission of this queue.
+    /// Requests a completion event for `ticket`, the last submission; never concurrent with a submission to this queue.
     #[inline]
-    pub(crate) fn mark(&self, ticket: u64) {
+    pub(crate) fn request_event(&self, ticket: u64) {
         if self.completed() < ticket {
-            self.wanted.store(ticket, Ordering::Release);
+            self.pending_event.store(ticket, Ordering::Release);
         }
     }
 
-    /// Looks how far the queue is, and lets small reads land.
+    /// Polls the completed prefix, and completes small reads.
     pub(crate) fn poll(&self) -> Result<u64> {
-        // Before the stream is asked: what is submitted meanwhile is not part of its answer.
-        let tail = self.tail.load(Ordering::Acquire);
-        if self.completed() >= tail {
-            return Ok(tail);
+        // Before the stream is queried: an idle stream says nothing about what is submitted later.
+        let submitted = self.last_submitted.load(Ordering::Acquire);
+        if self.completed() >= submitted {
+            return Ok(submitted);
         }
         self.primary.check_alive()?;
-        let mut state = self.state.lock();
-        let mut ended = state.marks.look(|event| self.primary.has_passed(event))?.max(state.ended_on_host);
-        // A plain load of the tail: whatever is staged now may be newer than it.
-        let plain = state.staged.is_none() && state.marks.is_empty();
-        if ended < tail && plain && self.primary.is_idle(self.stream)? {
-            ended = tail;
+        let mut inner = self.inner.lock();
+        let polled = inner.events.poll(|event| self.primary.is_event_complete(event))?;
+        let mut ended = polled.max(inner.completed_by_host);
+        // While a transfer is staged, part of it is not on the stream yet, and an idle stream proves nothing.
+        let all_on_stream = !self.is_staging() && inner.events.is_empty();
+        if ended < submitted && all_on_stream && self.primary.is_stream_idle(self.stream)? {
+            ended = submitted;
         }
-        self.land(&mut state, ended)?;
+        self.complete_readbacks(&mut inner, ended)?;
         self.completed.fetch_max(ended, Ordering::AcqRel);
-        let wanted = self.wanted.load(Ordering::Acquire);
-        if wanted != 0 && wanted <= ended {
-            self.take_back(wanted);
+        let pending = self.pending_event.load(Ordering::Acquire);
+        if pending != 0 && pending <= ended {
+            self.clear_pending(pending);
         }
         Ok(self.completed())
     }
 
-    /// Copies what small reads have brought.
-    fn land(&self, state: &mut State, ended: u64) -> Result<()> {
-        while state.landings.front().is_some_and(|landing| landing.ticket <= ended) {
-            let Some(landing) = state.landings.pop_front() else { break };
-            let (from, to, bytes) =
-                (landing.block.as_ptr(), landing.destination.as_ptr(), landing.destination.len());
-            let landed = self.primary.lending.copy(|| {
+    /// Copies the bytes of small reads that have ended to their destinations.
+    fn complete_readbacks(&self, inner: &mut Inner, ended: u64) -> Result<()> {
+        while inner.readbacks.front().is_some_and(|readback| readback.ticket <= ended) {
+            let Some(Readback { block, destination, .. }) = inner.readbacks.pop_front() else { break };
+            let (from, to, bytes) = (block.as_ptr(), destination.as_ptr(), destination.len());
+            let copied = self.primary.access_borrowed(|| {
                 // SAFETY: the block holds the bytes, and core keeps the destination until the ticket ends, which is
                 // reported after this.
                 unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
             });
-            self.primary.bounces.give(landing.block);
-            if !landed {
-                self.primary.check_alive()?;
-            }
+            self.primary.pinned_blocks.free(block);
+            copied?;
         }
         Ok(())
     }
 
     /// Adds a small read, whose copy into the block is submitted.
-    pub(crate) fn expect(&self, landing: Landing) {
-        self.state.lock().landings.push_back(landing);
+    pub(crate) fn push_readback(&self, readback: Readback) {
+        self.inner.lock().readbacks.push_back(readback);
     }
 
-    /// The first failed ticket; 0: none.
+    /// The first failed ticket; 0 if there is none.
     pub(crate) fn first_failed(&self) -> u64 {
-        self.state.lock().failure.as_ref().map_or(0, |(ticket, _)| *ticket)
+        self.inner.lock().failure.as_ref().map_or(0, |(ticket, _)| *ticket)
     }
 
     /// Why the first failed ticket failed.
     pub(crate) fn failure(&self) -> Option<Error> {
-        self.state.lock().failure.as_ref().map(|(_, error)| error.clone())
+        self.inner.lock().failure.as_ref().map(|(_, error)| error.clone())
     }
 
     /// Waits for `ticket`, for about `slice`.
@@ -245,133 +244,120 @@ impl Shared {
             if elapsed >= slice {
                 break;
             }
-            pause(elapsed);
+            backoff(elapsed);
         }
         Ok(())
     }
 
-    /// Makes what is submitted to this queue later wait for `ticket` of `other`, on the device.
+    /// Makes later submissions to this queue wait on the device for `ticket` of `other`.
     pub(crate) fn wait_for(&self, other: &Self, ticket: u64) -> Result<()> {
         if std::ptr::eq(self, other) || other.completed() >= ticket {
             return Ok(());
         }
-        self.settle()?;
-        let mut state = other.state.lock();
-        if state.marks.passed() >= ticket || state.ended_on_host >= ticket {
+        self.prepare_submit()?;
+        let mut inner = other.inner.lock();
+        if inner.events.completed() >= ticket || inner.completed_by_host >= ticket {
             return Ok(());
         }
-        other.record_wanted(&mut state)?;
-        let Some(event) = state.marks.event(ticket) else {
-            // Core then waits on the host: a staged transfer is not in the stream yet.
+        other.record_pending(&mut inner)?;
+        let Some(event) = inner.events.event_for(ticket) else {
+            // Core then waits on the host: the transfer is not on the stream yet.
             return Err(Error::unsupported(
-                "a wait on the device for a transfer that is being staged is not supported",
+                "a wait on the device for a transfer that is still being staged is not supported",
             ));
         };
-        // SAFETY: both are alive; the lock keeps the event from being recorded anew meanwhile.
+        // SAFETY: both are alive; the lock keeps the event from being recorded again meanwhile.
         let code = unsafe { (self.primary.driver.cuStreamWaitEvent)(self.stream, event, 0) };
         self.primary.check("cuStreamWaitEvent", code)
     }
 
-    /// Gives the pool back what is kept.
-    pub(crate) fn free_spares(&self) {
+    /// Returns the free list to the pool.
+    pub(crate) fn drain_free_list(&self) {
         if let Some(pool) = self.primary.pool {
-            self.spares.empty(|block| pool.free(block, self.stream));
+            self.free_list.drain(|block| pool.free(block, self.stream));
         }
     }
 
-    /// Begins a transfer that threads stage.
-    pub(crate) fn begin_staged(&self, ticket: u64) {
-        let mut state = self.state.lock();
-        state.staged = Some(ticket);
-        self.tell_busy(&state);
+    /// Starts staging a transfer.
+    pub(crate) fn begin_staging(&self, ticket: u64) {
+        let _inner = self.inner.lock();
+        self.staging.store(ticket, Ordering::Release);
     }
 
-    /// Ends a transfer whose last piece is on the stream: a mark tells when it is through.
-    pub(crate) fn staged_to_device(&self) {
-        let mut state = self.state.lock();
-        if let Some(ticket) = state.staged.take()
-            && let Err(error) = state.marks.record(&self.primary, self.stream, ticket)
-        {
-            state.failure.get_or_insert((ticket, error));
-            state.ended_on_host = ticket;
+    /// Ends the staging of a transfer: the last piece of an upload is on the stream, the last byte of a download is in host
+    /// memory, or it has failed.
+    pub(crate) fn finish_staging(&self, outcome: Result<Direction>) {
+        let mut inner = self.inner.lock();
+        let ticket = self.staging.load(Ordering::Acquire);
+        let result = outcome.and_then(|direction| match direction {
+            // The device still has to copy the last pieces.
+            Direction::Upload => inner.events.record(&self.primary, self.stream, ticket),
+            Direction::Download => {
+                inner.completed_by_host = ticket;
+                Ok(())
+            }
+        });
+        if let Err(error) = result {
+            inner.failure.get_or_insert((ticket, error));
+            inner.completed_by_host = ticket;
         }
-        self.tell_busy(&state);
-    }
-
-    /// Ends a transfer whose last byte is in the program's memory.
-    pub(crate) fn staged_to_host(&self) {
-        let mut state = self.state.lock();
-        if let Some(ticket) = state.staged.take() {
-            state.ended_on_host = ticket;
-        }
-        self.tell_busy(&state);
-    }
-
-    /// Ends a staged transfer that failed.
-    pub(crate) fn staging_failed(&self, function: &str, code: Code) {
-        let error = self.primary.fail(function, code);
-        let mut state = self.state.lock();
-        if let Some(ticket) = state.staged.take() {
-            state.failure.get_or_insert((ticket, error));
-            state.ended_on_host = ticket;
-        }
-        self.tell_busy(&state);
+        self.staging.store(0, Ordering::Release);
     }
 
     /// Records a timestamp.
-    pub(crate) fn stamp(&self, ticket: u64) -> Result<()> {
-        let mut state = self.state.lock();
-        let state = &mut *state;
-        if let Some(event) = state.timestamps.forget(self.completed()) {
-            state.marks.give_back(event);
+    pub(crate) fn record_timestamp(&self, ticket: u64) -> Result<()> {
+        let mut inner = self.inner.lock();
+        let inner = &mut *inner;
+        if let Some(event) = inner.timestamps.discard_oldest(self.completed()) {
+            inner.events.release_timestamp(event);
         }
-        let event = state.timestamps.record(&self.primary, self.stream, ticket)?;
-        state.last_stamp = Some((ticket, event));
+        let event = inner.timestamps.record(&self.primary, self.stream, ticket)?;
+        inner.last_timestamp = Some((ticket, event));
         Ok(())
     }
 
-    /// Reads a timestamp of an ended ticket.
-    pub(crate) fn read_stamp(&self, ticket: u64) -> Result<u64> {
+    /// Reads the timestamp of an ended ticket.
+    pub(crate) fn read_timestamp(&self, ticket: u64) -> Result<u64> {
         self.poll()?;
-        let mut state = self.state.lock();
-        let state = &mut *state;
-        let event = state.timestamps.take(ticket)?;
-        if !self.primary.has_passed(event)? {
-            state.timestamps.keep(ticket, event);
+        let mut inner = self.inner.lock();
+        let inner = &mut *inner;
+        let event = inner.timestamps.take(ticket)?;
+        if !self.primary.is_event_complete(event)? {
+            inner.timestamps.put_back(ticket, event);
             return Err(Error::invalid(format!("ticket {ticket} has not ended; wait for its event first")));
         }
-        state.marks.give_back(event);
-        if state.last_stamp.is_some_and(|(stamped, _)| stamped == ticket) {
-            state.last_stamp = None;
+        inner.events.release_timestamp(event);
+        if inner.last_timestamp.is_some_and(|(stamped, _)| stamped == ticket) {
+            inner.last_timestamp = None;
         }
-        state.timestamps.read(&self.primary, event)
+        inner.timestamps.read(&self.primary, event)
     }
 }
 
-impl Drop for Shared {
+impl Drop for StreamState {
     fn drop(&mut self) {
-        self.free_spares();
-        let state = self.state.get_mut();
-        for landing in state.landings.drain(..) {
-            self.primary.bounces.give(landing.block);
+        self.drain_free_list();
+        let inner = self.inner.get_mut();
+        for readback in inner.readbacks.drain(..) {
+            self.primary.pinned_blocks.free(readback.block);
         }
-        if let Ok(_current) = self.primary.enter() {
-            state.marks.close(self.primary.driver);
-            state.timestamps.close(self.primary.driver);
-            // SAFETY: ours, and used by nobody any more; the driver finishes what is on it.
+        if let Ok(_current) = self.primary.make_current() {
+            inner.events.close(self.primary.driver);
+            inner.timestamps.close(self.primary.driver);
+            // SAFETY: ours, and no longer in use; the driver completes the work on it.
             let _ = unsafe { (self.primary.driver.cuStreamDestroy_v2)(self.stream) };
         }
     }
 }
 
-/// Lets others run between two looks, the more the longer the wait has lasted.
-pub(crate) fn pause(elapsed: Duration) {
-    if elapsed < SPIN {
-        // Once: it lasts 40 ns and more, and what is waited for is often a few microseconds away.
+/// Lets other threads run between two polls: the longer the wait has lasted, the longer.
+pub(crate) fn backoff(elapsed: Duration) {
+    if elapsed < SPIN_TIME {
+        // Once: it takes 40 ns and more, and what is awaited is often only a few microseconds away.
         std::hint::spin_loop();
-    } else if elapsed < AWAKE {
+    } else if elapsed < YIELD_TIME {
         std::thread::yield_now();
     } else {
-        std::thread::sleep((elapsed / 32).min(LONGEST_PAUSE));
+        std::thread::sleep((elapsed / 32).min(MAX_SLEEP));
     }
 }

@@ -1,4 +1,36 @@
 //! Queues: a stream each, without an event per launch and without callbacks.
+//!
+//! # States of a ticket
+//!
+//! Every submission starts with `prepare_submit` and ends with `note_submitted`.
+//!
+//! ```text
+//!              driver call                all work before it has ended
+//!  submission ─────────────> on the stream ─────────────────────────────────────> ended: `completed` >= ticket
+//!      │                        ▲                                                   ▲
+//!      │ pageable, > 64 KiB     │ upload: last piece enqueued, event recorded       │
+//!      └──────────────────> staging ────────────────────────────────────────────────┘
+//!                           `staging` = ticket    download: last byte in host memory, or a piece failed:
+//!                                                 `completed_by_host` = ticket, and `failure` set if it failed
+//! ```
+//!
+//! While a ticket is staged, `prepare_submit` blocks, so at most one ticket of a queue is staged, and it is the last one.
+//!
+//! # How the end of a ticket is observed
+//!
+//! ```text
+//!               core calls `mark`               next submission, or a wait by another queue
+//!  no event ──────────────────────────> pending ────────────────────────────────────────────> recorded
+//!     ▲                                    │                                                     │
+//!     │        a poll sees its end         │                            a poll retires the event │
+//!     └────────────────────────────────────┴─────────────────────────────────────────────────────┘
+//! ```
+//!
+//! Pending is `pending_event` = ticket, otherwise 0. The event of a staged upload is recorded when its staging ends.
+//!
+//! A poll takes the newest complete event and `completed_by_host`; with no event recorded and nothing staged, an idle stream
+//! means that everything submitted has ended. A launch that is waited for before the next submission thus costs no event.
+//! Small reads go to a pinned block: the poll that sees them ended copies the bytes to the caller's memory first.
 
 #![allow(unsafe_code, reason = "submits through the driver")]
 
@@ -9,80 +41,80 @@ use runtime_core::abi::{Place, Progress};
 use runtime_core::backend::{HostBytes, HostBytesMut, Launch, Queue, QueueOptions, RowCopy};
 use runtime_core::{Error, Result};
 
-use crate::bounce::BLOCK_BYTES;
-use crate::context::Primary;
+use crate::context::PrimaryContext;
 use crate::convert::Pattern;
-use crate::driver::abi::{Address, Code, RowsNode, RowsSide, pointer_attribute};
+use crate::driver::abi::{CuResult, DevicePtr, Memcpy2D, Memcpy2DEndpoint, pointer_attribute};
+use crate::free_list::FreeList;
 use crate::graph::CudaGraph;
 use crate::launch;
 use crate::memory::{CudaBuffer, memory_type};
 use crate::module::CudaKernel;
-use crate::progress::{Landing, Shared};
-use crate::spares::Spares;
-use crate::staging::{Transfer, Tuning, Way};
+use crate::pinned_blocks::BLOCK_BYTES;
+use crate::progress::{Readback, StreamState};
+use crate::staging::{Direction, StagingConfig, Transfer};
 
-/// An in-order queue of a device.
+/// An in-order queue of a device: a stream.
 #[derive(Debug)]
 pub struct CudaQueue {
-    shared: Arc<Shared>,
-    tuning: Tuning,
+    state: Arc<StreamState>,
+    staging: StagingConfig,
 }
 
 impl CudaQueue {
     pub(crate) fn open(
-        primary: &Arc<Primary>,
+        primary: &Arc<PrimaryContext>,
         options: &QueueOptions,
-        tuning: Tuning,
-        spares: Spares,
+        staging: StagingConfig,
+        free_list: FreeList,
     ) -> Result<Self> {
         primary.check_alive()?;
         let stream = primary.open_stream(options.priority)?;
-        let shared = Arc::new(Shared::new(Arc::clone(primary), stream, spares));
-        primary.add_queue(&shared);
-        Ok(Self { shared, tuning })
+        let state = Arc::new(StreamState::new(Arc::clone(primary), stream, free_list));
+        primary.add_queue(&state);
+        Ok(Self { state, staging })
     }
 
-    pub(crate) fn shared(&self) -> &Shared {
-        &self.shared
+    pub(crate) fn state(&self) -> &StreamState {
+        &self.state
     }
 
-    /// Whether the queue is of this context.
-    pub(crate) fn is_of(&self, primary: &Arc<Primary>) -> bool {
-        Arc::ptr_eq(&self.shared.primary, primary)
+    /// Whether the queue belongs to this context.
+    pub(crate) fn belongs_to(&self, primary: &Arc<PrimaryContext>) -> bool {
+        Arc::ptr_eq(&self.state.primary, primary)
     }
 
-    /// Makes sure that nothing is between the queue and its stream.
-    pub(crate) fn settle(&self) -> Result<()> {
-        self.shared.settle()
+    /// Must precede every submission; see [`StreamState::prepare_submit`].
+    pub(crate) fn prepare_submit(&self) -> Result<()> {
+        self.state.prepare_submit()
     }
 
-    /// Notes that an allocation has taken a ticket.
-    pub(crate) fn took(&self, ticket: u64) {
-        self.shared.took(ticket);
+    /// Records that an allocation is submitted as `ticket`.
+    pub(crate) fn note_submitted(&self, ticket: u64) {
+        self.state.note_submitted(ticket);
     }
 
-    /// Submits a copy between any two addresses that the driver knows or that are the program's.
-    fn submit_copy(&self, to: Address, from: Address, bytes: usize) -> Result<()> {
-        let primary = &*self.shared.primary;
-        let _current = primary.enter()?;
+    /// Submits a copy between any two addresses of device or host memory.
+    fn submit_copy(&self, to: DevicePtr, from: DevicePtr, bytes: usize) -> Result<()> {
+        let primary = &*self.state.primary;
+        let _current = primary.make_current()?;
         // SAFETY: both ranges were checked, and core keeps them until the ticket has ended.
-        let code = unsafe { (primary.driver.cuMemcpyAsync)(to, from, bytes, self.shared.stream) };
+        let code = unsafe { (primary.driver.cuMemcpyAsync)(to, from, bytes, self.state.stream) };
         primary.check("cuMemcpyAsync", code)
     }
 
     /// Submits a copy between the memories of two devices.
     fn submit_peer_copy(
         &self,
-        (to, destination): (Address, &CudaBuffer),
-        (from, source): (Address, &CudaBuffer),
+        (to, destination): (DevicePtr, &CudaBuffer),
+        (from, source): (DevicePtr, &CudaBuffer),
         bytes: usize,
     ) -> Result<()> {
-        let primary = &*self.shared.primary;
+        let primary = &*self.state.primary;
         let (there, here) = (destination.primary(), source.primary());
-        // Without it the driver copies by way of the host.
-        there.let_in(here)?;
-        here.let_in(there)?;
-        let _current = primary.enter()?;
+        // Without peer access the driver copies through the host.
+        there.enable_peer(here)?;
+        here.enable_peer(there)?;
+        let _current = primary.make_current()?;
         // SAFETY: both ranges were checked, the contexts are theirs, and core keeps them until the ticket has ended.
         let code = unsafe {
             (primary.driver.cuMemcpyPeerAsync)(
@@ -91,59 +123,59 @@ impl CudaQueue {
                 from,
                 here.context,
                 bytes,
-                self.shared.stream,
+                self.state.stream,
             )
         };
         primary.check("cuMemcpyPeerAsync", code)
     }
 
-    /// Whether the queue's own device copies from and to this memory by itself.
-    fn reaches(&self, buffer: &CudaBuffer) -> bool {
-        buffer.primary().ordinal == self.shared.primary.ordinal || !buffer.is_on_device()
+    /// Whether the queue's device can access this memory without a peer copy.
+    fn can_access(&self, buffer: &CudaBuffer) -> bool {
+        buffer.primary().ordinal == self.state.primary.ordinal || !buffer.is_on_device()
     }
 
-    /// Submits a copy of rows.
-    fn submit_rows(&self, node: &RowsNode) -> Result<()> {
-        let primary = &*self.shared.primary;
-        let _current = primary.enter()?;
-        // SAFETY: both sides were checked, and core keeps them until the ticket has ended.
-        match unsafe { (primary.driver.cuMemcpy2DAsync_v2)(std::ptr::from_ref(node), self.shared.stream) } {
-            Code::INVALID_VALUE => Err(Error::unsupported(
-                "rows so far apart are not copied at once (CU_DEVICE_ATTRIBUTE_MAX_PITCH)",
+    /// Submits a copy of pitched rows.
+    fn submit_copy_2d(&self, copy: &Memcpy2D) -> Result<()> {
+        let primary = &*self.state.primary;
+        let _current = primary.make_current()?;
+        // SAFETY: both ranges were checked, and core keeps them until the ticket has ended.
+        match unsafe { (primary.driver.cuMemcpy2DAsync_v2)(std::ptr::from_ref(copy), self.state.stream) } {
+            CuResult::INVALID_VALUE => Err(Error::unsupported(
+                "the pitch exceeds the limit of the device (CU_DEVICE_ATTRIBUTE_MAX_PITCH)",
             )),
             code => primary.check("cuMemcpy2DAsync", code),
         }
     }
 
-    /// Whether the driver copies from and to this memory of the program by itself at full speed.
-    fn is_pinned(&self, host: Address) -> bool {
-        memory_type(&self.shared.primary, host) == Some(pointer_attribute::HOST_MEMORY)
+    /// Whether this host memory is pinned, so that the driver copies it at full speed.
+    fn is_pinned(&self, host: DevicePtr) -> bool {
+        memory_type(&self.state.primary, host) == Some(pointer_attribute::HOST_MEMORY)
     }
 
     fn stage(&self, ticket: u64, transfer: Transfer) -> Result<()> {
-        self.shared.primary.staging(self.tuning).submit(&self.shared, ticket, transfer)
+        self.state.primary.staging(self.staging).submit(&self.state, ticket, transfer)
     }
 
-    /// Reads into a pinned block, from which the bytes go on when the ticket has ended.
-    fn read_small(&self, ticket: u64, from: Address, destination: HostBytesMut) -> Result<()> {
-        let primary = &*self.shared.primary;
-        let block = primary.bounces.take(primary)?;
+    /// Reads into a pinned block; the bytes are copied on when the ticket ends.
+    fn read_small(&self, ticket: u64, from: DevicePtr, destination: HostBytesMut) -> Result<()> {
+        let primary = &*self.state.primary;
+        let block = primary.pinned_blocks.allocate(primary)?;
         if let Err(error) = self.submit_copy(block.address(), from, destination.len()) {
-            primary.bounces.give(block);
+            primary.pinned_blocks.free(block);
             return Err(error);
         }
-        self.shared.expect(Landing { ticket, block, destination });
+        self.state.push_readback(Readback { ticket, block, destination });
         Ok(())
     }
 
-    fn submit_fill(&self, to: Address, bytes: u64, pattern: Pattern) -> Result<()> {
-        let (primary, stream) = (&*self.shared.primary, self.shared.stream);
-        let unit = pattern.unit(to).filter(|(unit, _)| bytes.is_multiple_of(u64::from(*unit)));
+    fn submit_fill(&self, to: DevicePtr, bytes: u64, pattern: Pattern) -> Result<()> {
+        let (primary, stream) = (&*self.state.primary, self.state.stream);
+        let unit = pattern.memset_unit(to).filter(|(unit, _)| bytes.is_multiple_of(u64::from(*unit)));
         let Some((unit, value)) = unit else {
             let builtins = primary.builtins()?;
-            return builtins.launch_fill(primary, stream, &builtins.fill(to, bytes, pattern.wide()));
+            return builtins.launch_fill(primary, stream, &builtins.fill(to, bytes, pattern.to_16_bytes()));
         };
-        let _current = primary.enter()?;
+        let _current = primary.make_current()?;
         let (driver, count) = (primary.driver, length(bytes)? / unit as usize);
         let [low, high, ..] = value.to_le_bytes();
         let code = match unit {
@@ -165,45 +197,48 @@ impl Queue for CudaQueue {
 
     #[inline]
     fn launch(&self, place: Place, kernel: &CudaKernel, launch: &Launch<'_, CudaBuffer>) -> Result<()> {
-        let shared = &*self.shared;
-        shared.settle()?;
-        launch::submit(kernel, launch, shared.stream)?;
-        shared.launches(place.ticket, kernel.name);
-        shared.took(place.ticket);
+        let state = &*self.state;
+        state.prepare_submit()?;
+        launch::submit(kernel, launch, state.stream)?;
+        state.note_launch(place.ticket, kernel.name);
+        state.note_submitted(place.ticket);
         Ok(())
     }
 
     fn write(&self, place: Place, destination: &CudaBuffer, offset: u64, source: HostBytes) -> Result<()> {
-        self.shared.settle()?;
+        self.state.prepare_submit()?;
         let (host, bytes) = (source.as_ptr(), source.len());
         let to = destination.range("write", offset, bytes as u64)?;
-        let from = host.expose_provenance() as Address;
+        let from = host.expose_provenance() as DevicePtr;
         match bytes {
             0 => {}
-            // The driver takes a small piece at once, whatever its stream waits for.
+            // The driver copies small pageable sources before it returns, even if the stream is waiting.
             1..=BLOCK_BYTES => self.submit_copy(to, from, bytes)?,
             _ if !destination.is_on_device() || self.is_pinned(from) => self.submit_copy(to, from, bytes)?,
             _ => {
-                let way = Way::ToDevice;
-                self.stage(place.ticket, Transfer { way, host: host.cast_mut(), device: to, bytes })?;
+                let direction = Direction::Upload;
+                self.stage(place.ticket, Transfer { direction, host: host.cast_mut(), device: to, bytes })?;
             }
         }
-        self.shared.took(place.ticket);
+        self.state.note_submitted(place.ticket);
         Ok(())
     }
 
     fn read(&self, place: Place, source: &CudaBuffer, offset: u64, destination: HostBytesMut) -> Result<()> {
-        self.shared.settle()?;
+        self.state.prepare_submit()?;
         let (host, bytes) = (destination.as_ptr(), destination.len());
         let from = source.range("read", offset, bytes as u64)?;
-        let to = host.expose_provenance() as Address;
+        let to = host.expose_provenance() as DevicePtr;
         match bytes {
             0 => {}
             1..=BLOCK_BYTES => self.read_small(place.ticket, from, destination)?,
             _ if self.is_pinned(to) => self.submit_copy(to, from, bytes)?,
-            _ => self.stage(place.ticket, Transfer { way: Way::ToHost, host, device: from, bytes })?,
+            _ => self.stage(
+                place.ticket,
+                Transfer { direction: Direction::Download, host, device: from, bytes },
+            )?,
         }
-        self.shared.took(place.ticket);
+        self.state.note_submitted(place.ticket);
         Ok(())
     }
 
@@ -214,111 +249,110 @@ impl Queue for CudaQueue {
         source: (&CudaBuffer, u64),
         bytes: u64,
     ) -> Result<()> {
-        self.shared.settle()?;
+        self.state.prepare_submit()?;
         let to = destination.0.range("copy: destination", destination.1, bytes)?;
         let from = source.0.range("copy: source", source.1, bytes)?;
         let bytes = length(bytes)?;
         if bytes > 0 {
-            if self.reaches(destination.0) && self.reaches(source.0) {
+            if self.can_access(destination.0) && self.can_access(source.0) {
                 self.submit_copy(to, from, bytes)?;
             } else {
                 self.submit_peer_copy((to, destination.0), (from, source.0), bytes)?;
             }
         }
-        self.shared.took(place.ticket);
+        self.state.note_submitted(place.ticket);
         Ok(())
     }
 
     fn copy_rows(&self, place: Place, rows: &RowCopy<'_, CudaBuffer>) -> Result<()> {
-        self.shared.settle()?;
+        self.state.prepare_submit()?;
         let ((to, to_offset), (from, from_offset)) = (rows.destination, rows.source);
-        if !self.reaches(to) || !self.reaches(from) {
-            return Err(Error::unsupported("a copy of rows between devices is not supported"));
+        if !self.can_access(to) || !self.can_access(from) {
+            return Err(Error::unsupported("copies of pitched rows between devices are not supported"));
         }
-        let side = |what, buffer: &CudaBuffer, offset, pitch| {
+        let endpoint = |what, buffer: &CudaBuffer, offset, pitch| {
             let address = buffer.range(what, offset, rows.span_bytes(pitch))?;
-            Ok::<_, Error>(RowsSide::at(address, length(pitch)?))
+            Ok::<_, Error>(Memcpy2DEndpoint::at(address, length(pitch)?))
         };
-        let node = RowsNode {
-            source: side("copy_rows: source", from, from_offset, rows.source_pitch)?,
-            destination: side("copy_rows: destination", to, to_offset, rows.destination_pitch)?,
+        let copy = Memcpy2D {
+            source: endpoint("copy_rows: source", from, from_offset, rows.source_pitch)?,
+            destination: endpoint("copy_rows: destination", to, to_offset, rows.destination_pitch)?,
             row_bytes: length(rows.row_bytes)?,
             rows: length(rows.rows)?,
         };
-        self.submit_rows(&node)?;
-        self.shared.took(place.ticket);
+        self.submit_copy_2d(&copy)?;
+        self.state.note_submitted(place.ticket);
         Ok(())
     }
 
     fn fill(&self, place: Place, destination: (&CudaBuffer, u64), bytes: u64, pattern: &[u8]) -> Result<()> {
-        self.shared.settle()?;
-        let reduced = Pattern::of(pattern).filter(|_| bytes.is_multiple_of(pattern.len() as u64));
+        self.state.prepare_submit()?;
+        let reduced = Pattern::reduce(pattern).filter(|_| bytes.is_multiple_of(pattern.len() as u64));
         let reduced = reduced.ok_or_else(|| {
             let unit = pattern.len();
             Error::invalid(format!(
-                "fill: {bytes} bytes with a pattern of {unit}; 1, 2, 4, 8 or 16 that divide it"
+                "fill: {bytes} bytes with a pattern of {unit}; valid: 1, 2, 4, 8 or 16, dividing the size"
             ))
         })?;
         let to = destination.0.range("fill", destination.1, bytes)?;
         if bytes > 0 {
             self.submit_fill(to, bytes, reduced)?;
         }
-        self.shared.took(place.ticket);
+        self.state.note_submitted(place.ticket);
         Ok(())
     }
 
     fn empty(&self, place: Place) -> Result<()> {
-        self.shared.settle()?;
-        let primary = &*self.shared.primary;
-        primary.builtins()?.launch_empty(primary, self.shared.stream)?;
-        self.shared.took(place.ticket);
+        self.state.prepare_submit()?;
+        let primary = &*self.state.primary;
+        primary.builtins()?.launch_empty(primary, self.state.stream)?;
+        self.state.note_submitted(place.ticket);
         Ok(())
     }
 
     fn timestamp(&self, place: Place) -> Result<()> {
-        self.shared.settle()?;
-        self.shared.stamp(place.ticket)?;
-        self.shared.took(place.ticket);
+        self.state.prepare_submit()?;
+        self.state.record_timestamp(place.ticket)?;
+        self.state.note_submitted(place.ticket);
         Ok(())
     }
 
     fn read_timestamp(&self, ticket: u64) -> Result<u64> {
-        self.shared.read_stamp(ticket)
+        self.state.read_timestamp(ticket)
     }
 
     fn replay(&self, place: Place, graph: &CudaGraph) -> Result<()> {
-        self.shared.settle()?;
-        graph.launch(self.shared.stream)?;
-        self.shared.launches(place.ticket, graph.name);
-        self.shared.took(place.ticket);
+        self.state.prepare_submit()?;
+        graph.launch(self.state.stream)?;
+        self.state.note_launch(place.ticket, graph.name);
+        self.state.note_submitted(place.ticket);
         Ok(())
     }
 
     #[inline]
     fn mark(&self, ticket: u64) -> Result<()> {
-        self.shared.mark(ticket);
+        self.state.request_event(ticket);
         Ok(())
     }
 
     fn poll(&self) -> Result<Progress> {
-        let completed = self.shared.poll()?;
-        Ok(Progress { completed, first_failed: self.shared.first_failed() })
+        let completed = self.state.poll()?;
+        Ok(Progress { completed, first_failed: self.state.first_failed() })
     }
 
     fn wait(&self, ticket: u64, slice: Duration) -> Result<()> {
-        self.shared.wait(ticket, slice)
+        self.state.wait(ticket, slice)
     }
 
     fn wait_for(&self, other: &Self, ticket: u64) -> Result<()> {
-        self.shared.wait_for(&other.shared, ticket)
+        self.state.wait_for(&other.state, ticket)
     }
 
     fn failure(&self) -> Option<Error> {
-        self.shared.failure()
+        self.state.failure()
     }
 }
 
 fn length(bytes: u64) -> Result<usize> {
-    usize::try_from(bytes)
-        .map_err(|_| Error::invalid(format!("{bytes} bytes are more than there are addresses")))
+    usize::try_from(bytes).map_err(|_| Error::invalid(format!("{bytes} bytes exceed the address space")))
 }

@@ -1,14 +1,26 @@
-//! Transfers of pageable memory: threads copy between it and a ring of pinned slots while the device copies between slots
-//! and its own memory.
+//! Staging of pageable memory: threads copy between it and pinned slots while the device copies between the slots and its own
+//! memory.
 //!
-//! The driver does the same with one thread and one slot, which leaves most of the bus unused. A transfer starts when its
-//! stream has come to it, so that no thread ever waits for somebody's kernel; what follows it on its queue is submitted
-//! when its last piece is on the stream.
+//! The driver does the same with one thread and one slot, which leaves most of the bus idle. A transfer starts when its stream
+//! has reached it, so that no thread ever waits for a kernel; later submissions to the queue are deferred until the whole
+//! transfer is enqueued (see [`crate::queue`]). The life of a [`Job`]:
+//!
+//! ```text
+//!  submit             stream idle           join_job                no pieces left or failed,
+//!  ───────> waiting ──────────────> ready ───────────> running ───────────────────────────────> finished
+//!                                                       │   ▲       and the last thread leaves   (ends the ticket)
+//!                                                       └───┘
+//!                                     more threads join; each takes piece after piece
+//! ```
 
-#![allow(unsafe_code, reason = "touches memory that core keeps until the ticket ends, and calls the driver")]
+#![allow(
+    unsafe_code,
+    reason = "shares host memory that core keeps until the ticket ends, and calls the driver"
+)]
+
+mod slot_ring;
 
 use std::collections::VecDeque;
-use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -16,176 +28,168 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use runtime_core::{Error, ErrorKind, Options, Result};
 
-use crate::context::Lending;
 use crate::driver::Driver;
-use crate::driver::abi::{Address, Code, Context, Event, NO_TIMING, PORTABLE_MAPPED};
-use crate::progress::{Shared, pause};
+use crate::driver::abi::{Context, DevicePtr};
+use crate::progress::StreamState;
+use slot_ring::SlotRing;
 
-/// Slots of a thread: one is filled while the other is on the bus.
-const SLOTS: usize = 2;
-/// How often a thread looks whether a stream has come to its transfer.
-const LOOK: Duration = Duration::from_micros(50);
-/// How long the end of the device waits for the threads.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// Name of the threads.
+const THREAD_NAME: &str = "cuda-staging";
+/// How often a thread polls whether a stream has reached its transfer.
+const POLL_INTERVAL: Duration = Duration::from_micros(50);
+/// How long closing the device waits for the threads.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
+/// Smallest piece, of which larger ones are multiples.
+const MIN_PIECE_BYTES: usize = 64 << 10;
 
-/// How many threads stage, and in what pieces.
+/// Numbers of threads, and the size of their slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Tuning {
+pub(crate) struct StagingConfig {
     pub(crate) slot_bytes: usize,
     pub(crate) upload_threads: usize,
     pub(crate) download_threads: usize,
 }
 
-impl Tuning {
-    /// What the device options say; else what was measured to be best on an H200.
+impl StagingConfig {
+    /// Parses the device options; the defaults were fastest on an H200.
     ///
     /// # Errors
-    /// `InvalidArgument` for what is out of range.
-    pub(crate) fn of(options: &Options) -> Result<Self> {
+    /// `InvalidArgument` for a value out of range.
+    pub(crate) fn parse(options: &Options) -> Result<Self> {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(8));
-        let figure = |key: &str, default: usize, range| {
-            let given = options.integer_within(key, default as i64, range);
-            given.map(|figure| usize::try_from(figure).unwrap_or(default))
+        let option = |key: &str, default: usize, range| {
+            let value = options.integer_within(key, default as i64, range);
+            value.map(|value| usize::try_from(value).unwrap_or(default))
         };
         Ok(Self {
-            slot_bytes: figure("staging_slot_kib", 1024, 64..=1 << 16)? << 10,
-            upload_threads: figure("upload_threads", cores, 1..=64)?,
-            download_threads: figure("download_threads", cores, 1..=64)?,
+            slot_bytes: option("staging_slot_kib", 1024, 64..=1 << 16)? << 10,
+            upload_threads: option("upload_threads", cores, 1..=64)?,
+            download_threads: option("download_threads", cores, 1..=64)?,
         })
     }
 
-    const fn threads(self) -> usize {
+    const fn max_threads(self) -> usize {
         if self.upload_threads > self.download_threads { self.upload_threads } else { self.download_threads }
     }
 
-    /// Bytes of a piece: small transfers are cut so that every thread has two.
+    /// Bytes of a piece: small transfers are cut so that each thread gets two.
     fn piece_bytes(self, bytes: usize, threads: usize) -> usize {
-        (bytes / (2 * threads)).next_multiple_of(64 << 10).clamp(64 << 10, self.slot_bytes)
+        (bytes / (2 * threads)).next_multiple_of(MIN_PIECE_BYTES).clamp(MIN_PIECE_BYTES, self.slot_bytes)
     }
 }
 
-/// Which way a transfer goes.
+/// Direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
-    ToDevice,
-    ToHost,
+pub(crate) enum Direction {
+    /// Host to device.
+    Upload,
+    /// Device to host.
+    Download,
 }
 
-/// A transfer, cut into pieces that threads take one by one.
+/// A transfer between pageable host memory and the device.
 #[derive(Debug)]
 pub(crate) struct Transfer {
-    pub(crate) way: Way,
-    /// The program's memory.
+    pub(crate) direction: Direction,
     pub(crate) host: *mut u8,
-    pub(crate) device: Address,
+    pub(crate) device: DevicePtr,
     pub(crate) bytes: usize,
 }
 
+/// A transfer in pieces, which the threads take one by one.
 #[derive(Debug)]
 struct Job {
     transfer: Transfer,
-    shared: Arc<Shared>,
+    state: Arc<StreamState>,
     piece_bytes: usize,
-    pieces: usize,
-    threads: usize,
-    next: AtomicUsize,
+    piece_count: usize,
+    max_threads: usize,
+    next_piece: AtomicUsize,
     failed: AtomicBool,
-    failure: Mutex<Option<(&'static str, Code)>>,
-    /// Threads at it; changed with the list locked.
-    active: AtomicUsize,
-    /// Its stream has come to it; changed with the list locked.
-    started: AtomicBool,
+    failure: Mutex<Option<Error>>,
+    /// Threads at work on it; changed only with the list locked.
+    active_threads: AtomicUsize,
+    /// The stream has reached it; changed only with the list locked.
+    ready: AtomicBool,
 }
 
-// SAFETY: core keeps the program's memory until the ticket ends, and nobody else touches it meanwhile.
+// SAFETY: core keeps the host memory until the ticket ends, and nothing else accesses it meanwhile.
 unsafe impl Send for Job {}
 // SAFETY: pieces are disjoint, and each is taken by one thread.
 unsafe impl Sync for Job {}
 
 #[derive(Debug, Default)]
-struct List {
+struct JobList {
     jobs: VecDeque<Arc<Job>>,
-    /// A thread is looking when streams come to their transfers.
-    watched: bool,
+    /// A thread is polling for streams to reach their transfers.
+    polled: bool,
     threads: usize,
     stop: bool,
 }
 
+/// What the threads share.
 #[derive(Debug)]
-struct Inner {
+struct Workers {
     driver: &'static Driver,
     context: Context,
-    lending: Arc<Lending>,
-    tuning: Tuning,
-    list: Mutex<List>,
+    config: StagingConfig,
+    list: Mutex<JobList>,
     changed: Condvar,
 }
 
-/// The threads of a device.
+/// The staging threads of a device.
 #[derive(Debug)]
-pub(crate) struct Staging(Arc<Inner>);
+pub(crate) struct Staging(Arc<Workers>);
 
 impl Staging {
-    pub(crate) fn new(
-        driver: &'static Driver,
-        context: Context,
-        lending: Arc<Lending>,
-        tuning: Tuning,
-    ) -> Self {
-        Self(Arc::new(Inner {
-            driver,
-            context,
-            lending,
-            tuning,
-            list: Mutex::default(),
-            changed: Condvar::new(),
-        }))
+    pub(crate) fn new(driver: &'static Driver, context: Context, config: StagingConfig) -> Self {
+        let (list, changed) = (Mutex::default(), Condvar::new());
+        Self(Arc::new(Workers { driver, context, config, list, changed }))
     }
 
-    /// Takes a transfer on behalf of a queue, as its `ticket`.
+    /// Submits a transfer as `ticket` of a queue.
     ///
     /// # Errors
     /// `OutOfResources` if no thread can be started; the ticket is not taken.
-    pub(crate) fn submit(&self, shared: &Arc<Shared>, ticket: u64, transfer: Transfer) -> Result<()> {
-        let inner = &self.0;
-        let threads = match transfer.way {
-            Way::ToDevice => inner.tuning.upload_threads,
-            Way::ToHost => inner.tuning.download_threads,
+    pub(crate) fn submit(&self, state: &Arc<StreamState>, ticket: u64, transfer: Transfer) -> Result<()> {
+        let workers = &self.0;
+        let max_threads = match transfer.direction {
+            Direction::Upload => workers.config.upload_threads,
+            Direction::Download => workers.config.download_threads,
         };
-        let piece_bytes = inner.tuning.piece_bytes(transfer.bytes, threads);
-        let pieces = transfer.bytes.div_ceil(piece_bytes);
-        let mut list = inner.list.lock();
-        self.start(&mut list, threads.min(pieces))?;
-        // Before any thread can end it.
-        shared.begin_staged(ticket);
+        let piece_bytes = workers.config.piece_bytes(transfer.bytes, max_threads);
+        let piece_count = transfer.bytes.div_ceil(piece_bytes);
+        let mut list = workers.list.lock();
+        self.start_threads(&mut list, max_threads.min(piece_count))?;
+        // Before any thread can finish it.
+        state.begin_staging(ticket);
         list.jobs.push_back(Arc::new(Job {
-            pieces,
             transfer,
-            shared: Arc::clone(shared),
+            state: Arc::clone(state),
             piece_bytes,
-            threads,
-            next: AtomicUsize::new(0),
+            piece_count,
+            max_threads,
+            next_piece: AtomicUsize::new(0),
             failed: AtomicBool::new(false),
             failure: Mutex::default(),
-            active: AtomicUsize::new(0),
-            started: AtomicBool::new(false),
+            active_threads: AtomicUsize::new(0),
+            ready: AtomicBool::new(false),
         }));
         drop(list);
-        inner.changed.notify_all();
+        workers.changed.notify_all();
         Ok(())
     }
 
-    /// Starts threads until there are `wanted`.
-    fn start(&self, list: &mut List, wanted: usize) -> Result<()> {
-        while list.threads < wanted.min(self.0.tuning.threads()) {
-            let inner = Arc::clone(&self.0);
-            let thread = std::thread::Builder::new().name("cuda-staging".to_owned());
-            let spawned = thread.spawn(move || inner.work());
-            match spawned {
+    /// Starts threads until `count` of them run.
+    fn start_threads(&self, list: &mut JobList, count: usize) -> Result<()> {
+        while list.threads < count.min(self.0.config.max_threads()) {
+            let workers = Arc::clone(&self.0);
+            let thread = std::thread::Builder::new().name(THREAD_NAME.to_owned());
+            match thread.spawn(move || workers.run()) {
                 Ok(_) => list.threads += 1,
                 Err(_) if list.threads > 0 => return Ok(()),
                 Err(error) => {
-                    let message = format!("cannot start a thread for transfers: {error}; end other threads");
+                    let message = format!("cannot start a staging thread: {error}; end other threads");
                     return Err(Error::new(ErrorKind::OutOfResources, message));
                 }
             }
@@ -200,253 +204,118 @@ impl Drop for Staging {
         let mut list = self.0.list.lock();
         list.stop = true;
         self.0.changed.notify_all();
-        // A thread of our own may hold the last reference to the device: it cannot wait for itself.
-        let own = std::thread::current().name() == Some("cuda-staging");
-        while !own && list.threads > 0 && begin.elapsed() < FAREWELL {
+        // A staging thread may drop the last reference to the device: it cannot wait for itself.
+        let is_worker = std::thread::current().name() == Some(THREAD_NAME);
+        while !is_worker && list.threads > 0 && begin.elapsed() < SHUTDOWN_TIMEOUT {
             self.0.changed.wait_for(&mut list, Duration::from_millis(10));
         }
     }
 }
 
-impl Inner {
-    /// What a thread does.
-    fn work(&self) {
+impl Workers {
+    /// The loop of a thread.
+    fn run(&self) {
         // SAFETY: the context is retained as long as there are threads, and this thread is ours.
         let _ = unsafe { (self.driver.cuCtxSetCurrent)(self.context) };
-        let mut ring = Ring::default();
-        let mut list = self.list.lock();
-        while let Some(job) = self.next(&mut list) {
-            MutexGuard::unlocked(&mut list, || {
-                let done = ring.prepare(self).and_then(|()| match job.transfer.way {
-                    Way::ToDevice => ring.fill(self, &job),
-                    Way::ToHost => ring.empty(self, &job),
-                });
-                if let Err((function, code)) = done {
-                    job.failure.lock().get_or_insert((function, code));
-                    job.failed.store(true, Ordering::Release);
-                }
-            });
-            let last = job.active.fetch_sub(1, Ordering::AcqRel) == 1;
-            if last && !job.has_work() {
-                list.jobs.retain(|other| !Arc::ptr_eq(other, &job));
-                MutexGuard::unlocked(&mut list, || job.end());
+        let mut ring = SlotRing::default();
+        while let Some(job) = self.join_job() {
+            if let Err(error) = ring.transfer(&job, self.config.slot_bytes) {
+                job.fail(error);
             }
-            // The last reference to a device ends with it, which wants the list.
-            MutexGuard::unlocked(&mut list, || drop(job));
+            self.leave_job(job);
         }
-        MutexGuard::unlocked(&mut list, || ring.close(self));
-        list.threads -= 1;
+        ring.close(self.driver);
+        self.list.lock().threads -= 1;
         self.changed.notify_all();
     }
 
-    /// A job to join; `None` when the device is closed.
-    fn next(&self, list: &mut MutexGuard<'_, List>) -> Option<Arc<Job>> {
+    /// Waits for a job to work on; `None` when the device is closed.
+    fn join_job(&self) -> Option<Arc<Job>> {
+        let mut list = self.list.lock();
         loop {
-            let found = list.jobs.iter().find(|job| job.is_ready() && job.has_room()).cloned();
+            let found = list.jobs.iter().find(|job| job.is_ready() && job.has_room());
             if let Some(job) = found {
-                job.active.fetch_add(1, Ordering::AcqRel);
-                return Some(job);
+                job.active_threads.fetch_add(1, Ordering::AcqRel);
+                return Some(Arc::clone(job));
             }
             if list.stop {
                 return None;
             }
-            if list.watched || list.jobs.iter().all(|job| job.started.load(Ordering::Acquire)) {
-                self.changed.wait(list);
-            } else {
-                list.watched = true;
-                self.changed.wait_for(list, LOOK);
-                list.watched = false;
-                self.changed.notify_one();
-            }
+            self.wait_for_change(&mut list);
         }
+    }
+
+    /// Waits for a change of the list or, if a job is not ready and no other thread polls, for the poll interval.
+    fn wait_for_change(&self, list: &mut MutexGuard<'_, JobList>) {
+        if list.polled || list.jobs.iter().all(|job| job.ready.load(Ordering::Acquire)) {
+            self.changed.wait(list);
+        } else {
+            list.polled = true;
+            self.changed.wait_for(list, POLL_INTERVAL);
+            list.polled = false;
+            self.changed.notify_one();
+        }
+    }
+
+    /// Leaves a job; the last thread to leave finishes it.
+    fn leave_job(&self, job: Arc<Job>) {
+        let mut list = self.list.lock();
+        let is_last = job.active_threads.fetch_sub(1, Ordering::AcqRel) == 1;
+        let is_finished = is_last && !job.has_work();
+        if is_finished {
+            list.jobs.retain(|other| !Arc::ptr_eq(other, &job));
+        }
+        drop(list);
+        if is_finished {
+            job.finish();
+        }
+        // With the list unlocked: the job may hold the last reference to the device, whose drop locks the list.
+        drop(job);
     }
 }
 
 impl Job {
     fn has_work(&self) -> bool {
-        !self.failed.load(Ordering::Acquire) && self.next.load(Ordering::Acquire) < self.pieces
+        !self.failed.load(Ordering::Acquire) && self.next_piece.load(Ordering::Acquire) < self.piece_count
     }
 
     fn has_room(&self) -> bool {
-        self.has_work() && self.active.load(Ordering::Acquire) < self.threads
+        self.has_work() && self.active_threads.load(Ordering::Acquire) < self.max_threads
     }
 
-    /// Whether the stream has come to it: then its pieces wait for nobody.
+    /// Whether the stream has reached the transfer, so that its pieces need not wait.
     fn is_ready(&self) -> bool {
-        if self.started.load(Ordering::Acquire) {
+        if self.ready.load(Ordering::Acquire) {
             return true;
         }
-        // An error shows again, and is reported, when the first piece is copied.
-        let ready = self.shared.primary.is_idle(self.shared.stream).unwrap_or(true);
+        // An error recurs, and is reported, when the first piece is copied.
+        let ready = self.state.primary.is_stream_idle(self.state.stream).unwrap_or(true);
         if ready {
-            self.started.store(true, Ordering::Release);
+            self.ready.store(true, Ordering::Release);
         }
         ready
     }
 
-    /// The next piece: its offset and its length.
-    fn take(&self) -> Option<(usize, usize)> {
+    /// Takes the next piece; returns its offset and length.
+    fn take_piece(&self) -> Option<(usize, usize)> {
         if self.failed.load(Ordering::Acquire) {
             return None;
         }
-        let piece = self.next.fetch_add(1, Ordering::AcqRel);
+        let piece = self.next_piece.fetch_add(1, Ordering::AcqRel);
         let offset = piece.checked_mul(self.piece_bytes).filter(|&offset| offset < self.transfer.bytes)?;
         Some((offset, self.piece_bytes.min(self.transfer.bytes - offset)))
     }
 
-    fn end(&self) {
-        let failure = *self.failure.lock();
-        match (failure, self.transfer.way) {
-            (Some((function, code)), _) => self.shared.staging_failed(function, code),
-            (None, Way::ToDevice) => self.shared.staged_to_device(),
-            (None, Way::ToHost) => self.shared.staged_to_host(),
-        }
-    }
-}
-
-/// A pinned slot, and the event that passes when the device is through with it.
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    memory: *mut u8,
-    event: Event,
-    used: bool,
-}
-
-/// What a driver call failed with.
-type Done<T = ()> = std::result::Result<T, (&'static str, Code)>;
-
-fn check(function: &'static str, code: Code) -> Done {
-    if code.is_success() { Ok(()) } else { Err((function, code)) }
-}
-
-/// The slots of one thread.
-#[derive(Debug, Default)]
-struct Ring {
-    slots: Vec<Slot>,
-    memory: Option<*mut c_void>,
-}
-
-impl Ring {
-    /// Allocates the slots when they are first needed.
-    fn prepare(&mut self, inner: &Inner) -> Done {
-        if self.slots.len() == SLOTS {
-            return Ok(());
-        }
-        let bytes = inner.tuning.slot_bytes;
-        let memory = match self.memory {
-            Some(memory) => memory,
-            None => {
-                let mut memory = std::ptr::null_mut();
-                // SAFETY: the out-parameter is writable, and the context is current on this thread.
-                let code =
-                    unsafe { (inner.driver.cuMemHostAlloc)(&raw mut memory, SLOTS * bytes, PORTABLE_MAPPED) };
-                check("cuMemHostAlloc", code)?;
-                *self.memory.insert(memory)
-            }
-        };
-        while self.slots.len() < SLOTS {
-            let mut event = Event::NULL;
-            // SAFETY: the out-parameter is writable, and the context is current on this thread.
-            let code = unsafe { (inner.driver.cuEventCreate)(&raw mut event, NO_TIMING) };
-            check("cuEventCreate", code)?;
-            let memory = memory.cast::<u8>().wrapping_add(self.slots.len() * bytes);
-            self.slots.push(Slot { memory, event, used: false });
-        }
-        Ok(())
+    /// Records a failure, the first one, and stops the other threads.
+    fn fail(&self, error: Error) {
+        self.failure.lock().get_or_insert(error);
+        self.failed.store(true, Ordering::Release);
     }
 
-    /// Copies pieces into slots, and submits their way to the device.
-    fn fill(&mut self, inner: &Inner, job: &Job) -> Done {
-        let mut turn = 0;
-        while let Some((offset, bytes)) = job.take() {
-            let slot = &mut self.slots[turn % SLOTS];
-            turn += 1;
-            if slot.used {
-                pass(inner, slot.event)?;
-            }
-            let from = job.transfer.host.wrapping_add(offset);
-            let to = slot.memory;
-            let lent = inner.lending.copy(|| {
-                // SAFETY: the piece lies within the program's memory, and the slot, which is free, holds a piece.
-                unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
-            });
-            if !lent {
-                return Err(("cuMemcpyAsync", Code(709)));
-            }
-            let source = to.expose_provenance() as Address;
-            let destination = job.transfer.device + offset as Address;
-            copy(inner, job, (destination, source), bytes, slot)?;
-        }
-        Ok(())
-    }
-
-    /// Submits the way of pieces into slots, and copies each to the program when it has come.
-    fn empty(&mut self, inner: &Inner, job: &Job) -> Done {
-        let mut coming: VecDeque<(usize, usize, usize)> = VecDeque::with_capacity(SLOTS);
-        let mut turn = 0;
-        loop {
-            while coming.len() < SLOTS
-                && let Some((offset, bytes)) = job.take()
-            {
-                let index = turn % SLOTS;
-                turn += 1;
-                let slot = &mut self.slots[index];
-                if slot.used {
-                    pass(inner, slot.event)?;
-                }
-                let destination = slot.memory.expose_provenance() as Address;
-                let source = job.transfer.device + offset as Address;
-                copy(inner, job, (destination, source), bytes, slot)?;
-                coming.push_back((index, offset, bytes));
-            }
-            let Some((index, offset, bytes)) = coming.pop_front() else { return Ok(()) };
-            let slot = &mut self.slots[index];
-            pass(inner, slot.event)?;
-            slot.used = false;
-            let (from, to) = (slot.memory, job.transfer.host.wrapping_add(offset));
-            let lent = inner.lending.copy(|| {
-                // SAFETY: the piece lies within the program's memory, and has arrived in the slot.
-                unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
-            });
-            if !lent {
-                return Err(("cuMemcpyAsync", Code(709)));
-            }
-        }
-    }
-
-    /// Ends the slots.
-    fn close(&mut self, inner: &Inner) {
-        for slot in self.slots.drain(..) {
-            // SAFETY: ours, and used by nobody any more.
-            let _ = unsafe { (inner.driver.cuEventDestroy_v2)(slot.event) };
-        }
-        if let Some(memory) = self.memory.take() {
-            // SAFETY: as above; the driver waits for what is on the bus.
-            let _ = unsafe { (inner.driver.cuMemFreeHost)(memory) };
-        }
-    }
-}
-
-/// Submits a copy between a slot and the device.
-fn copy(inner: &Inner, job: &Job, (to, from): (Address, Address), bytes: usize, slot: &mut Slot) -> Done {
-    let stream = job.shared.stream;
-    // SAFETY: both ranges are of live memory, which is kept until the slot's event has passed.
-    check("cuMemcpyAsync", unsafe { (inner.driver.cuMemcpyAsync)(to, from, bytes, stream) })?;
-    slot.used = true;
-    // SAFETY: event and stream are alive and of one context.
-    check("cuEventRecord", unsafe { (inner.driver.cuEventRecord)(slot.event, stream) })
-}
-
-/// Waits for an event.
-fn pass(inner: &Inner, event: Event) -> Done {
-    let begin = Instant::now();
-    loop {
-        // SAFETY: the event is alive.
-        match unsafe { (inner.driver.cuEventQuery)(event) } {
-            Code::SUCCESS => return Ok(()),
-            Code::NOT_READY => pause(begin.elapsed()),
-            code => return Err(("cuEventQuery", code)),
-        }
+    /// Ends the ticket.
+    fn finish(&self) {
+        let failure = self.failure.lock().take();
+        self.state.finish_staging(failure.map_or(Ok(self.transfer.direction), Err));
     }
 }
 
@@ -454,12 +323,13 @@ fn pass(inner: &Inner, event: Event) -> Done {
 mod tests {
     use super::*;
 
-    const TUNING: Tuning = Tuning { slot_bytes: 1 << 20, upload_threads: 4, download_threads: 8 };
+    const CONFIG: StagingConfig =
+        StagingConfig { slot_bytes: 1 << 20, upload_threads: 4, download_threads: 8 };
 
     #[test]
-    fn every_thread_has_two_pieces_of_a_small_transfer() {
-        assert_eq!(TUNING.piece_bytes(1 << 30, 4), 1 << 20);
-        assert_eq!(TUNING.piece_bytes(1 << 20, 4), 128 << 10);
-        assert_eq!(TUNING.piece_bytes(100_000, 8), 64 << 10);
+    fn small_transfers_have_two_pieces_per_thread() {
+        assert_eq!(CONFIG.piece_bytes(1 << 30, 4), 1 << 20);
+        assert_eq!(CONFIG.piece_bytes(1 << 20, 4), 128 << 10);
+        assert_eq!(CONFIG.piece_bytes(100_000, 8), 64 << 10);
     }
 }

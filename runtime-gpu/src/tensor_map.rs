@@ -1,42 +1,42 @@
-//! Descriptors of tensors for the bulk copy engine of Hopper and newer devices, to be passed to kernels by value.
+//! Tensor maps: descriptors for the Tensor Memory Accelerator (TMA) of Hopper and newer devices, passed to kernels by value.
 
 #![allow(unsafe_code, reason = "encodes through the driver")]
 
 use runtime_core::{DType, Error, Result};
 
-use crate::context::Current;
+use crate::context::CurrentContext;
 use crate::driver::Driver;
-use crate::driver::abi::{Code, Context, pointer_attribute};
+use crate::driver::abi::{Context, CuResult, pointer_attribute};
 
-/// Most dimensions of a tensor map.
-const MOST_DIMENSIONS: usize = 5;
-/// Most elements of a box in one dimension.
-const MOST_BOX: u32 = 256;
+/// Maximum rank of a tensor map.
+const MAX_DIMENSIONS: usize = 5;
+/// Maximum extent of a box in any dimension, in elements.
+const MAX_BOX_EXTENT: u32 = 256;
 
-/// How a tensor lies in memory, and which boxes of it are copied. Dimensions stand innermost first, the reverse of a
+/// The layout of a tensor in memory, and the boxes that are copied. Dimensions are listed innermost first, the reverse of a
 /// tensor's shape.
 #[derive(Clone, Debug)]
-pub struct Tiles<'a> {
+pub struct TiledLayout<'a> {
     /// Element type.
     pub dtype: DType,
     /// Address of the first element on the device, a multiple of 16.
     pub address: u64,
     /// Extents in elements, innermost first; 1 to 5 of them.
     pub shape: &'a [u64],
-    /// Bytes from one element to the next in every dimension but the innermost, multiples of 16.
+    /// Strides in bytes of all dimensions but the innermost, multiples of 16.
     pub strides_bytes: &'a [u64],
     /// Extents of a box in elements, at most 256 each.
     pub box_shape: &'a [u32],
-    /// Every how manieth element is copied, per dimension; as a rule all 1.
+    /// Element stride per dimension: `n` copies every `n`-th element; usually all 1.
     pub element_strides: &'a [u32],
     /// Interleaved layout.
     pub interleave: Interleave,
-    /// How the box is swizzled in work-group memory.
+    /// Swizzle of the box in work-group memory.
     pub swizzle: Swizzle,
-    /// Bytes that are brought into the level-2 cache at once.
-    pub promotion: Promotion,
-    /// What stands for elements outside.
-    pub fill: Fill,
+    /// Promotion size in the level-2 cache.
+    pub l2_promotion: L2Promotion,
+    /// Value of out-of-bounds elements.
+    pub oob_fill: OobFill,
 }
 
 /// Interleaved layouts, `CUtensorMapInterleave`.
@@ -65,9 +65,9 @@ pub enum Swizzle {
     Bytes128 = 3,
 }
 
-/// Promotions into the level-2 cache, `CUtensorMapL2promotion`.
+/// L2 promotion sizes, `CUtensorMapL2promotion`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Promotion {
+pub enum L2Promotion {
     /// None.
     #[default]
     None = 0,
@@ -79,13 +79,13 @@ pub enum Promotion {
     Bytes256 = 3,
 }
 
-/// What stands for elements outside of the tensor, `CUtensorMapFloatOOBfill`.
+/// Values of out-of-bounds elements, `CUtensorMapFloatOOBfill`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Fill {
+pub enum OobFill {
     /// Zeros.
     #[default]
     Zeros = 0,
-    /// Not-a-numbers, which multiply-adds take for zero.
+    /// NaNs, which multiply-adds treat as zero.
     NotANumber = 1,
 }
 
@@ -100,43 +100,43 @@ impl TensorMap {
     /// Encodes a descriptor of a tiled tensor (`cuTensorMapEncodeTiled`).
     ///
     /// # Errors
-    /// `InvalidArgument` for what no device can do; `Unavailable` without a driver; `Unsupported` by one that is older
-    /// than CUDA 12.0.
+    /// `InvalidArgument` for a layout that no device supports; `Unavailable` without a driver; `Unsupported` if the driver is
+    /// older than CUDA 12.0.
     ///
     /// # Safety
-    /// A kernel reads and writes memory through the map, of which core knows nothing. While a kernel that has it may run,
-    /// the memory at `tiles.address`, of that shape and those strides, stays allocated, and the caller orders whatever
-    /// else uses it.
-    pub unsafe fn tiled(tiles: &Tiles<'_>) -> Result<Self> {
-        let kind = element_kind(tiles.dtype)?;
-        check(tiles)?;
+    /// Kernels read and write memory through the map, which core cannot track. While a kernel that takes the map may run, the
+    /// memory at `layout.address`, with that shape and those strides, must stay allocated, and the caller must order all other
+    /// uses of it.
+    pub unsafe fn tiled(layout: &TiledLayout<'_>) -> Result<Self> {
+        let kind = data_type(layout.dtype)?;
+        check(layout)?;
         let driver = Driver::load()?;
         let encode = driver.tensor_maps.ok_or_else(|| {
-            Error::unsupported("a driver older than CUDA 12.0 has no tensor maps; update it")
+            Error::unsupported("a driver older than CUDA 12.0 does not support tensor maps; update it")
         })?;
         let mut map = Self([0; 128]);
-        let rank = u32::try_from(tiles.shape.len()).unwrap_or(0);
-        let address = std::ptr::with_exposed_provenance_mut(usize::try_from(tiles.address).unwrap_or(0));
-        // SAFETY: the map is writable and aligned to 64 bytes, and the lists are as long as `check` has seen.
-        let code = in_context(driver, tiles.address, || unsafe {
+        let rank = u32::try_from(layout.shape.len()).unwrap_or(0);
+        let address = std::ptr::with_exposed_provenance_mut(usize::try_from(layout.address).unwrap_or(0));
+        // SAFETY: the map is writable and aligned to 64 bytes, and `check` has verified the lengths of the arrays.
+        let code = in_context(driver, layout.address, || unsafe {
             (encode.cuTensorMapEncodeTiled)(
                 map.0.as_mut_ptr().cast(),
                 kind,
                 rank,
                 address,
-                tiles.shape.as_ptr(),
-                tiles.strides_bytes.as_ptr(),
-                tiles.box_shape.as_ptr(),
-                tiles.element_strides.as_ptr(),
-                tiles.interleave as i32,
-                tiles.swizzle as i32,
-                tiles.promotion as i32,
-                tiles.fill as i32,
+                layout.shape.as_ptr(),
+                layout.strides_bytes.as_ptr(),
+                layout.box_shape.as_ptr(),
+                layout.element_strides.as_ptr(),
+                layout.interleave as i32,
+                layout.swizzle as i32,
+                layout.l2_promotion as i32,
+                layout.oob_fill as i32,
             )
         })?;
-        if code == Code(1) {
+        if code == CuResult::INVALID_VALUE {
             return Err(Error::invalid(format!(
-                "the driver refuses {tiles:?}; the innermost box must fit the swizzle, and the outer extents the limits of cuTensorMapEncodeTiled"
+                "the driver rejects {layout:?}; the innermost box extent must fit the swizzle, and the other extents the limits of cuTensorMapEncodeTiled"
             )));
         }
         driver.check("cuTensorMapEncodeTiled", code)?;
@@ -150,53 +150,57 @@ impl TensorMap {
     }
 }
 
-/// Runs `encode` in the primary context of the device that has the memory at `address`, as far as the driver knows it: it encodes
-/// in a context only, though it asks the device nothing.
-fn in_context(driver: &Driver, address: u64, encode: impl FnOnce() -> Code) -> Result<Code> {
+/// Runs `encode` in the primary context of the device that owns the memory at `address`, or of device 0 if the driver does not
+/// report one: encoding requires a current context, although it does not use the device.
+fn in_context(driver: &Driver, address: u64, encode: impl FnOnce() -> CuResult) -> Result<CuResult> {
     let ordinal = driver.pointer_attribute(pointer_attribute::DEVICE_ORDINAL, address).unwrap_or(0);
     let mut context = Context::NULL;
-    // SAFETY: the out-parameter is writable; a device that is not there is answered with an error.
+    // SAFETY: the out-parameter is writable; a missing device returns an error.
     let code = unsafe { (driver.cuDevicePrimaryCtxRetain)(&raw mut context, ordinal) };
     driver.check("cuDevicePrimaryCtxRetain", code)?;
-    let entered = Current::push(driver, context);
-    let outcome = match entered {
-        Ok(_entered) => Ok(encode()),
+    let current = CurrentContext::push(driver, context);
+    let outcome = match current {
+        Ok(_current) => Ok(encode()),
         Err(code) => Err(driver.error("cuCtxPushCurrent", code)),
     };
-    // SAFETY: it was retained once, and is no longer current.
+    // SAFETY: retained once above, and no longer current.
     let _ = unsafe { (driver.cuDevicePrimaryCtxRelease_v2)(ordinal) };
     outcome
 }
 
-fn check(tiles: &Tiles<'_>) -> Result<()> {
-    let rank = tiles.shape.len();
-    if !(1..=MOST_DIMENSIONS).contains(&rank) {
-        return Err(Error::invalid(format!("shape has {rank} dimensions; valid: 1 to {MOST_DIMENSIONS}")));
+fn check(layout: &TiledLayout<'_>) -> Result<()> {
+    let rank = layout.shape.len();
+    if !(1..=MAX_DIMENSIONS).contains(&rank) {
+        return Err(Error::invalid(format!("shape has {rank} dimensions; valid: 1 to {MAX_DIMENSIONS}")));
     }
     let lengths = [
-        ("strides_bytes", tiles.strides_bytes.len(), rank - 1),
-        ("box_shape", tiles.box_shape.len(), rank),
-        ("element_strides", tiles.element_strides.len(), rank),
+        ("strides_bytes", layout.strides_bytes.len(), rank - 1),
+        ("box_shape", layout.box_shape.len(), rank),
+        ("element_strides", layout.element_strides.len(), rank),
     ];
     if let Some((name, given, wanted)) = lengths.into_iter().find(|(_, given, wanted)| given != wanted) {
         return Err(Error::invalid(format!(
             "{name} has {given} entries for {rank} dimensions; pass {wanted}"
         )));
     }
-    if !tiles.address.is_multiple_of(16) {
-        return Err(Error::invalid(format!("address {:#x} is no multiple of 16", tiles.address)));
+    if !layout.address.is_multiple_of(16) {
+        return Err(Error::invalid(format!("address {:#x} is not a multiple of 16", layout.address)));
     }
-    if let Some(stride) = tiles.strides_bytes.iter().find(|stride| !stride.is_multiple_of(16)) {
-        return Err(Error::invalid(format!("strides_bytes has {stride}, which is no multiple of 16")));
+    if let Some(stride) = layout.strides_bytes.iter().find(|stride| !stride.is_multiple_of(16)) {
+        return Err(Error::invalid(format!(
+            "strides_bytes contains {stride}, which is not a multiple of 16"
+        )));
     }
-    match tiles.box_shape.iter().find(|extent| !(1..=MOST_BOX).contains(*extent)) {
-        Some(extent) => Err(Error::invalid(format!("box_shape has {extent}; valid: 1 to {MOST_BOX}"))),
+    match layout.box_shape.iter().find(|extent| !(1..=MAX_BOX_EXTENT).contains(*extent)) {
+        Some(extent) => {
+            Err(Error::invalid(format!("box_shape contains {extent}; valid: 1 to {MAX_BOX_EXTENT}")))
+        }
         None => Ok(()),
     }
 }
 
 /// `CUtensorMapDataType` of an element type.
-fn element_kind(dtype: DType) -> Result<i32> {
+fn data_type(dtype: DType) -> Result<i32> {
     let (code, bits, _) = dtype.dlpack();
     Ok(match (code, bits) {
         (_, 8) => 0,
@@ -217,8 +221,8 @@ fn element_kind(dtype: DType) -> Result<i32> {
 mod tests {
     use super::*;
 
-    fn tiles<'a>(shape: &'a [u64], strides_bytes: &'a [u64]) -> Tiles<'a> {
-        Tiles {
+    fn tiled<'a>(shape: &'a [u64], strides_bytes: &'a [u64]) -> TiledLayout<'a> {
+        TiledLayout {
             dtype: DType::F16,
             address: 4096,
             shape,
@@ -227,25 +231,25 @@ mod tests {
             element_strides: &[1, 1],
             interleave: Interleave::None,
             swizzle: Swizzle::Bytes128,
-            promotion: Promotion::Bytes256,
-            fill: Fill::Zeros,
+            l2_promotion: L2Promotion::Bytes256,
+            oob_fill: OobFill::Zeros,
         }
     }
 
     #[test]
-    fn what_no_device_can_do_is_refused_before_the_driver_is_asked() {
-        check(&tiles(&[1024, 1024], &[2048])).unwrap();
+    fn invalid_layouts_are_rejected_before_the_driver_is_called() {
+        check(&tiled(&[1024, 1024], &[2048])).unwrap();
         for (shape, strides, words) in [
             (&[][..], &[][..], "dimensions"),
             (&[1024, 1024], &[2048, 2048], "strides_bytes"),
             (&[1024, 1024], &[2040], "multiple of 16"),
             (&[1024], &[], "box_shape"),
         ] {
-            let error = check(&tiles(shape, strides)).unwrap_err();
+            let error = check(&tiled(shape, strides)).unwrap_err();
             assert!(error.message().contains(words), "{error}");
         }
-        assert!(element_kind(DType::BOOL).is_ok());
-        assert!(element_kind(DType::I16).is_err());
+        assert!(data_type(DType::BOOL).is_ok());
+        assert!(data_type(DType::I16).is_err());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Timestamps: timing events of a queue, as nanoseconds of one clock per device.
+//! Timestamps: timing events of a queue, converted to nanoseconds of one clock per device.
 
 #![allow(unsafe_code, reason = "calls the driver")]
 
@@ -7,49 +7,50 @@ use std::collections::BTreeMap;
 use parking_lot::Mutex;
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::context::Primary;
+use crate::context::PrimaryContext;
 use crate::driver::Driver;
 use crate::driver::abi::{Event, Stream};
 
-/// Where the clock begins: far enough from zero for events that are older than the first one that is read.
+/// Time of the first event that is read: far enough from zero for older events.
 const EPOCH_NS: f64 = (1_u64 << 50) as f64;
-/// The driver tells the time between two events in milliseconds of 24 bits: over more than this it is too coarse.
-const PRECISE_MS: f32 = 100.0;
-/// Timestamps of one queue that may wait to be read; older ones are forgotten.
-const UNREAD: usize = 1 << 14;
+/// Longest time measured from one reference event: the driver returns milliseconds as an `f32`, whose 24 bits are too coarse for
+/// more.
+const MAX_ELAPSED_MS: f32 = 100.0;
+/// Unread timestamps that a queue keeps; beyond that it discards the oldest.
+const MAX_UNREAD: usize = 1 << 14;
 
-/// The clock of a device: an event whose time is known, from which others are measured.
+/// The clock of a device: a reference event and its time, from which other events are measured.
 #[derive(Debug, Default)]
 pub(crate) struct DeviceClock(Mutex<Option<(Event, f64)>>);
 
 impl DeviceClock {
-    /// The time of an event that has passed, and an event that is free now: this one or an earlier reference.
-    fn read(&self, primary: &Primary, event: Event) -> Result<(f64, Option<Event>)> {
+    /// The time of a complete event, and the event that is now free: this one or the previous reference.
+    fn read(&self, primary: &PrimaryContext, event: Event) -> Result<(f64, Option<Event>)> {
         let mut reference = self.0.lock();
-        let Some((known, known_ns)) = *reference else {
+        let Some((previous, previous_ns)) = *reference else {
             *reference = Some((event, EPOCH_NS));
             return Ok((EPOCH_NS, None));
         };
-        let elapsed_ms = between(primary, known, event)?;
-        let now_ns = known_ns + f64::from(elapsed_ms) * 1e6;
-        if elapsed_ms.abs() > PRECISE_MS {
+        let elapsed_ms = elapsed_ms(primary, previous, event)?;
+        let now_ns = previous_ns + f64::from(elapsed_ms) * 1e6;
+        if elapsed_ms.abs() > MAX_ELAPSED_MS {
             *reference = Some((event, now_ns));
-            return Ok((now_ns, Some(known)));
+            return Ok((now_ns, Some(previous)));
         }
         Ok((now_ns, Some(event)))
     }
 
-    /// Ends the reference. The context is current.
+    /// Destroys the reference event. The context is current.
     pub(crate) fn close(&self, driver: &Driver) {
         if let Some((event, _)) = self.0.lock().take() {
-            // SAFETY: ours, and used by nobody any more.
+            // SAFETY: ours, and no longer in use.
             let _ = unsafe { (driver.cuEventDestroy_v2)(event) };
         }
     }
 }
 
-fn between(primary: &Primary, begin: Event, end: Event) -> Result<f32> {
-    let _current = primary.enter()?;
+fn elapsed_ms(primary: &PrimaryContext, begin: Event, end: Event) -> Result<f32> {
+    let _current = primary.make_current()?;
     let mut elapsed_ms = 0.0;
     // SAFETY: both events are alive and of the current context, and the out-parameter is writable.
     let code = unsafe { (primary.driver.cuEventElapsedTime)(&raw mut elapsed_ms, begin, end) };
@@ -66,7 +67,7 @@ pub(crate) struct Timestamps {
 
 impl Timestamps {
     /// Records a timestamp on the stream.
-    pub(crate) fn record(&mut self, primary: &Primary, stream: Stream, ticket: u64) -> Result<Event> {
+    pub(crate) fn record(&mut self, primary: &PrimaryContext, stream: Stream, ticket: u64) -> Result<Event> {
         let event = match self.free.pop() {
             Some(event) => event,
             None => primary.open_event(true)?,
@@ -81,10 +82,10 @@ impl Timestamps {
         Ok(event)
     }
 
-    /// The oldest timestamp, once there are too many, if it has passed.
-    pub(crate) fn forget(&mut self, ended: u64) -> Option<Event> {
+    /// Discards the oldest timestamp if there are too many and it has ended; returns its event.
+    pub(crate) fn discard_oldest(&mut self, ended: u64) -> Option<Event> {
         let (&ticket, &event) = self.unread.first_key_value()?;
-        if self.unread.len() < UNREAD || ticket > ended {
+        if self.unread.len() < MAX_UNREAD || ticket > ended {
             return None;
         }
         self.unread.remove(&ticket);
@@ -92,30 +93,33 @@ impl Timestamps {
         Some(event)
     }
 
-    /// The event of a ticket, which is not looked for again.
+    /// Removes the event of a ticket.
     pub(crate) fn take(&mut self, ticket: u64) -> Result<Event> {
         self.unread.remove(&ticket).ok_or_else(|| {
-            Error::new(ErrorKind::NotFound, format!("ticket {ticket} is no timestamp, or was read before"))
+            Error::new(
+                ErrorKind::NotFound,
+                format!("ticket {ticket} is not a timestamp, or was already read"),
+            )
         })
     }
 
-    /// Puts an event back whose work has not ended.
-    pub(crate) fn keep(&mut self, ticket: u64, event: Event) {
+    /// Puts back an event that is not complete.
+    pub(crate) fn put_back(&mut self, ticket: u64, event: Event) {
         self.unread.insert(ticket, event);
     }
 
-    /// The time of an event that has passed and nobody else uses.
-    pub(crate) fn read(&mut self, primary: &Primary, event: Event) -> Result<u64> {
+    /// The time of a complete event, which nothing else uses.
+    pub(crate) fn read(&mut self, primary: &PrimaryContext, event: Event) -> Result<u64> {
         let (time_ns, free) = primary.clock.read(primary, event)?;
         self.free.extend(free);
-        Ok(whole(time_ns))
+        Ok(round_ns(time_ns))
     }
 
-    /// Ends all events. The context is current.
+    /// Destroys all events. The context is current.
     pub(crate) fn close(&mut self, driver: &Driver) {
         let unread = std::mem::take(&mut self.unread).into_values();
         for event in unread.chain(self.free.drain(..)) {
-            // SAFETY: ours, and used by nobody any more.
+            // SAFETY: ours, and no longer in use.
             let _ = unsafe { (driver.cuEventDestroy_v2)(event) };
         }
     }
@@ -126,6 +130,6 @@ impl Timestamps {
     clippy::cast_sign_loss,
     reason = "saturates, and times are positive"
 )]
-fn whole(time_ns: f64) -> u64 {
+fn round_ns(time_ns: f64) -> u64 {
     time_ns.round() as u64
 }

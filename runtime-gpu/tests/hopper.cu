@@ -1,9 +1,9 @@
-// What the tests of Hopper's features run.
+// Kernels for the tests of Hopper features.
 struct alignas(64) Map { char bytes[128]; };
 
 __device__ unsigned shared_address(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
 
-// Each group of a cluster of four tells its number; every group adds up what the four wrote, in their shared memory.
+// Each group of a cluster of four stores its number in shared memory; every group adds up the four numbers.
 extern "C" __global__ void cluster_sum(unsigned *sums) {
     __shared__ unsigned mine;
     unsigned sum = 0, size;
@@ -20,8 +20,8 @@ extern "C" __global__ void cluster_sum(unsigned *sums) {
     if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
-// Each group writes its number, waits for all of them, and reads its neighbour's.
-extern "C" __global__ void pass_on(unsigned *arrived, volatile unsigned *numbers, unsigned *received) {
+// Each group writes its number, waits for all groups, and reads its neighbour's.
+extern "C" __global__ void exchange(unsigned *arrived, volatile unsigned *numbers, unsigned *received) {
     if (threadIdx.x == 0) {
         numbers[blockIdx.x] = blockIdx.x;
         __threadfence();
@@ -32,7 +32,7 @@ extern "C" __global__ void pass_on(unsigned *arrived, volatile unsigned *numbers
     }
 }
 
-// The bulk copy engine brings the tile at (x, y) into shared memory.
+// Loads the tile at (x, y) into shared memory with a bulk copy.
 extern "C" __global__ void tile(const __grid_constant__ Map map, float *out, int x, int y) {
     __shared__ alignas(128) float box[256];
     __shared__ alignas(8) unsigned long long barrier;

@@ -1,7 +1,7 @@
-//! What Hopper and newer devices have: clusters, tensor maps; and cooperative launches. Ignored, with the reason, where there is no
-//! such device; `RUNTIME_REQUIRE=cuda` makes that a failure.
+//! Features of Hopper and newer devices: clusters, tensor maps and cooperative launches. Ignored, with the reason, without such
+//! a device; `RUNTIME_REQUIRE=cuda` turns that into a failure.
 
-#![allow(unsafe_code, reason = "loads native code, and reads the address of a tensor")]
+#![allow(unsafe_code, reason = "loads native code and reads the address of a tensor")]
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use runtime_core::{
     Arg, CodeFormat, CommonRuntime, Error, ErrorKind, Geometry, Kernel, ModuleSource, QueueOptions, Runtime,
     Tensor, abi,
 };
-use runtime_gpu::{Fill, Interleave, Promotion, Swizzle, TensorMap, Tiles};
+use runtime_gpu::{Interleave, L2Promotion, OobFill, Swizzle, TensorMap, TiledLayout};
 
 /// Extents of a tile.
 const TILE: u32 = 16;
@@ -19,20 +19,20 @@ const TILE: u32 = 16;
 const CODE: &str = include_str!("hopper.cu");
 
 type Outcome = Result<(), Failed>;
-type Case = fn(&Lab) -> Outcome;
+type Case = fn(&Fixture) -> Outcome;
 
-struct Lab {
+struct Fixture {
     device: Arc<dyn CommonRuntime>,
 }
 
-impl Lab {
+impl Fixture {
     fn open() -> runtime_core::Result<Self> {
         let runtime = Runtime::builder().discover(false).register(runtime_gpu::backend()).build();
         let device = runtime.open("cuda")?;
         let info = device.info();
         if !info.capabilities.has(abi::CAP_CLUSTERS | abi::CAP_COOPERATIVE) {
             return Err(Error::unsupported(format!(
-                "{} has no clusters and cooperative launches",
+                "{} does not support clusters and cooperative launches",
                 info.name
             )));
         }
@@ -40,7 +40,7 @@ impl Lab {
     }
 
     fn kernel(&self, name: &str) -> runtime_core::Result<Kernel> {
-        // SAFETY: the kernels keep to their arguments as the tests pass them.
+        // SAFETY: with the arguments that the tests pass, the kernels stay in bounds.
         let source = unsafe { ModuleSource::native(CodeFormat::CUDA_C, CODE) };
         self.device.load(&source)?.kernel(name)
     }
@@ -55,31 +55,35 @@ impl Lab {
     }
 }
 
-fn clusters(lab: &Lab) -> Outcome {
-    let sums = lab.zeros(16)?;
-    lab.run("cluster_sum", &Geometry { cluster: [4, 1, 1], ..Geometry::new(16, 32) }, &[Arg::write(&sums)])?;
+fn clusters(fixture: &Fixture) -> Outcome {
+    let sums = fixture.zeros(16)?;
+    fixture.run(
+        "cluster_sum",
+        &Geometry { cluster: [4, 1, 1], ..Geometry::new(16, 32) },
+        &[Arg::write(&sums)],
+    )?;
     let expected: Vec<u32> = (0..16).map(|group| 16 * (group / 4) + 10).collect();
     assert_eq!(sums.to_vec::<u32>()?, expected);
     Ok(())
 }
 
-fn cooperative(lab: &Lab) -> Outcome {
-    let groups = lab.device.info().compute_units;
+fn cooperative(fixture: &Fixture) -> Outcome {
+    let groups = fixture.device.info().compute_units;
     let [arrived, numbers, received] =
-        [lab.zeros(1)?, lab.zeros(groups as usize)?, lab.zeros(groups as usize)?];
+        [fixture.zeros(1)?, fixture.zeros(groups as usize)?, fixture.zeros(groups as usize)?];
     let geometry = Geometry { cooperative: true, ..Geometry::new(groups, 32) };
     let args = [Arg::read_write(&arrived), Arg::read_write(&numbers), Arg::write(&received)];
-    lab.run("pass_on", &geometry, &args)?;
+    fixture.run("exchange", &geometry, &args)?;
     let expected: Vec<u32> = (0..groups).map(|group| (group + 1) % groups).collect();
     assert_eq!(received.to_vec::<u32>()?, expected);
     Ok(())
 }
 
-fn tensor_maps(lab: &Lab) -> Outcome {
+fn tensor_maps(fixture: &Fixture) -> Outcome {
     let (width, height) = (48_u16, 40_u16);
     let values: Vec<f32> = (0..width * height).map(f32::from).collect();
-    let image = Tensor::from_slice(&*lab.device, &[height.into(), width.into()], &values)?;
-    let tiles = Tiles {
+    let image = Tensor::from_slice(&*fixture.device, &[height.into(), width.into()], &values)?;
+    let layout = TiledLayout {
         dtype: image.dtype(),
         address: address(&image)?,
         shape: &[width.into(), height.into()],
@@ -88,17 +92,17 @@ fn tensor_maps(lab: &Lab) -> Outcome {
         element_strides: &[1, 1],
         interleave: Interleave::None,
         swizzle: Swizzle::None,
-        promotion: Promotion::None,
-        fill: Fill::Zeros,
+        l2_promotion: L2Promotion::None,
+        oob_fill: OobFill::Zeros,
     };
     // SAFETY: the tensor lives until all launches have ended, and nothing else writes it.
-    let map = unsafe { TensorMap::tiled(&tiles) }?;
-    // The second one lies over the lower right corner: what is outside is 0.
+    let map = unsafe { TensorMap::tiled(&layout) }?;
+    // The second tile overlaps the lower right corner: elements out of bounds are 0.
     for (x, y) in [(8_u16, 3_u16), (40, 32)] {
-        let out = Tensor::from_slice(&*lab.device, &[256], &[-1.0_f32; 256])?;
+        let out = Tensor::from_slice(&*fixture.device, &[256], &[-1.0_f32; 256])?;
         let args =
             [Arg::bytes(map.bytes()), Arg::write(&out), Arg::scalar(i32::from(x)), Arg::scalar(i32::from(y))];
-        lab.run("tile", &Geometry::new(1, TILE * TILE), &args)?;
+        fixture.run("tile", &Geometry::new(1, TILE * TILE), &args)?;
         let at = |row: u16, column: u16| {
             if row < height && column < width { f32::from(row * width + column) } else { 0.0 }
         };
@@ -109,30 +113,30 @@ fn tensor_maps(lab: &Lab) -> Outcome {
     Ok(())
 }
 
-/// Where a tensor lies on the device.
+/// Device address of a tensor.
 fn address(tensor: &Tensor) -> Result<u64, Failed> {
-    let lent = tensor.to_dlpack()?.into_raw();
-    // SAFETY: it was made just now, and nobody has given it back.
-    let given = unsafe { &*lent };
-    let (address, deleter) = (given.dl_tensor.data.addr() as u64, given.deleter.ok_or("a deleter")?);
-    // SAFETY: once, and nothing of it is used any more.
-    unsafe { deleter(lent) };
+    let raw = tensor.to_dlpack()?.into_raw();
+    // SAFETY: just exported, and not yet deleted.
+    let managed = unsafe { &*raw };
+    let (address, deleter) = (managed.dl_tensor.data.addr() as u64, managed.deleter.ok_or("no deleter")?);
+    // SAFETY: called once, and nothing of it is used afterwards.
+    unsafe { deleter(raw) };
     Ok(address)
 }
 
 fn main() -> ExitCode {
     let cases: [(&str, Case); 3] = [
-        ("groups of a cluster read each other's memory", clusters),
+        ("groups of a cluster read each other's shared memory", clusters),
         ("all groups of a cooperative launch wait for each other", cooperative),
-        ("a tensor map brings tiles", tensor_maps),
+        ("a tensor map loads tiles", tensor_maps),
     ];
     let trials = cases.map(|(name, case)| Trial::ignorable_test(name, move || outcome(case)));
     libtest_mimic::run(&Arguments::from_args(), trials.into()).exit_code()
 }
 
 fn outcome(case: Case) -> Result<Completion, Failed> {
-    match Lab::open() {
-        Ok(lab) => case(&lab).map(|()| Completion::Completed),
+    match Fixture::open() {
+        Ok(fixture) => case(&fixture).map(|()| Completion::Completed),
         Err(error) if test_process::required("cuda") => Err(error.into()),
         Err(error)
             if matches!(

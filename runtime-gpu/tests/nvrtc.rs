@@ -1,7 +1,7 @@
-//! CUDA C through the real NVRTC, without a device. Ignored, with the reason, where there is no NVRTC; `RUNTIME_REQUIRE=nvrtc`
-//! makes that a failure. It is looked for where the backend looks, and first where `RUNTIME_TEST_NVRTC` says.
+//! CUDA C through the real NVRTC, without a device. Ignored, with the reason, if NVRTC is not installed; `RUNTIME_REQUIRE=nvrtc`
+//! turns that into a failure. `RUNTIME_TEST_NVRTC`, the path of a library, sets `CUDA_HOME` to its toolkit.
 
-#![allow(unsafe_code, reason = "sets a variable of the environment")]
+#![allow(unsafe_code, reason = "sets an environment variable")]
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,17 +16,18 @@ const EMPTY: &str = "extern \"C\" __global__ void empty() {}";
 type Case = fn() -> std::result::Result<(), Failed>;
 
 fn main() -> ExitCode {
-    if let Some(home) = std::env::var_os("RUNTIME_TEST_NVRTC").map(PathBuf::from).as_deref().and_then(home_of)
+    if let Some(toolkit) =
+        std::env::var_os("RUNTIME_TEST_NVRTC").map(PathBuf::from).as_deref().and_then(toolkit_folder)
     {
         // SAFETY: no other thread runs yet.
-        unsafe { std::env::set_var("CUDA_HOME", home) };
+        unsafe { std::env::set_var("CUDA_HOME", toolkit) };
     }
     let cases: [(&str, Case); 5] = [
-        ("the kernels of the suite compile for many devices", suite),
-        ("the kernels of the backend compile", builtin),
-        ("a wrong line is told with its number", wrong_line),
-        ("a wrong option is told", wrong_option),
-        ("options reach the compiler", options),
+        ("the suite's kernels compile for several architectures", suite),
+        ("the backend's own kernels compile", builtin),
+        ("a compile error has its line number", compile_error_line),
+        ("an invalid option is rejected", invalid_option),
+        ("options are passed to the compiler", options),
     ];
     let required = test_process::required("nvrtc");
     let missing = runtime_gpu::compile(EMPTY, "sm_90", &[])
@@ -43,8 +44,8 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials.into()).exit_code()
 }
 
-/// The folder that has the library in its `lib`.
-fn home_of(library: &Path) -> Option<&Path> {
+/// The toolkit folder that contains the library.
+fn toolkit_folder(library: &Path) -> Option<&Path> {
     library.parent()?.parent()
 }
 
@@ -66,20 +67,21 @@ fn builtin() -> std::result::Result<(), Failed> {
     Ok(())
 }
 
-fn refusal(result: Result<Vec<u8>>) -> std::result::Result<Error, Failed> {
-    result.err().ok_or_else(|| "it was compiled".into())
+fn expect_error(result: Result<Vec<u8>>) -> std::result::Result<Error, Failed> {
+    result.err().ok_or_else(|| "it compiled".into())
 }
 
-fn wrong_line() -> std::result::Result<(), Failed> {
-    let error = refusal(runtime_gpu::compile(&format!("{EMPTY}\n\nint wrong = thing;\n"), "sm_90", &[]))?;
+fn compile_error_line() -> std::result::Result<(), Failed> {
+    let error =
+        expect_error(runtime_gpu::compile(&format!("{EMPTY}\n\nint wrong = thing;\n"), "sm_90", &[]))?;
     assert_eq!(error.kind(), ErrorKind::CompileFailed);
     assert!(error.message().contains("kernel.cu(3)") && error.message().contains("thing"), "{error}");
     Ok(())
 }
 
-fn wrong_option() -> std::result::Result<(), Failed> {
+fn invalid_option() -> std::result::Result<(), Failed> {
     for (arch, options) in [("sm_90", &["--no-such-option"][..]), ("sm_1", &[])] {
-        let error = refusal(runtime_gpu::compile(EMPTY, arch, options))?;
+        let error = expect_error(runtime_gpu::compile(EMPTY, arch, options))?;
         assert!(matches!(error.kind(), ErrorKind::InvalidArgument | ErrorKind::CompileFailed), "{error}");
         assert!(!error.message().is_empty());
     }
@@ -88,7 +90,7 @@ fn wrong_option() -> std::result::Result<(), Failed> {
 
 fn options() -> std::result::Result<(), Failed> {
     let source = "#if N != 4\n#error N is not 4\n#endif\nextern \"C\" __global__ void empty() {}";
-    let error = refusal(runtime_gpu::compile(source, "sm_90", &[]))?;
+    let error = expect_error(runtime_gpu::compile(source, "sm_90", &[]))?;
     assert!(error.message().contains("N is not 4"), "{error}");
     runtime_gpu::compile(source, "sm_90", &["-DN=4"])?;
     Ok(())

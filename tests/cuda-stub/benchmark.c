@@ -1,4 +1,4 @@
-/* What only the benchmark's own calls use: functions that do what others do. */
+/* Functions that only the benchmark calls, on top of the others. */
 #include "cuda.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@ int cuMemcpyAsync(char *to, char *from, size_t bytes, struct stream *stream);
 
 int cuStreamCreate(struct stream **out, unsigned flags) { return cuStreamCreateWithPriority(out, flags, 0); }
 int cuStreamSynchronize(struct stream *stream) {
-    CALL;
+    ENTER;
     drain(stream);
     return 0;
 }
@@ -22,7 +22,7 @@ int cuMemHostGetDevicePointer_v2(void **address, void *host, unsigned flags) {
     return flags ? CUDA_ERROR_INVALID_VALUE : 0;
 }
 int cuStreamWriteValue64_v2(struct stream *stream, char *to, unsigned long long value, unsigned flags) {
-    CALL;
+    ENTER;
     struct work work = {.kind = COPY, .to = to, .bytes = sizeof value};
     work.from = work.owned = memcpy(malloc(sizeof value), &value, sizeof value);
     return flags ? CUDA_ERROR_INVALID_VALUE : submit(stream, work);

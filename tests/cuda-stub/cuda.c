@@ -1,11 +1,11 @@
-/* A driver library without a GPU: enough of libcuda.so.1 that the suite runs on it, and as odd as the tests want it.
+/* A CUDA driver without a GPU: enough of libcuda.so.1 to run the conformance suite, with faults that tests inject.
  *
- * Streams are threads, device memory is memory of the program, kernels are known by name (`kernels.c`); events and graphs stand in
- * files of their own. It is stricter than the real one: a call that wants a current context and has none fails.
+ * Streams are threads, device memory is host memory, kernels are found by name (`kernels.c`); events and graphs are in files of
+ * their own. It is stricter than the real driver: a call that requires a current context fails without one.
  *
- * STUB_CUDA is a list of words: devices=N, init=CODE, count=CODE, old (no version 12), memory=BYTES, mig (each device is a
- * MIG instance, with a quarter of the units), and fail=FUNCTION:CODE:NTH,
- * which makes the NTH call of a function answer CODE, and every later one too if the code is sticky. */
+ * STUB_CUDA is a comma-separated list of options: devices=N, init=CODE, count=CODE, memory=BYTES, mig=1 (each device is a MIG
+ * instance, with a quarter of the units), and fail=FUNCTION:CODE:NTH, which makes the NTH call of a function return CODE, and
+ * every later call of any function too if the code is sticky. */
 #define _GNU_SOURCE
 #include "cuda.h"
 
@@ -20,9 +20,9 @@ pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static int sticky;
 
-/* What the test wants. */
+/* Options. */
 
-static const char *word(const char *key, char *value, size_t room) {
+static const char *option_text(const char *key, char *value, size_t room) {
     const char *list = getenv("STUB_CUDA");
     size_t length = strlen(key);
     while (list && *list) {
@@ -39,19 +39,19 @@ static const char *word(const char *key, char *value, size_t room) {
     return NULL;
 }
 
-static long number(const char *key, long otherwise) {
+static long option_number(const char *key, long fallback) {
     char text[64];
-    return word(key, text, sizeof text) ? strtol(text, NULL, 10) : otherwise;
+    return option_text(key, text, sizeof text) ? strtol(text, NULL, 10) : fallback;
 }
 
 static int is_sticky(int code) { return code == 700 || code == 719 || code == 214; }
 
-/* The code that a call of `function` is made to answer; 0 for none. */
-int made_to_fail(const char *function) {
+/* The error injected into this call of `function`; 0 if none. */
+int injected_error(const char *function) {
     static int calls;
     char text[128];
     if (sticky && strncmp(function, "cuCtxP", 6) != 0) return sticky;
-    if (!word("fail", text, sizeof text)) return 0;
+    if (!option_text("fail", text, sizeof text)) return 0;
     size_t length = strlen(function);
     if (strncmp(text, function, length) != 0 || text[length] != ':') return 0;
     int code = 0, nth = 1;
@@ -63,12 +63,12 @@ int made_to_fail(const char *function) {
 
 static __thread void *current[64];
 static __thread int depth;
-int is_current(void) { return depth != 0; }
+int has_current_context(void) { return depth != 0; }
 static char contexts[16];
 
 static int current_device(void) { return depth ? (int)((char *)current[(depth - 1) % 64] - contexts) : 0; }
 
-/* Memory that the driver knows. */
+/* Memory that the driver allocated. */
 
 enum { DEVICE = 2, HOST = 1 };
 struct range {
@@ -81,7 +81,7 @@ static struct range *ranges;
 static size_t used;
 
 static int add_range(void **out, size_t bytes, int kind, int device) {
-    size_t most = (size_t)number("memory", 1l << 30);
+    size_t most = (size_t)option_number("memory", 1l << 30);
     pthread_mutex_lock(&lock);
     char *start = NULL;
     if (bytes <= most && (kind == HOST || used + bytes <= most)) start = aligned_alloc(512, (bytes + 511) / 512 * 512);
@@ -138,10 +138,10 @@ static double now_ms(void) {
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-static void perform(struct work *work) {
+static void execute(struct work *work) {
     switch (work->kind) {
     case COPY: memmove(work->to, work->from, work->bytes); break;
-    case ROWS:
+    case COPY_2D:
         for (size_t i = 0; i < work->count; i++)
             memmove(work->to + i * work->to_pitch, work->from + i * work->from_pitch, work->bytes);
         break;
@@ -154,20 +154,20 @@ static void perform(struct work *work) {
     free(work->owned);
 }
 
-static void *serve(void *argument) {
+static void *run_stream(void *argument) {
     struct stream *stream = argument;
     pthread_mutex_lock(&lock);
     for (;;) {
         while (!stream->first && !stream->stop) pthread_cond_wait(&changed, &lock);
         struct work *work = stream->first;
         if (!work) break;
-        while (work->kind == WAIT && work->event->passed < work->generation) pthread_cond_wait(&changed, &lock);
+        while (work->kind == WAIT && work->event->completed < work->generation) pthread_cond_wait(&changed, &lock);
         if (work->kind == RECORD) {
             work->event->ms = now_ms();
-            work->event->passed = work->generation;
+            work->event->completed = work->generation;
         } else if (work->kind != WAIT) {
             pthread_mutex_unlock(&lock);
-            perform(work);
+            execute(work);
             pthread_mutex_lock(&lock);
         }
         stream->first = work->next;
@@ -202,11 +202,11 @@ void drain(struct stream *stream) {
     pthread_mutex_unlock(&lock);
 }
 
-/* What the library exports. */
+/* Exported functions. */
 
 int cuInit(unsigned flags) {
     (void)flags;
-    return (int)number("init", 0);
+    return (int)option_number("init", 0);
 }
 int cuDriverGetVersion(int *version) {
     *version = 13000;
@@ -214,24 +214,24 @@ int cuDriverGetVersion(int *version) {
 }
 int cuGetErrorName(int code, const char **name) {
     *name = code == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : code == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : NULL;
-    return *name || (code >= 0 && code < 1000 && (*name = "CUDA_ERROR_OF_THE_STUB")) ? 0 : CUDA_ERROR_INVALID_VALUE;
+    return *name || (code >= 0 && code < 1000 && (*name = "CUDA_ERROR_INJECTED_BY_STUB")) ? 0 : CUDA_ERROR_INVALID_VALUE;
 }
 int cuGetErrorString(int code, const char **text) {
-    *text = code >= 0 && code < 1000 ? "the stub was told to fail" : NULL;
+    *text = code >= 0 && code < 1000 ? "error injected by the stub" : NULL;
     return *text ? 0 : CUDA_ERROR_INVALID_VALUE;
 }
 int cuDeviceGetCount(int *count) {
-    CALL;
-    *count = (int)number("devices", 1);
-    return (int)number("count", 0);
+    ENTER;
+    *count = (int)option_number("devices", 1);
+    return (int)option_number("count", 0);
 }
 int cuDeviceGet(int *device, int index) {
-    CALL;
+    ENTER;
     *device = index;
-    return index < number("devices", 1) ? 0 : CUDA_ERROR_INVALID_DEVICE;
+    return index < option_number("devices", 1) ? 0 : CUDA_ERROR_INVALID_DEVICE;
 }
 int cuDeviceGetName(char *name, int room, int device) {
-    CALL;
+    ENTER;
     snprintf(name, (size_t)room, "Stub %d", device);
     return 0;
 }
@@ -245,8 +245,8 @@ int cuDeviceGetPCIBusId(char *text, int room, int device) {
 }
 int cuDeviceTotalMem_v2(size_t *bytes, int device) {
     (void)device;
-    CALL;
-    *bytes = (size_t)number("memory", 1l << 30);
+    ENTER;
+    *bytes = (size_t)option_number("memory", 1l << 30);
     return 0;
 }
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
@@ -255,9 +255,9 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
                                    {75, 9}, {76, 0}, {89, 1}, {95, 1}, {97, 232448}, {115, 1}, {120, 1}};
     enum { UNITS = 16 };
     (void)device;
-    CALL;
+    ENTER;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (known[i][0] == attribute) return *value = attribute == UNITS && number("mig", 0) ? known[i][1] / 4 : known[i][1], 0;
+        if (known[i][0] == attribute) return *value = attribute == UNITS && option_number("mig", 0) ? known[i][1] / 4 : known[i][1], 0;
     *value = 0;
     return CUDA_ERROR_INVALID_VALUE;
 }
@@ -266,7 +266,7 @@ int cuDeviceCanAccessPeer(int *can, int device, int peer) {
     return 0;
 }
 int cuDevicePrimaryCtxRetain(void **context, int device) {
-    CALL;
+    ENTER;
     *context = &contexts[device % 16];
     return 0;
 }
@@ -275,7 +275,7 @@ int cuDevicePrimaryCtxRelease_v2(int device) {
     return 0;
 }
 int cuCtxPushCurrent_v2(void *context) {
-    CALL;
+    ENTER;
     current[depth++ % 64] = context;
     return 0;
 }
@@ -290,39 +290,39 @@ int cuCtxSetCurrent(void *context) {
     return 0;
 }
 int cuCtxGetStreamPriorityRange(int *least, int *greatest) {
-    CALL_IN_CONTEXT;
+    ENTER_WITH_CONTEXT;
     *least = 0;
     *greatest = -5;
     return 0;
 }
 int cuMemGetInfo_v2(size_t *free_bytes, size_t *total) {
-    CALL_IN_CONTEXT;
-    *total = (size_t)number("memory", 1l << 30);
+    ENTER_WITH_CONTEXT;
+    *total = (size_t)option_number("memory", 1l << 30);
     pthread_mutex_lock(&lock);
     *free_bytes = *total - used;
     pthread_mutex_unlock(&lock);
     return 0;
 }
 int cuMemAlloc_v2(void **address, size_t bytes) {
-    CALL_IN_CONTEXT;
+    ENTER_WITH_CONTEXT;
     return add_range(address, bytes, DEVICE, current_device());
 }
 int cuMemFree_v2(void *address) {
-    CALL_IN_CONTEXT;
+    ENTER_WITH_CONTEXT;
     return remove_range(address);
 }
 int cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
     (void)flags;
-    CALL_IN_CONTEXT;
+    ENTER_WITH_CONTEXT;
     return add_range(address, bytes, HOST, 0);
 }
 int cuMemFreeHost(void *address) {
-    CALL_IN_CONTEXT;
+    ENTER_WITH_CONTEXT;
     return remove_range(address);
 }
 int cuMemAllocManaged(void **address, size_t bytes, unsigned flags) {
     (void)flags;
-    CALL_IN_CONTEXT;
+    ENTER_WITH_CONTEXT;
     return add_range(address, bytes, DEVICE, current_device());
 }
 int cuPointerGetAttribute(void *out, int attribute, void *address) {
@@ -334,7 +334,7 @@ int cuPointerGetAttribute(void *out, int attribute, void *address) {
 }
 int cuMemcpyAsync(char *to, char *from, size_t bytes, struct stream *stream) {
     struct range range;
-    CALL_IN_CONTEXT;
+    ENTER_WITH_CONTEXT;
     struct work work = {.kind = COPY, .to = to, .from = from, .bytes = bytes};
     if (!find_range(from, &range)) work.from = work.owned = memcpy(malloc(bytes), from, bytes);
     int pageable = !find_range(to, &range);
@@ -343,11 +343,11 @@ int cuMemcpyAsync(char *to, char *from, size_t bytes, struct stream *stream) {
     return code;
 }
 int cuMemcpyPeerAsync(char *to, void *there, char *from, void *here, size_t bytes, struct stream *stream) {
-    CALL_IN_CONTEXT;
+    ENTER_WITH_CONTEXT;
     if (!there || !here) return CUDA_ERROR_INVALID_CONTEXT;
     return submit(stream, (struct work){.kind = COPY, .to = to, .from = from, .bytes = bytes});
 }
-struct rows_side {
+struct memcpy2d_endpoint {
     size_t x, y;
     int kind;
     void *host;
@@ -355,16 +355,16 @@ struct rows_side {
     void *array;
     size_t pitch;
 };
-struct rows {
-    struct rows_side from, to;
+struct memcpy2d {
+    struct memcpy2d_endpoint from, to;
     size_t bytes, count;
 };
-int cuMemcpy2DAsync_v2(const struct rows *rows, struct stream *stream) {
+int cuMemcpy2DAsync_v2(const struct memcpy2d *rows, struct stream *stream) {
     enum { UNIFIED = 4 };
-    CALL_IN_CONTEXT;
+    ENTER_WITH_CONTEXT;
     if (rows->from.kind != UNIFIED || rows->to.kind != UNIFIED) return CUDA_ERROR_INVALID_VALUE;
     if (rows->from.pitch < rows->bytes || rows->to.pitch < rows->bytes) return CUDA_ERROR_INVALID_VALUE;
-    return submit(stream, (struct work){.kind = ROWS, .to = rows->to.address, .from = rows->from.address, .bytes = rows->bytes,
+    return submit(stream, (struct work){.kind = COPY_2D, .to = rows->to.address, .from = rows->from.address, .bytes = rows->bytes,
                                         .count = rows->count, .to_pitch = rows->to.pitch, .from_pitch = rows->from.pitch});
 }
 static int fill(char *to, unsigned value, size_t unit, size_t count, struct stream *stream) {
@@ -372,28 +372,28 @@ static int fill(char *to, unsigned value, size_t unit, size_t count, struct stre
     return submit(stream, (struct work){.kind = FILL, .to = to, .value = value, .unit = unit, .count = count});
 }
 int cuMemsetD8Async(char *to, unsigned char value, size_t count, struct stream *stream) {
-    CALL_IN_CONTEXT;
+    ENTER_WITH_CONTEXT;
     return fill(to, value, 1, count, stream);
 }
 int cuMemsetD16Async(char *to, unsigned short value, size_t count, struct stream *stream) {
-    CALL_IN_CONTEXT;
+    ENTER_WITH_CONTEXT;
     return fill(to, value, 2, count, stream);
 }
 int cuMemsetD32Async(char *to, unsigned value, size_t count, struct stream *stream) {
-    CALL_IN_CONTEXT;
+    ENTER_WITH_CONTEXT;
     return fill(to, value, 4, count, stream);
 }
 int cuStreamCreateWithPriority(struct stream **out, unsigned flags, int priority) {
-    CALL_IN_CONTEXT;
+    ENTER_WITH_CONTEXT;
     if (flags != 1 || priority > 0 || priority < -5) return CUDA_ERROR_INVALID_VALUE;
     struct stream *stream = calloc(1, sizeof *stream);
     stream->last = &stream->first;
-    pthread_create(&stream->thread, NULL, serve, stream);
+    pthread_create(&stream->thread, NULL, run_stream, stream);
     *out = stream;
     return 0;
 }
 int cuStreamDestroy_v2(struct stream *stream) {
-    CALL;
+    ENTER;
     pthread_mutex_lock(&lock);
     stream->stop = 1;
     pthread_cond_broadcast(&changed);
@@ -403,17 +403,17 @@ int cuStreamDestroy_v2(struct stream *stream) {
     return 0;
 }
 int cuStreamQuery(struct stream *stream) {
-    CALL;
+    ENTER;
     pthread_mutex_lock(&lock);
     int busy = stream->ended != stream->submitted;
     pthread_mutex_unlock(&lock);
     return busy ? CUDA_ERROR_NOT_READY : 0;
 }
 
-/* Code: the text that the stub of NVRTC passes on, or PTX. */
+/* Modules: the source, passed through by the NVRTC stub, or PTX. */
 
 int cuModuleLoadDataEx(char **module, const char *image, unsigned count, int *keys, void **values) {
-    CALL_IN_CONTEXT;
+    ENTER_WITH_CONTEXT;
     for (unsigned i = 0; i < count; i++)
         if (keys[i] == 5 && strstr(image, "broken ptx")) snprintf(values[i], 64, "line 1: broken ptx");
     if (strstr(image, "broken ptx")) return 218;
@@ -421,7 +421,7 @@ int cuModuleLoadDataEx(char **module, const char *image, unsigned count, int *ke
     return 0;
 }
 int cuModuleUnload(char *module) {
-    CALL_IN_CONTEXT;
+    ENTER_WITH_CONTEXT;
     free(module);
     return 0;
 }
@@ -432,19 +432,19 @@ static int defines(const char *module, const char *name) {
     return 0;
 }
 int cuModuleGetFunction(const struct kernel **function, const char *module, const char *name) {
-    CALL_IN_CONTEXT;
+    ENTER_WITH_CONTEXT;
     *function = find_kernel(name);
     return *function && defines(module, name) ? 0 : CUDA_ERROR_NOT_FOUND;
 }
 int cuFuncGetAttribute(int *value, int attribute, const struct kernel *function) {
     (void)function;
-    CALL;
+    ENTER;
     *value = attribute == 0 ? 1024 : attribute == 4 ? 16 : attribute == 5 || attribute == 6 ? 90 : 0;
     return 0;
 }
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *groups, const struct kernel *function, int items, size_t shared) {
     (void)function;
-    CALL_IN_CONTEXT;
+    ENTER_WITH_CONTEXT;
     int by_items = 64 / ((items + 31) / 32), by_shared = shared ? (int)(233472 / shared) : 32;
     *groups = by_items < by_shared ? by_items : by_shared;
     if (*groups > 32) *groups = 32;
@@ -452,10 +452,10 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *groups, const struct kernel
 }
 int cuFuncSetAttribute(const struct kernel *function, int attribute, int value) {
     (void)function, (void)attribute, (void)value;
-    CALL_IN_CONTEXT;
+    ENTER_WITH_CONTEXT;
     return 0;
 }
-void prepare(struct kernel_call *call, const struct kernel *kernel, const unsigned grid[3], const unsigned block[3],
+void pack_call(struct kernel_call *call, const struct kernel *kernel, const unsigned grid[3], const unsigned block[3],
                     unsigned shared, void **parameters) {
     call->kernel = kernel;
     call->shared_bytes = shared;
@@ -463,7 +463,7 @@ void prepare(struct kernel_call *call, const struct kernel *kernel, const unsign
     memcpy(call->block, block, sizeof call->block);
     for (int i = 0; i < kernel->count; i++) memcpy(call->parameters[i], parameters[i], (size_t)kernel->sizes[i]);
 }
-/* Where a parameter lies: as C has it, where nothing is aligned to more than 8 bytes. */
+/* Offset of a parameter: as in a C structure, with alignments of at most 8 bytes. */
 static size_t offset_of(const struct kernel *kernel, int index) {
     size_t offset = 0;
     for (int i = 0;; i++) {
@@ -476,14 +476,14 @@ static size_t offset_of(const struct kernel *kernel, int index) {
 static int launch(const struct kernel *kernel, const unsigned grid[3], const unsigned block[3], unsigned shared,
                   struct stream *stream, void **parameters) {
     struct work work = {.kind = RUN};
-    prepare(&work.call, kernel, grid, block, shared, parameters);
+    pack_call(&work.call, kernel, grid, block, shared, parameters);
     return submit(stream, work);
 }
 int cuLaunchKernel(const struct kernel *kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, struct stream *stream, void **parameters, void **extra) {
     enum { POINTER = 1, SIZE = 2 };
     void *unpacked[20];
-    CALL;
+    ENTER;
     if (extra) {
         int last = kernel->count - 1;
         if (parameters || extra[0] != (void *)POINTER || extra[2] != (void *)SIZE || extra[4] || last < 0) return CUDA_ERROR_INVALID_VALUE;
@@ -495,10 +495,10 @@ int cuLaunchKernel(const struct kernel *kernel, unsigned gx, unsigned gy, unsign
 }
 
 #ifndef LACKS_OPTIONAL
-/* A pool is its device. */
+/* One pool per device. */
 static char pools[16];
 int cuMemPoolCreate(void **pool, const int properties[4]) {
-    CALL;
+    ENTER;
     *pool = &pools[properties[3] % 16];
     return 0;
 }
@@ -516,12 +516,12 @@ int cuMemPoolTrimTo(void *pool, size_t keep) {
 }
 int cuMemAllocFromPoolAsync(void **address, size_t bytes, void *pool, struct stream *stream) {
     (void)stream;
-    CALL;
+    ENTER;
     return add_range(address, bytes, DEVICE, pool ? (int)((char *)pool - pools) : 0);
 }
 int cuMemFreeAsync(void *address, struct stream *stream) {
     struct range range;
-    CALL;
+    ENTER;
     if (!find_range(address, &range)) return CUDA_ERROR_INVALID_VALUE;
     return submit(stream, (struct work){.kind = FREE, .to = address});
 }
@@ -540,7 +540,7 @@ struct launch_config {
 };
 int cuLaunchKernelEx(const struct launch_config *config, const struct kernel *kernel, void **parameters, void **extra) {
     (void)extra;
-    CALL;
+    ENTER;
     return launch(kernel, config->grid, config->block, config->shared, config->stream, parameters);
 }
 int cuModuleGetFunctionCount(unsigned *count, const char *module) {
@@ -565,7 +565,7 @@ int cuFuncGetParamInfo(const struct kernel *function, size_t index, size_t *offs
     return 0;
 }
 int cuDeviceGetUuid_v2(char *uuid, int device) {
-    memset(uuid, (number("mig", 0) ? 0x60 : 0x40) + device, 16);
+    memset(uuid, (option_number("mig", 0) ? 0x60 : 0x40) + device, 16);
     return 0;
 }
 #endif

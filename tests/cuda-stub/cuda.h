@@ -1,4 +1,4 @@
-/* What the parts of the stub share. */
+/* Declarations shared by the files of the stub. */
 #pragma once
 #include <pthread.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@ enum {
 
 struct kernel_call;
 
-/* A kernel that the stub knows. */
+/* A kernel that the stub implements, with the sizes of its parameters. */
 struct kernel {
     const char *name;
     void (*run)(const struct kernel_call *);
@@ -34,17 +34,17 @@ __attribute__((visibility("hidden"))) const struct kernel *find_kernel(const cha
 __attribute__((visibility("hidden"))) const struct kernel *all_kernels(void);
 __attribute__((visibility("hidden"))) void run_kernel(const struct kernel_call *call);
 
-/* Of all that streams share. */
+/* Guards everything that streams share. */
 extern __attribute__((visibility("hidden"))) pthread_mutex_t lock;
 
 struct event {
-    long recorded, passed;
+    long recorded, completed;
     double ms;
 };
 
-/* What a stream does. */
+/* A unit of work of a stream. */
 struct stream;
-enum { COPY, ROWS, FILL, RUN, RECORD, WAIT, FREE };
+enum { COPY, COPY_2D, FILL, RUN, RECORD, WAIT, FREE };
 struct work {
     int kind;
     char *to, *from;
@@ -59,15 +59,15 @@ struct work {
 
 __attribute__((visibility("hidden"))) int submit(struct stream *stream, struct work work);
 __attribute__((visibility("hidden"))) void drain(struct stream *stream);
-__attribute__((visibility("hidden"))) void prepare(struct kernel_call *call, const struct kernel *kernel, const unsigned grid[3],
+__attribute__((visibility("hidden"))) void pack_call(struct kernel_call *call, const struct kernel *kernel, const unsigned grid[3],
                                                    const unsigned block[3], unsigned shared, void **parameters);
 
-/* What a function of the driver begins with: it fails if it is told to, or needs a context and has none. */
-__attribute__((visibility("hidden"))) int made_to_fail(const char *function);
-__attribute__((visibility("hidden"))) int is_current(void);
-#define CALL                                                                                                                      \
-    int failed_ = made_to_fail(__func__);                                                                                         \
-    if (failed_) return failed_
-#define CALL_IN_CONTEXT                                                                                                           \
-    CALL;                                                                                                                         \
-    if (!is_current()) return CUDA_ERROR_INVALID_CONTEXT
+/* Start of a driver function: returns an injected error, or fails without a current context where one is required. */
+__attribute__((visibility("hidden"))) int injected_error(const char *function);
+__attribute__((visibility("hidden"))) int has_current_context(void);
+#define ENTER                                                                                                                      \
+    int error_ = injected_error(__func__);                                                                                         \
+    if (error_) return error_
+#define ENTER_WITH_CONTEXT                                                                                                           \
+    ENTER;                                                                                                                         \
+    if (!has_current_context()) return CUDA_ERROR_INVALID_CONTEXT

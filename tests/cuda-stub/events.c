@@ -1,36 +1,36 @@
-/* Events: recorded by a stream, waited for by another, asked by the program. */
+/* Events: recorded on a stream, waited for by another, queried by the host. */
 #include "cuda.h"
 #include <stdlib.h>
 
 int cuStreamWaitEvent(struct stream *stream, struct event *event, unsigned flags) {
     (void)flags;
-    CALL;
+    ENTER;
     return submit(stream, (struct work){.kind = WAIT, .event = event});
 }
 int cuEventCreate(struct event **event, unsigned flags) {
     (void)flags;
-    CALL_IN_CONTEXT;
+    ENTER_WITH_CONTEXT;
     *event = calloc(1, sizeof **event);
     return 0;
 }
 int cuEventDestroy_v2(struct event *event) {
-    /* Kept: work in flight may name it. */
+    /* Leaked: work in flight may refer to it. */
     (void)event;
     return 0;
 }
 int cuEventRecord(struct event *event, struct stream *stream) {
-    CALL;
+    ENTER;
     return submit(stream, (struct work){.kind = RECORD, .event = event});
 }
 int cuEventQuery(struct event *event) {
-    CALL;
+    ENTER;
     pthread_mutex_lock(&lock);
-    int pending = event->passed != event->recorded;
+    int pending = event->completed != event->recorded;
     pthread_mutex_unlock(&lock);
     return pending ? CUDA_ERROR_NOT_READY : 0;
 }
 int cuEventElapsedTime(float *ms, struct event *begin, struct event *end) {
-    CALL_IN_CONTEXT;
+    ENTER_WITH_CONTEXT;
     pthread_mutex_lock(&lock);
     *ms = (float)(end->ms - begin->ms);
     pthread_mutex_unlock(&lock);

@@ -1,4 +1,4 @@
-/* Graphs of the stub: a list of work. Its order is that of the nodes, which is one that the edges allow. */
+/* Graphs: a list of work in node order, which satisfies all edges. */
 #include "cuda.h"
 
 #include <stdlib.h>
@@ -24,7 +24,7 @@ struct kernel_node {
     unsigned grid[3], block[3], shared;
     void **parameters;
 };
-struct copy_side {
+struct memcpy3d_endpoint {
     size_t x, y, z, level;
     int kind;
     void *host;
@@ -32,11 +32,11 @@ struct copy_side {
     void *array, *reserved;
     size_t pitch, height;
 };
-struct copy_node {
-    struct copy_side source, destination;
+struct memcpy3d {
+    struct memcpy3d_endpoint source, destination;
     size_t width, height, depth;
 };
-struct fill_node {
+struct memset_node {
     char *to;
     size_t pitch;
     unsigned value, unit;
@@ -44,7 +44,7 @@ struct fill_node {
 };
 int cuGraphCreate(struct graph **graph, unsigned flags) {
     (void)flags;
-    CALL;
+    ENTER;
     *graph = calloc(1, sizeof **graph);
     return 0;
 }
@@ -55,22 +55,22 @@ int cuGraphDestroy(struct graph *graph) {
 }
 int cuGraphAddKernelNode_v2(struct node **out, struct graph *graph, void *needed, size_t count, const struct kernel_node *with) {
     (void)needed, (void)count;
-    CALL_IN_CONTEXT;
+    ENTER_WITH_CONTEXT;
     struct node node = {.work = {.kind = RUN}};
-    prepare(&node.work.call, with->function, with->grid, with->block, with->shared, with->parameters);
+    pack_call(&node.work.call, with->function, with->grid, with->block, with->shared, with->parameters);
     return add(out, graph, node);
 }
-int cuGraphAddMemcpyNode(struct node **out, struct graph *graph, void *needed, size_t count, const struct copy_node *copy,
+int cuGraphAddMemcpyNode(struct node **out, struct graph *graph, void *needed, size_t count, const struct memcpy3d *copy,
                          void *context) {
     (void)needed, (void)count, (void)context;
-    CALL_IN_CONTEXT;
+    ENTER_WITH_CONTEXT;
     struct work work = {.kind = COPY, .to = copy->destination.address, .from = copy->source.address, .bytes = copy->width};
     return add(out, graph, (struct node){.work = work});
 }
-int cuGraphAddMemsetNode(struct node **out, struct graph *graph, void *needed, size_t count, const struct fill_node *fill,
+int cuGraphAddMemsetNode(struct node **out, struct graph *graph, void *needed, size_t count, const struct memset_node *fill,
                          void *context) {
     (void)needed, (void)count, (void)context;
-    CALL_IN_CONTEXT;
+    ENTER_WITH_CONTEXT;
     struct work work = {.kind = FILL, .to = fill->to, .value = fill->value, .unit = fill->unit, .count = fill->width};
     return add(out, graph, (struct node){.work = work});
 }
@@ -84,14 +84,14 @@ int cuGraphKernelNodeSetAttribute(struct node *node, int attribute, void *value)
 }
 int cuGraphInstantiateWithFlags(struct graph **executable, struct graph *graph, unsigned long long flags) {
     (void)flags;
-    CALL_IN_CONTEXT;
+    ENTER_WITH_CONTEXT;
     *executable = graph;
     return 0;
 }
 int cuGraphExecKernelNodeSetParams_v2(struct graph *executable, struct node *node, const struct kernel_node *with) {
     (void)executable;
-    CALL_IN_CONTEXT;
-    prepare(&node->work.call, with->function, with->grid, with->block, with->shared, with->parameters);
+    ENTER_WITH_CONTEXT;
+    pack_call(&node->work.call, with->function, with->grid, with->block, with->shared, with->parameters);
     return 0;
 }
 int cuGraphExecDestroy(struct graph *executable) {
@@ -99,7 +99,7 @@ int cuGraphExecDestroy(struct graph *executable) {
     return 0;
 }
 int cuGraphLaunch(struct graph *executable, struct stream *stream) {
-    CALL_IN_CONTEXT;
+    ENTER_WITH_CONTEXT;
     for (int i = 0; i < executable->count; i++)
         if (!executable->nodes[i]->empty) submit(stream, executable->nodes[i]->work);
     return 0;

@@ -1,4 +1,4 @@
-/* The kernels that the stub knows: those of the suite, in `suite.cu`, and those of the backend, in `builtin.cu`. */
+/* The kernels that the stub implements: those of the suite (`suite.cu`) and of the backend (`builtin.cu`). */
 #define _GNU_SOURCE
 #include "cuda.h"
 

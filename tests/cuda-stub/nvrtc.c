@@ -1,4 +1,4 @@
-/* A compiler library without a compiler: what it is given is what it answers, unless the text says that it is no code. */
+/* NVRTC without a compiler: it returns the source unchanged, unless the source contains "this is not". */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,4 +36,4 @@ int nvrtcGetPTXSize(struct program *program, size_t *bytes) { return *bytes = st
 int nvrtcGetPTX(struct program *program, char *text) { return strcpy(text, program->text), 0; }
 int nvrtcGetCUBINSize(struct program *program, size_t *bytes) { return *bytes = strlen(program->text) + 1, 0; }
 int nvrtcGetCUBIN(struct program *program, char *text) { return strcpy(text, program->text), 0; }
-const char *nvrtcGetErrorString(int code) { return code == 6 ? "NVRTC_ERROR_COMPILATION" : "NVRTC_ERROR_OF_THE_STUB"; }
+const char *nvrtcGetErrorString(int code) { return code == 6 ? "NVRTC_ERROR_COMPILATION" : "NVRTC_ERROR_INJECTED_BY_STUB"; }

@@ -1,18 +1,20 @@
-//! The driver's handles, constants and structures, as C has them.
+//! Handles, constants and structures of the driver API, laid out as in C.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr;
 
-/// What every function of the driver answers. Never an enum: a driver may be newer than any list of its codes.
+/// `CUresult`. Not an enum: a driver may return codes newer than any list.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Code(pub(crate) c_int);
+pub(crate) struct CuResult(pub(crate) c_int);
 
-impl Code {
+impl CuResult {
     pub(crate) const SUCCESS: Self = Self(0);
     pub(crate) const INVALID_VALUE: Self = Self(1);
     pub(crate) const OUT_OF_MEMORY: Self = Self(2);
+    pub(crate) const NOT_FOUND: Self = Self(500);
     pub(crate) const NOT_READY: Self = Self(600);
+    pub(crate) const NOT_SUPPORTED: Self = Self(801);
 
     #[inline]
     pub(crate) fn is_success(self) -> bool {
@@ -20,10 +22,10 @@ impl Code {
     }
 }
 
-/// Number of a device.
+/// `CUdevice`.
 pub(crate) type Ordinal = c_int;
-/// Address in the memory of a device, or in any memory that the driver knows.
-pub(crate) type Address = u64;
+/// `CUdeviceptr`: an address in device memory, or with unified addressing in any memory.
+pub(crate) type DevicePtr = u64;
 
 macro_rules! handles {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {$(
@@ -61,7 +63,7 @@ handles! {
     /// `CUgraphNode`.
     Node,
     /// `CUgraphExec`.
-    Executable,
+    GraphExec,
 }
 
 /// `CUmemLocation`.
@@ -87,20 +89,20 @@ pub(crate) struct PoolProperties {
     pub(crate) handles: c_int,
     pub(crate) location: Location,
     pub(crate) security: *mut c_void,
-    pub(crate) most_bytes: usize,
+    pub(crate) max_bytes: usize,
     pub(crate) usage: u16,
     pub(crate) reserved: [u8; 54],
 }
 
 impl PoolProperties {
-    /// Plain memory of a device.
+    /// A pool of pinned device memory.
     pub(crate) const fn of(device: Ordinal) -> Self {
         Self {
             allocation: 1,
             handles: 0,
             location: Location::device(device),
             security: ptr::null_mut(),
-            most_bytes: 0,
+            max_bytes: 0,
             usage: 0,
             reserved: [0; 54],
         }
@@ -170,7 +172,7 @@ pub(crate) struct LaunchConfig {
 /// `CUDA_KERNEL_NODE_PARAMS_v2`.
 #[repr(C)]
 #[derive(Debug)]
-pub(crate) struct KernelNode {
+pub(crate) struct KernelNodeParams {
     pub(crate) function: Function,
     pub(crate) groups: [c_uint; 3],
     pub(crate) group_size: [c_uint; 3],
@@ -181,25 +183,25 @@ pub(crate) struct KernelNode {
     pub(crate) context: Context,
 }
 
-/// `CU_MEMORYTYPE_UNIFIED`: the address says whose memory it is.
+/// `CU_MEMORYTYPE_UNIFIED`: the driver infers the kind of memory from the address.
 const UNIFIED_MEMORY: c_int = 4;
 
-/// One side of a [`RowsNode`].
+/// Source or destination of a [`Memcpy2D`].
 #[repr(C)]
 #[derive(Debug)]
-pub(crate) struct RowsSide {
+pub(crate) struct Memcpy2DEndpoint {
     pub(crate) x_bytes: usize,
     pub(crate) y: usize,
     pub(crate) kind: c_int,
     pub(crate) host: *mut c_void,
-    pub(crate) address: Address,
+    pub(crate) address: DevicePtr,
     pub(crate) array: *mut c_void,
     pub(crate) pitch: usize,
 }
 
-impl RowsSide {
-    /// Any memory that the driver knows.
-    pub(crate) const fn at(address: Address, pitch: usize) -> Self {
+impl Memcpy2DEndpoint {
+    /// Memory at an address of the unified address space.
+    pub(crate) const fn at(address: DevicePtr, pitch: usize) -> Self {
         Self {
             x_bytes: 0,
             y: 0,
@@ -215,33 +217,33 @@ impl RowsSide {
 /// `CUDA_MEMCPY2D`.
 #[repr(C)]
 #[derive(Debug)]
-pub(crate) struct RowsNode {
-    pub(crate) source: RowsSide,
-    pub(crate) destination: RowsSide,
+pub(crate) struct Memcpy2D {
+    pub(crate) source: Memcpy2DEndpoint,
+    pub(crate) destination: Memcpy2DEndpoint,
     pub(crate) row_bytes: usize,
     pub(crate) rows: usize,
 }
 
-/// One side of a [`CopyNode`].
+/// Source or destination of a [`Memcpy3D`].
 #[repr(C)]
 #[derive(Debug)]
-pub(crate) struct CopySide {
+pub(crate) struct Memcpy3DEndpoint {
     pub(crate) x_bytes: usize,
     pub(crate) y: usize,
     pub(crate) z: usize,
     pub(crate) level: usize,
     pub(crate) kind: c_int,
     pub(crate) host: *mut c_void,
-    pub(crate) address: Address,
+    pub(crate) address: DevicePtr,
     pub(crate) array: *mut c_void,
     pub(crate) reserved: *mut c_void,
     pub(crate) pitch: usize,
     pub(crate) height: usize,
 }
 
-impl CopySide {
-    /// Any memory that the driver knows.
-    pub(crate) const fn at(address: Address, bytes: usize) -> Self {
+impl Memcpy3DEndpoint {
+    /// Memory at an address of the unified address space.
+    pub(crate) const fn at(address: DevicePtr, bytes: usize) -> Self {
         Self {
             x_bytes: 0,
             y: 0,
@@ -261,9 +263,9 @@ impl CopySide {
 /// `CUDA_MEMCPY3D_v2`.
 #[repr(C)]
 #[derive(Debug)]
-pub(crate) struct CopyNode {
-    pub(crate) source: CopySide,
-    pub(crate) destination: CopySide,
+pub(crate) struct Memcpy3D {
+    pub(crate) source: Memcpy3DEndpoint,
+    pub(crate) destination: Memcpy3DEndpoint,
     pub(crate) width_bytes: usize,
     pub(crate) height: usize,
     pub(crate) depth: usize,
@@ -272,8 +274,8 @@ pub(crate) struct CopyNode {
 /// `CUDA_MEMSET_NODE_PARAMS_v1`.
 #[repr(C)]
 #[derive(Debug)]
-pub(crate) struct FillNode {
-    pub(crate) destination: Address,
+pub(crate) struct MemsetNodeParams {
+    pub(crate) destination: DevicePtr,
     pub(crate) pitch: usize,
     pub(crate) value: c_uint,
     pub(crate) element_bytes: c_uint,
@@ -329,7 +331,7 @@ pub(crate) mod function_attribute {
     pub(crate) const NON_PORTABLE_CLUSTERS: c_int = 14;
 }
 
-/// Attributes of an address, `CU_POINTER_ATTRIBUTE_*`, and the memory types that the first answers.
+/// Attributes of an address, `CU_POINTER_ATTRIBUTE_*`, and values of `MEMORY_TYPE`.
 pub(crate) mod pointer_attribute {
     use std::ffi::{c_int, c_uint};
 
@@ -338,7 +340,7 @@ pub(crate) mod pointer_attribute {
     pub(crate) const HOST_MEMORY: c_uint = 1;
 }
 
-/// Options of the driver's compiler, `CU_JIT_*`.
+/// Options of the JIT compiler, `CU_JIT_*`.
 pub(crate) mod jit {
     use std::ffi::c_int;
 
@@ -346,7 +348,7 @@ pub(crate) mod jit {
     pub(crate) const ERROR_LOG_BYTES: c_int = 6;
 }
 
-/// `CU_STREAM_NON_BLOCKING`: ordered against nothing else.
+/// `CU_STREAM_NON_BLOCKING`: not synchronised with the default stream.
 pub(crate) const NON_BLOCKING: c_uint = 1;
 /// `CU_EVENT_DISABLE_TIMING`.
 pub(crate) const NO_TIMING: c_uint = 2;
@@ -360,13 +362,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn structures_are_as_large_as_in_c() {
+    fn structures_have_the_sizes_of_c() {
         assert_eq!(size_of::<PoolProperties>(), 88);
         assert_eq!(size_of::<PoolAccess>(), 12);
         assert_eq!(size_of::<LaunchAttribute>(), 72);
         assert_eq!(size_of::<LaunchConfig>(), 56);
-        assert_eq!(size_of::<KernelNode>(), 72);
-        assert_eq!(size_of::<CopyNode>(), 200);
-        assert_eq!(size_of::<FillNode>(), 40);
+        assert_eq!(size_of::<KernelNodeParams>(), 72);
+        assert_eq!(size_of::<Memcpy3D>(), 200);
+        assert_eq!(size_of::<MemsetNodeParams>(), 40);
     }
 }

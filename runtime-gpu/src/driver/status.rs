@@ -1,10 +1,10 @@
-//! What the driver's codes mean to a program.
+//! Maps the driver's result codes to error kinds and remedies.
 
 use runtime_core::ErrorKind;
 
-use super::abi::Code;
+use super::abi::CuResult;
 
-/// Codes after which the context, and with it everything on the device, is gone for good.
+/// Sticky codes: they destroy the context and everything in it for good.
 const STICKY: &[i32] = &[
     214, // ECC_UNCORRECTABLE
     220, // NVLINK_UNCORRECTABLE
@@ -24,13 +24,13 @@ const STICKY: &[i32] = &[
     911, // EXTERNAL_DEVICE
 ];
 
-/// Whether nothing works on the device after this code.
-pub(crate) fn is_sticky(code: Code) -> bool {
+/// Whether the device is lost after this code.
+pub(crate) fn is_sticky(code: CuResult) -> bool {
     STICKY.contains(&code.0)
 }
 
-/// The kind of a code; a code of the future is a `Driver` error.
-pub(super) fn kind(code: Code) -> ErrorKind {
+/// The error kind of a code; an unknown code is a `Driver` error.
+pub(super) fn kind(code: CuResult) -> ErrorKind {
     match code.0 {
         _ if is_sticky(code) => ErrorKind::DeviceLost,
         2 => ErrorKind::OutOfMemory,
@@ -45,20 +45,20 @@ pub(super) fn kind(code: Code) -> ErrorKind {
     }
 }
 
-/// What to do about a code, where that can be said.
-pub(super) fn remedy(code: Code) -> Option<&'static str> {
+/// What the user can do about a code, if anything.
+pub(super) fn remedy(code: CuResult) -> Option<&'static str> {
     Some(match code.0 {
-        2 => "free tensors, or use smaller ones",
-        46 => "another process has it exclusively; wait for that process, or use another device",
+        2 => "free tensors or use smaller ones",
+        46 => "another process uses it exclusively; wait for that process, or use another device",
         200 => "pass a complete cubin, fatbin or PTX for this device",
         209 => "compile the code for this device's architecture, or pass PTX",
-        221 => "the driver's library for compiling PTX is missing; install it, or pass a cubin",
-        222 => "the PTX is newer than the driver; update the driver, or compile to a cubin",
+        221 => "the driver's JIT compiler library is missing; install it, or pass a cubin",
+        222 => "the PTX version is newer than the driver; update the driver, or compile to a cubin",
         701 => "use smaller groups, or a kernel with fewer registers",
-        720 => "use fewer groups: those of a cooperative launch must all fit on the device at once",
-        912 => "use a smaller cluster, and groups that are a multiple of it",
-        999 => "see the system's log for `NVRM`",
-        _ if is_sticky(code) => "CUDA does not work in this process any more; start another one",
+        720 => "use fewer groups: all groups of a cooperative launch must fit on the device at once",
+        912 => "use a smaller cluster, and a number of groups that is a multiple of it",
+        999 => "check the system log for `NVRM`",
+        _ if is_sticky(code) => "CUDA no longer works in this process; start another one",
         _ => return None,
     })
 }
@@ -68,20 +68,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sticky_codes_lose_the_device_and_others_do_not() {
+    fn only_sticky_codes_lose_the_device() {
         for code in STICKY {
-            assert_eq!(kind(Code(*code)), ErrorKind::DeviceLost);
-            assert!(remedy(Code(*code)).is_some());
+            assert_eq!(kind(CuResult(*code)), ErrorKind::DeviceLost);
+            assert!(remedy(CuResult(*code)).is_some());
         }
         for code in [1, 2, 218, 600, 801] {
-            assert!(!is_sticky(Code(code)), "{code}");
+            assert!(!is_sticky(CuResult(code)), "{code}");
         }
     }
 
     #[test]
-    fn a_code_of_the_future_is_a_driver_error() {
+    fn an_unknown_code_is_a_driver_error() {
         for code in [-1, 12345, i32::MAX, i32::MIN] {
-            assert_eq!(kind(Code(code)), ErrorKind::Driver);
+            assert_eq!(kind(CuResult(code)), ErrorKind::Driver);
         }
     }
 }

@@ -1,20 +1,19 @@
-//! Builds the stub of NVIDIA's driver and of NVRTC that lies in this folder, and starts programs that find it.
+//! Builds stubs of the NVIDIA driver and of NVRTC from the C sources in this folder, and runs processes that load them.
 //!
-//! The system's loader looks for libraries where `LD_LIBRARY_PATH` said when the program was started: whoever is to see the
-//! stub is a process of its own.
+//! The dynamic loader reads `LD_LIBRARY_PATH` at process start, so the stub is only visible to a process started with it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the compiler is told.
+/// Flags of the C compiler.
 const FLAGS: [&str; 8] = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC", "-pthread"];
-/// Set in a process that sees the stub.
-const MARK: &str = "STUB_CUDA_IS_HERE";
+/// Environment variable set in a process that loads the stub.
+const ACTIVE: &str = "STUB_CUDA_ACTIVE";
 
-/// Builds a stub of the driver in `folder`, with `defines` (`-D`), and that of NVRTC beside it.
+/// Builds the driver stub in `folder`, with `defines` (`-D`), and the NVRTC stub next to it.
 ///
 /// # Errors
-/// The compiler's words, or that there is none.
+/// The compiler's output, or that it cannot be started.
 pub fn build(folder: &Path, defines: &[&str]) -> Result<(), String> {
     compile(
         &folder.join("libcuda.so.1"),
@@ -36,33 +35,33 @@ fn compile(library: &Path, sources: &[&str], defines: &[&str]) -> Result<(), Str
     if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
 }
 
-/// Whether this process sees a stub.
+/// Whether this process loads the stub.
 #[must_use]
-pub fn is_here() -> bool {
-    std::env::var_os(MARK).is_some()
+pub fn is_active() -> bool {
+    std::env::var_os(ACTIVE).is_some()
 }
 
-/// This program again, with the arguments that it has, where it sees the stub in `folder`, which `words` tell what to do.
+/// This program with the same arguments, as a process that loads the stub in `folder` with `options` (see `cuda.c`).
 ///
 /// # Errors
-/// The path of this program is not known.
-pub fn again(folder: &Path, words: &str) -> std::io::Result<Command> {
+/// The path of this program is unknown.
+pub fn rerun_with_stub(folder: &Path, options: &str) -> std::io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command
         .args(std::env::args_os().skip(1))
         .env("LD_LIBRARY_PATH", folder)
-        .env("STUB_CUDA", words)
-        .env(MARK, "1")
+        .env("STUB_CUDA", options)
+        .env(ACTIVE, "1")
         .env_remove("CUDA_HOME")
         .env_remove("CUDA_PATH");
     Ok(command)
 }
 
-/// The backend's library, which cargo builds with the workspace.
+/// Path of the backend's library, which cargo builds with the workspace.
 ///
 /// # Errors
-/// It is not there.
-pub fn backend() -> Result<PathBuf, String> {
+/// It has not been built.
+pub fn plugin_path() -> Result<PathBuf, String> {
     let executable = std::env::current_exe().map_err(|error| error.to_string())?;
     let folders = executable.ancestors().skip(1).take(2);
     let found = folders.map(|folder| folder.join("libruntime_cuda.so")).find(|path| path.is_file());

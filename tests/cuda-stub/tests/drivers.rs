@@ -1,7 +1,7 @@
-//! Drivers that are not as they should be: every one of them ends in an error that says what to do, and never in a panic, a
-//! crash or a hang. Each case runs in a process of its own, with a deadline.
+//! Faulty drivers: each must produce an error with a remedy, and never a panic, a crash or a hang. Each case runs in a process of
+//! its own, with a deadline.
 
-#![allow(clippy::unwrap_used, unsafe_code, reason = "a test, which loads code")]
+#![allow(clippy::unwrap_used, unsafe_code, reason = "a test that loads code")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -14,79 +14,75 @@ use runtime_core::{
     QueueOptions, Result, Runtime, Tensor,
 };
 
-/// Longer than anything here takes, shorter than a hang.
+/// Longer than any case takes.
 const DEADLINE: Duration = Duration::from_secs(30);
 const CODE: &str =
     "extern \"C\" __global__ void spin(long us); void fill_f32(float *out, float value, long n);";
 
-/// A driver, and what must come of it.
+/// A driver, and a check of the outcome.
 struct Case {
     name: &'static str,
-    /// How the stub is built.
+    /// Preprocessor definitions of the stub.
     defines: &'static [&'static str],
-    /// What it is told.
-    words: String,
+    /// Options of the stub.
+    options: String,
     check: fn(&Outcome) -> std::result::Result<(), String>,
 }
 
-/// What came of a little of everything.
+/// The errors of a run, in order.
 #[derive(Debug, Default)]
 struct Outcome {
     kinds: Vec<ErrorKind>,
-    words: String,
+    messages: String,
     done: bool,
 }
 
 fn main() -> ExitCode {
-    if runtime_cuda_stub_tests::is_here() {
+    if runtime_cuda_stub_tests::is_active() {
         return worker();
     }
     let folder = tempfile::tempdir().unwrap();
     let trials = cases().into_iter().map(|case| {
-        let place = folder.path().join(format!("stub-{}", case.defines.concat()));
-        Trial::test(case.name, move || run(&case, &place))
+        let stub = folder.path().join(format!("stub-{}", case.defines.concat()));
+        Trial::test(case.name, move || run(&case, &stub))
     });
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
 }
 
 fn cases() -> Vec<Case> {
-    let case = |name, words: &str, check| Case { name, defines: &[], words: words.to_owned(), check };
+    let case = |name, options: &str, check| Case { name, defines: &[], options: options.to_owned(), check };
     let mut cases = vec![
         case("a_whole_driver_works", "", works),
-        case("no_device_is_no_error", "devices=0", unavailable),
-        case("an_uninitialised_driver_says_why", "init=100", unavailable),
-        case("a_stub_of_the_toolkit_says_why", "init=34", unavailable),
-        case("an_unknown_code_of_the_first_call", "init=123456", unavailable),
-        case("a_negative_code_of_the_first_call", "init=-7", unavailable),
-        case("an_unknown_code_of_the_count", "count=123456", any_error),
-        case("a_little_memory_is_soon_exhausted", "memory=1000000", any_error),
-        case("a_fault_of_a_kernel_names_it", "fail=cuEventQuery:700:1", lost),
+        case("a_driver_without_devices_is_unavailable", "devices=0", unavailable),
+        case("a_failed_initialisation_has_a_reason", "init=100", unavailable),
+        case("the_stub_library_of_the_toolkit_is_recognised", "init=34", unavailable),
+        case("cuInit_returns_an_unknown_code", "init=123456", unavailable),
+        case("cuInit_returns_a_negative_code", "init=-7", unavailable),
+        case("cuDeviceGetCount_returns_an_unknown_code", "count=123456", any_error),
+        case("exhausted_memory_is_reported", "memory=1000000", any_error),
+        case("a_kernel_fault_names_the_kernel", "fail=cuEventQuery:700:1", lost),
         case(
-            "what_a_queue_frees_is_its_next_memory",
+            "a_queue_reuses_the_memory_it_freed",
             "only=queue_memory,fail=cuMemAllocFromPoolAsync:700:2",
             works,
         ),
-        case("what_queues_keep_is_there_for_others", "only=spares,memory=3000000", works),
-        // Every mark would lose the device.
-        case("memory_of_a_queue_costs_no_mark", "only=queue_memory,fail=cuEventRecord:700:1", works),
-        case(
-            "what_is_waited_for_before_more_comes_costs_no_mark",
-            "only=waits,fail=cuEventRecord:700:1",
-            works,
-        ),
-        case("a_mig_instance_is_a_device_with_its_share", "only=share,mig=1,memory=500000000", works),
-        case("a_whole_device_is_no_mig_instance", "only=share,memory=500000000", works),
-        case("a_fault_that_a_launch_reports", "fail=cuLaunchKernel:719:2", lost),
+        case("free_lists_are_drained_for_other_allocations", "only=free_lists,memory=3000000", works),
+        // Recording any event would lose the device.
+        case("queue_allocations_record_no_event", "only=queue_memory,fail=cuEventRecord:700:1", works),
+        case("launch_and_wait_records_no_event", "only=waits,fail=cuEventRecord:700:1", works),
+        case("a_mig_instance_reports_its_own_share", "only=share,mig=1,memory=500000000", works),
+        case("a_whole_gpu_is_not_a_mig_instance", "only=share,memory=500000000", works),
+        case("a_fault_reported_by_a_launch", "fail=cuLaunchKernel:719:2", lost),
         Case {
-            name: "a_driver_without_what_is_new",
+            name: "a_driver_without_optional_functions_works",
             defines: &["LACKS_OPTIONAL"],
-            words: String::new(),
+            options: String::new(),
             check: works,
         },
         Case {
-            name: "a_driver_that_lacks_what_is_needed",
+            name: "a_driver_without_a_required_function_is_unavailable",
             defines: &["cuMemcpyAsync=cuMemcpyAsync_gone"],
-            words: String::new(),
+            options: String::new(),
             check: unavailable,
         },
     ];
@@ -95,7 +91,7 @@ fn cases() -> Vec<Case> {
             cases.push(Case {
                 name: Box::leak(format!("{function}_fails_with_{code}").into_boxed_str()),
                 defines: &[],
-                words: format!("fail={function}:{code}:1"),
+                options: format!("fail={function}:{code}:1"),
                 check: |_| Ok(()),
             });
         }
@@ -103,7 +99,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// Functions that are made to fail, one after the other.
+/// Functions that fail, one per case.
 const FUNCTIONS: &[&str] = &[
     "cuDeviceGetCount",
     "cuDeviceGet",
@@ -144,7 +140,7 @@ fn works(outcome: &Outcome) -> std::result::Result<(), String> {
     if outcome.done && outcome.kinds.is_empty() {
         Ok(())
     } else {
-        Err(format!("it does not work: {outcome:?}"))
+        Err(format!("unexpected errors: {outcome:?}"))
     }
 }
 
@@ -154,13 +150,13 @@ fn any_error(outcome: &Outcome) -> std::result::Result<(), String> {
 
 fn unavailable(outcome: &Outcome) -> std::result::Result<(), String> {
     match outcome.kinds.as_slice() {
-        [ErrorKind::Unavailable] if outcome.words.contains(';') => Ok(()),
+        [ErrorKind::Unavailable] if outcome.messages.contains(';') => Ok(()),
         _ => Err(format!("not `Unavailable` with a remedy: {outcome:?}")),
     }
 }
 
 fn lost(outcome: &Outcome) -> std::result::Result<(), String> {
-    let says = |words: &str| outcome.words.contains(words);
+    let says = |text: &str| outcome.messages.contains(text);
     if outcome.kinds.last() == Some(&ErrorKind::DeviceLost) && says("start another") && says("kernel `") {
         return Ok(());
     }
@@ -175,19 +171,19 @@ fn run(case: &Case, folder: &Path) -> std::result::Result<(), Failed> {
         runtime_cuda_stub_tests::build(folder, case.defines)?;
     }
     drop(building);
-    let mut command: Command = runtime_cuda_stub_tests::again(folder, &case.words)?;
+    let mut command: Command = runtime_cuda_stub_tests::rerun_with_stub(folder, &case.options)?;
     let text = test_process::finish(&mut command, DEADLINE)?.success()?;
-    Ok((case.check)(&read(&text))?)
+    Ok((case.check)(&parse(&text))?)
 }
 
-fn read(text: &str) -> Outcome {
+fn parse(text: &str) -> Outcome {
     let mut outcome = Outcome::default();
     for line in text.lines() {
         match line.split_once(' ') {
             Some(("error", rest)) => {
-                let (code, words) = rest.split_once(' ').unwrap_or((rest, ""));
+                let (code, message) = rest.split_once(' ').unwrap_or((rest, ""));
                 outcome.kinds.push(ErrorKind::from_code(code.parse().unwrap_or(0)));
-                outcome.words.push_str(words);
+                outcome.messages.push_str(message);
             }
             _ => outcome.done |= line == "done",
         }
@@ -195,19 +191,19 @@ fn read(text: &str) -> Outcome {
     outcome
 }
 
-/// The process that sees the stub: does a little of everything, and says what fails.
+/// The process that loads the stub: uses every feature briefly, and prints what fails.
 #[allow(clippy::print_stdout, reason = "the parent reads it")]
 fn worker() -> ExitCode {
     let report =
         |error: &Error| println!("error {} {}", error.kind().code(), error.to_string().replace('\n', " "));
-    let library: PathBuf = runtime_cuda_stub_tests::backend().unwrap();
+    let library: PathBuf = runtime_cuda_stub_tests::plugin_path().unwrap();
     // SAFETY: the backend of this workspace.
     #[allow(unsafe_code, reason = "loads the backend")]
     let runtime = unsafe { Runtime::builder().discover(false).library(library) }.build();
     let _ = (runtime.devices(), runtime.load_report());
     for _ in 0..2 {
         match runtime.open("cuda:0") {
-            Err(error) => return finish(&error),
+            Err(error) => return report_unopened(&error),
             Ok(device) => match only(&std::env::var("STUB_CUDA").unwrap_or_default()) {
                 None => use_everything(&*device, &report),
                 Some(part) => {
@@ -223,23 +219,23 @@ fn worker() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The one thing to do, if the words name one.
-fn only(words: &str) -> Option<fn(&dyn CommonRuntime) -> Result<()>> {
-    match words.split(',').find_map(|word| word.strip_prefix("only="))? {
+/// The single part to run, if the options name one.
+fn only(options: &str) -> Option<fn(&dyn CommonRuntime) -> Result<()>> {
+    match options.split(',').find_map(|option| option.strip_prefix("only="))? {
         "share" => Some(share),
         "waits" => Some(waits),
-        "spares" => Some(spares),
+        "free_lists" => Some(free_lists),
         _ => Some(queue_memory),
     }
 }
 
 #[allow(clippy::print_stdout, reason = "the parent reads it")]
-fn finish(error: &Error) -> ExitCode {
+fn report_unopened(error: &Error) -> ExitCode {
     println!("error {} {}", error.kind().code(), error.to_string().replace('\n', " "));
     ExitCode::SUCCESS
 }
 
-/// What fails is reported and passed over: what counts is that it ends.
+/// Reports failures and continues: what matters is that it ends.
 fn use_everything(device: &dyn CommonRuntime, report: &dyn Fn(&Error)) {
     let parts: [fn(&dyn CommonRuntime) -> Result<()>; 5] = [kernels, memory, transfers, graphs, clocks];
     for part in parts {
@@ -265,7 +261,7 @@ fn memory(device: &dyn CommonRuntime) -> Result<()> {
     device.memory_usage("device").map(drop)
 }
 
-/// Allocates and drops in order with a queue, which nobody waits for.
+/// Allocates and drops in order with a queue, without waiting.
 fn queue_memory(device: &dyn CommonRuntime) -> Result<()> {
     let queue = device.open_queue(&QueueOptions::default())?;
     for _ in 0..100 {
@@ -274,8 +270,8 @@ fn queue_memory(device: &dyn CommonRuntime) -> Result<()> {
     Ok(())
 }
 
-/// What a queue has freed is free memory, and goes to whoever needs it.
-fn spares(device: &dyn CommonRuntime) -> Result<()> {
+/// Memory in a free list counts as free, and serves other allocations.
+fn free_lists(device: &dyn CommonRuntime) -> Result<()> {
     let queues = [device.open_queue(&QueueOptions::default())?, device.open_queue(&QueueOptions::default())?];
     for queue in &queues {
         drop(queue.allocate(DType::U8, &[1_000_000], &Placement::default())?);
@@ -287,7 +283,7 @@ fn spares(device: &dyn CommonRuntime) -> Result<()> {
     queues[0].allocate(DType::U8, &[2_500_000], &Placement::default()).map(drop)
 }
 
-/// Launches, and waits for each before the next.
+/// Waits for each launch before the next.
 fn waits(device: &dyn CommonRuntime) -> Result<()> {
     // SAFETY: the kernel stays within its argument.
     let module = device.load(&unsafe { ModuleSource::native(CodeFormat::CUDA_C, CODE) })?;
@@ -298,9 +294,9 @@ fn waits(device: &dyn CommonRuntime) -> Result<()> {
     Ok(())
 }
 
-/// What the device tells of itself is the instance's, where it is one.
+/// The properties of a MIG instance are its own, not those of the GPU.
 fn share(device: &dyn CommonRuntime) -> Result<()> {
-    let mig = std::env::var("STUB_CUDA").is_ok_and(|words| words.contains("mig=1"));
+    let mig = std::env::var("STUB_CUDA").is_ok_and(|options| options.contains("mig=1"));
     let info = device.info();
     assert_eq!(info.properties.flag("mig"), mig, "{info:?}");
     assert_eq!(info.uuid, [if mig { 0x60 } else { 0x40 }; 16]);

@@ -1,4 +1,4 @@
-//! The conformance suite against the CUDA backend, on a driver without a GPU.
+//! Runs the conformance suite against the CUDA backend, on the driver stub.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,9 +8,9 @@ use runtime_conformance::{Arguments, Selection};
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    if runtime_cuda_stub_tests::is_here() {
-        let backend = runtime_cuda_stub_tests::backend().unwrap();
-        // What is required of the machine is required of other tests: here is this backend, and nothing else.
+    if runtime_cuda_stub_tests::is_active() {
+        let backend = runtime_cuda_stub_tests::plugin_path().unwrap();
+        // Requirements on the machine concern other tests: only this backend is present here.
         let selection = Selection {
             required: vec!["cuda".to_owned()],
             ..Selection::new(vec![backend.to_str().unwrap().to_owned()])
@@ -19,6 +19,7 @@ fn main() -> ExitCode {
     }
     let folder = tempfile::tempdir().unwrap();
     runtime_cuda_stub_tests::build(folder.path(), &[]).unwrap();
-    let status = runtime_cuda_stub_tests::again(folder.path(), "devices=2").unwrap().status().unwrap();
+    let status =
+        runtime_cuda_stub_tests::rerun_with_stub(folder.path(), "devices=2").unwrap().status().unwrap();
     if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -1,61 +1,61 @@
-//! Checks of binary code before the driver sees it: the driver is given an address and no length.
+//! Checks that binary code is complete before the driver reads it: `cuModuleLoadDataEx` takes an address without a length.
 
 use runtime_core::{Error, ErrorKind, Result};
 
-/// First bytes of a fat binary.
-const FATBIN: u32 = 0xba55_ed50;
-/// Size of the fields of an ELF header and a section header that are read here.
-const ELF_HEADER: usize = 64;
-const SECTION: usize = 64;
-/// `SHT_NOBITS`: a section without bytes in the file.
-const NO_BITS: u32 = 8;
+/// Magic number of a fat binary.
+const FATBIN_MAGIC: u32 = 0xba55_ed50;
+/// Sizes of an ELF header and of a section header.
+const ELF_HEADER_BYTES: usize = 64;
+const SECTION_HEADER_BYTES: usize = 64;
+/// Type of a section without bytes in the file.
+const SHT_NOBITS: u32 = 8;
 
 /// Checks that a cubin is complete.
 ///
 /// # Errors
-/// `CompileFailed` for anything else.
+/// `CompileFailed` if it is not.
 pub(crate) fn check_cubin(code: &[u8]) -> Result<()> {
     if is_complete_elf(code).unwrap_or(false) {
         return Ok(());
     }
-    Err(broken("no complete cubin (an ELF file); pass the whole file, or name its right format"))
+    Err(invalid("not a complete cubin (an ELF file); pass the whole file, or its actual format"))
 }
 
 /// Checks that a fat binary is complete.
 ///
 /// # Errors
-/// `CompileFailed` for anything else.
+/// `CompileFailed` if it is not.
 pub(crate) fn check_fatbin(code: &[u8]) -> Result<()> {
-    let whole = || {
+    let is_complete = || {
         let header_bytes = u64::from(u16_at(code, 6)?);
         let total = header_bytes.checked_add(u64_at(code, 8)?)?;
-        Some(u32_at(code, 0)? == FATBIN && header_bytes >= 16 && total <= code.len() as u64)
+        Some(u32_at(code, 0)? == FATBIN_MAGIC && header_bytes >= 16 && total <= code.len() as u64)
     };
-    if whole().unwrap_or(false) {
+    if is_complete().unwrap_or(false) {
         return Ok(());
     }
-    Err(broken("no complete fat binary; pass the whole file, or name its right format"))
+    Err(invalid("not a complete fat binary; pass the whole file, or its actual format"))
 }
 
-fn broken(what: &str) -> Error {
+fn invalid(what: &str) -> Error {
     Error::new(ErrorKind::CompileFailed, format!("the code is {what}"))
 }
 
 fn is_complete_elf(code: &[u8]) -> Option<bool> {
-    if code.len() < ELF_HEADER || code[..5] != *b"\x7fELF\x02" {
+    if code.len() < ELF_HEADER_BYTES || code[..5] != *b"\x7fELF\x02" {
         return Some(false);
     }
     let (sections, size, count) = (u64_at(code, 40)?, u16_at(code, 58)?, u16_at(code, 60)?);
     let (programs, program_size, program_count) = (u64_at(code, 32)?, u16_at(code, 54)?, u16_at(code, 56)?);
     let end = programs.checked_add(u64::from(program_size) * u64::from(program_count))?;
-    if usize::from(size) != SECTION || end > code.len() as u64 {
+    if usize::from(size) != SECTION_HEADER_BYTES || end > code.len() as u64 {
         return Some(false);
     }
     for index in 0..u64::from(count) {
-        let at = usize::try_from(sections.checked_add(index * SECTION as u64)?).ok()?;
+        let at = usize::try_from(sections.checked_add(index * SECTION_HEADER_BYTES as u64)?).ok()?;
         let kind = u32_at(code, at.checked_add(4)?)?;
         let end = u64_at(code, at.checked_add(24)?)?.checked_add(u64_at(code, at.checked_add(32)?)?)?;
-        if kind != NO_BITS && end > code.len() as u64 {
+        if kind != SHT_NOBITS && end > code.len() as u64 {
             return Some(false);
         }
     }
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_of_a_cubin_is_refused() {
+    fn every_truncated_cubin_is_rejected() {
         let code = elf();
         check_cubin(&code).unwrap();
         for length in 0..code.len() {
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn offsets_beyond_all_bounds_are_refused() {
+    fn overflowing_offsets_are_rejected() {
         for at in [32, 40, 64 + 24, 64 + 32] {
             let mut code = elf();
             code[at..at + 8].copy_from_slice(&u64::MAX.to_le_bytes());
@@ -116,9 +116,9 @@ mod tests {
     }
 
     #[test]
-    fn a_fat_binary_states_its_length() {
+    fn a_fat_binary_shorter_than_its_header_says_is_rejected() {
         let mut code = vec![0; 32];
-        code[..4].copy_from_slice(&FATBIN.to_le_bytes());
+        code[..4].copy_from_slice(&FATBIN_MAGIC.to_le_bytes());
         code[6..8].copy_from_slice(&16_u16.to_le_bytes());
         code[8..16].copy_from_slice(&16_u64.to_le_bytes());
         check_fatbin(&code).unwrap();
