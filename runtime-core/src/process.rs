@@ -15,21 +15,21 @@ const EXIT_DEADLINE: Duration = Duration::from_millis(200);
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 static EXITING: AtomicBool = AtomicBool::new(false);
-static INSIDE: AtomicUsize = AtomicUsize::new(0);
+static CALLS_IN_PROGRESS: AtomicUsize = AtomicUsize::new(0);
 
 /// Watches for fork and exit, from the first backend of the process on.
 pub(crate) fn install() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
-        platform::at_fork_in_child(forked);
-        platform::at_exit(exit);
+        platform::at_fork_in_child(on_fork);
+        platform::at_exit(on_exit);
     });
 }
 
 /// Watches for exit before whatever drivers do at exit: handlers run in the reverse of their order, and drivers have added
 /// theirs when a backend's first device is open.
-pub(crate) fn watch_exit_first() {
-    platform::at_exit(exit);
+pub(crate) fn reinstall_exit_hook() {
+    platform::at_exit(on_exit);
 }
 
 /// Counts forks: what was made in another generation belongs to a parent process.
@@ -45,22 +45,22 @@ pub(crate) fn exiting() -> bool {
 }
 
 /// Runs in the child, between `fork` and its return: nothing but atomics is allowed.
-extern "C" fn forked() {
+extern "C" fn on_fork() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
     // The threads that were inside are the parent's.
-    INSIDE.store(0, Ordering::Relaxed);
+    CALLS_IN_PROGRESS.store(0, Ordering::Relaxed);
 }
 
-extern "C" fn exit() {
+extern "C" fn on_exit() {
     if !EXITING.swap(true, Ordering::SeqCst) {
-        wait_until_outside(&INSIDE, EXIT_DEADLINE);
+        wait_until_zero(&CALLS_IN_PROGRESS, EXIT_DEADLINE);
     }
 }
 
 /// Waits until no thread is counted; says whether that came before the deadline.
-fn wait_until_outside(inside: &AtomicUsize, deadline: Duration) -> bool {
+fn wait_until_zero(calls: &AtomicUsize, deadline: Duration) -> bool {
     let start = Instant::now();
-    while inside.load(Ordering::SeqCst) != 0 {
+    while calls.load(Ordering::SeqCst) != 0 {
         if start.elapsed() > deadline {
             return false;
         }
@@ -79,7 +79,7 @@ impl WaiterGuard {
     /// Enters a backend, unless the process is ending. Keep it for one short call at a time.
     pub(crate) fn enter() -> Option<Self> {
         // Counted before the look: exit looks in the other order, so one of the two sees the other.
-        INSIDE.fetch_add(1, Ordering::SeqCst);
+        CALLS_IN_PROGRESS.fetch_add(1, Ordering::SeqCst);
         let guard = Self { generation: generation() };
         (!EXITING.load(Ordering::SeqCst)).then_some(guard)
     }
@@ -88,7 +88,7 @@ impl WaiterGuard {
 impl Drop for WaiterGuard {
     fn drop(&mut self) {
         if self.generation == generation() {
-            INSIDE.fetch_sub(1, Ordering::SeqCst);
+            CALLS_IN_PROGRESS.fetch_sub(1, Ordering::SeqCst);
         }
     }
 }
@@ -99,16 +99,16 @@ mod tests {
 
     #[test]
     fn exit_waits_for_waiters_but_not_for_ever() {
-        let inside = AtomicUsize::new(0);
-        assert!(wait_until_outside(&inside, Duration::from_secs(60)));
-        inside.store(1, Ordering::SeqCst);
-        assert!(!wait_until_outside(&inside, Duration::from_millis(5)));
+        let calls = AtomicUsize::new(0);
+        assert!(wait_until_zero(&calls, Duration::from_secs(60)));
+        calls.store(1, Ordering::SeqCst);
+        assert!(!wait_until_zero(&calls, Duration::from_millis(5)));
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 std::thread::sleep(Duration::from_millis(5));
-                inside.store(0, Ordering::SeqCst);
+                calls.store(0, Ordering::SeqCst);
             });
-            assert!(wait_until_outside(&inside, Duration::from_secs(60)));
+            assert!(wait_until_zero(&calls, Duration::from_secs(60)));
         });
     }
 

@@ -44,8 +44,8 @@ unsafe impl Send for BackendTable {}
 unsafe impl Sync for BackendTable {}
 
 /// What a function that a backend lacks returns.
-pub(crate) trait Missing {
-    fn missing(name: &str) -> Self;
+pub(crate) trait Stub {
+    fn stub(name: &str) -> Self;
 }
 
 /// Declares a table of functions that may be missing, and its resolved twin, in which none is.
@@ -72,10 +72,10 @@ macro_rules! tables {
             fn from(table: $name) -> Self {
                 Self {$(
                     $field: table.$field.unwrap_or({
-                        extern "C" fn missing($(_: $ty),*) $(-> $ret)? {
-                            Missing::missing(concat!(stringify!($name), ".", stringify!($field)))
+                        extern "C" fn stub($(_: $ty),*) $(-> $ret)? {
+                            Stub::stub(concat!(stringify!($name), ".", stringify!($field)))
                         }
-                        missing
+                        stub
                     }),
                 )*}
             }

@@ -46,7 +46,7 @@ impl HostBytes {
     /// # Errors
     /// `InvalidArgument` if the lengths differ.
     pub fn copy_to(&self, destination: &mut [u8]) -> Result<()> {
-        same_length(self.len, destination.len())?;
+        check_same_length(self.len, destination.len())?;
         if self.len > 0 {
             // SAFETY: `new` demands `len` readable bytes, and a mutable slice overlaps nothing.
             unsafe { std::ptr::copy_nonoverlapping(self.ptr, destination.as_mut_ptr(), self.len) };
@@ -98,7 +98,7 @@ impl HostBytesMut {
     /// # Errors
     /// `InvalidArgument` if the lengths differ.
     pub fn copy_from(&mut self, source: &[u8]) -> Result<()> {
-        same_length(self.len, source.len())?;
+        check_same_length(self.len, source.len())?;
         if self.len > 0 {
             // SAFETY: `new` demands `len` writable bytes that nobody else touches, so `source` is elsewhere.
             unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), self.ptr, self.len) };
@@ -107,7 +107,7 @@ impl HostBytesMut {
     }
 }
 
-fn same_length(host: usize, other: usize) -> Result<()> {
+fn check_same_length(host: usize, other: usize) -> Result<()> {
     if host == other {
         return Ok(());
     }

@@ -17,15 +17,15 @@ pub fn check_library(code: &[u8]) -> Result<()> {
 /// Opens a library by its path, or by a name that the system's loader looks for; `open` is what loads it.
 ///
 /// # Errors
-/// `Unavailable`: it is not there, not whole, of another machine, or cannot be loaded, in the loader's own words.
+/// `Unavailable`: it is not there, not whole, of another machine, or cannot be loaded, in the loader's own message.
 pub fn open_library<T, E: std::error::Error>(
     name: &Path,
     open: impl FnOnce(&Path) -> std::result::Result<T, E>,
 ) -> Result<T> {
-    open_among(name, platform::library_directories(), open)
+    open_in(name, platform::library_directories(), open)
 }
 
-fn open_among<T, E: std::error::Error>(
+fn open_in<T, E: std::error::Error>(
     name: &Path,
     directories: Vec<PathBuf>,
     open: impl FnOnce(&Path) -> std::result::Result<T, E>,
@@ -47,14 +47,14 @@ fn open_among<T, E: std::error::Error>(
         }
     }
     open(name).map_err(|error| {
-        let words = innermost(&error);
-        unavailable(foreign.map_or(words.clone(), |foreign| format!("{words}; {foreign}")))
+        let message = root_cause(&error);
+        unavailable(foreign.map_or(message.clone(), |foreign| format!("{message}; {foreign}")))
     })
 }
 
-/// The words of the error that caused all others: those of libraries say no more than that there is one.
-fn innermost(error: &dyn std::error::Error) -> String {
-    error.source().map_or_else(|| error.to_string(), innermost)
+/// The message of the error that caused all others: those of libraries say no more than that there is one.
+fn root_cause(error: &dyn std::error::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), root_cause)
 }
 
 #[cfg(test)]
@@ -65,9 +65,9 @@ mod tests {
 
     /// What opening `name` among one folder says; `None`: it came to the loader.
     fn refusal(name: &Path, folder: &Path) -> Option<String> {
-        let open = |_: &Path| -> io::Result<()> { Err(io::Error::other("the loader's words")) };
-        let message = open_among(name, vec![folder.to_owned()], open).unwrap_err().message().to_owned();
-        (message != "the loader's words").then_some(message)
+        let open = |_: &Path| -> io::Result<()> { Err(io::Error::other("the loader's message")) };
+        let message = open_in(name, vec![folder.to_owned()], open).unwrap_err().message().to_owned();
+        (message != "the loader's message").then_some(message)
     }
 
     #[test]
@@ -100,10 +100,9 @@ mod tests {
         foreign[18] = if cfg!(target_arch = "aarch64") { 62 } else { 0xb7 };
         std::fs::write(&path, &foreign).unwrap();
         let refused = refusal(Path::new("libx.so.1"), folder.path()).unwrap();
-        let expected = format!("the loader's words; {}: built for ", path.display());
+        let expected = format!("the loader's message; {}: built for ", path.display());
         assert!(refused.starts_with(&expected), "{refused}");
-        let opened =
-            open_among(Path::new("libx.so.1"), vec![folder.path().to_owned()], |_| io::Result::Ok(7));
+        let opened = open_in(Path::new("libx.so.1"), vec![folder.path().to_owned()], |_| io::Result::Ok(7));
         assert_eq!(opened.unwrap(), 7, "the loader has found another");
     }
 }

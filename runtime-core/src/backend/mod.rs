@@ -17,27 +17,27 @@
 //! `read`, `copy`, `copy_rows`, `fill`, `empty`, `timestamp`, `mark`, `flush`, `wait_for`) never overlap; `poll`, `wait`,
 //! `finish`, `run` and `failure` may run beside them.
 
-mod arguments;
+mod cache_file;
 mod device_bytes;
 mod export;
 mod host_bytes;
-mod keep;
 mod library;
 mod linked;
 mod log;
-mod temporary;
+mod temporary_folder;
+mod views;
 
-pub use arguments::{ArgRef, GraphNode, GraphWork, Launch, TensorArg};
+pub use cache_file::keep_file;
 pub use device_bytes::DeviceBytes;
 #[doc(hidden)]
 pub use export::enter;
 pub use export::{catch_panic, manifest};
 pub use host_bytes::{HostBytes, HostBytesMut};
-pub use keep::keep_file;
 pub use library::{check_library, open_library};
 pub use linked::LinkedBackend;
 pub use log::{Level, Log};
-pub use temporary::TemporaryFolder;
+pub use temporary_folder::TemporaryFolder;
+pub use views::{ArgRef, GraphNode, GraphWork, Launch, TensorArg};
 
 pub use crate::model::kernel_info::{KernelInfo, Param, RunReport};
 pub use crate::model::placement::QueueOptions;

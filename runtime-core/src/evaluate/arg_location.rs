@@ -52,12 +52,12 @@ impl<'a> EvaluationArg<'a> {
     }
 
     /// The tensor and its access, if each call sends it or fetches it.
-    pub(crate) fn moved(&self, info: &DeviceInfo) -> Option<(&'a Tensor, Access)> {
+    pub(crate) fn host_tensor(&self, info: &DeviceInfo) -> Option<(&'a Tensor, Access)> {
         self.as_tensor().filter(|_| self.on == On::Host && info.kind != DeviceKind::Host)
     }
 
     pub(crate) fn check(&self, index: usize, info: &DeviceInfo, clock: Clock) -> Result<()> {
-        if self.moved(info).is_some() && !matches!(clock, Clock::DeviceBatch | Clock::HostWall) {
+        if self.host_tensor(info).is_some() && !matches!(clock, Clock::DeviceBatch | Clock::HostWall) {
             return Err(Error::invalid(format!(
                 "argument {index} is on the host, so its transfer belongs to the call, which clock {clock} does not \
                  see; use device_batch or host_wall, or place it on the device"

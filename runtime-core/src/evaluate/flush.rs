@@ -8,9 +8,9 @@ use crate::timeline::open_device::OpenDevice;
 use crate::{DType, DeviceInfo, DeviceKind, HostArray, Placement, Queue, Result, Tensor};
 
 /// What is flushed through where the last-level cache's size is unknown.
-const UNKNOWN_CACHE_BYTES: usize = 64 << 20;
+const DEFAULT_CACHE_BYTES: usize = 64 << 20;
 /// No cache is larger, whatever a driver says: flushing is to cost no more memory than that.
-const MOST_CACHE_BYTES: usize = 4 << 30;
+const MAX_CACHE_BYTES: usize = 4 << 30;
 
 /// Drives everything out of the caches, outside the timed window.
 pub(crate) enum Flusher {
@@ -55,8 +55,8 @@ fn flush_bytes(info: &DeviceInfo) -> usize {
     let levels = ["l4_bytes", "l3_bytes", "l2_bytes"];
     let last = levels.iter().find_map(|level| info.properties.integer(level)).filter(|&bytes| bytes > 0);
     let believed =
-        last.and_then(|bytes| usize::try_from(bytes).ok()).filter(|bytes| *bytes <= MOST_CACHE_BYTES);
-    believed.map_or(UNKNOWN_CACHE_BYTES, |bytes| 2 * bytes)
+        last.and_then(|bytes| usize::try_from(bytes).ok()).filter(|bytes| *bytes <= MAX_CACHE_BYTES);
+    believed.map_or(DEFAULT_CACHE_BYTES, |bytes| 2 * bytes)
 }
 
 #[cfg(test)]
@@ -72,6 +72,6 @@ mod tests {
         info.properties.push("l3_bytes", 32i64 << 20);
         assert_eq!(flush_bytes(&info), 64 << 20);
         info.properties.push("l4_bytes", 1i64 << 50);
-        assert_eq!(flush_bytes(&info), UNKNOWN_CACHE_BYTES, "no such cache exists");
+        assert_eq!(flush_bytes(&info), DEFAULT_CACHE_BYTES, "no such cache exists");
     }
 }

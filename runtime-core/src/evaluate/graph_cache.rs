@@ -3,7 +3,7 @@
 use crate::{Arg, ExecutableGraph, Geometry, Kernel, Queue, Result};
 
 /// The most calls of one graph: more would not make the gaps between replays matter less.
-const NODES: u64 = 1024;
+const MAX_NODES: u64 = 1024;
 
 /// Graphs of one kernel's calls, kept from window to window.
 #[derive(Debug, Default)]
@@ -25,12 +25,12 @@ impl GraphCache {
     /// Whatever recording and instantiating say.
     pub(crate) fn prepare(&mut self, call: Call<'_>, number: u64) -> Result<u64> {
         let mut calls = 0;
-        for nodes in sizes(number) {
+        for nodes in graph_sizes(number) {
             if self.0.iter().any(|(known, _)| *known == nodes) {
                 continue;
             }
             // Only the last number's remainder is needed again.
-            self.0.retain(|(known, _)| *known == NODES);
+            self.0.retain(|(known, _)| *known == MAX_NODES);
             let graph = record(call, nodes)?;
             call.queue.replay(&graph)?.wait()?;
             self.0.push((nodes, graph));
@@ -44,10 +44,10 @@ impl GraphCache {
     /// # Errors
     /// Whatever a replay says.
     pub(crate) fn submit(&self, queue: &Queue, number: u64) -> Result<()> {
-        for nodes in sizes(number) {
+        for nodes in graph_sizes(number) {
             let Some((_, graph)) = self.0.iter().find(|(known, _)| *known == nodes) else { continue };
             // The rest is less than a whole graph, and is replayed once.
-            let times = if nodes == NODES { number / NODES } else { 1 };
+            let times = if nodes == MAX_NODES { number / MAX_NODES } else { 1 };
             for _ in 0..times {
                 queue.replay(graph)?;
             }
@@ -57,8 +57,10 @@ impl GraphCache {
 }
 
 /// The graphs that `number` calls are made of.
-fn sizes(number: u64) -> impl Iterator<Item = u64> {
-    [if number >= NODES { NODES } else { 0 }, number % NODES].into_iter().filter(|&nodes| nodes > 0)
+fn graph_sizes(number: u64) -> impl Iterator<Item = u64> {
+    [if number >= MAX_NODES { MAX_NODES } else { 0 }, number % MAX_NODES]
+        .into_iter()
+        .filter(|&nodes| nodes > 0)
 }
 
 fn record(call: Call<'_>, nodes: u64) -> Result<ExecutableGraph> {
@@ -77,10 +79,10 @@ mod tests {
 
     #[test]
     fn any_number_is_whole_graphs_and_a_rest() {
-        let sizes = |number| sizes(number).collect::<Vec<_>>();
-        assert_eq!(sizes(1), [1]);
-        assert_eq!(sizes(1023), [1023]);
-        assert_eq!(sizes(1024), [1024]);
-        assert_eq!(sizes(5000), [1024, 5000 % 1024]);
+        let graph_sizes = |number| graph_sizes(number).collect::<Vec<_>>();
+        assert_eq!(graph_sizes(1), [1]);
+        assert_eq!(graph_sizes(1023), [1023]);
+        assert_eq!(graph_sizes(1024), [1024]);
+        assert_eq!(graph_sizes(5000), [1024, 5000 % 1024]);
     }
 }

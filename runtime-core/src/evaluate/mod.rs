@@ -1,12 +1,12 @@
 //! Timed evaluation: the one timing loop of the project, the same for every device.
 
 mod arg_location;
-mod bench;
 mod calibrate;
 mod clock;
 mod flush;
 mod graph_cache;
 mod measurement;
+mod queue_target;
 mod run;
 mod statistics;
 mod timing;
@@ -23,7 +23,7 @@ pub use statistics::{Statistics, median_interval, percentile};
 pub use timing::{FlushCache, Timing, Warmup};
 pub use validate::{Agreement, Mismatch, Tolerance, Validation};
 
-use bench::{BenchInputs, QueueTarget};
+use queue_target::{BenchInputs, QueueTarget};
 use validator::Validator;
 
 use crate::timeline::open_device::OpenDevice;
@@ -166,10 +166,12 @@ pub(crate) async fn evaluate(
     device: &Arc<OpenDevice>,
     evaluation: &mut Evaluation<'_>,
 ) -> Result<Measurement> {
-    answer(device, evaluation).await.map_err(|error| error.in_operation("evaluate").on_device(&device.name))
+    evaluate_kernel(device, evaluation)
+        .await
+        .map_err(|error| error.in_operation("evaluate").on_device(&device.name))
 }
 
-async fn answer(device: &Arc<OpenDevice>, evaluation: &mut Evaluation<'_>) -> Result<Measurement> {
+async fn evaluate_kernel(device: &Arc<OpenDevice>, evaluation: &mut Evaluation<'_>) -> Result<Measurement> {
     let clock = evaluation.check(&device.info)?;
     // Timestamps cost every submission of some queues (OpenCL's profiling), so only a device clock asks for them.
     let queue =
@@ -178,27 +180,28 @@ async fn answer(device: &Arc<OpenDevice>, evaluation: &mut Evaluation<'_>) -> Re
     let Evaluation { kernel, geometry, args, timing, setup, cost, validate, reference, tolerance } =
         evaluation;
     let validator = Validator::new(args, reference, tolerance, *validate)?;
-    let mut bench = QueueTarget::new(
+    let mut target = QueueTarget::new(
         BenchInputs { device, queue: &queue, kernel, geometry, args, setup },
         timing,
         clock,
     )?;
     // Validating runs the kernel, after which nothing is cold.
-    let early = if cold { None } else { Some(validator.run(|| bench.call())?) };
-    let run = run::run(&mut bench, timing).await?;
-    let validation = match early {
+    let validated = if cold { None } else { Some(validator.run(|| target.call())?) };
+    let samples = run::run(&mut target, timing).await?;
+    let validation = match validated {
         Some(validation) => validation,
-        None => validator.run(|| bench.call())?,
+        None => validator.run(|| target.call())?,
     };
-    let overhead_ns = run::overhead(&mut bench, run.number).await?;
-    let transfer = bench.transfer_bytes().map(|bytes| Transfer::new(run.transfers_ns, bytes)).transpose()?;
+    let overhead_ns = run::overhead(&mut target, samples.number).await?;
+    let transfer =
+        target.transfer_bytes().map(|bytes| Transfer::new(samples.transfers_ns, bytes)).transpose()?;
     Ok(Measurement {
-        statistics: measurement::statistics(&run.samples_ns)?,
-        samples_ns: run.samples_ns,
+        statistics: measurement::statistics(&samples.samples_ns)?,
+        samples_ns: samples.samples_ns,
         clock,
         repeat: timing.repeat,
-        number: run.number,
-        calls: bench.calls(),
+        number: samples.number,
+        calls: target.calls(),
         cold,
         overhead_ns,
         transfer,

@@ -4,7 +4,7 @@ use std::future::{Future, poll_fn};
 use std::task::Poll;
 use std::time::Duration;
 
-use super::calibrate::{MAX_NUMBER, Target, Trial, next_number};
+use super::calibrate::{Goal, MAX_NUMBER, Trial, next_number};
 use super::statistics::percentile;
 use super::{FlushCache, Timing, Warmup};
 use crate::{Error, ErrorKind, Result};
@@ -16,7 +16,7 @@ const OVERHEAD_NUMBER: u64 = 1000;
 
 /// How long the loop keeps the executor's thread between two samples: to yield after each short one would cost more
 /// than the rest of the loop.
-const TURN_NS: u64 = 1_000_000;
+const YIELD_INTERVAL_NS: u64 = 1_000_000;
 
 /// What the loop drives.
 pub(crate) trait TimingTarget: Send {
@@ -50,7 +50,7 @@ pub(crate) struct Window {
 
 /// What the loop found.
 #[derive(Debug)]
-pub(crate) struct Run {
+pub(crate) struct Samples {
     /// Per call.
     pub(crate) samples_ns: Vec<f64>,
     /// Per call, beside each sample.
@@ -60,29 +60,29 @@ pub(crate) struct Run {
 }
 
 /// Times a kernel.
-pub(crate) async fn run(bench: &mut impl TimingTarget, timing: &Timing) -> Result<Run> {
-    let (samples_ns, transfers_ns) = (reserve(timing.repeat)?, reserve(timing.repeat)?);
+pub(crate) async fn run(target: &mut impl TimingTarget, timing: &Timing) -> Result<Samples> {
+    let (samples_ns, transfers_ns) = (with_capacity(timing.repeat)?, with_capacity(timing.repeat)?);
     let budget_ns = u64::try_from(timing.budget.as_nanos()).unwrap_or(u64::MAX);
-    let deadline_ns = bench.now_ns().saturating_add(budget_ns);
-    warm_up(bench, timing.warmup, deadline_ns).await?;
+    let deadline_ns = target.now_ns().saturating_add(budget_ns);
+    warm_up(target, timing.warmup, deadline_ns).await?;
     let number = match timing.fixed_number() {
         Some(number) => number,
-        None => calibrate(bench, timing, deadline_ns).await?,
+        None => calibrate(target, timing, deadline_ns).await?,
     };
-    let mut run = Run { samples_ns, transfers_ns, number };
+    let mut run = Samples { samples_ns, transfers_ns, number };
     let mut yielded_ns = 0;
     for index in 0..timing.repeat {
         if index > 0 {
-            let now_ns = cool_down(bench, timing.cooldown, deadline_ns);
+            let now_ns = cool_down(target, timing.cooldown, deadline_ns);
             if now_ns >= deadline_ns {
                 break;
             }
-            if now_ns - yielded_ns >= TURN_NS {
+            if now_ns - yielded_ns >= YIELD_INTERVAL_NS {
                 yield_now().await;
                 yielded_ns = now_ns;
             }
         }
-        let window = sample(bench, number, timing.flush_cache).await?;
+        let window = sample(target, number, timing.flush_cache).await?;
         run.samples_ns.push(window.elapsed_ns / number as f64);
         run.transfers_ns.push(window.transfer_ns / number as f64);
     }
@@ -90,7 +90,7 @@ pub(crate) async fn run(bench: &mut impl TimingTarget, timing: &Timing) -> Resul
 }
 
 /// Room for all samples, so that the loop allocates nothing.
-fn reserve(count: usize) -> Result<Vec<f64>> {
+fn with_capacity(count: usize) -> Result<Vec<f64>> {
     let mut samples = Vec::new();
     match samples.try_reserve_exact(count) {
         Ok(()) => Ok(samples),
@@ -99,40 +99,40 @@ fn reserve(count: usize) -> Result<Vec<f64>> {
 }
 
 /// Pauses, but not beyond the deadline; the time after that.
-fn cool_down(bench: &mut impl TimingTarget, cooldown: Duration, deadline_ns: u64) -> u64 {
-    let now_ns = bench.now_ns();
+fn cool_down(target: &mut impl TimingTarget, cooldown: Duration, deadline_ns: u64) -> u64 {
+    let now_ns = target.now_ns();
     if cooldown.is_zero() || now_ns >= deadline_ns {
         return now_ns;
     }
-    bench.pause(cooldown.min(Duration::from_nanos(deadline_ns - now_ns)));
-    bench.now_ns()
+    target.pause(cooldown.min(Duration::from_nanos(deadline_ns - now_ns)));
+    target.now_ns()
 }
 
 /// Calls in windows of doubling size: few windows for short kernels, never twice as many calls as needed, and none that
 /// the windows before it say would end after the deadline.
-async fn warm_up(bench: &mut impl TimingTarget, warmup: Warmup, deadline_ns: u64) -> Result<()> {
+async fn warm_up(target: &mut impl TimingTarget, warmup: Warmup, deadline_ns: u64) -> Result<()> {
     if warmup.is_none() {
         return Ok(());
     }
-    let (most_calls, least_ns) = match warmup {
+    let (max_calls, min_ns) = match warmup {
         Warmup::Calls(number) => (number, u64::MAX),
         Warmup::Time(time) => (u64::MAX, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)),
     };
-    let begin_ns = bench.now_ns();
+    let begin_ns = target.now_ns();
     let (mut calls, mut number) = (0, 1);
-    while calls < most_calls {
-        bench.setup();
-        bench.window(number).await?;
+    while calls < max_calls {
+        target.setup();
+        target.window(number).await?;
         calls += number;
-        let now_ns = bench.now_ns();
+        let now_ns = target.now_ns();
         let spent_ns = now_ns - begin_ns;
         // A clock that does not move bounds nothing.
-        let endless = least_ns != u64::MAX && number >= MAX_NUMBER;
-        if spent_ns >= least_ns || now_ns >= deadline_ns || endless {
+        let at_call_limit = min_ns != u64::MAX && number >= MAX_NUMBER;
+        if spent_ns >= min_ns || now_ns >= deadline_ns || at_call_limit {
             break;
         }
-        let affordable = calls_within(deadline_ns - now_ns, calls, spent_ns);
-        number = (2 * number).min(MAX_NUMBER).min(most_calls - calls).min(affordable);
+        let affordable = calls_that_fit(deadline_ns - now_ns, calls, spent_ns);
+        number = (2 * number).min(MAX_NUMBER).min(max_calls - calls).min(affordable);
         if number == 0 {
             break;
         }
@@ -141,42 +141,42 @@ async fn warm_up(bench: &mut impl TimingTarget, warmup: Warmup, deadline_ns: u64
 }
 
 /// How many calls fit into `left_ns`, when `calls` of them took `spent_ns`.
-fn calls_within(left_ns: u64, calls: u64, spent_ns: u64) -> u64 {
+fn calls_that_fit(left_ns: u64, calls: u64, spent_ns: u64) -> u64 {
     let fit = u128::from(left_ns) * u128::from(calls) / u128::from(spent_ns.max(1));
     u64::try_from(fit).unwrap_or(u64::MAX)
 }
 
 /// Finds the number of calls of a sample.
-async fn calibrate(bench: &mut impl TimingTarget, timing: &Timing, deadline_ns: u64) -> Result<u64> {
+async fn calibrate(target: &mut impl TimingTarget, timing: &Timing, deadline_ns: u64) -> Result<u64> {
     let mut number = 1;
     loop {
-        bench.setup();
-        let begin_ns = bench.now_ns();
-        let window = bench.window(number).await?;
-        let now_ns = bench.now_ns();
+        target.setup();
+        let begin_ns = target.now_ns();
+        let window = target.window(number).await?;
+        let now_ns = target.now_ns();
         let trial = Trial { number, elapsed_ns: window.elapsed_ns, wall_ns: (now_ns - begin_ns) as f64 };
         // One share of what is left is the next trial's.
         let share_ns = deadline_ns.saturating_sub(now_ns) as f64 / (timing.repeat as f64 + 1.0);
-        let target = Target { sample_ns: timing.min_repeat.as_nanos() as f64, wall_ns: share_ns };
-        match next_number(trial, target) {
+        let goal = Goal { sample_ns: timing.min_repeat.as_nanos() as f64, wall_ns: share_ns };
+        match next_number(trial, goal) {
             Some(next) => number = next,
             None => return Ok(number),
         }
     }
 }
 
-async fn sample(bench: &mut impl TimingTarget, number: u64, flush: FlushCache) -> Result<Window> {
-    bench.setup();
+async fn sample(target: &mut impl TimingTarget, number: u64, flush: FlushCache) -> Result<Window> {
+    target.setup();
     if flush != FlushCache::PerCall {
         if flush == FlushCache::PerSample {
-            bench.flush_cache()?;
+            target.flush_cache()?;
         }
-        return bench.window(number).await;
+        return target.window(number).await;
     }
     let mut sum = Window::default();
     for _ in 0..number {
-        bench.flush_cache()?;
-        let window = bench.window(1).await?;
+        target.flush_cache()?;
+        let window = target.window(1).await?;
         sum.elapsed_ns += window.elapsed_ns;
         sum.transfer_ns += window.transfer_ns;
     }
@@ -184,11 +184,11 @@ async fn sample(bench: &mut impl TimingTarget, number: u64, flush: FlushCache) -
 }
 
 /// What the evaluation's clock reads per call of an empty kernel, in windows like those of the samples.
-pub(crate) async fn overhead(bench: &mut impl TimingTarget, number: u64) -> Result<Option<f64>> {
+pub(crate) async fn overhead(target: &mut impl TimingTarget, number: u64) -> Result<Option<f64>> {
     let number = number.min(OVERHEAD_NUMBER);
     let mut windows = [0.0; OVERHEAD_WINDOWS];
     for window in &mut windows {
-        match bench.empty_window(number).await? {
+        match target.empty_window(number).await? {
             Some(elapsed_ns) => *window = elapsed_ns / number as f64,
             None => return Ok(None),
         }

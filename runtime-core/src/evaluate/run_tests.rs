@@ -115,7 +115,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> (T, usize) {
     unreachable!()
 }
 
-fn timed(mock: &mut Mock, timing: &Timing) -> Run {
+fn timed(mock: &mut Mock, timing: &Timing) -> Samples {
     block_on(run(mock, timing)).0.unwrap()
 }
 

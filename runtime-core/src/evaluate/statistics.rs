@@ -121,8 +121,8 @@ fn interval_rank(count: usize) -> usize {
 
 fn outliers(sorted: &[f64]) -> usize {
     let (first, third) = (percentile(sorted, 25.0), percentile(sorted, 75.0));
-    let reach = 1.5 * (third - first);
-    sorted.iter().filter(|&&sample| sample < first - reach || sample > third + reach).count()
+    let fence = 1.5 * (third - first);
+    sorted.iter().filter(|&&sample| sample < first - fence || sample > third + fence).count()
 }
 
 #[cfg(test)]

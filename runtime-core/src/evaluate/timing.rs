@@ -6,7 +6,7 @@ use super::ClockChoice;
 use crate::{Error, Result};
 
 /// The most calls of a sample that a caller may ask for: a sample is never cut short, and these take hours.
-const MOST_CALLS: u64 = 100_000_000_000;
+const MAX_CALLS: u64 = 100_000_000_000;
 
 /// How a kernel is timed. Every default is meant to be right for a first look.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,8 +56,8 @@ impl Timing {
             Self { number: Some(0), .. } => {
                 Err(Error::invalid("number is 0; a sample needs at least one call"))
             }
-            Self { number: Some(number), .. } if *number > MOST_CALLS => {
-                let message = format!("number is {number}; a sample has at most {MOST_CALLS} calls");
+            Self { number: Some(number), .. } if *number > MAX_CALLS => {
+                let message = format!("number is {number}; a sample has at most {MAX_CALLS} calls");
                 Err(Error::invalid(message))
             }
             _ => Ok(()),

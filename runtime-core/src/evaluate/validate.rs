@@ -133,77 +133,79 @@ impl std::fmt::Display for Mismatch {
 
 /// One element in a form that differences can be taken of.
 #[derive(Clone, Copy, Debug)]
-enum Number {
-    Whole(i128),
+enum ElementValue {
+    Integer(i128),
     /// Real and imaginary part.
-    Real(f64, f64),
+    Float(f64, f64),
 }
 
 /// Error of an element and by which factor it exceeds its tolerance; above 1 it is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-struct Gap {
+struct ElementError {
     excess: f64,
     absolute_error: f64,
 }
 
-impl Number {
+impl ElementValue {
     fn read(dtype: DType, bytes: &[u8]) -> Self {
-        let real = |value: f64| Self::Real(value, 0.0);
+        let real = |value: f64| Self::Float(value, 0.0);
         match dtype {
-            DType::F32 => real(pod::<f32>(bytes).into()),
-            DType::F64 => real(pod(bytes)),
-            DType::F16 => real(pod::<f16>(bytes).to_f64()),
-            DType::BF16 => real(pod::<bf16>(bytes).to_f64()),
-            DType::COMPLEX64 => Self::Real(pod::<f32>(&bytes[..4]).into(), pod::<f32>(&bytes[4..]).into()),
-            DType::COMPLEX128 => Self::Real(pod(&bytes[..8]), pod(&bytes[8..])),
-            DType::I8 => Self::Whole(pod::<i8>(bytes).into()),
-            DType::I16 => Self::Whole(pod::<i16>(bytes).into()),
-            DType::I32 => Self::Whole(pod::<i32>(bytes).into()),
-            DType::I64 => Self::Whole(pod::<i64>(bytes).into()),
-            // Unsigned, boolean and opaque: the little-endian number that the bytes are, up to 15 of them.
-            _ => {
-                Self::Whole(bytes.iter().rev().take(15).fold(0, |value, &byte| value << 8 | i128::from(byte)))
+            DType::F32 => real(read_pod::<f32>(bytes).into()),
+            DType::F64 => real(read_pod(bytes)),
+            DType::F16 => real(read_pod::<f16>(bytes).to_f64()),
+            DType::BF16 => real(read_pod::<bf16>(bytes).to_f64()),
+            DType::COMPLEX64 => {
+                Self::Float(read_pod::<f32>(&bytes[..4]).into(), read_pod::<f32>(&bytes[4..]).into())
             }
+            DType::COMPLEX128 => Self::Float(read_pod(&bytes[..8]), read_pod(&bytes[8..])),
+            DType::I8 => Self::Integer(read_pod::<i8>(bytes).into()),
+            DType::I16 => Self::Integer(read_pod::<i16>(bytes).into()),
+            DType::I32 => Self::Integer(read_pod::<i32>(bytes).into()),
+            DType::I64 => Self::Integer(read_pod::<i64>(bytes).into()),
+            // Unsigned, boolean and opaque: the little-endian number that the bytes are, up to 15 of them.
+            _ => Self::Integer(
+                bytes.iter().rev().take(15).fold(0, |value, &byte| value << 8 | i128::from(byte)),
+            ),
         }
     }
 
     /// How far `self` is from `expected`. Not-a-number equals itself: a reference that has one wants one.
-    fn gap(self, expected: Self, (rtol, atol): (f64, f64)) -> Gap {
-        let gap = |absolute_error: f64, magnitude: f64| {
+    fn error(self, expected: Self, (rtol, atol): (f64, f64)) -> ElementError {
+        let error = |absolute_error: f64, magnitude: f64| {
             let tolerance = atol + rtol * magnitude;
             let excess = if absolute_error == 0.0 { 0.0 } else { absolute_error / tolerance };
-            Gap { excess, absolute_error }
+            ElementError { excess, absolute_error }
         };
         match (self, expected) {
-            (Self::Whole(a), Self::Whole(b)) => gap(a.abs_diff(b) as f64, b.unsigned_abs() as f64),
-            (Self::Real(ar, ai), Self::Real(br, bi)) => {
+            (Self::Integer(a), Self::Integer(b)) => error(a.abs_diff(b) as f64, b.unsigned_abs() as f64),
+            (Self::Float(ar, ai), Self::Float(br, bi)) => {
                 let (re, im) = (part_error(ar, br), part_error(ai, bi));
                 if re.is_infinite() || im.is_infinite() {
-                    return Gap { excess: f64::INFINITY, absolute_error: f64::INFINITY };
+                    return ElementError { excess: f64::INFINITY, absolute_error: f64::INFINITY };
                 }
                 let magnitude = br.hypot(bi);
-                gap(re.hypot(im), if magnitude.is_finite() { magnitude } else { 0.0 })
+                error(re.hypot(im), if magnitude.is_finite() { magnitude } else { 0.0 })
             }
             // Both come from one dtype.
-            _ => Gap { excess: f64::INFINITY, absolute_error: f64::INFINITY },
+            _ => ElementError { excess: f64::INFINITY, absolute_error: f64::INFINITY },
         }
     }
 
     fn magnitude(self) -> f64 {
         match self {
-            Self::Whole(value) => value.unsigned_abs() as f64,
-            Self::Real(re, im) => re.hypot(im),
+            Self::Integer(value) => value.unsigned_abs() as f64,
+            Self::Float(re, im) => re.hypot(im),
         }
     }
 
     fn text(self, dtype: DType) -> String {
         match self {
-            Self::Whole(value) => value.to_string(),
-            Self::Real(re, im) if dtype.class() == DTypeClass::Complex => format!("{re:?}{im:+?}i"),
+            Self::Integer(value) => value.to_string(),
+            Self::Float(re, im) if dtype.class() == DTypeClass::Complex => format!("{re:?}{im:+?}i"),
             // f64 shows an f32's digits beyond its precision.
-            Self::Real(re, _) if dtype == DType::F64 => format!("{re:?}"),
+            Self::Float(re, _) if dtype == DType::F64 => format!("{re:?}"),
             #[expect(clippy::cast_possible_truncation, reason = "the value came from at most an f32")]
-            Self::Real(re, _) => format!("{:?}", re as f32),
+            Self::Float(re, _) => format!("{:?}", re as f32),
         }
     }
 }
@@ -218,7 +220,7 @@ fn part_error(actual: f64, expected: f64) -> f64 {
     }
 }
 
-fn pod<T: bytemuck::Pod>(bytes: &[u8]) -> T {
+fn read_pod<T: bytemuck::Pod>(bytes: &[u8]) -> T {
     bytemuck::pod_read_unaligned(bytes)
 }
 
@@ -233,7 +235,7 @@ pub(crate) fn compare(
     let (dtype, size) = (expected.dtype(), expected.dtype().bytes());
     let bounds = tolerance.bounds(dtype);
     let mut agreement = Agreement { elements: expected.element_count(), max_absolute_error: 0.0 };
-    let mut worst: Option<(usize, Gap)> = None;
+    let mut worst: Option<(usize, ElementError)> = None;
     let (mut wrong, mut unwritten) = (0, 0);
     let pairs = actual.bytes().chunks_exact(size).zip(expected.bytes().chunks_exact(size));
     for (position, (a, b)) in pairs.enumerate() {
@@ -241,26 +243,26 @@ pub(crate) fn compare(
         if a == b {
             continue;
         }
-        let gap = Number::read(dtype, a).gap(Number::read(dtype, b), bounds);
-        agreement.max_absolute_error = agreement.max_absolute_error.max(gap.absolute_error);
-        if gap.excess > 1.0 {
+        let error = ElementValue::read(dtype, a).error(ElementValue::read(dtype, b), bounds);
+        agreement.max_absolute_error = agreement.max_absolute_error.max(error.absolute_error);
+        if error.excess > 1.0 {
             wrong += 1;
             unwritten += usize::from(poison.is_some_and(|poison| a.iter().all(|&byte| byte == poison)));
-            if worst.is_none_or(|(_, least)| gap > least) {
-                worst = Some((position, gap));
+            if worst.is_none_or(|(_, least)| error > least) {
+                worst = Some((position, error));
             }
         }
     }
-    let Some((position, gap)) = worst else { return Ok(agreement) };
-    let element = |array: &HostArray| Number::read(dtype, &array.bytes()[position * size..][..size]);
+    let Some((position, error)) = worst else { return Ok(agreement) };
+    let element = |array: &HostArray| ElementValue::read(dtype, &array.bytes()[position * size..][..size]);
     let expected_element = element(expected);
-    let relative_error = gap.absolute_error / expected_element.magnitude();
+    let relative_error = error.absolute_error / expected_element.magnitude();
     Err(Box::new(Mismatch {
         arg,
         index: unravel(position, expected.shape()),
         actual: element(actual).text(dtype),
         expected: expected_element.text(dtype),
-        absolute_error: gap.absolute_error,
+        absolute_error: error.absolute_error,
         relative_error: if relative_error.is_nan() { f64::INFINITY } else { relative_error },
         wrong,
         elements: agreement.elements,
@@ -277,11 +279,11 @@ pub(crate) fn poison(expected: &HostArray, tolerance: &Tolerance) -> u8 {
     let bounds = tolerance.bounds(dtype);
     let shows = |byte: &u8| {
         let element = [*byte; 16];
-        let filled = Number::read(dtype, &element[..size]);
+        let filled = ElementValue::read(dtype, &element[..size]);
         expected
             .bytes()
             .chunks_exact(size)
-            .all(|bytes| filled.gap(Number::read(dtype, bytes), bounds).excess > 1.0)
+            .all(|bytes| filled.error(ElementValue::read(dtype, bytes), bounds).excess > 1.0)
     };
     (0..=u8::MAX).rev().find(shows).unwrap_or(u8::MAX)
 }

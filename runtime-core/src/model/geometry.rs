@@ -82,10 +82,10 @@ impl Geometry {
     /// `InvalidArgument` that names the field and the limit; `Unsupported` for what the device does not have.
     pub fn check(&self, info: &DeviceInfo, kernel: &KernelInfo) -> Result<()> {
         // One plain call without extras is right everywhere.
-        if self.is_single() && self.plain() && kernel.group_size.is_none() {
+        if self.is_single() && self.has_no_extras() && kernel.group_size.is_none() {
             return Ok(());
         }
-        if !self.plain() || !info.capabilities.has(abi::CAP_GROUPS) {
+        if !self.has_no_extras() || !info.capabilities.has(abi::CAP_GROUPS) {
             self.check_capabilities(info)?;
             self.check_range()?;
         }
@@ -129,14 +129,14 @@ impl Geometry {
             let (groups, size) = (self.groups[axis], self.group_size[axis]);
             // Zero groups are work that is done already.
             if groups > 0 {
-                within("groups", axis, u64::from(groups), limits.groups[axis])?;
+                check_limit("groups", axis, u64::from(groups), limits.groups[axis])?;
             }
-            within("group_size", axis, u64::from(size), u64::from(limits.group_size[axis]))?;
+            check_limit("group_size", axis, u64::from(size), u64::from(limits.group_size[axis]))?;
         }
         Ok(())
     }
 
-    fn plain(&self) -> bool {
+    fn has_no_extras(&self) -> bool {
         self.shared_bytes == 0 && !self.cooperative && self.range.is_none() && self.cluster == [1; 3]
     }
 
@@ -196,7 +196,7 @@ impl Occupancy {
     }
 }
 
-fn within(field: &str, axis: usize, value: u64, limit: u64) -> Result<()> {
+fn check_limit(field: &str, axis: usize, value: u64, limit: u64) -> Result<()> {
     let name = ["x", "y", "z"][axis];
     match value {
         0 => Err(Error::invalid(format!("{field}.{name} is 0; every dimension needs at least 1"))),

@@ -94,7 +94,7 @@ pub struct LoweredParam {
 }
 
 /// Adds the formats that a lowering brings to a device's own.
-pub(crate) fn announce(lowerings: &[Arc<dyn Lowering>], device: &mut DeviceInfo) {
+pub(crate) fn add_portable_formats(lowerings: &[Arc<dyn Lowering>], device: &mut DeviceInfo) {
     for lowering in lowerings {
         let format = lowering.format().to_string();
         if !device.formats.contains(&format) && lowering.target(device).is_some() {

@@ -11,11 +11,11 @@ use crate::abi::{
 use crate::{Error, ErrorKind, Options, Result, Value as OptionValue, end_of};
 
 /// No object lies at so low an address: it is a number that was taken for a pointer.
-const FIRST_ADDRESS: usize = 4096;
+const MIN_ADDRESS: usize = 4096;
 
 /// Whether something may lie at the address.
-pub(crate) fn is_address<T>(pointer: *const T) -> bool {
-    pointer.addr() >= FIRST_ADDRESS && pointer.is_aligned()
+pub(crate) fn is_plausible_pointer<T>(pointer: *const T) -> bool {
+    pointer.addr() >= MIN_ADDRESS && pointer.is_aligned()
 }
 
 /// Reads text; `field` is what messages call it.
@@ -42,7 +42,7 @@ pub unsafe fn borrow_str<'a>(field: impl Display, text: Str) -> Result<&'a str> 
     let bytes = unsafe { borrow_slice(&field, text.ptr, text.len, MAX_TEXT_BYTES) }?;
     std::str::from_utf8(bytes).map_err(|error| {
         let (at, lossy) = (error.valid_up_to(), String::from_utf8_lossy(&bytes[..bytes.len().min(80)]));
-        mismatch(format!("{field} is not UTF-8, from byte {at} of {} on: {lossy:?}", bytes.len()))
+        abi_mismatch(format!("{field} is not UTF-8, from byte {at} of {} on: {lossy:?}", bytes.len()))
     })
 }
 
@@ -57,17 +57,19 @@ pub unsafe fn borrow_slice<'a, T>(
     field: impl Display,
     ptr: *const T,
     len: usize,
-    most: usize,
+    max_len: usize,
 ) -> Result<&'a [T]> {
     if len == 0 {
         return Ok(&[]);
     }
-    let most = most.min(isize::MAX as usize / size_of::<T>().max(1));
-    if len > most {
-        return Err(mismatch(format!("{field} has {len} elements; more than {most} are not believed")));
+    let max_len = max_len.min(isize::MAX as usize / size_of::<T>().max(1));
+    if len > max_len {
+        return Err(abi_mismatch(format!(
+            "{field} has {len} elements; more than {max_len} are not believed"
+        )));
     }
-    if !is_address(ptr) {
-        return Err(mismatch(match ptr.is_null() {
+    if !is_plausible_pointer(ptr) {
+        return Err(abi_mismatch(match ptr.is_null() {
             true => format!("{field} has {len} elements at a null pointer"),
             false => format!("{field} has {len} elements at {ptr:p}, which is no address of such an array"),
         }));
@@ -110,7 +112,7 @@ unsafe fn read_value(field: impl Display, property: &Property) -> Result<OptionV
             // SAFETY: the caller promises readable text.
             OptionValue::Text(unsafe { read_str(format_args!("{field}.value.text"), text) }?)
         }
-        kind => return Err(mismatch(format!("{field}.kind is {kind}, which is none of `VALUE_*`"))),
+        kind => return Err(abi_mismatch(format!("{field}.kind is {kind}, which is none of `VALUE_*`"))),
     })
 }
 
@@ -172,13 +174,13 @@ pub unsafe fn from_status(status: Status) -> Result<()> {
         return Ok(());
     }
     // SAFETY: not null, so it is the error object that the contract promises.
-    Err(unsafe { take_error(status) })
+    Err(unsafe { take_owned_error(status) })
 }
 
 #[cold]
-unsafe fn take_error(status: Status) -> Error {
-    if !is_address(status) {
-        return mismatch(format!("it returned {status:p} where a pointer to an error, or null, is due"));
+unsafe fn take_owned_error(status: Status) -> Error {
+    if !is_plausible_pointer(status) {
+        return abi_mismatch(format!("it returned {status:p} where a pointer to an error, or null, is due"));
     }
     // SAFETY: an address, and the caller promises an error object.
     let raw = unsafe { &*status };
@@ -216,7 +218,7 @@ unsafe fn take_error(status: Status) -> Error {
     error
 }
 
-pub(crate) fn mismatch(message: String) -> Error {
+pub(crate) fn abi_mismatch(message: String) -> Error {
     Error::new(ErrorKind::AbiMismatch, message)
 }
 
@@ -226,7 +228,7 @@ pub(crate) fn mismatch(message: String) -> Error {
 /// `AbiMismatch` for a null handle.
 pub(crate) fn check_handle(what: &str, handle: Handle) -> Result<()> {
     match handle.is_null() {
-        true => Err(mismatch(format!("it succeeded, but gave no {what}: the handle is null"))),
+        true => Err(abi_mismatch(format!("it succeeded, but gave no {what}: the handle is null"))),
         false => Ok(()),
     }
 }
@@ -241,15 +243,18 @@ pub(crate) fn check_allocation(made: &Allocation, bytes: usize, alignment_bytes:
     if bytes == 0 {
         return Ok(());
     }
-    if !host.is_null() && !is_address(host) {
-        return Err(mismatch(format!("the field `host_pointer` is {:#x}, where no memory is", host.addr())));
+    if !host.is_null() && !is_plausible_pointer(host) {
+        return Err(abi_mismatch(format!(
+            "the field `host_pointer` is {:#x}, where no memory is",
+            host.addr()
+        )));
     }
     for (field, address) in [("host_pointer", host.addr() as u64), ("kernel_address", made.kernel_address)] {
         if !address.is_multiple_of(alignment_bytes) {
             let message = format!(
                 "the field `{field}` is {address:#x}, which is no multiple of {alignment_bytes} bytes"
             );
-            return Err(mismatch(message));
+            return Err(abi_mismatch(message));
         }
     }
     Ok(())

@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use std::fmt::Display;
 
 use crate::abi::{self, Str};
-use crate::plugin::convert::{self, mismatch};
-use crate::plugin::negotiate::copy_known;
+use crate::plugin::convert::{self, abi_mismatch};
+use crate::plugin::negotiate::copy_common_prefix;
 use crate::{
     Capabilities, DeviceId, DeviceInfo, DeviceKind, Limits, MemorySpace, OptionScope, OptionSpec, Result,
     Value, end_of,
@@ -30,19 +30,21 @@ pub(crate) unsafe fn devices(
     let list = unsafe { convert::borrow_slice("the list of devices", list, count, abi::MAX_DEVICES) }?;
     let (mut devices, mut known) = (Vec::new(), HashSet::new());
     for (at, &raw) in list.iter().enumerate() {
-        if !convert::is_address(raw) {
-            return Err(mismatch(format!("devices[{at}] is {raw:p}, which is no address of a description")));
+        if !convert::is_plausible_pointer(raw) {
+            return Err(abi_mismatch(format!(
+                "devices[{at}] is {raw:p}, which is no address of a description"
+            )));
         }
         // SAFETY: the caller promises a description, which begins with its size.
         let stated = unsafe { *raw.cast::<u32>() };
         if stated < end_of!(abi::DeviceInfo, name) {
-            return Err(mismatch(format!(
+            return Err(abi_mismatch(format!(
                 "devices[{at}].struct_size is {stated}, and the structure has {} bytes; set it to the end of its last field",
                 end_of!(abi::DeviceInfo, property_count)
             )));
         }
         // SAFETY: it states its size, and zero is valid in every field.
-        let raw = unsafe { copy_known(raw, stated as usize) };
+        let raw = unsafe { copy_common_prefix(raw, stated as usize) };
         check_identity(at, &raw, &mut known)?;
         // SAFETY: the caller promises that everything it points to is valid.
         devices.push(unsafe { device(target, at, &raw) }?);
@@ -54,14 +56,14 @@ pub(crate) unsafe fn devices(
 fn check_identity(at: usize, raw: &abi::DeviceInfo, known: &mut HashSet<(u32, u32)>) -> Result<()> {
     let (index, sub) = (raw.index, raw.sub);
     if sub != abi::WHOLE_DEVICE && !known.contains(&(index, abi::WHOLE_DEVICE)) {
-        return Err(mismatch(format!(
+        return Err(abi_mismatch(format!(
             "devices[{at}].sub is {sub}, a sub-device of device {index}, which does not stand before it; \
              of a whole device, `sub` is WHOLE_DEVICE (RT_WHOLE_DEVICE)"
         )));
     }
     if !known.insert((index, sub)) {
         let part = if sub == abi::WHOLE_DEVICE { String::new() } else { format!(" and sub {sub}") };
-        return Err(mismatch(format!("devices[{at}] has index {index}{part}, as one before it")));
+        return Err(abi_mismatch(format!("devices[{at}] has index {index}{part}, as one before it")));
     }
     Ok(())
 }
@@ -149,7 +151,9 @@ const fn limits(raw: &abi::DeviceInfo) -> Limits {
 unsafe fn memory_space(field: impl Display, raw: &abi::MemorySpace) -> Result<MemorySpace> {
     if !raw.alignment_bytes.is_power_of_two() {
         let alignment = raw.alignment_bytes;
-        return Err(mismatch(format!("{field}.alignment_bytes is {alignment}, which is no power of two")));
+        return Err(abi_mismatch(format!(
+            "{field}.alignment_bytes is {alignment}, which is no power of two"
+        )));
     }
     Ok(MemorySpace {
         // SAFETY: the caller's promise.
@@ -210,7 +214,7 @@ mod tests {
 
     fn zeroed() -> abi::DeviceInfo {
         // SAFETY: zero is valid in every field, and nothing is read.
-        unsafe { copy_known(std::ptr::null(), 0) }
+        unsafe { copy_common_prefix(std::ptr::null(), 0) }
     }
 
     #[test]

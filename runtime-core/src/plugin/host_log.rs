@@ -30,15 +30,15 @@ unsafe extern "C" fn log(level: u32, target: Str, message: Str) {
         return;
     }
     // SAFETY: the backend's text is readable during the call.
-    let target = unsafe { text(target) };
+    let target = unsafe { utf8_lossy(target) };
     // SAFETY: as above.
-    let message = unsafe { text(message) };
+    let message = unsafe { utf8_lossy(message) };
     // A subscriber of the program may panic; that must not cross the seam.
     drop(catch_unwind(AssertUnwindSafe(|| emit(level, &target, &message))));
 }
 
 /// Text as it is, with what is not UTF-8 replaced: a log record is never refused.
-unsafe fn text(text: Str) -> String {
+unsafe fn utf8_lossy(text: Str) -> String {
     // SAFETY: the caller's promise.
     let bytes =
         unsafe { convert::borrow_slice("text", text.ptr, text.len, abi::MAX_LOG_BYTES) }.unwrap_or_default();

@@ -30,9 +30,9 @@ pub(crate) struct Instance {
     pub(crate) lowerings: Arc<[Arc<dyn Lowering>]>,
     generation: u32,
     /// A list of devices is valid until the next call: one reader at a time.
-    listing: Mutex<()>,
+    list_lock: Mutex<()>,
     /// A device was opened.
-    used: Once,
+    exit_hook: Once,
 }
 
 // SAFETY: `handle` is a backend's instance; the contract of the table lets any thread use it.
@@ -57,7 +57,7 @@ impl Instance {
         let mut handle = std::ptr::null_mut();
         // SAFETY: the host's table is static and `handle` is writable.
         let status = unsafe { (calls.instance.open)(host_log::host_table(), &raw mut handle) };
-        let opened = take(status).and_then(|()| convert::check_handle("instance", handle));
+        let opened = check_status(status).and_then(|()| convert::check_handle("instance", handle));
         opened.map_err(|error| error.in_operation("open").on_device(&backend.name))?;
         let (name, version) = (backend.name, backend.version);
         let generation = process::generation();
@@ -70,8 +70,8 @@ impl Instance {
             specs,
             lowerings,
             generation,
-            listing: Mutex::default(),
-            used: Once::new(),
+            list_lock: Mutex::default(),
+            exit_hook: Once::new(),
         })
     }
 
@@ -85,21 +85,21 @@ impl Instance {
     /// # Errors
     /// `Unavailable`, with the reason, when there is no driver; whatever else the backend says.
     pub(crate) fn devices(&self) -> Result<Vec<DeviceInfo>> {
-        let listed = self.check().and_then(|()| self.list());
+        let listed = self.check_not_forked().and_then(|()| self.list());
         listed.map_err(|error| error.in_operation("devices").on_device(&self.name))
     }
 
     fn list(&self) -> Result<Vec<DeviceInfo>> {
         let _span = tracing::debug_span!(target: "runtime::call", "listed its devices", backend = self.name)
             .entered();
-        let _listing = self.listing.lock();
+        let _guard = self.list_lock.lock();
         let (mut list, mut count) = (std::ptr::null(), 0);
         // SAFETY: the instance is open and the results are writable.
         let status = unsafe { (self.calls.instance.devices)(self.handle, &raw mut list, &raw mut count) };
-        take(status)?;
+        check_status(status)?;
         // SAFETY: the list is valid until the next call, which the lock holds back.
         let mut devices = unsafe { decode::devices(&self.name, list, count) }?;
-        devices.iter_mut().for_each(|device| lowering::announce(&self.lowerings, device));
+        devices.iter_mut().for_each(|device| lowering::add_portable_formats(&self.lowerings, device));
         Ok(devices)
     }
 
@@ -108,7 +108,7 @@ impl Instance {
     /// # Errors
     /// `InvalidArgument` for a wrong option; whatever the backend says.
     pub(crate) fn open_device(&self, id: &DeviceId, options: &Options) -> Result<Handle> {
-        self.check()?;
+        self.check_not_forked()?;
         options.validate(&self.specs, OptionScope::Device)?;
         let properties = convert::properties(options);
         let sub = id.sub.unwrap_or(abi::WHOLE_DEVICE);
@@ -120,13 +120,13 @@ impl Instance {
         let status = unsafe {
             (self.calls.instance.open_device)(self.handle, id.index, sub, list, count, &raw mut device)
         };
-        take(status).and_then(|()| convert::check_handle("device", device))?;
-        self.used.call_once(process::watch_exit_first);
+        check_status(status).and_then(|()| convert::check_handle("device", device))?;
+        self.exit_hook.call_once(process::reinstall_exit_hook);
         Ok(device)
     }
 
     /// Refuses to go on in a forked child.
-    fn check(&self) -> Result<()> {
+    fn check_not_forked(&self) -> Result<()> {
         if self.generation == process::generation() {
             return Ok(());
         }
@@ -152,7 +152,7 @@ fn option_specs(calls: &DispatchTable) -> Result<Vec<OptionSpec>> {
     let (mut list, mut count) = (std::ptr::null(), 0);
     // SAFETY: the results are writable.
     let status = unsafe { (calls.instance.options)(&raw mut list, &raw mut count) };
-    match take(status) {
+    match check_status(status) {
         // SAFETY: the list is static.
         Ok(()) => unsafe { decode::options(list, count) },
         Err(error) if error.kind() == ErrorKind::Unsupported => Ok(Vec::new()),
@@ -161,7 +161,7 @@ fn option_specs(calls: &DispatchTable) -> Result<Vec<OptionSpec>> {
 }
 
 /// Takes over what a function of the tables returned.
-fn take(status: Status) -> Result<()> {
+fn check_status(status: Status) -> Result<()> {
     // SAFETY: every function of the tables returns null or an owned error object, taken here once.
     unsafe { convert::from_status(status) }
 }

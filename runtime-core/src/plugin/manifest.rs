@@ -25,9 +25,9 @@ pub(crate) fn read(path: &Path) -> Result<LibraryManifest> {
 }
 
 fn parse(section: &[u8]) -> Result<LibraryManifest> {
-    let mismatch = |message: String| Error::new(ErrorKind::AbiMismatch, message);
+    let abi_mismatch = |message: String| Error::new(ErrorKind::AbiMismatch, message);
     if section.len() < size_of::<Manifest>() {
-        return Err(mismatch(format!(
+        return Err(abi_mismatch(format!(
             "manifest of {} bytes, want at least {}",
             section.len(),
             size_of::<Manifest>()
@@ -35,13 +35,13 @@ fn parse(section: &[u8]) -> Result<LibraryManifest> {
     }
     let magic = u64::from_ne_bytes(field(section, offset_of!(Manifest, magic)));
     if magic != abi::MAGIC {
-        return Err(mismatch(format!(
+        return Err(abi_mismatch(format!(
             "manifest with wrong magic {magic:#018x}: not a backend of this project"
         )));
     }
     let major = u16::from_ne_bytes(field(section, offset_of!(Manifest, major)));
     if major != abi::MAJOR {
-        return Err(mismatch(format!(
+        return Err(abi_mismatch(format!(
             "built for ABI major {major}, this program speaks {}; rebuild the backend",
             abi::MAJOR
         )));
@@ -54,7 +54,7 @@ fn parse(section: &[u8]) -> Result<LibraryManifest> {
     check_name(&manifest.name)?;
     let arch = manifest.target.split('-').next().unwrap_or_default();
     if !arch.is_empty() && arch != std::env::consts::ARCH {
-        return Err(mismatch(format!(
+        return Err(abi_mismatch(format!(
             "built for {}, this program runs on {}",
             manifest.target,
             std::env::consts::ARCH

@@ -3,8 +3,8 @@
 use std::mem::MaybeUninit;
 
 use crate::abi::{
-    self, BackendTable, DeviceCalls, EmbeddedCalls, GraphCalls, Header, InstanceCalls, MemoryCalls, Missing,
-    ModuleCalls, QueueCalls, Status,
+    self, BackendTable, DeviceCalls, EmbeddedCalls, GraphCalls, Header, InstanceCalls, MemoryCalls,
+    ModuleCalls, QueueCalls, Status, Stub,
 };
 use crate::plugin::convert;
 use crate::{Error, ErrorKind, Result};
@@ -31,20 +31,20 @@ pub(crate) struct ResolvedBackend {
     pub(crate) calls: DispatchTable,
 }
 
-impl Missing for Status {
-    fn missing(name: &str) -> Self {
+impl Stub for Status {
+    fn stub(name: &str) -> Self {
         convert::into_status(Error::unsupported(format!("{name}: the backend does not provide it")))
     }
 }
 
-impl Missing for u32 {
-    fn missing(_: &str) -> Self {
+impl Stub for u32 {
+    fn stub(_: &str) -> Self {
         0
     }
 }
 
-impl Missing for () {
-    fn missing(_: &str) -> Self {}
+impl Stub for () {
+    fn stub(_: &str) -> Self {}
 }
 
 /// Copies what both sides know of a structure that begins with its size; the rest is zero.
@@ -52,18 +52,18 @@ impl Missing for () {
 /// # Safety
 /// `theirs` is readable for the size that it states, and all-zero bytes are a valid `T`.
 #[allow(unsafe_code, reason = "reads a structure of unknown length across the seam")]
-pub(crate) unsafe fn copy_known<T>(theirs: *const T, stated_bytes: usize) -> T {
+pub(crate) unsafe fn copy_common_prefix<T>(theirs: *const T, struct_size: usize) -> T {
     let mut ours = MaybeUninit::<T>::zeroed();
-    let bytes = stated_bytes.min(size_of::<T>());
-    // SAFETY: `theirs` is readable for `stated_bytes`, `ours` is writable for its size, and they do not overlap.
+    let bytes = struct_size.min(size_of::<T>());
+    // SAFETY: `theirs` is readable for `struct_size`, `ours` is writable for its size, and they do not overlap.
     unsafe { std::ptr::copy_nonoverlapping(theirs.cast::<u8>(), ours.as_mut_ptr().cast::<u8>(), bytes) };
     // SAFETY: zeroed bytes, partly replaced by the other side's valid fields, are a valid `T`.
     unsafe { ours.assume_init() }
 }
 
-/// The bytes of the pointers that a table of a stated size holds whole: half of one would be called.
-const fn whole_pointers(stated_bytes: u32) -> usize {
-    stated_bytes as usize / size_of::<usize>() * size_of::<usize>()
+/// The bytes of the pointers that a table of a struct_size size holds whole: half of one would be called.
+const fn round_down_to_pointer(struct_size: u32) -> usize {
+    struct_size as usize / size_of::<usize>() * size_of::<usize>()
 }
 
 /// Copies a sub-table that begins with `struct_size: u32`; null is an empty table.
@@ -71,25 +71,25 @@ const fn whole_pointers(stated_bytes: u32) -> usize {
 /// # Errors
 /// `AbiMismatch` for a bad address, or a table that does not state its size.
 #[allow(unsafe_code, reason = "reads a structure of unknown length across the seam")]
-fn sub_table<T: Default>(name: &str, theirs: *const T) -> Result<T> {
+fn copy_table<T: Default>(name: &str, theirs: *const T) -> Result<T> {
     if theirs.is_null() {
         return Ok(T::default());
     }
-    if !convert::is_address(theirs) {
-        return Err(convert::mismatch(format!(
+    if !convert::is_plausible_pointer(theirs) {
+        return Err(convert::abi_mismatch(format!(
             "BackendTable.{name} is {theirs:p}, which is no address of a table"
         )));
     }
     // SAFETY: every table begins with its size, and the entry point promised a static table.
-    let stated = unsafe { *theirs.cast::<u32>() };
-    if stated == 0 {
-        return Err(convert::mismatch(format!(
+    let struct_size = unsafe { *theirs.cast::<u32>() };
+    if struct_size == 0 {
+        return Err(convert::abi_mismatch(format!(
             "struct_size of BackendTable.{name} is 0, and the table has {} bytes; set it to the end of its last field",
             size_of::<T>()
         )));
     }
     // SAFETY: it states its own size; zero is a valid table: every function missing.
-    Ok(unsafe { copy_known(theirs, whole_pointers(stated)) })
+    Ok(unsafe { copy_common_prefix(theirs, round_down_to_pointer(struct_size)) })
 }
 
 /// Checks a backend's table and resolves its functions.
@@ -101,30 +101,32 @@ fn sub_table<T: Default>(name: &str, theirs: *const T) -> Result<T> {
 /// `table` is null, or points to a table that lives forever and begins with a [`Header`].
 #[allow(unsafe_code, reason = "reads a structure of unknown length across the seam")]
 pub(crate) unsafe fn negotiate(table: *const BackendTable) -> Result<ResolvedBackend> {
-    let mismatch = |message: String| Error::new(ErrorKind::AbiMismatch, message);
+    let abi_mismatch = |message: String| Error::new(ErrorKind::AbiMismatch, message);
     if table.is_null() {
-        return Err(mismatch("the entry point returned no table".to_owned()));
+        return Err(abi_mismatch("the entry point returned no table".to_owned()));
     }
-    if !convert::is_address(table) {
-        return Err(mismatch(format!("the entry point returned {table:p}, which is no address of a table")));
+    if !convert::is_plausible_pointer(table) {
+        return Err(abi_mismatch(format!(
+            "the entry point returned {table:p}, which is no address of a table"
+        )));
     }
     // SAFETY: not null, and the caller promises a header.
     let header = unsafe { *table.cast::<Header>() };
     if header.magic != abi::MAGIC {
-        return Err(mismatch(format!("wrong magic {:#018x}: not a table of this project", header.magic)));
+        return Err(abi_mismatch(format!("wrong magic {:#018x}: not a table of this project", header.magic)));
     }
     if header.major != abi::MAJOR {
-        return Err(mismatch(format!(
+        return Err(abi_mismatch(format!(
             "speaks ABI major {}, this program speaks {}; rebuild the backend",
             header.major,
             abi::MAJOR
         )));
     }
     if (header.struct_size as usize) < size_of::<Header>() + 2 * size_of::<abi::Str>() {
-        return Err(mismatch(format!("table of {} bytes has no name", header.struct_size)));
+        return Err(abi_mismatch(format!("table of {} bytes has no name", header.struct_size)));
     }
     // SAFETY: the table states its own size; zero is valid in every field.
-    let table = unsafe { copy_known(table, whole_pointers(header.struct_size)) };
+    let table = unsafe { copy_common_prefix(table, round_down_to_pointer(header.struct_size)) };
     Ok(ResolvedBackend {
         // SAFETY: strings of the table are static.
         name: unsafe { convert::read_str("BackendTable.name", table.name) }?,
@@ -132,13 +134,13 @@ pub(crate) unsafe fn negotiate(table: *const BackendTable) -> Result<ResolvedBac
         version: unsafe { convert::read_str("BackendTable.version", table.version) }?,
         minor: header.minor,
         calls: DispatchTable {
-            instance: sub_table("instance", table.instance)?.into(),
-            device: sub_table("device", table.device)?.into(),
-            memory: sub_table("memory", table.memory)?.into(),
-            module: sub_table("module", table.module)?.into(),
-            queue: sub_table("queue", table.queue)?.into(),
-            graph: sub_table("graph", table.graph)?.into(),
-            embedded: sub_table("embedded", table.embedded)?.into(),
+            instance: copy_table("instance", table.instance)?.into(),
+            device: copy_table("device", table.device)?.into(),
+            memory: copy_table("memory", table.memory)?.into(),
+            module: copy_table("module", table.module)?.into(),
+            queue: copy_table("queue", table.queue)?.into(),
+            graph: copy_table("graph", table.graph)?.into(),
+            embedded: copy_table("embedded", table.embedded)?.into(),
         },
     })
 }
@@ -239,14 +241,14 @@ mod tests {
             ..DeviceTable::default()
         };
         let error = memory_usage(&table(&raw const device));
-        assert_eq!(error.kind(), ErrorKind::Unsupported, "a function beyond the stated size was called");
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "a function beyond the struct_size size was called");
         assert!(error.message().contains("DeviceTable.memory_usage"), "{error}");
         let older =
             BackendTable { header: header(end_of!(BackendTable, instance)), ..table(&raw const device) };
         assert_eq!(
             memory_usage(&older).kind(),
             ErrorKind::Unsupported,
-            "a table beyond the stated size was used"
+            "a table beyond the struct_size size was used"
         );
     }
 

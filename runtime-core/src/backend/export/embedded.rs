@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::crossing::{borrow, length, mismatch, read, write};
+use super::ffi::{abi_mismatch, borrow, byte_len, read_struct, write_struct};
 use super::module::source;
 use super::panic::guard;
 use super::{Backend, Shims};
@@ -59,7 +59,7 @@ impl<B: Backend> Shims<B> {
                 device.run(Duration::from_nanos(deadline_ns))?;
             let struct_size = end_of!(abi::RunReport, elapsed_ns);
             // SAFETY: core passes a structure that states its size.
-            unsafe { write(report, abi::RunReport { struct_size, exit_code, cycles, elapsed_ns }) }
+            unsafe { write_struct(report, abi::RunReport { struct_size, exit_code, cycles, elapsed_ns }) }
         })
     }
 
@@ -73,9 +73,9 @@ impl<B: Backend> Shims<B> {
         guard("read", || {
             // SAFETY: core passes a live device of this backend.
             let device = unsafe { borrow::<B::Device>(device) }?;
-            let bytes = length(bytes)?;
+            let bytes = byte_len(bytes)?;
             if bytes > 0 && destination.is_null() {
-                return Err(mismatch("read to a null destination"));
+                return Err(abi_mismatch("read to a null destination"));
             }
             let destination = match bytes {
                 0 => &mut [],
@@ -91,7 +91,7 @@ impl<B: Backend> Shims<B> {
 /// `raw` is null, or states its size and is valid, with all that it points to, for `'a`.
 unsafe fn description<'a>(raw: *const abi::TensorDescription) -> Result<TensorDescription<'a>> {
     // SAFETY: the caller's promise.
-    let raw = unsafe { read(raw) }?;
+    let raw = unsafe { read_struct(raw) }?;
     // SAFETY: as above.
     let shape = unsafe {
         convert::borrow_slice("TensorDescription.shape", raw.shape, raw.ndim as usize, usize::MAX)
@@ -116,9 +116,9 @@ unsafe fn argument(raw: &abi::Arg) -> Result<ProgramArg<'_>> {
             // SAFETY: the kind says which member is set.
             let tensor = unsafe { raw.value.tensor };
             // SAFETY: the caller promises a valid tensor argument.
-            let tensor = unsafe { tensor.as_ref() }.ok_or_else(|| mismatch("null tensor argument"))?;
+            let tensor = unsafe { tensor.as_ref() }.ok_or_else(|| abi_mismatch("null tensor argument"))?;
             let index = u32::try_from(tensor.address)
-                .map_err(|_| mismatch("the address of a tensor argument is no index"))?;
+                .map_err(|_| abi_mismatch("the address of a tensor argument is no index"))?;
             Ok(ProgramArg::Tensor(index))
         }
         abi::ARG_SCALAR => {
@@ -134,6 +134,6 @@ unsafe fn argument(raw: &abi::Arg) -> Result<ProgramArg<'_>> {
                 convert::borrow_slice("Arg.data", data, raw.bytes as usize, usize::MAX)
             }?))
         }
-        kind => Err(mismatch(format!("an embedded program takes no argument of kind {kind}"))),
+        kind => Err(abi_mismatch(format!("an embedded program takes no argument of kind {kind}"))),
     }
 }

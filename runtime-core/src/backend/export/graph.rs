@@ -1,6 +1,6 @@
 //! Shims of native graphs.
 
-use super::crossing::{borrow, give, mismatch, out, read, take};
+use super::ffi::{abi_mismatch, borrow, from_handle, into_handle, out_param, read_struct};
 use super::module::kernel;
 use super::panic::{catch_panic, guard};
 use super::queue::launch;
@@ -30,18 +30,18 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core passes a live device of this backend.
             let device = unsafe { borrow::<B::Device>(device) }?;
             // SAFETY: core passes a place for the handle.
-            let handle = unsafe { out(handle) }?;
+            let handle = unsafe { out_param(handle) }?;
             // SAFETY: core passes `count` nodes, valid during the call.
             let nodes = unsafe { convert::borrow_slice("nodes", nodes, count, usize::MAX) }?;
             let raw: Result<Vec<abi::GraphNode>> = nodes
                 .iter()
                 // SAFETY: core passes structures that state their sizes.
-                .map(|&node| unsafe { read(node) })
+                .map(|&node| unsafe { read_struct(node) })
                 .collect();
             let raw = raw?;
             // SAFETY: what the nodes point to is valid during the call.
             let nodes: Result<Vec<_>> = raw.iter().map(|raw| unsafe { node::<B>(raw) }).collect();
-            handle.write(give(device.instantiate(&nodes?)?));
+            handle.write(into_handle(device.instantiate(&nodes?)?));
             Ok(())
         })
     }
@@ -53,7 +53,7 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core passes a live graph of this backend, and calls nothing else with it meanwhile.
             match unsafe { graph.cast::<GraphOf<B>>().as_mut() } {
                 Some(graph) => graph.update(node, &arguments),
-                None => Err(mismatch("null handle where a graph is wanted")),
+                None => Err(abi_mismatch("null handle where a graph is wanted")),
             }
         })
     }
@@ -62,7 +62,7 @@ impl<B: Backend> Shims<B> {
         // A panic of a drop is logged by the hook; there is nobody to return it to.
         let _ = catch_panic("close_graph", || {
             // SAFETY: core gives back a graph that `instantiate` made, once.
-            drop(unsafe { take::<GraphOf<B>>(graph) });
+            drop(unsafe { from_handle::<GraphOf<B>>(graph) });
         });
     }
 }
@@ -102,9 +102,9 @@ unsafe fn node<B: Backend>(raw: &abi::GraphNode) -> Result<GraphNode<'_, BufferO
             pattern: raw
                 .pattern
                 .get(..raw.pattern_bytes as usize)
-                .ok_or_else(|| mismatch("pattern of more than 16 bytes"))?,
+                .ok_or_else(|| abi_mismatch("pattern of more than 16 bytes"))?,
         },
-        kind => return Err(mismatch(format!("unknown kind {kind} of a graph node"))),
+        kind => return Err(abi_mismatch(format!("unknown kind {kind} of a graph node"))),
     };
     Ok(GraphNode { work, dependencies })
 }

@@ -3,7 +3,7 @@
 use std::any::TypeId;
 use std::sync::{Mutex, PoisonError};
 
-use super::crossing::{borrow, give, mismatch, out, take};
+use super::ffi::{abi_mismatch, borrow, from_handle, into_handle, out_param};
 use super::panic::{catch_panic, guard, install_hook};
 use super::{Backend, Shims};
 use crate::abi::{self, Handle, HostTable, InstanceTable, Property, Status, Str};
@@ -14,7 +14,7 @@ use crate::{DeviceInfo, DeviceKind, OptionScope, OptionSpec, Result, end_of};
 /// A backend's state and the device list that it handed out last.
 struct Instance<B> {
     backend: B,
-    devices: Mutex<Option<DeviceList>>,
+    last_list: Mutex<Option<DeviceList>>,
 }
 
 impl<B: Backend> Shims<B> {
@@ -31,9 +31,9 @@ impl<B: Backend> Shims<B> {
     unsafe extern "C" fn options(list: *mut *const abi::OptionSpec, count: *mut usize) -> Status {
         guard("options", || {
             // SAFETY: core passes a place for the pointer.
-            let list = unsafe { out(list) }?;
+            let list = unsafe { out_param(list) }?;
             // SAFETY: core passes a place for the count.
-            let count = unsafe { out(count) }?;
+            let count = unsafe { out_param(count) }?;
             let specs = static_options::<B>();
             list.write(specs.as_ptr());
             count.write(specs.len());
@@ -44,13 +44,13 @@ impl<B: Backend> Shims<B> {
     unsafe extern "C" fn open(host: *const HostTable, handle: *mut Handle) -> Status {
         guard("open", || {
             // SAFETY: core passes a place for the handle.
-            let handle = unsafe { out(handle) }?;
+            let handle = unsafe { out_param(handle) }?;
             // SAFETY: core passes its table, which lives as long as the process.
             let log = unsafe { host_log(host) }?;
             install_hook(log);
             // SAFETY: core uses what is made from it as it has promised.
             let backend = unsafe { B::open(log) }?;
-            handle.write(give(Instance { backend, devices: Mutex::new(None) }));
+            handle.write(into_handle(Instance { backend, last_list: Mutex::new(None) }));
             Ok(())
         })
     }
@@ -59,7 +59,7 @@ impl<B: Backend> Shims<B> {
         // A panic of a drop is logged by the hook; there is nobody to return it to.
         let _ = catch_panic("close", || {
             // SAFETY: core gives back an instance that `open` made, once.
-            drop(unsafe { take::<Instance<B>>(instance) });
+            drop(unsafe { from_handle::<Instance<B>>(instance) });
         });
     }
 
@@ -72,14 +72,14 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core passes a live instance of this backend.
             let instance = unsafe { borrow::<Instance<B>>(instance) }?;
             // SAFETY: core passes a place for the pointer.
-            let list = unsafe { out(list) }?;
+            let list = unsafe { out_param(list) }?;
             // SAFETY: core passes a place for the count.
-            let count = unsafe { out(count) }?;
-            let fresh = DeviceList::new(instance.backend.devices()?);
-            let mut kept = instance.devices.lock().unwrap_or_else(PoisonError::into_inner);
-            let fresh = kept.insert(fresh);
-            list.write(fresh.pointers.as_ptr());
-            count.write(fresh.pointers.len());
+            let count = unsafe { out_param(count) }?;
+            let devices = DeviceList::new(instance.backend.devices()?);
+            let mut last_list = instance.last_list.lock().unwrap_or_else(PoisonError::into_inner);
+            let devices = last_list.insert(devices);
+            list.write(devices.pointers.as_ptr());
+            count.write(devices.pointers.len());
             Ok(())
         })
     }
@@ -96,11 +96,11 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core passes a live instance of this backend.
             let instance = unsafe { borrow::<Instance<B>>(instance) }?;
             // SAFETY: core passes a place for the handle.
-            let device = unsafe { out(device) }?;
+            let device = unsafe { out_param(device) }?;
             // SAFETY: core passes `count` properties, readable during the call.
             let options = unsafe { convert::read_properties("options", options, count) }?;
             let sub = (sub != abi::WHOLE_DEVICE).then_some(sub);
-            device.write(give(instance.backend.open_device(index, sub, &options)?));
+            device.write(into_handle(instance.backend.open_device(index, sub, &options)?));
             Ok(())
         })
     }
@@ -108,12 +108,12 @@ impl<B: Backend> Shims<B> {
 
 unsafe fn host_log(host: *const HostTable) -> Result<Log> {
     if host.is_null() || !host.is_aligned() {
-        return Err(mismatch("open without the host's table"));
+        return Err(abi_mismatch("open without the host's table"));
     }
     // SAFETY: a host table begins with its header, and lives as long as the process.
     let header = unsafe { (*host).header };
     if header.magic != abi::MAGIC || header.major != abi::MAJOR {
-        return Err(mismatch(format!(
+        return Err(abi_mismatch(format!(
             "the host speaks ABI major {}, this backend {}",
             header.major,
             abi::MAJOR
@@ -128,13 +128,13 @@ unsafe fn host_log(host: *const HostTable) -> Result<Log> {
 
 /// Described options live for ever: they are made once per backend.
 fn static_options<B: Backend>() -> &'static [abi::OptionSpec] {
-    static MADE: Mutex<Vec<(TypeId, &[abi::OptionSpec])>> = Mutex::new(Vec::new());
-    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, specs)) = made.iter().find(|(backend, _)| *backend == TypeId::of::<B>()) {
+    static CACHE: Mutex<Vec<(TypeId, &[abi::OptionSpec])>> = Mutex::new(Vec::new());
+    let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, specs)) = cache.iter().find(|(backend, _)| *backend == TypeId::of::<B>()) {
         return specs;
     }
     let specs: &[_] = B::options().into_iter().map(static_option).collect::<Vec<_>>().leak();
-    made.push((TypeId::of::<B>(), specs));
+    cache.push((TypeId::of::<B>(), specs));
     specs
 }
 

@@ -8,9 +8,9 @@
     reason = "the backend's side of the seam: raw handles and structures of the other side"
 )]
 
-mod crossing;
 mod device;
 mod embedded;
+mod ffi;
 mod graph;
 mod instance;
 mod manifest;
@@ -73,10 +73,10 @@ pub unsafe fn enter(
     manifest: &'static Manifest,
 ) -> Status {
     std::hint::black_box(manifest);
-    panic::own_std();
+    panic::set_dynamic_library();
     panic::guard("entry", || {
         // SAFETY: the caller's promise.
-        unsafe { crossing::out(out) }?.write(backend.table());
+        unsafe { ffi::out_param(out) }?.write(backend.table());
         Ok(())
     })
 }

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use super::crossing::{borrow, give, out, read, take, write};
+use super::ffi::{borrow, from_handle, into_handle, out_param, read_struct, write_struct};
 use super::panic::{catch_panic, guard};
 use super::queue::launch;
 use super::{Backend, KernelOf, ModuleOf, Shims};
@@ -39,7 +39,7 @@ pub(super) unsafe fn kernel<'a, B: Backend>(handle: Handle) -> Result<&'a Kernel
 /// `source` is null or states its size, and what it points to is readable for `'a`.
 pub(super) unsafe fn source<'a>(source: *const ModuleSource, options: &'a mut Options) -> Result<Source<'a>> {
     // SAFETY: the caller's promise.
-    let raw = unsafe { read(source) }?;
+    let raw = unsafe { read_struct(source) }?;
     // SAFETY: as above.
     *options = unsafe { convert::read_properties("ModuleSource.options", raw.options, raw.option_count) }?;
     // SAFETY: as above.
@@ -70,11 +70,11 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core passes a live device of this backend.
             let device = unsafe { borrow::<B::Device>(device) }?;
             // SAFETY: core passes a place for the handle.
-            let handle = unsafe { out(handle) }?;
+            let handle = unsafe { out_param(handle) }?;
             let mut options = Options::new();
             // SAFETY: core passes a structure that states its size; it is readable during the call.
             let code = unsafe { source(code, &mut options) }?;
-            handle.write(give(LoadedModule { module: device.load(&code)?, symbols: OnceLock::new() }));
+            handle.write(into_handle(LoadedModule { module: device.load(&code)?, symbols: OnceLock::new() }));
             Ok(())
         })
     }
@@ -83,7 +83,7 @@ impl<B: Backend> Shims<B> {
         // A panic of a drop is logged by the hook; there is nobody to return it to.
         let _ = catch_panic("unload", || {
             // SAFETY: core gives back a module that `load` made, once.
-            drop(unsafe { take::<LoadedModule<ModuleOf<B>>>(module) });
+            drop(unsafe { from_handle::<LoadedModule<ModuleOf<B>>>(module) });
         });
     }
 
@@ -92,9 +92,9 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core passes a live module of this backend.
             let loaded = unsafe { borrow::<LoadedModule<ModuleOf<B>>>(module) }?;
             // SAFETY: core passes a place for the pointer.
-            let list = unsafe { out(list) }?;
+            let list = unsafe { out_param(list) }?;
             // SAFETY: core passes a place for the count.
-            let count = unsafe { out(count) }?;
+            let count = unsafe { out_param(count) }?;
             let text = || loaded.module.symbols().iter().map(|symbol| Str::new(symbol)).collect();
             let symbols = loaded.symbols.get_or_init(text);
             list.write(symbols.as_ptr());
@@ -108,10 +108,10 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core passes a live module of this backend.
             let module = &unsafe { borrow::<LoadedModule<ModuleOf<B>>>(module) }?.module;
             // SAFETY: core passes a place for the handle.
-            let handle = unsafe { out(handle) }?;
+            let handle = unsafe { out_param(handle) }?;
             // SAFETY: the name is readable during the call.
             let kernel = module.kernel(unsafe { convert::borrow_str("name", name) }?)?;
-            handle.write(give(LoadedKernel { kernel, info: OnceLock::new() }));
+            handle.write(into_handle(LoadedKernel { kernel, info: OnceLock::new() }));
             Ok(())
         })
     }
@@ -120,15 +120,16 @@ impl<B: Backend> Shims<B> {
         // A panic of a drop is logged by the hook; there is nobody to return it to.
         let _ = catch_panic("release_kernel", || {
             // SAFETY: core gives back a kernel that `kernel` made, once.
-            drop(unsafe { take::<LoadedKernel<KernelOf<B>>>(kernel) });
+            drop(unsafe { from_handle::<LoadedKernel<KernelOf<B>>>(kernel) });
         });
     }
 
     unsafe extern "C" fn kernel_info(kernel: Handle, info: *mut abi::KernelInfo) -> Status {
         guard("kernel_info", || {
             // SAFETY: core passes a live kernel of this backend.
-            let LoadedKernel { kernel, info: told } = unsafe { borrow::<LoadedKernel<KernelOf<B>>>(kernel) }?;
-            let (known, params) = told.get_or_init(|| {
+            let LoadedKernel { kernel, info: cached } =
+                unsafe { borrow::<LoadedKernel<KernelOf<B>>>(kernel) }?;
+            let (known, params) = cached.get_or_init(|| {
                 let info = kernel.info();
                 let params = info.params.iter().flatten().map(raw_param).collect();
                 (info, params)
@@ -149,7 +150,7 @@ impl<B: Backend> Shims<B> {
                 private_bytes: known.private_bytes.unwrap_or(abi::UNKNOWN),
             };
             // SAFETY: core passes a structure that states its size.
-            unsafe { write(info, raw) }
+            unsafe { write_struct(info, raw) }
         })
     }
 
@@ -167,7 +168,7 @@ impl<B: Backend> Shims<B> {
             let struct_size = end_of!(abi::Occupancy, max_sub_groups);
             let raw = abi::Occupancy { struct_size, groups, sub_groups, max_sub_groups };
             // SAFETY: core passes a structure that states its size.
-            unsafe { write(occupancy, raw) }
+            unsafe { write_struct(occupancy, raw) }
         })
     }
 }

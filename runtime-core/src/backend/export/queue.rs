@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::crossing::{borrow, give, length, mismatch, out, read, take};
+use super::ffi::{abi_mismatch, borrow, byte_len, from_handle, into_handle, out_param, read_struct};
 use super::module::kernel;
 use super::panic::{catch_panic, guard};
 use super::{Backend, BufferOf, GraphOf, QueueOf, Shims};
@@ -23,7 +23,7 @@ pub(super) unsafe fn launch<'a, B: Backend>(launch: *const abi::Launch) -> Resul
             // SAFETY: the caller's promise; the buffers of its tensors are this backend's.
             Ok(unsafe { Launch::new(raw) })
         }
-        _ => Err(mismatch("a launch without all fields of the first version")),
+        _ => Err(abi_mismatch("a launch without all fields of the first version")),
     }
 }
 
@@ -62,11 +62,12 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core passes a live device of this backend.
             let device = unsafe { borrow::<B::Device>(device) }?;
             // SAFETY: core passes a place for the handle.
-            let handle = unsafe { out(handle) }?;
+            let handle = unsafe { out_param(handle) }?;
             // SAFETY: core passes a structure that states its size.
-            let raw = unsafe { read(options) }?;
+            let raw = unsafe { read_struct(options) }?;
             let timestamps = raw.flags & abi::QUEUE_TIMESTAMPS != 0;
-            handle.write(give(device.open_queue(&QueueOptions { priority: raw.priority, timestamps })?));
+            handle
+                .write(into_handle(device.open_queue(&QueueOptions { priority: raw.priority, timestamps })?));
             Ok(())
         })
     }
@@ -75,7 +76,7 @@ impl<B: Backend> Shims<B> {
         // A panic of a drop is logged by the hook; there is nobody to return it to.
         let _ = catch_panic("close_queue", || {
             // SAFETY: core gives back a queue that `open_queue` made, once.
-            drop(unsafe { take::<QueueOf<B>>(queue) });
+            drop(unsafe { from_handle::<QueueOf<B>>(queue) });
         });
     }
 
@@ -135,7 +136,7 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core passes a live buffer of this backend.
             let destination = unsafe { borrow::<BufferOf<B>>(destination) }?;
             // SAFETY: core keeps the source unchanged until the ticket ends.
-            let source = unsafe { HostBytes::new(source, length(bytes)?) };
+            let source = unsafe { HostBytes::new(source, byte_len(bytes)?) };
             // SAFETY: core passes a live queue of this backend.
             unsafe { borrow::<QueueOf<B>>(queue) }?.write(place, destination, offset, source)
         })
@@ -153,7 +154,7 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core passes a live buffer of this backend.
             let source = unsafe { borrow::<BufferOf<B>>(source) }?;
             // SAFETY: core leaves the destination alone until the ticket ends.
-            let destination = unsafe { HostBytesMut::new(destination, length(bytes)?) };
+            let destination = unsafe { HostBytesMut::new(destination, byte_len(bytes)?) };
             // SAFETY: core passes a live queue of this backend.
             unsafe { borrow::<QueueOf<B>>(queue) }?.read(place, source, offset, destination)
         })
@@ -182,7 +183,7 @@ impl<B: Backend> Shims<B> {
     unsafe extern "C" fn copy_rows(queue: Handle, place: Place, rows: *const abi::RowCopy) -> Status {
         guard("copy_rows", || {
             // SAFETY: core passes a structure that states its size.
-            let raw = unsafe { read(rows) }?;
+            let raw = unsafe { read_struct(rows) }?;
             // SAFETY: core passes a live buffer of this backend.
             let destination = unsafe { borrow::<BufferOf<B>>(raw.destination) }?;
             // SAFETY: as above.
@@ -232,7 +233,7 @@ impl<B: Backend> Shims<B> {
     unsafe extern "C" fn read_timestamp(queue: Handle, ticket: u64, nanoseconds: *mut u64) -> Status {
         guard("read_timestamp", || {
             // SAFETY: core passes a place for the reading.
-            let nanoseconds = unsafe { out(nanoseconds) }?;
+            let nanoseconds = unsafe { out_param(nanoseconds) }?;
             // SAFETY: core passes a live queue of this backend.
             nanoseconds.write(unsafe { borrow::<QueueOf<B>>(queue) }?.read_timestamp(ticket)?);
             Ok(())
@@ -261,7 +262,7 @@ impl<B: Backend> Shims<B> {
     unsafe extern "C" fn poll(queue: Handle, progress: *mut Progress) -> Status {
         guard("poll", || {
             // SAFETY: core passes a place for the answer.
-            let progress = unsafe { out(progress) }?;
+            let progress = unsafe { out_param(progress) }?;
             // SAFETY: core passes a live queue of this backend.
             progress.write(unsafe { borrow::<QueueOf<B>>(queue) }?.poll()?);
             Ok(())

@@ -114,12 +114,12 @@ impl<'a, B: Buffer> Launch<'a, B> {
     pub fn words(&self) -> impl ExactSizeIterator<Item = Option<(u64, usize)>> + Clone + use<'a, B> {
         // SAFETY: `new` demands `arg_count` valid arguments.
         let args = unsafe { slice(self.raw.args, self.raw.arg_count) };
-        args.iter().map(word)
+        args.iter().map(register_word)
     }
 }
 
 #[inline]
-fn word(raw: &abi::Arg) -> Option<(u64, usize)> {
+fn register_word(raw: &abi::Arg) -> Option<(u64, usize)> {
     if raw.kind == abi::ARG_TENSOR {
         // SAFETY: the kind says which member is set.
         let tensor = unsafe { raw.value.tensor };
@@ -181,11 +181,11 @@ impl<'a, B: Buffer> ArgRef<'a, B> {
                 bits: unsafe { raw.value.scalar },
             };
         }
-        Self::rest(raw)
+        Self::decode_uncommon(raw)
     }
 
     #[inline(never)]
-    fn rest(raw: &'a abi::Arg) -> Self {
+    fn decode_uncommon(raw: &'a abi::Arg) -> Self {
         match raw.kind {
             abi::ARG_BYTES => {
                 // SAFETY: the kind says which member is set.

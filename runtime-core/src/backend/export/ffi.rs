@@ -3,11 +3,11 @@
 use std::mem::MaybeUninit;
 
 use crate::abi::{self, Handle};
-use crate::plugin::negotiate::copy_known;
+use crate::plugin::negotiate::copy_common_prefix;
 use crate::{Error, ErrorKind, Result};
 
 /// Gives an object to the other side.
-pub(super) fn give<T>(object: T) -> Handle {
+pub(super) fn into_handle<T>(object: T) -> Handle {
     Box::into_raw(Box::new(object)).cast()
 }
 
@@ -25,18 +25,18 @@ pub(super) unsafe fn borrow<'a, T>(handle: Handle) -> Result<&'a T> {
 ///
 /// # Safety
 /// `handle` is null or came from [`give`] with this `T`, and nobody uses it any more.
-pub(super) unsafe fn take<T>(handle: Handle) -> Option<Box<T>> {
+pub(super) unsafe fn from_handle<T>(handle: Handle) -> Option<Box<T>> {
     // SAFETY: the caller's promise: a box that nobody else owns.
     (!handle.is_null()).then(|| unsafe { Box::from_raw(handle.cast::<T>()) })
 }
 
 #[cold]
 fn null_handle<T>() -> Error {
-    mismatch(format!("null handle where a {} is wanted", std::any::type_name::<T>()))
+    abi_mismatch(format!("null handle where a {} is wanted", std::any::type_name::<T>()))
 }
 
 #[cold]
-pub(super) fn mismatch(message: impl Into<String>) -> Error {
+pub(super) fn abi_mismatch(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::AbiMismatch, message)
 }
 
@@ -45,9 +45,9 @@ pub(super) fn mismatch(message: impl Into<String>) -> Error {
 /// # Safety
 /// `out` is null or writable for `'a`.
 #[inline]
-pub(super) unsafe fn out<'a, T>(out: *mut T) -> Result<&'a mut MaybeUninit<T>> {
+pub(super) unsafe fn out_param<'a, T>(out: *mut T) -> Result<&'a mut MaybeUninit<T>> {
     if out.is_null() || !out.is_aligned() {
-        return Err(mismatch("nowhere to put the result: null or misaligned"));
+        return Err(abi_mismatch("nowhere to put the result: null or misaligned"));
     }
     // SAFETY: not null, aligned, and writable by the caller's promise; uninitialised bytes are allowed.
     Ok(unsafe { &mut *out.cast::<MaybeUninit<T>>() })
@@ -57,15 +57,15 @@ pub(super) unsafe fn out<'a, T>(out: *mut T) -> Result<&'a mut MaybeUninit<T>> {
 ///
 /// # Safety
 /// `#[repr(C)]`, with `struct_size: u32` first, and valid when all its bytes are zero.
-pub(super) unsafe trait Sized32: Copy {}
+pub(super) unsafe trait SizedStruct: Copy {}
 
-macro_rules! sized {
+macro_rules! impl_sized_struct {
     ($($ty:ident),*) => {$(
         // SAFETY: so defined in `abi::data`; pointers, integers and arrays of them may be zero.
-        unsafe impl Sized32 for abi::$ty {}
+        unsafe impl SizedStruct for abi::$ty {}
     )*};
 }
-sized!(
+impl_sized_struct!(
     AllocateRequest,
     Allocation,
     GraphNode,
@@ -77,31 +77,34 @@ sized!(
     RowCopy,
     RunReport
 );
-sized!(Telemetry, TensorDescription);
+impl_sized_struct!(Telemetry, TensorDescription);
 
 /// Reads a structure of the other side's version; what it does not know is zero.
 ///
 /// # Safety
 /// `theirs` is null or readable for the size that it states.
-pub(super) unsafe fn read<T: Sized32>(theirs: *const T) -> Result<T> {
+pub(super) unsafe fn read_struct<T: SizedStruct>(theirs: *const T) -> Result<T> {
     if theirs.is_null() || !theirs.is_aligned() {
-        return Err(mismatch(format!("no {}: null or misaligned", std::any::type_name::<T>())));
+        return Err(abi_mismatch(format!("no {}: null or misaligned", std::any::type_name::<T>())));
     }
-    // SAFETY: a `Sized32` begins with its size.
+    // SAFETY: a `SizedStruct` begins with its size.
     let stated = unsafe { *theirs.cast::<u32>() };
     // SAFETY: readable for what it states, and zero is valid.
-    Ok(unsafe { copy_known(theirs, stated as usize) })
+    Ok(unsafe { copy_common_prefix(theirs, stated as usize) })
 }
 
 /// Writes a structure of this side's version, as far as the other side's `struct_size` has room.
 ///
 /// # Safety
 /// `out` is null or writable for the size that it states.
-pub(super) unsafe fn write<T: Sized32>(out: *mut T, ours: T) -> Result<()> {
+pub(super) unsafe fn write_struct<T: SizedStruct>(out: *mut T, ours: T) -> Result<()> {
     if out.is_null() || !out.is_aligned() {
-        return Err(mismatch(format!("nowhere to put {}: null or misaligned", std::any::type_name::<T>())));
+        return Err(abi_mismatch(format!(
+            "nowhere to put {}: null or misaligned",
+            std::any::type_name::<T>()
+        )));
     }
-    // SAFETY: a `Sized32` begins with its size, which the caller sets.
+    // SAFETY: a `SizedStruct` begins with its size, which the caller sets.
     let stated = unsafe { *out.cast::<u32>() } as usize;
     let bytes = stated.min(size_of::<T>());
     if bytes > size_of::<u32>() {
@@ -117,7 +120,7 @@ pub(super) unsafe fn write<T: Sized32>(out: *mut T, ours: T) -> Result<()> {
 }
 
 /// A byte count as a length.
-pub(super) fn length(bytes: u64) -> Result<usize> {
+pub(super) fn byte_len(bytes: u64) -> Result<usize> {
     usize::try_from(bytes).map_err(|_| Error::invalid(format!("{bytes} bytes do not fit the address space")))
 }
 
@@ -130,17 +133,17 @@ mod tests {
         let ours = abi::MemoryUsage { struct_size: 24, reserved: 0, free_bytes: 7, total_bytes: 9 };
         let mut theirs = abi::MemoryUsage { struct_size: 16, reserved: 0, free_bytes: 0, total_bytes: 1 };
         // SAFETY: states less than it has.
-        unsafe { write(&raw mut theirs, ours) }.unwrap();
+        unsafe { write_struct(&raw mut theirs, ours) }.unwrap();
         assert_eq!((theirs.struct_size, theirs.free_bytes, theirs.total_bytes), (16, 7, 1));
         // SAFETY: null is refused.
-        assert!(unsafe { write(std::ptr::null_mut(), ours) }.is_err());
+        assert!(unsafe { write_struct(std::ptr::null_mut(), ours) }.is_err());
     }
 
     #[test]
     fn an_older_structure_is_read_with_zeros_behind() {
         let theirs = abi::QueueOptions { struct_size: 8, priority: 3, flags: u64::MAX };
         // SAFETY: states less than it has.
-        let read = unsafe { read(&raw const theirs) }.unwrap();
+        let read = unsafe { read_struct(&raw const theirs) }.unwrap();
         assert_eq!((read.priority, read.flags), (3, 0));
     }
 }

@@ -7,9 +7,9 @@ use std::path::Path;
 use std::time::Duration;
 
 /// What the names of files that are not whole yet begin with.
-const FRESH: &str = ".new-";
+const UNFINISHED_PREFIX: &str = ".new-";
 /// Whoever began to write a file so long ago was killed before its end.
-const ABANDONED: Duration = Duration::from_secs(3600);
+const STALE_AFTER: Duration = Duration::from_secs(3600);
 
 /// Writes a file whole or not at all, whoever else writes it at the same time; its bytes are those of all parts.
 ///
@@ -19,23 +19,23 @@ const ABANDONED: Duration = Duration::from_secs(3600);
 /// Whatever the system says; then the file is what it was, and nothing is left beside it.
 pub fn keep_file(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("/"));
-    remove_abandoned(folder);
+    remove_stale(folder);
     // A random name: the number of a process may be another one's, too, in a container with the same folder.
-    let fresh = folder.join(format!("{FRESH}{:016x}", RandomState::new().hash_one(path)));
-    let mut file = OpenOptions::new().write(true).create_new(true).open(&fresh)?;
+    let unfinished = folder.join(format!("{UNFINISHED_PREFIX}{:016x}", RandomState::new().hash_one(path)));
+    let mut file = OpenOptions::new().write(true).create_new(true).open(&unfinished)?;
     let written = parts.iter().try_for_each(|part| file.write_all(part));
-    let kept = written.and_then(|()| fs::rename(&fresh, path));
-    if kept.is_err() {
-        let _ = fs::remove_file(&fresh);
+    let renamed = written.and_then(|()| fs::rename(&unfinished, path));
+    if renamed.is_err() {
+        let _ = fs::remove_file(&unfinished);
     }
-    kept
+    renamed
 }
 
-fn remove_abandoned(folder: &Path) {
+fn remove_stale(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let is_fresh = entry.file_name().as_encoded_bytes().starts_with(FRESH.as_bytes());
+        let is_unfinished = entry.file_name().as_encoded_bytes().starts_with(UNFINISHED_PREFIX.as_bytes());
         let modified = || entry.metadata().and_then(|metadata| metadata.modified()).ok()?.elapsed().ok();
-        if is_fresh && modified().is_some_and(|age| age > ABANDONED) {
+        if is_unfinished && modified().is_some_and(|age| age > STALE_AFTER) {
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -79,9 +79,9 @@ mod tests {
             let file = File::create(folder.path().join(name)).unwrap();
             file.set_modified(SystemTime::now() - age).unwrap();
         };
-        make(".new-old", ABANDONED * 2);
-        make(".new-young", ABANDONED / 2);
-        make("old", ABANDONED * 2);
+        make(".new-old", STALE_AFTER * 2);
+        make(".new-young", STALE_AFTER / 2);
+        make("old", STALE_AFTER * 2);
         keep_file(&folder.path().join("file"), &[]).unwrap();
         assert_eq!(names(folder.path()), [".new-young", "file", "old"]);
     }

@@ -32,7 +32,7 @@ impl TemporaryFolder {
     }
 
     fn new_in(parent: &Path, prefix: &str) -> io::Result<Self> {
-        remove_abandoned(parent, prefix);
+        remove_stale(parent, prefix);
         for _ in 0..ATTEMPTS {
             let path = parent.join(format!("{prefix}{:016x}", RandomState::new().hash_one(parent)));
             DirBuilder::new().mode(0o700).create(&path)?;
@@ -75,10 +75,10 @@ fn lock(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-fn remove_abandoned(parent: &Path, prefix: &str) {
+fn remove_stale(parent: &Path, prefix: &str) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let folder = entry.path();
-        if is_name(entry.file_name().as_encoded_bytes(), prefix) && is_own_folder(&folder) {
+        if is_our_name(entry.file_name().as_encoded_bytes(), prefix) && is_own_folder(&folder) {
             // The lock is held until the folder is gone.
             if let Ok(lock) = File::open(&folder)
                 && lock.try_lock().is_ok()
@@ -90,7 +90,7 @@ fn remove_abandoned(parent: &Path, prefix: &str) {
 }
 
 /// Whether it is a name that we make: others may have folders with the same beginning.
-fn is_name(name: &[u8], prefix: &str) -> bool {
+fn is_our_name(name: &[u8], prefix: &str) -> bool {
     let digits = name.strip_prefix(prefix.as_bytes());
     digits.is_some_and(|digits| {
         digits.len() == 16 && digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
