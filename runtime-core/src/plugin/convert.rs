@@ -26,7 +26,7 @@ pub(crate) fn is_plausible_pointer<T>(pointer: *const T) -> bool {
 /// # Safety
 /// `text.ptr` is null or readable for `text.len` bytes.
 pub unsafe fn read_str(field: impl Display, text: Str) -> Result<String> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { borrow_str(field, text) }.map(str::to_owned)
 }
 
@@ -38,7 +38,7 @@ pub unsafe fn read_str(field: impl Display, text: Str) -> Result<String> {
 /// # Safety
 /// `text.ptr` is null or readable for `text.len` bytes for `'a`.
 pub unsafe fn borrow_str<'a>(field: impl Display, text: Str) -> Result<&'a str> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let bytes = unsafe { borrow_slice(&field, text.ptr, text.len, MAX_TEXT_BYTES) }?;
     std::str::from_utf8(bytes).map_err(|error| {
         let (at, lossy) = (error.valid_up_to(), String::from_utf8_lossy(&bytes[..bytes.len().min(80)]));
@@ -86,7 +86,7 @@ pub unsafe fn borrow_slice<'a, T>(
 /// # Safety
 /// `list` is null or points to `count` properties whose text is readable.
 pub unsafe fn read_properties(field: impl Display, list: *const Property, count: usize) -> Result<Options> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let list = unsafe { borrow_slice(&field, list, count, MAX_PROPERTIES) }?;
     let mut options = Options::new();
     for (index, property) in list.iter().enumerate() {

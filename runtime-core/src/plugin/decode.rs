@@ -26,7 +26,7 @@ pub(crate) unsafe fn devices(
     list: *const *const abi::DeviceInfo,
     count: usize,
 ) -> Result<Vec<DeviceInfo>> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let list = unsafe { convert::borrow_slice("the list of devices", list, count, abi::MAX_DEVICES) }?;
     let (mut devices, mut known) = (Vec::new(), HashSet::new());
     for (at, &raw) in list.iter().enumerate() {
@@ -70,7 +70,7 @@ fn check_identity(at: usize, raw: &abi::DeviceInfo, known: &mut HashSet<(u32, u3
 
 unsafe fn device(target: &str, at: usize, raw: &abi::DeviceInfo) -> Result<DeviceInfo> {
     let field = |name: &str| format!("devices[{at}].{name}");
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let text = |name: &str, text: Str| unsafe { convert::read_str(field(name), text) };
     let unusable = text("unusable", raw.unusable)?;
     Ok(DeviceInfo {
@@ -95,9 +95,9 @@ unsafe fn device(target: &str, at: usize, raw: &abi::DeviceInfo) -> Result<Devic
         clock_hz: raw.clock_hz,
         capabilities: Capabilities(raw.capabilities),
         limits: limits(raw),
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         spaces: unsafe { spaces(&field("spaces"), raw) }?,
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         formats: unsafe { formats(&field("formats"), raw) }?,
         // SAFETY: the caller promises valid properties.
         properties: unsafe {
@@ -114,7 +114,7 @@ fn unknown_kind(kind: u32) -> String {
 }
 
 unsafe fn spaces(field: &str, raw: &abi::DeviceInfo) -> Result<Vec<MemorySpace>> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let list = unsafe { convert::borrow_slice(field, raw.spaces, raw.space_count, abi::MAX_SPACES) }?;
     // SAFETY: the caller promises readable names.
     let space = |(at, raw)| unsafe { memory_space(format_args!("{field}[{at}]"), raw) };
@@ -122,7 +122,7 @@ unsafe fn spaces(field: &str, raw: &abi::DeviceInfo) -> Result<Vec<MemorySpace>>
 }
 
 unsafe fn formats(field: &str, raw: &abi::DeviceInfo) -> Result<Vec<String>> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let list = unsafe { convert::borrow_slice(field, raw.formats, raw.format_count, abi::MAX_FORMATS) }?;
     // SAFETY: the caller promises readable names.
     let format = |(at, &text)| unsafe { convert::read_str(format_args!("{field}[{at}]"), text) };
@@ -156,7 +156,7 @@ unsafe fn memory_space(field: impl Display, raw: &abi::MemorySpace) -> Result<Me
         )));
     }
     Ok(MemorySpace {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         name: unsafe { convert::read_str(format_args!("{field}.name"), raw.name) }?,
         total_bytes: raw.total_bytes,
         alignment_bytes: raw.alignment_bytes,
@@ -173,7 +173,7 @@ unsafe fn memory_space(field: impl Display, raw: &abi::MemorySpace) -> Result<Me
 /// # Safety
 /// `list` is null or points to `count` option descriptions whose text is readable.
 pub(crate) unsafe fn options(list: *const abi::OptionSpec, count: usize) -> Result<Vec<OptionSpec>> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let list = unsafe { convert::borrow_slice("the list of options", list, count, abi::MAX_OPTIONS) }?;
     // SAFETY: the caller promises readable text.
     let read = |(at, raw)| unsafe { option(at, raw) }.transpose();
@@ -186,7 +186,7 @@ unsafe fn option(at: usize, raw: &abi::OptionSpec) -> Result<Option<OptionSpec>>
         abi::SCOPE_MODULE => OptionScope::Module,
         _ => return Ok(None),
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let text =
         |name: &str, text: Str| unsafe { convert::read_str(format_args!("options[{at}].{name}"), text) };
     let words = text("default", raw.default)?;

@@ -39,7 +39,7 @@ unsafe extern "C" fn log(level: u32, target: Str, message: Str) {
 
 /// Text as it is, with what is not UTF-8 replaced: a log record is never refused.
 unsafe fn utf8_lossy(text: Str) -> String {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let bytes =
         unsafe { convert::borrow_slice("text", text.ptr, text.len, abi::MAX_LOG_BYTES) }.unwrap_or_default();
     String::from_utf8_lossy(bytes).into_owned()

@@ -1,4 +1,4 @@
-//! Shims of devices and of their memory.
+//! Shims for devices and their memory.
 
 use std::ffi::c_void;
 
@@ -29,9 +29,9 @@ impl<B: Backend> Shims<B> {
     };
 
     unsafe extern "C" fn close_device(device: Handle) {
-        // A panic of a drop is logged by the hook; there is nobody to return it to.
+        // The hook logs a panic in `drop`; there is no status to return it in.
         let _ = catch_panic("close_device", || {
-            // SAFETY: core gives back a device that `open_device` made, once.
+            // SAFETY: core passes each device that `open_device` created exactly once.
             drop(unsafe { from_handle::<B::Device>(device) });
         });
     }
@@ -54,7 +54,7 @@ impl<B: Backend> Shims<B> {
             let device = unsafe { borrow::<B::Device>(device) }?;
             // SAFETY: as above.
             let other = unsafe { borrow::<B::Device>(other) }?;
-            // SAFETY: core passes a place for the answer.
+            // SAFETY: core passes a writable output pointer.
             unsafe { out_param(answer) }?.write(u32::from(device.peer_access(other)?));
             Ok(())
         })
@@ -94,9 +94,9 @@ impl<B: Backend> Shims<B> {
     }
 
     unsafe extern "C" fn free(device: Handle, buffer: Handle, queue: Handle) {
-        // A panic is logged by the hook; there is nobody to return it to.
+        // The hook logs a panic; there is no status to return it in.
         let _ = catch_panic("free", || {
-            // SAFETY: core gives back a buffer of this device, once.
+            // SAFETY: core passes each buffer of this device exactly once.
             let buffer = unsafe { from_handle::<BufferOf<B>>(buffer) };
             // SAFETY: core passes a live device of this backend.
             let device = unsafe { borrow::<B::Device>(device) };
@@ -118,7 +118,7 @@ impl<B: Backend> Shims<B> {
         guard("import", || {
             // SAFETY: core passes a live device of this backend.
             let device = unsafe { borrow::<B::Device>(device) }?;
-            // SAFETY: the memory outlives the buffer, which is its only user.
+            // SAFETY: core keeps the memory alive, and unused elsewhere, until the buffer is freed.
             let memory = unsafe { HostBytesMut::new(pointer, byte_len(bytes)?) };
             let buffer = device.import(space, memory)?;
             // SAFETY: core passes a structure that states its size.
@@ -136,7 +136,7 @@ impl<B: Backend> Shims<B> {
         guard("adopt", || {
             // SAFETY: core passes a live device of this backend.
             let device = unsafe { borrow::<B::Device>(device) }?;
-            // SAFETY: the memory outlives the buffer, which is its only user.
+            // SAFETY: core keeps the memory alive, and unused elsewhere, until the buffer is freed.
             let memory = unsafe { DeviceBytes::new(memory, byte_len(bytes)?) };
             let buffer = device.adopt(space, memory)?;
             // SAFETY: core passes a structure that states its size.
@@ -149,7 +149,7 @@ unsafe fn write_allocation<T: Buffer>(allocation: *mut Allocation, buffer: T) ->
     let (kernel_address, host_pointer) = (buffer.kernel_address(), buffer.host_pointer());
     let struct_size = end_of!(Allocation, host_pointer);
     let buffer = into_handle(buffer);
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let written = unsafe {
         write_struct(
             allocation,
@@ -157,7 +157,7 @@ unsafe fn write_allocation<T: Buffer>(allocation: *mut Allocation, buffer: T) ->
         )
     };
     if written.is_err() {
-        // SAFETY: nobody got it.
+        // SAFETY: core did not receive the handle.
         drop(unsafe { from_handle::<T>(buffer) });
     }
     written

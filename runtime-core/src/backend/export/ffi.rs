@@ -1,4 +1,5 @@
-//! Handles and structures on their way across: checked for null, copied by their stated size.
+//! Conversion of handles, output parameters and sized structures at the C ABI, with checks for null and
+//! alignment.
 
 use std::mem::MaybeUninit;
 
@@ -6,33 +7,33 @@ use crate::abi::{self, Handle};
 use crate::plugin::negotiate::copy_common_prefix;
 use crate::{Error, ErrorKind, Result};
 
-/// Gives an object to the other side.
+/// Moves an object into a handle for core.
 pub(super) fn into_handle<T>(object: T) -> Handle {
     Box::into_raw(Box::new(object)).cast()
 }
 
-/// Borrows an object that was given.
+/// Borrows the object behind a handle.
 ///
 /// # Safety
-/// `handle` is null or came from [`give`] with this `T`, and is not taken back during `'a`.
+/// `handle` is null or came from [`into_handle`] with this `T`, and is not passed to [`from_handle`] during `'a`.
 #[inline]
 pub(super) unsafe fn borrow<'a, T>(handle: Handle) -> Result<&'a T> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { handle.cast::<T>().as_ref() }.ok_or_else(null_handle::<T>)
 }
 
-/// Takes back an object that was given; null is nothing.
+/// Takes back the object behind a handle; `None` for null.
 ///
 /// # Safety
-/// `handle` is null or came from [`give`] with this `T`, and nobody uses it any more.
+/// `handle` is null or came from [`into_handle`] with this `T`, and is not used afterwards.
 pub(super) unsafe fn from_handle<T>(handle: Handle) -> Option<Box<T>> {
-    // SAFETY: the caller's promise: a box that nobody else owns.
+    // SAFETY: as the caller guarantees, an exclusively owned box.
     (!handle.is_null()).then(|| unsafe { Box::from_raw(handle.cast::<T>()) })
 }
 
 #[cold]
 fn null_handle<T>() -> Error {
-    abi_mismatch(format!("null handle where a {} is wanted", std::any::type_name::<T>()))
+    abi_mismatch(format!("expected a handle of {}, got null", std::any::type_name::<T>()))
 }
 
 #[cold]
@@ -40,20 +41,20 @@ pub(super) fn abi_mismatch(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::AbiMismatch, message)
 }
 
-/// The place of a plain result.
+/// Borrows an output parameter.
 ///
 /// # Safety
 /// `out` is null or writable for `'a`.
 #[inline]
 pub(super) unsafe fn out_param<'a, T>(out: *mut T) -> Result<&'a mut MaybeUninit<T>> {
     if out.is_null() || !out.is_aligned() {
-        return Err(abi_mismatch("nowhere to put the result: null or misaligned"));
+        return Err(abi_mismatch("the output pointer is null or misaligned"));
     }
-    // SAFETY: not null, aligned, and writable by the caller's promise; uninitialised bytes are allowed.
+    // SAFETY: not null, aligned, and writable as the caller guarantees; uninitialised bytes are allowed.
     Ok(unsafe { &mut *out.cast::<MaybeUninit<T>>() })
 }
 
-/// A structure that begins with `struct_size: u32`.
+/// A C structure that begins with `struct_size: u32`.
 ///
 /// # Safety
 /// `#[repr(C)]`, with `struct_size: u32` first, and valid when all its bytes are zero.
@@ -61,7 +62,7 @@ pub(super) unsafe trait SizedStruct: Copy {}
 
 macro_rules! impl_sized_struct {
     ($($ty:ident),*) => {$(
-        // SAFETY: so defined in `abi::data`; pointers, integers and arrays of them may be zero.
+        // SAFETY: defined like this in `abi`; pointers, integers and arrays of them may be zero.
         unsafe impl SizedStruct for abi::$ty {}
     )*};
 }
@@ -79,28 +80,31 @@ impl_sized_struct!(
 );
 impl_sized_struct!(Telemetry, TensorDescription);
 
-/// Reads a structure of the other side's version; what it does not know is zero.
+/// Reads a structure of the sender's version; fields that the sender does not have are zero.
 ///
 /// # Safety
-/// `theirs` is null or readable for the size that it states.
+/// `theirs` is null, or readable for its `struct_size`.
 pub(super) unsafe fn read_struct<T: SizedStruct>(theirs: *const T) -> Result<T> {
     if theirs.is_null() || !theirs.is_aligned() {
-        return Err(abi_mismatch(format!("no {}: null or misaligned", std::any::type_name::<T>())));
+        return Err(abi_mismatch(format!(
+            "the pointer to {} is null or misaligned",
+            std::any::type_name::<T>()
+        )));
     }
     // SAFETY: a `SizedStruct` begins with its size.
     let stated = unsafe { *theirs.cast::<u32>() };
-    // SAFETY: readable for what it states, and zero is valid.
+    // SAFETY: readable for its stated size, and zero is valid.
     Ok(unsafe { copy_common_prefix(theirs, stated as usize) })
 }
 
-/// Writes a structure of this side's version, as far as the other side's `struct_size` has room.
+/// Writes a structure of this version, truncated to the receiver's `struct_size`.
 ///
 /// # Safety
-/// `out` is null or writable for the size that it states.
+/// `out` is null, or writable for its `struct_size`.
 pub(super) unsafe fn write_struct<T: SizedStruct>(out: *mut T, ours: T) -> Result<()> {
     if out.is_null() || !out.is_aligned() {
         return Err(abi_mismatch(format!(
-            "nowhere to put {}: null or misaligned",
+            "the output pointer for {} is null or misaligned",
             std::any::type_name::<T>()
         )));
     }
@@ -109,19 +113,19 @@ pub(super) unsafe fn write_struct<T: SizedStruct>(out: *mut T, ours: T) -> Resul
     let bytes = stated.min(size_of::<T>());
     if bytes > size_of::<u32>() {
         let from = size_of::<u32>();
-        // SAFETY: behind the size, within the structure.
+        // SAFETY: after the size field, within the structure.
         let ours = unsafe { (&raw const ours).cast::<u8>().add(from) };
-        // SAFETY: as above, and within what the other side states.
+        // SAFETY: as above, and within the receiver's stated size.
         let theirs = unsafe { out.cast::<u8>().add(from) };
-        // SAFETY: both are valid up to `bytes`, and a local does not overlap foreign memory.
+        // SAFETY: both are valid up to `bytes`, and a local variable does not overlap foreign memory.
         unsafe { std::ptr::copy_nonoverlapping(ours, theirs, bytes - from) };
     }
     Ok(())
 }
 
-/// A byte count as a length.
+/// Converts a byte count to `usize`.
 pub(super) fn byte_len(bytes: u64) -> Result<usize> {
-    usize::try_from(bytes).map_err(|_| Error::invalid(format!("{bytes} bytes do not fit the address space")))
+    usize::try_from(bytes).map_err(|_| Error::invalid(format!("{bytes} bytes exceed the address space")))
 }
 
 #[cfg(test)]
@@ -129,20 +133,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_older_caller_gets_only_what_it_has_room_for() {
+    fn an_older_receiver_gets_only_the_fields_it_has() {
         let ours = abi::MemoryUsage { struct_size: 24, reserved: 0, free_bytes: 7, total_bytes: 9 };
         let mut theirs = abi::MemoryUsage { struct_size: 16, reserved: 0, free_bytes: 0, total_bytes: 1 };
-        // SAFETY: states less than it has.
+        // SAFETY: the stated size is smaller than the structure.
         unsafe { write_struct(&raw mut theirs, ours) }.unwrap();
         assert_eq!((theirs.struct_size, theirs.free_bytes, theirs.total_bytes), (16, 7, 1));
-        // SAFETY: null is refused.
+        // SAFETY: null is rejected.
         assert!(unsafe { write_struct(std::ptr::null_mut(), ours) }.is_err());
     }
 
     #[test]
-    fn an_older_structure_is_read_with_zeros_behind() {
+    fn missing_fields_of_an_older_structure_are_zero() {
         let theirs = abi::QueueOptions { struct_size: 8, priority: 3, flags: u64::MAX };
-        // SAFETY: states less than it has.
+        // SAFETY: the stated size is smaller than the structure.
         let read = unsafe { read_struct(&raw const theirs) }.unwrap();
         assert_eq!((read.priority, read.flags), (3, 0));
     }

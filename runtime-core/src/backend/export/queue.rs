@@ -1,4 +1,4 @@
-//! Shims of queues.
+//! Shims for queues.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use crate::backend::{Device, HostBytes, HostBytesMut, Launch, Queue, QueueOption
 use crate::plugin::convert;
 use crate::{Result, end_of};
 
-/// A launch of the other side.
+/// Wraps a launch received from core.
 ///
 /// # Safety
-/// `launch` is null, or states its size and is valid, with all that it points to, for `'a`.
+/// `launch` is null, or states its size and is valid for `'a`, with everything it points to.
 #[inline]
 pub(super) unsafe fn launch<'a, B: Backend>(launch: *const abi::Launch) -> Result<Launch<'a, BufferOf<B>>> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     match unsafe { launch.as_ref() } {
         Some(raw) if raw.struct_size >= end_of!(abi::Launch, arg_count) => {
-            // SAFETY: the caller's promise; the buffers of its tensors are this backend's.
+            // SAFETY: guaranteed by the caller; the tensors' buffers belong to this backend.
             Ok(unsafe { Launch::new(raw) })
         }
-        _ => Err(abi_mismatch("a launch without all fields of the first version")),
+        _ => Err(abi_mismatch("the launch is null or lacks fields of ABI minor 0")),
     }
 }
 
@@ -61,7 +61,7 @@ impl<B: Backend> Shims<B> {
         guard("open_queue", || {
             // SAFETY: core passes a live device of this backend.
             let device = unsafe { borrow::<B::Device>(device) }?;
-            // SAFETY: core passes a place for the handle.
+            // SAFETY: core passes a writable output pointer.
             let handle = unsafe { out_param(handle) }?;
             // SAFETY: core passes a structure that states its size.
             let raw = unsafe { read_struct(options) }?;
@@ -73,9 +73,9 @@ impl<B: Backend> Shims<B> {
     }
 
     unsafe extern "C" fn close_queue(queue: Handle) {
-        // A panic of a drop is logged by the hook; there is nobody to return it to.
+        // The hook logs a panic in `drop`; there is no status to return it in.
         let _ = catch_panic("close_queue", || {
-            // SAFETY: core gives back a queue that `open_queue` made, once.
+            // SAFETY: core passes each queue that `open_queue` created exactly once.
             drop(unsafe { from_handle::<QueueOf<B>>(queue) });
         });
     }
@@ -153,7 +153,7 @@ impl<B: Backend> Shims<B> {
         guard("read", || {
             // SAFETY: core passes a live buffer of this backend.
             let source = unsafe { borrow::<BufferOf<B>>(source) }?;
-            // SAFETY: core leaves the destination alone until the ticket ends.
+            // SAFETY: core does not access the destination until the ticket ends.
             let destination = unsafe { HostBytesMut::new(destination, byte_len(bytes)?) };
             // SAFETY: core passes a live queue of this backend.
             unsafe { borrow::<QueueOf<B>>(queue) }?.read(place, source, offset, destination)
@@ -232,7 +232,7 @@ impl<B: Backend> Shims<B> {
 
     unsafe extern "C" fn read_timestamp(queue: Handle, ticket: u64, nanoseconds: *mut u64) -> Status {
         guard("read_timestamp", || {
-            // SAFETY: core passes a place for the reading.
+            // SAFETY: core passes a writable output pointer.
             let nanoseconds = unsafe { out_param(nanoseconds) }?;
             // SAFETY: core passes a live queue of this backend.
             nanoseconds.write(unsafe { borrow::<QueueOf<B>>(queue) }?.read_timestamp(ticket)?);
@@ -261,7 +261,7 @@ impl<B: Backend> Shims<B> {
 
     unsafe extern "C" fn poll(queue: Handle, progress: *mut Progress) -> Status {
         guard("poll", || {
-            // SAFETY: core passes a place for the answer.
+            // SAFETY: core passes a writable output pointer.
             let progress = unsafe { out_param(progress) }?;
             // SAFETY: core passes a live queue of this backend.
             progress.write(unsafe { borrow::<QueueOf<B>>(queue) }?.poll()?);
