@@ -1,41 +1,44 @@
-//! How many calls make a sample: found once, by prediction, and it always ends.
+//! Calibration of the number of calls per sample. It runs once, extrapolates from trial windows, and always
+//! terminates.
 //!
-//! A clock has a resolution and a cost. A sample of one 2 µs call says more of the clock than of the kernel, so a
-//! sample is `number` calls between two clock reads, where `number` is large enough for the sample to last.
+//! A clock has a resolution and a cost. A sample of a single 2 µs call would measure the clock more than the
+//! kernel, so a sample is `number` calls between two clock reads, with `number` large enough for the sample
+//! to last.
 
-/// The most calls of one sample.
+/// Maximum number of calls per sample.
 pub(crate) const MAX_NUMBER: u64 = 10_000_000;
 
-/// The most that one step multiplies `number` by: the first window is the least trustworthy.
+/// Maximum factor by which one step increases `number`, because the first window is the least reliable.
 const MAX_GROWTH: f64 = 10.0;
 
-/// Aim a little higher than needed, so that noise does not ask for one more step.
+/// Aim slightly too high, so that noise does not require another step.
 const MARGIN: f64 = 1.2;
 
-/// Give up when the host has waited this many times the target in vain: the clock does not see this kernel.
+/// Give up when a window has taken this many times the goal in wall-clock time: the clock cannot measure this
+/// kernel.
 const MAX_WALL_RATIO: f64 = 4.0;
 
-/// What a trial window of `number` calls showed.
+/// The measurement of a trial window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trial {
-    /// Calls of the window.
+    /// Number of calls.
     pub(crate) number: u64,
-    /// What the evaluation's clock says they took.
+    /// Duration by the evaluation's clock.
     pub(crate) elapsed_ns: f64,
-    /// What the host's clock says they took.
+    /// Duration by the host's clock.
     pub(crate) wall_ns: f64,
 }
 
-/// What a sample should be like.
+/// The limits for a sample.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Goal {
-    /// It lasts at least this long by the evaluation's clock.
+    /// Minimum duration by the evaluation's clock.
     pub(crate) sample_ns: f64,
-    /// It takes at most this long by the host's clock.
+    /// Maximum duration by the host's clock.
     pub(crate) wall_ns: f64,
 }
 
-/// The number of calls to try next; `None` when the trial is good, or nothing better can be had.
+/// The number of calls to try next; `None` if the trial reached the goal or cannot be improved.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -46,7 +49,7 @@ pub(crate) fn next_number(trial: Trial, goal: Goal) -> Option<u64> {
     if reached || trial.wall_ns >= MAX_WALL_RATIO * goal.sample_ns || trial.number >= MAX_NUMBER {
         return None;
     }
-    // A clock that saw nothing predicts an infinite number, which the step's limit makes finite.
+    // If the clock measured nothing, the prediction is infinite; `MAX_GROWTH` bounds it.
     let wanted = MARGIN * goal.sample_ns / trial.elapsed_ns.max(f64::MIN_POSITIVE);
     let allowed = goal.wall_ns / trial.wall_ns.max(f64::MIN_POSITIVE);
     let growth = wanted.min(MAX_GROWTH).min(allowed);
@@ -60,7 +63,8 @@ mod tests {
 
     const MS: f64 = 1e6;
 
-    /// Calibrates against a kernel of `call_ns` by a clock that sees `seen` of it; returns the trials.
+    /// Calibrates for a kernel of `call_ns` and a clock that measures the fraction `seen` of it; returns the
+    /// trials.
     fn calibrate(call_ns: f64, seen: f64, goal: Goal) -> Vec<u64> {
         let mut numbers = vec![1];
         while let Some(next) = {
@@ -69,7 +73,7 @@ mod tests {
             next_number(Trial { number, elapsed_ns: wall_ns * seen, wall_ns }, goal)
         } {
             numbers.push(next);
-            assert!(numbers.len() < 100, "does not end: {numbers:?}");
+            assert!(numbers.len() < 100, "does not terminate: {numbers:?}");
         }
         numbers
     }
@@ -101,23 +105,23 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_sees_nothing_ends_by_patience() {
+    fn calibration_stops_if_the_clock_measures_nothing() {
         let numbers = calibrate(1000.0, 0.0, goal(100.0 * MS));
         let last_wall_ns = *numbers.last().unwrap() as f64 * 1000.0;
         assert!((400.0 * MS..=4000.0 * MS).contains(&last_wall_ns), "{numbers:?}");
     }
 
     #[test]
-    fn no_time_on_any_clock_ends_by_the_cap() {
+    fn calibration_stops_at_the_maximum_if_no_clock_advances() {
         assert_eq!(calibrate(0.0, 0.0, goal(100.0 * MS)).last(), Some(&MAX_NUMBER));
     }
 
     #[test]
-    fn the_budget_of_a_sample_is_kept() {
+    fn a_sample_stays_within_its_budget() {
         let numbers = calibrate(1000.0, 0.0, Goal { sample_ns: 100.0 * MS, wall_ns: 50.0 * MS });
         let wall_ns = *numbers.last().unwrap() as f64 * 1000.0;
         assert!((25.0 * MS..=50.0 * MS + 1000.0).contains(&wall_ns), "{numbers:?}");
-        // A budget that is spent already asks for nothing more.
+        // With the budget already spent, no further trial is made.
         assert_eq!(calibrate(1000.0, 1.0, Goal { sample_ns: MS, wall_ns: 0.0 }), [1]);
     }
 }

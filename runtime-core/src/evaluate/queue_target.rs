@@ -1,4 +1,4 @@
-//! What the loop drives in earnest: a kernel on a queue, timed by one of the clocks.
+//! Times a kernel on a queue with one of the clocks: the [`TimingTarget`] of every real evaluation.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use crate::{
     Access, Arg, DeviceKind, Error, ErrorKind, Event, Geometry, HostArray, Kernel, Queue, Result, Tensor, abi,
 };
 
-/// Timestamp pairs in flight at once: drivers have pools of limited size.
+/// Maximum number of timestamp pairs in flight: the query pools of drivers are limited.
 const MAX_PAIRS: usize = 256;
 
-/// What is timed.
+/// What to time.
 pub(crate) struct BenchInputs<'s, 'a> {
     pub(crate) device: &'s Arc<OpenDevice>,
     pub(crate) queue: &'s Queue,
@@ -33,27 +33,27 @@ pub(crate) struct QueueTarget<'s, 'a> {
     args: Vec<Arg<'s>>,
     setup: &'s mut Option<Box<dyn FnMut() + Send + 'a>>,
     clock: Clock,
-    /// A call is a function call on this thread.
+    /// Calls run inline on this thread.
     inline: bool,
     has_empty: bool,
     host_tensors: Vec<HostTensor<'s>>,
     flusher: Flusher,
-    /// Timestamps of single kernels; kept so that a window allocates nothing.
+    /// Timestamps of individual kernels; a field, so that windows do not allocate.
     timestamps: Vec<(Event, Event)>,
     graphs: GraphCache,
     begin: Instant,
     calls: u64,
 }
 
-/// A tensor whose contents every call sends or fetches.
+/// A tensor that each call transfers from or to host memory.
 struct HostTensor<'s> {
     tensor: &'s Tensor,
     access: Access,
-    /// The program's copy.
+    /// The copy in host memory.
     host: HostArray,
 }
 
-/// What a window submits.
+/// The work that a window submits.
 #[derive(Clone, Copy)]
 enum Workload {
     Kernel,
@@ -77,7 +77,7 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
             setup,
             clock,
             inline,
-            // A graph has no empty kernels.
+            // A graph cannot contain no-op kernels.
             has_empty: info.capabilities.has(abi::CAP_EMPTY_KERNEL) && clock != Clock::DeviceGraph,
             host_tensors,
             flusher: Flusher::new(device, timing.flush_cache)?,
@@ -88,12 +88,12 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
         })
     }
 
-    /// Calls of the kernel so far.
+    /// Number of kernel calls so far.
     pub(crate) const fn calls(&self) -> u64 {
         self.calls
     }
 
-    /// Bytes sent and fetched by a call; `None` if nothing is host_tensors.
+    /// Bytes uploaded and downloaded per call; `None` if there are no transfers.
     pub(crate) fn transfer_bytes(&self) -> Option<(u64, u64)> {
         let bytes = |moves: fn(Access) -> bool| {
             self.host_tensors
@@ -105,7 +105,7 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
         (!self.host_tensors.is_empty()).then(|| (bytes(Access::reads), bytes(Access::writes)))
     }
 
-    /// Runs the kernel once, on what lies on the device.
+    /// Runs the kernel once on the data that are on the device.
     pub(crate) fn call(&mut self) -> Result<()> {
         self.setup();
         self.calls += 1;
@@ -119,7 +119,7 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
         }
     }
 
-    /// Makes `number` calls. Returns the last one's event, if it may still run.
+    /// Makes `number` calls. Returns the event of the last one, unless all have completed.
     fn submit_calls(&mut self, workload: Workload, number: u64) -> Result<Option<Event>> {
         if self.inline {
             for _ in 0..number {
@@ -131,15 +131,15 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
             return Ok(None);
         }
         for _ in 1..number {
-            // An event that is kept would be marked, at the cost of a driver call: only the last one is.
+            // Keeping an event marks its ticket, which costs a driver call, so keep only the last.
             self.submit(workload)?;
         }
         self.submit(workload).map(Some)
     }
 
-    /// Makes calls that send and fetch; returns the transfers' time in nanoseconds.
+    /// Makes `number` calls with their transfers; returns the time of the transfers in nanoseconds.
     ///
-    /// Each step is waited for, since a transfer that waits for the kernel would be timed with it.
+    /// Waits after each step: otherwise the time of a transfer would include its wait for the kernel.
     fn calls_with_transfers(&mut self, number: u64) -> Result<u64> {
         let mut transfer_ns = 0;
         for _ in 0..number {
@@ -158,7 +158,7 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
         Ok(transfer_ns)
     }
 
-    /// The calls of a window, and the transfers' time.
+    /// Makes the calls of a window; returns the last event, and the time of the transfers.
     fn submit_workload(&mut self, workload: Workload, number: u64) -> Result<(Option<Event>, f64)> {
         match workload {
             Workload::Kernel if !self.host_tensors.is_empty() => {
@@ -239,7 +239,7 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
         Ok(Window { elapsed_ns, transfer_ns: 0.0 })
     }
 
-    /// Nanoseconds of the device's clock between two timestamps that are done.
+    /// Nanoseconds of the device's clock between two completed timestamps.
     fn elapsed_between(&self, begin: &Event, end: &Event) -> Result<f64> {
         let (begin, end) = (self.queue.read_timestamp(begin)?, self.queue.read_timestamp(end)?);
         let elapsed = end.checked_sub(begin).ok_or_else(|| {

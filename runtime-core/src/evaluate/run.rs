@@ -1,4 +1,4 @@
-//! The loop: warm-up, calibration, samples. It sees no device, only a [`TimingTarget`].
+//! The timing loop: warm-up, calibration, samples. It depends only on a [`TimingTarget`], not on a device.
 
 use std::future::{Future, poll_fn};
 use std::task::Poll;
@@ -9,53 +9,54 @@ use super::statistics::percentile;
 use super::{FlushCache, Timing, Warmup};
 use crate::{Error, ErrorKind, Result};
 
-/// How many windows of empty kernels the overhead is the median of.
+/// Number of no-op windows; the overhead is their median.
 const OVERHEAD_WINDOWS: usize = 11;
-/// The most calls of such a window: more would not change what a call costs.
+/// Maximum number of calls in such a window; more would not change the cost per call.
 const OVERHEAD_NUMBER: u64 = 1000;
 
-/// How long the loop keeps the executor's thread between two samples: to yield after each short one would cost more
-/// than the rest of the loop.
+/// Minimum time between yields to the executor: yielding after every short sample would cost more than the
+/// rest of the loop.
 const YIELD_INTERVAL_NS: u64 = 1_000_000;
 
-/// What the loop drives.
+/// The operations that the timing loop performs.
 pub(crate) trait TimingTarget: Send {
-    /// The host's clock in nanoseconds since some point.
+    /// The host's clock, in nanoseconds since an arbitrary point in time.
     fn now_ns(&mut self) -> u64;
 
-    /// The caller's hook before a window.
+    /// Runs the caller's setup hook before a window.
     fn setup(&mut self);
 
-    /// Drives everything out of the caches.
+    /// Evicts everything from the caches.
     fn flush_cache(&mut self) -> Result<()>;
 
     /// Lets the device cool down.
     fn pause(&mut self, duration: Duration);
 
-    /// Times `number` calls, and waits for them.
+    /// Times `number` calls and waits for them.
     fn window(&mut self, number: u64) -> impl Future<Output = Result<Window>> + Send;
 
-    /// Times `number` calls of an empty kernel with the same clock, in nanoseconds; `None` if there is none.
+    /// Times `number` calls of a no-op kernel with the same clock, in nanoseconds; `None` if there is no such
+    /// kernel.
     fn empty_window(&mut self, number: u64) -> impl Future<Output = Result<Option<f64>>> + Send;
 }
 
 /// A timed window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Window {
-    /// By the evaluation's clock, transfers included.
+    /// Duration by the evaluation's clock, including transfers.
     pub(crate) elapsed_ns: f64,
-    /// The transfers' part, by the host's clock.
+    /// Duration of the transfers, by the host's clock.
     pub(crate) transfer_ns: f64,
 }
 
-/// What the loop found.
+/// The samples that the timing loop took.
 #[derive(Debug)]
 pub(crate) struct Samples {
-    /// Per call.
+    /// Nanoseconds per call.
     pub(crate) samples_ns: Vec<f64>,
-    /// Per call, beside each sample.
+    /// Nanoseconds of transfer per call, one for each sample.
     pub(crate) transfers_ns: Vec<f64>,
-    /// Calls of a sample.
+    /// Calls per sample.
     pub(crate) number: u64,
 }
 
@@ -89,16 +90,18 @@ pub(crate) async fn run(target: &mut impl TimingTarget, timing: &Timing) -> Resu
     Ok(run)
 }
 
-/// Room for all samples, so that the loop allocates nothing.
+/// Reserves memory for all samples, so that the loop does not allocate.
 fn with_capacity(count: usize) -> Result<Vec<f64>> {
     let mut samples = Vec::new();
     match samples.try_reserve_exact(count) {
         Ok(()) => Ok(samples),
-        Err(_) => Err(Error::new(ErrorKind::OutOfMemory, format!("repeat: no room for {count} samples"))),
+        Err(_) => {
+            Err(Error::new(ErrorKind::OutOfMemory, format!("repeat: not enough memory for {count} samples")))
+        }
     }
 }
 
-/// Pauses, but not beyond the deadline; the time after that.
+/// Pauses, but not beyond the deadline; returns the time afterwards.
 fn cool_down(target: &mut impl TimingTarget, cooldown: Duration, deadline_ns: u64) -> u64 {
     let now_ns = target.now_ns();
     if cooldown.is_zero() || now_ns >= deadline_ns {
@@ -108,8 +111,8 @@ fn cool_down(target: &mut impl TimingTarget, cooldown: Duration, deadline_ns: u6
     target.now_ns()
 }
 
-/// Calls in windows of doubling size: few windows for short kernels, never twice as many calls as needed, and none that
-/// the windows before it say would end after the deadline.
+/// Warms up in windows of doubling size: this takes few windows for short kernels and never twice the calls
+/// needed. Starts no window that, judging by the previous ones, would end after the deadline.
 async fn warm_up(target: &mut impl TimingTarget, warmup: Warmup, deadline_ns: u64) -> Result<()> {
     if warmup.is_none() {
         return Ok(());
@@ -126,7 +129,7 @@ async fn warm_up(target: &mut impl TimingTarget, warmup: Warmup, deadline_ns: u6
         calls += number;
         let now_ns = target.now_ns();
         let spent_ns = now_ns - begin_ns;
-        // A clock that does not move bounds nothing.
+        // Terminates even if the clock does not advance.
         let at_call_limit = min_ns != u64::MAX && number >= MAX_NUMBER;
         if spent_ns >= min_ns || now_ns >= deadline_ns || at_call_limit {
             break;
@@ -140,13 +143,13 @@ async fn warm_up(target: &mut impl TimingTarget, warmup: Warmup, deadline_ns: u6
     Ok(())
 }
 
-/// How many calls fit into `left_ns`, when `calls` of them took `spent_ns`.
+/// The number of calls that fit into `left_ns`, if `calls` calls took `spent_ns`.
 fn calls_that_fit(left_ns: u64, calls: u64, spent_ns: u64) -> u64 {
     let fit = u128::from(left_ns) * u128::from(calls) / u128::from(spent_ns.max(1));
     u64::try_from(fit).unwrap_or(u64::MAX)
 }
 
-/// Finds the number of calls of a sample.
+/// Determines the number of calls per sample.
 async fn calibrate(target: &mut impl TimingTarget, timing: &Timing, deadline_ns: u64) -> Result<u64> {
     let mut number = 1;
     loop {
@@ -155,7 +158,7 @@ async fn calibrate(target: &mut impl TimingTarget, timing: &Timing, deadline_ns:
         let window = target.window(number).await?;
         let now_ns = target.now_ns();
         let trial = Trial { number, elapsed_ns: window.elapsed_ns, wall_ns: (now_ns - begin_ns) as f64 };
-        // One share of what is left is the next trial's.
+        // The next trial may use the same share of the remaining budget as each sample.
         let share_ns = deadline_ns.saturating_sub(now_ns) as f64 / (timing.repeat as f64 + 1.0);
         let goal = Goal { sample_ns: timing.min_repeat.as_nanos() as f64, wall_ns: share_ns };
         match next_number(trial, goal) {
@@ -183,7 +186,7 @@ async fn sample(target: &mut impl TimingTarget, number: u64, flush: FlushCache) 
     Ok(sum)
 }
 
-/// What the evaluation's clock reads per call of an empty kernel, in windows like those of the samples.
+/// The time per call of a no-op kernel by the evaluation's clock, in windows like those of the samples.
 pub(crate) async fn overhead(target: &mut impl TimingTarget, number: u64) -> Result<Option<f64>> {
     let number = number.min(OVERHEAD_NUMBER);
     let mut windows = [0.0; OVERHEAD_WINDOWS];
@@ -197,7 +200,7 @@ pub(crate) async fn overhead(target: &mut impl TimingTarget, number: u64) -> Res
     Ok(Some(percentile(&windows, 50.0)))
 }
 
-/// Lets the executor run something else once.
+/// Yields to the executor once.
 async fn yield_now() {
     let mut yielded = false;
     poll_fn(|context| {

@@ -1,13 +1,13 @@
-//! Where backend libraries are looked for, in which order.
+//! The search order for backend libraries:
 //!
-//! 1. what the program gives;
+//! 1. the paths that the program specifies;
 //! 2. `RUNTIME_BACKENDS`, which replaces the rest;
 //! 3. `RUNTIME_BACKEND_PATH`;
-//! 4. `../lib/runtime` beside the executable, then the executable's directory, and for a program that Cargo put into
-//!    `deps` or `examples` the directory above, where it puts the libraries of the same profile;
+//! 4. `../lib/runtime` beside the executable, then the executable's directory, and for a program in Cargo's
+//!    `deps` or `examples` the directory above, which holds the libraries of the same profile;
 //! 5. the user's and the system's library directories.
 //!
-//! Never the current directory, never what anybody may write to.
+//! The current directory and world-writable directories are never searched.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -25,7 +25,7 @@ const CARGO: &str = "above the executable's directory, as Cargo lays it out";
 const USER: &str = "the user's library directory";
 const SYSTEM: &str = "the system's library directories";
 
-/// What the program asks for.
+/// The search paths that the program specifies.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) libraries: Vec<PathBuf>,
@@ -33,7 +33,7 @@ pub(crate) struct Request {
     pub(crate) discover: bool,
 }
 
-/// What the process says: an argument, so that tests need not change the process.
+/// The search paths from the process environment; a parameter, so that tests need not change the process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Environment {
     backends: Option<OsString>,
@@ -60,13 +60,13 @@ impl Environment {
 /// One result of the search, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// A file to try, and why.
+    /// A library to try, and where its path came from.
     Library(PathBuf, &'static str),
-    /// Something else that deserves a line in the report.
+    /// A line for the load report about anything else.
     Report(LoadReport),
 }
 
-/// Lists everything to try. Touches directories only.
+/// Lists all libraries to try. Reads directories only.
 pub(crate) fn search(request: &Request, environment: &Environment) -> Vec<Found> {
     let mut search = Search(Vec::new());
     for path in &request.libraries {
@@ -90,7 +90,7 @@ impl Search {
                 self.failed(
                     Path::new(BACKENDS),
                     BACKENDS,
-                    "ignored: the program runs with raised privileges",
+                    "ignored: the program runs with elevated privileges",
                 );
             }
             return self.default_directories(&environment.system, SYSTEM);
@@ -114,7 +114,7 @@ impl Search {
         self.default_directories(&environment.system, SYSTEM);
     }
 
-    /// What the program names may be relative: it knows what it does.
+    /// Paths from the program may be relative.
     fn explicit(&mut self, path: &Path, add: fn(&mut Self, &Path, &'static str)) {
         match std::path::absolute(path) {
             Ok(path) => add(self, &path, HOST),
@@ -122,11 +122,15 @@ impl Search {
         }
     }
 
-    /// Entries of an environment variable.
+    /// Adds the entries of an environment variable.
     fn path_list(&mut self, list: &OsStr, origin: &'static str) {
         for path in std::env::split_paths(list).filter(|path| !path.as_os_str().is_empty()) {
             if !path.is_absolute() {
-                self.failed(&path, origin, "a relative path is refused: the current directory is never searched; write an absolute path");
+                self.failed(
+                    &path,
+                    origin,
+                    "relative path rejected: the current directory is never searched; use an absolute path",
+                );
             } else if origin == BACKENDS && !path.is_dir() {
                 self.library(&path, origin);
             } else {
@@ -152,7 +156,7 @@ impl Search {
     fn directory(&mut self, path: &Path, origin: &'static str) {
         match backends_in(path) {
             Ok(libraries) if libraries.is_empty() => {
-                self.skipped(path, origin, format!("holds no {}", platform::LIBRARY_PATTERN));
+                self.skipped(path, origin, format!("contains no {}", platform::LIBRARY_PATTERN));
             }
             Ok(libraries) => libraries.iter().for_each(|library| self.library(library, origin)),
             Err(reason) => self.failed(path, origin, reason),
@@ -168,17 +172,17 @@ impl Search {
     }
 }
 
-/// An empty variable is one that is not set.
+/// Treats an empty variable as unset.
 fn non_empty(variable: Option<&OsStr>) -> Option<&OsStr> {
     variable.filter(|text| !text.is_empty())
 }
 
-/// The backend libraries of a directory, sorted by name, so that every machine tries them in the same order.
+/// The backend libraries in a directory, sorted by name so that the order is the same on every machine.
 fn backends_in(directory: &Path) -> Result<Vec<PathBuf>, String> {
     let metadata = fs::metadata(directory).map_err(|error| error.to_string())?;
     if platform::is_world_writable(&metadata) {
         return Err(format!(
-            "refused: anybody may write to it; `chmod o-w {}` if it is yours",
+            "rejected: it is world-writable; run `chmod o-w {}` if it is yours",
             directory.display()
         ));
     }
@@ -195,7 +199,7 @@ mod tests {
 
     use super::*;
 
-    /// A machine with a library in each place; returns the origins of what is found.
+    /// A file tree with a library in each location.
     struct Machine(tempfile::TempDir);
 
     impl Machine {
@@ -258,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_searched_in_the_documented_order() {
+    fn locations_are_searched_in_the_documented_order() {
         let machine = Machine::new();
         let found = search(&machine.request(), &machine.environment());
         assert_eq!(origins(&found), [HOST, BACKEND_PATH, PREFIX, EXECUTABLE, USER, SYSTEM]);
@@ -279,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn the_variable_of_backends_replaces_the_rest() {
+    fn runtime_backends_replaces_the_other_locations() {
         let machine = Machine::new();
         let mut environment = machine.environment();
         let mut list = machine.path("env").into_os_string();
@@ -289,11 +293,15 @@ mod tests {
         let found = search(&machine.request(), &environment);
         assert_eq!(origins(&found), [HOST, BACKENDS, BACKENDS]);
         environment.backends = Some(OsString::new());
-        assert_eq!(origins(&search(&machine.request(), &environment)).len(), 6, "empty is not set");
+        assert_eq!(
+            origins(&search(&machine.request(), &environment)).len(),
+            6,
+            "an empty variable counts as unset"
+        );
     }
 
     #[test]
-    fn no_discovery_means_what_the_program_gives() {
+    fn without_discovery_only_explicit_paths_are_searched() {
         let machine = Machine::new();
         let request = Request { discover: false, ..machine.request() };
         assert_eq!(origins(&search(&request, &machine.environment())), [HOST]);
@@ -323,16 +331,16 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_passed_over_in_silence() {
+    fn every_skipped_location_is_reported() {
         let machine = Machine::new();
         fs::set_permissions(machine.path("added"), fs::Permissions::from_mode(0o777)).unwrap();
         fs::remove_file(machine.path("system/libruntime_x.so")).unwrap();
         let environment = Environment { home: Some(machine.path("nowhere")), ..machine.environment() };
         let lines = lines(&search(&machine.request(), &environment));
-        assert!(lines[0].starts_with("failed") && lines[0].contains("anybody may write"), "{lines:?}");
+        assert!(lines[0].starts_with("failed") && lines[0].contains("world-writable"), "{lines:?}");
         assert!(lines[1].starts_with("skipped") && lines[1].contains("no such directory"), "{lines:?}");
         assert!(
-            lines[2].starts_with("skipped") && lines[2].contains("holds no libruntime_<name>.so"),
+            lines[2].starts_with("skipped") && lines[2].contains("contains no libruntime_<name>.so"),
             "{lines:?}"
         );
     }
