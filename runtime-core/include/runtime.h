@@ -1,23 +1,26 @@
-// The seam: what a backend library and `runtime-core` say to each other, in C.
+// The C ABI between `runtime-core` and a backend library.
 //
-// A backend library exports **one** symbol, `ENTRY_SYMBOL`, of type `EntryPoint`. It answers with a
-// pointer to a static `BackendTable` and touches no driver. Everything else is reached through that table.
+// A backend library exports **one** symbol, `ENTRY_SYMBOL`, of type `EntryPoint`. It returns a pointer
+// to a static `BackendTable` and makes no driver call. Everything else goes through that table.
 //
-// Rules that every structure here keeps, so that an older backend works with a newer core and the reverse:
+// Every structure and function here follows these rules, so that an older backend works with a newer core
+// and vice versa:
 //
 // - Fields are appended, never moved, removed or retyped, within a major version.
-// - Every table and every structure that may grow begins with `struct_size`, the offset of the end of its last
-//   field. The receiver copies `min(theirs, ours)` bytes into a zeroed structure of its own.
-// - A function pointer that is null or beyond `struct_size` means "unsupported".
+// - Every table, and every structure that may grow, begins with `struct_size`: the offset of the end of its
+//   last field. The receiver copies `min(sender's size, own size)` bytes into a zeroed structure of its own.
+// - A function pointer that is null or lies beyond `struct_size` is unsupported.
 // - Elements of arrays (`Arg`, `Property`, `MemorySpace`, `Str`) are frozen within a major version.
-// - For an out-structure the *caller* sets `struct_size`; the callee writes at most that many bytes.
-// - Core refuses lists and texts beyond the `MAX_*` limits: a count is a count of elements that are there.
-// - Strings are UTF-8, with a length, not terminated. Whoever returns a borrowed string says how long it lives.
-// - Nothing allocated on one side is freed by the other: `Error` carries its own release function.
-// - No function of a table calls back into core, except `HostTable::log`, which is thread-safe.
-// - No function of a table may unwind or end the process.
+// - For an output structure the *caller* sets `struct_size`; the callee writes at most that many bytes.
+// - Core rejects lists and strings longer than the `MAX_*` limits. A count is the number of elements
+//   actually present.
+// - Strings are UTF-8 with an explicit length and no terminator. The contract of each borrowed string states
+//   how long it lives.
+// - Memory is freed by the side that allocated it: `Error` carries its own release function.
+// - A backend never calls back into core, except through `HostTable::log`, which is thread-safe.
+// - No function may unwind across the ABI or end the process.
 //
-// The C form of this module is `include/runtime.h`, generated from it.
+// `include/runtime.h` is generated from this module.
 //
 // Generated from runtime-core/src/abi: do not edit. After a change there:
 // RUNTIME_UPDATE_GOLDEN=1 cargo test -p runtime-abi-tests
@@ -56,10 +59,10 @@
 // First field of every `Header`: the bytes `RUNTIME\0` read as a little-endian integer.
 #define RT_MAGIC 19506750735406418
 
-// ABI major version: part of the entry point's name. A different major never loads.
+// ABI major version; part of the entry point's name. A library of another major version is never loaded.
 #define RT_MAJOR 1
 
-// ABI minor version: counts the appended fields.
+// ABI minor version; incremented whenever fields are appended.
 #define RT_MINOR 3
 
 // `Property::kind`: `value.integer` is 0 or 1.
@@ -71,7 +74,7 @@
 // `Property::kind`: `value.number`.
 #define RT_VALUE_NUMBER 3
 
-// `Property::kind`: `value.text`. A key that may be given several times makes a list.
+// `Property::kind`: `value.text`. A repeated key forms a list.
 #define RT_VALUE_TEXT 4
 
 // `OptionSpec::scope`: an option of `open_device`.
@@ -80,25 +83,25 @@
 // `OptionSpec::scope`: an option of `load`.
 #define RT_SCOPE_MODULE 2
 
-// `MemorySpace::flags`: the program can read and write it through `Allocation::host_pointer`.
+// `MemorySpace::flags`: the host can access the memory through `Allocation::host_pointer`.
 #define RT_SPACE_HOST_VISIBLE 1
 
-// `MemorySpace::flags`: kernels can use it.
+// `MemorySpace::flags`: kernels can access the memory.
 #define RT_SPACE_KERNEL_VISIBLE 2
 
 // `DeviceInfo::sub` of a whole device.
 #define RT_WHOLE_DEVICE UINT32_MAX
 
-// `DeviceInfo::kind`: memory is the program's own, code is native.
+// `DeviceInfo::kind`: uses host memory and runs native code.
 #define RT_KIND_HOST 1
 
-// `DeviceInfo::kind`: own memory spaces, queues.
+// `DeviceInfo::kind`: has its own memory spaces and queues.
 #define RT_KIND_ACCELERATOR 2
 
-// `DeviceInfo::kind`: an external processor that is flashed and run.
+// `DeviceInfo::kind`: an external processor that is flashed and then run.
 #define RT_KIND_EMBEDDED 3
 
-// Capability: `timestamp` and `read_timestamp` work.
+// Capability: `timestamp` and `read_timestamp`.
 #define RT_CAP_TIMESTAMPS 1
 
 // Capability: native graphs.
@@ -107,28 +110,28 @@
 // Capability: `wait_for` between queues of one backend.
 #define RT_CAP_WAIT_FOR (1 << 2)
 
-// Capability: a synchronous launch on an idle queue can run on the caller's thread (`claim` and `run`).
+// Capability: a synchronous launch on an idle queue may run on the calling thread (`claim` and `run`).
 #define RT_CAP_INLINE (1 << 3)
 
-// Capability: memory is allocated and freed in order with a queue's work (`allocate` and `free` with a queue).
+// Capability: memory can be allocated and freed in queue order (`allocate` and `free` with a queue).
 #define RT_CAP_STREAM_ORDERED (1 << 4)
 
-// Capability: the device must be called by one thread at a time; core holds one lock for it.
+// Capability: only one thread at a time may call the device; core serialises the calls.
 #define RT_CAP_SERIAL (1 << 5)
 
 // Capability: `import` of host memory.
 #define RT_CAP_IMPORT (1 << 6)
 
-// Capability: `empty` submits a kernel that does nothing.
+// Capability: `empty` submits a no-op kernel.
 #define RT_CAP_EMPTY_KERNEL (1 << 7)
 
 // Capability: kernels take `Launch::range` and `Launch::grain`.
 #define RT_CAP_RANGE (1 << 8)
 
-// Capability: kernels take groups and group sizes other than 1.
+// Capability: kernels take group counts and group sizes other than 1.
 #define RT_CAP_GROUPS (1 << 9)
 
-// Capability: `telemetry` answers.
+// Capability: `telemetry`.
 #define RT_CAP_TELEMETRY (1 << 10)
 
 // Capability: cooperative launches (`LAUNCH_COOPERATIVE`).
@@ -137,7 +140,7 @@
 // Capability: work-group clusters (`Launch::cluster`).
 #define RT_CAP_CLUSTERS (1 << 12)
 
-// Capability: `peer_access` may answer yes.
+// Capability: `peer_access` may be granted.
 #define RT_CAP_PEERS (1 << 13)
 
 // Capability: kernels compute in f16.
@@ -146,13 +149,13 @@
 // Capability: kernels compute in f64.
 #define RT_CAP_F64 (1 << 15)
 
-// Capability: `adopt` of memory of the device that another library allocated.
+// Capability: `adopt` of device memory that another library allocated.
 #define RT_CAP_ADOPT (1 << 16)
 
-// Capability: `copy_rows` between buffers of the device. Since minor 2.
+// Capability: `copy_rows`, a pitched 2-D copy between buffers of the device. Since minor 2.
 #define RT_CAP_ROWS (1 << 17)
 
-// `AllocateRequest::flags`: back it with huge pages; an error where there are none.
+// `AllocateRequest::flags`: back the allocation with huge pages; fails if there are none.
 #define RT_ALLOCATE_HUGE_PAGES 1
 
 // `Telemetry::valid`: `clock_hz`.
@@ -179,23 +182,22 @@
 // `Arg::kind`: bytes passed by value.
 #define RT_ARG_BYTES 3
 
-// `Arg::kind`: a size of dynamic work-group memory.
+// `Arg::kind`: the size of a block of dynamic work-group memory.
 #define RT_ARG_LOCAL 4
 
-// `Arg::access`: the kernel reads.
+// `Arg::access`: the kernel reads the tensor.
 #define RT_ACCESS_READ 1
 
-// `Arg::access`: the kernel writes.
+// `Arg::access`: the kernel writes the tensor.
 #define RT_ACCESS_WRITE 2
 
-// `Param::access`(super::Param::access): the code computes with the strides of the tensor, so that a view with gaps may be
-// passed.
+// `Param::access`: the code uses the strides of the tensor, so non-contiguous views are accepted.
 #define RT_ACCESS_STRIDED 4
 
-// `Launch::flags`: all groups run at once and may synchronise.
+// `Launch::flags`: all groups are resident at once and may synchronise with each other.
 #define RT_LAUNCH_COOPERATIVE 1
 
-// `QueueOptions::flags`: the queue will be asked for timestamps.
+// `QueueOptions::flags`: timestamps will be recorded on the queue.
 #define RT_QUEUE_TIMESTAMPS 1
 
 // `GraphNode::kind`: a kernel launch.
@@ -207,45 +209,45 @@
 // `GraphNode::kind`: a fill.
 #define RT_NODE_FILL 3
 
-// A figure that a driver does not tell.
+// A value that the driver does not report.
 #define RT_UNKNOWN UINT32_MAX
 
-// Most entries of a list of devices, sub-devices included.
+// Maximum number of devices of a backend, including sub-devices.
 #define RT_MAX_DEVICES 65536
 
-// Most memory spaces of a device.
+// Maximum number of memory spaces of a device.
 #define RT_MAX_SPACES 1024
 
-// Most code formats of a device.
+// Maximum number of code formats of a device.
 #define RT_MAX_FORMATS 1024
 
-// Most properties of a device, and most options of a call.
+// Maximum number of properties of a device and of options of a call.
 #define RT_MAX_PROPERTIES 65536
 
-// Most options that a backend documents.
+// Maximum number of options that a backend describes.
 #define RT_MAX_OPTIONS 65536
 
-// Most entry points of a module.
+// Maximum number of entry points of a module.
 #define RT_MAX_SYMBOLS 1048576
 
-// Most parameters of a kernel.
+// Maximum number of parameters of a kernel.
 #define RT_MAX_PARAMS 65536
 
-// Most bytes of a name or another short text.
+// Maximum length of a name or other short string, in bytes.
 #define RT_MAX_TEXT_BYTES 1048576
 
-// Most bytes of an error's message or of a log record, compiler logs included.
+// Maximum length of an error message, compiler log or log record, in bytes.
 #define RT_MAX_LOG_BYTES 268435456
 
-// What every versioned table begins with.
+// Header of every versioned table.
 typedef struct rt_Header {
     // `MAGIC`.
     uint64_t magic;
     // Offset of the end of the last field of the structure that holds this header.
     uint32_t struct_size;
-    // `MAJOR` of the side that filled the structure.
+    // `MAJOR` of the side that filled in the structure.
     uint16_t major;
-    // `MINOR` of the side that filled the structure.
+    // `MINOR` of the side that filled in the structure.
     uint16_t minor;
 } rt_Header;
 
@@ -257,11 +259,11 @@ typedef struct rt_Str {
     size_t len;
 } rt_Str;
 
-// An owned error object. The receiver reads it, then calls `release` with it, on any thread.
+// An owned error. The receiver reads it and then passes it to `release`, on any thread.
 typedef struct rt_Error {
     // End of the last field.
     uint32_t struct_size;
-    // An `ErrorKind` by number; an unknown number is read as `Driver`.
+    // A `ErrorKind` as a number; unknown numbers are treated as `Driver`.
     uint32_t kind;
     // The driver's own code, 0 if there is none.
     int64_t code;
@@ -271,63 +273,63 @@ typedef struct rt_Error {
     struct rt_Str message;
     // The driver's own name for `code`, e.g. `CUDA_ERROR_INVALID_PTX`; may be empty.
     struct rt_Str symbol;
-    // Frees this object. Null: the object is static.
+    // Frees this error; null if it is static.
     void (*release)(struct rt_Error *error);
 } rt_Error;
 
-// What stands in the section `MANIFEST_SECTION`: read from the file, before anything is loaded.
+// Contents of the section `MANIFEST_SECTION`, read from the file before the library is loaded.
 typedef struct rt_Manifest {
     // `MAGIC`.
     uint64_t magic;
     // Size of this structure.
     uint32_t struct_size;
-    // ABI major that the library was built for.
+    // ABI major version that the library was built for.
     uint16_t major;
-    // ABI minor that the library was built for.
+    // ABI minor version that the library was built for.
     uint16_t minor;
-    // Name of the backend, NUL-padded.
+    // Name of the backend, padded with NULs.
     uint8_t name[32];
-    // Target triple of the library, NUL-padded.
+    // Target triple of the library, padded with NULs.
     uint8_t target[64];
 } rt_Manifest;
 
 // An opaque object of a backend. Null means "none".
 typedef void *rt_Handle;
 
-// Result of a table function: null is success, anything else an owned error that the receiver must release.
+// Result of a table function: null on success, otherwise an owned error that the receiver must release.
 typedef struct rt_Error *rt_Status;
 
-// Describes one option that a backend accepts. Frozen.
+// Description of an option that a backend accepts. Frozen.
 typedef struct rt_OptionSpec {
     // The key.
     struct rt_Str key;
     // `VALUE_*`.
     uint32_t kind;
-    // Where it is accepted: one of the `SCOPE_*` constants.
+    // Where the option is accepted: one of the `SCOPE_*` constants.
     uint32_t scope;
-    // Valid values separated by `|`, or empty when any value of the kind will do.
+    // Valid values separated by `|`; empty if every value of the kind is valid.
     struct rt_Str choices;
-    // The default, in words.
+    // The default, as text.
     struct rt_Str default_;
-    // One sentence.
+    // One sentence of documentation.
     struct rt_Str doc;
 } rt_OptionSpec;
 
-// What core offers to a backend; valid for the life of the process.
+// Functions that core provides to a backend; valid for the life of the process.
 typedef struct rt_HostTable {
-    // Version of the offering core.
+    // ABI version of the core.
     struct rt_Header header;
-    // Takes a log record: `level` is 1 error, 2 warning, 3 info, 4 debug, 5 trace. Thread-safe.
+    // Logs a record: `level` is 1 error, 2 warning, 3 info, 4 debug or 5 trace. Thread-safe.
     void (*log)(uint32_t level, struct rt_Str target, struct rt_Str message);
 } rt_HostTable;
 
 // A memory space of a device. Frozen.
 typedef struct rt_MemorySpace {
-    // `device`, `pinned`, `shared`, or a name of the backend's own.
+    // `device`, `pinned`, `shared`, or a backend-specific name.
     struct rt_Str name;
-    // Capacity in bytes, 0 if unknown.
+    // Capacity in bytes; 0 if unknown.
     uint64_t total_bytes;
-    // Alignment of every allocation in bytes, a power of two.
+    // Alignment of every allocation in bytes; a power of two.
     uint64_t alignment_bytes;
     // `SPACE_*` bits.
     uint64_t flags;
@@ -343,20 +345,20 @@ typedef union rt_Value {
     struct rt_Str text;
 } rt_Value;
 
-// A key with a typed value: device options, load options and open-ended attributes of a device. Frozen.
+// A key with a typed value: a device option, a load option, or a further attribute of a device. Frozen.
 typedef struct rt_Property {
-    // Name, lower case with underscores.
+    // Name, in lower case with underscores.
     struct rt_Str key;
     // One of the `VALUE_*` constants.
     uint32_t kind;
     // Zero.
     uint32_t reserved;
-    // The value, read according to `kind`.
+    // The value; `kind` selects the member.
     union rt_Value value;
 } rt_Property;
 
-// Everything that is known of a device without opening it.
-// Borrowed from the instance: valid until the next `devices` call on it or until it is closed.
+// Everything that is known about a device before it is opened. Borrowed from the instance: valid until the
+// next `devices` call on the instance, or until the instance is closed.
 typedef struct rt_DeviceInfo {
     // End of the last field.
     uint32_t struct_size;
@@ -364,70 +366,70 @@ typedef struct rt_DeviceInfo {
     uint32_t kind;
     // Index within the backend.
     uint32_t index;
-    // Index of the sub-device, or `WHOLE_DEVICE`.
+    // Index of the sub-device; `WHOLE_DEVICE` for a whole device.
     uint32_t sub;
-    // Name for people, e.g. `NVIDIA H200`.
+    // Human-readable name, e.g. `NVIDIA H200`.
     struct rt_Str name;
     // Architecture, e.g. `sm_90`, `x86-64-v4`.
     struct rt_Str arch;
-    // Vendor's name.
+    // Name of the vendor.
     struct rt_Str vendor;
-    // Version of the driver, in its own words.
+    // Driver version, as the driver reports it.
     struct rt_Str driver_version;
-    // Empty: usable. Otherwise why it cannot be opened.
+    // Why the device cannot be opened; empty if it can.
     struct rt_Str unusable;
-    // Stable identity, all zero if the driver has none.
+    // Stable identifier; all zero if the driver has none.
     uint8_t uuid[16];
-    // PCI address `dddd:bb:dd.f`, empty if there is none.
+    // PCI address `dddd:bb:dd.f`; empty if there is none.
     struct rt_Str pci_address;
     // `DLDeviceType` of the device's memory.
     int32_t dlpack_type;
     // Compute units (cores, SMs, clusters).
     uint32_t compute_units;
-    // Highest clock of the compute units in Hz, 0 if unknown.
+    // Maximum clock of the compute units in Hz; 0 if unknown.
     uint64_t clock_hz;
     // `CAP_*` bits.
     uint64_t capabilities;
-    // Most groups of one launch, per dimension.
+    // Maximum number of groups in a launch, per dimension.
     uint64_t max_groups[3];
-    // Most work-items of one group, per dimension.
+    // Maximum number of work-items in a group, per dimension.
     uint32_t max_group_size[3];
-    // Most work-items of one group, in all.
+    // Maximum number of work-items in a group, in total.
     uint32_t max_group_items;
-    // Most bytes of work-group memory.
+    // Maximum work-group memory in bytes.
     uint64_t max_shared_bytes;
-    // Most bytes of one allocation, 0 if unknown.
+    // Maximum size of an allocation in bytes; 0 if unknown.
     uint64_t max_allocation_bytes;
     // Memory spaces; the first is the default.
     const struct rt_MemorySpace *spaces;
     // Number of `spaces`.
     size_t space_count;
-    // Accepted code formats, preferred first.
+    // Accepted code formats, in order of preference.
     const struct rt_Str *formats;
     // Number of `formats`.
     size_t format_count;
-    // Whatever else the backend knows (caches, SIMD level, bandwidth, ...).
+    // Further attributes (cache sizes, SIMD level, bandwidth, ...).
     const struct rt_Property *properties;
     // Number of `properties`.
     size_t property_count;
 } rt_DeviceInfo;
 
-// A backend's state. Several may live side by side.
+// The state of a backend. Several instances may coexist.
 typedef struct rt_InstanceTable {
     // End of the last field.
     uint32_t struct_size;
     // Zero.
     uint32_t reserved;
-    // The options that the backend understands; static.
+    // Lists the options that the backend accepts. The list is static.
     rt_Status (*options)(const struct rt_OptionSpec **out, size_t *count);
-    // Makes an instance. Touches no driver.
+    // Creates an instance. Makes no driver call.
     rt_Status (*open)(const struct rt_HostTable *host, rt_Handle *out);
-    // Ends an instance; all its devices are closed before.
+    // Destroys an instance. All its devices have been closed.
     void (*close)(rt_Handle instance);
-    // Lists all devices, unusable ones included, whole devices before their sub-devices.
-    // `Unavailable` when there is no driver. The list is valid until the next call or `close`.
+    // Lists all devices, including unusable ones, each whole device before its sub-devices. Fails with
+    // `Unavailable` if there is no driver. The list is valid until the next call or `close`.
     rt_Status (*devices)(rt_Handle instance, const struct rt_DeviceInfo *const **out, size_t *count);
-    // Opens device `index`, or its sub-device `sub` unless that is `WHOLE_DEVICE`.
+    // Opens device `index`, or its sub-device `sub` if that is not `WHOLE_DEVICE`.
     rt_Status (*open_device)(rt_Handle instance,
                              uint32_t index,
                              uint32_t sub,
@@ -442,17 +444,17 @@ typedef struct rt_MemoryUsage {
     uint32_t struct_size;
     // Zero.
     uint32_t reserved;
-    // Bytes that can still be allocated.
+    // Free bytes.
     uint64_t free_bytes;
-    // Bytes in all.
+    // Total bytes.
     uint64_t total_bytes;
 } rt_MemoryUsage;
 
-// Clocks, temperature and energy, as far as the device tells: `valid` says which.
+// Clocks, temperature, power and energy; `valid` marks the fields that the device reports.
 typedef struct rt_Telemetry {
     // End of the last field.
     uint32_t struct_size;
-    // `TELEMETRY_*` bits of the fields that hold a reading.
+    // `TELEMETRY_*` bits of the fields that hold a value.
     uint32_t valid;
     // Current clock of the compute units in Hz.
     uint64_t clock_hz;
@@ -460,58 +462,59 @@ typedef struct rt_Telemetry {
     uint64_t memory_clock_hz;
     // Temperature in thousandths of a degree Celsius.
     int64_t temperature_millicelsius;
-    // Power draw in milliwatts.
+    // Power in milliwatts.
     uint64_t power_milliwatts;
-    // Energy since an arbitrary point in microjoules.
+    // Energy in microjoules since an arbitrary point in time.
     uint64_t energy_microjoules;
 } rt_Telemetry;
 
-// Opened devices.
+// Open devices.
 typedef struct rt_DeviceTable {
     // End of the last field.
     uint32_t struct_size;
     // Zero.
     uint32_t reserved;
-    // Closes a device; everything made from it is gone before.
+    // Closes a device. Everything created from it has been destroyed.
     void (*close)(rt_Handle device);
-    // Free and total bytes of memory space `space`.
+    // Reports the free and total bytes of memory space `space`.
     rt_Status (*memory_usage)(rt_Handle device, uint32_t space, struct rt_MemoryUsage *out);
-    // Writes 1 if kernels of `device` can use memory of `other` (of the same backend), else 0.
+    // Stores 1 if kernels on `device` can access memory of `other`, a device of the same backend; 0
+    // otherwise.
     rt_Status (*peer_access)(rt_Handle device, rt_Handle other, uint32_t *out);
-    // Current clocks, temperature, energy.
+    // Reads current clocks, temperature, power and energy.
     rt_Status (*telemetry)(rt_Handle device, struct rt_Telemetry *out);
 } rt_DeviceTable;
 
-// Request for an allocation.
+// An allocation request.
 typedef struct rt_AllocateRequest {
     // End of the last field.
     uint32_t struct_size;
     // Index into `DeviceInfo::spaces`.
     uint32_t space;
-    // Size in bytes; 0 is valid and needs no memory.
+    // Size in bytes; 0 is valid and requires no memory.
     uint64_t bytes;
-    // Wanted alignment in bytes, a power of two, at least the space's own; 0 = the space's own.
+    // Alignment in bytes: a power of two, at least that of the space; 0 for that of the space.
     uint64_t alignment_bytes;
     // `ALLOCATE_*` bits.
     uint64_t flags;
-    // The queue in whose order it is allocated, under `CAP_STREAM_ORDERED`; else null.
+    // The queue that orders the allocation, with `CAP_STREAM_ORDERED`; otherwise null.
     rt_Handle queue;
-    // The next ticket of `queue`, which such an allocation takes; 0 without a queue.
+    // The next ticket of `queue`, which the allocation takes; 0 without a queue.
     uint64_t ticket;
 } rt_AllocateRequest;
 
-// A made allocation. A buffer's handle, the address that kernels see and the one that transfers use may differ.
+// A completed allocation. The buffer handle, the kernel address and the host pointer may all differ.
 typedef struct rt_Allocation {
     // End of the last field.
     uint32_t struct_size;
     // Zero.
     uint32_t reserved;
-    // The backend's buffer object.
+    // The backend's buffer.
     rt_Handle buffer;
-    // Address that kernels see, 0 where kernels take the handle.
+    // Address that kernels use; 0 if kernels take the handle.
     uint64_t kernel_address;
-    // Where the program can reach the memory, null where it cannot. The program may read it before anything was written: all
-    // bytes are initialised, whatever they hold.
+    // Address at which the host can access the memory; null if it cannot. The host may read it before
+    // writing it, so every byte must be initialised, to any value.
     uint8_t *host_pointer;
 } rt_Allocation;
 
@@ -521,20 +524,22 @@ typedef struct rt_MemoryTable {
     uint32_t struct_size;
     // Zero.
     uint32_t reserved;
-    // Allocates; `OutOfMemory` when there is none.
+    // Allocates memory. Fails with `OutOfMemory` when it is exhausted.
     rt_Status (*allocate)(rt_Handle device,
                           const struct rt_AllocateRequest *request,
                           struct rt_Allocation *out);
-    // Frees. With a queue: in order with its work. Without: no work uses the buffer any more.
+    // Frees a buffer: in order with the work of `queue`, or, if `queue` is null, at once because no work
+    // uses the buffer.
     void (*free)(rt_Handle device, rt_Handle buffer, rt_Handle queue);
-    // Wraps `bytes` of the program's memory at `pointer`, which outlives the buffer.
+    // Makes a buffer of `bytes` bytes of host memory at `pointer`. The memory outlives the buffer.
     rt_Status (*import)(rt_Handle device,
                         uint32_t space,
                         uint8_t *pointer,
                         uint64_t bytes,
                         struct rt_Allocation *out);
-    // Wraps `bytes` of the device's own memory, which another library allocated and which outlives the buffer.
-    // `memory` is what DLPack's `data` holds for such a device: a device pointer, a `cl_mem`, ... Since minor 1.
+    // Makes a buffer of `bytes` bytes of device memory that another library allocated. The memory outlives
+    // the buffer. `memory` is the value of DLPack's `data` for such a device: a device pointer, a `cl_mem`,
+    // ... Since minor 1.
     rt_Status (*adopt)(rt_Handle device,
                        uint32_t space,
                        void *memory,
@@ -550,25 +555,25 @@ typedef struct rt_ModuleSource {
     uint32_t reserved;
     // A code format, e.g. `c`, `cubin`, `spirv-shader`.
     struct rt_Str format;
-    // The file the code came from, for messages and relative includes; may be empty.
+    // Path of the source file, for messages and relative includes; may be empty.
     struct rt_Str path;
-    // The code. When null, the backend reads `path`.
+    // The code; null if the backend is to read `path`.
     const uint8_t *code;
-    // Bytes of `code`.
+    // Size of `code` in bytes.
     size_t code_bytes;
-    // Load options of the backend.
+    // Load options.
     const struct rt_Property *options;
     // Number of `options`.
     size_t option_count;
 } rt_ModuleSource;
 
-// An element type in DLPack's words: code, bits, lanes.
+// An element type as DLPack encodes it: code, bits, lanes.
 typedef struct rt_DType {
-    // `DLDataTypeCode`: 0 int, 1 uint, 2 float, 4 bfloat, 5 complex, 6 bool, 7.. fp8.
+    // `DLDataTypeCode`: 0 int, 1 uint, 2 float, 4 bfloat, 5 complex, 6 bool, 7 and up fp8.
     uint8_t code;
-    // Bits of one lane.
+    // Bits per lane.
     uint8_t bits;
-    // Vector lanes, 1 for scalars.
+    // Vector lanes; 1 for scalars.
     uint16_t lanes;
 } rt_DType;
 
@@ -576,40 +581,41 @@ typedef struct rt_DType {
 typedef struct rt_Param {
     // `ARG_*`.
     uint8_t kind;
-    // `ACCESS_*` of a tensor; older hosts ignore `ACCESS_STRIDED`.
+    // `ACCESS_*` bits of a tensor; older cores ignore `ACCESS_STRIDED`.
     uint8_t access;
     // Zero.
     uint16_t reserved;
-    // Element type; all zero if the code does not say.
+    // Element type; all zero if the code does not state it.
     struct rt_DType dtype;
 } rt_Param;
 
-// What a driver says of a kernel. `UNKNOWN` where it does not say.
+// Properties of a kernel; `UNKNOWN` where the driver does not report one.
 typedef struct rt_KernelInfo {
     // End of the last field.
     uint32_t struct_size;
-    // Registers of one work-item.
+    // Registers per work-item.
     uint32_t registers;
-    // Bytes of one work-item that were spilled to memory.
+    // Bytes spilled to memory per work-item.
     uint32_t spilled_bytes;
-    // Bytes of work-group memory fixed by the code.
+    // Bytes of work-group memory that the code declares.
     uint32_t shared_bytes;
-    // Most work-items of a group with this kernel.
+    // Maximum number of work-items in a group of this kernel.
     uint32_t max_group_items;
-    // Group size fixed by the code, all zero if the launch chooses.
+    // Group size fixed by the code; all zero if the launch chooses it.
     uint32_t group_size[3];
-    // The parameters, null if the code does not say. Borrowed from the kernel.
+    // The parameters; null if the code does not describe them. Borrowed from the kernel.
     const struct rt_Param *params;
     // Number of `params`.
     size_t param_count;
-    // Version of the instruction set that the code is for, as the driver counts (CUDA: 90 for `sm_90`); 0 as `UNKNOWN`.
-    // Since minor 2, like what follows.
+    // Version of the instruction set that the code targets, in the driver's numbering (CUDA: 90 for
+    // `sm_90`); 0 means `UNKNOWN`. This field and those below: since minor 2.
     uint32_t binary_version;
-    // Version of the virtual instruction set that it was compiled from (CUDA: 90 for `compute_90`); 0 as `UNKNOWN`.
+    // Version of the virtual instruction set that it was compiled from (CUDA: 90 for `compute_90`); 0 means
+    // `UNKNOWN`.
     uint32_t virtual_version;
-    // What the size of a group should be a multiple of; 0 as `UNKNOWN`.
+    // The group size should be a multiple of this number; 0 means `UNKNOWN`.
     uint32_t preferred_multiple;
-    // Bytes of memory of its own that one work-item needs, spilled ones included.
+    // Bytes of private memory per work-item, including spills.
     uint32_t private_bytes;
 } rt_KernelInfo;
 
@@ -619,20 +625,21 @@ typedef struct rt_TensorArg {
     uint32_t struct_size;
     // Number of dimensions.
     uint32_t ndim;
-    // The backend's buffer.
+    // The buffer that holds the tensor.
     rt_Handle buffer;
-    // `Allocation::kernel_address` plus `byte_offset`: the first element for kernels.
+    // Address of the first element for kernels: `Allocation::kernel_address` plus `byte_offset`.
     uint64_t address;
-    // Offset of the first element in the buffer.
+    // Offset of the first element in the buffer, in bytes.
     uint64_t byte_offset;
-    // Bytes from the first element to the end of the one that lies last, so that `byte_offset` and these end within the
-    // buffer. Elements before the first one, which negative strides reach, do not count.
+    // Bytes from the first element to the end of the element with the highest address;
+    // `byte_offset + span_bytes` never exceeds the size of the buffer. Elements at lower addresses than the
+    // first one (negative strides) are not included.
     uint64_t span_bytes;
     // Element type.
     struct rt_DType dtype;
-    // Extents, `ndim` of them, in elements.
+    // `ndim` extents, in elements.
     const int64_t *shape;
-    // Strides, `ndim` of them, in elements.
+    // `ndim` strides, in elements.
     const int64_t *strides;
 } rt_TensorArg;
 
@@ -640,47 +647,47 @@ typedef struct rt_TensorArg {
 typedef union rt_ArgValue {
     // `ARG_TENSOR`: valid during the call.
     const struct rt_TensorArg *tensor;
-    // `ARG_SCALAR`: the value's bytes, the rest zero (little-endian).
+    // `ARG_SCALAR`: the bytes of the value, little-endian and zero-extended.
     uint64_t scalar;
     // `ARG_BYTES`: valid during the call.
     const uint8_t *data;
-    // `ARG_LOCAL`: bytes of dynamic work-group memory.
+    // `ARG_LOCAL`: size of dynamic work-group memory in bytes.
     uint64_t local_bytes;
 } rt_ArgValue;
 
-// One argument of a launch: 16 bytes. Frozen.
+// A launch argument; 16 bytes. Frozen.
 typedef struct rt_Arg {
     // `ARG_*`.
     uint8_t kind;
-    // `ACCESS_*` of a tensor.
+    // `ACCESS_*` bits of a tensor.
     uint8_t access;
     // `DType::code` of a scalar.
     uint8_t dtype_code;
     // `DType::bits` of a scalar.
     uint8_t dtype_bits;
-    // Bytes of a scalar or of by-value data.
+    // Size in bytes of a scalar or of by-value data.
     uint32_t bytes;
-    // The value, read according to `kind`.
+    // The value; `kind` selects the member.
     union rt_ArgValue value;
 } rt_Arg;
 
-// How and on what a kernel is launched.
+// Geometry and arguments of a kernel launch.
 typedef struct rt_Launch {
     // End of the last field.
     uint32_t struct_size;
     // `LAUNCH_*` bits.
     uint32_t flags;
-    // Number of groups per dimension.
+    // Number of groups, per dimension.
     uint32_t groups[3];
-    // Work-items of a group per dimension.
+    // Work-items per group, per dimension.
     uint32_t group_size[3];
-    // Groups of a cluster per dimension, all 1 for none.
+    // Groups per cluster, per dimension; all 1 without clusters.
     uint32_t cluster[3];
-    // Extra dynamic work-group memory in bytes.
+    // Additional dynamic work-group memory in bytes.
     uint32_t shared_bytes;
-    // Half-open range `[begin, end)` for kernels that take one; both 0 for none.
+    // Half-open range `[begin, end)` for kernels that take one; both 0 if there is none.
     int64_t range[2];
-    // Iterations of `range` given to one call, 0 = the backend chooses.
+    // Iterations of `range` per call; 0 lets the backend choose.
     int64_t grain;
     // The arguments in order.
     const struct rt_Arg *args;
@@ -688,15 +695,15 @@ typedef struct rt_Launch {
     size_t arg_count;
 } rt_Launch;
 
-// How much of a compute unit the groups of a launch can fill at once. Since minor 2.
+// Occupancy of a compute unit by the groups of a launch. Since minor 2.
 typedef struct rt_Occupancy {
     // End of the last field.
     uint32_t struct_size;
-    // Groups that one compute unit runs at once.
+    // Groups that are resident on one compute unit at the same time.
     uint32_t groups;
     // Sub-groups of those groups.
     uint32_t sub_groups;
-    // Most sub-groups that one compute unit runs at once, whatever the kernel.
+    // Maximum number of sub-groups resident on one compute unit, for any kernel.
     uint32_t max_sub_groups;
 } rt_Occupancy;
 
@@ -706,19 +713,20 @@ typedef struct rt_ModuleTable {
     uint32_t struct_size;
     // Zero.
     uint32_t reserved;
-    // Loads code; `CompileFailed` carries the whole log.
+    // Loads code. `CompileFailed` carries the complete compiler log.
     rt_Status (*load)(rt_Handle device, const struct rt_ModuleSource *source, rt_Handle *out);
-    // Unloads; no work uses it any more and its kernels are released.
+    // Unloads a module. No work uses it, and its kernels have been released.
     void (*unload)(rt_Handle module);
-    // Names of the entry points, as far as the code tells; borrowed from the module.
+    // Lists the names of the entry points, as far as they are known. Borrowed from the module.
     rt_Status (*symbols)(rt_Handle module, const struct rt_Str **out, size_t *count);
-    // Finds an entry point; `NotFound` lists those that exist.
+    // Looks up an entry point. `NotFound` lists those that exist.
     rt_Status (*kernel)(rt_Handle module, struct rt_Str name, rt_Handle *out);
     // Releases a kernel.
     void (*release_kernel)(rt_Handle kernel);
-    // What the driver says of a kernel.
+    // Reports the properties of a kernel.
     rt_Status (*kernel_info)(rt_Handle kernel, struct rt_KernelInfo *out);
-    // How much of a compute unit the groups of `launch`, of which the arguments do not count, can fill. Since minor 2.
+    // Computes the occupancy of a compute unit by the groups of `launch`, whose arguments are ignored. Since
+    // minor 2.
     rt_Status (*occupancy)(rt_Handle kernel, const struct rt_Launch *launch, struct rt_Occupancy *out);
 } rt_ModuleTable;
 
@@ -726,86 +734,90 @@ typedef struct rt_ModuleTable {
 typedef struct rt_QueueOptions {
     // End of the last field.
     uint32_t struct_size;
-    // Higher runs first; 0 is normal.
+    // Priority: higher runs first, 0 is normal.
     int32_t priority;
     // `QUEUE_*` bits.
     uint64_t flags;
 } rt_QueueOptions;
 
-// A submission's place: its own ticket, and the latest of the same queue that must end before it starts (0: none).
+// Position of a submission in its queue: its own ticket, and the latest earlier ticket that must end before
+// it starts (0 if there is none).
 typedef struct rt_Place {
-    // Ticket of this submission, one more than the last.
+    // Ticket of this submission: the previous ticket plus one.
     uint64_t ticket;
-    // Ticket it depends on. A backend whose queue runs one thing at a time ignores it.
+    // Latest ticket that it depends on. A backend that executes a queue serially may ignore it.
     uint64_t after;
 } rt_Place;
 
-// How far a queue is. Frozen.
+// Progress of a queue. Frozen.
 typedef struct rt_Progress {
-    // Every ticket up to this one has ended, well or badly.
+    // All tickets up to and including this one have ended, successfully or not.
     uint64_t completed;
-    // The first ticket that failed, 0 if none did. Failure is permanent.
+    // The first ticket that failed; 0 if none has. Failure is permanent.
     uint64_t first_failed;
 } rt_Progress;
 
-// A copy of rows between buffers: of a block of columns, say. Since minor 2.
+// A pitched 2-D copy between buffers, e.g. of a block of columns. Since minor 2.
 typedef struct rt_RowCopy {
     // End of the last field.
     uint32_t struct_size;
     // Zero.
     uint32_t reserved;
-    // Where to.
+    // Destination buffer.
     rt_Handle destination;
-    // First byte written.
+    // Offset of the first byte written.
     uint64_t destination_offset;
-    // Bytes from one written row to the next, at least `row_bytes`.
+    // Bytes between the starts of consecutive destination rows; at least `row_bytes`.
     uint64_t destination_pitch;
-    // Where from.
+    // Source buffer.
     rt_Handle source;
-    // First byte read.
+    // Offset of the first byte read.
     uint64_t source_offset;
-    // Bytes from one read row to the next, at least `row_bytes`.
+    // Bytes between the starts of consecutive source rows; at least `row_bytes`.
     uint64_t source_pitch;
-    // Bytes of a row, at least 1.
+    // Bytes per row; at least 1.
     uint64_t row_bytes;
-    // Number of rows, at least 1.
+    // Number of rows; at least 1.
     uint64_t rows;
 } rt_RowCopy;
 
-// Queues. Submissions return at once; an error means that the ticket was not taken.
+// Queues. A submission returns without waiting; if it fails, its ticket has not been taken.
 typedef struct rt_QueueTable {
     // End of the last field.
     uint32_t struct_size;
     // Zero.
     uint32_t reserved;
-    // Makes a queue.
+    // Creates a queue.
     rt_Status (*open)(rt_Handle device, const struct rt_QueueOptions *options, rt_Handle *out);
-    // Ends a queue; all its work has ended, or the device is lost.
+    // Destroys a queue. All its work has ended, or the device is lost.
     void (*close)(rt_Handle queue);
-    // Submits a kernel. Everything that `launch` points to is valid during the call only; buffers live until the ticket ends.
+    // Submits a kernel launch. Everything that `launch` points to is valid only during the call; buffers
+    // live until the ticket ends.
     rt_Status (*launch)(rt_Handle queue,
                         struct rt_Place place,
                         rt_Handle kernel,
                         const struct rt_Launch *launch);
-    // Claims an idle queue for a synchronous launch: 1 takes the ticket, and `run` follows without the queue's lock. 0 takes nothing.
+    // Tries to claim an idle queue for a synchronous launch. Returns 1 if the ticket was taken: core then
+    // calls `run`, without holding the queue's lock. Returns 0 if nothing was taken.
     uint32_t (*claim)(rt_Handle queue, uint64_t ticket);
-    // Runs a claimed launch on this thread and ends its ticket, well or badly. Without `kernel` and `launch`: a call that does nothing.
+    // Runs a claimed launch on the calling thread and ends its ticket, successfully or not. If `kernel` and
+    // `launch` are null, the launch is a no-op.
     rt_Status (*run)(rt_Handle queue, uint64_t ticket, rt_Handle kernel, const struct rt_Launch *launch);
-    // Copies host memory into a buffer. `source` lives until the ticket ends.
+    // Submits a copy from host memory to a buffer. `source` stays valid until the ticket ends.
     rt_Status (*write)(rt_Handle queue,
                        struct rt_Place place,
                        rt_Handle destination,
                        uint64_t offset,
                        const uint8_t *source,
                        uint64_t bytes);
-    // Copies a buffer into host memory. `destination` lives until the ticket ends.
+    // Submits a copy from a buffer to host memory. `destination` stays valid until the ticket ends.
     rt_Status (*read)(rt_Handle queue,
                       struct rt_Place place,
                       rt_Handle source,
                       uint64_t offset,
                       uint8_t *destination,
                       uint64_t bytes);
-    // Copies between buffers of the backend's devices; ranges do not overlap.
+    // Submits a copy between buffers of devices of this backend. The ranges do not overlap.
     rt_Status (*copy)(rt_Handle queue,
                       struct rt_Place place,
                       rt_Handle destination,
@@ -813,7 +825,7 @@ typedef struct rt_QueueTable {
                       rt_Handle source,
                       uint64_t source_offset,
                       uint64_t bytes);
-    // Fills with a pattern of 1, 2, 4, 8 or 16 bytes; `bytes` is a multiple of it.
+    // Submits a fill with a pattern of 1, 2, 4, 8 or 16 bytes; `bytes` is a multiple of `pattern_bytes`.
     rt_Status (*fill)(rt_Handle queue,
                       struct rt_Place place,
                       rt_Handle destination,
@@ -821,35 +833,41 @@ typedef struct rt_QueueTable {
                       uint64_t bytes,
                       const uint8_t *pattern,
                       uint32_t pattern_bytes);
-    // Submits a kernel that does nothing, for measuring overhead.
+    // Submits a no-op kernel, to measure launch overhead.
     rt_Status (*empty)(rt_Handle queue, struct rt_Place place);
-    // Submits the recording of a device timestamp.
+    // Submits a device timestamp.
     rt_Status (*timestamp)(rt_Handle queue, struct rt_Place place);
-    // Reads the timestamp of an ended ticket, in nanoseconds of the device's clock; may be read once.
+    // Reads the timestamp of an ended ticket, in nanoseconds of the device's clock. Each timestamp can be
+    // read once.
     rt_Status (*read_timestamp)(rt_Handle queue, uint64_t ticket, uint64_t *out);
-    // Makes the end of `ticket`, the last submitted one, observable by itself (records a driver event).
+    // Makes the completion of `ticket`, the last one submitted, individually observable (records a driver
+    // event).
     rt_Status (*mark)(rt_Handle queue, uint64_t ticket);
-    // Hands batched submissions to the driver.
+    // Submits batched work to the driver.
     rt_Status (*flush)(rt_Handle queue);
-    // How far the queue is; observes marked tickets. Never blocks.
+    // Reports the progress of the queue, including that of marked tickets. Never blocks.
     rt_Status (*poll)(rt_Handle queue, struct rt_Progress *out);
-    // Waits up to about `slice_ns` for a marked ticket; may return early. Success says nothing: ask `poll`.
+    // Waits about `slice_ns` at most for a marked ticket. May return early; success does not mean that the
+    // ticket has ended: call `poll`.
     rt_Status (*wait)(rt_Handle queue, uint64_t ticket, uint64_t slice_ns);
-    // Makes later submissions wait, on the device, for the end of marked and flushed `ticket` of `other`, a queue of the same
-    // backend, whether it failed or not. Never blocks; `Unsupported` for what the device cannot wait for.
+    // Makes later submissions wait, on the device, until `ticket` of `other` has ended, whether it failed or
+    // not. `other` is a queue of the same backend; the ticket has been marked and flushed. Never blocks;
+    // fails with `Unsupported` if the device cannot wait for it.
     rt_Status (*wait_for)(rt_Handle queue, rt_Handle other, uint64_t ticket);
-    // The error of `first_failed`: an owned error, or null if nothing failed.
+    // Returns the error of `first_failed`: an owned error, or null if no ticket failed.
     rt_Status (*failure)(rt_Handle queue);
-    // Copies rows between buffers of the backend's devices; no byte is of both. `Unsupported` for buffers or pitches that it
-    // cannot: core then goes another way. Since minor 2.
+    // Submits a pitched 2-D copy between buffers of devices of this backend; source and destination do not
+    // overlap. Fails with `Unsupported` for buffers or pitches that the device cannot handle; core then
+    // falls back to other copies. Since minor 2.
     rt_Status (*copy_rows)(rt_Handle queue, struct rt_Place place, const struct rt_RowCopy *rows);
-    // Blocks in the driver until `ticket`, which need be neither marked nor flushed, has ended, well or badly; waits for
-    // nothing later, and keeps no other call waiting. May return early; success says nothing: ask `poll`. `Unsupported`: core
-    // marks, flushes and waits in slices. Since minor 3.
+    // Blocks in the driver until `ticket` has ended, successfully or not. The ticket need not be marked or
+    // flushed. Must not wait for later tickets or hold up other calls. May return early; success does not
+    // mean that the ticket has ended: call `poll`. On `Unsupported`, core marks, flushes and waits in
+    // slices. Since minor 3.
     rt_Status (*finish)(rt_Handle queue, uint64_t ticket);
 } rt_QueueTable;
 
-// One node of a graph.
+// A node of a graph.
 typedef struct rt_GraphNode {
     // End of the last field.
     uint32_t struct_size;
@@ -859,46 +877,46 @@ typedef struct rt_GraphNode {
     rt_Handle kernel;
     // `NODE_LAUNCH`: geometry and arguments, valid during the call.
     const struct rt_Launch *launch;
-    // `NODE_COPY`, `NODE_FILL`: where to.
+    // `NODE_COPY`, `NODE_FILL`: destination buffer.
     rt_Handle destination;
-    // `NODE_COPY`, `NODE_FILL`: first byte written.
+    // `NODE_COPY`, `NODE_FILL`: offset of the first byte written.
     uint64_t destination_offset;
-    // `NODE_COPY`: where from.
+    // `NODE_COPY`: source buffer.
     rt_Handle source;
-    // `NODE_COPY`: first byte read.
+    // `NODE_COPY`: offset of the first byte read.
     uint64_t source_offset;
-    // `NODE_COPY`, `NODE_FILL`: bytes.
+    // `NODE_COPY`, `NODE_FILL`: number of bytes.
     uint64_t bytes;
-    // `NODE_FILL`: the pattern, repeated.
+    // `NODE_FILL`: the pattern to repeat.
     uint8_t pattern[16];
-    // `NODE_FILL`: bytes of the pattern: 1, 2, 4, 8 or 16.
+    // `NODE_FILL`: size of the pattern in bytes: 1, 2, 4, 8 or 16.
     uint32_t pattern_bytes;
     // Number of `dependencies`.
     uint32_t dependency_count;
-    // Indices of earlier nodes that must end first.
+    // Indices of the earlier nodes that must end first.
     const uint32_t *dependencies;
 } rt_GraphNode;
 
-// Native graphs, built of explicit nodes.
+// Native graphs, built from explicit nodes.
 typedef struct rt_GraphTable {
     // End of the last field.
     uint32_t struct_size;
     // Zero.
     uint32_t reserved;
-    // Makes an executable graph.
+    // Creates an executable graph.
     rt_Status (*instantiate)(rt_Handle device,
                              const struct rt_GraphNode *const *nodes,
                              size_t count,
                              rt_Handle *out);
     // Replaces the arguments of a launch node.
     rt_Status (*update)(rt_Handle graph, uint32_t node, const struct rt_Launch *launch);
-    // Submits the whole graph as one ticket.
+    // Submits the entire graph under one ticket.
     rt_Status (*replay)(rt_Handle queue, struct rt_Place place, rt_Handle graph);
-    // Frees; no work uses it any more.
+    // Destroys a graph. No work uses it.
     void (*close)(rt_Handle graph);
 } rt_GraphTable;
 
-// A tensor of an embedded device: described, not held.
+// Description of a tensor that an embedded program uses.
 typedef struct rt_TensorDescription {
     // End of the last field.
     uint32_t struct_size;
@@ -906,55 +924,55 @@ typedef struct rt_TensorDescription {
     uint32_t ndim;
     // Element type.
     struct rt_DType dtype;
-    // `ACCESS_*`.
+    // `ACCESS_*` bits.
     uint32_t access;
-    // Extents, `ndim` of them.
+    // `ndim` extents.
     const int64_t *shape;
-    // Initial bytes, or null: filled from `seed`.
+    // Initial contents; null to fill the tensor from `seed`.
     const uint8_t *data;
-    // Bytes of `data`.
+    // Size of `data` in bytes.
     size_t data_bytes;
     // Seed of the deterministic generator that fills the tensor on the device.
     uint64_t seed;
 } rt_TensorDescription;
 
-// What an embedded run reports.
+// Result of running an embedded program.
 typedef struct rt_RunReport {
     // End of the last field.
     uint32_t struct_size;
     // Exit code of the program.
     int32_t exit_code;
-    // Cycles counted on the device, 0 if it has no counter.
+    // Cycles counted on the device; 0 if it has no counter.
     uint64_t cycles;
-    // Wall time of the run in nanoseconds, by the backend's clock.
+    // Wall-clock time of the run in nanoseconds, as the backend measured it.
     uint64_t elapsed_ns;
 } rt_RunReport;
 
-// External processors.
+// Embedded devices: external processors.
 typedef struct rt_EmbeddedTable {
     // End of the last field.
     uint32_t struct_size;
     // Zero.
     uint32_t reserved;
-    // Writes an image, with the tensors it creates on the device and the program's arguments. A tensor argument
-    // is a `TensorArg` whose `address` is an index into `tensors`.
+    // Flashes an image, together with the tensors to create on the device and the arguments of the program.
+    // A tensor argument is a `TensorArg` whose `address` is an index into `tensors`.
     rt_Status (*flash)(rt_Handle device,
                        const struct rt_ModuleSource *image,
                        const struct rt_TensorDescription *const *tensors,
                        size_t count,
                        const struct rt_Arg *args,
                        size_t arg_count);
-    // Runs the flashed program and blocks; `Timeout` after `deadline_ns`.
+    // Runs the flashed program and waits for it. Fails with `Timeout` after `deadline_ns`.
     rt_Status (*run)(rt_Handle device, uint64_t deadline_ns, struct rt_RunReport *out);
-    // Reads back bytes of tensor `tensor`.
+    // Reads bytes of tensor `tensor`.
     rt_Status (*read)(rt_Handle device, uint32_t tensor, uint64_t offset, uint8_t *destination, uint64_t bytes);
 } rt_EmbeddedTable;
 
-// What `EntryPoint` returns: a static table that lives as long as the library.
+// The table that `EntryPoint` returns; it lives as long as the library.
 typedef struct rt_BackendTable {
-    // Version of the backend's side.
+    // ABI version of the backend.
     struct rt_Header header;
-    // Name of the target, e.g. `cuda`: the first part of a device string.
+    // Target name, the first part of a device string, e.g. `cuda`.
     struct rt_Str name;
     // Version of the backend itself.
     struct rt_Str version;
@@ -966,15 +984,16 @@ typedef struct rt_BackendTable {
     const struct rt_MemoryTable *memory;
     // Modules and kernels.
     const struct rt_ModuleTable *module;
-    // Queues; null for a backend that has only embedded devices.
+    // Queues; null if the backend has only embedded devices.
     const struct rt_QueueTable *queue;
-    // Native graphs; null if there are none.
+    // Native graphs; null if unsupported.
     const struct rt_GraphTable *graph;
-    // Embedded devices; null if there are none.
+    // Embedded devices; null if unsupported.
     const struct rt_EmbeddedTable *embedded;
 } rt_BackendTable;
 
-// The exported entry point of a backend library: fills `out` with a static table. Pure: touches no driver.
+// The exported entry point of a backend library: stores the address of a static table in `out`. Makes no
+// driver call.
 typedef rt_Status (*rt_EntryPoint)(const struct rt_BackendTable **out);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-//! One error type for everything: kind, operation, message, device, the driver's own code, and a source.
+//! The error type of the crate: kind, operation, message, device, driver code, and source.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,40 +6,40 @@ use std::sync::Arc;
 /// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What sort of failure an [`Error`] is: what a program decides on.
+/// The kind of an [`Error`], for programs to branch on.
 #[non_exhaustive]
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// Not on this machine: no driver, no device. The only kind that lets a test be skipped.
+    /// Not available on this machine: no driver, no device. The only kind for which a test may be skipped.
     Unavailable = 1,
-    /// The device or backend does not do this.
+    /// The device or backend does not support this.
     Unsupported = 2,
-    /// An argument is wrong; the message names it.
+    /// An argument is invalid; the message names it.
     InvalidArgument = 3,
     /// A name does not exist; the message lists those that do.
     NotFound = 4,
-    /// Code does not compile or link; the message holds the whole log.
+    /// Code does not compile or link; the message contains the complete log.
     CompileFailed = 5,
     /// Memory is exhausted.
     OutOfMemory = 6,
-    /// Another resource is exhausted: threads, registers, queues.
+    /// Another resource is exhausted, e.g. threads, registers or queues.
     OutOfResources = 7,
-    /// A deadline passed. Nothing is cancelled and nothing is poisoned.
+    /// A deadline passed. The work is not cancelled, and the device remains usable.
     Timeout = 8,
-    /// The device is gone for good; open it again.
+    /// The device was lost permanently; open it again.
     DeviceLost = 9,
     /// The kernel or program reported a failure.
     Failed = 10,
-    /// Closed or discarded before it was submitted.
+    /// Closed or discarded before submission.
     Cancelled = 11,
-    /// A library speaks another version of the seam.
+    /// A library violates the ABI or has an incompatible version of it.
     AbiMismatch = 12,
     /// A file could not be read or written.
     Io = 13,
-    /// Any other failure of a driver.
+    /// Any other driver failure.
     Driver = 14,
-    /// A defect: a caught panic, a broken promise.
+    /// A defect in this project or a backend: a caught panic or a violated invariant.
     Internal = 15,
 }
 
@@ -62,13 +62,13 @@ impl ErrorKind {
         Self::Internal,
     ];
 
-    /// The number that crosses the seam.
+    /// The kind as a number, as in the ABI.
     #[must_use]
     pub const fn code(self) -> u32 {
         self as u32
     }
 
-    /// The kind of a number; a number of the future is a [`ErrorKind::Driver`] error.
+    /// The kind with this number; [`ErrorKind::Driver`] for an unknown number.
     #[must_use]
     pub fn from_code(code: u32) -> Self {
         Self::ALL.into_iter().find(|kind| kind.code() == code).unwrap_or(Self::Driver)
@@ -81,10 +81,9 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-/// A failure, cheap to clone: a failed ticket hands the same error to everybody who waits.
+/// An error. Cheap to clone, since every waiter on a failed ticket receives the same error.
 ///
-/// `Display` is one line that a user can act on:
-/// `load: cuModuleLoadData: CUDA_ERROR_INVALID_PTX (218): line 7: …`.
+/// `Display` is a single, actionable line: `load: cuModuleLoadData: CUDA_ERROR_INVALID_PTX (218): line 7: …`.
 #[derive(Clone)]
 pub struct Error(Arc<Inner>);
 
@@ -99,7 +98,7 @@ struct Inner {
 }
 
 impl Error {
-    /// Makes an error of `kind` with a message that says what to do.
+    /// Creates an error. The message states what happened, and the remedy.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self(Arc::new(Inner {
             kind,
@@ -111,17 +110,17 @@ impl Error {
         }))
     }
 
-    /// [`ErrorKind::Unsupported`] with a sentence that says what is not done here, and what to do instead.
+    /// [`ErrorKind::Unsupported`], with a whole sentence that states what is unsupported and the alternative.
     pub fn unsupported(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Unsupported, message)
     }
 
-    /// [`ErrorKind::InvalidArgument`] with a message that names the argument.
+    /// [`ErrorKind::InvalidArgument`], with a message that names the argument.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidArgument, message)
     }
 
-    /// Puts `operation` in front of what is already there: the outermost stands first.
+    /// Prepends `operation` to the operations recorded so far: the outermost comes first.
     #[must_use]
     pub fn in_operation(mut self, operation: &str) -> Self {
         let inner = Arc::make_mut(&mut self.0);
@@ -133,7 +132,7 @@ impl Error {
         self
     }
 
-    /// Names the device, unless it is named already.
+    /// Sets the device, unless one is set already.
     #[must_use]
     pub fn on_device(mut self, device: &str) -> Self {
         if self.0.device.is_none() {
@@ -142,14 +141,14 @@ impl Error {
         self
     }
 
-    /// Adds the driver's own name and code.
+    /// Sets the driver's name and code of the error.
     #[must_use]
     pub fn with_driver(mut self, symbol: impl Into<String>, code: i64) -> Self {
         Arc::make_mut(&mut self.0).driver = Some((symbol.into(), code));
         self
     }
 
-    /// Adds the error that caused this one.
+    /// Sets the error that caused this one.
     #[must_use]
     pub fn with_source(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
         Arc::make_mut(&mut self.0).source = Some(Arc::new(source));
@@ -164,7 +163,7 @@ impl Error {
         self
     }
 
-    /// What sort of failure it is.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
@@ -176,19 +175,19 @@ impl Error {
         &self.0.operation
     }
 
-    /// What happened and what to do about it.
+    /// What happened, and the remedy.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The device concerned, as a device string.
+    /// The device on which the error occurred, as a device string.
     #[must_use]
     pub fn device(&self) -> Option<&str> {
         self.0.device.as_deref()
     }
 
-    /// The driver's own name of the failure, and its code.
+    /// The driver's name and code of the error.
     #[must_use]
     pub fn driver(&self) -> Option<(&str, i64)> {
         self.0.driver.as_ref().map(|(symbol, code)| (symbol.as_str(), *code))
@@ -240,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn display_is_one_line_outermost_first() {
+    fn display_is_one_line_with_the_outermost_operation_first() {
         let error = Error::new(ErrorKind::CompileFailed, "line 7: syntax")
             .in_operation("cuModuleLoadData")
             .with_driver("CUDA_ERROR_INVALID_PTX", 218)
@@ -253,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_cross_the_seam_by_number() {
+    fn kinds_round_trip_as_numbers() {
         for kind in ErrorKind::ALL {
             assert_eq!(ErrorKind::from_code(kind.code()), kind);
         }

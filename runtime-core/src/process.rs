@@ -1,8 +1,9 @@
-//! Fork and exit: the only facts that belong to the process and not to a `Runtime`.
+//! Fork and exit: the only state that belongs to the process instead of a `Runtime`.
 //!
-//! After a fork the child has the parent's handles but none of its threads and, for most drivers, no driver: what was
-//! made before is an error there and is leaked. At exit the waiter threads leave the backends, with a deadline, and
-//! from then on drops leak: a driver's own exit handlers may have run.
+//! After a fork, the child has the parent's handles, but none of its threads and, for most drivers, no
+//! working driver. Using an object created before the fork is an error in the child; dropping one leaks it.
+//! At exit, core waits, with a deadline, until the wait threads have left the backends. From then on drops
+//! leak, because the exit handlers of the drivers may already have run.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -10,57 +11,59 @@ use std::time::{Duration, Instant};
 
 use crate::platform;
 
-/// How long the exit of the process waits for waiter threads.
+/// How long process exit waits for the wait threads.
 const EXIT_DEADLINE: Duration = Duration::from_millis(200);
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 static EXITING: AtomicBool = AtomicBool::new(false);
-static INSIDE: AtomicUsize = AtomicUsize::new(0);
+static CALLS_IN_PROGRESS: AtomicUsize = AtomicUsize::new(0);
 
-/// Watches for fork and exit, from the first backend of the process on.
+/// Installs the fork and exit hooks, once per process, when the first backend is opened.
 pub(crate) fn install() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
-        platform::at_fork_in_child(forked);
-        platform::at_exit(exit);
+        platform::at_fork_in_child(on_fork);
+        platform::at_exit(on_exit);
     });
 }
 
-/// Watches for exit before whatever drivers do at exit: handlers run in the reverse of their order, and drivers have added
-/// theirs when a backend's first device is open.
-pub(crate) fn watch_exit_first() {
-    platform::at_exit(exit);
+/// Installs the exit hook again, so that it runs before the exit handlers of the drivers: handlers run in
+/// reverse order of registration, and drivers have registered theirs by the time a backend's first device is
+/// open.
+pub(crate) fn reinstall_exit_hook() {
+    platform::at_exit(on_exit);
 }
 
-/// Counts forks: what was made in another generation belongs to a parent process.
+/// Number of forks so far. An object of another generation was created in a parent process.
 #[inline]
 pub(crate) fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// Whether the process is ending: drivers must not be called any more.
+/// Whether the process is exiting; drivers must not be called from then on.
 #[inline]
 pub(crate) fn exiting() -> bool {
     EXITING.load(Ordering::Relaxed)
 }
 
-/// Runs in the child, between `fork` and its return: nothing but atomics is allowed.
-extern "C" fn forked() {
+/// Runs in the child before `fork` returns, where only async-signal-safe operations such as atomics are
+/// allowed.
+extern "C" fn on_fork() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
-    // The threads that were inside are the parent's.
-    INSIDE.store(0, Ordering::Relaxed);
+    // The threads that made these calls exist only in the parent.
+    CALLS_IN_PROGRESS.store(0, Ordering::Relaxed);
 }
 
-extern "C" fn exit() {
+extern "C" fn on_exit() {
     if !EXITING.swap(true, Ordering::SeqCst) {
-        wait_until_outside(&INSIDE, EXIT_DEADLINE);
+        wait_until_zero(&CALLS_IN_PROGRESS, EXIT_DEADLINE);
     }
 }
 
-/// Waits until no thread is counted; says whether that came before the deadline.
-fn wait_until_outside(inside: &AtomicUsize, deadline: Duration) -> bool {
+/// Waits until `calls` is zero; returns false if the deadline passes first.
+fn wait_until_zero(calls: &AtomicUsize, deadline: Duration) -> bool {
     let start = Instant::now();
-    while inside.load(Ordering::SeqCst) != 0 {
+    while calls.load(Ordering::SeqCst) != 0 {
         if start.elapsed() > deadline {
             return false;
         }
@@ -69,17 +72,19 @@ fn wait_until_outside(inside: &AtomicUsize, deadline: Duration) -> bool {
     true
 }
 
-/// A waiter thread is inside a backend: the exit of the process waits, for a while, until it is out.
+/// Held by a wait thread while it calls a backend; process exit waits for it, with a deadline.
 #[derive(Debug)]
 pub(crate) struct WaiterGuard {
     generation: u32,
 }
 
 impl WaiterGuard {
-    /// Enters a backend, unless the process is ending. Keep it for one short call at a time.
+    /// Begins a call to a backend; `None` if the process is exiting. Hold the guard for one short call at a
+    /// time.
     pub(crate) fn enter() -> Option<Self> {
-        // Counted before the look: exit looks in the other order, so one of the two sees the other.
-        INSIDE.fetch_add(1, Ordering::SeqCst);
+        // Increment first, then load `EXITING`. `on_exit` stores first and then reads the counter, so at
+        // least one of the two sees the other.
+        CALLS_IN_PROGRESS.fetch_add(1, Ordering::SeqCst);
         let guard = Self { generation: generation() };
         (!EXITING.load(Ordering::SeqCst)).then_some(guard)
     }
@@ -88,7 +93,7 @@ impl WaiterGuard {
 impl Drop for WaiterGuard {
     fn drop(&mut self) {
         if self.generation == generation() {
-            INSIDE.fetch_sub(1, Ordering::SeqCst);
+            CALLS_IN_PROGRESS.fetch_sub(1, Ordering::SeqCst);
         }
     }
 }
@@ -98,22 +103,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exit_waits_for_waiters_but_not_for_ever() {
-        let inside = AtomicUsize::new(0);
-        assert!(wait_until_outside(&inside, Duration::from_secs(60)));
-        inside.store(1, Ordering::SeqCst);
-        assert!(!wait_until_outside(&inside, Duration::from_millis(5)));
+    fn exit_waits_for_wait_threads_with_a_deadline() {
+        let calls = AtomicUsize::new(0);
+        assert!(wait_until_zero(&calls, Duration::from_secs(60)));
+        calls.store(1, Ordering::SeqCst);
+        assert!(!wait_until_zero(&calls, Duration::from_millis(5)));
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 std::thread::sleep(Duration::from_millis(5));
-                inside.store(0, Ordering::SeqCst);
+                calls.store(0, Ordering::SeqCst);
             });
-            assert!(wait_until_outside(&inside, Duration::from_secs(60)));
+            assert!(wait_until_zero(&calls, Duration::from_secs(60)));
         });
     }
 
     #[test]
-    fn a_guard_that_is_refused_leaves_no_trace() {
+    fn a_guard_is_granted_before_exit() {
         assert!(!exiting());
         let guard = WaiterGuard::enter();
         assert!(guard.is_some());

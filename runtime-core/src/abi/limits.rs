@@ -1,20 +1,21 @@
-//! What core takes from a backend at most: more is a mistake, and is refused before anything of it is read.
+//! Upper bounds on what core accepts from a backend. Anything larger is a mistake and is rejected before it
+//! is read.
 
-/// Most entries of a list of devices, sub-devices included.
+/// Maximum number of devices of a backend, including sub-devices.
 pub const MAX_DEVICES: usize = 65_536;
-/// Most memory spaces of a device.
+/// Maximum number of memory spaces of a device.
 pub const MAX_SPACES: usize = 1_024;
-/// Most code formats of a device.
+/// Maximum number of code formats of a device.
 pub const MAX_FORMATS: usize = 1_024;
-/// Most properties of a device, and most options of a call.
+/// Maximum number of properties of a device and of options of a call.
 pub const MAX_PROPERTIES: usize = 65_536;
-/// Most options that a backend documents.
+/// Maximum number of options that a backend describes.
 pub const MAX_OPTIONS: usize = 65_536;
-/// Most entry points of a module.
+/// Maximum number of entry points of a module.
 pub const MAX_SYMBOLS: usize = 1_048_576;
-/// Most parameters of a kernel.
+/// Maximum number of parameters of a kernel.
 pub const MAX_PARAMS: usize = 65_536;
-/// Most bytes of a name or another short text.
+/// Maximum length of a name or other short string, in bytes.
 pub const MAX_TEXT_BYTES: usize = 1_048_576;
-/// Most bytes of an error's message or of a log record, compiler logs included.
+/// Maximum length of an error message, compiler log or log record, in bytes.
 pub const MAX_LOG_BYTES: usize = 268_435_456;

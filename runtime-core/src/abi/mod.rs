@@ -1,23 +1,26 @@
-//! The seam: what a backend library and `runtime-core` say to each other, in C.
+//! The C ABI between `runtime-core` and a backend library.
 //!
-//! A backend library exports **one** symbol, [`ENTRY_SYMBOL`], of type [`EntryPoint`]. It answers with a
-//! pointer to a static [`BackendTable`] and touches no driver. Everything else is reached through that table.
+//! A backend library exports **one** symbol, [`ENTRY_SYMBOL`], of type [`EntryPoint`]. It returns a pointer
+//! to a static [`BackendTable`] and makes no driver call. Everything else goes through that table.
 //!
-//! Rules that every structure here keeps, so that an older backend works with a newer core and the reverse:
+//! Every structure and function here follows these rules, so that an older backend works with a newer core
+//! and vice versa:
 //!
 //! - Fields are appended, never moved, removed or retyped, within a major version.
-//! - Every table and every structure that may grow begins with `struct_size`, the offset of the end of its last
-//!   field. The receiver copies `min(theirs, ours)` bytes into a zeroed structure of its own.
-//! - A function pointer that is null or beyond `struct_size` means "unsupported".
+//! - Every table, and every structure that may grow, begins with `struct_size`: the offset of the end of its
+//!   last field. The receiver copies `min(sender's size, own size)` bytes into a zeroed structure of its own.
+//! - A function pointer that is null or lies beyond `struct_size` is unsupported.
 //! - Elements of arrays ([`Arg`], [`Property`], [`MemorySpace`], [`Str`]) are frozen within a major version.
-//! - For an out-structure the *caller* sets `struct_size`; the callee writes at most that many bytes.
-//! - Core refuses lists and texts beyond the `MAX_*` limits: a count is a count of elements that are there.
-//! - Strings are UTF-8, with a length, not terminated. Whoever returns a borrowed string says how long it lives.
-//! - Nothing allocated on one side is freed by the other: [`Error`] carries its own release function.
-//! - No function of a table calls back into core, except [`HostTable::log`], which is thread-safe.
-//! - No function of a table may unwind or end the process.
+//! - For an output structure the *caller* sets `struct_size`; the callee writes at most that many bytes.
+//! - Core rejects lists and strings longer than the `MAX_*` limits. A count is the number of elements
+//!   actually present.
+//! - Strings are UTF-8 with an explicit length and no terminator. The contract of each borrowed string states
+//!   how long it lives.
+//! - Memory is freed by the side that allocated it: [`Error`] carries its own release function.
+//! - A backend never calls back into core, except through [`HostTable::log`], which is thread-safe.
+//! - No function may unwind across the ABI or end the process.
 //!
-//! The C form of this module is `include/runtime.h`, generated from it.
+//! `include/runtime.h` is generated from this module.
 
 mod data;
 mod kernel;
@@ -31,16 +34,16 @@ pub use table::*;
 
 /// First field of every [`Header`]: the bytes `RUNTIME\0` read as a little-endian integer.
 pub const MAGIC: u64 = 0x0045_4d49_544e_5552;
-/// ABI major version: part of the entry point's name. A different major never loads.
+/// ABI major version; part of the entry point's name. A library of another major version is never loaded.
 pub const MAJOR: u16 = 1;
-/// ABI minor version: counts the appended fields.
+/// ABI minor version; incremented whenever fields are appended.
 pub const MINOR: u16 = 3;
-/// Name of the only symbol that a backend library exports.
+/// Name of the one symbol that a backend library exports.
 pub const ENTRY_SYMBOL: &str = "runtime_backend_v1";
 /// Name of the object-file section that holds the [`Manifest`].
 pub const MANIFEST_SECTION: &str = ".runtime_manifest";
 
-/// What every versioned table begins with.
+/// Header of every versioned table.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
@@ -48,9 +51,9 @@ pub struct Header {
     pub magic: u64,
     /// Offset of the end of the last field of the structure that holds this header.
     pub struct_size: u32,
-    /// [`MAJOR`] of the side that filled the structure.
+    /// [`MAJOR`] of the side that filled in the structure.
     pub major: u16,
-    /// [`MINOR`] of the side that filled the structure.
+    /// [`MINOR`] of the side that filled in the structure.
     pub minor: u16,
 }
 
@@ -67,16 +70,16 @@ pub struct Str {
 /// An opaque object of a backend. Null means "none".
 pub type Handle = *mut core::ffi::c_void;
 
-/// Result of a table function: null is success, anything else an owned error that the receiver must release.
+/// Result of a table function: null on success, otherwise an owned error that the receiver must release.
 pub type Status = *mut Error;
 
-/// An owned error object. The receiver reads it, then calls `release` with it, on any thread.
+/// An owned error. The receiver reads it and then passes it to `release`, on any thread.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Error {
     /// End of the last field.
     pub struct_size: u32,
-    /// An [`crate::ErrorKind`] by number; an unknown number is read as `Driver`.
+    /// A [`crate::ErrorKind`] as a number; unknown numbers are treated as `Driver`.
     pub kind: u32,
     /// The driver's own code, 0 if there is none.
     pub code: i64,
@@ -86,15 +89,16 @@ pub struct Error {
     pub message: Str,
     /// The driver's own name for `code`, e.g. `CUDA_ERROR_INVALID_PTX`; may be empty.
     pub symbol: Str,
-    /// Frees this object. Null: the object is static.
-    #[expect(clippy::use_self, reason = "the C header knows no `Self`")]
+    /// Frees this error; null if it is static.
+    #[expect(clippy::use_self, reason = "the C header has no `Self`")]
     pub release: Option<unsafe extern "C" fn(error: *mut Error)>,
 }
 
-/// The exported entry point of a backend library: fills `out` with a static table. Pure: touches no driver.
+/// The exported entry point of a backend library: stores the address of a static table in `out`. Makes no
+/// driver call.
 pub type EntryPoint = unsafe extern "C" fn(out: *mut *const BackendTable) -> Status;
 
-/// What stands in the section [`MANIFEST_SECTION`]: read from the file, before anything is loaded.
+/// Contents of the section [`MANIFEST_SECTION`], read from the file before the library is loaded.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Manifest {
@@ -102,17 +106,17 @@ pub struct Manifest {
     pub magic: u64,
     /// Size of this structure.
     pub struct_size: u32,
-    /// ABI major that the library was built for.
+    /// ABI major version that the library was built for.
     pub major: u16,
-    /// ABI minor that the library was built for.
+    /// ABI minor version that the library was built for.
     pub minor: u16,
-    /// Name of the backend, NUL-padded.
+    /// Name of the backend, padded with NULs.
     pub name: [u8; 32],
-    /// Target triple of the library, NUL-padded.
+    /// Target triple of the library, padded with NULs.
     pub target: [u8; 64],
 }
 
-/// The end of `field` in structure `ty`: what belongs into `struct_size` when `field` is the last one.
+/// Offset of the end of `field` in structure `ty`: the value of `struct_size` when `field` is the last field.
 #[macro_export]
 macro_rules! end_of {
     ($ty:ty, $field:ident) => {{
@@ -130,16 +134,17 @@ impl Str {
     /// An empty string.
     pub const EMPTY: Self = Self { ptr: core::ptr::null(), len: 0 };
 
-    /// Borrows `text`; the caller keeps it alive for as long as the contract of the structure says.
+    /// Borrows `text`; the caller keeps it alive for as long as the structure's contract requires.
     #[must_use]
     pub const fn new(text: &str) -> Self {
         Self { ptr: text.as_ptr(), len: text.len() }
     }
 }
 
-// SAFETY: `Str` is a borrowed view of immutable bytes; the contract of each structure says how long they live.
-#[allow(unsafe_code, reason = "the seam is where raw memory is described")]
+// SAFETY: `Str` is a borrowed view of immutable bytes; the contract of each structure states how long they
+// live.
+#[allow(unsafe_code, reason = "the ABI describes raw memory")]
 unsafe impl Send for Str {}
-// SAFETY: as above, shared reads of immutable bytes are fine.
-#[allow(unsafe_code, reason = "the seam is where raw memory is described")]
+// SAFETY: as above; shared reads of immutable bytes are sound.
+#[allow(unsafe_code, reason = "the ABI describes raw memory")]
 unsafe impl Sync for Str {}

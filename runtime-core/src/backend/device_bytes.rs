@@ -1,30 +1,33 @@
-//! Memory of a device that another library allocated.
+//! Device memory that another library allocated.
 
-#![allow(unsafe_code, reason = "memory of another library, which core keeps alive as long as the buffer")]
+#![allow(
+    unsafe_code,
+    reason = "memory of another library, which core keeps alive for the life of the buffer"
+)]
 
 use std::ffi::c_void;
 
-/// Memory of a device that another library allocated: it lives at least until the buffer made of it is freed.
+/// Device memory that another library allocated. It lives at least until the buffer created from it is freed.
 #[derive(Debug)]
 pub struct DeviceBytes {
     memory: *mut c_void,
     len: usize,
 }
 
-// SAFETY: it is memory that only the buffer's work touches, on whatever thread that is submitted.
+// SAFETY: only the buffer's work accesses the memory, on whichever thread submits it.
 unsafe impl Send for DeviceBytes {}
 
 impl DeviceBytes {
-    /// Names device memory.
+    /// Wraps device memory.
     ///
     /// # Safety
-    /// `memory` is what DLPack's `data` holds for the device, of `len` bytes that nobody else uses until the buffer
-    /// that it is made for is freed.
+    /// `memory` is the value of DLPack's `data` for the device. It refers to `len` bytes that are not used
+    /// elsewhere until the buffer created from them is freed.
     pub(crate) const unsafe fn new(memory: *mut c_void, len: usize) -> Self {
         Self { memory, len }
     }
 
-    /// What the driver calls it: a device pointer, a `cl_mem`, ...
+    /// The driver's handle to the memory: a device pointer, a `cl_mem`, ...
     #[must_use]
     pub const fn as_ptr(&self) -> *mut c_void {
         self.memory
@@ -36,7 +39,7 @@ impl DeviceBytes {
         self.len
     }
 
-    /// Whether there is nothing.
+    /// Whether the length is zero.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0

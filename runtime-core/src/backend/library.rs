@@ -1,12 +1,12 @@
-//! Libraries of drivers, looked at before they are loaded.
+//! Opens driver libraries, checking each file before it is loaded.
 
 use std::path::{Component, Path, PathBuf};
 
 use crate::platform;
 use crate::{Error, ErrorKind, Result};
 
-/// Checks the bytes of a shared library: of this machine, and whole. A truncated one would end the process when it is
-/// touched.
+/// Checks that `code` is a complete shared library for this machine. Accessing a truncated one would kill the
+/// process with `SIGBUS`.
 ///
 /// # Errors
 /// `AbiMismatch`, with the reason.
@@ -14,18 +14,19 @@ pub fn check_library(code: &[u8]) -> Result<()> {
     platform::check_library(code)
 }
 
-/// Opens a library by its path, or by a name that the system's loader looks for; `open` is what loads it.
+/// Opens a library by its path, or by a name for the system's loader to resolve; `open` loads it.
 ///
 /// # Errors
-/// `Unavailable`: it is not there, not whole, of another machine, or cannot be loaded, in the loader's own words.
+/// `Unavailable` if the library is missing, truncated, built for another machine, or cannot be loaded; the
+/// message includes that of the loader.
 pub fn open_library<T, E: std::error::Error>(
     name: &Path,
     open: impl FnOnce(&Path) -> std::result::Result<T, E>,
 ) -> Result<T> {
-    open_among(name, platform::library_directories(), open)
+    open_in(name, platform::library_directories(), open)
 }
 
-fn open_among<T, E: std::error::Error>(
+fn open_in<T, E: std::error::Error>(
     name: &Path,
     directories: Vec<PathBuf>,
     open: impl FnOnce(&Path) -> std::result::Result<T, E>,
@@ -39,7 +40,7 @@ fn open_among<T, E: std::error::Error>(
     for path in candidates.iter().filter(|path| path.is_file()) {
         match platform::check_library_file(path) {
             Ok(()) => break,
-            // The loader passes over what is of another machine, and looks further.
+            // The loader skips a library for another machine and continues its search.
             Err(error) if by_name && error.message().starts_with("built for") => {
                 foreign.get_or_insert_with(|| format!("{}: {}", path.display(), error.message()));
             }
@@ -47,14 +48,14 @@ fn open_among<T, E: std::error::Error>(
         }
     }
     open(name).map_err(|error| {
-        let words = innermost(&error);
-        unavailable(foreign.map_or(words.clone(), |foreign| format!("{words}; {foreign}")))
+        let message = root_cause(&error);
+        unavailable(foreign.map_or(message.clone(), |foreign| format!("{message}; {foreign}")))
     })
 }
 
-/// The words of the error that caused all others: those of libraries say no more than that there is one.
-fn innermost(error: &dyn std::error::Error) -> String {
-    error.source().map_or_else(|| error.to_string(), innermost)
+/// The message of the innermost error: the outer messages say only that there is one.
+fn root_cause(error: &dyn std::error::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), root_cause)
 }
 
 #[cfg(test)]
@@ -63,19 +64,19 @@ mod tests {
 
     use super::*;
 
-    /// What opening `name` among one folder says; `None`: it came to the loader.
+    /// The message with which opening `name` in one folder fails; `None` if the loader was reached.
     fn refusal(name: &Path, folder: &Path) -> Option<String> {
-        let open = |_: &Path| -> io::Result<()> { Err(io::Error::other("the loader's words")) };
-        let message = open_among(name, vec![folder.to_owned()], open).unwrap_err().message().to_owned();
-        (message != "the loader's words").then_some(message)
+        let open = |_: &Path| -> io::Result<()> { Err(io::Error::other("the loader's message")) };
+        let message = open_in(name, vec![folder.to_owned()], open).unwrap_err().message().to_owned();
+        (message != "the loader's message").then_some(message)
     }
 
     #[test]
-    #[cfg_attr(any(miri, target_os = "macos"), ignore = "needs files of Linux")]
-    fn what_would_end_the_process_is_not_loaded() {
+    #[cfg_attr(any(miri, target_os = "macos"), ignore = "needs Linux files")]
+    fn a_broken_library_is_rejected_before_loading() {
         let folder = tempfile::tempdir().unwrap();
         let (name, path) = (Path::new("libx.so.1"), folder.path().join("libx.so.1"));
-        assert_eq!(refusal(name, folder.path()), None, "what is not there is the loader's to say");
+        assert_eq!(refusal(name, folder.path()), None, "a missing file is reported by the loader");
         let whole = std::fs::read("/proc/self/exe").unwrap();
         for (bytes, reason) in
             [(&whole[..4096], "truncated file"), (b"text", "not an ELF file"), (b"", "not an ELF file")]
@@ -92,18 +93,17 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(any(miri, target_os = "macos"), ignore = "needs files of Linux")]
-    fn a_library_of_another_machine_is_named_if_there_is_no_other() {
+    #[cfg_attr(any(miri, target_os = "macos"), ignore = "needs Linux files")]
+    fn a_library_for_another_machine_is_reported_if_there_is_no_other() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("libx.so.1");
         let mut foreign = std::fs::read("/proc/self/exe").unwrap();
         foreign[18] = if cfg!(target_arch = "aarch64") { 62 } else { 0xb7 };
         std::fs::write(&path, &foreign).unwrap();
         let refused = refusal(Path::new("libx.so.1"), folder.path()).unwrap();
-        let expected = format!("the loader's words; {}: built for ", path.display());
+        let expected = format!("the loader's message; {}: built for ", path.display());
         assert!(refused.starts_with(&expected), "{refused}");
-        let opened =
-            open_among(Path::new("libx.so.1"), vec![folder.path().to_owned()], |_| io::Result::Ok(7));
-        assert_eq!(opened.unwrap(), 7, "the loader has found another");
+        let opened = open_in(Path::new("libx.so.1"), vec![folder.path().to_owned()], |_| io::Result::Ok(7));
+        assert_eq!(opened.unwrap(), 7, "the loader found another");
     }
 }

@@ -1,10 +1,10 @@
-//! The way into the program's log.
+//! Logging from a backend to the host's log.
 
 #![allow(unsafe_code, reason = "calls the host's log function")]
 
 use crate::abi::Str;
 
-/// A way into the program's log; a backend never prints.
+/// Writes to the host's log. A backend never prints.
 #[derive(Clone, Copy, Debug)]
 pub struct Log(pub(crate) Option<unsafe extern "C" fn(u32, Str, Str)>);
 
@@ -12,29 +12,30 @@ pub struct Log(pub(crate) Option<unsafe extern "C" fn(u32, Str, Str)>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Level {
-    /// Something failed.
+    /// A failure.
     Error = 1,
-    /// Something is odd.
+    /// An anomaly.
     Warning = 2,
-    /// Something happened.
+    /// A notable event.
     Info = 3,
-    /// For the author.
+    /// For debugging the backend.
     Debug = 4,
-    /// For the patient.
+    /// Very detailed tracing.
     Trace = 5,
 }
 
 impl Log {
-    /// A log that goes nowhere: for the unit tests of a backend.
+    /// A log that discards every record, for unit tests of a backend.
     #[must_use]
     pub const fn silent() -> Self {
         Self(None)
     }
 
-    /// Writes a record; `target` is the backend's name, or a part of it such as `cuda::module`.
+    /// Writes a record. `target` is the backend's name or a component of it, such as `cuda::module`.
     pub fn write(self, level: Level, target: &str, message: &str) {
         if let Some(log) = self.0 {
-            // SAFETY: the host's log function lives as long as the process and takes borrowed text.
+            // SAFETY: the host's log function is valid for the life of the process, and the strings outlive
+            // the call.
             unsafe { log(level as u32, Str::new(target), Str::new(message)) };
         }
     }

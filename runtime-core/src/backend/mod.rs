@@ -1,43 +1,44 @@
-//! For backend authors: traits, and one macro line that makes the table, the shims and the manifest.
+//! The interface for backend authors: traits to implement, and a macro that generates the function table, its
+//! shims and the manifest.
 //!
-//! Implement [`Backend`], [`Device`], [`Buffer`], [`Module`], [`Kernel`] and [`Queue`]; what a device cannot do
-//! keeps its default, which answers `Unsupported`. Then, in the crate that becomes the `cdylib`:
+//! Implement [`Backend`], [`Device`], [`Buffer`], [`Module`], [`Kernel`] and [`Queue`]. Optional methods
+//! default to `Unsupported`. Then, in the `cdylib` crate:
 //!
 //! ```ignore
 //! runtime_core::export_backend!(MyBackend);
 //! ```
 //!
-//! which makes the one exported symbol and the manifest section. Programs that link the backend in statically
-//! register a [`LinkedBackend`] instead. `tests/null` is the skeleton to copy.
+//! The macro defines the one exported symbol and the manifest section. Programs that link the backend
+//! statically register a [`LinkedBackend`] instead. `tests/null` is a skeleton to copy.
 //!
-//! One word of it is `unsafe`: the `impl` of [`Backend`], by which its author vouches for everything that is made from
-//! it. Safe code cannot reach a backend's objects but through core, since [`Backend::open`] is `unsafe` to call.
+//! Only the `impl` of [`Backend`] is `unsafe`: with it, the author vouches for every object created from the
+//! backend. Safe code can use those objects only through core, because [`Backend::open`] is `unsafe` to call.
 //!
-//! Threads: every method may be called from any thread. Submissions of one queue (`launch`, `claim`, `write`,
-//! `read`, `copy`, `copy_rows`, `fill`, `empty`, `timestamp`, `mark`, `flush`, `wait_for`) never overlap; `poll`, `wait`,
-//! `finish`, `run` and `failure` may run beside them.
+//! Threads: every method may be called from any thread. For one queue, core never overlaps calls to `launch`,
+//! `claim`, `write`, `read`, `copy`, `copy_rows`, `fill`, `empty`, `timestamp`, `mark`, `flush` and
+//! `wait_for`; `poll`, `wait`, `finish`, `run` and `failure` may run concurrently with them.
 
-mod arguments;
+mod cache_file;
 mod device_bytes;
 mod export;
 mod host_bytes;
-mod keep;
 mod library;
 mod linked;
 mod log;
-mod temporary;
+mod temporary_folder;
+mod views;
 
-pub use arguments::{ArgRef, GraphNode, GraphWork, Launch, TensorArg};
+pub use cache_file::keep_file;
 pub use device_bytes::DeviceBytes;
 #[doc(hidden)]
 pub use export::enter;
 pub use export::{catch_panic, manifest};
 pub use host_bytes::{HostBytes, HostBytesMut};
-pub use keep::keep_file;
 pub use library::{check_library, open_library};
 pub use linked::LinkedBackend;
 pub use log::{Level, Log};
-pub use temporary::TemporaryFolder;
+pub use temporary_folder::TemporaryFolder;
+pub use views::{ArgRef, GraphNode, GraphWork, Launch, TensorArg};
 
 pub use crate::model::kernel_info::{KernelInfo, Param, RunReport};
 pub use crate::model::placement::QueueOptions;
@@ -51,66 +52,71 @@ use crate::{
     Result, Telemetry,
 };
 
-/// A backend's state: one per `Runtime`. Making it touches no driver.
+/// The state of a backend: one per `Runtime`. Creating it makes no driver call.
 ///
 /// # Safety
-/// Core believes a backend, and safe programs believe core. Whoever implements this trait vouches for its state, and for
-/// the [`Device`], [`Buffer`], [`Module`], [`Kernel`], [`Queue`] and [`Graph`] made from it:
+/// Core trusts a backend, and safe programs trust core. An implementation guarantees the following for its
+/// state and for every [`Device`], [`Buffer`], [`Module`], [`Kernel`], [`Queue`] and [`Graph`] created from
+/// it:
 ///
-/// - A buffer has as many bytes as were asked for, and its addresses stay valid until it is freed.
-/// - Host memory that is lent ([`HostBytes`], [`HostBytesMut`], [`DeviceBytes`]) is not touched once its ticket has
-///   ended, or its buffer is freed. [`Queue::poll`] reports no ticket as completed that may still touch memory.
-/// - A kernel gets the arguments of its launch, and no submission touches memory outside the ranges that it is given.
-/// - Objects may be used from any thread, as the comments of the traits allow it.
-#[allow(unsafe_code, reason = "core believes what a backend says of memory")]
+/// - A buffer has the requested size, and its addresses stay valid until it is freed.
+/// - Borrowed memory ([`HostBytes`], [`HostBytesMut`], [`DeviceBytes`]) is not accessed after its ticket has
+///   ended or its buffer has been freed. [`Queue::poll`] does not report a ticket as completed while its work
+///   may still access memory.
+/// - A kernel receives exactly the arguments of its launch, and no submission accesses memory outside the
+///   ranges it was given.
+/// - Objects may be used from any thread, within the limits that the traits document.
+#[allow(unsafe_code, reason = "core trusts a backend's statements about memory")]
 pub unsafe trait Backend: Sized + Send + Sync + 'static {
-    /// Name of the target: the first part of a device string.
+    /// Target name, the first part of a device string.
     const NAME: &'static str;
-    /// Version of the backend itself; by default that of the `runtime-core` that it was built with.
+    /// Version of the backend; by default the version of the `runtime-core` it was built with.
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
-    /// Its devices.
+    /// A device of this backend.
     type Device: Device;
 
-    /// Makes the state. `log` lasts for the life of the process.
+    /// Creates the state. `log` is valid for the life of the process.
     ///
     /// # Errors
-    /// Only what makes the backend useless; a missing driver is reported by [`Backend::devices`].
+    /// Only for failures that make the backend unusable; a missing driver is reported by
+    /// [`Backend::devices`].
     ///
     /// # Safety
-    /// The caller does with all that is made from it what core does: valid arguments, ranges inside their buffers,
-    /// ascending tickets, and nothing freed that is in use. Methods of the objects rely on it, and check nothing.
+    /// The caller uses every object created from the backend as core does: valid arguments, ranges inside
+    /// their buffers, ascending tickets, and nothing freed while in use. The methods rely on this without
+    /// checking.
     unsafe fn open(log: Log) -> Result<Self>;
 
-    /// The options that devices and modules accept; core validates them.
+    /// Describes the options that devices and modules accept. Core validates options against this list.
     fn options() -> Vec<OptionSpec> {
         Vec::new()
     }
 
-    /// Lists all devices with stable indices, unusable ones included.
+    /// Lists all devices, including unusable ones, with stable indices.
     ///
     /// # Errors
-    /// `Unavailable`, with the reason, when there is no driver.
+    /// `Unavailable`, with the reason, if there is no driver.
     fn devices(&self) -> Result<Vec<DeviceInfo>>;
 
     /// Opens a device, or one of its sub-devices.
     ///
     /// # Errors
-    /// Any kind; a failure leaves nothing behind.
+    /// Any kind. A failure leaks nothing.
     fn open_device(&self, index: u32, sub: Option<u32>, options: &Options) -> Result<Self::Device>;
 }
 
-/// An opened device.
+/// An open device.
 pub trait Device: Send + Sync + 'static {
-    /// Its memory.
+    /// A buffer of this device.
     type Buffer: Buffer;
-    /// Its loaded code.
+    /// A loaded module.
     type Module: Module;
-    /// Its queues.
+    /// A queue of this device.
     type Queue: Queue<Buffer = Self::Buffer, Kernel = <Self::Module as Module>::Kernel, Graph = Self::Graph>;
-    /// Its native graphs; [`NoGraph`] if it has none.
+    /// A native graph; [`NoGraph`] if the device has none.
     type Graph: Graph<Buffer = Self::Buffer>;
 
-    /// Free and total bytes of memory space `space`.
+    /// Returns the free and total bytes of memory space `space`.
     ///
     /// # Errors
     /// `Unsupported` by default.
@@ -118,15 +124,15 @@ pub trait Device: Send + Sync + 'static {
         Err(Error::unsupported("memory_usage is not supported"))
     }
 
-    /// Whether kernels of this device can use memory of `other`.
+    /// Returns whether kernels on this device can access memory of `other`.
     ///
     /// # Errors
-    /// Whatever the driver says.
+    /// Any error of the driver.
     fn peer_access(&self, _other: &Self) -> Result<bool> {
         Ok(false)
     }
 
-    /// Current clocks, temperature, energy.
+    /// Reads current clocks, temperature, power and energy.
     ///
     /// # Errors
     /// `Unsupported` by default.
@@ -140,12 +146,12 @@ pub trait Device: Send + Sync + 'static {
     /// `OutOfMemory`; `InvalidArgument` for a space or alignment that does not exist.
     fn allocate(&self, request: &Allocate<'_, Self::Queue>) -> Result<Self::Buffer>;
 
-    /// Frees memory: in order with `queue`'s work if one is given, else nothing uses it any more.
+    /// Frees memory: in order with the work of `queue` if there is one; otherwise no work uses the buffer.
     fn free(&self, buffer: Self::Buffer, _queue: Option<&Self::Queue>) {
         drop(buffer);
     }
 
-    /// Wraps host memory that outlives the buffer.
+    /// Creates a buffer from host memory, which outlives the buffer.
     ///
     /// # Errors
     /// `Unsupported` by default.
@@ -153,10 +159,11 @@ pub trait Device: Send + Sync + 'static {
         Err(Error::unsupported("import is not supported"))
     }
 
-    /// Wraps memory of the device that another library allocated, and that outlives the buffer.
+    /// Creates a buffer from device memory that another library allocated. The memory outlives the buffer.
     ///
     /// # Errors
-    /// `Unsupported` by default; `InvalidArgument` for memory that the driver does not know, where it can tell.
+    /// `Unsupported` by default; `InvalidArgument` for memory that the driver does not recognise, where this
+    /// can be detected.
     fn adopt(&self, _space: u32, _memory: DeviceBytes) -> Result<Self::Buffer> {
         Err(Error::unsupported("adopt is not supported"))
     }
@@ -164,19 +171,19 @@ pub trait Device: Send + Sync + 'static {
     /// Loads code.
     ///
     /// # Errors
-    /// `CompileFailed` with the whole log; `Unsupported` for a format that the device does not take.
+    /// `CompileFailed` with the complete log; `Unsupported` for a format that the device does not accept.
     fn load(&self, source: &Source<'_>) -> Result<Self::Module>;
 
-    /// Makes a queue.
+    /// Creates a queue.
     ///
     /// # Errors
     /// `OutOfResources`; `Unsupported` on an embedded device.
     fn open_queue(&self, options: &QueueOptions) -> Result<Self::Queue>;
 
-    /// Makes a native graph.
+    /// Creates a native graph.
     ///
     /// # Errors
-    /// `Unsupported` by default: core then submits the recording again.
+    /// `Unsupported` by default; core then replays the recording by submitting it again.
     fn instantiate(
         &self,
         _nodes: &[GraphNode<'_, Self::Buffer, <Self::Module as Module>::Kernel>],
@@ -192,10 +199,10 @@ pub trait Device: Send + Sync + 'static {
         Err(Error::unsupported("flash is not supported"))
     }
 
-    /// Runs the flashed program; `Timeout` after `deadline`.
+    /// Runs the flashed program and waits for it, at most until `deadline`.
     ///
     /// # Errors
-    /// `Unsupported` by default; `Timeout`; `Failed` when the program says so.
+    /// `Unsupported` by default; `Timeout` after `deadline`; `Failed` if the program reports a failure.
     fn run(&self, _deadline: Duration) -> Result<RunReport> {
         Err(Error::unsupported("run is not supported"))
     }
@@ -211,26 +218,26 @@ pub trait Device: Send + Sync + 'static {
 
 /// Memory of a device.
 pub trait Buffer: Send + Sync + 'static {
-    /// Address that kernels see; 0 where kernels take a handle.
+    /// Address that kernels use; 0 if kernels take a handle.
     fn kernel_address(&self) -> u64;
 
-    /// Where the program can reach the memory; null where it cannot. The program reads it as a slice of bytes without having
-    /// written any: memory of Rust's own allocator must be zeroed when it is allocated (`alloc_zeroed`), that of a driver or
-    /// of the system is initialised, whatever it holds.
+    /// Address at which the host can access the memory; null if it cannot. The host may read it as a slice of
+    /// bytes before writing it, so memory from Rust's allocator must be allocated zeroed (`alloc_zeroed`);
+    /// memory from a driver or the operating system counts as initialised, whatever it contains.
     fn host_pointer(&self) -> *mut u8 {
         std::ptr::null_mut()
     }
 }
 
-/// Loaded code.
+/// A loaded module.
 pub trait Module: Send + Sync + 'static {
-    /// Its entry points. Holds what it needs of the module.
+    /// An entry point of the module. It keeps alive whatever it needs from the module.
     type Kernel: Kernel;
 
-    /// Names of the entry points, as far as the code tells.
+    /// Names of the entry points, as far as they are known.
     fn symbols(&self) -> &[String];
 
-    /// Finds an entry point.
+    /// Looks up an entry point.
     ///
     /// # Errors
     /// `NotFound`; core adds the list of [`Module::symbols`].
@@ -239,12 +246,12 @@ pub trait Module: Send + Sync + 'static {
 
 /// An entry point.
 pub trait Kernel: Send + Sync + 'static {
-    /// What the driver says of it.
+    /// Properties of the kernel, as the driver reports them.
     fn info(&self) -> KernelInfo {
         KernelInfo::default()
     }
 
-    /// How much of a compute unit its groups can fill at once, when they are launched like this.
+    /// Occupancy of a compute unit by the kernel's groups when launched with this geometry.
     ///
     /// # Errors
     /// `Unsupported` by default; `InvalidArgument` for a geometry that cannot run at all.
@@ -253,35 +260,37 @@ pub trait Kernel: Send + Sync + 'static {
     }
 }
 
-/// An in-order queue. Submissions return at once; an error means that the ticket was not taken.
+/// An in-order queue. A submission returns without waiting; if it fails, its ticket has not been taken.
 pub trait Queue: Send + Sync + 'static {
-    /// Memory of its device.
+    /// A buffer of the device.
     type Buffer: Buffer;
-    /// Kernels of its device.
+    /// A kernel of the device.
     type Kernel: Kernel;
-    /// Graphs of its device.
+    /// A graph of the device.
     type Graph;
 
-    /// Submits a kernel. The arguments are valid during the call; the buffers live until the ticket ends.
+    /// Submits a kernel launch. The arguments are valid during the call; the buffers live until the ticket
+    /// ends.
     ///
     /// # Errors
-    /// A refusal: the ticket is not taken.
+    /// Any kind; the ticket is then not taken.
     fn launch(&self, place: Place, kernel: &Self::Kernel, launch: &Launch<'_, Self::Buffer>) -> Result<()>;
 
-    /// Takes `ticket` for a launch on the caller's thread if the queue is idle; `run` follows.
+    /// Claims `ticket` for a launch on the calling thread, if the queue is idle. If this returns true, core
+    /// calls `run`.
     fn claim(&self, _ticket: u64) -> bool {
         false
     }
 
-    /// Runs a claimed launch and ends its ticket.
+    /// Runs a claimed launch on the calling thread and ends its ticket.
     ///
     /// # Errors
-    /// The kernel's failure, which also fails the ticket.
+    /// The failure of the kernel, which also fails the ticket.
     fn run(&self, _ticket: u64, _kernel: &Self::Kernel, _launch: &Launch<'_, Self::Buffer>) -> Result<()> {
         Err(Error::new(ErrorKind::Internal, "`run` without a successful `claim`"))
     }
 
-    /// Runs a claimed launch of a kernel that does nothing, by the same way as [`Queue::run`], and ends its ticket.
+    /// Runs a claimed no-op launch along the same path as [`Queue::run`], and ends its ticket.
     ///
     /// # Errors
     /// `Internal` by default.
@@ -289,23 +298,23 @@ pub trait Queue: Send + Sync + 'static {
         Err(Error::new(ErrorKind::Internal, "`run` without a successful `claim`"))
     }
 
-    /// Copies host memory, which lives until the ticket ends, into a buffer.
+    /// Submits a copy from host memory to a buffer. The host memory stays valid until the ticket ends.
     ///
     /// # Errors
-    /// A refusal: the ticket is not taken.
+    /// Any kind; the ticket is then not taken.
     fn write(&self, place: Place, destination: &Self::Buffer, offset: u64, source: HostBytes) -> Result<()>;
 
-    /// Copies a buffer into host memory, which lives until the ticket ends.
+    /// Submits a copy from a buffer to host memory. The host memory stays valid until the ticket ends.
     ///
     /// # Errors
-    /// A refusal: the ticket is not taken.
+    /// Any kind; the ticket is then not taken.
     fn read(&self, place: Place, source: &Self::Buffer, offset: u64, destination: HostBytesMut)
     -> Result<()>;
 
-    /// Copies between buffers of the backend.
+    /// Submits a copy between buffers of this backend.
     ///
     /// # Errors
-    /// A refusal: the ticket is not taken.
+    /// Any kind; the ticket is then not taken.
     fn copy(
         &self,
         place: Place,
@@ -314,22 +323,24 @@ pub trait Queue: Send + Sync + 'static {
         bytes: u64,
     ) -> Result<()>;
 
-    /// Copies rows between buffers of the backend; with the capability `ROWS`, between all that are the device's own.
+    /// Submits a pitched 2-D copy between buffers of this backend. With the capability `ROWS` it must work
+    /// between any two buffers of the device.
     ///
     /// # Errors
-    /// A refusal: the ticket is not taken. `Unsupported`, also by default, makes core go another way.
+    /// Any kind; the ticket is then not taken. On `Unsupported`, the default, core falls back to other
+    /// copies.
     fn copy_rows(&self, _place: Place, _rows: &RowCopy<'_, Self::Buffer>) -> Result<()> {
         Err(Error::unsupported("copy_rows is not supported"))
     }
 
-    /// Fills `bytes` bytes with a pattern of 1, 2, 4, 8 or 16 bytes.
+    /// Submits a fill of `bytes` bytes with a pattern of 1, 2, 4, 8 or 16 bytes.
     ///
     /// # Errors
-    /// A refusal: the ticket is not taken.
+    /// Any kind; the ticket is then not taken.
     fn fill(&self, place: Place, destination: (&Self::Buffer, u64), bytes: u64, pattern: &[u8])
     -> Result<()>;
 
-    /// Submits a kernel that does nothing.
+    /// Submits a no-op kernel.
     ///
     /// # Errors
     /// `Unsupported` by default.
@@ -337,7 +348,7 @@ pub trait Queue: Send + Sync + 'static {
         Err(Error::unsupported("empty is not supported"))
     }
 
-    /// Submits the recording of a device timestamp.
+    /// Submits a device timestamp.
     ///
     /// # Errors
     /// `Unsupported` by default.
@@ -348,12 +359,12 @@ pub trait Queue: Send + Sync + 'static {
     /// Reads the timestamp of an ended ticket, in nanoseconds of the device's clock.
     ///
     /// # Errors
-    /// `Unsupported` by default; `NotFound` if that ticket is no timestamp or was read before.
+    /// `Unsupported` by default; `NotFound` if the ticket is not a timestamp or has been read already.
     fn read_timestamp(&self, _ticket: u64) -> Result<u64> {
         Err(Error::unsupported("read_timestamp is not supported"))
     }
 
-    /// Submits a native graph as one ticket.
+    /// Submits a native graph under one ticket.
     ///
     /// # Errors
     /// `Unsupported` by default.
@@ -361,60 +372,62 @@ pub trait Queue: Send + Sync + 'static {
         Err(Error::unsupported("replay is not supported"))
     }
 
-    /// Makes the end of the last submission, `ticket`, observable by itself.
+    /// Makes the completion of the last submission, `ticket`, individually observable.
     ///
     /// # Errors
-    /// Whatever the driver says.
+    /// Any error of the driver.
     fn mark(&self, _ticket: u64) -> Result<()> {
         Ok(())
     }
 
-    /// Hands batched submissions to the driver.
+    /// Submits batched work to the driver.
     ///
     /// # Errors
-    /// Whatever the driver says.
+    /// Any error of the driver.
     fn flush(&self) -> Result<()> {
         Ok(())
     }
 
-    /// How far the queue is. Never blocks.
+    /// Reports the progress of the queue. Never blocks.
     ///
     /// # Errors
     /// `DeviceLost`.
     fn poll(&self) -> Result<Progress>;
 
-    /// Waits up to about `slice` for a marked ticket; may return early.
+    /// Waits about `slice` at most for a marked ticket; may return early.
     ///
     /// # Errors
     /// `DeviceLost`.
     fn wait(&self, ticket: u64, slice: Duration) -> Result<()>;
 
-    /// Blocks in the driver until `ticket`, which need be neither marked nor flushed, has ended; may return early. Waits for
-    /// nothing later, and keeps no other call waiting. For drivers whose own wait is faster than looking.
+    /// Blocks in the driver until `ticket` has ended; may return early. The ticket need not be marked or
+    /// flushed. Must not wait for later tickets or hold up other calls. For drivers whose own wait is faster
+    /// than polling.
     ///
     /// # Errors
-    /// `Unsupported` by default: core then marks, flushes, and waits in slices. `DeviceLost`.
+    /// `Unsupported` by default; core then marks, flushes and waits in slices. `DeviceLost`.
     fn finish(&self, _ticket: u64) -> Result<()> {
         Err(Error::unsupported("finish is not supported"))
     }
 
-    /// Makes later submissions wait for the end of `ticket` of `other`, on the device. Only an order: they run even if the
-    /// ticket failed, since core knows which failures travel. Does not block: core holds locks meanwhile.
+    /// Makes later submissions wait, on the device, until `ticket` of `other` has ended. This is an execution
+    /// dependency only: they run even if the ticket failed, because core decides which failures propagate.
+    /// Must not block: core holds locks during the call.
     ///
     /// # Errors
-    /// `Unsupported` by default, and for what the device cannot wait for: core then blocks the submitting thread instead, with
-    /// a deadline and without locks.
+    /// `Unsupported` by default, and for anything the device cannot wait for; core then blocks the submitting
+    /// thread instead, with a deadline and without holding locks.
     fn wait_for(&self, _other: &Self, _ticket: u64) -> Result<()> {
         Err(Error::unsupported("wait_for is not supported"))
     }
 
-    /// Why `first_failed` failed.
+    /// The error of the ticket `first_failed`.
     fn failure(&self) -> Option<Error>;
 }
 
 /// A native graph.
 pub trait Graph: Send + Sync + 'static {
-    /// Memory of its device.
+    /// A buffer of the device.
     type Buffer: Buffer;
 
     /// Replaces the arguments of launch node `node`.
@@ -424,7 +437,7 @@ pub trait Graph: Send + Sync + 'static {
     fn update(&mut self, node: u32, launch: &Launch<'_, Self::Buffer>) -> Result<()>;
 }
 
-/// The graph type of a device without native graphs.
+/// Graph type of a device without native graphs.
 #[derive(Debug)]
 pub struct NoGraph<B>(std::marker::PhantomData<fn() -> B>);
 
@@ -436,40 +449,42 @@ impl<B: Buffer> Graph for NoGraph<B> {
     }
 }
 
-/// Request for an allocation.
+/// An allocation request.
 #[derive(Debug)]
 pub struct Allocate<'a, Q> {
     /// Index into `DeviceInfo::spaces`.
     pub space: u32,
-    /// Size; 0 is valid.
+    /// Size in bytes; 0 is valid.
     pub bytes: usize,
-    /// A power of two, at least the space's own alignment.
+    /// Alignment in bytes: a power of two, at least that of the space.
     pub alignment_bytes: usize,
-    /// Back it with huge pages.
+    /// Back the allocation with huge pages.
     pub huge_pages: bool,
-    /// The queue in whose order it is allocated, and the ticket that it takes; only with the capability `STREAM_ORDERED`.
+    /// The queue that orders the allocation, and the ticket that the allocation takes; only with the
+    /// capability `STREAM_ORDERED`.
     pub queue: Option<(&'a Q, u64)>,
 }
 
-/// A copy of rows: of a block of columns, say. No byte is of both sides.
+/// A pitched 2-D copy, e.g. of a block of columns. Source and destination do not overlap.
 #[derive(Debug)]
 pub struct RowCopy<'a, B> {
-    /// Where to, and the first byte written.
+    /// Destination buffer, and offset of the first byte written.
     pub destination: (&'a B, u64),
-    /// Bytes from one written row to the next, at least `row_bytes`.
+    /// Bytes between the starts of consecutive destination rows; at least `row_bytes`.
     pub destination_pitch: u64,
-    /// Where from, and the first byte read.
+    /// Source buffer, and offset of the first byte read.
     pub source: (&'a B, u64),
-    /// Bytes from one read row to the next, at least `row_bytes`.
+    /// Bytes between the starts of consecutive source rows; at least `row_bytes`.
     pub source_pitch: u64,
-    /// Bytes of a row, at least 1.
+    /// Bytes per row; at least 1.
     pub row_bytes: u64,
-    /// Number of rows, at least 1.
+    /// Number of rows; at least 1.
     pub rows: u64,
 }
 
 impl<B> RowCopy<'_, B> {
-    /// Bytes from the first to the last of rows that lie `pitch` apart, gaps included.
+    /// Bytes from the first byte of the first row to the last byte of the last row, with rows `pitch` bytes
+    /// apart.
     #[must_use]
     pub const fn span_bytes(&self, pitch: u64) -> u64 {
         pitch.saturating_mul(self.rows.saturating_sub(1)).saturating_add(self.row_bytes)
@@ -481,20 +496,20 @@ impl<B> RowCopy<'_, B> {
 pub struct Source<'a> {
     /// A code format.
     pub format: &'a str,
-    /// Where it came from; may be empty.
+    /// Path of the source file; may be empty.
     pub path: &'a str,
-    /// The bytes; `None`: read `path`.
+    /// The code; `None` if the backend is to read `path`.
     pub code: Option<&'a [u8]>,
     /// Validated load options.
     pub options: &'a Options,
 }
 
-/// A program's tensors and arguments, for an embedded device.
+/// The tensors and arguments of an embedded program.
 #[derive(Debug)]
 pub struct Program<'a> {
-    /// The tensors, created, filled and checked on the device.
+    /// The tensors, which are created, filled and checked on the device.
     pub tensors: Vec<TensorDescription<'a>>,
-    /// The arguments: a tensor argument's address is its index in `tensors`.
+    /// The arguments. A tensor argument is an index into `tensors`.
     pub args: Vec<ProgramArg<'a>>,
 }
 
@@ -503,23 +518,23 @@ pub struct Program<'a> {
 pub enum ProgramArg<'a> {
     /// Index into [`Program::tensors`].
     Tensor(u32),
-    /// A scalar: its type and its bytes in a little-endian word.
+    /// A scalar: its type, and its bytes as a little-endian, zero-extended word.
     Scalar(DType, u64),
-    /// Bytes by value.
+    /// Bytes passed by value.
     Bytes(&'a [u8]),
 }
 
-/// A tensor of an embedded device: described, not held.
+/// Description of a tensor that an embedded program uses.
 #[derive(Clone, Copy, Debug)]
 pub struct TensorDescription<'a> {
     /// Element type.
     pub dtype: DType,
     /// Extents.
     pub shape: &'a [i64],
-    /// How the program uses it.
+    /// How the program uses the tensor.
     pub access: Access,
-    /// Initial bytes; `None`: filled from `seed`.
+    /// Initial contents; `None` to fill the tensor from `seed`.
     pub data: Option<&'a [u8]>,
-    /// Seed of the generator that fills it on the device.
+    /// Seed of the generator that fills the tensor on the device.
     pub seed: u64,
 }

@@ -136,7 +136,7 @@ unsafe fn names(list: *const Str, count: usize) -> Result<Vec<String>> {
         let name = unsafe { convert::borrow_str(format_args!("symbols[{at}]"), name) }?;
         bytes = bytes.saturating_add(name.len());
         if bytes > abi::MAX_LOG_BYTES {
-            return Err(convert::mismatch(format!(
+            return Err(convert::abi_mismatch(format!(
                 "the names up to symbols[{at}] have {bytes} bytes in all"
             )));
         }

@@ -1,49 +1,50 @@
-//! Arguments of an evaluation, and where they live when the clock starts.
+//! Arguments of an evaluation, and where their data are when timing starts.
 
 use super::Clock;
 use crate::code::arg::Value;
 use crate::{Access, Arg, DeviceInfo, DeviceKind, Error, HostArray, Result, Tensor};
 
-/// Where a tensor argument lives when the clock starts.
+/// Where the data of a tensor argument are when timing starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum On {
-    /// On the device, placed ahead of time as a framework places weights: no transfer is timed.
+    /// On the device, uploaded in advance, like a model's weights: no transfer is timed.
     #[default]
     Device,
-    /// In the program's memory. What the kernel reads is sent before each call and what it writes is fetched after,
-    /// inside the timed window; the transfers are also reported alone. A host device reads it where it is, so there
-    /// this is the same as `Device`.
+    /// In host memory. Each call uploads what the kernel reads and downloads what it writes, inside the timed
+    /// window; the transfers are also reported separately. A host device accesses host memory directly, so
+    /// there this is the same as `Device`.
     Host,
-    /// In host memory that the device reads directly (memory space `pinned`): its cost is in the kernel.
+    /// In host memory that the device accesses directly (memory space `pinned`): the kernel time includes the
+    /// cost.
     Pinned,
-    /// In memory that moves on demand (memory space `shared`): its cost is in the kernel.
+    /// In memory that migrates on demand (memory space `shared`): the kernel time includes the cost.
     Shared,
 }
 
-/// An argument of an evaluation: an argument of the launch, and where it lives when the clock starts.
+/// An argument of an evaluation: a launch argument, and where its data are when timing starts.
 #[derive(Clone, Copy, Debug)]
 pub struct EvaluationArg<'a> {
-    /// The argument of the launch. A tensor that lives on the host is given as the device's copy, whose contents are
-    /// also what the host sends.
+    /// The launch argument. For a tensor on the host, pass its copy on the device; each call uploads the
+    /// contents that this copy has at the start.
     pub arg: Arg<'a>,
-    /// Where it lives; only tensors live anywhere but on the device.
+    /// Where the data are; only tensors can be anywhere but on the device.
     pub on: On,
 }
 
 impl<'a> EvaluationArg<'a> {
-    /// A tensor that the kernel uses by `access` and that lives `on` when the clock starts.
+    /// A tensor that the kernel accesses by `access` and that is located at `on` when timing starts.
     #[must_use]
     pub const fn tensor(tensor: &'a Tensor, access: Access, on: On) -> Self {
         Self { arg: Arg::tensor(tensor, access), on }
     }
 
-    /// Says that the kernel computes with the strides of this tensor, as [`Arg::strided`].
+    /// Declares that the kernel uses the strides of this tensor, like [`Arg::strided`].
     #[must_use]
     pub const fn strided(self) -> Self {
         Self { arg: self.arg.strided(), ..self }
     }
 
-    /// The tensor and its access, if it is one.
+    /// The tensor and its access, if the argument is one.
     pub(crate) const fn as_tensor(&self) -> Option<(&'a Tensor, Access)> {
         match self.arg.value {
             Value::Tensor(tensor, access, _) => Some((tensor, access)),
@@ -51,16 +52,15 @@ impl<'a> EvaluationArg<'a> {
         }
     }
 
-    /// The tensor and its access, if each call sends it or fetches it.
-    pub(crate) fn moved(&self, info: &DeviceInfo) -> Option<(&'a Tensor, Access)> {
+    /// The tensor and its access, if each call transfers it from or to host memory.
+    pub(crate) fn host_tensor(&self, info: &DeviceInfo) -> Option<(&'a Tensor, Access)> {
         self.as_tensor().filter(|_| self.on == On::Host && info.kind != DeviceKind::Host)
     }
 
     pub(crate) fn check(&self, index: usize, info: &DeviceInfo, clock: Clock) -> Result<()> {
-        if self.moved(info).is_some() && !matches!(clock, Clock::DeviceBatch | Clock::HostWall) {
+        if self.host_tensor(info).is_some() && !matches!(clock, Clock::DeviceBatch | Clock::HostWall) {
             return Err(Error::invalid(format!(
-                "argument {index} is on the host, so its transfer belongs to the call, which clock {clock} does not \
-                 see; use device_batch or host_wall, or place it on the device"
+                "argument {index} is on the host, so each call includes a transfer, which clock {clock} cannot time; use device_batch or host_wall, or place it on the device"
             )));
         }
         let space = match self.on {
@@ -71,7 +71,7 @@ impl<'a> EvaluationArg<'a> {
         match self.as_tensor() {
             Some((tensor, _)) if info.kind != DeviceKind::Host && tensor.space() != space => {
                 Err(Error::invalid(format!(
-                    "argument {index} is said to be {space}, but lies in memory space {}; allocate it with \
+                    "argument {index} is declared {space}, but is in memory space {}; allocate it with \
                      Placement::space(\"{space}\")",
                     tensor.space()
                 )))
@@ -83,7 +83,7 @@ impl<'a> EvaluationArg<'a> {
     pub(crate) fn check_reference(&self, index: usize, expected: &HostArray) -> Result<()> {
         let Some((tensor, _)) = self.as_tensor().filter(|(_, access)| access.writes()) else {
             return Err(Error::invalid(format!(
-                "reference {index}: argument {index} is no tensor that the kernel writes"
+                "reference {index}: argument {index} is not a tensor that the kernel writes"
             )));
         };
         if tensor.dtype() == expected.dtype() && tensor.shape() == expected.shape() {

@@ -1,26 +1,27 @@
-//! Which clock times a window: a number without its clock's name says nothing.
+//! The clocks that can time a window, and how one is chosen.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::{DeviceInfo, DeviceKind, Error, ErrorKind, Result, abi, suggest};
 
-/// What a time was measured with.
+/// The clock that a time was measured with.
 ///
-/// The same kernel has a different time under each of them, and none is wrong: they answer different questions.
+/// The same kernel has a different time by each clock. None is wrong: they answer different questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 pub enum Clock {
-    /// Device timestamps around each kernel: what the kernel takes, with the timestamps' own cost on short ones.
+    /// Device timestamps around each kernel: the kernel's own time, plus the overhead of the timestamps,
+    /// which shows for short kernels.
     DeviceKernel,
-    /// Device timestamps around the batch of calls: what a call takes when the device is kept busy.
+    /// Device timestamps around a batch of calls: the time per call on a busy device.
     DeviceBatch,
-    /// Device timestamps around the batch of calls, replayed as a graph: what a call takes when no launch keeps the
-    /// device waiting. Calls that write nothing in common may overlap.
+    /// Device timestamps around a batch of calls, replayed as a graph: the time per call when the device
+    /// never waits for a launch. Calls that write nothing in common may overlap.
     DeviceGraph,
-    /// The host's clock around submitting the batch and waiting for it: what the program waits for.
+    /// The host's clock around submitting a batch and waiting for it: the latency that the program sees.
     HostWall,
-    /// The host's clock around submitting alone: what the program's thread pays, whatever the kernel does.
+    /// The host's clock around submission only: the cost to the submitting thread, independent of the kernel.
     HostSubmit,
 }
 
@@ -29,7 +30,7 @@ impl Clock {
     pub const ALL: [Self; 5] =
         [Self::DeviceKernel, Self::DeviceBatch, Self::DeviceGraph, Self::HostWall, Self::HostSubmit];
 
-    /// Its name in listings, spec files and JSON.
+    /// The name in listings, specification files and JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -41,7 +42,7 @@ impl Clock {
         }
     }
 
-    /// Whether the device tells the time, not the host.
+    /// Whether this is a clock of the device, not the host.
     #[must_use]
     pub const fn is_device(self) -> bool {
         matches!(self, Self::DeviceKernel | Self::DeviceBatch | Self::DeviceGraph)
@@ -54,14 +55,14 @@ impl fmt::Display for Clock {
     }
 }
 
-/// Which clock an evaluation uses.
+/// The choice of a clock for an evaluation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClockChoice {
     /// [`Clock::HostWall`] on host devices, where a call is a function call; [`Clock::DeviceBatch`] on accelerators
     /// with timestamps; else [`Clock::HostWall`].
     #[default]
     Auto,
-    /// This one; an error where the device lacks it.
+    /// This clock; an error if the device lacks it.
     Use(Clock),
 }
 
@@ -88,10 +89,11 @@ impl FromStr for ClockChoice {
 }
 
 impl ClockChoice {
-    /// The clock for a device.
+    /// Chooses the clock for a device.
     ///
     /// # Errors
-    /// `Unsupported` for a device clock on a device without timestamps, or without graphs of its own.
+    /// `Unsupported` for a device clock on a device without timestamps, or for `DeviceGraph` without native
+    /// graphs.
     pub(crate) fn choose(self, info: &DeviceInfo) -> Result<Clock> {
         let timestamps = info.capabilities.has(abi::CAP_TIMESTAMPS);
         match self {
@@ -103,7 +105,7 @@ impl ClockChoice {
             )),
             Self::Use(Clock::DeviceGraph) if !info.capabilities.has(abi::CAP_GRAPHS) => Err(Error::new(
                 ErrorKind::Unsupported,
-                format!("clock device_graph: {} has no graphs of its own; use device_batch or auto", info.id),
+                format!("clock device_graph: {} has no native graphs; use device_batch or auto", info.id),
             )),
             Self::Use(clock) => Ok(clock),
         }
@@ -123,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn auto_takes_the_best_clock_of_the_device() {
+    fn auto_chooses_the_best_clock_of_the_device() {
         for (kind, capabilities, expected) in [
             (DeviceKind::Host, 0, Clock::HostWall),
             (DeviceKind::Host, abi::CAP_TIMESTAMPS, Clock::HostWall),
@@ -156,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn graphs_must_be_the_device_s_own() {
+    fn the_graph_clock_needs_native_graphs() {
         let error = ClockChoice::Use(Clock::DeviceGraph)
             .choose(&info(DeviceKind::Accelerator, abi::CAP_TIMESTAMPS))
             .unwrap_err();
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_read_back() {
+    fn names_round_trip() {
         for clock in Clock::ALL {
             assert_eq!(clock.to_string().parse::<ClockChoice>().unwrap(), ClockChoice::Use(clock));
         }

@@ -1,4 +1,4 @@
-//! Empties the caches before a sample, by touching more memory than they hold.
+//! Flushes the caches before a sample, by accessing more memory than they hold.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use super::FlushCache;
 use crate::timeline::open_device::OpenDevice;
 use crate::{DType, DeviceInfo, DeviceKind, HostArray, Placement, Queue, Result, Tensor};
 
-/// What is flushed through where the last-level cache's size is unknown.
-const UNKNOWN_CACHE_BYTES: usize = 64 << 20;
-/// No cache is larger, whatever a driver says: flushing is to cost no more memory than that.
-const MOST_CACHE_BYTES: usize = 4 << 30;
+/// Bytes to access if the size of the last-level cache is unknown.
+const DEFAULT_CACHE_BYTES: usize = 64 << 20;
+/// Upper bound on a reported cache size, so that a wrong report does not cost more memory than this.
+const MAX_CACHE_BYTES: usize = 4 << 30;
 
-/// Drives everything out of the caches, outside the timed window.
+/// Evicts everything from the caches, outside the timed window.
 pub(crate) enum Flusher {
     Never,
-    /// Streams through host memory.
+    /// Writes through host memory.
     Host(HostArray),
-    /// Fills device memory, each time with another byte.
+    /// Fills device memory, with a different byte each time.
     Device(Tensor, u8),
 }
 
@@ -35,7 +35,7 @@ impl Flusher {
         match self {
             Self::Never => Ok(()),
             Self::Host(memory) => {
-                // One byte brings in a line, and to write it evicts others' lines in write-back caches too.
+                // One byte per line suffices. Writing it also evicts other lines from write-back caches.
                 for line in memory.bytes_mut().chunks_mut(64) {
                     line[0] = line[0].wrapping_add(1);
                 }
@@ -50,13 +50,13 @@ impl Flusher {
     }
 }
 
-/// Twice the last-level cache.
+/// Twice the size of the last-level cache.
 fn flush_bytes(info: &DeviceInfo) -> usize {
     let levels = ["l4_bytes", "l3_bytes", "l2_bytes"];
     let last = levels.iter().find_map(|level| info.properties.integer(level)).filter(|&bytes| bytes > 0);
     let believed =
-        last.and_then(|bytes| usize::try_from(bytes).ok()).filter(|bytes| *bytes <= MOST_CACHE_BYTES);
-    believed.map_or(UNKNOWN_CACHE_BYTES, |bytes| 2 * bytes)
+        last.and_then(|bytes| usize::try_from(bytes).ok()).filter(|bytes| *bytes <= MAX_CACHE_BYTES);
+    believed.map_or(DEFAULT_CACHE_BYTES, |bytes| 2 * bytes)
 }
 
 #[cfg(test)]
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn twice_the_last_cache_is_flushed() {
+    fn twice_the_last_level_cache_is_flushed() {
         let mut info = DeviceInfo::new(DeviceKind::Host, 0, "test");
         assert_eq!(flush_bytes(&info), 64 << 20);
         info.properties.push("l2_bytes", 1i64 << 20);
@@ -72,6 +72,6 @@ mod tests {
         info.properties.push("l3_bytes", 32i64 << 20);
         assert_eq!(flush_bytes(&info), 64 << 20);
         info.properties.push("l4_bytes", 1i64 << 50);
-        assert_eq!(flush_bytes(&info), UNKNOWN_CACHE_BYTES, "no such cache exists");
+        assert_eq!(flush_bytes(&info), DEFAULT_CACHE_BYTES, "an implausible size is ignored");
     }
 }

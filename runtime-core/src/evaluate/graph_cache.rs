@@ -1,15 +1,15 @@
-//! Batches of calls as graphs: replayed, they leave no gap between one call and the next.
+//! Batches of calls as graphs, whose replays leave no gaps between calls.
 
 use crate::{Arg, ExecutableGraph, Geometry, Kernel, Queue, Result};
 
-/// The most calls of one graph: more would not make the gaps between replays matter less.
-const NODES: u64 = 1024;
+/// Maximum number of calls per graph; beyond this, the gaps between replays are negligible.
+const MAX_NODES: u64 = 1024;
 
-/// Graphs of one kernel's calls, kept from window to window.
+/// Graphs of calls of one kernel, reused across windows.
 #[derive(Debug, Default)]
 pub(crate) struct GraphCache(Vec<(u64, ExecutableGraph)>);
 
-/// What is recorded.
+/// The call to record.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'a> {
     pub(crate) queue: &'a Queue,
@@ -19,18 +19,19 @@ pub(crate) struct Call<'a> {
 }
 
 impl GraphCache {
-    /// Makes the graphs that `number` calls need; says how many calls their first replays, which are not timed, made.
+    /// Creates the graphs that `number` calls need and replays each once, untimed; returns the number of
+    /// calls made.
     ///
     /// # Errors
-    /// Whatever recording and instantiating say.
+    /// Any error of recording, instantiating or replaying.
     pub(crate) fn prepare(&mut self, call: Call<'_>, number: u64) -> Result<u64> {
         let mut calls = 0;
-        for nodes in sizes(number) {
+        for nodes in graph_sizes(number) {
             if self.0.iter().any(|(known, _)| *known == nodes) {
                 continue;
             }
-            // Only the last number's remainder is needed again.
-            self.0.retain(|(known, _)| *known == NODES);
+            // Of the partial graphs, keep only the most recent.
+            self.0.retain(|(known, _)| *known == MAX_NODES);
             let graph = record(call, nodes)?;
             call.queue.replay(&graph)?.wait()?;
             self.0.push((nodes, graph));
@@ -39,15 +40,15 @@ impl GraphCache {
         Ok(calls)
     }
 
-    /// Submits `number` calls, for which the graphs are there.
+    /// Submits `number` calls, with the graphs that `prepare` created.
     ///
     /// # Errors
-    /// Whatever a replay says.
+    /// Any error of a replay.
     pub(crate) fn submit(&self, queue: &Queue, number: u64) -> Result<()> {
-        for nodes in sizes(number) {
+        for nodes in graph_sizes(number) {
             let Some((_, graph)) = self.0.iter().find(|(known, _)| *known == nodes) else { continue };
-            // The rest is less than a whole graph, and is replayed once.
-            let times = if nodes == NODES { number / NODES } else { 1 };
+            // The remainder is smaller than a full graph and is replayed once.
+            let times = if nodes == MAX_NODES { number / MAX_NODES } else { 1 };
             for _ in 0..times {
                 queue.replay(graph)?;
             }
@@ -56,9 +57,11 @@ impl GraphCache {
     }
 }
 
-/// The graphs that `number` calls are made of.
-fn sizes(number: u64) -> impl Iterator<Item = u64> {
-    [if number >= NODES { NODES } else { 0 }, number % NODES].into_iter().filter(|&nodes| nodes > 0)
+/// The sizes of the graphs that make up `number` calls.
+fn graph_sizes(number: u64) -> impl Iterator<Item = u64> {
+    [if number >= MAX_NODES { MAX_NODES } else { 0 }, number % MAX_NODES]
+        .into_iter()
+        .filter(|&nodes| nodes > 0)
 }
 
 fn record(call: Call<'_>, nodes: u64) -> Result<ExecutableGraph> {
@@ -73,11 +76,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_number_is_whole_graphs_and_a_rest() {
-        let sizes = |number| sizes(number).collect::<Vec<_>>();
-        assert_eq!(sizes(1), [1]);
-        assert_eq!(sizes(1023), [1023]);
-        assert_eq!(sizes(1024), [1024]);
-        assert_eq!(sizes(5000), [1024, 5000 % 1024]);
+    fn any_number_is_split_into_full_graphs_and_a_remainder() {
+        let graph_sizes = |number| graph_sizes(number).collect::<Vec<_>>();
+        assert_eq!(graph_sizes(1), [1]);
+        assert_eq!(graph_sizes(1023), [1023]);
+        assert_eq!(graph_sizes(1024), [1024]);
+        assert_eq!(graph_sizes(5000), [1024, 5000 % 1024]);
     }
 }

@@ -1,9 +1,9 @@
-//! The answer to an evaluation.
+//! The result of an evaluation.
 
 use super::{Clock, Statistics, Validation};
 use crate::{Error, ErrorKind, Result};
 
-/// What one call of the kernel computes and moves, as the caller knows it.
+/// The cost of one kernel call, as stated by the caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Cost {
@@ -17,85 +17,87 @@ impl Cost {
     pub(crate) fn check(&self) -> Result<()> {
         for (name, value) in [("flops", self.flops), ("bytes", self.bytes)] {
             if value.is_some_and(|value| !value.is_finite() || value < 0.0) {
-                return Err(Error::invalid(format!("cost.{name} is not a number of at least 0")));
+                return Err(Error::invalid(format!("cost.{name} must be a finite number of at least 0")));
             }
         }
         Ok(())
     }
 }
 
-/// The result of a timed evaluation: every sample, what they say, and what they were measured with.
+/// The result of a timed evaluation: every sample, their statistics, and how they were measured.
 ///
-/// With the feature `serde` it serialises under the names of its fields; enumerations are lower case with
-/// underscores; `validation` has a `status` of `passed`, `failed` or `skipped` beside its own fields; numbers that
-/// are infinite become null.
+/// With the feature `serde` it serialises under the names of its fields. Enumerations are in lower case with
+/// underscores; `validation` has a `status` of `passed`, `failed` or `skipped` beside its other fields;
+/// infinite numbers become null.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Measurement {
-    /// Every sample in the order taken: nanoseconds per call, which is the window over `number`.
+    /// All samples in the order taken: nanoseconds per call, i.e. the window divided by `number`.
     pub samples_ns: Vec<f64>,
-    /// What the samples say.
+    /// Statistics of the samples.
     pub statistics: Statistics,
-    /// What the samples were measured with.
+    /// The clock that the samples were measured with.
     pub clock: Clock,
-    /// Samples that were asked for; fewer were taken if the budget was spent.
+    /// Number of samples requested; fewer were taken if the budget ran out.
     pub repeat: usize,
-    /// Calls of one sample.
+    /// Calls per sample.
     pub number: u64,
-    /// All calls that the evaluation made: validation, warm-up, calibration and samples.
+    /// Total number of calls: validation, warm-up, calibration and samples.
     pub calls: u64,
-    /// Nothing ran before the first sample. Later samples, and later calls of the first, are warm unless caches
-    /// were flushed.
+    /// Whether nothing ran before the first sample. Later samples, and later calls of the first, are warm
+    /// unless caches were flushed.
     pub cold: bool,
-    /// What the same clock reads per call of an empty kernel: how much of a short time is not the kernel's. It has
-    /// not been subtracted. `None` where the device has no empty kernel, or none that runs the way calls do.
+    /// The time per call of a no-op kernel by the same clock: the part of a short time that is not the
+    /// kernel's. It has not been subtracted. `None` if the device has no no-op kernel, or none that runs the
+    /// way calls do.
     pub overhead_ns: Option<f64>,
-    /// The share of the transfers, where arguments live on the host. It is part of the samples.
+    /// The part of the samples spent in transfers, if arguments are on the host.
     pub transfer: Option<Transfer>,
-    /// Whether the kernel is right.
+    /// The result of the validation.
     pub validation: Validation,
-    /// What one call computes and moves.
+    /// The cost of one call.
     pub cost: Cost,
 }
 
 impl Measurement {
-    /// 10^9 floating-point operations per second, by the median sample; `None` without a cost or a measurable time.
+    /// 10^9 floating-point operations per second, from the median sample; `None` without a cost or a
+    /// measurable time.
     #[must_use]
     pub fn gflops_per_s(&self) -> Option<f64> {
         self.rate(self.cost.flops)
     }
 
-    /// 10^9 bytes per second, by the median sample; `None` without a cost or a measurable time.
+    /// 10^9 bytes per second, from the median sample; `None` without a cost or a measurable time.
     #[must_use]
     pub fn gbytes_per_s(&self) -> Option<f64> {
         self.rate(self.cost.bytes)
     }
 
-    /// Whether all the samples that were asked for were taken before the budget was spent.
+    /// Whether all requested samples were taken before the budget ran out.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.samples_ns.len() == self.repeat
     }
 
-    /// Things per nanosecond are 10^9 things per second.
+    /// Units per nanosecond equal 10^9 units per second.
     fn rate(&self, amount: Option<f64>) -> Option<f64> {
         amount.map(|amount| amount / self.statistics.median_ns).filter(|rate| rate.is_finite())
     }
 }
 
-/// Moving arguments between the host and the device, by the host's clock.
+/// Transfers of arguments between host and device, by the host's clock.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Transfer {
-    /// Nanoseconds of transfer per call, a sample for each of the measurement's.
+    /// Nanoseconds of transfer per call, one for each sample of the measurement.
     pub samples_ns: Vec<f64>,
-    /// What they say.
+    /// Statistics of the samples.
     pub statistics: Statistics,
-    /// Bytes to the device per call.
+    /// Bytes uploaded per call.
     pub bytes_in: u64,
-    /// Bytes back per call.
+    /// Bytes downloaded per call.
     pub bytes_out: u64,
 }
 
@@ -141,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cost_is_a_sensible_number() {
+    fn a_cost_is_finite_and_not_negative() {
         assert!(Cost { flops: Some(-1.0), bytes: None }.check().unwrap_err().message().contains("flops"));
         assert!(Cost { flops: None, bytes: Some(f64::NAN) }.check().is_err());
         assert!(Cost { flops: Some(0.0), bytes: Some(1e18) }.check().is_ok());

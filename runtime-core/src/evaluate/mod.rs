@@ -1,12 +1,12 @@
-//! Timed evaluation: the one timing loop of the project, the same for every device.
+//! Timed evaluation of kernels. This is the only timing loop of the project, the same for every device.
 
 mod arg_location;
-mod bench;
 mod calibrate;
 mod clock;
 mod flush;
 mod graph_cache;
 mod measurement;
+mod queue_target;
 mod run;
 mod statistics;
 mod timing;
@@ -23,16 +23,18 @@ pub use statistics::{Statistics, median_interval, percentile};
 pub use timing::{FlushCache, Timing, Warmup};
 pub use validate::{Agreement, Mismatch, Tolerance, Validation};
 
-use bench::{BenchInputs, QueueTarget};
+use queue_target::{BenchInputs, QueueTarget};
 use validator::Validator;
 
 use crate::timeline::open_device::OpenDevice;
 use crate::{DeviceInfo, Error, Geometry, HostArray, Kernel, Queue, QueueOptions, Result};
 
-/// A question: how fast is this kernel, with this geometry, on these arguments, and is it right?
+/// An evaluation of a kernel: how fast is it with this geometry and these arguments, and are its results
+/// correct?
 ///
-/// Make one with [`Evaluation::new`], change what you like, and give it to `CommonRuntime::evaluate`. Tensors that
-/// the kernel writes are overwritten; those that it reads and writes go on changing while it is timed.
+/// Create one with [`Evaluation::new`], adjust its fields, and pass it to `CommonRuntime::evaluate`. Tensors
+/// that the kernel writes are overwritten; tensors that it both reads and writes keep changing while it is
+/// timed.
 ///
 /// ```
 /// # use runtime_core::{ModuleSource, Runtime};
@@ -59,44 +61,46 @@ use crate::{DeviceInfo, Error, Geometry, HostArray, Kernel, Queue, QueueOptions,
 /// # Ok::<(), runtime_core::Error>(())
 /// ```
 ///
-/// # Honest timing, for a newcomer
+/// # Honest timing, for newcomers
 ///
-/// *How fast is this kernel?* has no single answer, so an [`Evaluation`] says which question it asks, and the
-/// [`Measurement`] repeats it beside the answer.
+/// *How fast is this kernel?* has no single answer. An [`Evaluation`] states the exact question, and the
+/// [`Measurement`] records it with the answer.
 ///
-/// - **Is it right?** A wrong kernel is often a fast one. When there is a reference, outputs are poisoned, the
-///   kernel runs once, and the result is compared, before anything is timed.
-/// - **Which clock?** The device's own clock sees the kernel; the host's clock sees what the program waits for; a
-///   launch returns long before either has anything to see. A time carries the name of its [`Clock`].
-/// - **Warm or cold?** The first call pays for lazy loading, caches, page faults and sleeping clocks. It is left out
-///   by [`Warmup`], unless it is what you ask for; then the measurement says `cold`.
-/// - **How long is a sample?** A clock has a resolution and a cost. A sample is `number` calls between two clock
-///   reads, with `number` found once, before the samples, so that a sample lasts [`Timing::min_repeat`].
-/// - **How sure is it?** Every sample is kept. Noise only ever adds, so quote the median with its interval, look at
-///   the minimum, and distrust a mean that is far from both ([`Statistics`]).
-/// - **Where are the data?** A kernel on data that already lie on the device is one thing, a kernel whose inputs
-///   come over the bus for each call another: [`On`] says it per argument, and transfers are also reported alone.
-/// - **What does nothing cost?** The same clock around an empty kernel is reported as the overhead, and never
-///   subtracted: two numbers that can be checked are better than one that cannot.
+/// - **Is it correct?** A wrong kernel is often a fast one. If there is a reference, outputs are poisoned,
+///   the kernel runs once, and the result is compared, before anything is timed.
+/// - **Which clock?** The device's clock measures the kernel; the host's clock measures what the program
+///   waits for; a launch returns long before the kernel has run. Every time is reported with its [`Clock`].
+/// - **Warm or cold?** The first call pays for lazy loading, cold caches, page faults and low clocks.
+///   [`Warmup`] excludes it, unless you ask for it; the measurement is then marked `cold`.
+/// - **How long is a sample?** A clock has a resolution and a cost. A sample is `number` calls between two
+///   clock reads; `number` is calibrated once, before the samples, so that a sample lasts
+///   [`Timing::min_repeat`].
+/// - **How reliable is it?** Every sample is kept. Noise only ever adds time, so quote the median with its
+///   confidence interval, look at the minimum, and distrust a mean that is far from both ([`Statistics`]).
+/// - **Where are the data?** A kernel whose data are already on the device differs from one whose inputs
+///   cross the bus on each call. [`On`] states this per argument, and transfers are also reported separately.
+/// - **What is the overhead?** The time of a no-op kernel by the same clock is reported as the overhead, and
+///   never subtracted: two numbers that can be checked are better than one that cannot.
 #[non_exhaustive]
 pub struct Evaluation<'a> {
     /// The kernel.
     pub kernel: &'a Kernel,
-    /// How it is spread over the device.
+    /// The launch geometry.
     pub geometry: Geometry,
-    /// Its arguments in order, each with where it lives when the clock starts.
+    /// The arguments in order, each with its location when timing starts.
     pub args: Vec<EvaluationArg<'a>>,
-    /// How it is timed.
+    /// How the kernel is timed.
     pub timing: Timing,
-    /// Runs before every window (also of the warm-up, the calibration and the validation), outside the timed part.
+    /// Runs before every window, including those of warm-up, calibration and validation, outside the timed
+    /// part.
     pub setup: Option<Box<dyn FnMut() + Send + 'a>>,
-    /// What one call computes and moves.
+    /// The cost of one call.
     pub cost: Cost,
     /// Whether to compare with `reference`, if there is one.
     pub validate: bool,
-    /// Right outputs: the index of the argument, and what it should hold after one call.
+    /// Expected outputs: the index of an argument, and its expected contents after one call.
     pub reference: Vec<(usize, HostArray)>,
-    /// How far outputs may be from `reference`.
+    /// How far outputs may deviate from `reference`.
     pub tolerance: Tolerance,
 }
 
@@ -117,7 +121,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// Checks what can be known before anything runs, and chooses the clock.
+    /// Checks everything that can be checked before anything runs, and chooses the clock.
     fn check(&self, info: &DeviceInfo) -> Result<Clock> {
         self.timing.check()?;
         self.tolerance.check()?;
@@ -153,52 +157,56 @@ impl fmt::Debug for Evaluation<'_> {
     }
 }
 
-/// Answers an evaluation on a queue of its own; what `CommonRuntime::evaluate` does.
+/// Implements `CommonRuntime::evaluate`, on a separate queue.
 ///
-/// Windows timed by a device clock are awaited. Windows timed by the host's clock block the thread, on purpose: an
-/// executor that runs something else in between would be timed with the kernel. Between samples the future yields,
-/// at most once a millisecond, so that other tasks get their turn; a cooldown blocks.
+/// Windows timed by a device clock are awaited. Windows timed by the host's clock deliberately block the
+/// thread: anything else that the executor ran meanwhile would be timed with the kernel. Between samples the
+/// future yields, at most once per millisecond, so that other tasks can run; a cooldown blocks.
 ///
 /// # Errors
-/// `InvalidArgument` for an evaluation that contradicts itself; `Unsupported` for a clock that the device lacks;
-/// whatever a launch or a transfer says. A wrong result is no error: it is in [`Measurement::validation`].
+/// `InvalidArgument` for an inconsistent evaluation; `Unsupported` for a clock that the device lacks; any
+/// error of a launch or transfer. A wrong result is not an error: see [`Measurement::validation`].
 pub(crate) async fn evaluate(
     device: &Arc<OpenDevice>,
     evaluation: &mut Evaluation<'_>,
 ) -> Result<Measurement> {
-    answer(device, evaluation).await.map_err(|error| error.in_operation("evaluate").on_device(&device.name))
+    evaluate_kernel(device, evaluation)
+        .await
+        .map_err(|error| error.in_operation("evaluate").on_device(&device.name))
 }
 
-async fn answer(device: &Arc<OpenDevice>, evaluation: &mut Evaluation<'_>) -> Result<Measurement> {
+async fn evaluate_kernel(device: &Arc<OpenDevice>, evaluation: &mut Evaluation<'_>) -> Result<Measurement> {
     let clock = evaluation.check(&device.info)?;
-    // Timestamps cost every submission of some queues (OpenCL's profiling), so only a device clock asks for them.
+    // On some queues, timestamps slow down every submission (OpenCL's profiling), so enable them only for
+    // device clocks.
     let queue =
         Queue::open(device, &QueueOptions { timestamps: clock.is_device(), ..QueueOptions::default() })?;
     let cold = evaluation.timing.warmup.is_none();
     let Evaluation { kernel, geometry, args, timing, setup, cost, validate, reference, tolerance } =
         evaluation;
     let validator = Validator::new(args, reference, tolerance, *validate)?;
-    let mut bench = QueueTarget::new(
+    let mut target = QueueTarget::new(
         BenchInputs { device, queue: &queue, kernel, geometry, args, setup },
         timing,
         clock,
     )?;
-    // Validating runs the kernel, after which nothing is cold.
-    let early = if cold { None } else { Some(validator.run(|| bench.call())?) };
-    let run = run::run(&mut bench, timing).await?;
-    let validation = match early {
+    // Validation runs the kernel, after which nothing is cold.
+    let validated = if cold { None } else { Some(validator.run(|| target.call())?) };
+    let samples = run::run(&mut target, timing).await?;
+    let validation = match validated {
         Some(validation) => validation,
-        None => validator.run(|| bench.call())?,
+        None => validator.run(|| target.call())?,
     };
-    let overhead_ns = run::overhead(&mut bench, run.number).await?;
-    let transfer = bench.transfer_bytes().map(|bytes| Transfer::new(run.transfers_ns, bytes)).transpose()?;
+    let overhead_ns = run::overhead(&mut target, samples.number).await?;
+    let transfer =
+        target.transfer_bytes().map(|bytes| Transfer::new(samples.transfers_ns, bytes)).transpose()?;
     Ok(Measurement {
-        statistics: measurement::statistics(&run.samples_ns)?,
-        samples_ns: run.samples_ns,
+        statistics: measurement::statistics(&samples.samples_ns)?,
+        samples_ns: samples.samples_ns,
         clock,
         repeat: timing.repeat,
-        number: run.number,
-        calls: bench.calls(),
+        number: samples.number,
+        calls: target.calls(),
         cold,
         overhead_ns,
         transfer,

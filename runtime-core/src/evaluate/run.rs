@@ -1,138 +1,141 @@
-//! The loop: warm-up, calibration, samples. It sees no device, only a [`TimingTarget`].
+//! The timing loop: warm-up, calibration, samples. It depends only on a [`TimingTarget`], not on a device.
 
 use std::future::{Future, poll_fn};
 use std::task::Poll;
 use std::time::Duration;
 
-use super::calibrate::{MAX_NUMBER, Target, Trial, next_number};
+use super::calibrate::{Goal, MAX_NUMBER, Trial, next_number};
 use super::statistics::percentile;
 use super::{FlushCache, Timing, Warmup};
 use crate::{Error, ErrorKind, Result};
 
-/// How many windows of empty kernels the overhead is the median of.
+/// Number of no-op windows; the overhead is their median.
 const OVERHEAD_WINDOWS: usize = 11;
-/// The most calls of such a window: more would not change what a call costs.
+/// Maximum number of calls in such a window; more would not change the cost per call.
 const OVERHEAD_NUMBER: u64 = 1000;
 
-/// How long the loop keeps the executor's thread between two samples: to yield after each short one would cost more
-/// than the rest of the loop.
-const TURN_NS: u64 = 1_000_000;
+/// Minimum time between yields to the executor: yielding after every short sample would cost more than the
+/// rest of the loop.
+const YIELD_INTERVAL_NS: u64 = 1_000_000;
 
-/// What the loop drives.
+/// The operations that the timing loop performs.
 pub(crate) trait TimingTarget: Send {
-    /// The host's clock in nanoseconds since some point.
+    /// The host's clock, in nanoseconds since an arbitrary point in time.
     fn now_ns(&mut self) -> u64;
 
-    /// The caller's hook before a window.
+    /// Runs the caller's setup hook before a window.
     fn setup(&mut self);
 
-    /// Drives everything out of the caches.
+    /// Evicts everything from the caches.
     fn flush_cache(&mut self) -> Result<()>;
 
     /// Lets the device cool down.
     fn pause(&mut self, duration: Duration);
 
-    /// Times `number` calls, and waits for them.
+    /// Times `number` calls and waits for them.
     fn window(&mut self, number: u64) -> impl Future<Output = Result<Window>> + Send;
 
-    /// Times `number` calls of an empty kernel with the same clock, in nanoseconds; `None` if there is none.
+    /// Times `number` calls of a no-op kernel with the same clock, in nanoseconds; `None` if there is no such
+    /// kernel.
     fn empty_window(&mut self, number: u64) -> impl Future<Output = Result<Option<f64>>> + Send;
 }
 
 /// A timed window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Window {
-    /// By the evaluation's clock, transfers included.
+    /// Duration by the evaluation's clock, including transfers.
     pub(crate) elapsed_ns: f64,
-    /// The transfers' part, by the host's clock.
+    /// Duration of the transfers, by the host's clock.
     pub(crate) transfer_ns: f64,
 }
 
-/// What the loop found.
+/// The samples that the timing loop took.
 #[derive(Debug)]
-pub(crate) struct Run {
-    /// Per call.
+pub(crate) struct Samples {
+    /// Nanoseconds per call.
     pub(crate) samples_ns: Vec<f64>,
-    /// Per call, beside each sample.
+    /// Nanoseconds of transfer per call, one for each sample.
     pub(crate) transfers_ns: Vec<f64>,
-    /// Calls of a sample.
+    /// Calls per sample.
     pub(crate) number: u64,
 }
 
 /// Times a kernel.
-pub(crate) async fn run(bench: &mut impl TimingTarget, timing: &Timing) -> Result<Run> {
-    let (samples_ns, transfers_ns) = (reserve(timing.repeat)?, reserve(timing.repeat)?);
+pub(crate) async fn run(target: &mut impl TimingTarget, timing: &Timing) -> Result<Samples> {
+    let (samples_ns, transfers_ns) = (with_capacity(timing.repeat)?, with_capacity(timing.repeat)?);
     let budget_ns = u64::try_from(timing.budget.as_nanos()).unwrap_or(u64::MAX);
-    let deadline_ns = bench.now_ns().saturating_add(budget_ns);
-    warm_up(bench, timing.warmup, deadline_ns).await?;
+    let deadline_ns = target.now_ns().saturating_add(budget_ns);
+    warm_up(target, timing.warmup, deadline_ns).await?;
     let number = match timing.fixed_number() {
         Some(number) => number,
-        None => calibrate(bench, timing, deadline_ns).await?,
+        None => calibrate(target, timing, deadline_ns).await?,
     };
-    let mut run = Run { samples_ns, transfers_ns, number };
+    let mut run = Samples { samples_ns, transfers_ns, number };
     let mut yielded_ns = 0;
     for index in 0..timing.repeat {
         if index > 0 {
-            let now_ns = cool_down(bench, timing.cooldown, deadline_ns);
+            let now_ns = cool_down(target, timing.cooldown, deadline_ns);
             if now_ns >= deadline_ns {
                 break;
             }
-            if now_ns - yielded_ns >= TURN_NS {
+            if now_ns - yielded_ns >= YIELD_INTERVAL_NS {
                 yield_now().await;
                 yielded_ns = now_ns;
             }
         }
-        let window = sample(bench, number, timing.flush_cache).await?;
+        let window = sample(target, number, timing.flush_cache).await?;
         run.samples_ns.push(window.elapsed_ns / number as f64);
         run.transfers_ns.push(window.transfer_ns / number as f64);
     }
     Ok(run)
 }
 
-/// Room for all samples, so that the loop allocates nothing.
-fn reserve(count: usize) -> Result<Vec<f64>> {
+/// Reserves memory for all samples, so that the loop does not allocate.
+fn with_capacity(count: usize) -> Result<Vec<f64>> {
     let mut samples = Vec::new();
     match samples.try_reserve_exact(count) {
         Ok(()) => Ok(samples),
-        Err(_) => Err(Error::new(ErrorKind::OutOfMemory, format!("repeat: no room for {count} samples"))),
+        Err(_) => {
+            Err(Error::new(ErrorKind::OutOfMemory, format!("repeat: not enough memory for {count} samples")))
+        }
     }
 }
 
-/// Pauses, but not beyond the deadline; the time after that.
-fn cool_down(bench: &mut impl TimingTarget, cooldown: Duration, deadline_ns: u64) -> u64 {
-    let now_ns = bench.now_ns();
+/// Pauses, but not beyond the deadline; returns the time afterwards.
+fn cool_down(target: &mut impl TimingTarget, cooldown: Duration, deadline_ns: u64) -> u64 {
+    let now_ns = target.now_ns();
     if cooldown.is_zero() || now_ns >= deadline_ns {
         return now_ns;
     }
-    bench.pause(cooldown.min(Duration::from_nanos(deadline_ns - now_ns)));
-    bench.now_ns()
+    target.pause(cooldown.min(Duration::from_nanos(deadline_ns - now_ns)));
+    target.now_ns()
 }
 
-/// Calls in windows of doubling size: few windows for short kernels, never twice as many calls as needed, and none that
-/// the windows before it say would end after the deadline.
-async fn warm_up(bench: &mut impl TimingTarget, warmup: Warmup, deadline_ns: u64) -> Result<()> {
+/// Warms up in windows of doubling size: this takes few windows for short kernels and never twice the calls
+/// needed. Starts no window that, judging by the previous ones, would end after the deadline.
+async fn warm_up(target: &mut impl TimingTarget, warmup: Warmup, deadline_ns: u64) -> Result<()> {
     if warmup.is_none() {
         return Ok(());
     }
-    let (most_calls, least_ns) = match warmup {
+    let (max_calls, min_ns) = match warmup {
         Warmup::Calls(number) => (number, u64::MAX),
         Warmup::Time(time) => (u64::MAX, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)),
     };
-    let begin_ns = bench.now_ns();
+    let begin_ns = target.now_ns();
     let (mut calls, mut number) = (0, 1);
-    while calls < most_calls {
-        bench.setup();
-        bench.window(number).await?;
+    while calls < max_calls {
+        target.setup();
+        target.window(number).await?;
         calls += number;
-        let now_ns = bench.now_ns();
+        let now_ns = target.now_ns();
         let spent_ns = now_ns - begin_ns;
-        // A clock that does not move bounds nothing.
-        let endless = least_ns != u64::MAX && number >= MAX_NUMBER;
-        if spent_ns >= least_ns || now_ns >= deadline_ns || endless {
+        // Terminates even if the clock does not advance.
+        let at_call_limit = min_ns != u64::MAX && number >= MAX_NUMBER;
+        if spent_ns >= min_ns || now_ns >= deadline_ns || at_call_limit {
             break;
         }
-        let affordable = calls_within(deadline_ns - now_ns, calls, spent_ns);
-        number = (2 * number).min(MAX_NUMBER).min(most_calls - calls).min(affordable);
+        let affordable = calls_that_fit(deadline_ns - now_ns, calls, spent_ns);
+        number = (2 * number).min(MAX_NUMBER).min(max_calls - calls).min(affordable);
         if number == 0 {
             break;
         }
@@ -140,55 +143,55 @@ async fn warm_up(bench: &mut impl TimingTarget, warmup: Warmup, deadline_ns: u64
     Ok(())
 }
 
-/// How many calls fit into `left_ns`, when `calls` of them took `spent_ns`.
-fn calls_within(left_ns: u64, calls: u64, spent_ns: u64) -> u64 {
+/// The number of calls that fit into `left_ns`, if `calls` calls took `spent_ns`.
+fn calls_that_fit(left_ns: u64, calls: u64, spent_ns: u64) -> u64 {
     let fit = u128::from(left_ns) * u128::from(calls) / u128::from(spent_ns.max(1));
     u64::try_from(fit).unwrap_or(u64::MAX)
 }
 
-/// Finds the number of calls of a sample.
-async fn calibrate(bench: &mut impl TimingTarget, timing: &Timing, deadline_ns: u64) -> Result<u64> {
+/// Determines the number of calls per sample.
+async fn calibrate(target: &mut impl TimingTarget, timing: &Timing, deadline_ns: u64) -> Result<u64> {
     let mut number = 1;
     loop {
-        bench.setup();
-        let begin_ns = bench.now_ns();
-        let window = bench.window(number).await?;
-        let now_ns = bench.now_ns();
+        target.setup();
+        let begin_ns = target.now_ns();
+        let window = target.window(number).await?;
+        let now_ns = target.now_ns();
         let trial = Trial { number, elapsed_ns: window.elapsed_ns, wall_ns: (now_ns - begin_ns) as f64 };
-        // One share of what is left is the next trial's.
+        // The next trial may use the same share of the remaining budget as each sample.
         let share_ns = deadline_ns.saturating_sub(now_ns) as f64 / (timing.repeat as f64 + 1.0);
-        let target = Target { sample_ns: timing.min_repeat.as_nanos() as f64, wall_ns: share_ns };
-        match next_number(trial, target) {
+        let goal = Goal { sample_ns: timing.min_repeat.as_nanos() as f64, wall_ns: share_ns };
+        match next_number(trial, goal) {
             Some(next) => number = next,
             None => return Ok(number),
         }
     }
 }
 
-async fn sample(bench: &mut impl TimingTarget, number: u64, flush: FlushCache) -> Result<Window> {
-    bench.setup();
+async fn sample(target: &mut impl TimingTarget, number: u64, flush: FlushCache) -> Result<Window> {
+    target.setup();
     if flush != FlushCache::PerCall {
         if flush == FlushCache::PerSample {
-            bench.flush_cache()?;
+            target.flush_cache()?;
         }
-        return bench.window(number).await;
+        return target.window(number).await;
     }
     let mut sum = Window::default();
     for _ in 0..number {
-        bench.flush_cache()?;
-        let window = bench.window(1).await?;
+        target.flush_cache()?;
+        let window = target.window(1).await?;
         sum.elapsed_ns += window.elapsed_ns;
         sum.transfer_ns += window.transfer_ns;
     }
     Ok(sum)
 }
 
-/// What the evaluation's clock reads per call of an empty kernel, in windows like those of the samples.
-pub(crate) async fn overhead(bench: &mut impl TimingTarget, number: u64) -> Result<Option<f64>> {
+/// The time per call of a no-op kernel by the evaluation's clock, in windows like those of the samples.
+pub(crate) async fn overhead(target: &mut impl TimingTarget, number: u64) -> Result<Option<f64>> {
     let number = number.min(OVERHEAD_NUMBER);
     let mut windows = [0.0; OVERHEAD_WINDOWS];
     for window in &mut windows {
-        match bench.empty_window(number).await? {
+        match target.empty_window(number).await? {
             Some(elapsed_ns) => *window = elapsed_ns / number as f64,
             None => return Ok(None),
         }
@@ -197,7 +200,7 @@ pub(crate) async fn overhead(bench: &mut impl TimingTarget, number: u64) -> Resu
     Ok(Some(percentile(&windows, 50.0)))
 }
 
-/// Lets the executor run something else once.
+/// Yields to the executor once.
 async fn yield_now() {
     let mut yielded = false;
     poll_fn(|context| {

@@ -14,15 +14,16 @@ enum Step {
     Empty(u64),
 }
 
-/// A scripted device: a call takes `call_ns` of the host's time, and `seen` of that by the evaluation's clock.
+/// A scripted device: a call takes `call_ns` by the host's clock, and the fraction `seen` of that by the
+/// evaluation's clock.
 #[derive(Debug)]
 struct Mock {
     now_ns: u64,
     call_ns: u64,
     seen: f64,
-    /// What a flush takes.
+    /// Duration of a flush.
     flush_ns: u64,
-    /// Added to the elapsed time of the windows after calibration, one for each.
+    /// Added to the elapsed time of the windows after calibration, one value per window.
     noise_ns: Vec<f64>,
     transfer_ns: f64,
     empty_ns: Option<f64>,
@@ -103,7 +104,7 @@ impl Mock {
     }
 }
 
-/// Polls to the end; also tells how often the future yielded.
+/// Polls a future to completion; also returns how often it yielded.
 fn block_on<T>(future: impl Future<Output = T>) -> (T, usize) {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());
@@ -115,11 +116,11 @@ fn block_on<T>(future: impl Future<Output = T>) -> (T, usize) {
     unreachable!()
 }
 
-fn timed(mock: &mut Mock, timing: &Timing) -> Run {
+fn timed(mock: &mut Mock, timing: &Timing) -> Samples {
     block_on(run(mock, timing)).0.unwrap()
 }
 
-/// Three samples of two calls, nothing else.
+/// Three samples of two calls each, without warm-up.
 fn plain() -> Timing {
     Timing { repeat: 3, number: Some(2), warmup: Warmup::Calls(0), ..Timing::default() }
 }
@@ -143,7 +144,7 @@ fn the_loop_yields_between_long_samples_and_reads_the_clock_once_for_each() {
 }
 
 #[test]
-fn steps_stand_in_order_and_no_cooldown_follows_the_last_sample() {
+fn steps_are_in_order_and_no_cooldown_follows_the_last_sample() {
     let cooldown = Duration::from_millis(7);
     let mut mock = Mock::default();
     timed(&mut mock, &Timing { repeat: 2, cooldown, flush_cache: FlushCache::PerSample, ..plain() });
@@ -176,10 +177,14 @@ fn cold_and_flushed_evaluations_are_not_calibrated() {
 fn warm_up_counts_calls_or_time() {
     let mut mock = Mock::default();
     timed(&mut mock, &Timing { warmup: Warmup::Calls(17), ..plain() });
-    assert_eq!(mock.windows(), [1, 2, 4, 8, 2, 2, 2, 2], "17 calls in windows that the budget can end");
+    assert_eq!(
+        mock.windows(),
+        [1, 2, 4, 8, 2, 2, 2, 2],
+        "17 calls in windows between which the budget is checked"
+    );
     let mut mock = Mock::default();
     timed(&mut mock, &Timing { warmup: Warmup::Time(Duration::from_micros(10)), ..plain() });
-    assert_eq!(mock.windows(), [1, 2, 4, 8, 2, 2, 2], "15 µs of calls are at least 10");
+    assert_eq!(mock.windows(), [1, 2, 4, 8, 2, 2, 2], "15 µs of calls cover 10 µs");
 }
 
 #[test]
@@ -198,7 +203,7 @@ fn number_is_calibrated_once_to_fill_a_sample() {
 #[test]
 fn no_measurable_time_terminates() {
     let timing = Timing { min_repeat: Duration::from_millis(100), ..Timing::default() };
-    // By the device's clock alone, and by every clock.
+    // Not by the evaluation's clock only, and not by any clock.
     for (call_ns, limit_ns) in [(1000, 15_000 * MS), (0, 1)] {
         let mut mock = Mock { call_ns, seen: 0.0, ..Mock::default() };
         let run = timed(&mut mock, &timing);
@@ -208,8 +213,8 @@ fn no_measurable_time_terminates() {
 }
 
 #[test]
-fn the_budget_bounds_the_whole() {
-    // A second for 100 calls of 100 ms: some samples are not begun, the first always is.
+fn the_budget_limits_the_whole_evaluation() {
+    // One second for samples of 200 ms: later samples are not started, but the first always is.
     let slow = || Mock { call_ns: 100 * MS, ..Mock::default() };
     let timing = Timing { repeat: 100, budget: Duration::from_secs(1), ..plain() };
     let mut mock = slow();
@@ -219,7 +224,7 @@ fn the_budget_bounds_the_whole() {
 }
 
 #[test]
-fn the_budget_bounds_warm_up_and_cooldown() {
+fn the_budget_limits_warm_up_and_cooldown() {
     let timing = Timing { repeat: 100, budget: Duration::from_secs(1), ..plain() };
     for warmup in [Warmup::Calls(1_000_000), Warmup::Time(Duration::from_secs(60))] {
         let mut mock = Mock { call_ns: MS, ..Mock::default() };
@@ -229,7 +234,7 @@ fn the_budget_bounds_warm_up_and_cooldown() {
     }
     let mut mock = Mock::default();
     let run = timed(&mut mock, &Timing { cooldown: Duration::from_millis(600), ..timing.clone() });
-    assert_eq!(run.samples_ns.len(), 2, "the third would begin after the second pause");
+    assert_eq!(run.samples_ns.len(), 2, "the budget ends during the second pause");
     assert!(mock.now_ns <= 1001 * MS, "took {} ms", mock.now_ns / MS);
     let mut mock = Mock::default();
     timed(&mut mock, &Timing { cooldown: Duration::from_secs(1 << 40), ..timing });
@@ -237,7 +242,7 @@ fn the_budget_bounds_warm_up_and_cooldown() {
 }
 
 #[test]
-fn calibration_leaves_the_budget_to_the_samples() {
+fn calibration_leaves_budget_for_the_samples() {
     let timing = Timing {
         repeat: 20,
         min_repeat: Duration::from_secs(5),
@@ -259,7 +264,7 @@ fn transfers_are_reported_per_call() {
 }
 
 #[test]
-fn failures_come_out() {
+fn failures_are_returned() {
     for fail_at in 1..=3 {
         let mut mock = Mock { fail_at: Some(fail_at), ..Mock::default() };
         assert_eq!(block_on(run(&mut mock, &plain())).0.unwrap_err().kind(), ErrorKind::Failed);
@@ -286,7 +291,7 @@ fn overhead_is_a_median_per_call() {
 }
 
 #[test]
-fn contradictions_are_refused() {
+fn invalid_timings_are_rejected() {
     assert!(Timing { repeat: 0, ..Timing::default() }.check().unwrap_err().message().contains("repeat"));
     assert!(
         Timing { number: Some(0), ..Timing::default() }.check().unwrap_err().message().contains("number")

@@ -1,36 +1,36 @@
-//! Statistics of a list of samples, as pure functions.
+//! Statistics of samples, as pure functions.
 //!
-//! Times are not normally distributed: noise only ever adds. So the median and the minimum say more than the mean,
-//! and the interval of the median is one that assumes no distribution.
+//! Times are not normally distributed: noise only ever adds time. The median and the minimum are therefore
+//! more informative than the mean, and the confidence interval of the median assumes no distribution.
 
-/// What a list of samples says, in nanoseconds. Every number is finite.
+/// Statistics of samples, in nanoseconds. Every number is finite.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Statistics {
     /// The shortest sample: the least disturbed one.
     pub min_ns: f64,
-    /// The middle sample: the figure to quote.
+    /// The median: the figure to quote.
     pub median_ns: f64,
-    /// The arithmetic mean; one disturbed sample moves it.
+    /// The arithmetic mean; a single disturbed sample shifts it.
     pub mean_ns: f64,
     /// The longest sample.
     pub max_ns: f64,
-    /// Standard deviation of the sample (divided by n - 1); `None` for a single one.
+    /// Sample standard deviation (divisor n - 1); `None` for a single sample.
     pub stddev_ns: Option<f64>,
     /// 5th percentile, linearly interpolated.
     pub p5_ns: f64,
     /// 95th percentile, linearly interpolated.
     pub p95_ns: f64,
-    /// Lower and upper end of a confidence interval of the median of at least 95%; see [`median_interval`].
-    /// `None` below 6 samples, which cannot be that sure.
+    /// Lower and upper end of a confidence interval of the median, of at least 95%; see [`median_interval`].
+    /// `None` for fewer than 6 samples, which do not allow that confidence.
     pub median_ci95_ns: Option<[f64; 2]>,
-    /// Samples outside Tukey's fences: further than 1.5 interquartile ranges from the quartiles.
-    /// They are counted, never removed.
+    /// Number of samples outside Tukey's fences, i.e. more than 1.5 interquartile ranges beyond the
+    /// quartiles. They are counted, never removed.
     pub outliers: usize,
 }
 
 impl Statistics {
-    /// The statistics of `samples_ns`, in any order; `None` if there are none or one is not finite.
+    /// Computes the statistics of `samples_ns`, in any order; `None` if there are none or one is not finite.
     #[must_use]
     pub fn of(samples_ns: &[f64]) -> Option<Self> {
         if samples_ns.is_empty() || !samples_ns.iter().all(|sample| sample.is_finite()) {
@@ -53,7 +53,7 @@ impl Statistics {
     }
 }
 
-/// The mean as an update of a running one, which cannot overflow where the sum would.
+/// A running mean, which cannot overflow where the sum would.
 fn mean(samples: &[f64]) -> f64 {
     let mut mean = 0.0;
     for (count, sample) in (1u32..).zip(samples) {
@@ -89,10 +89,10 @@ pub fn percentile(sorted: &[f64], percent: f64) -> f64 {
 
 /// A confidence interval of the median of at least 95% from ascending samples, by order statistics.
 ///
-/// A sample lies below the true median with probability one half, whatever the distribution; so the number of
-/// samples below it is binomial, and the interval between the k-th smallest and the k-th largest sample misses the
-/// median with probability `2 P(Binomial(n, 1/2) < k)` (Conover, *Practical Nonparametric Statistics*). It takes
-/// the largest `k` that keeps this at 5% or less; `None` if there is none, which is so below 6 samples.
+/// For any distribution, a sample lies below the true median with probability one half. The number of samples
+/// below it is therefore binomial, and the interval from the k-th smallest to the k-th largest sample misses
+/// the median with probability `2 P(Binomial(n, 1/2) < k)` (Conover, *Practical Nonparametric Statistics*).
+/// Uses the largest `k` for which this is at most 5%; `None` if there is none, i.e. for fewer than 6 samples.
 #[must_use]
 pub fn median_interval(sorted: &[f64]) -> Option<[f64; 2]> {
     let rank = interval_rank(sorted.len());
@@ -102,8 +102,8 @@ pub fn median_interval(sorted: &[f64]) -> Option<[f64; 2]> {
 /// The largest `k` with `P(Binomial(n, 1/2) < k) <= 0.025`.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank is between 0 and n")]
 fn interval_rank(count: usize) -> usize {
-    // Above this the probability of no success leaves f64's range, and the normal approximation is exact enough:
-    // a continuity correction makes it the integer that the binomial gives.
+    // Above this, the probability of no success underflows f64, and the normal approximation is accurate
+    // enough: with a continuity correction it yields the same integer as the binomial.
     if count > 1000 {
         let n = count as f64;
         return (n / 2.0 + 0.5 - 1.959_964 * n.sqrt() / 2.0).floor() as usize;
@@ -121,8 +121,8 @@ fn interval_rank(count: usize) -> usize {
 
 fn outliers(sorted: &[f64]) -> usize {
     let (first, third) = (percentile(sorted, 25.0), percentile(sorted, 75.0));
-    let reach = 1.5 * (third - first);
-    sorted.iter().filter(|&&sample| sample < first - reach || sample > third + reach).count()
+    let fence = 1.5 * (third - first);
+    sorted.iter().filter(|&&sample| sample < first - fence || sample > third + fence).count()
 }
 
 #[cfg(test)]
@@ -179,8 +179,8 @@ mod tests {
     }
 
     #[test]
-    fn ranks_of_the_interval_are_those_of_the_tables() {
-        // Conover's table of the sign test, two-sided 5%: n and k, the rank from either end.
+    fn interval_ranks_match_published_tables() {
+        // Conover's table for the sign test, two-sided 5%: n, and k, the rank from either end.
         for (count, rank) in [
             (0, 0),
             (1, 0),
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn the_approximation_continues_the_exact_ranks() {
-        // Rank / n approaches one half from below and never jumps at the seam.
+        // Rank / n approaches one half from below, without a jump at the transition.
         let (before, after) = (interval_rank(1000), interval_rank(1001));
         assert_eq!(before, 469);
         assert!(after == before || after == before + 1, "{before}, then {after}");
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_ever_not_a_number() {
+    fn no_statistic_is_ever_nan() {
         assert_eq!(Statistics::of(&[]), None);
         for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             assert_eq!(Statistics::of(&[1.0, bad, 2.0]), None);

@@ -1,36 +1,38 @@
-//! How an evaluation is timed: samples, warm-up, caches, budget.
+//! Timing options of an evaluation: samples, warm-up, caches, budget.
 
 use std::time::Duration;
 
 use super::ClockChoice;
 use crate::{Error, Result};
 
-/// The most calls of a sample that a caller may ask for: a sample is never cut short, and these take hours.
-const MOST_CALLS: u64 = 100_000_000_000;
+/// Maximum number of calls per sample that a caller may request: a sample is never cut short, and this many
+/// take hours.
+const MAX_CALLS: u64 = 100_000_000_000;
 
-/// How a kernel is timed. Every default is meant to be right for a first look.
+/// How a kernel is timed. The defaults suit a first measurement.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Timing {
-    /// Samples wanted; at least 1. Default 10.
+    /// Number of samples; at least 1. Default: 10.
     pub repeat: usize,
-    /// Calls of a sample; `None`, the default, finds it by `min_repeat`. A cold evaluation, and one that flushes
-    /// caches per call, takes 1 instead: to find it would warm up, and single calls are what the flush is for.
+    /// Calls per sample; `None`, the default, calibrates it by `min_repeat`. An evaluation that is cold or
+    /// flushes caches per call uses 1 instead: calibration would warm up the device, and a flush per call is
+    /// meant for single calls.
     pub number: Option<u64>,
-    /// A sample lasts at least this long when `number` is found. Default 20 ms: a thousand times the resolution and
-    /// cost of the coarsest clock, and longer than a turn of the operating system's scheduler.
+    /// Minimum duration of a sample when `number` is calibrated. Default: 20 ms, a thousand times the
+    /// resolution and cost of the coarsest clock, and longer than a time slice of the operating system.
     pub min_repeat: Duration,
-    /// What runs before the first sample. Default 50 ms, which is at least one call.
+    /// Runs before the first sample. Default: 50 ms, and at least one call.
     pub warmup: Warmup,
-    /// Bounds warm-up, calibration, samples and the pauses between them together, by the host's clock; default 30 s. It
-    /// limits `number` and cuts the warm-up short, one call of which is always made. When it is spent no further sample is
-    /// begun. The first sample is always taken.
+    /// Total time for warm-up, calibration, samples and the pauses between them, by the host's clock.
+    /// Default: 30 s. It limits `number` and shortens the warm-up, of which at least one call is always made.
+    /// Once it has run out, no further sample is started. The first sample is always taken.
     pub budget: Duration,
-    /// What times it. Default: what fits the device.
+    /// The clock. Default: chosen for the device.
     pub clock: ClockChoice,
-    /// Whether caches are flushed. Default: never.
+    /// When caches are flushed. Default: never.
     pub flush_cache: FlushCache,
-    /// Pause between two samples, not after the last. Default: none.
+    /// Pause between samples, but not after the last. Default: none.
     pub cooldown: Duration,
 }
 
@@ -56,15 +58,15 @@ impl Timing {
             Self { number: Some(0), .. } => {
                 Err(Error::invalid("number is 0; a sample needs at least one call"))
             }
-            Self { number: Some(number), .. } if *number > MOST_CALLS => {
-                let message = format!("number is {number}; a sample has at most {MOST_CALLS} calls");
+            Self { number: Some(number), .. } if *number > MAX_CALLS => {
+                let message = format!("number is {number}; a sample has at most {MAX_CALLS} calls");
                 Err(Error::invalid(message))
             }
             _ => Ok(()),
         }
     }
 
-    /// The number of calls of a sample, where it is not to be found by trying.
+    /// The number of calls per sample, if it needs no calibration.
     pub(crate) fn fixed_number(&self) -> Option<u64> {
         let single = self.warmup.is_none() || self.flush_cache == FlushCache::PerCall;
         self.number.or(single.then_some(1))
@@ -76,7 +78,7 @@ impl Timing {
 pub enum Warmup {
     /// This many calls; 0 makes a cold measurement.
     Calls(u64),
-    /// Calls until this time has passed, at least one; zero makes a cold measurement.
+    /// Calls until this time has passed, but at least one; zero makes a cold measurement.
     Time(Duration),
 }
 
@@ -87,7 +89,7 @@ impl Default for Warmup {
 }
 
 impl Warmup {
-    /// Whether nothing runs: the first sample is cold.
+    /// Whether there is no warm-up, so that the first sample is cold.
     #[must_use]
     pub const fn is_none(self) -> bool {
         matches!(self, Self::Calls(0) | Self::Time(Duration::ZERO))
@@ -96,14 +98,14 @@ impl Warmup {
 
 /// When caches are flushed, outside the timed window.
 ///
-/// On a host, memory of twice the last-level cache is streamed through by the thread that submits; caches that
-/// belong to other cores alone stay as they are. Elsewhere, a buffer of the device's memory is filled.
+/// On a host device, the submitting thread writes through memory of twice the last-level cache; private
+/// caches of other cores are not flushed. On other devices, a buffer in device memory is filled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FlushCache {
-    /// Never: caches hold what the last call left.
+    /// Never: caches keep the contents of the previous call.
     #[default]
     Never,
-    /// Before each sample: the first of its calls finds nothing in the caches.
+    /// Before each sample: its first call runs with empty caches.
     PerSample,
     /// Before each call: each call is a window of its own, and the sample is their sum.
     PerCall,

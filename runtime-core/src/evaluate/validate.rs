@@ -1,20 +1,22 @@
-//! Is the result right? Comparison of an output with its reference, and the poison that shows what was not written.
+//! Compares outputs with references. Outputs are poisoned beforehand, so that elements the kernel does not
+//! write are detected.
 
 use half::{bf16, f16};
 
 use crate::{DType, DTypeClass, Error, HostArray, Result};
 
-/// How far an output may be from its reference: `|actual - expected| <= atol + rtol * |expected|`.
+/// How far an output may deviate from its reference: `|actual - expected| <= atol + rtol * |expected|`.
 ///
-/// Integers, booleans and opaque bytes are exact. What is `None` is chosen by dtype ([`Tolerance::bounds`]).
+/// Integers, booleans and opaque bytes must match exactly. `None` selects the default of the dtype
+/// ([`Tolerance::bounds`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Tolerance {
-    /// Relative part, taken as it is.
+    /// Relative tolerance; not scaled.
     pub rtol: Option<f64>,
-    /// Absolute part, taken as it is.
+    /// Absolute tolerance; not scaled.
     pub atol: Option<f64>,
-    /// How many terms are summed into one element, if the kernel reduces: widens the defaults.
+    /// Number of terms summed into one element, if the kernel is a reduction; widens the defaults.
     pub reduction_length: Option<u64>,
 }
 
@@ -22,22 +24,23 @@ impl Tolerance {
     pub(crate) fn check(&self) -> Result<()> {
         for (name, value) in [("rtol", self.rtol), ("atol", self.atol)] {
             if value.is_some_and(|value| value.is_nan() || value < 0.0) {
-                return Err(Error::invalid(format!("tolerance.{name} is not a number of at least 0")));
+                return Err(Error::invalid(format!("tolerance.{name} must be a number of at least 0")));
             }
         }
         Ok(())
     }
 
-    /// The `(rtol, atol)` that hold for a dtype.
+    /// The `(rtol, atol)` in effect for a dtype.
     ///
-    /// Defaults: f64 1e-7 and 1e-12, f32 1e-5 and 1e-8, f16 1e-3 and 1e-6, bf16 1e-2 and 1e-6, complex like its
-    /// parts, all else 0.
+    /// Defaults: f64 1e-7 and 1e-12, f32 1e-5 and 1e-8, f16 1e-3 and 1e-6, bf16 1e-2 and 1e-6, complex types
+    /// like their parts, all others 0.
     ///
-    /// The rounding errors of a sum of `n` terms are independent of each other, so they grow like `sqrt(n)` relative
-    /// to the sum of the terms' magnitudes (Higham and Mary 2019, "A new approach to probabilistic rounding error
-    /// analysis"). With a reduction length the default `rtol` is therefore multiplied by `sqrt(n)`. Not by `n`: that
-    /// would pass a kernel that forgets a term. Where terms of both signs cancel, the result is much smaller than
-    /// its terms and `rtol` sees nothing; so the default `atol` counts per term, and is multiplied by `n * sqrt(n)`.
+    /// The rounding errors of a sum of `n` terms are independent of each other, so the error grows like
+    /// `sqrt(n)` relative to the sum of the terms' magnitudes (Higham and Mary 2019, "A new approach to
+    /// probabilistic rounding error analysis"). With a reduction length, the default `rtol` is therefore
+    /// multiplied by `sqrt(n)`. Multiplying by `n` would pass a kernel that omits a term. Where terms of
+    /// opposite signs cancel, the result is much smaller than its terms and `rtol` has no effect; the default
+    /// `atol` is therefore per term and multiplied by `n * sqrt(n)`.
     #[must_use]
     pub fn bounds(&self, dtype: DType) -> (f64, f64) {
         let (rtol, atol) = match dtype {
@@ -52,23 +55,23 @@ impl Tolerance {
     }
 }
 
-/// What the validation found.
+/// The result of a validation.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(tag = "status", rename_all = "snake_case"))]
 pub enum Validation {
     /// Every element of every reference is within its tolerance.
     Passed(Agreement),
-    /// An output is wrong: the first one that is.
+    /// An output is wrong; describes the first such output.
     Failed(Mismatch),
     /// Nothing was compared.
     Skipped {
-        /// Why not.
+        /// The reason.
         reason: String,
     },
 }
 
 impl Validation {
-    /// Whether outputs were compared and all were right.
+    /// Whether outputs were compared and all were correct.
     #[must_use]
     pub const fn is_passed(&self) -> bool {
         matches!(self, Self::Passed(_))
@@ -81,11 +84,11 @@ impl Validation {
     }
 }
 
-/// How well right outputs agree with their references.
+/// How closely correct outputs agree with their references.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Agreement {
-    /// Elements compared, of all outputs.
+    /// Number of elements compared, over all outputs.
     pub elements: usize,
     /// The largest absolute error.
     pub max_absolute_error: f64,
@@ -97,21 +100,21 @@ pub struct Agreement {
 pub struct Mismatch {
     /// Index of the argument.
     pub arg: usize,
-    /// Where the worst element is: the one that exceeds its tolerance by the largest factor.
+    /// Index of the worst element: the one that exceeds its tolerance by the largest factor.
     pub index: Vec<usize>,
-    /// The element that the kernel made, in words: the JSON form has no NaN and loses large integers.
+    /// The actual element, as text: JSON has no NaN and loses the precision of large integers.
     pub actual: String,
-    /// The element that it should have made.
+    /// The expected element.
     pub expected: String,
-    /// Absolute error of that element; infinite if one of the two is not a finite number.
+    /// Absolute error of that element; infinite if either is not finite.
     pub absolute_error: f64,
-    /// Absolute error over the magnitude of the expected element; infinite for an expected zero.
+    /// Absolute error divided by the magnitude of the expected element; infinite if that is zero.
     pub relative_error: f64,
-    /// How many elements are beyond their tolerance.
+    /// Number of elements that exceed their tolerance.
     pub wrong: usize,
-    /// How many elements there are.
+    /// Total number of elements.
     pub elements: usize,
-    /// How many of the wrong ones still hold the poison: the kernel never wrote them.
+    /// Number of wrong elements that still hold the poison, i.e. that the kernel never wrote.
     pub unwritten: usize,
 }
 
@@ -131,84 +134,86 @@ impl std::fmt::Display for Mismatch {
     }
 }
 
-/// One element in a form that differences can be taken of.
+/// The value of an element, in a form that can be subtracted.
 #[derive(Clone, Copy, Debug)]
-enum Number {
-    Whole(i128),
+enum ElementValue {
+    Integer(i128),
     /// Real and imaginary part.
-    Real(f64, f64),
+    Float(f64, f64),
 }
 
-/// Error of an element and by which factor it exceeds its tolerance; above 1 it is wrong.
+/// The error of an element. `excess` is the error divided by the tolerance; above 1, the element is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-struct Gap {
+struct ElementError {
     excess: f64,
     absolute_error: f64,
 }
 
-impl Number {
+impl ElementValue {
     fn read(dtype: DType, bytes: &[u8]) -> Self {
-        let real = |value: f64| Self::Real(value, 0.0);
+        let real = |value: f64| Self::Float(value, 0.0);
         match dtype {
-            DType::F32 => real(pod::<f32>(bytes).into()),
-            DType::F64 => real(pod(bytes)),
-            DType::F16 => real(pod::<f16>(bytes).to_f64()),
-            DType::BF16 => real(pod::<bf16>(bytes).to_f64()),
-            DType::COMPLEX64 => Self::Real(pod::<f32>(&bytes[..4]).into(), pod::<f32>(&bytes[4..]).into()),
-            DType::COMPLEX128 => Self::Real(pod(&bytes[..8]), pod(&bytes[8..])),
-            DType::I8 => Self::Whole(pod::<i8>(bytes).into()),
-            DType::I16 => Self::Whole(pod::<i16>(bytes).into()),
-            DType::I32 => Self::Whole(pod::<i32>(bytes).into()),
-            DType::I64 => Self::Whole(pod::<i64>(bytes).into()),
-            // Unsigned, boolean and opaque: the little-endian number that the bytes are, up to 15 of them.
-            _ => {
-                Self::Whole(bytes.iter().rev().take(15).fold(0, |value, &byte| value << 8 | i128::from(byte)))
+            DType::F32 => real(read_pod::<f32>(bytes).into()),
+            DType::F64 => real(read_pod(bytes)),
+            DType::F16 => real(read_pod::<f16>(bytes).to_f64()),
+            DType::BF16 => real(read_pod::<bf16>(bytes).to_f64()),
+            DType::COMPLEX64 => {
+                Self::Float(read_pod::<f32>(&bytes[..4]).into(), read_pod::<f32>(&bytes[4..]).into())
             }
+            DType::COMPLEX128 => Self::Float(read_pod(&bytes[..8]), read_pod(&bytes[8..])),
+            DType::I8 => Self::Integer(read_pod::<i8>(bytes).into()),
+            DType::I16 => Self::Integer(read_pod::<i16>(bytes).into()),
+            DType::I32 => Self::Integer(read_pod::<i32>(bytes).into()),
+            DType::I64 => Self::Integer(read_pod::<i64>(bytes).into()),
+            // Unsigned, boolean and opaque: the bytes as a little-endian number, at most 15 of them.
+            _ => Self::Integer(
+                bytes.iter().rev().take(15).fold(0, |value, &byte| value << 8 | i128::from(byte)),
+            ),
         }
     }
 
-    /// How far `self` is from `expected`. Not-a-number equals itself: a reference that has one wants one.
-    fn gap(self, expected: Self, (rtol, atol): (f64, f64)) -> Gap {
-        let gap = |absolute_error: f64, magnitude: f64| {
+    /// The error of `self` against `expected`. NaN equals NaN: a NaN in the reference expects one.
+    fn error(self, expected: Self, (rtol, atol): (f64, f64)) -> ElementError {
+        let error = |absolute_error: f64, magnitude: f64| {
             let tolerance = atol + rtol * magnitude;
             let excess = if absolute_error == 0.0 { 0.0 } else { absolute_error / tolerance };
-            Gap { excess, absolute_error }
+            ElementError { excess, absolute_error }
         };
         match (self, expected) {
-            (Self::Whole(a), Self::Whole(b)) => gap(a.abs_diff(b) as f64, b.unsigned_abs() as f64),
-            (Self::Real(ar, ai), Self::Real(br, bi)) => {
+            (Self::Integer(a), Self::Integer(b)) => error(a.abs_diff(b) as f64, b.unsigned_abs() as f64),
+            (Self::Float(ar, ai), Self::Float(br, bi)) => {
                 let (re, im) = (part_error(ar, br), part_error(ai, bi));
                 if re.is_infinite() || im.is_infinite() {
-                    return Gap { excess: f64::INFINITY, absolute_error: f64::INFINITY };
+                    return ElementError { excess: f64::INFINITY, absolute_error: f64::INFINITY };
                 }
                 let magnitude = br.hypot(bi);
-                gap(re.hypot(im), if magnitude.is_finite() { magnitude } else { 0.0 })
+                error(re.hypot(im), if magnitude.is_finite() { magnitude } else { 0.0 })
             }
-            // Both come from one dtype.
-            _ => Gap { excess: f64::INFINITY, absolute_error: f64::INFINITY },
+            // Unreachable: both have the same dtype.
+            _ => ElementError { excess: f64::INFINITY, absolute_error: f64::INFINITY },
         }
     }
 
     fn magnitude(self) -> f64 {
         match self {
-            Self::Whole(value) => value.unsigned_abs() as f64,
-            Self::Real(re, im) => re.hypot(im),
+            Self::Integer(value) => value.unsigned_abs() as f64,
+            Self::Float(re, im) => re.hypot(im),
         }
     }
 
     fn text(self, dtype: DType) -> String {
         match self {
-            Self::Whole(value) => value.to_string(),
-            Self::Real(re, im) if dtype.class() == DTypeClass::Complex => format!("{re:?}{im:+?}i"),
-            // f64 shows an f32's digits beyond its precision.
-            Self::Real(re, _) if dtype == DType::F64 => format!("{re:?}"),
+            Self::Integer(value) => value.to_string(),
+            Self::Float(re, im) if dtype.class() == DTypeClass::Complex => format!("{re:?}{im:+?}i"),
+            // Printed as f64, an f32 would show digits beyond its precision.
+            Self::Float(re, _) if dtype == DType::F64 => format!("{re:?}"),
             #[expect(clippy::cast_possible_truncation, reason = "the value came from at most an f32")]
-            Self::Real(re, _) => format!("{:?}", re as f32),
+            Self::Float(re, _) => format!("{:?}", re as f32),
         }
     }
 }
 
-/// Infinite where the parts cannot be compared as numbers, zero where they are the same infinity or both NaN.
+/// Infinite if the parts cannot be compared as numbers; zero if they are the same infinity or both NaN.
 fn part_error(actual: f64, expected: f64) -> f64 {
     let same = actual == expected || (actual.is_nan() && expected.is_nan());
     match (actual - expected).abs() {
@@ -218,11 +223,12 @@ fn part_error(actual: f64, expected: f64) -> f64 {
     }
 }
 
-fn pod<T: bytemuck::Pod>(bytes: &[u8]) -> T {
+fn read_pod<T: bytemuck::Pod>(bytes: &[u8]) -> T {
     bytemuck::pod_read_unaligned(bytes)
 }
 
-/// Compares output `arg`, which held `poison` before, with its reference of the same dtype and shape.
+/// Compares output `arg`, which was filled with `poison` beforehand, with its reference of the same dtype and
+/// shape.
 pub(crate) fn compare(
     arg: usize,
     actual: &HostArray,
@@ -233,34 +239,34 @@ pub(crate) fn compare(
     let (dtype, size) = (expected.dtype(), expected.dtype().bytes());
     let bounds = tolerance.bounds(dtype);
     let mut agreement = Agreement { elements: expected.element_count(), max_absolute_error: 0.0 };
-    let mut worst: Option<(usize, Gap)> = None;
+    let mut worst: Option<(usize, ElementError)> = None;
     let (mut wrong, mut unwritten) = (0, 0);
     let pairs = actual.bytes().chunks_exact(size).zip(expected.bytes().chunks_exact(size));
     for (position, (a, b)) in pairs.enumerate() {
-        // Most elements of most outputs are the same bytes or very close.
+        // Fast path: most elements are equal.
         if a == b {
             continue;
         }
-        let gap = Number::read(dtype, a).gap(Number::read(dtype, b), bounds);
-        agreement.max_absolute_error = agreement.max_absolute_error.max(gap.absolute_error);
-        if gap.excess > 1.0 {
+        let error = ElementValue::read(dtype, a).error(ElementValue::read(dtype, b), bounds);
+        agreement.max_absolute_error = agreement.max_absolute_error.max(error.absolute_error);
+        if error.excess > 1.0 {
             wrong += 1;
             unwritten += usize::from(poison.is_some_and(|poison| a.iter().all(|&byte| byte == poison)));
-            if worst.is_none_or(|(_, least)| gap > least) {
-                worst = Some((position, gap));
+            if worst.is_none_or(|(_, least)| error > least) {
+                worst = Some((position, error));
             }
         }
     }
-    let Some((position, gap)) = worst else { return Ok(agreement) };
-    let element = |array: &HostArray| Number::read(dtype, &array.bytes()[position * size..][..size]);
+    let Some((position, error)) = worst else { return Ok(agreement) };
+    let element = |array: &HostArray| ElementValue::read(dtype, &array.bytes()[position * size..][..size]);
     let expected_element = element(expected);
-    let relative_error = gap.absolute_error / expected_element.magnitude();
+    let relative_error = error.absolute_error / expected_element.magnitude();
     Err(Box::new(Mismatch {
         arg,
         index: unravel(position, expected.shape()),
         actual: element(actual).text(dtype),
         expected: expected_element.text(dtype),
-        absolute_error: gap.absolute_error,
+        absolute_error: error.absolute_error,
         relative_error: if relative_error.is_nan() { f64::INFINITY } else { relative_error },
         wrong,
         elements: agreement.elements,
@@ -268,20 +274,22 @@ pub(crate) fn compare(
     }))
 }
 
-/// A byte with which an output is filled before the kernel runs, so that what the kernel does not write is wrong.
+/// A byte to fill an output with before the kernel runs, so that elements the kernel does not write count as
+/// wrong.
 ///
-/// 0xFF makes a NaN of every float. Where the reference itself has an element that the poison would pass for (a NaN,
-/// or -1 in an integer), it is another byte; only an 8-bit reference with all 256 values leaves none, and gets 0xFF.
+/// 0xFF makes every float a NaN. If the reference contains an element that matches the poison (a NaN, or the
+/// integer -1), another byte is used. Only an 8-bit reference with all 256 values leaves no such byte and
+/// gets 0xFF.
 pub(crate) fn poison(expected: &HostArray, tolerance: &Tolerance) -> u8 {
     let (dtype, size) = (expected.dtype(), expected.dtype().bytes());
     let bounds = tolerance.bounds(dtype);
     let shows = |byte: &u8| {
         let element = [*byte; 16];
-        let filled = Number::read(dtype, &element[..size]);
+        let filled = ElementValue::read(dtype, &element[..size]);
         expected
             .bytes()
             .chunks_exact(size)
-            .all(|bytes| filled.gap(Number::read(dtype, bytes), bounds).excess > 1.0)
+            .all(|bytes| filled.error(ElementValue::read(dtype, bytes), bounds).excess > 1.0)
     };
     (0..=u8::MAX).rev().find(shows).unwrap_or(u8::MAX)
 }
@@ -296,8 +304,8 @@ fn unravel(mut position: usize, shape: &[usize]) -> Vec<usize> {
 }
 
 impl Tolerance {
-    /// Compares output `arg` with its reference of the same dtype and shape, for a caller that ran the kernel itself.
-    /// `poison` is what the output was filled with, if it was.
+    /// Compares output `arg` with its reference of the same dtype and shape, for callers that run the kernel
+    /// themselves. `poison` is the byte that the output was filled with beforehand, if any.
     #[must_use]
     pub fn compare(
         &self,
@@ -312,8 +320,8 @@ impl Tolerance {
         }
     }
 
-    /// A byte to fill an output with before the kernel runs: no element of `expected` is within its tolerance of it,
-    /// wherever that can be.
+    /// A byte to fill an output with before the kernel runs. If possible, no element of `expected` matches it
+    /// within the tolerance.
     #[must_use]
     pub fn poison(&self, expected: &HostArray) -> u8 {
         poison(expected, self)

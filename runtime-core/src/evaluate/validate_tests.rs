@@ -16,7 +16,7 @@ fn check<T: Element>(actual: &[T], expected: &[T]) -> Result<Agreement, Box<Mism
 }
 
 #[test]
-fn right_outputs_pass_and_tell_how_well() {
+fn correct_outputs_pass_and_report_their_error() {
     let agreement = check(&[1.0f32, 2.000_001], &[1.0, 2.0]).unwrap();
     assert_eq!(agreement.elements, 2);
     assert!((5e-7..2e-6).contains(&agreement.max_absolute_error));
@@ -49,15 +49,15 @@ fn a_reduction_widens_the_defaults() {
     let (rtol, atol) = tolerance.bounds(DType::F32);
     assert!((rtol / 1e-3 - 1.0).abs() < 1e-12 && (atol / 1e-2 - 1.0).abs() < 1e-12);
     assert_eq!(tolerance.bounds(DType::I32), (0.0, 0.0));
-    // A matmul of 1024 ones that forgets one term must not pass.
+    // A matmul of 1024 ones that omits one term must not pass.
     let tolerance = Tolerance { reduction_length: Some(1024), ..Tolerance::default() };
     assert!(compare(0, &array(&[1], &[1023f32]), &array(&[1], &[1024f32]), Some(0xFF), &tolerance).is_err());
 }
 
 #[test]
-#[expect(clippy::cast_possible_truncation, reason = "rounding is what it is about")]
+#[expect(clippy::cast_possible_truncation, reason = "the test is about rounding")]
 fn real_rounding_of_a_cancelling_sum_passes() {
-    // Sums of 1024 terms in [-1, 1) in f32 order against f64: what a matmul of random signs does.
+    // Sums of 1024 terms in [-1, 1), in f32 against f64, as in a matmul with random signs.
     let mut state = 1u64;
     let mut random = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -74,7 +74,7 @@ fn real_rounding_of_a_cancelling_sum_passes() {
     assert!(compare(0, &narrow, &wide, Some(0xFF), &tolerance).is_ok());
     assert!(
         compare(0, &narrow, &wide, Some(0xFF), &Tolerance::default()).is_err(),
-        "the widening was not needed"
+        "the test does not need the wider tolerance"
     );
 }
 
@@ -94,7 +94,7 @@ fn a_failure_names_the_worst_element() {
 }
 
 #[test]
-fn worst_means_most_beyond_its_tolerance() {
+fn the_worst_element_exceeds_its_tolerance_most() {
     // An error of 1 at 0.5 is worse than one of 10 at 1e9, which rtol allows.
     let mismatch = check(&[1.5f64, 1e9 + 10.0, 2.5], &[0.5, 1e9, 2.0]).unwrap_err();
     assert_eq!((mismatch.index, mismatch.wrong), (vec![0], 2));
@@ -105,7 +105,7 @@ fn worst_means_most_beyond_its_tolerance() {
 }
 
 #[test]
-fn not_a_number_passes_only_where_the_reference_has_one() {
+fn nan_passes_only_where_the_reference_is_nan() {
     let nan = f32::NAN;
     assert!(check(&[nan, 1.0], &[-nan, 1.0]).is_ok());
     for (actual, expected) in [([nan], [1.0]), ([1.0], [nan])] {
@@ -141,7 +141,7 @@ fn complex_numbers_compare_by_distance() {
 }
 
 #[test]
-fn the_poison_is_always_seen() {
+fn the_poison_is_always_detected() {
     let nan = f32::NAN;
     let references = [
         array(&[3], &[1.0f32, 2.0, 3.0]),
@@ -176,7 +176,7 @@ fn indices_are_unravelled_row_major() {
 }
 
 #[test]
-fn a_tolerance_is_a_sensible_number() {
+fn a_tolerance_is_not_negative_or_nan() {
     for bad in [f64::NAN, -1e-9] {
         assert!(
             Tolerance { rtol: Some(bad), ..Tolerance::default() }

@@ -1,22 +1,22 @@
-//! Runs a kernel once on prepared tensors and compares what it wrote.
+//! Runs a kernel once on prepared tensors and compares its outputs.
 
 use super::validate::{compare, poison};
 use super::{Agreement, EvaluationArg, Tolerance, Validation};
 use crate::{Access, HostArray, Result, Tensor};
 
-/// A validation that is ready to run: it remembers what the kernel both reads and writes.
+/// A prepared validation. It keeps the initial contents of the tensors that the kernel both reads and writes.
 #[derive(Debug)]
 pub(crate) struct Validator<'e> {
     args: &'e [EvaluationArg<'e>],
     reference: &'e [(usize, HostArray)],
     tolerance: &'e Tolerance,
-    /// Initial contents, which each run starts from.
+    /// Initial contents, restored before each run.
     initial: Vec<(&'e Tensor, HostArray)>,
     skipped: Option<&'static str>,
 }
 
 impl<'e> Validator<'e> {
-    /// Takes note of the initial contents; launches nothing.
+    /// Saves the initial contents; launches nothing.
     pub(crate) fn new(
         args: &'e [EvaluationArg<'e>],
         reference: &'e [(usize, HostArray)],
@@ -39,7 +39,8 @@ impl<'e> Validator<'e> {
         Ok(Self { args, reference, tolerance, initial, skipped })
     }
 
-    /// Prepares the tensors, runs the kernel once with `call`, compares, and puts initial contents back.
+    /// Prepares the tensors, runs the kernel once with `call`, compares the outputs, and restores the initial
+    /// contents.
     pub(crate) fn run(&self, call: impl FnOnce() -> Result<()>) -> Result<Validation> {
         if let Some(reason) = self.skipped {
             return Ok(Validation::Skipped { reason: reason.to_owned() });
@@ -73,7 +74,7 @@ impl<'e> Validator<'e> {
     fn compare(&self) -> Result<Validation> {
         let mut all = Agreement::default();
         for (index, expected) in self.reference {
-            // Checked before: a reference names a tensor.
+            // Checked earlier: a reference refers to a tensor.
             let Some((tensor, access)) = self.args.get(*index).and_then(EvaluationArg::as_tensor) else {
                 continue;
             };

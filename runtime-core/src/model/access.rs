@@ -1,13 +1,13 @@
-//! How a kernel uses its arguments.
+//! Argument kinds and access modes.
 
 use crate::abi;
 
-/// How a launch uses a tensor.
+/// How a kernel accesses a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Only reads.
+    /// Reads only.
     Read,
-    /// Only writes.
+    /// Writes only.
     Write,
     /// Reads and writes.
     ReadWrite,
@@ -24,7 +24,7 @@ impl Access {
         }
     }
 
-    /// The access of `abi::ACCESS_*` bits; no bits are a read.
+    /// The access for `abi::ACCESS_*` bits; `Read` if none is set.
     #[must_use]
     pub const fn from_bits(bits: u8) -> Self {
         match bits & (abi::ACCESS_READ | abi::ACCESS_WRITE) {
@@ -34,28 +34,28 @@ impl Access {
         }
     }
 
-    /// Whether it writes.
+    /// Whether the kernel writes the tensor.
     #[must_use]
     pub const fn writes(self) -> bool {
         !matches!(self, Self::Read)
     }
 
-    /// Whether it reads.
+    /// Whether the kernel reads the tensor.
     #[must_use]
     pub const fn reads(self) -> bool {
         !matches!(self, Self::Write)
     }
 }
 
-/// What an argument or a parameter is.
+/// The kind of an argument or parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgKind {
     /// A tensor.
     Tensor,
     /// A scalar.
     Scalar,
-    /// Bytes by value.
+    /// Bytes passed by value.
     Bytes,
-    /// A size of dynamic work-group memory.
+    /// The size of a block of dynamic work-group memory.
     Local,
 }

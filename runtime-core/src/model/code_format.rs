@@ -1,12 +1,12 @@
-//! Names of the formats of code.
+//! Code formats.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 
-/// What the bytes of a module are. An open set: backends may name formats of their own.
+/// The format of a module's code. An open set: backends may define their own formats.
 ///
-/// | taken by | formats |
+/// | accepted by | formats |
 /// | --- | --- |
 /// | the host | `c`, `object`, `archive`, `shared-object` |
 /// | CUDA | `cuda-c`, `ptx`, `cubin`, `fatbin` |
@@ -15,11 +15,12 @@ use std::path::Path;
 /// | embedded devices | `elf` |
 /// | all, lowered to one of the above | `wgsl` |
 ///
-/// What a device really takes, and likes best, is in [`DeviceInfo::formats`](crate::DeviceInfo::formats).
+/// [`DeviceInfo::formats`](crate::DeviceInfo::formats) lists the formats that a device accepts, in order of
+/// preference.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct CodeFormat(Cow<'static, str>);
 
-#[expect(missing_docs, reason = "the names say it all")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 impl CodeFormat {
     pub const SHARED_OBJECT: Self = Self::named("shared-object");
     pub const ARCHIVE: Self = Self::named("archive");
@@ -42,13 +43,13 @@ impl CodeFormat {
         Self(Cow::Borrowed(name))
     }
 
-    /// The name, as it stands in `DeviceInfo::formats` and crosses the ABI.
+    /// The name, as in `DeviceInfo::formats` and the ABI.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The format that a file's extension says.
+    /// The format for the extension of a file.
     #[must_use]
     pub fn from_path(path: &Path) -> Option<Self> {
         Some(match path.extension()?.to_str()? {

@@ -1,28 +1,28 @@
-//! What is known of a device, as plain data.
+//! Device descriptions.
 
 use std::fmt;
 
 use crate::{Options, abi};
 
-/// What sort of device it is: which of the three implementations of `CommonRuntime` it opens as.
+/// The kind of a device. Each kind has its own implementation of `CommonRuntime`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DeviceKind {
-    /// Memory is the program's own, code is native.
+    /// Uses host memory and runs native code.
     Host,
-    /// Own memory spaces, explicit transfers, queues.
+    /// Has its own memory spaces and queues; transfers are explicit.
     Accelerator,
     /// An external processor that is flashed with an image.
     Embedded,
 }
 
-/// A device's place: backend, index, and sub-device.
+/// Identifies a device: target, index and sub-device.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeviceId {
-    /// Name of the target, e.g. `cuda`.
+    /// Target name, e.g. `cuda`.
     pub target: String,
     /// Index within the target.
     pub index: u32,
-    /// Sub-device, if it is one.
+    /// Index of the sub-device; `None` for a whole device.
     pub sub: Option<u32>,
 }
 
@@ -39,12 +39,12 @@ impl fmt::Debug for DeviceId {
     }
 }
 
-/// What a device can do: a set of the `abi::CAP_*` bits.
+/// The capabilities of a device: a set of `abi::CAP_*` bits.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Capabilities(pub u64);
 
 impl Capabilities {
-    /// Bits and their names, for listings.
+    /// All bits with their names.
     pub const NAMES: [(u64, &'static str); 18] = [
         (abi::CAP_TIMESTAMPS, "timestamps"),
         (abi::CAP_GRAPHS, "graphs"),
@@ -66,7 +66,7 @@ impl Capabilities {
         (abi::CAP_ROWS, "rows"),
     ];
 
-    /// Whether all of `bits` are there.
+    /// Whether all of `bits` are set.
     #[must_use]
     pub const fn has(self, bits: u64) -> bool {
         self.0 & bits == bits
@@ -88,81 +88,81 @@ impl fmt::Debug for Capabilities {
 /// A memory space of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemorySpace {
-    /// `device`, `pinned`, `shared`, or a name of the backend's own.
+    /// `device`, `pinned`, `shared`, or a backend-specific name.
     pub name: String,
-    /// Capacity in bytes, 0 if unknown.
+    /// Capacity in bytes; 0 if unknown.
     pub total_bytes: u64,
     /// Alignment of every allocation in bytes.
     pub alignment_bytes: u64,
-    /// The program can reach the memory directly.
+    /// Whether the host can access the memory directly.
     pub host_visible: bool,
-    /// Kernels can use it.
+    /// Whether kernels can access the memory.
     pub kernel_visible: bool,
 }
 
-/// Limits that a launch and an allocation are checked against.
+/// Limits on launches and allocations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most groups of one launch, per dimension.
+    /// Maximum number of groups in a launch, per dimension.
     pub groups: [u64; 3],
-    /// Most work-items of one group, per dimension.
+    /// Maximum number of work-items in a group, per dimension.
     pub group_size: [u32; 3],
-    /// Most work-items of one group, in all.
+    /// Maximum number of work-items in a group, in total.
     pub group_items: u32,
-    /// Most bytes of work-group memory.
+    /// Maximum work-group memory in bytes.
     pub shared_bytes: u64,
-    /// Most bytes of one allocation, 0 if unknown.
+    /// Maximum size of an allocation in bytes; 0 if unknown.
     pub allocation_bytes: u64,
 }
 
 impl Default for Limits {
-    /// One plain call, no work-group memory: what a device without geometry has.
+    /// A single work-item and no work-group memory: the limits of a device without work-groups.
     fn default() -> Self {
         Self { groups: [1; 3], group_size: [1; 3], group_items: 1, shared_bytes: 0, allocation_bytes: 0 }
     }
 }
 
-/// Everything that is known of a device without opening it; enough to answer "why not this device?".
+/// Everything that is known about a device before it is opened, including why it may be unusable.
 #[derive(Clone, Debug)]
 pub struct DeviceInfo {
-    /// Its place. A backend leaves `target` empty: core fills it in.
+    /// The identity of the device. Backends leave `target` empty; core fills it in.
     pub id: DeviceId,
-    /// What sort of device it is.
+    /// The kind of the device.
     pub kind: DeviceKind,
-    /// Name for people, e.g. `NVIDIA H200`.
+    /// Human-readable name, e.g. `NVIDIA H200`.
     pub name: String,
     /// Architecture, e.g. `sm_90`, `x86-64-v4`.
     pub arch: String,
-    /// Vendor's name.
+    /// Name of the vendor.
     pub vendor: String,
-    /// Version of the driver, in its own words.
+    /// Driver version, as the driver reports it.
     pub driver_version: String,
-    /// Why it cannot be opened; `None` when it can.
+    /// Why the device cannot be opened; `None` if it can.
     pub unusable: Option<String>,
-    /// Stable identity, all zero if the driver has none.
+    /// Stable identifier; all zero if the driver has none.
     pub uuid: [u8; 16],
-    /// PCI address, empty if there is none.
+    /// PCI address; empty if there is none.
     pub pci_address: String,
-    /// `DLDeviceType` of its memory.
+    /// `DLDeviceType` of the device's memory.
     pub dlpack_type: i32,
-    /// Compute units (cores, SMs, clusters); 1 where the driver does not tell.
+    /// Compute units (cores, SMs, clusters); 1 if unknown.
     pub compute_units: u32,
-    /// Highest clock of the compute units in Hz, 0 if unknown.
+    /// Maximum clock of the compute units in Hz; 0 if unknown.
     pub clock_hz: u64,
-    /// What it can do.
+    /// Capabilities.
     pub capabilities: Capabilities,
     /// Limits.
     pub limits: Limits,
     /// Memory spaces; the first is the default.
     pub spaces: Vec<MemorySpace>,
-    /// Accepted code formats, preferred first.
+    /// Accepted code formats, in order of preference.
     pub formats: Vec<String>,
-    /// Whatever else the backend knows.
+    /// Further attributes.
     pub properties: Options,
 }
 
 impl DeviceInfo {
-    /// A description with empty fields, for a backend to fill in.
+    /// A description with all other fields empty, for a backend to fill in.
     #[must_use]
     pub fn new(kind: DeviceKind, index: u32, name: &str) -> Self {
         Self {
@@ -190,13 +190,13 @@ impl DeviceInfo {
 /// Free and total bytes of a memory space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryUsage {
-    /// Bytes that can still be allocated.
+    /// Free bytes.
     pub free_bytes: u64,
-    /// Bytes in all.
+    /// Total bytes.
     pub total_bytes: u64,
 }
 
-/// Current clocks, temperature and energy; `None` where the device does not tell.
+/// Current clocks, temperature, power and energy; `None` for values that the device does not report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Telemetry {
     /// Clock of the compute units in Hz.
@@ -205,8 +205,8 @@ pub struct Telemetry {
     pub memory_clock_hz: Option<u64>,
     /// Temperature in thousandths of a degree Celsius.
     pub temperature_millicelsius: Option<i64>,
-    /// Power draw in milliwatts.
+    /// Power in milliwatts.
     pub power_milliwatts: Option<u64>,
-    /// Energy since an arbitrary point in microjoules.
+    /// Energy in microjoules since an arbitrary point in time.
     pub energy_microjoules: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! Element types, in DLPack's words.
+//! Element types, as DLPack defines them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,7 +24,7 @@ pub enum DTypeClass {
     Complex,
     /// Booleans of one byte.
     Bool,
-    /// Anything else, moved as opaque bytes (fp8).
+    /// Any other type (fp8), copied as opaque bytes.
     Opaque,
 }
 
@@ -49,7 +49,7 @@ const NAMED: [(&str, DType); 18] = [
     ("fp8_e5m2", DType::FP8_E5M2),
 ];
 
-#[expect(missing_docs, reason = "the names say it all")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 impl DType {
     pub const I8: Self = Self::scalar(0, 8);
     pub const I16: Self = Self::scalar(0, 16);
@@ -76,12 +76,12 @@ impl DType {
         Self(abi::DType { code, bits, lanes: 1 })
     }
 
-    /// All types with a name, in a fixed order.
+    /// All named types, in a fixed order.
     pub fn all() -> impl Iterator<Item = Self> {
         NAMED.iter().map(|(_, dtype)| *dtype)
     }
 
-    /// The type of DLPack's `code`, `bits` and `lanes`.
+    /// The type with DLPack's `code`, `bits` and `lanes`.
     #[must_use]
     pub const fn from_dlpack(code: u8, bits: u8, lanes: u16) -> Self {
         Self(abi::DType { code, bits, lanes })
@@ -93,13 +93,14 @@ impl DType {
         (self.0.code, self.0.bits, self.0.lanes)
     }
 
-    /// Bytes of one element.
+    /// Size of an element in bytes.
     #[must_use]
     pub const fn bytes(self) -> usize {
         (self.0.bits as usize * self.0.lanes as usize).div_ceil(8)
     }
 
-    /// Where an element may lie: at multiples of its size, or of the size of a complex number's parts.
+    /// Alignment of an element: its size, or the size of a part for complex numbers and of a lane for
+    /// vectors.
     #[must_use]
     pub(crate) const fn alignment_bytes(self) -> usize {
         match self.class() {
@@ -155,9 +156,9 @@ impl FromStr for DType {
     }
 }
 
-/// A Rust type that is an element type.
+/// A Rust type that can be a tensor element.
 pub trait Element: bytemuck::Pod + Send + Sync {
-    /// Its [`DType`].
+    /// The corresponding [`DType`].
     const DTYPE: DType;
 }
 
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_follow_the_bits() {
+    fn sizes_follow_from_bits_and_lanes() {
         assert_eq!(DType::COMPLEX128.bytes(), 16);
         assert_eq!(DType::BOOL.bytes(), 1);
         assert_eq!(DType::from_dlpack(2, 32, 4).bytes(), 16);

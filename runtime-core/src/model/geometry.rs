@@ -1,29 +1,29 @@
-//! How a kernel is spread over a device, and whether the device allows it.
+//! Launch geometry, and its validation against the limits of device and kernel.
 
 use crate::{DeviceInfo, Error, KernelInfo, Limits, Result, abi};
 
-/// Geometry of a launch: `groups × group size`, up to three dimensions, or a range on the host.
+/// Geometry of a launch: `groups × group size` in up to three dimensions, or a range on the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// Number of groups per dimension.
+    /// Number of groups, per dimension.
     pub groups: [u32; 3],
-    /// Work-items of a group per dimension.
+    /// Work-items per group, per dimension.
     pub group_size: [u32; 3],
-    /// Groups of a cluster per dimension.
+    /// Groups per cluster, per dimension.
     pub cluster: [u32; 3],
-    /// Extra dynamic work-group memory in bytes.
+    /// Additional dynamic work-group memory in bytes.
     pub shared_bytes: u32,
-    /// All groups run at once and may synchronise.
+    /// All groups are resident at once and may synchronise with each other.
     pub cooperative: bool,
-    /// Half-open range for kernels that take `begin` and `end`, two `int64_t`, as their last parameters. Code does not
-    /// tell whether it takes them: a kernel that does is given a range, and no other is.
+    /// Half-open range for kernels whose last parameters are `begin` and `end`, two `int64_t`. The code does
+    /// not state whether a kernel takes them, so set a range for such kernels and for no others.
     pub range: Option<[i64; 2]>,
-    /// Iterations of the range given to one call; 0: the backend chooses.
+    /// Iterations of the range per call; 0 lets the backend choose.
     pub grain: i64,
 }
 
 impl Default for Geometry {
-    /// One plain call.
+    /// A single work-item.
     fn default() -> Self {
         Self {
             groups: [1; 3],
@@ -58,13 +58,13 @@ impl Geometry {
         Self { groups: groups.into().0, group_size: group_size.into().0, ..Self::default() }
     }
 
-    /// One plain call, the same as `default`.
+    /// A single work-item; the same as `default`.
     #[must_use]
     pub fn single() -> Self {
         Self::default()
     }
 
-    /// Groups of `group_size` that cover `items` work-items of one dimension.
+    /// As many groups of `group_size` as cover `items` work-items, in one dimension.
     #[must_use]
     pub fn cover(items: u32, group_size: u32) -> Self {
         Self::new(items.div_ceil(group_size.max(1)), group_size.max(1))
@@ -77,34 +77,34 @@ impl Geometry {
         self
     }
 
-    /// Whether it is one plain call: what a device without geometry takes.
+    /// Whether this is a single work-item, the only geometry of a device without work-groups.
     #[must_use]
     pub fn is_single(&self) -> bool {
         self.groups == [1; 3] && self.group_size == [1; 3]
     }
 
-    /// Whether it has no groups at all: nothing runs.
+    /// Whether there are no groups, so that nothing runs.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.groups.contains(&0)
     }
 
-    /// Checks against the limits of a device and of a kernel, before any driver sees it.
+    /// Checks the geometry against the limits of the device and the kernel, before any driver call.
     ///
     /// # Errors
-    /// `InvalidArgument` that names the field and the limit; `Unsupported` for what the device does not have.
+    /// `InvalidArgument`, naming the field and the limit; `Unsupported` for a feature that the device lacks.
     pub fn check(&self, info: &DeviceInfo, kernel: &KernelInfo) -> Result<()> {
-        // One plain call without extras is right everywhere.
-        if self.is_single() && self.plain() && kernel.group_size.is_none() {
+        // Every device supports a single work-item without extras.
+        if self.is_single() && self.has_no_extras() && kernel.group_size.is_none() {
             return Ok(());
         }
-        if !self.plain() || !info.capabilities.has(abi::CAP_GROUPS) {
+        if !self.has_no_extras() || !info.capabilities.has(abi::CAP_GROUPS) {
             self.check_capabilities(info)?;
             self.check_range()?;
         }
         let limits = &info.limits;
-        // Also 0 is beyond its limit, once 1 is taken from it.
+        // Subtracting 1 wraps 0 around, so 0 fails the check too.
         let fits = |value: u32, limit: u64| u64::from(value).wrapping_sub(1) < limit;
         if !(0..3).all(|axis| {
             fits(self.groups[axis], limits.groups[axis])
@@ -136,25 +136,25 @@ impl Geometry {
         }
     }
 
-    /// Says which extent is beyond its limit, or 0 where there is no such thing.
+    /// Reports the first extent that exceeds its limit or is an invalid 0.
     #[cold]
     fn check_extents(&self, limits: &Limits) -> Result<()> {
         for axis in 0..3 {
             let (groups, size) = (self.groups[axis], self.group_size[axis]);
-            // Zero groups are work that is done already.
+            // Zero groups are valid: there is nothing to run.
             if groups > 0 {
-                within("groups", axis, u64::from(groups), limits.groups[axis])?;
+                check_limit("groups", axis, u64::from(groups), limits.groups[axis])?;
             }
-            within("group_size", axis, u64::from(size), u64::from(limits.group_size[axis]))?;
+            check_limit("group_size", axis, u64::from(size), u64::from(limits.group_size[axis]))?;
         }
         Ok(())
     }
 
-    fn plain(&self) -> bool {
+    fn has_no_extras(&self) -> bool {
         self.shared_bytes == 0 && !self.cooperative && self.range.is_none() && self.cluster == [1; 3]
     }
 
-    /// The range as it crosses the seam, where two zeros are none: an empty one begins at 1.
+    /// The range as in the ABI, where two zeros mean no range; an empty range is `[1, 1]` there.
     pub(crate) fn raw_range(&self) -> [i64; 2] {
         match self.range {
             None => [0, 0],
@@ -169,7 +169,7 @@ impl Geometry {
                 Err(Error::invalid(format!("range is [{begin}, {end}]; it ends before it begins")))
             }
             Some(_) if self.grain < 0 => Err(Error::invalid(format!(
-                "grain is {}; give the iterations of one call, or 0 to leave it open",
+                "grain is {}; specify the iterations per call, or 0 to let the backend choose",
                 self.grain
             ))),
             _ => Ok(()),
@@ -190,27 +190,28 @@ impl Geometry {
     }
 }
 
-/// How much of a compute unit the groups of a kernel can fill at once, as [`Kernel::occupancy`](crate::Kernel::occupancy)
-/// tells. For a cooperative launch, `groups` times the device's compute units is the most that fits.
+/// Occupancy of a compute unit by the groups of a kernel; see
+/// [`Kernel::occupancy`](crate::Kernel::occupancy). A cooperative launch is limited to `groups` times the
+/// number of compute units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Occupancy {
-    /// Groups that one compute unit runs at once.
+    /// Groups that are resident on one compute unit at the same time.
     pub groups: u32,
     /// Sub-groups (warps) of those groups.
     pub sub_groups: u32,
-    /// Most sub-groups that one compute unit runs at once, whatever the kernel.
+    /// Maximum number of sub-groups resident on one compute unit, for any kernel.
     pub max_sub_groups: u32,
 }
 
 impl Occupancy {
-    /// The theoretical occupancy: `sub_groups` of `max_sub_groups`, from 0 to 1.
+    /// The theoretical occupancy, `sub_groups / max_sub_groups`, from 0 to 1.
     #[must_use]
     pub fn fraction(&self) -> f64 {
         f64::from(self.sub_groups) / f64::from(self.max_sub_groups.max(1))
     }
 }
 
-fn within(field: &str, axis: usize, value: u64, limit: u64) -> Result<()> {
+fn check_limit(field: &str, axis: usize, value: u64, limit: u64) -> Result<()> {
     let name = ["x", "y", "z"][axis];
     match value {
         0 => Err(Error::invalid(format!("{field}.{name} is 0; every dimension needs at least 1"))),
@@ -245,7 +246,7 @@ mod tests {
     use crate::{Capabilities, DeviceKind};
 
     #[test]
-    fn a_range_is_checked_before_it_crosses() {
+    fn a_range_is_validated_and_encoded() {
         let mut info = DeviceInfo::new(DeviceKind::Host, 0, "host");
         let geometry =
             |begin, end, grain| Geometry { range: Some([begin, end]), grain, ..Geometry::default() };
@@ -256,7 +257,7 @@ mod tests {
         assert!(check(&info, geometry(2, 1, 0)).unwrap_err().message().starts_with("range is [2, 1]"));
         assert!(check(&info, geometry(0, 1, -1)).unwrap_err().message().starts_with("grain is -1"));
         assert_eq!(geometry(-4, 9, 3).raw_range(), [-4, 9]);
-        assert_eq!(geometry(0, 0, 0).raw_range(), [1, 1], "an empty range is not a plain call");
+        assert_eq!(geometry(0, 0, 0).raw_range(), [1, 1], "an empty range differs from no range");
         assert_eq!(Geometry::default().raw_range(), [0, 0]);
     }
 }

@@ -1,52 +1,53 @@
-//! What the driver says of a kernel, and an embedded device of a run.
+//! Properties of kernels, and results of embedded runs.
 
 use crate::{Access, ArgKind, DType};
 
-/// What the driver says of a kernel; `None` where it does not say.
+/// Properties of a kernel; `None` for those that the driver does not report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelInfo {
-    /// Registers of one work-item.
+    /// Registers per work-item.
     pub registers: Option<u32>,
-    /// Bytes of one work-item that were spilled to memory.
+    /// Bytes spilled to memory per work-item.
     pub spilled_bytes: Option<u32>,
-    /// Bytes of work-group memory fixed by the code.
+    /// Bytes of work-group memory that the code declares.
     pub shared_bytes: Option<u32>,
-    /// Most work-items of a group with this kernel.
+    /// Maximum number of work-items in a group of this kernel.
     pub max_group_items: Option<u32>,
     /// Group size fixed by the code.
     pub group_size: Option<[u32; 3]>,
-    /// The parameters, if the code says.
+    /// The parameters, if the code describes them.
     pub params: Option<Vec<Param>>,
-    /// Version of the instruction set that the code is for, as the driver counts: 90 for CUDA's `sm_90`.
+    /// Version of the instruction set that the code targets, in the driver's numbering: 90 for CUDA's
+    /// `sm_90`.
     pub binary_version: Option<u32>,
     /// Version of the virtual instruction set that it was compiled from: 90 for CUDA's `compute_90`.
     pub virtual_version: Option<u32>,
-    /// What the size of a group should be a multiple of.
+    /// The group size should be a multiple of this number.
     pub preferred_multiple: Option<u32>,
-    /// Bytes of memory of its own that one work-item needs, spilled ones included.
+    /// Bytes of private memory per work-item, including spills.
     pub private_bytes: Option<u32>,
 }
 
-/// One parameter of a kernel.
+/// A kernel parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Param {
-    /// What it takes.
+    /// The kind of argument that it takes.
     pub kind: ArgKind,
-    /// How a tensor is used.
+    /// How the kernel accesses a tensor.
     pub access: Access,
-    /// Whether the code computes with the strides of a tensor, so that it may be a view with gaps.
+    /// Whether the code uses the strides of a tensor, so that non-contiguous views are accepted.
     pub strided: bool,
-    /// Element type, if the code says.
+    /// Element type, if the code states it.
     pub dtype: Option<DType>,
 }
 
-/// What an embedded run reports.
+/// Result of running an embedded program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunReport {
     /// Exit code of the program.
     pub exit_code: i32,
-    /// Cycles counted on the device, 0 if it has no counter.
+    /// Cycles counted on the device; 0 if it has no counter.
     pub cycles: u64,
-    /// Wall time of the run in nanoseconds, by the backend's clock.
+    /// Wall-clock time of the run in nanoseconds, as the backend measured it.
     pub elapsed_ns: u64,
 }

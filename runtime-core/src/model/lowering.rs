@@ -1,55 +1,59 @@
-//! The lowering of portable code, as core sees it: what it takes, and what it makes.
+//! The interface for lowering portable code to a format that a device accepts.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::{CodeFormat, DeviceInfo, OptionSpec, Options, Param, Result};
 
-/// Turns portable code into code that a device takes. The crate `runtime-kernel` has one for WGSL.
+/// Lowers portable code to a code format that a device accepts. The crate `runtime-kernel` implements it for
+/// WGSL.
 ///
-/// A program registers it once, with [`RuntimeBuilder::lower_with`](crate::RuntimeBuilder::lower_with); from then on its
-/// format stands in [`DeviceInfo::formats`] of every device that it has a target for, and loading such code is the same
-/// call as loading any other.
+/// Register a lowering once, with [`RuntimeBuilder::lower_with`](crate::RuntimeBuilder::lower_with). Its
+/// format then appears in [`DeviceInfo::formats`] of every device that it can target, and its code is loaded
+/// like any other.
 ///
 /// # Safety
-/// Portable code is safe to load and to launch, whoever wrote it; an implementation vouches for what it makes of it.
-/// Whatever [`ModuleSource`](crate::ModuleSource) safe code can make, the lowered code touches no memory but that of the arguments of its
-/// launch, with the access that its [`LoweredKernel`] states, and does not harm the process.
-#[allow(unsafe_code, reason = "decides what native code runs")]
+/// Portable code is safe to load and launch even if it is untrusted, and an implementation must preserve
+/// this. For every [`ModuleSource`](crate::ModuleSource) that safe code can create, the lowered code accesses no memory other than
+/// that of its launch arguments, with the access that its [`LoweredKernel`] states, and does not harm the
+/// process.
+#[allow(unsafe_code, reason = "determines which native code runs")]
 pub unsafe trait Lowering: fmt::Debug + Send + Sync {
-    /// The code format that it takes.
+    /// The portable code format that it accepts.
     fn format(&self) -> CodeFormat;
 
-    /// The load options that it understands. Others, which only trusted code may have
-    /// ([`ModuleSource::unchecked`](crate::ModuleSource::unchecked)), go to the backend with the lowered code.
+    /// The load options that it accepts. All others, which only trusted code may set
+    /// ([`ModuleSource::unchecked`](crate::ModuleSource::unchecked)), are passed to the backend with the lowered code.
     fn options(&self) -> Vec<OptionSpec>;
 
-    /// The format, of those that the device accepts, that it would lower to; `None` if it can make none of them.
+    /// The format that it would lower to for this device; `None` if it can produce none that the device
+    /// accepts.
     fn target(&self, device: &DeviceInfo) -> Option<CodeFormat>;
 
-    /// Lowers code for a device that it has a target for. The code that it makes touches no memory but that of the
-    /// arguments, whatever they are, unless the option `unchecked` of [`ModuleSource::unchecked`](crate::ModuleSource::unchecked) is set.
+    /// Lowers code for a device that it can target. Unless the option `unchecked` of
+    /// [`ModuleSource::unchecked`](crate::ModuleSource::unchecked) is set, the lowered code accesses no memory other than that of its
+    /// arguments, whatever their values.
     ///
     /// # Errors
-    /// `CompileFailed` with the compiler's own words; `Unsupported` for what the device cannot do.
+    /// `CompileFailed` with the compiler's messages; `Unsupported` for features that the device lacks.
     fn lower(&self, source: &Portable<'_>, device: &DeviceInfo) -> Result<Lowered>;
 }
 
 /// Portable code to lower.
 #[derive(Clone, Copy, Debug)]
 pub struct Portable<'a> {
-    /// The text.
+    /// The source text.
     pub code: &'a str,
-    /// The file it came from, for messages; empty if it came from memory.
+    /// Path of the source file, for messages; empty for code from memory.
     pub path: &'a str,
-    /// Those of the load options that the lowering documents, validated.
+    /// The load options that the lowering describes, validated.
     pub options: &'a Options,
 }
 
 /// Lowered code.
 #[derive(Clone, Debug)]
 pub struct Lowered {
-    /// A format of the device.
+    /// A format that the device accepts.
     pub format: CodeFormat,
     /// The code.
     pub code: Vec<u8>,
@@ -66,35 +70,35 @@ pub struct LoweredKernel {
     pub name: String,
     /// Its name in the lowered code.
     pub symbol: String,
-    /// Its parameters: what a launch gives.
+    /// The parameters that a launch provides.
     pub params: Vec<LoweredParam>,
-    /// Work-items of a group per dimension.
+    /// Work-items per group, per dimension.
     pub group_size: [u32; 3],
     /// Bytes of work-group memory.
     pub shared_bytes: u32,
-    /// After these parameters the lowered code takes a `u64` per tensor, in order: how many bytes there are from its
-    /// first element to the end of its last.
+    /// Whether the lowered code takes, after these parameters, one `u64` per tensor, in order: the bytes from
+    /// its first element to the end of its last.
     pub tensor_sizes: bool,
-    /// In front of these parameters the lowered code takes the tensor of a report: one `u32` that is 0. If the kernel
-    /// leaves another number there, the launch has failed in that line of the text that this is the name of; `u32::MAX`
-    /// stands for an unknown line. Such a launch waits for its end.
+    /// If set, the lowered code takes a report tensor before these parameters: a single `u32`, initially 0.
+    /// If the kernel stores another number there, the launch has failed at that line of the source with this
+    /// name; `u32::MAX` means an unknown line. Such launches are synchronous.
     pub reports_on: Option<String>,
 }
 
-/// A parameter of an entry point of lowered code.
+/// A parameter of a lowered entry point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoweredParam {
-    /// What it takes.
+    /// The parameter.
     pub param: Param,
-    /// A tensor's least size in bytes.
+    /// Minimum size of a tensor in bytes.
     pub min_bytes: u64,
-    /// What the address of a tensor's first element must be a multiple of, in bytes: the alignment of what the code reads
-    /// there at once. A power of two.
+    /// Required alignment of a tensor's first element in bytes, given by the widest access of the code. A
+    /// power of two.
     pub alignment_bytes: u64,
 }
 
-/// Adds the formats that a lowering brings to a device's own.
-pub(crate) fn announce(lowerings: &[Arc<dyn Lowering>], device: &mut DeviceInfo) {
+/// Adds the formats that can be lowered for a device to the formats it accepts.
+pub(crate) fn add_portable_formats(lowerings: &[Arc<dyn Lowering>], device: &mut DeviceInfo) {
     for lowering in lowerings {
         let format = lowering.format().to_string();
         if !device.formats.contains(&format) && lowering.target(device).is_some() {

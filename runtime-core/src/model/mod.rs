@@ -1,4 +1,4 @@
-//! Plain data: what devices, element types, launches and options are described by.
+//! Plain data that describes devices, element types, code, launches and options.
 
 pub(crate) mod access;
 pub(crate) mod code_format;

@@ -1,4 +1,4 @@
-//! Options: string keys with typed values that a backend documents and core validates.
+//! Options: string keys with typed values, which backends describe and core validates.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -8,18 +8,18 @@ use crate::{Error, Result, abi};
 /// A typed option value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Yes or no.
+    /// A boolean.
     Flag(bool),
-    /// A whole number.
+    /// An integer.
     Integer(i64),
-    /// A real number.
+    /// A floating-point number.
     Number(f64),
     /// Text.
     Text(String),
 }
 
 impl Value {
-    /// Name of the value's type, for messages.
+    /// Name of the type, for messages.
     #[must_use]
     pub const fn type_name(&self) -> &'static str {
         kind_name(self.kind())
@@ -81,7 +81,7 @@ impl From<String> for Value {
     }
 }
 
-/// An ordered list of options; a key that stands several times is a list.
+/// An ordered list of options. A repeated key forms a list.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options(Vec<(String, Value)>);
 
@@ -109,7 +109,7 @@ impl Options {
         self.0.iter().map(|(key, value)| (key.as_str(), value))
     }
 
-    /// Whether there are none.
+    /// Whether there are no options.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -139,10 +139,10 @@ impl Options {
         }
     }
 
-    /// The last value of `key`, which must lie in `range`; `default` where it is not given.
+    /// The last value of `key`, which must be in `range`; `default` if the key is not set.
     ///
     /// # Errors
-    /// `InvalidArgument`, which names the key and the range.
+    /// `InvalidArgument`, naming the key and the range.
     pub fn integer_within(&self, key: &str, default: i64, range: RangeInclusive<i64>) -> Result<i64> {
         let Some(value) = self.integer(key) else { return Ok(default) };
         if range.contains(&value) {
@@ -160,7 +160,7 @@ impl Options {
         matches!(self.value(key), Some(Value::Flag(true)))
     }
 
-    /// Every text given for `key`, in order.
+    /// All text values of `key`, in order.
     pub fn texts<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
         self.iter().filter_map(move |(name, value)| match value {
             Value::Text(text) if name == key => Some(text.as_str()),
@@ -168,10 +168,10 @@ impl Options {
         })
     }
 
-    /// Checks keys, types and choices against what a backend documents for `scope`.
+    /// Checks keys, types and choices against the options described for `scope`.
     ///
     /// # Errors
-    /// `InvalidArgument`, which names the key, the valid values, and the nearest or all valid keys.
+    /// `InvalidArgument`, naming the key, the valid values, and the nearest or all valid keys.
     pub fn validate(&self, specs: &[OptionSpec], scope: OptionScope) -> Result<()> {
         let valid: Vec<_> = specs.iter().filter(|spec| spec.scope == scope).collect();
         for (key, value) in self.iter() {
@@ -185,7 +185,7 @@ impl Options {
     }
 }
 
-/// Says which of `valid` was probably meant, or lists them all: the end of every "unknown name" message.
+/// Suggests the closest of the `valid` names, or lists them all; the end of every "unknown name" message.
 #[must_use]
 pub fn suggest(given: &str, valid: &[&str]) -> String {
     if valid.is_empty() {
@@ -211,18 +211,18 @@ pub enum OptionScope {
     Module,
 }
 
-/// What a backend says of one option.
+/// The description of an option.
 #[derive(Clone, Debug)]
 pub struct OptionSpec {
     /// The key.
     pub key: String,
     /// Where it is accepted.
     pub scope: OptionScope,
-    /// The default; its type is the option's type.
+    /// The default, which also determines the type of the option.
     pub default: Value,
-    /// Valid values, empty when any of the type will do.
+    /// Valid values; empty if every value of the type is valid.
     pub choices: Vec<String>,
-    /// One sentence.
+    /// One sentence of documentation.
     pub doc: String,
 }
 
@@ -241,7 +241,7 @@ impl OptionSpec {
         Self { key: key.to_owned(), scope, default, choices: Vec::new(), doc: doc.to_owned() }
     }
 
-    /// Restricts the values.
+    /// Restricts the valid values.
     #[must_use]
     pub fn choices(mut self, choices: &[&str]) -> Self {
         self.choices = choices.iter().map(|&choice| choice.to_owned()).collect();
@@ -249,7 +249,7 @@ impl OptionSpec {
     }
 
     fn check(&self, value: &Value) -> Result<()> {
-        // A choice that is a number may be written as one.
+        // A choice that is a number may be given as an integer.
         let is_choice =
             matches!((value, &self.default), (Value::Integer(_), Value::Text(_))) && !self.choices.is_empty();
         if value.kind() != self.default.kind() && !is_choice {
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_out_of_range_are_named_with_the_range() {
+    fn an_integer_out_of_range_is_reported_with_the_range() {
         let within = |value: i64| Options::new().with("threads", value).integer_within("threads", 8, 1..=64);
         assert_eq!(Options::new().integer_within("threads", 8, 1..=64).unwrap(), 8);
         assert_eq!([1, 64].map(|value| within(value).unwrap()), [1, 64]);
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_options_are_named_with_the_remedy() {
+    fn an_invalid_option_is_reported_with_the_remedy() {
         let check = |options: Options| options.validate(&specs(), OptionScope::Device);
         assert!(check(Options::new().with("platform", "iss")).is_ok());
         let error = check(Options::new().with("plattform", "iss")).unwrap_err();
@@ -306,6 +306,6 @@ mod tests {
         assert!(error.message().contains("hw, iss"), "{error}");
         let error = check(Options::new().with("platform", true)).unwrap_err();
         assert!(error.message().contains("wants text"), "{error}");
-        assert!(check(Options::new().with("flags", "-O0")).is_err(), "a load option is no device option");
+        assert!(check(Options::new().with("flags", "-O0")).is_err(), "a load option is not a device option");
     }
 }

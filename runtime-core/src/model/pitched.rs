@@ -1,20 +1,21 @@
-//! Rows of bytes at a constant distance: what a block of columns is, and what a device copies in one submission.
+//! Pitched rows: equally long rows of bytes at a constant pitch, as in a 2-D copy of a block of columns.
 
-/// Rows of a buffer that do not overlap.
+/// Non-overlapping rows of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rows {
-    /// First byte of the first row.
+    /// Offset of the first byte of the first row.
     pub(crate) offset: usize,
     /// At least 1.
     pub(crate) rows: usize,
     /// At least 1.
     pub(crate) row_bytes: usize,
-    /// From the first byte of a row to that of the next one; at least `row_bytes`.
+    /// Bytes between the starts of consecutive rows; at least `row_bytes`.
     pub(crate) pitch_bytes: usize,
 }
 
 impl Rows {
-    /// The rows that elements of a shape and strides, in row-major order, lie in; `None` where they do not.
+    /// The rows that hold the elements of a strided view in row-major order; `None` if the view is not made
+    /// of such rows.
     pub(crate) fn of(
         shape: &[i64],
         strides: &[i64],
@@ -38,12 +39,13 @@ impl Rows {
         Some(Self { pitch_bytes: rows.pitch_bytes.max(rows.row_bytes), ..rows })
     }
 
-    /// Rows one after the other.
+    /// `bytes` contiguous bytes, as one row.
     pub(crate) const fn dense(offset: usize, bytes: usize) -> Self {
         Self { offset, rows: 1, row_bytes: bytes, pitch_bytes: bytes }
     }
 
-    /// Both as equally many rows of one length, where that can be.
+    /// Splits a contiguous side like the other, so that both have the same number and length of rows; `None`
+    /// if that is impossible.
     pub(crate) fn paired(self, other: Self) -> Option<(Self, Self)> {
         let cut = |whole: Self, like: Self| Self {
             rows: like.rows,
@@ -59,23 +61,23 @@ impl Rows {
         }
     }
 
-    /// Bytes of all rows.
+    /// Total bytes of the rows, without gaps.
     pub(crate) const fn bytes(&self) -> usize {
         self.rows * self.row_bytes
     }
 
-    /// Bytes from the first to the last, gaps included.
+    /// Bytes from the first to the last, including gaps.
     pub(crate) const fn span_bytes(&self) -> usize {
         (self.rows - 1) * self.pitch_bytes + self.row_bytes
     }
 
-    /// Whether no byte is of both.
+    /// Whether the two sets of rows share no byte.
     pub(crate) fn is_apart_from(&self, other: &Self) -> bool {
         let ends_before = |a: &Self, b: &Self| a.offset + a.span_bytes() <= b.offset;
         if ends_before(self, other) || ends_before(other, self) {
             return true;
         }
-        // Blocks of columns of one matrix.
+        // Interleaved rows of equal pitch, such as blocks of columns of one matrix.
         let pitch = self.pitch_bytes;
         let (first, second) = (self.offset % pitch, other.offset % pitch);
         let (low, high, low_bytes, high_bytes) = if first <= second {
@@ -86,14 +88,14 @@ impl Rows {
         other.pitch_bytes == pitch && low + low_bytes <= high && high + high_bytes <= low + pitch
     }
 
-    /// Spreads dense bytes over the rows; `span` begins with the first one.
+    /// Copies contiguous bytes to the rows; `span` begins with the first row.
     pub(crate) fn scatter(&self, dense: &[u8], span: &mut [u8]) {
         for (row, bytes) in dense.chunks_exact(self.row_bytes).enumerate() {
             span[row * self.pitch_bytes..][..self.row_bytes].copy_from_slice(bytes);
         }
     }
 
-    /// Collects the bytes of the rows; `span` begins with the first one.
+    /// Copies the rows to contiguous bytes; `span` begins with the first row.
     pub(crate) fn gather(&self, span: &[u8], dense: &mut [u8]) {
         for (row, bytes) in dense.chunks_exact_mut(self.row_bytes).enumerate() {
             bytes.copy_from_slice(&span[row * self.pitch_bytes..][..self.row_bytes]);
@@ -110,14 +112,18 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_in_rows_is_found() {
+    fn strided_views_are_recognised_as_rows() {
         assert_eq!(rows(&[3, 5], &[5, 1]), Some((1, 60, 60)), "dense");
         assert_eq!(rows(&[], &[]), Some((1, 4, 4)), "one element");
         assert_eq!(rows(&[3, 2], &[5, 1]), Some((3, 8, 20)), "columns");
         assert_eq!(rows(&[3, 1], &[5, 1]), Some((3, 4, 20)), "a column");
         assert_eq!(rows(&[7], &[2]), Some((7, 4, 8)), "every other");
         assert_eq!(rows(&[2, 3, 2, 4], &[60, 20, 4, 1]), Some((6, 32, 80)), "merged on both levels");
-        assert_eq!(rows(&[2, 1, 3], &[6, -7, 1]), Some((2, 12, 24)), "one of an axis lies anywhere");
+        assert_eq!(
+            rows(&[2, 1, 3], &[6, -7, 1]),
+            Some((2, 12, 24)),
+            "the stride of an axis of length 1 is irrelevant"
+        );
         assert_eq!(rows(&[4, 3], &[1, 4]), None, "transposed");
         assert_eq!(rows(&[3], &[-1]), None, "backwards");
         assert_eq!(rows(&[3, 2], &[0, 1]), None, "repeated");
@@ -127,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn dense_bytes_are_cut_like_the_other_side() {
+    fn contiguous_bytes_are_split_like_the_other_side() {
         let block = Rows { offset: 4, rows: 3, row_bytes: 8, pitch_bytes: 20 };
         let (dense, other) = Rows::dense(100, 24).paired(block).unwrap();
         assert_eq!((dense.rows, dense.row_bytes, dense.pitch_bytes, dense.offset), (3, 8, 8, 100));
@@ -138,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_of_one_matrix_are_apart_unless_they_share_one() {
+    fn column_blocks_are_disjoint_unless_they_share_a_column() {
         let columns = |from: usize, count: usize| Rows {
             offset: 40 + from,
             rows: 5,
@@ -148,12 +154,12 @@ mod tests {
         assert!(columns(0, 4).is_apart_from(&columns(4, 16)));
         assert!(columns(4, 16).is_apart_from(&columns(0, 4)));
         assert!(!columns(0, 5).is_apart_from(&columns(4, 16)));
-        assert!(!columns(15, 10).is_apart_from(&columns(2, 4)), "its rows go on in the next line");
+        assert!(!columns(15, 10).is_apart_from(&columns(2, 4)), "its rows wrap around to the next line");
         assert!(columns(0, 4).is_apart_from(&Rows { offset: 200, ..columns(0, 20) }));
     }
 
     #[test]
-    fn rows_are_spread_and_collected() {
+    fn rows_are_scattered_and_gathered() {
         let block = Rows { offset: 0, rows: 3, row_bytes: 2, pitch_bytes: 3 };
         let mut span = [9; 8];
         block.scatter(&[1, 2, 3, 4, 5, 6], &mut span);

@@ -1,24 +1,24 @@
-//! Where tensors and queues are made.
+//! Options for allocating tensors and opening queues.
 
-/// Where a tensor is placed on a device.
+/// Where a tensor is allocated on a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
-    /// A memory space by name; `None`: the device's first.
+    /// Name of the memory space; `None` for the first of the device.
     pub space: Option<String>,
-    /// Wanted alignment in bytes, a power of two; 0: the space's own.
+    /// Alignment in bytes, a power of two; 0 for that of the space.
     pub alignment_bytes: usize,
-    /// Back it with huge pages; an error where there are none.
+    /// Back the tensor with huge pages; fails if there are none.
     pub huge_pages: bool,
 }
 
 impl Placement {
-    /// A memory space by name: `device`, `pinned`, `shared`, or one of the backend's own.
+    /// Placement in a memory space: `device`, `pinned`, `shared`, or a backend-specific name.
     #[must_use]
     pub fn space(name: &str) -> Self {
         Self { space: Some(name.to_owned()), ..Self::default() }
     }
 
-    /// With an alignment in bytes, a power of two.
+    /// Sets the alignment in bytes, a power of two.
     #[must_use]
     pub const fn aligned(mut self, bytes: usize) -> Self {
         self.alignment_bytes = bytes;
@@ -29,8 +29,8 @@ impl Placement {
 /// Options of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueOptions {
-    /// Higher runs first; 0 is normal.
+    /// Priority: higher runs first, 0 is normal.
     pub priority: i32,
-    /// The queue will be asked for timestamps.
+    /// Timestamps will be recorded on the queue.
     pub timestamps: bool,
 }

@@ -1,4 +1,4 @@
-//! The manifest section of an ELF file, read without loading the file.
+//! Checks ELF libraries and reads their manifest section, without loading them.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -13,15 +13,15 @@ use object::{Endianness, ReadCache, ReadRef};
 use crate::abi::{ENTRY_SYMBOL, MANIFEST_SECTION};
 use crate::{Error, ErrorKind, Result};
 
-/// Machines by their number in an ELF header and their name in a target triple.
+/// Machine numbers in ELF headers, and the architecture names in target triples.
 const MACHINES: [(u16, &str); 5] =
     [(EM_X86_64, "x86_64"), (EM_AARCH64, "aarch64"), (EM_RISCV, "riscv64"), (EM_386, "x86"), (EM_ARM, "arm")];
 
-/// Reads the manifest section of a shared library that fits this process.
+/// Reads the manifest section of a shared library for this machine.
 ///
 /// # Errors
-/// `Io` if the file cannot be read; `AbiMismatch` for a file of another kind or machine, a truncated one, or one
-/// without the section.
+/// `Io` if the file cannot be read; `AbiMismatch` if it is not a shared library for this machine, is
+/// truncated, or lacks the section.
 pub(crate) fn manifest_section(path: &Path) -> Result<Vec<u8>> {
     let data = &ReadCache::new(open(path)?);
     let (header, endian) = library_header(data)?;
@@ -32,34 +32,34 @@ pub(crate) fn manifest_section(path: &Path) -> Result<Vec<u8>> {
             named && symbol.st_type() == STT_OBJECT && !symbol.is_undefined(endian)
         })
     {
-        return Err(mismatch(format!("`{ENTRY_SYMBOL}` is a variable of it, and not a function")));
+        return Err(mismatch(format!("`{ENTRY_SYMBOL}` is a variable, not a function")));
     }
     let Some((_, section)) = sections.section_by_name(endian, MANIFEST_SECTION.as_bytes()) else {
         return Err(mismatch(format!(
-            "not a backend of this project: it has no section {MANIFEST_SECTION}; if it should be one, export it with `export_backend!`"
+            "not a backend of this project: it has no section {MANIFEST_SECTION}; if it is meant to be one, export it with `export_backend!`"
         )));
     };
     section.data(endian, data).map(<[u8]>::to_vec).map_err(broken)
 }
 
-/// Checks that a file is a shared library that this process can load, and whole: the system maps a truncated one, and the
-/// process ends when it is touched.
+/// Checks that a file is a complete shared library for this machine. The system would map a truncated one,
+/// and accessing it would kill the process.
 ///
 /// # Errors
-/// `Io` if the file cannot be read; else as [`check_library`].
+/// `Io` if the file cannot be read; otherwise like [`check_library`].
 pub(crate) fn check_library_file(path: &Path) -> Result<()> {
     library_header(&ReadCache::new(open(path)?)).map(drop)
 }
 
-/// Checks the bytes of a shared library, as [`check_library_file`].
+/// Checks the bytes of a shared library, like [`check_library_file`].
 ///
 /// # Errors
-/// `AbiMismatch` for a file of another kind or machine, or a truncated one.
+/// `AbiMismatch` if it is not a shared library for this machine, or is truncated.
 pub(crate) fn check_library(code: &[u8]) -> Result<()> {
     library_header(code).map(drop)
 }
 
-/// Opens a file; one that opens and cannot be read is no broken library.
+/// Opens a file. Reports a file that opens but cannot be read as an I/O error, not as a damaged library.
 fn open(path: &Path) -> Result<File> {
     let file = File::open(path)?;
     match file.read_exact_at(&mut [0], 0) {
@@ -72,7 +72,7 @@ fn broken(error: object::Error) -> Error {
     mismatch(format!("damaged or truncated file ({error}); build or copy it again"))
 }
 
-/// The header of a shared library that fits this process, and is whole.
+/// The header of a complete shared library for this machine.
 fn library_header<'data, R: ReadRef<'data>>(
     data: R,
 ) -> Result<(&'data FileHeader64<Endianness>, Endianness)> {
@@ -88,7 +88,7 @@ fn library_header<'data, R: ReadRef<'data>>(
     Ok((header, endian))
 }
 
-/// Checks the first bytes, which say what the file is, whatever the rest holds.
+/// Checks the first bytes, which identify the file type and machine.
 fn check_identity<'data, R: ReadRef<'data>>(data: R) -> Result<()> {
     let start = match data.read_bytes_at(0, 20) {
         Ok(start) if start[..4] == *b"\x7fELF" => start,
@@ -105,16 +105,16 @@ fn check_identity<'data, R: ReadRef<'data>>(data: R) -> Result<()> {
     if name != Some(ours) && MACHINES.iter().any(|(_, name)| *name == ours) {
         let theirs = name.map_or_else(|| format!("machine {machine}"), str::to_owned);
         return Err(mismatch(format!(
-            "built for {theirs}, this program runs on {ours}; take that for {ours}"
+            "built for {theirs}, this program runs on {ours}; use the build for {ours}"
         )));
     }
     if start[4] != 2 || little != cfg!(target_endian = "little") {
-        return Err(mismatch(format!("built for another word size or byte order; take that for {ours}")));
+        return Err(mismatch(format!("built for another word size or byte order; use the build for {ours}")));
     }
     Ok(())
 }
 
-/// Checks that the file holds all that its headers promise: mapping a truncated one would end in `SIGBUS`.
+/// Checks that the file contains every segment in its headers: accessing a truncated mapping raises `SIGBUS`.
 fn check_complete<'data, R: ReadRef<'data>>(
     header: &FileHeader64<Endianness>,
     endian: Endianness,

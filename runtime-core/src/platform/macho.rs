@@ -1,4 +1,4 @@
-//! The manifest section of a Mach-O file, read without loading the file.
+//! Reads the manifest section of a Mach-O library, without loading it.
 
 use std::fs::File;
 use std::path::Path;
@@ -7,13 +7,13 @@ use object::{Object, ObjectKind, ObjectSection, ReadCache};
 
 use crate::{Error, ErrorKind, Result};
 
-/// The section, which Mach-O limits to 16 characters, in segment `__DATA`.
+/// Name of the section in segment `__DATA`; Mach-O limits it to 16 characters.
 const SECTION: &str = "__rt_manifest";
 
-/// Reads the manifest section of a shared library that fits this process.
+/// Reads the manifest section of a shared library.
 ///
 /// # Errors
-/// `Io` if the file cannot be read; `AbiMismatch` for a file of another kind, a truncated one, or one without the
+/// `Io` if the file cannot be read; `AbiMismatch` if it is not a shared library, is truncated, or lacks the
 /// section.
 pub(crate) fn manifest_section(path: &Path) -> Result<Vec<u8>> {
     let mismatch = |message: String| Error::new(ErrorKind::AbiMismatch, message);
@@ -29,7 +29,7 @@ pub(crate) fn manifest_section(path: &Path) -> Result<Vec<u8>> {
     section.data().map(<[u8]>::to_vec).map_err(broken)
 }
 
-/// Nothing is looked at here: the system's loader checks a file before it maps it.
+/// Does nothing: the system's loader checks a file before it maps it.
 ///
 /// # Errors
 /// None.
@@ -37,7 +37,7 @@ pub(crate) fn check_library_file(_: &Path) -> Result<()> {
     Ok(())
 }
 
-/// As [`check_library_file`].
+/// Does nothing, like [`check_library_file`].
 ///
 /// # Errors
 /// None.

@@ -1,6 +1,6 @@
-//! What depends on the platform: names and places of libraries, sections of their files, hooks of the process.
+//! Platform-specific code: library names and locations, sections of library files, process hooks.
 
-#![allow(unsafe_code, reason = "asks the C library about the process")]
+#![allow(unsafe_code, reason = "calls the C library")]
 
 #[cfg(target_os = "linux")]
 use std::ffi::CString;
@@ -28,7 +28,7 @@ pub(crate) use macho::{check_library, check_library_file, manifest_section};
 const LIBRARY_PREFIX: &str = "libruntime_";
 const LIBRARY_SUFFIX: &str = if cfg!(target_os = "macos") { ".dylib" } else { ".so" };
 
-/// What the file name of a backend looks like, for messages.
+/// File name pattern of backend libraries, for messages.
 pub(crate) const LIBRARY_PATTERN: &str =
     if cfg!(target_os = "macos") { "libruntime_<name>.dylib" } else { "libruntime_<name>.so" };
 
@@ -38,30 +38,33 @@ pub(crate) fn backend_of_file(path: &Path) -> Option<&str> {
     (!name.is_empty()).then_some(name)
 }
 
-/// Whether the process runs with more rights than the user who started it: then its environment is not believed.
+/// Whether the process runs with elevated privileges (set-user-ID, set-group-ID or file capabilities). Its
+/// environment is then not trusted.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn is_privileged() -> bool {
-    // SAFETY: reads the auxiliary vector of the process, which Miri has not.
+    // SAFETY: only reads the auxiliary vector, which Miri does not have.
     !cfg!(miri) && unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
-/// Whether the process runs with more rights than the user who started it: then its environment is not believed.
+/// Whether the process runs with elevated privileges (set-user-ID, set-group-ID or file capabilities). Its
+/// environment is then not trusted.
 #[cfg(not(target_os = "linux"))]
 #[must_use]
 pub fn is_privileged() -> bool {
-    // SAFETY: only reads the user of the process.
+    // SAFETY: only reads user IDs.
     let (user, effective_user) = (unsafe { libc::getuid() }, unsafe { libc::geteuid() });
-    // SAFETY: only reads the group of the process.
+    // SAFETY: only reads group IDs.
     let (group, effective_group) = (unsafe { libc::getgid() }, unsafe { libc::getegid() });
     user != effective_user || group != effective_group
 }
 
-/// The folder in which a backend may keep files from one program to the next, under the user's cache folder; it is made for
-/// this user alone. `None` if there is no such place, or if others own it or may write it.
+/// The folder in which a backend may cache files between runs, below the user's cache folder. It is created
+/// with access for this user only. `None` if there is no cache folder, or if other users own it or may write
+/// to it.
 #[must_use]
 pub fn cache_folder(backend: &str) -> Option<PathBuf> {
-    // A program with raised rights believes no environment, and must not use what its user wrote.
+    // A privileged program must not trust the environment, nor use files that its user wrote.
     if is_privileged() {
         return None;
     }
@@ -73,59 +76,60 @@ pub fn cache_folder(backend: &str) -> Option<PathBuf> {
     (metadata.uid() == user() && metadata.mode() & 0o022 == 0).then_some(folder)
 }
 
-/// The user whose rights the process has.
+/// The effective user ID of the process.
 pub(crate) fn user() -> u32 {
-    // SAFETY: only reads the user of the process.
+    // SAFETY: only reads a user ID.
     unsafe { libc::geteuid() }
 }
 
-/// A file in `folder` without a name, which goes when it is closed unless [`name_file`] gives it one.
+/// Creates an unnamed file in `folder`, which is deleted when it is closed unless [`name_file`] gives it a
+/// name.
 ///
 /// # Errors
-/// What the system says, also where the file system has no such files.
+/// Any I/O error, also if the file system does not support unnamed files.
 #[cfg(target_os = "linux")]
 pub(crate) fn nameless_file(folder: &Path) -> io::Result<File> {
     File::options().write(true).mode(0o666).custom_flags(libc::O_TMPFILE).open(folder)
 }
 
-/// Linux alone has nameless files.
+/// Only Linux has unnamed files.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn nameless_file(_folder: &Path) -> io::Result<File> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Gives a nameless file a name that nobody has.
+/// Gives an unnamed file a new name.
 ///
 /// # Errors
-/// What the system says: `AlreadyExists`, for one.
+/// Any I/O error, such as `AlreadyExists`.
 #[cfg(target_os = "linux")]
 pub(crate) fn name_file(file: &File, path: &Path) -> io::Result<()> {
     let own = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
     let path = CString::new(path.as_os_str().as_bytes())?;
     let (here, follow) = (libc::AT_FDCWD, libc::AT_SYMLINK_FOLLOW);
-    // SAFETY: both texts live during the call and end with a null byte.
+    // SAFETY: both strings outlive the call and are NUL-terminated.
     let result = unsafe { libc::linkat(here, own.as_ptr(), here, path.as_ptr(), follow) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Linux alone has nameless files.
+/// Only Linux has unnamed files.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn name_file(_file: &File, _path: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Whether anybody on the machine may change the file or directory.
+/// Whether the file or directory is world-writable.
 pub(crate) fn is_world_writable(metadata: &Metadata) -> bool {
     metadata.permissions().mode() & 0o002 != 0
 }
 
-/// What tells a file from every other, whatever it is called.
+/// Device and inode: identifies a file regardless of its path.
 pub(crate) fn file_identity(metadata: &Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 
-/// Where the system's loader looks for a library by its name, as far as that is known: the user's list, then the usual
-/// places.
+/// The directories that the system's loader is known to search for a library name: `LD_LIBRARY_PATH`, then
+/// the default directories.
 pub(crate) fn library_directories() -> Vec<PathBuf> {
     let name = if cfg!(target_os = "macos") { "DYLD_LIBRARY_PATH" } else { "LD_LIBRARY_PATH" };
     let listed = if is_privileged() { None } else { std::env::var_os(name) };
@@ -137,10 +141,10 @@ pub(crate) fn library_directories() -> Vec<PathBuf> {
     directories
 }
 
-/// Where a user keeps backends, below the home directory.
+/// The user's backend directory, relative to the home directory.
 pub(crate) const USER_DIRECTORY: &str = ".local/lib/runtime";
 
-/// Where the system keeps backends, the administrator's directory first.
+/// The system's backend directories, the local administrator's first.
 pub(crate) fn system_directories() -> Vec<PathBuf> {
     let mut directories = vec![PathBuf::from("/usr/local/lib/runtime"), PathBuf::from("/usr/lib/runtime")];
     if cfg!(target_os = "linux") {
@@ -149,24 +153,24 @@ pub(crate) fn system_directories() -> Vec<PathBuf> {
     directories
 }
 
-/// Reads bytes at an offset of a file; threads may do so side by side.
+/// Reads bytes at an offset of a file. Safe to call from several threads at once.
 pub(crate) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
     file.read_exact_at(bytes, offset)
 }
 
 /// Calls `hook` in every forked child, before `fork` returns there.
 pub(crate) fn at_fork_in_child(hook: extern "C" fn()) {
-    // Miri has no forks.
+    // Miri does not support fork.
     if cfg!(miri) {
         return;
     }
-    // SAFETY: the hook is a function of this library, which is never unloaded while it can run.
+    // SAFETY: the hook is a function of this library, which is not unloaded while the hook can run.
     unsafe { libc::pthread_atfork(None, None, Some(hook)) };
 }
 
-/// Calls `hook` when the process exits in an orderly way.
+/// Calls `hook` when the process exits normally.
 pub(crate) fn at_exit(hook: extern "C" fn()) {
-    // Miri has no exit handlers.
+    // Miri does not support exit handlers.
     if cfg!(miri) {
         return;
     }

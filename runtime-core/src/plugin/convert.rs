@@ -1,6 +1,7 @@
-//! Between the seam's structures and Rust's: strings, errors, options, element types. Used by both sides.
+//! Conversions between ABI structures and Rust types: strings, errors, options. Used by core and by the
+//! backend shims.
 
-#![allow(unsafe_code, reason = "reads raw memory that the contract of each structure describes")]
+#![allow(unsafe_code, reason = "reads raw memory as the contract of each structure describes it")]
 
 use std::fmt::Display;
 
@@ -10,27 +11,28 @@ use crate::abi::{
 };
 use crate::{Error, ErrorKind, Options, Result, Value as OptionValue, end_of};
 
-/// No object lies at so low an address: it is a number that was taken for a pointer.
-const FIRST_ADDRESS: usize = 4096;
+/// Addresses below this one are never mapped; such a value is an integer mistaken for a pointer.
+const MIN_ADDRESS: usize = 4096;
 
-/// Whether something may lie at the address.
-pub(crate) fn is_address<T>(pointer: *const T) -> bool {
-    pointer.addr() >= FIRST_ADDRESS && pointer.is_aligned()
+/// Whether `pointer` is aligned and not in the unmapped first page.
+pub(crate) fn is_plausible_pointer<T>(pointer: *const T) -> bool {
+    pointer.addr() >= MIN_ADDRESS && pointer.is_aligned()
 }
 
-/// Reads text; `field` is what messages call it.
+/// Reads a string; `field` names it in error messages.
 ///
 /// # Errors
-/// `AbiMismatch` for a bad address with a length, more than [`MAX_TEXT_BYTES`], or bytes that are not UTF-8.
+/// `AbiMismatch` for a non-empty string at an invalid address, more than [`MAX_TEXT_BYTES`] bytes, or invalid
+/// UTF-8.
 ///
 /// # Safety
 /// `text.ptr` is null or readable for `text.len` bytes.
 pub unsafe fn read_str(field: impl Display, text: Str) -> Result<String> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { borrow_str(field, text) }.map(str::to_owned)
 }
 
-/// Borrows text for as long as its structure's contract says; `field` is what messages call it.
+/// Borrows a string for as long as its structure's contract allows; `field` names it in error messages.
 ///
 /// # Errors
 /// As [`read_str`].
@@ -38,18 +40,18 @@ pub unsafe fn read_str(field: impl Display, text: Str) -> Result<String> {
 /// # Safety
 /// `text.ptr` is null or readable for `text.len` bytes for `'a`.
 pub unsafe fn borrow_str<'a>(field: impl Display, text: Str) -> Result<&'a str> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let bytes = unsafe { borrow_slice(&field, text.ptr, text.len, MAX_TEXT_BYTES) }?;
     std::str::from_utf8(bytes).map_err(|error| {
         let (at, lossy) = (error.valid_up_to(), String::from_utf8_lossy(&bytes[..bytes.len().min(80)]));
-        mismatch(format!("{field} is not UTF-8, from byte {at} of {} on: {lossy:?}", bytes.len()))
+        abi_mismatch(format!("{field} is not UTF-8: byte {at} of {} is invalid: {lossy:?}", bytes.len()))
     })
 }
 
-/// Borrows an array of at most `most` elements; `field` is what messages call it.
+/// Borrows an array of at most `max_len` elements; `field` names it in error messages.
 ///
 /// # Errors
-/// `AbiMismatch` for a bad address with a length, or too many elements.
+/// `AbiMismatch` for a non-empty array at an invalid address, or too many elements.
 ///
 /// # Safety
 /// `ptr` is null or points to `len` valid elements for `'a`.
@@ -57,34 +59,34 @@ pub unsafe fn borrow_slice<'a, T>(
     field: impl Display,
     ptr: *const T,
     len: usize,
-    most: usize,
+    max_len: usize,
 ) -> Result<&'a [T]> {
     if len == 0 {
         return Ok(&[]);
     }
-    let most = most.min(isize::MAX as usize / size_of::<T>().max(1));
-    if len > most {
-        return Err(mismatch(format!("{field} has {len} elements; more than {most} are not believed")));
+    let max_len = max_len.min(isize::MAX as usize / size_of::<T>().max(1));
+    if len > max_len {
+        return Err(abi_mismatch(format!("{field} has {len} elements; at most {max_len} are accepted")));
     }
-    if !is_address(ptr) {
-        return Err(mismatch(match ptr.is_null() {
+    if !is_plausible_pointer(ptr) {
+        return Err(abi_mismatch(match ptr.is_null() {
             true => format!("{field} has {len} elements at a null pointer"),
-            false => format!("{field} has {len} elements at {ptr:p}, which is no address of such an array"),
+            false => format!("{field} has {len} elements at {ptr:p}, which is not a valid address"),
         }));
     }
-    // SAFETY: not null, aligned, of a size that can be, and the caller promises `len` elements.
+    // SAFETY: not null, aligned, of a possible size, and the caller guarantees `len` elements.
     Ok(unsafe { std::slice::from_raw_parts(ptr, len) })
 }
 
-/// Reads a property list; `field` is what messages call it.
+/// Reads a property list; `field` names it in error messages.
 ///
 /// # Errors
-/// `AbiMismatch` for broken text or an unknown value kind.
+/// `AbiMismatch` for an invalid string or an unknown value kind.
 ///
 /// # Safety
-/// `list` is null or points to `count` properties whose text is readable.
+/// `list` is null or points to `count` properties whose strings are readable.
 pub unsafe fn read_properties(field: impl Display, list: *const Property, count: usize) -> Result<Options> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let list = unsafe { borrow_slice(&field, list, count, MAX_PROPERTIES) }?;
     let mut options = Options::new();
     for (index, property) in list.iter().enumerate() {
@@ -110,11 +112,11 @@ unsafe fn read_value(field: impl Display, property: &Property) -> Result<OptionV
             // SAFETY: the caller promises readable text.
             OptionValue::Text(unsafe { read_str(format_args!("{field}.value.text"), text) }?)
         }
-        kind => return Err(mismatch(format!("{field}.kind is {kind}, which is none of `VALUE_*`"))),
+        kind => return Err(abi_mismatch(format!("{field}.kind is {kind}, which is not one of `VALUE_*`"))),
     })
 }
 
-/// The properties of `options`; they borrow its text.
+/// Converts `options` to properties, which borrow its strings.
 #[must_use]
 pub fn properties(options: &Options) -> Vec<Property> {
     let property = |(key, value): (&str, &OptionValue)| {
@@ -129,7 +131,8 @@ pub fn properties(options: &Options) -> Vec<Property> {
     options.iter().map(property).collect()
 }
 
-/// An error object with the text that it points to. In C's layout, so that the object's address is the box's.
+/// An error object with the strings that it points to. `repr(C)`, so that the address of the box is that of
+/// the error.
 #[repr(C)]
 struct OwnedError {
     raw: RawError,
@@ -137,13 +140,14 @@ struct OwnedError {
 }
 
 unsafe extern "C" fn release_owned(error: *mut RawError) {
-    // SAFETY: `into_status` made it as the first field of an `OwnedError` box, and the receiver calls this once.
+    // SAFETY: `into_status` created it as the first field of a boxed `OwnedError`, and the receiver calls
+    // this once.
     drop(unsafe { Box::from_raw(error.cast::<OwnedError>()) });
 }
 
-/// Turns an error into an owned object for the other side.
+/// Converts an error to an owned error object for the receiver.
 #[must_use]
-#[expect(clippy::needless_pass_by_value, reason = "the error ends here and goes on as another object")]
+#[expect(clippy::needless_pass_by_value, reason = "the error is consumed by the conversion")]
 pub fn into_status(error: Error) -> Status {
     let (symbol, code) = error.driver().unwrap_or(("", 0));
     let text = [error.operation().to_owned(), error.message().to_owned(), symbol.to_owned()];
@@ -156,36 +160,36 @@ pub fn into_status(error: Error) -> Status {
         symbol: Str::new(&text[2]),
         release: Some(release_owned),
     };
-    // The strings' bytes stay where they are when the box is made.
+    // Boxing does not move the bytes of the strings.
     Box::into_raw(Box::new(OwnedError { raw, _text: text })).cast()
 }
 
-/// Takes over and releases an error object of the other side.
+/// Converts a received error object and releases it.
 ///
 /// # Errors
-/// The error, if there is one.
+/// The error, unless `status` is null.
 ///
 /// # Safety
-/// `status` is null or an owned error object that nobody else releases.
+/// `status` is null, or an owned error object that is not released elsewhere.
 pub unsafe fn from_status(status: Status) -> Result<()> {
     if status.is_null() {
         return Ok(());
     }
-    // SAFETY: not null, so it is the error object that the contract promises.
-    Err(unsafe { take_error(status) })
+    // SAFETY: not null, so by contract it is an error object.
+    Err(unsafe { take_owned_error(status) })
 }
 
 #[cold]
-unsafe fn take_error(status: Status) -> Error {
-    if !is_address(status) {
-        return mismatch(format!("it returned {status:p} where a pointer to an error, or null, is due"));
+unsafe fn take_owned_error(status: Status) -> Error {
+    if !is_plausible_pointer(status) {
+        return abi_mismatch(format!("it returned {status:p}; expected null or a pointer to an error"));
     }
-    // SAFETY: an address, and the caller promises an error object.
+    // SAFETY: a plausible address, and the caller guarantees an error object.
     let raw = unsafe { &*status };
     let kind = ErrorKind::from_code(raw.kind);
     let mut unreadable = None;
     let mut text = |field: &str, text: Str| {
-        // SAFETY: text of an error object is readable until it is released.
+        // SAFETY: the strings of an error object are readable until it is released.
         match unsafe { borrow_slice(format_args!("Error.{field}"), text.ptr, text.len, MAX_LOG_BYTES) } {
             Ok(bytes) => String::from_utf8_lossy(bytes).into_owned(),
             Err(error) => {
@@ -210,46 +214,50 @@ unsafe fn take_error(status: Status) -> Error {
         error = error.in_operation(&operation);
     }
     if let Some(release) = raw.release {
-        // SAFETY: it is released once, here, and not read any more.
+        // SAFETY: released once, here, and not read afterwards.
         unsafe { release(status) };
     }
     error
 }
 
-pub(crate) fn mismatch(message: String) -> Error {
+pub(crate) fn abi_mismatch(message: String) -> Error {
     Error::new(ErrorKind::AbiMismatch, message)
 }
 
-/// Refuses to go on where a call has succeeded without the object that it makes.
+/// Checks the handle that a successful call returned.
 ///
 /// # Errors
 /// `AbiMismatch` for a null handle.
 pub(crate) fn check_handle(what: &str, handle: Handle) -> Result<()> {
     match handle.is_null() {
-        true => Err(mismatch(format!("it succeeded, but gave no {what}: the handle is null"))),
+        true => Err(abi_mismatch(format!("it succeeded but returned a null {what} handle"))),
         false => Ok(()),
     }
 }
 
-/// Checks what a backend says of `bytes` bytes of memory, aligned to `alignment_bytes`.
+/// Checks an allocation of `bytes` bytes that a backend returned.
 ///
 /// # Errors
-/// `AbiMismatch` for a null handle, a host pointer that nothing can be at, and addresses of another alignment.
+/// `AbiMismatch` for a null handle, an invalid host pointer, or an address that is not a multiple of
+/// `alignment_bytes`.
 pub(crate) fn check_allocation(made: &Allocation, bytes: usize, alignment_bytes: u64) -> Result<()> {
     check_handle("buffer", made.buffer)?;
     let host = made.host_pointer;
     if bytes == 0 {
         return Ok(());
     }
-    if !host.is_null() && !is_address(host) {
-        return Err(mismatch(format!("the field `host_pointer` is {:#x}, where no memory is", host.addr())));
+    if !host.is_null() && !is_plausible_pointer(host) {
+        return Err(abi_mismatch(format!(
+            "the field `host_pointer` is {:#x}, which is not a valid address",
+            host.addr()
+        )));
     }
     for (field, address) in [("host_pointer", host.addr() as u64), ("kernel_address", made.kernel_address)] {
         if !address.is_multiple_of(alignment_bytes) {
             let message = format!(
-                "the field `{field}` is {address:#x}, which is no multiple of {alignment_bytes} bytes"
+                "the field `{field}` is {address:#x}, which is not a multiple of {alignment_bytes} bytes"
             );
-            return Err(mismatch(message));
+            return Err(abi_mismatch(message));
         }
     }
     Ok(())
@@ -260,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_survive_the_crossing() {
+    fn errors_round_trip() {
         let error = Error::new(ErrorKind::OutOfMemory, "16 GiB")
             .with_driver("CUDA_ERROR_OUT_OF_MEMORY", 2)
             .in_operation("cuMemAlloc");
@@ -271,11 +279,11 @@ mod tests {
     }
 
     #[test]
-    fn options_survive_the_crossing() {
+    fn options_round_trip() {
         let options =
             Options::new().with("a", true).with("b", 7i64).with("c", 0.5).with("d", "x").with("d", "y");
         let raw = properties(&options);
-        // SAFETY: `raw` borrows from `options`, which is alive.
+        // SAFETY: `raw` borrows from `options`, which is still alive.
         assert_eq!(unsafe { read_properties("options", raw.as_ptr(), raw.len()) }.unwrap(), options);
     }
 }

@@ -1,23 +1,23 @@
-//! Descriptions that a backend gives through its table, as owned data.
+//! Converts the device and option descriptions of a backend to owned data.
 
-#![allow(unsafe_code, reason = "reads structures across the seam")]
+#![allow(unsafe_code, reason = "reads structures across the ABI")]
 
 use std::collections::HashSet;
 use std::fmt::Display;
 
 use crate::abi::{self, Str};
-use crate::plugin::convert::{self, mismatch};
-use crate::plugin::negotiate::copy_known;
+use crate::plugin::convert::{self, abi_mismatch};
+use crate::plugin::negotiate::copy_common_prefix;
 use crate::{
     Capabilities, DeviceId, DeviceInfo, DeviceKind, Limits, MemorySpace, OptionScope, OptionSpec, Result,
     Value, end_of,
 };
 
-/// Reads a list of devices of backend `target`.
+/// Reads the device list of backend `target`.
 ///
 /// # Errors
-/// `AbiMismatch`, which names the field, for a bad address, broken text, an impossible count, or a device that is listed
-/// twice or without its whole device.
+/// `AbiMismatch`, naming the field, for an invalid address, string or count, for a device that is listed
+/// twice, and for a sub-device that is listed before its whole device.
 ///
 /// # Safety
 /// `list` is null or points to `count` pointers to device descriptions that are valid during the call.
@@ -26,49 +26,49 @@ pub(crate) unsafe fn devices(
     list: *const *const abi::DeviceInfo,
     count: usize,
 ) -> Result<Vec<DeviceInfo>> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let list = unsafe { convert::borrow_slice("the list of devices", list, count, abi::MAX_DEVICES) }?;
     let (mut devices, mut known) = (Vec::new(), HashSet::new());
     for (at, &raw) in list.iter().enumerate() {
-        if !convert::is_address(raw) {
-            return Err(mismatch(format!("devices[{at}] is {raw:p}, which is no address of a description")));
+        if !convert::is_plausible_pointer(raw) {
+            return Err(abi_mismatch(format!("devices[{at}] is {raw:p}, which is not a valid address")));
         }
-        // SAFETY: the caller promises a description, which begins with its size.
+        // SAFETY: the caller guarantees a description, which begins with its size.
         let stated = unsafe { *raw.cast::<u32>() };
         if stated < end_of!(abi::DeviceInfo, name) {
-            return Err(mismatch(format!(
-                "devices[{at}].struct_size is {stated}, and the structure has {} bytes; set it to the end of its last field",
+            return Err(abi_mismatch(format!(
+                "devices[{at}].struct_size is {stated}, but the structure has {} bytes; set it to the end of its last field",
                 end_of!(abi::DeviceInfo, property_count)
             )));
         }
-        // SAFETY: it states its size, and zero is valid in every field.
-        let raw = unsafe { copy_known(raw, stated as usize) };
+        // SAFETY: it states its size, and zero is valid for every field.
+        let raw = unsafe { copy_common_prefix(raw, stated as usize) };
         check_identity(at, &raw, &mut known)?;
-        // SAFETY: the caller promises that everything it points to is valid.
+        // SAFETY: the caller guarantees that everything it points to is valid.
         devices.push(unsafe { device(target, at, &raw) }?);
     }
     Ok(devices)
 }
 
-/// Refuses what cannot be told from a device before it, and a part of a device that is not there.
+/// Checks that a device has its own identity, and that a sub-device follows its whole device.
 fn check_identity(at: usize, raw: &abi::DeviceInfo, known: &mut HashSet<(u32, u32)>) -> Result<()> {
     let (index, sub) = (raw.index, raw.sub);
     if sub != abi::WHOLE_DEVICE && !known.contains(&(index, abi::WHOLE_DEVICE)) {
-        return Err(mismatch(format!(
-            "devices[{at}].sub is {sub}, a sub-device of device {index}, which does not stand before it; \
-             of a whole device, `sub` is WHOLE_DEVICE (RT_WHOLE_DEVICE)"
+        return Err(abi_mismatch(format!(
+            "devices[{at}].sub is {sub}, but whole device {index} is not listed before it; for a whole device, \
+             set `sub` to WHOLE_DEVICE (RT_WHOLE_DEVICE)"
         )));
     }
     if !known.insert((index, sub)) {
         let part = if sub == abi::WHOLE_DEVICE { String::new() } else { format!(" and sub {sub}") };
-        return Err(mismatch(format!("devices[{at}] has index {index}{part}, as one before it")));
+        return Err(abi_mismatch(format!("devices[{at}] has index {index}{part}, like an earlier device")));
     }
     Ok(())
 }
 
 unsafe fn device(target: &str, at: usize, raw: &abi::DeviceInfo) -> Result<DeviceInfo> {
     let field = |name: &str| format!("devices[{at}].{name}");
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let text = |name: &str, text: Str| unsafe { convert::read_str(field(name), text) };
     let unusable = text("unusable", raw.unusable)?;
     Ok(DeviceInfo {
@@ -93,11 +93,11 @@ unsafe fn device(target: &str, at: usize, raw: &abi::DeviceInfo) -> Result<Devic
         clock_hz: raw.clock_hz,
         capabilities: Capabilities(raw.capabilities),
         limits: limits(raw),
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         spaces: unsafe { spaces(&field("spaces"), raw) }?,
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         formats: unsafe { formats(&field("formats"), raw) }?,
-        // SAFETY: the caller promises valid properties.
+        // SAFETY: the caller guarantees valid properties.
         properties: unsafe {
             convert::read_properties(field("properties"), raw.properties, raw.property_count)
         }?,
@@ -106,23 +106,23 @@ unsafe fn device(target: &str, at: usize, raw: &abi::DeviceInfo) -> Result<Devic
 
 fn unknown_kind(kind: u32) -> String {
     match kind {
-        0 => "`kind` of its description is 0, which is none of `KIND_*`".to_owned(),
-        _ => format!("kind {kind} of device is unknown to this program; update the program"),
+        0 => "`kind` in its description is 0, which is not one of `KIND_*`".to_owned(),
+        _ => format!("device kind {kind} is unknown to this program; update the program"),
     }
 }
 
 unsafe fn spaces(field: &str, raw: &abi::DeviceInfo) -> Result<Vec<MemorySpace>> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let list = unsafe { convert::borrow_slice(field, raw.spaces, raw.space_count, abi::MAX_SPACES) }?;
-    // SAFETY: the caller promises readable names.
+    // SAFETY: the caller guarantees readable strings.
     let space = |(at, raw)| unsafe { memory_space(format_args!("{field}[{at}]"), raw) };
     list.iter().enumerate().map(space).collect()
 }
 
 unsafe fn formats(field: &str, raw: &abi::DeviceInfo) -> Result<Vec<String>> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let list = unsafe { convert::borrow_slice(field, raw.formats, raw.format_count, abi::MAX_FORMATS) }?;
-    // SAFETY: the caller promises readable names.
+    // SAFETY: the caller guarantees readable strings.
     let format = |(at, &text)| unsafe { convert::read_str(format_args!("{field}[{at}]"), text) };
     list.iter().enumerate().map(format).collect()
 }
@@ -149,10 +149,12 @@ const fn limits(raw: &abi::DeviceInfo) -> Limits {
 unsafe fn memory_space(field: impl Display, raw: &abi::MemorySpace) -> Result<MemorySpace> {
     if !raw.alignment_bytes.is_power_of_two() {
         let alignment = raw.alignment_bytes;
-        return Err(mismatch(format!("{field}.alignment_bytes is {alignment}, which is no power of two")));
+        return Err(abi_mismatch(format!(
+            "{field}.alignment_bytes is {alignment}, which is not a power of two"
+        )));
     }
     Ok(MemorySpace {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         name: unsafe { convert::read_str(format_args!("{field}.name"), raw.name) }?,
         total_bytes: raw.total_bytes,
         alignment_bytes: raw.alignment_bytes,
@@ -161,17 +163,18 @@ unsafe fn memory_space(field: impl Display, raw: &abi::MemorySpace) -> Result<Me
     })
 }
 
-/// Reads a list of options. One whose kind or scope this version does not know is left out: it cannot be given.
+/// Reads a list of options. Options of a kind or scope unknown to this version are skipped: they cannot be
+/// set.
 ///
 /// # Errors
-/// `AbiMismatch` for a null pointer or broken text.
+/// `AbiMismatch` for a null pointer or an invalid string.
 ///
 /// # Safety
-/// `list` is null or points to `count` option descriptions whose text is readable.
+/// `list` is null or points to `count` option descriptions whose strings are readable.
 pub(crate) unsafe fn options(list: *const abi::OptionSpec, count: usize) -> Result<Vec<OptionSpec>> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let list = unsafe { convert::borrow_slice("the list of options", list, count, abi::MAX_OPTIONS) }?;
-    // SAFETY: the caller promises readable text.
+    // SAFETY: the caller guarantees readable strings.
     let read = |(at, raw)| unsafe { option(at, raw) }.transpose();
     list.iter().enumerate().filter_map(read).collect()
 }
@@ -182,7 +185,7 @@ unsafe fn option(at: usize, raw: &abi::OptionSpec) -> Result<Option<OptionSpec>>
         abi::SCOPE_MODULE => OptionScope::Module,
         _ => return Ok(None),
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let text =
         |name: &str, text: Str| unsafe { convert::read_str(format_args!("options[{at}].{name}"), text) };
     let words = text("default", raw.default)?;
@@ -209,12 +212,12 @@ mod tests {
     use crate::ErrorKind;
 
     fn zeroed() -> abi::DeviceInfo {
-        // SAFETY: zero is valid in every field, and nothing is read.
-        unsafe { copy_known(std::ptr::null(), 0) }
+        // SAFETY: zero is valid for every field, and nothing is read.
+        unsafe { copy_common_prefix(std::ptr::null(), 0) }
     }
 
     #[test]
-    fn a_description_becomes_owned_data() {
+    fn a_description_is_converted_to_owned_data() {
         let space = abi::MemorySpace {
             name: Str::new("device"),
             total_bytes: 7,
@@ -236,7 +239,7 @@ mod tests {
         };
         let whole = abi::DeviceInfo { sub: abi::WHOLE_DEVICE, ..raw };
         let list = [&raw const whole, &raw const raw];
-        // SAFETY: everything lives in this function.
+        // SAFETY: everything is a local of this function.
         let info = unsafe { devices("host", list.as_ptr(), 2) }.unwrap().remove(1);
         assert_eq!(info.id.to_string(), "host:3.1");
         assert_eq!((info.name.as_str(), info.unusable, info.formats), ("CPU", None, vec!["c".to_owned()]));
@@ -244,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_and_shorter_description_leaves_the_rest_empty() {
+    fn missing_fields_of_an_older_description_are_empty() {
         let raw = abi::DeviceInfo {
             struct_size: crate::end_of!(abi::DeviceInfo, name),
             kind: 77,
@@ -266,25 +269,24 @@ mod tests {
         assert_eq!(reason(std::ptr::null(), 1), "the list of devices has 1 elements at a null pointer");
         let list = [std::ptr::null(), std::ptr::without_provenance(8)];
         for (at, address) in ["0x0", "0x8"].into_iter().enumerate() {
-            let expected = format!("devices[0] is {address}, which is no address of a description");
+            let expected = format!("devices[0] is {address}, which is not a valid address");
             assert_eq!(reason(list[at..].as_ptr(), 1), expected);
         }
         for count in [abi::MAX_DEVICES + 1, 1 << 60, isize::MAX as usize, usize::MAX] {
-            let expected =
-                format!("the list of devices has {count} elements; more than 65536 are not believed");
+            let expected = format!("the list of devices has {count} elements; at most 65536 are accepted");
             assert_eq!(reason(list.as_ptr(), count), expected);
         }
     }
 
-    /// Why a list is refused.
+    /// The error for a device list.
     fn reason(list: *const *const abi::DeviceInfo, count: usize) -> String {
-        // SAFETY: what is wrong with it is seen before it is read.
+        // SAFETY: every list here is rejected before invalid memory is read.
         let error = unsafe { devices("x", list, count) }.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::AbiMismatch);
         error.message().to_owned()
     }
 
-    /// Why a description is refused.
+    /// The error for a device description.
     fn refused(change: impl FnOnce(&mut abi::DeviceInfo)) -> String {
         let whole = abi::DeviceInfo {
             struct_size: end_of!(abi::DeviceInfo, property_count),
@@ -298,18 +300,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_description_is_named() {
+    fn errors_name_the_invalid_field() {
         let bad = Str { ptr: b"a\xff".as_ptr(), len: 2 };
         assert_eq!(
             refused(|raw| raw.arch = bad),
-            "devices[1].arch is not UTF-8, from byte 1 of 2 on: \"a\u{fffd}\""
+            "devices[1].arch is not UTF-8: byte 1 of 2 is invalid: \"a\u{fffd}\""
         );
         let none = Str { ptr: std::ptr::null(), len: 3 };
         assert_eq!(refused(|raw| raw.vendor = none), "devices[1].vendor has 3 elements at a null pointer");
         let long = Str { len: usize::MAX, ..Str::new("x") };
         assert!(
             refused(|raw| raw.name = long)
-                .starts_with("devices[1].name has 18446744073709551615 elements; more")
+                .starts_with("devices[1].name has 18446744073709551615 elements; at most")
         );
         for (field, count) in [("spaces", 1 << 59), ("formats", 1 << 60), ("properties", usize::MAX)] {
             let text = refused(|raw| match field {
@@ -317,20 +319,17 @@ mod tests {
                 "formats" => (raw.formats, raw.format_count) = (std::ptr::dangling(), count),
                 _ => (raw.properties, raw.property_count) = (std::ptr::dangling(), count),
             });
-            assert!(
-                text.starts_with(&format!("devices[1].{field} has {count} elements; more than")),
-                "{text}"
-            );
+            assert!(text.starts_with(&format!("devices[1].{field} has {count} elements; at most")), "{text}");
         }
         let size = refused(|raw| raw.struct_size = 0);
-        assert!(size.starts_with("devices[1].struct_size is 0, and the structure has 256 bytes"), "{size}");
+        assert!(size.starts_with("devices[1].struct_size is 0, but the structure has 256 bytes"), "{size}");
         let sub = refused(|raw| raw.sub = 0);
         assert!(sub.starts_with("devices[1].sub is 0") && sub.contains("RT_WHOLE_DEVICE"), "{sub}");
-        assert_eq!(refused(|raw| raw.index = 0), "devices[1] has index 0, as one before it");
+        assert_eq!(refused(|raw| raw.index = 0), "devices[1] has index 0, like an earlier device");
     }
 
     #[test]
-    fn parts_of_a_description_are_named_by_their_place() {
+    fn errors_name_the_invalid_list_element() {
         let space = |alignment_bytes| abi::MemorySpace {
             name: Str::new("m"),
             total_bytes: 0,
@@ -341,7 +340,7 @@ mod tests {
             let spaces = [space(8), space(alignment)];
             let text = refused(|raw| (raw.spaces, raw.space_count) = (spaces.as_ptr(), 2));
             let expected =
-                format!("devices[1].spaces[1].alignment_bytes is {alignment}, which is no power of two");
+                format!("devices[1].spaces[1].alignment_bytes is {alignment}, which is not a power of two");
             assert_eq!(text, expected);
         }
         let formats = [Str::new("c"), Str { ptr: std::ptr::null(), len: 1 }];
@@ -350,11 +349,11 @@ mod tests {
         let property =
             abi::Property { key: Str::new("k"), kind: 9, reserved: 0, value: abi::Value { integer: 0 } };
         let text = refused(|raw| (raw.properties, raw.property_count) = (&raw const property, 1));
-        assert_eq!(text, "devices[1].properties[0].kind is 9, which is none of `VALUE_*`");
+        assert_eq!(text, "devices[1].properties[0].kind is 9, which is not one of `VALUE_*`");
     }
 
     #[test]
-    fn options_of_the_future_are_left_out() {
+    fn options_of_unknown_kind_or_scope_are_skipped() {
         let spec = |kind, scope, default| abi::OptionSpec {
             key: Str::new("k"),
             kind,

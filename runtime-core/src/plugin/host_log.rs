@@ -1,6 +1,6 @@
-//! What core offers to backends: their log records become `tracing` events of the program.
+//! The host table: forwards the log records of backends to `tracing`.
 
-#![allow(unsafe_code, reason = "reads text that a backend passes through the host's table")]
+#![allow(unsafe_code, reason = "reads strings that a backend passes through the host table")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -19,27 +19,27 @@ static HOST: HostTable = HostTable {
     log: Some(log),
 };
 
-/// The table that every instance is opened with.
+/// The table passed to every instance when it is opened.
 pub(crate) fn host_table() -> &'static HostTable {
     &HOST
 }
 
 unsafe extern "C" fn log(level: u32, target: Str, message: Str) {
-    // At exit the subscriber and its thread-local state may be gone.
+    // During process exit, the subscriber and its thread-local state may be gone.
     if process::exiting() {
         return;
     }
-    // SAFETY: the backend's text is readable during the call.
-    let target = unsafe { text(target) };
+    // SAFETY: the backend's strings are readable during the call.
+    let target = unsafe { utf8_lossy(target) };
     // SAFETY: as above.
-    let message = unsafe { text(message) };
-    // A subscriber of the program may panic; that must not cross the seam.
+    let message = unsafe { utf8_lossy(message) };
+    // A `tracing` subscriber may panic; the panic must not cross the ABI.
     drop(catch_unwind(AssertUnwindSafe(|| emit(level, &target, &message))));
 }
 
-/// Text as it is, with what is not UTF-8 replaced: a log record is never refused.
-unsafe fn text(text: Str) -> String {
-    // SAFETY: the caller's promise.
+/// Reads a string, replacing invalid UTF-8: a log record is never rejected.
+unsafe fn utf8_lossy(text: Str) -> String {
+    // SAFETY: guaranteed by the caller.
     let bytes =
         unsafe { convert::borrow_slice("text", text.ptr, text.len, abi::MAX_LOG_BYTES) }.unwrap_or_default();
     String::from_utf8_lossy(bytes).into_owned()
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_a_backend_become_events() {
+    fn log_records_become_tracing_events() {
         let collect = Collect::default();
         let log = host_table().log.unwrap();
         tracing::subscriber::with_default(collect.clone(), || {

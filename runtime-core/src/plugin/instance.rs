@@ -1,6 +1,6 @@
-//! Core's side of a backend's state.
+//! Core's handle to the state of a backend.
 
-#![allow(unsafe_code, reason = "calls the functions of a backend's table")]
+#![allow(unsafe_code, reason = "calls functions of a backend's table")]
 
 use std::path::PathBuf;
 use std::sync::{Arc, Once};
@@ -16,35 +16,35 @@ use crate::plugin::negotiate::{DispatchTable, ResolvedBackend};
 use crate::process;
 use crate::{DeviceId, DeviceInfo, Error, ErrorKind, Lowering, OptionScope, OptionSpec, Options, Result};
 
-/// One backend of one `Runtime`. Its devices keep it alive.
+/// A backend of a `Runtime`. Its open devices keep it alive.
 #[derive(Debug)]
 pub(crate) struct Instance {
     name: String,
     pub(crate) version: String,
-    /// The library; `None` for a backend that is linked in.
+    /// Path of the library; `None` for a statically linked backend.
     pub(crate) path: Option<PathBuf>,
     pub(crate) calls: DispatchTable,
     pub(crate) handle: Handle,
     pub(crate) specs: Vec<OptionSpec>,
-    /// What portable code is lowered with.
+    /// Lowerings for portable code.
     pub(crate) lowerings: Arc<[Arc<dyn Lowering>]>,
     generation: u32,
-    /// A list of devices is valid until the next call: one reader at a time.
-    listing: Mutex<()>,
-    /// A device was opened.
-    used: Once,
+    /// A device list is valid until the next call, so only one thread at a time may read one.
+    list_lock: Mutex<()>,
+    /// Reinstalls the exit hook when the first device is opened.
+    exit_hook: Once,
 }
 
-// SAFETY: `handle` is a backend's instance; the contract of the table lets any thread use it.
+// SAFETY: `handle` is a backend's instance, which the ABI allows any thread to use.
 unsafe impl Send for Instance {}
 // SAFETY: as above.
 unsafe impl Sync for Instance {}
 
 impl Instance {
-    /// Makes the state of a backend. Touches no driver.
+    /// Opens an instance. Makes no driver call.
     ///
     /// # Errors
-    /// Whatever the backend says.
+    /// Any error of the backend.
     pub(crate) fn open(
         backend: ResolvedBackend,
         path: Option<PathBuf>,
@@ -55,9 +55,9 @@ impl Instance {
         let specs =
             option_specs(&calls).map_err(|error| error.in_operation("options").on_device(&backend.name))?;
         let mut handle = std::ptr::null_mut();
-        // SAFETY: the host's table is static and `handle` is writable.
+        // SAFETY: the host table is static and `handle` is writable.
         let status = unsafe { (calls.instance.open)(host_log::host_table(), &raw mut handle) };
-        let opened = take(status).and_then(|()| convert::check_handle("instance", handle));
+        let opened = check_status(status).and_then(|()| convert::check_handle("instance", handle));
         opened.map_err(|error| error.in_operation("open").on_device(&backend.name))?;
         let (name, version) = (backend.name, backend.version);
         let generation = process::generation();
@@ -70,45 +70,45 @@ impl Instance {
             specs,
             lowerings,
             generation,
-            listing: Mutex::default(),
-            used: Once::new(),
+            list_lock: Mutex::default(),
+            exit_hook: Once::new(),
         })
     }
 
-    /// Name of the target.
+    /// Target name of the backend.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Lists the devices, unusable ones included.
+    /// Lists the devices, including unusable ones.
     ///
     /// # Errors
-    /// `Unavailable`, with the reason, when there is no driver; whatever else the backend says.
+    /// `Unavailable`, with the reason, if there is no driver; any other error of the backend.
     pub(crate) fn devices(&self) -> Result<Vec<DeviceInfo>> {
-        let listed = self.check().and_then(|()| self.list());
+        let listed = self.check_not_forked().and_then(|()| self.list());
         listed.map_err(|error| error.in_operation("devices").on_device(&self.name))
     }
 
     fn list(&self) -> Result<Vec<DeviceInfo>> {
         let _span = tracing::debug_span!(target: "runtime::call", "listed its devices", backend = self.name)
             .entered();
-        let _listing = self.listing.lock();
+        let _guard = self.list_lock.lock();
         let (mut list, mut count) = (std::ptr::null(), 0);
-        // SAFETY: the instance is open and the results are writable.
+        // SAFETY: the instance is open and the output pointers are writable.
         let status = unsafe { (self.calls.instance.devices)(self.handle, &raw mut list, &raw mut count) };
-        take(status)?;
-        // SAFETY: the list is valid until the next call, which the lock holds back.
+        check_status(status)?;
+        // SAFETY: the list is valid until the next call, which the lock prevents.
         let mut devices = unsafe { decode::devices(&self.name, list, count) }?;
-        devices.iter_mut().for_each(|device| lowering::announce(&self.lowerings, device));
+        devices.iter_mut().for_each(|device| lowering::add_portable_formats(&self.lowerings, device));
         Ok(devices)
     }
 
-    /// Opens a device with options that fit the backend's documentation of them.
+    /// Opens a device, after validating `options` against those that the backend describes.
     ///
     /// # Errors
-    /// `InvalidArgument` for a wrong option; whatever the backend says.
+    /// `InvalidArgument` for an invalid option; any error of the backend.
     pub(crate) fn open_device(&self, id: &DeviceId, options: &Options) -> Result<Handle> {
-        self.check()?;
+        self.check_not_forked()?;
         options.validate(&self.specs, OptionScope::Device)?;
         let properties = convert::properties(options);
         let sub = id.sub.unwrap_or(abi::WHOLE_DEVICE);
@@ -120,19 +120,19 @@ impl Instance {
         let status = unsafe {
             (self.calls.instance.open_device)(self.handle, id.index, sub, list, count, &raw mut device)
         };
-        take(status).and_then(|()| convert::check_handle("device", device))?;
-        self.used.call_once(process::watch_exit_first);
+        check_status(status).and_then(|()| convert::check_handle("device", device))?;
+        self.exit_hook.call_once(process::reinstall_exit_hook);
         Ok(device)
     }
 
-    /// Refuses to go on in a forked child.
-    fn check(&self) -> Result<()> {
+    /// Fails in a forked child.
+    fn check_not_forked(&self) -> Result<()> {
         if self.generation == process::generation() {
             return Ok(());
         }
         Err(Error::new(
             ErrorKind::Unavailable,
-            "this process was forked after the `Runtime` was made; make a new one in the child",
+            "this process was forked after the `Runtime` was created; create a new one in the child",
         ))
     }
 }
@@ -142,17 +142,18 @@ impl Drop for Instance {
         if process::exiting() || self.generation != process::generation() {
             return;
         }
-        // SAFETY: the devices keep the instance alive, so they are all closed, and nobody else has the handle.
+        // SAFETY: open devices keep the instance alive, so all are closed, and the handle is not used
+        // elsewhere.
         unsafe { (self.calls.instance.close)(self.handle) };
     }
 }
 
-/// The options that a backend documents; one that has no such function has none.
+/// The options that a backend describes; none if it lacks the function.
 fn option_specs(calls: &DispatchTable) -> Result<Vec<OptionSpec>> {
     let (mut list, mut count) = (std::ptr::null(), 0);
-    // SAFETY: the results are writable.
+    // SAFETY: the output pointers are writable.
     let status = unsafe { (calls.instance.options)(&raw mut list, &raw mut count) };
-    match take(status) {
+    match check_status(status) {
         // SAFETY: the list is static.
         Ok(()) => unsafe { decode::options(list, count) },
         Err(error) if error.kind() == ErrorKind::Unsupported => Ok(Vec::new()),
@@ -160,8 +161,8 @@ fn option_specs(calls: &DispatchTable) -> Result<Vec<OptionSpec>> {
     }
 }
 
-/// Takes over what a function of the tables returned.
-fn take(status: Status) -> Result<()> {
-    // SAFETY: every function of the tables returns null or an owned error object, taken here once.
+/// Converts the status that a table function returned.
+fn check_status(status: Status) -> Result<()> {
+    // SAFETY: every table function returns null or an owned error object, consumed here once.
     unsafe { convert::from_status(status) }
 }

@@ -1,25 +1,25 @@
-//! What became of every library and directory that was looked at.
+//! The load report: the result for every library and directory that the search considered.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::platform;
 
-/// How far a library came.
+/// The last stage of loading that a library reached.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
-    /// It was looked for, or found.
+    /// The search for the library.
     Search,
-    /// Its manifest was read from the file.
+    /// Reading the manifest from the file.
     Manifest,
-    /// It was loaded into the process.
+    /// Loading the library into the process.
     Open,
-    /// Its entry point was looked up.
+    /// Looking up the entry point.
     Symbol,
-    /// Its table was negotiated.
+    /// Negotiating the function table.
     Table,
-    /// Its state was made: it is in use.
+    /// Opening an instance.
     Instance,
 }
 
@@ -36,14 +36,14 @@ impl fmt::Display for Stage {
     }
 }
 
-/// How it ended.
+/// The result of loading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// The backend is in use.
     Loaded,
-    /// There was nothing to do here: no such directory, or a backend that is there already.
+    /// Nothing to load: the directory does not exist, or the backend is already loaded.
     Skipped,
-    /// It was refused or does not work; `reason` says why and what to do.
+    /// The library was rejected or failed to load; `reason` states why, and the remedy.
     Failed,
 }
 
@@ -57,28 +57,28 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// One line of the load report: what became of one library or directory.
+/// One line of the load report: the result for one library or directory.
 ///
-/// `Display` is that line, as `runtime doctor` prints it.
+/// `Display` formats it as `runtime doctor` prints it.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadReport {
-    /// The library or directory; empty for a backend that is linked in.
+    /// The library or directory; empty for a statically linked backend.
     pub path: PathBuf,
-    /// Name of the backend, as far as it is known.
+    /// Name of the backend, if known.
     pub target: Option<String>,
-    /// Why it was looked at, e.g. `RUNTIME_BACKENDS`.
+    /// Where the path came from, e.g. `RUNTIME_BACKENDS`.
     pub origin: &'static str,
-    /// How far it came.
+    /// The stage reached.
     pub stage: Stage,
-    /// How it ended.
+    /// The result of loading.
     pub outcome: Outcome,
-    /// Why it ended like that, and the remedy.
+    /// The reason for the result, and the remedy.
     pub reason: String,
 }
 
 impl LoadReport {
-    /// A line about something that is not a library to load.
+    /// A line for a path that is not loaded.
     pub(crate) fn search(
         path: &Path,
         origin: &'static str,
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_says_what_where_why_and_how_it_was_found() {
+    fn a_line_shows_outcome_path_stage_reason_and_origin() {
         let mut line = LoadReport::search(
             Path::new("/x/libruntime_a.so"),
             "RUNTIME_BACKENDS",

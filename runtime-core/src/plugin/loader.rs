@@ -1,4 +1,4 @@
-//! Takes one library through the stages: found, manifest, dlopen, symbol, table, instance.
+//! Loads one library: file check, `dlopen`, entry point, table negotiation.
 
 #![allow(unsafe_code, reason = "loads libraries and calls their entry point")]
 
@@ -14,18 +14,19 @@ use crate::plugin::load_report::Stage;
 use crate::plugin::negotiate::{ResolvedBackend, negotiate};
 use crate::{Error, ErrorKind, Result};
 
-/// A file that exists and that only its owner may change.
+/// An existing file that is not world-writable.
 #[derive(Debug)]
 pub(crate) struct LibraryFile {
-    /// Absolute, without links.
+    /// Absolute, with symbolic links resolved.
     pub(crate) path: PathBuf,
     pub(crate) identity: (u64, u64),
 }
 
-/// Looks at the file itself: stage "search".
+/// Resolves and checks the file: stage "search".
 ///
 /// # Errors
-/// `Io` if it is not there; `InvalidArgument` if it is no file or anybody may change it.
+/// `Io` if it does not exist; `InvalidArgument` if it is not a file, or if it or its directory is
+/// world-writable.
 pub(crate) fn find(path: &Path) -> Result<LibraryFile> {
     let path = fs::canonicalize(path)?;
     let metadata = fs::metadata(&path)?;
@@ -37,56 +38,63 @@ pub(crate) fn find(path: &Path) -> Result<LibraryFile> {
         if platform::is_world_writable(metadata) {
             let place = place.display();
             return Err(Error::invalid(format!(
-                "refused: anybody may write to {place}; `chmod o-w {place}` if it is yours"
+                "rejected: {place} is world-writable; run `chmod o-w {place}` if it is yours"
             )));
         }
     }
     Ok(LibraryFile { identity: platform::file_identity(&metadata), path })
 }
 
-/// Loads the library and negotiates its table; `stage` says how far it came. `name` is what its manifest promised.
+/// Loads the library and negotiates its table. `name` is the backend name in its manifest; `stage` is set to
+/// the stage reached.
 ///
 /// # Errors
-/// `Io` when it cannot be loaded; `AbiMismatch` when it is not what its manifest says; whatever its entry point says.
+/// `Io` if it cannot be loaded; `AbiMismatch` if it contradicts its manifest; any error of its entry point.
 pub(crate) fn load(path: &Path, name: &str, stage: &mut Stage) -> Result<ResolvedBackend> {
     *stage = Stage::Open;
     let library = open(path)?;
     *stage = Stage::Symbol;
     let entry = entry_point(&library)?;
-    // Never closed: thread-local destructors, log records and handles may point into it until the process ends.
+    // Never unloaded: thread-local destructors, log records and handles may point into the library until the
+    // process ends.
     std::mem::forget(library);
     *stage = Stage::Table;
     let mut table: *const BackendTable = std::ptr::null();
-    // SAFETY: the manifest says that the symbol is an entry point of this major version; `table` is writable.
+    // SAFETY: according to the manifest, the symbol is an entry point of this major version; `table` is
+    // writable.
     let status = unsafe { entry(&raw mut table) };
     // SAFETY: the entry point returns null or an owned error object.
     unsafe { convert::from_status(status) }?;
-    // SAFETY: the entry point of a library that is never closed returned a static table.
+    // SAFETY: the table is static, and the library is never unloaded.
     let backend = unsafe { negotiate(table) }?;
     if backend.name == name {
         return Ok(backend);
     }
     Err(Error::new(
         ErrorKind::AbiMismatch,
-        format!("its table says \"{}\" and its manifest \"{name}\"; rebuild the backend", backend.name),
+        format!(
+            "its table names the backend \"{}\" but its manifest \"{name}\"; rebuild the backend",
+            backend.name
+        ),
     ))
 }
 
 fn open(path: &Path) -> Result<Library> {
     let flags = RTLD_NOW | RTLD_LOCAL | libc::RTLD_NODELETE;
-    // SAFETY: loading runs the library's initialisers; whoever may write to its directory is trusted, and others cannot.
+    // SAFETY: loading runs the library's initialisers. Only users with write access to its directory could
+    // have placed it, and they are trusted.
     let library = unsafe { Library::open(Some(path), flags) };
     library.map_err(|error| Error::new(ErrorKind::Io, loader_message(&error, path)).with_source(error))
 }
 
-/// The dynamic loader's own words, without the path that the report names anyway.
+/// The dynamic loader's message without the path, which the report shows anyway.
 fn loader_message(error: &libloading::Error, path: &Path) -> String {
     let words = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
     words.strip_prefix(&format!("{}: ", path.display())).map_or(words.clone(), str::to_owned)
 }
 
 fn entry_point(library: &Library) -> Result<EntryPoint> {
-    // SAFETY: the manifest says that the symbol, if it is there, is a function of this type.
+    // SAFETY: according to the manifest, the symbol is a function of this type if it exists.
     let symbol = unsafe { library.get::<EntryPoint>(ENTRY_SYMBOL.as_bytes()) };
     symbol.map(|symbol| *symbol).map_err(|error| {
         let message =

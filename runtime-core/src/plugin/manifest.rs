@@ -1,4 +1,4 @@
-//! The manifest of a backend library, read from the file before anything is loaded.
+//! Reads and checks the manifest of a backend library, before the library is loaded.
 
 use std::mem::offset_of;
 use std::path::Path;
@@ -7,7 +7,7 @@ use crate::abi::{self, Manifest};
 use crate::platform;
 use crate::{Error, ErrorKind, Result};
 
-/// What a library says of itself.
+/// The decoded manifest of a library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LibraryManifest {
     pub(crate) name: String,
@@ -19,30 +19,30 @@ pub(crate) struct LibraryManifest {
 /// Reads and checks the manifest of the library at `path`.
 ///
 /// # Errors
-/// `Io` if the file cannot be read; `AbiMismatch` when the library cannot work with this program.
+/// `Io` if the file cannot be read; `AbiMismatch` if the library is incompatible with this program.
 pub(crate) fn read(path: &Path) -> Result<LibraryManifest> {
     parse(&platform::manifest_section(path)?)
 }
 
 fn parse(section: &[u8]) -> Result<LibraryManifest> {
-    let mismatch = |message: String| Error::new(ErrorKind::AbiMismatch, message);
+    let abi_mismatch = |message: String| Error::new(ErrorKind::AbiMismatch, message);
     if section.len() < size_of::<Manifest>() {
-        return Err(mismatch(format!(
-            "manifest of {} bytes, want at least {}",
+        return Err(abi_mismatch(format!(
+            "the manifest has {} bytes; expected at least {}",
             section.len(),
             size_of::<Manifest>()
         )));
     }
     let magic = u64::from_ne_bytes(field(section, offset_of!(Manifest, magic)));
     if magic != abi::MAGIC {
-        return Err(mismatch(format!(
-            "manifest with wrong magic {magic:#018x}: not a backend of this project"
+        return Err(abi_mismatch(format!(
+            "the manifest has the wrong magic {magic:#018x}: not a backend of this project"
         )));
     }
     let major = u16::from_ne_bytes(field(section, offset_of!(Manifest, major)));
     if major != abi::MAJOR {
-        return Err(mismatch(format!(
-            "built for ABI major {major}, this program speaks {}; rebuild the backend",
+        return Err(abi_mismatch(format!(
+            "built for ABI major {major}, this program has {}; rebuild the backend",
             abi::MAJOR
         )));
     }
@@ -54,7 +54,7 @@ fn parse(section: &[u8]) -> Result<LibraryManifest> {
     check_name(&manifest.name)?;
     let arch = manifest.target.split('-').next().unwrap_or_default();
     if !arch.is_empty() && arch != std::env::consts::ARCH {
-        return Err(mismatch(format!(
+        return Err(abi_mismatch(format!(
             "built for {}, this program runs on {}",
             manifest.target,
             std::env::consts::ARCH
@@ -63,16 +63,16 @@ fn parse(section: &[u8]) -> Result<LibraryManifest> {
     Ok(manifest)
 }
 
-/// Checks that `name` can stand in a device string.
+/// Checks that `name` is valid in a device string.
 ///
 /// # Errors
-/// `AbiMismatch`.
+/// `AbiMismatch` for an invalid name.
 pub(crate) fn check_name(name: &str) -> Result<()> {
     let valid = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
     if name.is_empty() || !name.chars().all(valid) {
         return Err(Error::new(
             ErrorKind::AbiMismatch,
-            format!("backend name {name:?} is not usable; it must be of a-z, 0-9, _ and -"),
+            format!("invalid backend name {name:?}; use only a-z, 0-9, _ and -"),
         ));
     }
     Ok(())
@@ -106,14 +106,14 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_is_read_whatever_follows_it() {
+    fn bytes_after_the_manifest_are_ignored() {
         let mut bytes = section(abi::MAGIC, abi::MAJOR, "null", &here());
         bytes.extend([0xff; 16]);
         assert_eq!(parse(&bytes).unwrap(), LibraryManifest { name: "null".into(), minor: 3, target: here() });
     }
 
     #[test]
-    fn a_manifest_that_does_not_fit_says_why() {
+    fn an_incompatible_manifest_is_rejected_with_the_reason() {
         let reason = |bytes: &[u8]| {
             let error = parse(bytes).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::AbiMismatch);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_no_library_are_told_apart() {
+    fn each_kind_of_invalid_file_has_its_own_error() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("libruntime_x.so");
         assert_eq!(read(&path).unwrap_err().kind(), ErrorKind::Io);

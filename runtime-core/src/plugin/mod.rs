@@ -1,5 +1,5 @@
-//! Backend libraries: found, their manifests read, loaded, their tables taken whatever the version, and what they answer
-//! converted to owned data.
+//! Backend libraries: search, manifest check, loading, version negotiation, and conversion of backend data to
+//! owned data.
 
 pub mod convert;
 pub(crate) mod decode;

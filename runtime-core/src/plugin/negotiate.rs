@@ -1,15 +1,15 @@
-//! Turns a backend's tables, of whatever version, into [`DispatchTable`] of this one.
+//! Converts a backend's tables, of any minor version, to the [`DispatchTable`] of this version.
 
 use std::mem::MaybeUninit;
 
 use crate::abi::{
-    self, BackendTable, DeviceCalls, EmbeddedCalls, GraphCalls, Header, InstanceCalls, MemoryCalls, Missing,
-    ModuleCalls, QueueCalls, Status,
+    self, BackendTable, DeviceCalls, EmbeddedCalls, GraphCalls, Header, InstanceCalls, MemoryCalls,
+    ModuleCalls, QueueCalls, Status, Stub,
 };
 use crate::plugin::convert;
 use crate::{Error, ErrorKind, Result};
 
-/// Every function of a backend; what it lacks answers `Unsupported`.
+/// Every function of a backend. A stub for a missing one returns `Unsupported`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DispatchTable {
     pub(crate) instance: InstanceCalls,
@@ -26,119 +26,125 @@ pub(crate) struct DispatchTable {
 pub(crate) struct ResolvedBackend {
     pub(crate) name: String,
     pub(crate) version: String,
-    /// The backend's ABI minor.
+    /// ABI minor version of the backend.
     pub(crate) minor: u16,
     pub(crate) calls: DispatchTable,
 }
 
-impl Missing for Status {
-    fn missing(name: &str) -> Self {
-        convert::into_status(Error::unsupported(format!("{name}: the backend does not provide it")))
+impl Stub for Status {
+    fn stub(name: &str) -> Self {
+        convert::into_status(Error::unsupported(format!("the backend does not provide {name}")))
     }
 }
 
-impl Missing for u32 {
-    fn missing(_: &str) -> Self {
+impl Stub for u32 {
+    fn stub(_: &str) -> Self {
         0
     }
 }
 
-impl Missing for () {
-    fn missing(_: &str) -> Self {}
+impl Stub for () {
+    fn stub(_: &str) -> Self {}
 }
 
-/// Copies what both sides know of a structure that begins with its size; the rest is zero.
+/// Copies the fields that both sides have of a structure that begins with its size; all others are zero.
 ///
 /// # Safety
-/// `theirs` is readable for the size that it states, and all-zero bytes are a valid `T`.
-#[allow(unsafe_code, reason = "reads a structure of unknown length across the seam")]
-pub(crate) unsafe fn copy_known<T>(theirs: *const T, stated_bytes: usize) -> T {
+/// `theirs` is readable for `struct_size` bytes, and all-zero bytes are a valid `T`.
+#[allow(unsafe_code, reason = "reads a structure of unknown length across the ABI")]
+pub(crate) unsafe fn copy_common_prefix<T>(theirs: *const T, struct_size: usize) -> T {
     let mut ours = MaybeUninit::<T>::zeroed();
-    let bytes = stated_bytes.min(size_of::<T>());
-    // SAFETY: `theirs` is readable for `stated_bytes`, `ours` is writable for its size, and they do not overlap.
+    let bytes = struct_size.min(size_of::<T>());
+    // SAFETY: `theirs` is readable for `struct_size` bytes, `ours` is writable for its size, and they do not
+    // overlap.
     unsafe { std::ptr::copy_nonoverlapping(theirs.cast::<u8>(), ours.as_mut_ptr().cast::<u8>(), bytes) };
-    // SAFETY: zeroed bytes, partly replaced by the other side's valid fields, are a valid `T`.
+    // SAFETY: zeroed bytes, partly overwritten with the sender's valid fields, are a valid `T`.
     unsafe { ours.assume_init() }
 }
 
-/// The bytes of the pointers that a table of a stated size holds whole: half of one would be called.
-const fn whole_pointers(stated_bytes: u32) -> usize {
-    stated_bytes as usize / size_of::<usize>() * size_of::<usize>()
+/// Rounds the size of a table down to whole pointers, so that a truncated pointer is never called.
+const fn round_down_to_pointer(struct_size: u32) -> usize {
+    struct_size as usize / size_of::<usize>() * size_of::<usize>()
 }
 
-/// Copies a sub-table that begins with `struct_size: u32`; null is an empty table.
+/// Copies a table that begins with `struct_size: u32`; null yields an empty table.
 ///
 /// # Errors
-/// `AbiMismatch` for a bad address, or a table that does not state its size.
-#[allow(unsafe_code, reason = "reads a structure of unknown length across the seam")]
-fn sub_table<T: Default>(name: &str, theirs: *const T) -> Result<T> {
+/// `AbiMismatch` for an invalid address, or a table whose `struct_size` is 0.
+#[allow(unsafe_code, reason = "reads a structure of unknown length across the ABI")]
+fn copy_table<T: Default>(name: &str, theirs: *const T) -> Result<T> {
     if theirs.is_null() {
         return Ok(T::default());
     }
-    if !convert::is_address(theirs) {
-        return Err(convert::mismatch(format!(
-            "BackendTable.{name} is {theirs:p}, which is no address of a table"
+    if !convert::is_plausible_pointer(theirs) {
+        return Err(convert::abi_mismatch(format!(
+            "BackendTable.{name} is {theirs:p}, which is not a valid address"
         )));
     }
-    // SAFETY: every table begins with its size, and the entry point promised a static table.
-    let stated = unsafe { *theirs.cast::<u32>() };
-    if stated == 0 {
-        return Err(convert::mismatch(format!(
-            "struct_size of BackendTable.{name} is 0, and the table has {} bytes; set it to the end of its last field",
+    // SAFETY: every table begins with its size, and by contract the tables are static.
+    let struct_size = unsafe { *theirs.cast::<u32>() };
+    if struct_size == 0 {
+        return Err(convert::abi_mismatch(format!(
+            "struct_size of BackendTable.{name} is 0, but the table has {} bytes; set it to the end of its last field",
             size_of::<T>()
         )));
     }
-    // SAFETY: it states its own size; zero is a valid table: every function missing.
-    Ok(unsafe { copy_known(theirs, whole_pointers(stated)) })
+    // SAFETY: it states its size; an all-zero table is valid and lacks every function.
+    Ok(unsafe { copy_common_prefix(theirs, round_down_to_pointer(struct_size)) })
 }
 
 /// Checks a backend's table and resolves its functions.
 ///
 /// # Errors
-/// `AbiMismatch` for a wrong magic or major.
+/// `AbiMismatch` for a wrong magic or major version, or an invalid table.
 ///
 /// # Safety
-/// `table` is null, or points to a table that lives forever and begins with a [`Header`].
-#[allow(unsafe_code, reason = "reads a structure of unknown length across the seam")]
+/// `table` is null, or points to a static table that begins with a [`Header`].
+#[allow(unsafe_code, reason = "reads a structure of unknown length across the ABI")]
 pub(crate) unsafe fn negotiate(table: *const BackendTable) -> Result<ResolvedBackend> {
-    let mismatch = |message: String| Error::new(ErrorKind::AbiMismatch, message);
+    let abi_mismatch = |message: String| Error::new(ErrorKind::AbiMismatch, message);
     if table.is_null() {
-        return Err(mismatch("the entry point returned no table".to_owned()));
+        return Err(abi_mismatch("the entry point returned no table".to_owned()));
     }
-    if !convert::is_address(table) {
-        return Err(mismatch(format!("the entry point returned {table:p}, which is no address of a table")));
+    if !convert::is_plausible_pointer(table) {
+        return Err(abi_mismatch(format!(
+            "the entry point returned {table:p}, which is not a valid address"
+        )));
     }
-    // SAFETY: not null, and the caller promises a header.
+    // SAFETY: not null, and the caller guarantees a header.
     let header = unsafe { *table.cast::<Header>() };
     if header.magic != abi::MAGIC {
-        return Err(mismatch(format!("wrong magic {:#018x}: not a table of this project", header.magic)));
+        return Err(abi_mismatch(format!(
+            "wrong magic {:#018x}: not a backend of this project",
+            header.magic
+        )));
     }
     if header.major != abi::MAJOR {
-        return Err(mismatch(format!(
-            "speaks ABI major {}, this program speaks {}; rebuild the backend",
+        return Err(abi_mismatch(format!(
+            "it has ABI major {}, this program has {}; rebuild the backend",
             header.major,
             abi::MAJOR
         )));
     }
     if (header.struct_size as usize) < size_of::<Header>() + 2 * size_of::<abi::Str>() {
-        return Err(mismatch(format!("table of {} bytes has no name", header.struct_size)));
+        return Err(abi_mismatch(format!("the table of {} bytes has no name", header.struct_size)));
     }
-    // SAFETY: the table states its own size; zero is valid in every field.
-    let table = unsafe { copy_known(table, whole_pointers(header.struct_size)) };
+    // SAFETY: the table states its size; zero is valid for every field.
+    let table = unsafe { copy_common_prefix(table, round_down_to_pointer(header.struct_size)) };
     Ok(ResolvedBackend {
-        // SAFETY: strings of the table are static.
+        // SAFETY: the strings of the table are static.
         name: unsafe { convert::read_str("BackendTable.name", table.name) }?,
-        // SAFETY: strings of the table are static.
+        // SAFETY: the strings of the table are static.
         version: unsafe { convert::read_str("BackendTable.version", table.version) }?,
         minor: header.minor,
         calls: DispatchTable {
-            instance: sub_table("instance", table.instance)?.into(),
-            device: sub_table("device", table.device)?.into(),
-            memory: sub_table("memory", table.memory)?.into(),
-            module: sub_table("module", table.module)?.into(),
-            queue: sub_table("queue", table.queue)?.into(),
-            graph: sub_table("graph", table.graph)?.into(),
-            embedded: sub_table("embedded", table.embedded)?.into(),
+            instance: copy_table("instance", table.instance)?.into(),
+            device: copy_table("device", table.device)?.into(),
+            memory: copy_table("memory", table.memory)?.into(),
+            module: copy_table("module", table.module)?.into(),
+            queue: copy_table("queue", table.queue)?.into(),
+            graph: copy_table("graph", table.graph)?.into(),
+            embedded: copy_table("embedded", table.embedded)?.into(),
         },
     })
 }
@@ -182,7 +188,7 @@ mod tests {
         error.message().to_owned()
     }
 
-    /// What `device.memory_usage` of the table answers.
+    /// The error that `device.memory_usage` of the table returns.
     fn memory_usage(table: &BackendTable) -> Error {
         // SAFETY: a table of the caller's frame.
         let calls = unsafe { negotiate(table) }.unwrap().calls;
@@ -193,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_is_not_ours_is_refused() {
+    fn a_foreign_or_incompatible_table_is_rejected() {
         assert!(reason(std::ptr::null()).contains("no table"));
         let mut wrong = table(std::ptr::null());
         wrong.header.magic = 1;
@@ -201,7 +207,7 @@ mod tests {
         wrong = table(std::ptr::null());
         for major in [0, 2, u16::MAX] {
             wrong.header.major = major;
-            let expected = format!("ABI major {major}, this program speaks 1");
+            let expected = format!("ABI major {major}, this program has 1");
             assert!(reason(&raw const wrong).contains(&expected), "{major}");
         }
         wrong = table(std::ptr::null());
@@ -210,19 +216,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table_is_not_read() {
+    fn an_invalid_table_is_rejected_before_it_is_read() {
         let broken = table(std::ptr::without_provenance(64));
-        assert_eq!(reason(&raw const broken), "BackendTable.device is 0x40, which is no address of a table");
+        assert_eq!(reason(&raw const broken), "BackendTable.device is 0x40, which is not a valid address");
         let unaligned = table((&raw const broken).cast::<u8>().wrapping_add(1).cast());
-        assert!(reason(&raw const unaligned).contains("which is no address of a table"));
+        assert!(reason(&raw const unaligned).contains("which is not a valid address"));
         let forgotten = DeviceTable { struct_size: 0, close: Some(close), ..DeviceTable::default() };
         let forgotten = table(&raw const forgotten);
         let text = reason(&raw const forgotten);
         assert!(
-            text.starts_with("struct_size of BackendTable.device is 0, and the table has 40 bytes"),
+            text.starts_with("struct_size of BackendTable.device is 0, but the table has 40 bytes"),
             "{text}"
         );
-        assert!(reason(std::ptr::without_provenance(5)).contains("no address of a table"));
+        assert!(reason(std::ptr::without_provenance(5)).contains("not a valid address"));
         let mut wrong = table(std::ptr::null());
         for (len, expected) in [(usize::MAX, "more than 1048576"), (2, "BackendTable.name is not UTF-8")] {
             wrong.name = Str { ptr: b"\xff\xff".as_ptr(), len };
@@ -231,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_smaller_table_has_what_its_size_says() {
+    fn functions_beyond_the_size_of_a_table_are_stubs() {
         let device = DeviceTable {
             struct_size: end_of!(DeviceTable, close),
             close: Some(close),
@@ -251,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_ends_inside_a_pointer_does_not_have_it() {
+    fn a_truncated_pointer_is_not_called() {
         let whole = end_of!(DeviceTable, memory_usage);
         for struct_size in whole - 7..whole {
             let device = DeviceTable { struct_size, memory_usage: Some(refuse), ..DeviceTable::default() };
@@ -268,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_larger_table_is_read_as_far_as_it_is_known() {
+    fn unknown_fields_of_a_newer_table_are_ignored() {
         #[repr(C)]
         struct Newer<T>(T, [usize; 9]);
         let device = Newer(
@@ -286,10 +292,10 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_slot_names_itself() {
+    fn a_stub_names_the_missing_function() {
         let device = DeviceTable { struct_size: end_of!(DeviceTable, telemetry), ..DeviceTable::default() };
         assert!(memory_usage(&table(&raw const device)).message().contains("DeviceTable.memory_usage"));
         let error = memory_usage(&table(std::ptr::null()));
-        assert_eq!(error.kind(), ErrorKind::Unsupported, "a missing table has nothing but empty slots");
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "a missing table has only stubs");
     }
 }

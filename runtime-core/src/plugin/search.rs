@@ -1,13 +1,13 @@
-//! Where backend libraries are looked for, in which order.
+//! The search order for backend libraries:
 //!
-//! 1. what the program gives;
+//! 1. the paths that the program specifies;
 //! 2. `RUNTIME_BACKENDS`, which replaces the rest;
 //! 3. `RUNTIME_BACKEND_PATH`;
-//! 4. `../lib/runtime` beside the executable, then the executable's directory, and for a program that Cargo put into
-//!    `deps` or `examples` the directory above, where it puts the libraries of the same profile;
+//! 4. `../lib/runtime` beside the executable, then the executable's directory, and for a program in Cargo's
+//!    `deps` or `examples` the directory above, which holds the libraries of the same profile;
 //! 5. the user's and the system's library directories.
 //!
-//! Never the current directory, never what anybody may write to.
+//! The current directory and world-writable directories are never searched.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -16,16 +16,16 @@ use std::path::{Path, PathBuf};
 use crate::platform;
 use crate::plugin::load_report::{LoadReport, Outcome};
 
-const PROGRAM: &str = "given by the program";
+const HOST: &str = "given by the program";
 const BACKENDS: &str = "RUNTIME_BACKENDS";
 const BACKEND_PATH: &str = "RUNTIME_BACKEND_PATH";
-const BESIDE: &str = "../lib/runtime beside the executable";
+const PREFIX: &str = "../lib/runtime beside the executable";
 const EXECUTABLE: &str = "the executable's directory";
 const CARGO: &str = "above the executable's directory, as Cargo lays it out";
 const USER: &str = "the user's library directory";
 const SYSTEM: &str = "the system's library directories";
 
-/// What the program asks for.
+/// The search paths that the program specifies.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) libraries: Vec<PathBuf>,
@@ -33,7 +33,7 @@ pub(crate) struct Request {
     pub(crate) discover: bool,
 }
 
-/// What the process says: an argument, so that tests need not change the process.
+/// The search paths from the process environment; a parameter, so that tests need not change the process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Environment {
     backends: Option<OsString>,
@@ -60,69 +60,77 @@ impl Environment {
 /// One result of the search, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// A file to try, and why.
+    /// A library to try, and where its path came from.
     Library(PathBuf, &'static str),
-    /// Something else that deserves a line in the report.
-    Passed(LoadReport),
+    /// A line for the load report about anything else.
+    Report(LoadReport),
 }
 
-/// Lists everything to try. Touches directories only.
+/// Lists all libraries to try. Reads directories only.
 pub(crate) fn search(request: &Request, environment: &Environment) -> Vec<Found> {
-    let mut walk = Walk(Vec::new());
+    let mut search = Search(Vec::new());
     for path in &request.libraries {
-        walk.given(path, Walk::library);
+        search.explicit(path, Search::library);
     }
     for path in &request.directories {
-        walk.given(path, Walk::directory);
+        search.explicit(path, Search::directory);
     }
     if request.discover {
-        walk.discover(environment);
+        search.discover(environment);
     }
-    walk.0
+    search.0
 }
 
-struct Walk(Vec<Found>);
+struct Search(Vec<Found>);
 
-impl Walk {
+impl Search {
     fn discover(&mut self, environment: &Environment) {
         if environment.privileged {
             if environment.backends.is_some() || environment.backend_path.is_some() {
-                self.fail(Path::new(BACKENDS), BACKENDS, "ignored: the program runs with raised privileges");
+                self.failed(
+                    Path::new(BACKENDS),
+                    BACKENDS,
+                    "ignored: the program runs with elevated privileges",
+                );
             }
-            return self.usual(&environment.system, SYSTEM);
+            return self.default_directories(&environment.system, SYSTEM);
         }
-        if let Some(backends) = set(environment.backends.as_deref()) {
-            return self.listed(backends, BACKENDS);
+        if let Some(backends) = non_empty(environment.backends.as_deref()) {
+            return self.path_list(backends, BACKENDS);
         }
-        if let Some(path) = set(environment.backend_path.as_deref()) {
-            self.listed(path, BACKEND_PATH);
+        if let Some(path) = non_empty(environment.backend_path.as_deref()) {
+            self.path_list(path, BACKEND_PATH);
         }
         if let Some(directory) = environment.executable.as_deref().and_then(Path::parent) {
-            self.usual(directory.parent().map(|up| up.join("lib/runtime")).as_slice(), BESIDE);
-            self.usual(&[directory.to_owned()], EXECUTABLE);
+            self.default_directories(directory.parent().map(|up| up.join("lib/runtime")).as_slice(), PREFIX);
+            self.default_directories(&[directory.to_owned()], EXECUTABLE);
             if directory.ends_with("deps") || directory.ends_with("examples") {
-                self.usual(directory.parent().map(Path::to_owned).as_slice(), CARGO);
+                self.default_directories(directory.parent().map(Path::to_owned).as_slice(), CARGO);
             }
         }
         if let Some(home) = environment.home.as_deref().filter(|home| home.is_absolute()) {
-            self.usual(&[home.join(platform::USER_DIRECTORY)], USER);
+            self.default_directories(&[home.join(platform::USER_DIRECTORY)], USER);
         }
-        self.usual(&environment.system, SYSTEM);
+        self.default_directories(&environment.system, SYSTEM);
     }
 
-    /// What the program names may be relative: it knows what it does.
-    fn given(&mut self, path: &Path, take: fn(&mut Self, &Path, &'static str)) {
+    /// Paths from the program may be relative.
+    fn explicit(&mut self, path: &Path, add: fn(&mut Self, &Path, &'static str)) {
         match std::path::absolute(path) {
-            Ok(path) => take(self, &path, PROGRAM),
-            Err(error) => self.fail(path, PROGRAM, error.to_string()),
+            Ok(path) => add(self, &path, HOST),
+            Err(error) => self.failed(path, HOST, error.to_string()),
         }
     }
 
-    /// Entries of an environment variable.
-    fn listed(&mut self, list: &OsStr, origin: &'static str) {
+    /// Adds the entries of an environment variable.
+    fn path_list(&mut self, list: &OsStr, origin: &'static str) {
         for path in std::env::split_paths(list).filter(|path| !path.as_os_str().is_empty()) {
             if !path.is_absolute() {
-                self.fail(&path, origin, "a relative path is refused: the current directory is never searched; write an absolute path");
+                self.failed(
+                    &path,
+                    origin,
+                    "relative path rejected: the current directory is never searched; use an absolute path",
+                );
             } else if origin == BACKENDS && !path.is_dir() {
                 self.library(&path, origin);
             } else {
@@ -131,12 +139,12 @@ impl Walk {
         }
     }
 
-    fn usual(&mut self, directories: &[PathBuf], origin: &'static str) {
+    fn default_directories(&mut self, directories: &[PathBuf], origin: &'static str) {
         for path in directories {
             if path.exists() {
                 self.directory(path, origin);
             } else {
-                self.skip(path, origin, "no such directory");
+                self.skipped(path, origin, "no such directory");
             }
         }
     }
@@ -148,33 +156,33 @@ impl Walk {
     fn directory(&mut self, path: &Path, origin: &'static str) {
         match backends_in(path) {
             Ok(libraries) if libraries.is_empty() => {
-                self.skip(path, origin, format!("holds no {}", platform::LIBRARY_PATTERN));
+                self.skipped(path, origin, format!("contains no {}", platform::LIBRARY_PATTERN));
             }
             Ok(libraries) => libraries.iter().for_each(|library| self.library(library, origin)),
-            Err(reason) => self.fail(path, origin, reason),
+            Err(reason) => self.failed(path, origin, reason),
         }
     }
 
-    fn skip(&mut self, path: &Path, origin: &'static str, reason: impl Into<String>) {
-        self.0.push(Found::Passed(LoadReport::search(path, origin, Outcome::Skipped, reason)));
+    fn skipped(&mut self, path: &Path, origin: &'static str, reason: impl Into<String>) {
+        self.0.push(Found::Report(LoadReport::search(path, origin, Outcome::Skipped, reason)));
     }
 
-    fn fail(&mut self, path: &Path, origin: &'static str, reason: impl Into<String>) {
-        self.0.push(Found::Passed(LoadReport::search(path, origin, Outcome::Failed, reason)));
+    fn failed(&mut self, path: &Path, origin: &'static str, reason: impl Into<String>) {
+        self.0.push(Found::Report(LoadReport::search(path, origin, Outcome::Failed, reason)));
     }
 }
 
-/// An empty variable is one that is not set.
-fn set(variable: Option<&OsStr>) -> Option<&OsStr> {
+/// Treats an empty variable as unset.
+fn non_empty(variable: Option<&OsStr>) -> Option<&OsStr> {
     variable.filter(|text| !text.is_empty())
 }
 
-/// The backend libraries of a directory, sorted by name, so that every machine tries them in the same order.
+/// The backend libraries in a directory, sorted by name so that the order is the same on every machine.
 fn backends_in(directory: &Path) -> Result<Vec<PathBuf>, String> {
     let metadata = fs::metadata(directory).map_err(|error| error.to_string())?;
     if platform::is_world_writable(&metadata) {
         return Err(format!(
-            "refused: anybody may write to it; `chmod o-w {}` if it is yours",
+            "rejected: it is world-writable; run `chmod o-w {}` if it is yours",
             directory.display()
         ));
     }
@@ -191,7 +199,7 @@ mod tests {
 
     use super::*;
 
-    /// A machine with a library in each place; returns the origins of what is found.
+    /// A file tree with a library in each location.
     struct Machine(tempfile::TempDir);
 
     impl Machine {
@@ -238,7 +246,7 @@ mod tests {
             .iter()
             .filter_map(|found| match found {
                 Found::Library(_, origin) => Some(*origin),
-                Found::Passed(_) => None,
+                Found::Report(_) => None,
             })
             .collect()
     }
@@ -248,16 +256,16 @@ mod tests {
             .iter()
             .filter_map(|found| match found {
                 Found::Library(..) => None,
-                Found::Passed(line) => Some(line.to_string()),
+                Found::Report(line) => Some(line.to_string()),
             })
             .collect()
     }
 
     #[test]
-    fn places_are_searched_in_the_documented_order() {
+    fn locations_are_searched_in_the_documented_order() {
         let machine = Machine::new();
         let found = search(&machine.request(), &machine.environment());
-        assert_eq!(origins(&found), [PROGRAM, BACKEND_PATH, BESIDE, EXECUTABLE, USER, SYSTEM]);
+        assert_eq!(origins(&found), [HOST, BACKEND_PATH, PREFIX, EXECUTABLE, USER, SYSTEM]);
         assert_eq!(lines(&found), Vec::<String>::new());
     }
 
@@ -269,13 +277,13 @@ mod tests {
             let environment = Environment { executable, backend_path: None, ..machine.environment() };
             origins(&search(&machine.request(), &environment))
         };
-        assert_eq!(origins_of("prefix/bin/examples/program"), [PROGRAM, CARGO, USER, SYSTEM]);
-        assert_eq!(origins_of("prefix/bin/deps/program"), [PROGRAM, CARGO, USER, SYSTEM]);
-        assert_eq!(origins_of("prefix/bin/other/program"), [PROGRAM, USER, SYSTEM]);
+        assert_eq!(origins_of("prefix/bin/examples/program"), [HOST, CARGO, USER, SYSTEM]);
+        assert_eq!(origins_of("prefix/bin/deps/program"), [HOST, CARGO, USER, SYSTEM]);
+        assert_eq!(origins_of("prefix/bin/other/program"), [HOST, USER, SYSTEM]);
     }
 
     #[test]
-    fn the_variable_of_backends_replaces_the_rest() {
+    fn runtime_backends_replaces_the_other_locations() {
         let machine = Machine::new();
         let mut environment = machine.environment();
         let mut list = machine.path("env").into_os_string();
@@ -283,16 +291,20 @@ mod tests {
         list.push(machine.path("added/libruntime_x.so"));
         environment.backends = Some(list);
         let found = search(&machine.request(), &environment);
-        assert_eq!(origins(&found), [PROGRAM, BACKENDS, BACKENDS]);
+        assert_eq!(origins(&found), [HOST, BACKENDS, BACKENDS]);
         environment.backends = Some(OsString::new());
-        assert_eq!(origins(&search(&machine.request(), &environment)).len(), 6, "empty is not set");
+        assert_eq!(
+            origins(&search(&machine.request(), &environment)).len(),
+            6,
+            "an empty variable counts as unset"
+        );
     }
 
     #[test]
-    fn no_discovery_means_what_the_program_gives() {
+    fn without_discovery_only_explicit_paths_are_searched() {
         let machine = Machine::new();
         let request = Request { discover: false, ..machine.request() };
-        assert_eq!(origins(&search(&request, &machine.environment())), [PROGRAM]);
+        assert_eq!(origins(&search(&request, &machine.environment())), [HOST]);
     }
 
     #[test]
@@ -300,7 +312,7 @@ mod tests {
         let machine = Machine::new();
         let environment = Environment { privileged: true, ..machine.environment() };
         let found = search(&machine.request(), &environment);
-        assert_eq!(origins(&found), [PROGRAM, SYSTEM]);
+        assert_eq!(origins(&found), [HOST, SYSTEM]);
         assert!(lines(&found)[0].contains("privileges"));
     }
 
@@ -319,16 +331,16 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_passed_over_in_silence() {
+    fn every_skipped_location_is_reported() {
         let machine = Machine::new();
         fs::set_permissions(machine.path("added"), fs::Permissions::from_mode(0o777)).unwrap();
         fs::remove_file(machine.path("system/libruntime_x.so")).unwrap();
         let environment = Environment { home: Some(machine.path("nowhere")), ..machine.environment() };
         let lines = lines(&search(&machine.request(), &environment));
-        assert!(lines[0].starts_with("failed") && lines[0].contains("anybody may write"), "{lines:?}");
+        assert!(lines[0].starts_with("failed") && lines[0].contains("world-writable"), "{lines:?}");
         assert!(lines[1].starts_with("skipped") && lines[1].contains("no such directory"), "{lines:?}");
         assert!(
-            lines[2].starts_with("skipped") && lines[2].contains("holds no libruntime_<name>.so"),
+            lines[2].starts_with("skipped") && lines[2].contains("contains no libruntime_<name>.so"),
             "{lines:?}"
         );
     }

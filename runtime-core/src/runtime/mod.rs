@@ -225,7 +225,7 @@ impl RuntimeBuilder {
         for found in search(&request, &Environment::of_process()) {
             match found {
                 Found::Library(path, origin) => registry.load(&path, origin),
-                Found::Passed(line) => registry.push(line),
+                Found::Report(line) => registry.push(line),
             }
         }
         Runtime { inner: Arc::new(registry.inner) }

@@ -82,7 +82,7 @@ fn what_anybody_may_write_to() {
     assert_failed(&line(&path), Stage::Search, "chmod o-w");
     chmod("libruntime_fixture.so", 0o755);
     chmod("", 0o1777);
-    assert_failed(&line(&path), Stage::Search, "anybody may write");
+    assert_failed(&line(&path), Stage::Search, "world-writable");
     chmod("", 0o755);
     assert_eq!(line(&path).stage, Stage::Instance);
 }
@@ -93,5 +93,5 @@ fn a_link_into_a_directory_that_anybody_may_write_to() {
     let library = open.backend("fixture", &[]);
     fs::set_permissions(open.path(""), fs::Permissions::from_mode(0o777)).unwrap();
     symlink(library, closed.path("libruntime_fixture.so")).unwrap();
-    assert_failed(&line(&closed.path("libruntime_fixture.so")), Stage::Search, "anybody may write");
+    assert_failed(&line(&closed.path("libruntime_fixture.so")), Stage::Search, "world-writable");
 }

@@ -107,7 +107,7 @@ fn a_target_whose_library_failed_says_so() {
     let runtime = load(&fixture.backend("fixture", &["TABLE_MAJOR=2"]));
     let error = runtime.open("fixture:0").unwrap_err().to_string();
     assert!(
-        error.contains("no target \"fixture\"") && error.contains("table: speaks ABI major 2"),
+        error.contains("no target \"fixture\"") && error.contains("table: it has ABI major 2"),
         "{error}"
     );
     let missing = load(&fixture.path("libruntime_missing.so")).open("missing").unwrap_err();

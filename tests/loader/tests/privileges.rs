@@ -122,7 +122,7 @@ impl Program {
         let lines = self.lines(&[])?;
         let folder = self.path("").display().to_string();
         let said = lines.iter().any(|line| {
-            line.starts_with("failed") && line.contains("ignored: the program runs with raised privileges")
+            line.starts_with("failed") && line.contains("ignored: the program runs with elevated privileges")
         });
         match said && !lines.iter().any(|line| line.contains(&folder)) {
             true => Ok(()),

@@ -119,7 +119,7 @@ fn a_world_writable_directory_is_refused_and_named() {
     let program = Program::new().with("added", "a").variable("RUNTIME_BACKEND_PATH", &["added"]);
     fs::set_permissions(program.path("added"), fs::Permissions::from_mode(0o777)).unwrap();
     let lines = program.run_in(Path::new("/"));
-    let refused = format!("failed  {}: refused: anybody may write to it", program.path("added").display());
+    let refused = format!("failed  {}: rejected: it is world-writable", program.path("added").display());
     assert!(lines.iter().any(|line| line.starts_with(&refused)), "{lines:?}");
     assert!(!lines.iter().any(|line| line.starts_with("loaded")), "{lines:?}");
 }

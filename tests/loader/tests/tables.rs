@@ -9,7 +9,7 @@ fn a_manifest_of_another_major_is_never_loaded() {
     assert_failed(
         &Fixture::new().report(&["MANIFEST_MAJOR=9"]),
         Stage::Manifest,
-        "built for ABI major 9, this program speaks 1",
+        "built for ABI major 9, this program has 1",
     );
 }
 
@@ -55,7 +55,7 @@ fn a_table_of_another_major() {
     assert_failed(
         &Fixture::new().report(&["TABLE_MAJOR=2"]),
         Stage::Table,
-        "ABI major 2, this program speaks 1",
+        "ABI major 2, this program has 1",
     );
 }
 
@@ -67,12 +67,12 @@ fn a_table_that_is_too_small_for_a_name() {
 #[test]
 fn a_table_with_another_name_than_the_manifest() {
     let line = Fixture::new().report(&["TABLE_NAME=\"other\""]);
-    assert_failed(&line, Stage::Table, "its table says \"other\" and its manifest \"fixture\"");
+    assert_failed(&line, Stage::Table, "its table names the backend \"other\" but its manifest \"fixture\"");
 }
 
 #[test]
 fn an_entry_point_that_is_a_variable_is_not_called() {
-    assert_failed(&Fixture::new().report(&["ENTRY_IS_DATA"]), Stage::Manifest, "is a variable of it");
+    assert_failed(&Fixture::new().report(&["ENTRY_IS_DATA"]), Stage::Manifest, "is a variable");
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn an_instance_that_does_not_open() {
         Stage::Instance,
         "FIXTURE_ERROR (7): no luck today",
     );
-    assert_failed(&Fixture::new().report(&["OPEN_GIVES_NOTHING"]), Stage::Instance, "no instance");
+    assert_failed(&Fixture::new().report(&["OPEN_GIVES_NOTHING"]), Stage::Instance, "null instance handle");
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! Shims of devices and of their memory.
+//! Shims for devices and their memory.
 
 use std::ffi::c_void;
 
-use super::crossing::{borrow, give, length, out, read, take, write};
+use super::ffi::{borrow, byte_len, from_handle, into_handle, out_param, read_struct, write_struct};
 use super::panic::{catch_panic, guard};
 use super::{Backend, BufferOf, QueueOf, Shims};
 use crate::abi::{self, AllocateRequest, Allocation, DeviceTable, Handle, MemoryTable, Status};
@@ -29,10 +29,10 @@ impl<B: Backend> Shims<B> {
     };
 
     unsafe extern "C" fn close_device(device: Handle) {
-        // A panic of a drop is logged by the hook; there is nobody to return it to.
+        // The hook logs a panic in `drop`; there is no status to return it in.
         let _ = catch_panic("close_device", || {
-            // SAFETY: core gives back a device that `open_device` made, once.
-            drop(unsafe { take::<B::Device>(device) });
+            // SAFETY: core passes each device that `open_device` created exactly once.
+            drop(unsafe { from_handle::<B::Device>(device) });
         });
     }
 
@@ -44,7 +44,7 @@ impl<B: Backend> Shims<B> {
             let struct_size = end_of!(abi::MemoryUsage, total_bytes);
             let raw = abi::MemoryUsage { struct_size, reserved: 0, free_bytes, total_bytes };
             // SAFETY: core passes a structure that states its size.
-            unsafe { write(usage, raw) }
+            unsafe { write_struct(usage, raw) }
         })
     }
 
@@ -54,8 +54,8 @@ impl<B: Backend> Shims<B> {
             let device = unsafe { borrow::<B::Device>(device) }?;
             // SAFETY: as above.
             let other = unsafe { borrow::<B::Device>(other) }?;
-            // SAFETY: core passes a place for the answer.
-            unsafe { out(answer) }?.write(u32::from(device.peer_access(other)?));
+            // SAFETY: core passes a writable output pointer.
+            unsafe { out_param(answer) }?.write(u32::from(device.peer_access(other)?));
             Ok(())
         })
     }
@@ -65,7 +65,7 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core passes a live device of this backend.
             let raw = raw_telemetry(unsafe { borrow::<B::Device>(device) }?.telemetry()?);
             // SAFETY: core passes a structure that states its size.
-            unsafe { write(telemetry, raw) }
+            unsafe { write_struct(telemetry, raw) }
         })
     }
 
@@ -78,26 +78,26 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core passes a live device of this backend.
             let device = unsafe { borrow::<B::Device>(device) }?;
             // SAFETY: core passes a structure that states its size.
-            let raw = unsafe { read(request) }?;
+            let raw = unsafe { read_struct(request) }?;
             // SAFETY: the queue is null or a live queue of this backend.
             let queue = unsafe { raw.queue.cast::<QueueOf<B>>().as_ref() };
             let buffer = device.allocate(&Allocate {
                 space: raw.space,
-                bytes: length(raw.bytes)?,
-                alignment_bytes: length(raw.alignment_bytes)?,
+                bytes: byte_len(raw.bytes)?,
+                alignment_bytes: byte_len(raw.alignment_bytes)?,
                 huge_pages: raw.flags & abi::ALLOCATE_HUGE_PAGES != 0,
                 queue: queue.map(|queue| (queue, raw.ticket)),
             })?;
             // SAFETY: core passes a structure that states its size.
-            unsafe { give_buffer(allocation, buffer) }
+            unsafe { write_allocation(allocation, buffer) }
         })
     }
 
     unsafe extern "C" fn free(device: Handle, buffer: Handle, queue: Handle) {
-        // A panic is logged by the hook; there is nobody to return it to.
+        // The hook logs a panic; there is no status to return it in.
         let _ = catch_panic("free", || {
-            // SAFETY: core gives back a buffer of this device, once.
-            let buffer = unsafe { take::<BufferOf<B>>(buffer) };
+            // SAFETY: core passes each buffer of this device exactly once.
+            let buffer = unsafe { from_handle::<BufferOf<B>>(buffer) };
             // SAFETY: core passes a live device of this backend.
             let device = unsafe { borrow::<B::Device>(device) };
             // SAFETY: the queue is null or a live queue of this backend.
@@ -118,11 +118,11 @@ impl<B: Backend> Shims<B> {
         guard("import", || {
             // SAFETY: core passes a live device of this backend.
             let device = unsafe { borrow::<B::Device>(device) }?;
-            // SAFETY: the memory outlives the buffer, which is its only user.
-            let memory = unsafe { HostBytesMut::new(pointer, length(bytes)?) };
+            // SAFETY: core keeps the memory alive, and unused elsewhere, until the buffer is freed.
+            let memory = unsafe { HostBytesMut::new(pointer, byte_len(bytes)?) };
             let buffer = device.import(space, memory)?;
             // SAFETY: core passes a structure that states its size.
-            unsafe { give_buffer(allocation, buffer) }
+            unsafe { write_allocation(allocation, buffer) }
         })
     }
 
@@ -136,26 +136,29 @@ impl<B: Backend> Shims<B> {
         guard("adopt", || {
             // SAFETY: core passes a live device of this backend.
             let device = unsafe { borrow::<B::Device>(device) }?;
-            // SAFETY: the memory outlives the buffer, which is its only user.
-            let memory = unsafe { DeviceBytes::new(memory, length(bytes)?) };
+            // SAFETY: core keeps the memory alive, and unused elsewhere, until the buffer is freed.
+            let memory = unsafe { DeviceBytes::new(memory, byte_len(bytes)?) };
             let buffer = device.adopt(space, memory)?;
             // SAFETY: core passes a structure that states its size.
-            unsafe { give_buffer(allocation, buffer) }
+            unsafe { write_allocation(allocation, buffer) }
         })
     }
 }
 
-unsafe fn give_buffer<T: Buffer>(allocation: *mut Allocation, buffer: T) -> crate::Result<()> {
+unsafe fn write_allocation<T: Buffer>(allocation: *mut Allocation, buffer: T) -> crate::Result<()> {
     let (kernel_address, host_pointer) = (buffer.kernel_address(), buffer.host_pointer());
     let struct_size = end_of!(Allocation, host_pointer);
-    let buffer = give(buffer);
-    // SAFETY: the caller's promise.
+    let buffer = into_handle(buffer);
+    // SAFETY: guaranteed by the caller.
     let written = unsafe {
-        write(allocation, Allocation { struct_size, reserved: 0, buffer, kernel_address, host_pointer })
+        write_struct(
+            allocation,
+            Allocation { struct_size, reserved: 0, buffer, kernel_address, host_pointer },
+        )
     };
     if written.is_err() {
-        // SAFETY: nobody got it.
-        drop(unsafe { take::<T>(buffer) });
+        // SAFETY: core did not receive the handle.
+        drop(unsafe { from_handle::<T>(buffer) });
     }
     written
 }

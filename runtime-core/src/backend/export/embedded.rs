@@ -1,8 +1,8 @@
-//! Shims of embedded devices.
+//! Shims for embedded devices.
 
 use std::time::Duration;
 
-use super::crossing::{borrow, length, mismatch, read, write};
+use super::ffi::{abi_mismatch, borrow, byte_len, read_struct, write_struct};
 use super::module::source;
 use super::panic::guard;
 use super::{Backend, Shims};
@@ -59,7 +59,7 @@ impl<B: Backend> Shims<B> {
                 device.run(Duration::from_nanos(deadline_ns))?;
             let struct_size = end_of!(abi::RunReport, elapsed_ns);
             // SAFETY: core passes a structure that states its size.
-            unsafe { write(report, abi::RunReport { struct_size, exit_code, cycles, elapsed_ns }) }
+            unsafe { write_struct(report, abi::RunReport { struct_size, exit_code, cycles, elapsed_ns }) }
         })
     }
 
@@ -73,13 +73,13 @@ impl<B: Backend> Shims<B> {
         guard("read", || {
             // SAFETY: core passes a live device of this backend.
             let device = unsafe { borrow::<B::Device>(device) }?;
-            let bytes = length(bytes)?;
+            let bytes = byte_len(bytes)?;
             if bytes > 0 && destination.is_null() {
-                return Err(mismatch("read to a null destination"));
+                return Err(abi_mismatch("the destination is null"));
             }
             let destination = match bytes {
                 0 => &mut [],
-                // SAFETY: not null, and core passes `bytes` initialised bytes that nobody else touches.
+                // SAFETY: not null, and core passes `bytes` initialised bytes for exclusive use.
                 _ => unsafe { std::slice::from_raw_parts_mut(destination, bytes) },
             };
             device.read(tensor, offset, destination)
@@ -88,10 +88,10 @@ impl<B: Backend> Shims<B> {
 }
 
 /// # Safety
-/// `raw` is null, or states its size and is valid, with all that it points to, for `'a`.
+/// `raw` is null, or states its size and is valid for `'a`, with everything it points to.
 unsafe fn description<'a>(raw: *const abi::TensorDescription) -> Result<TensorDescription<'a>> {
-    // SAFETY: the caller's promise.
-    let raw = unsafe { read(raw) }?;
+    // SAFETY: guaranteed by the caller.
+    let raw = unsafe { read_struct(raw) }?;
     // SAFETY: as above.
     let shape = unsafe {
         convert::borrow_slice("TensorDescription.shape", raw.shape, raw.ndim as usize, usize::MAX)
@@ -109,31 +109,32 @@ unsafe fn description<'a>(raw: *const abi::TensorDescription) -> Result<TensorDe
 }
 
 /// # Safety
-/// What the argument points to is valid.
+/// Everything the argument points to is valid.
 unsafe fn argument(raw: &abi::Arg) -> Result<ProgramArg<'_>> {
     match raw.kind {
         abi::ARG_TENSOR => {
-            // SAFETY: the kind says which member is set.
+            // SAFETY: the kind determines the active member.
             let tensor = unsafe { raw.value.tensor };
-            // SAFETY: the caller promises a valid tensor argument.
-            let tensor = unsafe { tensor.as_ref() }.ok_or_else(|| mismatch("null tensor argument"))?;
+            // SAFETY: the caller guarantees a valid tensor argument.
+            let tensor =
+                unsafe { tensor.as_ref() }.ok_or_else(|| abi_mismatch("a tensor argument is null"))?;
             let index = u32::try_from(tensor.address)
-                .map_err(|_| mismatch("the address of a tensor argument is no index"))?;
+                .map_err(|_| abi_mismatch("the address of a tensor argument is not an index"))?;
             Ok(ProgramArg::Tensor(index))
         }
         abi::ARG_SCALAR => {
             let dtype = DType::from_dlpack(raw.dtype_code, raw.dtype_bits, 1);
-            // SAFETY: the kind says which member is set.
+            // SAFETY: the kind determines the active member.
             Ok(ProgramArg::Scalar(dtype, unsafe { raw.value.scalar }))
         }
         abi::ARG_BYTES => {
-            // SAFETY: the kind says which member is set.
+            // SAFETY: the kind determines the active member.
             let data = unsafe { raw.value.data };
-            // SAFETY: the caller promises `bytes` of them.
+            // SAFETY: the caller guarantees `bytes` readable bytes.
             Ok(ProgramArg::Bytes(unsafe {
                 convert::borrow_slice("Arg.data", data, raw.bytes as usize, usize::MAX)
             }?))
         }
-        kind => Err(mismatch(format!("an embedded program takes no argument of kind {kind}"))),
+        kind => Err(abi_mismatch(format!("an embedded program cannot take an argument of kind {kind}"))),
     }
 }

@@ -1,6 +1,6 @@
-//! Shims of native graphs.
+//! Shims for native graphs.
 
-use super::crossing::{borrow, give, mismatch, out, read, take};
+use super::ffi::{abi_mismatch, borrow, from_handle, into_handle, out_param, read_struct};
 use super::module::kernel;
 use super::panic::{catch_panic, guard};
 use super::queue::launch;
@@ -29,19 +29,19 @@ impl<B: Backend> Shims<B> {
         guard("instantiate", || {
             // SAFETY: core passes a live device of this backend.
             let device = unsafe { borrow::<B::Device>(device) }?;
-            // SAFETY: core passes a place for the handle.
-            let handle = unsafe { out(handle) }?;
+            // SAFETY: core passes a writable output pointer.
+            let handle = unsafe { out_param(handle) }?;
             // SAFETY: core passes `count` nodes, valid during the call.
             let nodes = unsafe { convert::borrow_slice("nodes", nodes, count, usize::MAX) }?;
             let raw: Result<Vec<abi::GraphNode>> = nodes
                 .iter()
                 // SAFETY: core passes structures that state their sizes.
-                .map(|&node| unsafe { read(node) })
+                .map(|&node| unsafe { read_struct(node) })
                 .collect();
             let raw = raw?;
             // SAFETY: what the nodes point to is valid during the call.
             let nodes: Result<Vec<_>> = raw.iter().map(|raw| unsafe { node::<B>(raw) }).collect();
-            handle.write(give(device.instantiate(&nodes?)?));
+            handle.write(into_handle(device.instantiate(&nodes?)?));
             Ok(())
         })
     }
@@ -50,29 +50,29 @@ impl<B: Backend> Shims<B> {
         guard("update", || {
             // SAFETY: core passes a launch that is valid during the call.
             let arguments = unsafe { launch::<B>(arguments) }?;
-            // SAFETY: core passes a live graph of this backend, and calls nothing else with it meanwhile.
+            // SAFETY: core passes a live graph of this backend and makes no other call with it meanwhile.
             match unsafe { graph.cast::<GraphOf<B>>().as_mut() } {
                 Some(graph) => graph.update(node, &arguments),
-                None => Err(mismatch("null handle where a graph is wanted")),
+                None => Err(abi_mismatch("expected a handle of a graph, got null")),
             }
         })
     }
 
     unsafe extern "C" fn close_graph(graph: Handle) {
-        // A panic of a drop is logged by the hook; there is nobody to return it to.
+        // The hook logs a panic in `drop`; there is no status to return it in.
         let _ = catch_panic("close_graph", || {
-            // SAFETY: core gives back a graph that `instantiate` made, once.
-            drop(unsafe { take::<GraphOf<B>>(graph) });
+            // SAFETY: core passes each graph that `instantiate` created exactly once.
+            drop(unsafe { from_handle::<GraphOf<B>>(graph) });
         });
     }
 }
 
-/// A node of the other side.
+/// Converts a node received from core.
 ///
 /// # Safety
 /// Its handles and pointers are valid for `'a`.
 unsafe fn node<B: Backend>(raw: &abi::GraphNode) -> Result<GraphNode<'_, BufferOf<B>, KernelOf<B>>> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let dependencies = unsafe {
         convert::borrow_slice(
             "GraphNode.dependencies",
@@ -83,28 +83,28 @@ unsafe fn node<B: Backend>(raw: &abi::GraphNode) -> Result<GraphNode<'_, BufferO
     }?;
     let work = match raw.kind {
         abi::NODE_LAUNCH => GraphWork::Launch {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             kernel: unsafe { kernel::<B>(raw.kernel) }?,
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             launch: unsafe { launch::<B>(raw.launch) }?,
         },
         abi::NODE_COPY => GraphWork::Copy {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             destination: (unsafe { borrow(raw.destination) }?, raw.destination_offset),
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             source: (unsafe { borrow(raw.source) }?, raw.source_offset),
             bytes: raw.bytes,
         },
         abi::NODE_FILL => GraphWork::Fill {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             destination: (unsafe { borrow(raw.destination) }?, raw.destination_offset),
             bytes: raw.bytes,
             pattern: raw
                 .pattern
                 .get(..raw.pattern_bytes as usize)
-                .ok_or_else(|| mismatch("pattern of more than 16 bytes"))?,
+                .ok_or_else(|| abi_mismatch("the pattern is longer than 16 bytes"))?,
         },
-        kind => return Err(mismatch(format!("unknown kind {kind} of a graph node"))),
+        kind => return Err(abi_mismatch(format!("unknown graph node kind {kind}"))),
     };
     Ok(GraphNode { work, dependencies })
 }

@@ -1,9 +1,9 @@
-//! Shims of instances, and the lists that they own: devices and options.
+//! Shims for instances, and the device and option lists that they own in C form.
 
 use std::any::TypeId;
 use std::sync::{Mutex, PoisonError};
 
-use super::crossing::{borrow, give, mismatch, out, take};
+use super::ffi::{abi_mismatch, borrow, from_handle, into_handle, out_param};
 use super::panic::{catch_panic, guard, install_hook};
 use super::{Backend, Shims};
 use crate::abi::{self, Handle, HostTable, InstanceTable, Property, Status, Str};
@@ -11,10 +11,10 @@ use crate::backend::Log;
 use crate::plugin::convert;
 use crate::{DeviceInfo, DeviceKind, OptionScope, OptionSpec, Result, end_of};
 
-/// A backend's state and the device list that it handed out last.
+/// A backend's state, and the device list that core may still be reading.
 struct Instance<B> {
     backend: B,
-    devices: Mutex<Option<DeviceList>>,
+    last_list: Mutex<Option<DeviceList>>,
 }
 
 impl<B: Backend> Shims<B> {
@@ -30,10 +30,10 @@ impl<B: Backend> Shims<B> {
 
     unsafe extern "C" fn options(list: *mut *const abi::OptionSpec, count: *mut usize) -> Status {
         guard("options", || {
-            // SAFETY: core passes a place for the pointer.
-            let list = unsafe { out(list) }?;
-            // SAFETY: core passes a place for the count.
-            let count = unsafe { out(count) }?;
+            // SAFETY: core passes a writable output pointer.
+            let list = unsafe { out_param(list) }?;
+            // SAFETY: core passes a writable output pointer.
+            let count = unsafe { out_param(count) }?;
             let specs = static_options::<B>();
             list.write(specs.as_ptr());
             count.write(specs.len());
@@ -43,23 +43,23 @@ impl<B: Backend> Shims<B> {
 
     unsafe extern "C" fn open(host: *const HostTable, handle: *mut Handle) -> Status {
         guard("open", || {
-            // SAFETY: core passes a place for the handle.
-            let handle = unsafe { out(handle) }?;
-            // SAFETY: core passes its table, which lives as long as the process.
+            // SAFETY: core passes a writable output pointer.
+            let handle = unsafe { out_param(handle) }?;
+            // SAFETY: core passes its table, which is valid for the life of the process.
             let log = unsafe { host_log(host) }?;
             install_hook(log);
-            // SAFETY: core uses what is made from it as it has promised.
+            // SAFETY: core follows the contract of `Backend::open`.
             let backend = unsafe { B::open(log) }?;
-            handle.write(give(Instance { backend, devices: Mutex::new(None) }));
+            handle.write(into_handle(Instance { backend, last_list: Mutex::new(None) }));
             Ok(())
         })
     }
 
     unsafe extern "C" fn close(instance: Handle) {
-        // A panic of a drop is logged by the hook; there is nobody to return it to.
+        // The hook logs a panic in `drop`; there is no status to return it in.
         let _ = catch_panic("close", || {
-            // SAFETY: core gives back an instance that `open` made, once.
-            drop(unsafe { take::<Instance<B>>(instance) });
+            // SAFETY: core passes each instance that `open` created exactly once.
+            drop(unsafe { from_handle::<Instance<B>>(instance) });
         });
     }
 
@@ -71,15 +71,15 @@ impl<B: Backend> Shims<B> {
         guard("devices", || {
             // SAFETY: core passes a live instance of this backend.
             let instance = unsafe { borrow::<Instance<B>>(instance) }?;
-            // SAFETY: core passes a place for the pointer.
-            let list = unsafe { out(list) }?;
-            // SAFETY: core passes a place for the count.
-            let count = unsafe { out(count) }?;
-            let fresh = DeviceList::new(instance.backend.devices()?);
-            let mut kept = instance.devices.lock().unwrap_or_else(PoisonError::into_inner);
-            let fresh = kept.insert(fresh);
-            list.write(fresh.pointers.as_ptr());
-            count.write(fresh.pointers.len());
+            // SAFETY: core passes a writable output pointer.
+            let list = unsafe { out_param(list) }?;
+            // SAFETY: core passes a writable output pointer.
+            let count = unsafe { out_param(count) }?;
+            let devices = DeviceList::new(instance.backend.devices()?);
+            let mut last_list = instance.last_list.lock().unwrap_or_else(PoisonError::into_inner);
+            let devices = last_list.insert(devices);
+            list.write(devices.pointers.as_ptr());
+            count.write(devices.pointers.len());
             Ok(())
         })
     }
@@ -95,12 +95,12 @@ impl<B: Backend> Shims<B> {
         guard("open_device", || {
             // SAFETY: core passes a live instance of this backend.
             let instance = unsafe { borrow::<Instance<B>>(instance) }?;
-            // SAFETY: core passes a place for the handle.
-            let device = unsafe { out(device) }?;
+            // SAFETY: core passes a writable output pointer.
+            let device = unsafe { out_param(device) }?;
             // SAFETY: core passes `count` properties, readable during the call.
             let options = unsafe { convert::read_properties("options", options, count) }?;
             let sub = (sub != abi::WHOLE_DEVICE).then_some(sub);
-            device.write(give(instance.backend.open_device(index, sub, &options)?));
+            device.write(into_handle(instance.backend.open_device(index, sub, &options)?));
             Ok(())
         })
     }
@@ -108,13 +108,13 @@ impl<B: Backend> Shims<B> {
 
 unsafe fn host_log(host: *const HostTable) -> Result<Log> {
     if host.is_null() || !host.is_aligned() {
-        return Err(mismatch("open without the host's table"));
+        return Err(abi_mismatch("`open` was called without a host table"));
     }
-    // SAFETY: a host table begins with its header, and lives as long as the process.
+    // SAFETY: a host table begins with its header and is valid for the life of the process.
     let header = unsafe { (*host).header };
     if header.magic != abi::MAGIC || header.major != abi::MAJOR {
-        return Err(mismatch(format!(
-            "the host speaks ABI major {}, this backend {}",
+        return Err(abi_mismatch(format!(
+            "the host has ABI major {}, this backend {}",
             header.major,
             abi::MAJOR
         )));
@@ -122,19 +122,19 @@ unsafe fn host_log(host: *const HostTable) -> Result<Log> {
     if header.struct_size < end_of!(HostTable, log) {
         return Ok(Log(None));
     }
-    // SAFETY: its size covers the field.
+    // SAFETY: the stated size covers the field.
     Ok(Log(unsafe { (*host).log }))
 }
 
-/// Described options live for ever: they are made once per backend.
+/// Option descriptions in C form. They are static, so they are leaked once per backend.
 fn static_options<B: Backend>() -> &'static [abi::OptionSpec] {
-    static MADE: Mutex<Vec<(TypeId, &[abi::OptionSpec])>> = Mutex::new(Vec::new());
-    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, specs)) = made.iter().find(|(backend, _)| *backend == TypeId::of::<B>()) {
+    static CACHE: Mutex<Vec<(TypeId, &[abi::OptionSpec])>> = Mutex::new(Vec::new());
+    let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, specs)) = cache.iter().find(|(backend, _)| *backend == TypeId::of::<B>()) {
         return specs;
     }
     let specs: &[_] = B::options().into_iter().map(static_option).collect::<Vec<_>>().leak();
-    made.push((TypeId::of::<B>(), specs));
+    cache.push((TypeId::of::<B>(), specs));
     specs
 }
 
@@ -153,16 +153,16 @@ fn static_option(spec: OptionSpec) -> abi::OptionSpec {
     }
 }
 
-/// A device list in C's form, with what it points to.
+/// A device list in C form, with the data it points to.
 struct DeviceList {
     pointers: Vec<*const abi::DeviceInfo>,
     _devices: Vec<Device>,
 }
 
-// SAFETY: the pointers lead to the list's own memory, which nobody changes.
+// SAFETY: the pointers refer to the list's own memory, which never changes.
 unsafe impl Send for DeviceList {}
 
-/// A device description in C's form, with what it points to.
+/// A device description in C form, with the data it points to.
 struct Device {
     raw: abi::DeviceInfo,
     _info: Box<DeviceInfo>,
@@ -174,14 +174,14 @@ struct Device {
 impl DeviceList {
     fn new(infos: Vec<DeviceInfo>) -> Self {
         let devices: Vec<_> = infos.into_iter().map(Device::new).collect();
-        // The vector's memory stays where it is when the vector moves.
+        // Moving a vector does not move its elements.
         Self { pointers: devices.iter().map(|device| &raw const device.raw).collect(), _devices: devices }
     }
 }
 
 impl Device {
     fn new(info: DeviceInfo) -> Self {
-        // Boxed first: what points to its text must not see it move.
+        // Boxed first, so that pointers to its strings stay valid.
         let info = Box::new(info);
         let spaces: Vec<_> = info.spaces.iter().map(raw_space).collect();
         let formats: Vec<_> = info.formats.iter().map(|format| Str::new(format)).collect();
@@ -210,7 +210,7 @@ fn raw_space(space: &crate::MemorySpace) -> abi::MemorySpace {
     }
 }
 
-/// Everything but the lists.
+/// Everything except the lists.
 fn raw_info(info: &DeviceInfo) -> abi::DeviceInfo {
     abi::DeviceInfo {
         struct_size: end_of!(abi::DeviceInfo, property_count),

@@ -1,16 +1,16 @@
-//! The manifest: what is read from a library before it is loaded.
+//! The manifest that core reads from a library before loading it.
 
 use std::env::consts::{ARCH, OS};
 
 use crate::abi::{self, Manifest};
 
-/// The manifest of a backend named `name` (at most 31 bytes) for the target that this is compiled for.
+/// The manifest of a backend named `name` (at most 31 bytes) for the current compilation target.
 ///
 /// # Panics
-/// When it is evaluated, which is at compile time, if the name is too long.
+/// If the name is too long; in a constant, this is a compile-time error.
 #[must_use]
 pub const fn manifest(name: &str) -> Manifest {
-    assert!(name.len() < 32, "the name of a backend has at most 31 bytes");
+    assert!(name.len() < 32, "a backend name has at most 31 bytes");
     #[expect(clippy::cast_possible_truncation, reason = "112 bytes")]
     let struct_size = size_of::<Manifest>() as u32;
     let (name, _) = append([0; 32], 0, name);
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_manifest_says_name_and_target() {
+    fn a_manifest_holds_name_and_target() {
         const MANIFEST: Manifest = manifest("null");
         assert_eq!(&MANIFEST.name[..5], b"null\0");
         let target = std::str::from_utf8(&MANIFEST.target).unwrap().trim_end_matches('\0');

@@ -1,16 +1,16 @@
-//! From safe traits to the seam's table: generic shims, one per function, and the macro that exports them.
+//! Generic shims that expose the safe traits as the C function table, and the macro that exports it.
 //!
-//! Every shim checks the pointers that it is handed, contains panics, and turns errors into owned objects. Objects
-//! cross as boxes: a handle is `Box::into_raw` of the author's own type.
+//! Every shim checks the pointers it receives, catches panics and converts errors to owned error objects. A
+//! handle is `Box::into_raw` of the author's type.
 
 #![allow(
     unsafe_code,
-    reason = "the backend's side of the seam: raw handles and structures of the other side"
+    reason = "the backend's side of the ABI: raw handles and structures received from core"
 )]
 
-mod crossing;
 mod device;
 mod embedded;
+mod ffi;
 mod graph;
 mod instance;
 mod manifest;
@@ -27,7 +27,7 @@ use super::{Backend, Device, LinkedBackend, Module};
 use crate::abi::{self, BackendTable, Header, Manifest, Status, Str};
 use crate::end_of;
 
-/// The functions of backend `B` in C's clothes.
+/// The functions of backend `B` with the C calling convention.
 #[derive(Debug)]
 struct Shims<B>(PhantomData<B>);
 
@@ -57,15 +57,15 @@ impl<B: Backend> Shims<B> {
     };
 }
 
-/// The table of backend `B`.
+/// The function table of backend `B`.
 pub(super) const fn table<B: Backend>() -> &'static BackendTable {
     Shims::<B>::TABLE
 }
 
-/// Answers the entry point of a library. `manifest` is taken to keep it in the library.
+/// Body of a library's entry point. Takes `manifest` so that the linker keeps it.
 ///
 /// # Safety
-/// `out` is null or a place for the pointer.
+/// `out` is null, or writable for a pointer.
 #[doc(hidden)]
 pub unsafe fn enter(
     out: *mut *const BackendTable,
@@ -73,25 +73,26 @@ pub unsafe fn enter(
     manifest: &'static Manifest,
 ) -> Status {
     std::hint::black_box(manifest);
-    panic::own_std();
+    panic::set_dynamic_library();
     panic::guard("entry", || {
-        // SAFETY: the caller's promise.
-        unsafe { crossing::out(out) }?.write(backend.table());
+        // SAFETY: guaranteed by the caller.
+        unsafe { ffi::out_param(out) }?.write(backend.table());
         Ok(())
     })
 }
 
-/// Exports a [`Backend`](crate::backend::Backend) from a dynamic library: the one symbol, and the manifest.
+/// Exports a [`Backend`](crate::backend::Backend) from a dynamic library: defines the entry point and the
+/// manifest.
 ///
-/// It stands in the crate that becomes the `cdylib`. A program that links several backends in statically needs
-/// their crates *without* the symbol: then the macro stands in a crate of its own, which depends on the backend's
-/// (`tests/null/plugin`). Also makes `pub fn backend() -> LinkedBackend`, for
+/// Use it in the `cdylib` crate. A program that links several backends statically needs their crates
+/// *without* the symbol; put the macro in a separate crate that depends on the backend (`tests/null/plugin`).
+/// It also defines `pub fn backend() -> LinkedBackend`, for
 /// [`RuntimeBuilder::register`](crate::RuntimeBuilder::register).
 #[macro_export]
 macro_rules! export_backend {
     ($backend:ty) => {
         #[cfg(panic = "abort")]
-        compile_error!("build a backend with panic = \"unwind\": its panics must become errors");
+        compile_error!("build backends with panic = \"unwind\", so that panics become errors");
 
         #[allow(unsafe_code, reason = "exports the library's entry point and manifest")]
         const _: () = {
@@ -105,12 +106,12 @@ macro_rules! export_backend {
             unsafe extern "C" fn runtime_backend_v1(
                 out: *mut *const $crate::abi::BackendTable,
             ) -> $crate::abi::Status {
-                // SAFETY: whoever calls the entry point passes a place for the table's address.
+                // SAFETY: the caller of the entry point passes a writable pointer for the table's address.
                 unsafe { $crate::backend::enter(out, backend(), &MANIFEST) }
             }
         };
 
-        /// This backend, to register it in a program that links it in.
+        /// This backend, for registration in a program that links it statically.
         #[must_use]
         pub const fn backend() -> $crate::backend::LinkedBackend {
             $crate::backend::LinkedBackend::of::<$backend>()

@@ -1,8 +1,8 @@
-//! Shims of modules and kernels.
+//! Shims for modules and kernels.
 
 use std::sync::OnceLock;
 
-use super::crossing::{borrow, give, out, read, take, write};
+use super::ffi::{borrow, from_handle, into_handle, out_param, read_struct, write_struct};
 use super::panic::{catch_panic, guard};
 use super::queue::launch;
 use super::{Backend, KernelOf, ModuleOf, Shims};
@@ -11,35 +11,35 @@ use crate::backend::{Device, Kernel, KernelInfo, Module, Param, Source};
 use crate::plugin::convert;
 use crate::{ArgKind, Occupancy, Options, Result, end_of};
 
-/// A module with the list of its symbols in C's form, once somebody asked.
+/// A module, with its symbol list in C form, created on first use.
 struct LoadedModule<M> {
     module: M,
     symbols: OnceLock<Vec<Str>>,
 }
 
-/// A kernel with what it says of itself and its parameters in C's form, once somebody asked.
+/// A kernel, with its properties and its parameters in C form, created on first use.
 pub(super) struct LoadedKernel<K> {
     kernel: K,
     info: OnceLock<(KernelInfo, Vec<abi::Param>)>,
 }
 
-/// The kernel behind a handle.
+/// Borrows the kernel behind a handle.
 ///
 /// # Safety
 /// `handle` is null or a live kernel of this backend for `'a`.
 #[inline]
 pub(super) unsafe fn kernel<'a, B: Backend>(handle: Handle) -> Result<&'a KernelOf<B>> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     Ok(&unsafe { borrow::<LoadedKernel<KernelOf<B>>>(handle) }?.kernel)
 }
 
-/// Code to load, and the options that it borrows.
+/// Converts a module source received from core; its load options are stored in `options`.
 ///
 /// # Safety
-/// `source` is null or states its size, and what it points to is readable for `'a`.
+/// `source` is null, or states its size and points to data that is readable for `'a`.
 pub(super) unsafe fn source<'a>(source: *const ModuleSource, options: &'a mut Options) -> Result<Source<'a>> {
-    // SAFETY: the caller's promise.
-    let raw = unsafe { read(source) }?;
+    // SAFETY: guaranteed by the caller.
+    let raw = unsafe { read_struct(source) }?;
     // SAFETY: as above.
     *options = unsafe { convert::read_properties("ModuleSource.options", raw.options, raw.option_count) }?;
     // SAFETY: as above.
@@ -69,21 +69,21 @@ impl<B: Backend> Shims<B> {
         guard("load", || {
             // SAFETY: core passes a live device of this backend.
             let device = unsafe { borrow::<B::Device>(device) }?;
-            // SAFETY: core passes a place for the handle.
-            let handle = unsafe { out(handle) }?;
+            // SAFETY: core passes a writable output pointer.
+            let handle = unsafe { out_param(handle) }?;
             let mut options = Options::new();
             // SAFETY: core passes a structure that states its size; it is readable during the call.
             let code = unsafe { source(code, &mut options) }?;
-            handle.write(give(LoadedModule { module: device.load(&code)?, symbols: OnceLock::new() }));
+            handle.write(into_handle(LoadedModule { module: device.load(&code)?, symbols: OnceLock::new() }));
             Ok(())
         })
     }
 
     unsafe extern "C" fn unload(module: Handle) {
-        // A panic of a drop is logged by the hook; there is nobody to return it to.
+        // The hook logs a panic in `drop`; there is no status to return it in.
         let _ = catch_panic("unload", || {
-            // SAFETY: core gives back a module that `load` made, once.
-            drop(unsafe { take::<LoadedModule<ModuleOf<B>>>(module) });
+            // SAFETY: core passes each module that `load` created exactly once.
+            drop(unsafe { from_handle::<LoadedModule<ModuleOf<B>>>(module) });
         });
     }
 
@@ -91,10 +91,10 @@ impl<B: Backend> Shims<B> {
         guard("symbols", || {
             // SAFETY: core passes a live module of this backend.
             let loaded = unsafe { borrow::<LoadedModule<ModuleOf<B>>>(module) }?;
-            // SAFETY: core passes a place for the pointer.
-            let list = unsafe { out(list) }?;
-            // SAFETY: core passes a place for the count.
-            let count = unsafe { out(count) }?;
+            // SAFETY: core passes a writable output pointer.
+            let list = unsafe { out_param(list) }?;
+            // SAFETY: core passes a writable output pointer.
+            let count = unsafe { out_param(count) }?;
             let text = || loaded.module.symbols().iter().map(|symbol| Str::new(symbol)).collect();
             let symbols = loaded.symbols.get_or_init(text);
             list.write(symbols.as_ptr());
@@ -107,28 +107,29 @@ impl<B: Backend> Shims<B> {
         guard("kernel", || {
             // SAFETY: core passes a live module of this backend.
             let module = &unsafe { borrow::<LoadedModule<ModuleOf<B>>>(module) }?.module;
-            // SAFETY: core passes a place for the handle.
-            let handle = unsafe { out(handle) }?;
+            // SAFETY: core passes a writable output pointer.
+            let handle = unsafe { out_param(handle) }?;
             // SAFETY: the name is readable during the call.
             let kernel = module.kernel(unsafe { convert::borrow_str("name", name) }?)?;
-            handle.write(give(LoadedKernel { kernel, info: OnceLock::new() }));
+            handle.write(into_handle(LoadedKernel { kernel, info: OnceLock::new() }));
             Ok(())
         })
     }
 
     unsafe extern "C" fn release_kernel(kernel: Handle) {
-        // A panic of a drop is logged by the hook; there is nobody to return it to.
+        // The hook logs a panic in `drop`; there is no status to return it in.
         let _ = catch_panic("release_kernel", || {
-            // SAFETY: core gives back a kernel that `kernel` made, once.
-            drop(unsafe { take::<LoadedKernel<KernelOf<B>>>(kernel) });
+            // SAFETY: core passes each kernel that `kernel` created exactly once.
+            drop(unsafe { from_handle::<LoadedKernel<KernelOf<B>>>(kernel) });
         });
     }
 
     unsafe extern "C" fn kernel_info(kernel: Handle, info: *mut abi::KernelInfo) -> Status {
         guard("kernel_info", || {
             // SAFETY: core passes a live kernel of this backend.
-            let LoadedKernel { kernel, info: told } = unsafe { borrow::<LoadedKernel<KernelOf<B>>>(kernel) }?;
-            let (known, params) = told.get_or_init(|| {
+            let LoadedKernel { kernel, info: cached } =
+                unsafe { borrow::<LoadedKernel<KernelOf<B>>>(kernel) }?;
+            let (known, params) = cached.get_or_init(|| {
                 let info = kernel.info();
                 let params = info.params.iter().flatten().map(raw_param).collect();
                 (info, params)
@@ -140,7 +141,7 @@ impl<B: Backend> Shims<B> {
                 shared_bytes: known.shared_bytes.unwrap_or(abi::UNKNOWN),
                 max_group_items: known.max_group_items.unwrap_or(abi::UNKNOWN),
                 group_size: known.group_size.unwrap_or_default(),
-                // Not null when the list is known and empty.
+                // An empty list is not null: null means unknown.
                 params: if known.params.is_some() { params.as_ptr() } else { std::ptr::null() },
                 param_count: params.len(),
                 binary_version: known.binary_version.unwrap_or(abi::UNKNOWN),
@@ -149,7 +150,7 @@ impl<B: Backend> Shims<B> {
                 private_bytes: known.private_bytes.unwrap_or(abi::UNKNOWN),
             };
             // SAFETY: core passes a structure that states its size.
-            unsafe { write(info, raw) }
+            unsafe { write_struct(info, raw) }
         })
     }
 
@@ -167,7 +168,7 @@ impl<B: Backend> Shims<B> {
             let struct_size = end_of!(abi::Occupancy, max_sub_groups);
             let raw = abi::Occupancy { struct_size, groups, sub_groups, max_sub_groups };
             // SAFETY: core passes a structure that states its size.
-            unsafe { write(occupancy, raw) }
+            unsafe { write_struct(occupancy, raw) }
         })
     }
 }

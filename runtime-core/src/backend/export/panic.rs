@@ -1,4 +1,5 @@
-//! Contains panics: they become `Internal` errors, and their place goes to the host's log instead of being printed.
+//! Catches panics: they become `Internal` errors, and their location is logged to the host instead of
+//! printed.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -13,29 +14,32 @@ use crate::plugin::convert;
 use crate::{Error, ErrorKind, Result};
 
 thread_local! {
-    /// How many contained calls this thread is in.
-    static CONTAINED: Cell<u32> = const { Cell::new(0) };
+    /// Nesting depth of [`catch_panic`] on this thread.
+    static CATCH_DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Set in a dynamic library, which has a copy of std of its own: all panics that its hook sees are the backend's.
-static OWN_STD: AtomicBool = AtomicBool::new(false);
+/// Set in a dynamic library. It has its own copy of std, so every panic that its hook sees comes from the
+/// backend.
+static IS_DYNAMIC_LIBRARY: AtomicBool = AtomicBool::new(false);
 
-/// Where panics of this library are reported: the log of the first instance.
+/// The log of the first instance, for all panics of this library.
 static LOG: OnceLock<Log> = OnceLock::new();
 
-/// Calls `call`; a panic in it becomes an `Internal` error that names `what`, and its place is logged, not printed.
+/// Runs `call`; a panic in it becomes an `Internal` error that names `what`, and its location is logged, not
+/// printed.
 ///
-/// The shims do this around every method; a backend does it around what its own threads run.
+/// The shims wrap every method in this; a backend wraps the work of its own threads.
 ///
 /// # Errors
 /// `Internal` if `call` panicked.
 #[inline]
 pub fn catch_panic<T>(what: &str, call: impl FnOnce() -> T) -> Result<T> {
-    if OWN_STD.load(Ordering::Relaxed) {
-        // A thread-local costs a call in a dynamic library, and each launch comes by here.
+    if IS_DYNAMIC_LIBRARY.load(Ordering::Relaxed) {
+        // In a dynamic library, accessing a thread-local costs a function call, and every launch passes
+        // through here.
         return catch_unwind(AssertUnwindSafe(call)).map_err(|payload| panicked(what, payload));
     }
-    CONTAINED.with(|depth| {
+    CATCH_DEPTH.with(|depth| {
         depth.set(depth.get() + 1);
         let outcome = catch_unwind(AssertUnwindSafe(call)).map_err(|payload| panicked(what, payload));
         depth.set(depth.get() - 1);
@@ -43,9 +47,9 @@ pub fn catch_panic<T>(what: &str, call: impl FnOnce() -> T) -> Result<T> {
     })
 }
 
-/// Notes that this is a dynamic library.
-pub(super) fn own_std() {
-    OWN_STD.store(true, Ordering::Relaxed);
+/// Records that this is a dynamic library.
+pub(super) fn set_dynamic_library() {
+    IS_DYNAMIC_LIBRARY.store(true, Ordering::Relaxed);
 }
 
 /// Runs the body of a shim.
@@ -59,33 +63,37 @@ pub(super) fn guard(slot: &'static str, call: impl FnOnce() -> Result<()>) -> St
 
 #[cold]
 fn panicked(what: &str, payload: Box<dyn Any + Send>) -> Error {
-    let message = words(&*payload).to_owned();
-    // The payload's own drop may panic in its turn; what that throws is not dropped any more.
+    let message = panic_message(&*payload).to_owned();
+    // Dropping the payload may panic too; the payload of that second panic is leaked.
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(second);
     }
     Error::new(ErrorKind::Internal, format!("panicked in {what}: {message}"))
 }
 
-fn words(payload: &(dyn Any + Send)) -> &str {
+fn panic_message(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
-/// Installs, once per library, the hook that reports contained panics to `log`.
+/// Installs the panic hook that logs caught panics to `log`, once per library.
 pub(super) fn install_hook(log: Log) {
     if LOG.set(log).is_ok() {
         let previous = take_hook();
         set_hook(Box::new(move |info| {
-            if OWN_STD.load(Ordering::Relaxed) || CONTAINED.get() > 0 { report(info) } else { previous(info) }
+            if IS_DYNAMIC_LIBRARY.load(Ordering::Relaxed) || CATCH_DEPTH.get() > 0 {
+                log_panic(info)
+            } else {
+                previous(info)
+            }
         }));
     }
 }
 
-fn report(info: &PanicHookInfo<'_>) {
-    let place = info.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
+fn log_panic(info: &PanicHookInfo<'_>) {
+    let place = info.location().map_or_else(|| "an unknown location".to_owned(), ToString::to_string);
     if let Some(log) = LOG.get() {
-        log.write(Level::Error, "panic", &format!("panicked at {place}: {}", words(info.payload())));
+        log.write(Level::Error, "panic", &format!("panicked at {place}: {}", panic_message(info.payload())));
     }
 }
 
@@ -99,15 +107,15 @@ mod tests {
         let error = catch_panic("launch", || panic!("{} is odd", 7)).map(|(): ()| ()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Internal);
         assert_eq!(error.message(), "panicked in launch: 7 is odd");
-        assert_eq!(CONTAINED.get(), 0);
+        assert_eq!(CATCH_DEPTH.get(), 0);
         // SAFETY: a fresh status.
         let error = unsafe { convert::from_status(guard("mark", || std::panic::panic_any(3))) }.unwrap_err();
         assert_eq!(error.message(), "panicked in mark: no message");
     }
 
     #[test]
-    #[cfg_attr(miri, ignore = "what the drop throws is leaked, as it must be")]
-    fn a_payload_whose_drop_panics_is_contained_too() {
+    #[cfg_attr(miri, ignore = "the payload of the second panic is leaked on purpose")]
+    fn a_panic_while_dropping_the_payload_is_caught() {
         struct Bomb;
         impl Drop for Bomb {
             fn drop(&mut self) {
@@ -117,6 +125,6 @@ mod tests {
         install_hook(Log::silent());
         let error = catch_panic("launch", || std::panic::panic_any(Bomb)).map(|(): ()| ()).unwrap_err();
         assert_eq!(error.message(), "panicked in launch: no message");
-        assert_eq!(CONTAINED.get(), 0);
+        assert_eq!(CATCH_DEPTH.get(), 0);
     }
 }

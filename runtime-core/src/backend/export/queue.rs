@@ -1,8 +1,8 @@
-//! Shims of queues.
+//! Shims for queues.
 
 use std::time::Duration;
 
-use super::crossing::{borrow, give, length, mismatch, out, read, take};
+use super::ffi::{abi_mismatch, borrow, byte_len, from_handle, into_handle, out_param, read_struct};
 use super::module::kernel;
 use super::panic::{catch_panic, guard};
 use super::{Backend, BufferOf, GraphOf, QueueOf, Shims};
@@ -11,19 +11,19 @@ use crate::backend::{Device, HostBytes, HostBytesMut, Launch, Queue, QueueOption
 use crate::plugin::convert;
 use crate::{Result, end_of};
 
-/// A launch of the other side.
+/// Wraps a launch received from core.
 ///
 /// # Safety
-/// `launch` is null, or states its size and is valid, with all that it points to, for `'a`.
+/// `launch` is null, or states its size and is valid for `'a`, with everything it points to.
 #[inline]
 pub(super) unsafe fn launch<'a, B: Backend>(launch: *const abi::Launch) -> Result<Launch<'a, BufferOf<B>>> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     match unsafe { launch.as_ref() } {
         Some(raw) if raw.struct_size >= end_of!(abi::Launch, arg_count) => {
-            // SAFETY: the caller's promise; the buffers of its tensors are this backend's.
+            // SAFETY: guaranteed by the caller; the tensors' buffers belong to this backend.
             Ok(unsafe { Launch::new(raw) })
         }
-        _ => Err(mismatch("a launch without all fields of the first version")),
+        _ => Err(abi_mismatch("the launch is null or lacks fields of ABI minor 0")),
     }
 }
 
@@ -61,21 +61,22 @@ impl<B: Backend> Shims<B> {
         guard("open_queue", || {
             // SAFETY: core passes a live device of this backend.
             let device = unsafe { borrow::<B::Device>(device) }?;
-            // SAFETY: core passes a place for the handle.
-            let handle = unsafe { out(handle) }?;
+            // SAFETY: core passes a writable output pointer.
+            let handle = unsafe { out_param(handle) }?;
             // SAFETY: core passes a structure that states its size.
-            let raw = unsafe { read(options) }?;
+            let raw = unsafe { read_struct(options) }?;
             let timestamps = raw.flags & abi::QUEUE_TIMESTAMPS != 0;
-            handle.write(give(device.open_queue(&QueueOptions { priority: raw.priority, timestamps })?));
+            handle
+                .write(into_handle(device.open_queue(&QueueOptions { priority: raw.priority, timestamps })?));
             Ok(())
         })
     }
 
     unsafe extern "C" fn close_queue(queue: Handle) {
-        // A panic of a drop is logged by the hook; there is nobody to return it to.
+        // The hook logs a panic in `drop`; there is no status to return it in.
         let _ = catch_panic("close_queue", || {
-            // SAFETY: core gives back a queue that `open_queue` made, once.
-            drop(unsafe { take::<QueueOf<B>>(queue) });
+            // SAFETY: core passes each queue that `open_queue` created exactly once.
+            drop(unsafe { from_handle::<QueueOf<B>>(queue) });
         });
     }
 
@@ -135,7 +136,7 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core passes a live buffer of this backend.
             let destination = unsafe { borrow::<BufferOf<B>>(destination) }?;
             // SAFETY: core keeps the source unchanged until the ticket ends.
-            let source = unsafe { HostBytes::new(source, length(bytes)?) };
+            let source = unsafe { HostBytes::new(source, byte_len(bytes)?) };
             // SAFETY: core passes a live queue of this backend.
             unsafe { borrow::<QueueOf<B>>(queue) }?.write(place, destination, offset, source)
         })
@@ -152,8 +153,8 @@ impl<B: Backend> Shims<B> {
         guard("read", || {
             // SAFETY: core passes a live buffer of this backend.
             let source = unsafe { borrow::<BufferOf<B>>(source) }?;
-            // SAFETY: core leaves the destination alone until the ticket ends.
-            let destination = unsafe { HostBytesMut::new(destination, length(bytes)?) };
+            // SAFETY: core does not access the destination until the ticket ends.
+            let destination = unsafe { HostBytesMut::new(destination, byte_len(bytes)?) };
             // SAFETY: core passes a live queue of this backend.
             unsafe { borrow::<QueueOf<B>>(queue) }?.read(place, source, offset, destination)
         })
@@ -182,7 +183,7 @@ impl<B: Backend> Shims<B> {
     unsafe extern "C" fn copy_rows(queue: Handle, place: Place, rows: *const abi::RowCopy) -> Status {
         guard("copy_rows", || {
             // SAFETY: core passes a structure that states its size.
-            let raw = unsafe { read(rows) }?;
+            let raw = unsafe { read_struct(rows) }?;
             // SAFETY: core passes a live buffer of this backend.
             let destination = unsafe { borrow::<BufferOf<B>>(raw.destination) }?;
             // SAFETY: as above.
@@ -231,8 +232,8 @@ impl<B: Backend> Shims<B> {
 
     unsafe extern "C" fn read_timestamp(queue: Handle, ticket: u64, nanoseconds: *mut u64) -> Status {
         guard("read_timestamp", || {
-            // SAFETY: core passes a place for the reading.
-            let nanoseconds = unsafe { out(nanoseconds) }?;
+            // SAFETY: core passes a writable output pointer.
+            let nanoseconds = unsafe { out_param(nanoseconds) }?;
             // SAFETY: core passes a live queue of this backend.
             nanoseconds.write(unsafe { borrow::<QueueOf<B>>(queue) }?.read_timestamp(ticket)?);
             Ok(())
@@ -260,8 +261,8 @@ impl<B: Backend> Shims<B> {
 
     unsafe extern "C" fn poll(queue: Handle, progress: *mut Progress) -> Status {
         guard("poll", || {
-            // SAFETY: core passes a place for the answer.
-            let progress = unsafe { out(progress) }?;
+            // SAFETY: core passes a writable output pointer.
+            let progress = unsafe { out_param(progress) }?;
             // SAFETY: core passes a live queue of this backend.
             progress.write(unsafe { borrow::<QueueOf<B>>(queue) }?.poll()?);
             Ok(())

@@ -1,4 +1,4 @@
-//! Files that a backend keeps from one program to the next.
+//! Atomically written files that a backend caches between runs.
 
 use std::fs::{self, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
@@ -6,36 +6,36 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
-/// What the names of files that are not whole yet begin with.
-const FRESH: &str = ".new-";
-/// Whoever began to write a file so long ago was killed before its end.
-const ABANDONED: Duration = Duration::from_secs(3600);
+/// Name prefix of files that are still being written.
+const UNFINISHED_PREFIX: &str = ".new-";
+/// An unfinished file of this age was left by a writer that was killed.
+const STALE_AFTER: Duration = Duration::from_secs(3600);
 
-/// Writes a file whole or not at all, whoever else writes it at the same time; its bytes are those of all parts.
+/// Writes the concatenation of `parts` to a file atomically, even with concurrent writers.
 ///
-/// What writers that were killed have left in its folder is removed.
+/// Also removes the unfinished files that killed writers left in the folder.
 ///
 /// # Errors
-/// Whatever the system says; then the file is what it was, and nothing is left beside it.
+/// Any I/O error. The file is then unchanged, and no temporary file is left.
 pub fn keep_file(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("/"));
-    remove_abandoned(folder);
-    // A random name: the number of a process may be another one's, too, in a container with the same folder.
-    let fresh = folder.join(format!("{FRESH}{:016x}", RandomState::new().hash_one(path)));
-    let mut file = OpenOptions::new().write(true).create_new(true).open(&fresh)?;
+    remove_stale(folder);
+    // A random name, because process IDs are not unique across containers that share the folder.
+    let unfinished = folder.join(format!("{UNFINISHED_PREFIX}{:016x}", RandomState::new().hash_one(path)));
+    let mut file = OpenOptions::new().write(true).create_new(true).open(&unfinished)?;
     let written = parts.iter().try_for_each(|part| file.write_all(part));
-    let kept = written.and_then(|()| fs::rename(&fresh, path));
-    if kept.is_err() {
-        let _ = fs::remove_file(&fresh);
+    let renamed = written.and_then(|()| fs::rename(&unfinished, path));
+    if renamed.is_err() {
+        let _ = fs::remove_file(&unfinished);
     }
-    kept
+    renamed
 }
 
-fn remove_abandoned(folder: &Path) {
+fn remove_stale(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let is_fresh = entry.file_name().as_encoded_bytes().starts_with(FRESH.as_bytes());
+        let is_unfinished = entry.file_name().as_encoded_bytes().starts_with(UNFINISHED_PREFIX.as_bytes());
         let modified = || entry.metadata().and_then(|metadata| metadata.modified()).ok()?.elapsed().ok();
-        if is_fresh && modified().is_some_and(|age| age > ABANDONED) {
+        if is_unfinished && modified().is_some_and(|age| age > STALE_AFTER) {
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "needs files")]
-    fn a_file_is_whole_or_what_it_was() {
+    fn a_failed_write_leaves_the_old_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         keep_file(&path, &[b"one", b"two"]).unwrap();
@@ -66,29 +66,29 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"other");
         let taken = folder.path().join("taken");
         fs::create_dir(&taken).unwrap();
-        assert!(keep_file(&taken, &[b"x"]).is_err(), "a folder has its name");
-        assert_eq!(names(folder.path()), ["file", "taken"], "nothing is left");
+        assert!(keep_file(&taken, &[b"x"]).is_err(), "a folder has that name");
+        assert_eq!(names(folder.path()), ["file", "taken"], "no temporary file is left");
         assert!(keep_file(&folder.path().join("no/file"), &[b"x"]).is_err());
     }
 
     #[test]
     #[cfg_attr(miri, ignore = "needs files")]
-    fn what_killed_writers_left_goes_after_an_hour() {
+    fn stale_unfinished_files_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let make = |name: &str, age: Duration| {
             let file = File::create(folder.path().join(name)).unwrap();
             file.set_modified(SystemTime::now() - age).unwrap();
         };
-        make(".new-old", ABANDONED * 2);
-        make(".new-young", ABANDONED / 2);
-        make("old", ABANDONED * 2);
+        make(".new-old", STALE_AFTER * 2);
+        make(".new-young", STALE_AFTER / 2);
+        make("old", STALE_AFTER * 2);
         keep_file(&folder.path().join("file"), &[]).unwrap();
         assert_eq!(names(folder.path()), [".new-young", "file", "old"]);
     }
 
     #[test]
     #[cfg_attr(miri, ignore = "needs files")]
-    fn many_may_write_at_once() {
+    fn concurrent_writers_leave_one_complete_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! What the loop drives in earnest: a kernel on a queue, timed by one of the clocks.
+//! Times a kernel on a queue with one of the clocks: the [`TimingTarget`] of every real evaluation.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use crate::{
     Access, Arg, DeviceKind, Error, ErrorKind, Event, Geometry, HostArray, Kernel, Queue, Result, Tensor, abi,
 };
 
-/// Timestamp pairs in flight at once: drivers have pools of limited size.
-const PAIRS: usize = 256;
+/// Maximum number of timestamp pairs in flight: the query pools of drivers are limited.
+const MAX_PAIRS: usize = 256;
 
-/// What is timed.
+/// What to time.
 pub(crate) struct BenchInputs<'s, 'a> {
     pub(crate) device: &'s Arc<OpenDevice>,
     pub(crate) queue: &'s Queue,
@@ -33,161 +33,163 @@ pub(crate) struct QueueTarget<'s, 'a> {
     args: Vec<Arg<'s>>,
     setup: &'s mut Option<Box<dyn FnMut() + Send + 'a>>,
     clock: Clock,
-    /// A call is a function call on this thread.
+    /// Calls run inline on this thread.
     inline: bool,
     has_empty: bool,
-    moved: Vec<Moved<'s>>,
+    host_tensors: Vec<HostTensor<'s>>,
     flusher: Flusher,
-    /// Timestamps of single kernels; kept so that a window allocates nothing.
-    stamps: Vec<(Event, Event)>,
+    /// Timestamps of individual kernels; a field, so that windows do not allocate.
+    timestamps: Vec<(Event, Event)>,
     graphs: GraphCache,
     begin: Instant,
     calls: u64,
 }
 
-/// A tensor whose contents every call sends or fetches.
-struct Moved<'s> {
+/// A tensor that each call transfers from or to host memory.
+struct HostTensor<'s> {
     tensor: &'s Tensor,
     access: Access,
-    /// The program's copy.
+    /// The copy in host memory.
     host: HostArray,
 }
 
-/// What a window submits.
+/// The work that a window submits.
 #[derive(Clone, Copy)]
-enum Work {
+enum Workload {
     Kernel,
     Empty,
 }
 
 impl<'s, 'a> QueueTarget<'s, 'a> {
-    pub(crate) fn new(subject: BenchInputs<'s, 'a>, timing: &Timing, clock: Clock) -> Result<Self> {
-        let BenchInputs { device, queue, kernel, geometry, args, setup } = subject;
+    pub(crate) fn new(inputs: BenchInputs<'s, 'a>, timing: &Timing, clock: Clock) -> Result<Self> {
+        let BenchInputs { device, queue, kernel, geometry, args, setup } = inputs;
         let info = &device.info;
         let inline = info.kind == DeviceKind::Host && clock == Clock::HostWall;
-        let mut moved = Vec::new();
-        for (tensor, access) in args.iter().filter_map(|arg| arg.moved(info)) {
-            moved.push(Moved { tensor, access, host: tensor.to_array()? });
+        let mut host_tensors = Vec::new();
+        for (tensor, access) in args.iter().filter_map(|arg| arg.host_tensor(info)) {
+            host_tensors.push(HostTensor { tensor, access, host: tensor.to_array()? });
         }
         Ok(Self {
             queue,
             kernel,
             geometry,
-            args: args.iter().map(|placed| placed.arg).collect(),
+            args: args.iter().map(|arg| arg.arg).collect(),
             setup,
             clock,
             inline,
-            // A graph has no empty kernels.
+            // A graph cannot contain no-op kernels.
             has_empty: info.capabilities.has(abi::CAP_EMPTY_KERNEL) && clock != Clock::DeviceGraph,
-            moved,
+            host_tensors,
             flusher: Flusher::new(device, timing.flush_cache)?,
-            stamps: Vec::with_capacity(if clock == Clock::DeviceKernel { PAIRS } else { 0 }),
+            timestamps: Vec::with_capacity(if clock == Clock::DeviceKernel { MAX_PAIRS } else { 0 }),
             graphs: GraphCache::default(),
             begin: Instant::now(),
             calls: 0,
         })
     }
 
-    /// Calls of the kernel so far.
+    /// Number of kernel calls so far.
     pub(crate) const fn calls(&self) -> u64 {
         self.calls
     }
 
-    /// Bytes sent and fetched by a call; `None` if nothing is moved.
+    /// Bytes uploaded and downloaded per call; `None` if there are no transfers.
     pub(crate) fn transfer_bytes(&self) -> Option<(u64, u64)> {
         let bytes = |moves: fn(Access) -> bool| {
-            self.moved
+            self.host_tensors
                 .iter()
-                .filter(|moved| moves(moved.access))
-                .map(|moved| moved.host.bytes().len() as u64)
+                .filter(|arg| moves(arg.access))
+                .map(|arg| arg.host.bytes().len() as u64)
                 .sum()
         };
-        (!self.moved.is_empty()).then(|| (bytes(Access::reads), bytes(Access::writes)))
+        (!self.host_tensors.is_empty()).then(|| (bytes(Access::reads), bytes(Access::writes)))
     }
 
-    /// Runs the kernel once, on what lies on the device.
+    /// Runs the kernel once on the data that are on the device.
     pub(crate) fn call(&mut self) -> Result<()> {
         self.setup();
         self.calls += 1;
         self.queue.call(self.kernel, self.geometry, &self.args)
     }
 
-    fn submit(&self, work: Work) -> Result<Event> {
-        match work {
-            Work::Kernel => self.queue.launch(self.kernel, self.geometry, &self.args),
-            Work::Empty => self.queue.empty(),
+    fn submit(&self, workload: Workload) -> Result<Event> {
+        match workload {
+            Workload::Kernel => self.queue.launch(self.kernel, self.geometry, &self.args),
+            Workload::Empty => self.queue.empty(),
         }
     }
 
-    /// Makes `number` calls. Returns the last one's event, if it may still run.
-    fn calls_of(&mut self, work: Work, number: u64) -> Result<Option<Event>> {
+    /// Makes `number` calls. Returns the event of the last one, unless all have completed.
+    fn submit_calls(&mut self, workload: Workload, number: u64) -> Result<Option<Event>> {
         if self.inline {
             for _ in 0..number {
-                match work {
-                    Work::Kernel => self.queue.call(self.kernel, self.geometry, &self.args)?,
-                    Work::Empty => self.queue.call_empty()?,
+                match workload {
+                    Workload::Kernel => self.queue.call(self.kernel, self.geometry, &self.args)?,
+                    Workload::Empty => self.queue.call_empty()?,
                 }
             }
             return Ok(None);
         }
         for _ in 1..number {
-            // An event that is kept would be marked, at the cost of a driver call: only the last one is.
-            self.submit(work)?;
+            // Keeping an event marks its ticket, which costs a driver call, so keep only the last.
+            self.submit(workload)?;
         }
-        self.submit(work).map(Some)
+        self.submit(workload).map(Some)
     }
 
-    /// Makes calls that send and fetch; returns the transfers' time in nanoseconds.
+    /// Makes `number` calls with their transfers; returns the time of the transfers in nanoseconds.
     ///
-    /// Each step is waited for, since a transfer that waits for the kernel would be timed with it.
-    fn moving_calls(&mut self, number: u64) -> Result<u64> {
+    /// Waits after each step: otherwise the time of a transfer would include its wait for the kernel.
+    fn calls_with_transfers(&mut self, number: u64) -> Result<u64> {
         let mut transfer_ns = 0;
         for _ in 0..number {
             let begin = Instant::now();
-            for moved in self.moved.iter().filter(|moved| moved.access.reads()) {
-                self.queue.write(moved.tensor, moved.host.bytes())?;
+            for arg in self.host_tensors.iter().filter(|arg| arg.access.reads()) {
+                self.queue.write(arg.tensor, arg.host.bytes())?;
             }
             transfer_ns += nanoseconds(begin.elapsed());
-            self.submit(Work::Kernel)?.wait()?;
+            self.submit(Workload::Kernel)?.wait()?;
             let begin = Instant::now();
-            for moved in self.moved.iter_mut().filter(|moved| moved.access.writes()) {
-                self.queue.read(moved.tensor, moved.host.bytes_mut())?;
+            for arg in self.host_tensors.iter_mut().filter(|arg| arg.access.writes()) {
+                self.queue.read(arg.tensor, arg.host.bytes_mut())?;
             }
             transfer_ns += nanoseconds(begin.elapsed());
         }
         Ok(transfer_ns)
     }
 
-    /// The calls of a window, and the transfers' time.
-    fn work(&mut self, work: Work, number: u64) -> Result<(Option<Event>, f64)> {
-        match work {
-            Work::Kernel if !self.moved.is_empty() => Ok((None, self.moving_calls(number)? as f64)),
-            _ => Ok((self.calls_of(work, number)?, 0.0)),
+    /// Makes the calls of a window; returns the last event, and the time of the transfers.
+    fn submit_workload(&mut self, workload: Workload, number: u64) -> Result<(Option<Event>, f64)> {
+        match workload {
+            Workload::Kernel if !self.host_tensors.is_empty() => {
+                Ok((None, self.calls_with_transfers(number)? as f64))
+            }
+            _ => Ok((self.submit_calls(workload, number)?, 0.0)),
         }
     }
 
-    async fn timed(&mut self, work: Work, number: u64) -> Result<Window> {
+    async fn time_calls(&mut self, workload: Workload, number: u64) -> Result<Window> {
         match self.clock {
-            Clock::HostWall => self.host_wall(work, number),
-            Clock::HostSubmit => self.host_submit(work, number),
-            Clock::DeviceBatch => self.device_batch(work, number).await,
+            Clock::HostWall => self.host_wall(workload, number),
+            Clock::HostSubmit => self.host_submit(workload, number),
+            Clock::DeviceBatch => self.device_batch(workload, number).await,
             Clock::DeviceGraph => self.device_graph(number).await,
-            Clock::DeviceKernel => self.device_kernel(work, number).await,
+            Clock::DeviceKernel => self.device_kernel(workload, number).await,
         }
     }
 
-    fn host_wall(&mut self, work: Work, number: u64) -> Result<Window> {
+    fn host_wall(&mut self, workload: Workload, number: u64) -> Result<Window> {
         let begin = Instant::now();
-        let (last, transfer_ns) = self.work(work, number)?;
+        let (last, transfer_ns) = self.submit_workload(workload, number)?;
         if let Some(last) = last {
             last.wait()?;
         }
         Ok(Window { elapsed_ns: nanoseconds(begin.elapsed()) as f64, transfer_ns })
     }
 
-    fn host_submit(&mut self, work: Work, number: u64) -> Result<Window> {
+    fn host_submit(&mut self, workload: Workload, number: u64) -> Result<Window> {
         let begin = Instant::now();
-        let last = self.calls_of(work, number)?;
+        let last = self.submit_calls(workload, number)?;
         let elapsed_ns = nanoseconds(begin.elapsed()) as f64;
         if let Some(last) = last {
             last.wait()?;
@@ -195,13 +197,13 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
         Ok(Window { elapsed_ns, transfer_ns: 0.0 })
     }
 
-    async fn device_batch(&mut self, work: Work, number: u64) -> Result<Window> {
+    async fn device_batch(&mut self, workload: Workload, number: u64) -> Result<Window> {
         let begin = self.queue.timestamp()?;
-        let (last, transfer_ns) = self.work(work, number)?;
+        let (last, transfer_ns) = self.submit_workload(workload, number)?;
         drop(last);
         let mut end = self.queue.timestamp()?;
         (&mut end).await?;
-        Ok(Window { elapsed_ns: self.between(&begin, &end)?, transfer_ns })
+        Ok(Window { elapsed_ns: self.elapsed_between(&begin, &end)?, transfer_ns })
     }
 
     async fn device_graph(&mut self, number: u64) -> Result<Window> {
@@ -211,34 +213,34 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
         self.graphs.submit(self.queue, number)?;
         let mut end = self.queue.timestamp()?;
         (&mut end).await?;
-        Ok(Window { elapsed_ns: self.between(&begin, &end)?, transfer_ns: 0.0 })
+        Ok(Window { elapsed_ns: self.elapsed_between(&begin, &end)?, transfer_ns: 0.0 })
     }
 
-    async fn device_kernel(&mut self, work: Work, number: u64) -> Result<Window> {
+    async fn device_kernel(&mut self, workload: Workload, number: u64) -> Result<Window> {
         let mut elapsed_ns = 0.0;
         let mut left = number;
         while left > 0 {
-            let pairs = left.min(PAIRS as u64);
-            self.stamps.clear();
+            let pairs = left.min(MAX_PAIRS as u64);
+            self.timestamps.clear();
             for _ in 0..pairs {
                 let begin = self.queue.timestamp()?;
-                self.submit(work)?;
+                self.submit(workload)?;
                 let end = self.queue.timestamp()?;
-                self.stamps.push((begin, end));
+                self.timestamps.push((begin, end));
             }
-            if let Some((_, last)) = self.stamps.last_mut() {
+            if let Some((_, last)) = self.timestamps.last_mut() {
                 last.await?;
             }
-            for (begin, end) in &self.stamps {
-                elapsed_ns += self.between(begin, end)?;
+            for (begin, end) in &self.timestamps {
+                elapsed_ns += self.elapsed_between(begin, end)?;
             }
             left -= pairs;
         }
         Ok(Window { elapsed_ns, transfer_ns: 0.0 })
     }
 
-    /// Nanoseconds of the device's clock between two timestamps that are done.
-    fn between(&self, begin: &Event, end: &Event) -> Result<f64> {
+    /// Nanoseconds of the device's clock between two completed timestamps.
+    fn elapsed_between(&self, begin: &Event, end: &Event) -> Result<f64> {
         let (begin, end) = (self.queue.read_timestamp(begin)?, self.queue.read_timestamp(end)?);
         let elapsed = end.checked_sub(begin).ok_or_else(|| {
             Error::new(
@@ -273,14 +275,14 @@ impl TimingTarget for QueueTarget<'_, '_> {
 
     async fn window(&mut self, number: u64) -> Result<Window> {
         self.calls += number;
-        self.timed(Work::Kernel, number).await
+        self.time_calls(Workload::Kernel, number).await
     }
 
     async fn empty_window(&mut self, number: u64) -> Result<Option<f64>> {
         if !self.has_empty {
             return Ok(None);
         }
-        self.timed(Work::Empty, number).await.map(|window| Some(window.elapsed_ns))
+        self.time_calls(Workload::Empty, number).await.map(|window| Some(window.elapsed_ns))
     }
 }
 

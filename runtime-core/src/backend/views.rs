@@ -1,6 +1,6 @@
-//! What a backend is handed: safe views of the seam's launches, arguments and graph nodes.
+//! Safe, borrowed views of the launches, arguments and graph nodes that core passes to a backend.
 //!
-//! Nothing is copied or allocated: a view decodes a field when it is asked for.
+//! Views copy and allocate nothing; each accessor decodes its field.
 
 #![allow(unsafe_code, reason = "reads structures that core keeps valid during the call")]
 
@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use super::Buffer;
 use crate::{Access, DType, Element, Geometry, abi};
 
-/// How and on what a kernel is launched; valid during the call.
+/// Geometry and arguments of a kernel launch; valid during the call.
 #[derive(Debug)]
 pub struct Launch<'a, B> {
     raw: &'a abi::Launch,
@@ -25,7 +25,7 @@ impl<B> Clone for Launch<'_, B> {
 impl<B> Copy for Launch<'_, B> {}
 
 impl<'a, B: Buffer> Launch<'a, B> {
-    /// Views a launch of the other side.
+    /// Wraps a launch received from core.
     ///
     /// # Safety
     /// `raw.args` points to `raw.arg_count` valid arguments, whose tensors' buffers are live `B`s, all for `'a`.
@@ -34,42 +34,42 @@ impl<'a, B: Buffer> Launch<'a, B> {
         Self { raw, buffers: PhantomData }
     }
 
-    /// Number of groups per dimension.
+    /// Number of groups, per dimension.
     #[must_use]
     #[inline]
     pub const fn groups(&self) -> [u32; 3] {
         self.raw.groups
     }
 
-    /// Work-items of a group per dimension.
+    /// Work-items per group, per dimension.
     #[must_use]
     #[inline]
     pub const fn group_size(&self) -> [u32; 3] {
         self.raw.group_size
     }
 
-    /// Groups of a cluster per dimension, all 1 for none.
+    /// Groups per cluster, per dimension; all 1 without clusters.
     #[must_use]
     #[inline]
     pub const fn cluster(&self) -> [u32; 3] {
         self.raw.cluster
     }
 
-    /// Extra dynamic work-group memory in bytes.
+    /// Additional dynamic work-group memory in bytes.
     #[must_use]
     #[inline]
     pub const fn shared_bytes(&self) -> u32 {
         self.raw.shared_bytes
     }
 
-    /// Whether all groups run at once and may synchronise.
+    /// Whether all groups are resident at once and may synchronise with each other.
     #[must_use]
     #[inline]
     pub const fn cooperative(&self) -> bool {
         self.raw.flags & abi::LAUNCH_COOPERATIVE != 0
     }
 
-    /// Half-open range for kernels that take one.
+    /// Half-open range, for kernels that take one.
     #[must_use]
     #[inline]
     pub const fn range(&self) -> Option<[i64; 2]> {
@@ -79,14 +79,14 @@ impl<'a, B: Buffer> Launch<'a, B> {
         }
     }
 
-    /// Iterations of the range given to one call; 0: the backend chooses.
+    /// Iterations of the range per call; 0 lets the backend choose.
     #[must_use]
     #[inline]
     pub const fn grain(&self) -> i64 {
         self.raw.grain
     }
 
-    /// All of it but the arguments.
+    /// Everything except the arguments.
     #[must_use]
     pub const fn geometry(&self) -> Geometry {
         Geometry {
@@ -103,30 +103,31 @@ impl<'a, B: Buffer> Launch<'a, B> {
     /// The arguments in order.
     #[inline]
     pub fn args(&self) -> impl ExactSizeIterator<Item = ArgRef<'a, B>> + Clone + use<'a, B> {
-        // SAFETY: `new` demands `arg_count` valid arguments.
+        // SAFETY: `new` requires `arg_count` valid arguments.
         let args = unsafe { slice(self.raw.args, self.raw.arg_count) };
         args.iter().map(ArgRef::new)
     }
 
-    /// The bits and the bytes of each argument that is passed as a word, a tensor's address or a scalar; `None` for others.
-    /// For backends whose code takes them as they are: this is faster than [`Launch::args`].
+    /// Value and size in bytes of each argument that fits a machine word (a tensor's address or a scalar);
+    /// `None` for other arguments. For backends that pass these words to kernels unchanged; faster than
+    /// [`Launch::args`].
     #[inline]
     pub fn words(&self) -> impl ExactSizeIterator<Item = Option<(u64, usize)>> + Clone + use<'a, B> {
-        // SAFETY: `new` demands `arg_count` valid arguments.
+        // SAFETY: `new` requires `arg_count` valid arguments.
         let args = unsafe { slice(self.raw.args, self.raw.arg_count) };
-        args.iter().map(word)
+        args.iter().map(register_word)
     }
 }
 
 #[inline]
-fn word(raw: &abi::Arg) -> Option<(u64, usize)> {
+fn register_word(raw: &abi::Arg) -> Option<(u64, usize)> {
     if raw.kind == abi::ARG_TENSOR {
-        // SAFETY: the kind says which member is set.
+        // SAFETY: the kind determines the active member.
         let tensor = unsafe { raw.value.tensor };
-        // SAFETY: `Launch::new` demands valid arguments: null or a tensor argument.
+        // SAFETY: `Launch::new` requires valid arguments: null or a tensor argument.
         unsafe { tensor.as_ref() }.map(|tensor| (tensor.address, size_of::<u64>()))
     } else if raw.kind == abi::ARG_SCALAR {
-        // SAFETY: the kind says which member is set.
+        // SAFETY: the kind determines the active member.
         let bits = unsafe { raw.value.scalar };
         Some((bits, DType::from_dlpack(raw.dtype_code, raw.dtype_bits, 1).bytes()))
     } else {
@@ -142,16 +143,16 @@ pub enum ArgRef<'a, B> {
     Tensor(TensorArg<'a, B>),
     /// A scalar.
     Scalar {
-        /// Its type.
+        /// Its element type.
         dtype: DType,
-        /// Its bytes in a little-endian word, the rest zero.
+        /// Its bytes as a little-endian, zero-extended word.
         bits: u64,
     },
-    /// Bytes by value.
+    /// Bytes passed by value.
     Bytes(&'a [u8]),
-    /// A size of dynamic work-group memory in bytes.
+    /// Size in bytes of a block of dynamic work-group memory.
     Local(u64),
-    /// Something that this library does not know, by its `abi::ARG_*` number: refuse it.
+    /// An argument kind (`abi::ARG_*`) that this version does not know; reject it.
     Unknown(u8),
 }
 
@@ -166,40 +167,40 @@ impl<B> Copy for ArgRef<'_, B> {}
 impl<'a, B: Buffer> ArgRef<'a, B> {
     #[inline]
     fn new(raw: &'a abi::Arg) -> Self {
-        // Two cases here are two branches; all of them would be a jump through a table.
+        // Two branches for the frequent kinds; a match on all kinds would compile to a jump table.
         if raw.kind == abi::ARG_TENSOR {
-            // SAFETY: the kind says which member is set.
+            // SAFETY: the kind determines the active member.
             let tensor = unsafe { raw.value.tensor };
-            // SAFETY: `Launch::new` demands valid arguments: null or a tensor argument.
+            // SAFETY: `Launch::new` requires valid arguments: null or a tensor argument.
             if let Some(raw_tensor) = unsafe { tensor.as_ref() } {
                 return Self::Tensor(TensorArg { raw: raw_tensor, access: raw.access, buffers: PhantomData });
             }
         } else if raw.kind == abi::ARG_SCALAR {
             return Self::Scalar {
                 dtype: DType::from_dlpack(raw.dtype_code, raw.dtype_bits, 1),
-                // SAFETY: the kind says which member is set.
+                // SAFETY: the kind determines the active member.
                 bits: unsafe { raw.value.scalar },
             };
         }
-        Self::rest(raw)
+        Self::decode_uncommon(raw)
     }
 
     #[inline(never)]
-    fn rest(raw: &'a abi::Arg) -> Self {
+    fn decode_uncommon(raw: &'a abi::Arg) -> Self {
         match raw.kind {
             abi::ARG_BYTES => {
-                // SAFETY: the kind says which member is set.
+                // SAFETY: the kind determines the active member.
                 let data = unsafe { raw.value.data };
-                // SAFETY: `Launch::new` demands valid arguments: `bytes` of them at `data`.
+                // SAFETY: `Launch::new` requires valid arguments: `bytes` bytes at `data`.
                 Self::Bytes(unsafe { slice(data, raw.bytes as usize) })
             }
-            // SAFETY: the kind says which member is set.
+            // SAFETY: the kind determines the active member.
             abi::ARG_LOCAL => Self::Local(unsafe { raw.value.local_bytes }),
             kind => Self::Unknown(kind),
         }
     }
 
-    /// The tensor, if it is one.
+    /// The tensor, if the argument is one.
     #[must_use]
     #[inline]
     pub fn tensor(self) -> Option<TensorArg<'a, B>> {
@@ -209,7 +210,7 @@ impl<'a, B: Buffer> ArgRef<'a, B> {
         }
     }
 
-    /// The value, if it is a scalar of type `T`.
+    /// The value, if the argument is a scalar of type `T`.
     #[must_use]
     #[inline]
     pub fn scalar<T: Element>(self) -> Option<T> {
@@ -239,16 +240,16 @@ impl<B> Clone for TensorArg<'_, B> {
 impl<B> Copy for TensorArg<'_, B> {}
 
 impl<'a, B: Buffer> TensorArg<'a, B> {
-    /// The buffer that holds it.
+    /// The buffer that holds the tensor.
     #[must_use]
     #[inline]
     pub fn buffer(&self) -> &'a B {
         debug_assert!(!self.raw.buffer.is_null(), "core sets the buffer of every tensor argument");
-        // SAFETY: the handle is a live buffer of this backend for `'a`, as `Launch::new` demands.
+        // SAFETY: the handle is a live buffer of this backend for `'a`, as `Launch::new` requires.
         unsafe { &*self.raw.buffer.cast::<B>() }
     }
 
-    /// Where kernels see the first element: the buffer's `kernel_address` plus `byte_offset`.
+    /// Address of the first element for kernels: the buffer's `kernel_address` plus `byte_offset`.
     #[must_use]
     #[inline]
     pub const fn address(&self) -> u64 {
@@ -262,8 +263,9 @@ impl<'a, B: Buffer> TensorArg<'a, B> {
         self.raw.byte_offset
     }
 
-    /// Bytes from the first element to the end of the one that lies last: what to bind at `byte_offset`, always within the
-    /// buffer. Elements before the first one, which negative strides reach, do not count.
+    /// Bytes from the first element to the end of the element with the highest address: the range to bind at
+    /// `byte_offset`, always within the buffer. Elements at lower addresses than the first one (negative
+    /// strides) are not included.
     #[must_use]
     #[inline]
     pub const fn span_bytes(&self) -> u64 {
@@ -293,7 +295,7 @@ impl<'a, B: Buffer> TensorArg<'a, B> {
         unsafe { slice(self.raw.strides, self.raw.ndim as usize) }
     }
 
-    /// How the launch uses it.
+    /// How the launch uses the tensor.
     #[must_use]
     #[inline]
     pub const fn access(&self) -> Access {
@@ -301,7 +303,7 @@ impl<'a, B: Buffer> TensorArg<'a, B> {
     }
 }
 
-/// The `len` elements at `ptr`; null is an empty slice.
+/// The `len` elements at `ptr`; an empty slice if `ptr` is null.
 #[inline]
 const unsafe fn slice<'a, T>(ptr: *const T, len: usize) -> &'a [T] {
     if ptr.is_null() {
@@ -311,16 +313,16 @@ const unsafe fn slice<'a, T>(ptr: *const T, len: usize) -> &'a [T] {
     unsafe { std::slice::from_raw_parts(ptr, len) }
 }
 
-/// One node of a graph; valid during the call.
+/// A node of a graph; valid during the call.
 #[derive(Debug)]
 pub struct GraphNode<'a, B, K> {
-    /// What it does.
+    /// The work of the node.
     pub work: GraphWork<'a, B, K>,
     /// Indices of the earlier nodes that must end first.
     pub dependencies: &'a [u32],
 }
 
-/// What a node of a graph does.
+/// The work of a graph node.
 #[derive(Debug)]
 pub enum GraphWork<'a, B, K> {
     /// Launches a kernel.
@@ -332,18 +334,18 @@ pub enum GraphWork<'a, B, K> {
     },
     /// Copies between buffers.
     Copy {
-        /// Where to, from which byte on.
+        /// Destination buffer, and offset of the first byte written.
         destination: (&'a B, u64),
-        /// Where from, from which byte on.
+        /// Source buffer, and offset of the first byte read.
         source: (&'a B, u64),
-        /// How many bytes.
+        /// Number of bytes.
         bytes: u64,
     },
     /// Fills with a pattern.
     Fill {
-        /// Where to, from which byte on.
+        /// Destination buffer, and offset of the first byte written.
         destination: (&'a B, u64),
-        /// How many bytes.
+        /// Number of bytes.
         bytes: u64,
         /// The pattern: 1, 2, 4, 8 or 16 bytes.
         pattern: &'a [u8],

@@ -1,4 +1,4 @@
-//! Folders for temporary files, removed even if their owner is killed.
+//! Temporary folders that are removed even if their owner is killed.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::hash::{BuildHasher, RandomState};
@@ -8,31 +8,31 @@ use std::path::{Path, PathBuf};
 
 use crate::platform;
 
-/// How often a name is tried: somebody who cleans up may take a folder between its creation and its lock.
+/// Attempts to create a folder: a concurrent cleanup may remove it between its creation and its lock.
 const ATTEMPTS: usize = 8;
 
-/// A folder that only this user can enter, below the system's folder for temporary files. It goes with the value.
+/// A private folder below the system's temporary directory, removed on drop.
 ///
-/// Its owner holds a lock on it. A folder that can be locked has lost its owner, to a signal for example, and the next
-/// one of the same prefix removes it.
+/// The owner holds a lock on it. A folder that can be locked has lost its owner, for example to a signal, and
+/// is removed when the next folder with the same prefix is created.
 #[derive(Debug)]
 pub struct TemporaryFolder {
     path: PathBuf,
-    /// Open for its lock.
+    /// Held open for its lock.
     _lock: File,
 }
 
 impl TemporaryFolder {
-    /// Makes a folder whose name begins with `prefix`, and removes those of dead owners.
+    /// Creates a folder whose name begins with `prefix`, and removes those whose owners have died.
     ///
     /// # Errors
-    /// What the system says.
+    /// Any I/O error.
     pub fn new(prefix: &str) -> io::Result<Self> {
         Self::new_in(&std::env::temp_dir(), prefix)
     }
 
     fn new_in(parent: &Path, prefix: &str) -> io::Result<Self> {
-        remove_abandoned(parent, prefix);
+        remove_stale(parent, prefix);
         for _ in 0..ATTEMPTS {
             let path = parent.join(format!("{prefix}{:016x}", RandomState::new().hash_one(parent)));
             DirBuilder::new().mode(0o700).create(&path)?;
@@ -45,10 +45,13 @@ impl TemporaryFolder {
                 }
             }
         }
-        Err(io::Error::new(io::ErrorKind::AlreadyExists, "another program removes every temporary folder"))
+        Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            "another program keeps removing the temporary folder",
+        ))
     }
 
-    /// Where it is.
+    /// The path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -57,12 +60,12 @@ impl TemporaryFolder {
 
 impl Drop for TemporaryFolder {
     fn drop(&mut self) {
-        // Whatever is left goes with the next folder of this prefix.
+        // Anything left is removed when the next folder with this prefix is created.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-/// Locks a folder that was just made; `None` if it is another one's by now.
+/// Locks a folder that was just created; `None` if another process has taken it.
 fn lock(path: &Path) -> io::Result<Option<File>> {
     let folder = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -70,16 +73,16 @@ fn lock(path: &Path) -> io::Result<Option<File>> {
     };
     match folder.try_lock() {
         Err(TryLockError::WouldBlock) => Ok(None),
-        // Without locks nobody removes it either.
+        // Where locks are unsupported, other processes cannot remove the folder either.
         _ => Ok(path.exists().then_some(folder)),
     }
 }
 
-fn remove_abandoned(parent: &Path, prefix: &str) {
+fn remove_stale(parent: &Path, prefix: &str) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let folder = entry.path();
-        if is_name(entry.file_name().as_encoded_bytes(), prefix) && is_own_folder(&folder) {
-            // The lock is held until the folder is gone.
+        if is_our_name(entry.file_name().as_encoded_bytes(), prefix) && is_own_folder(&folder) {
+            // Hold the lock until the folder is removed.
             if let Ok(lock) = File::open(&folder)
                 && lock.try_lock().is_ok()
             {
@@ -89,15 +92,15 @@ fn remove_abandoned(parent: &Path, prefix: &str) {
     }
 }
 
-/// Whether it is a name that we make: others may have folders with the same beginning.
-fn is_name(name: &[u8], prefix: &str) -> bool {
+/// Whether `name` has the format that this module generates; unrelated folders may share the prefix.
+fn is_our_name(name: &[u8], prefix: &str) -> bool {
     let digits = name.strip_prefix(prefix.as_bytes());
     digits.is_some_and(|digits| {
         digits.len() == 16 && digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
     })
 }
 
-/// Whether it is a folder, not a link to one, that belongs to this user.
+/// Whether `path` is a folder, not a link, that this user owns.
 fn is_own_folder(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == platform::user())
 }
@@ -108,7 +111,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "needs files")]
-    fn a_folder_goes_with_its_value() {
+    fn a_folder_is_removed_on_drop() {
         let parent = tempfile::tempdir().unwrap();
         let folder = TemporaryFolder::new_in(parent.path(), "x-").unwrap();
         assert_eq!(folder.path().metadata().unwrap().mode() & 0o777, 0o700);
@@ -119,7 +122,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "needs files")]
-    fn folders_of_dead_owners_go_and_others_stay() {
+    fn only_folders_of_dead_owners_are_removed() {
         let parent = tempfile::tempdir().unwrap();
         let alive = TemporaryFolder::new_in(parent.path(), "x-").unwrap();
         let dead = "x-0123456789abcdef";
@@ -140,7 +143,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "needs files")]
-    fn many_may_make_folders_at_once() {
+    fn folders_can_be_created_concurrently() {
         let parent = tempfile::tempdir().unwrap();
         std::thread::scope(|scope| {
             for _ in 0..8 {
