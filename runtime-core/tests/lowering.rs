@@ -117,7 +117,7 @@ fn what_portable_code_asks_of_a_launch_is_checked() {
     let error = refusal(&low, &all.slice(0, 3..7).unwrap()).unwrap();
     assert!(error.contains("arguments 0 and 1 of \"main\" share memory"), "{error}");
     let error = refusal(&all.slice(0, 0..1).unwrap(), &high).unwrap();
-    assert!(error.contains("argument 0 of \"main\" has 4 bytes, the kernel needs 8"), "{error}");
+    assert!(error.contains("argument 0 of \"main\" has 4 bytes, but the kernel needs 8"), "{error}");
     let reversed = all.view(&[4], &[-1], 3).unwrap();
     let error = refusal(&reversed, &high).unwrap();
     assert!(error.contains("has 4 bytes"), "elements before the first do not count: {error}");
@@ -128,7 +128,7 @@ fn what_portable_code_asks_of_a_launch_is_checked() {
     );
     let error = refusal(&all.slice(0, 1..3).unwrap(), &high).unwrap();
     assert!(
-        error.contains("argument 0 of \"main\" lies at a multiple of 4 bytes, the kernel needs one of 8"),
+        error.contains("argument 0 of \"main\" is aligned to 4 bytes, but the kernel needs 8"),
         "{error}"
     );
 }

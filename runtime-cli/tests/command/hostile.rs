@@ -297,7 +297,7 @@ fn portable_kernels_accept_every_form_of_a_spec() {
         values(&PORTABLE.replace("entry = \"k\"", "entry = \"k\"\noptions = { variants = 3 }")).unwrap_err();
     assert!(wrong.contains("option \"variants\" cannot be \"3\""), "{wrong}");
     let packed = values(&PORTABLE.replace("dtype = \"u32\"", "dtype = \"i8\"")).unwrap_err();
-    assert!(packed.contains("is i8, the kernel takes u32") && packed.contains("structures"), "{packed}");
+    assert!(packed.contains("is i8, but the kernel takes u32") && packed.contains("structures"), "{packed}");
     folder.write("k.wgsl", &format!("\u{feff}{WGSL}"));
     assert_eq!(values(&format!("\u{feff}{PORTABLE}")), Ok(vec![8; 8]), "byte-order marks");
 }

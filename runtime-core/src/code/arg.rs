@@ -1,4 +1,4 @@
-//! Arguments of a launch: one ordered list of tensors, scalars, by-value bytes and work-group memory sizes.
+//! Launch arguments: tensors, scalars, by-value bytes and sizes of dynamic work-group memory.
 
 use std::mem::MaybeUninit;
 
@@ -13,7 +13,7 @@ pub struct Arg<'a> {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Value<'a> {
-    /// How it is used, and whether the kernel knows its strides.
+    /// With its access, and whether the kernel handles its strides.
     Tensor(&'a Tensor, Access, bool),
     Scalar(DType, u64),
     Bytes(&'a [u8]),
@@ -39,18 +39,20 @@ impl<'a> Arg<'a> {
         Self::tensor(tensor, Access::ReadWrite)
     }
 
-    /// A tensor that the kernel uses as `access` says.
+    /// A tensor with the given access.
     #[must_use]
     pub const fn tensor(tensor: &'a Tensor, access: Access) -> Self {
         Self { value: Value::Tensor(tensor, access, false) }
     }
 
-    /// Says that the kernel computes with the strides of this tensor, so that it may be a view with gaps: transposed,
-    /// repeated, every other element. Without this such a view is refused, since a kernel that does not know of the
-    /// strides would work on other elements; [`Queue::contiguous`](crate::Queue::contiguous) makes a copy for it.
+    /// Declares that the kernel handles the strides of this tensor, which may then be a view with gaps:
+    /// transposed, repeated, every other element. Otherwise such a view is refused, because a kernel unaware of
+    /// the strides would access the wrong elements; [`Queue::contiguous`](crate::Queue::contiguous) makes a
+    /// copy for it.
     ///
-    /// A portable kernel, and a kernel of a device that binds buffers by handle, sees what lies behind the first element;
-    /// such a tensor is still refused if elements lie before it. Arguments other than tensors stay as they are.
+    /// Portable kernels, and kernels on devices that bind buffers by handle, can only address memory from the
+    /// first element upwards: there, a tensor with elements before its first one is still refused. Has no
+    /// effect on arguments other than tensors.
     #[must_use]
     pub const fn strided(self) -> Self {
         match self.value {
@@ -64,25 +66,25 @@ impl<'a> Arg<'a> {
         Self::scalar_bits(T::DTYPE, value.bits())
     }
 
-    /// A scalar of up to 8 bytes: its element type, and its bytes as a little-endian word.
+    /// A scalar of up to 8 bytes, given by its element type and its bytes as a little-endian word.
     #[must_use]
     pub const fn scalar_bits(dtype: DType, bits: u64) -> Self {
         Self { value: Value::Scalar(dtype, bits) }
     }
 
-    /// Bytes by value: a descriptor, a structure.
+    /// Bytes passed by value, such as a descriptor or a structure.
     #[must_use]
     pub const fn bytes(bytes: &'a [u8]) -> Self {
         Self { value: Value::Bytes(bytes) }
     }
 
-    /// Dynamic work-group memory of a size in bytes.
+    /// Dynamic work-group memory of the given size in bytes.
     #[must_use]
     pub const fn local(bytes: u64) -> Self {
         Self { value: Value::Local(bytes) }
     }
 
-    /// What it is.
+    /// The kind of argument.
     #[must_use]
     pub const fn kind(&self) -> ArgKind {
         match self.value {
@@ -112,12 +114,13 @@ impl<'a> Arg<'a> {
         }
     }
 
-    /// Writes the form that crosses the seam where it will lie: to make it elsewhere and move it costs more than all the rest.
+    /// Writes the ABI form directly into its final place: building it elsewhere and moving it would cost more
+    /// than everything else here.
     #[inline]
-    pub(crate) fn write_raw(&self, place: &mut MaybeUninit<abi::Arg>) -> Result<()> {
-        // Two cases here are two branches; all of them would be a jump through a table.
+    pub(crate) fn write_abi(&self, slot: &mut MaybeUninit<abi::Arg>) -> Result<()> {
+        // The two common cases are two branches; a match on all of them would compile to a jump table.
         if let Value::Tensor(tensor, access, _) = self.value {
-            place.write(abi::Arg {
+            slot.write(abi::Arg {
                 kind: abi::ARG_TENSOR,
                 access: access.bits(),
                 dtype_code: 0,
@@ -126,7 +129,7 @@ impl<'a> Arg<'a> {
                 value: abi::ArgValue { tensor: tensor.raw() },
             });
         } else if let Value::Scalar(dtype, bits) = self.value {
-            place.write(abi::Arg {
+            slot.write(abi::Arg {
                 kind: abi::ARG_SCALAR,
                 access: 0,
                 dtype_code: dtype.0.code,
@@ -135,20 +138,20 @@ impl<'a> Arg<'a> {
                 value: abi::ArgValue { scalar: bits },
             });
         } else {
-            self.write_rest(place);
+            self.write_uncommon(slot);
         }
         Ok(())
     }
 
     #[inline(never)]
-    fn write_rest(&self, place: &mut MaybeUninit<abi::Arg>) {
+    fn write_uncommon(&self, slot: &mut MaybeUninit<abi::Arg>) {
         let (kind, bytes, value) = match self.value {
             Value::Bytes(bytes) => (abi::ARG_BYTES, bytes.len(), abi::ArgValue { data: bytes.as_ptr() }),
             Value::Local(bytes) => (abi::ARG_LOCAL, 0, abi::ArgValue { local_bytes: bytes }),
             Value::Tensor(..) | Value::Scalar(..) => (u8::MAX, 0, abi::ArgValue { scalar: 0 }),
         };
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        place.write(abi::Arg { kind, access: 0, dtype_code: 0, dtype_bits: 0, bytes, value });
+        slot.write(abi::Arg { kind, access: 0, dtype_code: 0, dtype_bits: 0, bytes, value });
     }
 }
 
@@ -163,10 +166,12 @@ fn scalar_bytes(dtype: DType) -> Result<u32> {
 #[cold]
 fn too_wide(dtype: DType) -> Error {
     let bytes = dtype.bytes();
-    Error::invalid(format!("a scalar of {dtype} has {bytes} bytes; pass more than 8 as Arg::bytes"))
+    Error::invalid(format!(
+        "a scalar of {dtype} has {bytes} bytes; pass values of more than 8 bytes as Arg::bytes"
+    ))
 }
 
-/// A Rust type that can be a scalar argument.
+/// A Rust type that can be passed as a scalar argument.
 pub trait Scalar: Copy {
     /// Its element type.
     const DTYPE: DType;

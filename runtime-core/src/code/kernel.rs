@@ -1,4 +1,4 @@
-//! Entry points of loaded code, and the check of a launch's arguments against them.
+//! Entry points of loaded code, and the checks of launch arguments against their signatures.
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
@@ -14,55 +14,62 @@ use crate::timeline::deferred_free::Resource;
 use crate::timeline::open_device::OpenDevice;
 use crate::{Access, Arg, ArgKind, DType, Error, Geometry, LoweredKernel, Occupancy, Result, Tensor};
 
-/// An entry point of a module. Cloning shares it.
+/// An entry point of a module. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Kernel(Arc<Entry>);
+pub struct Kernel(Arc<KernelInner>);
 
-/// What every launch reads lies together.
+/// Fields that every launch reads come first, next to each other.
 #[repr(C)]
 #[derive(Debug)]
-struct Entry {
+struct KernelInner {
     device: Arc<OpenDevice>,
-    owned: Owned,
-    /// What else the code asks for, if it was lowered.
+    owned: KernelHandle,
+    /// Further requirements of the code, if it was lowered.
     lowered: Option<Arc<LoweredKernel>>,
-    /// Nothing is known of its parameters.
+    /// Neither the driver nor a lowering describes the parameters.
     signature_unknown: bool,
     info: KernelInfo,
     name: String,
 }
 
-/// A backend kernel; holds its module.
+/// A backend kernel; keeps its module alive.
 #[derive(Debug)]
-struct Owned {
+struct KernelHandle {
     module: Module,
     handle: Handle,
 }
 
-// SAFETY: a backend kernel, which any thread may use.
-unsafe impl Send for Owned {}
+// SAFETY: the ABI lets any thread use a kernel.
+unsafe impl Send for KernelHandle {}
 // SAFETY: as above.
-unsafe impl Sync for Owned {}
+unsafe impl Sync for KernelHandle {}
 
 impl Kernel {
-    /// Takes over a kernel that the backend has just found.
-    pub(crate) fn adopt(
+    /// Takes ownership of a kernel handle from the backend.
+    pub(crate) fn from_handle(
         module: &Module,
         handle: Handle,
         name: &str,
         lowered: Option<Arc<LoweredKernel>>,
     ) -> Result<Self> {
-        let owned = Owned { module: module.clone(), handle };
-        let mut info = owned.ask()?;
+        let owned = KernelHandle { module: module.clone(), handle };
+        let mut info = owned.query_info()?;
         if let Some(lowered) = &lowered {
-            // The portable code says it better than a driver could.
+            // The portable code is more precise than the driver.
             info.params = Some(lowered.params.iter().map(|param| param.param).collect());
             info.group_size = Some(lowered.group_size);
             info.shared_bytes = info.shared_bytes.or(Some(lowered.shared_bytes));
         }
         let (device, signature_unknown) =
             (Arc::clone(module.device()), info.params.is_none() && lowered.is_none());
-        Ok(Self(Arc::new(Entry { device, owned, lowered, signature_unknown, info, name: name.to_owned() })))
+        Ok(Self(Arc::new(KernelInner {
+            device,
+            owned,
+            lowered,
+            signature_unknown,
+            info,
+            name: name.to_owned(),
+        })))
     }
 
     /// The entry point's name.
@@ -71,17 +78,18 @@ impl Kernel {
         &self.0.name
     }
 
-    /// What the driver says of it.
+    /// What the driver reports about it.
     #[must_use]
     pub fn info(&self) -> &KernelInfo {
         &self.0.info
     }
 
-    /// How much of a compute unit its groups can fill at once, when they are launched like this: the driver's forecast
-    /// from registers, work-group memory and group size, not a measurement.
+    /// How much of a compute unit its groups can occupy with this geometry: the driver's estimate from
+    /// registers, work-group memory and group size, not a measurement.
     ///
     /// # Errors
-    /// `Unsupported` where the backend does not tell; `InvalidArgument` for a geometry that a launch would refuse.
+    /// `Unsupported` if the backend does not report it; `InvalidArgument` for a geometry that a launch would
+    /// refuse.
     pub fn occupancy(&self, geometry: &Geometry) -> Result<Occupancy> {
         let device = self.device();
         self.check_geometry(geometry)
@@ -90,7 +98,8 @@ impl Kernel {
         let struct_size = crate::end_of!(abi::Occupancy, max_sub_groups);
         let mut raw = abi::Occupancy { struct_size, ..abi::Occupancy::default() };
         device.call("occupancy", |calls, _| {
-            // SAFETY: the kernel exists, `launch` is without arguments and lives during the call, and `raw` is writable.
+            // SAFETY: the kernel exists, `launch` has no arguments and lives during the call, and `raw` is
+            // writable.
             unsafe { (calls.module.occupancy)(self.handle(), &raw const launch, &raw mut raw) }
         })?;
         let abi::Occupancy { groups, sub_groups, max_sub_groups, .. } = raw;
@@ -107,19 +116,19 @@ impl Kernel {
         &self.0.device
     }
 
-    /// What the code asks for beyond its parameters, if it was lowered.
+    /// Requirements beyond the signature, if the code was lowered.
     #[inline]
     pub(crate) fn lowered(&self) -> Option<&LoweredKernel> {
         self.0.lowered.as_deref()
     }
 
-    /// The same of a kernel whose launches report.
+    /// As [`Kernel::lowered`], but only for kernels whose launches write a report.
     #[inline]
     pub(crate) fn reporting(&self) -> Option<&LoweredKernel> {
         self.lowered().filter(|lowered| lowered.reports_on.is_some())
     }
 
-    /// Checks what can be checked of a launch without looking at where its tensors are.
+    /// Checks everything about a launch except its tensors' devices and layouts.
     ///
     /// # Errors
     /// `InvalidArgument` for another device, a wrong signature, or a geometry beyond the device's limits.
@@ -131,22 +140,22 @@ impl Kernel {
         args: &[Arg<'_>],
     ) -> Result<()> {
         if !Arc::ptr_eq(self.device(), device) {
-            return Err(self.loaded_elsewhere(device));
+            return Err(self.wrong_queue_device(device));
         }
         self.check_signature(args)?;
         self.check_geometry(geometry)
     }
 
     #[cold]
-    fn loaded_elsewhere(&self, device: &OpenDevice) -> Error {
+    fn wrong_queue_device(&self, device: &OpenDevice) -> Error {
         let (name, own, other) = (self.name(), &self.device().name, &device.name);
-        Error::invalid(format!("kernel \"{name}\" was loaded on {own}, the queue is on {other}"))
+        Error::invalid(format!("kernel \"{name}\" was loaded on {own}, but the queue is on {other}"))
     }
 
     /// Checks the arguments of a launch, before anything is submitted.
     ///
     /// # Errors
-    /// `InvalidArgument` that says which argument.
+    /// `InvalidArgument`, naming the argument.
     pub(crate) fn check_args(&self, device: &OpenDevice, args: &[Arg<'_>]) -> Result<()> {
         let mut local_bytes = 0u64;
         for (index, arg) in args.iter().enumerate() {
@@ -162,8 +171,8 @@ impl Kernel {
         self.check_signature(args)
     }
 
-    /// The part of [`Kernel::check_args`] that tells where a tensor is and how it lies there; `strided` if the argument says
-    /// that the kernel knows the strides.
+    /// The part of [`Kernel::check_args`] that checks a tensor's device and layout; `strided` if the argument
+    /// declares that the kernel handles its strides.
     #[inline]
     pub(crate) fn check_tensor(
         &self,
@@ -172,31 +181,32 @@ impl Kernel {
         device: &OpenDevice,
     ) -> Result<()> {
         if !std::ptr::eq(Arc::as_ptr(tensor.device()), device) {
-            Err(self.misplaced(index, tensor.device(), device))
-        } else if tensor.is_plain() {
+            Err(self.wrong_tensor_device(index, tensor.device(), device))
+        } else if tensor.is_dense_aligned() {
             Ok(())
         } else {
             self.check_layout(index, tensor, strided)
         }
     }
 
-    /// Checks a tensor that not every kernel can take.
+    /// Checks a tensor that not every kernel can access correctly.
     #[cold]
     fn check_layout(&self, index: usize, tensor: &Tensor, strided: bool) -> Result<()> {
-        let refuse = |what: &dyn std::fmt::Display| {
+        let reject = |what: &dyn std::fmt::Display| {
             Err(Error::invalid(format!("argument {index} of \"{}\" {what}", self.name())))
         };
         let (shape, strides) = (tensor.shape(), tensor.strides());
-        if !tensor.is_contiguous() && !strided && !self.knows_strides(index) {
-            return refuse(&format_args!(
+        if !tensor.is_contiguous() && !strided && !self.declares_strides(index) {
+            return reject(&format_args!(
                 "is not contiguous (shape {shape:?}, strides {strides:?}); pass a copy that `Queue::contiguous` makes of \
-                 it, or add `.strided()` to the argument if the kernel computes with these strides itself"
+                 it, or add `.strided()` to the argument if the kernel handles the strides itself"
             ));
         }
-        // Bound by handle, or indexed without a sign: nothing before the first element can be reached.
-        let begins_at_first = self.lowered().is_some() || tensor.raw().address == 0;
-        if begins_at_first && tensor.begins_inside() {
-            return refuse(&format_args!(
+        // Bound by handle, or indexed with unsigned integers: memory before the first element cannot be
+        // addressed.
+        let addressed_upwards = self.lowered().is_some() || tensor.raw().address == 0;
+        if addressed_upwards && tensor.has_negative_offsets() {
+            return reject(&format_args!(
                 "has elements before its first one (strides {strides:?}), which the kernel cannot reach; pass a copy that \
                  `Queue::contiguous` makes of it"
             ));
@@ -204,48 +214,48 @@ impl Kernel {
         let (dtype, aligned) = (tensor.dtype(), tensor.alignment_bytes());
         let needed = dtype.alignment_bytes();
         if aligned < needed as u64 {
-            return refuse(&format_args!(
-                "lies at a multiple of {aligned} bytes, {dtype} needs one of {needed}; copy it into a tensor of its own"
+            return reject(&format_args!(
+                "is aligned to {aligned} bytes, but {dtype} needs {needed}; copy it into a tensor of its own"
             ));
         }
         Ok(())
     }
 
-    /// Whether the code declares that it knows the strides of a tensor.
-    fn knows_strides(&self, index: usize) -> bool {
+    /// Whether the code declares that it handles the strides of a tensor.
+    fn declares_strides(&self, index: usize) -> bool {
         let params = self.0.info.params.as_deref().unwrap_or_default();
         params.get(index).is_some_and(|param| param.strided)
     }
 
-    /// The part of [`Kernel::check_args`] that asks for the kernel's parameters.
+    /// The part of [`Kernel::check_args`] that checks the kernel's signature.
     #[inline]
     pub(crate) fn check_signature(&self, args: &[Arg<'_>]) -> Result<()> {
-        if self.0.signature_unknown { Ok(()) } else { self.check_told(args) }
+        if self.0.signature_unknown { Ok(()) } else { self.check_known_signature(args) }
     }
 
-    /// Checks how a launch is divided, before anything is submitted.
+    /// Checks the geometry of a launch, before anything is submitted.
     ///
     /// # Errors
-    /// As [`Geometry::check`]; `InvalidArgument` for a range, since portable code takes none: its work would run again and
-    /// again, beside itself.
+    /// As [`Geometry::check`]; `InvalidArgument` for a range on portable code, which has no range parameter:
+    /// every part would run the whole work, concurrently.
     #[inline]
     pub(crate) fn check_geometry(&self, geometry: &Geometry) -> Result<()> {
         geometry.check(&self.device().info, self.info())?;
         if geometry.range.is_some() && self.lowered().is_some() {
-            return Err(self.without_range());
+            return Err(self.range_on_portable());
         }
         Ok(())
     }
 
     #[cold]
-    fn without_range(&self) -> Error {
+    fn range_on_portable(&self) -> Error {
         let name = self.name();
         Error::invalid(format!(
-            "\"{name}\" is portable code, which takes no range; launch groups that cover it"
+            "\"{name}\" is portable code, which takes no range; launch enough work-groups to cover the work"
         ))
     }
 
-    fn check_told(&self, args: &[Arg<'_>]) -> Result<()> {
+    fn check_known_signature(&self, args: &[Arg<'_>]) -> Result<()> {
         if let Some(params) = &self.0.info.params {
             self.check_params(params, args)?;
         }
@@ -255,7 +265,7 @@ impl Kernel {
         }
     }
 
-    /// Checks work-group memory that arguments ask for, together with what the code has.
+    /// Checks the work-group memory requested by arguments, plus what the code declares itself.
     #[cold]
     pub(crate) fn check_local(&self, bytes: u64, device: &OpenDevice) -> Result<()> {
         let (own, limit) = (self.0.info.shared_bytes.unwrap_or(0), device.info.limits.shared_bytes);
@@ -263,14 +273,14 @@ impl Kernel {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "\"{}\" gets {bytes} bytes of work-group memory as arguments and has {own} of its own, the limit is {limit}",
+            "\"{}\" needs {bytes} bytes of work-group memory for its arguments and {own} of its own, but the limit is {limit}",
             self.name()
         )))
     }
 
     #[cold]
-    fn misplaced(&self, index: usize, tensor: &OpenDevice, device: &OpenDevice) -> Error {
-        let place = if tensor.name == device.name { "another opening of it" } else { &tensor.name };
+    fn wrong_tensor_device(&self, index: usize, tensor: &OpenDevice, device: &OpenDevice) -> Error {
+        let place = if tensor.name == device.name { "another instance of that device" } else { &tensor.name };
         Error::invalid(format!(
             "argument {index} of \"{}\" is on {place}; copy it to {} first",
             self.name(),
@@ -287,7 +297,7 @@ impl Kernel {
                 args.len()
             )));
         }
-        match params.iter().zip(args).position(|(param, arg)| !fits(param, arg)) {
+        match params.iter().zip(args).position(|(param, arg)| !accepts(param, arg)) {
             None => Ok(()),
             Some(index) => Err(self.mismatch(index, &params[index], &args[index])),
         }
@@ -297,32 +307,32 @@ impl Kernel {
     fn mismatch(&self, index: usize, param: &Param, arg: &Arg<'_>) -> Error {
         let message = match (param.dtype, arg.dtype()) {
             _ if param.kind != arg.kind() => {
-                format!("is a {:?}, the kernel takes a {:?}", arg.kind(), param.kind)
+                format!("is a {:?}, but the kernel takes a {:?}", arg.kind(), param.kind)
             }
             (Some(wanted), Some(given)) if wanted != given => {
                 let packed = matches!(arg.value, Value::Tensor(..)) && given.bytes() < wanted.bytes();
                 let hint = match packed {
                     true => {
                         format!(
-                            "; pack its bytes into {wanted}, or let the kernel take an array of structures, which any type fits"
+                            "; pack its bytes into {wanted}, or declare the parameter as an array of structures, which accepts any type"
                         )
                     }
                     false => String::new(),
                 };
-                format!("is {given}, the kernel takes {wanted}{hint}")
+                format!("is {given}, but the kernel takes {wanted}{hint}")
             }
             _ if matches!(arg.value, Value::Tensor(_, Access::Read, _)) => {
-                "is given as read, but the kernel writes it".to_owned()
+                "is passed as read, but the kernel writes it".to_owned()
             }
-            _ => "is given as write, but the kernel reads it".to_owned(),
+            _ => "is passed as write, but the kernel reads it".to_owned(),
         };
         Error::invalid(format!("argument {index} of \"{}\" {message}", self.name()))
     }
 }
 
-/// Whether an argument is what the kernel takes there.
+/// Whether the kernel accepts an argument for a parameter.
 #[inline]
-fn fits(param: &Param, arg: &Arg<'_>) -> bool {
+fn accepts(param: &Param, arg: &Arg<'_>) -> bool {
     let given = match arg.value {
         Value::Tensor(_, access, _) => access.bits(),
         _ => param.access.bits(),
@@ -332,9 +342,9 @@ fn fits(param: &Param, arg: &Arg<'_>) -> bool {
         && (param.dtype.is_none() || arg.dtype().is_none() || param.dtype == arg.dtype())
 }
 
-impl Owned {
-    /// Asks the driver what it knows.
-    fn ask(&self) -> Result<KernelInfo> {
+impl KernelHandle {
+    /// Queries the driver for information about the kernel.
+    fn query_info(&self) -> Result<KernelInfo> {
         let mut raw = abi::KernelInfo {
             struct_size: crate::end_of!(abi::KernelInfo, private_bytes),
             registers: abi::UNKNOWN,
@@ -350,31 +360,31 @@ impl Owned {
             private_bytes: abi::UNKNOWN,
         };
         let device = self.module.device();
-        let asked = device.call("kernel_info", |calls, _| {
+        let queried = device.call("kernel_info", |calls, _| {
             // SAFETY: the kernel exists and `raw` is writable.
             unsafe { (calls.module.kernel_info)(self.handle, &raw mut raw) }
         });
-        match asked {
+        match queried {
             Err(error) if error.kind() == crate::ErrorKind::Unsupported => return Ok(KernelInfo::default()),
             other => other?,
         }
-        // SAFETY: the parameters are borrowed from the kernel, which is alive.
+        // SAFETY: the parameters belong to the kernel, which is alive.
         let params = unsafe {
             convert::borrow_slice("KernelInfo.params", raw.params, raw.param_count, abi::MAX_PARAMS)
         };
         let params = params.map_err(|error| error.in_operation("kernel_info").on_device(&device.name))?;
-        let known = |figure: u32| (figure != abi::UNKNOWN).then_some(figure);
+        let reported = |value: u32| (value != abi::UNKNOWN).then_some(value);
         Ok(KernelInfo {
-            registers: known(raw.registers),
-            spilled_bytes: known(raw.spilled_bytes),
-            shared_bytes: known(raw.shared_bytes),
-            max_group_items: known(raw.max_group_items),
+            registers: reported(raw.registers),
+            spilled_bytes: reported(raw.spilled_bytes),
+            shared_bytes: reported(raw.shared_bytes),
+            max_group_items: reported(raw.max_group_items),
             group_size: (raw.group_size != [0; 3]).then_some(raw.group_size),
             params: (!raw.params.is_null()).then(|| params.iter().map(param).collect()),
-            binary_version: known(raw.binary_version).filter(|&version| version != 0),
-            virtual_version: known(raw.virtual_version).filter(|&version| version != 0),
-            preferred_multiple: known(raw.preferred_multiple).filter(|&multiple| multiple != 0),
-            private_bytes: known(raw.private_bytes),
+            binary_version: reported(raw.binary_version).filter(|&version| version != 0),
+            virtual_version: reported(raw.virtual_version).filter(|&version| version != 0),
+            preferred_multiple: reported(raw.preferred_multiple).filter(|&multiple| multiple != 0),
+            private_bytes: reported(raw.private_bytes),
         })
     }
 }
@@ -394,7 +404,7 @@ fn param(raw: &abi::Param) -> Param {
     }
 }
 
-impl Drop for Owned {
+impl Drop for KernelHandle {
     fn drop(&mut self) {
         let device = self.module.device();
         let until = if device.must_leak() { return } else { device.all_pending() };

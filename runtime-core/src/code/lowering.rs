@@ -1,4 +1,4 @@
-//! Portable code on its way to a device: lowered when it is loaded, checked when it is launched.
+//! Portable code: lowered when it is loaded; its additional requirements are checked at launch.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,23 +12,23 @@ use crate::{
 };
 
 impl LoweredKernel {
-    /// Checks what only portable code asks of a launch: enough memory behind each tensor, aligned for what the code reads
-    /// there, and none that is written under another argument's eyes. The code may count on both.
+    /// Checks the additional requirements of portable code, which the lowered code relies on: each tensor is
+    /// large enough and sufficiently aligned, and a written tensor does not overlap another argument.
     pub(crate) fn check(&self, args: &[Arg<'_>]) -> Result<()> {
         for (index, (param, arg)) in self.params.iter().zip(args).enumerate() {
             let Some((tensor, access)) = tensor(arg) else { continue };
-            if !tensor.reaches(param.min_bytes) {
-                return Err(self.short(index, tensor, param.min_bytes));
+            if !tensor.covers(param.min_bytes) {
+                return Err(self.too_small(index, tensor, param.min_bytes));
             }
             if tensor.alignment_bytes() < param.alignment_bytes {
                 return Err(self.misaligned(index, tensor, param.alignment_bytes));
             }
-            let clashes = |before: &Arg<'_>| {
+            let conflicts = |before: &Arg<'_>| {
                 self::tensor(before).is_some_and(|(before, earlier)| {
                     (access.writes() || earlier.writes()) && tensor.overlaps(before)
                 })
             };
-            if let Some(other) = args[..index].iter().position(clashes) {
+            if let Some(other) = args[..index].iter().position(conflicts) {
                 return Err(self.overlapping(other, index));
             }
         }
@@ -36,19 +36,18 @@ impl LoweredKernel {
     }
 
     #[cold]
-    fn short(&self, index: usize, tensor: &Tensor, needed: u64) -> Error {
+    fn too_small(&self, index: usize, tensor: &Tensor, needed: u64) -> Error {
         Error::invalid(format!(
-            "argument {index} of \"{}\" has {} bytes, the kernel needs {needed}",
+            "argument {index} of \"{}\" has {} bytes, but the kernel needs {needed}",
             self.name,
-            tensor.reach_bytes()
+            tensor.extent_bytes()
         ))
     }
 
     #[cold]
     fn misaligned(&self, index: usize, tensor: &Tensor, needed: u64) -> Error {
         Error::invalid(format!(
-            "argument {index} of \"{}\" lies at a multiple of {} bytes, the kernel needs one of {needed}; copy it into a \
-             tensor of its own",
+            "argument {index} of \"{}\" is aligned to {} bytes, but the kernel needs {needed}; copy it into a tensor of its own",
             self.name,
             tensor.alignment_bytes()
         ))
@@ -57,25 +56,25 @@ impl LoweredKernel {
     #[cold]
     fn overlapping(&self, first: usize, second: usize) -> Error {
         Error::invalid(format!(
-            "arguments {first} and {second} of \"{}\" share memory, and one of them is written; pass one tensor \
-             and index it, or a copy",
+            "arguments {first} and {second} of \"{}\" share memory, and one of them is written; pass a single tensor \
+             and index into it, or pass a copy",
             self.name
         ))
     }
 
-    /// Why a launch has failed that left `line` in its report.
+    /// The error of a launch that left `line` in its report.
     pub(crate) fn reported(&self, line: u32) -> Error {
         let (name, text) = (&self.name, self.reports_on.as_deref().unwrap_or_default());
         let place = if line == u32::MAX { text.to_owned() } else { format!("{text}:{line}") };
         Error::new(
             ErrorKind::Failed,
             format!(
-                "{place}: an index of \"{name}\" that was proven in range is not; the lowering is wrong: please report it"
+                "{place}: an index of \"{name}\" that was proven in range is out of range; this is a bug in the lowering, please report it"
             ),
         )
     }
 
-    /// The arguments that the lowered code takes beyond `args`.
+    /// The arguments that the lowered code takes in addition to `args`.
     pub(crate) fn tensor_sizes<'a>(
         &self,
         args: &'a [Arg<'a>],
@@ -83,7 +82,7 @@ impl LoweredKernel {
         let args = if self.tensor_sizes { args } else { &[] };
         args.iter()
             .filter_map(|arg| tensor(arg))
-            .map(|(tensor, _)| Arg::scalar_bits(DType::U64, tensor.reach_bytes()))
+            .map(|(tensor, _)| Arg::scalar_bits(DType::U64, tensor.extent_bytes()))
     }
 }
 
@@ -94,20 +93,20 @@ fn tensor<'a>(arg: &Arg<'a>) -> Option<(&'a Tensor, Access)> {
     }
 }
 
-/// Lowers `source` for a device of `instance`, if its format is one that a lowering takes and the device does not.
+/// Lowers `source` for a device of `instance`, if a lowering accepts its format.
 ///
 /// # Errors
-/// `InvalidArgument` for a wrong option; `Io`; whatever the lowering says.
+/// `InvalidArgument` for an unknown or invalid option; `Io`; any error of the lowering.
 pub(crate) fn lower(
     source: &ModuleSource,
     instance: &Instance,
     device: &DeviceInfo,
 ) -> Result<Option<(ModuleSource, Vec<LoweredKernel>)>> {
-    let Some(lowering) = find(source.format(), &instance.lowerings) else { return Ok(None) };
+    let Some(lowering) = find_lowering(source.format(), &instance.lowerings) else { return Ok(None) };
     if lowering.target(device).is_none() {
         let known: Vec<_> = device.formats.iter().map(String::as_str).collect();
         let message = format!(
-            "code of format \"{}\" cannot be lowered to any that {} accepts; {}",
+            "format \"{}\" cannot be lowered to a format that {} accepts; {}",
             source.format(),
             device.id,
             suggest(source.format().as_str(), &known)
@@ -122,18 +121,19 @@ pub(crate) fn lower(
         list.push(key, value.clone());
     }
     let path = source.path().to_string_lossy();
-    let lowered = lowering.lower(&Portable { code: &text(source)?, path: &path, options: &own }, device)?;
+    let lowered =
+        lowering.lower(&Portable { code: &read_text(source)?, path: &path, options: &own }, device)?;
     let mut options = lowered.options;
     rest.iter().for_each(|(key, value)| options.push(key, value.clone()));
     Ok(Some((ModuleSource::lowered(lowered.format, &path, lowered.code, options), lowered.kernels)))
 }
 
-fn find<'a>(format: &CodeFormat, lowerings: &'a [Arc<dyn Lowering>]) -> Option<&'a dyn Lowering> {
+fn find_lowering<'a>(format: &CodeFormat, lowerings: &'a [Arc<dyn Lowering>]) -> Option<&'a dyn Lowering> {
     lowerings.iter().find(|lowering| lowering.format() == *format).map(|lowering| &**lowering)
 }
 
-/// An option is the lowering's, or, of code whose author is trusted, the backend's: a compiler's flags can make it
-/// do anything.
+/// Options must belong to the lowering. Trusted code may also use those of the backend: with compiler flags,
+/// code can do anything.
 fn check_options(source: &ModuleSource, own: &[OptionSpec], backend: &[OptionSpec]) -> Result<()> {
     if source.is_trusted() {
         let all: Vec<_> = own.iter().chain(backend).cloned().collect();
@@ -148,7 +148,7 @@ fn check_options(source: &ModuleSource, own: &[OptionSpec], backend: &[OptionSpe
     Ok(())
 }
 
-fn text(source: &ModuleSource) -> Result<Cow<'_, str>> {
+fn read_text(source: &ModuleSource) -> Result<Cow<'_, str>> {
     let code = match source.code() {
         Some(code) => Cow::Borrowed(code),
         None => Cow::Owned(std::fs::read(source.path()).map_err(|error| {
@@ -156,7 +156,7 @@ fn text(source: &ModuleSource) -> Result<Cow<'_, str>> {
                 .with_source(error)
         })?),
     };
-    let invalid = |_| Error::new(ErrorKind::CompileFailed, "the code is not UTF-8; is it really text?");
+    let invalid = |_| Error::new(ErrorKind::CompileFailed, "the code is not valid UTF-8; is it a text file?");
     match code {
         Cow::Borrowed(code) => std::str::from_utf8(code).map(Cow::Borrowed).map_err(invalid),
         Cow::Owned(code) => {

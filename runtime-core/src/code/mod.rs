@@ -1,4 +1,4 @@
-//! Loaded code: modules, their kernels, the arguments of a launch, and the lowering of portable code.
+//! Code: sources, loaded modules and kernels, launch arguments, and the lowering of portable code.
 
 pub(crate) mod arg;
 pub(crate) mod arguments;

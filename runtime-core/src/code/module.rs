@@ -1,4 +1,4 @@
-//! Loaded modules.
+//! Loaded modules and the lookup of their entry points.
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
@@ -13,13 +13,13 @@ use crate::timeline::deferred_free::Resource;
 use crate::timeline::open_device::OpenDevice;
 use crate::{Error, ErrorKind, LoweredKernel, ModuleSource, Result};
 
-/// Loaded code. Cloning shares it; it is unloaded when its last user is gone and the work on it has ended.
+/// Loaded code. Clones share it; it is unloaded once its last user is gone and the work that uses it has ended.
 ///
 /// ```
 /// # use runtime_core::{ErrorKind, ModuleSource, Runtime};
 /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
 /// # let device = runtime.open("null")?;
-/// // SAFETY: the launches (none here) keep to what the kernels use.
+/// // SAFETY: nothing is launched here.
 /// let source = unsafe { ModuleSource::native("null", "add_f32\nscale_f32") };
 /// let module = device.load(&source.option("prefix", "my_"))?;
 /// assert_eq!(module.symbols()?, ["my_add_f32", "my_scale_f32"]);
@@ -27,48 +27,48 @@ use crate::{Error, ErrorKind, LoweredKernel, ModuleSource, Result};
 ///
 /// let error = module.kernel("my_scale").unwrap_err();
 /// assert_eq!(error.kind(), ErrorKind::NotFound);
-/// assert!(error.to_string().contains("my_scale_f32")); // it lists those that exist
+/// assert!(error.to_string().contains("my_scale_f32")); // the error lists those that exist
 /// # Ok::<(), runtime_core::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Module(Arc<Loaded>);
+pub struct Module(Arc<ModuleInner>);
 
 #[derive(Debug)]
-struct Loaded {
+struct ModuleInner {
     device: Arc<OpenDevice>,
     handle: Handle,
-    /// The entry points of lowered code.
+    /// The entry points, if the code was lowered.
     lowered: Option<Vec<Arc<LoweredKernel>>>,
 }
 
-// SAFETY: a backend module, which any thread may use.
-unsafe impl Send for Loaded {}
+// SAFETY: the ABI lets any thread use a module.
+unsafe impl Send for ModuleInner {}
 // SAFETY: as above.
-unsafe impl Sync for Loaded {}
+unsafe impl Sync for ModuleInner {}
 
 impl Module {
     pub(crate) fn load(device: &Arc<OpenDevice>, source: &ModuleSource) -> Result<Self> {
         device.reap();
-        let named = |error: Error| error.in_operation("load").on_device(&device.name);
-        let lowered = lowering::lower(source, &device.instance, &device.info).map_err(named)?;
+        let annotate = |error: Error| error.in_operation("load").on_device(&device.name);
+        let lowered = lowering::lower(source, &device.instance, &device.info).map_err(annotate)?;
         let (source, kernels) = match &lowered {
             Some((lowered, kernels)) => (lowered, Some(kernels.iter().cloned().map(Arc::new).collect())),
             None => (source, None),
         };
-        source.check(device).map_err(named)?;
+        source.check(device).map_err(annotate)?;
         let mut handle = std::ptr::null_mut();
         source.with_raw(|raw| {
             // SAFETY: the device is open and the structures live during the call.
             device.call("load", |calls, device| unsafe { (calls.module.load)(device, raw, &raw mut handle) })
         })?;
         device.check_made("load", "module", handle)?;
-        Ok(Self(Arc::new(Loaded { device: device.clone(), handle, lowered: kernels })))
+        Ok(Self(Arc::new(ModuleInner { device: device.clone(), handle, lowered: kernels })))
     }
 
-    /// Names of the entry points, as far as the code tells.
+    /// The names of the entry points, as far as the code declares them.
     ///
     /// # Errors
-    /// Whatever the device says.
+    /// Any error of the device.
     pub fn symbols(&self) -> Result<Vec<String>> {
         if let Some(kernels) = &self.0.lowered {
             return Ok(kernels.iter().map(|kernel| kernel.name.clone()).collect());
@@ -79,21 +79,21 @@ impl Module {
             (calls.module.symbols)(self.0.handle, &raw mut list, &raw mut count)
         })?;
         // SAFETY: the list is borrowed from the module, which is alive.
-        unsafe { names(list, count) }
+        unsafe { read_symbols(list, count) }
             .map_err(|error| error.in_operation("symbols").on_device(&self.0.device.name))
     }
 
     /// Finds an entry point.
     ///
     /// # Errors
-    /// `NotFound`, which lists the entry points that exist.
+    /// `NotFound`, with the entry points that exist.
     pub fn kernel(&self, name: &str) -> Result<Kernel> {
         let device = &self.0.device;
         let (symbol, lowered) = match &self.0.lowered {
             None => (name, None),
             Some(kernels) => match kernels.iter().find(|kernel| kernel.name == name) {
                 Some(kernel) => (kernel.symbol.as_str(), Some(kernel)),
-                None => return Err(self.no_kernel(name, kernels)),
+                None => return Err(self.kernel_not_found(name, kernels)),
             },
         };
         let mut handle = std::ptr::null_mut();
@@ -109,10 +109,10 @@ impl Module {
             _ => error,
         })?;
         device.check_made("kernel", "kernel", handle)?;
-        Kernel::adopt(self, handle, name, lowered.cloned())
+        Kernel::from_handle(self, handle, name, lowered.cloned())
     }
 
-    fn no_kernel(&self, name: &str, kernels: &[Arc<LoweredKernel>]) -> Error {
+    fn kernel_not_found(&self, name: &str, kernels: &[Arc<LoweredKernel>]) -> Error {
         let names: Vec<_> = kernels.iter().map(|kernel| kernel.name.as_str()).collect();
         let message = format!("no entry point \"{name}\"; {}", suggest(name, &names));
         Error::new(ErrorKind::NotFound, message).in_operation("kernel").on_device(&self.0.device.name)
@@ -123,16 +123,16 @@ impl Module {
     }
 }
 
-/// Reads names of entry points.
+/// Copies the names of entry points.
 ///
 /// # Safety
-/// `list` is null or points to `count` readable texts.
-unsafe fn names(list: *const Str, count: usize) -> Result<Vec<String>> {
-    // SAFETY: the caller's promise.
+/// `list` is null or points to `count` readable strings.
+unsafe fn read_symbols(list: *const Str, count: usize) -> Result<Vec<String>> {
+    // SAFETY: guaranteed by the caller.
     let names = unsafe { convert::borrow_slice("the list of symbols", list, count, abi::MAX_SYMBOLS) }?;
     let (mut read, mut bytes) = (Vec::with_capacity(names.len()), 0usize);
     for (at, &name) in names.iter().enumerate() {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let name = unsafe { convert::borrow_str(format_args!("symbols[{at}]"), name) }?;
         bytes = bytes.saturating_add(name.len());
         if bytes > abi::MAX_LOG_BYTES {
@@ -145,7 +145,7 @@ unsafe fn names(list: *const Str, count: usize) -> Result<Vec<String>> {
     Ok(read)
 }
 
-impl Drop for Loaded {
+impl Drop for ModuleInner {
     fn drop(&mut self) {
         let until = if self.device.must_leak() { return } else { self.device.all_pending() };
         self.device.deferred.defer(&self.device, Resource::Module(self.handle), until);

@@ -1,4 +1,4 @@
-//! A launch in the form that crosses the ABI.
+//! The ABI form of a launch.
 
 #![allow(unsafe_code, reason = "fills an array in place")]
 
@@ -9,15 +9,16 @@ use smallvec::SmallVec;
 use crate::abi;
 use crate::{Arg, Geometry, Kernel, Result};
 
-/// The arguments and geometry of a launch, in the form that crosses the seam.
+/// The arguments and geometry of a launch in their ABI form.
 #[derive(Default)]
 pub(crate) struct RawLaunch {
-    /// Up to 16, and the sizes of as many tensors for lowered code.
+    /// Inline for up to 16 arguments, plus the size of each for lowered code.
     args: SmallVec<[abi::Arg; 32]>,
 }
 
 impl RawLaunch {
-    /// Fills an empty one in place, since moving it would cost more than filling it, with arguments that `check` lets pass.
+    /// Fills an empty launch in place, because moving it would cost more than filling it. Calls `check` on each
+    /// argument.
     #[inline]
     pub(crate) fn fill<'a>(
         &mut self,
@@ -31,12 +32,12 @@ impl RawLaunch {
         let first = self.args.as_mut_ptr();
         for (index, arg) in args.iter().enumerate() {
             check(index, arg)?;
-            // SAFETY: there is room for as many as `args`.
-            let place = unsafe { first.add(index) }.cast::<MaybeUninit<abi::Arg>>();
-            // SAFETY: as above, the place is aligned, and nobody else knows it.
-            arg.write_raw(unsafe { &mut *place })?;
+            // SAFETY: the capacity is at least `args.len()`.
+            let slot = unsafe { first.add(index) }.cast::<MaybeUninit<abi::Arg>>();
+            // SAFETY: as above; the slot is aligned, and no other reference to it exists.
+            arg.write_abi(unsafe { &mut *slot })?;
         }
-        // SAFETY: the loop wrote all of them.
+        // SAFETY: the loop initialised all of them.
         unsafe { self.args.set_len(args.len()) };
         if let Some(lowered) = kernel.lowered() {
             for size in lowered.tensor_sizes(args) {
@@ -46,7 +47,7 @@ impl RawLaunch {
         Ok(())
     }
 
-    /// The launch; it points to the arguments where they lie now.
+    /// The launch, which points to the arguments in `self`; `self` must not move while it is used.
     #[inline]
     pub(crate) fn pointed(&self, geometry: &Geometry) -> abi::Launch {
         abi::Launch {
@@ -64,10 +65,10 @@ impl RawLaunch {
     }
 }
 
-/// An argument in the form that crosses the seam, where it need not be fast.
+/// The ABI form of one argument, for paths that need not be fast.
 pub(crate) fn raw_arg(arg: &Arg<'_>) -> Result<abi::Arg> {
-    let mut place = MaybeUninit::uninit();
-    arg.write_raw(&mut place)?;
-    // SAFETY: it was written.
-    Ok(unsafe { place.assume_init() })
+    let mut slot = MaybeUninit::uninit();
+    arg.write_abi(&mut slot)?;
+    // SAFETY: initialised by `write_abi`.
+    Ok(unsafe { slot.assume_init() })
 }

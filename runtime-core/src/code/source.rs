@@ -1,6 +1,6 @@
-//! Code to load: its format, where it comes from, and its load options.
+//! Code to load: its format, bytes or path, and load options.
 
-#![allow(unsafe_code, reason = "the caller answers for native code")]
+#![allow(unsafe_code, reason = "the caller is responsible for native code")]
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,20 +13,20 @@ use crate::{CodeFormat, DType, Error, ErrorKind, OptionScope, Options, Result, V
 
 /// Code to load, with load options.
 ///
-/// Making one of native code is `unsafe`, since the code may do anything; loading and launching it is safe after that.
-/// Load options are those that the backend documents: [`Target::options`](crate::Target::options) lists them.
+/// Constructing one from native code is `unsafe`, because the code can do anything; loading and launching it is
+/// then safe. The load options are those of the backend, listed by [`Target::options`](crate::Target::options).
 #[derive(Clone, Debug)]
 pub struct ModuleSource {
     format: CodeFormat,
     path: PathBuf,
     code: Option<Vec<u8>>,
     options: Options,
-    /// The caller answers for what its kernels access.
+    /// Whether the caller is responsible for what the kernels access.
     trusted: bool,
 }
 
 impl ModuleSource {
-    /// A portable kernel: bounds-checked, so that it cannot harm the program.
+    /// A portable kernel. It is bounds-checked, so it cannot corrupt memory.
     #[must_use]
     pub fn wgsl(text: &str) -> Self {
         Self {
@@ -38,7 +38,7 @@ impl ModuleSource {
         }
     }
 
-    /// A portable kernel in a file, read when it is loaded.
+    /// A portable kernel in a file, which is read at load time.
     #[must_use]
     pub fn wgsl_file(path: impl Into<PathBuf>) -> Self {
         Self {
@@ -50,7 +50,7 @@ impl ModuleSource {
         }
     }
 
-    /// What a lowering made of portable code.
+    /// The output of a lowering.
     pub(crate) fn lowered(format: CodeFormat, path: &str, code: Vec<u8>, options: Options) -> Self {
         Self { format, path: path.into(), code: Some(code), options, trusted: true }
     }
@@ -58,8 +58,8 @@ impl ModuleSource {
     /// Native code in memory.
     ///
     /// # Safety
-    /// Every launch of its kernels, with the access that the launch states, must keep to the memory of its arguments
-    /// and must not harm the process.
+    /// Every launch of its kernels must stay within the memory of its arguments, access them only as the launch
+    /// declares, and not harm the process.
     #[must_use]
     pub unsafe fn native(format: impl Into<CodeFormat>, code: impl Into<Vec<u8>>) -> Self {
         Self {
@@ -74,42 +74,42 @@ impl ModuleSource {
     /// Native code in a file.
     ///
     /// # Safety
-    /// As [`ModuleSource::native`]; and the file is not changed while it is loaded.
+    /// As for [`ModuleSource::native`]; in addition, the file must not change while it is being loaded.
     #[must_use]
     pub unsafe fn native_file(format: impl Into<CodeFormat>, path: impl Into<PathBuf>) -> Self {
         Self { format: format.into(), path: path.into(), code: None, options: Options::new(), trusted: true }
     }
 
-    /// Adds a load option of the backend; a key that is given again makes a list.
+    /// Adds a load option of the backend. Repeating a key makes a list.
     #[must_use]
     pub fn option(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.options.push(key, value);
         self
     }
 
-    /// Fixes an `override` constant of portable code, by its name or number.
+    /// Sets an `override` constant of portable code, by name or numeric ID.
     #[must_use]
     pub fn constant(self, name: &str, value: impl fmt::Display) -> Self {
         self.option("constant", format!("{name}={value}"))
     }
 
-    /// Sets the element type of portable code: what stands for `alias T = …;`.
+    /// Sets the element type of portable code, i.e. the definition of `alias T = …;`.
     #[must_use]
     pub fn element(self, dtype: DType) -> Self {
         self.option("element", dtype.to_string())
     }
 
-    /// Leaves out the bounds checks of portable code, which then takes load options of the backend too.
+    /// Omits the bounds checks of portable code, which then also accepts load options of the backend.
     ///
     /// # Safety
-    /// Every launch of its kernels must keep to the memory of its arguments.
+    /// Every launch of its kernels must stay within the memory of its arguments.
     #[must_use]
     pub unsafe fn unchecked(mut self) -> Self {
         self.trusted = true;
         self.option("unchecked", true)
     }
 
-    /// What the bytes are.
+    /// The format of the code.
     #[must_use]
     pub const fn format(&self) -> &CodeFormat {
         &self.format
@@ -131,7 +131,7 @@ impl ModuleSource {
         &self.options
     }
 
-    /// Lends the source to `call` in the form that crosses the seam.
+    /// Passes the ABI form of the source to `call`.
     pub(crate) fn with_raw<T>(&self, call: impl FnOnce(&abi::ModuleSource) -> T) -> T {
         let path = self.path.to_string_lossy();
         let options = convert::properties(&self.options);
@@ -162,7 +162,7 @@ impl ModuleSource {
             let error = Error::new(ErrorKind::Unsupported, message);
             return Err(if self.format == CodeFormat::WGSL && device.instance.lowerings.is_empty() {
                 error.with_note(
-                    "to lower it, make the Runtime with RuntimeBuilder::lower_with(runtime_kernel::wgsl())",
+                    "to lower it, build the Runtime with RuntimeBuilder::lower_with(runtime_kernel::wgsl())",
                 )
             } else {
                 error

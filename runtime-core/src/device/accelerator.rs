@@ -1,4 +1,4 @@
-//! Accelerators: memory spaces of their own, explicit transfers, queues, peers.
+//! Accelerators: devices with memory of their own, explicit transfers, queues and peers.
 
 use std::sync::Arc;
 
@@ -6,9 +6,9 @@ use crate::Result;
 use crate::device::common_runtime::{CommonRuntime, sealed::Opened, sealed::Shared};
 use crate::timeline::open_device::OpenDevice;
 
-/// A device with memory of its own: data reach it by explicit transfers.
+/// A device with memory of its own, which is filled by explicit transfers.
 ///
-/// Everything but its peers is in [`CommonRuntime`].
+/// Everything except peer access is in [`CommonRuntime`].
 #[derive(Debug)]
 pub struct AcceleratorDevice(pub(crate) Arc<OpenDevice>);
 
@@ -25,10 +25,10 @@ impl CommonRuntime for AcceleratorDevice {
 }
 
 impl AcceleratorDevice {
-    /// Whether kernels of this device can use memory of `peer`, an opened device of the same backend.
+    /// Whether kernels on this device can access memory of `peer`, an opened device of the same backend.
     ///
     /// # Errors
-    /// Whatever the driver says.
+    /// Any error of the driver.
     #[allow(unsafe_code, reason = "calls a function of a backend's table")]
     pub fn can_access(&self, peer: &Self) -> Result<bool> {
         if !Arc::ptr_eq(&self.0.instance, &peer.0.instance) {

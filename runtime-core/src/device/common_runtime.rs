@@ -1,4 +1,4 @@
-//! The trait that every opened device satisfies.
+//! The trait that every opened device implements.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(crate) mod sealed {
 
     use crate::timeline::open_device::OpenDevice;
 
-    /// What only core's devices have.
+    /// Implemented by core's devices only.
     pub trait Opened {
         /// The shared part of an opened device.
         fn opened(&self) -> Shared<'_>;
@@ -31,8 +31,8 @@ pub(crate) mod sealed {
 
 /// An opened device: identity, description, memory, code, queues, and timed evaluation.
 ///
-/// Made by [`Runtime::open`](crate::Runtime::open); one of [`Host`], [`AcceleratorDevice`] and [`EmbeddedDevice`].
-/// Everything made from it keeps it open. All methods may be called from any thread.
+/// Returned by [`Runtime::open`](crate::Runtime::open); one of [`Host`], [`AcceleratorDevice`] and
+/// [`EmbeddedDevice`]. Everything created from it keeps it open. All methods may be called from any thread.
 #[async_trait]
 pub trait CommonRuntime: sealed::Opened + fmt::Debug + Send + Sync {
     /// Name of the target: the first part of the device string, e.g. `cuda`.
@@ -40,7 +40,7 @@ pub trait CommonRuntime: sealed::Opened + fmt::Debug + Send + Sync {
         &self.opened().0.info.id.target
     }
 
-    /// Name for people, e.g. `NVIDIA H200`.
+    /// Human-readable name, e.g. `NVIDIA H200`.
     fn device_name(&self) -> &str {
         &self.opened().0.info.name
     }
@@ -55,7 +55,7 @@ pub trait CommonRuntime: sealed::Opened + fmt::Debug + Send + Sync {
         &self.opened().0.info.id
     }
 
-    /// The whole description, with the limits that launches are checked against.
+    /// The full description, including the limits that launches are checked against.
     fn info(&self) -> &DeviceInfo {
         &self.opened().0.info
     }
@@ -63,17 +63,17 @@ pub trait CommonRuntime: sealed::Opened + fmt::Debug + Send + Sync {
     /// The sub-devices of this device.
     ///
     /// # Errors
-    /// Whatever the driver says.
+    /// Any error of the driver.
     fn sub_devices(&self) -> Result<Vec<DeviceInfo>> {
         let id = self.device_id();
         let own = |info: &DeviceInfo| info.id.index == id.index && info.id.sub.is_some() && id.sub.is_none();
         Ok(self.opened().0.instance.devices()?.into_iter().filter(own).collect())
     }
 
-    /// The other devices of the same backend, sub-devices not counted.
+    /// The other devices of the same backend, without sub-devices.
     ///
     /// # Errors
-    /// Whatever the driver says.
+    /// Any error of the driver.
     fn sibling_devices(&self) -> Result<Vec<DeviceInfo>> {
         let id = self.device_id();
         let other = |info: &DeviceInfo| info.id.index != id.index && info.id.sub.is_none();
@@ -83,7 +83,7 @@ pub trait CommonRuntime: sealed::Opened + fmt::Debug + Send + Sync {
     /// Free and total bytes of a memory space.
     ///
     /// # Errors
-    /// `InvalidArgument` for a space that does not exist; `Unsupported` where the driver does not tell.
+    /// `InvalidArgument` for an unknown space; `Unsupported` if the driver does not report it.
     fn memory_usage(&self, space: &str) -> Result<MemoryUsage> {
         memory_usage(self.opened().0, space)
     }
@@ -91,16 +91,16 @@ pub trait CommonRuntime: sealed::Opened + fmt::Debug + Send + Sync {
     /// Current clocks, temperature and energy.
     ///
     /// # Errors
-    /// `Unsupported` where the driver does not tell.
+    /// `Unsupported` if the driver does not report them.
     fn telemetry(&self) -> Result<Telemetry> {
         telemetry(self.opened().0)
     }
 
-    /// Allocates a row-major tensor. What it holds before it is written is unspecified: some bytes, which may be read and mean
-    /// nothing. On an embedded device it is described, filled from seed 0.
+    /// Allocates a row-major tensor. Its content is unspecified until it is written: reading it is allowed, and
+    /// returns arbitrary bytes. On an embedded device the tensor is only described, to be filled from seed 0.
     ///
     /// # Errors
-    /// `OutOfMemory`; `InvalidArgument` for a shape, space or alignment that cannot be.
+    /// `OutOfMemory`; `InvalidArgument` for an invalid shape, space or alignment.
     fn allocate(&self, dtype: DType, shape: &[usize], placement: &Placement) -> Result<Tensor> {
         let device = self.opened().0;
         let allocated = Tensor::allocate(device, dtype, shape, placement);
@@ -110,13 +110,13 @@ pub trait CommonRuntime: sealed::Opened + fmt::Debug + Send + Sync {
     /// Loads code.
     ///
     /// # Errors
-    /// `CompileFailed` with the whole log; `Unsupported` for a format that the device does not accept, with those that
-    /// it does; `InvalidArgument` for a load option.
+    /// `CompileFailed`, with the complete log; `Unsupported` for a format that the device does not accept, with
+    /// the accepted ones; `InvalidArgument` for an unknown or invalid load option.
     fn load(&self, source: &ModuleSource) -> Result<Module> {
         Module::load(self.opened().0, source)
     }
 
-    /// Makes a queue.
+    /// Opens a queue.
     ///
     /// # Errors
     /// `OutOfResources`; `Unsupported` on an embedded device.
@@ -126,25 +126,25 @@ pub trait CommonRuntime: sealed::Opened + fmt::Debug + Send + Sync {
 
     /// Measures a kernel: validates, warms up, calibrates, samples. See [`Evaluation`].
     ///
-    /// Windows that are timed by the host's clock block the thread, so that no executor is timed.
+    /// Windows timed by the host clock block the thread, so that executor overhead is not measured.
     ///
     /// # Errors
-    /// Whatever the launches say; a wrong result is no error but part of the measurement.
+    /// Any error of the launches. A wrong result is not an error but part of the measurement.
     async fn evaluate(&self, evaluation: &mut Evaluation<'_>) -> Result<Measurement> {
         evaluate(self.opened().0, evaluation).await
     }
 
-    /// This device as the host, if it is.
+    /// This device as [`Host`], if it is one.
     fn as_host(&self) -> Option<&Host> {
         None
     }
 
-    /// This device as an accelerator, if it is.
+    /// This device as [`AcceleratorDevice`], if it is one.
     fn as_accelerator(&self) -> Option<&AcceleratorDevice> {
         None
     }
 
-    /// This device as an embedded device, if it is.
+    /// This device as [`EmbeddedDevice`], if it is one.
     fn as_embedded(&self) -> Option<&EmbeddedDevice> {
         None
     }
@@ -154,7 +154,7 @@ pub trait CommonRuntime: sealed::Opened + fmt::Debug + Send + Sync {
 fn memory_usage(device: &Arc<OpenDevice>, space: &str) -> Result<MemoryUsage> {
     let names: Vec<_> = device.info.spaces.iter().map(|space| space.name.as_str()).collect();
     let index = names.iter().position(|name| *name == space).ok_or_else(|| {
-        Error::invalid(format!("memory space \"{space}\": {}", crate::suggest(space, &names)))
+        Error::invalid(format!("no memory space \"{space}\"; {}", crate::suggest(space, &names)))
             .in_operation("memory_usage")
     })?;
     let mut raw =

@@ -1,4 +1,4 @@
-//! Embedded devices: external processors that are flashed with an image, run, and read back.
+//! Embedded devices: external processors that are flashed with an image, run and read back.
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
@@ -14,12 +14,12 @@ use crate::tensor::host_array::HostArray;
 use crate::timeline::open_device::OpenDevice;
 use crate::{Arg, DType, Error, ModuleSource, Placement, Result, RunReport, Tensor, abi};
 
-/// A processor without queues: [`EmbeddedDevice::run`] blocks. Its tensors are described, not held: the device
-/// creates, fills and checks them.
+/// An external processor without queues: [`EmbeddedDevice::run`] blocks. Its tensors are only described on the
+/// host; the device creates, fills and checks them.
 #[derive(Debug)]
 pub struct EmbeddedDevice {
     device: Arc<OpenDevice>,
-    /// The tensors of the flashed program, in the order of its arguments.
+    /// The tensors of the flashed program, in argument order.
     flashed: Mutex<Vec<Tensor>>,
 }
 
@@ -31,7 +31,7 @@ impl Opened for EmbeddedDevice {
 
 impl CommonRuntime for EmbeddedDevice {
     fn allocate(&self, dtype: DType, shape: &[usize], _placement: &Placement) -> Result<Tensor> {
-        Tensor::describe(&self.device, dtype, shape, None, 0)
+        Tensor::new_described(&self.device, dtype, shape, None, 0)
     }
 
     fn as_embedded(&self) -> Option<&EmbeddedDevice> {
@@ -47,39 +47,40 @@ impl EmbeddedDevice {
     /// Describes a tensor that the device fills from `seed`.
     ///
     /// # Errors
-    /// `InvalidArgument` for a shape that cannot be.
+    /// `InvalidArgument` for an invalid shape.
     pub fn tensor_from_seed(&self, dtype: DType, shape: &[usize], seed: u64) -> Result<Tensor> {
-        Tensor::describe(&self.device, dtype, shape, None, seed)
+        Tensor::new_described(&self.device, dtype, shape, None, seed)
     }
 
-    /// Describes a tensor with initial data, which travels with the image.
+    /// Describes a tensor with initial data, which is flashed with the image.
     ///
     /// # Errors
-    /// `InvalidArgument` for a shape that cannot be.
+    /// `InvalidArgument` for an invalid shape.
     pub fn tensor_from_array(&self, array: HostArray) -> Result<Tensor> {
         let (dtype, shape) = (array.dtype(), array.shape().to_vec());
-        Tensor::describe(&self.device, dtype, &shape, Some(array), 0)
+        Tensor::new_described(&self.device, dtype, &shape, Some(array), 0)
     }
 
-    /// Writes an image, with the tensors and scalars that it runs on.
+    /// Writes an image, together with its tensor and scalar arguments.
     ///
     /// # Errors
-    /// `InvalidArgument` that names the argument; `Unsupported` for a format that the device does not accept.
+    /// `InvalidArgument`, naming the argument; `Unsupported` for a format that the device does not accept.
     pub fn flash(&self, image: &ModuleSource, args: &[Arg<'_>]) -> Result<()> {
-        let named = |error: Error| error.in_operation("flash").on_device(&self.device.name);
-        image.check(&self.device).map_err(named)?;
+        let annotate = |error: Error| error.in_operation("flash").on_device(&self.device.name);
+        image.check(&self.device).map_err(annotate)?;
         let mut tensors = Vec::new();
         let mut raw_args = Vec::new();
-        let places: Vec<_> = (0..args.len() as u64).map(place).collect();
+        let placeholders: Vec<_> = (0..args.len() as u64).map(placeholder).collect();
         for (index, arg) in args.iter().enumerate() {
-            let place = &places[tensors.len()];
-            raw_args.push(self.raw_arg(index, arg, &mut tensors, place).map_err(named)?);
+            let placeholder = &placeholders[tensors.len()];
+            raw_args.push(self.tensor_or_raw_arg(index, arg, &mut tensors, placeholder).map_err(annotate)?);
         }
-        let described: Vec<_> = tensors.iter().map(|(tensor, access)| describe(tensor, *access)).collect();
+        let described: Vec<_> =
+            tensors.iter().map(|(tensor, access)| raw_description(tensor, *access)).collect();
         let pointers: Vec<_> = described.iter().map(std::ptr::from_ref).collect();
         image.with_raw(|image| {
             self.device.call("flash", |calls, device| {
-                // SAFETY: the device is open, and everything that is pointed to lives during the call.
+                // SAFETY: the device is open, and everything pointed to lives during the call.
                 unsafe {
                     (calls.embedded.flash)(
                         device,
@@ -96,13 +97,13 @@ impl EmbeddedDevice {
         Ok(())
     }
 
-    /// An argument as it crosses the seam: a tensor is its place in the list of tensors, which `place` tells.
-    fn raw_arg(
+    /// An argument in its ABI form. A tensor becomes `placeholder`, which holds its index among the tensors.
+    fn tensor_or_raw_arg(
         &self,
         index: usize,
         arg: &Arg<'_>,
         tensors: &mut Vec<(Tensor, u8)>,
-        place: &abi::TensorArg,
+        placeholder: &abi::TensorArg,
     ) -> Result<abi::Arg> {
         let Value::Tensor(tensor, access, _) = arg.value else { return raw_arg(arg) };
         if !Arc::ptr_eq(tensor.device(), &self.device) || tensor.description().is_none() {
@@ -119,14 +120,14 @@ impl EmbeddedDevice {
             dtype_code: 0,
             dtype_bits: 0,
             bytes: 0,
-            value: abi::ArgValue { tensor: place },
+            value: abi::ArgValue { tensor: placeholder },
         })
     }
 
-    /// Runs the flashed program to its end, or for at most `deadline`.
+    /// Runs the flashed program to completion, or for at most `deadline`.
     ///
     /// # Errors
-    /// `Timeout`; `Failed` when the program says so; `InvalidArgument` when nothing was flashed.
+    /// `Timeout`; `Failed` if the program reports failure; `InvalidArgument` if nothing was flashed.
     pub fn run(&self, deadline: Duration) -> Result<RunReport> {
         let mut raw =
             abi::RunReport { struct_size: crate::end_of!(abi::RunReport, elapsed_ns), ..Default::default() };
@@ -138,15 +139,15 @@ impl EmbeddedDevice {
         Ok(RunReport { exit_code: raw.exit_code, cycles: raw.cycles, elapsed_ns: raw.elapsed_ns })
     }
 
-    /// Reads back tensor number `tensor` of the flashed program, counted over its tensor arguments.
+    /// Reads back a tensor of the flashed program; `tensor` counts its tensor arguments from 0.
     ///
     /// # Errors
-    /// `InvalidArgument` when the program has no such tensor.
+    /// `InvalidArgument` if the program has no such tensor.
     pub fn read(&self, tensor: usize) -> Result<HostArray> {
         let described = self.flashed.lock().get(tensor).cloned();
         let described = described.ok_or_else(|| {
             let message =
-                format!("tensor {tensor} of a program with {}; flash one first", self.flashed.lock().len());
+                format!("no tensor {tensor}: {} tensors have been flashed", self.flashed.lock().len());
             Error::invalid(message).in_operation("read").on_device(&self.device.name)
         })?;
         let mut array = HostArray::new(described.dtype(), described.shape())?;
@@ -160,8 +161,9 @@ impl EmbeddedDevice {
     }
 }
 
-/// A tensor argument that is the `index`th of the program's tensors: it has no memory yet, so no more is known.
-const fn place(index: u64) -> abi::TensorArg {
+/// A tensor argument that stands for tensor `index` of the program. It has no memory yet, so nothing else is
+/// set.
+const fn placeholder(index: u64) -> abi::TensorArg {
     abi::TensorArg {
         struct_size: crate::end_of!(abi::TensorArg, strides),
         ndim: 0,
@@ -175,7 +177,7 @@ const fn place(index: u64) -> abi::TensorArg {
     }
 }
 
-fn describe(tensor: &Tensor, access: u8) -> abi::TensorDescription {
+fn raw_description(tensor: &Tensor, access: u8) -> abi::TensorDescription {
     let (data, seed) = tensor.description().unwrap_or((None, 0));
     abi::TensorDescription {
         struct_size: crate::end_of!(abi::TensorDescription, seed),

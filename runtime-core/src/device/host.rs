@@ -1,4 +1,4 @@
-//! The host: memory is the program's own, code is native.
+//! The host CPU as a device.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::tensor::layout::Layout;
 use crate::timeline::open_device::OpenDevice;
 use crate::{DType, Error, Result, Tensor};
 
-/// The host CPU as a device: its memory is the program's own, its code is native.
+/// The host CPU as a device: it computes in the process's own memory, with native code.
 ///
 /// [`Queue::call`](crate::Queue::call) runs on the caller's thread when the queue is idle.
 #[derive(Debug)]
@@ -27,21 +27,22 @@ impl CommonRuntime for Host {
 }
 
 impl Host {
-    /// Wraps memory of the program as a row-major tensor, without a copy.
+    /// Wraps existing host memory as a row-major tensor, without a copy.
     ///
     /// # Safety
-    /// `data` holds the elements, outlives the tensor, its views and all work on them, and is not used otherwise meanwhile.
+    /// `data` holds the elements, outlives the tensor, its views and all work on them, and is not accessed in
+    /// any other way meanwhile.
     ///
     /// # Errors
-    /// `InvalidArgument` for a shape that cannot be, or a null pointer.
-    #[allow(unsafe_code, reason = "the caller vouches for foreign memory")]
+    /// `InvalidArgument` for an invalid shape or a null pointer.
+    #[allow(unsafe_code, reason = "the caller is responsible for the imported memory")]
     pub unsafe fn import(&self, data: *mut u8, dtype: DType, shape: &[usize]) -> Result<Tensor> {
         let bytes = crate::tensor::layout::checked_bytes(dtype, shape)?;
         if data.is_null() && bytes != 0 {
             return Err(Error::invalid("the memory to import is a null pointer").in_operation("import"));
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let buffer = unsafe { Buffer::import(&self.0, 0, data, bytes) }?;
-        Ok(Tensor::adopt(buffer, dtype, Layout::contiguous(shape)?))
+        Ok(Tensor::from_buffer(buffer, dtype, Layout::contiguous(shape)?))
     }
 }

@@ -1,4 +1,4 @@
-//! Opened devices: the trait that all satisfy, and its three kinds.
+//! Opened devices: the trait they all implement, and its three kinds.
 
 pub(crate) mod accelerator;
 pub(crate) mod common_runtime;
@@ -15,7 +15,7 @@ use crate::device::embedded::EmbeddedDevice;
 use crate::device::host::Host;
 use crate::timeline::open_device::OpenDevice;
 
-/// Wraps a device that a backend has just opened.
+/// Wraps a newly opened device according to its kind.
 pub(crate) fn open(device: Arc<OpenDevice>) -> Arc<dyn CommonRuntime> {
     match device.info.kind {
         DeviceKind::Host => Arc::new(Host(device)),

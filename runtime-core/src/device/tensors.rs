@@ -1,6 +1,6 @@
-//! Tensors and kernels straight from an opened device: the short forms of what most programs begin with.
+//! Convenience methods of opened devices: tensors and kernels in one call.
 
-#![allow(unsafe_code, reason = "the caller answers for memory of other libraries")]
+#![allow(unsafe_code, reason = "the caller is responsible for memory of other libraries")]
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use crate::{Element, Error, Kernel, Placement, Result, Tensor};
 /// An opened device, shared.
 pub type Device = Arc<dyn CommonRuntime>;
 
-/// What every opened device can do, in one call each.
+/// Convenience methods of every opened device.
 ///
 /// ```
 /// # use runtime_core::{Arg, Geometry, ModuleSource, QueueOptions, Runtime};
 /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
 /// # let device = runtime.open("null")?;
-/// # // SAFETY: the launch below keeps to what the kernel uses.
+/// # // SAFETY: the launch below matches what the kernel accesses.
 /// # let source = unsafe { ModuleSource::native("null", "scale_f32") };
 /// let x = device.tensor([2], &[1.0f32, 2.0])?;
 /// let scale = device.kernel(&source, "scale_f32")?;
@@ -32,10 +32,10 @@ pub type Device = Arc<dyn CommonRuntime>;
 /// # Ok::<(), runtime_core::Error>(())
 /// ```
 impl<'d> dyn CommonRuntime + 'd {
-    /// Makes a row-major tensor that holds `data`, in the device's default memory space.
+    /// Creates a row-major tensor that holds `data`, in the device's default memory space.
     ///
     /// # Errors
-    /// `InvalidArgument` for a shape with another number of elements than `data`; `OutOfMemory`.
+    /// `InvalidArgument` unless `shape` has as many elements as `data`; `OutOfMemory`.
     pub fn tensor<T: Element>(&self, shape: impl AsRef<[usize]>, data: &[T]) -> Result<Tensor> {
         let shape = shape.as_ref();
         let elements = checked_elements(shape)?;
@@ -48,25 +48,26 @@ impl<'d> dyn CommonRuntime + 'd {
         Ok(tensor)
     }
 
-    /// Makes a row-major tensor with the type, shape and elements of `array`.
+    /// Creates a row-major tensor with the type, shape and elements of `array`.
     ///
     /// # Errors
-    /// `OutOfMemory`; `InvalidArgument` for a memory space that does not exist.
+    /// `OutOfMemory`; `InvalidArgument` for an unknown memory space.
     pub fn tensor_from_array(&self, array: &HostArray, placement: &Placement) -> Result<Tensor> {
         let tensor = self.allocate(array.dtype(), array.shape(), placement)?;
         tensor.write_array(array)?;
         Ok(tensor)
     }
 
-    /// Allocates a row-major tensor in the device's default memory space. Its content is unspecified until it is written.
+    /// Allocates a row-major tensor in the device's default memory space. Its content is unspecified until
+    /// written.
     ///
     /// # Errors
-    /// `OutOfMemory`; `InvalidArgument` for a shape whose bytes cannot be counted.
+    /// `OutOfMemory`; `InvalidArgument` for a shape whose size in bytes overflows.
     pub fn empty<T: Element>(&self, shape: impl AsRef<[usize]>) -> Result<Tensor> {
         self.allocate(T::DTYPE, shape.as_ref(), &Placement::default())
     }
 
-    /// Makes a row-major tensor of zeros, in the device's default memory space.
+    /// Creates a row-major tensor of zeros, in the device's default memory space.
     ///
     /// # Errors
     /// As `empty`.
@@ -76,7 +77,7 @@ impl<'d> dyn CommonRuntime + 'd {
         Ok(tensor)
     }
 
-    /// Loads code and finds one entry point of it.
+    /// Loads code and returns one of its entry points.
     ///
     /// # Errors
     /// As [`load`](CommonRuntime::load) and [`Module::kernel`](crate::Module::kernel).
@@ -84,15 +85,15 @@ impl<'d> dyn CommonRuntime + 'd {
         self.load(source)?.kernel(name)
     }
 
-    /// Loads a tensor of a file: straight into memory that the program can access, else through a small buffer.
+    /// Loads a tensor from a file: directly into host-visible memory, otherwise through a small staging buffer.
     ///
     /// # Errors
-    /// As [`Safetensors::info`]; `Io` for a file that was shortened since it was opened; `OutOfMemory`.
+    /// As [`Safetensors::info`]; `Io` if the file was truncated after it was opened; `OutOfMemory`.
     pub fn load_tensor(&self, file: &Safetensors, name: &str, placement: &Placement) -> Result<Tensor> {
         self.load_through(&mut Vec::new(), file, name, placement)
     }
 
-    /// Loads all tensors of a file, in its order.
+    /// Loads all tensors of a file, in file order.
     ///
     /// # Errors
     /// As `load_tensor`.
@@ -115,54 +116,55 @@ impl<'d> dyn CommonRuntime + 'd {
         file.load_with(name, piece, |dtype, shape| self.allocate(dtype, shape, placement))
     }
 
-    /// Takes over a tensor of another library, without a copy.
+    /// Imports a tensor of another library, without a copy.
     ///
-    /// The deleter is called exactly once, on any thread, when neither the tensor, nor a view, nor work in flight uses
-    /// the memory any more. **On an error the caller keeps `managed`** and calls the deleter, if it is not needed any
-    /// more; nothing was called or kept. A tensor that may only be read ([`FLAG_READ_ONLY`](crate::tensor::dlpack::FLAG_READ_ONLY))
-    /// is frozen from the beginning.
+    /// The deleter is called exactly once, on any thread, after the tensor, its views and all work on them are
+    /// gone. **On error the caller keeps ownership of `managed`**, and calls the deleter when done with it;
+    /// nothing has been called or retained. A read-only tensor
+    /// ([`FLAG_READ_ONLY`](crate::tensor::dlpack::FLAG_READ_ONLY)) is imported frozen.
     ///
     /// ```
     /// # use runtime_core::Runtime;
     /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
     /// # let device = runtime.open("null:0")?;
     /// let ours = device.tensor([2, 2], &[1i32, 2, 3, 4])?;
-    /// let managed = ours.permute(&[1, 0])?.to_dlpack()?.into_raw(); // for another library; here it comes back
-    /// // SAFETY: the structure is ours and valid, and nobody else uses the memory.
+    /// let managed = ours.permute(&[1, 0])?.to_dlpack()?.into_raw(); // for another library; here we import it again
+    /// // SAFETY: the structure is ours and valid, and nothing else uses the memory.
     /// let theirs = unsafe { device.import_dlpack(managed) }?;
     /// assert_eq!(theirs.to_vec::<i32>()?, [1, 3, 2, 4]);
     /// # Ok::<(), runtime_core::Error>(())
     /// ```
     ///
     /// # Safety
-    /// `managed` is null, or a managed tensor that its producer made and nobody has consumed, as `dlpack.h` describes
-    /// it. Its memory holds every element that shape, strides and offset reach, lives until the deleter is called, and is
-    /// memory of the very driver and device that this device is. Until then nobody else writes it, nor reads it while this
-    /// tensor writes; the work of the producer on it has ended. The deleter may be called on any thread.
+    /// `managed` is null, or a valid managed tensor as `dlpack.h` describes it, which has not been consumed.
+    /// Its memory covers every element addressed by shape, strides and offset, lives until the deleter is
+    /// called, and belongs to the same driver and device as this device. The producer's work on it has ended.
+    /// Until the deleter is called, nothing else writes it, or reads it while this tensor is written. The
+    /// deleter may be called on any thread.
     ///
     /// # Errors
-    /// `InvalidArgument`, which names the field, for what cannot be; `Unsupported` for another major version, a type that
-    /// is no whole number of bytes, or a device that cannot wrap foreign memory.
+    /// `InvalidArgument`, naming the field, for an invalid structure; `Unsupported` for another major version,
+    /// a type whose size is not a whole number of bytes, or a device that cannot import memory.
     pub unsafe fn import_dlpack(&self, managed: *mut DLManagedTensorVersioned) -> Result<Tensor> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { Tensor::import_dlpack(self.opened().0, managed) }
     }
 
-    /// Takes over a tensor that a library made before DLPack 1.0, where nothing says whether it may be written.
+    /// Imports a tensor in the format before DLPack 1.0, which has no read-only flag.
     ///
     /// # Safety
-    /// As `import_dlpack`; and the memory may be written, unless the tensor is only read.
+    /// As for `import_dlpack`; in addition, the memory is writable, or the tensor is only read.
     ///
     /// # Errors
-    /// As `import_dlpack`.
+    /// As for `import_dlpack`.
     pub unsafe fn import_dlpack_unversioned(&self, managed: *mut DLManagedTensor) -> Result<Tensor> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { Tensor::import_dlpack_unversioned(self.opened().0, managed) }
     }
 }
 
 impl Tensor {
-    /// Copies to another device, or another memory space of the same one.
+    /// Copies to another device, or to another memory space of the same device.
     ///
     /// # Errors
     /// `OutOfMemory`; the failure of the work that wrote the tensor.
@@ -172,18 +174,18 @@ impl Tensor {
 }
 
 impl Host {
-    /// Maps a tensor of a file into the host's memory, frozen: nothing is read before it is used.
+    /// Memory-maps a tensor of a file as a frozen host tensor. Pages are read on first use.
     ///
-    /// The file stays mapped until the tensor, its views and the work on them are gone.
+    /// The file stays mapped until the tensor, its views and all work on them are gone.
     ///
     /// # Safety
-    /// Until then nobody writes or shortens the file.
+    /// Until then nothing writes or truncates the file.
     ///
     /// # Errors
-    /// As [`Safetensors::info`]; `InvalidArgument` for a tensor that is not aligned in the file, which
-    /// [`load_tensor`](trait.CommonRuntime.html#method.load_tensor) takes; `Io`.
+    /// As [`Safetensors::info`]; `InvalidArgument` for a tensor that is misaligned in the file (use
+    /// [`load_tensor`](trait.CommonRuntime.html#method.load_tensor) for it); `Io`.
     pub unsafe fn map(&self, file: &Safetensors, name: &str) -> Result<Tensor> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { file.map(name, &self.0) }
     }
 }

@@ -1,4 +1,4 @@
-//! Executable graphs: instantiated once, replayed often, their arguments replaced in between.
+//! Executable graphs: instantiation, replay, and argument updates between replays.
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use crate::abi::{self, Handle};
 use crate::code::raw_launch::RawLaunch;
-use crate::graph::node::{Node, Nodes, OwnedArg, Work};
+use crate::graph::node::{Node, NodeList, Operation, OwnedArg};
 use crate::memory::buffer::Buffer;
 use crate::queue::submit::{AccessSet, SubmitFlags};
 use crate::timeline::deferred_free::Resource;
@@ -18,10 +18,10 @@ use crate::timeline::open_device::OpenDevice;
 use crate::{Access, Arg, Error, ErrorKind, Graph, Queue, Result, Tensor};
 
 impl Queue {
-    /// Makes a recording executable on this queue's device.
+    /// Instantiates a graph on this queue's device.
     ///
     /// # Errors
-    /// `InvalidArgument` for a recording of another device; whatever the device says.
+    /// `InvalidArgument` for a graph recorded on another device; any error of the device.
     pub fn instantiate(&self, graph: &Graph) -> Result<ExecutableGraph> {
         if !Arc::ptr_eq(&graph.device, &self.device) {
             return Err(self.annotate(
@@ -30,42 +30,45 @@ impl Queue {
             ));
         }
         let native = match self.device.info.capabilities.has(abi::CAP_GRAPHS) {
-            true => match build(&self.device, &graph.nodes) {
-                // A device may have graphs of some work only.
+            true => match build_native(&self.device, &graph.nodes) {
+                // Some devices support only some kinds of nodes.
                 Err(error) if error.kind() == ErrorKind::Unsupported => None,
                 built => Some(built?),
             },
             false => None,
         };
         let (nodes, device) = (graph.nodes.clone(), self.device.clone());
-        let mut made =
-            ExecutableGraph { nodes, device, native, used: Vec::new(), submitting: Mutex::default() };
-        made.used = used(&made.nodes).map_err(|error| self.annotate(error, "instantiate"))?;
-        Ok(made)
+        let mut executable =
+            ExecutableGraph { nodes, device, native, buffer_uses: Vec::new(), replay_lock: Mutex::default() };
+        executable.buffer_uses =
+            buffer_uses(&executable.nodes).map_err(|error| self.annotate(error, "instantiate"))?;
+        Ok(executable)
     }
 
-    /// Submits a whole graph. One ticket where graphs are native; else one per node, and the event is the last one's.
+    /// Submits a whole graph: with one ticket if the graph is native, otherwise with one per node, and the
+    /// event of the last.
     ///
     /// # Errors
-    /// `InvalidArgument` for a graph of another device, or an empty one; as [`Queue::launch`].
+    /// `InvalidArgument` for a graph of another device, or an empty one; otherwise as [`Queue::launch`].
     pub fn replay(&self, graph: &ExecutableGraph) -> Result<Event> {
         if !Arc::ptr_eq(&graph.device, &self.device) {
-            return Err(
-                self.annotate(Error::invalid(format!("the graph is of {}", graph.device.name)), "replay")
-            );
+            return Err(self.annotate(
+                Error::invalid(format!("the graph was instantiated on {}", graph.device.name)),
+                "replay",
+            ));
         }
         if graph.nodes.is_empty() {
             return Err(self.annotate(Error::invalid("the graph is empty"), "replay"));
         }
         match graph.native {
             Some(native) => self.replay_native(graph, native),
-            None => self.resubmit(graph),
+            None => self.replay_nodes(graph),
         }
     }
 
     fn replay_native(&self, graph: &ExecutableGraph, native: Handle) -> Result<Event> {
         let mut uses = AccessSet::default();
-        for (tensor, access) in &graph.used {
+        for (tensor, access) in &graph.buffer_uses {
             tensor
                 .buffer("replay")
                 .and_then(|buffer| uses.add(buffer, *access))
@@ -73,80 +76,81 @@ impl Queue {
         }
         let replay = self.device.calls.graph.replay;
         let flags = SubmitFlags { hold: true, ..SubmitFlags::default() };
-        let submitted = self.submit(&uses, flags, |_, queue, place| {
-            // Two queues may replay it at once; drivers forbid that for one graph.
-            let _one_at_a_time = graph.submitting.lock();
-            // SAFETY: the queue is open and the graph exists, as it is borrowed.
-            unsafe { replay(queue, place, native) }
+        let submitted = self.submit(&uses, flags, |_, queue, info| {
+            // Two queues may replay one graph concurrently, which drivers forbid.
+            let _guard = graph.replay_lock.lock();
+            // SAFETY: the queue is open, and the graph is borrowed, so it exists.
+            unsafe { replay(queue, info, native) }
         });
         let submitted = submitted.map_err(|error| self.annotate(error, "replay"))?;
         Ok(Event::new(&self.timeline, submitted.ticket()))
     }
 
-    fn resubmit(&self, graph: &ExecutableGraph) -> Result<Event> {
+    fn replay_nodes(&self, graph: &ExecutableGraph) -> Result<Event> {
         let mut last: Option<Event> = None;
         for node in &graph.nodes {
-            // An event that is held would be marked.
+            // Holding the event would make the next submission signal it.
             drop(last.take());
-            last = Some(match &node.work {
-                Work::Launch { kernel, geometry, args } => {
+            last = Some(match &node.operation {
+                Operation::Launch { kernel, geometry, args } => {
                     let args: Vec<_> = args.iter().map(OwnedArg::borrow).collect();
                     self.launch(kernel, geometry, &args)?
                 }
-                Work::Copy { destination, source } => self.copy(destination, source)?,
-                Work::Fill { tensor, pattern } => self.fill(tensor, pattern)?,
+                Operation::Copy { destination, source } => self.copy(destination, source)?,
+                Operation::Fill { tensor, pattern } => self.fill(tensor, pattern)?,
             });
         }
         last.ok_or_else(|| self.annotate(Error::invalid("the graph is empty"), "replay"))
     }
 }
 
-/// A graph that can be replayed.
+/// An instantiated graph, ready for replay.
 #[derive(Debug)]
 pub struct ExecutableGraph {
     nodes: Vec<Node>,
     device: Arc<OpenDevice>,
     native: Option<Handle>,
-    /// What a replay uses: every buffer once, by one of its tensors.
-    used: Vec<(Tensor, Access)>,
-    /// Held through a native replay's driver call.
-    submitting: Mutex<()>,
+    /// The accesses of a replay: one entry per buffer, represented by one of its tensors.
+    buffer_uses: Vec<(Tensor, Access)>,
+    /// Held during the driver call of a native replay.
+    replay_lock: Mutex<()>,
 }
 
-// SAFETY: a backend graph, changed through `&mut self` and submitted under its lock only.
+// SAFETY: the backend graph is modified only through `&mut self`, and submitted only under its lock.
 unsafe impl Send for ExecutableGraph {}
 // SAFETY: as above.
 unsafe impl Sync for ExecutableGraph {}
 
 impl ExecutableGraph {
-    /// Whether the device runs it as one thing; otherwise a replay submits every node again.
+    /// Whether the device runs the graph as one submission; otherwise a replay submits every node again.
     #[must_use]
     pub fn is_native(&self) -> bool {
         self.native.is_some()
     }
 
-    /// Replaces the arguments of launch node `index`. The order between the nodes stays as it was recorded.
+    /// Replaces the arguments of launch node `index`. Dependencies between nodes stay as recorded.
     ///
     /// # Errors
-    /// `InvalidArgument` when there is no such launch, the arguments do not fit its kernel, or other tensors would
-    /// need another order.
+    /// `InvalidArgument` if there is no such launch, the arguments do not match its kernel, or they would need
+    /// dependencies that were not recorded.
     pub fn update(&mut self, index: usize, args: &[Arg<'_>]) -> Result<()> {
         self.update_node(index, args)
             .map_err(|error| error.in_operation("update").on_device(&self.device.name))
     }
 
     fn update_node(&mut self, index: usize, args: &[Arg<'_>]) -> Result<()> {
-        let wrong = || Error::invalid(format!("node {index} is no launch of this graph"));
-        let Some(Node { work: Work::Launch { kernel, geometry, .. }, .. }) = self.nodes.get(index) else {
+        let wrong = || Error::invalid(format!("node {index} is not a launch of this graph"));
+        let Some(Node { operation: Operation::Launch { kernel, geometry, .. }, .. }) = self.nodes.get(index)
+        else {
             return Err(wrong());
         };
         kernel.check_args(&self.device, args)?;
-        let work = Work::Launch {
+        let operation = Operation::Launch {
             kernel: kernel.clone(),
             geometry: *geometry,
             args: args.iter().map(OwnedArg::new).collect(),
         };
-        self.check_order(index, &work)?;
+        self.check_dependencies(index, &operation)?;
         if let Some(native) = self.native {
             let mut raw = RawLaunch::default();
             raw.fill(kernel, args, |_, _| Ok(()))?;
@@ -156,18 +160,18 @@ impl ExecutableGraph {
                 (calls.graph.update)(native, node, &raw const launch)
             })?;
         }
-        self.nodes[index].work = work;
-        self.used = used(&self.nodes)?;
+        self.nodes[index].operation = operation;
+        self.buffer_uses = buffer_uses(&self.nodes)?;
         Ok(())
     }
 
-    /// Refuses `work` as node `index` if it would need edges that were not recorded.
-    fn check_order(&self, index: usize, work: &Work) -> Result<()> {
-        let mut again = Nodes::default();
+    /// Refuses `operation` as node `index` if it needs dependencies that were not recorded.
+    fn check_dependencies(&self, index: usize, operation: &Operation) -> Result<()> {
+        let mut updated = NodeList::default();
         for (at, node) in self.nodes.iter().enumerate() {
-            again.push(if at == index { work.clone() } else { node.work.clone() })?;
+            updated.push(if at == index { operation.clone() } else { node.operation.clone() })?;
         }
-        let fits = again
+        let fits = updated
             .list
             .iter()
             .zip(&self.nodes)
@@ -192,22 +196,22 @@ impl Drop for ExecutableGraph {
     }
 }
 
-/// Every buffer of the nodes, and all that they do with it.
-fn used(nodes: &[Node]) -> Result<Vec<(Tensor, Access)>> {
-    let mut places = HashMap::new();
-    let mut used: Vec<(Tensor, Access)> = Vec::new();
-    for (tensor, access) in nodes.iter().flat_map(|node| node.work.uses()) {
-        let place = *places.entry(Arc::as_ptr(tensor.buffer("graph")?).addr()).or_insert(used.len());
-        match used.get_mut(place) {
+/// Every buffer used by the nodes, with the union of their accesses.
+fn buffer_uses(nodes: &[Node]) -> Result<Vec<(Tensor, Access)>> {
+    let mut indices = HashMap::new();
+    let mut uses: Vec<(Tensor, Access)> = Vec::new();
+    for (tensor, access) in nodes.iter().flat_map(|node| node.operation.uses()) {
+        let index = *indices.entry(Arc::as_ptr(tensor.buffer("graph")?).addr()).or_insert(uses.len());
+        match uses.get_mut(index) {
             Some((_, known)) => *known = Access::from_bits(known.bits() | access.bits()),
-            None => used.push((tensor.clone(), access)),
+            None => uses.push((tensor.clone(), access)),
         }
     }
-    Ok(used)
+    Ok(uses)
 }
 
-/// Builds a native graph of explicit nodes.
-fn build(device: &OpenDevice, nodes: &[Node]) -> Result<Handle> {
+/// Builds a native graph from explicit nodes.
+fn build_native(device: &OpenDevice, nodes: &[Node]) -> Result<Handle> {
     let args = nodes.iter().map(raw_args).collect::<Result<Vec<_>>>()?;
     let launches: Vec<_> = nodes
         .iter()
@@ -220,7 +224,7 @@ fn build(device: &OpenDevice, nodes: &[Node]) -> Result<Handle> {
     let pointers: Vec<_> = raw.iter().map(std::ptr::from_ref).collect();
     let mut handle = std::ptr::null_mut();
     device.call("instantiate", |calls, device| {
-        // SAFETY: the device is open, and everything that the nodes point to lives during the call.
+        // SAFETY: the device is open, and everything the nodes point to lives during the call.
         unsafe { (calls.graph.instantiate)(device, pointers.as_ptr(), pointers.len(), &raw mut handle) }
     })?;
     device.check_made("instantiate", "graph", handle)?;
@@ -229,7 +233,7 @@ fn build(device: &OpenDevice, nodes: &[Node]) -> Result<Handle> {
 
 fn raw_args(node: &Node) -> Result<RawLaunch> {
     let mut raw = RawLaunch::default();
-    if let Work::Launch { kernel, args, .. } = &node.work {
+    if let Operation::Launch { kernel, args, .. } = &node.operation {
         let args: Vec<_> = args.iter().map(OwnedArg::borrow).collect();
         raw.fill(kernel, &args, |_, _| Ok(()))?;
     }
@@ -252,20 +256,20 @@ fn raw_node(node: &Node, launch: *const abi::Launch) -> Result<abi::GraphNode> {
         dependency_count: u32::try_from(node.dependencies.len()).unwrap_or(u32::MAX),
         dependencies: node.dependencies.as_ptr(),
     };
-    let place = |tensor: &Tensor| -> Result<(Handle, u64, u64)> {
+    let location = |tensor: &Tensor| -> Result<(Handle, u64, u64)> {
         let buffer: &Buffer = tensor.buffer("instantiate")?;
         Ok((buffer.handle, tensor.byte_offset() as u64, tensor.bytes() as u64))
     };
-    match &node.work {
-        Work::Launch { kernel, .. } => raw.kernel = kernel.handle(),
-        Work::Copy { destination, source } => {
+    match &node.operation {
+        Operation::Launch { kernel, .. } => raw.kernel = kernel.handle(),
+        Operation::Copy { destination, source } => {
             raw.kind = abi::NODE_COPY;
-            (raw.destination, raw.destination_offset, raw.bytes) = place(destination)?;
-            (raw.source, raw.source_offset, _) = place(source)?;
+            (raw.destination, raw.destination_offset, raw.bytes) = location(destination)?;
+            (raw.source, raw.source_offset, _) = location(source)?;
         }
-        Work::Fill { tensor, pattern } => {
+        Operation::Fill { tensor, pattern } => {
             raw.kind = abi::NODE_FILL;
-            (raw.destination, raw.destination_offset, raw.bytes) = place(tensor)?;
+            (raw.destination, raw.destination_offset, raw.bytes) = location(tensor)?;
             raw.pattern[..pattern.len()].copy_from_slice(pattern);
             raw.pattern_bytes = u32::try_from(pattern.len()).unwrap_or(0);
         }

@@ -1,8 +1,9 @@
-//! Graphs: work that is recorded and not run, instantiated once, and replayed often.
+//! Graphs: work recorded once, instantiated once, and replayed many times.
 //!
-//! A [`Recorder`](recorder::Recorder) takes launches and finds the edges between them; there are no tickets. A device with
-//! native graphs builds one of explicit nodes; elsewhere a replay submits every node again, and
-//! [`ExecutableGraph::is_native`](executable::ExecutableGraph::is_native) is false.
+//! A [`Recorder`](recorder::Recorder) records launches and derives the dependencies between them, without
+//! tickets. On a device with native graphs, instantiation builds one from explicit nodes. Elsewhere a replay
+//! submits every node again, and [`ExecutableGraph::is_native`](executable::ExecutableGraph::is_native) is
+//! false.
 
 pub(crate) mod executable;
 mod node;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use crate::graph::node::Node;
 use crate::timeline::open_device::OpenDevice;
 
-/// Recorded work, not yet executable. Holds the tensors and kernels that it uses.
+/// Recorded work, not yet executable. Keeps the tensors and kernels it uses alive.
 ///
 /// ```
 /// # use runtime_core::{Arg, Geometry, ModuleSource, QueueOptions, Runtime, Tensor};
@@ -24,10 +25,10 @@ use crate::timeline::open_device::OpenDevice;
 /// # let x = device.tensor(&[1], &[1.0f32])?;
 /// # let y = device.tensor(&[1], &[0.0f32])?;
 /// # let queue = device.open_queue(&QueueOptions::default())?;
-/// let (two, plain) = (Arg::scalar(2.0f32), Geometry::single());
+/// let (two, single) = (Arg::scalar(2.0f32), Geometry::single());
 /// let graph = queue.record(|recorder| {
-///     recorder.launch(&scale, &plain, &[Arg::read_write(&x), two])?; // x = 2 x
-///     recorder.launch(&saxpy, &plain, &[Arg::read(&x), Arg::read_write(&y), two]) // y = 2 x + y
+///     recorder.launch(&scale, &single, &[Arg::read_write(&x), two])?; // x = 2 x
+///     recorder.launch(&saxpy, &single, &[Arg::read(&x), Arg::read_write(&y), two]) // y = 2 x + y
 /// })?;
 /// assert_eq!(graph.dependencies(1), Some(&[0][..]));
 ///
@@ -52,13 +53,13 @@ impl Graph {
         self.nodes.len()
     }
 
-    /// Whether nothing was recorded.
+    /// Whether the graph has no nodes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// The earlier nodes that node `index` must wait for, in ascending order; `None` if there is no such node.
+    /// The earlier nodes that node `index` depends on, in ascending order; `None` if there is no such node.
     #[must_use]
     pub fn dependencies(&self, index: usize) -> Option<&[u32]> {
         self.nodes.get(index).map(|node| node.dependencies.as_slice())

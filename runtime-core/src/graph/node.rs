@@ -1,4 +1,4 @@
-//! The nodes of a graph: what each does, and which earlier ones it waits for.
+//! The nodes of a graph: their operations, and their dependencies on earlier nodes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,22 +6,22 @@ use std::sync::Arc;
 use crate::code::arg::Value;
 use crate::{Access, Arg, DType, Error, Geometry, Kernel, Result, Tensor};
 
-/// Recorded nodes, and what the next one may depend on.
+/// Recorded nodes, and the accesses that the next one may depend on.
 #[derive(Debug, Default)]
-pub(super) struct Nodes {
+pub(super) struct NodeList {
     pub(super) list: Vec<Node>,
-    /// Per buffer: the last node that writes it, and those that read it since.
-    last: HashMap<usize, (Option<u32>, Vec<u32>)>,
+    /// Per buffer address: the last node that writes it, and the nodes that have read it since.
+    uses: HashMap<usize, (Option<u32>, Vec<u32>)>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Node {
-    pub(super) work: Work,
+    pub(super) operation: Operation,
     pub(super) dependencies: Vec<u32>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Work {
+pub(super) enum Operation {
     Launch { kernel: Kernel, geometry: Geometry, args: Vec<OwnedArg> },
     Copy { destination: Tensor, source: Tensor },
     Fill { tensor: Tensor, pattern: Vec<u8> },
@@ -29,7 +29,7 @@ pub(super) enum Work {
 
 #[derive(Clone, Debug)]
 pub(super) enum OwnedArg {
-    /// With its access, and whether the kernel computes with its strides.
+    /// With its access, and whether the kernel handles its strides.
     Tensor(Tensor, Access, bool),
     Scalar(DType, u64),
     Bytes(Vec<u8>),
@@ -59,14 +59,14 @@ impl OwnedArg {
 
 impl Node {
     pub(super) fn geometry(&self) -> Option<&Geometry> {
-        match &self.work {
-            Work::Launch { geometry, .. } => Some(geometry),
+        match &self.operation {
+            Operation::Launch { geometry, .. } => Some(geometry),
             _ => None,
         }
     }
 }
 
-impl Work {
+impl Operation {
     pub(super) fn uses(&self) -> Vec<(&Tensor, Access)> {
         match self {
             Self::Launch { args, .. } => args
@@ -82,24 +82,24 @@ impl Work {
     }
 }
 
-impl Nodes {
-    /// Appends `work` behind what it depends on; returns its index.
+impl NodeList {
+    /// Appends `operation` with its dependencies; returns its index.
     ///
     /// # Errors
-    /// `InvalidArgument` for a write to a frozen tensor; nothing is appended then.
-    pub(super) fn push(&mut self, work: Work) -> Result<u32> {
+    /// `InvalidArgument` for a write to a frozen tensor; then nothing is appended.
+    pub(super) fn push(&mut self, operation: Operation) -> Result<u32> {
         let index =
             u32::try_from(self.list.len()).map_err(|_| Error::invalid("a graph has at most 2^32 nodes"))?;
-        // All are checked before one is noted: a refused node leaves the order as it was.
-        for (tensor, access) in work.uses() {
+        // Check all uses before recording any: a refused node must not change later dependencies.
+        for (tensor, access) in operation.uses() {
             if tensor.buffer("record")?.is_frozen() && access.writes() {
                 return Err(Error::invalid("a frozen tensor cannot be written"));
             }
         }
         let mut dependencies = Vec::new();
-        for (tensor, access) in work.uses() {
+        for (tensor, access) in operation.uses() {
             let buffer = tensor.buffer("record")?;
-            let (writer, readers) = self.last.entry(Arc::as_ptr(buffer).addr()).or_default();
+            let (writer, readers) = self.uses.entry(Arc::as_ptr(buffer).addr()).or_default();
             dependencies.extend(writer.filter(|&writer| writer != index));
             if access.writes() {
                 dependencies.extend(readers.drain(..).filter(|&reader| reader != index));
@@ -110,7 +110,7 @@ impl Nodes {
         }
         dependencies.sort_unstable();
         dependencies.dedup();
-        self.list.push(Node { work, dependencies });
+        self.list.push(Node { operation, dependencies });
         Ok(index)
     }
 }

@@ -1,29 +1,30 @@
-//! Records work into a graph instead of running it.
+//! Records work into a graph instead of submitting it.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use crate::graph::node::{Nodes, OwnedArg, Work};
+use crate::graph::node::{NodeList, Operation, OwnedArg};
 use crate::queue::copy::{check_copy, check_fill, check_placed_on, overlap};
 use crate::timeline::open_device::OpenDevice;
 use crate::{Arg, Arguments, Error, Geometry, Graph, Kernel, Queue, Result, Tensor};
 
-/// Takes the work of a graph that is being made: see [`Queue::record`].
+/// Records the nodes of a graph; see [`Queue::record`].
 ///
-/// Every method returns the index of its node, by which [`ExecutableGraph::update`](crate::ExecutableGraph::update) finds
-/// it again. A node that is refused is not recorded, and changes nothing.
+/// Every method returns the index of the new node, which
+/// [`ExecutableGraph::update`](crate::ExecutableGraph::update) takes. A refused node is not recorded and has no
+/// effect.
 #[derive(Debug)]
 pub struct Recorder {
     device: Arc<OpenDevice>,
-    nodes: RefCell<Nodes>,
+    nodes: RefCell<NodeList>,
 }
 
 impl Recorder {
-    /// Records a launch. The arguments are copied, and their tensors and the kernel kept.
+    /// Records a launch. Copies the arguments, and keeps the kernel and the tensors alive.
     ///
     /// # Errors
-    /// `InvalidArgument` as [`Queue::launch`], and for a geometry without work-groups; `Unsupported` for a kernel that was
-    /// loaded with `assert_proofs`.
+    /// `InvalidArgument` as for [`Queue::launch`], and for a geometry of 0 work-groups; `Unsupported` for a
+    /// kernel loaded with `assert_proofs`.
     pub fn launch<'a>(
         &self,
         kernel: &Kernel,
@@ -42,11 +43,11 @@ impl Recorder {
                 return Err(Error::unsupported("a kernel with assert_proofs cannot be recorded: launch it"));
             }
             if geometry.is_empty() {
-                // Graphs of drivers have no node for it.
+                // Native graphs have no node for it.
                 return Err(Error::invalid("a launch of 0 groups cannot be recorded; leave it out"));
             }
             let args = args.iter().map(OwnedArg::new).collect();
-            self.push(Work::Launch { kernel: kernel.clone(), geometry: *geometry, args })
+            self.push(Operation::Launch { kernel: kernel.clone(), geometry: *geometry, args })
         };
         check().map_err(|error| self.annotate(error, "launch"))
     }
@@ -54,13 +55,13 @@ impl Recorder {
     /// Records a copy between contiguous tensors of this device that do not overlap.
     ///
     /// # Errors
-    /// `InvalidArgument` as [`Queue::copy`]; `Unsupported` for tensors with gaps, or that overlap.
+    /// `InvalidArgument` as for [`Queue::copy`]; `Unsupported` for tensors that have gaps or overlap.
     pub fn copy(&self, destination: &Tensor, source: &Tensor) -> Result<usize> {
         let check = || {
             check_copy(destination, source)?;
             check_placed_on(&self.device, destination)
                 .and_then(|()| check_placed_on(&self.device, source))?;
-            // A node copies bytes as they lie.
+            // A copy node copies one range of bytes.
             if !destination.is_contiguous() || !source.is_contiguous() {
                 return Err(Error::unsupported(
                     "a copy of a tensor with gaps cannot be recorded: use Queue::copy",
@@ -73,7 +74,7 @@ impl Recorder {
                     "a copy between tensors that overlap cannot be recorded: use Queue::copy",
                 ));
             }
-            self.push(Work::Copy { destination: destination.clone(), source: source.clone() })
+            self.push(Operation::Copy { destination: destination.clone(), source: source.clone() })
         };
         check().map_err(|error| self.annotate(error, "copy"))
     }
@@ -86,13 +87,13 @@ impl Recorder {
         let check = || {
             check_placed_on(&self.device, tensor)?;
             check_fill(tensor, pattern)?;
-            self.push(Work::Fill { tensor: tensor.clone(), pattern: pattern.to_vec() })
+            self.push(Operation::Fill { tensor: tensor.clone(), pattern: pattern.to_vec() })
         };
         check().map_err(|error| self.annotate(error, "fill"))
     }
 
-    fn push(&self, work: Work) -> Result<usize> {
-        self.nodes.borrow_mut().push(work).map(|index| index as usize)
+    fn push(&self, operation: Operation) -> Result<usize> {
+        self.nodes.borrow_mut().push(operation).map(|index| index as usize)
     }
 
     fn annotate(&self, error: Error, operation: &str) -> Error {
@@ -101,7 +102,8 @@ impl Recorder {
 }
 
 impl Queue {
-    /// Records a graph: what `work` gives to the [`Recorder`] is noted, not run. The queue goes on as before meanwhile.
+    /// Records a graph: work that `work` passes to the [`Recorder`] is recorded, not run. The queue itself is
+    /// not affected, and may be used meanwhile.
     ///
     /// ```
     /// # use runtime_core::{Arg, Geometry, ModuleSource, QueueOptions, Runtime, Tensor};
@@ -118,7 +120,7 @@ impl Queue {
     /// ```
     ///
     /// # Errors
-    /// Whatever `work` returns; nothing is left of the recording then.
+    /// Any error of `work`; the recording is then discarded.
     pub fn record<T>(&self, work: impl FnOnce(&Recorder) -> Result<T>) -> Result<Graph> {
         let recorder = Recorder { device: self.device.clone(), nodes: RefCell::default() };
         work(&recorder)?;

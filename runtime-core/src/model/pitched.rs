@@ -1,4 +1,5 @@
-//! Pitched rows: equally long rows of bytes at a constant pitch, as in a 2-D copy of a block of columns.
+//! Pitched rows: rows of bytes at a constant distance, such as a block of columns of a matrix. A device copies
+//! them in one submission.
 
 /// Non-overlapping rows of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,14 +10,13 @@ pub(crate) struct Rows {
     pub(crate) rows: usize,
     /// At least 1.
     pub(crate) row_bytes: usize,
-    /// Bytes between the starts of consecutive rows; at least `row_bytes`.
+    /// Distance between the first bytes of consecutive rows; at least `row_bytes`.
     pub(crate) pitch_bytes: usize,
 }
 
 impl Rows {
-    /// The rows that hold the elements of a strided view in row-major order; `None` if the view is not made
-    /// of such rows.
-    pub(crate) fn of(
+    /// The rows occupied by a strided tensor, in row-major order; `None` if its elements do not form such rows.
+    pub(crate) fn from_strides(
         shape: &[i64],
         strides: &[i64],
         offset_bytes: usize,
@@ -39,15 +39,14 @@ impl Rows {
         Some(Self { pitch_bytes: rows.pitch_bytes.max(rows.row_bytes), ..rows })
     }
 
-    /// `bytes` contiguous bytes, as one row.
+    /// A single row: `bytes` contiguous bytes.
     pub(crate) const fn dense(offset: usize, bytes: usize) -> Self {
         Self { offset, rows: 1, row_bytes: bytes, pitch_bytes: bytes }
     }
 
-    /// Splits a contiguous side like the other, so that both have the same number and length of rows; `None`
-    /// if that is impossible.
+    /// Both sides as the same number of rows of the same length, if possible.
     pub(crate) fn paired(self, other: Self) -> Option<(Self, Self)> {
-        let cut = |whole: Self, like: Self| Self {
+        let split = |whole: Self, like: Self| Self {
             rows: like.rows,
             row_bytes: like.row_bytes,
             pitch_bytes: like.row_bytes,
@@ -55,29 +54,29 @@ impl Rows {
         };
         match (self.rows, other.rows) {
             _ if self.bytes() != other.bytes() => None,
-            (1, _) => Some((cut(self, other), other)),
-            (_, 1) => Some((self, cut(other, self))),
+            (1, _) => Some((split(self, other), other)),
+            (_, 1) => Some((self, split(other, self))),
             _ => (self.row_bytes == other.row_bytes).then_some((self, other)),
         }
     }
 
-    /// Total bytes of the rows, without gaps.
+    /// Bytes of all rows, without gaps.
     pub(crate) const fn bytes(&self) -> usize {
         self.rows * self.row_bytes
     }
 
-    /// Bytes from the first to the last, including gaps.
+    /// Bytes from the start of the first row to the end of the last, including gaps.
     pub(crate) const fn span_bytes(&self) -> usize {
         (self.rows - 1) * self.pitch_bytes + self.row_bytes
     }
 
-    /// Whether the two sets of rows share no byte.
+    /// Whether the two have no byte in common. Both belong to one buffer.
     pub(crate) fn is_apart_from(&self, other: &Self) -> bool {
         let ends_before = |a: &Self, b: &Self| a.offset + a.span_bytes() <= b.offset;
         if ends_before(self, other) || ends_before(other, self) {
             return true;
         }
-        // Interleaved rows of equal pitch, such as blocks of columns of one matrix.
+        // They interleave: only blocks of columns of one matrix can be disjoint.
         let pitch = self.pitch_bytes;
         let (first, second) = (self.offset % pitch, other.offset % pitch);
         let (low, high, low_bytes, high_bytes) = if first <= second {
@@ -88,14 +87,14 @@ impl Rows {
         other.pitch_bytes == pitch && low + low_bytes <= high && high + high_bytes <= low + pitch
     }
 
-    /// Copies contiguous bytes to the rows; `span` begins with the first row.
+    /// Copies dense bytes into the rows; `span` starts at the first row.
     pub(crate) fn scatter(&self, dense: &[u8], span: &mut [u8]) {
         for (row, bytes) in dense.chunks_exact(self.row_bytes).enumerate() {
             span[row * self.pitch_bytes..][..self.row_bytes].copy_from_slice(bytes);
         }
     }
 
-    /// Copies the rows to contiguous bytes; `span` begins with the first row.
+    /// Copies the rows into dense bytes; `span` starts at the first row.
     pub(crate) fn gather(&self, span: &[u8], dense: &mut [u8]) {
         for (row, bytes) in dense.chunks_exact_mut(self.row_bytes).enumerate() {
             bytes.copy_from_slice(&span[row * self.pitch_bytes..][..self.row_bytes]);
@@ -108,11 +107,11 @@ mod tests {
     use super::*;
 
     fn rows(shape: &[i64], strides: &[i64]) -> Option<(usize, usize, usize)> {
-        Rows::of(shape, strides, 8, 4).map(|rows| (rows.rows, rows.row_bytes, rows.pitch_bytes))
+        Rows::from_strides(shape, strides, 8, 4).map(|rows| (rows.rows, rows.row_bytes, rows.pitch_bytes))
     }
 
     #[test]
-    fn strided_views_are_recognised_as_rows() {
+    fn strided_layouts_that_form_rows_are_recognised() {
         assert_eq!(rows(&[3, 5], &[5, 1]), Some((1, 60, 60)), "dense");
         assert_eq!(rows(&[], &[]), Some((1, 4, 4)), "one element");
         assert_eq!(rows(&[3, 2], &[5, 1]), Some((3, 8, 20)), "columns");
@@ -122,7 +121,7 @@ mod tests {
         assert_eq!(
             rows(&[2, 1, 3], &[6, -7, 1]),
             Some((2, 12, 24)),
-            "the stride of an axis of length 1 is irrelevant"
+            "the stride of an axis of extent 1 is ignored"
         );
         assert_eq!(rows(&[4, 3], &[1, 4]), None, "transposed");
         assert_eq!(rows(&[3], &[-1]), None, "backwards");
@@ -133,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn contiguous_bytes_are_split_like_the_other_side() {
+    fn dense_bytes_are_split_like_the_other_side() {
         let block = Rows { offset: 4, rows: 3, row_bytes: 8, pitch_bytes: 20 };
         let (dense, other) = Rows::dense(100, 24).paired(block).unwrap();
         assert_eq!((dense.rows, dense.row_bytes, dense.pitch_bytes, dense.offset), (3, 8, 8, 100));
@@ -144,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn column_blocks_are_disjoint_unless_they_share_a_column() {
+    fn columns_of_one_matrix_are_disjoint_unless_they_share_one() {
         let columns = |from: usize, count: usize| Rows {
             offset: 40 + from,
             rows: 5,
@@ -154,7 +153,7 @@ mod tests {
         assert!(columns(0, 4).is_apart_from(&columns(4, 16)));
         assert!(columns(4, 16).is_apart_from(&columns(0, 4)));
         assert!(!columns(0, 5).is_apart_from(&columns(4, 16)));
-        assert!(!columns(15, 10).is_apart_from(&columns(2, 4)), "its rows wrap around to the next line");
+        assert!(!columns(15, 10).is_apart_from(&columns(2, 4)), "its rows continue on the next line");
         assert!(columns(0, 4).is_apart_from(&Rows { offset: 200, ..columns(0, 20) }));
     }
 

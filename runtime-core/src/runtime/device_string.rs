@@ -1,25 +1,25 @@
-//! Device strings: `target`, `target:index`, `target:index.sub`, `target:name`.
+//! Parses device strings (`target`, `target:index`, `target:index.sub`, `target:name`) and resolves them.
 
 use crate::{DeviceInfo, Error, ErrorKind, Result};
 
-/// A device string, taken apart.
+/// A parsed device string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DeviceRef<'a> {
     pub(crate) target: &'a str,
-    which: Which<'a>,
+    selector: Selector<'a>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Which<'a> {
+enum Selector<'a> {
     Index(u32, Option<u32>),
     Name(&'a str),
 }
 
 impl<'a> DeviceRef<'a> {
-    /// Takes a device string apart. What is no index is a name.
+    /// Parses a device string. Anything that is not an index is a name.
     ///
     /// # Errors
-    /// `InvalidArgument` when a part is empty.
+    /// `InvalidArgument` if a part is empty.
     pub(crate) fn parse(text: &'a str) -> Result<Self> {
         let (target, rest) = text.split_once(':').map_or((text, "0"), |(target, rest)| (target, rest));
         if target.is_empty() || rest.is_empty() {
@@ -28,64 +28,64 @@ impl<'a> DeviceRef<'a> {
             )));
         }
         let (index, sub) = rest.split_once('.').map_or((rest, None), |(index, sub)| (index, Some(sub)));
-        let which = match (number(index), sub.map(number)) {
-            (Some(index), None) => Which::Index(index, None),
-            (Some(index), Some(Some(sub))) => Which::Index(index, Some(sub)),
-            _ => Which::Name(rest),
+        let selector = match (parse_index(index), sub.map(parse_index)) {
+            (Some(index), None) => Selector::Index(index, None),
+            (Some(index), Some(Some(sub))) => Selector::Index(index, Some(sub)),
+            _ => Selector::Name(rest),
         };
-        Ok(Self { target, which })
+        Ok(Self { target, selector })
     }
 
-    /// Picks the device out of those of its target.
+    /// Finds the device among those of its target.
     ///
     /// # Errors
-    /// `NotFound`, which lists the devices; `InvalidArgument` for a name that several have.
-    pub(crate) fn pick(&self, devices: &[DeviceInfo]) -> Result<DeviceInfo> {
-        let mut found: Vec<_> = devices.iter().filter(|device| self.fits(device)).collect();
+    /// `NotFound`, with a list of the devices; `InvalidArgument` for an ambiguous name.
+    pub(crate) fn resolve(&self, devices: &[DeviceInfo]) -> Result<DeviceInfo> {
+        let mut found: Vec<_> = devices.iter().filter(|device| self.matches(device)).collect();
         if let [device] = found[..] {
             return Ok(device.clone());
         }
-        // The same name on a whole device and its parts means the whole.
+        // A name shared by a device and its sub-devices means the device.
         found.retain(|device| device.id.sub.is_none());
         match found[..] {
             [device] => Ok(device.clone()),
             [] => Err(Error::new(
                 ErrorKind::NotFound,
-                format!("no device \"{self}\"; {}", listing(self.target, devices)),
+                format!("no device \"{self}\"; {}", list_devices(self.target, devices)),
             )),
             [first, ..] => Err(Error::invalid(format!(
                 "{} devices are named \"{}\"; use the index: {}",
                 found.len(),
                 first.name,
-                listing(self.target, devices)
+                list_devices(self.target, devices)
             ))),
         }
     }
 
-    fn fits(&self, device: &DeviceInfo) -> bool {
-        match self.which {
-            Which::Index(index, sub) => device.id.index == index && device.id.sub == sub,
-            Which::Name(name) => device.name.eq_ignore_ascii_case(name),
+    fn matches(&self, device: &DeviceInfo) -> bool {
+        match self.selector {
+            Selector::Index(index, sub) => device.id.index == index && device.id.sub == sub,
+            Selector::Name(name) => device.name.eq_ignore_ascii_case(name),
         }
     }
 }
 
 impl std::fmt::Display for DeviceRef<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.which {
-            Which::Index(index, None) => write!(f, "{}:{index}", self.target),
-            Which::Index(index, Some(sub)) => write!(f, "{}:{index}.{sub}", self.target),
-            Which::Name(name) => write!(f, "{}:{name}", self.target),
+        match self.selector {
+            Selector::Index(index, None) => write!(f, "{}:{index}", self.target),
+            Selector::Index(index, Some(sub)) => write!(f, "{}:{index}.{sub}", self.target),
+            Selector::Name(name) => write!(f, "{}:{name}", self.target),
         }
     }
 }
 
 /// A plain decimal number: no sign, no spaces.
-fn number(text: &str) -> Option<u32> {
+fn parse_index(text: &str) -> Option<u32> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-fn listing(target: &str, devices: &[DeviceInfo]) -> String {
+fn list_devices(target: &str, devices: &[DeviceInfo]) -> String {
     if devices.is_empty() {
         return format!("\"{target}\" has no devices on this machine");
     }
@@ -111,34 +111,34 @@ mod tests {
         ]
     }
 
-    fn pick(text: &str) -> Result<String> {
-        Ok(DeviceRef::parse(text)?.pick(&devices())?.id.to_string())
+    fn resolve(text: &str) -> Result<String> {
+        Ok(DeviceRef::parse(text)?.resolve(&devices())?.id.to_string())
     }
 
     #[test]
-    fn every_form_finds_its_device() {
+    fn every_form_resolves() {
         for (text, id) in [("t", "t:0"), ("t:1", "t:1"), ("t:0.2", "t:0.2"), ("t:big one", "t:0")] {
-            assert_eq!(pick(text).unwrap(), id, "{text}");
+            assert_eq!(resolve(text).unwrap(), id, "{text}");
         }
     }
 
     #[test]
-    fn a_wrong_name_lists_the_right_ones() {
+    fn a_wrong_name_lists_the_valid_ones() {
         for text in ["t:7", "t:0.9", "t:huge", "t:+1", "t:99999999999999", "t:1.x"] {
-            let error = pick(text).unwrap_err();
+            let error = resolve(text).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::NotFound, "{text}");
             assert!(
                 error.message().starts_with(&format!("no device \"{text}\"; valid: t:0 (Big One), t:0.2")),
                 "{error}"
             );
         }
-        let error = DeviceRef::parse("t").unwrap().pick(&[]).unwrap_err();
+        let error = DeviceRef::parse("t").unwrap().resolve(&[]).unwrap_err();
         assert_eq!(error.message(), "no device \"t:0\"; \"t\" has no devices on this machine");
     }
 
     #[test]
-    fn a_name_that_several_have_is_refused() {
-        let error = pick("t:twin").unwrap_err();
+    fn an_ambiguous_name_is_refused() {
+        let error = resolve("t:twin").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         assert!(error.message().starts_with("2 devices are named \"twin\"; use the index: "), "{error}");
     }

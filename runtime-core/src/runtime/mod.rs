@@ -1,4 +1,4 @@
-//! The registry: finds backends, lists their devices, opens them.
+//! The registry: discovers backends, lists their devices and opens them.
 
 pub(crate) mod device_string;
 
@@ -20,9 +20,9 @@ use crate::timeline::open_device::OpenDevice;
 use crate::timeline::queue_table::QueueTable;
 use crate::{DeviceInfo, Error, ErrorKind, Lowering, OptionSpec, Options, Result, suggest};
 
-/// The registry of backends and their devices. Cheap to clone; several may live in one process.
+/// The registry of backends and their devices. Cheap to clone; a process may have several.
 ///
-/// Making one loads the backend libraries and touches no driver.
+/// Creating one loads the backend libraries but calls no driver.
 ///
 /// ```
 /// let runtime = runtime_core::Runtime::new();
@@ -42,7 +42,7 @@ struct Inner {
     queues: Arc<QueueTable>,
 }
 
-/// A backend and what it finds on this machine.
+/// A backend and its devices on this machine.
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Target {
@@ -50,26 +50,28 @@ pub struct Target {
     pub name: String,
     /// Version of the backend.
     pub version: String,
-    /// The library it came from; `None` if it is linked in.
+    /// The library it was loaded from; `None` if it is linked in.
     pub path: Option<PathBuf>,
-    /// The options that its devices and modules accept.
+    /// The options accepted by its devices and modules.
     pub options: Vec<OptionSpec>,
-    /// Its devices, unusable ones included; `Unavailable`, with the reason, where there is no driver.
+    /// Its devices, including unusable ones; `Unavailable`, with the reason, if there is no driver.
     pub devices: Result<Vec<DeviceInfo>>,
 }
 
 impl Runtime {
-    /// Finds the backends of this machine. Never fails: [`Runtime::load_report`] says what became of each library.
+    /// Discovers the backends of this machine. Never fails: [`Runtime::load_report`] has the outcome for each
+    /// library.
     ///
-    /// The places, in this order: the files and directories of `RUNTIME_BACKENDS`, which replaces the rest; the
-    /// directories of `RUNTIME_BACKEND_PATH`; `../lib/runtime` beside the executable; the executable's directory;
-    /// `~/.local/lib/runtime`; `/usr/local/lib/runtime`, `/usr/lib/runtime` and the machine's own library directory.
+    /// Searches, in this order: the files and directories in `RUNTIME_BACKENDS`, which replaces the rest; the
+    /// directories in `RUNTIME_BACKEND_PATH`; `../lib/runtime` relative to the executable's directory; the
+    /// executable's directory; `~/.local/lib/runtime`; `/usr/local/lib/runtime`, `/usr/lib/runtime` and the
+    /// architecture-specific library directory.
     #[must_use]
     pub fn new() -> Self {
         Self::builder().build()
     }
 
-    /// Starts from a list of one's own: linked-in backends, libraries, directories, with or without discovery.
+    /// Configures a `Runtime`: linked-in backends, libraries and directories, with or without discovery.
     pub fn builder() -> RuntimeBuilder {
         RuntimeBuilder {
             registered: Vec::new(),
@@ -80,7 +82,7 @@ impl Runtime {
         }
     }
 
-    /// Lists the backends with their devices. Asks the drivers, which may take a while the first time.
+    /// Lists the backends with their devices. Queries the drivers, which may take a while the first time.
     #[must_use]
     pub fn targets(&self) -> Vec<Target> {
         let target = |instance: &Arc<Instance>| Target {
@@ -93,8 +95,8 @@ impl Runtime {
         self.inner.instances.iter().map(target).collect()
     }
 
-    /// Lists the devices of all backends, unusable ones included. A backend without a driver has none:
-    /// [`Runtime::targets`] says why.
+    /// Lists the devices of all backends, including unusable ones. A backend without a driver has none;
+    /// [`Runtime::targets`] has the reason.
     #[must_use]
     pub fn devices(&self) -> Vec<DeviceInfo> {
         self.inner.instances.iter().flat_map(|instance| instance.devices().unwrap_or_default()).collect()
@@ -103,24 +105,24 @@ impl Runtime {
     /// Opens a device: `target:index`, `target:index.sub`, `target:name`, or `target` for index 0.
     ///
     /// # Errors
-    /// `NotFound` for a wrong name, with the right ones; `Unavailable` for a device or backend that is not usable on
-    /// this machine, with its reason; whatever else the backend says.
+    /// `NotFound` for an unknown name, with the valid ones; `Unavailable` for a device or backend that is not
+    /// usable on this machine, with the reason; any other error of the backend.
     pub fn open(&self, device: &str) -> Result<Arc<dyn CommonRuntime>> {
         self.open_with(device, &Options::new())
     }
 
-    /// Opens a device with options of its backend, which [`Runtime::targets`] lists.
+    /// Opens a device with options of its backend, listed by [`Runtime::targets`].
     ///
     /// # Errors
-    /// As [`Runtime::open`]; `InvalidArgument` for an unknown or wrong option.
+    /// As [`Runtime::open`]; `InvalidArgument` for an unknown or invalid option.
     pub fn open_with(&self, device: &str, options: &Options) -> Result<Arc<dyn CommonRuntime>> {
-        self.open_selected(device, options).map_err(|error| error.in_operation("open"))
+        self.open_device(device, options).map_err(|error| error.in_operation("open"))
     }
 
-    fn open_selected(&self, text: &str, options: &Options) -> Result<Arc<dyn CommonRuntime>> {
-        let selector = DeviceRef::parse(text)?;
-        let instance = self.instance(selector.target)?;
-        let info = selector.pick(&instance.devices()?)?;
+    fn open_device(&self, text: &str, options: &Options) -> Result<Arc<dyn CommonRuntime>> {
+        let reference = DeviceRef::parse(text)?;
+        let instance = self.instance(reference.target)?;
+        let info = reference.resolve(&instance.devices()?)?;
         let name = info.id.to_string();
         if let Some(reason) = &info.unusable {
             return Err(Error::new(ErrorKind::Unavailable, reason.clone()).on_device(&name));
@@ -136,7 +138,9 @@ impl Runtime {
         }
         let names: Vec<_> = instances.iter().map(|instance| instance.name()).collect();
         let known = match names.is_empty() {
-            true => "no backend was loaded: `runtime doctor` says where they are looked for".to_owned(),
+            true => {
+                "no backend was loaded; `runtime doctor` lists where backends are searched for".to_owned()
+            }
             false => suggest(target, &names),
         };
         let error = Error::new(ErrorKind::NotFound, format!("no target \"{target}\"; {known}"));
@@ -148,7 +152,7 @@ impl Runtime {
         })
     }
 
-    /// Says what became of every library and directory that was looked at, in order.
+    /// The outcome for every library and directory examined, in order.
     #[must_use]
     pub fn load_report(&self) -> &[LoadReport] {
         &self.inner.report
@@ -161,7 +165,7 @@ impl Default for Runtime {
     }
 }
 
-/// Makes a [`Runtime`] from a list of one's own.
+/// Configures and builds a [`Runtime`].
 #[must_use]
 #[derive(Clone, Debug)]
 pub struct RuntimeBuilder {
@@ -173,47 +177,50 @@ pub struct RuntimeBuilder {
 }
 
 impl RuntimeBuilder {
-    /// Adds the library at `path`, before everything that is discovered.
+    /// Adds the library at `path`. It takes precedence over discovered ones.
     ///
     /// # Safety
-    /// Loading a library runs its code. This one is a backend that keeps the contract of [`abi`](crate::abi), and whoever
-    /// may write to its directory is trusted. Libraries that [`RuntimeBuilder::discover`] finds are installed on the
-    /// machine, or named by its user, who vouches for them.
+    /// Loading a library runs its code. This one must be a backend that upholds the contract of
+    /// [`abi`](crate::abi), and everyone who can write to its directory must be trusted. (Libraries found by
+    /// [`RuntimeBuilder::discover`] are installed on the machine or named by its user, who is responsible for
+    /// them.)
     #[allow(unsafe_code, reason = "loads native code")]
     pub unsafe fn library(mut self, path: impl Into<PathBuf>) -> Self {
         self.libraries.push(path.into());
         self
     }
 
-    /// Adds the libraries of a directory, before everything that is discovered.
+    /// Adds the libraries in a directory. They take precedence over discovered ones.
     ///
     /// # Safety
-    /// As [`RuntimeBuilder::library`], for each of them.
+    /// As for [`RuntimeBuilder::library`], for each of them.
     #[allow(unsafe_code, reason = "loads native code")]
     pub unsafe fn directory(mut self, path: impl Into<PathBuf>) -> Self {
         self.directories.push(path.into());
         self
     }
 
-    /// Adds a backend that is linked in: the `backend()` of its crate. It wins over a library of the same name.
+    /// Adds a linked-in backend: the `backend()` of its crate. It takes precedence over a library of the same
+    /// name.
     pub fn register(mut self, backend: LinkedBackend) -> Self {
         self.registered.push(backend);
         self
     }
 
-    /// Brings in what lowers a format of portable code: `runtime_kernel::wgsl()` for WGSL. The first one of a format wins.
+    /// Adds a lowering for a format of portable code: `runtime_kernel::wgsl()` for WGSL. The first one for a
+    /// format wins.
     pub fn lower_with(mut self, lowering: Arc<dyn Lowering>) -> Self {
         self.lowerings.push(lowering);
         self
     }
 
-    /// Whether to look in the usual places too; the default is yes.
+    /// Whether to search the standard locations too (default: yes).
     pub fn discover(mut self, discover: bool) -> Self {
         self.discover = discover;
         self
     }
 
-    /// Loads the backends. What does not load is a line in [`Runtime::load_report`].
+    /// Loads the backends. Failures are reported in [`Runtime::load_report`].
     #[must_use]
     pub fn build(self) -> Runtime {
         let mut registry = Registry { lowerings: self.lowerings.into(), ..Registry::default() };
@@ -232,13 +239,13 @@ impl RuntimeBuilder {
     }
 }
 
-/// What becomes of a backend that works.
-enum Verdict {
+/// The result of adding a backend that works: its description, or why it is not needed.
+enum Registration {
     Loaded(String),
-    Needless(String),
+    Duplicate(String),
 }
 
-/// A `Runtime` in the making.
+/// A `Runtime` under construction.
 #[derive(Default)]
 struct Registry {
     inner: Inner,
@@ -250,33 +257,33 @@ impl Registry {
     fn register(&mut self, backend: LinkedBackend) {
         let mut line = LoadReport::search(Path::new(""), "linked in", Outcome::Failed, "");
         line.stage = Stage::Table;
-        let verdict = negotiated(backend).and_then(|backend| {
+        let registration = negotiate_linked(backend).and_then(|backend| {
             line.target = Some(backend.name.clone());
             manifest::check_name(&backend.name)?;
-            match self.rival(&backend.name) {
-                Some(rival) => Ok(rival),
+            match self.existing(&backend.name) {
+                Some(existing) => Ok(existing),
                 None => self.open(backend, None, &mut line.stage),
             }
         });
-        self.finish(line, verdict);
+        self.record(line, registration);
     }
 
     fn load(&mut self, path: &Path, origin: &'static str) {
         let mut line = LoadReport::search(path, origin, Outcome::Failed, "");
-        let verdict = self.try_load(&mut line);
-        self.finish(line, verdict);
+        let registration = self.try_load(&mut line);
+        self.record(line, registration);
     }
 
-    fn try_load(&mut self, line: &mut LoadReport) -> Result<Verdict> {
+    fn try_load(&mut self, line: &mut LoadReport) -> Result<Registration> {
         let file = loader::find(&line.path)?;
         if let Some(first) = self.files.insert(file.identity, file.path.clone()) {
-            return Ok(Verdict::Needless(format!("the same file as {}", first.display())));
+            return Ok(Registration::Duplicate(format!("the same file as {}", first.display())));
         }
         line.stage = Stage::Manifest;
         let name = manifest::read(&file.path)?.name;
         line.target = Some(name.clone());
-        if let Some(rival) = self.rival(&name) {
-            return Ok(rival);
+        if let Some(existing) = self.existing(&name) {
+            return Ok(existing);
         }
         let _span =
             tracing::debug_span!(target: "runtime::call", "was being loaded", backend = name).entered();
@@ -289,19 +296,19 @@ impl Registry {
         backend: ResolvedBackend,
         path: Option<PathBuf>,
         stage: &mut Stage,
-    ) -> Result<Verdict> {
+    ) -> Result<Registration> {
         *stage = Stage::Instance;
         let what =
             format!("{} {} (ABI {}.{})", backend.name, backend.version, crate::abi::MAJOR, backend.minor);
         let instance = Instance::open(backend, path, self.lowerings.clone())?;
         self.inner.instances.push(Arc::new(instance));
-        Ok(Verdict::Loaded(what))
+        Ok(Registration::Loaded(what))
     }
 
-    /// Says that a backend of this name is not needed, if one is there.
-    fn rival(&self, name: &str) -> Option<Verdict> {
-        let rival = self.inner.instances.iter().find(|instance| instance.name() == name)?;
-        Some(Verdict::Needless(match &rival.path {
+    /// `Duplicate` if a backend of this name is already registered.
+    fn existing(&self, name: &str) -> Option<Registration> {
+        let existing = self.inner.instances.iter().find(|instance| instance.name() == name)?;
+        Some(Registration::Duplicate(match &existing.path {
             Some(path) => {
                 format!("target \"{name}\" already comes from {}, which was found first", path.display())
             }
@@ -309,10 +316,10 @@ impl Registry {
         }))
     }
 
-    fn finish(&mut self, mut line: LoadReport, verdict: Result<Verdict>) {
-        (line.outcome, line.reason) = match verdict {
-            Ok(Verdict::Loaded(what)) => (Outcome::Loaded, what),
-            Ok(Verdict::Needless(why)) => (Outcome::Skipped, why),
+    fn record(&mut self, mut line: LoadReport, registration: Result<Registration>) {
+        (line.outcome, line.reason) = match registration {
+            Ok(Registration::Loaded(what)) => (Outcome::Loaded, what),
+            Ok(Registration::Duplicate(why)) => (Outcome::Skipped, why),
             Err(error) => (Outcome::Failed, error.to_string()),
         };
         self.push(line);
@@ -324,8 +331,8 @@ impl Registry {
     }
 }
 
-#[allow(unsafe_code, reason = "negotiates a table that somebody vouches for")]
-fn negotiated(backend: LinkedBackend) -> Result<ResolvedBackend> {
-    // SAFETY: a `LinkedBackend` is a static table that follows the contract of `abi`.
+#[allow(unsafe_code, reason = "negotiates a table whose contract the caller guarantees")]
+fn negotiate_linked(backend: LinkedBackend) -> Result<ResolvedBackend> {
+    // SAFETY: a `LinkedBackend` is a static table that upholds the contract of `abi`.
     unsafe { negotiate(backend.table()) }
 }

@@ -1,20 +1,20 @@
-//! The contents of a tensor: in and out of it, from and to the program's memory.
+//! Blocking transfers between a tensor and host memory, and fills.
 
 use crate::memory::blocking_copy::{BlockingCopy, exclusively};
 use crate::tensor::host_array::HostArray;
 use crate::{Access, DType, Element, Error, ErrorKind, Result, Tensor};
 
 impl Tensor {
-    /// Writes row-major elements; waits for what is in flight on the tensor.
+    /// Writes row-major elements; waits for work in flight on the tensor.
     ///
     /// # Errors
-    /// `InvalidArgument` for another element type or count; whatever the device says.
+    /// `InvalidArgument` for a wrong element type or count; any error of the device.
     pub fn write<T: Element>(&self, data: &[T]) -> Result<()> {
         self.check_dtype(T::DTYPE, "write")?;
         self.write_bytes(bytemuck::cast_slice(data))
     }
 
-    /// Writes host data of the same type and element count; waits for what is in flight on the tensor.
+    /// Writes a host array of the same type and element count; waits for work in flight on the tensor.
     ///
     /// # Errors
     /// As [`Tensor::write`].
@@ -23,55 +23,62 @@ impl Tensor {
         self.write_bytes(array.bytes())
     }
 
-    /// Writes row-major bytes; waits for what is in flight on the tensor.
+    /// Writes row-major bytes; waits for work in flight on the tensor.
     ///
     /// # Errors
     /// As [`Tensor::write`].
     pub fn write_bytes(&self, bytes: &[u8]) -> Result<()> {
         let wanted = self.bytes();
         if bytes.len() != wanted {
-            return Err(Error::invalid(format!("{} bytes for a tensor of {wanted}", bytes.len()))
-                .in_operation("write"));
+            return Err(Error::invalid(format!(
+                "the tensor has {wanted} bytes, but the slice has {}",
+                bytes.len()
+            ))
+            .in_operation("write"));
         }
-        self.overwrite(|copy| self.write_placed(copy, bytes)).map_err(|error| error.in_operation("write"))
+        self.overwrite(|copy| self.write_elements(copy, bytes)).map_err(|error| error.in_operation("write"))
     }
 
-    /// Lets `write` replace all elements once nothing else uses the buffer.
+    /// Calls `write` to overwrite all elements, once nothing else uses the buffer.
     fn overwrite<'a>(&'a self, write: impl FnOnce(&mut BlockingCopy<'a>) -> Result<()>) -> Result<()> {
         let buffer = self.buffer("write")?;
         buffer.check_writable("write")?;
-        // Of a view that repeats elements, so many bytes need not be all of the buffer.
+        // A view that repeats elements may have as many bytes as the buffer without covering it.
         let whole = self.bytes() == buffer.bytes && self.is_contiguous();
         exclusively(buffer, if whole { Access::Write } else { Access::ReadWrite }, write)
     }
 
-    /// Reads row-major bytes; waits for what is in flight on the tensor.
+    /// Reads row-major bytes; waits for work in flight on the tensor.
     ///
     /// # Errors
-    /// `InvalidArgument` for another length; the failure of the work that wrote the tensor.
+    /// `InvalidArgument` for a wrong length; the failure of the work that wrote the tensor.
     pub fn read_bytes(&self, bytes: &mut [u8]) -> Result<()> {
         let wanted = self.bytes();
         if bytes.len() != wanted {
-            return Err(Error::invalid(format!("{} bytes for a tensor of {wanted}", bytes.len()))
-                .in_operation("read"));
+            return Err(Error::invalid(format!(
+                "the tensor has {wanted} bytes, but the slice has {}",
+                bytes.len()
+            ))
+            .in_operation("read"));
         }
         let buffer = self.buffer("read")?;
-        exclusively(buffer, Access::Read, |copy| self.read_placed(copy, bytes))
+        exclusively(buffer, Access::Read, |copy| self.read_elements(copy, bytes))
             .map_err(|error| error.in_operation("read"))
     }
 
-    /// Reads all elements in row-major order; waits for what is in flight on the tensor.
+    /// Reads all elements in row-major order; waits for work in flight on the tensor.
     ///
     /// # Errors
-    /// `InvalidArgument` for another element type; `OutOfMemory`; the failure of the work that wrote the tensor.
+    /// `InvalidArgument` for a wrong element type; `OutOfMemory`; the failure of the work that wrote the
+    /// tensor.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         self.check_dtype(T::DTYPE, "to_vec")?;
-        let mut data = self.host_memory(self.element_count(), "to_vec")?;
+        let mut data = self.zeroed_host_vec(self.element_count(), "to_vec")?;
         self.read_bytes(bytemuck::cast_slice_mut(&mut data))?;
         Ok(data)
     }
 
-    /// Reads everything into host data; waits for what is in flight on the tensor.
+    /// Reads all elements into a host array; waits for work in flight on the tensor.
     ///
     /// # Errors
     /// The failure of the work that wrote the tensor; `OutOfMemory`.
@@ -81,29 +88,29 @@ impl Tensor {
         Ok(array)
     }
 
-    /// Fills the tensor with a repeated pattern of bytes; waits for what is in flight on it.
+    /// Fills the tensor with a repeated pattern of bytes; waits for work in flight on it.
     ///
     /// # Errors
-    /// `InvalidArgument` when the pattern does not divide the tensor's bytes; `OutOfMemory` for a view with gaps, whose
-    /// elements are spread by the program.
+    /// `InvalidArgument` unless the tensor's size is a multiple of the pattern's; `OutOfMemory` for a view with
+    /// gaps, which is filled through host memory.
     pub fn fill(&self, pattern: &[u8]) -> Result<()> {
         let bytes = self.bytes();
         if pattern.is_empty() || !bytes.is_multiple_of(pattern.len()) {
             return Err(Error::invalid(format!(
-                "a pattern of {} bytes for a tensor of {bytes}",
+                "a pattern of {} bytes does not evenly fill a tensor of {bytes} bytes",
                 pattern.len()
             ))
             .in_operation("fill"));
         }
-        let filled = match self.same_everywhere(pattern) {
-            Some(once) => once.fill_elements(pattern),
+        let filled = match self.without_broadcast_axes(pattern) {
+            Some(unique) => unique.fill_elements(pattern),
             None => self.fill_elements(pattern),
         };
         filled.map_err(|error| error.in_operation("fill"))
     }
 
-    /// What is left to fill if elements that lie in one place get one value: a view without the axes that repeat them.
-    fn same_everywhere(&self, pattern: &[u8]) -> Option<Self> {
+    /// The view without its broadcast axes, if the pattern gives all elements in one location the same value.
+    fn without_broadcast_axes(&self, pattern: &[u8]) -> Option<Self> {
         if self.is_contiguous() || !self.dtype().bytes().is_multiple_of(pattern.len()) {
             return None;
         }
@@ -111,7 +118,7 @@ impl Tensor {
         for (extent, stride) in layout.shape.iter_mut().zip(&layout.strides) {
             *extent = if *stride == 0 { 1.min(*extent) } else { *extent };
         }
-        self.reshaped("fill", Ok(layout)).ok()
+        self.with_layout("fill", Ok(layout)).ok()
     }
 
     fn fill_elements(&self, pattern: &[u8]) -> Result<()> {
@@ -119,24 +126,28 @@ impl Tensor {
         if self.is_contiguous() {
             return self.overwrite(|copy| copy.fill(self.byte_offset(), bytes, pattern));
         }
-        let mut elements = self.host_memory(bytes, "fill")?;
+        let mut elements = self.zeroed_host_vec(bytes, "fill")?;
         for piece in elements.chunks_exact_mut(pattern.len()) {
             piece.copy_from_slice(pattern);
         }
-        self.overwrite(|copy| self.write_placed(copy, &elements))
+        self.overwrite(|copy| self.write_elements(copy, &elements))
     }
 
-    /// Zeros in the program's memory, or an error that names the tensor: a view that repeats elements may have more than fit.
-    fn host_memory<T: bytemuck::Zeroable>(&self, len: usize, operation: &str) -> Result<Vec<T>> {
+    /// A zeroed vector in host memory. A broadcast view may have more elements than fit: the error names the
+    /// tensor.
+    fn zeroed_host_vec<T: bytemuck::Zeroable>(&self, len: usize, operation: &str) -> Result<Vec<T>> {
         bytemuck::allocation::try_zeroed_vec(len).map_err(|()| {
             let bytes = len.saturating_mul(size_of::<T>());
-            Error::new(ErrorKind::OutOfMemory, format!("{bytes} bytes of host memory for {self:?}"))
-                .in_operation(operation)
+            Error::new(
+                ErrorKind::OutOfMemory,
+                format!("cannot allocate {bytes} bytes of host memory for {self:?}"),
+            )
+            .in_operation(operation)
         })
     }
 
-    /// Writes row-major bytes where the elements lie.
-    fn write_placed<'a>(&self, copy: &mut BlockingCopy<'a>, bytes: &'a [u8]) -> Result<()> {
+    /// Writes row-major bytes to the locations of the elements.
+    fn write_elements<'a>(&self, copy: &mut BlockingCopy<'a>, bytes: &'a [u8]) -> Result<()> {
         if self.is_contiguous() {
             return copy.write(self.byte_offset(), bytes);
         }
@@ -147,11 +158,11 @@ impl Tensor {
         }
         let mut span = self.read_span(copy)?;
         self.scatter(bytes, &mut span);
-        copy.write_now(self.first_byte(), &span)
+        copy.write_now(self.first_byte_offset(), &span)
     }
 
     /// Reads the elements as row-major bytes.
-    fn read_placed<'a>(&self, copy: &mut BlockingCopy<'a>, bytes: &'a mut [u8]) -> Result<()> {
+    fn read_elements<'a>(&self, copy: &mut BlockingCopy<'a>, bytes: &'a mut [u8]) -> Result<()> {
         if self.is_contiguous() {
             return copy.read(self.byte_offset(), bytes);
         }
@@ -166,41 +177,41 @@ impl Tensor {
     }
 
     fn read_span(&self, copy: &mut BlockingCopy<'_>) -> Result<Vec<u8>> {
-        let mut span = self.host_memory(self.span_bytes(), "span")?;
-        copy.read_now(self.first_byte(), &mut span)?;
+        let mut span = self.zeroed_host_vec(self.span_bytes(), "span")?;
+        copy.read_now(self.first_byte_offset(), &mut span)?;
         Ok(span)
     }
 
-    /// Spreads row-major elements over the bytes of the span.
+    /// Scatters row-major elements over the bytes of the span.
     fn scatter(&self, elements: &[u8], span: &mut [u8]) {
         if let Some(rows) = self.rows() {
             return rows.scatter(elements, span);
         }
         let size = self.dtype().bytes();
         let mut source = elements.chunks_exact(size);
-        self.for_each_in_span(|at| {
+        self.for_each_span_index(|at| {
             if let Some(element) = source.next() {
                 span[at * size..(at + 1) * size].copy_from_slice(element);
             }
         });
     }
 
-    /// Collects row-major elements from the bytes of the span.
+    /// Gathers row-major elements from the bytes of the span.
     fn gather(&self, span: &[u8], elements: &mut [u8]) {
         if let Some(rows) = self.rows() {
             return rows.gather(span, elements);
         }
         let size = self.dtype().bytes();
         let mut destination = elements.chunks_exact_mut(size);
-        self.for_each_in_span(|at| {
+        self.for_each_span_index(|at| {
             if let Some(element) = destination.next() {
                 element.copy_from_slice(&span[at * size..(at + 1) * size]);
             }
         });
     }
 
-    fn for_each_in_span(&self, visit: impl FnMut(usize)) {
-        let low = self.0.layout.reach().map_or(0, |(low, _)| low);
+    fn for_each_span_index(&self, visit: impl FnMut(usize)) {
+        let low = self.0.layout.offset_bounds().map_or(0, |(low, _)| low);
         self.0.layout.for_each(-low, visit);
     }
 
@@ -208,7 +219,6 @@ impl Tensor {
         if given == self.dtype() {
             return Ok(());
         }
-        Err(Error::invalid(format!("elements of {given} for a tensor of {}", self.dtype()))
-            .in_operation(operation))
+        Err(Error::invalid(format!("the tensor holds {}, not {given}", self.dtype())).in_operation(operation))
     }
 }

@@ -1,19 +1,20 @@
-//! Owned data in host memory: what goes into tensors and comes out of them.
+//! Arrays in host memory, for data on its way into and out of tensors.
 
 use std::fmt;
 
 use crate::{DType, Element, Error, ErrorKind, Result};
 
-/// Alignment of host memory: a cache line of any machine, and what vector code and DMA engines want.
+/// Alignment of host memory: at least a cache line on any machine, and enough for vector code and DMA engines.
 const ALIGNMENT_BYTES: usize = 256;
 
 #[derive(Clone, Copy, bytemuck::Zeroable, bytemuck::Pod)]
 #[repr(C, align(256))]
-struct Block([u8; ALIGNMENT_BYTES]);
+struct AlignedBlock([u8; ALIGNMENT_BYTES]);
 
 /// An array in host memory: element type, shape, and contiguous row-major bytes that it owns.
 ///
-/// The bytes are aligned to 256. Unlike a tensor it belongs to no device, so nothing is ever in flight on it.
+/// The data is aligned to 256 bytes. Unlike a tensor, an array belongs to no device, so no work is ever in
+/// flight on it.
 ///
 /// ```
 /// use runtime_core::HostArray;
@@ -27,21 +28,22 @@ pub struct HostArray {
     dtype: DType,
     shape: Vec<usize>,
     len_bytes: usize,
-    blocks: Box<[Block]>,
+    blocks: Box<[AlignedBlock]>,
 }
 
 impl HostArray {
-    /// Makes an array of zeros.
+    /// Creates an array of zeros.
     ///
     /// # Errors
-    /// `InvalidArgument` if the size in bytes overflows; `OutOfMemory` (never an abort) if there is not enough.
+    /// `InvalidArgument` if the size in bytes overflows; `OutOfMemory` (never an abort) if the allocation
+    /// fails.
     pub fn new(dtype: DType, shape: &[usize]) -> Result<Self> {
         let len_bytes = byte_count(dtype, shape)?;
         let blocks = bytemuck::allocation::try_zeroed_slice_box(len_bytes.div_ceil(ALIGNMENT_BYTES));
         let blocks = blocks.map_err(|()| {
             Error::new(
                 ErrorKind::OutOfMemory,
-                format!("{len_bytes} bytes of host memory for {dtype} {shape:?}"),
+                format!("cannot allocate {len_bytes} bytes of host memory for {dtype} {shape:?}"),
             )
         })?;
         Ok(Self { dtype, shape: shape.to_vec(), len_bytes, blocks })
@@ -87,7 +89,7 @@ impl HostArray {
     /// The number of elements.
     #[must_use]
     pub fn element_count(&self) -> usize {
-        // Cannot overflow: the bytes were counted when the array was made.
+        // Cannot overflow: the size in bytes was checked when the array was created.
         if self.shape.contains(&0) { 0 } else { self.shape.iter().product() }
     }
 
@@ -97,7 +99,7 @@ impl HostArray {
         &bytemuck::cast_slice(&self.blocks)[..self.len_bytes]
     }
 
-    /// The bytes of all elements, to be written.
+    /// The bytes of all elements, for writing.
     #[must_use]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut bytemuck::cast_slice_mut(&mut self.blocks)[..self.len_bytes]
@@ -108,20 +110,20 @@ impl HostArray {
     /// # Errors
     /// `InvalidArgument` unless `T` is the array's element type.
     pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
-        self.check_element::<T>()?;
+        self.check_dtype::<T>()?;
         Ok(bytemuck::cast_slice(self.bytes()))
     }
 
-    /// The elements as values of `T`, to be written.
+    /// The elements as values of `T`, for writing.
     ///
     /// # Errors
     /// As [`HostArray::as_slice`].
     pub fn as_slice_mut<T: Element>(&mut self) -> Result<&mut [T]> {
-        self.check_element::<T>()?;
+        self.check_dtype::<T>()?;
         Ok(bytemuck::cast_slice_mut(self.bytes_mut()))
     }
 
-    fn check_element<T: Element>(&self) -> Result<()> {
+    fn check_dtype<T: Element>(&self) -> Result<()> {
         if T::DTYPE == self.dtype {
             return Ok(());
         }
@@ -139,7 +141,7 @@ impl fmt::Debug for HostArray {
     }
 }
 
-/// Same element type, shape and bytes: a NaN equals itself, and 0.0 is not -0.0.
+/// Compares element type, shape and bytes: a NaN equals itself, and 0.0 does not equal -0.0.
 impl PartialEq for HostArray {
     fn eq(&self, other: &Self) -> bool {
         (self.dtype, &self.shape, self.bytes()) == (other.dtype, &other.shape, other.bytes())
@@ -150,14 +152,12 @@ fn byte_count(dtype: DType, shape: &[usize]) -> Result<usize> {
     if shape.contains(&0) {
         return Ok(0);
     }
-    // Rust's objects, and pointer arithmetic in C, end at `isize::MAX` bytes.
+    // Rust objects, and pointer arithmetic in C, are limited to `isize::MAX` bytes.
     shape
         .iter()
         .try_fold(dtype.bytes(), |bytes, &extent| bytes.checked_mul(extent))
         .filter(|&bytes| isize::try_from(bytes).is_ok())
-        .ok_or_else(|| {
-            Error::invalid(format!("shape {shape:?} of {dtype} has more bytes than an address can count"))
-        })
+        .ok_or_else(|| Error::invalid(format!("the size in bytes of {dtype} {shape:?} overflows")))
 }
 
 #[cfg(test)]
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_goes_in_and_comes_out() {
+    fn data_round_trips() {
         let mut array = HostArray::from_slice(&[2, 2], &[1i32, 2, 3, 4]).unwrap();
         array.as_slice_mut::<i32>().unwrap()[3] = -4;
         assert_eq!(array.as_slice::<i32>().unwrap(), [1, 2, 3, -4]);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_aligned_and_zero() {
+    fn bytes_are_aligned_and_zeroed() {
         for extent in [1, 255, 256, 257] {
             let array = HostArray::new(DType::U8, &[extent]).unwrap();
             assert_eq!(array.bytes().as_ptr().addr() % ALIGNMENT_BYTES, 0);
@@ -194,7 +194,7 @@ mod tests {
         for shape in [&[usize::MAX, 2][..], &[1 << 62, 2], &[1 << 61]] {
             assert_eq!(HostArray::new(DType::F32, shape).unwrap_err().kind(), ErrorKind::InvalidArgument);
         }
-        // Miri ends the process where an allocator would say no.
+        // Miri aborts where a real allocator would return null.
         if !cfg!(miri) {
             let huge = HostArray::new(DType::U8, &[isize::MAX as usize - 4096]).unwrap_err();
             assert_eq!(huge.kind(), ErrorKind::OutOfMemory);

@@ -1,6 +1,6 @@
-//! Host views: the memory of a host-visible tensor as a slice.
+//! Host views: the memory of a host-visible tensor, mapped as a slice.
 
-#![allow(unsafe_code, reason = "lends memory of a buffer as a slice")]
+#![allow(unsafe_code, reason = "exposes memory of a buffer as a slice")]
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use crate::timeline::hazards::HOST;
 use crate::timeline::host_access::with_host_access;
 use crate::{Access, Element, Error, Result, Tensor};
 
-/// Read access to a tensor's memory. While it lives, a launch that writes the buffer is refused.
+/// Read access to a tensor's memory. While it exists, a launch that writes the buffer is refused.
 #[derive(Debug)]
 pub struct HostView(Mapping);
 
-/// Write access to a tensor's memory. While it lives, any launch that uses the buffer is refused.
+/// Write access to a tensor's memory. While it exists, any launch that uses the buffer is refused.
 #[derive(Debug)]
 pub struct HostViewMut(Mapping);
 
@@ -40,7 +40,7 @@ impl Mapping {
         }
         let access = if write { Access::ReadWrite } else { Access::Read };
         with_host_access(&buffer.device, &buffer.hazards, (access, HOST), |hazards| {
-            // Under the lock: it may be frozen while this waits.
+            // Checked under the lock: the tensor may have been frozen while this waited.
             if write {
                 buffer.check_writable("map_mut")?;
             }
@@ -49,7 +49,7 @@ impl Mapping {
         Ok(Self { tensor: tensor.clone(), buffer })
     }
 
-    fn parts(&self) -> (*mut u8, usize) {
+    fn raw_parts(&self) -> (*mut u8, usize) {
         let bytes = self.tensor.bytes();
         if bytes == 0 {
             return (std::ptr::NonNull::dangling().as_ptr(), 0);
@@ -60,7 +60,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // In a forked child the lock may be somebody's who is not there.
+        // In a forked child, the lock may be held by a thread that does not exist.
         if !self.buffer.device.must_leak() {
             self.buffer.hazards.lock().unmap();
         }
@@ -68,16 +68,16 @@ impl Drop for Mapping {
 }
 
 impl Tensor {
-    /// Maps the memory for reading; waits for what writes it.
+    /// Maps the memory for reading; waits for work that writes it.
     ///
     /// # Errors
-    /// `Unsupported` where the memory is not host-visible; `InvalidArgument` for a tensor with gaps, or one that is
-    /// mapped for writing.
+    /// `Unsupported` if the memory is not host-visible; `InvalidArgument` for a tensor with gaps, or one that
+    /// is already mapped for writing.
     pub fn map(&self) -> Result<HostView> {
         Mapping::new(self, false).map(HostView)
     }
 
-    /// Maps the memory for writing; waits for what uses it.
+    /// Maps the memory for writing; waits for work that uses it.
     ///
     /// # Errors
     /// As [`Tensor::map`]; `InvalidArgument` for a frozen or mapped tensor.
@@ -90,8 +90,8 @@ impl Deref for HostView {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        let (pointer, bytes) = self.0.parts();
-        // SAFETY: the tensor lies in the buffer, and the hazards keep writers away while the view lives.
+        let (pointer, bytes) = self.0.raw_parts();
+        // SAFETY: the tensor is within the buffer, and the hazards exclude writers while the view exists.
         unsafe { std::slice::from_raw_parts(pointer, bytes) }
     }
 }
@@ -100,15 +100,16 @@ impl Deref for HostViewMut {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        let (pointer, bytes) = self.0.parts();
-        // SAFETY: the tensor lies in the buffer, and the hazards keep everybody else away while the view lives.
+        let (pointer, bytes) = self.0.raw_parts();
+        // SAFETY: the tensor is within the buffer, and the hazards exclude all other users while the view
+        // exists.
         unsafe { std::slice::from_raw_parts(pointer, bytes) }
     }
 }
 
 impl DerefMut for HostViewMut {
     fn deref_mut(&mut self) -> &mut [u8] {
-        let (pointer, bytes) = self.0.parts();
+        let (pointer, bytes) = self.0.raw_parts();
         // SAFETY: as above, and this view is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(pointer, bytes) }
     }
@@ -118,9 +119,9 @@ impl HostView {
     /// The elements.
     ///
     /// # Errors
-    /// `InvalidArgument` for another element type or a misaligned view.
+    /// `InvalidArgument` for a wrong element type or a misaligned view.
     pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
-        check::<T>(&self.0)?;
+        check_dtype::<T>(&self.0)?;
         bytemuck::try_cast_slice(self).map_err(|error| misaligned(error).in_operation("as_slice"))
     }
 }
@@ -129,21 +130,21 @@ impl HostViewMut {
     /// The elements.
     ///
     /// # Errors
-    /// `InvalidArgument` for another element type or a misaligned view.
+    /// `InvalidArgument` for a wrong element type or a misaligned view.
     pub fn as_mut_slice<T: Element>(&mut self) -> Result<&mut [T]> {
-        check::<T>(&self.0)?;
+        check_dtype::<T>(&self.0)?;
         bytemuck::try_cast_slice_mut(self).map_err(|error| misaligned(error).in_operation("as_mut_slice"))
     }
 }
 
-fn check<T: Element>(mapping: &Mapping) -> Result<()> {
+fn check_dtype<T: Element>(mapping: &Mapping) -> Result<()> {
     if mapping.tensor.dtype() == T::DTYPE {
         return Ok(());
     }
-    Err(Error::invalid(format!("elements of {} of a tensor of {}", T::DTYPE, mapping.tensor.dtype()))
+    Err(Error::invalid(format!("the tensor holds {}, not {}", mapping.tensor.dtype(), T::DTYPE))
         .in_operation("as_slice"))
 }
 
 fn misaligned(error: bytemuck::PodCastError) -> Error {
-    Error::invalid(format!("the view cannot be read as elements: {error}"))
+    Error::invalid(format!("the view cannot be cast to elements: {error}"))
 }

@@ -1,4 +1,4 @@
-//! Shapes and strides: how the elements of a tensor lie in its buffer. Pure arithmetic, overflow-checked.
+//! Shapes and strides: the layout of a tensor's elements in its buffer. Pure arithmetic, checked for overflow.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use crate::{DType, Error, Result};
 
-/// Extents or strides; as a rule there are few, and then they cost no allocation.
+/// Extents or strides. Up to 4 are stored inline, without an allocation.
 pub(crate) type Extents<T = i64> = SmallVec<[T; 4]>;
 
 /// Extents and strides in elements, and the offset of the first element.
@@ -19,7 +19,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Row-major without gaps.
+    /// The row-major layout without gaps.
     pub(crate) fn contiguous(shape: &[usize]) -> Result<Self> {
         let extents = shape.iter().map(|&n| i64::try_from(n)).collect::<Result<Extents, _>>();
         let shape = extents.map_err(|_| Error::invalid(format!("shape {shape:?} is too large")))?;
@@ -27,18 +27,18 @@ impl Layout {
         Ok(Self { shape, strides, offset: 0 })
     }
 
-    /// Any strides; `capacity` is the number of elements of the buffer.
+    /// A layout with any strides; `capacity` is the number of elements in the buffer.
     pub(crate) fn strided(shape: &[usize], strides: &[i64], offset: usize, capacity: usize) -> Result<Self> {
         if shape.len() != strides.len() {
             return Err(Error::invalid(format!(
-                "shape has {} dimensions, strides has {}",
+                "shape has {} dimensions, but strides has {}",
                 shape.len(),
                 strides.len()
             )));
         }
-        // Broadcast views may have more elements than the buffer, but not more than can be counted.
+        // A broadcast view may have more elements than the buffer, but their number must fit a `usize`.
         checked_elements(shape)?;
-        // A view without elements lies anywhere.
+        // The offset of a view without elements is irrelevant.
         let offset = if shape.contains(&0) { 0 } else { offset };
         let layout = Self { strides: Extents::from_slice(strides), offset, ..Self::contiguous(shape)? };
         layout.check_within(capacity)?;
@@ -47,12 +47,13 @@ impl Layout {
 
     /// Number of elements.
     pub(crate) fn elements(&self) -> usize {
-        // Fits: `contiguous` and `bytes_of` checked the product when the tensor was made.
+        // Cannot overflow: `checked_elements` or `checked_bytes` checked the product when the tensor was
+        // created.
         self.shape.iter().map(|&n| usize::try_from(n).unwrap_or(0)).product()
     }
 
-    /// Lowest and highest element offset relative to `offset`; `None` if there is no element.
-    pub(crate) fn reach(&self) -> Option<(i64, i64)> {
+    /// Lowest and highest element offsets relative to `offset`; `None` without elements, or on overflow.
+    pub(crate) fn offset_bounds(&self) -> Option<(i64, i64)> {
         if self.shape.contains(&0) {
             return None;
         }
@@ -66,7 +67,7 @@ impl Layout {
         if self.shape.contains(&0) {
             return Ok(());
         }
-        let fits = self.reach().is_some_and(|(low, high)| {
+        let fits = self.offset_bounds().is_some_and(|(low, high)| {
             let offset = i64::try_from(self.offset).unwrap_or(i64::MAX);
             offset.checked_add(low).is_some_and(|first| first >= 0)
                 && offset
@@ -77,12 +78,12 @@ impl Layout {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "view shape {:?} strides {:?} offset {} reaches outside the buffer of {capacity} elements",
+            "view shape {:?} strides {:?} offset {} is out of bounds of the buffer of {capacity} elements",
             self.shape, self.strides, self.offset
         )))
     }
 
-    /// Row-major without gaps.
+    /// Whether the elements are row-major without gaps.
     pub(crate) fn is_contiguous(&self) -> bool {
         let dense = row_major(&self.shape);
         self.elements() <= 1
@@ -92,12 +93,15 @@ impl Layout {
     /// Elements `range` of `axis`.
     pub(crate) fn slice(&self, axis: usize, range: Range<usize>) -> Result<Self> {
         let extent = *self.shape.get(axis).ok_or_else(|| {
-            Error::invalid(format!("axis {axis} of a tensor with {} dimensions", self.shape.len()))
+            Error::invalid(format!(
+                "axis {axis} is out of range for a tensor of {} dimensions",
+                self.shape.len()
+            ))
         })?;
         let valid = usize::try_from(extent).unwrap_or(0);
         if range.start > range.end || range.end > valid {
             return Err(Error::invalid(format!(
-                "range {range:?} of axis {axis}, which has {valid} elements"
+                "range {range:?} is out of bounds of axis {axis}, which has {valid} elements"
             )));
         }
         let mut layout = self.clone();
@@ -109,12 +113,12 @@ impl Layout {
         Ok(layout)
     }
 
-    /// The same elements in another shape; only for contiguous layouts.
+    /// The same elements in another shape; contiguous layouts only.
     pub(crate) fn reshape(&self, shape: &[usize]) -> Result<Self> {
         let reshaped = Self { offset: self.offset, ..Self::contiguous(shape)? };
         if checked_elements(shape)? != self.elements() {
             return Err(Error::invalid(format!(
-                "shape {shape:?} has another number of elements than {:?}",
+                "shape {shape:?} does not have the same number of elements as {:?}",
                 self.shape
             )));
         }
@@ -124,13 +128,13 @@ impl Layout {
         Ok(reshaped)
     }
 
-    /// Axes in another order.
+    /// The axes in another order.
     pub(crate) fn permute(&self, axes: &[usize]) -> Result<Self> {
         let mut sorted = axes.to_vec();
         sorted.sort_unstable();
         if !sorted.iter().copied().eq(0..self.shape.len()) {
             return Err(Error::invalid(format!(
-                "axes {axes:?} are no permutation of {} dimensions",
+                "axes {axes:?} are not a permutation of {} dimensions",
                 self.shape.len()
             )));
         }
@@ -166,7 +170,7 @@ fn row_major(shape: &[i64]) -> Extents {
 /// The product of the extents.
 ///
 /// # Errors
-/// `InvalidArgument` when it does not fit.
+/// `InvalidArgument` on overflow.
 pub(crate) fn checked_elements(shape: &[usize]) -> Result<usize> {
     let product = shape.iter().filter(|&&n| n != 0).try_fold(1usize, |product, &n| product.checked_mul(n));
     match product {
@@ -175,19 +179,17 @@ pub(crate) fn checked_elements(shape: &[usize]) -> Result<usize> {
     }
 }
 
-/// The bytes of a row-major tensor.
+/// The size of a row-major tensor in bytes.
 ///
 /// # Errors
-/// `InvalidArgument` when the count does not fit.
+/// `InvalidArgument` on overflow.
 pub(crate) fn checked_bytes(dtype: DType, shape: &[usize]) -> Result<usize> {
     if dtype.bytes() == 0 {
-        return Err(Error::invalid(format!("{dtype} has elements of no bytes")));
+        return Err(Error::invalid(format!("elements of {dtype} have no bytes")));
     }
     let bytes =
         checked_elements(shape)?.checked_mul(dtype.bytes()).filter(|&bytes| isize::try_from(bytes).is_ok());
-    bytes.ok_or_else(|| {
-        Error::invalid(format!("shape {shape:?} of {dtype} is more bytes than fit into memory"))
-    })
+    bytes.ok_or_else(|| Error::invalid(format!("{dtype} {shape:?} has more bytes than fit into memory")))
 }
 
 #[cfg(test)]
@@ -201,11 +203,11 @@ mod tests {
         assert!(Layout::strided(&[4], &[-1], 3, 4).is_ok(), "a reversed view");
         assert!(Layout::strided(&[4], &[-1], 2, 4).is_err());
         assert!(Layout::strided(&[1000], &[0], 3, 4).is_ok(), "a broadcast view");
-        assert!(Layout::strided(&[0, 9], &[1, 1], 77, 4).is_ok(), "no element, no bound");
+        assert!(Layout::strided(&[0, 9], &[1, 1], 77, 4).is_ok(), "no elements, no bounds");
         assert!(Layout::strided(&[3], &[i64::MAX], 0, 4).is_err());
         assert!(
             Layout::strided(&[1 << 40, 1 << 40], &[0, 0], 0, 4).is_err(),
-            "more elements than can be counted"
+            "the number of elements overflows"
         );
     }
 
@@ -224,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_checked_before_they_become_bytes() {
+    fn sizes_in_bytes_are_checked_for_overflow() {
         assert!(checked_bytes(DType::F64, &[usize::MAX / 8, 2]).is_err());
         assert!(checked_bytes(DType::F64, &[1 << 60]).is_err());
         assert_eq!(checked_bytes(DType::F64, &[0, usize::MAX]).unwrap(), 0);

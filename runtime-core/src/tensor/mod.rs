@@ -1,4 +1,5 @@
-//! Tensors: element type, shape, strides and offset over a shared buffer, or a description of one.
+//! Tensors: an element type, shape, strides and offset over a shared buffer, or the description of an embedded
+//! tensor.
 
 pub(crate) mod atomic_file;
 mod contents;
@@ -24,10 +25,10 @@ use crate::timeline::Timeline;
 use crate::timeline::open_device::OpenDevice;
 use crate::{DType, DeviceId, Error, ErrorKind, Result};
 
-/// A tensor on a device. Cloning shares the memory; so do views.
+/// A tensor on a device. Clones and views share its memory.
 ///
-/// Dropping the last user of the memory is always safe and never waits: it is reused only after the work in flight
-/// on it has ended. What moves data between the program and a tensor blocks until it is done.
+/// Dropping the last user of the memory is always safe and never waits: the memory is reused only after all
+/// work in flight on it has ended. Transfers between host memory and a tensor block until they are complete.
 ///
 /// ```
 /// # use runtime_core::{Runtime, Tensor};
@@ -49,19 +50,20 @@ struct Inner {
     storage: Storage,
     dtype: DType,
     layout: Layout,
-    /// The shape as Rust counts.
+    /// The shape as `usize`.
     extents: Extents<usize>,
     /// Row-major without gaps.
     contiguous: bool,
-    /// Contiguous, and aligned for its element type: any kernel can take it. Computed once, since every launch asks.
-    plain: bool,
-    /// What divides the address of the first element.
+    /// Contiguous, and aligned for its element type: any kernel accepts it. Computed once, because every launch
+    /// needs it.
+    dense_aligned: bool,
+    /// The alignment of the first element; see [`Tensor::alignment_bytes`].
     alignment_bytes: u64,
-    /// What a launch hands to the backend; points into `layout` beside it.
+    /// The ABI form for launches; points into `layout` next to it.
     raw: abi::TensorArg,
 }
 
-// SAFETY: `raw` points into `layout` beside it, which is never changed; the rest is thread-safe.
+// SAFETY: `raw` points into `layout` next to it, which is never modified; the rest is thread-safe.
 #[allow(unsafe_code, reason = "`raw` holds pointers into its own structure")]
 unsafe impl Send for Inner {}
 // SAFETY: as above.
@@ -71,7 +73,7 @@ unsafe impl Sync for Inner {}
 #[derive(Debug)]
 enum Storage {
     Bytes(Arc<Buffer>),
-    /// An embedded device creates, fills and checks it: from data, or from a seed.
+    /// To be created, filled (from data or a seed) and checked by an embedded device.
     Description {
         device: Arc<OpenDevice>,
         data: Option<HostArray>,
@@ -89,10 +91,10 @@ impl Tensor {
     ) -> Result<Self> {
         let bytes = checked_bytes(dtype, shape).map_err(|error| error.in_operation("allocate"))?;
         let buffer = Arc::new(Buffer::allocate(device, bytes, placement)?);
-        Ok(Self::over(Storage::Bytes(buffer), dtype, Layout::contiguous(shape)?))
+        Ok(Self::from_storage(Storage::Bytes(buffer), dtype, Layout::contiguous(shape)?))
     }
 
-    /// Allocates in order with a queue's work.
+    /// Allocates in order with the work of a queue.
     pub(crate) fn allocate_on(
         (device, timeline): (&Arc<OpenDevice>, &Timeline),
         dtype: DType,
@@ -101,11 +103,11 @@ impl Tensor {
     ) -> Result<Self> {
         let bytes = checked_bytes(dtype, shape)?;
         let buffer = Arc::new(Buffer::allocate_on(device, timeline, bytes, placement)?);
-        Ok(Self::over(Storage::Bytes(buffer), dtype, Layout::contiguous(shape)?))
+        Ok(Self::from_storage(Storage::Bytes(buffer), dtype, Layout::contiguous(shape)?))
     }
 
     /// Describes a tensor that an embedded device will create.
-    pub(crate) fn describe(
+    pub(crate) fn new_described(
         device: &Arc<OpenDevice>,
         dtype: DType,
         shape: &[usize],
@@ -114,23 +116,31 @@ impl Tensor {
     ) -> Result<Self> {
         checked_bytes(dtype, shape)?;
         let storage = Storage::Description { device: device.clone(), data, seed };
-        Ok(Self::over(storage, dtype, Layout::contiguous(shape)?))
+        Ok(Self::from_storage(storage, dtype, Layout::contiguous(shape)?))
     }
 
-    /// Wraps an imported buffer, in which the layout lies.
-    pub(crate) fn adopt(buffer: Buffer, dtype: DType, layout: Layout) -> Self {
-        Self::over(Storage::Bytes(Arc::new(buffer)), dtype, layout)
+    /// Wraps an imported buffer; `layout` must be within it.
+    pub(crate) fn from_buffer(buffer: Buffer, dtype: DType, layout: Layout) -> Self {
+        Self::from_storage(Storage::Bytes(Arc::new(buffer)), dtype, layout)
     }
 
-    fn over(storage: Storage, dtype: DType, layout: Layout) -> Self {
+    fn from_storage(storage: Storage, dtype: DType, layout: Layout) -> Self {
         let raw = raw(&storage, dtype, &layout);
         let contiguous = layout.is_contiguous();
         let alignment_bytes = alignment_bytes(&raw);
-        let plain = contiguous && alignment_bytes >= dtype.alignment_bytes() as u64;
+        let dense_aligned = contiguous && alignment_bytes >= dtype.alignment_bytes() as u64;
         let extents = layout.shape.iter().map(|&extent| usize::try_from(extent).unwrap_or(0)).collect();
-        let mut inner =
-            Arc::new(Inner { storage, dtype, layout, extents, contiguous, plain, alignment_bytes, raw });
-        // Only here does the layout lie where it stays.
+        let mut inner = Arc::new(Inner {
+            storage,
+            dtype,
+            layout,
+            extents,
+            contiguous,
+            dense_aligned,
+            alignment_bytes,
+            raw,
+        });
+        // The layout has reached its final address only now.
         if let Some(Inner { layout, raw, .. }) = Arc::get_mut(&mut inner) {
             (raw.shape, raw.strides) = (layout.shape.as_ptr(), layout.strides.as_ptr());
         }
@@ -142,46 +152,46 @@ impl Tensor {
     /// # Errors
     /// `InvalidArgument` for an axis or range that does not exist.
     pub fn slice(&self, axis: usize, range: Range<usize>) -> Result<Self> {
-        self.reshaped("slice", self.0.layout.slice(axis, range))
+        self.with_layout("slice", self.0.layout.slice(axis, range))
     }
 
-    /// The same elements in another shape, sharing the memory; only of a contiguous tensor.
+    /// The same elements in another shape, sharing the memory. The tensor must be contiguous.
     ///
     /// # Errors
-    /// `InvalidArgument` for another number of elements or a tensor with gaps.
+    /// `InvalidArgument` for a different number of elements, or a tensor with gaps.
     pub fn reshape(&self, shape: &[usize]) -> Result<Self> {
-        self.reshaped("reshape", self.0.layout.reshape(shape))
+        self.with_layout("reshape", self.0.layout.reshape(shape))
     }
 
     /// The axes in another order, sharing the memory.
     ///
     /// # Errors
-    /// `InvalidArgument` when `axes` is no permutation.
+    /// `InvalidArgument` if `axes` is not a permutation.
     pub fn permute(&self, axes: &[usize]) -> Result<Self> {
-        self.reshaped("permute", self.0.layout.permute(axes))
+        self.with_layout("permute", self.0.layout.permute(axes))
     }
 
     /// Any view of the buffer: strides and offset in elements, negative and zero strides included.
     ///
     /// # Errors
-    /// `InvalidArgument` when it reaches outside the buffer.
+    /// `InvalidArgument` if the view is out of bounds of the buffer.
     pub fn view(&self, shape: &[usize], strides: &[i64], offset: usize) -> Result<Self> {
         let capacity = self.buffer("view")?.bytes / self.dtype().bytes().max(1);
         let counted = checked_bytes(self.dtype(), shape);
-        self.reshaped("view", counted.and_then(|_| Layout::strided(shape, strides, offset, capacity)))
+        self.with_layout("view", counted.and_then(|_| Layout::strided(shape, strides, offset, capacity)))
     }
 
-    fn reshaped(&self, operation: &str, layout: Result<Layout>) -> Result<Self> {
+    fn with_layout(&self, operation: &str, layout: Result<Layout>) -> Result<Self> {
         let buffer = self.buffer(operation)?.clone();
-        Ok(Self::over(
+        Ok(Self::from_storage(
             Storage::Bytes(buffer),
             self.dtype(),
             layout.map_err(|error| error.in_operation(operation))?,
         ))
     }
 
-    /// Makes the content final, after the work that writes it has ended. Launches may only read it, and skip the
-    /// bookkeeping, so that threads share it without contention. For weights.
+    /// Makes the content final, after waiting for the work that writes it. From then on, launches may only read
+    /// it, and do so without hazard tracking: threads share it without contention. Use it for weights.
     ///
     /// # Errors
     /// The failure of the work that wrote it.
@@ -231,7 +241,7 @@ impl Tensor {
         self.element_count() == 0
     }
 
-    /// Bytes of the elements, gaps not counted.
+    /// Size of the elements in bytes, without gaps.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.element_count() * self.dtype().bytes()
@@ -243,31 +253,31 @@ impl Tensor {
         self.0.contiguous
     }
 
-    /// Whether any kernel can take it: contiguous, and aligned for its element type.
+    /// Whether it is contiguous and aligned for its element type, so that any kernel accepts it.
     #[inline]
-    pub(crate) fn is_plain(&self) -> bool {
-        self.0.plain
+    pub(crate) fn is_dense_aligned(&self) -> bool {
+        self.0.dense_aligned
     }
 
-    /// The largest power of two that divides the address of the first element; of the offset in the buffer where kernels
-    /// see no addresses.
+    /// The largest power of two that divides the address of the first element, or its offset in the buffer on
+    /// devices where kernels do not see addresses.
     #[inline]
     pub(crate) fn alignment_bytes(&self) -> u64 {
         self.0.alignment_bytes
     }
 
-    /// Whether elements lie before the first one, as with a negative stride.
-    pub(crate) fn begins_inside(&self) -> bool {
-        self.0.layout.reach().is_some_and(|(low, _)| low < 0)
+    /// Whether any element precedes the first one in memory, as with a negative stride.
+    pub(crate) fn has_negative_offsets(&self) -> bool {
+        self.0.layout.offset_bounds().is_some_and(|(low, _)| low < 0)
     }
 
-    /// The device it is placed on.
+    /// The device that holds it.
     #[must_use]
     pub fn device_id(&self) -> &DeviceId {
         &self.device().info.id
     }
 
-    /// The memory space it is placed in; `described` for a tensor of an embedded device.
+    /// The memory space that holds it; `described` for a tensor of an embedded device.
     #[must_use]
     pub fn space(&self) -> &str {
         match &self.0.storage {
@@ -288,11 +298,11 @@ impl Tensor {
     pub(crate) fn buffer(&self, operation: &str) -> Result<&Arc<Buffer>> {
         match &self.0.storage {
             Storage::Bytes(buffer) => Ok(buffer),
-            Storage::Description { device, .. } => Err(described(operation, device)),
+            Storage::Description { device, .. } => Err(not_in_memory(operation, device)),
         }
     }
 
-    /// What the description says: initial data and seed.
+    /// The initial data and the seed of a described tensor.
     pub(crate) fn description(&self) -> Option<(Option<&HostArray>, u64)> {
         match &self.0.storage {
             Storage::Description { data, seed, .. } => Some((data.as_ref(), *seed)),
@@ -300,54 +310,56 @@ impl Tensor {
         }
     }
 
-    /// What a launch hands to the backend.
+    /// The ABI form for launches.
     #[inline]
     pub(crate) fn raw(&self) -> &abi::TensorArg {
         &self.0.raw
     }
 
-    /// First byte of the buffer that an element touches.
-    pub(crate) fn first_byte(&self) -> usize {
-        let low = self.0.layout.reach().map_or(0, |(low, _)| low);
+    /// Offset of the lowest byte in the buffer that belongs to an element.
+    pub(crate) fn first_byte_offset(&self) -> usize {
+        let low = self.0.layout.offset_bounds().map_or(0, |(low, _)| low);
         self.byte_offset()
             .saturating_add_signed(isize::try_from(low).unwrap_or(0) * self.dtype().bytes().cast_signed())
     }
 
-    /// Bytes from the element that lies first in memory to the end of the one that lies last.
+    /// Bytes from the lowest element in memory to the end of the highest.
     fn span_bytes(&self) -> usize {
-        let (low, high) = self.0.layout.reach().unwrap_or((0, -1));
+        let (low, high) = self.0.layout.offset_bounds().unwrap_or((0, -1));
         usize::try_from(high - low + 1).unwrap_or(0).saturating_mul(self.dtype().bytes())
     }
 
-    /// Bytes from the first element to the end of the one that lies last; elements before the first do not count.
+    /// Bytes from the first element to the end of the highest one in memory. Elements before the first do not
+    /// count.
     #[inline]
-    pub(crate) fn reach_bytes(&self) -> u64 {
+    pub(crate) fn extent_bytes(&self) -> u64 {
         self.0.raw.span_bytes
     }
 
-    /// Whether [`Tensor::reach_bytes`] are so many or more.
+    /// Whether [`Tensor::extent_bytes`] is at least `bytes`.
     #[inline]
-    pub(crate) fn reaches(&self, bytes: u64) -> bool {
-        // What an element has, any element has.
+    pub(crate) fn covers(&self, bytes: u64) -> bool {
+        // Fast path: a non-empty tensor covers at least one element.
         let has_element = || !self.0.layout.shape.contains(&0);
-        bytes <= self.0.dtype.bytes() as u64 && has_element() || bytes <= self.reach_bytes()
+        bytes <= self.0.dtype.bytes() as u64 && has_element() || bytes <= self.extent_bytes()
     }
 
-    /// Whether code that is given the addresses of both tensors' first elements, and keeps to their reach, can touch a
-    /// byte of both.
+    /// Whether the extents of both tensors, from their first elements upwards, have a byte in common.
     #[inline]
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         match (&self.0.storage, &other.0.storage) {
-            (Storage::Bytes(own), Storage::Bytes(others)) if Arc::ptr_eq(own, others) => self.meets(other),
+            (Storage::Bytes(own), Storage::Bytes(others)) if Arc::ptr_eq(own, others) => {
+                self.intersects(other)
+            }
             _ => false,
         }
     }
 
-    /// Whether both reach a common byte of the buffer that they share.
-    fn meets(&self, other: &Self) -> bool {
+    /// As [`Tensor::overlaps`], for two tensors in one buffer.
+    fn intersects(&self, other: &Self) -> bool {
         let range = |tensor: &Self| {
             let first = tensor.byte_offset() as u64;
-            first..first + tensor.reach_bytes()
+            first..first + tensor.extent_bytes()
         };
         let (own_range, others_range) = (range(self), range(other));
         own_range.start < others_range.end
@@ -356,27 +368,29 @@ impl Tensor {
             && !others_range.is_empty()
     }
 
-    /// How the elements lie in the buffer.
+    /// The layout of the elements in the buffer.
     pub(crate) fn layout(&self) -> &Layout {
         &self.0.layout
     }
 
-    /// The rows that the elements lie in, if they do.
+    /// The pitched rows that the elements form, if they do.
     pub(crate) fn rows(&self) -> Option<Rows> {
         let Layout { shape, strides, .. } = &self.0.layout;
-        Rows::of(shape, strides, self.byte_offset(), self.dtype().bytes())
+        Rows::from_strides(shape, strides, self.byte_offset(), self.dtype().bytes())
     }
 }
 
-/// What a launch hands to the backend, but for shape and strides, which do not lie yet where they stay.
+/// The ABI form for launches, without pointers to shape and strides, which have not reached their final address
+/// yet.
 fn raw(storage: &Storage, dtype: DType, layout: &Layout) -> abi::TensorArg {
     let (buffer, address) = match storage {
         Storage::Bytes(buffer) => (buffer.handle, buffer.kernel_address),
         Storage::Description { .. } => (std::ptr::null_mut(), 0),
     };
     let byte_offset = (layout.offset * dtype.bytes()) as u64;
-    // A backend binds these bytes behind the first element: with those before it, it would bind past the buffer.
-    let last = layout.reach().map_or(-1, |(_, high)| high);
+    // A backend binds this many bytes from the first element on. Counting elements before it would bind past
+    // the buffer.
+    let last = layout.offset_bounds().map_or(-1, |(_, high)| high);
     abi::TensorArg {
         struct_size: crate::end_of!(abi::TensorArg, strides),
         ndim: u32::try_from(layout.shape.len()).unwrap_or(u32::MAX),
@@ -390,16 +404,16 @@ fn raw(storage: &Storage, dtype: DType, layout: &Layout) -> abi::TensorArg {
     }
 }
 
-/// The largest power of two that divides where kernels see the first element; of no element, any.
+/// The alignment of the first element as kernels see it; without elements, the largest possible.
 fn alignment_bytes(raw: &abi::TensorArg) -> u64 {
-    const MOST: u64 = 1 << 63;
+    const ANY: u64 = 1 << 63;
     let first = if raw.address == 0 { raw.byte_offset } else { raw.address };
-    if raw.span_bytes == 0 { MOST } else { 1 << (first | MOST).trailing_zeros() }
+    if raw.span_bytes == 0 { ANY } else { 1 << (first | ANY).trailing_zeros() }
 }
 
-fn described(operation: &str, device: &OpenDevice) -> Error {
+fn not_in_memory(operation: &str, device: &OpenDevice) -> Error {
     let message =
-        "a tensor of an embedded device is described, not held; flash a program and read its tensors";
+        "tensors of an embedded device have no memory on the host; flash a program and read its tensors";
     Error::new(ErrorKind::Unsupported, message).in_operation(operation).on_device(&device.name)
 }
 

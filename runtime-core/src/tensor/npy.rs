@@ -1,7 +1,7 @@
-//! NumPy's `.npy` files, read into and written from [`HostArray`].
+//! Reads and writes [`HostArray`]s as NumPy `.npy` files.
 //!
-//! The format is NumPy's NEP 1: magic, version, the length of a header, the header (a Python dictionary with the
-//! keys `descr`, `fortran_order` and `shape`), then the bytes of the elements.
+//! The format is NumPy's NEP 1: magic, version, header length, header (a Python dictionary with the keys
+//! `descr`, `fortran_order` and `shape`), then the bytes of the elements.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -11,11 +11,11 @@ use crate::tensor::atomic_file::write_atomic;
 use crate::{DType, Error, ErrorKind, HostArray, Result};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
-/// The elements start at a multiple of this, so that the file can be mapped.
+/// Alignment of the elements in the file, so that it can be memory-mapped.
 const DATA_ALIGNMENT: usize = 64;
 
-/// Element types that NumPy has, with its letter and size.
-const DESCRS: [(&str, DType); 14] = [
+/// NumPy's type codes (kind and size), and the element types they stand for.
+const ELEMENT_TYPES: [(&str, DType); 14] = [
     ("b1", DType::BOOL),
     ("i1", DType::I8),
     ("i2", DType::I16),
@@ -35,12 +35,12 @@ const DESCRS: [(&str, DType); 14] = [
 impl HostArray {
     /// Reads a `.npy` file of version 1, 2 or 3.
     ///
-    /// Column-major (`fortran_order`) files are transposed into row-major, and the other byte order is converted.
+    /// Column-major (`fortran_order`) data is transposed to row-major, and foreign byte order is converted.
     ///
     /// # Errors
-    /// `Io` for a file that cannot be read, is truncated or has bytes left over; `InvalidArgument` for a broken
-    /// header; `Unsupported`, with its name, for an element type that has no counterpart here (text, records);
-    /// `OutOfMemory`.
+    /// `Io` for a file that cannot be read, is truncated or has trailing bytes; `InvalidArgument` for a
+    /// malformed header; `Unsupported`, with its name, for an element type without a counterpart here (text,
+    /// records); `OutOfMemory`.
     pub fn load_npy(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         load(path).map_err(|error| error.in_operation(&path.display().to_string()))
@@ -48,11 +48,11 @@ impl HostArray {
 
     /// Writes a `.npy` file of version 1, or of version 2 if the header is long.
     ///
-    /// The bytes go to a temporary file beside `path`, which replaces `path` when it is complete: a full disk
-    /// leaves nothing half-written. A pipe or a device is written as it is.
+    /// Writes a temporary file next to `path`, which replaces `path` once it is complete: a full disk leaves no
+    /// partial file. Pipes and devices are written directly.
     ///
     /// # Errors
-    /// `Unsupported` for the element types that `.npy` does not have (bf16, fp8); `Io`.
+    /// `Unsupported` for element types that `.npy` lacks (bf16, fp8); `Io`.
     pub fn save_npy(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         save(self, path).map_err(|error| error.in_operation(&path.display().to_string()))
@@ -63,7 +63,7 @@ fn load(path: &Path) -> Result<HostArray> {
     let mut file = File::open(path)?;
     let file_bytes = file.metadata()?.len();
     let (header, header_bytes) = read_header(&mut file, file_bytes)?;
-    let mut array = header.check_size(file_bytes - header_bytes)?;
+    let mut array = header.allocate_array(file_bytes - header_bytes)?;
     file.read_exact(array.bytes_mut()).map_err(|error| truncated(&error))?;
     if header.swapped {
         swap_bytes(&mut array);
@@ -71,7 +71,7 @@ fn load(path: &Path) -> Result<HostArray> {
     if header.fortran_order { transpose(&array) } else { Ok(array) }
 }
 
-/// Reads up to the first element; the second value is how many bytes that were.
+/// Reads everything before the first element; also returns its length in bytes.
 fn read_header(file: &mut impl Read, file_bytes: u64) -> Result<(Header, u64)> {
     let mut start = [0; 8];
     file.read_exact(&mut start).map_err(|error| truncated(&error))?;
@@ -95,13 +95,13 @@ fn read_header(file: &mut impl Read, file_bytes: u64) -> Result<(Header, u64)> {
     }
     let mut text = vec![0; header_len as usize];
     file.read_exact(&mut text).map_err(|error| truncated(&error))?;
-    let text = std::str::from_utf8(&text).map_err(|_| Error::invalid("the header is not text"))?;
+    let text = std::str::from_utf8(&text).map_err(|_| Error::invalid("the header is not valid UTF-8"))?;
     Ok((Header::parse(text)?, total))
 }
 
 fn truncated(error: &std::io::Error) -> Error {
     if error.kind() == std::io::ErrorKind::UnexpectedEof {
-        return Error::new(ErrorKind::Io, "truncated: it ends before its data");
+        return Error::new(ErrorKind::Io, "truncated: the file ends before its data");
     }
     Error::new(ErrorKind::Io, format!("truncated: {error}"))
 }
@@ -109,7 +109,7 @@ fn truncated(error: &std::io::Error) -> Error {
 #[derive(Debug, PartialEq)]
 struct Header {
     dtype: DType,
-    /// The file has the other byte order than this machine.
+    /// The byte order of the file differs from that of this machine.
     swapped: bool,
     fortran_order: bool,
     shape: Vec<usize>,
@@ -117,7 +117,7 @@ struct Header {
 
 impl Header {
     fn parse(text: &str) -> Result<Self> {
-        let mut literal = Literal(text);
+        let mut literal = PythonLiteral(text);
         let (mut descr, mut fortran_order, mut shape) = (None, None, None);
         literal.expect("{")?;
         while !literal.accept("}") {
@@ -127,7 +127,7 @@ impl Header {
                 "descr" => descr = Some(literal.descr()?),
                 "fortran_order" => fortran_order = Some(literal.boolean()?),
                 "shape" => shape = Some(literal.tuple()?),
-                _ => return Err(Error::invalid(format!("the header has the unknown key '{key}'"))),
+                _ => return Err(Error::invalid(format!("the header has an unknown key '{key}'"))),
             }
             if !literal.accept(",") {
                 literal.expect("}")?;
@@ -144,8 +144,9 @@ impl Header {
         })
     }
 
-    /// Makes the array once the file is known to hold it, so that a broken header cannot ask for all memory.
-    fn check_size(&self, data_bytes: u64) -> Result<HostArray> {
+    /// Allocates the array, after checking that the file has its size: a malformed header must not exhaust
+    /// memory.
+    fn allocate_array(&self, data_bytes: u64) -> Result<HostArray> {
         let count = self.shape.iter().try_fold(self.dtype.bytes() as u64, |bytes, &extent| {
             bytes
                 .checked_mul(extent as u64)
@@ -170,8 +171,11 @@ impl Header {
 fn element_type(descr: &str) -> Result<(DType, bool)> {
     let unsupported = || Error::unsupported(format!("the .npy element type '{descr}' is not supported"));
     let (order, name) = descr.split_at_checked(1).ok_or_else(unsupported)?;
-    let dtype =
-        DESCRS.iter().find(|(known, _)| *known == name).map(|(_, dtype)| *dtype).ok_or_else(unsupported)?;
+    let dtype = ELEMENT_TYPES
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, dtype)| *dtype)
+        .ok_or_else(unsupported)?;
     let swapped = match order {
         "<" => cfg!(target_endian = "big"),
         ">" => cfg!(target_endian = "little"),
@@ -181,10 +185,10 @@ fn element_type(descr: &str) -> Result<(DType, bool)> {
     Ok((dtype, swapped && dtype.bytes() > 1))
 }
 
-/// What is left of a Python literal.
-struct Literal<'a>(&'a str);
+/// The unparsed rest of a Python literal.
+struct PythonLiteral<'a>(&'a str);
 
-impl<'a> Literal<'a> {
+impl<'a> PythonLiteral<'a> {
     fn accept(&mut self, token: &str) -> bool {
         let rest = self.0.trim_start().strip_prefix(token);
         self.0 = rest.unwrap_or(self.0);
@@ -192,17 +196,17 @@ impl<'a> Literal<'a> {
     }
 
     fn expect(&mut self, token: &str) -> Result<()> {
-        if self.accept(token) { Ok(()) } else { Err(self.wanted(&format!("'{token}'"))) }
+        if self.accept(token) { Ok(()) } else { Err(self.unexpected(&format!("'{token}'"))) }
     }
 
-    fn wanted(&self, what: &str) -> Error {
+    fn unexpected(&self, what: &str) -> Error {
         let rest: String = self.0.trim_start().chars().take(20).collect();
-        Error::invalid(format!("the header is broken: {what} should stand where \"{rest}\" is"))
+        Error::invalid(format!("malformed header: expected {what}, found \"{rest}\""))
     }
 
     fn string(&mut self) -> Result<&'a str> {
         let quote = if self.accept("'") { '\'' } else { self.expect("\"").map(|()| '"')? };
-        let (text, rest) = self.0.split_once(quote).ok_or_else(|| self.wanted("a closing quote"))?;
+        let (text, rest) = self.0.split_once(quote).ok_or_else(|| self.unexpected("a closing quote"))?;
         self.0 = rest;
         Ok(text)
     }
@@ -234,7 +238,7 @@ impl<'a> Literal<'a> {
     fn integer(&mut self) -> Result<usize> {
         let text = self.0.trim_start();
         let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-        let value = text[..end].parse().map_err(|_| self.wanted("an extent"))?;
+        let value = text[..end].parse().map_err(|_| self.unexpected("an extent"))?;
         self.0 = &text[end..];
         // Python 2 wrote long integers with this suffix.
         self.accept("L");
@@ -248,7 +252,7 @@ fn swap_bytes(array: &mut HostArray) {
     array.bytes_mut().chunks_exact_mut(lane).for_each(<[u8]>::reverse);
 }
 
-/// The row-major copy of an array whose bytes are in column-major order.
+/// A row-major copy of an array whose bytes are in column-major order.
 fn transpose(source: &HostArray) -> Result<HostArray> {
     let mut target = HostArray::new(source.dtype(), source.shape())?;
     let size = source.dtype().bytes();
@@ -269,17 +273,17 @@ fn transpose(source: &HostArray) -> Result<HostArray> {
 }
 
 fn save(array: &HostArray, path: &Path) -> Result<()> {
-    let header = header_of(array)?;
+    let header = encode_header(array)?;
     write_atomic(path, |file| {
         file.write_all(&header)?;
         Ok(file.write_all(array.bytes())?)
     })
 }
 
-fn header_of(array: &HostArray) -> Result<Vec<u8>> {
-    let Some((name, _)) = DESCRS.iter().find(|(_, dtype)| *dtype == array.dtype()) else {
+fn encode_header(array: &HostArray) -> Result<Vec<u8>> {
+    let Some((name, _)) = ELEMENT_TYPES.iter().find(|(_, dtype)| *dtype == array.dtype()) else {
         return Err(Error::unsupported(format!(
-            "a .npy file has no elements of {}; convert them first, e.g. to f32",
+            ".npy files do not support {}; convert the elements first, e.g. to f32",
             array.dtype()
         )));
     };
@@ -294,7 +298,7 @@ fn header_of(array: &HostArray) -> Result<Vec<u8>> {
         many => many.join(" ").trim_end_matches(',').to_owned(),
     };
     let mut text = format!("{{'descr': '{order}{name}', 'fortran_order': False, 'shape': ({shape}), }}");
-    // Version 1 counts the header in 16 bits.
+    // Version 1 has a 16-bit header length.
     let long = text.len() + DATA_ALIGNMENT > usize::from(u16::MAX);
     let start = if long { 12 } else { 10 };
     let padded = (start + text.len() + 1).next_multiple_of(DATA_ALIGNMENT) - start;

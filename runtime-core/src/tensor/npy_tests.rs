@@ -6,7 +6,7 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
 
-/// A file as NumPy writes it: version, header text, data.
+/// A file in NumPy's format, with the given version, header text and data.
 fn file(version: u8, header: &str, data: &[u8]) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
     bytes.extend([version, 0]);
@@ -28,7 +28,7 @@ fn load_bytes(bytes: &[u8]) -> Result<HostArray> {
 fn all_dtypes_survive_a_round_trip() {
     let folder = folder();
     let path = folder.path().join("array.npy");
-    for (_, dtype) in DESCRS {
+    for (_, dtype) in ELEMENT_TYPES {
         for shape in [&[][..], &[3], &[0, 5], &[2, 3, 4]] {
             let mut array = HostArray::new(dtype, shape).unwrap();
             array.bytes_mut().iter_mut().zip((1..=u8::MAX).cycle()).for_each(|(byte, value)| *byte = value);
@@ -42,14 +42,14 @@ fn all_dtypes_survive_a_round_trip() {
 #[test]
 fn the_header_is_what_numpy_writes() {
     let array = HostArray::from_slice(&[2, 3], &[0f32; 6]).unwrap();
-    let header = header_of(&array).unwrap();
+    let header = encode_header(&array).unwrap();
     // numpy.save(f, numpy.zeros((2, 3), "f4")): 128 bytes up to the data, the length is 118.
     assert_eq!(header.len() % 64, 0);
     assert_eq!(header[..8], *b"\x93NUMPY\x01\x00");
     assert!(header[10..].starts_with(b"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }  "));
     assert_eq!(header.last(), Some(&b'\n'));
     let text = |shape: &[usize]| {
-        String::from_utf8_lossy(&header_of(&HostArray::new(DType::BOOL, shape).unwrap()).unwrap())
+        String::from_utf8_lossy(&encode_header(&HostArray::new(DType::BOOL, shape).unwrap()).unwrap())
             .into_owned()
     };
     assert!(text(&[7]).contains("'|b1'") && text(&[7]).contains("'shape': (7,),"));
@@ -69,7 +69,7 @@ fn all_versions_and_spellings_are_read() {
 
 #[test]
 fn column_major_becomes_row_major() {
-    // numpy.arange(24).reshape(2, 3, 4) as Fortran stores it: element (i, j, k) stands at i + 2 j + 6 k.
+    // numpy.arange(24).reshape(2, 3, 4) in column-major order: element (i, j, k) is at i + 2 j + 6 k.
     let mut data = [0u8; 24];
     for (i, j, k) in (0..2).flat_map(|i| (0..3).flat_map(move |j| (0..4).map(move |k| (i, j, k)))) {
         data[i + 2 * j + 6 * k] = u8::try_from(12 * i + 4 * j + k).unwrap();
@@ -80,7 +80,7 @@ fn column_major_becomes_row_major() {
 }
 
 #[test]
-fn the_other_byte_order_is_converted() {
+fn foreign_byte_order_is_converted() {
     let bytes = file(
         1,
         "{'descr': '>f4', 'fortran_order': False, 'shape': (2,), }",
@@ -120,18 +120,18 @@ fn wrong_sizes_are_io_errors() {
 }
 
 #[test]
-fn broken_headers_say_what_is_wrong() {
+fn malformed_headers_are_diagnosed() {
     for (header, kind, words) in [
         ("{'descr': '<f4', 'shape': (0,)}", ErrorKind::InvalidArgument, "lacks 'fortran_order'"),
         (
             "{'descr': '<f4', 'fortran_order': false, 'shape': (0,)}",
             ErrorKind::InvalidArgument,
-            "'False' should stand",
+            "expected 'False'",
         ),
         ("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", ErrorKind::InvalidArgument, "an extent"),
         ("{'descr': '<f4', 'colour': 1}", ErrorKind::InvalidArgument, "unknown key 'colour'"),
         ("{'descr': '<f4", ErrorKind::InvalidArgument, "closing quote"),
-        ("", ErrorKind::InvalidArgument, "'{' should stand"),
+        ("", ErrorKind::InvalidArgument, "expected '{'"),
         ("{'descr': '<U7', 'fortran_order': False, 'shape': (0,)}", ErrorKind::Unsupported, "'<U7'"),
         ("{'descr': '', 'fortran_order': False, 'shape': (0,)}", ErrorKind::Unsupported, "''"),
         (
@@ -151,7 +151,7 @@ fn broken_headers_say_what_is_wrong() {
 }
 
 #[test]
-fn what_npy_lacks_is_named() {
+fn unsupported_element_types_are_named() {
     let folder = folder();
     for dtype in [DType::BF16, DType::FP8_E4M3, DType::FP8_E5M2] {
         let error = HostArray::new(dtype, &[1]).unwrap().save_npy(folder.path().join("a.npy")).unwrap_err();
@@ -167,7 +167,7 @@ fn a_failed_write_leaves_the_old_file_and_nothing_else() {
     let path = folder.path().join("taken");
     fs::create_dir(&path).unwrap();
     fs::write(path.join("inside"), b"").unwrap();
-    // A folder with something in it cannot be replaced by a file.
+    // A file cannot replace a non-empty folder.
     let error = HostArray::new(DType::U8, &[4]).unwrap().save_npy(&path).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "a temporary file was left");

@@ -1,12 +1,13 @@
-//! A copy between tensors with gaps, cut into pieces that a device copies in one submission each. Pure arithmetic.
+//! Splits a copy between strided tensors into pitched copies, each of which a device makes in one submission.
+//! Pure arithmetic.
 
 use crate::model::pitched::Rows;
 use crate::tensor::layout::{Extents, Layout};
 
-/// More pieces than this are slower than a copy through the program.
-const MOST_PIECES: i64 = 4096;
+/// With more pieces than this, staging through host memory is faster.
+const MAX_PIECES: i64 = 4096;
 
-/// One axis that both sides have: its extent, and the strides in bytes.
+/// An axis of both tensors: its extent, and both strides in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Axis {
     extent: i64,
@@ -14,20 +15,21 @@ struct Axis {
     from: i64,
 }
 
-/// Equally many rows on both sides, once per index of the other axes.
+/// One pitched copy per index of the outer axes.
 #[derive(Debug)]
 pub(crate) struct Pieces {
-    /// First byte of both sides.
+    /// Offset of the first byte in the destination.
     to: i64,
+    /// Offset of the first byte in the source.
     from: i64,
     row_bytes: i64,
-    rows: Axis,
-    others: Extents<Axis>,
+    row_axis: Axis,
+    outer_axes: Extents<Axis>,
 }
 
 impl Pieces {
-    /// The pieces of a copy between layouts of one shape; `None` where elements of the destination share memory, which a
-    /// copy in any order would mix up, and where the pieces are too many.
+    /// Splits a copy between layouts of one shape. `None` if elements of the destination share memory, so that
+    /// the result would depend on the order of the copies, or if there would be too many pieces.
     pub(crate) fn of(destination: &Layout, source: &Layout, element_bytes: usize) -> Option<Self> {
         let size = i64::try_from(element_bytes).ok()?;
         let mut axes = Extents::new();
@@ -41,67 +43,68 @@ impl Pieces {
             return None;
         }
         let mut row_bytes = size;
-        while let Some(next) = take(&mut axes, |axis| (axis.to, axis.from) == (row_bytes, row_bytes)) {
+        while let Some(next) = remove_first(&mut axes, |axis| (axis.to, axis.from) == (row_bytes, row_bytes))
+        {
             row_bytes *= next.extent;
         }
-        let rows = take_rows(&mut axes, row_bytes);
+        let row_axis = remove_row_axis(&mut axes, row_bytes);
         let count = axes.iter().try_fold(1i64, |count, axis| count.checked_mul(axis.extent))?;
         let first = |layout: &Layout| i64::try_from(layout.offset).ok()?.checked_mul(size);
         let (to, from) = (first(destination)?, first(source)?);
-        (count <= MOST_PIECES).then_some(Self { to, from, row_bytes, rows, others: axes })
+        (count <= MAX_PIECES).then_some(Self { to, from, row_bytes, row_axis, outer_axes: axes })
     }
 
-    /// The rows of the destination and of the source, piece by piece.
+    /// The rows of the destination and of the source, for each piece.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Rows, Rows)> {
-        let count: i64 = self.others.iter().map(|axis| axis.extent).product();
+        let count: i64 = self.outer_axes.iter().map(|axis| axis.extent).product();
         (0..count).map(|index| {
             let (mut rest, mut to, mut from) = (index, self.to, self.from);
-            for axis in &self.others {
+            for axis in &self.outer_axes {
                 to += rest % axis.extent * axis.to;
                 from += rest % axis.extent * axis.from;
                 rest /= axis.extent;
             }
-            (self.rows_at(to, self.rows.to), self.rows_at(from, self.rows.from))
+            (self.rows_at(to, self.row_axis.to), self.rows_at(from, self.row_axis.from))
         })
     }
 
     fn rows_at(&self, offset: i64, pitch: i64) -> Rows {
-        // The layouts lie within buffers, so nothing here is negative.
+        // The layouts are within their buffers, so nothing here is negative.
         let bytes = |count: i64| usize::try_from(count).unwrap_or(0);
         Rows {
             offset: bytes(offset),
-            rows: bytes(self.rows.extent),
+            rows: bytes(self.row_axis.extent),
             row_bytes: bytes(self.row_bytes),
             pitch_bytes: bytes(pitch),
         }
     }
 }
 
-/// Takes out the first axis that `fits`.
-fn take(axes: &mut Extents<Axis>, fits: impl Fn(&Axis) -> bool) -> Option<Axis> {
-    let found = axes.iter().position(fits)?;
+/// Removes the first axis that `matches`.
+fn remove_first(axes: &mut Extents<Axis>, matches: impl Fn(&Axis) -> bool) -> Option<Axis> {
+    let found = axes.iter().position(matches)?;
     Some(axes.remove(found))
 }
 
-/// Takes out the longest axis along which rows lie apart on both sides.
-fn take_rows(axes: &mut Extents<Axis>, row_bytes: i64) -> Axis {
-    let lies_apart = |axis: &Axis| axis.to >= row_bytes && axis.from >= row_bytes;
-    let longest = axes.iter().copied().filter(lies_apart).max_by_key(|axis| axis.extent);
+/// Removes the longest axis along which rows do not overlap on either side.
+fn remove_row_axis(axes: &mut Extents<Axis>, row_bytes: i64) -> Axis {
+    let is_disjoint = |axis: &Axis| axis.to >= row_bytes && axis.from >= row_bytes;
+    let longest = axes.iter().copied().filter(is_disjoint).max_by_key(|axis| axis.extent);
     let one = Axis { extent: 1, to: row_bytes, from: row_bytes };
-    longest.and_then(|longest| take(axes, |axis| *axis == longest)).unwrap_or(one)
+    longest.and_then(|longest| remove_first(axes, |axis| *axis == longest)).unwrap_or(one)
 }
 
-/// Whether every element of the destination has its own memory. Sufficient, not necessary: from the shortest stride to the
-/// longest, each steps over all that the shorter ones reach.
+/// Whether no two elements of the destination share memory. Sufficient, not necessary: in ascending order, each
+/// stride must step over everything that the shorter strides cover.
 fn is_injective(axes: &[Axis], element_bytes: i64) -> bool {
     let mut strides: Extents<(i64, i64)> =
         axes.iter().map(|axis| (axis.to.saturating_abs(), axis.extent)).collect();
     strides.sort_unstable();
-    let mut reach = element_bytes;
+    let mut covered_bytes = element_bytes;
     strides.iter().all(|&(stride, extent)| {
-        let apart = stride >= reach;
-        reach = reach.saturating_add(stride.saturating_mul(extent - 1));
-        apart
+        let is_disjoint = stride >= covered_bytes;
+        covered_bytes = covered_bytes.saturating_add(stride.saturating_mul(extent - 1));
+        is_disjoint
     })
 }
 
@@ -113,7 +116,7 @@ mod tests {
         Layout::strided(shape, strides, offset, 1 << 20).unwrap()
     }
 
-    /// Copies elements of one byte by the pieces, and by the indices.
+    /// Copies one-byte elements both by pieces and by index, and compares; returns the number of pieces.
     fn check(destination: &Layout, source: &Layout) -> usize {
         let memory: Vec<u16> = (0..4096).collect();
         let (mut by_pieces, mut expected) = (vec![u16::MAX; 4096], vec![u16::MAX; 4096]);
@@ -147,14 +150,14 @@ mod tests {
         assert_eq!(check(&dense(&[5, 7]), &layout(&[5, 7], &[0, 3], 2)), 5, "repeated");
         assert_eq!(check(&dense(&[2, 3, 4]), &layout(&[2, 3, 4], &[1, 8, 2], 0)), 6);
         assert_eq!(check(&layout(&[3, 4], &[1, 3], 9), &dense(&[3, 4])), 3, "into a transposed view");
-        assert_eq!(check(&layout(&[3, 4], &[-4, 1], 8), &layout(&[3, 4], &[1, 3], 0)), 3, "both");
+        assert_eq!(check(&layout(&[3, 4], &[-4, 1], 8), &layout(&[3, 4], &[1, 3], 0)), 3, "both strided");
         assert_eq!(check(&dense(&[]), &layout(&[], &[], 17)), 1, "one element");
     }
 
     #[test]
-    fn what_cannot_be_cut_is_refused() {
+    fn copies_that_cannot_be_split_are_refused() {
         let dense = Layout::contiguous(&[8]).unwrap();
-        assert!(Pieces::of(&layout(&[8], &[0], 0), &dense, 4).is_none(), "all in one place");
+        assert!(Pieces::of(&layout(&[8], &[0], 0), &dense, 4).is_none(), "all elements in one location");
         assert!(
             Pieces::of(&layout(&[4, 4], &[1, 2], 0), &layout(&[4, 4], &[4, 1], 0), 4).is_none(),
             "overlapping"

@@ -1,9 +1,9 @@
-//! `.safetensors` files: weights straight to a device, a piece at a time; or mapped, on the host.
+//! `.safetensors` files: loads weights to a device chunk by chunk, or maps them on the host.
 //!
-//! The format is that of <https://github.com/huggingface/safetensors>: the length of a header, the header in JSON, then
-//! the tensors' bytes, little-endian and row-major, without gaps. The header is read by the `safetensors` crate.
+//! The format is that of <https://github.com/huggingface/safetensors>: header length, header in JSON, then the
+//! bytes of the tensors, little-endian and row-major, without gaps. The `safetensors` crate parses the header.
 
-#![allow(unsafe_code, reason = "lends a mapped file to the host, when the caller vouches for it")]
+#![allow(unsafe_code, reason = "maps a file into host memory, which the caller must keep unchanged")]
 
 mod save;
 
@@ -23,14 +23,14 @@ use crate::timeline::deferred_free::ExternalOwner;
 use crate::timeline::open_device::OpenDevice;
 use crate::{DType, Error, ErrorKind, Result, Tensor, suggest};
 
-/// Bytes of the program's memory that a load needs besides the tensor's own.
-const PIECE_BYTES: usize = 8 << 20;
+/// Size of the staging buffer for loads and saves.
+const CHUNK_BYTES: usize = 8 << 20;
 /// The longest header that the format allows.
-const MOST_HEADER_BYTES: u64 = 100_000_000;
-/// Bytes of the header's length.
+const MAX_HEADER_BYTES: u64 = 100_000_000;
+/// Size of the header length field in bytes.
 const LENGTH_BYTES: usize = size_of::<u64>();
 
-/// An open `.safetensors` file: what is in it is known, nothing is loaded.
+/// An open `.safetensors` file: the header has been read, no tensor has been loaded.
 ///
 /// ```
 /// # use runtime_core::{Placement, Runtime, Safetensors, Tensor};
@@ -51,28 +51,29 @@ const LENGTH_BYTES: usize = size_of::<u64>();
 pub struct Safetensors {
     path: PathBuf,
     file: File,
-    /// Where the tensors' bytes begin.
+    /// Offset of the tensors' bytes in the file.
     data_at: u64,
     header: Metadata,
     mapped: OnceLock<Arc<MmapRaw>>,
 }
 
-/// What a file says of one of its tensors.
+/// The description of a tensor in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredTensor {
     /// Element type.
     pub dtype: DType,
     /// Extents in elements.
     pub shape: Vec<usize>,
-    /// Bytes of the elements.
+    /// Size of the elements in bytes.
     pub bytes: usize,
 }
 
 impl Safetensors {
-    /// Opens a file and reads its header, which is checked whole: every byte of the file belongs to one tensor.
+    /// Opens a file, then reads and validates its header: every byte of the data must belong to exactly one
+    /// tensor.
     ///
     /// # Errors
-    /// `Io` for a file that cannot be read or is truncated; `InvalidArgument` for a broken header.
+    /// `Io` for a file that cannot be read or is truncated; `InvalidArgument` for a malformed header.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         Self::read_header(path).map_err(|error| error.in_operation(&path.display().to_string()))
@@ -84,9 +85,9 @@ impl Safetensors {
         let mut length = [0; LENGTH_BYTES];
         read_at(&file, &mut length, 0).map_err(|_| truncated(LENGTH_BYTES as u64, file_bytes))?;
         let length = u64::from_le_bytes(length);
-        if length > MOST_HEADER_BYTES {
+        if length > MAX_HEADER_BYTES {
             return Err(Error::invalid(format!(
-                "not a .safetensors file: a header of {length} bytes; the most is {MOST_HEADER_BYTES}"
+                "not a .safetensors file: a header of {length} bytes exceeds the limit of {MAX_HEADER_BYTES}"
             )));
         }
         let data_at = length + LENGTH_BYTES as u64;
@@ -96,25 +97,25 @@ impl Safetensors {
         let mut text = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
         read_at(&file, &mut text, LENGTH_BYTES as u64)?;
         let header: Metadata = serde_json::from_slice(&text)
-            .map_err(|error| Error::invalid(format!("the header is broken: {error}")).with_source(error))?;
+            .map_err(|error| Error::invalid(format!("malformed header: {error}")).with_source(error))?;
         let needed = data_at.saturating_add(header.data_len() as u64);
         if needed > file_bytes {
             return Err(truncated(needed, file_bytes));
         }
         if needed < file_bytes {
             let rest = file_bytes - needed;
-            return Err(Error::invalid(format!("{rest} bytes at the end belong to no tensor")));
+            return Err(Error::invalid(format!("the last {rest} bytes do not belong to a tensor")));
         }
         Ok(Self { path: path.to_owned(), file, data_at, header, mapped: OnceLock::new() })
     }
 
-    /// The names of the tensors, in the order of the file.
+    /// The names of the tensors, in file order.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.header.offset_keys()
     }
 
-    /// The file's own notes: what stands under `__metadata__`.
+    /// The metadata of the file: the entries under `__metadata__`.
     #[must_use]
     pub fn notes(&self) -> BTreeMap<String, String> {
         let notes = self.header.metadata().iter().flatten();
@@ -124,7 +125,7 @@ impl Safetensors {
     /// Element type and shape of a tensor.
     ///
     /// # Errors
-    /// `NotFound`, with the names that there are; `Unsupported` for elements of less than a byte.
+    /// `NotFound`, with the existing names; `Unsupported` for elements smaller than a byte.
     pub fn info(&self, name: &str) -> Result<StoredTensor> {
         let (info, dtype) = self.find(name)?;
         let (from, to) = info.data_offsets;
@@ -134,7 +135,7 @@ impl Safetensors {
     /// Maps a tensor of the file into the memory of the host `device`; see [`Host::map`](crate::Host::map).
     ///
     /// # Safety
-    /// As there.
+    /// As for `Host::map`.
     pub(crate) unsafe fn map(&self, name: &str, device: &Arc<OpenDevice>) -> Result<Tensor> {
         let (info, dtype) = self.find(name)?;
         if info.data_offsets.0 == info.data_offsets.1 {
@@ -147,16 +148,17 @@ impl Safetensors {
             let start = mapped.as_mut_ptr().wrapping_add(usize::try_from(at).unwrap_or(usize::MAX));
             if !start.addr().is_multiple_of(dtype.alignment_bytes()) {
                 return Err(Error::invalid(format!(
-                    "it lies at byte {at} of the file, not aligned for {dtype}; load it instead"
+                    "byte {at} of the file is not aligned for {dtype}; use load_tensor instead"
                 )));
             }
             let bytes = info.data_offsets.1 - info.data_offsets.0;
-            // SAFETY: within the mapping, which the buffer will own; the caller keeps the file as it is.
+            // SAFETY: the range is within the mapping, which the buffer will own; the caller keeps the file
+            // unchanged.
             let buffer = unsafe { Buffer::import(device, 0, start, bytes) }?;
             let layout = Layout::contiguous(&info.shape)?;
-            Ok(Tensor::adopt(buffer.owned_by(ExternalOwner::new(mapped), true), dtype, layout))
+            Ok(Tensor::from_buffer(buffer.owned_by(ExternalOwner::new(mapped), true), dtype, layout))
         };
-        map().map_err(|error| self.named(name, error))
+        map().map_err(|error| self.annotate(name, error))
     }
 
     fn mapping(&self) -> Result<Arc<MmapRaw>> {
@@ -167,12 +169,12 @@ impl Safetensors {
         Ok(self.mapped.get_or_init(|| mapped).clone())
     }
 
-    /// Makes a tensor by `allocate`, which gets element type and shape, and reads its content: straight into memory that the
-    /// program can access, else through `piece`.
+    /// Allocates a tensor with `allocate`, which gets the element type and shape, and reads its content:
+    /// directly into host-visible memory, otherwise through `chunk`.
     pub(crate) fn load_with(
         &self,
         name: &str,
-        piece: &mut Vec<u8>,
+        chunk: &mut Vec<u8>,
         allocate: impl FnOnce(DType, &[usize]) -> Result<Tensor>,
     ) -> Result<Tensor> {
         let (info, dtype) = self.find(name)?;
@@ -181,24 +183,26 @@ impl Safetensors {
             let tensor = allocate(dtype, &info.shape)?;
             match tensor.map_mut() {
                 Ok(mut view) => self.read(&mut view, at)?,
-                Err(error) if error.kind() == ErrorKind::Unsupported => self.stage(&tensor, at, piece)?,
+                Err(error) if error.kind() == ErrorKind::Unsupported => {
+                    self.load_chunks(&tensor, at, chunk)?
+                }
                 Err(error) => return Err(error),
             }
             Ok(tensor)
         };
-        load().map_err(|error| self.named(name, error))
+        load().map_err(|error| self.annotate(name, error))
     }
 
-    /// Reads a piece and writes it to the device, until all is there.
-    fn stage(&self, tensor: &Tensor, at: u64, piece: &mut Vec<u8>) -> Result<()> {
+    /// Reads the tensor chunk by chunk, and writes each chunk to the device.
+    fn load_chunks(&self, tensor: &Tensor, at: u64, chunk: &mut Vec<u8>) -> Result<()> {
         let (elements, size) = (tensor.element_count(), tensor.dtype().bytes());
-        let row = tensor.reshape(&[elements])?;
-        let most = PIECE_BYTES / size;
-        for first in (0..elements).step_by(most) {
-            let count = most.min(elements - first);
-            piece.resize(count * size, 0);
-            self.read(piece, at + (first * size) as u64)?;
-            row.slice(0, first..first + count)?.write_bytes(piece)?;
+        let flat = tensor.reshape(&[elements])?;
+        let max_elements = CHUNK_BYTES / size;
+        for first in (0..elements).step_by(max_elements) {
+            let count = max_elements.min(elements - first);
+            chunk.resize(count * size, 0);
+            self.read(chunk, at + (first * size) as u64)?;
+            flat.slice(0, first..first + count)?.write_bytes(chunk)?;
         }
         Ok(())
     }
@@ -206,7 +210,7 @@ impl Safetensors {
     fn read(&self, bytes: &mut [u8], at: u64) -> Result<()> {
         read_at(&self.file, bytes, at).map_err(|error| match error.kind() {
             std::io::ErrorKind::UnexpectedEof => {
-                Error::new(ErrorKind::Io, "the file was shortened after it was opened")
+                Error::new(ErrorKind::Io, "the file was truncated after it was opened")
             }
             _ => Error::from(error),
         })
@@ -217,27 +221,25 @@ impl Safetensors {
             let names = self.names();
             let names: Vec<_> = names.iter().map(String::as_str).collect();
             let error = Error::new(ErrorKind::NotFound, suggest(name, &names));
-            return Err(self.named(name, error));
+            return Err(self.annotate(name, error));
         };
         match element_type(info.dtype) {
             Some(dtype) => Ok((info, dtype)),
-            None => {
-                Err(self
-                    .named(name, Error::unsupported(format!("element type {} is not supported", info.dtype))))
-            }
+            None => Err(self
+                .annotate(name, Error::unsupported(format!("element type {} is not supported", info.dtype)))),
         }
     }
 
-    fn named(&self, name: &str, error: Error) -> Error {
+    fn annotate(&self, name: &str, error: Error) -> Error {
         error.in_operation(&format!("{}: {name}", self.path.display()))
     }
 }
 
 fn truncated(needed: u64, there: u64) -> Error {
-    Error::new(ErrorKind::Io, format!("truncated: {needed} bytes are needed, the file has {there}"))
+    Error::new(ErrorKind::Io, format!("truncated: {needed} bytes are needed, but the file has {there}"))
 }
 
-/// The file's element types and ours; those of less than a byte have none.
+/// The format's element types and their counterparts here; those smaller than a byte have none.
 const ELEMENT_TYPES: [(Dtype, DType); 19] = [
     (Dtype::BOOL, DType::BOOL),
     (Dtype::U8, DType::U8),

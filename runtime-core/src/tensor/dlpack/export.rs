@@ -1,6 +1,6 @@
-//! Tensors for other libraries.
+//! Exports tensors to other libraries.
 
-#![allow(unsafe_code, reason = "hands out memory with a deleter, and takes it back")]
+#![allow(unsafe_code, reason = "transfers ownership of memory to C, and back in the deleter")]
 
 use std::ffi::c_void;
 use std::panic::AssertUnwindSafe;
@@ -13,7 +13,7 @@ use crate::timeline::hazards::HOST;
 use crate::timeline::host_access::with_host_access;
 use crate::{Access, Error, ErrorKind, Result, Tensor};
 
-/// A tensor on its way to another library: nothing is in flight on it. Dropping it gives it up.
+/// A tensor ready for export: no work is in flight on it. Dropping it cancels the export.
 #[derive(Debug)]
 pub struct DlpackTensor {
     tensor: Tensor,
@@ -21,21 +21,21 @@ pub struct DlpackTensor {
 }
 
 impl Tensor {
-    /// Lends the tensor to another library, without a copy; waits for all work in flight on it.
+    /// Exports the tensor to another library, without a copy; waits for all work in flight on it.
     ///
-    /// Whoever consumes it uses the memory outside of what core orders: see [`dlpack`](crate::tensor::dlpack).
+    /// Core does not order the consumer's accesses to the memory; see [`dlpack`](crate::tensor::dlpack).
     ///
     /// # Errors
-    /// The failure of the work that wrote the tensor; `InvalidArgument` while it is mapped; `Unsupported` where the
-    /// device's memory has no address that another library understands.
+    /// The failure of the work that wrote the tensor; `InvalidArgument` while it is mapped; `Unsupported` if
+    /// the device's memory has no address that another library could use.
     pub fn to_dlpack(&self) -> Result<DlpackTensor> {
-        self.lend().map_err(|error| error.in_operation("to_dlpack"))
+        self.export().map_err(|error| error.in_operation("to_dlpack"))
     }
 
-    fn lend(&self) -> Result<DlpackTensor> {
+    fn export(&self) -> Result<DlpackTensor> {
         let buffer = self.buffer("to_dlpack")?;
         let device = dl_device(&buffer.device.info, buffer.space());
-        let lent = DlpackTensor { tensor: self.clone(), device };
+        let exported = DlpackTensor { tensor: self.clone(), device };
         let address = if is_host(device.device_type) {
             buffer.host_pointer.addr() as u64
         } else {
@@ -43,7 +43,7 @@ impl Tensor {
         };
         if buffer.bytes != 0 && (is_handle(device.device_type) || address == 0) {
             let error = Error::unsupported(
-                "memory that has no address cannot be exported; copy the tensor to the host first",
+                "memory without an address cannot be exported; copy the tensor to the host first",
             );
             return Err(error.on_device(&buffer.device.name));
         }
@@ -52,22 +52,22 @@ impl Tensor {
         with_host_access(&buffer.device, &buffer.hazards, (access, HOST), |hazards| {
             hazards.check_unmapped(access)
         })?;
-        Ok(lent)
+        Ok(exported)
     }
 }
 
 impl DlpackTensor {
-    /// Whose memory it is, in DLPack's words.
+    /// The device that owns the memory, as DLPack defines it.
     #[must_use]
     pub const fn device(&self) -> DLDevice {
         self.device
     }
 
-    /// Gives the tensor away: whoever consumes it calls the deleter once, on any thread.
+    /// Transfers ownership to the consumer, which calls the deleter once, on any thread.
     #[must_use = "the memory lives until the deleter is called"]
     pub fn into_raw(self) -> *mut DLManagedTensorVersioned {
         let flags = if self.tensor.is_frozen() { FLAG_READ_ONLY } else { 0 };
-        Lent::give(self, |dl_tensor| DLManagedTensorVersioned {
+        Exported::leak(self, |dl_tensor| DLManagedTensorVersioned {
             version: DLPackVersion { major: MAJOR_VERSION, minor: MINOR_VERSION },
             manager_ctx: std::ptr::null_mut(),
             deleter: Some(delete),
@@ -76,25 +76,25 @@ impl DlpackTensor {
         })
     }
 
-    /// Gives the tensor away as libraries before DLPack 1.0 take it.
+    /// Transfers ownership in the format before DLPack 1.0.
     ///
     /// # Errors
-    /// `Unsupported` for a frozen tensor: there it cannot be said that it must not be written.
+    /// `Unsupported` for a frozen tensor: that format cannot express that the memory is read-only.
     pub fn into_raw_unversioned(self) -> Result<*mut DLManagedTensor> {
         if self.tensor.is_frozen() {
-            let message = "a frozen tensor is read-only, which DLPack before 1.0 cannot say; export it versioned, or copy it";
+            let message = "a frozen tensor is read-only, which DLPack before 1.0 cannot express; export it versioned, or copy it";
             return Err(Error::new(ErrorKind::Unsupported, message).in_operation("to_dlpack"));
         }
-        Ok(Lent::give(self, |dl_tensor| DLManagedTensor {
+        Ok(Exported::leak(self, |dl_tensor| DLManagedTensor {
             dl_tensor,
             manager_ctx: std::ptr::null_mut(),
             deleter: Some(delete),
         }))
     }
 
-    /// The first element.
+    /// The address of the first element.
     fn data(&self) -> *mut c_void {
-        // `lend` saw that there is a buffer.
+        // `export` has checked that there is a buffer.
         let Ok(buffer) = self.tensor.buffer("to_dlpack") else { return std::ptr::null_mut() };
         if self.tensor.element_count() == 0 {
             return std::ptr::null_mut();
@@ -105,23 +105,23 @@ impl DlpackTensor {
             let address = usize::try_from(buffer.kernel_address).unwrap_or(0);
             std::ptr::with_exposed_provenance_mut(address)
         };
-        // Not in `byte_offset`: there are libraries that overlook it.
+        // Not in `byte_offset`, which some libraries ignore.
         start.wrapping_add(self.tensor.byte_offset()).cast()
     }
 }
 
-/// A structure that was given away, with what it points to. In C's layout, so that its address is the structure's.
+/// An exported structure with everything it points to. `repr(C)`, so that both have the same address.
 #[repr(C)]
-struct Lent<M> {
+struct Exported<M> {
     managed: M,
     _shape: Vec<i64>,
     _strides: Vec<i64>,
     _tensor: Tensor,
 }
 
-impl<M> Lent<M> {
-    fn give(lent: DlpackTensor, managed: impl FnOnce(DLTensor) -> M) -> *mut M {
-        let (data, device, tensor) = (lent.data(), lent.device, lent.tensor);
+impl<M> Exported<M> {
+    fn leak(exported: DlpackTensor, managed: impl FnOnce(DLTensor) -> M) -> *mut M {
+        let (data, device, tensor) = (exported.data(), exported.device, exported.tensor);
         let mut shape: Vec<_> =
             tensor.shape().iter().map(|&n| i64::try_from(n).unwrap_or(i64::MAX)).collect();
         let mut strides = tensor.strides().to_vec();
@@ -131,7 +131,7 @@ impl<M> Lent<M> {
             device,
             ndim: i32::try_from(shape.len()).unwrap_or(i32::MAX),
             dtype: DLDataType { code, bits, lanes },
-            // The vectors' memory stays where it is when the vectors move.
+            // Moving the vectors does not move their elements.
             shape: shape.as_mut_ptr(),
             strides: strides.as_mut_ptr(),
             byte_offset: 0,
@@ -140,11 +140,11 @@ impl<M> Lent<M> {
     }
 }
 
-/// Takes back what [`Lent::give`] gave away.
+/// Frees what [`Exported::leak`] leaked.
 unsafe extern "C" fn delete<M>(managed: *mut M) {
-    // A panic must not leave C; there is nobody to tell.
+    // A panic must not unwind into C, and there is no way to report it.
     let _ = std::panic::catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: `managed` is the first field of a `Lent` box, and the consumer calls this once.
-        drop(unsafe { Box::from_raw(managed.cast::<Lent<M>>()) });
+        // SAFETY: `managed` is the first field of a `Exported` box, and the consumer calls this once.
+        drop(unsafe { Box::from_raw(managed.cast::<Exported<M>>()) });
     }));
 }

@@ -1,14 +1,15 @@
-//! The structures of DLPack 1.1, field by field as in `include/dlpack/dlpack.h` of <https://github.com/dmlc/dlpack>.
+//! The structures of DLPack 1.1, field by field as in `include/dlpack/dlpack.h` of
+//! <https://github.com/dmlc/dlpack>.
 
 use std::ffi::c_void;
 
-/// [`DLPackVersion::major`] of the structures here: another one has another layout.
+/// [`DLPackVersion::major`] of the structures here. Other major versions have a different layout.
 pub const MAJOR_VERSION: u32 = 1;
-/// [`DLPackVersion::minor`]: counts the added codes and flags.
+/// [`DLPackVersion::minor`] of the structures here. New minor versions add codes and flags.
 pub const MINOR_VERSION: u32 = 1;
 /// [`DLManagedTensorVersioned::flags`]: the memory must not be written.
 pub const FLAG_READ_ONLY: u64 = 1;
-/// [`DLManagedTensorVersioned::flags`]: the producer made a copy, which belongs to the consumer alone.
+/// [`DLManagedTensorVersioned::flags`]: the producer made a copy, which only the consumer uses.
 pub const FLAG_IS_COPIED: u64 = 1 << 1;
 
 /// Version of a managed tensor.
@@ -21,13 +22,13 @@ pub struct DLPackVersion {
     pub minor: u32,
 }
 
-/// Whose memory it is.
+/// The device that owns the memory.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DLDevice {
-    /// `DLDeviceType`: one of the constants here, or another.
+    /// `DLDeviceType`: one of the constants here, or any other value.
     pub device_type: i32,
-    /// Index of the device; 0 for memory of the host, pinned and managed memory.
+    /// Index of the device; 0 for host, pinned and managed memory.
     pub device_id: i32,
 }
 
@@ -36,7 +37,7 @@ impl DLDevice {
     pub const CPU: i32 = 1;
     /// `kDLCUDA`.
     pub const CUDA: i32 = 2;
-    /// `kDLCUDAHost`: pinned memory of the host.
+    /// `kDLCUDAHost`: pinned host memory.
     pub const CUDA_HOST: i32 = 3;
     /// `kDLOpenCL`: `data` is a `cl_mem`.
     pub const OPENCL: i32 = 4;
@@ -46,11 +47,11 @@ impl DLDevice {
     pub const METAL: i32 = 8;
     /// `kDLROCM`.
     pub const ROCM: i32 = 10;
-    /// `kDLROCMHost`: pinned memory of the host.
+    /// `kDLROCMHost`: pinned host memory.
     pub const ROCM_HOST: i32 = 11;
-    /// `kDLExtDev`: a device that DLPack has no name for.
+    /// `kDLExtDev`: a device without a type of its own in DLPack.
     pub const EXT_DEV: i32 = 12;
-    /// `kDLCUDAManaged`: memory that moves by itself.
+    /// `kDLCUDAManaged`: managed memory, which migrates by itself.
     pub const CUDA_MANAGED: i32 = 13;
     /// `kDLWebGPU`: `data` is opaque.
     pub const WEBGPU: i32 = 15;
@@ -72,9 +73,9 @@ pub struct DLDataType {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DLTensor {
-    /// The memory: an address, or for some devices a handle. Null if there is no element.
+    /// The memory: an address, or on some devices a handle. Null if the tensor has no elements.
     pub data: *mut c_void,
-    /// Whose memory it is.
+    /// The device that owns the memory.
     pub device: DLDevice,
     /// Number of dimensions.
     pub ndim: i32,
@@ -82,21 +83,21 @@ pub struct DLTensor {
     pub dtype: DLDataType,
     /// `ndim` extents.
     pub shape: *mut i64,
-    /// `ndim` strides in elements; null: row-major.
+    /// `ndim` strides in elements; null means row-major.
     pub strides: *mut i64,
     /// Offset of the first element from `data`.
     pub byte_offset: u64,
 }
 
-/// A tensor with an owner, as producers before DLPack 1.0 make it.
+/// A tensor with an owner, in the format before DLPack 1.0.
 #[repr(C)]
 #[derive(Debug)]
 pub struct DLManagedTensor {
     /// The tensor.
     pub dl_tensor: DLTensor,
-    /// The producer's own.
+    /// Private to the producer.
     pub manager_ctx: *mut c_void,
-    /// Gives the tensor and this structure back; may be null.
+    /// Frees the tensor and this structure; may be null.
     #[expect(clippy::use_self, reason = "as in the C header")]
     pub deleter: Option<unsafe extern "C" fn(managed: *mut DLManagedTensor)>,
 }
@@ -105,11 +106,12 @@ pub struct DLManagedTensor {
 #[repr(C)]
 #[derive(Debug)]
 pub struct DLManagedTensorVersioned {
-    /// The layout of this structure.
+    /// The version of this structure's layout.
     pub version: DLPackVersion,
-    /// The producer's own.
+    /// Private to the producer.
     pub manager_ctx: *mut c_void,
-    /// Gives the tensor and this structure back; may be null. Everything up to here is stable in all versions.
+    /// Frees the tensor and this structure; may be null. The layout up to this field is the same in all
+    /// versions.
     #[expect(clippy::use_self, reason = "as in the C header")]
     pub deleter: Option<unsafe extern "C" fn(managed: *mut DLManagedTensorVersioned)>,
     /// [`FLAG_READ_ONLY`], [`FLAG_IS_COPIED`].
@@ -126,7 +128,7 @@ mod tests {
 
     #[test]
     #[cfg(target_pointer_width = "64")]
-    fn the_layout_is_that_of_the_header() {
+    fn the_layout_matches_the_header() {
         assert_eq!((size_of::<DLTensor>(), size_of::<DLManagedTensor>()), (48, 64));
         assert_eq!(size_of::<DLManagedTensorVersioned>(), 80);
         let tensor = [

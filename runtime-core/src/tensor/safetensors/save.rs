@@ -1,4 +1,4 @@
-//! Writing a `.safetensors` file.
+//! Writes `.safetensors` files.
 
 use std::fs::File;
 use std::io::Write;
@@ -6,14 +6,14 @@ use std::path::Path;
 
 use ::safetensors::tensor::{Dtype, Metadata, TensorInfo};
 
-use super::{ELEMENT_TYPES, LENGTH_BYTES, PIECE_BYTES, Safetensors};
+use super::{CHUNK_BYTES, ELEMENT_TYPES, LENGTH_BYTES, Safetensors};
 use crate::tensor::atomic_file::write_atomic;
 use crate::{Error, Result, Tensor};
 
-/// The tensors' bytes begin at a multiple of this.
+/// Alignment of the tensors' bytes in the file.
 const DATA_ALIGNMENT: usize = 64;
 
-/// A tensor on its way into a file.
+/// A tensor to be written.
 struct Entry<'a> {
     name: &'a str,
     tensor: &'a Tensor,
@@ -21,32 +21,33 @@ struct Entry<'a> {
 }
 
 impl Safetensors {
-    /// Writes tensors into a file; waits for what is in flight on them. Reads them in pieces, unless they have gaps.
+    /// Writes tensors to a file; waits for work in flight on them. Contiguous tensors are read in chunks,
+    /// others whole.
     ///
-    /// The bytes go to a temporary file beside `path`, which replaces `path` when it is complete. A pipe or
-    /// a device is written as it is.
+    /// Writes a temporary file next to `path`, which replaces `path` once it is complete. Pipes and devices are
+    /// written directly.
     ///
     /// # Errors
-    /// `InvalidArgument` for a name that stands there twice; `Unsupported` for an element type that the format does not
-    /// have (complex128); `Io`; the failure of the work that wrote a tensor.
+    /// `InvalidArgument` for a duplicate name; `Unsupported` for an element type that the format lacks
+    /// (complex128); `Io`; the failure of the work that wrote a tensor.
     pub fn save(path: impl AsRef<Path>, tensors: &[(&str, &Tensor)]) -> Result<()> {
         let path = path.as_ref();
         let save = || {
-            let entries = sorted(tensors)?;
-            let header = header(&entries)?;
+            let entries = sort_entries(tensors)?;
+            let header = encode_header(&entries)?;
             write_atomic(path, |file| write(file, &header, &entries))
         };
         save().map_err(|error: Error| error.in_operation(&path.display().to_string()))
     }
 }
 
-/// As the format asks: large elements first, so that all are aligned, then by name.
-fn sorted<'a>(tensors: &[(&'a str, &'a Tensor)]) -> Result<Vec<Entry<'a>>> {
+/// In the order that the format requires: by descending element size, so that all are aligned, then by name.
+fn sort_entries<'a>(tensors: &[(&'a str, &'a Tensor)]) -> Result<Vec<Entry<'a>>> {
     let entry = |&(name, tensor): &(&'a str, &'a Tensor)| {
         let found = ELEMENT_TYPES.iter().find(|(_, ours)| *ours == tensor.dtype());
         let Some(&(dtype, _)) = found else {
             return Err(Error::unsupported(format!(
-                "{name}: the format has no element type {}",
+                "{name}: the format does not support {}",
                 tensor.dtype()
             )));
         };
@@ -61,14 +62,14 @@ fn sorted<'a>(tensors: &[(&'a str, &'a Tensor)]) -> Result<Vec<Entry<'a>>> {
     }
     if names.contains(&"__metadata__") {
         return Err(Error::invalid(
-            "a tensor cannot be named \"__metadata__\": the format uses the name itself",
+            "a tensor cannot be named \"__metadata__\": the format reserves that name",
         ));
     }
     Ok(entries)
 }
 
-/// Length and JSON, padded.
-fn header(entries: &[Entry<'_>]) -> Result<Vec<u8>> {
+/// The header length and the JSON header, padded.
+fn encode_header(entries: &[Entry<'_>]) -> Result<Vec<u8>> {
     let mut end = 0;
     let infos = entries.iter().map(|entry| {
         let begin = end;
@@ -86,26 +87,26 @@ fn header(entries: &[Entry<'_>]) -> Result<Vec<u8>> {
 
 fn write(file: &mut File, header: &[u8], entries: &[Entry<'_>]) -> Result<()> {
     file.write_all(header)?;
-    let mut piece = Vec::new();
+    let mut chunk = Vec::new();
     for entry in entries {
         let named = |error: Error| error.in_operation(entry.name);
-        append(file, entry.tensor, &mut piece).map_err(named)?;
+        append(file, entry.tensor, &mut chunk).map_err(named)?;
     }
     Ok(())
 }
 
-fn append(file: &mut File, tensor: &Tensor, piece: &mut Vec<u8>) -> Result<()> {
+fn append(file: &mut File, tensor: &Tensor, chunk: &mut Vec<u8>) -> Result<()> {
     if !tensor.is_contiguous() {
         return Ok(file.write_all(tensor.to_array()?.bytes())?);
     }
     let (elements, size) = (tensor.element_count(), tensor.dtype().bytes());
-    let row = tensor.reshape(&[elements])?;
-    let most = PIECE_BYTES / size;
-    for first in (0..elements).step_by(most) {
-        let part = row.slice(0, first..elements.min(first + most))?;
-        piece.resize(part.bytes(), 0);
-        part.read_bytes(piece)?;
-        file.write_all(piece)?;
+    let flat = tensor.reshape(&[elements])?;
+    let max_elements = CHUNK_BYTES / size;
+    for first in (0..elements).step_by(max_elements) {
+        let part = flat.slice(0, first..elements.min(first + max_elements))?;
+        chunk.resize(part.bytes(), 0);
+        part.read_bytes(chunk)?;
+        file.write_all(chunk)?;
     }
     Ok(())
 }

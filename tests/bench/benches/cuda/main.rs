@@ -267,8 +267,7 @@ fn graph(device: &Device, raw: &Raw) {
         let launch = |_| recorder.launch(&fixture.kernel, &Geometry::single(), &fixture.args()).map(drop);
         (0..NODES).try_for_each(launch)
     });
-    let replayed =
-        recorded.and_then(|graph| fixture.queue.instantiate(&graph)).expect("the graph is built");
+    let replayed = recorded.and_then(|graph| fixture.queue.instantiate(&graph)).expect("the graph is built");
     assert!(replayed.is_native(), "the graph is the driver's");
     let plain = || {
         time(|| {

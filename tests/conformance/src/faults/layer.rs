@@ -144,7 +144,8 @@ impl Launches {
         // SAFETY: null, or core's launch, which is valid during the call.
         if let Some(launch) = unsafe { self.2.as_ref() } {
             // SAFETY: the arguments are valid as long as the launch.
-            let args = unsafe { convert::borrow_slice::<Arg>("args", launch.args, launch.arg_count, usize::MAX) };
+            let args =
+                unsafe { convert::borrow_slice::<Arg>("args", launch.args, launch.arg_count, usize::MAX) };
             let args = args.unwrap_or_default();
             for arg in args.iter().filter(|arg| arg.kind == abi::ARG_TENSOR) {
                 // SAFETY: the kind says which member is set.
