@@ -81,7 +81,7 @@ fn scans_and_sums_of_any_length_are_right() {
         // One block, several blocks, and more blocks than a block has elements.
         for n in [1, BLOCK, 5 * BLOCK + 1, 100_003] {
             let data: Vec<i32> = (0..n).map(|i| (i * 7919 % 201).cast_signed() - 100).collect();
-            let x = Tensor::from_slice(&*device, &[data.len()], &data).unwrap();
+            let x = device.tensor([data.len()], &data).unwrap();
             let mut before = 0;
             let scanned = data.iter().map(|value| {
                 before += value;

@@ -173,10 +173,7 @@ impl PrimaryContext {
         }
         let error = match self.running_kernels().as_slice() {
             [] => error,
-{ => 
-            kernels => {
-                error.with_note(format_args!("most likely running: {}", kernels.join(", ")))
-            }
+            kernels => error.with_note(format_args!("most likely running: {}", kernels.join(", "))),
         };
         self.lose(self.fault.get_or_init(|| error))
     }

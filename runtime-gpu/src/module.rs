@@ -332,7 +332,11 @@ impl Kernel for CudaKernel {
 /// Checks the format, and that it accepts the given options.
 fn check_options(source: &Source<'_>) -> Result<()> {
     if !FORMATS.contains(&source.format) {
-        let message = format!("CUDA does not support format \"{}\"; {}", source.format, suggest(source.format, &FORMATS));
+        let message = format!(
+            "CUDA does not support format \"{}\"; {}",
+            source.format,
+            suggest(source.format, &FORMATS)
+        );
         return Err(Error::new(ErrorKind::Unsupported, message));
     }
     match source.options.iter().next() {

@@ -51,7 +51,7 @@ impl Fixture {
     }
 
     fn zeros(&self, count: usize) -> runtime_core::Result<Tensor> {
-        Tensor::from_slice(&*self.device, &[count], &vec![0_u32; count])
+        self.device.tensor([count], &vec![0_u32; count])
     }
 }
 
@@ -82,7 +82,7 @@ fn cooperative(fixture: &Fixture) -> Outcome {
 fn tensor_maps(fixture: &Fixture) -> Outcome {
     let (width, height) = (48_u16, 40_u16);
     let values: Vec<f32> = (0..width * height).map(f32::from).collect();
-    let image = Tensor::from_slice(&*fixture.device, &[height.into(), width.into()], &values)?;
+    let image = fixture.device.tensor([height.into(), width.into()], &values)?;
     let layout = TiledLayout {
         dtype: image.dtype(),
         address: address(&image)?,
@@ -99,7 +99,7 @@ fn tensor_maps(fixture: &Fixture) -> Outcome {
     let map = unsafe { TensorMap::tiled(&layout) }?;
     // The second tile overlaps the lower right corner: elements out of bounds are 0.
     for (x, y) in [(8_u16, 3_u16), (40, 32)] {
-        let out = Tensor::from_slice(&*fixture.device, &[256], &[-1.0_f32; 256])?;
+        let out = fixture.device.tensor([256], &[-1.0_f32; 256])?;
         let args =
             [Arg::bytes(map.bytes()), Arg::write(&out), Arg::scalar(i32::from(x)), Arg::scalar(i32::from(y))];
         fixture.run("tile", &Geometry::new(1, TILE * TILE), &args)?;

@@ -68,7 +68,7 @@ fn source(code: &str) -> ModuleSource {
 /// A tensor of 4 × 6, counted up from `start`, and its view of every second column from column 1 on.
 fn matrix(host: &dyn CommonRuntime, start: f32) -> (Tensor, Tensor) {
     let data: Vec<f32> = (0..24).map(|index| start + index as f32).collect();
-    let whole = Tensor::from_slice(host, &[4, 6], &data).unwrap();
+    let whole = host.tensor([4, 6], &data).unwrap();
     let view = whole.view(&[4, 3], &[6, 2], 1).unwrap();
     (whole, view)
 }
@@ -126,9 +126,8 @@ fn more_tensors_than_are_kept_at_hand_arrive() {
     let host = host();
     let kernel = host.load(&source(CODE).option("convention", "packed")).unwrap().kernel("sum_all").unwrap();
     let queue = host.open_queue(&QueueOptions::default()).unwrap();
-    let tensors: Vec<_> = (0..40_u16)
-        .map(|index| Tensor::from_slice(&*host, &[1, 1, 1], &[f32::from(index)]).unwrap())
-        .collect();
+    let tensors: Vec<_> =
+        (0..40_u16).map(|index| host.tensor([1, 1, 1], &[f32::from(index)]).unwrap()).collect();
     let args: Vec<_> =
         std::iter::once(Arg::write(&tensors[0])).chain(tensors[1..].iter().map(Arg::read)).collect();
     queue.launch(&kernel, &Geometry::single(), &args).unwrap().wait().unwrap();
@@ -149,8 +148,8 @@ fn a_range_is_spread_inline_and_asynchronously() {
     let module = host.load(&source(RANGE)).unwrap();
     let (kernel, last) = (module.kernel("scale").unwrap(), module.kernel("last").unwrap());
     let queue = host.open_queue(&QueueOptions::default()).unwrap();
-    let x = Tensor::from_slice(&*host, &[10_007], &vec![2.0_f64; 10_007]).unwrap();
-    let y = Tensor::from_slice(&*host, &[10_007], &vec![1.0_f64; 10_007]).unwrap();
+    let x = host.tensor([10_007], &vec![2.0_f64; 10_007]).unwrap();
+    let y = host.tensor([10_007], &vec![1.0_f64; 10_007]).unwrap();
     let args = [Arg::read(&x), Arg::read_write(&y), Arg::scalar(0.5_f64)];
     for grain in [0, 1, 100, 1 << 20] {
         let geometry = Geometry { range: Some([0, 10_007]), grain, ..Geometry::default() };
@@ -158,7 +157,7 @@ fn a_range_is_spread_inline_and_asynchronously() {
         queue.launch(&kernel, &geometry, &args).unwrap().wait().unwrap();
     }
     assert!(y.to_vec::<f64>().unwrap().iter().all(|&value| (value - 9.0).abs() < 1e-12));
-    let calls = Tensor::from_slice(&*host, &[1], &[0_i64]).unwrap();
+    let calls = host.tensor([1], &[0_i64]).unwrap();
     for (range, grain, expected) in [([0, 0], 0, 0), ([7, 7], 1, 0), ([-5, 5], 3, 4)] {
         let geometry = Geometry { range: Some(range), grain, ..Geometry::default() };
         calls.write(&[0_i64]).unwrap();

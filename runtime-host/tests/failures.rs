@@ -34,7 +34,7 @@ impl Scene {
         let source =
             unsafe { ModuleSource::native("c", CODE.as_bytes().to_vec()) }.option("convention", "packed");
         let module = device.load(&source).unwrap();
-        let x = Tensor::from_slice(&*device, &[4], &[1u32, 2, 3, 4]).unwrap();
+        let x = device.tensor([4], &[1u32, 2, 3, 4]).unwrap();
         let (failure, bump) = (module.kernel("slow_failure").unwrap(), module.kernel("bump").unwrap());
         Self { device, failure, bump, x }
     }
@@ -93,7 +93,7 @@ fn who_uses_what_a_failed_submission_wrote_always_fails() {
 fn nothing_ends_well_behind_a_failure_that_is_not_seen_yet() {
     let scene = Scene::new();
     let (first, second) = (scene.queue(), scene.queue());
-    let own = Tensor::from_slice(&*scene.device, &[1], &[0u32]).unwrap();
+    let own = scene.device.tensor([1], &[0u32]).unwrap();
     drop(first.launch(&scene.failure, &Geometry::single(), &[Arg::write(&scene.x)]).unwrap());
     drop(second.launch(&scene.bump, &Geometry::single(), &[Arg::read(&scene.x)]).unwrap());
     // By then the second queue is idle again, but nobody has looked at the first.

@@ -32,7 +32,7 @@ impl Bench {
     }
 
     fn tensor<T: Element>(&self, data: &[T]) -> Tensor {
-        Tensor::from_slice(&*self.host, &[data.len()], data).unwrap()
+        self.host.tensor([data.len()], data).unwrap()
     }
 
     /// Runs on the caller's thread and on the queue's: what the arguments say must hold after two runs.

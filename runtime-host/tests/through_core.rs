@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use runtime_core::{
-    Arg, CodeFormat, CommonRuntime, ErrorKind, Geometry, ModuleSource, QueueOptions, Runtime, Tensor,
+    Arg, CodeFormat, CommonRuntime, ErrorKind, Geometry, ModuleSource, QueueOptions, Runtime,
 };
 
 const CODE: &str = "
@@ -30,8 +30,8 @@ fn kernels_run_inline_and_asynchronously() {
     let host = host();
     let kernel = host.load(&source(CODE)).unwrap().kernel("axpy").unwrap();
     let queue = host.open_queue(&QueueOptions::default()).unwrap();
-    let x = Tensor::from_slice(&*host, &[1000], &[2.0_f32; 1000]).unwrap();
-    let y = Tensor::from_slice(&*host, &[1000], &[1.0_f32; 1000]).unwrap();
+    let x = host.tensor([1000], &[2.0_f32; 1000]).unwrap();
+    let y = host.tensor([1000], &[1.0_f32; 1000]).unwrap();
     let args = [Arg::read(&x), Arg::read_write(&y), Arg::scalar(0.5_f32), Arg::scalar(1000_i64)];
     for _ in 0..10 {
         queue.call(&kernel, &Geometry::single(), &args).unwrap();
@@ -46,7 +46,7 @@ fn nine_arguments_arrive() {
     let host = host();
     let kernel = host.load(&source(CODE)).unwrap().kernel("nine").unwrap();
     let queue = host.open_queue(&QueueOptions::default()).unwrap();
-    let out = Tensor::from_slice(&*host, &[1], &[0.0_f64]).unwrap();
+    let out = host.tensor([1], &[0.0_f64]).unwrap();
     let digits: Vec<Arg<'_>> = (1..=7_i32).map(Arg::scalar).collect();
     let args = [&[Arg::write(&out)], digits.as_slice(), &[Arg::scalar(-1_i8)]].concat();
     queue.call(&kernel, &Geometry::single(), &args).unwrap();

@@ -65,7 +65,7 @@ impl Host {
 
     fn tensor(&self, shape: &[usize], value: impl Fn(usize) -> f32) -> Result<Tensor, Failed> {
         let data: Vec<f32> = (0..shape.iter().product()).map(value).collect();
-        Ok(Tensor::from_slice(&*self.host, shape, &data)?)
+        Ok(self.host.tensor(shape, &data)?)
     }
 }
 

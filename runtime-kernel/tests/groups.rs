@@ -1,6 +1,6 @@
 //! Work-groups on the host: values that live across barriers, uniform control flow, rows with facts decided at once.
 
-use runtime_core::{Arg, Geometry, ModuleSource, QueueOptions, Runtime, Tensor};
+use runtime_core::{Arg, Geometry, ModuleSource, QueueOptions, Runtime};
 
 const ITEMS: u32 = 192;
 const N: u32 = 150;
@@ -170,11 +170,11 @@ fn every_invocation_has_the_result_of_running_alone() {
     let device = runtime.build().open("host").expect("the host");
     let module = device.load(&ModuleSource::wgsl(&text(&CASES))).expect("all cases in one module");
     let values: Vec<u32> = (0..300).map(a).collect();
-    let input = Tensor::from_slice(&*device, &[300], &values).expect("a");
+    let input = device.tensor([300], &values).expect("a");
     let queue = device.open_queue(&QueueOptions::default()).expect("a queue");
     for case in &CASES {
         let before: Vec<u32> = (0..ITEMS).collect();
-        let output = Tensor::from_slice(&*device, &[before.len()], &before).expect("b");
+        let output = device.tensor([before.len()], &before).expect("b");
         let kernel = module.kernel(case.name).expect(case.name);
         let arguments = [Arg::read(&input), Arg::read_write(&output), Arg::scalar(N), Arg::scalar(K)];
         queue.call(&kernel, &Geometry::new([ITEMS / 64, 1, 1], case.size), &arguments).expect(case.name);
@@ -206,7 +206,7 @@ fn host() -> std::sync::Arc<dyn runtime_core::CommonRuntime> {
 fn portable_code_rejects_a_host_range() {
     let device = host();
     let kernel = device.load(&ModuleSource::wgsl(LARGE)).expect("a module").kernel("main").expect("main");
-    let y = Tensor::from_slice(&*device, &[64], &[0_u32; 64]).expect("y");
+    let y = device.tensor([64], &[0_u32; 64]).expect("y");
     let queue = device.open_queue(&QueueOptions::default()).expect("a queue");
     let geometry = Geometry { range: Some([0, 8]), ..Geometry::new(1, 64) };
     for error in [
@@ -225,7 +225,7 @@ fn a_kernel_with_much_memory_runs_from_a_thread_with_a_small_stack() {
     let device = host();
     let kernel = device.load(&ModuleSource::wgsl(LARGE)).expect("a module").kernel("main").expect("main");
     let queue = device.open_queue(&QueueOptions::default()).expect("a queue");
-    let output = Tensor::from_slice(&*device, &[64], &[0_u32; 64]).expect("y");
+    let output = device.tensor([64], &[0_u32; 64]).expect("y");
     let calls = || {
         for _ in 0..3 {
             queue.call(&kernel, &Geometry::new(1, 64), &[Arg::write(&output)]).expect("a call");

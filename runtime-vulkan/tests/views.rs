@@ -69,9 +69,9 @@ fn any_offset(device: &Device) -> Result<()> {
     let queue = device.open_queue(&QueueOptions::default())?;
     let data = numbers(COUNT + 20);
     for (from, to) in (0..9).flat_map(|from| [(from, 0), (from, 3), (4, from), (from, from)]) {
-        let x = Tensor::from_slice(&**device, &[data.len()], &data)?;
-        let y = Tensor::from_slice(&**device, &[data.len()], &data)?;
-        let counts = Tensor::from_slice(&**device, &[2], &[0_u32; 2])?;
+        let x = device.tensor([data.len()], &data)?;
+        let y = device.tensor([data.len()], &data)?;
+        let counts = device.tensor([2], &[0_u32; 2])?;
         let (part_x, part_y) = (x.slice(0, from..from + COUNT)?, y.slice(0, to..to + COUNT)?);
         let args = [Arg::read(&part_x), Arg::read_write(&part_y), Arg::write(&counts), Arg::scalar(2.0_f32)];
         for _ in 0..2 {
@@ -90,9 +90,9 @@ fn in_a_graph(device: &Device) -> Result<()> {
     let add = device.load(&ModuleSource::wgsl(ADD))?.kernel("add")?;
     let queue = device.open_queue(&QueueOptions::default())?;
     let data = numbers(COUNT + 20);
-    let x = Tensor::from_slice(&**device, &[data.len()], &data)?;
-    let y = Tensor::from_slice(&**device, &[data.len()], &data)?;
-    let counts = Tensor::from_slice(&**device, &[2], &[0_u32; 2])?;
+    let x = device.tensor([data.len()], &data)?;
+    let y = device.tensor([data.len()], &data)?;
+    let counts = device.tensor([2], &[0_u32; 2])?;
     let parts =
         |from: usize| -> Result<_> { Ok((x.slice(0, from..from + COUNT)?, y.slice(0, 3..3 + COUNT)?)) };
     let (part_x, part_y) = parts(1)?;
@@ -116,8 +116,8 @@ fn empty(device: &Device) -> Result<()> {
     let add = device.load(&ModuleSource::wgsl(ADD))?.kernel("add")?;
     let queue = device.open_queue(&QueueOptions::default())?;
     let empty_tensor = device.allocate(DType::F32, &[0], &Placement::default())?;
-    let some = Tensor::from_slice(&**device, &[3], &[1.0_f32; 3])?;
-    let counts = Tensor::from_slice(&**device, &[2], &[9_u32; 2])?;
+    let some = device.tensor([3], &[1.0_f32; 3])?;
+    let counts = device.tensor([2], &[9_u32; 2])?;
     let part = some.slice(0, 1..1)?;
     for none in [&empty_tensor, &part] {
         let args = [Arg::read(&some), Arg::read_write(none), Arg::write(&counts), Arg::scalar(1.0_f32)];
@@ -144,8 +144,8 @@ fn too_large(device: &Device) -> Result<()> {
     let add = device.load(&ModuleSource::wgsl(ADD))?.kernel("add")?;
     let queue = device.open_queue(&QueueOptions::default())?;
     let large = device.allocate(DType::F32, &[count], &Placement::default())?;
-    let one = Tensor::from_slice(&**device, &[1], &[1.0_f32])?;
-    let counts = Tensor::from_slice(&**device, &[2], &[0_u32; 2])?;
+    let one = device.tensor([1], &[1.0_f32])?;
+    let counts = device.tensor([2], &[0_u32; 2])?;
     let launch = |x: &Tensor| {
         let args = [Arg::read(x), Arg::read_write(&one), Arg::write(&counts), Arg::scalar(0.0_f32)];
         queue.launch(&add, &Geometry::cover(1, 32), &args)

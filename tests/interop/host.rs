@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use runtime_core::dlpack::DLDevice;
-use runtime_core::{CommonRuntime, ErrorKind, Placement, Runtime, Safetensors, Tensor};
+use runtime_core::{CommonRuntime, ErrorKind, Placement, Runtime, Safetensors};
 
 fn open(name: &str) -> Arc<dyn CommonRuntime> {
     let runtime = Runtime::builder().discover(false).register(runtime_host::backend());
@@ -16,15 +16,15 @@ fn open(name: &str) -> Arc<dyn CommonRuntime> {
 #[test]
 fn memory_of_the_program_goes_out_and_comes_in() {
     let host = open("host");
-    let tensor = Tensor::from_slice(&*host, &[2, 3], &[0i32, 1, 2, 3, 4, 5]).unwrap();
+    let tensor = host.tensor([2, 3], &[0i32, 1, 2, 3, 4, 5]).unwrap();
     let lent = tensor.view(&[3, 2], &[-1, 3], 2).unwrap().to_dlpack().unwrap();
     assert_eq!(lent.device(), DLDevice { device_type: DLDevice::CPU, device_id: 0 });
     let managed = lent.into_raw();
     // SAFETY: it is not taken: its memory is the host's.
-    let error = unsafe { Tensor::from_dlpack(&*open("null"), managed) }.unwrap_err();
+    let error = unsafe { open("null").import_dlpack(managed) }.unwrap_err();
     assert!(error.message().contains("device is (type, id) (1, 0); null:0 is (12, 0)"), "{error}");
     // SAFETY: our own structure, which nobody else consumed.
-    let again = unsafe { Tensor::from_dlpack(&*host, managed) }.unwrap();
+    let again = unsafe { host.import_dlpack(managed) }.unwrap();
     assert_eq!(again.to_vec::<i32>().unwrap(), [2, 5, 1, 4, 0, 3]);
     again.write(&[20i32, 50, 10, 40, 0, 30]).unwrap();
     assert_eq!(tensor.to_vec::<i32>().unwrap(), [0, 10, 20, 30, 40, 50], "the memory is shared");
@@ -36,12 +36,12 @@ fn a_mapped_tensor_is_frozen_and_outlives_its_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.safetensors");
     let data: Vec<f32> = (0u16..5000).map(f32::from).collect();
-    let weights = Tensor::from_slice(&*host, &[50, 100], &data).unwrap();
-    let nothing = Tensor::from_slice::<f32>(&*host, &[0], &[]).unwrap();
+    let weights = host.tensor([50, 100], &data).unwrap();
+    let nothing = host.tensor::<f32>([0], &[]).unwrap();
     Safetensors::save(&path, &[("weights", &weights), ("nothing", &nothing)]).unwrap();
     let file = Safetensors::open(&path).unwrap();
     // SAFETY: nobody writes the file.
-    let map = |name| unsafe { file.map(name, host.as_host().unwrap()) };
+    let map = |name| unsafe { host.as_host().unwrap().map(&file, name) };
     let (mapped, nothing) = (map("weights").unwrap(), map("nothing").unwrap());
     assert_eq!(map("bias").unwrap_err().kind(), ErrorKind::NotFound);
     std::fs::remove_file(&path).unwrap();
@@ -63,7 +63,7 @@ fn a_misaligned_tensor_is_loaded_but_not_mapped() {
     std::fs::write(&path, whole).unwrap();
     let file = Safetensors::open(&path).unwrap();
     // SAFETY: nobody writes the file.
-    let map = |name| unsafe { file.map(name, host.as_host().unwrap()) };
+    let map = |name| unsafe { host.as_host().unwrap().map(&file, name) };
     let error = map("b").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert!(
@@ -71,5 +71,5 @@ fn a_misaligned_tensor_is_loaded_but_not_mapped() {
         "{error}"
     );
     assert_eq!(map("a").unwrap().to_vec::<u8>().unwrap(), [9]);
-    assert_eq!(file.load("b", &*host, &Placement::default()).unwrap().to_vec::<f32>().unwrap(), [1.0]);
+    assert_eq!(host.load_tensor(&file, "b", &Placement::default()).unwrap().to_vec::<f32>().unwrap(), [1.0]);
 }

@@ -172,7 +172,7 @@ fn fill(device: &dyn CommonRuntime) -> Result<(Queue, Event)> {
 /// The ordinary way of a program, from the list of devices to a result, and everything dropped.
 fn everything(runtime: &Runtime) -> Result<()> {
     let device = runtime.open("null")?;
-    let x = Tensor::from_slice(&*device, &[3], &[1.0f32, 2.0, 3.0])?;
+    let x = device.tensor([3], &[1.0f32, 2.0, 3.0])?;
     launch(&*device, "scale_f32", &[Arg::read_write(&x), Arg::scalar(2.0f32)])?.1.wait()?;
     match &*x.to_vec::<f32>()? {
         [2.0, 4.0, 6.0] => Ok(()),
@@ -195,9 +195,9 @@ fn imports(runtime: &Runtime) -> Result<()> {
 
 fn adopts(runtime: &Runtime) -> Result<()> {
     let device = runtime.open("null")?;
-    let managed = Tensor::from_slice(&*device, &[2], &[1.0f32, 2.0])?.to_dlpack()?.into_raw();
+    let managed = device.tensor([2], &[1.0f32, 2.0])?.to_dlpack()?.into_raw();
     // SAFETY: made just now, and consumed by nobody else.
-    let adopted = unsafe { Tensor::from_dlpack(&*device, managed) };
+    let adopted = unsafe { device.import_dlpack(managed) };
     if adopted.is_err() {
         // SAFETY: after an error it is still ours.
         let deleter = unsafe { (*managed).deleter };
@@ -219,7 +219,7 @@ fn calls_inline(runtime: &Runtime) -> Result<()> {
 
 fn copies(runtime: &Runtime) -> Result<()> {
     let device = runtime.open("null")?;
-    let (from, to) = (Tensor::from_slice(&*device, &[4], &[5.0f32; 4])?, tensor(&*device)?);
+    let (from, to) = (device.tensor([4], &[5.0f32; 4])?, tensor(&*device)?);
     queue(&*device)?.copy(&to, &from)?.wait()?;
     match &*to.to_vec::<f32>()? {
         [5.0, 5.0, 5.0, 5.0] => Ok(()),
@@ -229,7 +229,7 @@ fn copies(runtime: &Runtime) -> Result<()> {
 
 fn copies_rows(runtime: &Runtime) -> Result<()> {
     let device = runtime.open("null")?;
-    let from = Tensor::from_slice(&*device, &[2, 3], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?.slice(1, 1..3)?;
+    let from = device.tensor([2, 3], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?.slice(1, 1..3)?;
     let to = tensor(&*device)?.reshape(&[2, 2])?;
     queue(&*device)?.copy(&to, &from)?.wait()?;
     match &*to.to_vec::<f32>()? {

@@ -122,7 +122,7 @@ pub(crate) const NEEDS_UNSAFE: &[UnsafeProgram] = &[
         code: "E0133",
         program: "
             pub fn f(device: &dyn runtime_core::CommonRuntime) {
-                let _ = UNSAFE { runtime_core::Tensor::from_dlpack(device, std::ptr::null_mut()) };
+                let _ = UNSAFE { device.import_dlpack(std::ptr::null_mut()) };
             }",
     },
     UnsafeProgram {
@@ -130,7 +130,7 @@ pub(crate) const NEEDS_UNSAFE: &[UnsafeProgram] = &[
         code: "E0133",
         program: "
             pub fn f(device: &dyn runtime_core::CommonRuntime) {
-                let _ = UNSAFE { runtime_core::Tensor::from_dlpack_unversioned(device, std::ptr::null_mut()) };
+                let _ = UNSAFE { device.import_dlpack_unversioned(std::ptr::null_mut()) };
             }",
     },
     UnsafeProgram {

@@ -81,7 +81,7 @@ impl Fixture {
     }
 
     fn on(device: Arc<dyn CommonRuntime>, kernel: Kernel, first: Option<Tensor>) -> Result<Self> {
-        let tensor = || Tensor::from_slice(&*device, &[64], &[1.0f32; 64]);
+        let tensor = || device.tensor([64], &[1.0f32; 64]);
         let (a, b, c) = (first.map_or_else(tensor, Ok)?, tensor()?, tensor()?);
         let queue = device.open_queue(&QueueOptions::default())?;
         Ok(Self { device, queue, kernel, a, b, c })

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use runtime_core::{
     Arg, ArgKind, CommonRuntime, Element, Error, ErrorKind, Event, Geometry, Kernel, Module, Placement,
-    Queue, QueueOptions, Result, Tensor, abi,
+    Queue, QueueOptions, Recorder, Result, Tensor, abi,
 };
 
 use crate::case::{Failure, Verdict};
@@ -139,26 +139,26 @@ impl Fixture {
     }
 
     /// Launches a kernel of the suite on `items` elements, with a trailing element count if the format has one.
-    pub(crate) fn launch(
+    pub(crate) fn launch<T: LaunchTarget>(
         &self,
-        queue: &Queue,
+        target: &T,
         name: &str,
         args: &[Arg<'_>],
         items: usize,
-    ) -> Result<Event, Failure> {
-        Ok(self.try_launch(queue, name, args, items)??)
+    ) -> Result<T::Launched, Failure> {
+        Ok(self.try_launch(target, name, args, items)??)
     }
 
     /// Like [`Fixture::launch`], but returns the result of the launch itself, for cases that check it.
-    pub(crate) fn try_launch(
+    pub(crate) fn try_launch<T: LaunchTarget>(
         &self,
-        queue: &Queue,
+        target: &T,
         name: &str,
         args: &[Arg<'_>],
         items: usize,
-    ) -> Result<Result<Event>, Failure> {
-        let launched =
-            queue.launch(&self.kernel(name)?, &self.geometry(items), &self.args(name, args, items)?);
+    ) -> Result<Result<T::Launched>, Failure> {
+        let args = self.args(name, args, items)?;
+        let launched = target.launch_on(&self.kernel(name)?, self.geometry(items), &args);
         Ok(launched.inspect(|_| self.kernel_provider.launched()))
     }
 
@@ -240,28 +240,48 @@ impl Fixture {
     }
 
     /// Keeps a queue busy for a few milliseconds, to expose work that does not wait for it.
-    pub(crate) fn delay(&self, queue: &Queue) -> Verdict {
-        self.launch(queue, "spin", &[Arg::scalar(DELAY_US)], 1).map(drop)
+    pub(crate) fn delay(&self, target: &impl LaunchTarget) -> Verdict {
+        self.launch(target, "spin", &[Arg::scalar(DELAY_US)], 1).map(drop)
     }
 
     /// Launches a failing kernel that declares a read of one tensor and a write of another.
-    pub(crate) fn fail(&self, queue: &Queue, reads: &Tensor, writes: &Tensor) -> Result<Event, Failure> {
-        self.launch(queue, "fail", &[Arg::read(reads), Arg::write(writes)], 1)
+    pub(crate) fn fail<T: LaunchTarget>(
+        &self,
+        target: &T,
+        reads: &Tensor,
+        writes: &Tensor,
+    ) -> Result<T::Launched, Failure> {
+        self.launch(target, "fail", &[Arg::read(reads), Arg::write(writes)], 1)
     }
 
     /// Submits `out = value`.
-    pub(crate) fn fill(&self, queue: &Queue, out: &Tensor, value: f32) -> Result<Event, Failure> {
-        self.launch(queue, "fill_f32", &[Arg::write(out), Arg::scalar(value)], out.element_count())
+    pub(crate) fn fill<T: LaunchTarget>(
+        &self,
+        target: &T,
+        out: &Tensor,
+        value: f32,
+    ) -> Result<T::Launched, Failure> {
+        self.launch(target, "fill_f32", &[Arg::write(out), Arg::scalar(value)], out.element_count())
     }
 
     /// Submits `to = from`.
-    pub(crate) fn copy(&self, queue: &Queue, from: &Tensor, to: &Tensor) -> Result<Event, Failure> {
-        self.launch(queue, "copy_f32", &[Arg::read(from), Arg::write(to)], to.element_count())
+    pub(crate) fn copy<T: LaunchTarget>(
+        &self,
+        target: &T,
+        from: &Tensor,
+        to: &Tensor,
+    ) -> Result<T::Launched, Failure> {
+        self.launch(target, "copy_f32", &[Arg::read(from), Arg::write(to)], to.element_count())
     }
 
     /// Submits `x = factor x`.
-    pub(crate) fn scale(&self, queue: &Queue, x: &Tensor, factor: f32) -> Result<Event, Failure> {
-        self.launch(queue, "scale_f32", &[Arg::read_write(x), Arg::scalar(factor)], x.element_count())
+    pub(crate) fn scale<T: LaunchTarget>(
+        &self,
+        target: &T,
+        x: &Tensor,
+        factor: f32,
+    ) -> Result<T::Launched, Failure> {
+        self.launch(target, "scale_f32", &[Arg::read_write(x), Arg::scalar(factor)], x.element_count())
     }
 
     /// A geometry that covers `items` elements; a single call if the device or the code format has no groups.
@@ -275,7 +295,7 @@ impl Fixture {
 
     /// A one-dimensional tensor with these elements.
     pub(crate) fn tensor<T: Element>(&self, data: &[T]) -> Result<Tensor> {
-        Tensor::from_slice(self.device(), &[data.len()], data)
+        self.device().tensor([data.len()], data)
     }
 
     /// A tensor of `n` elements, all of them `value`.
@@ -303,5 +323,30 @@ impl Fixture {
         let tensor = self.device.allocate(f32::DTYPE, &[n], &placement)?;
         tensor.write(&vec![value; n])?;
         Ok(tensor)
+    }
+}
+
+/// What a kernel is launched on: a queue, or the recorder of a graph.
+pub(crate) trait LaunchTarget {
+    /// The event on a queue, the number of the node in a graph.
+    type Launched;
+
+    /// Launches a kernel.
+    fn launch_on(&self, kernel: &Kernel, geometry: Geometry, args: &[Arg<'_>]) -> Result<Self::Launched>;
+}
+
+impl LaunchTarget for Queue {
+    type Launched = Event;
+
+    fn launch_on(&self, kernel: &Kernel, geometry: Geometry, args: &[Arg<'_>]) -> Result<Event> {
+        self.launch(kernel, geometry, args)
+    }
+}
+
+impl LaunchTarget for Recorder {
+    type Launched = usize;
+
+    fn launch_on(&self, kernel: &Kernel, geometry: Geometry, args: &[Arg<'_>]) -> Result<usize> {
+        self.launch(kernel, geometry, args)
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use libtest_mimic::{Arguments, Failed, Trial};
 use runtime_core::{
     Arg, CodeFormat, CommonRuntime, DType, Error, ErrorKind, Event, Geometry, ModuleSource, Placement,
-    QueueOptions, Result, Runtime, Tensor,
+    QueueOptions, Result, Runtime,
 };
 
 /// Longer than any case takes.
@@ -309,7 +309,7 @@ fn share(device: &dyn CommonRuntime) -> Result<()> {
 fn transfers(device: &dyn CommonRuntime) -> Result<()> {
     for count in [10, 1 << 20] {
         let data: Vec<f32> = (0..count).map(|index| index as f32).collect();
-        let tensor = Tensor::from_slice(device, &[data.len()], &data)?;
+        let tensor = device.tensor([data.len()], &data)?;
         let other = device.allocate(DType::F32, &[data.len()], &Placement::default())?;
         let queue = device.open_queue(&QueueOptions::default())?;
         done(&queue.copy(&other, &tensor)?)?;

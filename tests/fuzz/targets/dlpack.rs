@@ -95,10 +95,10 @@ impl Managed {
     fn hand_over(&mut self, plan: &Plan, device: &dyn CommonRuntime) -> Result<Tensor> {
         if plan.unversioned {
             // SAFETY: as below.
-            return unsafe { Tensor::from_dlpack_unversioned(device, &raw mut self.unversioned) };
+            return unsafe { device.import_dlpack_unversioned(&raw mut self.unversioned) };
         }
         // SAFETY: a structure in the right form, whose memory outlives the device; elements outside are not touched.
-        unsafe { Tensor::from_dlpack(device, &raw mut self.versioned) }
+        unsafe { device.import_dlpack(&raw mut self.versioned) }
     }
 }
 

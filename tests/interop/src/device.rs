@@ -136,7 +136,7 @@ pub unsafe extern "C" fn interop_wait(device: &Device) -> i32 {
         if let Some((queue, ..)) = &device.work {
             queue.wait_idle()?;
         }
-        Tensor::from_slice(&*device.runtime, &[1], &[0u8]).map(drop)
+        device.runtime.tensor([1], &[0u8]).map(drop)
     };
     store_error(wait()).map_or(-1, |()| 0)
 }

@@ -85,9 +85,9 @@ pub unsafe extern "C" fn interop_import(
     let device = &*device.runtime;
     into_handle(if versioned {
         // SAFETY: the caller's promise.
-        unsafe { Tensor::from_dlpack(device, managed.cast()) }
+        unsafe { device.import_dlpack(managed.cast()) }
     } else {
         // SAFETY: the caller's promise.
-        unsafe { Tensor::from_dlpack_unversioned(device, managed.cast()) }
+        unsafe { device.import_dlpack_unversioned(managed.cast()) }
     })
 }

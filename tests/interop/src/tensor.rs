@@ -57,7 +57,7 @@ pub unsafe extern "C" fn interop_tensor(
     // SAFETY: the caller's promise.
     let bytes = unsafe { slice_or_empty(bytes, byte_count) };
     let array = HostArray::from_bytes(dtype, &shape, bytes);
-    into_handle(array.and_then(|array| Tensor::from_array(&*device.runtime, &array, &Placement::default())))
+    into_handle(array.and_then(|array| device.runtime.tensor_from_array(&array, &Placement::default())))
 }
 
 /// A view with any strides and offset.
@@ -160,14 +160,14 @@ pub unsafe extern "C" fn interop_load(
         // SAFETY: the caller's promise.
         let name = unsafe { text(name) }?;
         if !map {
-            return file.load(name, &*device.runtime, &Placement::default());
+            return device.runtime.load_tensor(&file, name, &Placement::default());
         }
         let host = device
             .runtime
             .as_host()
             .ok_or_else(|| Error::unsupported("a mapping on this device is not supported"))?;
         // SAFETY: the caller leaves the file as it is.
-        unsafe { file.map(name, host) }
+        unsafe { host.map(&file, name) }
     };
     into_handle(load())
 }

@@ -81,7 +81,7 @@ fn exchange(device: &dyn CommonRuntime, tensor: &Tensor, errors: &mut Errors) {
     let Some(lent) = errors.keep(tensor.to_dlpack()) else { return };
     let managed = lent.into_raw();
     // SAFETY: just made, and nobody else uses it.
-    if errors.keep(unsafe { Tensor::from_dlpack(device, managed) }).is_none() {
+    if errors.keep(unsafe { device.import_dlpack(managed) }).is_none() {
         // SAFETY: it is still ours.
         let deleter = unsafe { (*managed).deleter };
         // SAFETY: called once.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use runtime_core::{
     Arg, CommonRuntime, ErrorKind, Geometry, Kernel, ModuleSource, Options, Placement, Queue, QueueOptions,
-    Runtime, Tensor,
+    Runtime,
 };
 
 /// Longer than anything here takes, shorter than a hang.
@@ -33,8 +33,8 @@ fn run(queue: &Queue, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>]) {
 #[test]
 fn elements_are_found_through_strides() {
     let (device, queue) = open("null:0", &Options::new());
-    let a = Tensor::from_slice(&*device, &[2, 3], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
-    let out = Tensor::from_slice(&*device, &[3, 2], &[0.0f32; 6]).unwrap();
+    let a = device.tensor([2, 3], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
+    let out = device.tensor([3, 2], &[0.0f32; 6]).unwrap();
     let turned = a.permute(&[1, 0]).unwrap();
     let args = [Arg::read(&turned), Arg::read(&turned), Arg::write(&out)];
     run(&queue, &kernel(&*device, "add_f32"), &Geometry::single(), &args);
@@ -44,7 +44,7 @@ fn elements_are_found_through_strides() {
 #[test]
 fn nine_arguments_are_summed() {
     let (device, queue) = open("null:0.1", &Options::new());
-    let out = Tensor::from_slice(&*device, &[1], &[0.0f64]).unwrap();
+    let out = device.tensor([1], &[0.0f64]).unwrap();
     let args = [
         Arg::scalar(0.5f64),
         Arg::scalar(1i64),
@@ -63,7 +63,7 @@ fn nine_arguments_are_summed() {
 #[test]
 fn every_work_item_runs_once_and_no_more() {
     let (device, queue) = open("null:0", &Options::new());
-    let out = Tensor::from_slice(&*device, &[30], &[99u32; 30]).unwrap();
+    let out = device.tensor([30], &[99u32; 30]).unwrap();
     run(&queue, &kernel(&*device, "group_ids_u32"), &Geometry::new([2, 2], [3, 2]), &[Arg::write(&out)]);
     let expected: Vec<u32> = (0..24).chain([99; 6]).collect();
     assert_eq!(out.to_vec::<u32>().unwrap(), expected);
@@ -105,8 +105,8 @@ fn failures_come_as_asked() {
     queue.empty().unwrap().wait_timeout(DEADLINE).unwrap();
 
     let (device, _) = open("null:0", &Options::new().with("out_of_memory_after_bytes", 1000i64));
-    let kept = Tensor::from_slice(&*device, &[900], &[0u8; 900]).unwrap();
-    assert_eq!(Tensor::from_slice(&*device, &[101], &[0u8; 101]).unwrap_err().kind(), ErrorKind::OutOfMemory);
+    let kept = device.tensor([900], &[0u8; 900]).unwrap();
+    assert_eq!(device.tensor([101], &[0u8; 101]).unwrap_err().kind(), ErrorKind::OutOfMemory);
     drop(kept);
 
     let (_, queue) = open("null:1", &Options::new().with("lose_after", 1i64));
@@ -122,7 +122,7 @@ fn batches_marks_and_disorder_change_no_result() {
         let (device, first) = open("null:0", &options);
         let second = device.open_queue(&QueueOptions::default()).unwrap();
         let (fill, add) = (kernel(&*device, "fill_f32"), kernel(&*device, "add_f32"));
-        let tensor = || Tensor::from_slice(&*device, &[8], &[0.0f32; 8]).unwrap();
+        let tensor = || device.tensor([8], &[0.0f32; 8]).unwrap();
         let (x, y) = (tensor(), tensor());
         for round in 1..=4u8 {
             let v = f32::from(round);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use runtime_core::{
     Arg, CodeFormat, CommonRuntime, DType, Error, ErrorKind, Event, Geometry, ModuleSource, Placement,
-    QueueOptions, Result, Runtime, Tensor,
+    QueueOptions, Result, Runtime,
 };
 
 /// Set in the child.
@@ -163,10 +163,8 @@ fn kernels(device: &dyn CommonRuntime) -> Result<()> {
 /// A launch behind a failed copy must fail, whichever event is waited for first.
 fn launch_after_copy(device: &dyn CommonRuntime) -> Result<()> {
     let (fill, queue) = (kernel(device)?, device.open_queue(&QueueOptions::default())?);
-    let [x, y] = [
-        Tensor::from_slice(device, &[100], &[1.0f32; 100])?,
-        device.allocate(DType::F32, &[100], &Placement::default())?,
-    ];
+    let [x, y] =
+        [device.tensor([100], &[1.0f32; 100])?, device.allocate(DType::F32, &[100], &Placement::default())?];
     let copied = queue.copy(&y, &x)?;
     let args = [Arg::write(&y), Arg::scalar(2.0f32), Arg::scalar(100u64)];
     let launched = queue.launch(&fill, &Geometry::cover(100, 32), &args)?.wait();
@@ -187,7 +185,7 @@ fn memory(device: &dyn CommonRuntime) -> Result<()> {
 fn transfers(device: &dyn CommonRuntime) -> Result<()> {
     for count in [10u16, 60_000] {
         let data: Vec<f32> = (0..count).map(f32::from).collect();
-        let tensor = Tensor::from_slice(device, &[data.len()], &data)?;
+        let tensor = device.tensor([data.len()], &data)?;
         let other = device.allocate(DType::F32, &[data.len()], &Placement::default())?;
         let queue = device.open_queue(&QueueOptions::default())?;
         wait(&queue.copy(&other, &tensor)?)?;

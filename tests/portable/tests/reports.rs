@@ -86,7 +86,7 @@ fn kernel(device: &Arc<dyn CommonRuntime>) -> Result<Kernel> {
 fn tensor(device: &Arc<dyn CommonRuntime>, last: u32) -> Result<Tensor> {
     let mut numbers = [0; ELEMENTS];
     numbers[ELEMENTS - 1] = last;
-    Tensor::from_slice(&**device, &[ELEMENTS], &numbers)
+    device.tensor([ELEMENTS], &numbers)
 }
 
 fn fails(device: &Arc<dyn CommonRuntime>) -> Result<()> {
@@ -149,7 +149,7 @@ fn disproves(device: &Arc<dyn CommonRuntime>) -> Result<()> {
     let module = device.load(&ModuleSource::wgsl(code).option("assert_proofs", true))?;
     let queue = device.open_queue(&QueueOptions::default())?;
     queue.call(&module.kernel("plain")?, &Geometry::single(), &[])?;
-    let y = Tensor::from_slice(&**device, &[64], &[7_u32; 64])?;
+    let y = device.tensor([64], &[7_u32; 64])?;
     let args = [Arg::read_write(&y)];
     let error = queue.call(&module.kernel("go")?, &Geometry::new(1, 64), &args).expect_err("a failure");
     assert!(error.message().starts_with("wgsl:4: "), "{error}");

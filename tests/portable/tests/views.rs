@@ -75,7 +75,7 @@ fn run_case(runtime: &Runtime, name: &str, check: Case) -> std::result::Result<C
 
 impl Fixture {
     fn tensor(&self) -> Result<Tensor> {
-        Tensor::from_slice(&*self.device, &[ELEMENTS], &vec![0_u32; ELEMENTS])
+        self.device.tensor([ELEMENTS], &vec![0_u32; ELEMENTS])
     }
 
     fn launch(&self, arg: Arg<'_>) -> Result<()> {
@@ -117,7 +117,7 @@ fn refused(fixture: &Fixture) -> Result<()> {
 
 fn copied(fixture: &Fixture) -> Result<()> {
     let numbers: Vec<u32> = (0..).take(ELEMENTS).collect();
-    let x = Tensor::from_slice(&*fixture.device, &[64, 64], &numbers)?;
+    let x = fixture.device.tensor([64, 64], &numbers)?;
     for view in [
         x.permute(&[1, 0])?,
         x.slice(1, 3..60)?,
@@ -174,7 +174,7 @@ fn reversed(fixture: &Fixture) -> Result<()> {
 
 fn misaligned(fixture: &Fixture) -> Result<()> {
     let double = fixture.device.load(&ModuleSource::wgsl(STRUCTURES))?.kernel("double")?;
-    let x = Tensor::from_slice(&*fixture.device, &[32], &[1_u8; 32])?;
+    let x = fixture.device.tensor([32], &[1_u8; 32])?;
     for first in 0..8 {
         let view = x.slice(0, first..first + 16)?;
         let launched = fixture.queue.launch(&double, &Geometry::new(1, 64), &[Arg::read_write(&view)]);

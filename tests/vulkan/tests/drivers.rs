@@ -441,7 +441,7 @@ fn memory(device: &dyn CommonRuntime) -> Result<()> {
 fn transfers(device: &dyn CommonRuntime) -> Result<()> {
     for count in [10u32, 1 << 20] {
         let data: Vec<u32> = (0..count).collect();
-        let tensor = Tensor::from_slice(device, &[data.len()], &data)?;
+        let tensor = device.tensor([data.len()], &data)?;
         let other = device.allocate(DType::U32, &[data.len()], &Placement::default())?;
         let queue = device.open_queue(&QueueOptions::default())?;
         done(&queue.copy(&other, &tensor)?)?;

@@ -166,8 +166,7 @@ impl Fixture {
         let queue = || device.open_queue(&QueueOptions::default());
         let queues = [queue()?, queue()?];
         let zeros = [0u32; ELEMENTS];
-        let tensors =
-            (0..TENSORS).map(|_| Tensor::from_slice(&*device, &[ELEMENTS], &zeros)).collect::<Result<_>>()?;
+        let tensors = (0..TENSORS).map(|_| device.tensor([ELEMENTS], &zeros)).collect::<Result<_>>()?;
         Ok(Self { device, queues, bump, blend, tensors, expected: [0; TENSORS], random: 1 })
     }
 

@@ -121,7 +121,7 @@ impl Fixture {
     }
 
     fn zeros(&self, count: usize) -> Result<Tensor> {
-        Tensor::from_slice(&*self.device, &[count], &vec![0u32; count])
+        self.device.tensor([count], &vec![0u32; count])
     }
 
     /// Checks that all elements are `value`.

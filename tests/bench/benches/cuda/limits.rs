@@ -32,7 +32,7 @@ fn add(queue: &runtime_core::Queue, kernel: &Kernel, x: &Tensor, by: u32) -> run
 pub(crate) fn stress() {
     let (device, kernel) = open("cuda");
     let zeros = vec![0_u32; COUNT as usize];
-    let shared = Tensor::from_slice(&*device, &[zeros.len()], &zeros).expect("memory");
+    let shared = device.tensor([zeros.len()], &zeros).expect("memory");
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
             let (device, kernel, shared, zeros) = (&device, &kernel, &shared, &zeros);
@@ -40,7 +40,7 @@ pub(crate) fn stress() {
                 let queues: Vec<_> = (0..QUEUES)
                     .map(|_| device.open_queue(&QueueOptions::default()).expect("a queue opens"))
                     .collect();
-                let own = Tensor::from_slice(&**device, &[zeros.len()], zeros).expect("memory");
+                let own = device.tensor([zeros.len()], zeros).expect("memory");
                 let mut held = Vec::new();
                 for round in 0..ROUNDS {
                     let queue = &queues[(round % QUEUES) as usize];
@@ -114,7 +114,7 @@ pub(crate) fn peers() {
     let queue = |device: &Device| device.open_queue(&QueueOptions::default()).expect("a queue opens");
     let (near, far) = (queue(first), queue(second));
     let numbers: Vec<u32> = (0..COUNT).collect();
-    let x = Tensor::from_slice(&**first, &[numbers.len()], &numbers).expect("memory");
+    let x = first.tensor([numbers.len()], &numbers).expect("memory");
     let y = second.allocate(DType::U32, &[numbers.len()], &Placement::default()).expect("memory");
     for _ in 0..200 {
         drop(add(&near, &here, &x, 1).expect("taken"));

@@ -166,8 +166,7 @@ impl Fixture {
     pub(crate) fn open(device: &Device, options: &QueueOptions) -> Self {
         let kernel = device.load(&ModuleSource::wgsl(TOUCH)).and_then(|module| module.kernel("touch"));
         let queue = device.open_queue(options).expect("a queue opens");
-        let tensors =
-            std::array::from_fn(|_| Tensor::from_slice(&**device, &[64], &[1.0f32; 64]).expect("memory"));
+        let tensors = std::array::from_fn(|_| device.tensor([64], &[1.0f32; 64]).expect("memory"));
         Self { queue, kernel: kernel.expect("the kernel loads"), tensors }
     }
 

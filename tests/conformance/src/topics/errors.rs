@@ -18,7 +18,9 @@ fn collection(context: &Context) -> Result<Vec<(&'static str, Error)>, crate::ca
     let (x, ints) = (fixture.full(10, 1.0)?, fixture.tensor(&[1i32; 10])?);
     let frozen = fixture.full(10, 1.0)?;
     frozen.freeze()?;
-    let other = context.reopen(&Options::new())?.full(10, 1.0)?;
+    let reopened = context.reopen(&Options::new())?;
+    let other = reopened.full(10, 1.0)?;
+    let other_graph = reopened.queue()?.record(|recorder| recorder.fill(&other, &[0]))?;
     let args = |tensor| fixture.args("fill_f32", &[Arg::write(tensor), Arg::scalar(1.0f32)], 10);
     let (kernel, geometry) = (fixture.kernel("fill_f32")?, fixture.geometry(10));
     let device = fixture.device();
@@ -34,7 +36,7 @@ fn collection(context: &Context) -> Result<Vec<(&'static str, Error)>, crate::ca
         ("fill: pattern", queue.fill(&x, &[1; 3]).err()),
         ("copy: types", queue.copy(&x, &ints).err()),
         ("write: length", queue.write(&x, &[1; 3]).err()),
-        ("end_recording", queue.end_recording().err()),
+        ("instantiate", queue.instantiate(&other_graph).err()),
     ];
     Ok(results.into_iter().filter_map(|(what, error)| Some((what, error?))).collect())
 }

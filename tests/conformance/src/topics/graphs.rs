@@ -1,12 +1,10 @@
 //! Graphs: record without running, instantiate, update, replay.
 
-use runtime_core::{Arg, ErrorKind, Graph, Options, Queue, abi};
+use runtime_core::{Arg, ErrorKind, Graph, Options, Queue, Recorder, abi};
 
 use crate::case::{Failure, Requirement, Verdict, cases};
 use crate::context::Context;
 use crate::expect::{expect_all, expect_error};
-use crate::fixture::Fixture;
-use crate::wait;
 
 pub(super) const N: usize = 1000;
 
@@ -20,13 +18,14 @@ cases! {
     [Requirement::Kernel("fail")] => a_failing_node_fails_the_replay;
 }
 
-/// Records the submissions of `work`.
-pub(super) fn record(queue: &Queue, work: impl FnOnce() -> Verdict) -> Result<Graph, Failure> {
-    queue.begin_recording()?;
-    let verdict = work();
-    let graph = queue.end_recording();
-    verdict?;
-    Ok(graph?)
+/// Records what `work` submits to the recorder.
+pub(super) fn record(queue: &Queue, work: impl FnOnce(&Recorder) -> Verdict) -> Result<Graph, Failure> {
+    let mut verdict = Ok(());
+    let graph = queue.record(|recorder| {
+        verdict = work(recorder);
+        Ok(())
+    })?;
+    verdict.map(|()| graph)
 }
 
 pub(super) fn replay(queue: &Queue, graph: &Graph) -> Verdict {
@@ -38,11 +37,11 @@ pub(super) fn replay(queue: &Queue, graph: &Graph) -> Verdict {
 fn a_replay_does_it_all(context: &Context) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     let (x, y) = (fixture.full(N, 1.0)?, fixture.full(N, 0.0)?);
-    let graph = record(&queue, || {
-        fixture.delay(&queue)?;
-        drop(fixture.fill(&queue, &x, 2.0)?);
-        drop(fixture.copy(&queue, &x, &y)?);
-        drop(fixture.scale(&queue, &x, 5.0)?);
+    let graph = record(&queue, |recorder| {
+        fixture.delay(recorder)?;
+        fixture.fill(recorder, &x, 2.0)?;
+        fixture.copy(recorder, &x, &y)?;
+        fixture.scale(recorder, &x, 5.0)?;
         Ok(())
     })?;
     replay(&queue, &graph)?;
@@ -53,7 +52,7 @@ fn a_replay_does_it_all(context: &Context) -> Verdict {
 fn a_replay_can_be_repeated(context: &Context) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     let x = fixture.full(N, 1.0)?;
-    let graph = record(&queue, || fixture.scale(&queue, &x, 2.0).map(drop))?;
+    let graph = record(&queue, |recorder| fixture.scale(recorder, &x, 2.0).map(drop))?;
     let executable = queue.instantiate(&graph)?;
     drop(graph);
     for _ in 0..10 {
@@ -66,7 +65,7 @@ fn a_replay_can_be_repeated(context: &Context) -> Verdict {
 fn an_update_changes_the_arguments(context: &Context) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     let (x, y) = (fixture.full(N, 0.0)?, fixture.full(N, 0.0)?);
-    let graph = record(&queue, || fixture.fill(&queue, &x, 1.0).map(drop))?;
+    let graph = record(&queue, |recorder| fixture.fill(recorder, &x, 1.0).map(drop))?;
     let mut executable = queue.instantiate(&graph)?;
     executable.update(0, &fixture.args("fill_f32", &[Arg::write(&y), Arg::scalar(3.0f32)], N)?)?;
     wait::event(&queue.replay(&executable)?)?;
@@ -77,9 +76,9 @@ fn an_update_changes_the_arguments(context: &Context) -> Verdict {
 fn a_wrong_update_is_refused(context: &Context) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     let x = fixture.full(N, 0.0)?;
-    let graph = record(&queue, || {
-        drop(fixture.fill(&queue, &x, 1.0)?);
-        drop(queue.fill(&x, &[0])?);
+    let graph = record(&queue, |recorder| {
+        fixture.fill(recorder, &x, 1.0)?;
+        recorder.fill(&x, &[0])?;
         Ok(())
     })?;
     let mut executable = queue.instantiate(&graph)?;
@@ -105,10 +104,10 @@ fn a_wrong_update_is_refused(context: &Context) -> Verdict {
 fn an_update_that_needs_another_order_is_refused(context: &Context) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     let (x, y, z) = (fixture.full(N, 0.0)?, fixture.full(N, 0.0)?, fixture.full(N, 0.0)?);
-    let graph = record(&queue, || {
-        drop(fixture.fill(&queue, &x, 1.0)?);
-        drop(fixture.fill(&queue, &y, 2.0)?);
-        drop(fixture.copy(&queue, &x, &z)?);
+    let graph = record(&queue, |recorder| {
+        fixture.fill(recorder, &x, 1.0)?;
+        fixture.fill(recorder, &y, 2.0)?;
+        fixture.copy(recorder, &x, &z)?;
         Ok(())
     })?;
     let mut executable = queue.instantiate(&graph)?;
@@ -121,7 +120,7 @@ fn an_update_that_needs_another_order_is_refused(context: &Context) -> Verdict {
 fn what_a_graph_uses_stays(context: &Context) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     let (x, y) = (fixture.full(N, 6.0)?, fixture.full(N, 0.0)?);
-    let graph = record(&queue, || fixture.copy(&queue, &x, &y).map(drop))?;
+    let graph = record(&queue, |recorder| fixture.copy(recorder, &x, &y).map(drop))?;
     drop(x);
     let executable = queue.instantiate(&graph)?;
     drop(graph);
@@ -134,7 +133,7 @@ fn what_a_graph_uses_stays(context: &Context) -> Verdict {
 fn a_replay_is_ordered_with_other_queues(context: &Context) -> Verdict {
     let (fixture, [a, b]) = (context.fixture(), context.fixture().queues()?);
     let (x, y) = (fixture.full(N, 1.0)?, fixture.full(N, 0.0)?);
-    let graph = record(&b, || fixture.copy(&b, &x, &y).map(drop))?;
+    let graph = record(&b, |recorder| fixture.copy(recorder, &x, &y).map(drop))?;
     let executable = b.instantiate(&graph)?;
     fixture.delay(&a)?;
     drop(fixture.fill(&a, &x, 7.0)?);
@@ -146,7 +145,8 @@ fn a_replay_is_ordered_with_other_queues(context: &Context) -> Verdict {
 fn a_graph_is_native_where_the_device_says_so(context: &Context) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     let x = fixture.full(N, 1.0)?;
-    let graph = record(&queue, || (0..3).try_for_each(|_| fixture.scale(&queue, &x, 2.0).map(drop)))?;
+    let graph =
+        record(&queue, |recorder| (0..3).try_for_each(|_| fixture.scale(recorder, &x, 2.0).map(drop)))?;
     let executable = queue.instantiate(&graph)?;
     let native = context.info().capabilities.has(abi::CAP_GRAPHS);
     assert_eq!(executable.is_native(), native);
@@ -157,7 +157,7 @@ fn a_graph_is_native_where_the_device_says_so(context: &Context) -> Verdict {
 
 fn an_empty_graph_is_refused(context: &Context) -> Verdict {
     let queue = context.fixture().queue()?;
-    let graph = record(&queue, || Ok(()))?;
+    let graph = record(&queue, |_| Ok(()))?;
     assert!(graph.is_empty());
     let replayed = queue.instantiate(&graph).and_then(|executable| queue.replay(&executable));
     expect_error("empty", replayed, ErrorKind::InvalidArgument, &["empty"]).map(drop)
@@ -167,7 +167,7 @@ fn a_graph_of_another_opening_is_refused(context: &Context) -> Verdict {
     let (fixture, other) = (context.fixture(), context.reopen(&Options::new())?);
     let (queue, theirs) = (fixture.queue()?, other.queue()?);
     let x = fixture.full(N, 1.0)?;
-    let graph = record(&queue, || fixture.scale(&queue, &x, 2.0).map(drop))?;
+    let graph = record(&queue, |recorder| fixture.scale(recorder, &x, 2.0).map(drop))?;
     expect_error("instantiate", theirs.instantiate(&graph), ErrorKind::InvalidArgument, &["graph"])?;
     let executable = queue.instantiate(&graph)?;
     expect_error("replay", theirs.replay(&executable), ErrorKind::InvalidArgument, &["graph"]).map(drop)
@@ -176,16 +176,14 @@ fn a_graph_of_another_opening_is_refused(context: &Context) -> Verdict {
 fn a_graph_of_a_hundred_nodes(context: &Context) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     let (one, x) = (fixture.full(N, 1.0)?, fixture.full(N, 0.0)?);
-    let add = |fixture: &Fixture| {
-        fixture
-            .launch(&queue, "saxpy_f32", &[Arg::read(&one), Arg::read_write(&x), Arg::scalar(1.0f32)], N)
-            .map(drop)
-    };
-    let graph = record(&queue, || (0..100).try_for_each(|_| add(fixture)))?;
+    let args = [Arg::read(&one), Arg::read_write(&x), Arg::scalar(1.0f32)];
+    let graph = record(&queue, |recorder| {
+        (0..100).try_for_each(|_| fixture.launch(recorder, "saxpy_f32", &args, N).map(drop))
+    })?;
     let executable = queue.instantiate(&graph)?;
     for _ in 0..3 {
         drop(queue.replay(&executable)?);
-        add(fixture)?;
+        drop(fixture.launch(&queue, "saxpy_f32", &args, N)?);
     }
     wait::idle(&queue)?;
     expect_all("counted", &x, 303.0)
@@ -194,9 +192,9 @@ fn a_graph_of_a_hundred_nodes(context: &Context) -> Verdict {
 fn one_graph_on_two_queues(context: &Context) -> Verdict {
     let (fixture, [a, b]) = (context.fixture(), context.fixture().queues()?);
     let x = fixture.full(N, 1.0)?;
-    let graph = record(&a, || {
-        fixture.delay(&a)?;
-        fixture.scale(&a, &x, 2.0).map(drop)
+    let graph = record(&a, |recorder| {
+        fixture.delay(recorder)?;
+        fixture.scale(recorder, &x, 2.0).map(drop)
     })?;
     let executable = a.instantiate(&graph)?;
     for _ in 0..3 {
@@ -211,7 +209,7 @@ fn a_failing_node_fails_the_replay(context: &Context) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     let x = fixture.full(N, 1.0)?;
     let y = fixture.full(N, 1.0)?;
-    let graph = record(&queue, || fixture.fail(&queue, &y, &x).map(drop))?;
+    let graph = record(&queue, |recorder| fixture.fail(recorder, &y, &x).map(drop))?;
     let executable = queue.instantiate(&graph)?;
     let replayed = queue.replay(&executable).and_then(|event| wait::event(&event));
     expect_error("replay", replayed, ErrorKind::Failed, &[fixture.kernels()?.cause])?;

@@ -51,7 +51,7 @@ impl DlpackHandle {
     /// Imports it: the new tensor takes ownership.
     fn import(self, context: &Context) -> Result<Tensor, Failure> {
         // SAFETY: memory of this device, with no other user.
-        let tensor = unsafe { Tensor::from_dlpack(context.fixture().device(), self.0) }?;
+        let tensor = unsafe { context.fixture().device().import_dlpack(self.0) }?;
         std::mem::forget(self);
         Ok(tensor)
     }
@@ -111,7 +111,7 @@ fn expect_one_deletion(context: &Context, deletions: &AtomicUsize) -> Verdict {
 
 fn an_export_says_what_it_is(context: &Context) -> Verdict {
     let fixture = context.fixture();
-    let whole = Tensor::from_slice(fixture.device(), &[3, 4], &Random::new(41).floats(12))?;
+    let whole = fixture.device().tensor([3, 4], &Random::new(41).floats(12))?;
     let views = [whole.clone(), whole.permute(&[1, 0])?, whole.slice(1, 1..3)?, whole.view(&[4], &[-3], 11)?];
     let base = exported(&whole)?;
     let start = base.structure().dl_tensor.data.addr();
@@ -160,7 +160,7 @@ fn every_dtype_comes_back(context: &Context) -> Verdict {
 
 fn views_come_back_as_they_are(context: &Context) -> Verdict {
     let fixture = context.fixture();
-    let whole = Tensor::from_slice(fixture.device(), &[4, 5], &(0..20).collect::<Vec<i32>>())?;
+    let whole = fixture.device().tensor([4, 5], &(0..20).collect::<Vec<i32>>())?;
     let views = [
         whole.permute(&[1, 0])?,
         whole.slice(0, 1..3)?.slice(1, 2..4)?,
@@ -254,7 +254,7 @@ fn an_unversioned_tensor_comes_in(context: &Context) -> Verdict {
         lent => lent?.into_raw_unversioned()?,
     };
     // SAFETY: core made it from memory of this device, with no other user.
-    let back = unsafe { Tensor::from_dlpack_unversioned(context.fixture().device(), managed) };
+    let back = unsafe { context.fixture().device().import_dlpack_unversioned(managed) };
     let back = match back {
         Ok(back) => back,
         Err(error) => {
@@ -286,7 +286,7 @@ fn a_structure_that_is_refused_stays_the_callers(context: &Context) -> Verdict {
         // SAFETY: created above, and not shared.
         change(unsafe { &mut *offered.0 });
         // SAFETY: the structure is validated before it is used.
-        let taken = unsafe { Tensor::from_dlpack(context.fixture().device(), offered.0) };
+        let taken = unsafe { context.fixture().device().import_dlpack(offered.0) };
         let Err(error) = taken else { return Err(Failure::Failed(format!("a wrong {what} was accepted"))) };
         assert!(error.to_string().contains(what), "{error}");
         collect_garbage(context)?;

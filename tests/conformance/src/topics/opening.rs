@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use runtime_core::{CommonRuntime, ErrorKind, Options, Tensor};
+use runtime_core::{CommonRuntime, ErrorKind, Options};
 
 use crate::case::{Failure, Requirement, Verdict, cases};
 use crate::context::Context;
@@ -169,7 +169,7 @@ fn a_device_outlives_its_runtime(context: &Context) -> Verdict {
 
 fn everything_made_from_a_device_keeps_it_open(context: &Context) -> Verdict {
     let device: Arc<dyn CommonRuntime> = context.runtime().open(context.name())?;
-    let tensor = Tensor::from_slice(&*device, &[3], &[5.0f32; 3])?;
+    let tensor = device.tensor([3], &[5.0f32; 3])?;
     drop(device);
     expect_all("without a device", &tensor, 5.0)
 }

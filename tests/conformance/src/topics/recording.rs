@@ -1,6 +1,6 @@
 //! Recording: what is recorded, what is rejected, and that nothing runs.
 
-use runtime_core::{ErrorKind, Options};
+use runtime_core::{Arg, Error, ErrorKind, Geometry, Options, abi};
 
 use super::graphs::{N, record, replay};
 use crate::case::{Requirement, Verdict, cases};
@@ -11,17 +11,17 @@ use crate::wait;
 cases! {
     [Requirement::Kernel("spin")] => recording_runs_nothing, dependencies_follow_the_tensors,
         arguments_are_taken_when_recorded, copies_and_fills_are_recorded,
-        what_cannot_be_recorded_is_refused, recording_begins_and_ends_once,
-        a_recorded_event_cannot_be_waited_for, a_wrong_launch_is_refused_while_recording,
-        a_discarded_recording_leaves_nothing;
+        what_cannot_be_recorded_is_refused, a_queue_may_be_used_while_it_is_recorded,
+        a_failed_recording_is_discarded, a_wrong_launch_is_refused_while_recording,
+        a_dropped_graph_runs_nothing;
 }
 
 fn recording_runs_nothing(context: &Context) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     let x = fixture.full(N, 1.0)?;
-    let graph = record(&queue, || {
-        drop(fixture.fill(&queue, &x, 2.0)?);
-        drop(fixture.scale(&queue, &x, 2.0)?);
+    let graph = record(&queue, |recorder| {
+        fixture.fill(recorder, &x, 2.0)?;
+        fixture.scale(recorder, &x, 2.0)?;
         Ok(())
     })?;
     assert_eq!((queue.submitted(), graph.len(), graph.is_empty()), (0, 2, false));
@@ -31,13 +31,13 @@ fn recording_runs_nothing(context: &Context) -> Verdict {
 fn dependencies_follow_the_tensors(context: &Context) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     let (x, y, z) = (fixture.full(N, 0.0)?, fixture.full(N, 0.0)?, fixture.full(N, 0.0)?);
-    let graph = record(&queue, || {
-        drop(fixture.fill(&queue, &x, 1.0)?);
-        drop(fixture.fill(&queue, &z, 1.0)?);
-        drop(fixture.copy(&queue, &x, &y)?);
-        drop(fixture.copy(&queue, &x, &z)?);
-        drop(fixture.fill(&queue, &x, 2.0)?);
-        drop(fixture.scale(&queue, &x, 2.0)?);
+    let graph = record(&queue, |recorder| {
+        fixture.fill(recorder, &x, 1.0)?;
+        fixture.fill(recorder, &z, 1.0)?;
+        fixture.copy(recorder, &x, &y)?;
+        fixture.copy(recorder, &x, &z)?;
+        fixture.fill(recorder, &x, 2.0)?;
+        fixture.scale(recorder, &x, 2.0)?;
         Ok(())
     })?;
     let dependencies: Vec<_> =
@@ -55,7 +55,7 @@ fn arguments_are_taken_when_recorded(context: &Context) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     let x = fixture.full(N, 1.0)?;
     let mut factor = 2.0f32;
-    let graph = record(&queue, || fixture.scale(&queue, &x, factor).map(drop))?;
+    let graph = record(&queue, |recorder| fixture.scale(recorder, &x, factor).map(drop))?;
     factor += 1.0;
     replay(&queue, &graph)?;
     expect_all(&format!("not {factor}"), &x, 2.0)
@@ -64,9 +64,9 @@ fn arguments_are_taken_when_recorded(context: &Context) -> Verdict {
 fn copies_and_fills_are_recorded(context: &Context) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     let (x, y) = (fixture.full(N, 0.0)?, fixture.full(N, 0.0)?);
-    let graph = record(&queue, || {
-        drop(queue.fill(&x.slice(0, 100..200)?, &3.0f32.to_le_bytes())?);
-        drop(queue.copy(&y, &x)?);
+    let graph = record(&queue, |recorder| {
+        recorder.fill(&x.slice(0, 100..200)?, &3.0f32.to_le_bytes())?;
+        recorder.copy(&y, &x)?;
         Ok(())
     })?;
     expect_all("not run", &x, 0.0)?;
@@ -77,41 +77,62 @@ fn copies_and_fills_are_recorded(context: &Context) -> Verdict {
 
 fn what_cannot_be_recorded_is_refused(context: &Context) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
-    let (x, other) = (fixture.full(N, 1.0)?, fixture.queue()?);
-    let graph = record(&other, || fixture.scale(&other, &x, 2.0).map(drop))?;
-    let executable = other.instantiate(&graph)?;
-    queue.begin_recording()?;
-    let what = |what: &str, result: runtime_core::Result<()>| {
-        expect_error(what, result, ErrorKind::Unsupported, &["recording"]).map(drop)
-    };
-    what("write", queue.write(&x, &[0; 4 * N]))?;
-    what("read", queue.read(&x, &mut [0; 4 * N]))?;
-    what("empty", queue.empty().map(drop))?;
-    what("timestamp", queue.timestamp().map(drop))?;
-    what("replay", queue.replay(&executable).map(drop))?;
-    assert!(queue.end_recording()?.is_empty());
-    Ok(())
+    let (x, y) = (fixture.full(N, 1.0)?, fixture.full(N, 0.0)?);
+    let gaps = x.view(&[N / 2], &[2], 0)?;
+    let kernel = fixture.kernel("fill_f32")?;
+    let args = fixture.args("fill_f32", &[Arg::write(&x), Arg::scalar(1.0f32)], N)?;
+    let graph = record(&queue, |recorder| {
+        let unsupported = |what: &str, recorded, text: &str| {
+            expect_error(what, recorded, ErrorKind::Unsupported, &["cannot be recorded", text]).map(drop)
+        };
+        unsupported("gaps", recorder.copy(&y.slice(0, 0..N / 2)?, &gaps), "gaps")?;
+        unsupported("overlap", recorder.copy(&x.slice(0, 1..N)?, &x.slice(0, 0..N - 1)?), "overlap")?;
+        let pattern = recorder.fill(&x, &[1; 3]);
+        expect_error("pattern", pattern, ErrorKind::InvalidArgument, &["fill", "3"])?;
+        if context.info().capabilities.has(abi::CAP_GROUPS) {
+            let nothing = recorder.launch(&kernel, Geometry::new(0, 1), &args);
+            expect_error("no groups", nothing, ErrorKind::InvalidArgument, &["0 groups"])?;
+        }
+        Ok(())
+    })?;
+    assert!(graph.is_empty());
+    expect_all("not run", &x, 1.0)
 }
 
-fn recording_begins_and_ends_once(context: &Context) -> Verdict {
-    let queue = context.fixture().queue()?;
-    expect_error("end", queue.end_recording(), ErrorKind::InvalidArgument, &["end_recording"])?;
-    queue.begin_recording()?;
-    expect_error("begin", queue.begin_recording(), ErrorKind::InvalidArgument, &["begin_recording"])?;
-    queue.end_recording()?;
-    expect_error("end again", queue.end_recording(), ErrorKind::InvalidArgument, &["does not record"])?;
-    Ok(wait::event(&queue.fill(&context.fixture().full(N, 0.0)?, &[1])?)?)
-}
-
-fn a_recorded_event_cannot_be_waited_for(context: &Context) -> Verdict {
+fn a_queue_may_be_used_while_it_is_recorded(context: &Context) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
-    queue.begin_recording()?;
-    let event = fixture.launch(&queue, "noop", &[], 1);
-    queue.end_recording()?;
-    let event = event?;
-    expect_error("wait", wait::event(&event), ErrorKind::InvalidArgument, &["recorded", "replay"])?;
-    expect_error("poll", event.is_done(), ErrorKind::InvalidArgument, &["recorded"])?;
-    expect_error("await", wait::block_on(event), ErrorKind::InvalidArgument, &["recorded"]).map(drop)
+    let (x, y) = (fixture.full(N, 1.0)?, fixture.full(N, 1.0)?);
+    let graph = record(&queue, |recorder| {
+        fixture.scale(recorder, &x, 2.0)?;
+        // This thread, and another one, submit to the queue itself.
+        wait::event(&fixture.scale(&queue, &x, 3.0)?)?;
+        expect_all("run at once", &x, 3.0)?;
+        std::thread::scope(|scope| {
+            scope
+                .spawn(|| fixture.scale(&queue, &y, 5.0).map(drop))
+                .join()
+                .unwrap_or_else(|_| panic!("the thread"))
+        })
+    })?;
+    wait::idle(&queue)?;
+    assert_eq!(graph.len(), 1, "only what was given to the recorder");
+    expect_all("by the other thread", &y, 5.0)?;
+    replay(&queue, &graph)?;
+    expect_all("replayed once", &x, 6.0)?;
+    expect_all("not in the graph", &y, 5.0)
+}
+
+fn a_failed_recording_is_discarded(context: &Context) -> Verdict {
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
+    let x = fixture.full(N, 1.0)?;
+    let failed = queue.record(|recorder| {
+        recorder.fill(&x, &[0])?;
+        Err::<(), _>(Error::new(ErrorKind::Cancelled, "changed my mind"))
+    });
+    expect_error("its error", failed, ErrorKind::Cancelled, &["changed my mind"])?;
+    expect_all("not run", &x, 1.0)?;
+    wait::event(&fixture.scale(&queue, &x, 2.0)?)?;
+    expect_all("the queue is as before", &x, 2.0)
 }
 
 fn a_wrong_launch_is_refused_while_recording(context: &Context) -> Verdict {
@@ -119,22 +140,23 @@ fn a_wrong_launch_is_refused_while_recording(context: &Context) -> Verdict {
     let (x, frozen) = (fixture.full(N, 1.0)?, fixture.full(N, 1.0)?);
     frozen.freeze()?;
     let other = context.reopen(&Options::new())?.full(N, 1.0)?;
-    let graph = record(&queue, || {
-        assert!(fixture.fill(&queue, &other, 2.0).is_err(), "a tensor of another opening");
-        assert!(fixture.fill(&queue, &frozen, 2.0).is_err(), "a frozen tensor");
-        fixture.fill(&queue, &x, 2.0).map(drop)
+    let graph = record(&queue, |recorder| {
+        assert!(fixture.fill(recorder, &other, 2.0).is_err(), "a tensor of another opening");
+        assert!(fixture.fill(recorder, &frozen, 2.0).is_err(), "a frozen tensor");
+        fixture.fill(recorder, &x, 2.0).map(drop)
     })?;
     assert_eq!(graph.len(), 1);
     replay(&queue, &graph)?;
     expect_all("the right one", &x, 2.0)
 }
 
-fn a_discarded_recording_leaves_nothing(context: &Context) -> Verdict {
-    let fixture = context.fixture();
+fn a_dropped_graph_runs_nothing(context: &Context) -> Verdict {
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     let x = fixture.full(N, 1.0)?;
-    let queue = fixture.queue()?;
-    queue.begin_recording()?;
-    drop(fixture.fill(&queue, &x, 2.0)?);
-    drop(queue);
+    let graph = record(&queue, |recorder| fixture.fill(recorder, &x, 2.0).map(drop))?;
+    drop(queue.instantiate(&graph)?);
+    drop(graph);
+    wait::idle(&queue)?;
+    assert_eq!(queue.submitted(), 0);
     expect_all("never run", &x, 1.0)
 }

@@ -17,7 +17,7 @@ cases! {
 }
 
 fn matrix(context: &Context) -> runtime_core::Result<Tensor> {
-    Tensor::from_slice(context.fixture().device(), &[3, 4], &(0..12).collect::<Vec<i32>>())
+    context.fixture().device().tensor([3, 4], &(0..12).collect::<Vec<i32>>())
 }
 
 fn a_tensor_describes_itself(context: &Context) -> Verdict {
@@ -145,20 +145,15 @@ fn a_wrong_element_type_is_refused(context: &Context) -> Verdict {
 
 fn a_wrong_element_count_is_refused(context: &Context) -> Verdict {
     let device = context.fixture().device();
-    expect_error(
-        "slice",
-        Tensor::from_slice(device, &[3, 4], &[0i32; 11]),
-        ErrorKind::InvalidArgument,
-        &["12", "11"],
-    )?;
-    let overflow = Tensor::from_slice(device, &[usize::MAX, 3], &[0i32; 3]);
+    expect_error("slice", device.tensor([3, 4], &[0i32; 11]), ErrorKind::InvalidArgument, &["12", "11"])?;
+    let overflow = device.tensor([usize::MAX, 3], &[0i32; 3]);
     expect_error("overflow", overflow, ErrorKind::InvalidArgument, &["shape"]).map(drop)
 }
 
 fn arrays_round_trip(context: &Context) -> Verdict {
     let data = Random::new(7).floats(24);
     let array = HostArray::from_slice(&[2, 3, 4], &data)?;
-    let tensor = Tensor::from_array(context.fixture().device(), &array, &Placement::default())?;
+    let tensor = context.fixture().device().tensor_from_array(&array, &Placement::default())?;
     assert_eq!(tensor.to_array()?, array);
     let part = tensor.slice(1, 1..3)?.to_array()?;
     assert_eq!(part.shape(), [2, 2, 4]);

@@ -1,6 +1,6 @@
 //! Data transfers on a queue: write, read, copy, fill.
 
-use runtime_core::{ErrorKind, Options, Tensor, abi};
+use runtime_core::{ErrorKind, Options, abi};
 
 use crate::case::{Requirement, Verdict, cases};
 use crate::context::Context;
@@ -178,8 +178,8 @@ fn copies_within_one_buffer(context: &Context) -> Verdict {
 fn copies_of_strided_tensors(context: &Context) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     let data = Random::new(6).floats(12);
-    let from = Tensor::from_slice(fixture.device(), &[3, 4], &data)?.permute(&[1, 0])?;
-    let to = Tensor::from_slice(fixture.device(), &[4, 3], &[0.0f32; 12])?;
+    let from = fixture.device().tensor([3, 4], &data)?.permute(&[1, 0])?;
+    let to = fixture.device().tensor([4, 3], &[0.0f32; 12])?;
     wait::event(&queue.copy(&to, &from)?)?;
     let transposed: Vec<_> = (0..12).map(|i| data[(i % 3) * 4 + i / 3]).collect();
     expect_equal("transposed", &to.to_vec::<f32>()?, &transposed)?;
@@ -310,7 +310,7 @@ fn backwards_and_broadcast_queue_transfers(context: &Context) -> Verdict {
     let mut repeated = [0; 6];
     queue.read(&whole.view(&[2, 3], &[0, 1], 4)?, &mut repeated)?;
     expect_equal("one row twice", &repeated, &[4, 52, 6, 4, 52, 6])?;
-    let dense = Tensor::from_slice(fixture.device(), &[3, 2], &[0u8; 6])?;
+    let dense = fixture.device().tensor([3, 2], &[0u8; 6])?;
     wait::event(&queue.copy(&dense, &whole.view(&[3, 2], &[-1, 0], 3)?)?)?;
     expect_equal("copied", &dense.to_vec::<u8>()?, &[53, 53, 2, 2, 54, 54])
 }

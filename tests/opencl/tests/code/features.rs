@@ -117,7 +117,7 @@ fn sub_devices_compute(fixture: &Fixture) -> Result<()> {
     assert!(device.info().compute_units <= fixture.device.info().compute_units);
     let module = device.load(&opencl_c(include_str!("../../kernels/idioms.cl")))?;
     let queue = device.open_queue(&QueueOptions::default())?;
-    let from = runtime_core::Tensor::from_slice(&*device, &[10], &[1i32; 10])?;
+    let from = device.tensor([10], &[1i32; 10])?;
     let to = device.allocate(i32::DTYPE, &[10], &Placement::default())?;
     let args = [Arg::read(&from), Arg::write(&to), Arg::scalar(10u32)];
     queue.launch(&module.kernel("add_ints")?, &Geometry::new(1, 1), &args)?.wait()?;

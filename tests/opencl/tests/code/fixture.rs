@@ -42,7 +42,7 @@ impl Fixture {
     }
 
     pub(crate) fn tensor<T: Element>(&self, data: &[T]) -> Result<Tensor> {
-        Tensor::from_slice(&*self.device, &[data.len()], data)
+        self.device.tensor([data.len()], data)
     }
 
     /// A tensor of zeros.
