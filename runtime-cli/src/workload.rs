@@ -88,7 +88,7 @@ impl Workload {
         let host = runtime.open("host:0")?;
         let bound = BoundKernel::new(&*host, self, code)?;
         let queue = host.open_queue(&QueueOptions::default())?;
-        queue.call(&bound.kernel, &Geometry::single(), &bound.args(&self.spec))?;
+        queue.call(&bound.kernel, Geometry::single(), &bound.args(&self.spec))?;
         bound.outputs(&self.spec)
     }
 }

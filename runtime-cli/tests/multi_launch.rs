@@ -45,11 +45,11 @@ impl DeviceQueue<'_> {
         let (out, totals) = (self.allocate(n), self.allocate(blocks));
         let geometry = Geometry::new(blocks, GROUP);
         let arguments = [Arg::read(x), Arg::write(&out), Arg::write(&totals), Arg::scalar(n)];
-        self.queue.launch(&kernel(self.device, "scan"), &geometry, &arguments).unwrap();
+        self.queue.launch(&kernel(self.device, "scan"), geometry, &arguments).unwrap();
         if blocks > 1 {
             let offsets = self.scan(&totals, blocks);
             let arguments = [Arg::read(&offsets), Arg::read_write(&out), Arg::scalar(n)];
-            self.queue.launch(&kernel(self.device, "scan_offset"), &geometry, &arguments).unwrap();
+            self.queue.launch(&kernel(self.device, "scan_offset"), geometry, &arguments).unwrap();
         }
         out
     }
@@ -60,7 +60,7 @@ impl DeviceQueue<'_> {
         let sums = self.allocate(blocks);
         let arguments = [Arg::read(x), Arg::write(&sums), Arg::scalar(n)];
         let geometry = Geometry::new(blocks, GROUP);
-        self.queue.launch(&kernel(self.device, "reduction"), &geometry, &arguments).unwrap();
+        self.queue.launch(&kernel(self.device, "reduction"), geometry, &arguments).unwrap();
         if blocks > 1 { self.sum(&sums, blocks) } else { sums.to_vec::<i32>().unwrap()[0] }
     }
 }

@@ -23,7 +23,7 @@ fn main() -> Result<()> {
     // The order is that of the C function; each tensor is named with how it is used.
     let args = [Arg::scalar(2.0f32), Arg::read(&x), Arg::read(&y), Arg::write(&z), Arg::scalar(4i64)];
     let queue = device.open_queue(&QueueOptions::default())?;
-    let done = queue.launch(&axpy, &Geometry::single(), &args)?; // returns at once
+    let done = queue.launch(&axpy, Geometry::single(), &args)?; // returns at once
     done.wait()?;
 
     let result = z.to_vec::<f32>()?; // would have waited by itself: the launch writes z

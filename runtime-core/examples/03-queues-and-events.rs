@@ -21,9 +21,9 @@ fn main() -> Result<()> {
     let tensor = || device.allocate(DType::F32, &[N], &Default::default());
     let (x, y, n, plain) = (tensor()?, tensor()?, Arg::scalar(N as i64), Geometry::single());
 
-    producer.launch(&set, &plain, &[Arg::write(&x), n, Arg::scalar(1.0f32)])?; // an event that nobody keeps is free
-    let doubled = consumer.launch(&twice, &plain, &[Arg::read(&x), Arg::write(&y), n])?; // waits for that write of x
-    let again = producer.launch(&set, &plain, &[Arg::write(&x), n, Arg::scalar(5.0f32)])?; // and this for that read
+    producer.launch(&set, plain, &[Arg::write(&x), n, Arg::scalar(1.0f32)])?; // an event that nobody keeps is free
+    let doubled = consumer.launch(&twice, plain, &[Arg::read(&x), Arg::write(&y), n])?; // waits for that write of x
+    let again = producer.launch(&set, plain, &[Arg::write(&x), n, Arg::scalar(5.0f32)])?; // and this for that read
     doubled.wait_timeout(Duration::from_secs(30))?; // a kept event: later work is not waited for
     assert_eq!(y.to_vec::<f32>()?, vec![2.0; N]);
 
@@ -32,7 +32,7 @@ fn main() -> Result<()> {
     assert!(again.is_done()?);
 
     let submitted = consumer.submitted();
-    assert!(consumer.launch(&twice, &Geometry::new(8, 0), &[]).is_err()); // refused: takes no ticket,
+    assert!(consumer.launch(&twice, Geometry::new(8, 0), &[]).is_err()); // refused: takes no ticket,
     assert_eq!(consumer.submitted(), submitted);
     consumer.wait_idle() // and poisons nothing
 }

@@ -24,9 +24,9 @@ async fn main() -> Result<()> {
     let (twice, spin, scale) = (c.kernel("slow_twice")?, text.kernel("spin")?, text.kernel("scale_f32")?);
 
     let plain = Geometry::single();
-    let on_host = host.launch(&twice, &plain, &[Arg::read_write(&x), Arg::scalar(1i64)])?;
-    null.launch(&spin, &plain, &[Arg::scalar(200_000i64)])?; // takes 200 ms, as the host's kernel does
-    let on_null = null.launch(&scale, &plain, &[Arg::read_write(&y), Arg::scalar(9.0f32)])?;
+    let on_host = host.launch(&twice, plain, &[Arg::read_write(&x), Arg::scalar(1i64)])?;
+    null.launch(&spin, plain, &[Arg::scalar(200_000i64)])?; // takes 200 ms, as the host's kernel does
+    let on_null = null.launch(&scale, plain, &[Arg::read_write(&y), Arg::scalar(9.0f32)])?;
     assert!(!on_host.is_done()? && !on_null.is_done()?); // both are at work
 
     let other = async {

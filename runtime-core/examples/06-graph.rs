@@ -19,8 +19,8 @@ fn main() -> Result<()> {
     let (n, queue) = (Arg::scalar(2i64), device.open_queue(&QueueOptions::default())?);
 
     let graph = queue.record(|recorder| {
-        recorder.launch(&scale, &plain, &[Arg::read_write(&x), Arg::scalar(2.0f32), n])?;
-        recorder.launch(&add, &plain, &[Arg::read(&x), Arg::read_write(&sum), n])
+        recorder.launch(&scale, plain, &[Arg::read_write(&x), Arg::scalar(2.0f32), n])?;
+        recorder.launch(&add, plain, &[Arg::read(&x), Arg::read_write(&sum), n])
     })?;
     assert_eq!(graph.dependencies(1), Some(&[0][..])); // `add` reads what `scale` writes
     assert_eq!(x.to_vec::<f32>()?, [1.0, 10.0]); // nothing has run yet

@@ -30,7 +30,7 @@ fn main() -> Result<()> {
     let b = device.tensor([2], &[10.0f32, 20.0])?;
     let sum = device.allocate(a.dtype(), &[2], &Default::default())?;
     let queue = device.open_queue(&QueueOptions::default())?;
-    queue.call(&plus, &Geometry::single(), &[Arg::read(&a), Arg::read(&b), Arg::write(&sum)])?; // launch and wait
+    queue.call(&plus, Geometry::single(), &[Arg::read(&a), Arg::read(&b), Arg::write(&sum)])?; // launch and wait
     assert_eq!(sum.to_vec::<f32>()?, [11.0, 22.0]);
     Ok(())
 }

@@ -54,14 +54,14 @@ impl Engine {
         let y = self.device.allocate(DType::F32, &[rows, outputs], &Default::default())?;
         let tensors = [Arg::read(x), Arg::read(&layer.weights), Arg::read(&layer.bias), Arg::write(&y)];
         let args = [&tensors[..], &[rows, inputs, outputs].map(|extent| Arg::scalar(extent as u64))].concat();
-        self.queue.launch(&self.linear, &Geometry::single(), &args)?;
+        self.queue.launch(&self.linear, Geometry::single(), &args)?;
         Ok(y)
     }
 
     /// Replaces negative elements by zero, in place.
     fn relu(&self, x: Tensor) -> Result<Tensor> {
         let args = [Arg::read_write(&x), Arg::scalar(x.element_count() as i64)];
-        self.queue.launch(&self.relu, &Geometry::single(), &args)?;
+        self.queue.launch(&self.relu, Geometry::single(), &args)?;
         Ok(x)
     }
 }

@@ -60,7 +60,7 @@ fn a_queue_is_closed_when_it_was_dropped_and_its_work_has_ended() {
     assert_eq!(closed(&*device), 0, "in use, though idle");
     // The one that `closed` opened.
     assert_eq!(closed(&*device), 1);
-    let event = first.launch(&noop, &Geometry::single(), &[]).unwrap();
+    let event = first.launch(&noop, Geometry::single(), &[]).unwrap();
     drop(first);
     assert_eq!(closed(&*device), 2, "its work is in flight");
     event.wait().unwrap();

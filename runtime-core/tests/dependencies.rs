@@ -63,7 +63,7 @@ impl Scene {
 }
 
 fn launch(queue: &Queue, kernel: &Kernel, args: &[Arg<'_>]) -> Result<Event> {
-    queue.launch(kernel, &Geometry::single(), args)
+    queue.launch(kernel, Geometry::single(), args)
 }
 
 fn failed(outcome: Result<()>) -> Error {
@@ -103,7 +103,7 @@ fn untracked_launches_stay_in_order() {
     queue.fill(&x, &0f32.to_le_bytes()).unwrap();
     let args = [Arg::write(&x), Arg::scalar(5f32)];
     // SAFETY: the tensor is kept, and nothing else uses it.
-    drop(unsafe { queue.launch_untracked(&scene.set, &Geometry::single(), &args) }.unwrap());
+    drop(unsafe { queue.launch_untracked(&scene.set, Geometry::single(), &args) }.unwrap());
     queue.wait_idle().unwrap();
     assert_eq!(x.to_vec::<f32>().unwrap(), [5.0]);
 }

@@ -94,7 +94,7 @@ fn loading_portable_code_is_the_same_call() {
     let y = device.tensor([2], &[10.0f32, 20.0]).unwrap();
     let queue = device.open_queue(&QueueOptions::default()).unwrap();
     let args = [Arg::read(&x), Arg::read_write(&y), Arg::scalar(2.0f32)];
-    queue.call(&kernel, &Geometry::single(), &args).unwrap();
+    queue.call(&kernel, Geometry::single(), &args).unwrap();
     assert_eq!(y.to_vec::<f32>().unwrap(), [12.0, 24.0]);
 
     let error = module.kernel("mian").unwrap_err();
@@ -110,7 +110,7 @@ fn what_portable_code_asks_of_a_launch_is_checked() {
     let all = device.tensor([8], &[1.0f32; 8]).unwrap();
     let refusal = |x: &Tensor, y: &Tensor| {
         let args = [Arg::read(x), Arg::read_write(y), Arg::scalar(2.0f32)];
-        queue.launch(&kernel, &Geometry::single(), &args).err().map(|error| error.to_string())
+        queue.launch(&kernel, Geometry::single(), &args).err().map(|error| error.to_string())
     };
     let (low, high) = (all.slice(0, 0..4).unwrap(), all.slice(0, 4..8).unwrap());
     assert_eq!(refusal(&low, &high), None, "beside each other");

@@ -55,8 +55,8 @@ fn two_queues_that_wait_for_each_others_past_in_turn_are_waited_for() {
     let (first, second, noop) = (queue(&device), queue(&device), kernel(&device, "noop"));
     let x = tensor(&device, "device");
     for _ in 0..40 {
-        first.launch(&noop, &Geometry::single(), &[Arg::read_write(&x)]).unwrap();
-        second.launch(&noop, &Geometry::single(), &[Arg::read_write(&x)]).unwrap();
+        first.launch(&noop, Geometry::single(), &[Arg::read_write(&x)]).unwrap();
+        second.launch(&noop, Geometry::single(), &[Arg::read_write(&x)]).unwrap();
     }
     second.wait_idle_timeout(DEADLINE).unwrap();
     first.wait_idle_timeout(DEADLINE).unwrap();
@@ -70,8 +70,8 @@ fn two_threads_wait_for_queues_that_wait_for_each_other() {
         for _ in 0..300 {
             let x = tensor(&device, "device");
             for _ in 0..4 {
-                first.launch(&noop, &Geometry::single(), &[Arg::read_write(&x)]).unwrap();
-                second.launch(&noop, &Geometry::single(), &[Arg::read_write(&x)]).unwrap();
+                first.launch(&noop, Geometry::single(), &[Arg::read_write(&x)]).unwrap();
+                second.launch(&noop, Geometry::single(), &[Arg::read_write(&x)]).unwrap();
             }
             std::thread::scope(|scope| {
                 for queue in [&first, &second, &first, &second] {
@@ -88,11 +88,11 @@ fn a_refused_submission_leaves_no_dependency_behind() {
     let (first, second) = (queue(&device), queue(&device));
     let (noop, fail) = (kernel(&device, "noop"), kernel(&device, "fail"));
     let x = tensor(&device, "device");
-    first.launch(&fail, &Geometry::single(), &[Arg::write(&x)]).unwrap();
-    let refused = second.launch(&noop, &Geometry::single(), &[Arg::read(&x)]).unwrap_err();
+    first.launch(&fail, Geometry::single(), &[Arg::write(&x)]).unwrap();
+    let refused = second.launch(&noop, Geometry::single(), &[Arg::read(&x)]).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::OutOfResources);
     // It has nothing to do with `x`, and takes the ticket that was refused.
-    second.launch(&noop, &Geometry::single(), &[]).unwrap().wait_timeout(DEADLINE).unwrap();
+    second.launch(&noop, Geometry::single(), &[]).unwrap().wait_timeout(DEADLINE).unwrap();
 }
 
 #[test]
@@ -100,10 +100,10 @@ fn a_dependent_of_a_queue_that_answers_with_errors_gets_the_error() {
     let runtime = runtime();
     let broken = runtime.open_with("null:1", &Options::new().with("panic_in", "poll")).unwrap();
     let device = runtime.open("null:0").unwrap();
-    let source = queue(&broken).launch(&kernel(&broken, "noop"), &Geometry::single(), &[]).unwrap();
+    let source = queue(&broken).launch(&kernel(&broken, "noop"), Geometry::single(), &[]).unwrap();
     let dependent = queue(&device);
     dependent.wait_for(&source).unwrap();
-    let event = dependent.launch(&kernel(&device, "noop"), &Geometry::single(), &[]).unwrap();
+    let event = dependent.launch(&kernel(&device, "noop"), Geometry::single(), &[]).unwrap();
     assert_eq!(event.wait_timeout(DEADLINE / 5).unwrap_err().kind(), ErrorKind::Internal);
 }
 
@@ -113,8 +113,8 @@ fn a_failure_outlives_the_queue_that_it_travelled_through() {
     let (first, second) = (queue(&device), queue(&device));
     let (x, y) = (tensor(&device, "device"), tensor(&device, "device"));
     let (fail, noop) = (kernel(&device, "fail"), kernel(&device, "noop"));
-    first.launch(&fail, &Geometry::single(), &[Arg::write(&x)]).unwrap();
-    second.launch(&noop, &Geometry::single(), &[Arg::read(&x), Arg::write(&y)]).unwrap();
+    first.launch(&fail, Geometry::single(), &[Arg::write(&x)]).unwrap();
+    second.launch(&noop, Geometry::single(), &[Arg::read(&x), Arg::write(&y)]).unwrap();
     drop(second);
     drop(queue(&device));
     drop(queue(&device));
@@ -128,7 +128,7 @@ fn what_failed_readers_read_is_not_harmed() {
     x.write(&[1.0f32; 4]).unwrap();
     let queues: Vec<_> = (0..4).map(|_| queue(&device)).collect();
     for queue in &queues {
-        let event = queue.launch(&fail, &Geometry::single(), &[Arg::read(&x)]).unwrap();
+        let event = queue.launch(&fail, Geometry::single(), &[Arg::read(&x)]).unwrap();
         assert!(event.wait_timeout(DEADLINE).is_err());
     }
     assert_eq!(x.to_vec::<f32>().unwrap(), [1.0; 4]);
@@ -145,7 +145,7 @@ fn the_host_writes_only_after_failed_work_has_really_ended() {
     let (x, y, z) = (tensor(&failing, "device"), tensor(&slow, "device"), tensor(&slow, "pinned"));
     first.copy(&y, &x).unwrap();
     let args = [Arg::read(&y), Arg::write(&z)];
-    let event = second.launch(&kernel(&slow, "noop"), &Geometry::single(), &args).unwrap();
+    let event = second.launch(&kernel(&slow, "noop"), Geometry::single(), &args).unwrap();
     assert!(event.wait_timeout(DEADLINE).is_err(), "the failure is known before the kernel has ended");
     assert_eq!(second.completed().unwrap(), 0);
     z.write(&[0.0f32; 4]).unwrap();
@@ -161,9 +161,9 @@ fn a_launch_is_ordered_behind_failed_work_that_still_runs() {
     let (x, y, z) = (tensor(&failing, "device"), tensor(&slow, "device"), tensor(&slow, "pinned"));
     let noop = kernel(&slow, "noop");
     first.copy(&y, &x).unwrap();
-    let reader = second.launch(&noop, &Geometry::single(), &[Arg::read(&y), Arg::read(&z)]).unwrap();
+    let reader = second.launch(&noop, Geometry::single(), &[Arg::read(&y), Arg::read(&z)]).unwrap();
     assert!(reader.wait_timeout(DEADLINE).is_err());
-    third.launch(&noop, &Geometry::single(), &[Arg::write(&z)]).unwrap().wait_timeout(DEADLINE).unwrap();
+    third.launch(&noop, Geometry::single(), &[Arg::write(&z)]).unwrap().wait_timeout(DEADLINE).unwrap();
     assert_eq!(second.completed().unwrap(), 1, "the reader ended before the writer");
 }
 
@@ -172,7 +172,7 @@ fn a_tensor_that_is_frozen_meanwhile_is_not_written() {
     for write in [|x: &Tensor| x.map_mut().is_ok(), |x: &Tensor| x.write(&[1.0f32; 4]).is_ok()] {
         let device = open(&delayed(300_000));
         let (queue, noop, x) = (queue(&device), kernel(&device, "noop"), tensor(&device, "pinned"));
-        queue.launch(&noop, &Geometry::single(), &[Arg::read(&x)]).unwrap();
+        queue.launch(&noop, Geometry::single(), &[Arg::read(&x)]).unwrap();
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| write(&x));
             std::thread::sleep(Duration::from_millis(100));
@@ -202,9 +202,9 @@ fn a_refused_recording_leaves_the_order_as_it_was() {
     frozen.freeze().unwrap();
     let one = Geometry::single();
     let recorded = queue.record(|recorder| {
-        recorder.launch(&noop, &one, &[Arg::write(&x)])?;
-        recorder.launch(&noop, &one, &[Arg::write(&x), Arg::write(&frozen)]).unwrap_err();
-        recorder.launch(&noop, &one, &[Arg::read(&x)])
+        recorder.launch(&noop, one, &[Arg::write(&x)])?;
+        recorder.launch(&noop, one, &[Arg::write(&x), Arg::write(&frozen)]).unwrap_err();
+        recorder.launch(&noop, one, &[Arg::read(&x)])
     });
     assert_eq!(recorded.unwrap().dependencies(1), Some(&[0][..]));
 }
@@ -230,12 +230,12 @@ fn a_replay_without_native_graphs_marks_nothing_that_nobody_holds() {
     let device = open(&Options::new());
     let (queue, noop) = (queue(&device), kernel(&device, "noop"));
     let recorded = queue.record(|recorder| {
-        (0..5).try_for_each(|_| recorder.launch(&noop, &Geometry::single(), &[]).map(drop))
+        (0..5).try_for_each(|_| recorder.launch(&noop, Geometry::single(), &[]).map(drop))
     });
     let graph = queue.instantiate(&recorded.unwrap()).unwrap();
     drop(queue.replay(&graph).unwrap());
     let counts = device.allocate(DType::U64, &[2], &Placement::default()).unwrap();
-    queue.launch(&kernel(&device, "counters"), &Geometry::single(), &[Arg::write(&counts)]).unwrap();
+    queue.launch(&kernel(&device, "counters"), Geometry::single(), &[Arg::write(&counts)]).unwrap();
     assert_eq!(counts.to_vec::<u64>().unwrap(), [6, 0], "launches and marks");
 }
 
@@ -267,13 +267,13 @@ impl std::task::Wake for Panicking {
 fn a_waker_that_panics_does_not_end_the_waiter() {
     let device = open(&delayed(20_000));
     let (queue, noop) = (queue(&device), kernel(&device, "noop"));
-    let mut event = queue.launch(&noop, &Geometry::single(), &[]).unwrap();
+    let mut event = queue.launch(&noop, Geometry::single(), &[]).unwrap();
     let waker = std::task::Waker::from(Arc::new(Panicking));
     let mut context = std::task::Context::from_waker(&waker);
     assert!(std::pin::Pin::new(&mut event).poll(&mut context).is_pending());
     event.wait_timeout(DEADLINE).unwrap();
     // Time for the waiter to see it as well.
     std::thread::sleep(Duration::from_millis(20));
-    let event = queue.launch(&noop, &Geometry::single(), &[]).unwrap();
+    let event = queue.launch(&noop, Geometry::single(), &[]).unwrap();
     within(|| tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(event)).unwrap();
 }

@@ -301,6 +301,6 @@ fn a_program_goes_on_with_another_opening_of_the_device() {
     // SAFETY: null's builtins check their arguments.
     let module = device.load(&unsafe { ModuleSource::native("null", "scale_f32") }).unwrap();
     let args = [Arg::read_write(&x), Arg::scalar(2.0f32)];
-    queue(&*device).call(&module.kernel("scale_f32").unwrap(), &Geometry::single(), &args).unwrap();
+    queue(&*device).call(&module.kernel("scale_f32").unwrap(), Geometry::single(), &args).unwrap();
     assert_eq!(x.to_vec::<f32>().unwrap(), [2.0, 4.0]);
 }

@@ -52,8 +52,8 @@ fn nothing_is_allocated_up_to_sixteen_arguments() {
     for (module, name) in [(&module, "plain"), (&module, "tagged"), (&packed, "packed")] {
         let kernel = module.kernel(name).unwrap();
         let run = || {
-            queue.call(&kernel, &Geometry::single(), &args).unwrap();
-            queue.launch(&kernel, &Geometry::single(), &args).unwrap().wait().unwrap();
+            queue.call(&kernel, Geometry::single(), &args).unwrap();
+            queue.launch(&kernel, Geometry::single(), &args).unwrap().wait().unwrap();
         };
         let round = || {
             let before = COUNT.load(Ordering::Relaxed);

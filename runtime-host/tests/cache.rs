@@ -25,7 +25,7 @@ fn child() {
     let module = device.load(&source.option("cache", true).option("compiler", compiler)).unwrap();
     let x = device.tensor([1], &[0.0f32]).unwrap();
     let queue = device.open_queue(&QueueOptions::default()).unwrap();
-    queue.call(&module.kernel("f").unwrap(), &Geometry::single(), &[Arg::write(&x)]).unwrap();
+    queue.call(&module.kernel("f").unwrap(), Geometry::single(), &[Arg::write(&x)]).unwrap();
     assert_eq!(x.to_vec::<f32>().unwrap(), [42.0]);
     println!("warnings: {:?}", messages.list());
 }

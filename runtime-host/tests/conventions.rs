@@ -85,8 +85,8 @@ fn tensors_arrive_with_shape_strides_and_offset() {
         let ((_x, x), (whole, y)) = (matrix(&*host, 100.0), matrix(&*host, 0.0));
         let (x, y) = (Arg::read(&x).strided(), Arg::read_write(&y).strided());
         let args = [x, y, Arg::scalar(0.5_f32), Arg::scalar(7_u8)];
-        queue.call(&kernel, &Geometry::single(), &args).unwrap();
-        queue.launch(&kernel, &Geometry::single(), &args).unwrap().wait().unwrap();
+        queue.call(&kernel, Geometry::single(), &args).unwrap();
+        queue.launch(&kernel, Geometry::single(), &args).unwrap().wait().unwrap();
         let expected: Vec<f32> = (0..24)
             .map(|index| index as f32 + if index % 2 == 1 { 100.0 + index as f32 } else { 0.0 })
             .collect();
@@ -109,14 +109,14 @@ fn a_code_other_than_zero_fails_the_ticket() {
             [x, y, Arg::scalar(1.0_f64), Arg::scalar(code)]
         };
         let queue = host.open_queue(&QueueOptions::default()).unwrap();
-        let inline = queue.call(kernel, &Geometry::single(), &args(0, *code)).unwrap_err();
+        let inline = queue.call(kernel, Geometry::single(), &args(0, *code)).unwrap_err();
         let queue = host.open_queue(&QueueOptions::default()).unwrap();
-        let queued = queue.launch(kernel, &Geometry::single(), &args(1, *code)).unwrap().wait().unwrap_err();
+        let queued = queue.launch(kernel, Geometry::single(), &args(1, *code)).unwrap().wait().unwrap_err();
         for error in [inline, queued] {
             assert_eq!(error.kind(), ErrorKind::Failed, "{error}");
             assert_eq!(error.driver().map(|(_, code)| code), Some(*code), "{error}");
         }
-        let later = queue.call(kernel, &Geometry::single(), &args(2, 0)).unwrap_err();
+        let later = queue.call(kernel, Geometry::single(), &args(2, 0)).unwrap_err();
         assert_eq!(later.kind(), ErrorKind::Failed, "a failed queue stays failed: {later}");
     }
 }
@@ -130,7 +130,7 @@ fn more_tensors_than_are_kept_at_hand_arrive() {
         (0..40_u16).map(|index| host.tensor([1, 1, 1], &[f32::from(index)]).unwrap()).collect();
     let args: Vec<_> =
         std::iter::once(Arg::write(&tensors[0])).chain(tensors[1..].iter().map(Arg::read)).collect();
-    queue.launch(&kernel, &Geometry::single(), &args).unwrap().wait().unwrap();
+    queue.launch(&kernel, Geometry::single(), &args).unwrap().wait().unwrap();
     assert_eq!(tensors[0].to_vec::<f32>().unwrap(), [780.0]);
 }
 
@@ -153,21 +153,21 @@ fn a_range_is_spread_inline_and_asynchronously() {
     let args = [Arg::read(&x), Arg::read_write(&y), Arg::scalar(0.5_f64)];
     for grain in [0, 1, 100, 1 << 20] {
         let geometry = Geometry { range: Some([0, 10_007]), grain, ..Geometry::default() };
-        queue.call(&kernel, &geometry, &args).unwrap();
-        queue.launch(&kernel, &geometry, &args).unwrap().wait().unwrap();
+        queue.call(&kernel, geometry, &args).unwrap();
+        queue.launch(&kernel, geometry, &args).unwrap().wait().unwrap();
     }
     assert!(y.to_vec::<f64>().unwrap().iter().all(|&value| (value - 9.0).abs() < 1e-12));
     let calls = host.tensor([1], &[0_i64]).unwrap();
     for (range, grain, expected) in [([0, 0], 0, 0), ([7, 7], 1, 0), ([-5, 5], 3, 4)] {
         let geometry = Geometry { range: Some(range), grain, ..Geometry::default() };
         calls.write(&[0_i64]).unwrap();
-        queue.call(&last, &geometry, &[Arg::read_write(&calls)]).unwrap();
+        queue.call(&last, geometry, &[Arg::read_write(&calls)]).unwrap();
         assert_eq!(calls.to_vec::<i64>().unwrap(), [expected], "{range:?}");
     }
     let backwards = Geometry { range: Some([5, 4]), ..Geometry::default() };
-    let error = queue.call(&kernel, &backwards, &args).unwrap_err();
+    let error = queue.call(&kernel, backwards, &args).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-    queue.call(&kernel, &Geometry { range: Some([0, 1]), ..Geometry::default() }, &args).unwrap();
+    queue.call(&kernel, Geometry { range: Some([0, 1]), ..Geometry::default() }, &args).unwrap();
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_range_of_a_packed_function_is_refused() {
     let kernel = host.load(&source(CODE).option("convention", "packed")).unwrap().kernel("sum_all").unwrap();
     let queue = host.open_queue(&QueueOptions::default()).unwrap();
     let geometry = Geometry { range: Some([0, 4]), ..Geometry::default() };
-    let error = queue.launch(&kernel, &geometry, &[]).map(drop).unwrap_err();
+    let error = queue.launch(&kernel, geometry, &[]).map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
 }
 

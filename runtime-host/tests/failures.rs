@@ -46,13 +46,13 @@ impl Scene {
     /// What becomes of `bump` on a second queue after a failure on a first one, by launch, call and a later call.
     fn after(&self, failing: Arg<'_>, next: Arg<'_>, observed: bool) -> [Result<()>; 3] {
         let (first, second, third) = (self.queue(), self.queue(), self.queue());
-        let failed = first.launch(&self.failure, &Geometry::single(), &[failing]).unwrap();
+        let failed = first.launch(&self.failure, Geometry::single(), &[failing]).unwrap();
         if observed {
             assert_eq!(failed.wait().unwrap_err().kind(), ErrorKind::Failed);
         }
-        let launched = second.launch(&self.bump, &Geometry::single(), &[next]).and_then(|event| event.wait());
-        let called = third.call(&self.bump, &Geometry::single(), &[next]);
-        let later = second.call(&self.bump, &Geometry::single(), &[next]);
+        let launched = second.launch(&self.bump, Geometry::single(), &[next]).and_then(|event| event.wait());
+        let called = third.call(&self.bump, Geometry::single(), &[next]);
+        let later = second.call(&self.bump, Geometry::single(), &[next]);
         [launched, called, later]
     }
 }
@@ -94,11 +94,11 @@ fn nothing_ends_well_behind_a_failure_that_is_not_seen_yet() {
     let scene = Scene::new();
     let (first, second) = (scene.queue(), scene.queue());
     let own = scene.device.tensor([1], &[0u32]).unwrap();
-    drop(first.launch(&scene.failure, &Geometry::single(), &[Arg::write(&scene.x)]).unwrap());
-    drop(second.launch(&scene.bump, &Geometry::single(), &[Arg::read(&scene.x)]).unwrap());
+    drop(first.launch(&scene.failure, Geometry::single(), &[Arg::write(&scene.x)]).unwrap());
+    drop(second.launch(&scene.bump, Geometry::single(), &[Arg::read(&scene.x)]).unwrap());
     // By then the second queue is idle again, but nobody has looked at the first.
     std::thread::sleep(std::time::Duration::from_millis(300));
-    let error = second.call(&scene.bump, &Geometry::single(), &[Arg::read_write(&own)]).unwrap_err();
+    let error = second.call(&scene.bump, Geometry::single(), &[Arg::read_write(&own)]).unwrap_err();
     assert!(names_its_origin(&error), "{error}");
 }
 
@@ -115,7 +115,7 @@ fn code_of_work_groups_reports_by_a_variable() {
     let source = unsafe { ModuleSource::native("c", CODE.as_bytes().to_vec()) };
     let kernel = device.load(&source.option("convention", "groups")).unwrap().kernel("go").unwrap();
     let queue = device.open_queue(&QueueOptions::default()).unwrap();
-    queue.call(&kernel, &Geometry::new([2, 1, 1], [1, 1, 1]), &[]).unwrap();
-    let error = queue.call(&kernel, &Geometry::new([3, 1, 1], [1, 1, 1]), &[]).unwrap_err();
+    queue.call(&kernel, Geometry::new([2, 1, 1], [1, 1, 1]), &[]).unwrap();
+    let error = queue.call(&kernel, Geometry::new([3, 1, 1], [1, 1, 1]), &[]).unwrap_err();
     assert!(error.kind() == ErrorKind::Failed && error.to_string().contains("k.wgsl:7"), "{error}");
 }

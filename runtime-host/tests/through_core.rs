@@ -34,8 +34,8 @@ fn kernels_run_inline_and_asynchronously() {
     let y = host.tensor([1000], &[1.0_f32; 1000]).unwrap();
     let args = [Arg::read(&x), Arg::read_write(&y), Arg::scalar(0.5_f32), Arg::scalar(1000_i64)];
     for _ in 0..10 {
-        queue.call(&kernel, &Geometry::single(), &args).unwrap();
-        let event = queue.launch(&kernel, &Geometry::single(), &args).unwrap();
+        queue.call(&kernel, Geometry::single(), &args).unwrap();
+        let event = queue.launch(&kernel, Geometry::single(), &args).unwrap();
         event.wait().unwrap();
     }
     assert_eq!(y.to_vec::<f32>().unwrap(), [21.0; 1000]);
@@ -49,7 +49,7 @@ fn nine_arguments_arrive() {
     let out = host.tensor([1], &[0.0_f64]).unwrap();
     let digits: Vec<Arg<'_>> = (1..=7_i32).map(Arg::scalar).collect();
     let args = [&[Arg::write(&out)], digits.as_slice(), &[Arg::scalar(-1_i8)]].concat();
-    queue.call(&kernel, &Geometry::single(), &args).unwrap();
+    queue.call(&kernel, Geometry::single(), &args).unwrap();
     assert_eq!(out.to_vec::<f64>().unwrap(), [7_654_320.0]);
 }
 

@@ -105,8 +105,8 @@ fn adds(host: &Host) -> Result<(), Failed> {
         let y = host.tensor(&[count], |index| 0.5 * index as f32)?;
         let z = host.tensor(&[count], |_| f32::NAN)?;
         let args = [Arg::read(&x), Arg::read(&y), Arg::write(&z)];
-        queue.call(&kernel, &Geometry::single(), &args)?;
-        queue.launch(&kernel, &Geometry::single(), &args)?.wait()?;
+        queue.call(&kernel, Geometry::single(), &args)?;
+        queue.launch(&kernel, Geometry::single(), &args)?.wait()?;
         equal(&z, &(0..count).map(|index| 1.5 * index as f32).collect::<Vec<_>>())?;
     }
     Ok(())
@@ -122,7 +122,7 @@ fn multiplies(host: &Host) -> Result<(), Failed> {
     let b = host.tensor(&[K, M], right)?;
     let c = host.tensor(&[N, M], |_| f32::NAN)?;
     let args = [Arg::read(&a), Arg::read(&b), Arg::write(&c)];
-    queue.launch(&host.kernel("matmul")?, &Geometry::single(), &args)?.wait()?;
+    queue.launch(&host.kernel("matmul")?, Geometry::single(), &args)?.wait()?;
     let sum = |at: usize| (0..K).map(|k| left(at / M * K + k) * right(k * M + at % M)).sum();
     equal(&c, &(0..N * M).map(sum).collect::<Vec<_>>())
 }
@@ -133,7 +133,7 @@ fn tells_errors(host: &Host) -> Result<(), Failed> {
     let z = host.tensor(&[4], |_| 1.0)?;
     for args in [&[Arg::read(&x), Arg::read(&y), Arg::write(&z)][..], &[Arg::read(&x)]] {
         let queue = host.host.open_queue(&QueueOptions::default())?;
-        let error = match queue.call(&kernel, &Geometry::single(), args) {
+        let error = match queue.call(&kernel, Geometry::single(), args) {
             Ok(()) => return Err("TVM took arguments that do not fit".into()),
             Err(error) => error,
         };

@@ -48,8 +48,8 @@
 //! | --- | --- |
 //! | `ir` | walks and edits of naga's IR, used by all others |
 //! | `parse` | turns text into a validated module; limits hostile text and catches naga's panics |
-//! | `check` | enforces rules of WGSL that naga does not check |
 //! | `analysis` | derives facts about a module without changing it: interface, features, uniformity, proofs that accesses are in range |
+//! | `check` | enforces rules of WGSL that naga does not check |
 //! | `transform` | rewrites a module into another module |
 //! | `print` | writes code: C in three dialects, SPIR-V |
 //!

@@ -177,7 +177,7 @@ fn every_invocation_has_the_result_of_running_alone() {
         let output = device.tensor([before.len()], &before).expect("b");
         let kernel = module.kernel(case.name).expect(case.name);
         let arguments = [Arg::read(&input), Arg::read_write(&output), Arg::scalar(N), Arg::scalar(K)];
-        queue.call(&kernel, &Geometry::new([ITEMS / 64, 1, 1], case.size), &arguments).expect(case.name);
+        queue.call(&kernel, Geometry::new([ITEMS / 64, 1, 1], case.size), &arguments).expect(case.name);
         let expected: Vec<u32> = before.into_iter().map(case.expected).collect();
         assert_eq!(output.to_vec::<u32>().expect("b"), expected, "{}", case.name);
     }
@@ -210,8 +210,8 @@ fn portable_code_rejects_a_host_range() {
     let queue = device.open_queue(&QueueOptions::default()).expect("a queue");
     let geometry = Geometry { range: Some([0, 8]), ..Geometry::new(1, 64) };
     for error in [
-        queue.launch(&kernel, &geometry, &[Arg::write(&y)]).err(),
-        queue.call(&kernel, &geometry, &[Arg::write(&y)]).err(),
+        queue.launch(&kernel, geometry, &[Arg::write(&y)]).err(),
+        queue.call(&kernel, geometry, &[Arg::write(&y)]).err(),
     ] {
         let error = error.expect("a range is refused");
         assert_eq!(error.kind(), runtime_core::ErrorKind::InvalidArgument);
@@ -228,7 +228,7 @@ fn a_kernel_with_much_memory_runs_from_a_thread_with_a_small_stack() {
     let output = device.tensor([64], &[0_u32; 64]).expect("y");
     let calls = || {
         for _ in 0..3 {
-            queue.call(&kernel, &Geometry::new(1, 64), &[Arg::write(&output)]).expect("a call");
+            queue.call(&kernel, Geometry::new(1, 64), &[Arg::write(&output)]).expect("a call");
         }
     };
     std::thread::scope(|scope| {

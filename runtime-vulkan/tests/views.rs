@@ -75,7 +75,7 @@ fn any_offset(device: &Device) -> Result<()> {
         let (part_x, part_y) = (x.slice(0, from..from + COUNT)?, y.slice(0, to..to + COUNT)?);
         let args = [Arg::read(&part_x), Arg::read_write(&part_y), Arg::write(&counts), Arg::scalar(2.0_f32)];
         for _ in 0..2 {
-            drop(queue.launch(&add, &Geometry::cover(100, 32), &args)?);
+            drop(queue.launch(&add, Geometry::cover(100, 32), &args)?);
         }
         let mut expected = data.clone();
         (0..COUNT).for_each(|index| expected[to + index] += 4.0 * data[from + index]);
@@ -97,7 +97,7 @@ fn in_a_graph(device: &Device) -> Result<()> {
         |from: usize| -> Result<_> { Ok((x.slice(0, from..from + COUNT)?, y.slice(0, 3..3 + COUNT)?)) };
     let (part_x, part_y) = parts(1)?;
     let args = [Arg::read(&part_x), Arg::read_write(&part_y), Arg::write(&counts), Arg::scalar(1.0_f32)];
-    let recorded = queue.record(|recorder| recorder.launch(&add, &Geometry::cover(100, 32), &args))?;
+    let recorded = queue.record(|recorder| recorder.launch(&add, Geometry::cover(100, 32), &args))?;
     let mut graph = queue.instantiate(&recorded)?;
     let mut expected = data.clone();
     for from in [1, 5, 4, 7] {
@@ -121,7 +121,7 @@ fn empty(device: &Device) -> Result<()> {
     let part = some.slice(0, 1..1)?;
     for none in [&empty_tensor, &part] {
         let args = [Arg::read(&some), Arg::read_write(none), Arg::write(&counts), Arg::scalar(1.0_f32)];
-        let small = queue.launch(&add, &Geometry::cover(1, 32), &args);
+        let small = queue.launch(&add, Geometry::cover(1, 32), &args);
         match small {
             // The lowering rejects an empty view if the kernel requires an element.
             Err(error) if error.kind() == ErrorKind::InvalidArgument => {}
@@ -148,7 +148,7 @@ fn too_large(device: &Device) -> Result<()> {
     let counts = device.tensor([2], &[0_u32; 2])?;
     let launch = |x: &Tensor| {
         let args = [Arg::read(x), Arg::read_write(&one), Arg::write(&counts), Arg::scalar(0.0_f32)];
-        queue.launch(&add, &Geometry::cover(1, 32), &args)
+        queue.launch(&add, Geometry::cover(1, 32), &args)
     };
     let error = launch(&large).expect_err("larger than a binding");
     let words = error.to_string();

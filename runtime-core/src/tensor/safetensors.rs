@@ -184,7 +184,7 @@ impl Safetensors {
             match tensor.map_mut() {
                 Ok(mut view) => self.read(&mut view, at)?,
                 Err(error) if error.kind() == ErrorKind::Unsupported => {
-                    self.load_chunks(&tensor, at, chunk)?
+                    self.load_chunks(&tensor, at, chunk)?;
                 }
                 Err(error) => return Err(error),
             }

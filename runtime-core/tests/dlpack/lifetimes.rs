@@ -64,9 +64,9 @@ fn the_deleter_runs_though_nobody_calls_the_device_any_more() {
     let device = device();
     let queue = queue(&*device);
     let (tensor, watch) = import(&*device, Recipe::f32(&[3.0, 4.0]));
-    queue.launch(&kernel(&*device, "spin"), &Geometry::single(), &[Arg::scalar(5_000i64)]).unwrap();
+    queue.launch(&kernel(&*device, "spin"), Geometry::single(), &[Arg::scalar(5_000i64)]).unwrap();
     let scale = kernel(&*device, "scale_f32");
-    queue.launch(&scale, &Geometry::single(), &[Arg::read_write(&tensor), Arg::scalar(2f32)]).unwrap();
+    queue.launch(&scale, Geometry::single(), &[Arg::read_write(&tensor), Arg::scalar(2f32)]).unwrap();
     drop(tensor);
     assert_eq!((deletions(&watch), first_f32(&watch)), (1, 6.0));
 }
@@ -78,8 +78,8 @@ fn the_deleter_waits_for_work_in_flight() {
     let queue = queue(&*device);
     let (tensor, watch) = import(&*device, Recipe::f32(&[3.0, 4.0]));
     let plain = Geometry::single();
-    queue.launch(&spin, &plain, &[Arg::scalar(20_000i64)]).unwrap();
-    let scaled = queue.launch(&scale, &plain, &[Arg::read_write(&tensor), Arg::scalar(2f32)]).unwrap();
+    queue.launch(&spin, plain, &[Arg::scalar(20_000i64)]).unwrap();
+    let scaled = queue.launch(&scale, plain, &[Arg::read_write(&tensor), Arg::scalar(2f32)]).unwrap();
     drop(tensor);
     scaled.wait().unwrap();
     reap(&*device);
@@ -96,8 +96,8 @@ fn closing_the_device_calls_the_deleter_of_what_is_left() {
     let queue = queue(&*device);
     let (tensor, watch) = import(&*device, Recipe::f32(&[5.0, 4.0]));
     let plain = Geometry::single();
-    queue.launch(&spin, &plain, &[Arg::scalar(20_000i64)]).unwrap();
-    queue.launch(&scale, &plain, &[Arg::read_write(&tensor), Arg::scalar(2f32)]).unwrap();
+    queue.launch(&spin, plain, &[Arg::scalar(20_000i64)]).unwrap();
+    queue.launch(&scale, plain, &[Arg::read_write(&tensor), Arg::scalar(2f32)]).unwrap();
     drop((tensor, spin, scale));
     drop(queue);
     drop(device);
@@ -113,7 +113,7 @@ fn a_frozen_tensor_is_kept_for_the_queue_of_another_device() {
     let copy = other.allocate(DType::F32, &[2], &Placement::default()).unwrap();
     let queue = queue(&*other);
     let spin = kernel(&*other, "spin");
-    queue.launch(&spin, &Geometry::single(), &[Arg::scalar(20_000i64)]).unwrap();
+    queue.launch(&spin, Geometry::single(), &[Arg::scalar(20_000i64)]).unwrap();
     let copied = queue.copy(&copy, &tensor).unwrap();
     drop(tensor);
     copied.wait().unwrap();
@@ -135,7 +135,7 @@ fn threads_may_drop_in_any_order() {
                 scope.spawn(move || {
                     let queue = queue(&**device);
                     let args = [Arg::read_write(&tensor), Arg::scalar(2f32)];
-                    queue.launch(scale, &Geometry::single(), &args).unwrap();
+                    queue.launch(scale, Geometry::single(), &args).unwrap();
                     drop(tensor);
                     queue.wait_idle().unwrap();
                 });
@@ -174,9 +174,9 @@ fn the_deleter_may_use_the_device_again() {
     }));
     let (spin, queue) = (kernel(&*device, "spin"), queue(&*device));
     let args = [Arg::scalar(2000i64)];
-    let event = queue.launch(&spin, &Geometry::single(), &args).unwrap();
+    let event = queue.launch(&spin, Geometry::single(), &args).unwrap();
     let noop = kernel(&*device, "noop");
-    queue.launch(&noop, &Geometry::single(), &[Arg::read(&tensor)]).unwrap();
+    queue.launch(&noop, Geometry::single(), &[Arg::read(&tensor)]).unwrap();
     drop(tensor);
     event.wait().unwrap();
     queue.wait_idle().unwrap();
@@ -191,7 +191,7 @@ fn a_lost_device_gives_everything_back() {
     let (noop, queue) = (kernel(&*device, "noop"), queue(&*device));
     let (tensor, watch) = import(&*device, Recipe::f32(&[1.0]));
     for _ in 0..4 {
-        let _ = queue.launch(&noop, &Geometry::single(), &[Arg::read(&tensor)]);
+        let _ = queue.launch(&noop, Geometry::single(), &[Arg::read(&tensor)]);
     }
     let _ = queue.wait_idle();
     drop(tensor);

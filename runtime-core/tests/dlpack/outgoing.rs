@@ -82,8 +82,8 @@ fn an_export_waits_for_work_in_flight() {
     let queue = device.open_queue(&QueueOptions::default()).unwrap();
     let tensor = device.allocate(DType::F32, &[2], &Placement::default()).unwrap();
     let plain = Geometry::single();
-    queue.launch(&kernel("spin"), &plain, &[Arg::scalar(10_000i64)]).unwrap();
-    queue.launch(&kernel("fill_f32"), &plain, &[Arg::write(&tensor), Arg::scalar(4f32)]).unwrap();
+    queue.launch(&kernel("spin"), plain, &[Arg::scalar(10_000i64)]).unwrap();
+    queue.launch(&kernel("fill_f32"), plain, &[Arg::write(&tensor), Arg::scalar(4f32)]).unwrap();
     let managed = tensor.to_dlpack().unwrap().into_raw_unversioned().unwrap();
     // SAFETY: two floats.
     let data = unsafe { (*managed).dl_tensor.data }.cast::<f32>();
@@ -93,7 +93,7 @@ fn an_export_waits_for_work_in_flight() {
     let deleter = unsafe { (*managed).deleter }.unwrap();
     // SAFETY: called once.
     unsafe { deleter(managed) };
-    queue.launch(&kernel("fail"), &plain, &[Arg::write(&tensor)]).unwrap();
+    queue.launch(&kernel("fail"), plain, &[Arg::write(&tensor)]).unwrap();
     assert_eq!(tensor.to_dlpack().unwrap_err().kind(), ErrorKind::Failed);
 }
 

@@ -53,7 +53,7 @@ fn everything(runtime: &Runtime, options: &Options) -> (Objects, bool) {
     let view = tensor.slice(0, 1..3).unwrap();
     let queue = device.open_queue(&QueueOptions::default()).unwrap();
     let launch = |tensor| {
-        queue.launch(&kernel, &Geometry::single(), &[Arg::read_write(tensor), Arg::scalar(2f32)]).ok()
+        queue.launch(&kernel, Geometry::single(), &[Arg::read_write(tensor), Arg::scalar(2f32)]).ok()
     };
     let event = launch(&tensor);
     drop(launch(&view));
@@ -83,11 +83,11 @@ fn the_rest(runtime: &Runtime, options: &Options) -> (Objects, bool) {
     let open_queue = || device.open_queue(&QueueOptions::default()).unwrap();
     let (first, second) = (open_queue(), open_queue());
     let args = [Arg::read(&weights), Arg::read_write(&result), Arg::scalar(2f32)];
-    let recorded = first.record(|recorder| recorder.launch(&saxpy, &Geometry::single(), &args)).unwrap();
+    let recorded = first.record(|recorder| recorder.launch(&saxpy, Geometry::single(), &args)).unwrap();
     let graph = first.instantiate(&recorded).unwrap();
     let event = first.replay(&graph).unwrap();
     second.wait_for(&event).unwrap();
-    let mut future = second.launch(&saxpy, &Geometry::single(), &args).unwrap();
+    let mut future = second.launch(&saxpy, Geometry::single(), &args).unwrap();
     let pending = Pin::new(&mut future).poll(&mut Context::from_waker(Waker::noop())).is_pending();
     let mapping = mapped.map_mut().unwrap();
     let objects = vec![

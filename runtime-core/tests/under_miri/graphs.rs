@@ -15,9 +15,9 @@ fn a_graph_is_replayed_updated_and_dropped_while_busy() {
         let graph = queue
             .record(|recorder| {
                 recorder.fill(&y, &1f32.to_le_bytes())?;
-                recorder.launch(&scale, &one, &[Arg::read_write(&x), Arg::scalar(2f32)])?;
+                recorder.launch(&scale, one, &[Arg::read_write(&x), Arg::scalar(2f32)])?;
                 let args = [Arg::read(&x), Arg::read_write(&y), Arg::scalar(1f32)];
-                recorder.launch(&saxpy, &one, &args)?;
+                recorder.launch(&saxpy, one, &args)?;
                 recorder.copy(&z, &y)
             })
             .unwrap();
@@ -41,7 +41,7 @@ fn a_recording_that_fails_leaves_nothing_behind() {
     let device = open("null:1", &Options::new());
     let (queue, x, noop) = (queue(&*device), floats(&*device, &[1.0]), kernel(&*device, "noop"));
     let recorded = queue.record(|recorder| {
-        assert_eq!(recorder.launch(&noop, &Geometry::single(), &[Arg::read(&x)])?, 0);
+        assert_eq!(recorder.launch(&noop, Geometry::single(), &[Arg::read(&x)])?, 0);
         recorder.fill(&x, &[1; 3])
     });
     assert_eq!(recorded.unwrap_err().kind(), ErrorKind::InvalidArgument);

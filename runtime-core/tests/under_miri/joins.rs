@@ -19,7 +19,7 @@ const POLL: usize = 3;
 const WAIT_FOR: usize = 5;
 
 fn call(queue: &Queue, kernel: &Kernel, args: &[Arg<'_>]) -> runtime_core::Result<()> {
-    queue.call(kernel, &Geometry::single(), args)
+    queue.call(kernel, Geometry::single(), args)
 }
 
 fn waits(device: &dyn CommonRuntime, queue: &Queue) -> u64 {

@@ -49,7 +49,7 @@ fn queue(device: &dyn CommonRuntime) -> Queue {
 }
 
 fn launch(queue: &Queue, kernel: &Kernel, args: &[Arg<'_>]) -> Result<Event> {
-    queue.launch(kernel, &Geometry::single(), args)
+    queue.launch(kernel, Geometry::single(), args)
 }
 
 /// How often a queue's function was called, by its place in the null device's `counters`.

@@ -54,7 +54,7 @@ fn threads_share_queues_and_tensors() {
                 launch(queue, &scale, &[Arg::read_write(&x), Arg::scalar(2f32)]).unwrap();
                 let y = floats(&*device, &[1.0]);
                 let args = [Arg::read(&weights), Arg::read_write(&y), Arg::scalar(2f32)];
-                queue.call(&saxpy, &Geometry::single(), &args).unwrap();
+                queue.call(&saxpy, Geometry::single(), &args).unwrap();
                 assert_eq!(y.to_vec::<f32>().unwrap(), [7.0]);
             });
         }
@@ -122,7 +122,7 @@ fn what_is_dropped_while_busy_lives_until_the_work_has_ended() {
         unsafe {
             queue.launch_untracked(
                 &add,
-                &Geometry::single(),
+                Geometry::single(),
                 &[Arg::read(&a), Arg::read(&b), Arg::write(&result)],
             )
         }

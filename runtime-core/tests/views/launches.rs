@@ -32,20 +32,20 @@ fn every_way_to_launch_refuses_gaps() {
         let (x, views) = views(&*device);
         for view in &views {
             let arg = Arg::read(view);
-            is_refused(queue.launch(&noop, &one, &[arg]));
-            is_refused(queue.call(&noop, &one, &[arg]));
+            is_refused(queue.launch(&noop, one, &[arg]));
+            is_refused(queue.call(&noop, one, &[arg]));
             // SAFETY: nothing is launched.
-            is_refused(unsafe { queue.launch_untracked(&noop, &one, &[arg]) });
+            is_refused(unsafe { queue.launch_untracked(&noop, one, &[arg]) });
             let recorded = queue.record(|recorder| {
-                is_refused(recorder.launch(&noop, &one, &[arg]));
-                recorder.launch(&noop, &one, &[Arg::read(&x)])
+                is_refused(recorder.launch(&noop, one, &[arg]));
+                recorder.launch(&noop, one, &[Arg::read(&x)])
             });
             let mut graph = queue.instantiate(&recorded.unwrap()).unwrap();
             is_refused(graph.update(0, &[arg]));
             graph.update(0, &[arg.strided()]).unwrap();
             queue.replay(&graph).unwrap().wait().unwrap();
-            queue.launch(&noop, &one, &[arg.strided()]).unwrap();
-            queue.launch(&noop, &one, &[Arg::read(&queue.contiguous(view).unwrap())]).unwrap();
+            queue.launch(&noop, one, &[arg.strided()]).unwrap();
+            queue.launch(&noop, one, &[Arg::read(&queue.contiguous(view).unwrap())]).unwrap();
         }
         queue.wait_idle().unwrap();
     }
@@ -61,7 +61,7 @@ fn strides_that_leave_no_gaps_are_none() {
     {
         let view = x.view(shape, strides, 0).unwrap();
         assert!(view.is_contiguous(), "{shape:?} {strides:?}");
-        queue.call(&noop, &Geometry::single(), &[Arg::read(&view)]).unwrap();
+        queue.call(&noop, Geometry::single(), &[Arg::read(&view)]).unwrap();
     }
 }
 
@@ -71,7 +71,7 @@ fn code_that_declares_its_strides_touches_the_view_alone() {
     let (queue, scale) = (queue(&*device), kernel(&*device, "scale_f32"));
     let (x, [transposed, columns, repeated, reversed]) = views(&*device);
     for view in [&transposed, &columns, &repeated, &reversed] {
-        queue.call(&scale, &Geometry::single(), &[Arg::read_write(view), Arg::scalar(2f32)]).unwrap();
+        queue.call(&scale, Geometry::single(), &[Arg::read_write(view), Arg::scalar(2f32)]).unwrap();
     }
     // Everything twice, the two left columns once more, one element four times more.
     assert_eq!(x.to_vec::<f32>().unwrap(), [0.0, 8.0 * 16.0, 8.0, 24.0, 32.0, 20.0]);

@@ -169,7 +169,7 @@ impl Scene {
     fn scale(&mut self, view: &View) {
         let scale = self.scale.clone();
         let args = [Arg::read_write(&view.tensor), Arg::scalar(0.5f32)];
-        drop(self.queue().launch(&scale, &Geometry::single(), &args).unwrap());
+        drop(self.queue().launch(&scale, Geometry::single(), &args).unwrap());
         for &place in &view.places {
             self.wholes[view.of].data[place] *= 0.5;
         }

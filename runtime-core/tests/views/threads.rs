@@ -50,7 +50,7 @@ fn additions_of_many_threads_to_views_all_arrive() {
                                 let part = ones.slice(0, 0..count).unwrap();
                                 let args =
                                     [Arg::read(&part), Arg::read_write(&view).strided(), Arg::scalar(1f32)];
-                                drop(queue.launch(add, &Geometry::single(), &args).unwrap());
+                                drop(queue.launch(add, Geometry::single(), &args).unwrap());
                                 (from..to).step_by(step).for_each(|at| {
                                     counts[of][at].fetch_add(1, Ordering::Relaxed);
                                 });

@@ -155,7 +155,7 @@ fn queue(device: &dyn CommonRuntime) -> Result<Queue> {
 
 fn launch(device: &dyn CommonRuntime, name: &str, args: &[Arg<'_>]) -> Result<(Queue, Event)> {
     let queue = queue(device)?;
-    let event = queue.launch(&kernel(device, name)?, &Geometry::single(), args)?;
+    let event = queue.launch(&kernel(device, name)?, Geometry::single(), args)?;
     Ok((queue, event))
 }
 
@@ -214,7 +214,7 @@ fn calls_inline(runtime: &Runtime) -> Result<()> {
     let device = runtime.open("host")?;
     // SAFETY: it touches nothing.
     let module = device.load(&unsafe { ModuleSource::native("c", "void noop(void) {}") })?;
-    queue(&*device)?.call(&module.kernel("noop")?, &Geometry::single(), &[])
+    queue(&*device)?.call(&module.kernel("noop")?, Geometry::single(), &[])
 }
 
 fn copies(runtime: &Runtime) -> Result<()> {
@@ -244,7 +244,7 @@ fn graph(
 ) -> Result<()> {
     let device = runtime.open("null:1")?;
     let (queue, noop) = (queue(&*device)?, kernel(&*device, "noop")?);
-    let recorded = queue.record(|recorder| recorder.launch(&noop, &Geometry::single(), &[]))?;
+    let recorded = queue.record(|recorder| recorder.launch(&noop, Geometry::single(), &[]))?;
     then(&queue, &mut queue.instantiate(&recorded)?)
 }
 

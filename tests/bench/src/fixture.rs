@@ -106,7 +106,7 @@ impl Fixture {
     /// Whatever the device says.
     #[inline]
     pub fn launch(&self, scale: f32) -> Result<Event> {
-        self.queue.launch(&self.kernel, &Geometry::single(), &self.arguments(scale))
+        self.queue.launch(&self.kernel, Geometry::single(), &self.arguments(scale))
     }
 
     /// Launches and waits, on this thread where the device can.
@@ -115,7 +115,7 @@ impl Fixture {
     /// Whatever the device says.
     #[inline]
     pub fn call(&self, scale: f32) -> Result<()> {
-        self.queue.call(&self.kernel, &Geometry::single(), &self.arguments(scale))
+        self.queue.call(&self.kernel, Geometry::single(), &self.arguments(scale))
     }
 
     /// What the last launch wrote.
@@ -135,7 +135,7 @@ pub fn with_busy_queue<T>(fixture: &Fixture, work: impl FnOnce() -> Result<T>) -
     let kernel = fixture.device.load(&source(&*fixture.device))?.kernel("hold")?;
     let released = AtomicI32::new(0);
     let address = Arg::scalar(released.as_ptr() as i64);
-    let holding = fixture.queue.launch(&kernel, &Geometry::single(), &[address])?;
+    let holding = fixture.queue.launch(&kernel, Geometry::single(), &[address])?;
     let result = work();
     released.store(1, Ordering::Release);
     holding.wait()?;

@@ -164,7 +164,7 @@ impl Fixture {
 
     /// Like [`Fixture::launch`], but waits for completion.
     pub(crate) fn call(&self, queue: &Queue, name: &str, args: &[Arg<'_>], items: usize) -> Verdict {
-        queue.call(&self.kernel(name)?, &self.geometry(items), &self.args(name, args, items)?)?;
+        queue.call(&self.kernel(name)?, self.geometry(items), &self.args(name, args, items)?)?;
         self.kernel_provider.launched();
         Ok(())
     }
@@ -219,7 +219,7 @@ impl Fixture {
         let (queue, kernel) = (self.queue()?, self.kernel("spin")?);
         let time = |count: u32| -> Result<u64> {
             let begin = Instant::now();
-            queue.call(&kernel, &self.geometry(1), &[Arg::scalar(count)])?;
+            queue.call(&kernel, self.geometry(1), &[Arg::scalar(count)])?;
             Ok(u64::try_from(begin.elapsed().as_micros()).unwrap_or(u64::MAX).max(1))
         };
         let mut count = 1u32 << 16;

@@ -289,7 +289,7 @@ fn waits(device: &dyn CommonRuntime) -> Result<()> {
     let module = device.load(&unsafe { ModuleSource::native(CodeFormat::CUDA_C, CODE) })?;
     let (spin, queue) = (module.kernel("spin")?, device.open_queue(&QueueOptions::default())?);
     for _ in 0..20 {
-        done(&queue.launch(&spin, &Geometry::single(), &[Arg::scalar(100i64)])?)?;
+        done(&queue.launch(&spin, Geometry::single(), &[Arg::scalar(100i64)])?)?;
     }
     Ok(())
 }
@@ -328,9 +328,9 @@ fn kernels(device: &dyn CommonRuntime) -> Result<()> {
     let [a, b] = [device.open_queue(&QueueOptions::default())?, device.open_queue(&QueueOptions::default())?];
     let x = device.allocate(DType::F32, &[100], &Placement::default())?;
     let args = [Arg::write(&x), Arg::scalar(2.0f32), Arg::scalar(100i64)];
-    drop(a.launch(&spin, &Geometry::single(), &[Arg::scalar(2000i64)])?);
-    let first = a.launch(&fill, &Geometry::cover(100, 32), &args)?;
-    let second = b.launch(&fill, &Geometry::cover(100, 32), &args)?;
+    drop(a.launch(&spin, Geometry::single(), &[Arg::scalar(2000i64)])?);
+    let first = a.launch(&fill, Geometry::cover(100, 32), &args)?;
+    let second = b.launch(&fill, Geometry::cover(100, 32), &args)?;
     done(&second)?;
     done(&first)?;
     assert!(x.to_vec::<f32>()?.iter().all(|value| value.to_bits() == 2.0f32.to_bits()));
@@ -343,7 +343,7 @@ fn graphs(device: &dyn CommonRuntime) -> Result<()> {
     let (fill, queue) = (module.kernel("fill_f32")?, device.open_queue(&QueueOptions::default())?);
     let x = device.allocate(DType::F32, &[100], &Placement::default())?;
     let args = [Arg::write(&x), Arg::scalar(3.0f32), Arg::scalar(100i64)];
-    let graph = queue.record(|recorder| recorder.launch(&fill, &Geometry::cover(100, 32), &args))?;
+    let graph = queue.record(|recorder| recorder.launch(&fill, Geometry::cover(100, 32), &args))?;
     let executable = queue.instantiate(&graph)?;
     done(&queue.replay(&executable)?)
 }

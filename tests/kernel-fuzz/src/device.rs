@@ -177,7 +177,7 @@ impl Device {
             .collect();
         args.extend(expected.scalars.iter().map(|(scalar, bits)| Arg::scalar_bits(dtype(*scalar), *bits)));
         let geometry = Geometry::new(launch.groups, expected.group);
-        self.queue.launch(&kernel, &geometry, &args)?.wait_timeout(LAUNCH_TIMEOUT)?;
+        self.queue.launch(&kernel, geometry, &args)?.wait_timeout(LAUNCH_TIMEOUT)?;
         drop(args);
         let mut result = Verdict::Same;
         for (index, (guarded, tensor)) in guarded.into_iter().zip(&expected.tensors).enumerate() {

@@ -77,7 +77,7 @@ fn in_flight(runtime: &Runtime) -> ExitCode {
     let spin = device.load(&source).and_then(|module| module.kernel("spin")).expect("null has `spin`");
     let queue = device.open_queue(&Default::default()).expect("a queue opens");
     let event =
-        queue.launch(&spin, &Geometry::single(), &[Arg::scalar(3_600_000_000i64)]).expect("it is launched");
+        queue.launch(&spin, Geometry::single(), &[Arg::scalar(3_600_000_000i64)]).expect("it is launched");
     let mut waiting = pin!(event);
     // The first poll starts the waiter thread.
     assert!(

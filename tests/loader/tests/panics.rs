@@ -66,12 +66,12 @@ fn exercise_queues(device: &dyn CommonRuntime, errors: &mut Errors) -> Option<()
     exchange(device, &tensor, errors);
     marks(&queue, &noop, &spin, errors);
     let second = errors.keep(device.open_queue(&timestamps))?;
-    if let Some(event) = errors.keep(queue.launch(&spin, &Geometry::single(), &[Arg::scalar(2000i64)])) {
+    if let Some(event) = errors.keep(queue.launch(&spin, Geometry::single(), &[Arg::scalar(2000i64)])) {
         errors.keep(second.wait_for(&event));
-        errors.keep(second.launch(&noop, &Geometry::single(), &[Arg::tensor(&tensor, Access::ReadWrite)]));
+        errors.keep(second.launch(&noop, Geometry::single(), &[Arg::tensor(&tensor, Access::ReadWrite)]));
     }
     errors.keep(second.wait_idle_timeout(DEADLINE));
-    let event = errors.keep(second.launch(&fail, &Geometry::single(), &[]))?;
+    let event = errors.keep(second.launch(&fail, Geometry::single(), &[]))?;
     errors.keep(event.wait_timeout(DEADLINE));
     Some(())
 }
@@ -101,8 +101,8 @@ fn transfers(queue: &Queue, tensor: &Tensor, other: &Tensor, errors: &mut Errors
 }
 
 fn marks(queue: &Queue, noop: &Kernel, spin: &Kernel, errors: &mut Errors) {
-    let held = errors.keep(queue.launch(spin, &Geometry::single(), &[Arg::scalar(1000i64)]));
-    errors.keep(queue.launch(noop, &Geometry::single(), &[]));
+    let held = errors.keep(queue.launch(spin, Geometry::single(), &[Arg::scalar(1000i64)]));
+    errors.keep(queue.launch(noop, Geometry::single(), &[]));
     errors.keep(queue.flush());
     errors.keep(queue.empty());
     if let Some(event) = held {
@@ -124,7 +124,7 @@ fn exercise_graph(device: &dyn CommonRuntime, errors: &mut Errors) -> Option<()>
     let args = |scale: f32| [Arg::tensor(&tensor, Access::ReadWrite), Arg::scalar(scale)];
     let graph = errors.keep(queue.record(|recorder| {
         recorder.fill(&tensor, &1.0f32.to_le_bytes())?;
-        recorder.launch(&kernel, &Geometry::single(), &args(2.0))
+        recorder.launch(&kernel, Geometry::single(), &args(2.0))
     }))?;
     let mut graph = errors.keep(queue.instantiate(&graph))?;
     assert!(graph.is_native(), "null:1 has native graphs");

@@ -76,9 +76,9 @@ fn calls_are_counted() {
     let placement = Placement { space: Some("pinned".to_owned()), ..Placement::default() };
     let out = device.allocate(runtime_core::DType::U64, &[13], &placement).unwrap();
     for _ in 0..2 {
-        drop(queue.launch(&noop, &Geometry::single(), &[]).unwrap());
+        drop(queue.launch(&noop, Geometry::single(), &[]).unwrap());
     }
-    let _kept = queue.launch(&noop, &Geometry::single(), &[]).unwrap();
+    let _kept = queue.launch(&noop, Geometry::single(), &[]).unwrap();
     run(&queue, &kernel(&*device, "counters"), &Geometry::single(), &[Arg::write(&out)]);
     let counts = out.to_vec::<u64>().unwrap();
     assert_eq!((counts[0], counts[1]), (4, 1), "launches, and the mark of the one event that was kept");
@@ -89,7 +89,7 @@ fn a_spinning_kernel_takes_its_time_on_the_devices_clock() {
     let (device, queue) = open("null:0", &Options::new());
     let before = queue.timestamp().unwrap();
     let began = Instant::now();
-    drop(queue.launch(&kernel(&*device, "spin"), &Geometry::single(), &[Arg::scalar(5000i64)]).unwrap());
+    drop(queue.launch(&kernel(&*device, "spin"), Geometry::single(), &[Arg::scalar(5000i64)]).unwrap());
     let after = queue.timestamp().unwrap();
     after.wait_timeout(DEADLINE).unwrap();
     assert!(began.elapsed() >= Duration::from_millis(5));
@@ -126,9 +126,9 @@ fn batches_marks_and_disorder_change_no_result() {
         let (x, y) = (tensor(), tensor());
         for round in 1..=4u8 {
             let v = f32::from(round);
-            drop(first.launch(&fill, &Geometry::single(), &[Arg::write(&x), Arg::scalar(v)]).unwrap());
+            drop(first.launch(&fill, Geometry::single(), &[Arg::write(&x), Arg::scalar(v)]).unwrap());
             let args = [Arg::read(&x), Arg::read(&x), Arg::write(&y)];
-            drop(second.launch(&add, &Geometry::single(), &args).unwrap());
+            drop(second.launch(&add, Geometry::single(), &args).unwrap());
         }
         assert_eq!(y.to_vec::<f32>().unwrap(), [8.0; 8], "{options:?}");
     }

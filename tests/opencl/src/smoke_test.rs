@@ -147,14 +147,14 @@ fn kernels(device: &dyn CommonRuntime) -> Result<()> {
     let [a, b] = [device.open_queue(&QueueOptions::default())?, device.open_queue(&QueueOptions::default())?];
     let x = device.allocate(DType::F32, &[100], &Placement::default())?;
     let args = [Arg::write(&x), Arg::scalar(2.0f32), Arg::scalar(100u64)];
-    let first = a.launch(&fill, &Geometry::cover(100, 32), &args)?;
-    let second = b.launch(&fill, &Geometry::cover(100, 32), &args)?;
+    let first = a.launch(&fill, Geometry::cover(100, 32), &args)?;
+    let second = b.launch(&fill, Geometry::cover(100, 32), &args)?;
     wait(&second)?;
     wait(&first)?;
     if !is_stuck() {
         // Without a timeout, through the driver's blocking functions.
-        a.launch(&fill, &Geometry::cover(100, 32), &args)?.wait()?;
-        b.launch(&fill, &Geometry::cover(100, 32), &args)?;
+        a.launch(&fill, Geometry::cover(100, 32), &args)?.wait()?;
+        b.launch(&fill, Geometry::cover(100, 32), &args)?;
         b.wait_idle()?;
     }
     check("kernels", x.to_vec::<f32>()?.iter().all(|value| value.to_bits() == 2.0f32.to_bits()))
@@ -167,7 +167,7 @@ fn launch_after_copy(device: &dyn CommonRuntime) -> Result<()> {
         [device.tensor([100], &[1.0f32; 100])?, device.allocate(DType::F32, &[100], &Placement::default())?];
     let copied = queue.copy(&y, &x)?;
     let args = [Arg::write(&y), Arg::scalar(2.0f32), Arg::scalar(100u64)];
-    let launched = queue.launch(&fill, &Geometry::cover(100, 32), &args)?.wait();
+    let launched = queue.launch(&fill, Geometry::cover(100, 32), &args)?.wait();
     let fails = std::env::var("STUB_OPENCL").is_ok_and(|words| words.contains("event=clEnqueueCopyBuffer"));
     check("a launch behind a failed copy", !fails || launched.is_err())?;
     copied.wait().and(launched)
@@ -200,7 +200,7 @@ fn graphs(device: &dyn CommonRuntime) -> Result<()> {
     let (fill, queue) = (kernel(device)?, device.open_queue(&QueueOptions::default())?);
     let x = device.allocate(DType::F32, &[100], &Placement::default())?;
     let args = [Arg::write(&x), Arg::scalar(3.0f32), Arg::scalar(100u64)];
-    let graph = queue.record(|recorder| recorder.launch(&fill, &Geometry::cover(100, 32), &args))?;
+    let graph = queue.record(|recorder| recorder.launch(&fill, Geometry::cover(100, 32), &args))?;
     let executable = queue.instantiate(&graph)?;
     wait(&queue.replay(&executable)?)?;
     check("graphs", x.to_vec::<f32>()?.iter().all(|value| value.to_bits() == 3.0f32.to_bits()))

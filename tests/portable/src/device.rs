@@ -151,7 +151,7 @@ impl Device {
             )
             .collect();
         args.extend(program.scalars.iter().map(|(kind, bits)| Arg::scalar_bits(kind.dtype(), *bits)));
-        let launched = self.queue.launch(&kernel, &Geometry::new(program.groups, size), &args);
+        let launched = self.queue.launch(&kernel, Geometry::new(program.groups, size), &args);
         launched.and_then(|event| event.wait_timeout(RUN_TIMEOUT)).map_err(failure)?;
         (tensors.iter().zip(&program.buffers))
             .map(|((whole, _), buffer)| content(whole, buffer.bytes.len()))

@@ -97,7 +97,7 @@ impl Fixture {
         let queue = self.device.open_queue(&QueueOptions::default())?;
         let args = [Arg::read(&x), Arg::read_write(&r), Arg::scalar(offset)];
         let geometry = Geometry::cover(40, GROUP_SIZE);
-        queue.call(&self.module.kernel(kernel)?, &geometry, &args)?;
+        queue.call(&self.module.kernel(kernel)?, geometry, &args)?;
         Ok(r.to_array()?.bytes().to_vec())
     }
 }
@@ -147,7 +147,7 @@ fn a_large_launch_is_right_to_the_last_element() -> Result<()> {
     x.fill(&1.5f32.to_le_bytes())?;
     let queue = fixture.device.open_queue(&QueueOptions::default())?;
     let geometry = Geometry::cover(9_437_400, 256);
-    queue.call(&module.kernel("rows")?, &geometry, &[Arg::read(&x), Arg::write(&r)])?;
+    queue.call(&module.kernel("rows")?, geometry, &[Arg::read(&x), Arg::write(&r)])?;
     let array = r.to_array()?;
     let values = array.bytes().chunks_exact(4).zip(0..n);
     let wrong = values.filter(|(bytes, index)| {

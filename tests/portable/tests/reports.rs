@@ -94,16 +94,16 @@ fn fails(device: &Arc<dyn CommonRuntime>) -> Result<()> {
     for (line, place) in [(7, "a.wgsl:7: "), (u32::MAX, "a.wgsl: ")] {
         let (y, queue) = (tensor(device, line)?, device.open_queue(&QueueOptions::default())?);
         let args = [Arg::read_write(&y)];
-        let event = queue.launch(&kernel, &all(), &args)?;
+        let event = queue.launch(&kernel, all(), &args)?;
         let error = event.wait().expect_err("a failure");
         assert!(error.kind() == ErrorKind::Failed && error.message().starts_with(place), "{error}");
         assert!(error.message().contains("\"tell\""), "{error}");
         let error = y.to_vec::<u32>().expect_err("a failure");
         assert!(error.message().contains(place), "reading its output: {error}");
-        let error = queue.launch(&kernel, &all(), &args).expect_err("a failure");
+        let error = queue.launch(&kernel, all(), &args).expect_err("a failure");
         assert!(error.message().contains(place), "a later launch: {error}");
         let (other, queue) = (tensor(device, line)?, device.open_queue(&QueueOptions::default())?);
-        let error = queue.call(&kernel, &all(), &[Arg::read_write(&other)]).expect_err("a failure");
+        let error = queue.call(&kernel, all(), &[Arg::read_write(&other)]).expect_err("a failure");
         assert!(error.message().contains(place), "through `call`: {error}");
     }
     passes(device)
@@ -113,17 +113,17 @@ fn passes(device: &Arc<dyn CommonRuntime>) -> Result<()> {
     let (kernel, y) = (kernel(device)?, tensor(device, 0)?);
     assert_eq!(kernel.info().params.as_ref().map(Vec::len), Some(1), "the report is not a parameter");
     let queue = device.open_queue(&QueueOptions::default())?;
-    queue.launch(&kernel, &all(), &[Arg::write(&y)]).expect_err("the kernel also reads it");
-    queue.launch(&kernel, &all(), &[Arg::read_write(&y)])?.wait()?;
+    queue.launch(&kernel, all(), &[Arg::write(&y)]).expect_err("the kernel also reads it");
+    queue.launch(&kernel, all(), &[Arg::read_write(&y)])?.wait()?;
     assert_eq!(y.to_vec::<u32>()?, [1; ELEMENTS]);
-    queue.launch(&kernel, &Geometry::new(0, 64), &[Arg::read_write(&y)])?.wait()
+    queue.launch(&kernel, Geometry::new(0, 64), &[Arg::read_write(&y)])?.wait()
 }
 
 fn refuses(device: &Arc<dyn CommonRuntime>) -> Result<()> {
     let (kernel, y) = (kernel(device)?, tensor(device, 0)?);
     let queue = device.open_queue(&QueueOptions::default())?;
     let gaps = y.view(&[ELEMENTS / 2], &[2], 0)?;
-    let error = queue.launch(&kernel, &all(), &[Arg::read_write(&gaps)]).expect_err("a failure");
+    let error = queue.launch(&kernel, all(), &[Arg::read_write(&gaps)]).expect_err("a failure");
     assert!(error.message().contains("argument 0 of \"tell\" is not contiguous"), "{error}");
     assert_eq!(queue.submitted(), 0, "nothing was submitted");
     Ok(())
@@ -132,7 +132,7 @@ fn refuses(device: &Arc<dyn CommonRuntime>) -> Result<()> {
 fn records(device: &Arc<dyn CommonRuntime>) -> Result<()> {
     let (kernel, y) = (kernel(device)?, tensor(device, 0)?);
     let queue = device.open_queue(&QueueOptions::default())?;
-    let recorded = queue.record(|recorder| recorder.launch(&kernel, &all(), &[Arg::read_write(&y)]));
+    let recorded = queue.record(|recorder| recorder.launch(&kernel, all(), &[Arg::read_write(&y)]));
     let error = recorded.expect_err("a failure");
     assert!(error.kind() == ErrorKind::Unsupported && error.to_string().contains("assert_proofs"), "{error}");
     Ok(())
@@ -148,10 +148,10 @@ fn disproves(device: &Arc<dyn CommonRuntime>) -> Result<()> {
         @compute @workgroup_size(1) fn plain() {}";
     let module = device.load(&ModuleSource::wgsl(code).option("assert_proofs", true))?;
     let queue = device.open_queue(&QueueOptions::default())?;
-    queue.call(&module.kernel("plain")?, &Geometry::single(), &[])?;
+    queue.call(&module.kernel("plain")?, Geometry::single(), &[])?;
     let y = device.tensor([64], &[7_u32; 64])?;
     let args = [Arg::read_write(&y)];
-    let error = queue.call(&module.kernel("go")?, &Geometry::new(1, 64), &args).expect_err("a failure");
+    let error = queue.call(&module.kernel("go")?, Geometry::new(1, 64), &args).expect_err("a failure");
     assert!(error.message().starts_with("wgsl:4: "), "{error}");
     Ok(())
 }

@@ -79,7 +79,7 @@ impl Fixture {
     }
 
     fn launch(&self, arg: Arg<'_>) -> Result<()> {
-        self.queue.launch(&self.kernel, &Geometry::new(GROUPS, 64), &[arg])?.wait()
+        self.queue.launch(&self.kernel, Geometry::new(GROUPS, 64), &[arg])?.wait()
     }
 
     fn refusal(&self, arg: Arg<'_>) -> Error {
@@ -177,7 +177,7 @@ fn misaligned(fixture: &Fixture) -> Result<()> {
     let x = fixture.device.tensor([32], &[1_u8; 32])?;
     for first in 0..8 {
         let view = x.slice(0, first..first + 16)?;
-        let launched = fixture.queue.launch(&double, &Geometry::new(1, 64), &[Arg::read_write(&view)]);
+        let launched = fixture.queue.launch(&double, Geometry::new(1, 64), &[Arg::read_write(&view)]);
         match launched {
             Ok(event) if first.is_multiple_of(4) => event.wait()?,
             Err(error) if !first.is_multiple_of(4) => {

@@ -384,8 +384,8 @@ fn kernels(device: &dyn CommonRuntime) -> Result<()> {
     }
     let [a, b] = [device.open_queue(&QueueOptions::default())?, device.open_queue(&QueueOptions::default())?];
     let x = device.allocate(DType::F32, &[100], &Placement::default())?;
-    let first = a.launch(&fill, &Geometry::cover(100, 32), &[Arg::write(&x), Arg::scalar(1.0f32)])?;
-    let second = b.launch(&fill, &Geometry::cover(100, 32), &[Arg::write(&x), Arg::scalar(2.0f32)])?;
+    let first = a.launch(&fill, Geometry::cover(100, 32), &[Arg::write(&x), Arg::scalar(1.0f32)])?;
+    let second = b.launch(&fill, Geometry::cover(100, 32), &[Arg::write(&x), Arg::scalar(2.0f32)])?;
     done(&second)?;
     done(&first)?;
     all(&x, 2.0)
@@ -400,13 +400,13 @@ fn alternating_kernels(device: &dyn CommonRuntime) -> Result<()> {
     let y = device.allocate(DType::F32, &[100], &Placement::default())?;
     for round in 0..20u16 {
         let args = [Arg::write(&x), Arg::scalar(f32::from(round))];
-        drop(queue.launch(&fill, &Geometry::cover(100, 32), &args)?);
-        drop(queue.launch(&nothing, &Geometry::cover(1, 1), &[])?);
-        drop(queue.launch(&fill, &Geometry::cover(100, 32), &[Arg::write(&y), Arg::scalar(-1.0f32)])?);
-        drop(queue.launch(&nothing, &Geometry::cover(1, 1), &[])?);
+        drop(queue.launch(&fill, Geometry::cover(100, 32), &args)?);
+        drop(queue.launch(&nothing, Geometry::cover(1, 1), &[])?);
+        drop(queue.launch(&fill, Geometry::cover(100, 32), &[Arg::write(&y), Arg::scalar(-1.0f32)])?);
+        drop(queue.launch(&nothing, Geometry::cover(1, 1), &[])?);
         drop(queue.copy(&y, &x)?);
         drop(queue.fill(&x, &[0; 8])?);
-        drop(queue.launch(&nothing, &Geometry::cover(1, 1), &[])?);
+        drop(queue.launch(&nothing, Geometry::cover(1, 1), &[])?);
     }
     queue.wait_idle_timeout(WAIT_TIMEOUT)?;
     all(&x, 0.0)?;
@@ -420,7 +420,7 @@ fn burst(device: &dyn CommonRuntime) -> Result<()> {
     let mut last = None;
     for round in 0..300u16 {
         let args = [Arg::write(&x), Arg::scalar(f32::from(round))];
-        last = Some(queue.launch(&fill, &Geometry::cover(100, 32), &args)?);
+        last = Some(queue.launch(&fill, Geometry::cover(100, 32), &args)?);
     }
     last.as_ref().map_or(Ok(()), done)?;
     all(&x, 299.0)
@@ -456,7 +456,7 @@ fn graphs(device: &dyn CommonRuntime) -> Result<()> {
     let (fill, queue) = (fill(device)?, device.open_queue(&QueueOptions::default())?);
     let x = device.allocate(DType::F32, &[100], &Placement::default())?;
     let args = [Arg::write(&x), Arg::scalar(3.0f32)];
-    let graph = queue.record(|recorder| recorder.launch(&fill, &Geometry::cover(100, 32), &args))?;
+    let graph = queue.record(|recorder| recorder.launch(&fill, Geometry::cover(100, 32), &args))?;
     let executable = queue.instantiate(&graph)?;
     done(&queue.replay(&executable)?)?;
     all(&x, 3.0)

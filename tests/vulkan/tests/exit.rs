@@ -76,7 +76,7 @@ fn exit_with_work_in_flight(runtime: &Runtime) -> Result<()> {
     let long = device.load(&ModuleSource::wgsl(LONG))?.kernel("long")?;
     let queue = device.open_queue(&QueueOptions::default())?;
     let out = device.allocate(DType::U32, &[1], &Placement::default())?;
-    let event = queue.launch(&long, &Geometry::cover(GROUPS, 1), &[Arg::read_write(&out)])?;
+    let event = queue.launch(&long, Geometry::cover(GROUPS, 1), &[Arg::read_write(&out)])?;
     queue.flush()?;
     assert!(!event.is_done()?, "the work completed too soon to be in flight");
     std::thread::spawn(move || {

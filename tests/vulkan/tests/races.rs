@@ -194,7 +194,7 @@ impl Fixture {
         for round in 0..=ROUNDS {
             for _ in 0..3 {
                 let args = [Arg::read_write(&self.tensors[0])];
-                self.queues[round % 2].launch(&self.bump, &geometry, &args)?;
+                self.queues[round % 2].launch(&self.bump, geometry, &args)?;
             }
         }
         self.queues.iter().try_for_each(Queue::wait_idle)
@@ -204,7 +204,7 @@ impl Fixture {
     fn chain(&mut self) -> Result<()> {
         let geometry = Geometry::cover(u32::try_from(ELEMENTS).unwrap_or(0), 32);
         let (queue, [a, b]) = (&self.queues[0], [&self.tensors[0], &self.tensors[1]]);
-        let bump = |tensor| queue.launch(&self.bump, &geometry, &[Arg::read_write(tensor)]);
+        let bump = |tensor| queue.launch(&self.bump, geometry, &[Arg::read_write(tensor)]);
         for _ in 0..ROUNDS {
             bump(a)?;
             queue.copy(b, a)?;
@@ -233,12 +233,12 @@ impl Fixture {
                 self.expected[b] = self.expected[a];
             }
             2..5 => {
-                queue.launch(&self.bump, &geometry, &[Arg::read_write(&tensors[a])])?;
+                queue.launch(&self.bump, geometry, &[Arg::read_write(&tensors[a])])?;
                 self.expected[a] = self.expected[a].wrapping_add(1);
             }
             _ => {
                 let args = [Arg::read(&tensors[a]), Arg::read(&tensors[b]), Arg::write(&tensors[c])];
-                queue.launch(&self.blend, &geometry, &args)?;
+                queue.launch(&self.blend, geometry, &args)?;
                 let [a, b] = [self.expected[a], self.expected[b]];
                 self.expected[c] = a.wrapping_mul(3).wrapping_add(b);
             }
@@ -252,9 +252,9 @@ impl Fixture {
         let geometry = Geometry::cover(u32::try_from(ELEMENTS).unwrap_or(0), 32);
         let graph = queue.record(|recorder| {
             (0..4).try_for_each(|_| {
-                recorder.launch(&self.bump, &geometry, &[Arg::read_write(&tensors[0])])?;
+                recorder.launch(&self.bump, geometry, &[Arg::read_write(&tensors[0])])?;
                 let args = [Arg::read(&tensors[0]), Arg::read(&tensors[1]), Arg::write(&tensors[2])];
-                recorder.launch(&self.blend, &geometry, &args).map(drop)
+                recorder.launch(&self.blend, geometry, &args).map(drop)
             })
         })?;
         let executable = queue.instantiate(&graph)?;

@@ -140,7 +140,7 @@ fn launches(fixture: &Fixture) -> Result<()> {
     let mut count = 0;
     check_flat_memory("a_hundred_thousand_launches", || {
         for _ in 0..STEP {
-            drop(queue.launch(&fixture.add, &Geometry::cover(64, 64), &[Arg::read_write(&x)])?);
+            drop(queue.launch(&fixture.add, Geometry::cover(64, 64), &[Arg::read_write(&x)])?);
         }
         count += STEP;
         queue.wait_idle_timeout(WAIT_TIMEOUT)?;
@@ -181,8 +181,8 @@ fn threads(fixture: &Fixture) -> Result<()> {
     let work = || -> Result<()> {
         let (queue, own) = (fixture.device.open_queue(&QueueOptions::default())?, fixture.zeros(64)?);
         for _ in 0..ROUNDS {
-            drop(queue.launch(&fixture.add, &Geometry::cover(64, 64), &[Arg::read_write(&own)])?);
-            drop(queue.launch(&fixture.add, &Geometry::cover(64, 64), &[Arg::read_write(&shared)])?);
+            drop(queue.launch(&fixture.add, Geometry::cover(64, 64), &[Arg::read_write(&own)])?);
+            drop(queue.launch(&fixture.add, Geometry::cover(64, 64), &[Arg::read_write(&shared)])?);
         }
         queue.wait_idle_timeout(WAIT_TIMEOUT)?;
         fixture.check(&own, ROUNDS)
@@ -206,7 +206,7 @@ fn modules(fixture: &Fixture) -> Result<()> {
         for _ in 0..10 {
             let add = fixture.device.load(&ModuleSource::wgsl(ADD))?.kernel("add")?;
             let queue = fixture.device.open_queue(&QueueOptions::default())?;
-            drop(queue.launch(&add, &Geometry::cover(64, 64), &[Arg::read_write(&x)])?);
+            drop(queue.launch(&add, Geometry::cover(64, 64), &[Arg::read_write(&x)])?);
             count += 1;
         }
         fixture.check(&x, count)

@@ -82,9 +82,9 @@ pub(super) fn install_hook(log: Log) {
         let previous = take_hook();
         set_hook(Box::new(move |info| {
             if IS_DYNAMIC_LIBRARY.load(Ordering::Relaxed) || CATCH_DEPTH.get() > 0 {
-                log_panic(info)
+                log_panic(info);
             } else {
-                previous(info)
+                previous(info);
             }
         }));
     }

@@ -25,7 +25,7 @@ fn open(name: &str) -> (Device, Kernel) {
 
 fn add(queue: &runtime_core::Queue, kernel: &Kernel, x: &Tensor, by: u32) -> runtime_core::Result<Event> {
     let args = [Arg::read_write(x), Arg::scalar(by), Arg::scalar(COUNT)];
-    queue.launch(kernel, &Geometry::new([4, 1, 1], [256, 1, 1]), &args)
+    queue.launch(kernel, Geometry::new([4, 1, 1], [256, 1, 1]), &args)
 }
 
 /// Every thread adds to tensors of its own and to one that all share, from 8 queues by turns.

@@ -141,7 +141,7 @@ impl Fixture {
 
     #[inline]
     fn launch(&self) -> runtime_core::Event {
-        self.queue.launch(&self.kernel, &Geometry::single(), &self.args()).expect("the queue takes it")
+        self.queue.launch(&self.kernel, Geometry::single(), &self.args()).expect("the queue takes it")
     }
 }
 
@@ -264,7 +264,7 @@ fn graph(device: &Device, raw: &Raw) {
     let fixture = Fixture::open(device);
     let executable = raw.graph(NODES);
     let recorded = fixture.queue.record(|recorder| {
-        let launch = |_| recorder.launch(&fixture.kernel, &Geometry::single(), &fixture.args()).map(drop);
+        let launch = |_| recorder.launch(&fixture.kernel, Geometry::single(), &fixture.args()).map(drop);
         (0..NODES).try_for_each(launch)
     });
     let replayed = recorded.and_then(|graph| fixture.queue.instantiate(&graph)).expect("the graph is built");

@@ -132,7 +132,7 @@ impl Fixture {
         let [a, b, c] = &self.tensors;
         let args = [Arg::read(a), Arg::read(b), Arg::write(c), Arg::scalar(3.0f32)];
         let geometry = Geometry::new(1, u32::try_from(ITEMS).unwrap_or(1));
-        self.queue.launch(&self.kernel, &geometry, &args).expect("the queue takes it")
+        self.queue.launch(&self.kernel, geometry, &args).expect("the queue takes it")
     }
 
     fn wait(&self) {

@@ -177,7 +177,7 @@ impl Fixture {
     }
 
     pub(crate) fn launch(&self) -> Event {
-        self.queue.launch(&self.kernel, &Geometry::single(), &self.args()).expect("the queue takes it")
+        self.queue.launch(&self.kernel, Geometry::single(), &self.args()).expect("the queue takes it")
     }
 
     /// A burst to its last submission; then it is waited for, which does not count.

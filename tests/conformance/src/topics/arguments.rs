@@ -134,7 +134,7 @@ fn a_tensor_of_another_opening_is_refused(context: &Context) -> Verdict {
     let (fixture, other) = (context.fixture(), context.reopen(&Options::new())?);
     let (queue, x) = (fixture.queue()?, other.full(10, 1.0)?);
     let args = fixture.args("fill_f32", &[Arg::write(&x), Arg::scalar(2.0f32)], 10)?;
-    let launched = queue.launch(&fixture.kernel("fill_f32")?, &fixture.geometry(10), &args);
+    let launched = queue.launch(&fixture.kernel("fill_f32")?, fixture.geometry(10), &args);
     expect_error("tensor", launched, ErrorKind::InvalidArgument, &["argument 0", "fill_f32", "copy it"])?;
     expect_all("untouched", &x, 1.0)
 }
@@ -148,11 +148,11 @@ fn wrong(context: &Context, args: &[Arg<'_>], words: &[&str]) -> Verdict {
     }
     expect_error(
         "launch",
-        queue.launch(&kernel, &fixture.geometry(1), args),
+        queue.launch(&kernel, fixture.geometry(1), args),
         ErrorKind::InvalidArgument,
         words,
     )?;
-    expect_error("call", queue.call(&kernel, &fixture.geometry(1), args), ErrorKind::InvalidArgument, words)?;
+    expect_error("call", queue.call(&kernel, fixture.geometry(1), args), ErrorKind::InvalidArgument, words)?;
     assert_eq!(queue.submitted(), 0, "a refused launch takes no ticket");
     Ok(())
 }

@@ -194,7 +194,7 @@ fn a_whole_write_heals_a_tensor(context: &Context) -> Verdict {
 fn a_failed_call_says_so(context: &Context) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     let (x, y) = (fixture.full(10, 0.0)?, fixture.full(10, 0.0)?);
-    let called = queue.call(&fixture.kernel("fail")?, &fixture.geometry(1), &[Arg::read(&y), Arg::write(&x)]);
+    let called = queue.call(&fixture.kernel("fail")?, fixture.geometry(1), &[Arg::read(&y), Arg::write(&x)]);
     expect_error("call", called, ErrorKind::Failed, &[fixture.kernels()?.cause])?;
     expect_failed("its queue", fixture.try_launch(&queue, "noop", &[], 1)?.map(drop)).map(drop)
 }

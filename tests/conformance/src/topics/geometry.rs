@@ -118,7 +118,7 @@ fn the_largest_group_runs_whole(context: &Context) -> Verdict {
         let out = Guarded::new(fixture, &vec![u32::MAX; 2 * items as usize])?;
         let (kernel, geometry) =
             (fixture.kernel_for_group_size("group_ids_u32", size)?, Geometry::new([2, 1, 1], size));
-        wait::event(&queue.launch(&kernel, &geometry, &[Arg::write(out.tensor())])?)?;
+        wait::event(&queue.launch(&kernel, geometry, &[Arg::write(out.tensor())])?)?;
         let mut ids = out.tensor().to_vec::<u32>()?;
         ids.sort_unstable();
         expect_equal("every number exactly once", &ids, &(0..2 * items).collect::<Vec<_>>())?;
@@ -176,11 +176,11 @@ fn what_the_device_lacks_is_unsupported(context: &Context) -> Verdict {
 fn a_refused_geometry_takes_no_ticket(context: &Context) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     let kernel = fixture.kernel_for_group_size("noop", [1; 3])?;
-    drop(queue.launch(&kernel, &Geometry::single(), &[])?);
-    assert!(queue.launch(&kernel, &Geometry::new(1, 0), &[]).is_err());
-    assert!(queue.call(&kernel, &Geometry::new(1, [1, 0]), &[]).is_err());
+    drop(queue.launch(&kernel, Geometry::single(), &[])?);
+    assert!(queue.launch(&kernel, Geometry::new(1, 0), &[]).is_err());
+    assert!(queue.call(&kernel, Geometry::new(1, [1, 0]), &[]).is_err());
     assert_eq!(queue.submitted(), 1);
-    wait::event(&queue.launch(&kernel, &Geometry::single(), &[])?)?;
+    wait::event(&queue.launch(&kernel, Geometry::single(), &[])?)?;
     Ok(())
 }
 
@@ -190,12 +190,12 @@ fn no_groups_run_nothing(context: &Context) -> Verdict {
     let out = Guarded::new(fixture, &[7_u32; 8])?;
     for groups in [[0, 1, 1], [2, 0, 1], [1, 1, 0], [0; 3]] {
         let geometry = Geometry::new(groups, 4);
-        wait::event(&queue.launch(&kernel, &geometry, &[Arg::write(out.tensor())])?)?;
-        queue.call(&kernel, &geometry, &[Arg::write(out.tensor())])?;
+        wait::event(&queue.launch(&kernel, geometry, &[Arg::write(out.tensor())])?)?;
+        queue.call(&kernel, geometry, &[Arg::write(out.tensor())])?;
         out.check("nothing was written", &[7_u32; 8])?;
     }
     assert_eq!(queue.submitted(), 8, "each is a submission with an event");
-    wait::event(&queue.launch(&kernel, &Geometry::new(2, 4), &[Arg::write(out.tensor())])?)?;
+    wait::event(&queue.launch(&kernel, Geometry::new(2, 4), &[Arg::write(out.tensor())])?)?;
     out.check("the queue still works", &[0_u32, 1, 2, 3, 4, 5, 6, 7])
 }
 
@@ -207,7 +207,7 @@ fn every_work_item_runs_once(context: &Context) -> Verdict {
         let items = groups.iter().chain(&size).product::<u32>();
         let out = Guarded::new(fixture, &vec![u32::MAX; items as usize])?;
         let kernel = fixture.kernel_for_group_size("group_ids_u32", size)?;
-        wait::event(&queue.launch(&kernel, &Geometry::new(groups, size), &[Arg::write(out.tensor())])?)?;
+        wait::event(&queue.launch(&kernel, Geometry::new(groups, size), &[Arg::write(out.tensor())])?)?;
         let mut ids = out.tensor().to_vec::<u32>()?;
         ids.sort_unstable();
         expect_equal("every number exactly once", &ids, &(0..items).collect::<Vec<_>>())?;

@@ -5,6 +5,7 @@ use runtime_core::{Arg, ErrorKind, Graph, Options, Queue, Recorder, abi};
 use crate::case::{Failure, Requirement, Verdict, cases};
 use crate::context::Context;
 use crate::expect::{expect_all, expect_error};
+use crate::wait;
 
 pub(super) const N: usize = 1000;
 

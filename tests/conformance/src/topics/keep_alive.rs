@@ -102,7 +102,7 @@ fn a_dropped_kernel_and_module_stay(context: &Context) -> Verdict {
     let fill = module.kernel("fill_f32")?;
     fixture.delay(&queue)?;
     let args = fixture.args("fill_f32", &[Arg::write(&y), Arg::scalar(5.0f32)], N)?;
-    drop(queue.launch(&fill, &fixture.geometry(N), &args)?);
+    drop(queue.launch(&fill, fixture.geometry(N), &args)?);
     drop((module, fill));
     // Makes the device free what it can.
     drop(fixture.full(10, 0.0)?);

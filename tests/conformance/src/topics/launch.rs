@@ -121,14 +121,14 @@ fn a_frozen_tensor_is_read_but_not_written(context: &Context) -> Verdict {
     expect_all("read", &y, 1.0)?;
     let (kernel, args) =
         (fixture.kernel("fill_f32")?, fixture.args("fill_f32", &[Arg::write(&x), Arg::scalar(2.0f32)], 100)?);
-    let launched = queue.launch(&kernel, &fixture.geometry(100), &args);
+    let launched = queue.launch(&kernel, fixture.geometry(100), &args);
     expect_error("written", launched, ErrorKind::InvalidArgument, &["argument 0", "frozen", "launch"])
         .map(drop)
 }
 
 fn a_kernel_of_another_opening_is_refused(context: &Context) -> Verdict {
     let (fixture, other) = (context.fixture(), context.reopen(&Options::new())?);
-    let launched = fixture.queue()?.launch(&other.kernel("noop")?, &fixture.geometry(1), &[]);
+    let launched = fixture.queue()?.launch(&other.kernel("noop")?, fixture.geometry(1), &[]);
     expect_error("kernel", launched, ErrorKind::InvalidArgument, &["noop", context.name()]).map(drop)
 }
 
@@ -153,7 +153,7 @@ fn an_untracked_launch_runs(context: &Context) -> Verdict {
     let kernel = fixture.kernel("scale_f32")?;
     let launched = (0..3).try_for_each(|_| {
         // SAFETY: only this queue uses the tensor, which lives until the wait below.
-        unsafe { queue.launch_untracked(&kernel, &fixture.geometry(100), &args) }.map(drop)
+        unsafe { queue.launch_untracked(&kernel, fixture.geometry(100), &args) }.map(drop)
     });
     // Wait even after an error: launches that were accepted must end before the tensor is dropped.
     wait::idle(&queue).or_else(|_| wait::idle(&queue))?;

@@ -64,7 +64,7 @@ fn an_awaited_event_of_a_lost_device_fails(context: &Context) -> Verdict {
     let waiting = std::thread::spawn(move || block_on(pending));
     std::thread::sleep(std::time::Duration::from_millis(5));
     let geometry = fixture.geometry(1);
-    let _ = (queue.launch(&kernel, &geometry, &[]), queue.launch(&kernel, &geometry, &[]));
+    let _ = (queue.launch(&kernel, geometry, &[]), queue.launch(&kernel, geometry, &[]));
     let outcome = waiting.join().map_err(|_| Failure::Failed("a thread panicked".to_owned()))?;
     expect_error("awaited", outcome, ErrorKind::DeviceLost, &[]).map(drop)
 }

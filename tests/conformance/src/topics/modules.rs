@@ -58,7 +58,7 @@ fn an_eleventh_module_works(context: &Context) -> Verdict {
         let out = context.fixture().full(100, 0.0)?;
         let args = [runtime_core::Arg::write(&out), runtime_core::Arg::scalar(f32::from(value))];
         let args = context.fixture().args("fill_f32", &args, 100)?;
-        wait::event(&queue.launch(&module.kernel("fill_f32")?, &context.fixture().geometry(100), &args)?)?;
+        wait::event(&queue.launch(&module.kernel("fill_f32")?, context.fixture().geometry(100), &args)?)?;
         expect_all(&format!("module {value}"), &out, f32::from(value))?;
     }
     Ok(())
@@ -72,7 +72,7 @@ fn a_kernel_outlives_its_module(context: &Context) -> Verdict {
     drop(module);
     let (queue, out) = (fixture.queue()?, fixture.full(100, 0.0)?);
     let args = [runtime_core::Arg::write(&out), runtime_core::Arg::scalar(2.0f32)];
-    wait::event(&queue.launch(&kernel, &fixture.geometry(100), &fixture.args("fill_f32", &args, 100)?)?)?;
+    wait::event(&queue.launch(&kernel, fixture.geometry(100), &fixture.args("fill_f32", &args, 100)?)?)?;
     assert_eq!(kernel.name(), "fill_f32");
     expect_all("without a module", &out, 2.0)
 }
@@ -86,7 +86,7 @@ fn kernels_of_two_modules_share_a_queue(context: &Context) -> Verdict {
     for _ in 0..5 {
         drop(first.scale(&queue, &x, 2.0)?);
         let args = [runtime_core::Arg::read_write(&x), runtime_core::Arg::scalar(0.5f32)];
-        drop(queue.launch(&scale, &first.geometry(100), &first.args("scale_f32", &args, 100)?)?);
+        drop(queue.launch(&scale, first.geometry(100), &first.args("scale_f32", &args, 100)?)?);
     }
     wait::idle(&queue)?;
     expect_all("after both kernels", &x, 3.0)

@@ -105,7 +105,7 @@ fn a_hundred_thousand_events(context: &Context) -> Verdict {
     let (kernel, geometry) = (fixture.kernel("noop")?, fixture.geometry(1));
     let mut events: Vec<Event> = Vec::with_capacity(EVENTS);
     for number in 0..EVENTS {
-        events.push(queues[number % 4].launch(&kernel, &geometry, &[])?);
+        events.push(queues[number % 4].launch(&kernel, geometry, &[])?);
     }
     let tickets: Vec<_> = events.iter().map(Event::ticket).collect();
     let expected: Vec<_> = (0..EVENTS as u64).map(|number| number / 4 + 1).collect();

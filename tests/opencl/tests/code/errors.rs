@@ -77,11 +77,11 @@ fn images_are_refused(fixture: &Fixture) -> Result<()> {
     };
     let out = fixture.zeros::<f32>(64)?;
     let plain = module.kernel("plain")?;
-    fixture.queue.launch(&plain, &Geometry::new(1, 16), &[Arg::write(&out)])?.wait()?;
+    fixture.queue.launch(&plain, Geometry::new(1, 16), &[Arg::write(&out)])?.wait()?;
     let kernel = module.kernel("sample");
     let launched = kernel.and_then(|kernel| {
         let args = [Arg::read(&out), Arg::scalar(0u64), Arg::write(&out)];
-        fixture.queue.launch(&kernel, &Geometry::new(1, 4), &args)?.wait()
+        fixture.queue.launch(&kernel, Geometry::new(1, 4), &args)?.wait()
     });
     assert_refused(launched, &[ErrorKind::Unsupported, ErrorKind::InvalidArgument], &["image"]);
     Ok(())

@@ -42,7 +42,7 @@ fn half_precision(fixture: &Fixture) -> Result<()> {
     let (x, y) = (place(&data)?, place(&data)?);
     let factor = Arg::scalar_bits(DType::F16, u64::from(half(2.0).to_bits()));
     let args = [Arg::read(&x), Arg::read_write(&y), factor, Arg::scalar(100u32)];
-    fixture.queue.launch(&kernel, &Geometry::cover(100, 16), &args)?.wait()?;
+    fixture.queue.launch(&kernel, Geometry::cover(100, 16), &args)?.wait()?;
     let right: Vec<u8> = data.iter().flat_map(|value| half(value.to_f32() * 3.0).to_ne_bytes()).collect();
     let mut found = vec![0; right.len()];
     y.read_bytes(&mut found)?;
@@ -55,8 +55,8 @@ fn sub_groups(fixture: &Fixture) -> Result<()> {
     let (ones, out, widths) =
         (fixture.tensor(&[1i32; 64])?, fixture.zeros::<i32>(64)?, fixture.zeros::<u32>(64)?);
     let geometry = Geometry::new(1, 64);
-    fixture.queue.launch(&sizes, &geometry, &[Arg::write(&widths)])?.wait()?;
-    fixture.queue.launch(&sums, &geometry, &[Arg::read(&ones), Arg::write(&out)])?.wait()?;
+    fixture.queue.launch(&sizes, geometry, &[Arg::write(&widths)])?.wait()?;
+    fixture.queue.launch(&sums, geometry, &[Arg::read(&ones), Arg::write(&out)])?.wait()?;
     let widths = widths.to_vec::<u32>()?;
     assert!(widths.iter().all(|width| (1..=64).contains(width)), "{widths:?}");
     assert_equal(&out, &widths.iter().map(|width| i32::try_from(*width).unwrap_or(0)).collect::<Vec<_>>())
@@ -97,10 +97,10 @@ fn device_timestamps(fixture: &Fixture) -> Result<()> {
     let sums = fixture.zeros::<f32>(1)?;
     let args = [Arg::read(&data), Arg::write(&sums), Arg::local(4), Arg::scalar(1u32 << 20)];
     let kernel = fixture.idioms.kernel("sum")?;
-    queue.launch(&kernel, &Geometry::new(1, 1), &args)?.wait()?;
+    queue.launch(&kernel, Geometry::new(1, 1), &args)?.wait()?;
     let start = std::time::Instant::now();
     let begin = queue.timestamp()?;
-    drop(queue.launch(&kernel, &Geometry::new(1, 1), &args)?);
+    drop(queue.launch(&kernel, Geometry::new(1, 1), &args)?);
     let end = queue.timestamp()?;
     end.wait()?;
     let wall = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -120,7 +120,7 @@ fn sub_devices_compute(fixture: &Fixture) -> Result<()> {
     let from = device.tensor([10], &[1i32; 10])?;
     let to = device.allocate(i32::DTYPE, &[10], &Placement::default())?;
     let args = [Arg::read(&from), Arg::write(&to), Arg::scalar(10u32)];
-    queue.launch(&module.kernel("add_ints")?, &Geometry::new(1, 1), &args)?.wait()?;
+    queue.launch(&module.kernel("add_ints")?, Geometry::new(1, 1), &args)?.wait()?;
     assert_equal(&to, &[2i32; 10])
 }
 
