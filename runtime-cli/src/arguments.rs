@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use runtime_conformance::{FaultArguments, SuiteArguments};
-use runtime_core::{ClockChoice, DType, Error, FlushCache, Options, Result, Value, suggest};
+use runtime_core::{ClockChoice, DType, Error, FlushCache, Options, Result, Value, did_you_mean};
 
 use crate::lower::LowerArguments;
 use crate::settings::{FLUSH_CHOICES, Settings};
@@ -204,7 +204,7 @@ fn parse_real(text: &str) -> Result<f64, String> {
 
 fn parse_flush(text: &str) -> Result<FlushCache, String> {
     let found = FLUSH_CHOICES.iter().find(|(name, _)| *name == text).map(|(_, flush)| *flush);
-    found.ok_or_else(|| suggest(text, &FLUSH_CHOICES.map(|(name, _)| name)))
+    found.ok_or_else(|| did_you_mean(text, &FLUSH_CHOICES.map(|(name, _)| name)))
 }
 
 fn parse_save(text: &str) -> Result<(String, PathBuf), String> {

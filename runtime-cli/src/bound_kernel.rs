@@ -1,8 +1,8 @@
 //! A loaded kernel with its tensors and arguments on one device.
 
 use runtime_core::{
-    Access, Arg, CommonRuntime, Error, EvaluationArg, Geometry, HostArray, Kernel, On, Placement, Result,
-    Tensor,
+    Access, Arg, CommonRuntime, DataLocation, Error, EvaluationArg, Geometry, HostArray, Kernel, Placement,
+    Result, Tensor,
 };
 
 use crate::module_source::module_source;
@@ -107,9 +107,9 @@ fn place(device: &dyn CommonRuntime, spec: &TensorSpec, input: Option<&HostArray
     let placement = match spec.on {
         // A host has a single memory, so `on` has no meaning there.
         _ if device.as_host().is_some() => Placement::default(),
-        On::Device | On::Host => Placement::default(),
-        On::Pinned => Placement::space("pinned"),
-        On::Shared => Placement::space("shared"),
+        DataLocation::Device | DataLocation::Host => Placement::default(),
+        DataLocation::Pinned => Placement::space("pinned"),
+        DataLocation::Shared => Placement::space("shared"),
     };
     let tensor = match (&spec.strides, spec.offset) {
         (None, 0) => device.allocate(spec.dtype, &spec.shape, &placement)?,
@@ -158,7 +158,7 @@ mod tests {
             offset: 1,
             init: Init::Zeros,
             access: Access::Read,
-            on: On::Device,
+            on: DataLocation::Device,
         };
         assert_eq!(strides(&spec).unwrap(), [12, 4, 1]);
         assert_eq!(strides(&TensorSpec { strides: Some(vec![1, 2, 6]), ..spec }).unwrap(), [1, 2, 6]);

@@ -38,7 +38,7 @@ fn absent_row(target: &str, reason: &str) -> Vec<String> {
 
 fn row(device: &DeviceInfo) -> Vec<String> {
     let status = device
-        .unusable
+        .unavailable_reason
         .as_ref()
         .map_or_else(|| "available".to_owned(), |reason| format!("unusable: {reason}"));
     let memory = device.spaces.first().map_or(0, |space| space.total_bytes);
@@ -112,9 +112,9 @@ mod tests {
     fn an_unusable_device_is_listed_with_the_reason() {
         let mut broken = DeviceInfo::new(DeviceKind::Accelerator, 1, "Old");
         broken.id.target = "x".to_owned();
-        broken.unusable = Some("driver too old".to_owned());
+        broken.unavailable_reason = Some("driver too old".to_owned());
         assert_eq!(row(&broken)[..3], ["x:1", "unusable: driver too old", "accelerator"]);
-        broken.unusable = None;
+        broken.unavailable_reason = None;
         assert_eq!(row(&broken)[1], "available");
         assert_eq!(row(&broken).len(), absent_row("cuda", "unavailable: no libcuda.so.1").len());
         assert!(table(&[]).contains("runtime doctor"));

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use runtime_core::{LoadReport, Outcome, Result, abi};
+use runtime_core::{LoadOutcome, LoadReport, Result, abi};
 
 use crate::output;
 use crate::probe::{self, ProbeResult};
@@ -28,7 +28,7 @@ pub(crate) fn report() -> Result<()> {
     let runtime = registry::runtime();
     section("search paths", search_paths(runtime.load_report()))?;
     section("load report", lines(runtime.load_report()))?;
-    let loaded = runtime.load_report().iter().filter(|line| line.outcome == Outcome::Loaded);
+    let loaded = runtime.load_report().iter().filter(|line| line.outcome == LoadOutcome::Loaded);
     let probed: Vec<ProbeResult> =
         loaded.map(|line| probe::probe_library(&line.path, line.target.as_deref())).collect();
     section("backends", lines(&probed))?;

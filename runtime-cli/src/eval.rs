@@ -154,7 +154,7 @@ fn choose(runtime: &Runtime, names: &[String], options: &Options) -> Result<Vec<
         return names.iter().map(|name| candidate(runtime, name.clone(), options)).collect();
     }
     let known = runtime.devices();
-    let whole = known.iter().filter(|info| info.unusable.is_none() && info.id.sub.is_none());
+    let whole = known.iter().filter(|info| info.unavailable_reason.is_none() && info.id.sub.is_none());
     let names: Vec<String> = whole.map(|info| info.id.to_string()).collect();
     if names.is_empty() {
         return Err(Error::new(ErrorKind::Unavailable, "no device is available; `runtime doctor` says why"));

@@ -24,7 +24,7 @@ pub(crate) struct ProbeResult {
 struct Device {
     id: String,
     /// Why the device cannot be used, if it cannot.
-    unusable: Option<String>,
+    unavailable_reason: Option<String>,
 }
 
 /// Probes the backend library at `path`; `target` is its name, if known.
@@ -85,7 +85,7 @@ fn parse(text: &str) -> Result<ProbeResult, String> {
     let list = || {
         let devices = target["devices"].as_array()?.iter();
         let device = |device: &Value| {
-            Some(Device { id: text_of(&device["id"])?, unusable: text_of(&device["unusable"]) })
+            Some(Device { id: text_of(&device["id"])?, unavailable_reason: text_of(&device["unusable"]) })
         };
         devices.map(device).collect::<Option<Vec<_>>>()
     };
@@ -106,7 +106,7 @@ impl ProbeResult {
         match &self.devices {
             Ok(devices) => devices
                 .iter()
-                .filter_map(|device| Some(format!("{}: {}", device.id, device.unusable.as_ref()?)))
+                .filter_map(|device| Some(format!("{}: {}", device.id, device.unavailable_reason.as_ref()?)))
                 .collect(),
             Err(reason) => vec![format!("{}: {reason}", self.target)],
         }
@@ -123,7 +123,7 @@ impl fmt::Display for ProbeResult {
             Ok(devices) => devices,
             Err(reason) => return write!(formatter, ": {reason}"),
         };
-        let unusable = devices.iter().filter(|device| device.unusable.is_some()).count();
+        let unusable = devices.iter().filter(|device| device.unavailable_reason.is_some()).count();
         let plural = if devices.len() == 1 { "" } else { "s" };
         write!(formatter, ": {} device{plural}", devices.len())?;
         match unusable {

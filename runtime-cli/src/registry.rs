@@ -4,5 +4,5 @@ use runtime_core::Runtime;
 
 /// A runtime with the backends of this machine and the lowering of portable kernels.
 pub(crate) fn runtime() -> Runtime {
-    Runtime::builder().lower_with(runtime_kernel::wgsl()).build()
+    Runtime::builder().with_lowering(runtime_kernel::wgsl()).build()
 }

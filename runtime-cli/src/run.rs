@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use runtime_core::{
-    Agreement, CommonRuntime, Error, ErrorKind, HostArray, QueueOptions, Result, Runtime, Validation, suggest,
+    Agreement, CommonRuntime, Error, ErrorKind, HostArray, QueueOptions, Result, Runtime, Validation,
+    did_you_mean,
 };
 
 use crate::arguments::RunArguments;
@@ -82,7 +83,7 @@ fn check_saves(spec: &Spec, saves: &[(String, PathBuf)]) -> Result<Vec<(usize, P
         let (index, _) = found.ok_or_else(|| {
             Error::invalid(format!(
                 "--save {name}: the kernel writes no argument of that name; {}",
-                suggest(name, &names)
+                did_you_mean(name, &names)
             ))
         })?;
         if !Destination::open(path)?.is_file() {
@@ -101,7 +102,7 @@ fn open(runtime: &Runtime, spec: &Spec, arguments: &RunArguments) -> Result<Arc<
     }
     let format = spec.kernel.format.as_str();
     let accepts = |info: &&runtime_core::DeviceInfo| {
-        info.unusable.is_none() && info.formats.iter().any(|accepted| accepted == format)
+        info.unavailable_reason.is_none() && info.formats.iter().any(|accepted| accepted == format)
     };
     let devices = runtime.devices();
     let info = devices.iter().find(accepts).ok_or_else(|| {

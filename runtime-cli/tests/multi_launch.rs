@@ -18,7 +18,10 @@ const BLOCK: u32 = GROUP * ITEMS;
 fn runtime() -> Runtime {
     let folder = Path::new(env!("CARGO_BIN_EXE_runtime")).parent().unwrap();
     // SAFETY: loads the backends of this workspace.
-    unsafe { Runtime::builder().directory(folder) }.discover(false).lower_with(runtime_kernel::wgsl()).build()
+    unsafe { Runtime::builder().directory(folder) }
+        .discover(false)
+        .with_lowering(runtime_kernel::wgsl())
+        .build()
 }
 
 fn kernel(device: &dyn CommonRuntime, name: &str) -> Kernel {
@@ -69,7 +72,7 @@ impl DeviceQueue<'_> {
 fn scans_and_sums_of_any_length_are_right() {
     let runtime = runtime();
     let accepts = |info: &&runtime_core::DeviceInfo| {
-        info.unusable.is_none()
+        info.unavailable_reason.is_none()
             && info.id.sub.is_none()
             && info.formats.iter().any(|format| format == CodeFormat::WGSL.as_str())
     };

@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
 
-use runtime_core::{Error, ErrorKind, Outcome, Result, Runtime};
+use runtime_core::{Error, ErrorKind, LoadOutcome, Result, Runtime};
 
 fn main() -> Result<()> {
     let runtime = Runtime::new();
@@ -11,8 +11,9 @@ fn main() -> Result<()> {
         match target.devices {
             Ok(devices) => {
                 for info in devices {
-                    let status =
-                        info.unusable.unwrap_or_else(|| format!("takes {}", info.formats.join(", ")));
+                    let status = info
+                        .unavailable_reason
+                        .unwrap_or_else(|| format!("takes {}", info.formats.join(", ")));
                     println!("  {}: {} ({}), {status}", info.id, info.name, info.arch);
                 }
             }
@@ -20,7 +21,7 @@ fn main() -> Result<()> {
         }
     }
     // Nothing is skipped in silence: each library and directory that was looked at has its line.
-    for line in runtime.load_report().iter().filter(|line| line.outcome != Outcome::Skipped) {
+    for line in runtime.load_report().iter().filter(|line| line.outcome != LoadOutcome::Skipped) {
         println!("{line}");
     }
 

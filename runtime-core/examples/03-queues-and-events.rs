@@ -28,7 +28,7 @@ fn main() -> Result<()> {
     assert_eq!(y.to_vec::<f32>()?, vec![2.0; N]);
 
     consumer.wait_for(&again)?; // an order that no tensor shows
-    consumer.empty()?.wait()?;
+    consumer.launch_noop()?.wait()?;
     assert!(again.is_done()?);
 
     let submitted = consumer.submitted();

@@ -60,7 +60,7 @@ impl Engine {
 
     /// Replaces negative elements by zero, in place.
     fn relu(&self, x: Tensor) -> Result<Tensor> {
-        let args = [Arg::read_write(&x), Arg::scalar(x.element_count() as i64)];
+        let args = [Arg::read_write(&x), Arg::scalar(x.len() as i64)];
         self.queue.launch(&self.relu, Geometry::single(), &args)?;
         Ok(x)
     }
@@ -113,7 +113,7 @@ fn main() -> Result<()> {
     let activations: Vec<_> = plain(&x, &hidden, INPUTS).iter().map(|x| x.max(0.0)).collect();
     let expected = plain(&activations, &output, HIDDEN);
     let mut ran = 0;
-    for info in runtime.devices().iter().filter(|info| info.unusable.is_none()) {
+    for info in runtime.devices().iter().filter(|info| info.unavailable_reason.is_none()) {
         match Engine::open(&runtime, info) {
             Ok(engine) => {
                 let result = forward(&engine, &x, &hidden, &output)?;

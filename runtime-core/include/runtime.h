@@ -63,7 +63,7 @@
 #define RT_MAJOR 1
 
 // ABI minor version; incremented whenever fields are appended.
-#define RT_MINOR 3
+#define RT_MINOR 0
 
 // `Property::kind`: `value.integer` is 0 or 1.
 #define RT_VALUE_FLAG 1
@@ -110,7 +110,7 @@
 // Capability: `wait_for` between queues of one backend.
 #define RT_CAP_WAIT_FOR (1 << 2)
 
-// Capability: a synchronous launch on an idle queue may run on the calling thread (`claim` and `run`).
+// Capability: a synchronous launch on an idle queue may run on the calling thread (`try_begin_inline` and `run_inline`).
 #define RT_CAP_INLINE (1 << 3)
 
 // Capability: memory can be allocated and freed in queue order (`allocate` and `free` with a queue).
@@ -119,11 +119,11 @@
 // Capability: only one thread at a time may call the device; core serialises the calls.
 #define RT_CAP_SERIAL (1 << 5)
 
-// Capability: `import` of host memory.
-#define RT_CAP_IMPORT (1 << 6)
+// Capability: `import_host`.
+#define RT_CAP_IMPORT_HOST (1 << 6)
 
-// Capability: `empty` submits a no-op kernel.
-#define RT_CAP_EMPTY_KERNEL (1 << 7)
+// Capability: `noop` submits a no-op kernel.
+#define RT_CAP_NOOP_KERNEL (1 << 7)
 
 // Capability: kernels take `Launch::range` and `Launch::grain`.
 #define RT_CAP_RANGE (1 << 8)
@@ -149,11 +149,11 @@
 // Capability: kernels compute in f64.
 #define RT_CAP_F64 (1 << 15)
 
-// Capability: `adopt` of device memory that another library allocated.
-#define RT_CAP_ADOPT (1 << 16)
+// Capability: `import_device_memory` of device memory that another library allocated.
+#define RT_CAP_IMPORT_DEVICE_MEMORY (1 << 16)
 
-// Capability: `copy_rows`, a pitched 2-D copy between buffers of the device. Since minor 2.
-#define RT_CAP_ROWS (1 << 17)
+// Capability: `copy_2d`, a pitched 2-D copy between buffers of the device.
+#define RT_CAP_COPY_2D (1 << 17)
 
 // `AllocateRequest::flags`: back the allocation with huge pages; fails if there are none.
 #define RT_ALLOCATE_HUGE_PAGES 1
@@ -377,7 +377,7 @@ typedef struct rt_DeviceInfo {
     // Driver version, as the driver reports it.
     struct rt_Str driver_version;
     // Why the device cannot be opened; empty if it can.
-    struct rt_Str unusable;
+    struct rt_Str unavailable_reason;
     // Stable identifier; all zero if the driver has none.
     uint8_t uuid[16];
     // PCI address `dddd:bb:dd.f`; empty if there is none.
@@ -532,19 +532,19 @@ typedef struct rt_MemoryTable {
     // uses the buffer.
     void (*free)(rt_Handle device, rt_Handle buffer, rt_Handle queue);
     // Makes a buffer of `bytes` bytes of host memory at `pointer`. The memory outlives the buffer.
-    rt_Status (*import)(rt_Handle device,
-                        uint32_t space,
-                        uint8_t *pointer,
-                        uint64_t bytes,
-                        struct rt_Allocation *out);
+    rt_Status (*import_host)(rt_Handle device,
+                             uint32_t space,
+                             uint8_t *pointer,
+                             uint64_t bytes,
+                             struct rt_Allocation *out);
     // Makes a buffer of `bytes` bytes of device memory that another library allocated. The memory outlives
     // the buffer. `memory` is the value of DLPack's `data` for such a device: a device pointer, a `cl_mem`,
-    // ... Since minor 1.
-    rt_Status (*adopt)(rt_Handle device,
-                       uint32_t space,
-                       void *memory,
-                       uint64_t bytes,
-                       struct rt_Allocation *out);
+    // ...
+    rt_Status (*import_device_memory)(rt_Handle device,
+                                      uint32_t space,
+                                      void *memory,
+                                      uint64_t bytes,
+                                      struct rt_Allocation *out);
 } rt_MemoryTable;
 
 // Code to load.
@@ -608,7 +608,7 @@ typedef struct rt_KernelInfo {
     // Number of `params`.
     size_t param_count;
     // Version of the instruction set that the code targets, in the driver's numbering (CUDA: 90 for
-    // `sm_90`); 0 means `UNKNOWN`. This field and those below: since minor 2.
+    // `sm_90`); 0 means `UNKNOWN`.
     uint32_t binary_version;
     // Version of the virtual instruction set that it was compiled from (CUDA: 90 for `compute_90`); 0 means
     // `UNKNOWN`.
@@ -695,7 +695,7 @@ typedef struct rt_Launch {
     size_t arg_count;
 } rt_Launch;
 
-// Occupancy of a compute unit by the groups of a launch. Since minor 2.
+// Occupancy of a compute unit by the groups of a launch.
 typedef struct rt_Occupancy {
     // End of the last field.
     uint32_t struct_size;
@@ -725,8 +725,7 @@ typedef struct rt_ModuleTable {
     void (*release_kernel)(rt_Handle kernel);
     // Reports the properties of a kernel.
     rt_Status (*kernel_info)(rt_Handle kernel, struct rt_KernelInfo *out);
-    // Computes the occupancy of a compute unit by the groups of `launch`, whose arguments are ignored. Since
-    // minor 2.
+    // Computes the occupancy of a compute unit by the groups of `launch`, whose arguments are ignored.
     rt_Status (*occupancy)(rt_Handle kernel, const struct rt_Launch *launch, struct rt_Occupancy *out);
 } rt_ModuleTable;
 
@@ -742,12 +741,12 @@ typedef struct rt_QueueOptions {
 
 // Position of a submission in its queue: its own ticket, and the latest earlier ticket that must end before
 // it starts (0 if there is none).
-typedef struct rt_Place {
+typedef struct rt_SubmitInfo {
     // Ticket of this submission: the previous ticket plus one.
     uint64_t ticket;
     // Latest ticket that it depends on. A backend that executes a queue serially may ignore it.
     uint64_t after;
-} rt_Place;
+} rt_SubmitInfo;
 
 // Progress of a queue. Frozen.
 typedef struct rt_Progress {
@@ -757,8 +756,8 @@ typedef struct rt_Progress {
     uint64_t first_failed;
 } rt_Progress;
 
-// A pitched 2-D copy between buffers, e.g. of a block of columns. Since minor 2.
-typedef struct rt_RowCopy {
+// A pitched 2-D copy between buffers, e.g. of a block of columns.
+typedef struct rt_Copy2D {
     // End of the last field.
     uint32_t struct_size;
     // Zero.
@@ -779,7 +778,7 @@ typedef struct rt_RowCopy {
     uint64_t row_bytes;
     // Number of rows; at least 1.
     uint64_t rows;
-} rt_RowCopy;
+} rt_Copy2D;
 
 // Queues. A submission returns without waiting; if it fails, its ticket has not been taken.
 typedef struct rt_QueueTable {
@@ -794,32 +793,32 @@ typedef struct rt_QueueTable {
     // Submits a kernel launch. Everything that `launch` points to is valid only during the call; buffers
     // live until the ticket ends.
     rt_Status (*launch)(rt_Handle queue,
-                        struct rt_Place place,
+                        struct rt_SubmitInfo submit,
                         rt_Handle kernel,
                         const struct rt_Launch *launch);
     // Tries to claim an idle queue for a synchronous launch. Returns 1 if the ticket was taken: core then
-    // calls `run`, without holding the queue's lock. Returns 0 if nothing was taken.
-    uint32_t (*claim)(rt_Handle queue, uint64_t ticket);
+    // calls `run_inline`, without holding the queue's lock. Returns 0 if nothing was taken.
+    uint32_t (*try_begin_inline)(rt_Handle queue, uint64_t ticket);
     // Runs a claimed launch on the calling thread and ends its ticket, successfully or not. If `kernel` and
     // `launch` are null, the launch is a no-op.
-    rt_Status (*run)(rt_Handle queue, uint64_t ticket, rt_Handle kernel, const struct rt_Launch *launch);
+    rt_Status (*run_inline)(rt_Handle queue, uint64_t ticket, rt_Handle kernel, const struct rt_Launch *launch);
     // Submits a copy from host memory to a buffer. `source` stays valid until the ticket ends.
     rt_Status (*write)(rt_Handle queue,
-                       struct rt_Place place,
+                       struct rt_SubmitInfo submit,
                        rt_Handle destination,
                        uint64_t offset,
                        const uint8_t *source,
                        uint64_t bytes);
     // Submits a copy from a buffer to host memory. `destination` stays valid until the ticket ends.
     rt_Status (*read)(rt_Handle queue,
-                      struct rt_Place place,
+                      struct rt_SubmitInfo submit,
                       rt_Handle source,
                       uint64_t offset,
                       uint8_t *destination,
                       uint64_t bytes);
     // Submits a copy between buffers of devices of this backend. The ranges do not overlap.
     rt_Status (*copy)(rt_Handle queue,
-                      struct rt_Place place,
+                      struct rt_SubmitInfo submit,
                       rt_Handle destination,
                       uint64_t destination_offset,
                       rt_Handle source,
@@ -827,16 +826,16 @@ typedef struct rt_QueueTable {
                       uint64_t bytes);
     // Submits a fill with a pattern of 1, 2, 4, 8 or 16 bytes; `bytes` is a multiple of `pattern_bytes`.
     rt_Status (*fill)(rt_Handle queue,
-                      struct rt_Place place,
+                      struct rt_SubmitInfo submit,
                       rt_Handle destination,
                       uint64_t offset,
                       uint64_t bytes,
                       const uint8_t *pattern,
                       uint32_t pattern_bytes);
     // Submits a no-op kernel, to measure launch overhead.
-    rt_Status (*empty)(rt_Handle queue, struct rt_Place place);
+    rt_Status (*noop)(rt_Handle queue, struct rt_SubmitInfo submit);
     // Submits a device timestamp.
-    rt_Status (*timestamp)(rt_Handle queue, struct rt_Place place);
+    rt_Status (*timestamp)(rt_Handle queue, struct rt_SubmitInfo submit);
     // Reads the timestamp of an ended ticket, in nanoseconds of the device's clock. Each timestamp can be
     // read once.
     rt_Status (*read_timestamp)(rt_Handle queue, uint64_t ticket, uint64_t *out);
@@ -858,13 +857,13 @@ typedef struct rt_QueueTable {
     rt_Status (*failure)(rt_Handle queue);
     // Submits a pitched 2-D copy between buffers of devices of this backend; source and destination do not
     // overlap. Fails with `Unsupported` for buffers or pitches that the device cannot handle; core then
-    // falls back to other copies. Since minor 2.
-    rt_Status (*copy_rows)(rt_Handle queue, struct rt_Place place, const struct rt_RowCopy *rows);
+    // falls back to other copies.
+    rt_Status (*copy_2d)(rt_Handle queue, struct rt_SubmitInfo submit, const struct rt_Copy2D *rows);
     // Blocks in the driver until `ticket` has ended, successfully or not. The ticket need not be marked or
     // flushed. Must not wait for later tickets or hold up other calls. May return early; success does not
     // mean that the ticket has ended: call `poll`. On `Unsupported`, core marks, flushes and waits in
-    // slices. Since minor 3.
-    rt_Status (*finish)(rt_Handle queue, uint64_t ticket);
+    // slices.
+    rt_Status (*wait_blocking)(rt_Handle queue, uint64_t ticket);
 } rt_QueueTable;
 
 // A node of a graph.
@@ -911,7 +910,7 @@ typedef struct rt_GraphTable {
     // Replaces the arguments of a launch node.
     rt_Status (*update)(rt_Handle graph, uint32_t node, const struct rt_Launch *launch);
     // Submits the entire graph under one ticket.
-    rt_Status (*replay)(rt_Handle queue, struct rt_Place place, rt_Handle graph);
+    rt_Status (*replay)(rt_Handle queue, struct rt_SubmitInfo submit, rt_Handle graph);
     // Destroys a graph. No work uses it.
     void (*close)(rt_Handle graph);
 } rt_GraphTable;

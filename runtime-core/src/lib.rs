@@ -30,7 +30,7 @@
 //! // Work. A launch returns at once, with an event.
 //! let queue = device.open_queue(&QueueOptions::default())?;
 //! let args = [Arg::read(&x), Arg::read_write(&y), Arg::scalar(2.0f32)]; // in the order of the kernel's parameters
-//! let done = queue.launch(&saxpy, &Geometry::single(), &args)?;
+//! let done = queue.launch(&saxpy, Geometry::single(), &args)?;
 //! done.wait()?; // or `done.await?`
 //! assert_eq!(y.to_vec::<f32>()?, [12.0, 24.0, 36.0]);
 //! # Ok::<(), runtime_core::Error>(())
@@ -193,7 +193,7 @@
 //! are checked before anything is submitted, as far as the code declares them.
 //!
 //! Portable kernels, [`ModuleSource::wgsl`], are bounds-checked and safe to construct. To use them, register
-//! their lowering once ([`RuntimeBuilder::lower_with`], with `runtime_kernel::wgsl()`); loading one is then the
+//! their lowering once ([`RuntimeBuilder::with_lowering`], with `runtime_kernel::wgsl()`); loading one is then the
 //! same call as loading anything else, on every device.
 //!
 //! # Timing
@@ -304,11 +304,11 @@ pub use model::device_info::{
 pub use model::dtype::{DType, DTypeClass, Element};
 pub use model::geometry::{Dim3, Geometry, Occupancy};
 pub use model::kernel_info::{KernelInfo, Param, RunReport};
-pub use model::lowering::{Lowered, LoweredKernel, LoweredParam, Lowering, Portable};
-pub use model::options::{OptionScope, OptionSpec, Options, Value, suggest};
+pub use model::lowering::{Lowered, LoweredKernel, LoweredParam, Lowering, PortableSource};
+pub use model::options::{OptionScope, OptionSpec, Options, Value, did_you_mean};
 pub use model::placement::{Placement, QueueOptions};
 pub use plugin::convert;
-pub use plugin::load_report::{LoadReport, Outcome, Stage};
+pub use plugin::load_report::{LoadOutcome, LoadReport, LoadStage};
 pub use queue::Queue;
 pub use queue::transfer::Download;
 pub use runtime::{Runtime, RuntimeBuilder, Target};

@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use runtime_core::{
-    Access, Arg, Clock, CommonRuntime, ErrorKind, Evaluation, EvaluationArg, FlushCache, Geometry, HostArray,
-    Kernel, Measurement, ModuleSource, On, Options, Placement, Result, Runtime, Tensor, Validation, Warmup,
+    Access, Arg, Clock, CommonRuntime, DataLocation, ErrorKind, Evaluation, EvaluationArg, FlushCache,
+    Geometry, HostArray, Kernel, Measurement, ModuleSource, Options, Placement, Result, Runtime, Tensor,
+    Validation, Warmup,
 };
 
 fn device() -> Arc<dyn CommonRuntime> {
@@ -207,9 +208,9 @@ fn transfers_of_host_arguments_are_timed_and_reported() {
     let (add, a, b, out) = (kernel(&*device, "add_f32"), ones(&*device), ones(&*device), ones(&*device));
     for clock in [Clock::HostWall, Clock::DeviceBatch] {
         let args = vec![
-            EvaluationArg::tensor(&a, Access::Read, On::Host),
+            EvaluationArg::tensor(&a, Access::Read, DataLocation::Host),
             Arg::read(&b).into(),
-            EvaluationArg::tensor(&out, Access::Write, On::Host),
+            EvaluationArg::tensor(&out, Access::Write, DataLocation::Host),
         ];
         let mut evaluation = short(&add, args);
         evaluation.timing.clock = clock.into();
@@ -234,7 +235,8 @@ fn a_transfer_is_not_timed_with_the_kernel_that_it_waits_for() {
     let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
     let device = runtime.open_with("null:0", &Options::new().with("delay_us", 4000i64)).unwrap();
     let (scale, x) = (kernel(&*device, "scale_f32"), ones(&*device));
-    let args = vec![EvaluationArg::tensor(&x, Access::ReadWrite, On::Host), Arg::scalar(2f32).into()];
+    let args =
+        vec![EvaluationArg::tensor(&x, Access::ReadWrite, DataLocation::Host), Arg::scalar(2f32).into()];
     let mut evaluation = short(&scale, args);
     evaluation.timing.clock = Clock::HostWall.into();
     let measurement = measure(&*device, evaluation).unwrap();
@@ -288,7 +290,7 @@ fn contradictions_are_refused_before_anything_runs() {
     let zeros = || expect([0.0; 4]);
     let doubles = HostArray::from_slice(&[4], &[0f64; 4]).unwrap();
     let square = HostArray::from_slice(&[2, 2], &[0f32; 4]).unwrap();
-    let refuse = |on: On, words: &str, change: &dyn Fn(&mut Evaluation<'_>)| {
+    let refuse = |on: DataLocation, words: &str, change: &dyn Fn(&mut Evaluation<'_>)| {
         let args = vec![EvaluationArg::tensor(&out, Access::Write, on), Arg::scalar(5f32).into()];
         let mut evaluation = short(&fill, args);
         change(&mut evaluation);
@@ -296,19 +298,20 @@ fn contradictions_are_refused_before_anything_runs() {
         assert!(error.to_string().starts_with("null:0: evaluate: "), "{error}");
         assert!(error.kind() == ErrorKind::InvalidArgument && error.message().contains(words), "{error}");
     };
-    refuse(On::Device, "repeat", &|e| e.timing.repeat = 0);
-    refuse(On::Device, "number", &|e| e.timing.number = Some(0));
-    refuse(On::Device, "rtol", &|e| e.tolerance.rtol = Some(f64::NAN));
-    refuse(On::Device, "flops", &|e| e.cost.flops = Some(-1.0));
-    refuse(On::Device, "reference 7", &|e| e.reference = vec![(7, zeros())]);
-    refuse(On::Device, "reference 1", &|e| e.reference = vec![(1, zeros())]);
-    refuse(On::Device, "f64 [4]", &|e| e.reference = vec![(0, doubles.clone())]);
-    refuse(On::Device, "f32 [2, 2]", &|e| e.reference = vec![(0, square.clone())]);
-    refuse(On::Pinned, "Placement::space(\"pinned\")", &|_| ());
-    refuse(On::Host, "device_kernel", &|e| e.timing.clock = Clock::DeviceKernel.into());
-    refuse(On::Host, "host_submit", &|e| e.timing.clock = Clock::HostSubmit.into());
+    refuse(DataLocation::Device, "repeat", &|e| e.timing.repeat = 0);
+    refuse(DataLocation::Device, "number", &|e| e.timing.number = Some(0));
+    refuse(DataLocation::Device, "rtol", &|e| e.tolerance.rtol = Some(f64::NAN));
+    refuse(DataLocation::Device, "flops", &|e| e.cost.flops = Some(-1.0));
+    refuse(DataLocation::Device, "reference 7", &|e| e.reference = vec![(7, zeros())]);
+    refuse(DataLocation::Device, "reference 1", &|e| e.reference = vec![(1, zeros())]);
+    refuse(DataLocation::Device, "f64 [4]", &|e| e.reference = vec![(0, doubles.clone())]);
+    refuse(DataLocation::Device, "f32 [2, 2]", &|e| e.reference = vec![(0, square.clone())]);
+    refuse(DataLocation::Pinned, "Placement::space(\"pinned\")", &|_| ());
+    refuse(DataLocation::Host, "device_kernel", &|e| e.timing.clock = Clock::DeviceKernel.into());
+    refuse(DataLocation::Host, "host_submit", &|e| e.timing.clock = Clock::HostSubmit.into());
     let pinned = device.allocate(runtime_core::DType::F32, &[4], &Placement::space("pinned")).unwrap();
-    let args = vec![EvaluationArg::tensor(&pinned, Access::Write, On::Pinned), Arg::scalar(5f32).into()];
+    let args =
+        vec![EvaluationArg::tensor(&pinned, Access::Write, DataLocation::Pinned), Arg::scalar(5f32).into()];
     assert!(measure(&*device, short(&fill, args)).unwrap().transfer.is_none());
 }
 

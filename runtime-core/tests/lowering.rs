@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use runtime_core::{
     Access, Arg, ArgKind, CodeFormat, DType, DeviceInfo, Error, ErrorKind, Geometry, Lowered, LoweredKernel,
-    LoweredParam, Lowering, ModuleSource, OptionSpec, Options, Param, Portable, QueueOptions, Result,
+    LoweredParam, Lowering, ModuleSource, OptionSpec, Options, Param, PortableSource, QueueOptions, Result,
     Runtime, Tensor,
 };
 
@@ -30,7 +30,7 @@ unsafe impl Lowering for Renaming {
         device.formats.iter().any(|format| format == "null").then(|| CodeFormat::from("null"))
     }
 
-    fn lower(&self, source: &Portable<'_>, _device: &DeviceInfo) -> Result<Lowered> {
+    fn lower(&self, source: &PortableSource<'_>, _device: &DeviceInfo) -> Result<Lowered> {
         let (name, builtin) = source
             .code
             .trim()
@@ -75,7 +75,7 @@ fn runtime() -> Runtime {
     Runtime::builder()
         .discover(false)
         .register(runtime_null::backend())
-        .lower_with(Arc::new(Renaming))
+        .with_lowering(Arc::new(Renaming))
         .build()
 }
 
@@ -160,5 +160,5 @@ fn errors_say_whose_they_are() {
     let bare = Runtime::builder().discover(false).register(runtime_null::backend()).build();
     let error = bare.open("null").unwrap().load(&ModuleSource::wgsl("main fail")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
-    assert!(error.message().contains("lower_with"), "{error}");
+    assert!(error.message().contains("with_lowering"), "{error}");
 }

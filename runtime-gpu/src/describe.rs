@@ -60,7 +60,7 @@ fn device(driver: &Driver, index: u32, count: u32) -> DeviceInfo {
     info.formats = FORMATS.map(str::to_owned).to_vec();
     let described = ordinal(driver, index).and_then(|ordinal| describe(driver, &mut info, ordinal, count));
     if let Err(error) = described {
-        info.unusable = Some(format!("the driver cannot describe it: {error}; see `nvidia-smi`"));
+        info.unavailable_reason = Some(format!("the driver cannot describe it: {error}; see `nvidia-smi`"));
     }
     info
 }
@@ -87,7 +87,7 @@ fn describe(driver: &Driver, info: &mut DeviceInfo, ordinal: Ordinal, count: u32
     let peers = peers(driver, ordinal, count);
     info.capabilities = capabilities(driver, ordinal, !peers.is_empty());
     info.properties = properties(driver, ordinal, &peers);
-    info.unusable = unavailable_reason(driver, ordinal);
+    info.unavailable_reason = unavailable_reason(driver, ordinal);
     Ok(())
 }
 
@@ -126,11 +126,11 @@ fn capabilities(driver: &Driver, ordinal: Ordinal, peers: bool) -> Capabilities 
     Capabilities(
         abi::CAP_TIMESTAMPS
             | abi::CAP_WAIT_FOR
-            | abi::CAP_EMPTY_KERNEL
+            | abi::CAP_NOOP_KERNEL
             | abi::CAP_GROUPS
             | abi::CAP_F64
-            | abi::CAP_ADOPT
-            | abi::CAP_ROWS
+            | abi::CAP_IMPORT_DEVICE_MEMORY
+            | abi::CAP_COPY_2D
             | has(
                 driver.memory_pools.is_some() && attribute(key::MEMORY_POOLS) != 0,
                 abi::CAP_STREAM_ORDERED,

@@ -138,9 +138,9 @@ impl Device for CudaDevice {
         buffer.free(queue);
     }
 
-    fn adopt(&self, space: u32, memory: DeviceBytes) -> Result<CudaBuffer> {
+    fn import_device_memory(&self, space: u32, memory: DeviceBytes) -> Result<CudaBuffer> {
         self.primary.check_alive()?;
-        CudaBuffer::adopt(&self.primary, Space::from_index(space, self.spaces)?, &memory)
+        CudaBuffer::import_device_memory(&self.primary, Space::from_index(space, self.spaces)?, &memory)
     }
 
     fn load(&self, source: &Source<'_>) -> Result<CudaModule> {

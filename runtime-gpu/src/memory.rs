@@ -162,7 +162,11 @@ impl CudaBuffer {
     }
 
     /// Wraps memory of another library that the driver recognises as memory of this device.
-    pub(crate) fn adopt(primary: &Arc<PrimaryContext>, space: Space, memory: &DeviceBytes) -> Result<Self> {
+    pub(crate) fn import_device_memory(
+        primary: &Arc<PrimaryContext>,
+        space: Space,
+        memory: &DeviceBytes,
+    ) -> Result<Self> {
         let start = memory.as_ptr().expose_provenance() as DevicePtr;
         let kind = memory_type(primary, start).ok_or_else(|| {
             Error::invalid(format!("memory at {start:#x} was not allocated by CUDA; pass memory that was"))

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use runtime_core::backend::{Kernel, KernelInfo, Module, Source};
-use runtime_core::{Error, ErrorKind, Geometry, Occupancy, OptionSpec, Result, suggest};
+use runtime_core::{Error, ErrorKind, Geometry, Occupancy, OptionSpec, Result, did_you_mean};
 
 use crate::binary_check;
 use crate::context::PrimaryContext;
@@ -335,7 +335,7 @@ fn check_options(source: &Source<'_>) -> Result<()> {
         let message = format!(
             "CUDA does not support format \"{}\"; {}",
             source.format,
-            suggest(source.format, &FORMATS)
+            did_you_mean(source.format, &FORMATS)
         );
         return Err(Error::new(ErrorKind::Unsupported, message));
     }

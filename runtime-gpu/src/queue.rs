@@ -37,8 +37,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtime_core::abi::{Place, Progress};
-use runtime_core::backend::{HostBytes, HostBytesMut, Launch, Queue, QueueOptions, RowCopy};
+use runtime_core::abi::{Progress, SubmitInfo};
+use runtime_core::backend::{Copy2D, HostBytes, HostBytesMut, Launch, Queue, QueueOptions};
 use runtime_core::{Error, Result};
 
 use crate::context::PrimaryContext;
@@ -196,16 +196,22 @@ impl Queue for CudaQueue {
     type Graph = CudaGraph;
 
     #[inline]
-    fn launch(&self, place: Place, kernel: &CudaKernel, launch: &Launch<'_, CudaBuffer>) -> Result<()> {
+    fn launch(&self, submit: SubmitInfo, kernel: &CudaKernel, launch: &Launch<'_, CudaBuffer>) -> Result<()> {
         let state = &*self.state;
         state.prepare_submit()?;
         launch::submit(kernel, launch, state.stream)?;
-        state.note_launch(place.ticket, kernel.name);
-        state.note_submitted(place.ticket);
+        state.note_launch(submit.ticket, kernel.name);
+        state.note_submitted(submit.ticket);
         Ok(())
     }
 
-    fn write(&self, place: Place, destination: &CudaBuffer, offset: u64, source: HostBytes) -> Result<()> {
+    fn write(
+        &self,
+        submit: SubmitInfo,
+        destination: &CudaBuffer,
+        offset: u64,
+        source: HostBytes,
+    ) -> Result<()> {
         self.state.prepare_submit()?;
         let (host, bytes) = (source.as_ptr(), source.len());
         let to = destination.range("write", offset, bytes as u64)?;
@@ -217,34 +223,40 @@ impl Queue for CudaQueue {
             _ if !destination.is_on_device() || self.is_pinned(from) => self.submit_copy(to, from, bytes)?,
             _ => {
                 let direction = Direction::Upload;
-                self.stage(place.ticket, Transfer { direction, host: host.cast_mut(), device: to, bytes })?;
+                self.stage(submit.ticket, Transfer { direction, host: host.cast_mut(), device: to, bytes })?;
             }
         }
-        self.state.note_submitted(place.ticket);
+        self.state.note_submitted(submit.ticket);
         Ok(())
     }
 
-    fn read(&self, place: Place, source: &CudaBuffer, offset: u64, destination: HostBytesMut) -> Result<()> {
+    fn read(
+        &self,
+        submit: SubmitInfo,
+        source: &CudaBuffer,
+        offset: u64,
+        destination: HostBytesMut,
+    ) -> Result<()> {
         self.state.prepare_submit()?;
         let (host, bytes) = (destination.as_ptr(), destination.len());
         let from = source.range("read", offset, bytes as u64)?;
         let to = host.expose_provenance() as DevicePtr;
         match bytes {
             0 => {}
-            1..=BLOCK_BYTES => self.read_small(place.ticket, from, destination)?,
+            1..=BLOCK_BYTES => self.read_small(submit.ticket, from, destination)?,
             _ if self.is_pinned(to) => self.submit_copy(to, from, bytes)?,
             _ => self.stage(
-                place.ticket,
+                submit.ticket,
                 Transfer { direction: Direction::Download, host, device: from, bytes },
             )?,
         }
-        self.state.note_submitted(place.ticket);
+        self.state.note_submitted(submit.ticket);
         Ok(())
     }
 
     fn copy(
         &self,
-        place: Place,
+        submit: SubmitInfo,
         destination: (&CudaBuffer, u64),
         source: (&CudaBuffer, u64),
         bytes: u64,
@@ -260,11 +272,11 @@ impl Queue for CudaQueue {
                 self.submit_peer_copy((to, destination.0), (from, source.0), bytes)?;
             }
         }
-        self.state.note_submitted(place.ticket);
+        self.state.note_submitted(submit.ticket);
         Ok(())
     }
 
-    fn copy_rows(&self, place: Place, rows: &RowCopy<'_, CudaBuffer>) -> Result<()> {
+    fn copy_2d(&self, submit: SubmitInfo, rows: &Copy2D<'_, CudaBuffer>) -> Result<()> {
         self.state.prepare_submit()?;
         let ((to, to_offset), (from, from_offset)) = (rows.destination, rows.source);
         if !self.can_access(to) || !self.can_access(from) {
@@ -275,17 +287,23 @@ impl Queue for CudaQueue {
             Ok::<_, Error>(Memcpy2DEndpoint::at(address, length(pitch)?))
         };
         let copy = Memcpy2D {
-            source: endpoint("copy_rows: source", from, from_offset, rows.source_pitch)?,
-            destination: endpoint("copy_rows: destination", to, to_offset, rows.destination_pitch)?,
+            source: endpoint("copy_2d: source", from, from_offset, rows.source_pitch)?,
+            destination: endpoint("copy_2d: destination", to, to_offset, rows.destination_pitch)?,
             row_bytes: length(rows.row_bytes)?,
             rows: length(rows.rows)?,
         };
         self.submit_copy_2d(&copy)?;
-        self.state.note_submitted(place.ticket);
+        self.state.note_submitted(submit.ticket);
         Ok(())
     }
 
-    fn fill(&self, place: Place, destination: (&CudaBuffer, u64), bytes: u64, pattern: &[u8]) -> Result<()> {
+    fn fill(
+        &self,
+        submit: SubmitInfo,
+        destination: (&CudaBuffer, u64),
+        bytes: u64,
+        pattern: &[u8],
+    ) -> Result<()> {
         self.state.prepare_submit()?;
         let reduced = Pattern::reduce(pattern).filter(|_| bytes.is_multiple_of(pattern.len() as u64));
         let reduced = reduced.ok_or_else(|| {
@@ -298,22 +316,22 @@ impl Queue for CudaQueue {
         if bytes > 0 {
             self.submit_fill(to, bytes, reduced)?;
         }
-        self.state.note_submitted(place.ticket);
+        self.state.note_submitted(submit.ticket);
         Ok(())
     }
 
-    fn empty(&self, place: Place) -> Result<()> {
+    fn noop(&self, submit: SubmitInfo) -> Result<()> {
         self.state.prepare_submit()?;
         let primary = &*self.state.primary;
         primary.builtins()?.launch_empty(primary, self.state.stream)?;
-        self.state.note_submitted(place.ticket);
+        self.state.note_submitted(submit.ticket);
         Ok(())
     }
 
-    fn timestamp(&self, place: Place) -> Result<()> {
+    fn timestamp(&self, submit: SubmitInfo) -> Result<()> {
         self.state.prepare_submit()?;
-        self.state.record_timestamp(place.ticket)?;
-        self.state.note_submitted(place.ticket);
+        self.state.record_timestamp(submit.ticket)?;
+        self.state.note_submitted(submit.ticket);
         Ok(())
     }
 
@@ -321,11 +339,11 @@ impl Queue for CudaQueue {
         self.state.read_timestamp(ticket)
     }
 
-    fn replay(&self, place: Place, graph: &CudaGraph) -> Result<()> {
+    fn replay(&self, submit: SubmitInfo, graph: &CudaGraph) -> Result<()> {
         self.state.prepare_submit()?;
         graph.launch(self.state.stream)?;
-        self.state.note_launch(place.ticket, graph.name);
-        self.state.note_submitted(place.ticket);
+        self.state.note_launch(submit.ticket, graph.name);
+        self.state.note_submitted(submit.ticket);
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use runtime_core::backend::{Level, Log, Source, cache_folder, keep_file};
+use runtime_core::backend::{Level, Log, Source, cache_folder, write_atomic};
 use sha2::{Digest, Sha256};
 
 use crate::{platform, toolchain};
@@ -64,7 +64,7 @@ impl Entry {
         let code = fs::read(library)?;
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         make_room(folder)?;
-        keep_file(&self.path, &[&code, &Sha256::digest(&code)])
+        write_atomic(&self.path, &[&code, &Sha256::digest(&code)])
     }
 
     fn complain(&self, what: &str) {

@@ -1,6 +1,6 @@
 //! How a function takes its arguments, and under which symbol it stands.
 
-use runtime_core::{Error, OptionSpec, Options, Result, suggest};
+use runtime_core::{Error, OptionSpec, Options, Result, did_you_mean};
 
 /// What TVM's FFI puts before the name of a function: `tvm_ffi_symbol_prefix` in `tvm/ffi/extra/module.h` of
 /// `apache-tvm-ffi` 0.1.15.
@@ -55,7 +55,7 @@ impl Convention {
                 let names = Self::NAMES.map(|(name, _)| name);
                 Error::invalid(format!(
                     "option \"convention\" cannot be \"{given}\"; {}",
-                    suggest(given, &names)
+                    did_you_mean(given, &names)
                 ))
             },
         )

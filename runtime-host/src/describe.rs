@@ -65,9 +65,9 @@ fn whole(topology: &Topology) -> DeviceInfo {
         abi::CAP_INLINE
             | abi::CAP_WAIT_FOR
             | abi::CAP_TIMESTAMPS
-            | abi::CAP_EMPTY_KERNEL
+            | abi::CAP_NOOP_KERNEL
             | abi::CAP_F64
-            | abi::CAP_IMPORT
+            | abi::CAP_IMPORT_HOST
             | abi::CAP_RANGE
             | abi::CAP_GROUPS
             | half_precision(&features),

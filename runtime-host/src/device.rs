@@ -111,7 +111,7 @@ impl Device for HostDevice {
         }
     }
 
-    fn import(&self, space: u32, memory: HostBytesMut) -> Result<HostBuffer> {
+    fn import_host(&self, space: u32, memory: HostBytesMut) -> Result<HostBuffer> {
         self.space(space)?;
         Ok(HostBuffer::import(memory))
     }

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use crate::call::{Function, Word};
 use crate::convention::Convention;
 use crate::pool::Pool;
-use crate::range::Span;
+use crate::range::IndexRange;
 use crate::spread::{Pieces, Split, Spread};
 
 /// A grid that takes less than this is done at once: waking another thread takes as long.
@@ -31,7 +31,7 @@ pub(crate) enum Extent {
     /// Nothing: one plain call.
     Once,
     /// A range of iterations.
-    Range(Span),
+    Range(IndexRange),
     /// A grid of work-groups.
     Groups([u32; 3]),
 }
@@ -40,10 +40,10 @@ impl Extent {
     /// What a launch of `function` asks for.
     ///
     /// # Errors
-    /// `InvalidArgument` for groups of a function that knows none, too many groups, and what [`Span::of`] refuses.
+    /// `InvalidArgument` for groups of a function that knows none, too many groups, and what [`IndexRange::of`] refuses.
     #[inline]
     pub(crate) fn of(function: &Function, launch: &Asked) -> Result<Self> {
-        match Span::of(function, launch.range, launch.grain)? {
+        match IndexRange::of(function, launch.range, launch.grain)? {
             Some(span) => Ok(Self::Range(span)),
             None if function.convention() == Convention::Groups => Self::grid(launch.groups),
             None if launch.groups == [1; 3] && launch.group_size == [1; 3] => Ok(Self::Once),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use libloading::os::unix::{Library as Handle, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW};
 use runtime_core::backend::{Kernel, Log, Module, Source, TemporaryFolder};
-use runtime_core::{Error, ErrorKind, OptionSpec, Result, suggest};
+use runtime_core::{Error, ErrorKind, OptionSpec, Result, did_you_mean};
 
 use crate::call::Function;
 use crate::convention::{Convention, entry_points};
@@ -175,7 +175,7 @@ fn check_options(source: &Source<'_>) -> Result<()> {
     let Some((format, valid)) = FORMATS.iter().find(|(format, _)| *format == source.format) else {
         let formats = FORMATS.map(|(format, _)| format);
         let message =
-            format!("format \"{}\" on the host; {}", source.format, suggest(source.format, &formats));
+            format!("format \"{}\" on the host; {}", source.format, did_you_mean(source.format, &formats));
         return Err(Error::new(ErrorKind::Unsupported, message));
     };
     match source.options.iter().find(|(key, _)| !valid.contains(key)) {

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use runtime_core::abi::{Place, Progress as State};
+use runtime_core::abi::{Progress as State, SubmitInfo};
 use runtime_core::backend::{
     ArgRef, HostBytes, HostBytesMut, Launch, Level, Log, NoGraph, Queue, catch_panic,
 };
@@ -22,7 +22,7 @@ use crate::platform;
 use crate::pool::Pool;
 use crate::progress::Progress;
 use crate::timer::Timestamps;
-use crate::worker::{self, Inbox, Submission, Work};
+use crate::worker::{self, Submission, Work, WorkQueue};
 
 /// Transfers up to this size are done at once on an idle queue: handing them over takes as long.
 const AT_ONCE_BYTES: usize = 64 << 10;
@@ -34,7 +34,7 @@ const WAIT_SLICE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) progress: Progress,
-    pub(crate) inbox: Inbox,
+    pub(crate) inbox: WorkQueue,
     pub(crate) timestamps: Timestamps,
     /// For parallel ranges; says where the worker runs.
     pub(crate) pool: Arc<Pool>,
@@ -77,7 +77,7 @@ impl HostQueue {
     pub(crate) fn new(name: String, epoch: Instant, log: Log, pool: Arc<Pool>) -> Self {
         let shared = Shared {
             progress: Progress::default(),
-            inbox: Inbox::default(),
+            inbox: WorkQueue::default(),
             timestamps: Timestamps::new(epoch),
             pool,
             newest: AtomicU64::new(0),
@@ -248,37 +248,49 @@ impl Queue for HostQueue {
     type Kernel = HostKernel;
     type Graph = NoGraph<HostBuffer>;
 
-    fn launch(&self, place: Place, kernel: &HostKernel, launch: &Launch<'_, HostBuffer>) -> Result<()> {
+    fn launch(&self, submit: SubmitInfo, kernel: &HostKernel, launch: &Launch<'_, HostBuffer>) -> Result<()> {
         let extent = Extent::of(&kernel.0, &asked(launch))?;
-        self.submit_launch(place.ticket, &kernel.0, extent, launch.args())
+        self.submit_launch(submit.ticket, &kernel.0, extent, launch.args())
     }
 
     #[inline]
-    fn claim(&self, ticket: u64) -> bool {
+    fn try_begin_inline(&self, ticket: u64) -> bool {
         self.take(ticket)
     }
 
     #[inline]
-    fn run(&self, ticket: u64, kernel: &HostKernel, launch: &Launch<'_, HostBuffer>) -> Result<()> {
+    fn run_inline(&self, ticket: u64, kernel: &HostKernel, launch: &Launch<'_, HostBuffer>) -> Result<()> {
         let extent = Extent::of(&kernel.0, &asked(launch));
         self.run_taken(ticket, &kernel.0, extent, launch.args())
     }
 
-    fn run_empty(&self, ticket: u64) -> Result<()> {
+    fn run_inline_noop(&self, ticket: u64) -> Result<()> {
         self.run_taken(ticket, &self.empty, Ok(Extent::Once), std::iter::empty())
     }
 
-    fn write(&self, place: Place, destination: &HostBuffer, offset: u64, source: HostBytes) -> Result<()> {
+    fn write(
+        &self,
+        submit: SubmitInfo,
+        destination: &HostBuffer,
+        offset: u64,
+        source: HostBytes,
+    ) -> Result<()> {
         let bytes = source.len();
         let destination = destination.range("write", offset, bytes as u64)?;
-        self.submit_transfer(place.ticket, Work::Copy { destination, source: source.as_ptr(), bytes }, bytes)
+        self.submit_transfer(submit.ticket, Work::Copy { destination, source: source.as_ptr(), bytes }, bytes)
     }
 
-    fn read(&self, place: Place, source: &HostBuffer, offset: u64, destination: HostBytesMut) -> Result<()> {
+    fn read(
+        &self,
+        submit: SubmitInfo,
+        source: &HostBuffer,
+        offset: u64,
+        destination: HostBytesMut,
+    ) -> Result<()> {
         let bytes = destination.len();
         let source = source.range("read", offset, bytes as u64)?;
         self.submit_transfer(
-            place.ticket,
+            submit.ticket,
             Work::Copy { destination: destination.as_ptr(), source, bytes },
             bytes,
         )
@@ -286,7 +298,7 @@ impl Queue for HostQueue {
 
     fn copy(
         &self,
-        place: Place,
+        submit: SubmitInfo,
         destination: (&HostBuffer, u64),
         source: (&HostBuffer, u64),
         bytes: u64,
@@ -294,10 +306,16 @@ impl Queue for HostQueue {
         let source = source.0.range("copy: source", source.1, bytes)?;
         let destination = destination.0.range("copy: destination", destination.1, bytes)?;
         let bytes = usize::try_from(bytes).unwrap_or(0);
-        self.submit_transfer(place.ticket, Work::Copy { destination, source, bytes }, bytes)
+        self.submit_transfer(submit.ticket, Work::Copy { destination, source, bytes }, bytes)
     }
 
-    fn fill(&self, place: Place, destination: (&HostBuffer, u64), bytes: u64, pattern: &[u8]) -> Result<()> {
+    fn fill(
+        &self,
+        submit: SubmitInfo,
+        destination: (&HostBuffer, u64),
+        bytes: u64,
+        pattern: &[u8],
+    ) -> Result<()> {
         let unit = pattern.len();
         if !matches!(unit, 1 | 2 | 4 | 8 | 16) || !bytes.is_multiple_of(unit as u64) {
             return Err(Error::invalid(format!(
@@ -308,16 +326,16 @@ impl Queue for HostQueue {
         let bytes = usize::try_from(bytes).unwrap_or(0);
         let mut padded = [0; 16];
         padded[..unit].copy_from_slice(pattern);
-        self.submit_transfer(place.ticket, Work::Fill { destination, bytes, pattern: padded, unit }, bytes)
+        self.submit_transfer(submit.ticket, Work::Fill { destination, bytes, pattern: padded, unit }, bytes)
     }
 
-    fn empty(&self, place: Place) -> Result<()> {
-        self.submit_launch(place.ticket, &self.empty, Extent::Once, std::iter::empty())
+    fn noop(&self, submit: SubmitInfo) -> Result<()> {
+        self.submit_launch(submit.ticket, &self.empty, Extent::Once, std::iter::empty())
     }
 
-    fn timestamp(&self, place: Place) -> Result<()> {
+    fn timestamp(&self, submit: SubmitInfo) -> Result<()> {
         // Not at once on an idle queue: what it would be compared with is read by the worker.
-        self.submit(place.ticket, |submission| {
+        self.submit(submit.ticket, |submission| {
             submission.work = Work::Timestamp;
             Ok(())
         })

@@ -14,13 +14,13 @@ const FEW: usize = 18;
 
 /// A half-open range of iterations, and how many of them one call gets; 0: as many as seems right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
+pub(crate) struct IndexRange {
     begin: i64,
     end: i64,
     grain: u64,
 }
 
-impl Span {
+impl IndexRange {
     /// The range of a launch of `function`, if it has one.
     ///
     /// # Errors

@@ -89,7 +89,7 @@ pub(crate) struct Submission {
 
 /// What was submitted and is not yet taken.
 #[derive(Debug, Default)]
-pub(crate) struct Inbox {
+pub(crate) struct WorkQueue {
     state: Mutex<State>,
     arrived: Condvar,
     /// Counts pushes, so that a worker can look for one without the lock.
@@ -105,7 +105,7 @@ struct State {
     closed: bool,
 }
 
-impl Inbox {
+impl WorkQueue {
     /// A blank submission.
     pub(crate) fn blank(&self) -> Box<Submission> {
         self.state.lock().spare.pop().unwrap_or_default()

@@ -21,7 +21,7 @@
 //! let scale = device.load(&ModuleSource::wgsl(text).constant("GROUP", 4))?.kernel("scale")?;
 //! let x = device.tensor([5], &[1.0f32, 2.0, 3.0, 4.0, 5.0])?;
 //! let queue = device.open_queue(&QueueOptions::default())?;
-//! queue.call(&scale, &Geometry::new([2, 1, 1], [4, 1, 1]), &[Arg::read_write(&x), Arg::scalar(2.0f32)])?;
+//! queue.call(&scale, Geometry::new([2, 1, 1], [4, 1, 1]), &[Arg::read_write(&x), Arg::scalar(2.0f32)])?;
 //! assert_eq!(x.to_vec::<f32>()?, [2.0, 4.0, 6.0, 8.0, 10.0]);
 //! # Ok::<(), runtime_core::Error>(())
 //! ```

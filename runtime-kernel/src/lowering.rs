@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use runtime_core::{
     Access, ArgKind, CodeFormat, DType, DeviceInfo, Error, ErrorKind, Lowered, LoweredKernel, LoweredParam,
-    Lowering, OptionSpec, Options, Param, Portable, Result, Value, abi,
+    Lowering, OptionSpec, Options, Param, PortableSource, Result, Value, abi,
 };
 
 use crate::analysis::features::Feature;
@@ -13,7 +13,7 @@ use crate::parse::specialise::Specialisation;
 use crate::print::c::CCode;
 use crate::program::{Checks, Dialect, Program};
 
-/// The lowering of WGSL, for [`RuntimeBuilder::lower_with`](runtime_core::RuntimeBuilder::lower_with).
+/// The lowering of WGSL, for [`RuntimeBuilder::with_lowering`](runtime_core::RuntimeBuilder::with_lowering).
 #[must_use]
 pub fn wgsl() -> Arc<dyn Lowering> {
     Arc::new(Wgsl)
@@ -85,7 +85,7 @@ unsafe impl Lowering for Wgsl {
         device.formats.iter().find_map(|format| writer(format)).map(|(format, _)| format)
     }
 
-    fn lower(&self, source: &Portable<'_>, device: &DeviceInfo) -> Result<Lowered> {
+    fn lower(&self, source: &PortableSource<'_>, device: &DeviceInfo) -> Result<Lowered> {
         let target = device.formats.iter().find_map(|format| writer(format));
         let (format, writer) =
             target.ok_or_else(|| Error::unsupported("lowering wgsl for this device is not supported"))?;
@@ -325,7 +325,7 @@ mod tests {
     }
 
     fn lower(device: &DeviceInfo, options: &Options) -> Result<Lowered> {
-        wgsl().lower(&Portable { code: CODE, path: "k.wgsl", options }, device)
+        wgsl().lower(&PortableSource { code: CODE, path: "k.wgsl", options }, device)
     }
 
     #[test]
@@ -357,7 +357,7 @@ mod tests {
             let mut device = device(&["opencl-c"]);
             device.properties.push("opencl_version", version);
             let options = Options::new();
-            let portable = Portable { code, path: "k.wgsl", options: &options };
+            let portable = PortableSource { code, path: "k.wgsl", options: &options };
             let lowered = wgsl().lower(&portable, &device).unwrap();
             assert_eq!(lowered.options.text("build_options"), Some(word));
             assert_eq!(lower(&device, &options).unwrap().options.text("build_options"), None);
@@ -419,13 +419,14 @@ mod tests {
         let code = "var<workgroup> w: u32; @group(0) @binding(0) var<storage, read_write> y: array<u32>;
             @compute @workgroup_size(4) fn main(@builtin(local_invocation_index) i: u32) { y[i] = w; }";
         let zeroes = |options: &Options| {
-            let portable = Portable { code, path: "k.wgsl", options };
+            let portable = PortableSource { code, path: "k.wgsl", options };
             let lowered = wgsl().lower(&portable, &device(&["opencl-c"])).unwrap();
             String::from_utf8(lowered.code).unwrap().contains("barrier(")
         };
         let options = Options::new().with("zero_workgroup_memory", false);
-        let lowered =
-            wgsl().lower(&Portable { code, path: "k.wgsl", options: &options }, &device(&["c"])).unwrap();
+        let lowered = wgsl()
+            .lower(&PortableSource { code, path: "k.wgsl", options: &options }, &device(&["c"]))
+            .unwrap();
         let text = String::from_utf8(lowered.code).unwrap();
         assert!(text.contains("memset(&"), "the host has no memory without a value: {text}");
         assert!(zeroes(&Options::new()) && zeroes(&Options::new().with("zero_workgroup_memory", true)));

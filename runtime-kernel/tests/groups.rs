@@ -164,7 +164,7 @@ fn text(cases: &[Case]) -> String {
 #[test]
 fn every_invocation_has_the_result_of_running_alone() {
     let runtime = Runtime::builder()
-        .lower_with(runtime_kernel::wgsl())
+        .with_lowering(runtime_kernel::wgsl())
         .discover(false)
         .register(runtime_host::backend());
     let device = runtime.build().open("host").expect("the host");
@@ -195,7 +195,7 @@ var<workgroup> w: array<u32, 100000>;
 
 fn host() -> std::sync::Arc<dyn runtime_core::CommonRuntime> {
     let runtime = Runtime::builder()
-        .lower_with(runtime_kernel::wgsl())
+        .with_lowering(runtime_kernel::wgsl())
         .discover(false)
         .register(runtime_host::backend());
     runtime.build().open("host").expect("the host")

@@ -67,7 +67,7 @@ fn describe(
     info.formats = module::formats(caps);
     info.capabilities = capabilities(driver, device, caps);
     info.properties = properties(driver, listed, caps);
-    info.unusable = unavailable_reason(driver, device, caps);
+    info.unavailable_reason = unavailable_reason(driver, device, caps);
     info
 }
 
@@ -134,10 +134,10 @@ fn capabilities(driver: &Driver, device: Raw, caps: &DeviceCaps) -> Capabilities
         abi::CAP_TIMESTAMPS
             | abi::CAP_WAIT_FOR
             | abi::CAP_GROUPS
-            | abi::CAP_ROWS
-            | has(caps.has_compiler, abi::CAP_EMPTY_KERNEL)
+            | abi::CAP_COPY_2D
+            | has(caps.has_compiler, abi::CAP_NOOP_KERNEL)
             | has(caps.command_buffers.is_some(), abi::CAP_GRAPHS)
-            | has(caps.is_processor, abi::CAP_IMPORT)
+            | has(caps.is_processor, abi::CAP_IMPORT_HOST)
             | has(doubles, abi::CAP_F64)
             | has(caps.has("cl_khr_fp16"), abi::CAP_F16),
     )

@@ -56,7 +56,7 @@ impl Device for OpenClDevice {
         OpenClBuffer::allocate(&self.context, self.space(request.space)?, request.bytes, alignment)
     }
 
-    fn import(&self, space: u32, memory: HostBytesMut) -> Result<OpenClBuffer> {
+    fn import_host(&self, space: u32, memory: HostBytesMut) -> Result<OpenClBuffer> {
         self.context.check_alive()?;
         if !self.context.caps.is_processor {
             return Err(Error::unsupported("only CPU devices can import host memory"));

@@ -6,7 +6,7 @@ use std::ptr::null;
 
 use cl3::ext::CL_FALSE;
 use runtime_core::Result;
-use runtime_core::backend::RowCopy;
+use runtime_core::backend::Copy2D;
 
 use crate::allocation::create_buffer;
 use crate::context::SharedContext;
@@ -153,11 +153,11 @@ impl Enqueuer<'_> {
     }
 
     /// Enqueues a pitched copy between `cl_mem` objects.
-    pub(crate) fn copy_rows(
+    pub(crate) fn copy_2d(
         self,
         (to, at): (Raw, usize),
         (from, of): (Raw, usize),
-        rows: &RowCopy<'_, OpenClBuffer>,
+        rows: &Copy2D<'_, OpenClBuffer>,
     ) -> Result<Owned<Event>> {
         // Within the buffers, so all fit a `usize`.
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);

@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "submits through the driver")]
 
 use cl3::ext::cl_int;
-use runtime_core::abi::Place;
+use runtime_core::abi::SubmitInfo;
 use runtime_core::backend::{Launch, TensorArg};
 use runtime_core::{Error, Result};
 
@@ -107,7 +107,7 @@ struct CopiedView<'a> {
 #[cold]
 pub(crate) fn launch_with_copies(
     queue: &OpenClQueue,
-    place: Place,
+    submit: SubmitInfo,
     kernel: &OpenClKernel,
     binding: &mut KernelBinding,
     launch: &Launch<'_, OpenClBuffer>,
@@ -131,12 +131,12 @@ pub(crate) fn launch_with_copies(
         match queue.enqueuer().copy(copied.location, Location::Object(copied.copy.raw(), 0), copied.bytes) {
             Ok(more) => events.extend(more),
             Err(error) => {
-                queue.progress().fail(place.ticket, error);
+                queue.progress().fail(submit.ticket, error);
                 break;
             }
         }
     }
-    queue.note_submitted_all(place, events);
+    queue.note_submitted_all(submit, events);
     Ok(())
 }
 

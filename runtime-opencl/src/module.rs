@@ -11,7 +11,7 @@ use cl3::ext::{
     CL_PROGRAM_KERNEL_NAMES, cl_int,
 };
 use runtime_core::backend::{Module, Source};
-use runtime_core::{Error, ErrorKind, OptionSpec, Result, suggest};
+use runtime_core::{Error, ErrorKind, OptionSpec, Result, did_you_mean};
 
 use crate::context::SharedContext;
 use crate::deferred_release::DeferredObject;
@@ -93,7 +93,7 @@ impl OpenClModule {
             let message = format!(
                 "this device does not accept format \"{}\"; {}",
                 source.format,
-                suggest(source.format, &names)
+                did_you_mean(source.format, &names)
             );
             return Err(Error::new(ErrorKind::Unsupported, message));
         }

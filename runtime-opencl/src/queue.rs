@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use runtime_core::abi::{Place, Progress as CompletedPrefix};
-use runtime_core::backend::{HostBytes, HostBytesMut, Launch, Queue, QueueOptions, RowCopy};
+use runtime_core::abi::{Progress as CompletedPrefix, SubmitInfo};
+use runtime_core::backend::{Copy2D, HostBytes, HostBytesMut, Launch, Queue, QueueOptions};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::compile_lock::LaunchedFlag;
@@ -85,14 +85,18 @@ impl OpenClQueue {
 
     /// Records a submission of one command, and flushes a queue that was idle.
     #[inline]
-    fn note_submitted(&self, place: Place, event: Owned<Event>) {
-        let idle = self.progress.note_submitted(place.ticket, event);
+    fn note_submitted(&self, submit: SubmitInfo, event: Owned<Event>) {
+        let idle = self.progress.note_submitted(submit.ticket, event);
         self.flush_if_needed(idle);
     }
 
     /// Records a submission of several commands, or of none.
-    pub(crate) fn note_submitted_all(&self, place: Place, events: impl IntoIterator<Item = Owned<Event>>) {
-        self.progress.note_submitted_all(place.ticket, events);
+    pub(crate) fn note_submitted_all(
+        &self,
+        submit: SubmitInfo,
+        events: impl IntoIterator<Item = Owned<Event>>,
+    ) {
+        self.progress.note_submitted_all(submit.ticket, events);
         self.flush_if_needed(true);
     }
 
@@ -155,7 +159,7 @@ impl OpenClQueue {
     /// Transfers a range of a buffer to or from `host`, which is only read for [`Direction::ToDevice`].
     fn transfer(
         &self,
-        place: Place,
+        submit: SubmitInfo,
         direction: Direction,
         buffer: &OpenClBuffer,
         (offset, bytes): (usize, usize),
@@ -171,21 +175,21 @@ impl OpenClQueue {
             }
             None => {
                 let device = buffer.location(offset);
-                if self.copy_staged(place, direction, host, device, bytes) {
+                if self.copy_staged(submit, direction, host, device, bytes) {
                     return Ok(());
                 }
                 let (to, from) = direction.order(device, Location::Host(host));
                 self.enqueuer().copy(to, from, bytes)?
             }
         };
-        self.note_submitted_all(place, events);
+        self.note_submitted_all(submit, events);
         Ok(())
     }
 
     /// Makes a large transfer of pageable memory through staging buffers, where that is faster. Returns whether it did.
     fn copy_staged(
         &self,
-        place: Place,
+        submit: SubmitInfo,
         direction: Direction,
         host: *mut u8,
         device: Location,
@@ -200,7 +204,7 @@ impl OpenClQueue {
         match outcome {
             // Nothing was submitted. (After a panic of a thread, that is unknown.)
             Err(error) if events.is_empty() && error.kind() != ErrorKind::Internal => return false,
-            Err(error) => self.progress.fail(place.ticket, error),
+            Err(error) => self.progress.fail(submit.ticket, error),
             Ok(()) => {}
         }
         // The threads submit in no order, so a marker is the event that ends last.
@@ -208,7 +212,7 @@ impl OpenClQueue {
             Ok(marker) => events.push(marker),
             Err(_) => events.iter().for_each(|event| self.context.synchronise(event.raw())),
         }
-        self.note_submitted_all(place, events);
+        self.note_submitted_all(submit, events);
         true
     }
 
@@ -253,23 +257,28 @@ impl Queue for OpenClQueue {
     type Graph = OpenClGraph;
 
     #[inline]
-    fn launch(&self, place: Place, kernel: &OpenClKernel, launch: &Launch<'_, OpenClBuffer>) -> Result<()> {
+    fn launch(
+        &self,
+        submit: SubmitInfo,
+        kernel: &OpenClKernel,
+        launch: &Launch<'_, OpenClBuffer>,
+    ) -> Result<()> {
         launch::check_supported(launch)?;
         let shape = [launch.groups(), launch.group_size()];
         if shape[0].contains(&0) {
-            self.note_submitted_all(place, None);
+            self.note_submitted_all(submit, None);
             return Ok(());
         }
         let mut first = self.context.lock_first_launch(self.raw(), &kernel.launched);
         self.with_binding(kernel, |binding| {
             if !binding.set_args(kernel, launch.args())? {
-                return launch::launch_with_copies(self, place, kernel, binding, launch);
+                return launch::launch_with_copies(self, submit, kernel, binding, launch);
             }
             if self.context.caps.fails_for_good {
                 let submitted =
                     launch::enqueue_without_event(&self.context, self.raw(), binding.raw(), shape);
                 submitted.map_err(|error| kernel.with_name(error))?;
-                self.progress.note_without_event(place.ticket);
+                self.progress.note_without_event(submit.ticket);
                 self.flush_if_needed(false);
                 return Ok(());
             }
@@ -278,30 +287,36 @@ impl Queue for OpenClQueue {
             if let Some(first) = first.take() {
                 first.wait_until_running(event.raw());
             }
-            self.note_submitted(place, event);
+            self.note_submitted(submit, event);
             Ok(())
         })
     }
 
-    fn write(&self, place: Place, destination: &OpenClBuffer, offset: u64, source: HostBytes) -> Result<()> {
+    fn write(
+        &self,
+        submit: SubmitInfo,
+        destination: &OpenClBuffer,
+        offset: u64,
+        source: HostBytes,
+    ) -> Result<()> {
         let range = destination.range("write", offset, source.len() as u64)?;
-        self.transfer(place, Direction::ToDevice, destination, range, source.as_ptr().cast_mut())
+        self.transfer(submit, Direction::ToDevice, destination, range, source.as_ptr().cast_mut())
     }
 
     fn read(
         &self,
-        place: Place,
+        submit: SubmitInfo,
         source: &OpenClBuffer,
         offset: u64,
         destination: HostBytesMut,
     ) -> Result<()> {
         let range = source.range("read", offset, destination.len() as u64)?;
-        self.transfer(place, Direction::ToHost, source, range, destination.as_ptr())
+        self.transfer(submit, Direction::ToHost, source, range, destination.as_ptr())
     }
 
     fn copy(
         &self,
-        place: Place,
+        submit: SubmitInfo,
         destination: (&OpenClBuffer, u64),
         source: (&OpenClBuffer, u64),
         bytes: u64,
@@ -314,11 +329,11 @@ impl Queue for OpenClQueue {
             0 => Vec::new(),
             _ => self.enqueuer().copy(to.location(at), from.location(of), bytes)?,
         };
-        self.note_submitted_all(place, events);
+        self.note_submitted_all(submit, events);
         Ok(())
     }
 
-    fn copy_rows(&self, place: Place, rows: &RowCopy<'_, OpenClBuffer>) -> Result<()> {
+    fn copy_2d(&self, submit: SubmitInfo, rows: &Copy2D<'_, OpenClBuffer>) -> Result<()> {
         let ((to, at), (from, of)) = (rows.destination, rows.source);
         let (at, _) = to.range("copy: destination", at, rows.span_bytes(rows.destination_pitch))?;
         let (of, _) = from.range("copy: source", of, rows.span_bytes(rows.source_pitch))?;
@@ -330,13 +345,13 @@ impl Queue for OpenClQueue {
         if to == from && rows.destination_pitch != rows.source_pitch {
             return Err(Error::unsupported("pitched copies within one buffer need equal pitches"));
         }
-        self.note_submitted(place, self.enqueuer().copy_rows((to, at), (from, of), rows)?);
+        self.note_submitted(submit, self.enqueuer().copy_2d((to, at), (from, of), rows)?);
         Ok(())
     }
 
     fn fill(
         &self,
-        place: Place,
+        submit: SubmitInfo,
         destination: (&OpenClBuffer, u64),
         bytes: u64,
         pattern: &[u8],
@@ -354,27 +369,27 @@ impl Queue for OpenClQueue {
                 Ok(more) => events.extend(more),
                 Err(error) if events.is_empty() => return Err(error),
                 Err(error) => {
-                    self.progress.fail(place.ticket, error);
+                    self.progress.fail(submit.ticket, error);
                     break;
                 }
             }
         }
-        self.note_submitted_all(place, events);
+        self.note_submitted_all(submit, events);
         Ok(())
     }
 
-    fn empty(&self, place: Place) -> Result<()> {
-        self.note_submitted(place, self.enqueue_noop()?);
+    fn noop(&self, submit: SubmitInfo) -> Result<()> {
+        self.note_submitted(submit, self.enqueue_noop()?);
         Ok(())
     }
 
-    fn timestamp(&self, place: Place) -> Result<()> {
+    fn timestamp(&self, submit: SubmitInfo) -> Result<()> {
         if !self.options.timestamps {
             return Err(Error::unsupported("timestamps need a queue that was opened with `timestamps`"));
         }
         let event = self.enqueue_marker()?;
-        self.timestamps.lock().add(place.ticket, event.share()?);
-        self.note_submitted(place, event);
+        self.timestamps.lock().add(submit.ticket, event.share()?);
+        self.note_submitted(submit, event);
         Ok(())
     }
 
@@ -389,8 +404,8 @@ impl Queue for OpenClQueue {
         timer::end_time_ns(&self.context, &event)
     }
 
-    fn replay(&self, place: Place, graph: &OpenClGraph) -> Result<()> {
-        self.note_submitted(place, graph.enqueue(self.raw(), self.options)?);
+    fn replay(&self, submit: SubmitInfo, graph: &OpenClGraph) -> Result<()> {
+        self.note_submitted(submit, graph.enqueue(self.raw(), self.options)?);
         Ok(())
     }
 
@@ -430,7 +445,7 @@ impl Queue for OpenClQueue {
         self.progress.wait(ticket, slice)
     }
 
-    fn finish(&self, ticket: u64) -> Result<()> {
+    fn wait_blocking(&self, ticket: u64) -> Result<()> {
         if self.context.quirks.polls || self.context.driver.is_serial() {
             return Err(Error::unsupported("blocking waits are not supported by this driver; poll instead"));
         }

@@ -27,7 +27,7 @@ pub(crate) fn device(index: u32, caps: &DeviceCaps) -> DeviceInfo {
     info.uuid = caps.uuid;
     info.compute_units = compute_units(caps);
     info.pci_address.clone_from(&caps.pci_address);
-    info.unusable.clone_from(&caps.unavailable_reason);
+    info.unavailable_reason.clone_from(&caps.unavailable_reason);
     info.formats = FORMATS.map(str::to_owned).to_vec();
     info.limits = Limits {
         groups: caps.groups.map(u64::from),
@@ -59,12 +59,12 @@ fn capabilities(caps: &DeviceCaps) -> Capabilities {
     let has_timestamps = caps.compute_family().is_some_and(|family| family.timestamp_bits > 0);
     Capabilities(
         abi::CAP_WAIT_FOR
-            | abi::CAP_EMPTY_KERNEL
+            | abi::CAP_NOOP_KERNEL
             | abi::CAP_GROUPS
             | abi::CAP_GRAPHS
-            | abi::CAP_ROWS
+            | abi::CAP_COPY_2D
             | has(has_timestamps && features.host_query_reset, abi::CAP_TIMESTAMPS)
-            | has(features.host_import, abi::CAP_IMPORT)
+            | has(features.host_import, abi::CAP_IMPORT_HOST)
             | has(features.f16, abi::CAP_F16)
             | has(features.f64, abi::CAP_F64),
     )

@@ -90,7 +90,7 @@ impl Device for VulkanDevice {
         VulkanBuffer::allocate(&self.context, space, request.bytes, request.alignment_bytes)
     }
 
-    fn import(&self, space: u32, host: HostBytesMut) -> Result<VulkanBuffer> {
+    fn import_host(&self, space: u32, host: HostBytesMut) -> Result<VulkanBuffer> {
         self.context.logical.check_alive()?;
         VulkanBuffer::import(&self.context, memory::space(space, &self.context.logical.caps)?, &host)
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use runtime_core::backend::{Kernel, KernelInfo, Module, Param, Source};
-use runtime_core::{Access, ArgKind, Error, ErrorKind, OptionSpec, Result, suggest};
+use runtime_core::{Access, ArgKind, Error, ErrorKind, OptionSpec, Result, did_you_mean};
 
 use crate::context::Context;
 use crate::driver::{Pipeline, Shader};
@@ -52,7 +52,7 @@ impl VulkanModule {
             let message = format!(
                 "format \"{}\" is not supported by Vulkan; {}",
                 source.format,
-                suggest(source.format, &FORMATS)
+                did_you_mean(source.format, &FORMATS)
             );
             return Err(Error::new(ErrorKind::Unsupported, message));
         }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use runtime_core::abi::{Place, Progress};
-use runtime_core::backend::{HostBytes, HostBytesMut, Launch, Queue, RowCopy};
+use runtime_core::abi::{Progress, SubmitInfo};
+use runtime_core::backend::{Copy2D, HostBytes, HostBytesMut, Launch, Queue};
 use runtime_core::{Error, Result};
 use smallvec::SmallVec;
 
@@ -61,23 +61,34 @@ impl Queue for VulkanQueue {
     type Graph = VulkanGraph;
 
     #[inline]
-    fn launch(&self, place: Place, kernel: &VulkanKernel, launch: &Launch<'_, VulkanBuffer>) -> Result<()> {
+    fn launch(
+        &self,
+        submit: SubmitInfo,
+        kernel: &VulkanKernel,
+        launch: &Launch<'_, VulkanBuffer>,
+    ) -> Result<()> {
         let mut args = PackedArgs::default();
         args.pack(kernel, launch)?;
         let mut recorder = self.recorder.lock();
         let commands = if args.has_copies() {
             args.scratch_copies().for_each(|copy| recorder.retain(copy as Retained));
-            recorder.commands(place)?
+            recorder.commands(submit)?
         } else {
-            recorder.commands_for_kernel(place)?
+            recorder.commands_for_kernel(submit)?
         };
         args.record(kernel, commands)?;
         recorder.note_host_visible_write(args.host_visible_write);
-        recorder.note_recorded(place.ticket);
+        recorder.note_recorded(submit.ticket);
         Ok(())
     }
 
-    fn write(&self, place: Place, destination: &VulkanBuffer, offset: u64, source: HostBytes) -> Result<()> {
+    fn write(
+        &self,
+        submit: SubmitInfo,
+        destination: &VulkanBuffer,
+        offset: u64,
+        source: HostBytes,
+    ) -> Result<()> {
         let bytes = source.len() as u64;
         destination.check("write", offset, bytes)?;
         let mut recorder = self.recorder.lock();
@@ -85,30 +96,30 @@ impl Queue for VulkanQueue {
             let is_mapped = destination.memory.host_ptr().is_some();
             if is_mapped && self.copies_inline(bytes) && recorder.is_idle()? {
                 destination.memory.write(offset, &source, 0, source.len());
-                recorder.complete_inline(place.ticket);
+                recorder.complete_inline(submit.ticket);
                 return Ok(());
             }
             if bytes > MAX_RING_TRANSFER_BYTES {
                 return self.stage(
                     &mut recorder,
-                    place.ticket,
+                    submit.ticket,
                     destination,
                     offset,
                     HostRange::Source(source),
                 );
             }
-            let (memory, from) = recorder.upload(bytes, place.ticket)?;
+            let (memory, from) = recorder.upload(bytes, submit.ticket)?;
             memory.write(from, &source, 0, source.len());
-            recorder.commands(place)?.copy((&destination.memory, offset), (&memory, from), bytes);
+            recorder.commands(submit)?.copy((&destination.memory, offset), (&memory, from), bytes);
             recorder.note_host_visible_write(destination.is_host_visible());
         }
-        recorder.note_recorded(place.ticket);
+        recorder.note_recorded(submit.ticket);
         Ok(())
     }
 
     fn read(
         &self,
-        place: Place,
+        submit: SubmitInfo,
         source: &VulkanBuffer,
         offset: u64,
         destination: HostBytesMut,
@@ -120,29 +131,29 @@ impl Queue for VulkanQueue {
             let is_cached = source.memory.host_ptr().is_some() && source.memory.is_host_cached();
             if is_cached && self.copies_inline(bytes) && recorder.is_idle()? {
                 source.memory.read(offset, &destination, 0, destination.len());
-                recorder.complete_inline(place.ticket);
+                recorder.complete_inline(submit.ticket);
                 return Ok(());
             }
             if bytes > MAX_RING_TRANSFER_BYTES {
                 return self.stage(
                     &mut recorder,
-                    place.ticket,
+                    submit.ticket,
                     source,
                     offset,
                     HostRange::Destination(destination),
                 );
             }
-            let (from, at) = recorder.download(bytes, place.ticket)?;
-            recorder.commands(place)?.copy((&from, at), (&source.memory, offset), bytes);
-            self.progress.push_readback(Readback { ticket: place.ticket, from, offset: at, destination });
+            let (from, at) = recorder.download(bytes, submit.ticket)?;
+            recorder.commands(submit)?.copy((&from, at), (&source.memory, offset), bytes);
+            self.progress.push_readback(Readback { ticket: submit.ticket, from, offset: at, destination });
         }
-        recorder.note_recorded(place.ticket);
+        recorder.note_recorded(submit.ticket);
         Ok(())
     }
 
     fn copy(
         &self,
-        place: Place,
+        submit: SubmitInfo,
         destination: (&VulkanBuffer, u64),
         source: (&VulkanBuffer, u64),
         bytes: u64,
@@ -154,34 +165,34 @@ impl Queue for VulkanQueue {
         let mut recorder = self.recorder.lock();
         if bytes > 0 {
             let (to, from) = ((&*destination.0.memory, destination.1), (&*source.0.memory, source.1));
-            recorder.commands(place)?.copy(to, from, bytes);
+            recorder.commands(submit)?.copy(to, from, bytes);
             recorder.note_host_visible_write(destination.0.is_host_visible());
         }
-        recorder.note_recorded(place.ticket);
+        recorder.note_recorded(submit.ticket);
         Ok(())
     }
 
-    fn copy_rows(&self, place: Place, rows: &RowCopy<'_, VulkanBuffer>) -> Result<()> {
+    fn copy_2d(&self, submit: SubmitInfo, rows: &Copy2D<'_, VulkanBuffer>) -> Result<()> {
         let (to, from) = (rows.destination, rows.source);
-        to.0.check("copy_rows: destination", to.1, rows.span_bytes(rows.destination_pitch))?;
-        from.0.check("copy_rows: source", from.1, rows.span_bytes(rows.source_pitch))?;
-        self.check_same_device("copy_rows: destination", to.0)?;
-        self.check_same_device("copy_rows: source", from.0)?;
+        to.0.check("copy_2d: destination", to.1, rows.span_bytes(rows.destination_pitch))?;
+        from.0.check("copy_2d: source", from.1, rows.span_bytes(rows.source_pitch))?;
+        self.check_same_device("copy_2d: destination", to.0)?;
+        self.check_same_device("copy_2d: source", from.0)?;
         let mut recorder = self.recorder.lock();
-        recorder.commands(place)?.copy_rows(
+        recorder.commands(submit)?.copy_2d(
             ((&*to.0.memory, to.1), rows.destination_pitch),
             ((&*from.0.memory, from.1), rows.source_pitch),
             rows.row_bytes,
             rows.rows,
         );
         recorder.note_host_visible_write(to.0.is_host_visible());
-        recorder.note_recorded(place.ticket);
+        recorder.note_recorded(submit.ticket);
         Ok(())
     }
 
     fn fill(
         &self,
-        place: Place,
+        submit: SubmitInfo,
         destination: (&VulkanBuffer, u64),
         bytes: u64,
         pattern: &[u8],
@@ -192,30 +203,30 @@ impl Queue for VulkanQueue {
         let mut recorder = self.recorder.lock();
         if bytes > 0 {
             let pieces = convert::split_fill(buffer.memory.base_offset + offset, bytes, pattern);
-            self.record_fill(&mut recorder, place, buffer, pieces)?;
+            self.record_fill(&mut recorder, submit, buffer, pieces)?;
             recorder.note_host_visible_write(buffer.is_host_visible());
         }
-        recorder.note_recorded(place.ticket);
+        recorder.note_recorded(submit.ticket);
         Ok(())
     }
 
-    fn empty(&self, place: Place) -> Result<()> {
+    fn noop(&self, submit: SubmitInfo) -> Result<()> {
         let builtins = self.progress.context.builtins()?;
         let mut recorder = self.recorder.lock();
         recorder.retain(Arc::clone(&builtins) as Retained);
-        builtins.record_noop(recorder.commands_for_kernel(place)?)?;
-        recorder.note_recorded(place.ticket);
+        builtins.record_noop(recorder.commands_for_kernel(submit)?)?;
+        recorder.note_recorded(submit.ticket);
         Ok(())
     }
 
-    fn timestamp(&self, place: Place) -> Result<()> {
+    fn timestamp(&self, submit: SubmitInfo) -> Result<()> {
         let mut recorder = self.recorder.lock();
         let completed = self.progress.completed();
         let logical = &self.progress.context.logical;
         let commands = recorder.commands_for_timestamp()?;
-        self.progress.timestamps.lock().record(logical, commands, place.ticket, completed)?;
-        recorder.note_timestamp(place.ticket);
-        recorder.note_recorded(place.ticket);
+        self.progress.timestamps.lock().record(logical, commands, submit.ticket, completed)?;
+        recorder.note_timestamp(submit.ticket);
+        recorder.note_recorded(submit.ticket);
         Ok(())
     }
 
@@ -225,12 +236,12 @@ impl Queue for VulkanQueue {
         Ok(self.progress.context.clock.time_ns(counter))
     }
 
-    fn replay(&self, place: Place, graph: &VulkanGraph) -> Result<()> {
+    fn replay(&self, submit: SubmitInfo, graph: &VulkanGraph) -> Result<()> {
         let mut recorder = self.recorder.lock();
-        let commands = recorder.commands(place)?;
-        let host_visible_write = graph.execute(commands, &self.progress, place.ticket)?;
+        let commands = recorder.commands(submit)?;
+        let host_visible_write = graph.execute(commands, &self.progress, submit.ticket)?;
         recorder.note_host_visible_write(host_visible_write);
-        recorder.note_recorded(place.ticket);
+        recorder.note_recorded(submit.ticket);
         Ok(())
     }
 
@@ -258,7 +269,7 @@ impl Queue for VulkanQueue {
         self.progress.wait(ticket, slice)
     }
 
-    fn finish(&self, ticket: u64) -> Result<()> {
+    fn wait_blocking(&self, ticket: u64) -> Result<()> {
         if self.progress.is_complete() || self.progress.is_staging() {
             return Ok(());
         }
@@ -327,21 +338,21 @@ impl VulkanQueue {
     fn record_fill(
         &self,
         recorder: &mut Recorder,
-        place: Place,
+        submit: SubmitInfo,
         buffer: &VulkanBuffer,
         pieces: impl Iterator<Item = FillPiece>,
     ) -> Result<()> {
         let context = &self.progress.context;
         let step = |piece| {
             FillStep::new(context, buffer.memory.base_offset, piece, || {
-                recorder.upload(FILL_UPLOAD_BYTES, place.ticket)
+                recorder.upload(FILL_UPLOAD_BYTES, submit.ticket)
             })
         };
         let steps: SmallVec<[FillStep; 3]> = pieces.map(step).collect::<Result<_>>()?;
         for builtins in steps.iter().filter_map(FillStep::builtins) {
             recorder.retain(Arc::clone(builtins) as Retained);
         }
-        let commands = recorder.commands(place)?;
+        let commands = recorder.commands(submit)?;
         steps.iter().try_for_each(|step| step.reserve(&context.logical, commands))?;
         steps.iter().try_for_each(|step| step.record(&context.logical, commands, &buffer.memory))
     }

@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtime_core::abi::Place;
+use runtime_core::abi::SubmitInfo;
 use runtime_core::{Error, ErrorKind, Result};
 use smallvec::SmallVec;
 
@@ -80,8 +80,8 @@ struct BarrierState {
 impl BarrierState {
     /// The last ticket that must be ordered before this submission: all that precedes the last timestamp, too.
     #[inline]
-    fn required(&self, place: Place) -> u64 {
-        place.after.max(self.last_timestamp.saturating_sub(1))
+    fn required(&self, submit: SubmitInfo) -> u64 {
+        submit.after.max(self.last_timestamp.saturating_sub(1))
     }
 
     /// Tickets up to `ticket` lie before a barrier for all work, or have completed.
@@ -158,26 +158,26 @@ impl Recorder {
     }
 
     /// The command buffer for a submission, with a barrier behind its dependencies.
-    pub(crate) fn commands(&mut self, place: Place) -> Result<&mut CommandBuffer> {
+    pub(crate) fn commands(&mut self, submit: SubmitInfo) -> Result<&mut CommandBuffer> {
         self.ensure_recording()?;
-        self.barriers.last_copy = place.ticket;
-        if self.barriers.required(place) > self.barriers.all_work {
-            self.insert_barrier(place.ticket - 1);
+        self.barriers.last_copy = submit.ticket;
+        if self.barriers.required(submit) > self.barriers.all_work {
+            self.insert_barrier(submit.ticket - 1);
         }
         self.current()
     }
 
     /// The same for a submission that only runs a kernel.
     #[inline]
-    pub(crate) fn commands_for_kernel(&mut self, place: Place) -> Result<&mut CommandBuffer> {
+    pub(crate) fn commands_for_kernel(&mut self, submit: SubmitInfo) -> Result<&mut CommandBuffer> {
         self.ensure_recording()?;
-        if self.barriers.required(place) > self.barriers.kernels {
+        if self.barriers.required(submit) > self.barriers.kernels {
             match &self.recording {
                 Some(commands) if self.barriers.last_copy <= self.barriers.kernels => {
                     commands.kernel_barrier();
-                    self.barriers.kernels = place.ticket - 1;
+                    self.barriers.kernels = submit.ticket - 1;
                 }
-                _ => self.insert_barrier(place.ticket - 1),
+                _ => self.insert_barrier(submit.ticket - 1),
             }
         }
         self.current()

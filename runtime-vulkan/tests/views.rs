@@ -49,7 +49,7 @@ fn run(case: Case, push: bool, required: bool) -> std::result::Result<Completion
     let runtime = Runtime::builder()
         .discover(false)
         .register(runtime_vulkan::backend())
-        .lower_with(runtime_kernel::wgsl())
+        .with_lowering(runtime_kernel::wgsl())
         .build();
     match runtime.open_with("vulkan:0", &Options::new().with("push_descriptors", push)) {
         Err(error) if error.kind() == ErrorKind::Unavailable && !required => {

@@ -63,7 +63,7 @@ fn current() -> BTreeMap<String, Layout> {
         DType { code, bits, lanes }
         MemorySpace { name, total_bytes, alignment_bytes, flags }
         DeviceInfo {
-            struct_size, kind, index, sub, name, arch, vendor, driver_version, unusable, uuid, pci_address, dlpack_type,
+            struct_size, kind, index, sub, name, arch, vendor, driver_version, unavailable_reason, uuid, pci_address, dlpack_type,
             compute_units, clock_hz, capabilities, max_groups, max_group_size, max_group_items, max_shared_bytes,
             max_allocation_bytes, spaces, space_count, formats, format_count, properties, property_count,
         }
@@ -85,8 +85,8 @@ fn current() -> BTreeMap<String, Layout> {
         Launch { struct_size, flags, groups, group_size, cluster, shared_bytes, range, grain, args, arg_count }
         QueueOptions { struct_size, priority, flags }
         Progress { completed, first_failed }
-        Place { ticket, after }
-        RowCopy {
+        SubmitInfo { ticket, after }
+        Copy2D {
             struct_size, reserved, destination, destination_offset, destination_pitch, source, source_offset, source_pitch,
             row_bytes, rows,
         }
@@ -100,11 +100,11 @@ fn current() -> BTreeMap<String, Layout> {
         BackendTable { header, name, version, instance, device, memory, module, queue, graph, embedded }
         InstanceTable { struct_size, reserved, options, open, close, devices, open_device }
         DeviceTable { struct_size, reserved, close, memory_usage, peer_access, telemetry }
-        MemoryTable { struct_size, reserved, allocate, free, import, adopt }
+        MemoryTable { struct_size, reserved, allocate, free, import_host, import_device_memory }
         ModuleTable { struct_size, reserved, load, unload, symbols, kernel, release_kernel, kernel_info, occupancy }
         QueueTable {
-            struct_size, reserved, open, close, launch, claim, run, write, read, copy, fill, empty, timestamp,
-            read_timestamp, mark, flush, poll, wait, wait_for, failure, copy_rows, finish,
+            struct_size, reserved, open, close, launch, try_begin_inline, run_inline, write, read, copy, fill, noop, timestamp,
+            read_timestamp, mark, flush, poll, wait, wait_for, failure, copy_2d, wait_blocking,
         }
         GraphTable { struct_size, reserved, instantiate, update, replay, close }
         EmbeddedTable { struct_size, reserved, flash, run, read }

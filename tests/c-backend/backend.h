@@ -35,7 +35,7 @@ enum call {
     CALL_READ,
     CALL_COPY,
     CALL_FILL,
-    CALL_EMPTY,
+    CALL_NOOP,
     CALL_TIMESTAMP,
     CALL_REPLAY,
     CALLS

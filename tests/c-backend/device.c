@@ -19,7 +19,7 @@ static const rt_Property properties[] = {{TEXT("simulated"), RT_VALUE_FLAG, 0, {
     .struct_size = sizeof(rt_DeviceInfo), .kind = RT_KIND_ACCELERATOR, .sub = RT_WHOLE_DEVICE,      \
     .arch = TEXT(NAME), .vendor = TEXT("nobody"), .driver_version = TEXT(VERSION), .dlpack_type = 12,                  \
     .compute_units = 1, .clock_hz = 1000000000,                                                                        \
-    .capabilities = RT_CAP_TIMESTAMPS | RT_CAP_WAIT_FOR | RT_CAP_EMPTY_KERNEL | RT_CAP_GROUPS | RT_CAP_PEERS |         \
+    .capabilities = RT_CAP_TIMESTAMPS | RT_CAP_WAIT_FOR | RT_CAP_NOOP_KERNEL | RT_CAP_GROUPS | RT_CAP_PEERS |         \
                     RT_CAP_F64,                                                                                        \
     .max_groups = {1 << 20, 1 << 16, 1 << 16}, .max_group_size = {1024, 1024, 64}, .max_group_items = 1024,            \
     .max_shared_bytes = 48 << 10, .max_allocation_bytes = UINT64_C(1) << 30, .spaces = spaces, .space_count = SPACES,  \
@@ -29,7 +29,7 @@ rt_Status list_devices(rt_Handle instance, const rt_DeviceInfo *const **out, siz
     static const rt_DeviceInfo usable = {DESCRIPTION, .index = 0, .name = TEXT("C demo"), .uuid = "C demo 0"};
     static const rt_DeviceInfo unusable = {
         DESCRIPTION, .index = 1, .name = TEXT("C demo, taken out"), .uuid = "C demo 1",
-        .unusable = TEXT("it is only listed, as an example of a device that cannot be opened; use " NAME ":0")};
+        .unavailable_reason = TEXT("it is only listed, as an example of a device that cannot be opened; use " NAME ":0")};
     static const rt_DeviceInfo *const list[] = {&usable, &unusable};
     (void)instance;
     *out = list;

@@ -242,13 +242,13 @@ static void count(struct queue *queue, enum call call) {
 }
 
 /* Hands a command, which may be null for want of memory, to the worker. */
-static rt_Status submit(struct queue *queue, enum call call, rt_Place place, struct command *command) {
+static rt_Status submit(struct queue *queue, enum call call, rt_SubmitInfo info, struct command *command) {
     if (command == NULL) {
         return fail(RT_ERROR_OUT_OF_RESOURCES, "no memory for a command");
     }
     pthread_mutex_lock(&queue->lock);
     queue->calls[call]++;
-    command->ticket = place.ticket;
+    command->ticket = info.ticket;
     command->waits = queue->waits;
     queue->waits = NULL;
     memcpy(command->arguments.calls, queue->calls, sizeof queue->calls);
@@ -267,7 +267,7 @@ static struct command *new_command(enum work work) {
     return command;
 }
 
-static rt_Status launch(rt_Handle queue, rt_Place place, rt_Handle kernel, const rt_Launch *theirs) {
+static rt_Status launch(rt_Handle queue, rt_SubmitInfo info, rt_Handle kernel, const rt_Launch *theirs) {
     rt_Launch given;
     take_known(&given, sizeof given, theirs);
     struct command *command = new_command(WORK_LAUNCH);
@@ -279,35 +279,35 @@ static rt_Status launch(rt_Handle queue, rt_Place place, rt_Handle kernel, const
             return refused;
         }
     }
-    return submit(queue, CALL_LAUNCH, place, command);
+    return submit(queue, CALL_LAUNCH, info, command);
 }
 
-static rt_Status move(struct queue *queue, enum call call, rt_Place place, struct command moved) {
+static rt_Status move(struct queue *queue, enum call call, rt_SubmitInfo info, struct command moved) {
     struct command *command = new_command(WORK_MOVE);
     if (command != NULL) {
         *command = moved;
         command->work = WORK_MOVE;
     }
-    return submit(queue, call, place, command);
+    return submit(queue, call, info, command);
 }
 
-static rt_Status write(rt_Handle queue, rt_Place place, rt_Handle destination, uint64_t offset, const uint8_t *source,
+static rt_Status write(rt_Handle queue, rt_SubmitInfo info, rt_Handle destination, uint64_t offset, const uint8_t *source,
                        uint64_t bytes) {
     struct command moved = {.from = source, .bytes = bytes};
     rt_Status refused = reach(destination, offset, bytes, &moved.to);
-    return refused != NULL ? refused : move(queue, CALL_WRITE, place, moved);
+    return refused != NULL ? refused : move(queue, CALL_WRITE, info, moved);
 }
 
-static rt_Status read(rt_Handle queue, rt_Place place, rt_Handle source, uint64_t offset, uint8_t *destination,
+static rt_Status read(rt_Handle queue, rt_SubmitInfo info, rt_Handle source, uint64_t offset, uint8_t *destination,
                       uint64_t bytes) {
     struct command moved = {.to = destination, .bytes = bytes};
     uint8_t *from = NULL;
     rt_Status refused = reach(source, offset, bytes, &from);
     moved.from = from;
-    return refused != NULL ? refused : move(queue, CALL_READ, place, moved);
+    return refused != NULL ? refused : move(queue, CALL_READ, info, moved);
 }
 
-static rt_Status copy(rt_Handle queue, rt_Place place, rt_Handle destination, uint64_t destination_offset,
+static rt_Status copy(rt_Handle queue, rt_SubmitInfo info, rt_Handle destination, uint64_t destination_offset,
                       rt_Handle source, uint64_t source_offset, uint64_t bytes) {
     struct command moved = {.bytes = bytes};
     uint8_t *from = NULL;
@@ -316,10 +316,10 @@ static rt_Status copy(rt_Handle queue, rt_Place place, rt_Handle destination, ui
         refused = reach(destination, destination_offset, bytes, &moved.to);
     }
     moved.from = from;
-    return refused != NULL ? refused : move(queue, CALL_COPY, place, moved);
+    return refused != NULL ? refused : move(queue, CALL_COPY, info, moved);
 }
 
-static rt_Status fill(rt_Handle queue, rt_Place place, rt_Handle destination, uint64_t offset, uint64_t bytes,
+static rt_Status fill(rt_Handle queue, rt_SubmitInfo info, rt_Handle destination, uint64_t offset, uint64_t bytes,
                       const uint8_t *pattern, uint32_t pattern_bytes) {
     uint8_t *to = NULL;
     rt_Status refused = reach(destination, offset, bytes, &to);
@@ -337,15 +337,15 @@ static rt_Status fill(rt_Handle queue, rt_Place place, rt_Handle destination, ui
         command->pattern_bytes = pattern_bytes;
         memcpy(command->pattern, pattern, pattern_bytes);
     }
-    return submit(queue, CALL_FILL, place, command);
+    return submit(queue, CALL_FILL, info, command);
 }
 
-static rt_Status empty(rt_Handle queue, rt_Place place) {
-    return submit(queue, CALL_EMPTY, place, new_command(WORK_NOTHING));
+static rt_Status noop(rt_Handle queue, rt_SubmitInfo info) {
+    return submit(queue, CALL_NOOP, info, new_command(WORK_NOTHING));
 }
 
-static rt_Status timestamp(rt_Handle queue, rt_Place place) {
-    return submit(queue, CALL_TIMESTAMP, place, new_command(WORK_TIMESTAMP));
+static rt_Status timestamp(rt_Handle queue, rt_SubmitInfo info) {
+    return submit(queue, CALL_TIMESTAMP, info, new_command(WORK_TIMESTAMP));
 }
 
 static rt_Status read_timestamp(rt_Handle handle, uint64_t ticket, uint64_t *out) {
@@ -432,7 +432,7 @@ static rt_Status failure(rt_Handle handle) {
     return error;
 }
 
-/* No `claim` and `run`: work never runs on the caller's thread. */
+/* No `try_begin_inline` and `run_inline`: work never runs on the caller's thread. */
 const rt_QueueTable queue_table = {
     .struct_size = sizeof(rt_QueueTable),
     .open = open_queue,
@@ -442,7 +442,7 @@ const rt_QueueTable queue_table = {
     .read = read,
     .copy = copy,
     .fill = fill,
-    .empty = empty,
+    .noop = noop,
     .timestamp = timestamp,
     .read_timestamp = read_timestamp,
     .mark = mark,

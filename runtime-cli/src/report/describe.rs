@@ -40,7 +40,7 @@ pub(crate) fn device(info: &DeviceInfo) -> Value {
         "arch": info.arch,
         "vendor": info.vendor,
         "driver_version": info.driver_version,
-        "unusable": info.unusable,
+        "unusable": info.unavailable_reason,
         "uuid": uuid(info.uuid),
         "pci_address": Some(&info.pci_address).filter(|address| !address.is_empty()),
         "compute_units": info.compute_units,

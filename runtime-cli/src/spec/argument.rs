@@ -1,6 +1,6 @@
 //! `[[arg]]`: tensors, scalars, bytes and work-group memory.
 
-use runtime_core::{Access, DType, DTypeClass, On, Result, suggest};
+use runtime_core::{Access, DType, DTypeClass, DataLocation, Result, did_you_mean};
 
 use super::document::{Item, Section};
 use super::expression::Symbols;
@@ -123,14 +123,19 @@ fn tensor(item: &Item<'_>, position: usize, scope: &Scope<'_>) -> Result<Argumen
     let shape_item = section.required("shape")?;
     let shape = sizes(&shape_item, &scope.names)?;
     let uses = [("read", Access::Read), ("write", Access::Write), ("readwrite", Access::ReadWrite)];
-    let places = [("device", On::Device), ("host", On::Host), ("pinned", On::Pinned), ("shared", On::Shared)];
+    let places = [
+        ("device", DataLocation::Device),
+        ("host", DataLocation::Host),
+        ("pinned", DataLocation::Pinned),
+        ("shared", DataLocation::Shared),
+    ];
     let tensor = TensorSpec {
         dtype,
         strides: strides(&section, shape.len(), &scope.names)?,
         offset: section.optional("offset").map_or(Ok(0), |offset| offset.size(&scope.names, 0))?,
         init: init(&section, dtype, position)?,
         access: section.optional("use").map_or(Ok(Access::Read), |item| item.choice(&uses))?,
-        on: section.optional("on").map_or(Ok(On::Device), |item| item.choice(&places))?,
+        on: section.optional("on").map_or(Ok(DataLocation::Device), |item| item.choice(&places))?,
         shape,
     };
     check_layout(&tensor, &shape_item, section.optional("strides"))?;
@@ -206,7 +211,11 @@ fn init(section: &Section<'_>, dtype: DType, position: usize) -> Result<Init> {
         "random" => random,
         other => match file_of(&item)? {
             Some(path) => Init::File(path),
-            None => return Err(item.error(&format!("unknown value \"{other}\"; {}", suggest(other, &INITS)))),
+            None => {
+                return Err(
+                    item.error(&format!("unknown value \"{other}\"; {}", did_you_mean(other, &INITS)))
+                );
+            }
         },
     };
     check_init(&item, section, &init, dtype)?;

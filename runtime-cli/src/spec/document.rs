@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use runtime_core::{Error, Result, Value, suggest};
+use runtime_core::{Error, Result, Value, did_you_mean};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -84,7 +84,7 @@ impl<'a> Section<'a> {
                     "unknown key \"{0}\" in {1}; {2}",
                     key.get_ref(),
                     self.name,
-                    suggest(key.get_ref(), valid)
+                    did_you_mean(key.get_ref(), valid)
                 ),
             )),
         }
@@ -166,7 +166,7 @@ impl<'a> Item<'a> {
         let text = self.text()?;
         valid.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| {
             let names: Vec<_> = valid.iter().map(|(name, _)| *name).collect();
-            self.error(&format!("unknown value \"{text}\"; {}", suggest(text, &names)))
+            self.error(&format!("unknown value \"{text}\"; {}", did_you_mean(text, &names)))
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use runtime_core::suggest;
+use runtime_core::did_you_mean;
 
 /// The meaning of a name.
 #[derive(Clone, Debug, PartialEq)]
@@ -185,7 +185,7 @@ impl<'a> Parser<'a> {
                 self.at = start;
                 return Err(self.fail(&format!(
                     "unknown function \"{function}\"; {}",
-                    suggest(function, &["len", "bytes", "ceil"])
+                    did_you_mean(function, &["len", "bytes", "ceil"])
                 )));
             }
         };
@@ -204,7 +204,7 @@ impl<'a> Parser<'a> {
         self.names.get(name).ok_or_else(|| {
             let valid: Vec<_> = self.names.keys().map(String::as_str).collect();
             self.at = start;
-            self.fail(&format!("unknown name \"{name}\"; {}", suggest(name, &valid)))
+            self.fail(&format!("unknown name \"{name}\"; {}", did_you_mean(name, &valid)))
         })
     }
 }

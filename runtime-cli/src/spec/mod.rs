@@ -12,7 +12,7 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use runtime_core::{Access, CodeFormat, Cost, DType, Geometry, On, Options, Result, Tolerance};
+use runtime_core::{Access, CodeFormat, Cost, DType, DataLocation, Geometry, Options, Result, Tolerance};
 
 use crate::settings::Settings;
 use crate::text_file;
@@ -98,7 +98,7 @@ pub(crate) struct TensorSpec {
     pub(crate) init: Init,
     pub(crate) access: Access,
     /// Where the data is when the clock starts.
-    pub(crate) on: On,
+    pub(crate) on: DataLocation,
 }
 
 /// The expected contents of the written arguments.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use runtime_core::{DType, Error, Result, suggest};
+use runtime_core::{DType, Error, Result, did_you_mean};
 
 use super::scalar::Number;
 
@@ -27,7 +27,7 @@ impl Overrides {
             return Err(Error::invalid(format!(
                 "--set {name}: {} has no scalar argument or constant of that name; {}",
                 path.display(),
-                suggest(name, names)
+                did_you_mean(name, names)
             )));
         }
         match self.element {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use runtime_core::{Access, DType, On, Tolerance, Value};
+use runtime_core::{Access, DType, DataLocation, Tolerance, Value};
 
 use super::init::{Init, Interval};
 use super::scalar::Number;
@@ -104,7 +104,7 @@ fn every_key_is_read() {
     assert_eq!(spec.kernel.options.texts("flags").collect::<Vec<_>>(), ["-O2", "-g"]);
     assert!(spec.kernel.options.flag("fast"));
     let a = tensor(&spec.args[0]);
-    assert_eq!((a.dtype, a.offset, a.access, a.on), (DType::F32, 2, Access::Read, On::Pinned));
+    assert_eq!((a.dtype, a.offset, a.access, a.on), (DType::F32, 2, Access::Read, DataLocation::Pinned));
     assert_eq!(a.init, Init::Random { seed: 9, range: Interval::Float(-1.0, 1.5) });
     assert_eq!(a.base_elements(), Some(2 + 3 * 8 + 5 + 1));
     assert_eq!(tensor(&spec.args[1]).access, Access::ReadWrite);
@@ -135,7 +135,7 @@ fn omitted_keys_have_defaults() {
     assert!(spec.geometry.is_single());
     let arg = tensor(&spec.args[0]);
     assert_eq!(arg.init, Init::Random { seed: 1, range: Interval::Integer(-8, 8) });
-    assert_eq!((arg.access, arg.on), (Access::Read, On::Device));
+    assert_eq!((arg.access, arg.on), (Access::Read, DataLocation::Device));
     assert!(parse(HEAD).unwrap().args.is_empty());
 }
 

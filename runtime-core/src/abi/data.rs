@@ -115,7 +115,7 @@ pub struct DeviceInfo {
     /// Driver version, as the driver reports it.
     pub driver_version: Str,
     /// Why the device cannot be opened; empty if it can.
-    pub unusable: Str,
+    pub unavailable_reason: Str,
     /// Stable identifier; all zero if the driver has none.
     pub uuid: [u8; 16],
     /// PCI address `dddd:bb:dd.f`; empty if there is none.
@@ -167,16 +167,16 @@ pub const CAP_TIMESTAMPS: u64 = 1;
 pub const CAP_GRAPHS: u64 = 1 << 1;
 /// Capability: `wait_for` between queues of one backend.
 pub const CAP_WAIT_FOR: u64 = 1 << 2;
-/// Capability: a synchronous launch on an idle queue may run on the calling thread (`claim` and `run`).
+/// Capability: a synchronous launch on an idle queue may run on the calling thread (`try_begin_inline` and `run_inline`).
 pub const CAP_INLINE: u64 = 1 << 3;
 /// Capability: memory can be allocated and freed in queue order (`allocate` and `free` with a queue).
 pub const CAP_STREAM_ORDERED: u64 = 1 << 4;
 /// Capability: only one thread at a time may call the device; core serialises the calls.
 pub const CAP_SERIAL: u64 = 1 << 5;
-/// Capability: `import` of host memory.
-pub const CAP_IMPORT: u64 = 1 << 6;
-/// Capability: `empty` submits a no-op kernel.
-pub const CAP_EMPTY_KERNEL: u64 = 1 << 7;
+/// Capability: `import_host`.
+pub const CAP_IMPORT_HOST: u64 = 1 << 6;
+/// Capability: `noop` submits a no-op kernel.
+pub const CAP_NOOP_KERNEL: u64 = 1 << 7;
 /// Capability: kernels take [`Launch::range`] and [`Launch::grain`].
 pub const CAP_RANGE: u64 = 1 << 8;
 /// Capability: kernels take group counts and group sizes other than 1.
@@ -193,11 +193,10 @@ pub const CAP_PEERS: u64 = 1 << 13;
 pub const CAP_F16: u64 = 1 << 14;
 /// Capability: kernels compute in f64.
 pub const CAP_F64: u64 = 1 << 15;
-/// Capability: `adopt` of device memory that another library allocated.
-pub const CAP_ADOPT: u64 = 1 << 16;
-
-/// Capability: `copy_rows`, a pitched 2-D copy between buffers of the device. Since minor 2.
-pub const CAP_ROWS: u64 = 1 << 17;
+/// Capability: `import_device_memory` of device memory that another library allocated.
+pub const CAP_IMPORT_DEVICE_MEMORY: u64 = 1 << 16;
+/// Capability: `copy_2d`, a pitched 2-D copy between buffers of the device.
+pub const CAP_COPY_2D: u64 = 1 << 17;
 
 /// An allocation request.
 #[repr(C)]
@@ -438,17 +437,17 @@ pub struct Progress {
 /// it starts (0 if there is none).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SubmitInfo {
     /// Ticket of this submission: the previous ticket plus one.
     pub ticket: u64,
     /// Latest ticket that it depends on. A backend that executes a queue serially may ignore it.
     pub after: u64,
 }
 
-/// A pitched 2-D copy between buffers, e.g. of a block of columns. Since minor 2.
+/// A pitched 2-D copy between buffers, e.g. of a block of columns.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct RowCopy {
+pub struct Copy2D {
     /// End of the last field.
     pub struct_size: u32,
     /// Zero.

@@ -23,7 +23,7 @@ pub struct KernelInfo {
     /// Number of `params`.
     pub param_count: usize,
     /// Version of the instruction set that the code targets, in the driver's numbering (CUDA: 90 for
-    /// `sm_90`); 0 means `UNKNOWN`. This field and those below: since minor 2.
+    /// `sm_90`); 0 means `UNKNOWN`.
     pub binary_version: u32,
     /// Version of the virtual instruction set that it was compiled from (CUDA: 90 for `compute_90`); 0 means
     /// `UNKNOWN`.
@@ -34,7 +34,7 @@ pub struct KernelInfo {
     pub private_bytes: u32,
 }
 
-/// Occupancy of a compute unit by the groups of a launch. Since minor 2.
+/// Occupancy of a compute unit by the groups of a launch.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Occupancy {

@@ -1,13 +1,13 @@
 //! The function tables. Handles form a hierarchy: instance → device → buffer, module → kernel, queue, graph.
 //!
 //! Threads: every function may be called from any thread. Core serialises calls on one *queue*, except
-//! `poll`, `wait`, `finish`, `failure` and `run`, which it calls without holding the queue's lock. A device
+//! `poll`, `wait`, `finish`, `failure` and `run_inline`, which it calls without holding the queue's lock. A device
 //! that declares `CAP_SERIAL` is called by one thread at a time.
 
 use super::{
-    AllocateRequest, Allocation, Arg, DeviceInfo, GraphNode, Handle, Header, HostTable, KernelInfo, Launch,
-    MemoryUsage, ModuleSource, Occupancy, OptionSpec, Place, Progress, Property, QueueOptions, RowCopy,
-    RunReport, Status, Str, Telemetry, TensorDescription,
+    AllocateRequest, Allocation, Arg, Copy2D, DeviceInfo, GraphNode, Handle, Header, HostTable, KernelInfo,
+    Launch, MemoryUsage, ModuleSource, Occupancy, OptionSpec, Progress, Property, QueueOptions, RunReport,
+    Status, Str, SubmitInfo, Telemetry, TensorDescription,
 };
 
 /// The table that [`super::EntryPoint`] returns; it lives as long as the library.
@@ -120,11 +120,11 @@ MemoryTable => MemoryCalls {
     /// uses the buffer.
     free: fn(device: Handle, buffer: Handle, queue: Handle);
     /// Makes a buffer of `bytes` bytes of host memory at `pointer`. The memory outlives the buffer.
-    import: fn(device: Handle, space: u32, pointer: *mut u8, bytes: u64, out: *mut Allocation) -> Status;
+    import_host: fn(device: Handle, space: u32, pointer: *mut u8, bytes: u64, out: *mut Allocation) -> Status;
     /// Makes a buffer of `bytes` bytes of device memory that another library allocated. The memory outlives
     /// the buffer. `memory` is the value of DLPack's `data` for such a device: a device pointer, a `cl_mem`,
-    /// ... Since minor 1.
-    adopt: fn(device: Handle, space: u32, memory: *mut core::ffi::c_void, bytes: u64, out: *mut Allocation) -> Status;
+    /// ...
+    import_device_memory: fn(device: Handle, space: u32, memory: *mut core::ffi::c_void, bytes: u64, out: *mut Allocation) -> Status;
 }
 
 /// Loaded code.
@@ -141,8 +141,7 @@ ModuleTable => ModuleCalls {
     release_kernel: fn(kernel: Handle);
     /// Reports the properties of a kernel.
     kernel_info: fn(kernel: Handle, out: *mut KernelInfo) -> Status;
-    /// Computes the occupancy of a compute unit by the groups of `launch`, whose arguments are ignored. Since
-    /// minor 2.
+    /// Computes the occupancy of a compute unit by the groups of `launch`, whose arguments are ignored.
     occupancy: fn(kernel: Handle, launch: *const Launch, out: *mut Occupancy) -> Status;
 }
 
@@ -154,25 +153,25 @@ QueueTable => QueueCalls {
     close: fn(queue: Handle);
     /// Submits a kernel launch. Everything that `launch` points to is valid only during the call; buffers
     /// live until the ticket ends.
-    launch: fn(queue: Handle, place: Place, kernel: Handle, launch: *const Launch) -> Status;
+    launch: fn(queue: Handle, submit: SubmitInfo, kernel: Handle, launch: *const Launch) -> Status;
     /// Tries to claim an idle queue for a synchronous launch. Returns 1 if the ticket was taken: core then
-    /// calls `run`, without holding the queue's lock. Returns 0 if nothing was taken.
-    claim: fn(queue: Handle, ticket: u64) -> u32;
+    /// calls `run_inline`, without holding the queue's lock. Returns 0 if nothing was taken.
+    try_begin_inline: fn(queue: Handle, ticket: u64) -> u32;
     /// Runs a claimed launch on the calling thread and ends its ticket, successfully or not. If `kernel` and
     /// `launch` are null, the launch is a no-op.
-    run: fn(queue: Handle, ticket: u64, kernel: Handle, launch: *const Launch) -> Status;
+    run_inline: fn(queue: Handle, ticket: u64, kernel: Handle, launch: *const Launch) -> Status;
     /// Submits a copy from host memory to a buffer. `source` stays valid until the ticket ends.
-    write: fn(queue: Handle, place: Place, destination: Handle, offset: u64, source: *const u8, bytes: u64) -> Status;
+    write: fn(queue: Handle, submit: SubmitInfo, destination: Handle, offset: u64, source: *const u8, bytes: u64) -> Status;
     /// Submits a copy from a buffer to host memory. `destination` stays valid until the ticket ends.
-    read: fn(queue: Handle, place: Place, source: Handle, offset: u64, destination: *mut u8, bytes: u64) -> Status;
+    read: fn(queue: Handle, submit: SubmitInfo, source: Handle, offset: u64, destination: *mut u8, bytes: u64) -> Status;
     /// Submits a copy between buffers of devices of this backend. The ranges do not overlap.
-    copy: fn(queue: Handle, place: Place, destination: Handle, destination_offset: u64, source: Handle, source_offset: u64, bytes: u64) -> Status;
+    copy: fn(queue: Handle, submit: SubmitInfo, destination: Handle, destination_offset: u64, source: Handle, source_offset: u64, bytes: u64) -> Status;
     /// Submits a fill with a pattern of 1, 2, 4, 8 or 16 bytes; `bytes` is a multiple of `pattern_bytes`.
-    fill: fn(queue: Handle, place: Place, destination: Handle, offset: u64, bytes: u64, pattern: *const u8, pattern_bytes: u32) -> Status;
+    fill: fn(queue: Handle, submit: SubmitInfo, destination: Handle, offset: u64, bytes: u64, pattern: *const u8, pattern_bytes: u32) -> Status;
     /// Submits a no-op kernel, to measure launch overhead.
-    empty: fn(queue: Handle, place: Place) -> Status;
+    noop: fn(queue: Handle, submit: SubmitInfo) -> Status;
     /// Submits a device timestamp.
-    timestamp: fn(queue: Handle, place: Place) -> Status;
+    timestamp: fn(queue: Handle, submit: SubmitInfo) -> Status;
     /// Reads the timestamp of an ended ticket, in nanoseconds of the device's clock. Each timestamp can be
     /// read once.
     read_timestamp: fn(queue: Handle, ticket: u64, out: *mut u64) -> Status;
@@ -194,13 +193,13 @@ QueueTable => QueueCalls {
     failure: fn(queue: Handle) -> Status;
     /// Submits a pitched 2-D copy between buffers of devices of this backend; source and destination do not
     /// overlap. Fails with `Unsupported` for buffers or pitches that the device cannot handle; core then
-    /// falls back to other copies. Since minor 2.
-    copy_rows: fn(queue: Handle, place: Place, rows: *const RowCopy) -> Status;
+    /// falls back to other copies.
+    copy_2d: fn(queue: Handle, submit: SubmitInfo, rows: *const Copy2D) -> Status;
     /// Blocks in the driver until `ticket` has ended, successfully or not. The ticket need not be marked or
     /// flushed. Must not wait for later tickets or hold up other calls. May return early; success does not
     /// mean that the ticket has ended: call `poll`. On `Unsupported`, core marks, flushes and waits in
-    /// slices. Since minor 3.
-    finish: fn(queue: Handle, ticket: u64) -> Status;
+    /// slices.
+    wait_blocking: fn(queue: Handle, ticket: u64) -> Status;
 }
 
 /// Native graphs, built from explicit nodes.
@@ -210,7 +209,7 @@ GraphTable => GraphCalls {
     /// Replaces the arguments of a launch node.
     update: fn(graph: Handle, node: u32, launch: *const Launch) -> Status;
     /// Submits the entire graph under one ticket.
-    replay: fn(queue: Handle, place: Place, graph: Handle) -> Status;
+    replay: fn(queue: Handle, submit: SubmitInfo, graph: Handle) -> Status;
     /// Destroys a graph. No work uses it.
     close: fn(graph: Handle);
 }

@@ -17,7 +17,7 @@ const STALE_AFTER: Duration = Duration::from_secs(3600);
 ///
 /// # Errors
 /// Any I/O error. The file is then unchanged, and no temporary file is left.
-pub fn keep_file(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+pub fn write_atomic(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     remove_stale(folder);
     // A random name, because process IDs are not unique across containers that share the folder.
@@ -61,14 +61,14 @@ mod tests {
     fn a_failed_write_leaves_the_old_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
-        keep_file(&path, &[b"one", b"two"]).unwrap();
-        keep_file(&path, &[b"other"]).unwrap();
+        write_atomic(&path, &[b"one", b"two"]).unwrap();
+        write_atomic(&path, &[b"other"]).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"other");
         let taken = folder.path().join("taken");
         fs::create_dir(&taken).unwrap();
-        assert!(keep_file(&taken, &[b"x"]).is_err(), "a folder has that name");
+        assert!(write_atomic(&taken, &[b"x"]).is_err(), "a folder has that name");
         assert_eq!(names(folder.path()), ["file", "taken"], "no temporary file is left");
-        assert!(keep_file(&folder.path().join("no/file"), &[b"x"]).is_err());
+        assert!(write_atomic(&folder.path().join("no/file"), &[b"x"]).is_err());
     }
 
     #[test]
@@ -82,7 +82,7 @@ mod tests {
         make(".new-old", STALE_AFTER * 2);
         make(".new-young", STALE_AFTER / 2);
         make("old", STALE_AFTER * 2);
-        keep_file(&folder.path().join("file"), &[]).unwrap();
+        write_atomic(&folder.path().join("file"), &[]).unwrap();
         assert_eq!(names(folder.path()), [".new-young", "file", "old"]);
     }
 
@@ -96,7 +96,7 @@ mod tests {
                 let path = &path;
                 scope.spawn(move || {
                     for _ in 0..50 {
-                        keep_file(path, &[&[byte; 1000], &[byte; 1000]]).unwrap();
+                        write_atomic(path, &[&[byte; 1000], &[byte; 1000]]).unwrap();
                         let read = fs::read(path).unwrap();
                         assert!(read.len() == 2000 && read.iter().all(|other| *other == read[0]));
                     }

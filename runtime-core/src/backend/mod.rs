@@ -15,8 +15,8 @@
 //! backend. Safe code can use those objects only through core, because [`Backend::open`] is `unsafe` to call.
 //!
 //! Threads: every method may be called from any thread. For one queue, core never overlaps calls to `launch`,
-//! `claim`, `write`, `read`, `copy`, `copy_rows`, `fill`, `empty`, `timestamp`, `mark`, `flush` and
-//! `wait_for`; `poll`, `wait`, `finish`, `run` and `failure` may run concurrently with them.
+//! `claim`, `write`, `read`, `copy`, `copy_2d`, `fill`, `empty`, `timestamp`, `mark`, `flush` and
+//! `wait_for`; `poll`, `wait`, `wait_blocking`, `run_inline` and `failure` may run concurrently with them.
 
 mod cache_file;
 mod device_bytes;
@@ -28,7 +28,7 @@ mod log;
 mod temporary_folder;
 mod views;
 
-pub use cache_file::keep_file;
+pub use cache_file::write_atomic;
 pub use device_bytes::DeviceBytes;
 #[doc(hidden)]
 pub use export::enter;
@@ -46,7 +46,7 @@ pub use crate::platform::{cache_folder, is_privileged};
 
 use std::time::Duration;
 
-use crate::abi::{Place, Progress};
+use crate::abi::{Progress, SubmitInfo};
 use crate::{
     Access, DType, DeviceInfo, Error, ErrorKind, Geometry, MemoryUsage, Occupancy, OptionSpec, Options,
     Result, Telemetry,
@@ -155,8 +155,8 @@ pub trait Device: Send + Sync + 'static {
     ///
     /// # Errors
     /// `Unsupported` by default.
-    fn import(&self, _space: u32, _memory: HostBytesMut) -> Result<Self::Buffer> {
-        Err(Error::unsupported("import is not supported"))
+    fn import_host(&self, _space: u32, _memory: HostBytesMut) -> Result<Self::Buffer> {
+        Err(Error::unsupported("import_host is not supported"))
     }
 
     /// Creates a buffer from device memory that another library allocated. The memory outlives the buffer.
@@ -164,8 +164,8 @@ pub trait Device: Send + Sync + 'static {
     /// # Errors
     /// `Unsupported` by default; `InvalidArgument` for memory that the driver does not recognise, where this
     /// can be detected.
-    fn adopt(&self, _space: u32, _memory: DeviceBytes) -> Result<Self::Buffer> {
-        Err(Error::unsupported("adopt is not supported"))
+    fn import_device_memory(&self, _space: u32, _memory: DeviceBytes) -> Result<Self::Buffer> {
+        Err(Error::unsupported("import_device_memory is not supported"))
     }
 
     /// Loads code.
@@ -274,11 +274,16 @@ pub trait Queue: Send + Sync + 'static {
     ///
     /// # Errors
     /// Any kind; the ticket is then not taken.
-    fn launch(&self, place: Place, kernel: &Self::Kernel, launch: &Launch<'_, Self::Buffer>) -> Result<()>;
+    fn launch(
+        &self,
+        submit: SubmitInfo,
+        kernel: &Self::Kernel,
+        launch: &Launch<'_, Self::Buffer>,
+    ) -> Result<()>;
 
     /// Claims `ticket` for a launch on the calling thread, if the queue is idle. If this returns true, core
-    /// calls `run`.
-    fn claim(&self, _ticket: u64) -> bool {
+    /// calls `run_inline`.
+    fn try_begin_inline(&self, _ticket: u64) -> bool {
         false
     }
 
@@ -286,30 +291,46 @@ pub trait Queue: Send + Sync + 'static {
     ///
     /// # Errors
     /// The failure of the kernel, which also fails the ticket.
-    fn run(&self, _ticket: u64, _kernel: &Self::Kernel, _launch: &Launch<'_, Self::Buffer>) -> Result<()> {
-        Err(Error::new(ErrorKind::Internal, "`run` without a successful `claim`"))
+    fn run_inline(
+        &self,
+        _ticket: u64,
+        _kernel: &Self::Kernel,
+        _launch: &Launch<'_, Self::Buffer>,
+    ) -> Result<()> {
+        Err(Error::new(ErrorKind::Internal, "`run_inline` without a successful `try_begin_inline`"))
     }
 
-    /// Runs a claimed no-op launch along the same path as [`Queue::run`], and ends its ticket.
+    /// Runs a claimed no-op launch along the same path as [`Queue::run_inline`], and ends its ticket.
     ///
     /// # Errors
     /// `Internal` by default.
-    fn run_empty(&self, _ticket: u64) -> Result<()> {
-        Err(Error::new(ErrorKind::Internal, "`run` without a successful `claim`"))
+    fn run_inline_noop(&self, _ticket: u64) -> Result<()> {
+        Err(Error::new(ErrorKind::Internal, "`run_inline` without a successful `try_begin_inline`"))
     }
 
     /// Submits a copy from host memory to a buffer. The host memory stays valid until the ticket ends.
     ///
     /// # Errors
     /// Any kind; the ticket is then not taken.
-    fn write(&self, place: Place, destination: &Self::Buffer, offset: u64, source: HostBytes) -> Result<()>;
+    fn write(
+        &self,
+        submit: SubmitInfo,
+        destination: &Self::Buffer,
+        offset: u64,
+        source: HostBytes,
+    ) -> Result<()>;
 
     /// Submits a copy from a buffer to host memory. The host memory stays valid until the ticket ends.
     ///
     /// # Errors
     /// Any kind; the ticket is then not taken.
-    fn read(&self, place: Place, source: &Self::Buffer, offset: u64, destination: HostBytesMut)
-    -> Result<()>;
+    fn read(
+        &self,
+        submit: SubmitInfo,
+        source: &Self::Buffer,
+        offset: u64,
+        destination: HostBytesMut,
+    ) -> Result<()>;
 
     /// Submits a copy between buffers of this backend.
     ///
@@ -317,7 +338,7 @@ pub trait Queue: Send + Sync + 'static {
     /// Any kind; the ticket is then not taken.
     fn copy(
         &self,
-        place: Place,
+        submit: SubmitInfo,
         destination: (&Self::Buffer, u64),
         source: (&Self::Buffer, u64),
         bytes: u64,
@@ -329,30 +350,35 @@ pub trait Queue: Send + Sync + 'static {
     /// # Errors
     /// Any kind; the ticket is then not taken. On `Unsupported`, the default, core falls back to other
     /// copies.
-    fn copy_rows(&self, _place: Place, _rows: &RowCopy<'_, Self::Buffer>) -> Result<()> {
-        Err(Error::unsupported("copy_rows is not supported"))
+    fn copy_2d(&self, _submit: SubmitInfo, _rows: &Copy2D<'_, Self::Buffer>) -> Result<()> {
+        Err(Error::unsupported("copy_2d is not supported"))
     }
 
     /// Submits a fill of `bytes` bytes with a pattern of 1, 2, 4, 8 or 16 bytes.
     ///
     /// # Errors
     /// Any kind; the ticket is then not taken.
-    fn fill(&self, place: Place, destination: (&Self::Buffer, u64), bytes: u64, pattern: &[u8])
-    -> Result<()>;
+    fn fill(
+        &self,
+        submit: SubmitInfo,
+        destination: (&Self::Buffer, u64),
+        bytes: u64,
+        pattern: &[u8],
+    ) -> Result<()>;
 
     /// Submits a no-op kernel.
     ///
     /// # Errors
     /// `Unsupported` by default.
-    fn empty(&self, _place: Place) -> Result<()> {
-        Err(Error::unsupported("empty is not supported"))
+    fn noop(&self, _submit: SubmitInfo) -> Result<()> {
+        Err(Error::unsupported("noop is not supported"))
     }
 
     /// Submits a device timestamp.
     ///
     /// # Errors
     /// `Unsupported` by default.
-    fn timestamp(&self, _place: Place) -> Result<()> {
+    fn timestamp(&self, _submit: SubmitInfo) -> Result<()> {
         Err(Error::unsupported("timestamp is not supported"))
     }
 
@@ -368,7 +394,7 @@ pub trait Queue: Send + Sync + 'static {
     ///
     /// # Errors
     /// `Unsupported` by default.
-    fn replay(&self, _place: Place, _graph: &Self::Graph) -> Result<()> {
+    fn replay(&self, _submit: SubmitInfo, _graph: &Self::Graph) -> Result<()> {
         Err(Error::unsupported("replay is not supported"))
     }
 
@@ -406,8 +432,8 @@ pub trait Queue: Send + Sync + 'static {
     ///
     /// # Errors
     /// `Unsupported` by default; core then marks, flushes and waits in slices. `DeviceLost`.
-    fn finish(&self, _ticket: u64) -> Result<()> {
-        Err(Error::unsupported("finish is not supported"))
+    fn wait_blocking(&self, _ticket: u64) -> Result<()> {
+        Err(Error::unsupported("wait_blocking is not supported"))
     }
 
     /// Makes later submissions wait, on the device, until `ticket` of `other` has ended. This is an execution
@@ -467,7 +493,7 @@ pub struct Allocate<'a, Q> {
 
 /// A pitched 2-D copy, e.g. of a block of columns. Source and destination do not overlap.
 #[derive(Debug)]
-pub struct RowCopy<'a, B> {
+pub struct Copy2D<'a, B> {
     /// Destination buffer, and offset of the first byte written.
     pub destination: (&'a B, u64),
     /// Bytes between the starts of consecutive destination rows; at least `row_bytes`.
@@ -482,7 +508,7 @@ pub struct RowCopy<'a, B> {
     pub rows: u64,
 }
 
-impl<B> RowCopy<'_, B> {
+impl<B> Copy2D<'_, B> {
     /// Bytes from the first byte of the first row to the last byte of the last row, with rows `pitch` bytes
     /// apart.
     #[must_use]

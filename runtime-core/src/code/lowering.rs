@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::code::arg::Value;
-use crate::model::options::suggest;
+use crate::model::options::did_you_mean;
 use crate::plugin::instance::Instance;
 use crate::{
     Access, Arg, CodeFormat, DType, DeviceInfo, Error, ErrorKind, LoweredKernel, Lowering, ModuleSource,
-    OptionScope, OptionSpec, Options, Portable, Result, Tensor,
+    OptionScope, OptionSpec, Options, PortableSource, Result, Tensor,
 };
 
 impl LoweredKernel {
@@ -109,7 +109,7 @@ pub(crate) fn lower(
             "format \"{}\" cannot be lowered to a format that {} accepts; {}",
             source.format(),
             device.id,
-            suggest(source.format().as_str(), &known)
+            did_you_mean(source.format().as_str(), &known)
         );
         return Err(Error::new(ErrorKind::Unsupported, message));
     }
@@ -122,7 +122,7 @@ pub(crate) fn lower(
     }
     let path = source.path().to_string_lossy();
     let lowered =
-        lowering.lower(&Portable { code: &read_text(source)?, path: &path, options: &own }, device)?;
+        lowering.lower(&PortableSource { code: &read_text(source)?, path: &path, options: &own }, device)?;
     let mut options = lowered.options;
     rest.iter().for_each(|(key, value)| options.push(key, value.clone()));
     Ok(Some((ModuleSource::lowered(lowered.format, &path, lowered.code, options), lowered.kernels)))

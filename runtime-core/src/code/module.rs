@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::abi::{self, Handle, Str};
 use crate::code::kernel::Kernel;
 use crate::code::lowering;
-use crate::model::options::suggest;
+use crate::model::options::did_you_mean;
 use crate::plugin::convert;
 use crate::timeline::deferred_free::Resource;
 use crate::timeline::open_device::OpenDevice;
@@ -104,7 +104,7 @@ impl Module {
         found.map_err(|error| match (error.kind(), self.symbols()) {
             (ErrorKind::NotFound, Ok(names)) => {
                 let names: Vec<_> = names.iter().map(String::as_str).collect();
-                error.with_note(suggest(name, &names))
+                error.with_note(did_you_mean(name, &names))
             }
             _ => error,
         })?;
@@ -114,7 +114,7 @@ impl Module {
 
     fn kernel_not_found(&self, name: &str, kernels: &[Arc<LoweredKernel>]) -> Error {
         let names: Vec<_> = kernels.iter().map(|kernel| kernel.name.as_str()).collect();
-        let message = format!("no entry point \"{name}\"; {}", suggest(name, &names));
+        let message = format!("no entry point \"{name}\"; {}", did_you_mean(name, &names));
         Error::new(ErrorKind::NotFound, message).in_operation("kernel").on_device(&self.0.device.name)
     }
 

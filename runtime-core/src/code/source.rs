@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::abi::{self, Str};
-use crate::model::options::suggest;
+use crate::model::options::did_you_mean;
 use crate::plugin::convert;
 use crate::timeline::open_device::OpenDevice;
 use crate::{CodeFormat, DType, Error, ErrorKind, OptionScope, Options, Result, Value};
@@ -157,12 +157,12 @@ impl ModuleSource {
                 "format \"{}\" is not accepted by {}; {}",
                 self.format,
                 device.name,
-                suggest(self.format.as_str(), &names)
+                did_you_mean(self.format.as_str(), &names)
             );
             let error = Error::new(ErrorKind::Unsupported, message);
             return Err(if self.format == CodeFormat::WGSL && device.instance.lowerings.is_empty() {
                 error.with_note(
-                    "to lower it, build the Runtime with RuntimeBuilder::lower_with(runtime_kernel::wgsl())",
+                    "to lower it, build the Runtime with RuntimeBuilder::with_lowering(runtime_kernel::wgsl())",
                 )
             } else {
                 error

@@ -154,7 +154,7 @@ pub trait CommonRuntime: sealed::Opened + fmt::Debug + Send + Sync {
 fn memory_usage(device: &Arc<OpenDevice>, space: &str) -> Result<MemoryUsage> {
     let names: Vec<_> = device.info.spaces.iter().map(|space| space.name.as_str()).collect();
     let index = names.iter().position(|name| *name == space).ok_or_else(|| {
-        Error::invalid(format!("no memory space \"{space}\"; {}", crate::suggest(space, &names)))
+        Error::invalid(format!("no memory space \"{space}\"; {}", crate::did_you_mean(space, &names)))
             .in_operation("memory_usage")
     })?;
     let mut raw =

@@ -42,7 +42,7 @@ impl Host {
             return Err(Error::invalid("the memory to import is a null pointer").in_operation("import"));
         }
         // SAFETY: guaranteed by the caller.
-        let buffer = unsafe { Buffer::import(&self.0, 0, data, bytes) }?;
+        let buffer = unsafe { Buffer::import_host(&self.0, 0, data, bytes) }?;
         Ok(Tensor::from_buffer(buffer, dtype, Layout::contiguous(shape)?))
     }
 }

@@ -27,7 +27,7 @@ pub type Device = Arc<dyn CommonRuntime>;
 /// let x = device.tensor([2], &[1.0f32, 2.0])?;
 /// let scale = device.kernel(&source, "scale_f32")?;
 /// let queue = device.open_queue(&QueueOptions::default())?;
-/// queue.launch(&scale, &Geometry::single(), &[Arg::read_write(&x), Arg::scalar(3.0f32)])?;
+/// queue.launch(&scale, Geometry::single(), &[Arg::read_write(&x), Arg::scalar(3.0f32)])?;
 /// assert_eq!(x.to_vec::<f32>()?, [3.0, 6.0]);
 /// # Ok::<(), runtime_core::Error>(())
 /// ```

@@ -6,7 +6,7 @@ use crate::{Access, Arg, DeviceInfo, DeviceKind, Error, HostArray, Result, Tenso
 
 /// Where the data of a tensor argument are when timing starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum On {
+pub enum DataLocation {
     /// On the device, uploaded in advance, like a model's weights: no transfer is timed.
     #[default]
     Device,
@@ -28,13 +28,13 @@ pub struct EvaluationArg<'a> {
     /// contents that this copy has at the start.
     pub arg: Arg<'a>,
     /// Where the data are; only tensors can be anywhere but on the device.
-    pub on: On,
+    pub on: DataLocation,
 }
 
 impl<'a> EvaluationArg<'a> {
     /// A tensor that the kernel accesses by `access` and that is located at `on` when timing starts.
     #[must_use]
-    pub const fn tensor(tensor: &'a Tensor, access: Access, on: On) -> Self {
+    pub const fn tensor(tensor: &'a Tensor, access: Access, on: DataLocation) -> Self {
         Self { arg: Arg::tensor(tensor, access), on }
     }
 
@@ -54,7 +54,7 @@ impl<'a> EvaluationArg<'a> {
 
     /// The tensor and its access, if each call transfers it from or to host memory.
     pub(crate) fn host_tensor(&self, info: &DeviceInfo) -> Option<(&'a Tensor, Access)> {
-        self.as_tensor().filter(|_| self.on == On::Host && info.kind != DeviceKind::Host)
+        self.as_tensor().filter(|_| self.on == DataLocation::Host && info.kind != DeviceKind::Host)
     }
 
     pub(crate) fn check(&self, index: usize, info: &DeviceInfo, clock: Clock) -> Result<()> {
@@ -64,9 +64,9 @@ impl<'a> EvaluationArg<'a> {
             )));
         }
         let space = match self.on {
-            On::Pinned => "pinned",
-            On::Shared => "shared",
-            On::Device | On::Host => return Ok(()),
+            DataLocation::Pinned => "pinned",
+            DataLocation::Shared => "shared",
+            DataLocation::Device | DataLocation::Host => return Ok(()),
         };
         match self.as_tensor() {
             Some((tensor, _)) if info.kind != DeviceKind::Host && tensor.space() != space => {
@@ -102,6 +102,6 @@ impl<'a> EvaluationArg<'a> {
 impl<'a> From<Arg<'a>> for EvaluationArg<'a> {
     /// An argument on the device.
     fn from(arg: Arg<'a>) -> Self {
-        Self { arg, on: On::Device }
+        Self { arg, on: DataLocation::Device }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{DeviceInfo, DeviceKind, Error, ErrorKind, Result, abi, suggest};
+use crate::{DeviceInfo, DeviceKind, Error, ErrorKind, Result, abi, did_you_mean};
 
 /// The clock that a time was measured with.
 ///
@@ -82,9 +82,9 @@ impl FromStr for ClockChoice {
         }
         let valid: Vec<_> = std::iter::once("auto").chain(Clock::ALL.map(Clock::name)).collect();
         let clock = Clock::ALL.into_iter().find(|clock| clock.name() == text);
-        clock
-            .map(Self::Use)
-            .ok_or_else(|| Error::invalid(format!("unknown clock \"{text}\"; {}", suggest(text, &valid))))
+        clock.map(Self::Use).ok_or_else(|| {
+            Error::invalid(format!("unknown clock \"{text}\"; {}", did_you_mean(text, &valid)))
+        })
     }
 }
 

@@ -16,7 +16,7 @@ mod validator;
 use std::fmt;
 use std::sync::Arc;
 
-pub use arg_location::{EvaluationArg, On};
+pub use arg_location::{DataLocation, EvaluationArg};
 pub use clock::{Clock, ClockChoice};
 pub use measurement::{Cost, Measurement, Transfer};
 pub use statistics::{Statistics, median_interval, percentile};

@@ -78,7 +78,7 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
             clock,
             inline,
             // A graph cannot contain no-op kernels.
-            has_empty: info.capabilities.has(abi::CAP_EMPTY_KERNEL) && clock != Clock::DeviceGraph,
+            has_empty: info.capabilities.has(abi::CAP_NOOP_KERNEL) && clock != Clock::DeviceGraph,
             host_tensors,
             flusher: Flusher::new(device, timing.flush_cache)?,
             timestamps: Vec::with_capacity(if clock == Clock::DeviceKernel { MAX_PAIRS } else { 0 }),
@@ -115,7 +115,7 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
     fn submit(&self, workload: Workload) -> Result<Event> {
         match workload {
             Workload::Kernel => self.queue.launch(self.kernel, self.geometry, &self.args),
-            Workload::Empty => self.queue.empty(),
+            Workload::Empty => self.queue.launch_noop(),
         }
     }
 
@@ -125,7 +125,7 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
             for _ in 0..number {
                 match workload {
                     Workload::Kernel => self.queue.call(self.kernel, self.geometry, &self.args)?,
-                    Workload::Empty => self.queue.call_empty()?,
+                    Workload::Empty => self.queue.call_noop()?,
                 }
             }
             return Ok(None);

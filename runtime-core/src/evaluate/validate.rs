@@ -238,7 +238,7 @@ pub(crate) fn compare(
 ) -> Result<Agreement, Box<Mismatch>> {
     let (dtype, size) = (expected.dtype(), expected.dtype().bytes());
     let bounds = tolerance.bounds(dtype);
-    let mut agreement = Agreement { elements: expected.element_count(), max_absolute_error: 0.0 };
+    let mut agreement = Agreement { elements: expected.len(), max_absolute_error: 0.0 };
     let mut worst: Option<(usize, ElementError)> = None;
     let (mut wrong, mut unwritten) = (0, 0);
     let pairs = actual.bytes().chunks_exact(size).zip(expected.bytes().chunks_exact(size));

@@ -160,7 +160,7 @@ fn the_poison_is_always_detected() {
         let mut unwritten = expected.clone();
         unwritten.bytes_mut().fill(poison);
         let mismatch = compare(0, &unwritten, &expected, Some(poison), &Tolerance::default()).unwrap_err();
-        let count = expected.element_count();
+        let count = expected.len();
         assert_eq!((mismatch.wrong, mismatch.unwritten), (count, count), "{expected:?} with {poison:#x}");
     }
     assert_eq!(poison(&array(&[1], &[1f32]), &Tolerance::default()), 0xFF);

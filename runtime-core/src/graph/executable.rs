@@ -258,7 +258,7 @@ fn raw_node(node: &Node, launch: *const abi::Launch) -> Result<abi::GraphNode> {
     };
     let location = |tensor: &Tensor| -> Result<(Handle, u64, u64)> {
         let buffer: &Buffer = tensor.buffer("instantiate")?;
-        Ok((buffer.handle, tensor.byte_offset() as u64, tensor.bytes() as u64))
+        Ok((buffer.handle, tensor.byte_offset() as u64, tensor.size_bytes() as u64))
     };
     match &node.operation {
         Operation::Launch { kernel, .. } => raw.kernel = kernel.handle(),

@@ -113,7 +113,7 @@ impl Queue {
     /// # let x = device.tensor(&[1], &[1.0f32])?;
     /// # let queue = device.open_queue(&QueueOptions::default())?;
     /// let args = [Arg::read_write(&x), Arg::scalar(2.0f32)];
-    /// let graph = queue.record(|recorder| recorder.launch(&scale, &Geometry::single(), &args))?;
+    /// let graph = queue.record(|recorder| recorder.launch(&scale, Geometry::single(), &args))?;
     /// queue.replay(&queue.instantiate(&graph)?)?.wait()?;
     /// assert_eq!(x.to_vec::<f32>()?, [2.0]);
     /// # Ok::<(), runtime_core::Error>(())

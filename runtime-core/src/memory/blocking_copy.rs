@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use crate::abi::{self, Handle, Place, QueueCalls, Status};
+use crate::abi::{self, Handle, QueueCalls, Status, SubmitInfo};
 use crate::memory::buffer::Buffer;
 use crate::model::pitched::Rows;
 use crate::timeline::Timeline;
@@ -104,10 +104,10 @@ impl<'a> BlockingCopy<'a> {
             unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), destination, source.len()) };
             return Ok(());
         }
-        self.submit("write", |calls, queue, place| {
+        self.submit("write", |calls, queue, submit| {
             let (offset, bytes) = (offset as u64, source.len() as u64);
             // SAFETY: the caller's promise.
-            unsafe { (calls.write)(queue, place, buffer.handle, offset, source.as_ptr(), bytes) }
+            unsafe { (calls.write)(queue, submit, buffer.handle, offset, source.as_ptr(), bytes) }
         })
     }
 
@@ -140,9 +140,9 @@ impl<'a> BlockingCopy<'a> {
             unsafe { std::ptr::copy_nonoverlapping(source, pointer, bytes) };
             return Ok(());
         }
-        self.submit("read", |calls, queue, place| {
+        self.submit("read", |calls, queue, submit| {
             // SAFETY: the caller's promise.
-            unsafe { (calls.read)(queue, place, buffer.handle, offset as u64, pointer, bytes as u64) }
+            unsafe { (calls.read)(queue, submit, buffer.handle, offset as u64, pointer, bytes as u64) }
         })
     }
 
@@ -155,12 +155,12 @@ impl<'a> BlockingCopy<'a> {
             return Ok(());
         }
         if buffer.host_pointer.is_null() && PATTERN_BYTES.contains(&pattern.len()) {
-            let filled = self.submit("fill", |calls, queue, place| {
+            let filled = self.submit("fill", |calls, queue, submit| {
                 let (offset, bytes) = (offset as u64, bytes as u64);
                 let pattern_bytes = u32::try_from(pattern.len()).unwrap_or(0);
                 // SAFETY: the buffer is of the device, nothing else uses it, and `pattern` lives during the call.
                 unsafe {
-                    (calls.fill)(queue, place, buffer.handle, offset, bytes, pattern.as_ptr(), pattern_bytes)
+                    (calls.fill)(queue, submit, buffer.handle, offset, bytes, pattern.as_ptr(), pattern_bytes)
                 }
             });
             if if_supported(filled)? {
@@ -186,11 +186,11 @@ impl<'a> BlockingCopy<'a> {
         }
         let Some((dense, staging)) = staging(buffer, rows) else { return Ok(false) };
         let handle = self.staging.insert(staging).handle;
-        self.submit("write", |calls, queue, place| {
+        self.submit("write", |calls, queue, submit| {
             // SAFETY: `source` is borrowed, and the staging buffer kept, until the copy has ended.
-            unsafe { (calls.write)(queue, place, handle, 0, source.as_ptr(), source.len() as u64) }
+            unsafe { (calls.write)(queue, submit, handle, 0, source.as_ptr(), source.len() as u64) }
         })?;
-        if if_supported(self.copy_rows((buffer.handle, *rows), (handle, dense)))? {
+        if if_supported(self.copy_2d((buffer.handle, *rows), (handle, dense)))? {
             return Ok(true);
         }
         // The write to the staging buffer is in flight; the fallback takes another way.
@@ -209,29 +209,29 @@ impl<'a> BlockingCopy<'a> {
         }
         let Some((dense, staging)) = staging(buffer, rows) else { return Ok(false) };
         let handle = self.staging.insert(staging).handle;
-        if !if_supported(self.copy_rows((handle, dense), (buffer.handle, *rows)))? {
+        if !if_supported(self.copy_2d((handle, dense), (buffer.handle, *rows)))? {
             return Ok(false);
         }
         let (pointer, bytes) = (destination.as_mut_ptr(), destination.len() as u64);
-        let submitted = self.submit("read", |calls, queue, place| {
+        let submitted = self.submit("read", |calls, queue, submit| {
             // SAFETY: the wait below ends before `destination` does.
-            unsafe { (calls.read)(queue, place, handle, 0, pointer, bytes) }
+            unsafe { (calls.read)(queue, submit, handle, 0, pointer, bytes) }
         });
         submitted.and(self.wait()).map(|()| true)
     }
 
-    fn copy_rows(&mut self, destination: (Handle, Rows), source: (Handle, Rows)) -> Result<()> {
+    fn copy_2d(&mut self, destination: (Handle, Rows), source: (Handle, Rows)) -> Result<()> {
         let rows = raw_rows(destination, source);
-        self.submit("copy_rows", |calls, queue, place| {
+        self.submit("copy_2d", |calls, queue, submit| {
             // SAFETY: both buffers are of the device, and nothing else uses them until the copy has ended.
-            unsafe { (calls.copy_rows)(queue, place, &raw const rows) }
+            unsafe { (calls.copy_2d)(queue, submit, &raw const rows) }
         })
     }
 
     fn submit(
         &mut self,
         operation: &'static str,
-        call: impl FnOnce(&QueueCalls, Handle, Place) -> Status,
+        call: impl FnOnce(&QueueCalls, Handle, SubmitInfo) -> Status,
     ) -> Result<()> {
         self.buffer.device.check()?;
         if let Some(queue) = &self.queue {
@@ -263,7 +263,7 @@ impl Drop for BlockingCopy<'_> {
 
 /// A buffer for the rows without gaps, if the device can copy rows and the gaps are large.
 fn staging(buffer: &Buffer, rows: &Rows) -> Option<(Rows, Buffer)> {
-    let capable = buffer.device.info.capabilities.has(abi::CAP_ROWS);
+    let capable = buffer.device.info.capabilities.has(abi::CAP_COPY_2D);
     if !capable || rows.span_bytes() <= SMALL_SPAN_BYTES {
         return None;
     }
@@ -287,9 +287,9 @@ fn check_range(buffer: &Buffer, offset: usize, bytes: usize) -> Result<()> {
 }
 
 /// A copy of as many rows on both sides, as it crosses the ABI.
-pub(crate) fn raw_rows((to, destination): (Handle, Rows), (from, source): (Handle, Rows)) -> abi::RowCopy {
-    abi::RowCopy {
-        struct_size: crate::end_of!(abi::RowCopy, rows),
+pub(crate) fn raw_rows((to, destination): (Handle, Rows), (from, source): (Handle, Rows)) -> abi::Copy2D {
+    abi::Copy2D {
+        struct_size: crate::end_of!(abi::Copy2D, rows),
         reserved: 0,
         destination: to,
         destination_offset: destination.offset as u64,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::abi::{self, Handle};
-use crate::model::options::suggest;
+use crate::model::options::did_you_mean;
 use crate::plugin::convert;
 use crate::timeline::Timeline;
 use crate::timeline::deferred_free::{ExternalOwner, Resource};
@@ -110,7 +110,7 @@ impl Buffer {
     ///
     /// # Safety
     /// The memory outlives the buffer and all work on it, and nothing else touches it meanwhile.
-    pub(crate) unsafe fn import(
+    pub(crate) unsafe fn import_host(
         device: &Arc<OpenDevice>,
         space: usize,
         pointer: *mut u8,
@@ -119,17 +119,17 @@ impl Buffer {
         let mut made = no_allocation();
         let index = u32::try_from(space).unwrap_or(u32::MAX);
         // SAFETY: the caller's promise.
-        device.call("import", |calls, handle| unsafe {
-            (calls.memory.import)(handle, index, pointer, bytes as u64, &raw mut made)
+        device.call("import_host", |calls, handle| unsafe {
+            (calls.memory.import_host)(handle, index, pointer, bytes as u64, &raw mut made)
         })?;
-        Self::new(device, "import", &made, (bytes, 1), space)
+        Self::new(device, "import_host", &made, (bytes, 1), space)
     }
 
     /// Wraps `bytes` bytes of the device's own memory; `memory` is what the `data` field of DLPack holds for it.
     ///
     /// # Safety
     /// As [`Buffer::import`].
-    pub(crate) unsafe fn adopt(
+    pub(crate) unsafe fn import_device_memory(
         device: &Arc<OpenDevice>,
         space: usize,
         memory: *mut c_void,
@@ -138,10 +138,10 @@ impl Buffer {
         let mut made = no_allocation();
         let index = u32::try_from(space).unwrap_or(u32::MAX);
         // SAFETY: the caller's promise.
-        device.call("adopt", |calls, handle| unsafe {
-            (calls.memory.adopt)(handle, index, memory, bytes as u64, &raw mut made)
+        device.call("import_device_memory", |calls, handle| unsafe {
+            (calls.memory.import_device_memory)(handle, index, memory, bytes as u64, &raw mut made)
         })?;
-        Self::new(device, "adopt", &made, (bytes, 1), space)
+        Self::new(device, "import_device_memory", &made, (bytes, 1), space)
     }
 
     /// Sets the owner of wrapped memory. Read-only memory is frozen.
@@ -280,8 +280,12 @@ fn find_space(device: &OpenDevice, name: Option<&str>) -> Result<usize> {
     found.ok_or_else(|| {
         let names: Vec<_> = spaces.iter().map(|space| space.name.as_str()).collect();
         let given = name.unwrap_or("");
-        Error::invalid(format!("memory space \"{given}\" of {}: {}", device.name, suggest(given, &names)))
-            .in_operation("allocate")
+        Error::invalid(format!(
+            "memory space \"{given}\" of {}: {}",
+            device.name,
+            did_you_mean(given, &names)
+        ))
+        .in_operation("allocate")
     })
 }
 

@@ -52,8 +52,8 @@ impl Capabilities {
         (abi::CAP_INLINE, "inline"),
         (abi::CAP_STREAM_ORDERED, "stream_ordered"),
         (abi::CAP_SERIAL, "serial"),
-        (abi::CAP_IMPORT, "import"),
-        (abi::CAP_EMPTY_KERNEL, "empty_kernel"),
+        (abi::CAP_IMPORT_HOST, "import_host"),
+        (abi::CAP_NOOP_KERNEL, "noop_kernel"),
         (abi::CAP_RANGE, "range"),
         (abi::CAP_GROUPS, "groups"),
         (abi::CAP_TELEMETRY, "telemetry"),
@@ -62,8 +62,8 @@ impl Capabilities {
         (abi::CAP_PEERS, "peers"),
         (abi::CAP_F16, "f16"),
         (abi::CAP_F64, "f64"),
-        (abi::CAP_ADOPT, "adopt"),
-        (abi::CAP_ROWS, "rows"),
+        (abi::CAP_IMPORT_DEVICE_MEMORY, "import_device_memory"),
+        (abi::CAP_COPY_2D, "copy_2d"),
     ];
 
     /// Whether all of `bits` are set.
@@ -138,7 +138,7 @@ pub struct DeviceInfo {
     /// Driver version, as the driver reports it.
     pub driver_version: String,
     /// Why the device cannot be opened; `None` if it can.
-    pub unusable: Option<String>,
+    pub unavailable_reason: Option<String>,
     /// Stable identifier; all zero if the driver has none.
     pub uuid: [u8; 16],
     /// PCI address; empty if there is none.
@@ -172,7 +172,7 @@ impl DeviceInfo {
             arch: String::new(),
             vendor: String::new(),
             driver_version: String::new(),
-            unusable: None,
+            unavailable_reason: None,
             uuid: [0; 16],
             pci_address: String::new(),
             dlpack_type: 1,

@@ -8,7 +8,7 @@ use crate::{CodeFormat, DeviceInfo, OptionSpec, Options, Param, Result};
 /// Lowers portable code to a code format that a device accepts. The crate `runtime-kernel` implements it for
 /// WGSL.
 ///
-/// Register a lowering once, with [`RuntimeBuilder::lower_with`](crate::RuntimeBuilder::lower_with). Its
+/// Register a lowering once, with [`RuntimeBuilder::with_lowering`](crate::RuntimeBuilder::with_lowering). Its
 /// format then appears in [`DeviceInfo::formats`] of every device that it can target, and its code is loaded
 /// like any other.
 ///
@@ -36,12 +36,12 @@ pub unsafe trait Lowering: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// `CompileFailed` with the compiler's messages; `Unsupported` for features that the device lacks.
-    fn lower(&self, source: &Portable<'_>, device: &DeviceInfo) -> Result<Lowered>;
+    fn lower(&self, source: &PortableSource<'_>, device: &DeviceInfo) -> Result<Lowered>;
 }
 
 /// Portable code to lower.
 #[derive(Clone, Copy, Debug)]
-pub struct Portable<'a> {
+pub struct PortableSource<'a> {
     /// The source text.
     pub code: &'a str,
     /// Path of the source file, for messages; empty for code from memory.

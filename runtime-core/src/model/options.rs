@@ -177,7 +177,7 @@ impl Options {
         for (key, value) in self.iter() {
             let spec = valid.iter().find(|spec| spec.key == key).ok_or_else(|| {
                 let keys: Vec<_> = valid.iter().map(|spec| spec.key.as_str()).collect();
-                Error::invalid(format!("unknown option \"{key}\"; {}", suggest(key, &keys)))
+                Error::invalid(format!("unknown option \"{key}\"; {}", did_you_mean(key, &keys)))
             })?;
             spec.check(value)?;
         }
@@ -187,7 +187,7 @@ impl Options {
 
 /// Suggests the closest of the `valid` names, or lists them all; the end of every "unknown name" message.
 #[must_use]
-pub fn suggest(given: &str, valid: &[&str]) -> String {
+pub fn did_you_mean(given: &str, valid: &[&str]) -> String {
     if valid.is_empty() {
         return "there are none".to_owned();
     }
@@ -265,7 +265,7 @@ impl OptionSpec {
             return Err(Error::invalid(format!(
                 "option \"{}\" cannot be \"{value}\"; {}",
                 self.key,
-                suggest(&value.to_string(), &choices)
+                did_you_mean(&value.to_string(), &choices)
             )));
         }
         Ok(())

@@ -70,7 +70,7 @@ unsafe fn device(target: &str, at: usize, raw: &abi::DeviceInfo) -> Result<Devic
     let field = |name: &str| format!("devices[{at}].{name}");
     // SAFETY: guaranteed by the caller.
     let text = |name: &str, text: Str| unsafe { convert::read_str(field(name), text) };
-    let unusable = text("unusable", raw.unusable)?;
+    let unavailable_reason = text("unavailable_reason", raw.unavailable_reason)?;
     Ok(DeviceInfo {
         id: DeviceId {
             target: target.to_owned(),
@@ -82,8 +82,8 @@ unsafe fn device(target: &str, at: usize, raw: &abi::DeviceInfo) -> Result<Devic
         arch: text("arch", raw.arch)?,
         vendor: text("vendor", raw.vendor)?,
         driver_version: text("driver_version", raw.driver_version)?,
-        unusable: match device_kind(raw.kind) {
-            Some(_) => (!unusable.is_empty()).then_some(unusable),
+        unavailable_reason: match device_kind(raw.kind) {
+            Some(_) => (!unavailable_reason.is_empty()).then_some(unavailable_reason),
             None => Some(unknown_kind(raw.kind)),
         },
         uuid: raw.uuid,
@@ -242,7 +242,10 @@ mod tests {
         // SAFETY: everything is a local of this function.
         let info = unsafe { devices("host", list.as_ptr(), 2) }.unwrap().remove(1);
         assert_eq!(info.id.to_string(), "host:3.1");
-        assert_eq!((info.name.as_str(), info.unusable, info.formats), ("CPU", None, vec!["c".to_owned()]));
+        assert_eq!(
+            (info.name.as_str(), info.unavailable_reason, info.formats),
+            ("CPU", None, vec!["c".to_owned()])
+        );
         assert!(info.spaces[0].kernel_visible && !info.spaces[0].host_visible);
     }
 
@@ -261,7 +264,7 @@ mod tests {
         // SAFETY: everything within the stated size is valid.
         let info = unsafe { devices("x", list.as_ptr(), 1) }.unwrap().remove(0);
         assert!(info.spaces.is_empty(), "a field beyond the stated size was read");
-        assert!(info.unusable.unwrap().contains("kind 77"));
+        assert!(info.unavailable_reason.unwrap().contains("kind 77"));
     }
 
     #[test]

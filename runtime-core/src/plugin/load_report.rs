@@ -8,7 +8,7 @@ use crate::platform;
 /// The last stage of loading that a library reached.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Stage {
+pub enum LoadStage {
     /// The search for the library.
     Search,
     /// Reading the manifest from the file.
@@ -23,7 +23,7 @@ pub enum Stage {
     Instance,
 }
 
-impl fmt::Display for Stage {
+impl fmt::Display for LoadStage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Search => "search",
@@ -38,7 +38,7 @@ impl fmt::Display for Stage {
 
 /// The result of loading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Outcome {
+pub enum LoadOutcome {
     /// The backend is in use.
     Loaded,
     /// Nothing to load: the directory does not exist, or the backend is already loaded.
@@ -47,7 +47,7 @@ pub enum Outcome {
     Failed,
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for LoadOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Loaded => "loaded",
@@ -70,9 +70,9 @@ pub struct LoadReport {
     /// Where the path came from, e.g. `RUNTIME_BACKENDS`.
     pub origin: &'static str,
     /// The stage reached.
-    pub stage: Stage,
+    pub stage: LoadStage,
     /// The result of loading.
-    pub outcome: Outcome,
+    pub outcome: LoadOutcome,
     /// The reason for the result, and the remedy.
     pub reason: String,
 }
@@ -82,14 +82,14 @@ impl LoadReport {
     pub(crate) fn search(
         path: &Path,
         origin: &'static str,
-        outcome: Outcome,
+        outcome: LoadOutcome,
         reason: impl Into<String>,
     ) -> Self {
         Self {
             path: path.to_owned(),
             target: platform::backend_of_file(path).map(str::to_owned),
             origin,
-            stage: Stage::Search,
+            stage: LoadStage::Search,
             outcome,
             reason: reason.into(),
         }
@@ -103,7 +103,7 @@ impl fmt::Display for LoadReport {
             Some(target) if self.path.as_os_str().is_empty() => write!(f, "{target}")?,
             _ => write!(f, "{}", self.path.display())?,
         }
-        if self.outcome == Outcome::Failed && self.stage != Stage::Search {
+        if self.outcome == LoadOutcome::Failed && self.stage != LoadStage::Search {
             write!(f, ": {}", self.stage)?;
         }
         write!(f, ": {} [{}]", self.reason, self.origin)
@@ -119,14 +119,18 @@ mod tests {
         let mut line = LoadReport::search(
             Path::new("/x/libruntime_a.so"),
             "RUNTIME_BACKENDS",
-            Outcome::Failed,
+            LoadOutcome::Failed,
             "no such file",
         );
         assert_eq!(line.to_string(), "failed  /x/libruntime_a.so: no such file [RUNTIME_BACKENDS]");
-        line.stage = Stage::Open;
+        line.stage = LoadStage::Open;
         assert_eq!(line.to_string(), "failed  /x/libruntime_a.so: dlopen: no such file [RUNTIME_BACKENDS]");
-        let linked =
-            LoadReport { target: Some("a".into()), outcome: Outcome::Loaded, path: PathBuf::new(), ..line };
+        let linked = LoadReport {
+            target: Some("a".into()),
+            outcome: LoadOutcome::Loaded,
+            path: PathBuf::new(),
+            ..line
+        };
         assert_eq!(linked.to_string(), "loaded  a: no such file [RUNTIME_BACKENDS]");
     }
 }

@@ -10,7 +10,7 @@ use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use crate::abi::{BackendTable, ENTRY_SYMBOL, EntryPoint};
 use crate::platform;
 use crate::plugin::convert;
-use crate::plugin::load_report::Stage;
+use crate::plugin::load_report::LoadStage;
 use crate::plugin::negotiate::{ResolvedBackend, negotiate};
 use crate::{Error, ErrorKind, Result};
 
@@ -50,15 +50,15 @@ pub(crate) fn find(path: &Path) -> Result<LibraryFile> {
 ///
 /// # Errors
 /// `Io` if it cannot be loaded; `AbiMismatch` if it contradicts its manifest; any error of its entry point.
-pub(crate) fn load(path: &Path, name: &str, stage: &mut Stage) -> Result<ResolvedBackend> {
-    *stage = Stage::Open;
+pub(crate) fn load(path: &Path, name: &str, stage: &mut LoadStage) -> Result<ResolvedBackend> {
+    *stage = LoadStage::Open;
     let library = open(path)?;
-    *stage = Stage::Symbol;
+    *stage = LoadStage::Symbol;
     let entry = entry_point(&library)?;
     // Never unloaded: thread-local destructors, log records and handles may point into the library until the
     // process ends.
     std::mem::forget(library);
-    *stage = Stage::Table;
+    *stage = LoadStage::Table;
     let mut table: *const BackendTable = std::ptr::null();
     // SAFETY: according to the manifest, the symbol is an entry point of this major version; `table` is
     // writable.

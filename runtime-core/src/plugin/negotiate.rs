@@ -230,7 +230,7 @@ mod tests {
         );
         assert!(reason(std::ptr::without_provenance(5)).contains("not a valid address"));
         let mut wrong = table(std::ptr::null());
-        for (len, expected) in [(usize::MAX, "more than 1048576"), (2, "BackendTable.name is not UTF-8")] {
+        for (len, expected) in [(usize::MAX, "at most 1048576"), (2, "BackendTable.name is not UTF-8")] {
             wrong.name = Str { ptr: b"\xff\xff".as_ptr(), len };
             assert!(reason(&raw const wrong).contains(expected));
         }

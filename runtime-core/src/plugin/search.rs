@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::platform;
-use crate::plugin::load_report::{LoadReport, Outcome};
+use crate::plugin::load_report::{LoadOutcome, LoadReport};
 
 const HOST: &str = "given by the program";
 const BACKENDS: &str = "RUNTIME_BACKENDS";
@@ -164,11 +164,11 @@ impl Search {
     }
 
     fn skipped(&mut self, path: &Path, origin: &'static str, reason: impl Into<String>) {
-        self.0.push(Found::Report(LoadReport::search(path, origin, Outcome::Skipped, reason)));
+        self.0.push(Found::Report(LoadReport::search(path, origin, LoadOutcome::Skipped, reason)));
     }
 
     fn failed(&mut self, path: &Path, origin: &'static str, reason: impl Into<String>) {
-        self.0.push(Found::Report(LoadReport::search(path, origin, Outcome::Failed, reason)));
+        self.0.push(Found::Report(LoadReport::search(path, origin, LoadOutcome::Failed, reason)));
     }
 }
 

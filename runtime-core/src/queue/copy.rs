@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::abi::{self, Handle, Place, QueueCalls, Status};
+use crate::abi::{self, Handle, QueueCalls, Status, SubmitInfo};
 use crate::memory::blocking_copy::{PATTERN_BYTES, raw_rows};
 use crate::memory::buffer::Buffer;
 use crate::model::pitched::Rows;
@@ -16,7 +16,7 @@ use crate::{Access, DeviceKind, Error, ErrorKind, Placement, Queue, Result, Tens
 
 /// Whether two contiguous tensors of one size and one buffer share bytes.
 pub(crate) fn overlap(a: &Tensor, b: &Tensor) -> bool {
-    a.byte_offset().abs_diff(b.byte_offset()) < a.bytes()
+    a.byte_offset().abs_diff(b.byte_offset()) < a.size_bytes()
 }
 
 /// Refuses a copy between tensors of different types, shapes or runtimes.
@@ -35,11 +35,11 @@ pub(crate) fn check_copy(destination: &Tensor, source: &Tensor) -> Result<()> {
 
 /// Refuses a fill that no device supports.
 pub(crate) fn check_fill(tensor: &Tensor, pattern: &[u8]) -> Result<()> {
-    if !PATTERN_BYTES.contains(&pattern.len()) || !tensor.bytes().is_multiple_of(pattern.len()) {
+    if !PATTERN_BYTES.contains(&pattern.len()) || !tensor.size_bytes().is_multiple_of(pattern.len()) {
         let message = format!(
             "a pattern of {} bytes for a tensor of {}; 1, 2, 4, 8 or 16 that divide it",
             pattern.len(),
-            tensor.bytes()
+            tensor.size_bytes()
         );
         return Err(Error::invalid(message));
     }
@@ -80,9 +80,9 @@ impl Queue {
             return tensor.write_bytes(bytes);
         }
         let (buffer, offset) = (tensor.buffer("write")?, tensor.byte_offset() as u64);
-        self.transfer("write", &[(buffer, Access::Write)], |calls, queue, place| {
+        self.transfer("write", &[(buffer, Access::Write)], |calls, queue, submit| {
             // SAFETY: the queue is open, and `bytes` is borrowed until the ticket has ended.
-            unsafe { (calls.write)(queue, place, buffer.handle, offset, bytes.as_ptr(), bytes.len() as u64) }
+            unsafe { (calls.write)(queue, submit, buffer.handle, offset, bytes.as_ptr(), bytes.len() as u64) }
         })
     }
 
@@ -99,10 +99,10 @@ impl Queue {
             return tensor.read_bytes(bytes);
         }
         let (buffer, offset) = (tensor.buffer("read")?, tensor.byte_offset() as u64);
-        self.transfer("read", &[(buffer, Access::Read)], |calls, queue, place| {
+        self.transfer("read", &[(buffer, Access::Read)], |calls, queue, submit| {
             // SAFETY: the queue is open, and `bytes` is borrowed until the ticket has ended.
             unsafe {
-                (calls.read)(queue, place, buffer.handle, offset, bytes.as_mut_ptr(), bytes.len() as u64)
+                (calls.read)(queue, submit, buffer.handle, offset, bytes.as_mut_ptr(), bytes.len() as u64)
             }
         })
     }
@@ -112,7 +112,7 @@ impl Queue {
         &self,
         operation: &str,
         buffers: &[(&Buffer, Access)],
-        call: impl FnMut(&QueueCalls, Handle, Place) -> Status,
+        call: impl FnMut(&QueueCalls, Handle, SubmitInfo) -> Status,
     ) -> Result<()> {
         let mut uses = AccessSet::default();
         buffers
@@ -131,9 +131,9 @@ impl Queue {
     }
 
     fn check_transfer(&self, tensor: &Tensor, bytes: usize, operation: &str) -> Result<()> {
-        if bytes != tensor.bytes() {
+        if bytes != tensor.size_bytes() {
             return Err(self.annotate(
-                Error::invalid(format!("{bytes} bytes for a tensor of {}", tensor.bytes())),
+                Error::invalid(format!("{bytes} bytes for a tensor of {}", tensor.size_bytes())),
                 operation,
             ));
         }
@@ -185,7 +185,7 @@ impl Queue {
         source: &Tensor,
         (to, from): (&Buffer, &Buffer),
     ) -> Result<Option<Event>> {
-        let bytes = source.bytes() as u64;
+        let bytes = source.size_bytes() as u64;
         let (to_offset, from_offset) = (destination.byte_offset() as u64, source.byte_offset() as u64);
         let own = |tensor: &Tensor| Arc::ptr_eq(tensor.device(), &self.device);
         let same_backend = Arc::ptr_eq(&destination.device().instance, &source.device().instance);
@@ -195,21 +195,21 @@ impl Queue {
         uses.add(from, Access::Read)?;
         let flags = SubmitFlags { transfer: true, hold: true, ..SubmitFlags::default() };
         let submitted = if (own(destination) || own(source)) && same_backend {
-            self.submit(&uses, flags, |calls, queue, place| {
+            self.submit(&uses, flags, |calls, queue, submit| {
                 // SAFETY: both buffers are of this backend, and are kept until the ticket has ended.
-                unsafe { (calls.copy)(queue, place, to.handle, to_offset, from.handle, from_offset, bytes) }
+                unsafe { (calls.copy)(queue, submit, to.handle, to_offset, from.handle, from_offset, bytes) }
             })
         } else if own(destination) && on_host(source) {
             let pointer = from.host_pointer.wrapping_add(source.byte_offset());
-            self.submit(&uses, flags, |calls, queue, place| {
+            self.submit(&uses, flags, |calls, queue, submit| {
                 // SAFETY: the host buffer is kept, and ordered by its hazards, until the ticket has ended.
-                unsafe { (calls.write)(queue, place, to.handle, to_offset, pointer, bytes) }
+                unsafe { (calls.write)(queue, submit, to.handle, to_offset, pointer, bytes) }
             })
         } else if own(source) && on_host(destination) {
             let pointer = to.host_pointer.wrapping_add(destination.byte_offset());
-            self.submit(&uses, flags, |calls, queue, place| {
+            self.submit(&uses, flags, |calls, queue, submit| {
                 // SAFETY: the host buffer is kept, and ordered by its hazards, until the ticket has ended.
-                unsafe { (calls.read)(queue, place, from.handle, from_offset, pointer, bytes) }
+                unsafe { (calls.read)(queue, submit, from.handle, from_offset, pointer, bytes) }
             })
         } else {
             return Err(Error::invalid("neither tensor is on this queue's device"));
@@ -247,7 +247,7 @@ impl Queue {
         last: bool,
     ) -> Result<Option<Event>> {
         let own = |buffer: &Buffer| std::ptr::eq(Arc::as_ptr(&buffer.device), Arc::as_ptr(&self.device));
-        if !self.device.info.capabilities.has(abi::CAP_ROWS) || !own(to) || !own(from) {
+        if !self.device.info.capabilities.has(abi::CAP_COPY_2D) || !own(to) || !own(from) {
             return Ok(None);
         }
         let mut uses = AccessSet::default();
@@ -255,9 +255,9 @@ impl Queue {
         uses.add(from, Access::Read)?;
         let rows = raw_rows((to.handle, destination), (from.handle, source));
         let flags = SubmitFlags { transfer: last, hold: last, ..SubmitFlags::default() };
-        let submitted = self.submit(&uses, flags, |calls, queue, place| {
+        let submitted = self.submit(&uses, flags, |calls, queue, submit| {
             // SAFETY: both buffers are of this device, and are kept until the ticket has ended.
-            unsafe { (calls.copy_rows)(queue, place, &raw const rows) }
+            unsafe { (calls.copy_2d)(queue, submit, &raw const rows) }
         });
         self.event_if_supported(submitted)
     }
@@ -312,13 +312,13 @@ impl Queue {
         let buffer = tensor.buffer("fill")?;
         let mut uses = AccessSet::default();
         uses.add(buffer, Access::Write)?;
-        let (offset, bytes) = (tensor.byte_offset() as u64, tensor.bytes() as u64);
+        let (offset, bytes) = (tensor.byte_offset() as u64, tensor.size_bytes() as u64);
         let pattern_bytes = u32::try_from(pattern.len()).unwrap_or(0);
         let flags = SubmitFlags { transfer: true, hold: true, ..SubmitFlags::default() };
-        let submitted = self.submit(&uses, flags, |calls, queue, place| {
+        let submitted = self.submit(&uses, flags, |calls, queue, submit| {
             // SAFETY: the queue is open, and the pattern lives during the call.
             unsafe {
-                (calls.fill)(queue, place, buffer.handle, offset, bytes, pattern.as_ptr(), pattern_bytes)
+                (calls.fill)(queue, submit, buffer.handle, offset, bytes, pattern.as_ptr(), pattern_bytes)
             }
         })?;
         Ok(Event::new(&self.timeline, submitted.ticket()))

@@ -191,18 +191,18 @@ impl Queue {
         .and_then(|()| if local_bytes == 0 { Ok(()) } else { kernel.check_local(local_bytes, &self.device) })
         .map_err(|error| self.annotate(error, "launch"))?;
         let launch = &raw.pointed(geometry);
-        let submitted = self.submit(&uses, flags, |calls, queue, mut place| {
+        let submitted = self.submit(&uses, flags, |calls, queue, mut submit| {
             if !tracked {
                 // Its dependencies are unknown: keep it in order.
-                place.after = place.ticket - 1;
+                submit.after = submit.ticket - 1;
             }
             if geometry.is_empty() {
                 // Drivers refuse a launch of 0 groups.
                 // SAFETY: the queue is open.
-                return unsafe { (calls.empty)(queue, place) };
+                return unsafe { (calls.noop)(queue, submit) };
             }
             // SAFETY: the queue is open, the kernel is of its device, and `raw` lives during the call.
-            unsafe { (calls.launch)(queue, place, kernel.handle(), launch) }
+            unsafe { (calls.launch)(queue, submit, kernel.handle(), launch) }
         });
         let submitted = submitted.map_err(|error| self.annotate(error, "launch"))?;
         match submitted {
@@ -241,8 +241,8 @@ impl Queue {
     fn run_inline(&self, ticket: u64, kernel: abi::Handle, launch: *const abi::Launch) -> Result<()> {
         let timeline = &*self.timeline;
         // SAFETY: the ticket was claimed, and `launch` lives during the call.
-        let result =
-            timeline.raw("launch", |calls, queue| unsafe { (calls.run)(queue, ticket, kernel, launch) });
+        let result = timeline
+            .raw("launch", |calls, queue| unsafe { (calls.run_inline)(queue, ticket, kernel, launch) });
         // The next poll sees its end: recording it here would cost every call an atomic operation.
         result.inspect_err(|error| timeline.fail_from(ticket, error))
     }
@@ -266,20 +266,20 @@ impl Queue {
     ///
     /// # Errors
     /// `Unsupported` where the device has none.
-    pub fn empty(&self) -> Result<Event> {
+    pub fn launch_noop(&self) -> Result<Event> {
         // SAFETY: the queue is open.
-        self.submit_plain("empty", |calls, queue, place| unsafe { (calls.empty)(queue, place) })
+        self.submit_plain("launch_noop", |calls, queue, submit| unsafe { (calls.noop)(queue, submit) })
     }
 
     /// Calls a kernel that does nothing, by the way that [`Queue::call`] takes.
     ///
     /// # Errors
     /// `Unsupported` where the device has none.
-    pub fn call_empty(&self) -> Result<()> {
+    pub fn call_noop(&self) -> Result<()> {
         let flags = SubmitFlags { inline: self.inline, hold: true, ..SubmitFlags::default() };
         // SAFETY: the queue is open.
-        let submitted = self.submit(&AccessSet::default(), flags, |calls, queue, place| unsafe {
-            (calls.empty)(queue, place)
+        let submitted = self.submit(&AccessSet::default(), flags, |calls, queue, submit| unsafe {
+            (calls.noop)(queue, submit)
         });
         match submitted.map_err(|error| self.annotate(error, "call_empty"))? {
             Submitted::Async(ticket) => Event::new(&self.timeline, ticket).wait(),
@@ -293,13 +293,13 @@ impl Queue {
     /// `Unsupported` where the device has no clock, or the queue was opened without `timestamps`.
     pub fn timestamp(&self) -> Result<Event> {
         // SAFETY: the queue is open.
-        self.submit_plain("timestamp", |calls, queue, place| unsafe { (calls.timestamp)(queue, place) })
+        self.submit_plain("timestamp", |calls, queue, submit| unsafe { (calls.timestamp)(queue, submit) })
     }
 
     fn submit_plain(
         &self,
         operation: &str,
-        call: impl FnMut(&abi::QueueCalls, abi::Handle, abi::Place) -> abi::Status,
+        call: impl FnMut(&abi::QueueCalls, abi::Handle, abi::SubmitInfo) -> abi::Status,
     ) -> Result<Event> {
         let flags = SubmitFlags { hold: true, ..SubmitFlags::default() };
         let submitted = self.submit(&AccessSet::default(), flags, call);

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
 
-use crate::abi::{self, Handle, Place, QueueCalls, Status};
+use crate::abi::{self, Handle, QueueCalls, Status, SubmitInfo};
 use crate::memory::buffer::Buffer;
 use crate::timeline::Timeline;
 use crate::timeline::hazards::{Dependencies, Use};
@@ -184,7 +184,7 @@ impl Queue {
         &self,
         uses: &AccessSet<'_>,
         flags: SubmitFlags,
-        mut operation: impl FnMut(&QueueCalls, Handle, Place) -> Status,
+        mut operation: impl FnMut(&QueueCalls, Handle, SubmitInfo) -> Status,
     ) -> Result<Submitted> {
         self.device.check()?;
         self.device.reap();
@@ -218,9 +218,11 @@ impl Queue {
             // While another queue's failure may still arrive, core must see the end of every ticket.
             let may_claim = flags.inline && !timeline.has_edges();
             // SAFETY: the queue is open, and its lock is held.
-            let claimed = may_claim && unsafe { (timeline.calls.claim)(timeline.handle, ticket) } == 1;
+            let claimed =
+                may_claim && unsafe { (timeline.calls.try_begin_inline)(timeline.handle, ticket) } == 1;
             if !claimed {
-                timeline.raw("submit", |calls, queue| operation(calls, queue, Place { ticket, after }))?;
+                timeline
+                    .raw("submit", |calls, queue| operation(calls, queue, SubmitInfo { ticket, after }))?;
             }
             // Only now: the ticket of a refused submission is used again, and must not inherit its dependencies.
             if let Some(waits) = &waits {

@@ -41,10 +41,10 @@ impl Queue {
             let mut uses = AccessSet::default();
             uses.add(buffer, Access::Write)?;
             let bytes = bytemuck::cast_slice::<T, u8>(&data);
-            self.submit(&uses, TRANSFER, |calls, queue, place| {
+            self.submit(&uses, TRANSFER, |calls, queue, submit| {
                 let (source, len) = (bytes.as_ptr(), bytes.len() as u64);
                 // SAFETY: the queue is open, and `data` is kept until the ticket has ended.
-                unsafe { (calls.write)(queue, place, buffer.handle, offset, source, len) }
+                unsafe { (calls.write)(queue, submit, buffer.handle, offset, source, len) }
             })
         };
         if data.is_empty() && tensor.is_empty() {
@@ -61,17 +61,17 @@ impl Queue {
     /// `InvalidArgument` for another element type or device; `Unsupported` for a tensor with gaps; the failure of the queue, or
     /// of the work that wrote the tensor.
     pub fn download<T: Element>(&self, tensor: &Tensor) -> Result<Download<T>> {
-        let mut data = vec![T::zeroed(); tensor.element_count()];
+        let mut data = vec![T::zeroed(); tensor.len()];
         let mut submit = || {
             check::<T>(self, tensor, data.len())?;
             let (buffer, offset) = (tensor.buffer("download")?, tensor.byte_offset() as u64);
             let mut uses = AccessSet::default();
             uses.add(buffer, Access::Read)?;
             let bytes = bytemuck::cast_slice_mut::<T, u8>(&mut data);
-            self.submit(&uses, TRANSFER, |calls, queue, place| {
+            self.submit(&uses, TRANSFER, |calls, queue, submit| {
                 let (destination, len) = (bytes.as_mut_ptr(), bytes.len() as u64);
                 // SAFETY: the queue is open, and `data` is kept until the ticket has ended.
-                unsafe { (calls.read)(queue, place, buffer.handle, offset, destination, len) }
+                unsafe { (calls.read)(queue, submit, buffer.handle, offset, destination, len) }
             })
         };
         let ticket = match tensor.is_empty() {
@@ -144,8 +144,8 @@ fn keep<T: Element>(timeline: &Arc<Timeline>, ticket: u64, data: Vec<T>) {
 
 fn check<T: Element>(queue: &Queue, tensor: &Tensor, elements: usize) -> Result<()> {
     check_placed_on(&queue.device, tensor)?;
-    if tensor.dtype() != T::DTYPE || tensor.element_count() != elements {
-        let (ty, count) = (T::DTYPE, tensor.element_count());
+    if tensor.dtype() != T::DTYPE || tensor.len() != elements {
+        let (ty, count) = (T::DTYPE, tensor.len());
         let message = format!("{elements} elements of {ty} for a tensor of {count} of {}", tensor.dtype());
         return Err(Error::invalid(message));
     }

@@ -10,7 +10,7 @@ use crate::backend::LinkedBackend;
 use crate::device;
 use crate::device::common_runtime::CommonRuntime;
 use crate::plugin::instance::Instance;
-use crate::plugin::load_report::{LoadReport, Outcome, Stage};
+use crate::plugin::load_report::{LoadOutcome, LoadReport, LoadStage};
 use crate::plugin::loader;
 use crate::plugin::manifest;
 use crate::plugin::negotiate::{ResolvedBackend, negotiate};
@@ -18,7 +18,7 @@ use crate::plugin::search::{Environment, Found, Request, search};
 use crate::runtime::device_string::DeviceRef;
 use crate::timeline::open_device::OpenDevice;
 use crate::timeline::queue_table::QueueTable;
-use crate::{DeviceInfo, Error, ErrorKind, Lowering, OptionSpec, Options, Result, suggest};
+use crate::{DeviceInfo, Error, ErrorKind, Lowering, OptionSpec, Options, Result, did_you_mean};
 
 /// The registry of backends and their devices. Cheap to clone; a process may have several.
 ///
@@ -27,7 +27,7 @@ use crate::{DeviceInfo, Error, ErrorKind, Lowering, OptionSpec, Options, Result,
 /// ```
 /// let runtime = runtime_core::Runtime::new();
 /// for device in runtime.devices() {
-///     println!("{}: {} {}", device.id, device.name, device.unusable.unwrap_or_default());
+///     println!("{}: {} {}", device.id, device.name, device.unavailable_reason.unwrap_or_default());
 /// }
 /// ```
 #[derive(Clone, Debug)]
@@ -124,7 +124,7 @@ impl Runtime {
         let instance = self.instance(reference.target)?;
         let info = reference.resolve(&instance.devices()?)?;
         let name = info.id.to_string();
-        if let Some(reason) = &info.unusable {
+        if let Some(reason) = &info.unavailable_reason {
             return Err(Error::new(ErrorKind::Unavailable, reason.clone()).on_device(&name));
         }
         let handle = instance.open_device(&info.id, options).map_err(|error| error.on_device(&name))?;
@@ -141,11 +141,12 @@ impl Runtime {
             true => {
                 "no backend was loaded; `runtime doctor` lists where backends are searched for".to_owned()
             }
-            false => suggest(target, &names),
+            false => did_you_mean(target, &names),
         };
         let error = Error::new(ErrorKind::NotFound, format!("no target \"{target}\"; {known}"));
-        let failed =
-            |line: &&LoadReport| line.outcome == Outcome::Failed && line.target.as_deref() == Some(target);
+        let failed = |line: &&LoadReport| {
+            line.outcome == LoadOutcome::Failed && line.target.as_deref() == Some(target)
+        };
         Err(match self.inner.report.iter().find(failed) {
             Some(line) => error.with_note(line),
             None => error,
@@ -209,7 +210,7 @@ impl RuntimeBuilder {
 
     /// Adds a lowering for a format of portable code: `runtime_kernel::wgsl()` for WGSL. The first one for a
     /// format wins.
-    pub fn lower_with(mut self, lowering: Arc<dyn Lowering>) -> Self {
+    pub fn with_lowering(mut self, lowering: Arc<dyn Lowering>) -> Self {
         self.lowerings.push(lowering);
         self
     }
@@ -255,8 +256,8 @@ struct Registry {
 
 impl Registry {
     fn register(&mut self, backend: LinkedBackend) {
-        let mut line = LoadReport::search(Path::new(""), "linked in", Outcome::Failed, "");
-        line.stage = Stage::Table;
+        let mut line = LoadReport::search(Path::new(""), "linked in", LoadOutcome::Failed, "");
+        line.stage = LoadStage::Table;
         let registration = negotiate_linked(backend).and_then(|backend| {
             line.target = Some(backend.name.clone());
             manifest::check_name(&backend.name)?;
@@ -269,7 +270,7 @@ impl Registry {
     }
 
     fn load(&mut self, path: &Path, origin: &'static str) {
-        let mut line = LoadReport::search(path, origin, Outcome::Failed, "");
+        let mut line = LoadReport::search(path, origin, LoadOutcome::Failed, "");
         let registration = self.try_load(&mut line);
         self.record(line, registration);
     }
@@ -279,7 +280,7 @@ impl Registry {
         if let Some(first) = self.files.insert(file.identity, file.path.clone()) {
             return Ok(Registration::Duplicate(format!("the same file as {}", first.display())));
         }
-        line.stage = Stage::Manifest;
+        line.stage = LoadStage::Manifest;
         let name = manifest::read(&file.path)?.name;
         line.target = Some(name.clone());
         if let Some(existing) = self.existing(&name) {
@@ -295,9 +296,9 @@ impl Registry {
         &mut self,
         backend: ResolvedBackend,
         path: Option<PathBuf>,
-        stage: &mut Stage,
+        stage: &mut LoadStage,
     ) -> Result<Registration> {
-        *stage = Stage::Instance;
+        *stage = LoadStage::Instance;
         let what =
             format!("{} {} (ABI {}.{})", backend.name, backend.version, crate::abi::MAJOR, backend.minor);
         let instance = Instance::open(backend, path, self.lowerings.clone())?;
@@ -318,9 +319,9 @@ impl Registry {
 
     fn record(&mut self, mut line: LoadReport, registration: Result<Registration>) {
         (line.outcome, line.reason) = match registration {
-            Ok(Registration::Loaded(what)) => (Outcome::Loaded, what),
-            Ok(Registration::Duplicate(why)) => (Outcome::Skipped, why),
-            Err(error) => (Outcome::Failed, error.to_string()),
+            Ok(Registration::Loaded(what)) => (LoadOutcome::Loaded, what),
+            Ok(Registration::Duplicate(why)) => (LoadOutcome::Skipped, why),
+            Err(error) => (LoadOutcome::Failed, error.to_string()),
         };
         self.push(line);
     }

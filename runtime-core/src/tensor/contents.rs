@@ -28,7 +28,7 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::write`].
     pub fn write_bytes(&self, bytes: &[u8]) -> Result<()> {
-        let wanted = self.bytes();
+        let wanted = self.size_bytes();
         if bytes.len() != wanted {
             return Err(Error::invalid(format!(
                 "the tensor has {wanted} bytes, but the slice has {}",
@@ -44,7 +44,7 @@ impl Tensor {
         let buffer = self.buffer("write")?;
         buffer.check_writable("write")?;
         // A view that repeats elements may have as many bytes as the buffer without covering it.
-        let whole = self.bytes() == buffer.bytes && self.is_contiguous();
+        let whole = self.size_bytes() == buffer.bytes && self.is_contiguous();
         exclusively(buffer, if whole { Access::Write } else { Access::ReadWrite }, write)
     }
 
@@ -53,7 +53,7 @@ impl Tensor {
     /// # Errors
     /// `InvalidArgument` for a wrong length; the failure of the work that wrote the tensor.
     pub fn read_bytes(&self, bytes: &mut [u8]) -> Result<()> {
-        let wanted = self.bytes();
+        let wanted = self.size_bytes();
         if bytes.len() != wanted {
             return Err(Error::invalid(format!(
                 "the tensor has {wanted} bytes, but the slice has {}",
@@ -73,7 +73,7 @@ impl Tensor {
     /// tensor.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         self.check_dtype(T::DTYPE, "to_vec")?;
-        let mut data = self.zeroed_host_vec(self.element_count(), "to_vec")?;
+        let mut data = self.zeroed_host_vec(self.len(), "to_vec")?;
         self.read_bytes(bytemuck::cast_slice_mut(&mut data))?;
         Ok(data)
     }
@@ -94,7 +94,7 @@ impl Tensor {
     /// `InvalidArgument` unless the tensor's size is a multiple of the pattern's; `OutOfMemory` for a view with
     /// gaps, which is filled through host memory.
     pub fn fill(&self, pattern: &[u8]) -> Result<()> {
-        let bytes = self.bytes();
+        let bytes = self.size_bytes();
         if pattern.is_empty() || !bytes.is_multiple_of(pattern.len()) {
             return Err(Error::invalid(format!(
                 "a pattern of {} bytes does not evenly fill a tensor of {bytes} bytes",
@@ -122,7 +122,7 @@ impl Tensor {
     }
 
     fn fill_elements(&self, pattern: &[u8]) -> Result<()> {
-        let bytes = self.bytes();
+        let bytes = self.size_bytes();
         if self.is_contiguous() {
             return self.overwrite(|copy| copy.fill(self.byte_offset(), bytes, pattern));
         }

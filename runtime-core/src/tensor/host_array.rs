@@ -88,9 +88,15 @@ impl HostArray {
 
     /// The number of elements.
     #[must_use]
-    pub fn element_count(&self) -> usize {
+    pub fn len(&self) -> usize {
         // Cannot overflow: the size in bytes was checked when the array was created.
         if self.shape.contains(&0) { 0 } else { self.shape.iter().product() }
+    }
+
+    /// Whether it has no elements.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// The bytes of all elements.
@@ -169,7 +175,7 @@ mod tests {
         let mut array = HostArray::from_slice(&[2, 2], &[1i32, 2, 3, 4]).unwrap();
         array.as_slice_mut::<i32>().unwrap()[3] = -4;
         assert_eq!(array.as_slice::<i32>().unwrap(), [1, 2, 3, -4]);
-        assert_eq!((array.dtype(), array.shape(), array.element_count()), (DType::I32, &[2, 2][..], 4));
+        assert_eq!((array.dtype(), array.shape(), array.len()), (DType::I32, &[2, 2][..], 4));
         assert!(array.as_slice::<f32>().unwrap_err().message().contains("holds i32, not f32"));
     }
 
@@ -186,7 +192,7 @@ mod tests {
     fn scalars_and_empty_arrays_have_sizes() {
         assert_eq!(HostArray::new(DType::F64, &[]).unwrap().bytes().len(), 8);
         let empty = HostArray::from_slice::<f32>(&[usize::MAX, 0, 7], &[]).unwrap();
-        assert_eq!((empty.element_count(), empty.as_slice::<f32>().unwrap()), (0, &[][..]));
+        assert_eq!((empty.len(), empty.as_slice::<f32>().unwrap()), (0, &[][..]));
     }
 
     #[test]

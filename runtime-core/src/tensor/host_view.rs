@@ -50,7 +50,7 @@ impl Mapping {
     }
 
     fn raw_parts(&self) -> (*mut u8, usize) {
-        let bytes = self.tensor.bytes();
+        let bytes = self.tensor.size_bytes();
         if bytes == 0 {
             return (std::ptr::NonNull::dangling().as_ptr(), 0);
         }

@@ -189,7 +189,9 @@ pub(crate) fn checked_bytes(dtype: DType, shape: &[usize]) -> Result<usize> {
     }
     let bytes =
         checked_elements(shape)?.checked_mul(dtype.bytes()).filter(|&bytes| isize::try_from(bytes).is_ok());
-    bytes.ok_or_else(|| Error::invalid(format!("{dtype} {shape:?} has more bytes than fit into memory")))
+    bytes.ok_or_else(|| {
+        Error::invalid(format!("shape {shape:?} of {dtype} has more bytes than fit into memory"))
+    })
 }
 
 #[cfg(test)]

@@ -231,20 +231,20 @@ impl Tensor {
 
     /// Number of elements.
     #[must_use]
-    pub fn element_count(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.0.layout.elements()
     }
 
     /// Whether it has no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.element_count() == 0
+        self.len() == 0
     }
 
     /// Size of the elements in bytes, without gaps.
     #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.element_count() * self.dtype().bytes()
+    pub fn size_bytes(&self) -> usize {
+        self.len() * self.dtype().bytes()
     }
 
     /// Whether the elements are row-major without gaps.

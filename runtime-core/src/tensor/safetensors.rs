@@ -21,7 +21,7 @@ use crate::platform::read_at;
 use crate::tensor::layout::Layout;
 use crate::timeline::deferred_free::ExternalOwner;
 use crate::timeline::open_device::OpenDevice;
-use crate::{DType, Error, ErrorKind, Result, Tensor, suggest};
+use crate::{DType, Error, ErrorKind, Result, Tensor, did_you_mean};
 
 /// Size of the staging buffer for loads and saves.
 const CHUNK_BYTES: usize = 8 << 20;
@@ -154,7 +154,7 @@ impl Safetensors {
             let bytes = info.data_offsets.1 - info.data_offsets.0;
             // SAFETY: the range is within the mapping, which the buffer will own; the caller keeps the file
             // unchanged.
-            let buffer = unsafe { Buffer::import(device, 0, start, bytes) }?;
+            let buffer = unsafe { Buffer::import_host(device, 0, start, bytes) }?;
             let layout = Layout::contiguous(&info.shape)?;
             Ok(Tensor::from_buffer(buffer.owned_by(ExternalOwner::new(mapped), true), dtype, layout))
         };
@@ -195,7 +195,7 @@ impl Safetensors {
 
     /// Reads the tensor chunk by chunk, and writes each chunk to the device.
     fn load_chunks(&self, tensor: &Tensor, at: u64, chunk: &mut Vec<u8>) -> Result<()> {
-        let (elements, size) = (tensor.element_count(), tensor.dtype().bytes());
+        let (elements, size) = (tensor.len(), tensor.dtype().bytes());
         let flat = tensor.reshape(&[elements])?;
         let max_elements = CHUNK_BYTES / size;
         for first in (0..elements).step_by(max_elements) {
@@ -220,7 +220,7 @@ impl Safetensors {
         let Some(info) = self.header.info(name) else {
             let names = self.names();
             let names: Vec<_> = names.iter().map(String::as_str).collect();
-            let error = Error::new(ErrorKind::NotFound, suggest(name, &names));
+            let error = Error::new(ErrorKind::NotFound, did_you_mean(name, &names));
             return Err(self.annotate(name, error));
         };
         match element_type(info.dtype) {

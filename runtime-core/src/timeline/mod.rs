@@ -43,7 +43,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use crate::abi::{Handle, Place, Progress, QueueCalls, Status};
+use crate::abi::{Handle, Progress, QueueCalls, Status, SubmitInfo};
 use crate::plugin::convert;
 use crate::timeline::open_device::OpenDevice;
 use crate::timeline::word_lock::WordLock;
@@ -215,12 +215,12 @@ impl Timeline {
     pub(crate) fn submit_next(
         &self,
         operation: &'static str,
-        call: impl FnOnce(&QueueCalls, Handle, Place) -> Status,
+        call: impl FnOnce(&QueueCalls, Handle, SubmitInfo) -> Status,
     ) -> Result<u64> {
         let _submission = self.submission.lock();
         self.check_healthy()?;
         let ticket = self.last_submitted() + 1;
-        self.raw(operation, |calls, queue| call(calls, queue, Place { ticket, after: ticket - 1 }))?;
+        self.raw(operation, |calls, queue| call(calls, queue, SubmitInfo { ticket, after: ticket - 1 }))?;
         self.set_last_submitted(ticket);
         Ok(ticket)
     }

@@ -170,7 +170,7 @@ impl Timeline {
             return Ok(false);
         }
         // SAFETY: the queue is open, and the ticket was taken.
-        match self.raw("wait", |calls, queue| unsafe { (calls.finish)(queue, ticket) }) {
+        match self.raw("wait", |calls, queue| unsafe { (calls.wait_blocking)(queue, ticket) }) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == ErrorKind::Unsupported => {
                 self.can_block.store(false, Ordering::Relaxed);

@@ -166,7 +166,7 @@ fn memory_of_another_device_is_refused() {
 
 #[test]
 fn a_device_that_refuses_leaves_the_tensor_to_the_caller() {
-    let device = device_with(&Options::new().with("fail_call", "adopt:1:out_of_resources"));
+    let device = device_with(&Options::new().with("fail_call", "import_device_memory:1:out_of_resources"));
     let (managed, watch) = recipe().make();
     // SAFETY: a valid tensor.
     let error = unsafe { device.import_dlpack(managed) }.unwrap_err();

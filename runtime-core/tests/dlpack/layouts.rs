@@ -66,7 +66,7 @@ fn read(memory: &[u8], shape: &[i64], strides: &[i64], (first, size): (i64, i64)
 }
 
 fn bytes(tensor: &Tensor) -> Vec<u8> {
-    let mut bytes = vec![0; tensor.bytes()];
+    let mut bytes = vec![0; tensor.size_bytes()];
     tensor.read_bytes(&mut bytes).unwrap();
     bytes
 }
@@ -136,7 +136,7 @@ fn no_strides_are_row_major_and_nothing_needs_no_data() {
     unsafe { (*managed).dl_tensor.data = std::ptr::null_mut() };
     // SAFETY: no element.
     let empty = unsafe { device.import_dlpack(managed) }.unwrap();
-    assert_eq!((empty.element_count(), empty.to_vec::<f32>().unwrap()), (0, vec![]));
+    assert_eq!((empty.len(), empty.to_vec::<f32>().unwrap()), (0, vec![]));
     let out = empty.to_dlpack().unwrap().into_raw();
     // SAFETY: just made.
     assert!(unsafe { (*out).dl_tensor.data }.is_null());

@@ -13,7 +13,7 @@ fn a_failure_travels_and_a_write_heals() {
     let origin = launch(&broken, &fail, &[Arg::write(&x)]).unwrap();
     let carried = launch(&other, &scale, &[Arg::read_write(&x), Arg::scalar(2f32)]).unwrap();
     third.wait_for(&carried).unwrap();
-    let far = third.empty().unwrap();
+    let far = third.launch_noop().unwrap();
     for event in [&far, &carried, &origin] {
         let error = event.wait().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Failed);

@@ -34,7 +34,7 @@ fn an_idle_queue_runs_a_call_on_this_thread_and_launches_on_the_device() {
     for _ in 0..3 {
         call(&queue, &scale, &[Arg::read_write(&x), Arg::scalar(2f32)]).unwrap();
     }
-    queue.call_empty().unwrap();
+    queue.call_noop().unwrap();
     assert_eq!(calls(&*device, &queue, LAUNCH), 1, "only `counters` was submitted");
     let event = launch(&queue, &spin, &[Arg::scalar(LONG_US)]).unwrap();
     assert_eq!(event.wait_timeout(Duration::ZERO).unwrap_err().kind(), ErrorKind::Timeout);

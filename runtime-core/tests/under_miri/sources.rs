@@ -22,7 +22,7 @@ fn what_depends_on_a_leaked_device_is_cancelled() {
     let (asked, waiter) = (queue(&*source), queue(&*device));
     let event = launch(&asked, &kernel(&*source, "noop"), &[]).unwrap();
     waiter.wait_for(&event).unwrap();
-    let dependent = waiter.empty().unwrap();
+    let dependent = waiter.launch_noop().unwrap();
     drop((event, asked, source));
     let error = dependent.wait_timeout(PATIENCE).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Cancelled, "{error}");
@@ -39,7 +39,7 @@ fn a_device_that_was_closed_in_good_order_is_no_obstacle() {
     waiter.wait_for(&event).unwrap();
     let spin = launch(&busy, &kernel(&*device, "spin"), &[Arg::scalar(5 * BUSY_US)]).unwrap();
     waiter.wait_for(&spin).unwrap();
-    let dependent = waiter.empty().unwrap();
+    let dependent = waiter.launch_noop().unwrap();
     drop((event, ended, source));
     assert!(!dependent.is_done().unwrap());
     dependent.wait().unwrap();
@@ -56,7 +56,7 @@ fn nothing_is_right_that_a_silent_queue_may_have_spoiled() {
     drop(waiter);
     // Submissions and new queues take away what is left of others.
     for _ in 0..3 {
-        queue(&*device).empty().unwrap().wait().unwrap();
+        queue(&*device).launch_noop().unwrap().wait().unwrap();
     }
     let error = y.to_vec::<f32>().unwrap_err();
     assert!(error.to_string().contains("other work depends on it"), "{error}");

@@ -79,8 +79,8 @@ fn timestamps_are_read_once() {
     let device = slow();
     let queue = queue(&*device);
     let (first, second) = (queue.timestamp().unwrap(), queue.timestamp().unwrap());
-    queue.empty().unwrap();
-    queue.call_empty().unwrap();
+    queue.launch_noop().unwrap();
+    queue.call_noop().unwrap();
     assert!(queue.read_timestamp(&first).unwrap() <= queue.read_timestamp(&second).unwrap());
     assert_eq!(queue.read_timestamp(&first).unwrap_err().kind(), ErrorKind::NotFound);
 }

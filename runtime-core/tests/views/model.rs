@@ -94,10 +94,10 @@ impl Scene {
                     axes.swap(0, self.random.index(ndim));
                     tensor.permute(&axes).unwrap()
                 }
-                2 if tensor.is_contiguous() => tensor.reshape(&[1, tensor.element_count()]).unwrap(),
+                2 if tensor.is_contiguous() => tensor.reshape(&[1, tensor.len()]).unwrap(),
                 _ => tensor,
             };
-            view.places = if view.tensor.element_count() == 0 {
+            view.places = if view.tensor.is_empty() {
                 Vec::new()
             } else {
                 places(view.tensor.shape(), view.tensor.strides(), view.tensor.byte_offset() / 4)
@@ -108,7 +108,7 @@ impl Scene {
 
     fn step(&mut self) {
         let view = self.view();
-        let bytes = view.tensor.bytes();
+        let bytes = view.tensor.size_bytes();
         match self.random.index(8) {
             0 => {
                 let values: Vec<f32> = view.places.iter().map(|_| self.value()).collect();
@@ -156,8 +156,7 @@ impl Scene {
             let strides: Vec<i64> = (0..ndim).map(|_| self.random.within(-3, 8)).collect();
             let (of, offset) = (self.random.index(self.wholes.len()), self.random.index(ELEMENTS));
             let Ok(tensor) = self.wholes[of].tensor.view(&shape, &strides, offset) else { continue };
-            let places =
-                if tensor.element_count() == 0 { Vec::new() } else { places(&shape, &strides, offset) };
+            let places = if tensor.is_empty() { Vec::new() } else { places(&shape, &strides, offset) };
             let from = View { of, tensor, places };
             let values = self.get(&from);
             drop(self.queue().copy(&to.tensor, &from.tensor).unwrap());
@@ -227,7 +226,7 @@ fn random_views_do_what_arithmetic_says() {
         ("null:0", Options::new().with("out_of_order", true)),
         ("null:0", Options::new().with("reorders", true)),
         ("null:0", Options::new().with("needs_flush", true).with("needs_marks", true)),
-        ("null:0", Options::new().with("fail_call", "copy_rows:1:unsupported")),
+        ("null:0", Options::new().with("fail_call", "copy_2d:1:unsupported")),
         ("null:0", Options::new().with("delay_us", 50)),
     ];
     for (number, (name, options)) in modes.iter().enumerate() {

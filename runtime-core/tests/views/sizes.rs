@@ -68,7 +68,7 @@ fn shapes_at_the_edge_of_what_can_be_counted_are_refused() {
     }
     // The most that a view of one byte can have.
     let most = x.view(&[max / 2], &[0], 3).unwrap();
-    assert_eq!(most.bytes(), max / 2);
+    assert_eq!(most.size_bytes(), max / 2);
     assert_eq!(most.to_vec::<u8>().unwrap_err().kind(), ErrorKind::OutOfMemory);
     assert!(most.slice(0, max / 2 - 1..max / 2).is_ok());
 }

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use runtime_core::DType;
-use runtime_core::abi::Place;
+use runtime_core::abi::SubmitInfo;
 use runtime_core::backend::{ArgRef, Queue};
 
 use super::*;
 use crate::call::Function;
 use crate::groups::Extent;
-use crate::range::Span;
+use crate::range::IndexRange;
 use crate::topology::tests::fake;
 
 fn backend(nodes: &Path) -> HostBackend {
@@ -102,14 +102,14 @@ fn work_of_a_node_keeps_to_its_processors() {
     let (folder, _) = fake(&[(0, "0", 1024), (1, &format!("{cpu},1000"), 1024)]);
     let node = open(&backend(folder.path()), Some(1)).unwrap();
     let queue = node.open_queue(&QueueOptions::default()).unwrap();
-    assert!(!queue.claim(1), "the caller's thread may be anywhere");
+    assert!(!queue.try_begin_inline(1), "the caller's thread may be anywhere");
     let seen: Mutex<BTreeSet<i32>> = Mutex::default();
     let bits = (&raw const seen).expose_provenance() as u64;
     let code = Arc::new(Function::new(processors as *const c_void, None));
-    let span = Span::of(&code, Some([0, 50]), 1).unwrap();
+    let span = IndexRange::of(&code, Some([0, 50]), 1).unwrap();
     let args = [ArgRef::Scalar { dtype: DType::U64, bits }].into_iter();
     queue.submit_launch(1, &code, Extent::Range(span.unwrap()), args).unwrap();
-    queue.empty(Place { ticket: 2, after: 0 }).unwrap();
+    queue.noop(SubmitInfo { ticket: 2, after: 0 }).unwrap();
     let start = Instant::now();
     while queue.poll().unwrap().completed < 2 {
         assert!(start.elapsed() < Duration::from_secs(20));

@@ -14,8 +14,8 @@ fn queue() -> HostQueue {
     HostQueue::new("rt-host-test".to_owned(), Instant::now(), Log::silent(), pool)
 }
 
-fn place(ticket: u64) -> Place {
-    Place { ticket, after: 0 }
+fn place(ticket: u64) -> SubmitInfo {
+    SubmitInfo { ticket, after: 0 }
 }
 
 fn function(code: *const c_void) -> Arc<Function> {
@@ -85,7 +85,7 @@ fn submissions_return_while_earlier_work_runs() {
     for digit in 2..=5 {
         queue.submit_launch(digit, &code, Extent::Once, [address(&number), word(digit)].into_iter()).unwrap();
     }
-    assert!(!queue.claim(6), "a busy queue runs nothing on the caller's thread");
+    assert!(!queue.try_begin_inline(6), "a busy queue runs nothing on the caller's thread");
     queue.wait(5, Duration::from_millis(1)).unwrap();
     assert_eq!(queue.poll().unwrap().completed, 0);
     open.store(true, Ordering::Release);
@@ -100,15 +100,15 @@ fn an_idle_queue_runs_on_the_callers_thread() {
     }
     let (queue, out) = (queue(), Mutex::new(None));
     let code = function(thread as *const c_void);
-    assert!(queue.claim(1));
-    assert!(!queue.claim(2), "one thing at a time");
+    assert!(queue.try_begin_inline(1));
+    assert!(!queue.try_begin_inline(2), "one thing at a time");
     queue.run_taken(1, &code, Ok(Extent::Once), [address(&out)].into_iter()).unwrap();
     assert_eq!(*out.lock(), Some(std::thread::current().id()));
     assert!(!queue.started.load(Ordering::Relaxed), "no thread without asynchronous work");
     queue.submit_launch(2, &code, Extent::Once, [address(&out)].into_iter()).unwrap();
     wait(&queue, 2);
     assert_ne!(*out.lock(), Some(std::thread::current().id()));
-    assert!(queue.claim(3), "idle again");
+    assert!(queue.try_begin_inline(3), "idle again");
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn asynchronous_work_waits_for_the_inline_call() {
     let (queue, open, number) = (queue(), AtomicBool::new(false), AtomicU64::new(0));
     let gated = function(gate_then_append as *const c_void);
     let code = function(append as *const c_void);
-    assert!(queue.claim(1));
+    assert!(queue.try_begin_inline(1));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             queue
@@ -148,7 +148,7 @@ fn a_queue_waits_for_another_ones_ticket() {
         .submit_launch(1, &gated, Extent::Once, [address(&open), address(&number), word(1)].into_iter())
         .unwrap();
     second.wait_for(&first, 1).unwrap();
-    assert!(!second.claim(1), "a queue that waits is not idle");
+    assert!(!second.try_begin_inline(1), "a queue that waits is not idle");
     second.submit_launch(1, &code, Extent::Once, [address(&number), word(2)].into_iter()).unwrap();
     second.wait(1, Duration::from_millis(20)).unwrap();
     assert_eq!(second.poll().unwrap().completed, 0);
@@ -156,7 +156,7 @@ fn a_queue_waits_for_another_ones_ticket() {
     wait(&second, 1);
     assert_eq!(number.load(Ordering::Relaxed), 12);
     second.wait_for(&first, 1).unwrap();
-    assert!(second.claim(2), "waiting for what is over costs nothing");
+    assert!(second.try_begin_inline(2), "waiting for what is over costs nothing");
 }
 
 #[test]
@@ -179,14 +179,14 @@ fn a_failure_stays_and_core_decides_where_it_travels() {
     assert_eq!(first.failure().unwrap().kind(), ErrorKind::OutOfMemory);
     assert_eq!(wait(&second, 1), (1, 0), "a wait is an order, and carries no failure");
     assert_eq!(number.load(Ordering::Relaxed), 14, "nothing runs after the failure on its own queue");
-    assert!(!first.claim(4), "a failed queue is never idle");
-    assert!(second.claim(2));
+    assert!(!first.try_begin_inline(4), "a failed queue is never idle");
+    assert!(second.try_begin_inline(2));
 }
 
 #[test]
 fn a_failed_inline_call_fails_its_ticket() {
     let queue = queue();
-    assert!(queue.claim(1));
+    assert!(queue.try_begin_inline(1));
     let error = queue
         .run_taken(1, &Arc::new(Function::empty()), Ok(Extent::Once), [ArgRef::Local(1 << 60)].into_iter())
         .unwrap_err();
@@ -246,7 +246,7 @@ fn timestamps_surround_what_they_surround() {
     queue.timestamp(place(1)).unwrap();
     queue.submit_launch(2, &function(nap as *const c_void), Extent::Once, std::iter::empty()).unwrap();
     queue.timestamp(place(3)).unwrap();
-    queue.empty(place(4)).unwrap();
+    queue.noop(place(4)).unwrap();
     wait(&queue, 4);
     let (start, end) = (queue.read_timestamp(1).unwrap(), queue.read_timestamp(3).unwrap());
     assert!(end - start >= 5_000_000, "{start} {end}");
@@ -262,7 +262,7 @@ fn inline_and_asynchronous_calls_alternate() {
     let code = function(count as *const c_void);
     for ticket in 1..=20_000 {
         let args = [address(&number), word(ticket - 1)].into_iter();
-        if ticket % 3 != 0 && queue.claim(ticket) {
+        if ticket % 3 != 0 && queue.try_begin_inline(ticket) {
             queue.run_taken(ticket, &code, Ok(Extent::Once), args).unwrap();
         } else {
             queue.submit_launch(ticket, &code, Extent::Once, args).unwrap();

@@ -20,8 +20,8 @@ fn function(code: *const c_void) -> Arc<Function> {
     Arc::new(Function::new(code, None))
 }
 
-fn span(range: [i64; 2], grain: i64) -> Span {
-    Span::of(&Function::empty(), Some(range), grain).unwrap().unwrap()
+fn span(range: [i64; 2], grain: i64) -> IndexRange {
+    IndexRange::of(&Function::empty(), Some(range), grain).unwrap().unwrap()
 }
 
 fn pieces(range: [i64; 2], grain: i64, threads: usize) -> Vec<[i64; 2]> {
@@ -66,13 +66,13 @@ fn a_range_is_cut_at_multiples_of_the_grain() {
 #[test]
 fn what_cannot_be_a_range_is_refused() {
     let plain = Function::empty();
-    assert_eq!(Span::of(&plain, None, -1).unwrap(), None);
-    let error = Span::of(&plain, Some([2, 1]), 0).unwrap_err();
+    assert_eq!(IndexRange::of(&plain, None, -1).unwrap(), None);
+    let error = IndexRange::of(&plain, Some([2, 1]), 0).unwrap_err();
     assert!(error.message().starts_with("range is [2, 1]"), "{error}");
-    let error = Span::of(&plain, Some([0, 1]), -1).unwrap_err();
+    let error = IndexRange::of(&plain, Some([0, 1]), -1).unwrap_err();
     assert!(error.message().starts_with("grain is -1"), "{error}");
     let packed = Function::empty().with_convention(Convention::Packed, "f");
-    assert_eq!(Span::of(&packed, Some([0, 1]), 0).unwrap_err().kind(), ErrorKind::Unsupported);
+    assert_eq!(IndexRange::of(&packed, Some([0, 1]), 0).unwrap_err().kind(), ErrorKind::Unsupported);
 }
 
 /// Counts every iteration of its piece.

@@ -9,7 +9,7 @@ use naga::compact::{KeepUnused, compact};
 use naga::proc::TypeResolution;
 use naga::valid::ModuleInfo;
 use naga::{Arena, Expression, Handle, Module, Scalar, ScalarKind, TypeInner};
-use runtime_core::{DType, Error, Result, suggest};
+use runtime_core::{DType, Error, Result, did_you_mean};
 
 use super::diagnostics::place;
 use super::tokens::{Token, tokens};
@@ -235,7 +235,7 @@ fn checked_value(module: &Module, name: &str, value: &str) -> Result<(String, St
     let Some(constant) = found else {
         let names: Vec<_> =
             module.overrides.iter().filter_map(|(_, constant)| constant.name.as_deref()).collect();
-        let hint = suggest(name, &names);
+        let hint = did_you_mean(name, &names);
         return Err(Error::invalid(format!("the kernel has no override \"{name}\"; {hint}")));
     };
     let number = match module.types[constant.ty].inner {

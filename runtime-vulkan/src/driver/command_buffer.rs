@@ -273,7 +273,7 @@ impl CommandBuffer {
     }
 
     /// Copies rows of `row_bytes` bytes, with a pitch on each side.
-    pub(crate) fn copy_rows(
+    pub(crate) fn copy_2d(
         &self,
         (to, to_pitch): ((&Memory, u64), u64),
         (from, from_pitch): ((&Memory, u64), u64),

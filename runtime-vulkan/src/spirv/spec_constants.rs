@@ -1,7 +1,7 @@
 //! Constants, and the values given for specialisation constants.
 
 use half::f16;
-use runtime_core::{Error, Result, suggest};
+use runtime_core::{Error, Result, did_you_mean};
 
 use super::{Constant, Id, SpirvModule, Type};
 
@@ -71,7 +71,7 @@ impl SpirvModule {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             return Err(Error::invalid(format!(
                 "constant \"{key}\" is not in the code; {}",
-                suggest(key, &names)
+                did_you_mean(key, &names)
             )));
         };
         let bytes = self.types.get(&constant.ty).and_then(|ty| value_bytes(ty, value.trim()));

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use runtime_core::{
-    Arg, CommonRuntime, DType, Element, Error, ErrorKind, Event, Geometry, HostArray, Kernel, ModuleSource,
-    Outcome, Placement, Queue, Result, Runtime, Tensor,
+    Arg, CommonRuntime, DType, Element, Error, ErrorKind, Event, Geometry, HostArray, Kernel, LoadOutcome,
+    ModuleSource, Placement, Queue, Result, Runtime, Tensor,
 };
 
 /// What becomes of a use when the function is missing.
@@ -52,8 +52,8 @@ pub(crate) const SLOT_USES: &[SlotUse] = &[
     truncatable("DeviceTable.telemetry", Unsupported, |runtime| runtime.open("null")?.telemetry().map(drop)),
     truncatable("MemoryTable.allocate", Unsupported, |runtime| tensor(&*runtime.open("null")?).map(drop)),
     truncatable("MemoryTable.free", Emulated, everything),
-    truncatable("MemoryTable.import", Unsupported, imports),
-    truncatable("MemoryTable.adopt", Unsupported, adopts),
+    truncatable("MemoryTable.import_host", Unsupported, imports),
+    truncatable("MemoryTable.import_device_memory", Unsupported, adopts),
     truncatable("ModuleTable.load", Unsupported, |runtime| module(&*runtime.open("null")?).map(drop)),
     nullable("ModuleTable.unload", Emulated, everything),
     truncatable("ModuleTable.symbols", Unsupported, |runtime| {
@@ -72,8 +72,8 @@ pub(crate) const SLOT_USES: &[SlotUse] = &[
     truncatable("QueueTable.launch", Unsupported, |runtime| {
         launch(&*runtime.open("null")?, "noop", &[]).map(drop)
     }),
-    nullable("QueueTable.claim", Emulated, calls_inline),
-    nullable("QueueTable.run", Unsupported, calls_inline),
+    nullable("QueueTable.try_begin_inline", Emulated, calls_inline),
+    nullable("QueueTable.run_inline", Unsupported, calls_inline),
     truncatable("QueueTable.write", Unsupported, |runtime| {
         let device = runtime.open("null")?;
         queue(&*device)?.write(&tensor(&*device)?, &[0; 16])
@@ -84,7 +84,9 @@ pub(crate) const SLOT_USES: &[SlotUse] = &[
     }),
     nullable("QueueTable.copy", Emulated, copies),
     truncatable("QueueTable.fill", Unsupported, |runtime| fill(&*runtime.open("null")?).map(drop)),
-    truncatable("QueueTable.empty", Unsupported, |runtime| queue(&*runtime.open("null")?)?.empty().map(drop)),
+    truncatable("QueueTable.noop", Unsupported, |runtime| {
+        queue(&*runtime.open("null")?)?.launch_noop().map(drop)
+    }),
     truncatable("QueueTable.timestamp", Unsupported, |runtime| {
         queue(&*runtime.open("null")?)?.timestamp().map(drop)
     }),
@@ -101,7 +103,7 @@ pub(crate) const SLOT_USES: &[SlotUse] = &[
         let device = runtime.open("null")?;
         let ((_busy, event), other) = (spin(&*device)?, queue(&*device)?);
         other.wait_for(&event)?;
-        let empty = other.empty()?;
+        let empty = other.launch_noop()?;
         empty.wait()?;
         if event.is_done()? { Ok(()) } else { Err(Error::invalid("it did not wait")) }
     }),
@@ -112,8 +114,8 @@ pub(crate) const SLOT_USES: &[SlotUse] = &[
             Ok(()) => Err(Error::invalid("`fail` did not fail")),
         }
     }),
-    truncatable("QueueTable.copy_rows", Emulated, copies_rows),
-    truncatable("QueueTable.finish", Emulated, |runtime| spin(&*runtime.open("null")?)?.1.wait()),
+    truncatable("QueueTable.copy_2d", Emulated, copies_rows),
+    truncatable("QueueTable.wait_blocking", Emulated, |runtime| spin(&*runtime.open("null")?)?.1.wait()),
     truncatable("GraphTable.instantiate", Emulated, |runtime| {
         graph(runtime, |queue, graph| queue.replay(graph)?.wait())
     }),
@@ -130,7 +132,7 @@ pub(crate) const SLOT_USES: &[SlotUse] = &[
 ];
 
 fn loads(runtime: &Runtime) -> Result<()> {
-    match runtime.load_report().iter().find(|line| line.outcome == Outcome::Failed) {
+    match runtime.load_report().iter().find(|line| line.outcome == LoadOutcome::Failed) {
         Some(line) => Err(Error::new(ErrorKind::Unsupported, line.reason.clone())),
         None => Ok(()),
     }

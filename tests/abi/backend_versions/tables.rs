@@ -33,11 +33,11 @@ macro_rules! slots {
 slots! {
     InstanceTable { options, open, close, devices, open_device }
     DeviceTable { close, memory_usage, peer_access, telemetry }
-    MemoryTable { allocate, free, import, adopt }
+    MemoryTable { allocate, free, import_host, import_device_memory }
     ModuleTable { load, unload, symbols, kernel, release_kernel, kernel_info, occupancy }
     QueueTable {
-        open, close, launch, claim, run, write, read, copy, fill, empty, timestamp, read_timestamp, mark, flush, poll,
-        wait, wait_for, failure, copy_rows, finish
+        open, close, launch, try_begin_inline, run_inline, write, read, copy, fill, noop, timestamp, read_timestamp, mark, flush, poll,
+        wait, wait_for, failure, copy_2d, wait_blocking
     }
     GraphTable { instantiate, update, replay, close }
     EmbeddedTable { flash, run, read }

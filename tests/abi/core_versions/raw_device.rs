@@ -109,7 +109,7 @@ impl RawDevice {
         };
         let mut queue = std::ptr::null_mut();
         call!(self.queue.open(self.device, &raw const options, &raw mut queue)).unwrap();
-        let place = abi::Place { ticket: 1, after: 0 };
+        let place = abi::SubmitInfo { ticket: 1, after: 0 };
         call!(self.queue.launch(queue, place, kernel, std::ptr::from_ref(&ONE_CALL))).unwrap();
         self.wait(queue, 1);
         call_void!(self.queue.close(queue));

@@ -9,7 +9,7 @@ const CORE: &str = "runtime_core";
 /// The others that programs may name, and what only one that is built of the same core can do with a builder of its.
 const OTHERS: [(&str, &str); 3] = [
     ("runtime_host", "register(runtime_host::backend())"),
-    ("runtime_kernel", "lower_with(runtime_kernel::wgsl())"),
+    ("runtime_kernel", "with_lowering(runtime_kernel::wgsl())"),
     ("runtime_opencl", "register(runtime_opencl::backend())"),
 ];
 

@@ -33,16 +33,16 @@ pub(crate) const NEEDS_UNSAFE: &[UnsafeProgram] = &[
         name: "a lowering that makes native code",
         code: "E0200",
         program: "
-            use runtime_core::{CodeFormat, DeviceInfo, Lowered, Lowering, OptionSpec, Portable, Result};
+            use runtime_core::{CodeFormat, DeviceInfo, Lowered, Lowering, OptionSpec, PortableSource, Result};
             #[derive(Debug)]
             pub struct Evil;
             UNSAFE impl Lowering for Evil {
                 fn format(&self) -> CodeFormat { CodeFormat::WGSL }
                 fn options(&self) -> Vec<OptionSpec> { Vec::new() }
                 fn target(&self, _: &DeviceInfo) -> Option<CodeFormat> { Some(CodeFormat::C) }
-                fn lower(&self, _: &Portable<'_>, _: &DeviceInfo) -> Result<Lowered> { todo!() }
+                fn lower(&self, _: &PortableSource<'_>, _: &DeviceInfo) -> Result<Lowered> { todo!() }
             }
-            pub fn main() { let _ = runtime_core::Runtime::builder().lower_with(std::sync::Arc::new(Evil)); }",
+            pub fn main() { let _ = runtime_core::Runtime::builder().with_lowering(std::sync::Arc::new(Evil)); }",
     },
     UnsafeProgram {
         name: "a backend whose buffers lie anywhere",
@@ -138,7 +138,7 @@ pub(crate) const NEEDS_UNSAFE: &[UnsafeProgram] = &[
         code: "E0133",
         program: "
             pub fn f(file: &runtime_core::Safetensors, host: &runtime_core::Host) {
-                let _ = UNSAFE { file.map(\"x\", host) };
+                let _ = UNSAFE { host.map(file, \"x\") };
             }",
     },
     UnsafeProgram {
@@ -147,7 +147,7 @@ pub(crate) const NEEDS_UNSAFE: &[UnsafeProgram] = &[
         program: "
             use runtime_core::{Geometry, Kernel, Queue};
             pub fn f(queue: &Queue, kernel: &Kernel) {
-                let _ = UNSAFE { queue.launch_untracked(kernel, &Geometry::single(), &[]) };
+                let _ = UNSAFE { queue.launch_untracked(kernel, Geometry::single(), &[]) };
             }",
     },
     UnsafeProgram {
@@ -185,8 +185,8 @@ pub(crate) const NOT_CONSTRUCTIBLE: &[(&str, &str, &str)] = &[
         pub fn f<B: runtime_core::backend::Buffer>(raw: &runtime_core::abi::Launch) {
             let _ = unsafe { runtime_core::backend::Launch::<B>::new(raw) };
         }"),
-    ("a source that its author vouched for", "E0451", "
-        pub fn f(source: runtime_core::ModuleSource) { let _ = runtime_core::ModuleSource { vouched: true, ..source }; }"),
+    ("a source that its author trusts", "E0451", "
+        pub fn f(source: runtime_core::ModuleSource) { let _ = runtime_core::ModuleSource { trusted: true, ..source }; }"),
     ("a log that calls any function", "E0603", "
         pub fn main() { let _ = runtime_core::backend::Log(None); }"),
     ("an opened device of one's own", "E0277", "

@@ -8,7 +8,7 @@ use std::time::Duration;
 use criterion::{Criterion, criterion_group};
 use runtime_bench::{Fixture, compare, measure, measure_by_default, runtime, time};
 use runtime_core::{
-    Access, Arg, Clock, ClockChoice, Evaluation, EvaluationArg, Geometry, On, Timing, Warmup,
+    Access, Arg, Clock, ClockChoice, DataLocation, Evaluation, EvaluationArg, Geometry, Timing, Warmup,
 };
 
 /// Samples of an evaluation.
@@ -45,10 +45,10 @@ async fn evaluate(fixture: &Fixture, samples: u64) {
     timing.clock = ClockChoice::Use(Clock::HostWall);
     let [a, b, c] = fixture.tensors();
     let args = vec![
-        EvaluationArg::tensor(a, Access::Read, On::Device),
-        EvaluationArg::tensor(b, Access::Read, On::Device),
-        EvaluationArg::tensor(c, Access::Write, On::Device),
-        EvaluationArg { arg: Arg::scalar(3.0f32), on: On::Device },
+        EvaluationArg::tensor(a, Access::Read, DataLocation::Device),
+        EvaluationArg::tensor(b, Access::Read, DataLocation::Device),
+        EvaluationArg::tensor(c, Access::Write, DataLocation::Device),
+        EvaluationArg { arg: Arg::scalar(3.0f32), on: DataLocation::Device },
     ];
     let mut evaluation = Evaluation::new(&fixture.kernel, Geometry::single(), args);
     evaluation.timing = timing;

@@ -6,11 +6,11 @@ use std::ptr;
 
 use runtime_core::abi::{
     self, AllocateRequest, Allocation, Arg, ArgValue, BackendTable, DType, Handle, HostTable, Launch,
-    ModuleSource, Place, QueueOptions, QueueTable, Status, Str, TensorArg,
+    ModuleSource, QueueOptions, QueueTable, Status, Str, SubmitInfo, TensorArg,
 };
 use runtime_core::{convert, end_of};
 
-type LaunchCall = unsafe extern "C" fn(Handle, Place, Handle, *const Launch) -> Status;
+type LaunchCall = unsafe extern "C" fn(Handle, SubmitInfo, Handle, *const Launch) -> Status;
 
 const SHAPE: [i64; 1] = [64];
 const STRIDES: [i64; 1] = [1];
@@ -61,7 +61,7 @@ impl RawQueue {
     #[inline]
     pub fn launch(&mut self) {
         self.ticket += 1;
-        let place = Place { ticket: self.ticket, after: self.ticket - 1 };
+        let place = SubmitInfo { ticket: self.ticket, after: self.ticket - 1 };
         // SAFETY: the handles are open, and what `launch` points to lives as long as this queue.
         check(unsafe { (self.call)(self.queue, place, self.kernel, &raw const *self.launch) });
     }

@@ -126,7 +126,7 @@ fn a_reader_that_goes_away_ends_the_run() {
     let mut command = bench.command(&["--kernels", &folder]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
-    check(&child.wait_with_output().unwrap(), 1, &["nobody reads"]);
+    check(&child.wait_with_output().unwrap(), 1, &["standard output was closed"]);
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
     check(&bench.command(&["--kernels", &folder]).stdout(full).output().unwrap(), 1, &["standard output"]);
     check(&bench.run(&["--", "--logfile", "/missing/log"]), 2, &["/missing/log"]);

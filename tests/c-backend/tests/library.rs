@@ -7,7 +7,7 @@ use std::process::Command;
 
 use object::{Object, ObjectSymbol};
 use runtime_core::abi::{MAJOR, MINOR};
-use runtime_core::{ErrorKind, Outcome, Runtime};
+use runtime_core::{ErrorKind, LoadOutcome, Runtime};
 
 fn library(folder: &tempfile::TempDir) -> PathBuf {
     runtime_c_backend_tests::build_as_it_is(folder.path()).unwrap()
@@ -55,12 +55,12 @@ fn core_lists_both_devices_and_opens_the_usable_one() {
     let line = &runtime.load_report()[0];
     assert_eq!(
         (line.outcome, line.reason.clone()),
-        (Outcome::Loaded, format!("cdemo 1.0.0 (ABI {MAJOR}.{MINOR})")),
+        (LoadOutcome::Loaded, format!("cdemo 1.0.0 (ABI {MAJOR}.{MINOR})")),
         "{line}"
     );
     let devices = runtime.devices();
     assert_eq!(devices.len(), 2);
-    assert!(devices[1].unusable.as_ref().unwrap().contains("use cdemo:0"));
+    assert!(devices[1].unavailable_reason.as_ref().unwrap().contains("use cdemo:0"));
     assert_eq!(runtime.open("cdemo:1").unwrap_err().kind(), ErrorKind::Unavailable);
     assert_eq!(runtime.open("cdemo").unwrap().device_name(), "C demo");
 }
@@ -82,7 +82,7 @@ fn a_later_minor_version_loads_and_tells_its_number() {
     let line = &runtime.load_report()[0];
     assert_eq!(
         (line.outcome, line.reason.clone()),
-        (Outcome::Loaded, format!("cdemo-newer 1.0.0 (ABI {MAJOR}.{})", MINOR + 7)),
+        (LoadOutcome::Loaded, format!("cdemo-newer 1.0.0 (ABI {MAJOR}.{})", MINOR + 7)),
         "{line}"
     );
     assert_eq!(runtime.devices().len(), 2);

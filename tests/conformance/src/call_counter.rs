@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, RwLock};
 
 use runtime_core::abi::{
-    BackendTable, Handle, Header, Launch, Place, Progress, QueueOptions, QueueTable, Status,
+    BackendTable, Handle, Header, Launch, Progress, QueueOptions, QueueTable, Status, SubmitInfo,
 };
 use runtime_core::backend::LinkedBackend;
 use runtime_core::{Error, ErrorKind, Queue, Result};
@@ -166,14 +166,14 @@ macro_rules! count_calls {
 }
 
 count_calls! {
-    launch(place: Place, kernel: Handle, launch: *const Launch);
-    run(ticket: u64, kernel: Handle, launch: *const Launch);
-    write(place: Place, destination: Handle, offset: u64, source: *const u8, bytes: u64);
-    read(place: Place, source: Handle, offset: u64, destination: *mut u8, bytes: u64);
-    copy(place: Place, destination: Handle, destination_offset: u64, source: Handle, source_offset: u64, bytes: u64);
-    fill(place: Place, destination: Handle, offset: u64, bytes: u64, pattern: *const u8, pattern_bytes: u32);
-    empty(place: Place);
-    timestamp(place: Place);
+    launch(submit: SubmitInfo, kernel: Handle, launch: *const Launch);
+    run_inline(ticket: u64, kernel: Handle, launch: *const Launch);
+    write(submit: SubmitInfo, destination: Handle, offset: u64, source: *const u8, bytes: u64);
+    read(submit: SubmitInfo, source: Handle, offset: u64, destination: *mut u8, bytes: u64);
+    copy(submit: SubmitInfo, destination: Handle, destination_offset: u64, source: Handle, source_offset: u64, bytes: u64);
+    fill(submit: SubmitInfo, destination: Handle, offset: u64, bytes: u64, pattern: *const u8, pattern_bytes: u32);
+    noop(submit: SubmitInfo);
+    timestamp(submit: SubmitInfo);
     mark(ticket: u64);
     flush();
     poll(out: *mut Progress);

@@ -153,7 +153,7 @@ impl Requirement {
             ),
             Self::ForeignMemory => {
                 let host = info.kind == DeviceKind::Host;
-                let bits = if host { abi::CAP_IMPORT } else { abi::CAP_ADOPT };
+                let bits = if host { abi::CAP_IMPORT_HOST } else { abi::CAP_IMPORT_DEVICE_MEMORY };
                 (info.capabilities.has(bits), MissingRequirement::Capability(bits))
             }
             Self::HostVisible => {

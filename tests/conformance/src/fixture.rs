@@ -261,7 +261,7 @@ impl Fixture {
         out: &Tensor,
         value: f32,
     ) -> Result<T::Launched, Failure> {
-        self.launch(target, "fill_f32", &[Arg::write(out), Arg::scalar(value)], out.element_count())
+        self.launch(target, "fill_f32", &[Arg::write(out), Arg::scalar(value)], out.len())
     }
 
     /// Submits `to = from`.
@@ -271,7 +271,7 @@ impl Fixture {
         from: &Tensor,
         to: &Tensor,
     ) -> Result<T::Launched, Failure> {
-        self.launch(target, "copy_f32", &[Arg::read(from), Arg::write(to)], to.element_count())
+        self.launch(target, "copy_f32", &[Arg::read(from), Arg::write(to)], to.len())
     }
 
     /// Submits `x = factor x`.
@@ -281,7 +281,7 @@ impl Fixture {
         x: &Tensor,
         factor: f32,
     ) -> Result<T::Launched, Failure> {
-        self.launch(target, "scale_f32", &[Arg::read_write(x), Arg::scalar(factor)], x.element_count())
+        self.launch(target, "scale_f32", &[Arg::read_write(x), Arg::scalar(factor)], x.len())
     }
 
     /// A geometry that covers `items` elements; a single call if the device or the code format has no groups.

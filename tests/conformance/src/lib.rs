@@ -85,7 +85,7 @@ pub fn case_count() -> usize {
 
 /// The builder of every `Runtime` of the suite; it has the WGSL lowering, for devices that load only portable code.
 fn builder() -> RuntimeBuilder {
-    Runtime::builder().lower_with(runtime_kernel::wgsl())
+    Runtime::builder().with_lowering(runtime_kernel::wgsl())
 }
 
 /// The exit code of a run without a report.

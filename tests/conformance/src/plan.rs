@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use runtime_core::{DeviceInfo, Error, ErrorKind, Outcome, Result, Runtime, Stage, Target};
+use runtime_core::{DeviceInfo, Error, ErrorKind, LoadOutcome, LoadStage, Result, Runtime, Target};
 
 use crate::context::Context;
 use crate::kernels::{KernelFolder, KernelProvider};
@@ -131,7 +131,7 @@ impl Plan {
             Ok(context) => self.devices.push(Arc::new(context)),
             // An unusable device is excused if another device of the target is usable.
             Err(error) => {
-                let usable = |device: &DeviceInfo| device.unusable.is_none();
+                let usable = |device: &DeviceInfo| device.unavailable_reason.is_none();
                 let met = target.devices.as_ref().is_ok_and(|devices| devices.iter().any(usable));
                 self.add_unusable(selection, if met { "" } else { &target.name }, name, &error);
             }
@@ -149,9 +149,9 @@ impl Plan {
 
     /// Adds libraries that were found and failed to load: always a failure.
     fn add_failed_libraries(&mut self, runtime: &Runtime, wanted: impl Fn(&str) -> bool) {
-        for line in runtime.load_report().iter().filter(|line| line.outcome == Outcome::Failed) {
+        for line in runtime.load_report().iter().filter(|line| line.outcome == LoadOutcome::Failed) {
             let requested = line.origin == "given by the program";
-            let library = line.stage != Stage::Search || line.target.is_some();
+            let library = line.stage != LoadStage::Search || line.target.is_some();
             if requested || (library && line.target.as_deref().is_none_or(&wanted)) {
                 self.add_absent(
                     &line.target.clone().unwrap_or_else(|| line.path.display().to_string()),

@@ -363,7 +363,7 @@ mod tests {
             records.push("x:0", case, outcome.clone());
         }
         records.push("y:0", "queues::other", Outcome::Passed);
-        let capabilities = Capabilities(!(abi::CAP_IMPORT | abi::CAP_RANGE));
+        let capabilities = Capabilities(!(abi::CAP_IMPORT_HOST | abi::CAP_RANGE));
         DeviceReport {
             name: "x:0".into(),
             target: "x".into(),
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn a_capability_enables_the_cases_that_require_nothing_else() {
-        let import = MissingRequirement::Capability(abi::CAP_IMPORT);
+        let import = MissingRequirement::Capability(abi::CAP_IMPORT_HOST);
         let report = report(&[
             ("memory::a", Outcome::Missing(vec![import.clone()])),
             ("memory::b", Outcome::Missing(vec![import, MissingRequirement::HostVisible])),

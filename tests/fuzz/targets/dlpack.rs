@@ -126,7 +126,7 @@ fn lies_inside(plan: &Plan, tensor: &Tensor) -> bool {
         let reach = (extent as i128 - 1) * i128::from(stride) * size;
         (low, high) = (low + reach.min(0), high + reach.max(0));
     }
-    tensor.element_count() == 0 || (low >= 0 && high <= MEMORY_BYTES as i128)
+    tensor.len() == 0 || (low >= 0 && high <= MEMORY_BYTES as i128)
 }
 
 fuzz_target!(|plan: Plan| {

@@ -134,10 +134,10 @@ fn use_device(device: &dyn CommonRuntime) {
     let queue = device.open_queue(&QueueOptions::default());
     if let (Ok(kernel), Ok(tensor), Ok(queue)) = (&kernel, &tensor, &queue) {
         let args = [Arg::read_write(tensor), Arg::scalar(2f32)];
-        let _ = queue.launch(kernel, &Geometry::single(), &args).map(|event| event.is_done());
-        let _ = (queue.empty().map(drop), queue.timestamp().map(drop), queue.fill(tensor, &[0; 4]).map(drop));
+        let _ = queue.launch(kernel, Geometry::single(), &args).map(|event| event.is_done());
+        let _ = (queue.launch_noop().map(drop), queue.timestamp().map(drop), queue.fill(tensor, &[0; 4]).map(drop));
         let _ = queue
-            .record(|recorder| recorder.launch(kernel, &Geometry::single(), &args))
+            .record(|recorder| recorder.launch(kernel, Geometry::single(), &args))
             .and_then(|graph| queue.instantiate(&graph))
             .map(|graph| queue.replay(&graph).map(drop));
         let _ = queue.wait_idle_timeout(Duration::from_millis(1));

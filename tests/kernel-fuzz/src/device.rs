@@ -99,7 +99,7 @@ impl Device {
                 }
             }
         }
-        let runtime = Runtime::builder().lower_with(lowering).build();
+        let runtime = Runtime::builder().with_lowering(lowering).build();
         let device = runtime.open(name)?;
         let queue = device.open_queue(&QueueOptions::default())?;
         let checker_log = std::env::var_os(CHECKER_LOG).map(|path| (PathBuf::from(path), Cell::new(0)));

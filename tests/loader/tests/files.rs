@@ -3,23 +3,23 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use runtime_core::Stage;
+use runtime_core::LoadStage;
 
 use crate::fixture::{Fixture, assert_failed, line};
 
 #[test]
 fn a_file_that_is_not_there() {
     let fixture = Fixture::new();
-    assert_failed(&line(&fixture.path("libruntime_x.so")), Stage::Search, "No such file");
+    assert_failed(&line(&fixture.path("libruntime_x.so")), LoadStage::Search, "No such file");
     symlink("nowhere", fixture.path("libruntime_x.so")).unwrap();
-    assert_failed(&line(&fixture.path("libruntime_x.so")), Stage::Search, "No such file");
+    assert_failed(&line(&fixture.path("libruntime_x.so")), LoadStage::Search, "No such file");
 }
 
 #[test]
 fn a_directory_in_place_of_a_file() {
     let fixture = Fixture::new();
     fs::create_dir(fixture.path("libruntime_x.so")).unwrap();
-    assert_failed(&line(&fixture.path("libruntime_x.so")), Stage::Search, "not a file");
+    assert_failed(&line(&fixture.path("libruntime_x.so")), LoadStage::Search, "not a file");
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn a_file_that_cannot_be_read() {
     let path = fixture.path("libruntime_x.so");
     // Its first byte is unreadable for everybody, the superuser included.
     symlink("/proc/self/mem", &path).unwrap();
-    assert_failed(&line(&path), Stage::Manifest, "Input/output error");
+    assert_failed(&line(&path), LoadStage::Manifest, "Input/output error");
 }
 
 #[test]
@@ -37,14 +37,14 @@ fn a_file_of_another_kind() {
     let path = fixture.path("libruntime_x.so");
     for text in ["", "\x7fELF", "INPUT ( libreal.so )\n# a linker script, which dlopen refuses too\n"] {
         fs::write(&path, text).unwrap();
-        assert_failed(&line(&path), Stage::Manifest, "not an ELF file");
+        assert_failed(&line(&path), LoadStage::Manifest, "not an ELF file");
     }
 }
 
 #[test]
 fn a_library_that_is_not_ours() {
     let line = Fixture::new().report(&["NO_MANIFEST"]);
-    assert_failed(&line, Stage::Manifest, "not a backend of this project");
+    assert_failed(&line, LoadStage::Manifest, "not a backend of this project");
     assert_eq!(line.target.as_deref(), Some("fixture"));
 }
 
@@ -56,7 +56,7 @@ fn a_library_for_another_machine() {
     let foreign: u16 = if cfg!(target_arch = "aarch64") { 62 } else { 183 };
     bytes[18..20].copy_from_slice(&foreign.to_le_bytes());
     fs::write(&path, &bytes).unwrap();
-    assert_failed(&line(&path), Stage::Manifest, "this program runs on");
+    assert_failed(&line(&path), LoadStage::Manifest, "this program runs on");
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_truncated_library_wherever_it_ends() {
         fs::write(&path, &bytes[..end]).unwrap();
         let line = line(&path);
         let reason = if end < 20 { "not an ELF file" } else { "truncated" };
-        assert_failed(&line, Stage::Manifest, reason);
+        assert_failed(&line, LoadStage::Manifest, reason);
     }
 }
 
@@ -79,12 +79,12 @@ fn what_anybody_may_write_to() {
     let chmod =
         |name: &str, mode| fs::set_permissions(fixture.path(name), fs::Permissions::from_mode(mode)).unwrap();
     chmod("libruntime_fixture.so", 0o757);
-    assert_failed(&line(&path), Stage::Search, "chmod o-w");
+    assert_failed(&line(&path), LoadStage::Search, "chmod o-w");
     chmod("libruntime_fixture.so", 0o755);
     chmod("", 0o1777);
-    assert_failed(&line(&path), Stage::Search, "world-writable");
+    assert_failed(&line(&path), LoadStage::Search, "world-writable");
     chmod("", 0o755);
-    assert_eq!(line(&path).stage, Stage::Instance);
+    assert_eq!(line(&path).stage, LoadStage::Instance);
 }
 
 #[test]
@@ -93,5 +93,5 @@ fn a_link_into_a_directory_that_anybody_may_write_to() {
     let library = open.backend("fixture", &[]);
     fs::set_permissions(open.path(""), fs::Permissions::from_mode(0o777)).unwrap();
     symlink(library, closed.path("libruntime_fixture.so")).unwrap();
-    assert_failed(&line(&closed.path("libruntime_fixture.so")), Stage::Search, "world-writable");
+    assert_failed(&line(&closed.path("libruntime_fixture.so")), LoadStage::Search, "world-writable");
 }

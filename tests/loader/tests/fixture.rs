@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use runtime_core::{LoadReport, Outcome, Runtime, Stage};
+use runtime_core::{LoadOutcome, LoadReport, LoadStage, Runtime};
 
 /// A folder of libraries that only its owner may write to.
 pub(crate) struct Fixture(tempfile::TempDir);
@@ -65,13 +65,13 @@ pub(crate) fn line(library: &Path) -> LoadReport {
     assert_eq!(runtime.load_report().len(), 1);
     let line = runtime.load_report()[0].clone();
     assert_eq!(line.path, std::path::absolute(library).unwrap());
-    assert_eq!(runtime.targets().len(), usize::from(line.outcome == Outcome::Loaded));
+    assert_eq!(runtime.targets().len(), usize::from(line.outcome == LoadOutcome::Loaded));
     line
 }
 
 /// Checks that a library failed at `stage`, with `reason` in its line.
-pub(crate) fn assert_failed(line: &LoadReport, stage: Stage, reason: &str) {
-    assert_eq!((line.outcome, line.stage), (Outcome::Failed, stage), "{line}");
+pub(crate) fn assert_failed(line: &LoadReport, stage: LoadStage, reason: &str) {
+    assert_eq!((line.outcome, line.stage), (LoadOutcome::Failed, stage), "{line}");
     assert!(line.reason.contains(reason), "{line}");
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use runtime_core::{ErrorKind, Options, Outcome, Runtime};
+use runtime_core::{ErrorKind, LoadOutcome, Options, Runtime};
 
 use crate::fixture::{Fixture, built, load};
 
@@ -21,7 +21,10 @@ fn the_same_library_twice_is_loaded_once() {
     #[allow(unsafe_code, reason = "loads libraries")]
     let runtime = unsafe { twice.directory(fixture.path("")) }.build();
     let outcomes: Vec<_> = runtime.load_report().iter().map(|line| line.outcome).collect();
-    assert_eq!(outcomes, [Outcome::Loaded, Outcome::Skipped, Outcome::Skipped, Outcome::Skipped]);
+    assert_eq!(
+        outcomes,
+        [LoadOutcome::Loaded, LoadOutcome::Skipped, LoadOutcome::Skipped, LoadOutcome::Skipped]
+    );
     assert!(runtime.load_report()[3].reason.contains("the same file as"));
     assert_eq!(runtime.targets().len(), 1);
 }
@@ -33,8 +36,8 @@ fn a_linked_in_backend_wins_over_a_library() {
     let builder = unsafe { Runtime::builder().discover(false).library(built("null")) };
     let runtime = builder.register(runtime_null::backend()).build();
     let report = runtime.load_report();
-    assert_eq!((report[0].outcome, report[0].target.as_deref()), (Outcome::Loaded, Some("null")));
-    assert_eq!(report[1].outcome, Outcome::Skipped);
+    assert_eq!((report[0].outcome, report[0].target.as_deref()), (LoadOutcome::Loaded, Some("null")));
+    assert_eq!(report[1].outcome, LoadOutcome::Skipped);
     assert!(report[1].reason.contains("linked in"), "{}", report[1]);
     assert_eq!(runtime.targets()[0].path, None);
     assert!(runtime.open("null").is_ok());

@@ -104,7 +104,7 @@ fn marks(queue: &Queue, noop: &Kernel, spin: &Kernel, errors: &mut Errors) {
     let held = errors.keep(queue.launch(spin, Geometry::single(), &[Arg::scalar(1000i64)]));
     errors.keep(queue.launch(noop, Geometry::single(), &[]));
     errors.keep(queue.flush());
-    errors.keep(queue.empty());
+    errors.keep(queue.launch_noop());
     if let Some(event) = held {
         errors.keep(event.wait_timeout(DEADLINE));
     }

@@ -1,6 +1,6 @@
 //! Libraries that load but do not speak as their manifest says.
 
-use runtime_core::{ErrorKind, Outcome, Stage};
+use runtime_core::{ErrorKind, LoadOutcome, LoadStage};
 
 use crate::fixture::{Fixture, assert_failed, line, load};
 
@@ -8,28 +8,28 @@ use crate::fixture::{Fixture, assert_failed, line, load};
 fn a_manifest_of_another_major_is_never_loaded() {
     assert_failed(
         &Fixture::new().report(&["MANIFEST_MAJOR=9"]),
-        Stage::Manifest,
+        LoadStage::Manifest,
         "built for ABI major 9, this program has 1",
     );
 }
 
 #[test]
 fn a_name_that_no_device_string_can_hold() {
-    assert_failed(&Fixture::new().report(&["NAME=\"a:b\""]), Stage::Manifest, "\"a:b\"");
+    assert_failed(&Fixture::new().report(&["NAME=\"a:b\""]), LoadStage::Manifest, "\"a:b\"");
 }
 
 #[test]
 fn an_undefined_symbol_is_the_loaders_own_words() {
     let line = Fixture::new().report(&["malloc=no_such_function"]);
     // The macro renames the declaration of `malloc` too, so it compiles and links.
-    assert_failed(&line, Stage::Open, "undefined symbol: no_such_function");
+    assert_failed(&line, LoadStage::Open, "undefined symbol: no_such_function");
 }
 
 #[test]
 fn a_missing_entry_point() {
     assert_failed(
         &Fixture::new().report(&["NO_ENTRY"]),
-        Stage::Symbol,
+        LoadStage::Symbol,
         "does not export `runtime_backend_v1`",
     );
 }
@@ -37,52 +37,60 @@ fn a_missing_entry_point() {
 #[test]
 fn an_entry_point_that_fails() {
     let line = Fixture::new().report(&["ENTRY_FAILS"]);
-    assert_failed(&line, Stage::Table, "fixtureInit: FIXTURE_ERROR (7): no luck today");
+    assert_failed(&line, LoadStage::Table, "fixtureInit: FIXTURE_ERROR (7): no luck today");
 }
 
 #[test]
 fn an_entry_point_without_a_table() {
-    assert_failed(&Fixture::new().report(&["ENTRY_GIVES_NOTHING"]), Stage::Table, "no table");
+    assert_failed(&Fixture::new().report(&["ENTRY_GIVES_NOTHING"]), LoadStage::Table, "no table");
 }
 
 #[test]
 fn a_table_with_a_wrong_magic() {
-    assert_failed(&Fixture::new().report(&["TABLE_MAGIC=7"]), Stage::Table, "wrong magic");
+    assert_failed(&Fixture::new().report(&["TABLE_MAGIC=7"]), LoadStage::Table, "wrong magic");
 }
 
 #[test]
 fn a_table_of_another_major() {
     assert_failed(
         &Fixture::new().report(&["TABLE_MAJOR=2"]),
-        Stage::Table,
+        LoadStage::Table,
         "ABI major 2, this program has 1",
     );
 }
 
 #[test]
 fn a_table_that_is_too_small_for_a_name() {
-    assert_failed(&Fixture::new().report(&["TABLE_SIZE=16"]), Stage::Table, "16 bytes");
+    assert_failed(&Fixture::new().report(&["TABLE_SIZE=16"]), LoadStage::Table, "16 bytes");
 }
 
 #[test]
 fn a_table_with_another_name_than_the_manifest() {
     let line = Fixture::new().report(&["TABLE_NAME=\"other\""]);
-    assert_failed(&line, Stage::Table, "its table names the backend \"other\" but its manifest \"fixture\"");
+    assert_failed(
+        &line,
+        LoadStage::Table,
+        "its table names the backend \"other\" but its manifest \"fixture\"",
+    );
 }
 
 #[test]
 fn an_entry_point_that_is_a_variable_is_not_called() {
-    assert_failed(&Fixture::new().report(&["ENTRY_IS_DATA"]), Stage::Manifest, "is a variable");
+    assert_failed(&Fixture::new().report(&["ENTRY_IS_DATA"]), LoadStage::Manifest, "is a variable");
 }
 
 #[test]
 fn an_instance_that_does_not_open() {
     assert_failed(
         &Fixture::new().report(&["OPEN_FAILS"]),
-        Stage::Instance,
+        LoadStage::Instance,
         "FIXTURE_ERROR (7): no luck today",
     );
-    assert_failed(&Fixture::new().report(&["OPEN_GIVES_NOTHING"]), Stage::Instance, "null instance handle");
+    assert_failed(
+        &Fixture::new().report(&["OPEN_GIVES_NOTHING"]),
+        LoadStage::Instance,
+        "null instance handle",
+    );
 }
 
 #[test]
@@ -94,7 +102,7 @@ fn a_smaller_table_lacks_what_is_beyond_its_end() {
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(error.to_string().contains("InstanceTable.devices"), "{error}");
     let line = Fixture::new().report(&["TABLE_SIZE=RT_END_OF(rt_BackendTable,version)"]);
-    assert_failed(&line, Stage::Instance, "InstanceTable.open");
+    assert_failed(&line, LoadStage::Instance, "InstanceTable.open");
 }
 
 #[test]
@@ -103,7 +111,7 @@ fn a_larger_table_works_as_far_as_it_is_known() {
     let fixture = Fixture::new();
     let path = fixture.backend("fixture", &[&format!("INSTANCE_SIZE={later}"), "TABLE_SIZE=sizeof(table)"]);
     let line = line(&path);
-    assert_eq!((line.outcome, line.reason.as_str()), (Outcome::Loaded, "fixture 1.2.3 (ABI 1.0)"));
+    assert_eq!((line.outcome, line.reason.as_str()), (LoadOutcome::Loaded, "fixture 1.2.3 (ABI 1.0)"));
     let device = load(&path).open("fixture").unwrap();
     assert_eq!(device.device_name(), "Fixture One");
     let error = device.open_queue(&Default::default()).unwrap_err();

@@ -10,7 +10,7 @@
 //! | `copy_bytes` | `from` read, `to` write, of one element size | `to = from` |
 //! | `sum9_f64` | scalars `f64, i64, f64, i64, f64, i64, f64, i64`, `out` write | `out[0]` = their sum |
 //! | `group_ids_u32` | `out` write | each work-item writes its linear number to its element, if there is one |
-//! | `counters` | `out` write, u64 | the queue's counts of `launch`, `mark`, `flush`, `poll`, `wait`, `wait_for`, `write`, `read`, `copy`, `fill`, `empty`, `timestamp`, `replay`, `copy_rows` calls, in this order, as many as fit; this launch included, what ran on the caller's thread not |
+//! | `counters` | `out` write, u64 | the queue's counts of `launch`, `mark`, `flush`, `poll`, `wait`, `wait_for`, `write`, `read`, `copy`, `fill`, `noop`, `timestamp`, `replay`, `copy_2d` calls, in this order, as many as fit; this launch included, what ran on the caller's thread not |
 //! | `noop` | anything | nothing |
 //! | `spin` | scalar `us`, i64 | takes that many microseconds |
 //! | `fail` | anything | the ticket fails with `Failed` |
@@ -74,10 +74,10 @@ const SLOTS: [&str; 14] = [
     "read",
     "copy",
     "fill",
-    "empty",
+    "noop",
     "timestamp",
     "replay",
-    "copy_rows",
+    "copy_2d",
 ];
 
 impl Call {

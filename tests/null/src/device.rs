@@ -25,23 +25,23 @@ const ALIGNMENT_BYTES: u64 = 256;
 const UNUSABLE: &str = "it is only listed, as an example of a device that cannot be opened; use null:0";
 const CAPABILITIES: u64 = abi::CAP_TIMESTAMPS
     | abi::CAP_WAIT_FOR
-    | abi::CAP_EMPTY_KERNEL
+    | abi::CAP_NOOP_KERNEL
     | abi::CAP_GROUPS
     | abi::CAP_TELEMETRY
     | abi::CAP_PEERS
     | abi::CAP_F64
-    | abi::CAP_ADOPT
-    | abi::CAP_ROWS;
+    | abi::CAP_IMPORT_DEVICE_MEMORY
+    | abi::CAP_COPY_2D;
 
 /// All devices, whole ones before their sub-devices.
 pub(crate) fn list() -> Vec<DeviceInfo> {
-    let mut unusable = describe(DeviceKind::Accelerator, 3, None);
-    unusable.unusable = Some(UNUSABLE.to_owned());
+    let mut unavailable = describe(DeviceKind::Accelerator, 3, None);
+    unavailable.unavailable_reason = Some(UNUSABLE.to_owned());
     vec![
         describe(DeviceKind::Accelerator, 0, None),
         describe(DeviceKind::Accelerator, 1, None),
         describe(DeviceKind::Embedded, 2, None),
-        unusable,
+        unavailable,
         describe(DeviceKind::Accelerator, 0, Some(0)),
         describe(DeviceKind::Accelerator, 0, Some(1)),
     ]
@@ -112,7 +112,7 @@ impl NullDevice {
         faults.call("open_device")?;
         let info = list().into_iter().find(|info| info.id.index == index && info.id.sub == sub);
         let info = info.ok_or_else(|| Error::new(ErrorKind::NotFound, "there are 0 to 3, 0.0 and 0.1"))?;
-        if let Some(reason) = info.unusable {
+        if let Some(reason) = info.unavailable_reason {
             return Err(Error::new(ErrorKind::Unavailable, reason));
         }
         Ok(Self {
@@ -191,11 +191,11 @@ impl Device for NullDevice {
         drop(buffer);
     }
 
-    fn adopt(&self, space: u32, memory: DeviceBytes) -> Result<NullBuffer> {
-        self.faults.call("adopt")?;
-        self.accelerator("adopt")?;
+    fn import_device_memory(&self, space: u32, memory: DeviceBytes) -> Result<NullBuffer> {
+        self.faults.call("import_device_memory")?;
+        self.accelerator("import_device_memory")?;
         self.space(space)?;
-        NullBuffer::adopt(memory, self.info.spaces[space as usize].host_visible)
+        NullBuffer::import_device_memory(memory, self.info.spaces[space as usize].host_visible)
     }
 
     fn load(&self, source: &Source<'_>) -> Result<NullModule> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result, suggest};
+use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result, did_you_mean};
 
 /// Functions of the seam's tables that can be made to fail.
 const FALLIBLE: [&str; 30] = [
@@ -13,7 +13,7 @@ const FALLIBLE: [&str; 30] = [
     "peer_access",
     "telemetry",
     "allocate",
-    "adopt",
+    "import_device_memory",
     "load",
     "kernel",
     "occupancy",
@@ -22,9 +22,9 @@ const FALLIBLE: [&str; 30] = [
     "write",
     "read",
     "copy",
-    "copy_rows",
+    "copy_2d",
     "fill",
-    "empty",
+    "noop",
     "timestamp",
     "read_timestamp",
     "mark",
@@ -273,7 +273,7 @@ impl FailedCall {
         if !FALLIBLE.contains(&slot) {
             return Err(Error::invalid(format!(
                 "fail_call: no function \"{slot}\" to fail; {}",
-                suggest(slot, &FALLIBLE)
+                did_you_mean(slot, &FALLIBLE)
             )));
         }
         let nth = nth.and_then(|nth| nth.parse().ok()).filter(|&nth| nth > 0);
@@ -282,7 +282,7 @@ impl FailedCall {
         })?;
         let kinds = KINDS.map(|(name, _)| name);
         let (_, kind) = KINDS.into_iter().find(|(name, _)| *name == kind).ok_or_else(|| {
-            Error::invalid(format!("fail_call: unknown kind \"{kind}\"; {}", suggest(kind, &kinds)))
+            Error::invalid(format!("fail_call: unknown kind \"{kind}\"; {}", did_you_mean(kind, &kinds)))
         })?;
         Ok(Self { slot: slot.to_owned(), nth, kind, seen: AtomicU64::new(0) })
     }

@@ -104,7 +104,7 @@ impl Memory {
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "the view gives its memory up to the buffer")]
-    fn adopt(memory: DeviceBytes) -> Result<Arc<Self>> {
+    fn import_device_memory(memory: DeviceBytes) -> Result<Arc<Self>> {
         let start = NonNull::new(memory.as_ptr().cast());
         let start = start.ok_or_else(|| Error::invalid("the memory to adopt is a null pointer"))?;
         Ok(Arc::new(Self { start, bytes: memory.len(), owned: None }))
@@ -208,8 +208,8 @@ impl NullBuffer {
     }
 
     /// Takes memory of another library for the device's own.
-    pub(crate) fn adopt(memory: DeviceBytes, host_visible: bool) -> Result<Self> {
-        Ok(Self { memory: Memory::adopt(memory)?, host_visible })
+    pub(crate) fn import_device_memory(memory: DeviceBytes, host_visible: bool) -> Result<Self> {
+        Ok(Self { memory: Memory::import_device_memory(memory)?, host_visible })
     }
 }
 

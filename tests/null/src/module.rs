@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use runtime_core::backend::{Kernel, KernelInfo, Module, Source};
-use runtime_core::{Error, ErrorKind, Geometry, Occupancy, Result, suggest};
+use runtime_core::{Error, ErrorKind, Geometry, Occupancy, Result, did_you_mean};
 
 use crate::builtins::{BUILTINS, Builtin};
 use crate::fault::{Faults, OnDrop};
@@ -130,7 +130,7 @@ fn parse(text: &str, prefix: &str) -> Result<(Vec<String>, Vec<&'static Builtin>
 fn find(name: &str) -> Result<&'static Builtin> {
     BUILTINS.iter().find(|builtin| builtin.name == name).ok_or_else(|| {
         let names: Vec<_> = BUILTINS.iter().map(|builtin| builtin.name).collect();
-        Error::invalid(format!("unknown builtin \"{name}\"; {}", suggest(name, &names)))
+        Error::invalid(format!("unknown builtin \"{name}\"; {}", did_you_mean(name, &names)))
     })
 }
 

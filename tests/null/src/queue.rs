@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use runtime_core::abi::{Place, Progress};
-use runtime_core::backend::{HostBytes, HostBytesMut, Launch, Queue, RowCopy};
+use runtime_core::abi::{Progress, SubmitInfo};
+use runtime_core::backend::{Copy2D, HostBytes, HostBytesMut, Launch, Queue};
 use runtime_core::{Error, Result};
 
 use crate::arguments::Arguments;
@@ -42,21 +42,21 @@ impl Queue for NullQueue {
     type Kernel = NullKernel;
     type Graph = NullGraph;
 
-    fn launch(&self, place: Place, kernel: &NullKernel, launch: &Launch<'_, NullBuffer>) -> Result<()> {
+    fn launch(&self, submit: SubmitInfo, kernel: &NullKernel, launch: &Launch<'_, NullBuffer>) -> Result<()> {
         let code = kernel.builtin.code;
         if matches!(code, Code::Noop) {
-            return self.timeline.submit(Call::Launch, place, Duration::ZERO, |_| Ok(()));
+            return self.timeline.submit(Call::Launch, submit, Duration::ZERO, |_| Ok(()));
         }
         let arguments = Arguments::of_launch(launch)?;
         let lasts = code.duration(&arguments)?;
-        self.timeline.submit(Call::Launch, place, lasts, move |state| code.run(&arguments, state.calls()))
+        self.timeline.submit(Call::Launch, submit, lasts, move |state| code.run(&arguments, state.calls()))
     }
 
-    fn claim(&self, ticket: u64) -> bool {
-        self.timeline.claim(ticket)
+    fn try_begin_inline(&self, ticket: u64) -> bool {
+        self.timeline.try_begin_inline(ticket)
     }
 
-    fn run(&self, ticket: u64, kernel: &NullKernel, launch: &Launch<'_, NullBuffer>) -> Result<()> {
+    fn run_inline(&self, ticket: u64, kernel: &NullKernel, launch: &Launch<'_, NullBuffer>) -> Result<()> {
         let code = kernel.builtin.code;
         let prepared = Arguments::of_launch(launch).and_then(|arguments| {
             std::thread::sleep(code.duration(&arguments)?);
@@ -66,23 +66,35 @@ impl Queue for NullQueue {
         self.timeline.run_claimed(ticket, |state| code.run(&prepared?, state.calls()))
     }
 
-    fn run_empty(&self, ticket: u64) -> Result<()> {
+    fn run_inline_noop(&self, ticket: u64) -> Result<()> {
         self.timeline.run_claimed(ticket, |_| Ok(()))
     }
 
-    fn write(&self, place: Place, destination: &NullBuffer, offset: u64, source: HostBytes) -> Result<()> {
+    fn write(
+        &self,
+        submit: SubmitInfo,
+        destination: &NullBuffer,
+        offset: u64,
+        source: HostBytes,
+    ) -> Result<()> {
         let memory = Arc::clone(&destination.memory);
-        self.timeline.submit(Call::Write, place, Duration::ZERO, move |_| memory.write(offset, &source))
+        self.timeline.submit(Call::Write, submit, Duration::ZERO, move |_| memory.write(offset, &source))
     }
 
-    fn read(&self, place: Place, source: &NullBuffer, offset: u64, destination: HostBytesMut) -> Result<()> {
+    fn read(
+        &self,
+        submit: SubmitInfo,
+        source: &NullBuffer,
+        offset: u64,
+        destination: HostBytesMut,
+    ) -> Result<()> {
         let memory = Arc::clone(&source.memory);
-        self.timeline.submit(Call::Read, place, Duration::ZERO, move |_| memory.read(offset, &destination))
+        self.timeline.submit(Call::Read, submit, Duration::ZERO, move |_| memory.read(offset, &destination))
     }
 
     fn copy(
         &self,
-        place: Place,
+        submit: SubmitInfo,
         destination: (&NullBuffer, u64),
         source: (&NullBuffer, u64),
         bytes: u64,
@@ -90,48 +102,55 @@ impl Queue for NullQueue {
         let (to, at) = (Arc::clone(&destination.0.memory), destination.1);
         let (from, source_at) = (Arc::clone(&source.0.memory), source.1);
         let bytes = length(bytes)?;
-        self.timeline.submit(Call::Copy, place, Duration::ZERO, move |_| to.copy(at, &from, source_at, bytes))
+        self.timeline
+            .submit(Call::Copy, submit, Duration::ZERO, move |_| to.copy(at, &from, source_at, bytes))
     }
 
-    fn copy_rows(&self, place: Place, rows: &RowCopy<'_, NullBuffer>) -> Result<()> {
+    fn copy_2d(&self, submit: SubmitInfo, rows: &Copy2D<'_, NullBuffer>) -> Result<()> {
         let (to, to_offset, to_pitch) =
             (Arc::clone(&rows.destination.0.memory), rows.destination.1, rows.destination_pitch);
         let (from, from_offset, from_pitch) =
             (Arc::clone(&rows.source.0.memory), rows.source.1, rows.source_pitch);
         let (bytes, rows) = (length(rows.row_bytes)?, rows.rows);
-        self.timeline.submit(Call::CopyRows, place, Duration::ZERO, move |_| {
+        self.timeline.submit(Call::CopyRows, submit, Duration::ZERO, move |_| {
             (0..rows).try_for_each(|row| {
                 to.copy(to_offset + row * to_pitch, &from, from_offset + row * from_pitch, bytes)
             })
         })
     }
 
-    fn fill(&self, place: Place, destination: (&NullBuffer, u64), bytes: u64, pattern: &[u8]) -> Result<()> {
+    fn fill(
+        &self,
+        submit: SubmitInfo,
+        destination: (&NullBuffer, u64),
+        bytes: u64,
+        pattern: &[u8],
+    ) -> Result<()> {
         if pattern.is_empty() {
             return Err(Error::invalid("pattern is empty; pass 1, 2, 4, 8 or 16 bytes"));
         }
         let (memory, offset) = (Arc::clone(&destination.0.memory), destination.1);
         let bytes = pattern.repeat(length(bytes)? / pattern.len());
-        self.timeline.submit(Call::Fill, place, Duration::ZERO, move |_| memory.put(offset, &bytes))
+        self.timeline.submit(Call::Fill, submit, Duration::ZERO, move |_| memory.put(offset, &bytes))
     }
 
-    fn empty(&self, place: Place) -> Result<()> {
-        self.timeline.submit(Call::Empty, place, Duration::ZERO, |_| Ok(()))
+    fn noop(&self, submit: SubmitInfo) -> Result<()> {
+        self.timeline.submit(Call::Empty, submit, Duration::ZERO, |_| Ok(()))
     }
 
-    fn timestamp(&self, place: Place) -> Result<()> {
+    fn timestamp(&self, submit: SubmitInfo) -> Result<()> {
         let submitted = Instant::now();
-        let work = move |state: &mut State| state.stamp(place.ticket, submitted);
-        self.timeline.submit(Call::Timestamp, place, Duration::ZERO, work)
+        let work = move |state: &mut State| state.stamp(submit.ticket, submitted);
+        self.timeline.submit(Call::Timestamp, submit, Duration::ZERO, work)
     }
 
     fn read_timestamp(&self, ticket: u64) -> Result<u64> {
         self.timeline.take_timestamp(ticket)
     }
 
-    fn replay(&self, place: Place, graph: &NullGraph) -> Result<()> {
+    fn replay(&self, submit: SubmitInfo, graph: &NullGraph) -> Result<()> {
         let work = graph.work();
-        self.timeline.submit(Call::Replay, place, graph.duration()?, move |state| work(state.calls()))
+        self.timeline.submit(Call::Replay, submit, graph.duration()?, move |state| work(state.calls()))
     }
 
     fn mark(&self, ticket: u64) -> Result<()> {
@@ -197,8 +216,8 @@ mod tests {
         NullBuffer::allocate(4, 256, &Usage::new(64), false).unwrap()
     }
 
-    fn place(ticket: u64) -> Place {
-        Place { ticket, after: ticket - 1 }
+    fn place(ticket: u64) -> SubmitInfo {
+        SubmitInfo { ticket, after: ticket - 1 }
     }
 
     fn fill(queue: &NullQueue, ticket: u64, buffer: &NullBuffer, byte: u8) {
@@ -222,7 +241,7 @@ mod tests {
     fn a_delayed_ticket_ends_late_and_wait_returns_early() {
         let submitted = |delay_us: i64| {
             let [queue] = queues(&Options::new().with("delay_us", delay_us));
-            queue.empty(place(1)).unwrap();
+            queue.noop(place(1)).unwrap();
             queue
         };
         let late = submitted(3_600_000_000);
@@ -248,20 +267,20 @@ mod tests {
     #[test]
     fn a_batch_runs_when_it_is_flushed() {
         let [queue] = queues(&Options::new().with("needs_flush", true));
-        queue.empty(place(1)).unwrap();
+        queue.noop(place(1)).unwrap();
         assert_eq!(queue.poll().unwrap().completed, 0);
         queue.flush().unwrap();
-        queue.empty(place(2)).unwrap();
+        queue.noop(place(2)).unwrap();
         assert_eq!(queue.poll().unwrap().completed, 1);
     }
 
     #[test]
     fn only_marked_tickets_are_seen_to_end() {
         let [queue] = queues(&Options::new().with("needs_marks", true).with("fail_ticket", 3));
-        queue.empty(place(1)).unwrap();
+        queue.noop(place(1)).unwrap();
         queue.mark(1).unwrap();
-        queue.empty(place(2)).unwrap();
-        queue.empty(place(3)).unwrap();
+        queue.noop(place(2)).unwrap();
+        queue.noop(place(3)).unwrap();
         let seen = |queue: &NullQueue| queue.poll().map(|seen| (seen.completed, seen.first_failed)).unwrap();
         assert_eq!(seen(&queue), (1, 0));
         queue.mark(3).unwrap();
@@ -291,7 +310,7 @@ mod tests {
         let filled = |afters: &[u64]| {
             let [queue] = queues(&Options::new().with("reorders", true));
             for (byte, &after) in (1..).zip(afters) {
-                let place = Place { ticket: u64::from(byte), after };
+                let place = SubmitInfo { ticket: u64::from(byte), after };
                 queue.fill(place, (&buffer, 0), 4, &[byte]).unwrap();
             }
             assert_eq!(queue.poll().unwrap().completed, afters.len() as u64);
@@ -306,21 +325,21 @@ mod tests {
     #[test]
     fn only_an_idle_queue_is_claimed() {
         let [first, second, late] = queues(&Options::new());
-        assert!(first.claim(1));
-        assert!(!first.claim(2), "one thing at a time");
+        assert!(first.try_begin_inline(1));
+        assert!(!first.try_begin_inline(2), "one thing at a time");
         fill(&first, 2, &buffer(), 1);
         assert_eq!(first.poll().unwrap().completed, 0, "what comes later ends later");
         second.wait_for(&first, 1).unwrap();
-        assert!(!second.claim(1), "it waits");
-        first.run_empty(1).unwrap();
+        assert!(!second.try_begin_inline(1), "it waits");
+        first.run_inline_noop(1).unwrap();
         assert_eq!(first.poll().unwrap().completed, 2);
-        assert!(second.claim(1), "what it waited for has ended");
+        assert!(second.try_begin_inline(1), "what it waited for has ended");
         let failed = second.timeline.run_claimed(1, |_| Err(Error::invalid("it fails")));
         assert_eq!(failed.unwrap_err().message(), "it fails");
         assert_eq!(second.poll().unwrap().first_failed, 1);
-        assert!(!second.claim(2), "a failed queue is never idle");
+        assert!(!second.try_begin_inline(2), "a failed queue is never idle");
         late.timeline.submit(Call::Launch, place(1), Duration::from_secs(3600), |_| Ok(())).unwrap();
-        assert!(!late.claim(2), "busy");
+        assert!(!late.try_begin_inline(2), "busy");
     }
 
     #[test]

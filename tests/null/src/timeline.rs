@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use runtime_core::abi::{Place, Progress};
+use runtime_core::abi::{Progress, SubmitInfo};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::builtins::{CALLS, Call};
@@ -164,22 +164,22 @@ impl Timeline {
     pub(crate) fn submit(
         &self,
         call: Call,
-        place: Place,
+        submit: SubmitInfo,
         lasts: Duration,
         work: impl FnOnce(&mut State) -> Result<()> + Send + 'static,
     ) -> Result<()> {
         self.faults.submit(call.slot())?;
         let mut state = self.state.lock();
         state.calls[call as usize] += 1;
-        state.submitted = place.ticket;
+        state.submitted = submit.ticket;
         if state.is_idle() && lasts.is_zero() && !self.faults.deferred() {
-            state.run(place.ticket, &self.faults, work);
+            state.run(submit.ticket, &self.faults, work);
             return Ok(());
         }
         let edges = std::mem::take(&mut state.edges);
         // What is timed lies between what came before and what comes after it.
-        let after = if matches!(call, Call::Timestamp) { place.ticket - 1 } else { place.after };
-        let (ticket, work) = (place.ticket, Box::new(work));
+        let after = if matches!(call, Call::Timestamp) { submit.ticket - 1 } else { submit.after };
+        let (ticket, work) = (submit.ticket, Box::new(work));
         state.pending.push_back(Pending { ticket, after, edges, from: Instant::now(), lasts, work });
         drop(state);
         if !self.faults.deferred() {
@@ -189,7 +189,7 @@ impl Timeline {
     }
 
     /// Takes `ticket` for the caller's thread if the queue is idle, and its submissions do not wait until somebody asks.
-    pub(crate) fn claim(&self, ticket: u64) -> bool {
+    pub(crate) fn try_begin_inline(&self, ticket: u64) -> bool {
         self.progress();
         let mut edges = std::mem::take(&mut self.state.lock().edges);
         edges.retain(|(other, ticket)| other.reached(*ticket).is_none());

@@ -99,10 +99,10 @@ fn a_spinning_kernel_takes_its_time_on_the_devices_clock() {
 
 #[test]
 fn failures_come_as_asked() {
-    let (_, queue) = open("null:0", &Options::new().with("fail_call", "empty:2:out_of_resources"));
-    queue.empty().unwrap();
-    assert_eq!(queue.empty().unwrap_err().kind(), ErrorKind::OutOfResources);
-    queue.empty().unwrap().wait_timeout(DEADLINE).unwrap();
+    let (_, queue) = open("null:0", &Options::new().with("fail_call", "noop:2:out_of_resources"));
+    queue.launch_noop().unwrap();
+    assert_eq!(queue.launch_noop().unwrap_err().kind(), ErrorKind::OutOfResources);
+    queue.launch_noop().unwrap().wait_timeout(DEADLINE).unwrap();
 
     let (device, _) = open("null:0", &Options::new().with("out_of_memory_after_bytes", 1000i64));
     let kept = device.tensor([900], &[0u8; 900]).unwrap();
@@ -110,9 +110,9 @@ fn failures_come_as_asked() {
     drop(kept);
 
     let (_, queue) = open("null:1", &Options::new().with("lose_after", 1i64));
-    let event = queue.empty().unwrap();
+    let event = queue.launch_noop().unwrap();
     assert_eq!(event.wait_timeout(DEADLINE).unwrap_err().kind(), ErrorKind::DeviceLost);
-    assert_eq!(queue.empty().unwrap_err().kind(), ErrorKind::DeviceLost);
+    assert_eq!(queue.launch_noop().unwrap_err().kind(), ErrorKind::DeviceLost);
 }
 
 #[test]

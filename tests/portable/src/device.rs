@@ -33,7 +33,7 @@ pub struct Device {
 /// All devices that accept WGSL, and a trial for each other device: ignored, or failed if the device is required.
 #[must_use]
 pub fn all() -> (Vec<Arc<dyn Executor>>, Vec<Trial>) {
-    let runtime = Runtime::builder().lower_with(runtime_kernel::wgsl()).build();
+    let runtime = Runtime::builder().with_lowering(runtime_kernel::wgsl()).build();
     let (mut executors, mut absent): (Vec<Arc<dyn Executor>>, Vec<Trial>) = (Vec::new(), Vec::new());
     let mut seen = Vec::new();
     for target in runtime.targets() {
@@ -71,7 +71,7 @@ pub fn all() -> (Vec<Arc<dyn Executor>>, Vec<Trial>) {
 
 /// The host without its own bounds checks, running programs with checks in the module.
 fn host_with_module_checks() -> Result<Arc<dyn Executor>> {
-    let runtime = Runtime::builder().lower_with(host_checks::in_module()).build();
+    let runtime = Runtime::builder().with_lowering(host_checks::in_module()).build();
     let host = runtime.devices().into_iter().find(|info| info.kind == DeviceKind::Host);
     let host = host.ok_or_else(|| Error::new(ErrorKind::NotFound, "the host is no longer listed"))?;
     let device = Device::open(&runtime, &host)?;

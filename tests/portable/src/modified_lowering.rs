@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use runtime_core::{CodeFormat, DeviceInfo, Lowered, Lowering, OptionSpec, Portable, Result};
+use runtime_core::{CodeFormat, DeviceInfo, Lowered, Lowering, OptionSpec, PortableSource, Result};
 
-type Modify = dyn Fn(&Portable<'_>, CodeFormat, &mut Lowered) -> Result<()> + Send + Sync;
+type Modify = dyn Fn(&PortableSource<'_>, CodeFormat, &mut Lowered) -> Result<()> + Send + Sync;
 
 struct ModifiedLowering {
     lowering: Arc<dyn Lowering>,
@@ -18,7 +18,7 @@ struct ModifiedLowering {
 #[must_use]
 pub fn modified_lowering(
     only: Option<CodeFormat>,
-    modify: impl Fn(&Portable<'_>, CodeFormat, &mut Lowered) -> Result<()> + Send + Sync + 'static,
+    modify: impl Fn(&PortableSource<'_>, CodeFormat, &mut Lowered) -> Result<()> + Send + Sync + 'static,
 ) -> Arc<dyn Lowering> {
     Arc::new(ModifiedLowering { lowering: runtime_kernel::wgsl(), only, modify: Box::new(modify) })
 }
@@ -45,7 +45,7 @@ unsafe impl Lowering for ModifiedLowering {
         target.filter(|target| self.only.as_ref().is_none_or(|only| only == target))
     }
 
-    fn lower(&self, source: &Portable<'_>, device: &DeviceInfo) -> Result<Lowered> {
+    fn lower(&self, source: &PortableSource<'_>, device: &DeviceInfo) -> Result<Lowered> {
         let mut lowered = self.lowering.lower(source, device)?;
         if let Some(target) = self.target(device) {
             (self.modify)(source, target, &mut lowered)?;

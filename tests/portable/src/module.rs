@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use runtime_core::Result;
-use runtime_kernel::{Checks, Dialect, Program as Portable, Specialisation};
+use runtime_kernel::{Checks, Dialect, Program as Parsed, Specialisation};
 
 use crate::batch::batches;
 use crate::program::{Program, join};
@@ -45,8 +45,8 @@ impl Module {
     ///
     /// # Errors
     /// Those of the front end.
-    pub fn parse(&self) -> Result<Portable> {
-        Portable::parse(&self.text, &self.name, &self.specialisation)
+    pub fn parse(&self) -> Result<Parsed> {
+        Parsed::parse(&self.text, &self.name, &self.specialisation)
     }
 
     /// Lowers to CUDA C++ with assertions of all proofs.

@@ -80,7 +80,7 @@ struct Fixture {
 impl Fixture {
     fn new() -> Result<Self> {
         let runtime = Runtime::builder().discover(false).register(runtime_host::backend());
-        let device = runtime.lower_with(runtime_kernel::wgsl()).build().open("host")?;
+        let device = runtime.with_lowering(runtime_kernel::wgsl()).build().open("host")?;
         let module = device.load(&ModuleSource::wgsl(KERNELS))?;
         Ok(Self { device, module })
     }

@@ -54,7 +54,7 @@ const CASES: [(&str, Case); 4] = [
 const OF_OPENCL: (&str, Case) = ("a_proof_that_does_not_hold_fails_the_launch", disproves);
 
 fn main() -> ExitCode {
-    let runtime = Arc::new(Runtime::builder().lower_with(reporting()).build());
+    let runtime = Arc::new(Runtime::builder().with_lowering(reporting()).build());
     let mut trials = Vec::new();
     for name in ["host", "opencl", "vulkan", "cuda"] {
         let of_opencl = (name == "opencl").then_some(OF_OPENCL);

@@ -45,7 +45,7 @@ const CASES: [(&str, Case); 5] = [
 ];
 
 fn main() -> ExitCode {
-    let runtime = Arc::new(Runtime::builder().lower_with(runtime_kernel::wgsl()).build());
+    let runtime = Arc::new(Runtime::builder().with_lowering(runtime_kernel::wgsl()).build());
     let mut trials = Vec::new();
     for name in ["host", "opencl", "vulkan"] {
         for (case, check) in CASES {

@@ -49,7 +49,7 @@ fn main() -> ExitCode {
 
 /// Compiles a kernel.
 fn compile(library: &Path) -> Result<(), String> {
-    let builder = Runtime::builder().discover(false).lower_with(runtime_kernel::wgsl());
+    let builder = Runtime::builder().discover(false).with_lowering(runtime_kernel::wgsl());
     // SAFETY: the backend of this workspace.
     #[allow(unsafe_code, reason = "loads the backend")]
     let runtime = unsafe { builder.library(library) }.build();

@@ -321,7 +321,7 @@ fn worker() -> ExitCode {
     let messages = std::env::var_os(VALIDATION_VARIABLE).and_then(|_| Messages::collect().ok());
     let runtime = runtime(&library);
     for info in runtime.devices() {
-        if let Some(reason) = &info.unusable {
+        if let Some(reason) = &info.unavailable_reason {
             println!("unavailable {reason}");
         }
         info.properties.iter().for_each(|(key, value)| println!("property {key} {value}"));
@@ -347,7 +347,9 @@ fn worker() -> ExitCode {
 #[allow(unsafe_code, reason = "loads the backend")]
 fn runtime(library: &Path) -> Runtime {
     // SAFETY: the backend of this workspace.
-    unsafe { Runtime::builder().discover(false).library(library) }.lower_with(runtime_kernel::wgsl()).build()
+    unsafe { Runtime::builder().discover(false).library(library) }
+        .with_lowering(runtime_kernel::wgsl())
+        .build()
 }
 
 /// Reports failures and goes on: what counts is that it ends.

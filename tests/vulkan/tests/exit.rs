@@ -29,7 +29,7 @@ const LONG: &str = "
 fn main() -> ExitCode {
     if is_child() {
         match built_file("libruntime_vulkan.so").map(|library| {
-            let builder = Runtime::builder().discover(false).lower_with(runtime_kernel::wgsl());
+            let builder = Runtime::builder().discover(false).with_lowering(runtime_kernel::wgsl());
             // SAFETY: the backend of this workspace.
             #[allow(unsafe_code, reason = "loads the backend")]
             let builder = unsafe { builder.library(library) };

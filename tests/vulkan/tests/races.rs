@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use runtime_core::abi::{BackendTable, Handle, Launch, Place, QueueTable, Status};
+use runtime_core::abi::{BackendTable, Handle, Launch, QueueTable, Status, SubmitInfo};
 use runtime_core::backend::LinkedBackend;
 use runtime_core::{
     Arg, CodeFormat, CommonRuntime, Error, ErrorKind, Geometry, Kernel, ModuleSource, Options, Queue,
@@ -39,7 +39,7 @@ const ELEMENTS: usize = 64;
 const TENSORS: usize = 5;
 const STEPS: usize = 300;
 
-type LaunchCall = unsafe extern "C" fn(Handle, Place, Handle, *const Launch) -> Status;
+type LaunchCall = unsafe extern "C" fn(Handle, SubmitInfo, Handle, *const Launch) -> Status;
 
 fn main() -> ExitCode {
     if is_child() {
@@ -287,11 +287,11 @@ static REAL_LAUNCH: OnceLock<LaunchCall> = OnceLock::new();
 
 unsafe extern "C" fn launch_without_dependencies(
     queue: Handle,
-    place: Place,
+    submit: SubmitInfo,
     kernel: Handle,
     launch: *const Launch,
 ) -> Status {
     let real = REAL_LAUNCH.get().expect("set before the table was returned");
     // SAFETY: the caller's arguments, without the dependency.
-    unsafe { real(queue, Place { after: 0, ..place }, kernel, launch) }
+    unsafe { real(queue, SubmitInfo { after: 0, ..submit }, kernel, launch) }
 }

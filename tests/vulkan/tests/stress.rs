@@ -111,7 +111,7 @@ impl Fixture {
     fn open() -> Result<Self> {
         let library = built_file("libruntime_vulkan.so")
             .map_err(|reason| Error::new(ErrorKind::Unavailable, reason))?;
-        let builder = Runtime::builder().discover(false).lower_with(runtime_kernel::wgsl());
+        let builder = Runtime::builder().discover(false).with_lowering(runtime_kernel::wgsl());
         // SAFETY: the backend of this workspace.
         #[allow(unsafe_code, reason = "loads the backend")]
         let runtime = unsafe { builder.library(library) };

@@ -20,12 +20,12 @@ impl<B: Backend> Shims<B> {
     };
 
     pub(super) const MEMORY: &'static MemoryTable = &MemoryTable {
-        struct_size: end_of!(MemoryTable, adopt),
+        struct_size: end_of!(MemoryTable, import_device_memory),
         reserved: 0,
         allocate: Some(Self::allocate),
         free: Some(Self::free),
-        import: Some(Self::import),
-        adopt: Some(Self::adopt),
+        import_host: Some(Self::import_host),
+        import_device_memory: Some(Self::import_device_memory),
     };
 
     unsafe extern "C" fn close_device(device: Handle) {
@@ -108,37 +108,37 @@ impl<B: Backend> Shims<B> {
         });
     }
 
-    unsafe extern "C" fn import(
+    unsafe extern "C" fn import_host(
         device: Handle,
         space: u32,
         pointer: *mut u8,
         bytes: u64,
         allocation: *mut Allocation,
     ) -> Status {
-        guard("import", || {
+        guard("import_host", || {
             // SAFETY: core passes a live device of this backend.
             let device = unsafe { borrow::<B::Device>(device) }?;
             // SAFETY: core keeps the memory alive, and unused elsewhere, until the buffer is freed.
             let memory = unsafe { HostBytesMut::new(pointer, byte_len(bytes)?) };
-            let buffer = device.import(space, memory)?;
+            let buffer = device.import_host(space, memory)?;
             // SAFETY: core passes a structure that states its size.
             unsafe { write_allocation(allocation, buffer) }
         })
     }
 
-    unsafe extern "C" fn adopt(
+    unsafe extern "C" fn import_device_memory(
         device: Handle,
         space: u32,
         memory: *mut c_void,
         bytes: u64,
         allocation: *mut Allocation,
     ) -> Status {
-        guard("adopt", || {
+        guard("import_device_memory", || {
             // SAFETY: core passes a live device of this backend.
             let device = unsafe { borrow::<B::Device>(device) }?;
             // SAFETY: core keeps the memory alive, and unused elsewhere, until the buffer is freed.
             let memory = unsafe { DeviceBytes::new(memory, byte_len(bytes)?) };
-            let buffer = device.adopt(space, memory)?;
+            let buffer = device.import_device_memory(space, memory)?;
             // SAFETY: core passes a structure that states its size.
             unsafe { write_allocation(allocation, buffer) }
         })

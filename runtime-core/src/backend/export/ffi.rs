@@ -75,7 +75,7 @@ impl_sized_struct!(
     ModuleSource,
     Occupancy,
     QueueOptions,
-    RowCopy,
+    Copy2D,
     RunReport
 );
 impl_sized_struct!(Telemetry, TensorDescription);

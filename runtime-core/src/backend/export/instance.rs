@@ -225,7 +225,7 @@ fn raw_info(info: &DeviceInfo) -> abi::DeviceInfo {
         arch: Str::new(&info.arch),
         vendor: Str::new(&info.vendor),
         driver_version: Str::new(&info.driver_version),
-        unusable: match info.unusable.as_deref() {
+        unavailable_reason: match info.unavailable_reason.as_deref() {
             None => Str::EMPTY,
             Some("") => Str::new("the backend gives no reason"),
             Some(reason) => Str::new(reason),

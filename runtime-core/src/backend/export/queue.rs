@@ -6,8 +6,8 @@ use super::ffi::{abi_mismatch, borrow, byte_len, from_handle, into_handle, out_p
 use super::module::kernel;
 use super::panic::{catch_panic, guard};
 use super::{Backend, BufferOf, GraphOf, QueueOf, Shims};
-use crate::abi::{self, Handle, Place, Progress, QueueTable, Status};
-use crate::backend::{Device, HostBytes, HostBytesMut, Launch, Queue, QueueOptions, RowCopy};
+use crate::abi::{self, Handle, Progress, QueueTable, Status, SubmitInfo};
+use crate::backend::{Copy2D, Device, HostBytes, HostBytesMut, Launch, Queue, QueueOptions};
 use crate::plugin::convert;
 use crate::{Result, end_of};
 
@@ -29,18 +29,18 @@ pub(super) unsafe fn launch<'a, B: Backend>(launch: *const abi::Launch) -> Resul
 
 impl<B: Backend> Shims<B> {
     pub(super) const QUEUE: &'static QueueTable = &QueueTable {
-        struct_size: end_of!(QueueTable, finish),
+        struct_size: end_of!(QueueTable, wait_blocking),
         reserved: 0,
         open: Some(Self::open_queue),
         close: Some(Self::close_queue),
         launch: Some(Self::launch),
-        claim: Some(Self::claim),
-        run: Some(Self::run),
+        try_begin_inline: Some(Self::try_begin_inline),
+        run_inline: Some(Self::run_inline),
         write: Some(Self::write),
         read: Some(Self::read),
         copy: Some(Self::copy),
         fill: Some(Self::fill),
-        empty: Some(Self::empty),
+        noop: Some(Self::noop),
         timestamp: Some(Self::timestamp),
         read_timestamp: Some(Self::read_timestamp),
         mark: Some(Self::mark),
@@ -49,8 +49,8 @@ impl<B: Backend> Shims<B> {
         wait: Some(Self::wait),
         wait_for: Some(Self::wait_for),
         failure: Some(Self::failure),
-        copy_rows: Some(Self::copy_rows),
-        finish: Some(Self::finish),
+        copy_2d: Some(Self::copy_2d),
+        wait_blocking: Some(Self::wait_blocking),
     };
 
     unsafe extern "C" fn open_queue(
@@ -82,7 +82,7 @@ impl<B: Backend> Shims<B> {
 
     unsafe extern "C" fn launch(
         queue: Handle,
-        place: Place,
+        submit: SubmitInfo,
         code: Handle,
         arguments: *const abi::Launch,
     ) -> Status {
@@ -92,41 +92,41 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core passes a launch that is valid during the call.
             let arguments = unsafe { launch::<B>(arguments) }?;
             // SAFETY: core passes a live queue of this backend.
-            unsafe { borrow::<QueueOf<B>>(queue) }?.launch(place, code, &arguments)
+            unsafe { borrow::<QueueOf<B>>(queue) }?.launch(submit, code, &arguments)
         })
     }
 
-    unsafe extern "C" fn claim(queue: Handle, ticket: u64) -> u32 {
-        let claimed = catch_panic("claim", || {
+    unsafe extern "C" fn try_begin_inline(queue: Handle, ticket: u64) -> u32 {
+        let claimed = catch_panic("try_begin_inline", || {
             // SAFETY: core passes a live queue of this backend.
-            unsafe { borrow::<QueueOf<B>>(queue) }.is_ok_and(|queue| queue.claim(ticket))
+            unsafe { borrow::<QueueOf<B>>(queue) }.is_ok_and(|queue| queue.try_begin_inline(ticket))
         });
         claimed.map_or(0, u32::from)
     }
 
-    unsafe extern "C" fn run(
+    unsafe extern "C" fn run_inline(
         queue: Handle,
         ticket: u64,
         code: Handle,
         arguments: *const abi::Launch,
     ) -> Status {
-        guard("run", || {
+        guard("run_inline", || {
             if code.is_null() {
                 // SAFETY: core passes a live queue of this backend.
-                return unsafe { borrow::<QueueOf<B>>(queue) }?.run_empty(ticket);
+                return unsafe { borrow::<QueueOf<B>>(queue) }?.run_inline_noop(ticket);
             }
             // SAFETY: core passes a live kernel of this backend.
             let code = unsafe { kernel::<B>(code) }?;
             // SAFETY: core passes a launch that is valid during the call.
             let arguments = unsafe { launch::<B>(arguments) }?;
             // SAFETY: core passes a live queue of this backend.
-            unsafe { borrow::<QueueOf<B>>(queue) }?.run(ticket, code, &arguments)
+            unsafe { borrow::<QueueOf<B>>(queue) }?.run_inline(ticket, code, &arguments)
         })
     }
 
     unsafe extern "C" fn write(
         queue: Handle,
-        place: Place,
+        submit: SubmitInfo,
         destination: Handle,
         offset: u64,
         source: *const u8,
@@ -138,13 +138,13 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core keeps the source unchanged until the ticket ends.
             let source = unsafe { HostBytes::new(source, byte_len(bytes)?) };
             // SAFETY: core passes a live queue of this backend.
-            unsafe { borrow::<QueueOf<B>>(queue) }?.write(place, destination, offset, source)
+            unsafe { borrow::<QueueOf<B>>(queue) }?.write(submit, destination, offset, source)
         })
     }
 
     unsafe extern "C" fn read(
         queue: Handle,
-        place: Place,
+        submit: SubmitInfo,
         source: Handle,
         offset: u64,
         destination: *mut u8,
@@ -156,13 +156,13 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core does not access the destination until the ticket ends.
             let destination = unsafe { HostBytesMut::new(destination, byte_len(bytes)?) };
             // SAFETY: core passes a live queue of this backend.
-            unsafe { borrow::<QueueOf<B>>(queue) }?.read(place, source, offset, destination)
+            unsafe { borrow::<QueueOf<B>>(queue) }?.read(submit, source, offset, destination)
         })
     }
 
     unsafe extern "C" fn copy(
         queue: Handle,
-        place: Place,
+        submit: SubmitInfo,
         destination: Handle,
         destination_offset: u64,
         source: Handle,
@@ -176,19 +176,19 @@ impl<B: Backend> Shims<B> {
             let source = unsafe { borrow::<BufferOf<B>>(source) }?;
             // SAFETY: core passes a live queue of this backend.
             let queue = unsafe { borrow::<QueueOf<B>>(queue) }?;
-            queue.copy(place, (destination, destination_offset), (source, source_offset), bytes)
+            queue.copy(submit, (destination, destination_offset), (source, source_offset), bytes)
         })
     }
 
-    unsafe extern "C" fn copy_rows(queue: Handle, place: Place, rows: *const abi::RowCopy) -> Status {
-        guard("copy_rows", || {
+    unsafe extern "C" fn copy_2d(queue: Handle, submit: SubmitInfo, rows: *const abi::Copy2D) -> Status {
+        guard("copy_2d", || {
             // SAFETY: core passes a structure that states its size.
             let raw = unsafe { read_struct(rows) }?;
             // SAFETY: core passes a live buffer of this backend.
             let destination = unsafe { borrow::<BufferOf<B>>(raw.destination) }?;
             // SAFETY: as above.
             let source = unsafe { borrow::<BufferOf<B>>(raw.source) }?;
-            let rows = RowCopy {
+            let rows = Copy2D {
                 destination: (destination, raw.destination_offset),
                 destination_pitch: raw.destination_pitch,
                 source: (source, raw.source_offset),
@@ -197,13 +197,13 @@ impl<B: Backend> Shims<B> {
                 rows: raw.rows,
             };
             // SAFETY: core passes a live queue of this backend.
-            unsafe { borrow::<QueueOf<B>>(queue) }?.copy_rows(place, &rows)
+            unsafe { borrow::<QueueOf<B>>(queue) }?.copy_2d(submit, &rows)
         })
     }
 
     unsafe extern "C" fn fill(
         queue: Handle,
-        place: Place,
+        submit: SubmitInfo,
         destination: Handle,
         offset: u64,
         bytes: u64,
@@ -216,18 +216,18 @@ impl<B: Backend> Shims<B> {
             // SAFETY: the pattern is readable during the call.
             let pattern = unsafe { convert::borrow_slice("pattern", pattern, pattern_bytes as usize, 16) }?;
             // SAFETY: core passes a live queue of this backend.
-            unsafe { borrow::<QueueOf<B>>(queue) }?.fill(place, (destination, offset), bytes, pattern)
+            unsafe { borrow::<QueueOf<B>>(queue) }?.fill(submit, (destination, offset), bytes, pattern)
         })
     }
 
-    unsafe extern "C" fn empty(queue: Handle, place: Place) -> Status {
+    unsafe extern "C" fn noop(queue: Handle, submit: SubmitInfo) -> Status {
         // SAFETY: core passes a live queue of this backend.
-        guard("empty", || unsafe { borrow::<QueueOf<B>>(queue) }?.empty(place))
+        guard("noop", || unsafe { borrow::<QueueOf<B>>(queue) }?.noop(submit))
     }
 
-    unsafe extern "C" fn timestamp(queue: Handle, place: Place) -> Status {
+    unsafe extern "C" fn timestamp(queue: Handle, submit: SubmitInfo) -> Status {
         // SAFETY: core passes a live queue of this backend.
-        guard("timestamp", || unsafe { borrow::<QueueOf<B>>(queue) }?.timestamp(place))
+        guard("timestamp", || unsafe { borrow::<QueueOf<B>>(queue) }?.timestamp(submit))
     }
 
     unsafe extern "C" fn read_timestamp(queue: Handle, ticket: u64, nanoseconds: *mut u64) -> Status {
@@ -240,12 +240,12 @@ impl<B: Backend> Shims<B> {
         })
     }
 
-    pub(super) unsafe extern "C" fn replay(queue: Handle, place: Place, graph: Handle) -> Status {
+    pub(super) unsafe extern "C" fn replay(queue: Handle, submit: SubmitInfo, graph: Handle) -> Status {
         guard("replay", || {
             // SAFETY: core passes a live graph of this backend.
             let graph = unsafe { borrow::<GraphOf<B>>(graph) }?;
             // SAFETY: core passes a live queue of this backend.
-            unsafe { borrow::<QueueOf<B>>(queue) }?.replay(place, graph)
+            unsafe { borrow::<QueueOf<B>>(queue) }?.replay(submit, graph)
         })
     }
 
@@ -274,9 +274,9 @@ impl<B: Backend> Shims<B> {
         guard("wait", || unsafe { borrow::<QueueOf<B>>(queue) }?.wait(ticket, Duration::from_nanos(slice_ns)))
     }
 
-    unsafe extern "C" fn finish(queue: Handle, ticket: u64) -> Status {
+    unsafe extern "C" fn wait_blocking(queue: Handle, ticket: u64) -> Status {
         // SAFETY: core passes a live queue of this backend.
-        guard("finish", || unsafe { borrow::<QueueOf<B>>(queue) }?.finish(ticket))
+        guard("wait_blocking", || unsafe { borrow::<QueueOf<B>>(queue) }?.wait_blocking(ticket))
     }
 
     unsafe extern "C" fn wait_for(queue: Handle, other: Handle, ticket: u64) -> Status {

@@ -96,7 +96,7 @@ impl DlpackTensor {
     fn data(&self) -> *mut c_void {
         // `export` has checked that there is a buffer.
         let Ok(buffer) = self.tensor.buffer("to_dlpack") else { return std::ptr::null_mut() };
-        if self.tensor.element_count() == 0 {
+        if self.tensor.is_empty() {
             return std::ptr::null_mut();
         }
         let start = if is_host(self.device.device_type) {

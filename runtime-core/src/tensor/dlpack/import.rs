@@ -221,10 +221,10 @@ impl Memory {
         }
         if self.on_host {
             // SAFETY: guaranteed by the caller.
-            return unsafe { Buffer::import(device, self.space, self.start.cast(), self.bytes) };
+            return unsafe { Buffer::import_host(device, self.space, self.start.cast(), self.bytes) };
         }
         // SAFETY: guaranteed by the caller.
-        unsafe { Buffer::adopt(device, self.space, self.start, self.bytes) }
+        unsafe { Buffer::import_device_memory(device, self.space, self.start, self.bytes) }
     }
 }
 

@@ -73,7 +73,7 @@ fn encode_header(entries: &[Entry<'_>]) -> Result<Vec<u8>> {
     let mut end = 0;
     let infos = entries.iter().map(|entry| {
         let begin = end;
-        end += entry.tensor.bytes();
+        end += entry.tensor.size_bytes();
         let shape = entry.tensor.shape().to_vec();
         (entry.name.to_owned(), TensorInfo { dtype: entry.dtype, shape, data_offsets: (begin, end) })
     });
@@ -99,12 +99,12 @@ fn append(file: &mut File, tensor: &Tensor, chunk: &mut Vec<u8>) -> Result<()> {
     if !tensor.is_contiguous() {
         return Ok(file.write_all(tensor.to_array()?.bytes())?);
     }
-    let (elements, size) = (tensor.element_count(), tensor.dtype().bytes());
+    let (elements, size) = (tensor.len(), tensor.dtype().bytes());
     let flat = tensor.reshape(&[elements])?;
     let max_elements = CHUNK_BYTES / size;
     for first in (0..elements).step_by(max_elements) {
         let part = flat.slice(0, first..elements.min(first + max_elements))?;
-        chunk.resize(part.bytes(), 0);
+        chunk.resize(part.size_bytes(), 0);
         part.read_bytes(chunk)?;
         file.write_all(chunk)?;
     }

@@ -340,7 +340,7 @@ fn rows(device: &Device, raw: &Raw) {
         let block = matrix.slice(1, 512..512 + COLUMNS / 4).expect("a block of columns");
         let plain = || {
             time(|| {
-                raw.copy_rows((there, COLUMNS), (from + 2048, COLUMNS * 4), COLUMNS, ROWS);
+                raw.copy_2d((there, COLUMNS), (from + 2048, COLUMNS * 4), COLUMNS, ROWS);
                 raw.wait(raw.stream);
             })
         };

@@ -225,7 +225,7 @@ impl Raw {
     }
 
     /// Copies rows between addresses that the driver knows, each with its pitch.
-    pub(crate) fn copy_rows(&self, to: (u64, usize), from: (u64, usize), row_bytes: usize, rows: usize) {
+    pub(crate) fn copy_2d(&self, to: (u64, usize), from: (u64, usize), row_bytes: usize, rows: usize) {
         let side = |(address, pitch): (u64, usize)| {
             [0, 0, 4, 0, usize::try_from(address).expect("64 bits"), 0, pitch]
         };

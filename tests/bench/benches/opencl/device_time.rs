@@ -6,8 +6,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
 use runtime_core::{
-    Access, Arg, Clock, ClockChoice, Element, Evaluation, EvaluationArg, Geometry, Kernel, On, Placement,
-    Tensor, Timing, Warmup,
+    Access, Arg, Clock, ClockChoice, DataLocation, Element, Evaluation, EvaluationArg, Geometry, Kernel,
+    Placement, Tensor, Timing, Warmup,
 };
 
 use crate::raw::{ITEMS, Raw, set};
@@ -69,8 +69,8 @@ fn evaluate(
     timing.warmup = Warmup::Calls(1);
     timing.clock = ClockChoice::Use(clock);
     let args = vec![
-        EvaluationArg::tensor(out, Access::Write, On::Device),
-        EvaluationArg { arg: Arg::scalar(rounds), on: On::Device },
+        EvaluationArg::tensor(out, Access::Write, DataLocation::Device),
+        EvaluationArg { arg: Arg::scalar(rounds), on: DataLocation::Device },
     ];
     let geometry = Geometry::new(u32::try_from(GROUPS).unwrap_or(1), u32::try_from(ITEMS).unwrap_or(1));
     let mut evaluation = Evaluation::new(kernel, geometry, args);

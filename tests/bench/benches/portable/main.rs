@@ -42,7 +42,7 @@ use workload::Workload;
 
 fn main() {
     let options = Options::read();
-    let runtime = runtime_bench::builder().lower_with(runtime_kernel::wgsl()).build();
+    let runtime = runtime_bench::builder().with_lowering(runtime_kernel::wgsl()).build();
     let opencl = Pocl::open().inspect_err(|reason| eprintln!("no PoCL to compare with: {reason}")).ok();
     let mut rows = Vec::new();
     for path in specs().into_iter().filter(|path| options.takes(path)) {

@@ -44,7 +44,7 @@ fn main() {
         return;
     }
     let name = std::env::var("VULKAN_BENCH_DEVICE").unwrap_or_else(|_| "vulkan:0".to_owned());
-    let runtime = runtime_bench::builder().lower_with(runtime_kernel::wgsl()).build();
+    let runtime = runtime_bench::builder().with_lowering(runtime_kernel::wgsl()).build();
     let device = match runtime.open(&name) {
         Ok(device) => device,
         Err(error) => return println!("{error}: nothing is compared"),

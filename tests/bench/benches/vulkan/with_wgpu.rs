@@ -50,7 +50,7 @@ impl Fixture {
     /// A burst, recorded.
     fn graph(&self) -> ExecutableGraph {
         let recorded = self.queue.record(|recorder| {
-            let launch = |_| recorder.launch(&self.kernel, &Geometry::single(), &self.args()).map(drop);
+            let launch = |_| recorder.launch(&self.kernel, Geometry::single(), &self.args()).map(drop);
             (0..BURST).try_for_each(launch)
         });
         let graph = recorded.and_then(|graph| self.queue.instantiate(&graph));

@@ -4,7 +4,7 @@ use std::process::{Command, ExitCode};
 
 use clap::Args;
 use libtest_mimic::Arguments;
-use runtime_core::{ErrorKind, suggest};
+use runtime_core::{ErrorKind, did_you_mean};
 
 use super::job::KINDS;
 use super::sweep::print;
@@ -45,7 +45,7 @@ pub struct FaultArguments {
 
 fn parse_kind(text: &str) -> Result<ErrorKind, String> {
     let found = KINDS.iter().find(|(name, _)| *name == text).map(|(_, kind)| *kind);
-    found.ok_or_else(|| suggest(text, &KINDS.map(|(name, _)| name)))
+    found.ok_or_else(|| did_you_mean(text, &KINDS.map(|(name, _)| name)))
 }
 
 impl FaultArguments {

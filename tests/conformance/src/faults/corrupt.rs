@@ -110,7 +110,7 @@ impl Argument for u32 {}
 impl Argument for u64 {}
 impl Argument for usize {}
 impl Argument for Str {}
-impl Argument for abi::Place {}
+impl Argument for abi::SubmitInfo {}
 
 impl<T: OutValue> Argument for *mut T {
     unsafe fn corrupt_output(self, corruption: Corruption) {

@@ -10,10 +10,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use runtime_core::abi::{
-    self, AllocateRequest, Allocation, Arg, BackendTable, DeviceInfo, DeviceTable, EmbeddedTable, GraphNode,
-    GraphTable, Handle, Header, HostTable, InstanceTable, KernelInfo, Launch, MemoryTable, MemoryUsage,
-    ModuleSource, ModuleTable, Occupancy, OptionSpec, Place, Progress, Property, QueueOptions, QueueTable,
-    RowCopy, RunReport, Status, Str, Telemetry, TensorDescription,
+    self, AllocateRequest, Allocation, Arg, BackendTable, Copy2D, DeviceInfo, DeviceTable, EmbeddedTable,
+    GraphNode, GraphTable, Handle, Header, HostTable, InstanceTable, KernelInfo, Launch, MemoryTable,
+    MemoryUsage, ModuleSource, ModuleTable, Occupancy, OptionSpec, Progress, Property, QueueOptions,
+    QueueTable, RunReport, Status, Str, SubmitInfo, Telemetry, TensorDescription,
 };
 use runtime_core::{Error, ErrorKind, convert};
 
@@ -81,9 +81,9 @@ struct Launches((Kind, Handle), (Kind, Handle), *const Launch);
 /// Like `Launches`, but runs a claimed ticket: it is executed even if an error is injected.
 struct Runs(Launches);
 /// The call uses a queue and two buffers.
-struct Copies2d((Kind, Handle), *const RowCopy);
+struct Copies2d((Kind, Handle), *const Copy2D);
 /// The call submits work to a queue.
-struct Submits<A>(Handle, Place, A);
+struct Submits<A>(Handle, SubmitInfo, A);
 /// The call claims an idle queue: an injected fault makes it return 0, which is not an error.
 struct Claims(Handle);
 /// The call reads why a queue failed: an injected fault makes it return no reason.
@@ -167,7 +167,7 @@ impl Intercept<Status> for Launches {
 impl Intercept<Status> for Copies2d {
     fn intercept(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
         // SAFETY: core's copy, which is valid during the call.
-        let RowCopy { destination, source, .. } = unsafe { *self.1 };
+        let Copy2D { destination, source, .. } = unsafe { *self.1 };
         Uses([self.0, buffer_of(destination), buffer_of(source)]).intercept(name, call)
     }
 }
@@ -320,8 +320,8 @@ layer! {
     memory: MemoryTable {
         allocate(device: Handle, request: *const AllocateRequest, out: *mut Allocation) -> Status = Allocates(device_of(device), out);
         free(device: Handle, buffer: Handle, queue: Handle) = Closes(Kind::Buffer, buffer);
-        import(device: Handle, space: u32, pointer: *mut u8, bytes: u64, out: *mut Allocation) -> Status = Allocates(device_of(device), out);
-        adopt(device: Handle, space: u32, memory: *mut c_void, bytes: u64, out: *mut Allocation) -> Status = Allocates(device_of(device), out);
+        import_host(device: Handle, space: u32, pointer: *mut u8, bytes: u64, out: *mut Allocation) -> Status = Allocates(device_of(device), out);
+        import_device_memory(device: Handle, space: u32, memory: *mut c_void, bytes: u64, out: *mut Allocation) -> Status = Allocates(device_of(device), out);
     }
     module: ModuleTable {
         load(device: Handle, source: *const ModuleSource, out: *mut Handle) -> Status = Opens(Kind::Module, device_of(device), out);
@@ -335,15 +335,15 @@ layer! {
     queue: QueueTable {
         open(device: Handle, options: *const QueueOptions, out: *mut Handle) -> Status = Opens(Kind::Queue, device_of(device), out);
         close(queue: Handle) = Closes(Kind::Queue, queue);
-        launch(queue: Handle, place: Place, kernel: Handle, launch: *const Launch) -> Status = Submits(queue, place, Launches(queue_of(queue), kernel_of(kernel), launch));
-        claim(queue: Handle, ticket: u64) -> u32 = Claims(queue);
-        run(queue: Handle, ticket: u64, kernel: Handle, launch: *const Launch) -> Status = Runs(Launches(queue_of(queue), kernel_of(kernel), launch));
-        write(queue: Handle, place: Place, destination: Handle, offset: u64, source: *const u8, bytes: u64) -> Status = Submits(queue, place, Uses([queue_of(queue), buffer_of(destination)]));
-        read(queue: Handle, place: Place, source: Handle, offset: u64, destination: *mut u8, bytes: u64) -> Status = Submits(queue, place, Uses([queue_of(queue), buffer_of(source)]));
-        copy(queue: Handle, place: Place, destination: Handle, destination_offset: u64, source: Handle, source_offset: u64, bytes: u64) -> Status = Submits(queue, place, Uses([queue_of(queue), buffer_of(destination), buffer_of(source)]));
-        fill(queue: Handle, place: Place, destination: Handle, offset: u64, bytes: u64, pattern: *const u8, pattern_bytes: u32) -> Status = Submits(queue, place, Uses([queue_of(queue), buffer_of(destination)]));
-        empty(queue: Handle, place: Place) -> Status = Submits(queue, place, Uses([queue_of(queue)]));
-        timestamp(queue: Handle, place: Place) -> Status = Submits(queue, place, Uses([queue_of(queue)]));
+        launch(queue: Handle, submit: SubmitInfo, kernel: Handle, launch: *const Launch) -> Status = Submits(queue, submit, Launches(queue_of(queue), kernel_of(kernel), launch));
+        try_begin_inline(queue: Handle, ticket: u64) -> u32 = Claims(queue);
+        run_inline(queue: Handle, ticket: u64, kernel: Handle, launch: *const Launch) -> Status = Runs(Launches(queue_of(queue), kernel_of(kernel), launch));
+        write(queue: Handle, submit: SubmitInfo, destination: Handle, offset: u64, source: *const u8, bytes: u64) -> Status = Submits(queue, submit, Uses([queue_of(queue), buffer_of(destination)]));
+        read(queue: Handle, submit: SubmitInfo, source: Handle, offset: u64, destination: *mut u8, bytes: u64) -> Status = Submits(queue, submit, Uses([queue_of(queue), buffer_of(source)]));
+        copy(queue: Handle, submit: SubmitInfo, destination: Handle, destination_offset: u64, source: Handle, source_offset: u64, bytes: u64) -> Status = Submits(queue, submit, Uses([queue_of(queue), buffer_of(destination), buffer_of(source)]));
+        fill(queue: Handle, submit: SubmitInfo, destination: Handle, offset: u64, bytes: u64, pattern: *const u8, pattern_bytes: u32) -> Status = Submits(queue, submit, Uses([queue_of(queue), buffer_of(destination)]));
+        noop(queue: Handle, submit: SubmitInfo) -> Status = Submits(queue, submit, Uses([queue_of(queue)]));
+        timestamp(queue: Handle, submit: SubmitInfo) -> Status = Submits(queue, submit, Uses([queue_of(queue)]));
         read_timestamp(queue: Handle, ticket: u64, out: *mut u64) -> Status = Uses([queue_of(queue)]);
         mark(queue: Handle, ticket: u64) -> Status = Uses([queue_of(queue)]);
         flush(queue: Handle) -> Status = Uses([queue_of(queue)]);
@@ -351,13 +351,13 @@ layer! {
         wait(queue: Handle, ticket: u64, slice_ns: u64) -> Status = Uses([queue_of(queue)]);
         wait_for(queue: Handle, other: Handle, ticket: u64) -> Status = Uses([queue_of(queue), queue_of(other)]);
         failure(queue: Handle) -> Status = ReadsFailure(queue);
-        copy_rows(queue: Handle, place: Place, rows: *const RowCopy) -> Status = Submits(queue, place, Copies2d(queue_of(queue), rows));
-        finish(queue: Handle, ticket: u64) -> Status = Uses([queue_of(queue)]);
+        copy_2d(queue: Handle, submit: SubmitInfo, rows: *const Copy2D) -> Status = Submits(queue, submit, Copies2d(queue_of(queue), rows));
+        wait_blocking(queue: Handle, ticket: u64) -> Status = Uses([queue_of(queue)]);
     }
     graph: GraphTable {
         instantiate(device: Handle, nodes: *const *const GraphNode, count: usize, out: *mut Handle) -> Status = Opens(Kind::Graph, device_of(device), out);
         update(graph: Handle, node: u32, launch: *const Launch) -> Status = Launches(graph_of(graph), kernel_of(NULL), launch);
-        replay(queue: Handle, place: Place, graph: Handle) -> Status = Submits(queue, place, Uses([queue_of(queue), graph_of(graph)]));
+        replay(queue: Handle, submit: SubmitInfo, graph: Handle) -> Status = Submits(queue, submit, Uses([queue_of(queue), graph_of(graph)]));
         close(graph: Handle) = Closes(Kind::Graph, graph);
     }
     embedded: EmbeddedTable {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use runtime_core::backend::LinkedBackend;
-use runtime_core::{Error, ErrorKind, Outcome};
+use runtime_core::{Error, ErrorKind, LoadOutcome};
 
 use super::job::{Job, RunResult, RunStatus};
 use super::object_tracker::Injection;
@@ -66,7 +66,7 @@ fn record_panic(info: &PanicHookInfo<'_>) {
 fn load(path: &Path) -> Result<LinkedBackend, Error> {
     // SAFETY: the user selected this library for the suite.
     let runtime = unsafe { crate::builder().discover(false).library(path) }.build();
-    if let Some(line) = runtime.load_report().iter().find(|line| line.outcome != Outcome::Loaded) {
+    if let Some(line) = runtime.load_report().iter().find(|line| line.outcome != LoadOutcome::Loaded) {
         return Err(Error::new(ErrorKind::Unavailable, line.to_string()));
     }
     let layer = layer::wrap_backend(backend_table::load(path)?.table());

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use runtime_core::{DeviceInfo, Error, ErrorKind, Result, suggest};
+use runtime_core::{DeviceInfo, Error, ErrorKind, Result, did_you_mean};
 
 use super::{ALL, FormatKernels};
 
@@ -77,7 +77,7 @@ impl KernelFolder {
     pub(crate) fn unused(&self, taken: &[String]) -> String {
         let mine: Vec<_> = self.formats.iter().map(|kernels| kernels.format).collect();
         let taken: Vec<_> = taken.iter().map(String::as_str).collect();
-        let hint = mine.first().map(|format| suggest(format, &taken)).unwrap_or_default();
+        let hint = mine.first().map(|format| did_you_mean(format, &taken)).unwrap_or_default();
         format!("--kernels {}: no tested device accepts {}; {hint}", self.path.display(), mine.join(" or "),)
     }
 }

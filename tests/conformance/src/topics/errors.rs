@@ -101,12 +101,15 @@ fn opening_errors_are_one_line(context: &Context) -> Verdict {
 
 fn an_unavailable_device_says_why(context: &Context) -> Verdict {
     let devices = context.target().devices.clone().unwrap_or_default();
-    for info in devices.iter().filter(|info| info.unusable.is_some()) {
+    for info in devices.iter().filter(|info| info.unavailable_reason.is_some()) {
         let Err(error) = context.runtime().open(&info.id.to_string()) else {
             return Err(crate::case::Failure::Failed(format!("{} was opened", info.id)));
         };
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
-        assert!(info.unusable.as_ref().is_some_and(|reason| error.to_string().contains(reason)), "{error}");
+        assert!(
+            info.unavailable_reason.as_ref().is_some_and(|reason| error.to_string().contains(reason)),
+            "{error}"
+        );
     }
     Ok(())
 }

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use runtime_core::{
-    Access, Arg, Clock, ClockChoice, ErrorKind, Evaluation, EvaluationArg, FlushCache, HostArray, Kernel,
-    Measurement, On, Tensor, Warmup,
+    Access, Arg, Clock, ClockChoice, DataLocation, ErrorKind, Evaluation, EvaluationArg, FlushCache,
+    HostArray, Kernel, Measurement, Tensor, Warmup,
 };
 
 use crate::case::{Failure, Requirement, Verdict, cases};
@@ -37,7 +37,7 @@ impl FillEvaluation {
     }
 
     pub(super) fn evaluation(&self, fixture: &Fixture) -> Result<Evaluation<'_>, Failure> {
-        let out = EvaluationArg::tensor(&self.out, Access::Write, On::Device);
+        let out = EvaluationArg::tensor(&self.out, Access::Write, DataLocation::Device);
         let rest = fixture.args("fill_f32", &[Arg::scalar(3.0f32)], N)?;
         let args = std::iter::once(out).chain(rest.into_iter().map(EvaluationArg::from)).collect();
         let mut evaluation = Evaluation::new(&self.kernel, fixture.geometry(N), args);
@@ -133,7 +133,7 @@ fn arguments_on_the_host_are_moved(context: &Context) -> Verdict {
     let fixture = context.fixture();
     let (kernel, x) = (fixture.kernel("scale_f32")?, fixture.full(N, 3.0)?);
     let rest = fixture.args("scale_f32", &[Arg::scalar(2.0f32)], N)?;
-    let args = std::iter::once(EvaluationArg::tensor(&x, Access::ReadWrite, On::Host))
+    let args = std::iter::once(EvaluationArg::tensor(&x, Access::ReadWrite, DataLocation::Host))
         .chain(rest.into_iter().map(EvaluationArg::from));
     let mut evaluation = Evaluation::new(&kernel, fixture.geometry(N), args.collect());
     evaluation.timing.repeat = 3;
@@ -197,7 +197,7 @@ fn a_wrong_argument_is_refused(context: &Context) -> Verdict {
     let subject = FillEvaluation::new(context.fixture())?;
     let other = context.reopen(&runtime_core::Options::new())?.full(N, 0.0)?;
     let mut evaluation = subject.evaluation(context.fixture())?;
-    evaluation.args[0] = EvaluationArg::tensor(&other, Access::Write, On::Device);
+    evaluation.args[0] = EvaluationArg::tensor(&other, Access::Write, DataLocation::Device);
     expect_error(
         "tensor",
         evaluate(context.fixture(), &mut evaluation),
@@ -222,8 +222,8 @@ fn a_failing_kernel_is_an_error(context: &Context) -> Verdict {
     let (fixture, kernel) = (context.fixture(), context.fixture().kernel("fail")?);
     let (x, y) = (fixture.full(1, 0.0)?, fixture.full(1, 0.0)?);
     let args = vec![
-        EvaluationArg::tensor(&x, Access::Read, On::Device),
-        EvaluationArg::tensor(&y, Access::Write, On::Device),
+        EvaluationArg::tensor(&x, Access::Read, DataLocation::Device),
+        EvaluationArg::tensor(&y, Access::Write, DataLocation::Device),
     ];
     let mut evaluation = Evaluation::new(&kernel, fixture.geometry(1), args);
     expect_error(

@@ -14,13 +14,13 @@ cases! {
         too_much_shared_memory_is_refused, what_the_device_lacks_is_unsupported,
         a_refused_geometry_takes_no_ticket;
     [Requirement::Kernel("noop"), Requirement::Capability(abi::CAP_GROUPS)] => the_limits_themselves_are_accepted;
-    [Requirement::Kernel("group_ids_u32"), Requirement::Capability(abi::CAP_GROUPS), Requirement::Capability(abi::CAP_EMPTY_KERNEL)] =>
+    [Requirement::Kernel("group_ids_u32"), Requirement::Capability(abi::CAP_GROUPS), Requirement::Capability(abi::CAP_NOOP_KERNEL)] =>
         no_groups_run_nothing;
     [Requirement::Kernel("group_ids_u32"), Requirement::Capability(abi::CAP_GROUPS)] => every_work_item_runs_once,
         the_largest_group_runs_whole;
 }
 
-fn launch(context: &Context, geometry: &Geometry) -> Result<runtime_core::Result<()>, Failure> {
+fn launch(context: &Context, geometry: Geometry) -> Result<runtime_core::Result<()>, Failure> {
     let queue = context.fixture().queue()?;
     let kernel = context.fixture().kernel_for_group_size("noop", geometry.group_size)?;
     let launched = queue.launch(&kernel, geometry, &[]);
@@ -35,7 +35,7 @@ fn kind(context: &Context) -> ErrorKind {
 }
 
 fn one_plain_call_is_always_right(context: &Context) -> Verdict {
-    Ok(launch(context, &Geometry::single())??)
+    Ok(launch(context, Geometry::single())??)
 }
 
 fn groups_without_items_are_refused(context: &Context) -> Verdict {
@@ -43,14 +43,9 @@ fn groups_without_items_are_refused(context: &Context) -> Verdict {
         let mut none = [1; 3];
         none[axis] = 0;
         if !context.info().capabilities.has(abi::CAP_GROUPS) {
-            expect_error("groups", launch(context, &Geometry::new(none, 1))?, kind(context), &["groups"])?;
+            expect_error("groups", launch(context, Geometry::new(none, 1))?, kind(context), &["groups"])?;
         }
-        expect_error(
-            "group_size",
-            launch(context, &Geometry::new(1, none))?,
-            kind(context),
-            &["group_size"],
-        )?;
+        expect_error("group_size", launch(context, Geometry::new(1, none))?, kind(context), &["group_size"])?;
     }
     Ok(())
 }
@@ -66,7 +61,7 @@ fn too_many_groups_are_refused(context: &Context) -> Verdict {
         } else {
             ["groups", "launch"]
         };
-        expect_error(name, launch(context, &Geometry::new(groups, 1))?, kind(context), &words)?;
+        expect_error(name, launch(context, Geometry::new(groups, 1))?, kind(context), &words)?;
     }
     Ok(())
 }
@@ -80,7 +75,7 @@ fn too_large_a_group_is_refused(context: &Context) -> Verdict {
         } else {
             ["group_size", "launch"]
         };
-        expect_error(name, launch(context, &Geometry::new(1, size))?, kind(context), &words)?;
+        expect_error(name, launch(context, Geometry::new(1, size))?, kind(context), &words)?;
     }
     Ok(())
 }
@@ -101,13 +96,13 @@ fn the_limits_themselves_are_accepted(context: &Context) -> Verdict {
         return Err(Failure::Unsupported("the suite's kernels in this format run no groups".to_owned()));
     }
     for axis in 0..3 {
-        launch(context, &Geometry::new(1, largest(context, "noop", axis)?))??;
+        launch(context, Geometry::new(1, largest(context, "noop", axis)?))??;
         let mut groups = [1; 3];
         groups[axis] = u32::try_from(context.info().limits.groups[axis].min(MOST_GROUPS)).unwrap_or(1);
-        launch(context, &Geometry::new(groups, 1))??;
+        launch(context, Geometry::new(groups, 1))??;
     }
     let shared = u32::try_from(context.info().limits.shared_bytes).unwrap_or(u32::MAX);
-    Ok(launch(context, &Geometry::single().shared_bytes(shared))??)
+    Ok(launch(context, Geometry::single().shared_bytes(shared))??)
 }
 
 fn the_largest_group_runs_whole(context: &Context) -> Verdict {
@@ -135,7 +130,7 @@ fn too_many_work_items_are_refused(context: &Context) -> Verdict {
         ));
     }
     let words = ["work-items", &limits.group_items.to_string()];
-    expect_error("group", launch(context, &Geometry::new(1, [x, y, z]))?, ErrorKind::InvalidArgument, &words)
+    expect_error("group", launch(context, Geometry::new(1, [x, y, z]))?, ErrorKind::InvalidArgument, &words)
         .map(drop)
 }
 
@@ -148,7 +143,7 @@ fn too_much_shared_memory_is_refused(context: &Context) -> Verdict {
     let geometry = Geometry::single().shared_bytes(beyond);
     expect_error(
         "shared",
-        launch(context, &geometry)?,
+        launch(context, geometry)?,
         ErrorKind::InvalidArgument,
         &["shared_bytes", &beyond.to_string()],
     )
@@ -167,7 +162,7 @@ fn what_the_device_lacks_is_unsupported(context: &Context) -> Verdict {
     ];
     for (capability, word, geometry) in all {
         if !context.info().capabilities.has(capability) {
-            expect_error(word, launch(context, &geometry)?, ErrorKind::Unsupported, &[word, context.name()])?;
+            expect_error(word, launch(context, geometry)?, ErrorKind::Unsupported, &[word, context.name()])?;
         }
     }
     Ok(())

@@ -26,7 +26,7 @@ fn the_device_string_names_the_device(context: &Context) -> Verdict {
 fn the_description_is_filled_in(context: &Context) -> Verdict {
     let info = context.info();
     assert!(!info.name.is_empty() && !info.driver_version.is_empty() && !info.formats.is_empty(), "{info:?}");
-    assert!(info.compute_units >= 1 && info.unusable.is_none(), "{info:?}");
+    assert!(info.compute_units >= 1 && info.unavailable_reason.is_none(), "{info:?}");
     assert!(info.kind == DeviceKind::Embedded || !info.spaces.is_empty(), "{info:?}");
     for space in &info.spaces {
         assert!(space.alignment_bytes.is_power_of_two() && !space.name.is_empty(), "{space:?}");
@@ -94,7 +94,7 @@ fn every_option_is_documented(context: &Context) -> Verdict {
 fn sub_devices_belong_to_their_device(context: &Context) -> Verdict {
     for info in context.fixture().device().sub_devices()? {
         assert!(info.id.sub.is_some() && info.id.index == context.info().id.index, "{}", info.id);
-        if info.unusable.is_none() {
+        if info.unavailable_reason.is_none() {
             assert_eq!(context.runtime().open(&info.id.to_string())?.device_id(), &info.id);
         }
     }

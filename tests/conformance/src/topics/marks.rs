@@ -156,7 +156,7 @@ fn a_call_is_one_launch(context: &Context) -> Verdict {
         fixture.call(&queue, "noop", &[], 1)?;
     }
     let counts = calls.counts();
-    assert!(counts.launch + counts.run == 3 && counts.mark <= 3, "{counts:?}");
+    assert!(counts.launch + counts.run_inline == 3 && counts.mark <= 3, "{counts:?}");
     Ok(())
 }
 

@@ -19,7 +19,7 @@ cases! {
         a_map_of_a_view_is_its_part, maps_exclude_each_other;
     [Requirement::Queues, Requirement::Option("out_of_memory_after_bytes")] => exhausted_memory_is_an_error_and_recovers,
         exhaustion_leaves_nothing_behind, exhaustion_with_work_in_flight_recovers;
-    [Requirement::Kind(runtime_core::DeviceKind::Host), Requirement::Capability(abi::CAP_IMPORT)] =>
+    [Requirement::Kind(runtime_core::DeviceKind::Host), Requirement::Capability(abi::CAP_IMPORT_HOST)] =>
         imported_memory_is_shared;
 }
 
@@ -45,7 +45,7 @@ fn zero_size_tensors_work(context: &Context) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     for shape in [&[0][..], &[0, 5], &[3, 0, 7]] {
         let tensor = fixture.device().allocate(DType::F64, shape, &Placement::default())?;
-        assert_eq!((tensor.element_count(), tensor.bytes()), (0, 0));
+        assert_eq!((tensor.len(), tensor.size_bytes()), (0, 0));
         assert!(tensor.to_vec::<f64>()?.is_empty());
         tensor.write::<f64>(&[])?;
         queue.write(&tensor, &[])?;

@@ -17,7 +17,7 @@ cases! {
     [Requirement::Kernel("spin")] => a_later_ticket_is_not_done_before, a_timeout_of_a_queue_poisons_nothing,
         an_explicit_wait_orders_two_queues, waits_in_a_ring_end;
     [Requirement::Kernel("hold")] => a_busy_queue_holds_up_no_other;
-    [Requirement::Queues, Requirement::Capability(abi::CAP_EMPTY_KERNEL)] => an_empty_kernel_ends;
+    [Requirement::Queues, Requirement::Capability(abi::CAP_NOOP_KERNEL)] => an_empty_kernel_ends;
     [Requirement::Kernel("spin"), Requirement::Capability(abi::CAP_TIMESTAMPS)] => timestamps_are_in_order,
         a_timestamp_is_read_once, a_timestamp_of_another_queue_is_refused,
         an_event_that_is_no_timestamp_has_none;
@@ -173,7 +173,7 @@ fn a_busy_queue_holds_up_no_other(context: &Context) -> Verdict {
 fn an_empty_kernel_ends(context: &Context) -> Verdict {
     let queue = context.fixture().queue()?;
     for ticket in 1..=10 {
-        let event = queue.empty()?;
+        let event = queue.launch_noop()?;
         assert_eq!(event.ticket(), ticket);
         wait::event(&event)?;
     }

@@ -90,7 +90,7 @@ fn what_cannot_be_recorded_is_refused(context: &Context) -> Verdict {
         let pattern = recorder.fill(&x, &[1; 3]);
         expect_error("pattern", pattern, ErrorKind::InvalidArgument, &["fill", "3"])?;
         if context.info().capabilities.has(abi::CAP_GROUPS) {
-            let nothing = recorder.launch(&kernel, Geometry::new(0, 1), &args);
+            let nothing = recorder.launch(&kernel, Geometry { groups: [0; 3], ..fixture.geometry(N) }, &args);
             expect_error("no groups", nothing, ErrorKind::InvalidArgument, &["0 groups"])?;
         }
         Ok(())

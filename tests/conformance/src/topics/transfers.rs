@@ -16,8 +16,8 @@ cases! {
         transfers_are_in_order, strided_queue_transfers, backwards_and_broadcast_queue_transfers,
         copies_between_overlapping_views, blocks_of_columns_go_both_ways, blocks_of_columns_are_copied,
         blocks_of_columns_within_one_matrix;
-    [Requirement::Capability(abi::CAP_ROWS)] => a_copy_of_rows_does_not_wait;
-    [Requirement::Capability(abi::CAP_ROWS), Requirement::Kernel("fill_f32")] => a_copy_of_rows_is_ordered_by_what_it_touches;
+    [Requirement::Capability(abi::CAP_COPY_2D)] => a_copy_of_rows_does_not_wait;
+    [Requirement::Capability(abi::CAP_COPY_2D), Requirement::Kernel("fill_f32")] => a_copy_of_rows_is_ordered_by_what_it_touches;
 }
 
 /// Rows and columns of a matrix, and the columns of a block of it: narrow, odd, wide, and with large gaps.

@@ -1,6 +1,8 @@
 //! Validation: what a timed evaluation reports for correct, wrong and unwritten results.
 
-use runtime_core::{Access, Arg, ErrorKind, Evaluation, EvaluationArg, HostArray, On, Validation, Warmup};
+use runtime_core::{
+    Access, Arg, DataLocation, ErrorKind, Evaluation, EvaluationArg, HostArray, Validation, Warmup,
+};
 
 use super::evaluation::{FillEvaluation, N, evaluate, measure};
 use crate::case::{Failure, Requirement, Verdict, cases};
@@ -52,7 +54,7 @@ fn an_unwritten_result_is_detected(context: &Context) -> Verdict {
         return Err(Failure::Unsupported("no kernel of the suite can leave its tensor unwritten".to_owned()));
     }
     // With an element count of 0, the kernel writes nothing.
-    let out_arg = EvaluationArg::tensor(&out, Access::Write, On::Device);
+    let out_arg = EvaluationArg::tensor(&out, Access::Write, DataLocation::Device);
     let args = vec![out_arg, Arg::scalar(2.0f32).into(), Arg::scalar(0i64).into()];
     let mut evaluation = Evaluation::new(&kernel, fixture.geometry(1), args);
     evaluation.reference.push((0, HostArray::from_slice(&[N], &[3.0f32; N])?));
@@ -89,7 +91,7 @@ fn read_write_contents_are_put_back(context: &Context) -> Verdict {
     let fixture = context.fixture();
     let (kernel, x) = (fixture.kernel("scale_f32")?, fixture.full(N, 3.0)?);
     let rest = fixture.args("scale_f32", &[Arg::scalar(2.0f32)], N)?;
-    let args = std::iter::once(EvaluationArg::tensor(&x, Access::ReadWrite, On::Device))
+    let args = std::iter::once(EvaluationArg::tensor(&x, Access::ReadWrite, DataLocation::Device))
         .chain(rest.into_iter().map(EvaluationArg::from));
     let mut evaluation = Evaluation::new(&kernel, fixture.geometry(N), args.collect());
     evaluation.reference.push((0, HostArray::from_slice(&[N], &[6.0f32; N])?));
