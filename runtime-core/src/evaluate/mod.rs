@@ -78,7 +78,7 @@ use crate::{DeviceInfo, Error, Geometry, HostArray, Kernel, Queue, QueueOptions,
 /// - **How reliable is it?** Every sample is kept. Noise only ever adds time, so quote the median with its
 ///   confidence interval, look at the minimum, and distrust a mean that is far from both ([`Statistics`]).
 /// - **Where are the data?** A kernel whose data are already on the device differs from one whose inputs
-///   cross the bus on each call. [`On`] states this per argument, and transfers are also reported separately.
+///   cross the bus on each call. [`DataLocation`] states this per argument, and transfers are also reported separately.
 /// - **What is the overhead?** The time of a no-op kernel by the same clock is reported as the overhead, and
 ///   never subtracted: two numbers that can be checked are better than one that cannot.
 #[non_exhaustive]

@@ -325,7 +325,7 @@ fn f20() { f19(); if p > 20u { f19(); } }
 }
 
 //# doubled_members: a few lines that declare a structure with a million members
-//= says S11 | of at most 10000
+//= says S11 | more than 10000
 struct S0 { a: u32, b: u32 }
 struct S1 { a: S0, b: S0 }
 struct S2 { a: S1, b: S1 }
