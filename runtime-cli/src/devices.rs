@@ -41,7 +41,7 @@ fn row(device: &DeviceInfo) -> Vec<String> {
         .unavailable_reason
         .as_ref()
         .map_or_else(|| "available".to_owned(), |reason| format!("unusable: {reason}"));
-    let memory = device.spaces.first().map_or(0, |space| space.total_bytes);
+    let memory = device.spaces.first().and_then(|space| space.total_bytes);
     vec![
         device.id.to_string(),
         status,
@@ -49,8 +49,8 @@ fn row(device: &DeviceInfo) -> Vec<String> {
         device.name.clone(),
         device.arch.clone(),
         device.compute_units.to_string(),
-        memory_size(memory),
-        device.formats.join(" "),
+        memory.map_or_else(String::new, memory_size),
+        device.format_names().join(" "),
     ]
 }
 

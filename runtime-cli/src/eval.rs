@@ -141,8 +141,7 @@ struct Candidate {
 
 impl Candidate {
     fn accepts(&self, spec: &Spec) -> bool {
-        let format = spec.kernel.format.as_str();
-        let takes = |info: &DeviceInfo| info.formats.iter().any(|accepted| accepted == format);
+        let takes = |info: &DeviceInfo| info.accepts(&spec.kernel.format);
         self.opened.is_ok() && self.info.as_ref().is_some_and(takes)
     }
 }

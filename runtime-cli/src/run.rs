@@ -100,15 +100,17 @@ fn open(runtime: &Runtime, spec: &Spec, arguments: &RunArguments) -> Result<Arc<
     if let Some(name) = &arguments.device {
         return runtime.open_with(name, &options);
     }
-    let format = spec.kernel.format.as_str();
     let accepts = |info: &&runtime_core::DeviceInfo| {
-        info.unavailable_reason.is_none() && info.formats.iter().any(|accepted| accepted == format)
+        info.unavailable_reason.is_none() && info.accepts(&spec.kernel.format)
     };
     let devices = runtime.devices();
     let info = devices.iter().find(accepts).ok_or_else(|| {
         Error::new(
             ErrorKind::Unavailable,
-            format!("no available device accepts code of format {format}; see `runtime devices`"),
+            format!(
+                "no available device accepts code of format {}; see `runtime devices`",
+                spec.kernel.format
+            ),
         )
     })?;
     runtime.open_with(&info.id.to_string(), &options)

@@ -72,9 +72,7 @@ impl DeviceQueue<'_> {
 fn scans_and_sums_of_any_length_are_right() {
     let runtime = runtime();
     let accepts = |info: &&runtime_core::DeviceInfo| {
-        info.unavailable_reason.is_none()
-            && info.id.sub.is_none()
-            && info.formats.iter().any(|format| format == CodeFormat::WGSL.as_str())
+        info.unavailable_reason.is_none() && info.id.sub.is_none() && info.accepts(&CodeFormat::WGSL)
     };
     let mut devices = Vec::new();
     for info in runtime.devices().iter().filter(accepts) {

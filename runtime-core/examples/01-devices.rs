@@ -13,7 +13,8 @@ fn main() -> Result<()> {
                 for info in devices {
                     let status = info
                         .unavailable_reason
-                        .unwrap_or_else(|| format!("takes {}", info.formats.join(", ")));
+                        .clone()
+                        .unwrap_or_else(|| format!("takes {}", info.format_names().join(", ")));
                     println!("  {}: {} ({}), {status}", info.id, info.name, info.arch);
                 }
             }
@@ -27,7 +28,8 @@ fn main() -> Result<()> {
 
     let host = runtime.open("host")?; // the same as "host:0"
     for space in &host.info().spaces {
-        println!("{}: memory space {} of {} MiB", host.device_id(), space.name, space.total_bytes >> 20);
+        let mib = space.total_bytes.map_or("unknown".to_owned(), |bytes| (bytes >> 20).to_string());
+        println!("{}: memory space {} of {mib} MiB", host.device_id(), space.name);
     }
     match runtime.open("host:99") {
         Err(error) if error.kind() == ErrorKind::NotFound => println!("as it should be: {error}"),

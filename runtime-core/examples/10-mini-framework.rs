@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use runtime_core::{
-    Arg, CommonRuntime, DType, DeviceInfo, Error, ErrorKind, Geometry, Kernel, ModuleSource, Queue,
-    QueueOptions, Result, Runtime, Tensor,
+    Arg, CodeFormat, CommonRuntime, DType, DeviceInfo, Error, ErrorKind, Geometry, Kernel, ModuleSource,
+    Queue, QueueOptions, Result, Runtime, Tensor,
 };
 
 /// The framework's kernels, one text for each code format that it speaks.
@@ -33,7 +33,8 @@ struct Engine {
 
 /// The first of a device's formats, which stand in order of preference, that the framework speaks.
 fn source(info: &DeviceInfo) -> Option<(&str, &'static str)> {
-    let text = |format: &String| SOURCES.iter().find(|(name, _)| name == format).map(|(_, text)| *text);
+    let text =
+        |format: &CodeFormat| SOURCES.iter().find(|(name, _)| *format == **name).map(|(_, text)| *text);
     info.formats.iter().find_map(|format| Some((format.as_str(), text(format)?)))
 }
 

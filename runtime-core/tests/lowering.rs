@@ -27,7 +27,7 @@ unsafe impl Lowering for Renaming {
     }
 
     fn target(&self, device: &DeviceInfo) -> Option<CodeFormat> {
-        device.formats.iter().any(|format| format == "null").then(|| CodeFormat::from("null"))
+        device.accepts(&"null".into()).then(|| "null".into())
     }
 
     fn lower(&self, source: &PortableSource<'_>, _device: &DeviceInfo) -> Result<Lowered> {
@@ -82,7 +82,7 @@ fn runtime() -> Runtime {
 #[test]
 fn loading_portable_code_is_the_same_call() {
     let runtime = runtime();
-    assert!(runtime.devices()[0].formats.contains(&"wgsl".to_owned()));
+    assert!(runtime.devices()[0].accepts(&CodeFormat::WGSL));
     let device = runtime.open("null").unwrap();
     let source = ModuleSource::wgsl("main saxpy_f32").constant("PREFIX", "p_");
     let module = device.load(&source).unwrap();

@@ -4,7 +4,9 @@
 
 use std::ffi::c_int;
 
-use runtime_core::{Capabilities, DeviceInfo, DeviceKind, Limits, MemorySpace, Options, Result, abi};
+use runtime_core::{
+    Capabilities, CodeFormat, DeviceInfo, DeviceKind, Limits, MemorySpace, Options, Result, abi,
+};
 
 use crate::driver::abi::{Ordinal, device_attribute as key};
 use crate::driver::{Driver, c_string};
@@ -57,7 +59,7 @@ fn device(driver: &Driver, index: u32, count: u32) -> DeviceInfo {
     info.vendor = "NVIDIA".to_owned();
     info.dlpack_type = DLPACK_CUDA;
     info.driver_version = version(driver);
-    info.formats = FORMATS.map(str::to_owned).to_vec();
+    info.formats = FORMATS.map(CodeFormat::from).to_vec();
     let described = ordinal(driver, index).and_then(|ordinal| describe(driver, &mut info, ordinal, count));
     if let Err(error) = described {
         info.unavailable_reason = Some(format!("the driver cannot describe it: {error}; see `nvidia-smi`"));
@@ -70,9 +72,9 @@ fn describe(driver: &Driver, info: &mut DeviceInfo, ordinal: Ordinal, count: u32
     info.name = name(driver, ordinal)?;
     info.arch = format!("sm_{}{}", attribute(key::MAJOR), attribute(key::MINOR));
     info.pci_address = pci_address(driver, ordinal);
-    info.uuid = uuid(driver, ordinal);
+    info.uuid = Some(uuid(driver, ordinal)).filter(|uuid| *uuid != [0; 16]);
     info.compute_units = attribute(key::MULTIPROCESSORS);
-    info.clock_hz = u64::from(attribute(key::CLOCK_KHZ)) * 1000;
+    info.clock_hz = Some(attribute(key::CLOCK_KHZ)).filter(|khz| *khz > 0).map(|khz| u64::from(khz) * 1000);
     info.limits = Limits {
         groups: key::MAX_GROUPS.map(|key| u64::from(attribute(key))),
         group_size: key::MAX_GROUP_SIZE.map(attribute),
@@ -80,7 +82,7 @@ fn describe(driver: &Driver, info: &mut DeviceInfo, ordinal: Ordinal, count: u32
         shared_bytes: u64::from(
             attribute(key::MAX_SHARED_BYTES_OPT_IN).max(attribute(key::MAX_SHARED_BYTES)),
         ),
-        allocation_bytes: 0,
+        allocation_bytes: None,
     };
     let total_bytes = total_bytes(driver, ordinal)?;
     info.spaces = spaces(driver, ordinal, total_bytes);
@@ -111,7 +113,7 @@ pub(crate) fn space_count(driver: &Driver, ordinal: Ordinal) -> usize {
 fn spaces(driver: &Driver, ordinal: Ordinal, total_bytes: u64) -> Vec<MemorySpace> {
     let space = |&(space, name): &(Space, &str)| MemorySpace {
         name: name.to_owned(),
-        total_bytes: if space == Space::Device { total_bytes } else { 0 },
+        total_bytes: (space == Space::Device).then_some(total_bytes),
         alignment_bytes: ALIGNMENT_BYTES as u64,
         host_visible: space != Space::Device,
         kernel_visible: true,
@@ -192,12 +194,12 @@ fn total_bytes(driver: &Driver, ordinal: Ordinal) -> Result<u64> {
     Ok(bytes as u64)
 }
 
-/// The PCI address as `dddd:bb:dd.f`; empty if the driver does not report it.
-fn pci_address(driver: &Driver, ordinal: Ordinal) -> String {
+/// The PCI address as `dddd:bb:dd.f`, if the driver reports it.
+fn pci_address(driver: &Driver, ordinal: Ordinal) -> Option<String> {
     let mut text = [0_u8; 32];
     // SAFETY: the buffer is writable for as many bytes.
     let code = unsafe { (driver.cuDeviceGetPCIBusId)(text.as_mut_ptr().cast(), 32, ordinal) };
-    if code.is_success() { c_string(&text).to_lowercase() } else { String::new() }
+    code.is_success().then(|| c_string(&text).to_lowercase())
 }
 
 /// The UUID of the MIG instance, if it is one, else of the GPU.

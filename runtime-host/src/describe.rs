@@ -32,7 +32,7 @@ pub(crate) fn node_space(node: &Node) -> String {
 fn space(name: &str, total_bytes: u64) -> MemorySpace {
     MemorySpace {
         name: name.to_owned(),
-        total_bytes,
+        total_bytes: Some(total_bytes).filter(|bytes| *bytes > 0),
         alignment_bytes: memory::ALIGNMENT_BYTES as u64,
         host_visible: true,
         kernel_visible: true,
@@ -60,7 +60,7 @@ fn whole(topology: &Topology) -> DeviceInfo {
     info.driver_version = kernel_version();
     info.dlpack_type = DLPACK_CPU;
     info.compute_units = platform::logical_cores();
-    info.clock_hz = number(&format!("{CPU}/cpu0/cpufreq/cpuinfo_max_freq")).unwrap_or(0) * 1000;
+    info.clock_hz = number(&format!("{CPU}/cpu0/cpufreq/cpuinfo_max_freq")).map(|khz| khz * 1000);
     info.capabilities = Capabilities(
         abi::CAP_INLINE
             | abi::CAP_WAIT_FOR
@@ -77,12 +77,12 @@ fn whole(topology: &Topology) -> DeviceInfo {
         group_size: [GROUP_ITEMS; 3],
         group_items: GROUP_ITEMS,
         shared_bytes: SCRATCH_BYTES,
-        allocation_bytes: isize::MAX as u64,
+        allocation_bytes: Some(isize::MAX as u64),
     };
     info.spaces = vec![space("device", total_bytes)];
     info.spaces
         .extend(topology.with_memory().map(|node| space(&node_space(node), node.memory_usage().total_bytes)));
-    info.formats = module::FORMATS.map(|(format, _)| format.to_owned()).to_vec();
+    info.formats = module::FORMATS.map(|(format, _)| format.into()).to_vec();
     info.properties = properties(&features);
     info
 }
@@ -207,7 +207,7 @@ mod tests {
         let info = describe(&Topology::default()).remove(0);
         assert!(!info.name.is_empty() && !info.driver_version.is_empty());
         assert!(info.compute_units >= 1);
-        assert!(info.spaces[0].total_bytes > 1 << 20);
+        assert!(info.spaces[0].total_bytes > Some(1 << 20));
         assert!(info.properties.integer("page_bytes").is_some_and(|bytes| bytes >= 4096));
     }
 
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!((whole.id.sub, first.id.sub, second.id.sub), (None, Some(0), Some(1)));
         assert_eq!(
             (second.compute_units, second.spaces.len(), second.spaces[0].total_bytes),
-            (2, 1, 2048 << 10)
+            (2, 1, Some(2048 << 10))
         );
         assert!(whole.capabilities.has(abi::CAP_INLINE) && !first.capabilities.has(abi::CAP_INLINE));
     }

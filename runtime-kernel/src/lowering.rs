@@ -36,8 +36,8 @@ const WRITERS: [(CodeFormat, Writer); 4] = [
     (CodeFormat::C, Writer::C(Dialect::Host)),
 ];
 
-fn writer(format: &str) -> Option<(CodeFormat, Writer)> {
-    WRITERS.into_iter().find(|(known, _)| known.as_str() == format)
+fn writer(format: &CodeFormat) -> Option<(CodeFormat, Writer)> {
+    WRITERS.into_iter().find(|(known, _)| known == format)
 }
 
 // SAFETY: WGSL has no pointers to foreign memory, and every access that is not proven in range is checked.
@@ -82,11 +82,11 @@ unsafe impl Lowering for Wgsl {
     }
 
     fn target(&self, device: &DeviceInfo) -> Option<CodeFormat> {
-        device.formats.iter().find_map(|format| writer(format)).map(|(format, _)| format)
+        device.formats.iter().find_map(writer).map(|(format, _)| format)
     }
 
     fn lower(&self, source: &PortableSource<'_>, device: &DeviceInfo) -> Result<Lowered> {
-        let target = device.formats.iter().find_map(|format| writer(format));
+        let target = device.formats.iter().find_map(writer);
         let (format, writer) =
             target.ok_or_else(|| Error::unsupported("lowering wgsl for this device is not supported"))?;
         let program = Program::parse(source.code, source.path, &specialisation(source.options)?)?;
@@ -317,7 +317,7 @@ mod tests {
 
     fn device(formats: &[&str]) -> DeviceInfo {
         let mut info = DeviceInfo::new(DeviceKind::Accelerator, 0, "Test Device");
-        info.formats = formats.iter().map(|&format| format.to_owned()).collect();
+        info.formats = formats.iter().map(|&format| format.into()).collect();
         info.limits.group_size = [1024, 1024, 64];
         info.limits.group_items = 1024;
         info.limits.shared_bytes = 1 << 14;

@@ -35,7 +35,7 @@ pub(crate) fn describe_all(driver: &Driver, devices: &[ListedDevice], quirks: &Q
         let sub_devices = listed.sub_devices.iter().enumerate().map(|(sub, sub_device)| {
             let mut info = root.clone();
             info.id.sub = u32::try_from(sub).ok();
-            info.uuid = [0; 16];
+            info.uuid = None;
             info.compute_units = device_u32(driver, *sub_device, CL_DEVICE_MAX_COMPUTE_UNITS);
             info
         });
@@ -61,7 +61,8 @@ fn describe(
     info.uuid = uuid(driver, device, caps);
     info.pci_address = pci_address(driver, device, caps);
     info.compute_units = device_u32(driver, device, CL_DEVICE_MAX_COMPUTE_UNITS);
-    info.clock_hz = number(CL_DEVICE_MAX_CLOCK_FREQUENCY) * 1_000_000;
+    info.clock_hz =
+        Some(number(CL_DEVICE_MAX_CLOCK_FREQUENCY)).filter(|mhz| *mhz > 0).map(|mhz| mhz * 1_000_000);
     info.limits = limits(driver, device, caps, quirks);
     info.spaces = spaces(caps, number(CL_DEVICE_GLOBAL_MEM_SIZE));
     info.formats = module::formats(caps);
@@ -112,14 +113,14 @@ fn limits(driver: &Driver, device: Raw, caps: &DeviceCaps, quirks: &Quirks) -> L
         group_size: std::array::from_fn(size),
         group_items,
         shared_bytes: driver.device_number(device, CL_DEVICE_LOCAL_MEM_SIZE),
-        allocation_bytes: caps.allocation_bytes,
+        allocation_bytes: Some(caps.allocation_bytes).filter(|bytes| *bytes > 0),
     }
 }
 
 fn spaces(caps: &DeviceCaps, total_bytes: u64) -> Vec<MemorySpace> {
     let space = |space: &Space| MemorySpace {
         name: space.name().to_owned(),
-        total_bytes: if *space == Space::Device { total_bytes } else { 0 },
+        total_bytes: (*space == Space::Device).then_some(total_bytes),
         alignment_bytes: caps.alignment_bytes as u64,
         host_visible: space.host_visible(),
         kernel_visible: true,
@@ -175,21 +176,21 @@ fn properties(driver: &Driver, listed: &ListedDevice, caps: &DeviceCaps) -> Opti
     properties
 }
 
-fn uuid(driver: &Driver, device: Raw, caps: &DeviceCaps) -> [u8; 16] {
+fn uuid(driver: &Driver, device: Raw, caps: &DeviceCaps) -> Option<[u8; 16]> {
     let info = caps.has("cl_khr_device_uuid").then(|| driver.device_info(device, CL_DEVICE_UUID_KHR));
-    info.flatten().and_then(|bytes| bytes.try_into().ok()).unwrap_or([0; 16])
+    info.flatten()?.try_into().ok()
 }
 
-/// As `dddd:bb:dd.f`; empty if the driver does not report it.
-fn pci_address(driver: &Driver, device: Raw, caps: &DeviceCaps) -> String {
+/// As `dddd:bb:dd.f`, if the driver reports it.
+fn pci_address(driver: &Driver, device: Raw, caps: &DeviceCaps) -> Option<String> {
     let info =
         caps.has("cl_khr_pci_bus_info").then(|| driver.device_info(device, CL_DEVICE_PCI_BUS_INFO_KHR));
-    let info = info.flatten().unwrap_or_default();
+    let info = info.flatten()?;
     let mut words = info.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap_or_default()));
     match [(); 4].map(|()| words.next()) {
         [Some(domain), Some(bus), Some(device), Some(function)] => {
-            format!("{domain:04x}:{bus:02x}:{device:02x}.{function:x}")
+            Some(format!("{domain:04x}:{bus:02x}:{device:02x}.{function:x}"))
         }
-        _ => String::new(),
+        _ => None,
     }
 }

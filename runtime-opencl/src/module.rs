@@ -11,7 +11,7 @@ use cl3::ext::{
     CL_PROGRAM_KERNEL_NAMES, cl_int,
 };
 use runtime_core::backend::{Module, Source};
-use runtime_core::{Error, ErrorKind, OptionSpec, Result, did_you_mean};
+use runtime_core::{CodeFormat, Error, ErrorKind, OptionSpec, Result, did_you_mean};
 
 use crate::context::SharedContext;
 use crate::deferred_release::DeferredObject;
@@ -27,10 +27,13 @@ const KERNEL_ARG_INFO: &str = "-cl-kernel-arg-info";
 const SPIRV_MAGIC: [u8; 4] = 0x0723_0203_u32.to_le_bytes();
 
 /// The code formats that a device accepts, preferred first.
-pub(crate) fn formats(caps: &DeviceCaps) -> Vec<String> {
-    let known =
-        [("opencl-binary", true), ("spirv-kernel", caps.accepts_spirv), ("opencl-c", caps.has_compiler)];
-    known.iter().filter(|(_, is_accepted)| *is_accepted).map(|(format, _)| (*format).to_owned()).collect()
+pub(crate) fn formats(caps: &DeviceCaps) -> Vec<CodeFormat> {
+    let known = [
+        (CodeFormat::OPENCL_BINARY, true),
+        (CodeFormat::SPIRV_KERNEL, caps.accepts_spirv),
+        (CodeFormat::OPENCL_C, caps.has_compiler),
+    ];
+    known.into_iter().filter(|(_, is_accepted)| *is_accepted).map(|(format, _)| format).collect()
 }
 
 /// The load options.
@@ -88,8 +91,8 @@ impl OpenClModule {
     pub(crate) fn load(context: &Arc<SharedContext>, device: Raw, source: &Source<'_>) -> Result<Self> {
         context.check_alive()?;
         let known = formats(&context.caps);
-        if !known.iter().any(|format| format == source.format) {
-            let names: Vec<_> = known.iter().map(String::as_str).collect();
+        if !known.iter().any(|format| format.as_str() == source.format) {
+            let names: Vec<_> = known.iter().map(CodeFormat::as_str).collect();
             let message = format!(
                 "this device does not accept format \"{}\"; {}",
                 source.format,

@@ -1,6 +1,6 @@
 //! Converts device capabilities to `DeviceInfo`.
 
-use runtime_core::{Capabilities, DeviceInfo, DeviceKind, Limits, MemorySpace, Options, abi};
+use runtime_core::{Capabilities, CodeFormat, DeviceInfo, DeviceKind, Limits, MemorySpace, Options, abi};
 
 use crate::driver::{DeviceCaps, MemoryLocation};
 use crate::memory::{self, ALIGNMENT_BYTES};
@@ -24,17 +24,17 @@ pub(crate) fn device(index: u32, caps: &DeviceCaps) -> DeviceInfo {
     info.driver_version =
         [caps.driver.name.as_str(), caps.driver.version.as_str()].join(" ").trim().to_owned();
     info.dlpack_type = DLPACK_VULKAN;
-    info.uuid = caps.uuid;
+    info.uuid = Some(caps.uuid).filter(|uuid| *uuid != [0; 16]);
     info.compute_units = compute_units(caps);
     info.pci_address.clone_from(&caps.pci_address);
     info.unavailable_reason.clone_from(&caps.unavailable_reason);
-    info.formats = FORMATS.map(str::to_owned).to_vec();
+    info.formats = FORMATS.map(CodeFormat::from).to_vec();
     info.limits = Limits {
         groups: caps.groups.map(u64::from),
         group_size: caps.group_size,
         group_items: caps.group_items,
         shared_bytes: u64::from(caps.shared_bytes),
-        allocation_bytes: caps.allocation_bytes,
+        allocation_bytes: Some(caps.allocation_bytes).filter(|bytes| *bytes > 0),
     };
     info.spaces = spaces(caps);
     info.capabilities = capabilities(caps);
@@ -45,7 +45,7 @@ pub(crate) fn device(index: u32, caps: &DeviceCaps) -> DeviceInfo {
 fn spaces(caps: &DeviceCaps) -> Vec<MemorySpace> {
     let space = |&(space, name): &(MemoryLocation, &str)| MemorySpace {
         name: name.to_owned(),
-        total_bytes: caps.heap_bytes(space != MemoryLocation::Pinned),
+        total_bytes: Some(caps.heap_bytes(space != MemoryLocation::Pinned)).filter(|bytes| *bytes > 0),
         alignment_bytes: ALIGNMENT_BYTES,
         host_visible: space != MemoryLocation::Device,
         kernel_visible: true,

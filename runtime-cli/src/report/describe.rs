@@ -23,7 +23,7 @@ pub(crate) fn device(info: &DeviceInfo) -> Value {
         .map(|space| {
             json!({
                 "name": space.name,
-                "total_bytes": space.total_bytes,
+                "total_bytes": space.total_bytes.unwrap_or(0),
                 "alignment_bytes": space.alignment_bytes,
                 "host_visible": space.host_visible,
                 "kernel_visible": space.kernel_visible,
@@ -41,28 +41,28 @@ pub(crate) fn device(info: &DeviceInfo) -> Value {
         "vendor": info.vendor,
         "driver_version": info.driver_version,
         "unusable": info.unavailable_reason,
-        "uuid": uuid(info.uuid),
-        "pci_address": Some(&info.pci_address).filter(|address| !address.is_empty()),
+        "uuid": info.uuid.map(uuid),
+        "pci_address": info.pci_address,
         "compute_units": info.compute_units,
-        "clock_hz": Some(info.clock_hz).filter(|hertz| *hertz > 0),
+        "clock_hz": info.clock_hz,
         "capabilities": info.capabilities.names(),
         "limits": {
             "groups": info.limits.groups,
             "group_size": info.limits.group_size,
             "group_items": info.limits.group_items,
             "shared_bytes": info.limits.shared_bytes,
-            "allocation_bytes": Some(info.limits.allocation_bytes).filter(|bytes| *bytes > 0),
+            "allocation_bytes": info.limits.allocation_bytes,
         },
         "spaces": spaces,
-        "formats": info.formats,
+        "formats": info.format_names(),
         "properties": options(&info.properties),
     })
 }
 
-fn uuid(bytes: [u8; 16]) -> Option<String> {
+fn uuid(bytes: [u8; 16]) -> String {
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let parts = [&bytes[..4], &bytes[4..6], &bytes[6..8], &bytes[8..10], &bytes[10..]];
-    (bytes != [0; 16]).then(|| parts.map(hex).join("-"))
+    parts.map(hex).join("-")
 }
 
 /// Options as an object. The values of a repeated key form an array.
@@ -117,7 +117,6 @@ mod tests {
 
     #[test]
     fn a_uuid_is_written_in_groups() {
-        assert_eq!(uuid([0; 16]), None);
-        assert_eq!(uuid([0xab; 16]).unwrap(), "abababab-abab-abab-abab-abababababab");
+        assert_eq!(uuid([0xab; 16]), "abababab-abab-abab-abab-abababababab");
     }
 }

@@ -104,7 +104,7 @@ pub(crate) fn lower(
 ) -> Result<Option<(ModuleSource, Vec<LoweredKernel>)>> {
     let Some(lowering) = find_lowering(source.format(), &instance.lowerings) else { return Ok(None) };
     if lowering.target(device).is_none() {
-        let known: Vec<_> = device.formats.iter().map(String::as_str).collect();
+        let known = device.format_names();
         let message = format!(
             "format \"{}\" cannot be lowered to a format that {} accepts; {}",
             source.format(),

@@ -150,14 +150,12 @@ impl ModuleSource {
     }
 
     pub(crate) fn check(&self, device: &OpenDevice) -> Result<()> {
-        let formats = &device.info.formats;
-        if !formats.iter().any(|format| format == self.format.as_str()) {
-            let names: Vec<_> = formats.iter().map(String::as_str).collect();
+        if !device.info.accepts(&self.format) {
             let message = format!(
                 "format \"{}\" is not accepted by {}; {}",
                 self.format,
                 device.name,
-                did_you_mean(self.format.as_str(), &names)
+                did_you_mean(self.format.as_str(), &device.info.format_names())
             );
             let error = Error::new(ErrorKind::Unsupported, message);
             return Err(if self.format == CodeFormat::WGSL && device.instance.lowerings.is_empty() {

@@ -83,8 +83,9 @@ impl Buffer {
     ) -> Result<Self> {
         let space = find_space(device, placement.space.as_deref())?;
         let alignment_bytes = alignment(&device.info.spaces[space], placement)?;
-        let most = device.info.limits.allocation_bytes;
-        if most != 0 && bytes as u64 > most {
+        if let Some(most) = device.info.limits.allocation_bytes
+            && bytes as u64 > most
+        {
             let message = format!("an allocation of {bytes} bytes; the limit of {} is {most}", device.name);
             return Err(Error::invalid(message).in_operation("allocate"));
         }

@@ -76,6 +76,18 @@ impl From<&str> for CodeFormat {
     }
 }
 
+impl From<String> for CodeFormat {
+    fn from(name: String) -> Self {
+        Self(Cow::Owned(name))
+    }
+}
+
+impl PartialEq<str> for CodeFormat {
+    fn eq(&self, name: &str) -> bool {
+        self.0 == name
+    }
+}
+
 impl fmt::Display for CodeFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

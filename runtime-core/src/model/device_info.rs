@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Options, abi};
+use crate::{CodeFormat, Options, abi};
 
 /// The kind of a device. Each kind has its own implementation of `CommonRuntime`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -90,8 +90,8 @@ impl fmt::Debug for Capabilities {
 pub struct MemorySpace {
     /// `device`, `pinned`, `shared`, or a backend-specific name.
     pub name: String,
-    /// Capacity in bytes; 0 if unknown.
-    pub total_bytes: u64,
+    /// Capacity in bytes, if known.
+    pub total_bytes: Option<u64>,
     /// Alignment of every allocation in bytes.
     pub alignment_bytes: u64,
     /// Whether the host can access the memory directly.
@@ -111,14 +111,14 @@ pub struct Limits {
     pub group_items: u32,
     /// Maximum work-group memory in bytes.
     pub shared_bytes: u64,
-    /// Maximum size of an allocation in bytes; 0 if unknown.
-    pub allocation_bytes: u64,
+    /// Maximum size of an allocation in bytes, if known.
+    pub allocation_bytes: Option<u64>,
 }
 
 impl Default for Limits {
     /// A single work-item and no work-group memory: the limits of a device without work-groups.
     fn default() -> Self {
-        Self { groups: [1; 3], group_size: [1; 3], group_items: 1, shared_bytes: 0, allocation_bytes: 0 }
+        Self { groups: [1; 3], group_size: [1; 3], group_items: 1, shared_bytes: 0, allocation_bytes: None }
     }
 }
 
@@ -139,16 +139,16 @@ pub struct DeviceInfo {
     pub driver_version: String,
     /// Why the device cannot be opened; `None` if it can.
     pub unavailable_reason: Option<String>,
-    /// Stable identifier; all zero if the driver has none.
-    pub uuid: [u8; 16],
-    /// PCI address; empty if there is none.
-    pub pci_address: String,
+    /// Stable identifier, if the driver has one.
+    pub uuid: Option<[u8; 16]>,
+    /// PCI address `dddd:bb:dd.f`, if there is one.
+    pub pci_address: Option<String>,
     /// `DLDeviceType` of the device's memory.
     pub dlpack_type: i32,
     /// Compute units (cores, SMs, clusters); 1 if unknown.
     pub compute_units: u32,
-    /// Maximum clock of the compute units in Hz; 0 if unknown.
-    pub clock_hz: u64,
+    /// Maximum clock of the compute units in Hz, if known.
+    pub clock_hz: Option<u64>,
     /// Capabilities.
     pub capabilities: Capabilities,
     /// Limits.
@@ -156,7 +156,7 @@ pub struct DeviceInfo {
     /// Memory spaces; the first is the default.
     pub spaces: Vec<MemorySpace>,
     /// Accepted code formats, in order of preference.
-    pub formats: Vec<String>,
+    pub formats: Vec<CodeFormat>,
     /// Further attributes.
     pub properties: Options,
 }
@@ -173,17 +173,29 @@ impl DeviceInfo {
             vendor: String::new(),
             driver_version: String::new(),
             unavailable_reason: None,
-            uuid: [0; 16],
-            pci_address: String::new(),
+            uuid: None,
+            pci_address: None,
             dlpack_type: 1,
             compute_units: 1,
-            clock_hz: 0,
+            clock_hz: None,
             capabilities: Capabilities::default(),
             limits: Limits::default(),
             spaces: Vec::new(),
             formats: Vec::new(),
             properties: Options::new(),
         }
+    }
+
+    /// Whether the device accepts code of this format.
+    #[must_use]
+    pub fn accepts(&self, format: &CodeFormat) -> bool {
+        self.formats.contains(format)
+    }
+
+    /// The names of the accepted formats, in order of preference.
+    #[must_use]
+    pub fn format_names(&self) -> Vec<&str> {
+        self.formats.iter().map(CodeFormat::as_str).collect()
     }
 }
 

@@ -100,8 +100,8 @@ pub struct LoweredParam {
 /// Adds the formats that can be lowered for a device to the formats it accepts.
 pub(crate) fn add_portable_formats(lowerings: &[Arc<dyn Lowering>], device: &mut DeviceInfo) {
     for lowering in lowerings {
-        let format = lowering.format().to_string();
-        if !device.formats.contains(&format) && lowering.target(device).is_some() {
+        let format = lowering.format();
+        if !device.accepts(&format) && lowering.target(device).is_some() {
             device.formats.push(format);
         }
     }

@@ -9,8 +9,8 @@ use crate::abi::{self, Str};
 use crate::plugin::convert::{self, abi_mismatch};
 use crate::plugin::negotiate::copy_common_prefix;
 use crate::{
-    Capabilities, DeviceId, DeviceInfo, DeviceKind, Limits, MemorySpace, OptionScope, OptionSpec, Result,
-    Value, end_of,
+    Capabilities, CodeFormat, DeviceId, DeviceInfo, DeviceKind, Limits, MemorySpace, OptionScope, OptionSpec,
+    Result, Value, end_of,
 };
 
 /// Reads the device list of backend `target`.
@@ -86,11 +86,11 @@ unsafe fn device(target: &str, at: usize, raw: &abi::DeviceInfo) -> Result<Devic
             Some(_) => (!unavailable_reason.is_empty()).then_some(unavailable_reason),
             None => Some(unknown_kind(raw.kind)),
         },
-        uuid: raw.uuid,
-        pci_address: text("pci_address", raw.pci_address)?,
+        uuid: Some(raw.uuid).filter(|uuid| *uuid != [0; 16]),
+        pci_address: Some(text("pci_address", raw.pci_address)?).filter(|address| !address.is_empty()),
         dlpack_type: raw.dlpack_type,
         compute_units: raw.compute_units,
-        clock_hz: raw.clock_hz,
+        clock_hz: known(raw.clock_hz),
         capabilities: Capabilities(raw.capabilities),
         limits: limits(raw),
         // SAFETY: guaranteed by the caller.
@@ -119,12 +119,17 @@ unsafe fn spaces(field: &str, raw: &abi::DeviceInfo) -> Result<Vec<MemorySpace>>
     list.iter().enumerate().map(space).collect()
 }
 
-unsafe fn formats(field: &str, raw: &abi::DeviceInfo) -> Result<Vec<String>> {
+unsafe fn formats(field: &str, raw: &abi::DeviceInfo) -> Result<Vec<CodeFormat>> {
     // SAFETY: guaranteed by the caller.
     let list = unsafe { convert::borrow_slice(field, raw.formats, raw.format_count, abi::MAX_FORMATS) }?;
     // SAFETY: the caller guarantees readable strings.
-    let format = |(at, &text)| unsafe { convert::read_str(format_args!("{field}[{at}]"), text) };
-    list.iter().enumerate().map(format).collect()
+    let name = |(at, &text)| unsafe { convert::read_str(format_args!("{field}[{at}]"), text) };
+    list.iter().enumerate().map(|format| name(format).map(CodeFormat::from)).collect()
+}
+
+/// A value that is 0 in the ABI if it is unknown.
+const fn known(value: u64) -> Option<u64> {
+    if value == 0 { None } else { Some(value) }
 }
 
 const fn device_kind(kind: u32) -> Option<DeviceKind> {
@@ -142,7 +147,7 @@ const fn limits(raw: &abi::DeviceInfo) -> Limits {
         group_size: raw.max_group_size,
         group_items: raw.max_group_items,
         shared_bytes: raw.max_shared_bytes,
-        allocation_bytes: raw.max_allocation_bytes,
+        allocation_bytes: known(raw.max_allocation_bytes),
     }
 }
 
@@ -156,7 +161,7 @@ unsafe fn memory_space(field: impl Display, raw: &abi::MemorySpace) -> Result<Me
     Ok(MemorySpace {
         // SAFETY: guaranteed by the caller.
         name: unsafe { convert::read_str(format_args!("{field}.name"), raw.name) }?,
-        total_bytes: raw.total_bytes,
+        total_bytes: known(raw.total_bytes),
         alignment_bytes: raw.alignment_bytes,
         host_visible: raw.flags & abi::SPACE_HOST_VISIBLE != 0,
         kernel_visible: raw.flags & abi::SPACE_KERNEL_VISIBLE != 0,
@@ -244,7 +249,7 @@ mod tests {
         assert_eq!(info.id.to_string(), "host:3.1");
         assert_eq!(
             (info.name.as_str(), info.unavailable_reason, info.formats),
-            ("CPU", None, vec!["c".to_owned()])
+            ("CPU", None, vec![CodeFormat::C])
         );
         assert!(info.spaces[0].kernel_visible && !info.spaces[0].host_visible);
     }

@@ -42,7 +42,7 @@ pub(crate) struct DeviceCaps {
     /// Compute units; 0 if unknown.
     pub(crate) compute_units: u32,
     /// `dddd:bb:dd.f`; empty if unknown.
-    pub(crate) pci_address: String,
+    pub(crate) pci_address: Option<String>,
     pub(crate) groups: [u32; 3],
     pub(crate) group_size: [u32; 3],
     pub(crate) group_items: u32,

@@ -146,10 +146,10 @@ impl PhysicalDevice {
             caps.allocation_bytes = caps.allocation_bytes.min(four.max_buffer_size);
         }
         if pci {
-            caps.pci_address = format!(
+            caps.pci_address = Some(format!(
                 "{:04x}:{:02x}:{:02x}.{:x}",
                 bus.pci_domain, bus.pci_bus, bus.pci_device, bus.pci_function
-            );
+            ));
         }
         caps.max_push_descriptors = if push { pushed.max_push_descriptors } else { 0 };
         caps.import_alignment = if import { host.min_imported_host_pointer_alignment } else { 0 };

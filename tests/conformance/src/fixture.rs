@@ -55,7 +55,7 @@ impl Fixture {
         self.kernel_provider.choose(info).ok_or_else(|| {
             Failure::Unsupported(format!(
                 "the suite has no kernels in a format of the device ({})",
-                info.formats.join(", ")
+                info.format_names().join(", ")
             ))
         })
     }

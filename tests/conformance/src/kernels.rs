@@ -47,8 +47,8 @@ impl KernelProvider {
     /// The kernels for a device: those of the folder, or else those of the suite, in the first format of the device for
     /// which there are any.
     pub(crate) fn choose(&self, device: &DeviceInfo) -> Option<&'static FormatKernels> {
-        let fits = |kernels: &&FormatKernels, format: &str| {
-            kernels.format == format && device.capabilities.has(kernels.requires)
+        let fits = |kernels: &&FormatKernels, format: &CodeFormat| {
+            *format == *kernels.format && device.capabilities.has(kernels.requires)
         };
         let own =
             || device.formats.iter().find_map(|format| SOURCES.iter().find(|kernels| fits(kernels, format)));

@@ -83,7 +83,7 @@ impl Plan {
     pub(crate) fn unused_kernels(&self) -> Option<String> {
         let kernel_folder = self.kernel_folder?;
         let mut formats: Vec<_> =
-            self.devices.iter().flat_map(|context| context.info().formats.clone()).collect();
+            self.devices.iter().flat_map(|context| context.info().format_names()).collect();
         formats.sort_unstable();
         formats.dedup();
         let used = self.devices.iter().any(|context| kernel_folder.supports(context.info()));

@@ -21,6 +21,8 @@ use crate::queue::NullQueue;
 use crate::timeline::Siblings;
 
 const SPACE_BYTES: u64 = 2 << 30;
+/// Clock of the simulated processor.
+const CLOCK_HZ: u64 = 1_000_000_000;
 const ALIGNMENT_BYTES: u64 = 256;
 const UNUSABLE: &str = "it is only listed, as an example of a device that cannot be opened; use null:0";
 const CAPABILITIES: u64 = abi::CAP_TIMESTAMPS
@@ -53,14 +55,13 @@ fn describe(kind: DeviceKind, index: u32, sub: Option<u32>) -> DeviceInfo {
     info.arch = "null".to_owned();
     info.vendor = "nobody".to_owned();
     info.driver_version = env!("CARGO_PKG_VERSION").to_owned();
-    info.uuid[..4].copy_from_slice(b"null");
-    info.uuid[4..8].copy_from_slice(&index.to_le_bytes());
-    info.uuid[8..12].copy_from_slice(&sub.map_or(0, |sub| sub + 1).to_le_bytes());
+    let uuid = [u32::from_le_bytes(*b"null"), index, sub.map_or(0, |sub| sub + 1), 0];
+    info.uuid = Some(std::array::from_fn(|byte| uuid[byte / 4].to_le_bytes()[byte % 4]));
     // DLPack's kDLExtDev: memory of a device that it does not know.
     info.dlpack_type = 12;
     info.compute_units = if sub.is_some() { 1 } else { 2 };
-    info.clock_hz = 1_000_000_000;
-    info.formats = vec!["null".to_owned()];
+    info.clock_hz = Some(CLOCK_HZ);
+    info.formats = vec!["null".into()];
     info.properties = Options::new().with("simulated", true);
     if kind == DeviceKind::Embedded {
         info.spaces = vec![space("device", false)];
@@ -77,7 +78,7 @@ fn describe(kind: DeviceKind, index: u32, sub: Option<u32>) -> DeviceInfo {
         group_size: [1024, 1024, 64],
         group_items: 1024,
         shared_bytes: 48 << 10,
-        allocation_bytes: SPACE_BYTES,
+        allocation_bytes: Some(SPACE_BYTES),
     };
     info.spaces = vec![space("device", false), space("pinned", true), space("shared", true)];
     info
@@ -86,7 +87,7 @@ fn describe(kind: DeviceKind, index: u32, sub: Option<u32>) -> DeviceInfo {
 fn space(name: &str, host_visible: bool) -> MemorySpace {
     MemorySpace {
         name: name.to_owned(),
-        total_bytes: SPACE_BYTES,
+        total_bytes: Some(SPACE_BYTES),
         alignment_bytes: ALIGNMENT_BYTES,
         host_visible,
         kernel_visible: true,
@@ -116,7 +117,7 @@ impl NullDevice {
             return Err(Error::new(ErrorKind::Unavailable, reason));
         }
         Ok(Self {
-            usage: info.spaces.iter().map(|space| Usage::new(space.total_bytes)).collect(),
+            usage: info.spaces.iter().map(|_| Usage::new(SPACE_BYTES)).collect(),
             embedded: (info.kind == DeviceKind::Embedded).then(Embedded::default),
             info,
             queues: Siblings::default(),
@@ -166,7 +167,7 @@ impl Device for NullDevice {
         self.faults.call("telemetry")?;
         self.accelerator("telemetry")?;
         Ok(Telemetry {
-            clock_hz: Some(self.info.clock_hz),
+            clock_hz: self.info.clock_hz,
             temperature_millicelsius: Some(42_000),
             ..Telemetry::default()
         })
@@ -225,7 +226,7 @@ impl Device for NullDevice {
 
     fn run(&self, deadline: Duration) -> Result<RunReport> {
         self.faults.call("run")?;
-        self.embedded("run")?.run(deadline, self.info.clock_hz)
+        self.embedded("run")?.run(deadline, CLOCK_HZ)
     }
 
     fn read(&self, tensor: u32, offset: u64, destination: &mut [u8]) -> Result<()> {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use libtest_mimic::{Completion, Failed, Trial};
 use runtime_core::{
-    Arg, CommonRuntime, DeviceInfo, DeviceKind, Error, ErrorKind, Geometry, Module, ModuleSource, Options,
-    Placement, Queue, QueueOptions, Result, Runtime, Tensor, abi,
+    Arg, CodeFormat, CommonRuntime, DeviceInfo, DeviceKind, Error, ErrorKind, Geometry, Module, ModuleSource,
+    Options, Placement, Queue, QueueOptions, Result, Runtime, Tensor, abi,
 };
 
 use crate::batch::{Executor, Failure};
@@ -101,10 +101,10 @@ fn absent(name: &str, target: &str, error: &Error) -> Trial {
 impl Device {
     fn open(runtime: &Runtime, info: &DeviceInfo) -> Result<Self> {
         let name = info.id.to_string();
-        if !info.formats.iter().any(|format| format == "wgsl") {
+        if !info.accepts(&CodeFormat::WGSL) {
             return Err(Error::new(
                 ErrorKind::Unsupported,
-                format!("{name} does not accept WGSL, only {}", info.formats.join(", ")),
+                format!("{name} does not accept WGSL, only {}", info.format_names().join(", ")),
             ));
         }
         let device = runtime.open(&name)?;

@@ -325,7 +325,10 @@ fn worker() -> ExitCode {
             println!("unavailable {reason}");
         }
         info.properties.iter().for_each(|(key, value)| println!("property {key} {value}"));
-        println!("property uuid {}", info.uuid.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+        println!(
+            "property uuid {}",
+            info.uuid.unwrap_or_default().iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+        );
     }
     // With push descriptors, then with descriptor sets.
     for push in [true, false] {

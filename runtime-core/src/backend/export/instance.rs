@@ -184,7 +184,7 @@ impl Device {
         // Boxed first, so that pointers to its strings stay valid.
         let info = Box::new(info);
         let spaces: Vec<_> = info.spaces.iter().map(raw_space).collect();
-        let formats: Vec<_> = info.formats.iter().map(|format| Str::new(format)).collect();
+        let formats: Vec<_> = info.formats.iter().map(|format| Str::new(format.as_str())).collect();
         let properties = convert::properties(&info.properties);
         let raw = abi::DeviceInfo {
             spaces: spaces.as_ptr(),
@@ -203,7 +203,7 @@ fn raw_space(space: &crate::MemorySpace) -> abi::MemorySpace {
     let flag = |set: bool, bit: u64| if set { bit } else { 0 };
     abi::MemorySpace {
         name: Str::new(&space.name),
-        total_bytes: space.total_bytes,
+        total_bytes: space.total_bytes.unwrap_or(0),
         alignment_bytes: space.alignment_bytes,
         flags: flag(space.host_visible, abi::SPACE_HOST_VISIBLE)
             | flag(space.kernel_visible, abi::SPACE_KERNEL_VISIBLE),
@@ -230,17 +230,17 @@ fn raw_info(info: &DeviceInfo) -> abi::DeviceInfo {
             Some("") => Str::new("the backend gives no reason"),
             Some(reason) => Str::new(reason),
         },
-        uuid: info.uuid,
-        pci_address: Str::new(&info.pci_address),
+        uuid: info.uuid.unwrap_or_default(),
+        pci_address: info.pci_address.as_deref().map_or(Str::EMPTY, Str::new),
         dlpack_type: info.dlpack_type,
         compute_units: info.compute_units,
-        clock_hz: info.clock_hz,
+        clock_hz: info.clock_hz.unwrap_or(0),
         capabilities: info.capabilities.0,
         max_groups: info.limits.groups,
         max_group_size: info.limits.group_size,
         max_group_items: info.limits.group_items,
         max_shared_bytes: info.limits.shared_bytes,
-        max_allocation_bytes: info.limits.allocation_bytes,
+        max_allocation_bytes: info.limits.allocation_bytes.unwrap_or(0),
         spaces: std::ptr::null(),
         space_count: 0,
         formats: std::ptr::null(),

@@ -16,7 +16,8 @@ const ROUNDS: usize = 8;
 fn bytes(device: &Device) -> usize {
     let wanted =
         std::env::var("OPENCL_BENCH_MIB").ok().and_then(|text| text.parse().ok()).unwrap_or(1024usize);
-    let most = usize::try_from(device.info().limits.allocation_bytes).unwrap_or(usize::MAX);
+    let most =
+        device.info().limits.allocation_bytes.and_then(|most| most.try_into().ok()).unwrap_or(usize::MAX);
     (wanted << 20).min(most / 4096 * 4096)
 }
 

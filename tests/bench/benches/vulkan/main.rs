@@ -50,7 +50,7 @@ fn main() {
         Err(error) => return println!("{error}: nothing is compared"),
     };
     let info = device.info();
-    let Some(mut raw) = Raw::open(info.uuid, &spirv(), c"touch") else {
+    let Some(mut raw) = Raw::open(info.uuid.unwrap_or_default(), &spirv(), c"touch") else {
         return println!("{name} is not there for a program written by hand: nothing is compared");
     };
     println!("{}, driver {}\n", info.name, info.driver_version);

@@ -65,7 +65,10 @@ impl KernelFolder {
 
     /// The kernels in the first format of the device for which there are files.
     pub(super) fn choose(&'static self, device: &DeviceInfo) -> Option<&'static FormatKernels> {
-        device.formats.iter().find_map(|format| self.formats.iter().find(|kernels| kernels.format == *format))
+        device
+            .formats
+            .iter()
+            .find_map(|format| self.formats.iter().find(|kernels| *format == *kernels.format))
     }
 
     /// Whether there are files in a format of the device.
@@ -74,10 +77,9 @@ impl KernelFolder {
     }
 
     /// The error for a folder in no format of the tested devices, which accept `taken`.
-    pub(crate) fn unused(&self, taken: &[String]) -> String {
+    pub(crate) fn unused(&self, taken: &[&str]) -> String {
         let mine: Vec<_> = self.formats.iter().map(|kernels| kernels.format).collect();
-        let taken: Vec<_> = taken.iter().map(String::as_str).collect();
-        let hint = mine.first().map(|format| did_you_mean(format, &taken)).unwrap_or_default();
+        let hint = mine.first().map(|format| did_you_mean(format, taken)).unwrap_or_default();
         format!("--kernels {}: no tested device accepts {}; {hint}", self.path.display(), mine.join(" or "),)
     }
 }

@@ -200,7 +200,7 @@ fn its_tensors_are_described(context: &Context) -> Verdict {
 
 fn an_unaccepted_format_is_refused(context: &Context) -> Verdict {
     let fixture = opened(context)?;
-    let words = ["no-such-format", &context.info().formats[0], "flash"];
+    let words = ["no-such-format", context.info().formats[0].as_str(), "flash"];
     expect_error(
         "format",
         device(&fixture)?.flash(&kernels::unsupported_format(), &[]),

@@ -122,7 +122,8 @@ fn an_allocation_failure_is_an_error(context: &Context) -> Verdict {
 fn the_limit_of_an_allocation_is_kept(context: &Context) -> Verdict {
     let limit = context.info().limits.allocation_bytes;
     // A tensor cannot have more than `isize::MAX` bytes.
-    let Some(beyond) = isize::try_from(limit).ok().filter(|&n| n > 0).and_then(|n| n.checked_add(1)) else {
+    let signed = limit.and_then(|limit| isize::try_from(limit).ok());
+    let (Some(limit), Some(beyond)) = (limit, signed.and_then(|limit| limit.checked_add(1))) else {
         return Err(Failure::Unsupported("the device reports no limit that a tensor can exceed".to_owned()));
     };
     let beyond = beyond.unsigned_abs();
@@ -169,9 +170,8 @@ fn many_small_tensors_are_apart(context: &Context) -> Verdict {
 fn freed_memory_comes_back(context: &Context) -> Verdict {
     const BYTES: usize = 16 << 20;
     const ROUNDS: usize = 160;
-    let limit = usize::try_from(context.info().limits.allocation_bytes).unwrap_or(usize::MAX);
-    // A limit of 0 is unknown.
-    let bytes = if limit == 0 { BYTES } else { BYTES.min(limit) };
+    let limit = context.info().limits.allocation_bytes.and_then(|limit| usize::try_from(limit).ok());
+    let bytes = limit.map_or(BYTES, |limit| BYTES.min(limit));
     let before = in_use(context)?;
     for round in 0..ROUNDS {
         let tensor = context.fixture().uninitialized::<u8>(bytes)?;

@@ -186,7 +186,7 @@ fn a_failed_load_does_not_poison_the_next(context: &Context) -> Verdict {
 }
 
 fn an_unaccepted_format_lists_the_right_ones(context: &Context) -> Verdict {
-    let words = ["no-such-format", &context.info().formats[0], "load"];
+    let words = ["no-such-format", context.info().formats[0].as_str(), "load"];
     expect_error(
         "format",
         context.fixture().device().load(&kernels::unsupported_format()),
@@ -198,7 +198,7 @@ fn an_unaccepted_format_lists_the_right_ones(context: &Context) -> Verdict {
 
 fn portable_code_needs_a_lowering(context: &Context) -> Verdict {
     let source = runtime_core::ModuleSource::wgsl("@compute @workgroup_size(1) fn main() {}");
-    if context.info().formats.iter().any(|format| format == "wgsl") {
+    if context.info().accepts(&runtime_core::CodeFormat::WGSL) {
         context.fixture().device().load(&source)?;
         return Ok(());
     }

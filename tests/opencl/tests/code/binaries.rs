@@ -17,8 +17,7 @@ const CODE: &str =
 
 /// A binary that the driver compiled without the backend.
 fn binary(fixture: &Fixture) -> Result<Vec<u8>> {
-    let formats = &fixture.device.info().formats;
-    if !formats.iter().any(|format| format == CodeFormat::OPENCL_BINARY.as_str()) {
+    if !fixture.device.info().accepts(&CodeFormat::OPENCL_BINARY) {
         return Err(unsupported("OpenCL binaries"));
     }
     Ok(opencl::driver_compiler::compile_on_all_devices(CODE).remove(0).1)

@@ -67,7 +67,7 @@ fn step(command: &mut Command, from: &Path, to: &Path) {
 
 /// Whether the device lists SPIR-V as a format.
 fn accepts_spirv(fixture: &Fixture) -> bool {
-    fixture.device.info().formats.iter().any(|format| format == CodeFormat::SPIRV_KERNEL.as_str())
+    fixture.device.info().accepts(&CodeFormat::SPIRV_KERNEL)
 }
 
 fn spirv(fixture: &Fixture, compiler: &Compiler) -> Result<Vec<u8>> {
