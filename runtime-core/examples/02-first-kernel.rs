@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "loads native code")]
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
 
-use runtime_core::{Arg, CodeFormat, Geometry, ModuleSource, QueueOptions, Result, Runtime};
+use runtime_core::{CodeFormat, ModuleSource, Result, Runtime, read, write};
 
 const CODE: &str = "
 void axpy(float a, const float *x, const float *y, float *z, long n) {
@@ -14,16 +14,17 @@ fn main() -> Result<()> {
     let device = Runtime::new().open("host")?;
     let x = device.tensor([4], &[1.0f32, 2.0, 3.0, 4.0])?;
     let y = device.tensor([4], &[10.0f32, 20.0, 30.0, 40.0])?;
-    let z = device.allocate(x.dtype(), &[4], &Default::default())?; // its content is undefined
+    let z = device.empty::<f32>([4])?; // its content is undefined
 
     // SAFETY: `axpy` reads n elements of x and y and writes n of z, as the launch below says.
     let source = unsafe { ModuleSource::native(CodeFormat::C, CODE) };
-    let axpy = device.load(&source)?.kernel("axpy")?;
+    let axpy = device.kernel(&source, "axpy")?;
 
-    // The order is that of the C function; each tensor is named with how it is used.
-    let args = [Arg::scalar(2.0f32), Arg::read(&x), Arg::read(&y), Arg::write(&z), Arg::scalar(4i64)];
-    let queue = device.open_queue(&QueueOptions::default())?;
-    let done = queue.launch(&axpy, Geometry::single(), &args)?; // returns at once
+    // One call of the function, with arguments in the order of its parameters. C does not say how it uses a
+    // tensor, so the launch does.
+    let queue = device.queue()?;
+    let args = (2.0f32, read(&x), read(&y), write(&z), 4i64);
+    let done = queue.launch(&axpy, (1, 1), args)?; // returns at once
     done.wait()?;
 
     let result = z.to_vec::<f32>()?; // would have waited by itself: the launch writes z

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use runtime_core::{Arg, DType, Geometry, ModuleSource, QueueOptions, Result, Runtime};
+use runtime_core::{ModuleSource, Result, Runtime, read, write};
 
 const CODE: &str = "
 void set(float *x, long n, float value) { for (long i = 0; i < n; i++) x[i] = value; }
@@ -16,14 +16,12 @@ fn main() -> Result<()> {
     // SAFETY: both functions keep to n elements, and the launches below say what they read and write.
     let module = device.load(&unsafe { ModuleSource::native("c", CODE) })?;
     let (set, twice) = (module.kernel("set")?, module.kernel("twice")?);
-    let open_queue = || device.open_queue(&QueueOptions::default());
-    let (producer, consumer) = (open_queue()?, open_queue()?);
-    let tensor = || device.allocate(DType::F32, &[N], &Default::default());
-    let (x, y, n, plain) = (tensor()?, tensor()?, Arg::scalar(N as i64), Geometry::single());
+    let (producer, consumer) = (device.queue()?, device.queue()?);
+    let (x, y, n) = (device.empty::<f32>([N])?, device.empty::<f32>([N])?, N as i64);
 
-    producer.launch(&set, plain, &[Arg::write(&x), n, Arg::scalar(1.0f32)])?; // an event that nobody keeps is free
-    let doubled = consumer.launch(&twice, plain, &[Arg::read(&x), Arg::write(&y), n])?; // waits for that write of x
-    let again = producer.launch(&set, plain, &[Arg::write(&x), n, Arg::scalar(5.0f32)])?; // and this for that read
+    producer.launch(&set, (1, 1), (write(&x), n, 1.0f32))?; // an event that nobody keeps is free
+    let doubled = consumer.launch(&twice, (1, 1), (read(&x), write(&y), n))?; // waits for that write of x
+    let again = producer.launch(&set, (1, 1), (write(&x), n, 5.0f32))?; // and this for that read
     doubled.wait_timeout(Duration::from_secs(30))?; // a kept event: later work is not waited for
     assert_eq!(y.to_vec::<f32>()?, vec![2.0; N]);
 
@@ -32,7 +30,7 @@ fn main() -> Result<()> {
     assert!(again.is_done()?);
 
     let submitted = consumer.submitted();
-    assert!(consumer.launch(&twice, Geometry::new(8, 0), &[]).is_err()); // refused: takes no ticket,
+    assert!(consumer.launch(&twice, (8, 0), ()).is_err()); // refused: takes no ticket,
     assert_eq!(consumer.submitted(), submitted);
     consumer.wait_idle() // and poisons nothing
 }

@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "loads native code")]
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
 
-use runtime_core::{Arg, CommonRuntime, Geometry, Module, ModuleSource, Queue, Result, Runtime, Tensor};
+use runtime_core::{CommonRuntime, Module, ModuleSource, Queue, Result, Runtime, Tensor, read_write};
 
 const C: &str = "
 #include <unistd.h>
@@ -12,7 +12,7 @@ void slow_twice(float *x, long n) { usleep(200000); for (long i = 0; i < n; i++)
 fn prepare(device: &dyn CommonRuntime, format: &str, code: &str) -> Result<(Module, Queue, Tensor)> {
     // SAFETY: the kernels keep to the tensors that they are launched with, as the launches below say.
     let module = device.load(&unsafe { ModuleSource::native(format, code) })?;
-    Ok((module, device.open_queue(&Default::default())?, device.tensor([1], &[3.0f32])?))
+    Ok((module, device.queue()?, device.tensor([1], &[3.0f32])?))
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -23,10 +23,9 @@ async fn main() -> Result<()> {
     let (text, null, y) = prepare(&*runtime.open("null")?, "null", "spin\nscale_f32")?;
     let (twice, spin, scale) = (c.kernel("slow_twice")?, text.kernel("spin")?, text.kernel("scale_f32")?);
 
-    let plain = Geometry::single();
-    let on_host = host.launch(&twice, plain, &[Arg::read_write(&x), Arg::scalar(1i64)])?;
-    null.launch(&spin, plain, &[Arg::scalar(200_000i64)])?; // takes 200 ms, as the host's kernel does
-    let on_null = null.launch(&scale, plain, &[Arg::read_write(&y), Arg::scalar(9.0f32)])?;
+    let on_host = host.launch(&twice, (1, 1), (read_write(&x), 1i64))?;
+    null.launch(&spin, (1, 1), (200_000i64,))?; // takes 200 ms, as the host's kernel does
+    let on_null = null.launch(&scale, (1, 1), (read_write(&y), 9.0f32))?;
     assert!(!on_host.is_done()? && !on_null.is_done()?); // both are at work
 
     let other = async {

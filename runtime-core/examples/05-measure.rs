@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "loads native code")]
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
 
-use runtime_core::{Arg, Cost, Evaluation, Geometry, HostArray, ModuleSource, Result, Runtime};
+use runtime_core::{ModuleSource, Result, Runtime, read, write};
 
 const CODE: &str = "
 void squares(const float *x, float *y, long n) { for (long i = 0; i < n; i++) y[i] = x[i] * x[i]; }";
@@ -13,20 +13,20 @@ const N: usize = 1 << 16;
 async fn main() -> Result<()> {
     let device = Runtime::new().open("host")?;
     // SAFETY: `squares` reads n elements of x and writes n of y, as the arguments below say.
-    let kernel = device.load(&unsafe { ModuleSource::native("c", CODE) })?.kernel("squares")?;
+    let kernel = device.kernel(&unsafe { ModuleSource::native("c", CODE) }, "squares")?;
     let input: Vec<f32> = (0..N).map(|i| i as f32 * 0.001).collect();
     let right: Vec<f32> = input.iter().map(|x| x * x).collect();
     let x = device.tensor([N], &input)?;
-    let y = device.tensor([N], &vec![0.0f32; N])?;
+    let y = device.zeros::<f32>([N])?;
 
-    let args = [Arg::read(&x), Arg::write(&y), Arg::scalar(N as i64)];
-    let mut question = Evaluation::new(&kernel, Geometry::single(), args.map(Into::into).to_vec());
-    question.reference = vec![(1, HostArray::from_slice(&[N], &right)?)]; // argument 1 should hold this
-    question.cost = Cost { flops: Some(N as f64), bytes: Some(8.0 * N as f64) };
-    question.timing.repeat = 20;
-    question.timing.min_repeat = std::time::Duration::from_millis(2);
-
-    let answer = device.evaluate(&mut question).await?;
+    let answer = device
+        .bench(&kernel, (1, 1), (read(&x), write(&y), N as i64))
+        .expect(1, &right) // what argument 1 should hold after a call
+        .flops(N as f64)
+        .bytes(8.0 * N as f64)
+        .samples(20)
+        .sample_time(std::time::Duration::from_millis(2))
+        .await?; // or `.run()?`, without an executor
     let (time, rate) = (answer.statistics.median_ns, answer.gbytes_per_s().unwrap_or(f64::NAN));
     let [low, high] = answer.statistics.median_ci95_ns.unwrap_or([f64::NAN; 2]);
     println!("{time:.0} ns ({low:.0} to {high:.0}, 95% sure) by {}: {rate:.1} GB/s", answer.clock);

@@ -1,6 +1,6 @@
 //! Data from and to `.npy` files, and views: other shapes of the same memory.
 
-use runtime_core::{HostArray, Placement, QueueOptions, Result, Runtime};
+use runtime_core::{HostArray, Placement, Result, Runtime};
 
 fn main() -> Result<()> {
     let folder = tempfile::tempdir()?;
@@ -14,7 +14,7 @@ fn main() -> Result<()> {
 
     let transposed = matrix.permute(&[1, 0])?;
     assert_eq!(transposed.to_vec::<f32>()?, [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]); // elements come out in row-major order
-    let copy = device.open_queue(&QueueOptions::default())?.contiguous(&transposed)?; // what a kernel takes
+    let copy = device.queue()?.contiguous(&transposed)?; // what a kernel takes
     assert_eq!((copy.shape(), copy.strides()), (&[3, 2][..], &[2, 1][..]));
 
     matrix.slice(0, 1..2)?.write(&[7.0f32, 8.0, 9.0])?; // the second row

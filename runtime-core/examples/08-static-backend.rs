@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "loads native code")]
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
 
-use runtime_core::{Arg, Geometry, ModuleSource, Options, QueueOptions, Result, Runtime};
+use runtime_core::{ModuleSource, Options, Result, Runtime, read, write};
 
 fn main() -> Result<()> {
     let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
@@ -25,12 +25,11 @@ fn main() -> Result<()> {
 
     // SAFETY: `add_f32` reads a and b and writes sum, which have as many elements.
     let source = unsafe { ModuleSource::native("null", "plus = add_f32") };
-    let plus = device.load(&source)?.kernel("plus")?;
+    let plus = device.kernel(&source, "plus")?;
     let a = device.tensor([2], &[1.0f32, 2.0])?;
     let b = device.tensor([2], &[10.0f32, 20.0])?;
-    let sum = device.allocate(a.dtype(), &[2], &Default::default())?;
-    let queue = device.open_queue(&QueueOptions::default())?;
-    queue.call(&plus, Geometry::single(), &[Arg::read(&a), Arg::read(&b), Arg::write(&sum)])?; // launch and wait
+    let sum = device.empty::<f32>([2])?;
+    device.queue()?.call(&plus, (1, 1), (read(&a), read(&b), write(&sum)))?; // launch and wait
     assert_eq!(sum.to_vec::<f32>()?, [11.0, 22.0]);
     Ok(())
 }

@@ -3,11 +3,9 @@
 #![allow(unsafe_code, reason = "loads native code")]
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
 
-use std::sync::Arc;
-
 use runtime_core::{
-    Arg, CodeFormat, CommonRuntime, DType, DeviceInfo, Error, ErrorKind, Geometry, Kernel, ModuleSource,
-    Queue, QueueOptions, Result, Runtime, Tensor,
+    CodeFormat, CommonRuntime, Device, DeviceInfo, Error, ErrorKind, Kernel, ModuleSource, Queue, Result,
+    Runtime, Tensor, read, read_write, write,
 };
 
 /// The framework's kernels, one text for each code format that it speaks.
@@ -25,7 +23,7 @@ void relu(float *x, long n) { for (long i = 0; i < n; i++) if (x[i] < 0) x[i] = 
 
 /// A device with the framework's kernels loaded.
 struct Engine {
-    device: Arc<dyn CommonRuntime>,
+    device: Device,
     queue: Queue,
     linear: Kernel,
     relu: Kernel,
@@ -45,24 +43,24 @@ impl Engine {
         let device = runtime.open(&info.id.to_string())?;
         // SAFETY: the kernels keep to the extents that `linear` and `relu` below pass, and to the accesses there.
         let module = device.load(&unsafe { ModuleSource::native(format, text) })?;
-        let queue = device.open_queue(&QueueOptions::default())?;
+        let queue = device.queue()?;
         Ok(Self { linear: module.kernel("linear")?, relu: module.kernel("relu")?, queue, device })
     }
 
     /// `x` [rows, inputs] times the layer's weights, transposed, plus its bias: [rows, outputs].
     fn linear(&self, x: &Tensor, layer: &Layer) -> Result<Tensor> {
         let [rows, inputs, outputs] = [x.shape()[0], x.shape()[1], layer.weights.shape()[0]];
-        let y = self.device.allocate(DType::F32, &[rows, outputs], &Default::default())?;
-        let tensors = [Arg::read(x), Arg::read(&layer.weights), Arg::read(&layer.bias), Arg::write(&y)];
-        let args = [&tensors[..], &[rows, inputs, outputs].map(|extent| Arg::scalar(extent as u64))].concat();
-        self.queue.launch(&self.linear, Geometry::single(), &args)?;
+        let y = self.device.empty::<f32>([rows, outputs])?;
+        let [rows, inputs, outputs] = [rows, inputs, outputs].map(|extent| extent as u64);
+        let Layer { weights, bias } = layer;
+        let args = (read(x), read(weights), read(bias), write(&y), rows, inputs, outputs);
+        self.queue.launch(&self.linear, (1, 1), args)?;
         Ok(y)
     }
 
     /// Replaces negative elements by zero, in place.
     fn relu(&self, x: Tensor) -> Result<Tensor> {
-        let args = [Arg::read_write(&x), Arg::scalar(x.len() as i64)];
-        self.queue.launch(&self.relu, Geometry::single(), &args)?;
+        self.queue.launch(&self.relu, (1, 1), (read_write(&x), x.len() as i64))?;
         Ok(x)
     }
 }

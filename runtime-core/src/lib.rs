@@ -12,25 +12,25 @@
 //! and the code.
 //!
 //! ```
-//! use runtime_core::{Arg, Geometry, ModuleSource, QueueOptions, Runtime, Tensor};
+//! use runtime_core::{ModuleSource, Runtime, read, read_write};
 //!
 //! // On a real machine: `Runtime::new()`, which discovers the installed backends.
 //! let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
 //! let device = runtime.open("null:0")?; // "host:0", "cuda:1", …
 //!
 //! // Tensors, in the device's default memory space.
-//! let x = device.tensor(&[3], &[1.0f32, 2.0, 3.0])?;
-//! let y = device.tensor(&[3], &[10.0f32, 20.0, 30.0])?;
+//! let x = device.tensor([3], &[1.0f32, 2.0, 3.0])?;
+//! let y = device.tensor([3], &[10.0f32, 20.0, 30.0])?;
 //!
 //! // Code. Native code is unsafe to construct: only its author knows which memory it accesses.
 //! // SAFETY: `saxpy_f32` reads all of x, and reads and writes all of y, as the launch below declares.
 //! let source = unsafe { ModuleSource::native("null", "saxpy_f32") };
-//! let saxpy = device.load(&source)?.kernel("saxpy_f32")?;
+//! let saxpy = device.kernel(&source, "saxpy_f32")?;
 //!
 //! // Work. A launch returns at once, with an event.
-//! let queue = device.open_queue(&QueueOptions::default())?;
-//! let args = [Arg::read(&x), Arg::read_write(&y), Arg::scalar(2.0f32)]; // in the order of the kernel's parameters
-//! let done = queue.launch(&saxpy, Geometry::single(), &args)?;
+//! let queue = device.queue()?;
+//! let args = (read(&x), read_write(&y), 2.0f32); // in the order of the kernel's parameters
+//! let done = queue.launch(&saxpy, (1, 1), args)?; // 1 group of 1 work-item
 //! done.wait()?; // or `done.await?`
 //! assert_eq!(y.to_vec::<f32>()?, [12.0, 24.0, 36.0]);
 //! # Ok::<(), runtime_core::Error>(())
@@ -85,26 +85,24 @@
 //! A [`Queue`] runs its submissions in order; different queues run concurrently. Each submission takes the next
 //! *ticket* of its queue (1, 2, 3, …), and an [`Event`] is nothing but the pair `(queue, ticket)`.
 //!
-//! **What is ordered for you.** A launch declares how it uses each tensor ([`Arg::read`], [`Arg::write`],
-//! [`Arg::read_write`]). Core orders any two conflicting accesses to the same memory, views included: read
+//! **What is ordered for you.** A launch declares how it uses each tensor ([`read()`], [`write()`],
+//! [`read_write()`]), unless the code does. Core orders any two conflicting accesses to the same memory, views included: read
 //! after write, write after read, write after write. It does so across queues, across the devices of one
 //! `Runtime`, and with the host: [`Tensor::to_vec`] waits for the last writer. Where no tensor implies the
 //! order you need, call [`Queue::wait_for`]. [`Queue::launch_untracked`] bypasses all of this, and is `unsafe`.
 //!
 //! ```
-//! # use runtime_core::{Arg, DType, Geometry, ModuleSource, Placement, QueueOptions, Runtime};
+//! # use runtime_core::{ModuleSource, Runtime, read_write, write};
 //! # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
 //! # let device = runtime.open("null:0")?;
 //! # let source = unsafe { ModuleSource::native("null", "fill_f32\nscale_f32\nspin") };
 //! # let module = device.load(&source)?;
 //! # let (fill, scale, spin) = (module.kernel("fill_f32")?, module.kernel("scale_f32")?, module.kernel("spin")?);
-//! # let single = Geometry::single();
-//! let open_queue = || device.open_queue(&QueueOptions::default());
-//! let (first, second) = (open_queue()?, open_queue()?);
-//! let x = device.allocate(DType::F32, &[2], &Placement::default())?;
-//! first.launch(&spin, &single, &[Arg::scalar(500i64)])?; // keeps the first queue busy for 500 µs
-//! first.launch(&fill, &single, &[Arg::write(&x), Arg::scalar(1.0f32)])?;
-//! let scaled = second.launch(&scale, &single, &[Arg::read_write(&x), Arg::scalar(3.0f32)])?; // runs after `fill`
+//! let (first, second) = (device.queue()?, device.queue()?);
+//! let x = device.empty::<f32>([2])?;
+//! first.launch(&spin, (1, 1), (500i64,))?; // keeps the first queue busy for 500 µs
+//! first.launch(&fill, (1, 1), (write(&x), 1.0f32))?;
+//! let scaled = second.launch(&scale, (1, 1), (read_write(&x), 3.0f32))?; // runs after `fill`
 //! assert_eq!(x.to_vec::<f32>()?, [3.0, 3.0]); // waits for `scale`
 //! assert!(scaled.is_done()?);
 //! # Ok::<(), runtime_core::Error>(())
@@ -133,21 +131,19 @@
 //! no ticket and has no effect.
 //!
 //! ```
-//! # use runtime_core::{Arg, ErrorKind, Geometry, ModuleSource, QueueOptions, Runtime, Tensor};
+//! # use runtime_core::{ErrorKind, ModuleSource, Runtime, read_write, write};
 //! # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
 //! # let device = runtime.open("null:0")?;
 //! # let module = device.load(&unsafe { ModuleSource::native("null", "fail\nscale_f32") })?;
 //! # let (fail, scale) = (module.kernel("fail")?, module.kernel("scale_f32")?);
-//! # let open_queue = || device.open_queue(&QueueOptions::default());
-//! # let single = Geometry::single();
-//! let (broken, healthy) = (open_queue()?, open_queue()?);
-//! let x = device.tensor(&[2], &[1.0f32, 2.0])?;
-//! let event = broken.launch(&fail, &single, &[Arg::write(&x)])?; // accepted; fails on the device
+//! let (broken, healthy) = (device.queue()?, device.queue()?);
+//! let x = device.tensor([2], &[1.0f32, 2.0])?;
+//! let event = broken.launch(&fail, (1, 1), (write(&x),))?; // accepted; fails on the device
 //! assert_eq!(event.wait().unwrap_err().kind(), ErrorKind::Failed);
 //! assert_eq!(x.to_vec::<f32>().unwrap_err().kind(), ErrorKind::Failed); // x was to hold the result
 //!
 //! x.write(&[1.0f32, 2.0])?;
-//! healthy.call(&scale, &single, &[Arg::read_write(&x), Arg::scalar(2.0f32)])?; // launches and waits
+//! healthy.call(&scale, (1, 1), (read_write(&x), 2.0f32))?; // launches and waits
 //! assert_eq!(x.to_vec::<f32>()?, [2.0, 4.0]);
 //! # Ok::<(), runtime_core::Error>(())
 //! ```
@@ -282,7 +278,7 @@ mod tensor;
 mod timeline;
 
 pub use code::arg::{Arg, Scalar};
-pub use code::arguments::{Arguments, IntoArg};
+pub use code::arguments::{Arguments, IntoArg, read, read_write, write};
 pub use code::kernel::Kernel;
 pub use code::module::Module;
 pub use code::source::ModuleSource;
@@ -290,7 +286,7 @@ pub use device::accelerator::AcceleratorDevice;
 pub use device::common_runtime::CommonRuntime;
 pub use device::embedded::EmbeddedDevice;
 pub use device::host::Host;
-pub use device::tensors::Device;
+pub use device::methods::Device;
 pub use error::{Error, ErrorKind, Result};
 pub use evaluate::*;
 pub use graph::Graph;

@@ -337,3 +337,40 @@ async fn evaluations_are_tasks() {
     let (one, two) = (tokio::spawn(task()), tokio::spawn(task()));
     assert_eq!((one.await.unwrap().unwrap(), two.await.unwrap().unwrap()), (3, 3));
 }
+
+#[test]
+fn a_benchmark_is_built_step_by_step() {
+    let device = device();
+    let (scale, x) = (kernel(&*device, "add_f32"), ones(&*device));
+    let y = device.zeros::<f32>([4]).unwrap();
+    let bench = || {
+        let bench = device.bench(&scale, (1, 1), (Arg::read(&x), Arg::read(&x), Arg::write(&y)));
+        bench.samples(3).sample_time(Duration::from_micros(10)).flops(4.0)
+    };
+    let right = bench().expect(2, &[2f32; 4]).run().unwrap();
+    assert!(right.validation.is_passed() && right.samples_ns.len() == 3 && right.cost.flops == Some(4.0));
+    let wrong = bench().expect(2, &[2f32, 2.0, 3.0, 2.0]).run().unwrap();
+    assert!(matches!(wrong.validation, Validation::Failed(_)), "{:?}", wrong.validation);
+    let tokio = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    assert_eq!(
+        tokio.block_on(bench().configure(|own| own.timing.repeat = 2).into_future()).unwrap().repeat,
+        2
+    );
+}
+
+#[test]
+fn mistakes_in_the_steps_of_a_benchmark_are_reported_when_it_runs() {
+    let device = device();
+    let (scale, x) = (kernel(&*device, "scale_f32"), ones(&*device));
+    let bench = || device.bench(&scale, (1, 1), (Arg::read_write(&x), 1f32));
+    let refused = |measured: Result<Measurement>, text: &str| {
+        let error = measured.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+        assert!(error.to_string().contains(text), "{error}");
+    };
+    refused(bench().expect(1, &[1f32]).samples(3).run(), "argument 1 is not a tensor");
+    refused(bench().expect(0, &[1f32; 3]).run(), "3");
+    refused(bench().location(2, DataLocation::Host).expect(9, &[1f32]).run(), "there is no argument 2");
+    refused(bench().samples(0).run(), "repeat");
+    refused(device.bench(&scale, (1, 1), (1f32,)).run(), "argument");
+}

@@ -3,10 +3,29 @@
 use crate::code::arg::Scalar;
 use crate::{Arg, Error, Kernel, Result, Tensor};
 
+/// A tensor argument that the kernel only reads; the same as [`Arg::read`].
+#[must_use]
+pub const fn read(tensor: &Tensor) -> Arg<'_> {
+    Arg::read(tensor)
+}
+
+/// A tensor argument that the kernel only writes; the same as [`Arg::write`].
+#[must_use]
+pub const fn write(tensor: &Tensor) -> Arg<'_> {
+    Arg::write(tensor)
+}
+
+/// A tensor argument that the kernel reads and writes; the same as [`Arg::read_write`].
+#[must_use]
+pub const fn read_write(tensor: &Tensor) -> Arg<'_> {
+    Arg::read_write(tensor)
+}
+
 /// What a launch takes as arguments: `&[Arg]`, `&[Arg; N]`, `&Vec<Arg>`, or a tuple of up to twelve [`IntoArg`]s.
 ///
-/// In a tuple, `&tensor` is accessed as the kernel's code states (a portable kernel always does); where the code does not say,
-/// write `Arg::read(&tensor)`, `Arg::write(&tensor)` or `Arg::read_write(&tensor)`.
+/// In a tuple, `&tensor` is accessed as the kernel's code states, which a portable kernel always does. Where the
+/// code does not say, write [`read(&tensor)`](read), [`write(&tensor)`](write) or
+/// [`read_write(&tensor)`](read_write).
 pub trait Arguments<'a> {
     /// Calls `launch` with the list of arguments.
     ///
@@ -54,8 +73,8 @@ impl<'a> IntoArg<'a> for &'a Tensor {
 #[cold]
 fn unknown_access(kernel: &Kernel, index: usize) -> Error {
     Error::invalid(format!(
-        "argument {index} of \"{}\": the code does not say how it accesses this tensor; pass Arg::read, Arg::write or \
-         Arg::read_write of it",
+        "argument {index} of \"{}\": the code does not say how it accesses this tensor; pass read(&tensor), \
+         write(&tensor) or read_write(&tensor)",
         kernel.name()
     ))
     .in_operation("launch")

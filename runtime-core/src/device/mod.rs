@@ -4,7 +4,7 @@ pub(crate) mod accelerator;
 pub(crate) mod common_runtime;
 pub(crate) mod embedded;
 pub(crate) mod host;
-pub(crate) mod tensors;
+pub(crate) mod methods;
 
 use std::sync::Arc;
 

@@ -1,6 +1,7 @@
 //! Timed evaluation of kernels. This is the only timing loop of the project, the same for every device.
 
 mod arg_location;
+mod benchmark;
 mod calibrate;
 mod clock;
 mod flush;
@@ -17,6 +18,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use arg_location::{DataLocation, EvaluationArg};
+pub use benchmark::Benchmark;
 pub use clock::{Clock, ClockChoice};
 pub use measurement::{Cost, Measurement, Transfer};
 pub use statistics::{Statistics, median_interval, percentile};
@@ -32,9 +34,10 @@ use crate::{DeviceInfo, Error, Geometry, HostArray, Kernel, Queue, QueueOptions,
 /// An evaluation of a kernel: how fast is it with this geometry and these arguments, and are its results
 /// correct?
 ///
-/// Create one with [`Evaluation::new`], adjust its fields, and pass it to `CommonRuntime::evaluate`. Tensors
-/// that the kernel writes are overwritten; tensors that it both reads and writes keep changing while it is
-/// timed.
+/// [`bench`](crate::CommonRuntime#method.bench) builds one step by step, which is enough for most programs.
+/// Otherwise create one with [`Evaluation::new`], adjust its fields, and pass it to `CommonRuntime::evaluate`.
+/// Tensors that the kernel writes are overwritten; tensors that it both reads and writes keep changing while
+/// it is timed.
 ///
 /// ```
 /// # use runtime_core::{ModuleSource, Runtime};
@@ -45,8 +48,8 @@ use crate::{DeviceInfo, Error, Geometry, HostArray, Kernel, Queue, QueueOptions,
 /// # tokio.block_on(async {
 /// use runtime_core::{Arg, Evaluation, Geometry, HostArray, Tensor};
 ///
-/// let x = device.tensor(&[3], &[1f32, 2.0, 3.0])?;
-/// let y = device.tensor(&[3], &[0f32; 3])?;
+/// let x = device.tensor([3], &[1f32, 2.0, 3.0])?;
+/// let y = device.zeros::<f32>([3])?;
 /// let args = [Arg::read(&x), Arg::read(&x), Arg::write(&y)]; // y = x + x
 /// let mut evaluation = Evaluation::new(&add, Geometry::single(), args.map(Into::into).to_vec());
 /// evaluation.reference = vec![(2, HostArray::from_slice(&[3], &[2f32, 4.0, 6.0])?)]; // what argument 2 should hold

@@ -15,7 +15,7 @@ use crate::queue::submit::{AccessSet, SubmitFlags};
 use crate::timeline::deferred_free::Resource;
 use crate::timeline::event::Event;
 use crate::timeline::open_device::OpenDevice;
-use crate::{Access, Arg, Error, ErrorKind, Graph, Queue, Result, Tensor};
+use crate::{Access, Arg, Arguments, Error, ErrorKind, Geometry, Graph, Kernel, Queue, Result, Tensor};
 
 impl Queue {
     /// Instantiates a graph on this queue's device.
@@ -133,28 +133,39 @@ impl ExecutableGraph {
     /// # Errors
     /// `InvalidArgument` if there is no such launch, the arguments do not match its kernel, or they would need
     /// dependencies that were not recorded.
-    pub fn update(&mut self, index: usize, args: &[Arg<'_>]) -> Result<()> {
-        self.update_node(index, args)
-            .map_err(|error| error.in_operation("update").on_device(&self.device.name))
+    pub fn update<'a>(&mut self, index: usize, args: impl Arguments<'a>) -> Result<()> {
+        let updated = self.launch_node(index).and_then(|(node, kernel, geometry)| {
+            args.with(&kernel, |args| self.update_node(node, &kernel, geometry, args))
+        });
+        updated.map_err(|error| error.in_operation("update").on_device(&self.device.name))
     }
 
-    fn update_node(&mut self, index: usize, args: &[Arg<'_>]) -> Result<()> {
-        let wrong = || Error::invalid(format!("node {index} is not a launch of this graph"));
-        let Some(Node { operation: Operation::Launch { kernel, geometry, .. }, .. }) = self.nodes.get(index)
-        else {
-            return Err(wrong());
-        };
+    /// The number of a launch node as in the ABI, with its kernel and geometry.
+    fn launch_node(&self, index: usize) -> Result<(u32, Kernel, Geometry)> {
+        match (u32::try_from(index), self.nodes.get(index).map(|node| &node.operation)) {
+            (Ok(node), Some(Operation::Launch { kernel, geometry, .. })) => {
+                Ok((node, kernel.clone(), *geometry))
+            }
+            _ => Err(Error::invalid(format!("node {index} is not a launch of this graph"))),
+        }
+    }
+
+    fn update_node(
+        &mut self,
+        node: u32,
+        kernel: &Kernel,
+        geometry: Geometry,
+        args: &[Arg<'_>],
+    ) -> Result<()> {
+        let index = node as usize;
         kernel.check_args(&self.device, args)?;
-        let operation = Operation::Launch {
-            kernel: kernel.clone(),
-            geometry: *geometry,
-            args: args.iter().map(OwnedArg::new).collect(),
-        };
+        let args_of_node = args.iter().map(OwnedArg::new).collect();
+        let operation = Operation::Launch { kernel: kernel.clone(), geometry, args: args_of_node };
         self.check_dependencies(index, &operation)?;
         if let Some(native) = self.native {
             let mut raw = RawLaunch::default();
             raw.fill(kernel, args, |_, _| Ok(()))?;
-            let (node, launch) = (u32::try_from(index).map_err(|_| wrong())?, raw.pointed(geometry));
+            let launch = raw.pointed(&geometry);
             // SAFETY: the graph exists, and `raw` lives during the call.
             self.device.call("update", |calls, _| unsafe {
                 (calls.graph.update)(native, node, &raw const launch)

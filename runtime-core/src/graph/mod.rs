@@ -17,25 +17,24 @@ use crate::timeline::open_device::OpenDevice;
 /// Recorded work, not yet executable. Keeps the tensors and kernels it uses alive.
 ///
 /// ```
-/// # use runtime_core::{Arg, Geometry, ModuleSource, QueueOptions, Runtime, Tensor};
+/// # use runtime_core::{ModuleSource, Runtime, read, read_write};
 /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
 /// # let device = runtime.open("null")?;
 /// # let module = device.load(&unsafe { ModuleSource::native("null", "scale_f32\nsaxpy_f32") })?;
 /// # let (scale, saxpy) = (module.kernel("scale_f32")?, module.kernel("saxpy_f32")?);
-/// # let x = device.tensor(&[1], &[1.0f32])?;
-/// # let y = device.tensor(&[1], &[0.0f32])?;
-/// # let queue = device.open_queue(&QueueOptions::default())?;
-/// let (two, single) = (Arg::scalar(2.0f32), Geometry::single());
+/// # let x = device.tensor([1], &[1.0f32])?;
+/// # let y = device.tensor([1], &[0.0f32])?;
+/// # let queue = device.queue()?;
 /// let graph = queue.record(|recorder| {
-///     recorder.launch(&scale, &single, &[Arg::read_write(&x), two])?; // x = 2 x
-///     recorder.launch(&saxpy, &single, &[Arg::read(&x), Arg::read_write(&y), two]) // y = 2 x + y
+///     recorder.launch(&scale, (1, 1), (read_write(&x), 2.0f32))?; // x = 2 x
+///     recorder.launch(&saxpy, (1, 1), (read(&x), read_write(&y), 2.0f32)) // y = 2 x + y
 /// })?;
 /// assert_eq!(graph.dependencies(1), Some(&[0][..]));
 ///
 /// let mut work = queue.instantiate(&graph)?;
 /// queue.replay(&work)?.wait()?;
 /// assert_eq!(y.to_vec::<f32>()?, [4.0]);
-/// work.update(1, &[Arg::read(&x), Arg::read_write(&y), Arg::scalar(10.0f32)])?;
+/// work.update(1, (read(&x), read_write(&y), 10.0f32))?;
 /// queue.replay(&work)?.wait()?;
 /// assert_eq!(y.to_vec::<f32>()?, [44.0]);
 /// # Ok::<(), runtime_core::Error>(())

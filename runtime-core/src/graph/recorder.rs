@@ -106,14 +106,13 @@ impl Queue {
     /// not affected, and may be used meanwhile.
     ///
     /// ```
-    /// # use runtime_core::{Arg, Geometry, ModuleSource, QueueOptions, Runtime, Tensor};
+    /// # use runtime_core::{ModuleSource, Runtime, read_write};
     /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
     /// # let device = runtime.open("null")?;
     /// # let scale = device.load(&unsafe { ModuleSource::native("null", "scale_f32") })?.kernel("scale_f32")?;
-    /// # let x = device.tensor(&[1], &[1.0f32])?;
-    /// # let queue = device.open_queue(&QueueOptions::default())?;
-    /// let args = [Arg::read_write(&x), Arg::scalar(2.0f32)];
-    /// let graph = queue.record(|recorder| recorder.launch(&scale, Geometry::single(), &args))?;
+    /// # let x = device.tensor([1], &[1.0f32])?;
+    /// # let queue = device.queue()?;
+    /// let graph = queue.record(|recorder| recorder.launch(&scale, (1, 1), (read_write(&x), 2.0f32)))?;
     /// queue.replay(&queue.instantiate(&graph)?)?.wait()?;
     /// assert_eq!(x.to_vec::<f32>()?, [2.0]);
     /// # Ok::<(), runtime_core::Error>(())

@@ -269,7 +269,7 @@ impl Queue {
     /// # use runtime_core::{QueueOptions, Runtime, Tensor};
     /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
     /// # let device = runtime.open("null")?;
-    /// # let queue = device.open_queue(&QueueOptions::default())?;
+    /// # let queue = device.queue()?;
     /// let matrix = device.tensor(&[2, 3], &[0i32, 1, 2, 3, 4, 5])?;
     /// let transposed = queue.contiguous(&matrix.permute(&[1, 0])?)?;
     /// assert_eq!((transposed.shape(), transposed.strides()), (&[3, 2][..], &[2, 1][..]));

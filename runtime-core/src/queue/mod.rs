@@ -23,28 +23,28 @@ use crate::{
     Arg, Arguments, DType, Error, Geometry, Kernel, LoweredKernel, Placement, QueueOptions, Result, Tensor,
 };
 
-/// An in-order stream of work on one device. Queues run beside each other; core orders what shares a tensor.
+/// An in-order stream of work on one device. Queues run concurrently; core orders work that shares a tensor.
 ///
-/// Made by [`CommonRuntime::open_queue`](crate::CommonRuntime::open_queue); any number of threads may submit to it.
-/// Failure is permanent: after a failed submission all later ones fail with its error; open another queue to go on.
-/// Dropping a queue waits for nothing and cancels nothing.
+/// Opened by [`CommonRuntime::open_queue`](crate::CommonRuntime::open_queue); any number of threads may submit to
+/// it. Failure is permanent: after a failed submission all later ones fail with its error; open another queue to
+/// go on. Dropping a queue waits for nothing and cancels nothing.
 ///
 /// ```
-/// # use runtime_core::{Arg, Geometry, ModuleSource, QueueOptions, Runtime, Tensor};
+/// # use runtime_core::{ModuleSource, Runtime, read_write};
 /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
 /// # let device = runtime.open("null")?;
 /// # let scale = device.load(&unsafe { ModuleSource::native("null", "scale_f32") })?.kernel("scale_f32")?;
-/// # let x = device.tensor(&[2], &[1.0f32, 2.0])?;
-/// let queue = device.open_queue(&QueueOptions::default())?;
-/// let (args, plain) = ([Arg::read_write(&x), Arg::scalar(2.0f32)], Geometry::single());
-/// queue.launch(&scale, &plain, &args)?; // returns at once; nobody keeps the event
-/// let second = queue.launch(&scale, &plain, &args)?; // runs after the first
+/// # let x = device.tensor([2], &[1.0f32, 2.0])?;
+/// let queue = device.queue()?;
+/// let args = (read_write(&x), 2.0f32);
+/// queue.launch(&scale, (1, 1), args)?; // returns at once; nobody keeps the event
+/// let second = queue.launch(&scale, (1, 1), args)?; // runs after the first
 /// second.wait()?;
 /// assert_eq!((queue.submitted(), queue.completed()?), (2, 2));
 ///
-/// queue.launch(&scale, &plain, &[Arg::scalar(2.0f32)]).unwrap_err(); // refused: an argument is missing
+/// queue.launch(&scale, (1, 1), (2.0f32,)).unwrap_err(); // refused: an argument is missing
 /// assert_eq!(queue.submitted(), 2); // so it took no ticket,
-/// queue.call(&scale, &plain, &args)?; // and the queue goes on: launch and wait in one
+/// queue.call(&scale, (1, 1), args)?; // and the queue goes on: launch and wait in one
 /// assert_eq!(x.to_vec::<f32>()?, [8.0, 16.0]);
 /// # Ok::<(), runtime_core::Error>(())
 /// ```

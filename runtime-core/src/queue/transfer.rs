@@ -24,7 +24,7 @@ impl Queue {
     /// # use runtime_core::{QueueOptions, Runtime};
     /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
     /// # let device = runtime.open("null")?;
-    /// let (x, queue) = (device.empty::<f32>([3])?, device.open_queue(&QueueOptions::default())?);
+    /// let (x, queue) = (device.empty::<f32>([3])?, device.queue()?);
     /// queue.upload(&x, vec![1.0f32, 2.0, 3.0])?; // returns at once
     /// assert_eq!(queue.download::<f32>(&x)?.wait()?, [1.0, 2.0, 3.0]); // or `.await?`
     /// # Ok::<(), runtime_core::Error>(())

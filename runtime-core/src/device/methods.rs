@@ -1,4 +1,4 @@
-//! Convenience methods of opened devices: tensors and kernels in one call.
+//! Methods of every opened device: tensors, kernels and benchmarks in one call.
 
 #![allow(unsafe_code, reason = "the caller is responsible for memory of other libraries")]
 
@@ -11,23 +11,26 @@ use crate::tensor::dlpack::{DLManagedTensor, DLManagedTensorVersioned};
 use crate::tensor::host_array::HostArray;
 use crate::tensor::layout::checked_elements;
 use crate::tensor::safetensors::Safetensors;
-use crate::{Element, Error, Kernel, Placement, Result, Tensor};
+use crate::{
+    Arguments, Benchmark, Element, Error, Evaluation, Geometry, Kernel, Placement, Queue, QueueOptions,
+    Result, Tensor,
+};
 
 /// An opened device, shared.
 pub type Device = Arc<dyn CommonRuntime>;
 
-/// Convenience methods of every opened device.
+/// Methods of every opened device, for the common cases.
 ///
 /// ```
-/// # use runtime_core::{Arg, Geometry, ModuleSource, QueueOptions, Runtime};
+/// # use runtime_core::{ModuleSource, Runtime, read_write};
 /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
 /// # let device = runtime.open("null")?;
 /// # // SAFETY: the launch below matches what the kernel accesses.
 /// # let source = unsafe { ModuleSource::native("null", "scale_f32") };
 /// let x = device.tensor([2], &[1.0f32, 2.0])?;
 /// let scale = device.kernel(&source, "scale_f32")?;
-/// let queue = device.open_queue(&QueueOptions::default())?;
-/// queue.launch(&scale, Geometry::single(), &[Arg::read_write(&x), Arg::scalar(3.0f32)])?;
+/// let queue = device.queue()?;
+/// queue.launch(&scale, (1, 1), (read_write(&x), 3.0f32))?;
 /// assert_eq!(x.to_vec::<f32>()?, [3.0, 6.0]);
 /// # Ok::<(), runtime_core::Error>(())
 /// ```
@@ -77,12 +80,55 @@ impl<'d> dyn CommonRuntime + 'd {
         Ok(tensor)
     }
 
+    /// Opens a queue with the default options.
+    ///
+    /// # Errors
+    /// As [`open_queue`](CommonRuntime::open_queue).
+    pub fn queue(&self) -> Result<Queue> {
+        self.open_queue(&QueueOptions::default())
+    }
+
     /// Loads code and returns one of its entry points.
     ///
     /// # Errors
     /// As [`load`](CommonRuntime::load) and [`Module::kernel`](crate::Module::kernel).
     pub fn kernel(&self, source: &ModuleSource, name: &str) -> Result<Kernel> {
         self.load(source)?.kernel(name)
+    }
+
+    /// Measures a kernel, step by step: what to expect, how many samples, and so on.
+    ///
+    /// ```
+    /// # use runtime_core::{ModuleSource, Runtime, read, write};
+    /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+    /// # let device = runtime.open("null")?;
+    /// # let source = unsafe { ModuleSource::native("null", "add_f32") };
+    /// # let add = device.kernel(&source, "add_f32")?;
+    /// let x = device.tensor([3], &[1f32, 2.0, 3.0])?;
+    /// let y = device.zeros::<f32>([3])?;
+    /// let measurement = device
+    ///     .bench(&add, (1, 1), (read(&x), read(&x), write(&y))) // y = x + x
+    ///     .expect(2, &[2f32, 4.0, 6.0])
+    ///     .samples(7)
+    /// #   .sample_time(std::time::Duration::from_millis(1))
+    ///     .run()?;
+    /// println!("{} ns by {}", measurement.statistics.median_ns, measurement.clock);
+    /// assert!(measurement.validation.is_passed());
+    /// assert_eq!(measurement.samples_ns.len(), 7);
+    /// # Ok::<(), runtime_core::Error>(())
+    /// ```
+    pub fn bench<'a>(
+        &self,
+        kernel: &'a Kernel,
+        geometry: impl Into<Geometry>,
+        args: impl Arguments<'a>,
+    ) -> Benchmark<'a> {
+        let geometry = geometry.into();
+        let evaluation = args.with(kernel, |args| {
+            let args = args.iter().map(|&arg| arg.into()).collect();
+            Ok(Evaluation::new(kernel, geometry, args))
+        });
+        Benchmark::new(self.opened().0.clone(), evaluation)
     }
 
     /// Loads a tensor from a file: directly into host-visible memory, otherwise through a small staging buffer.
