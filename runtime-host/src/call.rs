@@ -16,9 +16,9 @@ use libffi::middle::{Arg, Cif, Type, arg};
 use runtime_core::{DType, DTypeClass, Error, ErrorKind, Result};
 
 use crate::convention::Convention;
-use crate::groups::GroupTime;
 use crate::module::Library;
-use crate::{tagged, tvm};
+use crate::work_groups::GroupTime;
+use crate::{packed_func, tvm};
 
 /// How a value travels in a C call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -269,7 +269,7 @@ impl Function {
             Convention::Plain => self.call_plain(words),
             Convention::Groups => Err(Error::unsupported("a call without groups is not supported")),
             Convention::Packed => {
-                tagged::call_packed(self.address, words).map_err(|code| self.failure(code, None))
+                packed_func::call(self.address, words).map_err(|code| self.failure(code, None))
             }
             Convention::TvmFfi => {
                 let scope = tvm::Scope(self.library.as_deref());

@@ -7,7 +7,7 @@ use std::path::Path;
 use runtime_core::{Capabilities, DeviceInfo, DeviceKind, Limits, MemorySpace, Options, abi};
 
 use crate::topology::{Node, SYSTEM, Topology};
-use crate::{memory, module, platform, simd};
+use crate::{cpu_features, memory, module, platform};
 
 /// `DLDeviceType` of plain memory.
 const DLPACK_CPU: i32 = 1;
@@ -53,9 +53,9 @@ fn part(whole: &DeviceInfo, node: &Node) -> DeviceInfo {
 fn whole(topology: &Topology) -> DeviceInfo {
     let cpuinfo = head("/proc/cpuinfo");
     let total_bytes = platform::memory_usage().total_bytes;
-    let features = simd::features();
+    let features = cpu_features::features();
     let mut info = DeviceInfo::new(DeviceKind::Host, 0, &cpu_name(&cpuinfo));
-    info.arch = simd::arch(&features).to_owned();
+    info.arch = cpu_features::arch(&features).to_owned();
     info.vendor = field(&cpuinfo, "vendor_id").unwrap_or_default().to_owned();
     info.driver_version = kernel_version();
     info.dlpack_type = DLPACK_CPU;

@@ -39,30 +39,30 @@
 //! as long as there is some, and sub-devices `host:0.0`, `host:0.1`, …: their threads keep to the node's processors,
 //! their memory is the node's, and nothing runs on the caller's thread.
 
+mod arg_packing;
 mod cache;
 mod call;
 mod compile;
 mod convention;
+mod cpu_features;
 mod describe;
 mod device;
-mod groups;
 mod link;
 mod memory;
 mod module;
-mod pack;
+mod packed_func;
+mod parallel_for;
 mod platform;
 mod pool;
 mod progress;
 mod queue;
 mod range;
 mod shared_object;
-mod simd;
-mod spread;
-mod tagged;
 mod timer;
 mod toolchain;
 mod topology;
 mod tvm;
+mod work_groups;
 mod worker;
 
 pub use device::{HostBackend, HostDevice};

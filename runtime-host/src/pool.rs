@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::groups::THREAD_STACK_BYTES;
 use crate::platform;
+use crate::work_groups::THREAD_STACK_BYTES;
 
 /// A device's threads. They start with the first parallel range, and stay until the device and its queues are closed.
 #[derive(Debug)]

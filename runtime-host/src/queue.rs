@@ -12,16 +12,16 @@ use runtime_core::backend::{
 };
 use runtime_core::{Error, ErrorKind, Result};
 
+use crate::arg_packing::{self, Packed, Scratch};
 use crate::call::Function;
 use crate::convention::Convention;
-use crate::groups::{Asked, Extent, STACK_BYTES, THREAD_STACK_BYTES};
 use crate::memory::HostBuffer;
 use crate::module::HostKernel;
-use crate::pack::{self, Packed, Scratch};
 use crate::platform;
 use crate::pool::Pool;
 use crate::progress::Progress;
 use crate::timer::Timestamps;
+use crate::work_groups::{Asked, Extent, STACK_BYTES, THREAD_STACK_BYTES};
 use crate::worker::{self, Submission, Work, WorkQueue};
 
 /// Transfers up to this size are done at once on an idle queue: handing them over takes as long.
@@ -176,7 +176,7 @@ impl HostQueue {
     ) -> Result<()> {
         if matches!(extent, Ok(Extent::Once))
             && function.convention() == Convention::Plain
-            && let Some(registers) = pack::registers(args.clone())
+            && let Some(registers) = arg_packing::registers(args.clone())
         {
             function.call_registers(&registers);
             self.shared.progress.end(ticket);

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::call::{Class, Function, Word};
 use crate::convention::Convention;
-use crate::spread::{Pieces, Split};
+use crate::parallel_for::{Pieces, Split};
 
 /// Arguments up to this many, `begin` and `end` included, need no allocation.
 const FEW: usize = 18;

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use crate::call::{Class, Word};
 use crate::module::Library;
-use crate::tagged::FEW;
+use crate::packed_func::FEW;
 
 /// `TVMFFITypeIndex`.
 mod index {

@@ -11,10 +11,10 @@ use parking_lot::{Condvar, Mutex};
 use runtime_core::Result;
 use runtime_core::backend::catch_panic;
 
+use crate::arg_packing::{Packed, Scratch};
 use crate::call::Function;
-use crate::groups::Extent;
-use crate::pack::{Packed, Scratch};
 use crate::queue::Shared;
+use crate::work_groups::Extent;
 
 /// An idle worker looks this long for work before it sleeps: waking it costs microseconds.
 const SPIN: Duration = Duration::from_micros(20);

@@ -12,9 +12,9 @@ use runtime_core::backend::{ArgRef, Queue};
 
 use super::*;
 use crate::call::Function;
-use crate::groups::Extent;
 use crate::range::IndexRange;
 use crate::topology::tests::fake;
+use crate::work_groups::Extent;
 
 fn backend(nodes: &Path) -> HostBackend {
     HostBackend { log: Log::silent(), epoch: Instant::now(), nodes: nodes.to_owned() }

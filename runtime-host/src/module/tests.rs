@@ -3,9 +3,9 @@ use runtime_core::{DType, Options};
 
 use super::*;
 use crate::HostBuffer;
-use crate::groups::Extent;
-use crate::pack::{Packed, Scratch};
+use crate::arg_packing::{Packed, Scratch};
 use crate::pool::Pool;
+use crate::work_groups::Extent;
 
 pub(super) fn load_c(code: &str, options: &Options) -> Result<HostModule> {
     HostModule::load(&Source { format: "c", path: "", code: Some(code.as_bytes()), options }, Log::silent())

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use runtime_core::DType;
 
 use super::*;
-use crate::groups::Extent;
+use crate::work_groups::Extent;
 
 const DEADLINE: Duration = Duration::from_secs(20);
 

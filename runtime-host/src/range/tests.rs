@@ -10,11 +10,11 @@ use runtime_core::backend::ArgRef;
 use runtime_core::{DType, ErrorKind};
 
 use super::*;
-use crate::groups::Extent;
+use crate::arg_packing::{Packed, Scratch};
 use crate::memory::HostBuffer;
-use crate::pack::{Packed, Scratch};
+use crate::parallel_for::Spread;
 use crate::pool::Pool;
-use crate::spread::Spread;
+use crate::work_groups::Extent;
 
 fn function(code: *const c_void) -> Arc<Function> {
     Arc::new(Function::new(code, None))

@@ -10,9 +10,9 @@ use smallvec::SmallVec;
 
 use crate::call::{Function, Word};
 use crate::convention::Convention;
+use crate::parallel_for::{Pieces, Split, Spread};
 use crate::pool::Pool;
 use crate::range::IndexRange;
-use crate::spread::{Pieces, Split, Spread};
 
 /// A grid that takes less than this is done at once: waking another thread takes as long.
 const AT_ONCE: Duration = Duration::from_micros(16);

@@ -117,7 +117,7 @@ type Packed = unsafe extern "C" fn(
 ) -> i32;
 
 /// Calls a function of the packed convention; what it returns besides 0 is its failure.
-pub(crate) fn call_packed(address: *const c_void, words: &[Word]) -> Result<(), i32> {
+pub(crate) fn call(address: *const c_void, words: &[Word]) -> Result<(), i32> {
     let values: SmallVec<[u64; FEW]> = words.iter().map(|word| word.bits).collect();
     let codes: SmallVec<[i32; FEW]> = words.iter().map(|word| packed_code(word.class)).collect();
     let (mut value, mut code) = (0, code::NULL);
@@ -230,7 +230,7 @@ mod tests {
                 wide(DType::BOOL, 1),
             ];
             tensors.place(&mut words);
-            assert_eq!(call_packed(inspect as *const c_void, &words[1..]), Err(42));
+            assert_eq!(call(inspect as *const c_void, &words[1..]), Err(42));
             // SAFETY: `out` is written behind the compiler's back.
             assert_eq!(unsafe { (&raw const out).read_volatile() }, [3, 5, 10, 2]);
         }

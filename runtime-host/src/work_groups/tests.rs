@@ -7,8 +7,8 @@ use runtime_core::backend::ArgRef;
 use runtime_core::{DType, ErrorKind};
 
 use super::*;
+use crate::arg_packing::{Packed, Scratch};
 use crate::memory::HostBuffer;
-use crate::pack::{Packed, Scratch};
 
 fn grouped(code: *const c_void) -> Arc<Function> {
     Arc::new(Function::new(code, None).with_convention(Convention::Groups, "f"))

@@ -9,12 +9,12 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use crate::call::{Class, Function, Registers, Word};
 use crate::convention::Convention;
-use crate::groups::{Extent, GroupCall};
 use crate::memory::HostBuffer;
+use crate::packed_func::Tensors;
+use crate::parallel_for::Spread;
 use crate::pool::Pool;
 use crate::range::RangeCall;
-use crate::spread::Spread;
-use crate::tagged::Tensors;
+use crate::work_groups::{Extent, GroupCall};
 
 /// Arguments that stand in scratch memory begin at multiples of this.
 const SCRATCH_ALIGNMENT_BYTES: usize = 64;
