@@ -1,4 +1,4 @@
-//! Work in pieces, on several threads: each takes the next piece until there is none.
+//! Parallel loops: several threads take chunks of the iterations until none are left.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -10,67 +10,67 @@ use runtime_core::{Error, Result};
 
 use crate::pool::Pool;
 
-/// Without a grain every thread gets about this many pieces: enough to even out, few enough to cost nothing.
-const PIECES: u64 = 8;
-/// Whoever waits for the last pieces looks this long before it sleeps, or goes.
+/// Chunks per thread if the grain is not given: enough to balance the load, few enough to cost nothing.
+const CHUNKS_PER_THREAD: u64 = 8;
+/// How long a thread polls for the end of the loop before it sleeps or returns to the pool.
 const SPIN: Duration = Duration::from_micros(20);
 
-/// Iterations `begin, begin + 1, …` in pieces.
+/// The iterations `begin..begin + items`, divided into chunks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Split {
     pub(crate) begin: i64,
     pub(crate) items: u64,
     pub(crate) grain: u64,
-    pub(crate) pieces: u64,
+    pub(crate) chunks: u64,
     pub(crate) threads: u64,
 }
 
 impl Split {
-    /// Cuts `items` iterations for `threads` threads; the grain 0 leaves it open. The same numbers give the same pieces.
+    /// Divides `items` iterations among `threads` threads; a grain of 0 chooses one. Equal arguments give equal chunks.
     pub(crate) fn new(begin: i64, items: u64, grain: u64, threads: usize) -> Self {
         let threads = threads.max(1) as u64;
         let grain = match grain {
             0 if threads == 1 => items.max(1),
-            0 => items.div_ceil(threads.saturating_mul(PIECES)).max(1),
+            0 => items.div_ceil(threads.saturating_mul(CHUNKS_PER_THREAD)).max(1),
             grain => grain,
         };
-        Self { begin, items, grain, pieces: items.div_ceil(grain), threads }
+        Self { begin, items, grain, chunks: items.div_ceil(grain), threads }
     }
 
-    /// How many threads take part.
-    pub(crate) fn hands(&self) -> usize {
-        usize::try_from(self.pieces.clamp(1, self.threads)).unwrap_or(1)
+    /// The number of threads that run the loop.
+    pub(crate) fn workers(&self) -> usize {
+        usize::try_from(self.chunks.clamp(1, self.threads)).unwrap_or(1)
     }
 
-    /// Begin and end of piece `index`.
-    pub(crate) fn piece(&self, index: u64) -> [i64; 2] {
+    /// The bounds of chunk `index`.
+    pub(crate) fn chunk(&self, index: u64) -> [i64; 2] {
         let from = index * self.grain;
         let to = self.items.min(from.saturating_add(self.grain));
         [from, to].map(|at| self.begin.wrapping_add(at.cast_signed()))
     }
 }
 
-/// What is done in pieces.
-pub(crate) trait Pieces: Send + Sync + 'static {
-    /// What one thread keeps from piece to piece.
-    type Hand;
+/// The body of a parallel loop.
+pub(crate) trait LoopBody: Send + Sync + 'static {
+    /// State that one thread keeps between chunks.
+    type WorkerState;
 
-    /// Makes it, for the thread that is the `index`th to take part.
-    fn hand(&self, index: u64) -> Self::Hand;
+    /// Creates the state of the `index`th thread that joins the loop.
+    fn worker_state(&self, index: u64) -> Self::WorkerState;
 
-    /// Does one piece.
+    /// Runs one chunk.
     ///
     /// # Errors
-    /// Whatever went wrong; the pieces that nobody has begun are left out.
-    fn run(&self, hand: &mut Self::Hand, piece: [i64; 2]) -> Result<()>;
+    /// Any failure; chunks that have not started are then skipped.
+    fn run(&self, state: &mut Self::WorkerState, chunk: [i64; 2]) -> Result<()>;
 }
 
-/// Pieces that are being done.
+/// A running loop.
 #[derive(Debug)]
-pub(crate) struct Spread<P> {
+pub(crate) struct ParallelFor<P> {
     work: P,
     split: Split,
-    joined: AtomicUsize,
+    started: AtomicUsize,
     taken: AtomicU64,
     ended: AtomicU64,
     failed: AtomicBool,
@@ -79,13 +79,13 @@ pub(crate) struct Spread<P> {
     all_ended: Condvar,
 }
 
-impl<P: Pieces> Spread<P> {
-    /// All pieces of `split`.
+impl<P: LoopBody> ParallelFor<P> {
+    /// A loop over all chunks of `split`.
     pub(crate) fn new(work: P, split: Split) -> Self {
         Self {
             work,
             split,
-            joined: AtomicUsize::new(0),
+            started: AtomicUsize::new(0),
             taken: AtomicU64::new(0),
             ended: AtomicU64::new(0),
             failed: AtomicBool::new(false),
@@ -95,45 +95,45 @@ impl<P: Pieces> Spread<P> {
         }
     }
 
-    /// Runs all pieces, on this thread too, and returns when they have ended.
+    /// Runs all chunks, on this thread and those of `pool`, and returns when they have ended.
     ///
     /// # Errors
-    /// The first failure of a piece; `OutOfResources` if the pool cannot start.
+    /// The first failure of a chunk; `OutOfResources` if the pool cannot start.
     pub(crate) fn run(self, pool: &Pool) -> Result<()> {
-        let hands = self.split.hands();
-        let spread = Arc::new(self);
-        if hands > 1 {
-            // Others may be busy with another queue's range: what they do not take is done here.
-            pool.invite(hands - 1, || {
-                let spread = Arc::clone(&spread);
+        let workers = self.split.workers();
+        let shared = Arc::new(self);
+        if workers > 1 {
+            // The pool may be busy with another queue's loop; this thread runs whatever the helpers do not take.
+            pool.spawn_helpers(workers - 1, || {
+                let shared = Arc::clone(&shared);
                 move || {
-                    spread.take_part();
-                    // Still awake when the last piece has ended, it is awake for a call that follows at once.
-                    spread.spin();
+                    shared.run_worker();
+                    // Staying awake until the loop ends saves a wake-up if another call follows at once.
+                    shared.spin();
                 }
             })?;
         }
-        spread.take_part();
-        spread.wait();
-        spread.failure.lock().take().map_or(Ok(()), Err)
+        shared.run_worker();
+        shared.wait();
+        shared.failure.lock().take().map_or(Ok(()), Err)
     }
 
-    fn take_part(&self) {
-        let hand = self.joined.fetch_add(1, Ordering::Relaxed) as u64;
-        let mut hand = self.work.hand(hand);
+    fn run_worker(&self) {
+        let state = self.started.fetch_add(1, Ordering::Relaxed) as u64;
+        let mut state = self.work.worker_state(state);
         loop {
             let index = self.taken.fetch_add(1, Ordering::Relaxed);
-            if index >= self.split.pieces {
+            if index >= self.split.chunks {
                 return;
             }
             if !self.failed.load(Ordering::Relaxed)
                 && let Err(error) =
-                    catch_panic("range", || self.work.run(&mut hand, self.split.piece(index))).flatten()
+                    catch_panic("range", || self.work.run(&mut state, self.split.chunk(index))).flatten()
             {
                 self.failure.lock().get_or_insert(error);
                 self.failed.store(true, Ordering::Relaxed);
             }
-            if self.ended.fetch_add(1, Ordering::AcqRel) + 1 == self.split.pieces {
+            if self.ended.fetch_add(1, Ordering::AcqRel) + 1 == self.split.chunks {
                 drop(self.lock.lock());
                 self.all_ended.notify_all();
             }
@@ -141,7 +141,7 @@ impl<P: Pieces> Spread<P> {
     }
 
     fn has_ended(&self) -> bool {
-        self.ended.load(Ordering::Acquire) == self.split.pieces
+        self.ended.load(Ordering::Acquire) == self.split.chunks
     }
 
     fn spin(&self) {
