@@ -1,8 +1,8 @@
-//! Compiled code, kept on disk from one program to the next.
+//! The on-disk cache of compiled code.
 //!
-//! An entry's name is a digest of everything that the compiler's output depends on: the code, the load options, the
-//! compiler's own file, the processor, and the environment that compilers look at. Its file is the shared object with
-//! the digest of its bytes behind it, so that a damaged one is noticed. Nothing that fails here fails a load.
+//! The name of an entry is a digest of everything that the compiler's output depends on: the code, the load options, the
+//! compiler's executable, the processor, and the environment variables that compilers read. The file is the shared object
+//! followed by a digest of its bytes, which detects damage. An error here never fails a load.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,11 +13,11 @@ use sha2::{Digest, Sha256};
 
 use crate::{platform, toolchain};
 
-/// Bytes of the digest behind the code.
-const SEAL_BYTES: usize = 32;
-/// Entries beyond this many go, the oldest first.
+/// Size of the digest at the end of the file.
+const DIGEST_BYTES: usize = 32;
+/// Maximum number of entries; beyond it the oldest are removed.
 const ENTRIES: usize = 1024;
-/// What compilers read from the environment.
+/// Environment variables that compilers read.
 const ENVIRONMENT: [&str; 7] = [
     "CC",
     "COMPILER_PATH",
@@ -28,7 +28,7 @@ const ENVIRONMENT: [&str; 7] = [
     "SOURCE_DATE_EPOCH",
 ];
 
-/// The place of one compiled module, whether it is there or not.
+/// The cache entry of one module, whether it exists or not.
 #[derive(Debug)]
 pub(crate) struct Entry {
     path: PathBuf,
@@ -36,49 +36,49 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// The place for `source`, in the user's cache folder; `None` without code, compiler or folder.
+    /// The entry of `source` in the user's cache folder; `None` if there is no code, compiler or folder.
     pub(crate) fn of(source: &Source<'_>, log: Log) -> Option<Self> {
         Some(Self { path: cache_folder("host")?.join(name(source)?), log })
     }
 
-    /// The shared object, if it is there and whole.
+    /// The shared object, if it exists and is intact.
     pub(crate) fn find(&self) -> Option<PathBuf> {
         let file = fs::read(&self.path).ok()?;
         let whole = file
-            .split_last_chunk::<SEAL_BYTES>()
-            .is_some_and(|(code, seal)| Sha256::digest(code)[..] == *seal);
+            .split_last_chunk::<DIGEST_BYTES>()
+            .is_some_and(|(code, stored)| Sha256::digest(code)[..] == *stored);
         if !whole {
-            self.complain("is damaged; it is made anew");
+            self.warn("is damaged; compiling again");
         }
         whole.then(|| self.path.clone())
     }
 
-    /// Keeps a copy of `library`.
-    pub(crate) fn keep(&self, library: &Path) {
-        if let Err(error) = self.try_keep(library) {
-            self.complain(&format!("cannot be written: {error}; the code is compiled again next time"));
+    /// Stores a copy of `library`.
+    pub(crate) fn store(&self, library: &Path) {
+        if let Err(error) = self.try_store(library) {
+            self.warn(&format!("cannot be written: {error}; the code will be compiled again next time"));
         }
     }
 
-    fn try_keep(&self, library: &Path) -> std::io::Result<()> {
+    fn try_store(&self, library: &Path) -> std::io::Result<()> {
         let code = fs::read(library)?;
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         make_room(folder)?;
         write_atomic(&self.path, &[&code, &Sha256::digest(&code)])
     }
 
-    fn complain(&self, what: &str) {
+    fn warn(&self, what: &str) {
         self.log.write(Level::Warning, "host::cache", &format!("\"{}\" {what}", self.path.display()));
     }
 }
 
-/// The name of the entry of `source`; `None` without code or compiler.
+/// The name of the entry of `source`; `None` if there is no code or compiler.
 fn name(source: &Source<'_>) -> Option<String> {
     let (code, compiler) = (source.code?, toolchain::identity(source.options)?);
     Some(digest(source, code, &compiler, &platform::processor(), std::env::var_os))
 }
 
-/// The name of an entry for what `compiler` makes of `code` on a processor, with these variables in its environment.
+/// The name of the entry for `code` compiled by `compiler` on a processor, with these environment variables.
 fn digest(
     source: &Source<'_>,
     code: &[u8],
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_output_depends_on_has_its_own_entry() {
+    fn every_input_of_the_compiler_changes_the_entry() {
         let plain = Options::new();
         let first = entry("int a;", &plain);
         assert_eq!(first, entry("int a;", &plain));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn another_compiler_processor_or_environment_has_its_own_entry() {
+    fn compiler_processor_and_environment_change_the_entry() {
         let options = Options::new();
         let source = Source { format: "c", path: "", code: Some(b"int a;"), options: &options };
         let of = |compiler: &str, processor: &str, set: Option<&'static str>| {
@@ -157,7 +157,7 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), count, "{names:?}");
-        // And what this process has is what counts.
+        // The values of this process are used.
         let compiler = toolchain::identity(&options).unwrap();
         let own = digest(&source, b"int a;", &compiler, &platform::processor(), std::env::var_os);
         assert_eq!(name(&source), Some(own));
@@ -171,7 +171,7 @@ mod tests {
         fs::write(&library, "code").unwrap();
         let entry = Entry { path: folder.path().join("entry.so"), log: Log::silent() };
         assert_eq!(entry.find(), None, "not there");
-        entry.keep(&library);
+        entry.store(&library);
         assert_eq!(entry.find(), Some(entry.path.clone()));
         let mut file = fs::read(&entry.path).unwrap();
         file.pop();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_go_when_there_are_too_many() {
+    fn the_oldest_entries_are_removed_when_there_are_too_many() {
         let folder = tempfile::tempdir().unwrap();
         for index in 0..ENTRIES {
             fs::write(folder.path().join(format!("{index}.so")), "").unwrap();

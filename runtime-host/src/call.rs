@@ -1,9 +1,9 @@
-//! Calls a C function with arguments that are known only now.
+//! Calls C functions whose signature is known only at run time.
 //!
-//! In the System V x86-64 and the `AArch64` calling conventions the place of an argument depends only on its class:
-//! integers and pointers fill the integer registers in order, floating-point values the vector registers in order,
-//! and setting more registers than the function has parameters harms nobody. So up to 6 integers and 8 floats, one
-//! call of one type serves every function. What does not fit goes through `libffi`.
+//! In the System V x86-64 and `AArch64` calling conventions, the location of an argument depends only on its class:
+//! integers and pointers fill the integer registers in order, and floating-point values the vector registers. Setting
+//! more registers than the function has parameters is harmless. So for up to 6 integers and 8 floats, one function type
+//! can call every function. Everything else goes through `libffi`.
 
 #![allow(unsafe_code, reason = "calls foreign code")]
 
@@ -16,13 +16,13 @@ use libffi::middle::{Arg, Cif, Type, arg};
 use runtime_core::{DType, DTypeClass, Error, ErrorKind, Result};
 
 use crate::convention::Convention;
-use crate::groups::GroupTime;
 use crate::module::Library;
-use crate::{tagged, tvm};
+use crate::work_groups::GroupTime;
+use crate::{packed_func, tvm};
 
-/// How a value travels in a C call.
+/// The class of a value in a C call, which decides the kind of register it goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
+pub(crate) enum RegClass {
     I8,
     I16,
     I32,
@@ -33,7 +33,7 @@ pub(crate) enum Class {
     U64,
     Bool,
     Pointer,
-    /// Pointer to a description of a tensor, a `DLTensor`.
+    /// Pointer to a `DLTensor`.
     Tensor,
     /// 16 bits in a vector register.
     F16,
@@ -41,14 +41,14 @@ pub(crate) enum Class {
     F64,
 }
 
-impl Class {
+impl RegClass {
     const fn is_float(self) -> bool {
         matches!(self, Self::F16 | Self::F32 | Self::F64)
     }
 
     fn ffi_type(self) -> Type {
         match self {
-            // A whole register or stack slot holds the extended value, as in the direct call; Apple packs the stack.
+            // As in the direct call, the extended value takes a whole register or stack slot; Apple packs the stack.
             _ if !self.is_float() && cfg!(not(target_vendor = "apple")) => Type::u64(),
             Self::I8 => Type::i8(),
             Self::I16 => Type::i16(),
@@ -65,40 +65,40 @@ impl Class {
     }
 }
 
-/// A value in the form of a register: extended to 64 bits.
+/// A value as it is passed in a register, extended to 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Word {
+pub(crate) struct RegValue {
     pub(crate) bits: u64,
-    pub(crate) class: Class,
+    pub(crate) class: RegClass,
 }
 
-impl Word {
+impl RegValue {
     /// An address.
     pub(crate) const fn pointer(address: u64) -> Self {
-        Self { bits: address, class: Class::Pointer }
+        Self { bits: address, class: RegClass::Pointer }
     }
 
-    /// A scalar whose bytes stand in `bits`, the rest zero; `None` for a type that is not passed by value.
+    /// A scalar from its bytes in `bits`, zero-padded; `None` for a type that is not passed in one register.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the low bytes are the value")]
     pub(crate) fn scalar(dtype: DType, bits: u64) -> Option<Self> {
         let signed = |value: i64, class| Some(Self { bits: value.cast_unsigned(), class });
         let plain = |class| Some(Self { bits, class });
         match (dtype.class(), dtype.bytes()) {
-            (DTypeClass::Int, 1) => signed(i64::from(bits as i8), Class::I8),
-            (DTypeClass::Int, 2) => signed(i64::from(bits as i16), Class::I16),
-            (DTypeClass::Int, 4) => signed(i64::from(bits as i32), Class::I32),
-            (DTypeClass::Int, 8) => plain(Class::I64),
-            (DTypeClass::UInt | DTypeClass::Opaque, 1) => plain(Class::U8),
-            (DTypeClass::Bool, 1) => plain(Class::Bool),
-            (DTypeClass::UInt, 2) => plain(Class::U16),
-            (DTypeClass::UInt, 4) => plain(Class::U32),
-            (DTypeClass::UInt, 8) => plain(Class::U64),
-            (DTypeClass::Float | DTypeClass::BFloat, 2) => plain(Class::F16),
-            (DTypeClass::Float, 4) => plain(Class::F32),
-            (DTypeClass::Float, 8) => plain(Class::F64),
-            // Two f32 in one register; elsewhere they take two.
-            (DTypeClass::Complex, 8) if cfg!(target_arch = "x86_64") => plain(Class::F64),
+            (DTypeClass::Int, 1) => signed(i64::from(bits as i8), RegClass::I8),
+            (DTypeClass::Int, 2) => signed(i64::from(bits as i16), RegClass::I16),
+            (DTypeClass::Int, 4) => signed(i64::from(bits as i32), RegClass::I32),
+            (DTypeClass::Int, 8) => plain(RegClass::I64),
+            (DTypeClass::UInt | DTypeClass::Opaque, 1) => plain(RegClass::U8),
+            (DTypeClass::Bool, 1) => plain(RegClass::Bool),
+            (DTypeClass::UInt, 2) => plain(RegClass::U16),
+            (DTypeClass::UInt, 4) => plain(RegClass::U32),
+            (DTypeClass::UInt, 8) => plain(RegClass::U64),
+            (DTypeClass::Float | DTypeClass::BFloat, 2) => plain(RegClass::F16),
+            (DTypeClass::Float, 4) => plain(RegClass::F32),
+            (DTypeClass::Float, 8) => plain(RegClass::F64),
+            // Two f32 share a register on x86-64; elsewhere they take two.
+            (DTypeClass::Complex, 8) if cfg!(target_arch = "x86_64") => plain(RegClass::F64),
             _ => None,
         }
     }
@@ -106,7 +106,7 @@ impl Word {
 
 const INTEGERS: usize = 6;
 const FLOATS: usize = 8;
-/// Where the calling convention is one of those described above.
+/// Whether the calling convention is one of those described above.
 const DIRECT: bool = cfg!(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")));
 
 /// The registers of a call.
@@ -119,9 +119,9 @@ pub(crate) struct Registers {
 }
 
 impl Registers {
-    /// Adds the next argument; `false` if there is no register for it.
+    /// Adds the next argument; returns false if there is no register for it.
     #[inline]
-    pub(crate) fn push(&mut self, word: Word) -> bool {
+    pub(crate) fn push(&mut self, word: RegValue) -> bool {
         if word.class.is_float() {
             let Some(register) = self.floats.get_mut(self.float_count) else { return false };
             *register = f64::from_bits(word.bits);
@@ -146,17 +146,17 @@ type Groups = unsafe extern "C" fn(*const u64, *const u32, i64, i64);
 pub(crate) struct Function {
     address: *const c_void,
     convention: Convention,
-    /// The symbol, for messages; empty for a plain function, which reports nothing.
+    /// The symbol, for error messages; empty for a plain function, which cannot report failures.
     symbol: String,
-    /// The first signature that needed `libffi`: a function rarely has two.
+    /// The first signature called through `libffi`; a function rarely has a second one.
     prepared: OnceLock<Prepared>,
     group_time: GroupTime,
-    /// Where the code says what went wrong: a `const char *volatile`, null if nothing did.
+    /// The variable in which the code reports a failure: a `const char *volatile`, null if there is none.
     failure: Option<*const AtomicPtr<c_char>>,
     library: Option<Arc<Library>>,
 }
 
-// SAFETY: the address of code may be used from any thread; whoever loaded the code vouched for what it does.
+// SAFETY: code may be called from any thread; whoever loaded it guarantees what it does.
 unsafe impl Send for Function {}
 // SAFETY: as above.
 unsafe impl Sync for Function {}
@@ -175,7 +175,7 @@ impl Function {
         }
     }
 
-    /// The same function, of code that says by a `const char *volatile` at this address what went wrong.
+    /// The same function, which reports failures in a `const char *volatile` at this address.
     pub(crate) const fn with_failure(mut self, address: Option<*const c_void>) -> Self {
         self.failure = match address {
             Some(address) => Some(address.cast()),
@@ -184,10 +184,10 @@ impl Function {
         self
     }
 
-    /// What the code says went wrong since it was asked last.
+    /// Takes the failure that the code has reported since the last call.
     ///
     /// # Errors
-    /// `Failed`, with its words.
+    /// `Failed`, with the code's message.
     #[inline]
     pub(crate) fn outcome(&self) -> Result<()> {
         match self.failure {
@@ -198,18 +198,19 @@ impl Function {
 
     #[cold]
     fn reported(&self, failure: *const AtomicPtr<c_char>) -> Result<()> {
-        // SAFETY: the variable is the library's, which is kept loaded; whoever loaded the code vouched for its type.
+        // SAFETY: the library is kept loaded, and whoever loaded it guarantees the variable's type.
         let words = unsafe { &*failure }.swap(std::ptr::null_mut(), Ordering::AcqRel);
         if words.is_null() {
             return Ok(());
         }
         // SAFETY: as above; it points to a literal.
         let words = unsafe { CStr::from_ptr(words) }.to_string_lossy();
-        let message = format!("\"{}\": {words}: an index that was proven in range is not", self.symbol);
+        let message =
+            format!("\"{}\": {words}: an index that was proven in range is out of range", self.symbol);
         Err(Error::new(ErrorKind::Failed, message))
     }
 
-    /// The same function, which stands under `symbol` and takes its arguments in `convention`.
+    /// The same function, with the symbol `symbol` and the calling convention `convention`.
     pub(crate) fn with_convention(mut self, convention: Convention, symbol: &str) -> Self {
         self.convention = convention;
         self.symbol = if convention == Convention::Plain { String::new() } else { symbol.to_owned() };
@@ -222,7 +223,7 @@ impl Function {
         self.convention
     }
 
-    /// What its work-groups took when it ran last.
+    /// The time per work-group of the last run.
     pub(crate) const fn group_time(&self) -> &GroupTime {
         &self.group_time
     }
@@ -233,21 +234,21 @@ impl Function {
         Self::new(nothing as extern "C" fn() as *const c_void, None)
     }
 
-    /// Calls with arguments that fit into registers.
+    /// Calls the function with arguments that fit into registers.
     #[inline]
     pub(crate) fn call_registers(&self, registers: &Registers) {
         let [a, b, c, d, e, f] = registers.integers;
         if registers.float_count == 0 {
             // SAFETY: a data pointer and a function pointer have the same size on every supported platform.
             let function = unsafe { std::mem::transmute::<*const c_void, Integers>(self.address) };
-            // SAFETY: who loaded the code vouched for its parameters; surplus registers are ignored.
+            // SAFETY: whoever loaded the code guarantees its parameters; surplus registers are ignored.
             unsafe { function(a, b, c, d, e, f) };
             return;
         }
         let [p, q, r, s, t, u, v, w] = registers.floats;
         // SAFETY: a data pointer and a function pointer have the same size on every supported platform.
         let function = unsafe { std::mem::transmute::<*const c_void, Mixed>(self.address) };
-        // SAFETY: who loaded the code vouched for its parameters; surplus registers are ignored.
+        // SAFETY: whoever loaded the code guarantees its parameters; surplus registers are ignored.
         unsafe { function(a, b, c, d, e, f, p, q, r, s, t, u, v, w) };
     }
 
@@ -256,20 +257,20 @@ impl Function {
     pub(crate) fn call_groups(&self, args: &[u64], groups: &[u32; 3], begin: i64, end: i64) {
         // SAFETY: a data pointer and a function pointer have the same size on every supported platform.
         let function = unsafe { std::mem::transmute::<*const c_void, Groups>(self.address) };
-        // SAFETY: who loaded the code with the convention `groups` vouched for it.
+        // SAFETY: whoever loaded the code with the convention `groups` guarantees that it has it.
         unsafe { function(args.as_ptr(), groups.as_ptr(), begin, end) };
     }
 
-    /// Calls with any number and mix of arguments, in the function's convention.
+    /// Calls the function with any number and mix of arguments, in its convention.
     ///
     /// # Errors
-    /// `Unsupported` if `libffi` does not know the signature; `Failed` if the function says so.
-    pub(crate) fn call(&self, words: &[Word]) -> Result<()> {
+    /// `Unsupported` if `libffi` does not support the signature; `Failed` if the function reports a failure.
+    pub(crate) fn call(&self, words: &[RegValue]) -> Result<()> {
         match self.convention {
             Convention::Plain => self.call_plain(words),
             Convention::Groups => Err(Error::unsupported("a call without groups is not supported")),
             Convention::Packed => {
-                tagged::call_packed(self.address, words).map_err(|code| self.failure(code, None))
+                packed_func::call(self.address, words).map_err(|code| self.failure(code, None))
             }
             Convention::TvmFfi => {
                 let scope = tvm::Scope(self.library.as_deref());
@@ -281,14 +282,14 @@ impl Function {
 
     #[cold]
     fn failure(&self, code: i32, raised: Option<tvm::Raised>) -> Error {
-        let told = match raised {
+        let message = match raised {
             None => "returned an error".to_owned(),
             Some(raised) => raised.to_string(),
         };
-        Error::new(ErrorKind::Failed, told).with_driver(&*self.symbol, i64::from(code))
+        Error::new(ErrorKind::Failed, message).with_driver(&*self.symbol, i64::from(code))
     }
 
-    fn call_plain(&self, words: &[Word]) -> Result<()> {
+    fn call_plain(&self, words: &[RegValue]) -> Result<()> {
         let mut registers = Registers::default();
         if DIRECT && words.iter().all(|&word| registers.push(word)) {
             self.call_registers(&registers);
@@ -311,23 +312,23 @@ impl Function {
     }
 }
 
-/// A signature as `libffi` wants it.
+/// A signature prepared for `libffi`.
 #[derive(Debug)]
 struct Prepared {
-    classes: Box<[Class]>,
+    classes: Box<[RegClass]>,
     cif: Cif,
 }
 
-// SAFETY: it is not changed after it was made: `ffi_call` only reads it.
+// SAFETY: it is immutable: `ffi_call` only reads it.
 unsafe impl Send for Prepared {}
 // SAFETY: as above.
 unsafe impl Sync for Prepared {}
 
 /// Arguments up to this many need no allocation.
-const FEW: usize = 16;
+const INLINE_ARGS: usize = 16;
 
 impl Prepared {
-    fn new(words: &[Word]) -> Result<Self> {
+    fn new(words: &[RegValue]) -> Result<Self> {
         let types: Vec<_> = words.iter().map(|word| word.class.ffi_type()).collect();
         let cif = Cif::try_new(types, Type::void()).map_err(|error| {
             Error::new(ErrorKind::Unsupported, format!("libffi cannot call this signature: {error:?}"))
@@ -335,29 +336,29 @@ impl Prepared {
         Ok(Self { classes: words.iter().map(|word| word.class).collect(), cif })
     }
 
-    fn fits(&self, words: &[Word]) -> bool {
+    fn fits(&self, words: &[RegValue]) -> bool {
         self.classes.len() == words.len()
             && self.classes.iter().zip(words).all(|(&class, word)| class == word.class)
     }
 
-    fn call(&self, address: *const c_void, words: &[Word]) {
-        // Little-endian: the first bytes of a word are the value of any narrower type.
+    fn call(&self, address: *const c_void, words: &[RegValue]) {
+        // On a little-endian machine, the first bytes of a word are the value of any narrower type.
         const { assert!(cfg!(target_endian = "little")) };
         let code = CodePtr::from_ptr(address);
         match words {
             [] => {
-                // SAFETY: the signature is that of `words`; who loaded the code vouched for its parameters.
+                // SAFETY: the signature matches `words`; whoever loaded the code guarantees its parameters.
                 unsafe { self.cif.call::<()>(code, &[]) };
             }
-            [first, ..] if words.len() <= FEW => {
-                let pointers: [Arg<'_>; FEW] =
+            [first, ..] if words.len() <= INLINE_ARGS => {
+                let pointers: [Arg<'_>; INLINE_ARGS] =
                     std::array::from_fn(|index| arg(&words.get(index).unwrap_or(first).bits));
-                // SAFETY: the signature is that of `words`; who loaded the code vouched for its parameters.
+                // SAFETY: the signature matches `words`; whoever loaded the code guarantees its parameters.
                 unsafe { self.cif.call::<()>(code, &pointers[..words.len()]) };
             }
             _ => {
                 let pointers: Vec<_> = words.iter().map(|word| arg(&word.bits)).collect();
-                // SAFETY: the signature is that of `words`; who loaded the code vouched for its parameters.
+                // SAFETY: the signature matches `words`; whoever loaded the code guarantees its parameters.
                 unsafe { self.cif.call::<()>(code, &pointers) };
             }
         }

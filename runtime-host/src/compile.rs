@@ -1,4 +1,4 @@
-//! Compiles C into a shared object with whatever compiler is there.
+//! Compiles C into a shared object with the system's compiler.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,18 +12,18 @@ use crate::toolchain::{self, Built, Origin, existing, joined};
 
 const DEFAULT_FLAGS: [&str; 3] = ["-O3", "-march=native", "-std=gnu11"];
 
-/// The load options of format `c` alone.
+/// The load options that only format `c` has.
 pub(crate) fn options() -> Vec<OptionSpec> {
     vec![
         OptionSpec::module(
             "default_flags",
             true,
-            "Begin with -O3 -march=native -std=gnu11; format c only, as the next four.",
+            "Start with -O3 -march=native -std=gnu11. Format c only, like the next four options.",
         ),
         OptionSpec::module(
             "cache",
             false,
-            "Keep the compiled code in the user's cache folder; for code that includes system headers only.",
+            "Cache the compiled code in the user's cache folder. Only for code that includes no headers but the system's.",
         ),
         OptionSpec::module("define", "", "Macro to define, NAME or NAME=VALUE; a list."),
         OptionSpec::module("include", "", "Folder of header files, relative to the source file's; a list."),
@@ -38,8 +38,8 @@ pub(crate) fn options() -> Vec<OptionSpec> {
 /// Compiles `source`.
 ///
 /// # Errors
-/// `CompileFailed` with the compiler's whole message and the command; `Unavailable` without a compiler;
-/// `InvalidArgument` and `Io` for files that are not there.
+/// `CompileFailed` with the compiler's whole output and the command; `Unavailable` without a compiler;
+/// `InvalidArgument` and `Io` for missing files.
 pub(crate) fn compile(source: &Source<'_>, log: Log) -> Result<Built> {
     let wanted = source.options.value("cache") == Some(&Value::Flag(true));
     let entry = if wanted { Entry::of(source, log) } else { None };
@@ -51,16 +51,16 @@ pub(crate) fn compile(source: &Source<'_>, log: Log) -> Result<Built> {
     let arguments = unit.arguments(source.options, &toolchain::library_in(private.path()))?;
     let built = toolchain::build(source.options, &arguments, &unit.origin, private, log)?;
     if let Some(entry) = entry {
-        entry.keep(&built.library);
+        entry.store(&built.library);
     }
     Ok(built)
 }
 
-/// What is compiled.
+/// A C file to compile.
 #[derive(Debug)]
 struct Unit {
     file: PathBuf,
-    /// What relative paths of the options, of the flags and of the code mean.
+    /// The base of relative paths in the options, flags and code.
     origin: Origin,
 }
 
@@ -73,10 +73,10 @@ impl Unit {
         let file = private.join("kernel.c");
         let mut text = Vec::with_capacity(code.len() + 64);
         if !source.path.is_empty() {
-            // Messages name the file that the user knows.
+            // The compiler's messages then name the user's file.
             text.extend_from_slice(format!("#line 1 \"{}\"\n", source.path.escape_default()).as_bytes());
         }
-        // A byte-order mark is only one at the beginning of a file.
+        // A byte-order mark is valid only at the beginning of a file.
         text.extend_from_slice(code.strip_prefix(b"\xef\xbb\xbf").unwrap_or(code));
         std::fs::write(&file, text).map_err(|error| cannot_write(&file, &error))?;
         Ok(Self { file: if origin.has_path { file } else { PathBuf::from("kernel.c") }, origin })
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_named_with_its_option() {
+    fn a_missing_file_is_named_with_its_option() {
         let error = arguments(&unit(false), &Options::new().with("include", "include")).unwrap_err();
         assert!(error.message().contains("absolute path"), "{error}");
         let error = arguments(&unit(true), &Options::new().with("source", "no such file.c")).unwrap_err();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compiler_that_is_not_there_is_an_error_with_the_remedy() {
+    fn a_missing_compiler_is_an_error_with_the_remedy() {
         let options = Options::new().with("compiler", "no-such-compiler -m64");
         let source = Source { format: "c", path: "", code: Some(b"void f(void) {}"), options: &options };
         let error = compile(&source, Log::silent()).unwrap_err();

@@ -1,12 +1,12 @@
-//! How a function takes its arguments, and under which symbol it stands.
+//! Calling conventions of functions, and the symbols that go with them.
 
 use runtime_core::{Error, OptionSpec, Options, Result, did_you_mean};
 
-/// What TVM's FFI puts before the name of a function: `tvm_ffi_symbol_prefix` in `tvm/ffi/extra/module.h` of
+/// The prefix of function symbols in TVM's FFI: `tvm_ffi_symbol_prefix` in `tvm/ffi/extra/module.h` of
 /// `apache-tvm-ffi` 0.1.15.
 const TVM_FFI_PREFIX: &str = "__tvm_ffi_";
 
-/// How a function takes its arguments.
+/// A calling convention.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Convention {
     /// `void f(T *tensor, int64_t scalar, …)`.
@@ -28,23 +28,23 @@ impl Convention {
         ("groups", Self::Groups),
     ];
 
-    /// Whether a tensor is its address, and a scalar its own bytes.
+    /// Whether tensors are passed as addresses and scalars as their own bytes.
     #[inline]
     pub(crate) const fn is_bare(self) -> bool {
         matches!(self, Self::Plain | Self::Groups)
     }
 
-    /// The load option that chooses one.
+    /// The load option that selects a convention.
     pub(crate) fn option() -> OptionSpec {
         OptionSpec::module(
             "convention",
             "plain",
-            "How functions take their arguments; plain finds by itself what has only the symbol __tvm_ffi_NAME.",
+            "Calling convention of the functions; plain also detects functions that exist only as __tvm_ffi_NAME.",
         )
         .choices(&Self::NAMES.map(|(name, _)| name))
     }
 
-    /// The convention that the options ask for.
+    /// The convention that the options select.
     ///
     /// # Errors
     /// `InvalidArgument`, which lists the valid ones.
@@ -61,13 +61,13 @@ impl Convention {
         )
     }
 
-    /// The symbol and the convention of function `name` where `self` is asked for; `None` if it does not exist.
+    /// The symbol and convention of function `name` if `self` is selected; `None` if it does not exist.
     pub(crate) fn resolve(self, name: &str, exists: impl Fn(&str) -> bool) -> Option<(String, Self)> {
         let prefixed = format!("{TVM_FFI_PREFIX}{name}");
         let found = |symbol: &str, convention| exists(symbol).then(|| (symbol.to_owned(), convention));
         match self {
             Self::Packed | Self::Groups => found(name, self),
-            // A function with the prefix has no other convention.
+            // A prefixed function has no other convention.
             _ if name.starts_with(TVM_FFI_PREFIX) => found(name, Self::TvmFfi),
             Self::Plain => found(name, self).or_else(|| found(&prefixed, Self::TvmFfi)),
             Self::TvmFfi => found(&prefixed, self),
@@ -75,11 +75,11 @@ impl Convention {
     }
 }
 
-/// The names under which the functions `defined` are asked for, sorted.
+/// The sorted entry-point names of the functions `defined`.
 pub(crate) fn entry_points(defined: &[String]) -> Vec<String> {
     let entry = |symbol: &String| {
         let name = symbol.strip_prefix(TVM_FFI_PREFIX).unwrap_or(symbol);
-        // `__tvm_ffi__metadata_f` and the like tell of a function.
+        // Symbols such as `__tvm_ffi__metadata_f` describe a function.
         let about = symbol.len() > name.len() && name.starts_with('_');
         (!about).then(|| name.to_owned())
     };
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_function_is_preferred_to_one_of_tvm() {
+    fn a_plain_function_is_preferred_to_a_tvm_function() {
         let both = ["f", "__tvm_ffi_f"];
         assert_eq!(resolve(Convention::Plain, "f", &both), Some(("f".to_owned(), Convention::Plain)));
         let tvm = Some(("__tvm_ffi_f".to_owned(), Convention::TvmFfi));
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(
             resolve(Convention::TvmFfi, "f", &["f"]),
             None,
-            "a function without the prefix is none of TVM"
+            "a function without the prefix is not a TVM function"
         );
         assert_eq!(resolve(Convention::Plain, "g", &both), None);
     }

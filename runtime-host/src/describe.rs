@@ -1,4 +1,4 @@
-//! What the host is: name, cores, caches, SIMD level, memory, read from the system's own files.
+//! Describes the host (name, cores, caches, SIMD level, memory) from `/proc` and `/sys`.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -7,17 +7,17 @@ use std::path::Path;
 use runtime_core::{Capabilities, DeviceInfo, DeviceKind, Limits, MemorySpace, Options, abi};
 
 use crate::topology::{Node, SYSTEM, Topology};
-use crate::{memory, module, platform, simd};
+use crate::{cpu_features, memory, module, platform};
 
 /// `DLDeviceType` of plain memory.
 const DLPACK_CPU: i32 = 1;
-/// Most scratch memory of one launch.
+/// Limit of the scratch memory of one launch.
 const SCRATCH_BYTES: u64 = 256 << 20;
-/// Most work-items of a group: code keeps their values on the stack.
+/// Limit of the work-items per group: their values are on the stack.
 const GROUP_ITEMS: u32 = 1024;
 const CPU: &str = "/sys/devices/system/cpu";
 
-/// Describes the host as device 0, and its nodes, if it has several, as sub-devices.
+/// Describes the host as device 0; several NUMA nodes are its sub-devices.
 pub(crate) fn describe(topology: &Topology) -> Vec<DeviceInfo> {
     let whole = whole(topology);
     let parts: Vec<_> = topology.with_processors().map(|node| part(&whole, node)).collect();
@@ -44,7 +44,7 @@ fn part(whole: &DeviceInfo, node: &Node) -> DeviceInfo {
     info.id.sub = Some(node.id);
     info.name = format!("{} (node {})", whole.name, node.id);
     info.compute_units = u32::try_from(node.cpus.len()).unwrap_or(u32::MAX);
-    // Its work runs on its own processors, and on no caller's thread.
+    // Work runs on the node's processors, never on the caller's thread.
     info.capabilities = Capabilities(whole.capabilities.0 & !abi::CAP_INLINE);
     info.spaces = vec![space("device", node.memory_usage().total_bytes)];
     info
@@ -53,9 +53,9 @@ fn part(whole: &DeviceInfo, node: &Node) -> DeviceInfo {
 fn whole(topology: &Topology) -> DeviceInfo {
     let cpuinfo = head("/proc/cpuinfo");
     let total_bytes = platform::memory_usage().total_bytes;
-    let features = simd::features();
+    let features = cpu_features::features();
     let mut info = DeviceInfo::new(DeviceKind::Host, 0, &cpu_name(&cpuinfo));
-    info.arch = simd::arch(&features).to_owned();
+    info.arch = cpu_features::arch(&features).to_owned();
     info.vendor = field(&cpuinfo, "vendor_id").unwrap_or_default().to_owned();
     info.driver_version = kernel_version();
     info.dlpack_type = DLPACK_CPU;
@@ -87,7 +87,7 @@ fn whole(topology: &Topology) -> DeviceInfo {
     info
 }
 
-/// Compilers have the type everywhere; it counts where the processor at least converts it to f32 and back.
+/// Compilers support the type everywhere; this reports it only if the processor can at least convert it to and from f32.
 fn half_precision(features: &[&str]) -> u64 {
     match features.iter().any(|feature| ["f16c", "fp16"].contains(feature)) {
         true => abi::CAP_F16,
@@ -117,7 +117,7 @@ fn properties(features: &[&str]) -> Options {
     properties
 }
 
-/// The first processors' lines: the whole file of a large machine takes milliseconds.
+/// The beginning of a file: on a large machine, reading all of `/proc/cpuinfo` takes milliseconds.
 fn head(path: &str) -> String {
     let mut bytes = Vec::new();
     let read = std::fs::File::open(path).and_then(|file| file.take(4096).read_to_end(&mut bytes));

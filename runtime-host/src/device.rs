@@ -1,4 +1,4 @@
-//! The backend, its one device, and the parts of it.
+//! The backend, its only device, and the sub-devices.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::topology::{Node, SYSTEM, Topology};
 pub struct HostBackend {
     log: Log,
     epoch: Instant,
-    /// Where the system describes its nodes.
+    /// The folder in which the system describes its NUMA nodes.
     nodes: PathBuf,
 }
 
@@ -32,10 +32,10 @@ pub struct HostDevice {
     /// Zero of the timestamps.
     epoch: Instant,
     queues: AtomicU32,
-    /// What the queues' threads are called.
+    /// Prefix of the names of the queues' threads.
     name: String,
     pool: Arc<Pool>,
-    /// Its memory spaces: those of a node, and `None` for memory wherever the system finds some.
+    /// The memory spaces: a node's memory, or `None` for memory of any node.
     spaces: Vec<Option<Node>>,
 }
 
@@ -54,8 +54,8 @@ impl HostDevice {
     }
 }
 
-// SAFETY: buffers own or borrow their memory whole, queues run their work in order, and code is what the program vouched for.
-#[allow(unsafe_code, reason = "vouches for the backend")]
+// SAFETY: buffers own or borrow their memory whole, queues run their work in order, and the program guarantees what its code does.
+#[allow(unsafe_code, reason = "guarantees that the backend is sound")]
 unsafe impl Backend for HostBackend {
     const NAME: &'static str = "host";
     type Device = HostDevice;
@@ -120,7 +120,7 @@ impl Device for HostDevice {
         HostModule::load(source, self.log)
     }
 
-    /// The priority is left to the operating system.
+    /// Ignores the priority: scheduling is up to the operating system.
     fn open_queue(&self, _options: &QueueOptions) -> Result<HostQueue> {
         let number = self.queues.fetch_add(1, Ordering::Relaxed);
         Ok(HostQueue::new(format!("{}-{number}", self.name), self.epoch, self.log, Arc::clone(&self.pool)))

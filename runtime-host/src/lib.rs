@@ -1,68 +1,69 @@
 //! The host CPU as a device.
 //!
-//! Memory is the program's own, code is native: a shared object, C that is compiled when it is loaded, or an object or
-//! archive that is linked, whole, into a shared object. Work of a queue runs in order on the queue's own thread, which
-//! starts with the first asynchronous submission; a synchronous call on an idle queue runs on the caller's thread.
+//! Its memory is host memory. Its code is native: a shared object; C, compiled when it is loaded; or an object or archive,
+//! linked as a whole into a shared object. A queue runs its work in order on a thread of its own, which starts at the
+//! first asynchronous submission. A synchronous call on an idle queue runs on the caller's thread.
 //!
-//! How the arguments of a launch arrive depends on the load option `convention` (for `groups` see below):
+//! The load option `convention` determines how a function receives its arguments (`groups` is described below):
 //!
 //! | argument | `plain`, the default: `void f(…)` | `packed` | `tvm-ffi` |
 //! | --- | --- | --- | --- |
 //! | tensor | pointer to its first element | 13, `DLTensor *` | 7, `DLTensor *` |
 //! | integer | the value, in its own type | 0, `int64_t` | 1, `int64_t` |
-//! | truth value | `bool` | 0, `int64_t` | 2, `int64_t` |
+//! | boolean | `bool` | 0, `int64_t` | 2, `int64_t` |
 //! | floating-point | the value, in its own type (fp8: its bit pattern in a `uint8_t`) | 2, `double` | 3, `double` |
-//! | by-value bytes | pointer to a copy, aligned to 64 bytes, that lives during the call | 3, the pointer | 4, the pointer |
+//! | by-value bytes | pointer to a copy, aligned to 64 bytes, valid during the call | 3, the pointer | 4, the pointer |
 //! | work-group memory | pointer to that many bytes of scratch memory, aligned to 64 bytes, contents undefined | 3, the pointer | 4, the pointer |
 //!
-//! - A plain function takes any number and mix of arguments; what it returns is ignored.
+//! - A plain function takes any number and mix of arguments. Its return value is ignored.
 //! - `packed` is TVM's classic packed function, `int f(value *args, int *type_codes, int n, value *ret, int *ret_code)`:
-//!   every value 8 bytes, its code beside it. `tvm-ffi` is TVM's FFI, `int __tvm_ffi_f(void *handle, const Any *args,
-//!   int32_t n, Any *result)`, with 16 bytes for code and value; a function that has only the prefixed symbol is called
-//!   in this way by itself. Anything but 0 fails the ticket, with the code, and with TVM's own message where its
-//!   `libtvm_ffi.so` is loaded. A `DLTensor` points to the tensor's first element: its `byte_offset` is 0. It is valid
+//!   every value has 8 bytes and a separate type code.
+//! - `tvm-ffi` is TVM's FFI, `int __tvm_ffi_f(void *handle, const Any *args, int32_t n, Any *result)`, with 16 bytes for
+//!   code and value; a function that has only the prefixed symbol is always called this way.
+//! - With both, a result other than 0 fails the ticket. The error has that code, and TVM's own message if its
+//!   `libtvm_ffi.so` is loaded. A `DLTensor` points to the tensor's first element (its `byte_offset` is 0) and is valid
 //!   during the call.
 //! - A plain function may take a **parallel range**, as its last two parameters: `void f(…, int64_t begin, int64_t end)`.
-//!   Launched with `Geometry::range`, it is called on several threads, each time for at most `Geometry::grain`
-//!   iterations that nobody else gets; 0 leaves the grain open, about eight calls per thread. The cuts do not depend on
-//!   which thread is faster, and every thread has work-group memory of its own. Code does not tell whether a function
-//!   takes a range: launching one that does without a range, or one that does not with it, is undefined.
+//!   Launched with `Geometry::range`, it is called on several threads, each time for another chunk of at most
+//!   `Geometry::grain` iterations; a grain of 0 makes about eight chunks per thread. The chunks do not depend on timing,
+//!   and every thread has work-group memory of its own. The code does not declare whether a function takes a range, so
+//!   a launch with a range where the function takes none, or the other way round, is undefined behaviour.
 //! - With the convention `groups` a function runs **work-groups**: `void f(const uint64_t *args, const uint32_t *groups,
-//!   int64_t begin, int64_t end)`. `args` has a word per argument (an address, or a scalar's bytes), `groups` the three
-//!   counts of the grid, and the function runs the groups `begin..end` of it, x fastest; it is called on several threads,
-//!   each time for groups that nobody else gets. The code knows its group size, and has its work-group memory itself.
-//!   Portable kernels arrive in this form. A grid that took less than some microseconds last time runs on one thread.
+//!   int64_t begin, int64_t end)`. `args` has one word per argument (an address, or a scalar's bytes) and `groups` the three
+//!   dimensions of the grid. The function runs the groups `begin..end`, x fastest. It is called on several threads, each
+//!   time for other groups. The code fixes the group size and allocates its work-group memory itself. Portable kernels
+//!   are lowered to this form. A grid that took only a few microseconds last time runs on one thread.
 //!
-//! `Geometry::shared_bytes` is ignored: C has no name for it.
+//! `Geometry::shared_bytes` has no effect: C has no dynamic work-group memory.
 //!
-//! A machine with several NUMA nodes has a memory space `node0`, `node1`, … for each, whose memory comes from that node
-//! as long as there is some, and sub-devices `host:0.0`, `host:0.1`, …: their threads keep to the node's processors,
-//! their memory is the node's, and nothing runs on the caller's thread.
+//! A machine with several NUMA nodes has a memory space `node0`, `node1`, … for each node, which prefers memory of that
+//! node, and sub-devices `host:0.0`, `host:0.1`, … A sub-device's threads are pinned to the node's processors, its memory
+//! is the node's, and nothing runs on the caller's thread.
 
+mod arg_packing;
 mod cache;
 mod call;
 mod compile;
 mod convention;
+mod cpu_features;
 mod describe;
 mod device;
-mod groups;
 mod link;
 mod memory;
 mod module;
-mod pack;
+mod packed_func;
+mod parallel_for;
 mod platform;
 mod pool;
 mod progress;
 mod queue;
 mod range;
 mod shared_object;
-mod simd;
-mod spread;
-mod tagged;
 mod timer;
 mod toolchain;
 mod topology;
 mod tvm;
+mod work_groups;
 mod worker;
 
 pub use device::{HostBackend, HostDevice};
@@ -72,7 +73,7 @@ pub use queue::HostQueue;
 
 use runtime_core::backend::LinkedBackend;
 
-/// This backend, to register it in a program that links it in.
+/// This backend, for programs that link it statically and register it.
 #[must_use]
 pub const fn backend() -> LinkedBackend {
     LinkedBackend::of::<HostBackend>()

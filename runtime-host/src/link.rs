@@ -1,4 +1,4 @@
-//! Links objects and archives, whole, into a shared object.
+//! Links objects and whole archives into a shared object.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use runtime_core::backend::{Log, Source};
 use crate::module::{cannot_write, private_folder};
 use crate::toolchain::{self, Built, Origin, existing};
 
-/// An archive's members are taken although nothing refers to them: their functions are what it is loaded for.
+/// Links all members of an archive, although nothing refers to them.
 const WHOLE: [&str; 2] = if cfg!(target_vendor = "apple") {
     ["-Wl,-all_load", "-Wl,-noall_load"]
 } else {
@@ -19,8 +19,8 @@ const WHOLE: [&str; 2] = if cfg!(target_vendor = "apple") {
 /// Links an `object` or `archive`.
 ///
 /// # Errors
-/// `CompileFailed` with the linker's whole message and the command; `Unavailable` without a compiler, which links;
-/// `InvalidArgument` and `Io` for files that are not there.
+/// `CompileFailed` with the linker's whole output and the command; `Unavailable` without a compiler, which does the
+/// linking; `InvalidArgument` and `Io` for missing files.
 pub(crate) fn link(source: &Source<'_>, log: Log) -> Result<Built> {
     let private = private_folder()?;
     let origin = Origin::new(source, private.path());

@@ -1,4 +1,4 @@
-//! Memory of the host: aligned allocations, huge pages, and memory that belongs to the program.
+//! Host memory: aligned allocations, huge pages, memory of a NUMA node, and imported memory of the program.
 
 #![allow(unsafe_code, reason = "allocates and frees memory")]
 
@@ -9,16 +9,16 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use crate::platform::{self, Mapping};
 
-/// Alignment of every allocation, unless more is asked for.
+/// Minimum alignment of an allocation.
 pub(crate) const ALIGNMENT_BYTES: usize = 256;
 
-/// What every allocation of the standard library's allocator is aligned to.
+/// Alignment that `calloc` guarantees.
 const CALLOC_ALIGNMENT_BYTES: usize = 16;
 
-/// Bytes from which on huge pages are preferred without being asked for: less has few of them, or none.
+/// Allocations of at least this size prefer huge pages; smaller ones would use few or none.
 const LARGE_BYTES: usize = 4 << 20;
 
-/// A piece of memory.
+/// A range of host memory.
 #[derive(Debug)]
 pub struct HostBuffer {
     start: *mut u8,
@@ -28,39 +28,41 @@ pub struct HostBuffer {
 
 #[derive(Debug)]
 enum Owner {
-    /// The program's own, or no memory at all.
-    Nobody,
-    /// What the allocator gave, in front of the first byte.
+    /// The program; also used for an empty buffer.
+    External,
+    /// The pointer that the allocator returned, before alignment.
     Heap(*mut u8, Layout),
     Mapped(Mapping),
 }
 
-// SAFETY: the buffer is only an address range; who touches it when is decided by the queues.
+// SAFETY: the buffer is only an address range; the queues order all access to it.
 unsafe impl Send for HostBuffer {}
-// SAFETY: as above; a shared buffer only tells its address and size.
+// SAFETY: as above; a shared buffer only exposes its address and size.
 unsafe impl Sync for HostBuffer {}
 
 impl HostBuffer {
-    /// Allocates `bytes` bytes of zeros: a program reads them as a slice without having written any. What the system has just
-    /// given is zero already, and is not touched.
+    /// Allocates `bytes` zeroed bytes, because a program may read them as a slice before it writes them. Fresh pages of the
+    /// system are zero already and are not touched.
     ///
     /// # Errors
-    /// `InvalidArgument` for an alignment that is no power of two; `OutOfMemory`; `Unavailable` without huge pages.
+    /// `InvalidArgument` for an alignment that is not a power of two; `OutOfMemory`; `Unavailable` without huge pages.
     pub(crate) fn allocate(bytes: usize, alignment_bytes: usize, huge_pages: bool) -> Result<Self> {
         let alignment = check(bytes, alignment_bytes)?;
         if bytes == 0 {
-            return Ok(Self::nothing(alignment));
+            return Ok(Self::empty(alignment));
         }
         if huge_pages {
             return Ok(Self::mapped(platform::map_huge(bytes, alignment)?, bytes));
         }
-        // Asked for a larger alignment, the standard library does not call `calloc`, but writes every byte.
-        let padded = bytes.checked_add(alignment - CALLOC_ALIGNMENT_BYTES).ok_or_else(|| exhausted(bytes))?;
-        let layout = Layout::from_size_align(padded, CALLOC_ALIGNMENT_BYTES).map_err(|_| exhausted(bytes))?;
+        // For a larger alignment, the standard library would not call `calloc` but write every byte.
+        let padded =
+            bytes.checked_add(alignment - CALLOC_ALIGNMENT_BYTES).ok_or_else(|| out_of_memory(bytes))?;
+        let layout =
+            Layout::from_size_align(padded, CALLOC_ALIGNMENT_BYTES).map_err(|_| out_of_memory(bytes))?;
         // SAFETY: the layout has a size other than zero.
         let base = unsafe { std::alloc::alloc_zeroed(layout) };
         if base.is_null() {
-            return Err(exhausted(bytes));
+            return Err(out_of_memory(bytes));
         }
         let start = base.wrapping_add(base.align_offset(alignment));
         if bytes >= LARGE_BYTES {
@@ -69,10 +71,10 @@ impl HostBuffer {
         Ok(Self { start, bytes, owner: Owner::Heap(base, layout) })
     }
 
-    /// Allocates `bytes` bytes in whole pages, from the memory of `node` as long as there is some.
+    /// Allocates `bytes` bytes in whole pages, preferably on `node`.
     ///
     /// # Errors
-    /// As [`HostBuffer::allocate`]; `Unavailable` where the system does not let nodes be chosen.
+    /// As [`HostBuffer::allocate`]; `Unavailable` if the system does not allow choosing nodes.
     pub(crate) fn allocate_on(
         node: u32,
         bytes: usize,
@@ -81,7 +83,7 @@ impl HostBuffer {
     ) -> Result<Self> {
         let alignment = check(bytes, alignment_bytes)?;
         if bytes == 0 {
-            return Ok(Self::nothing(alignment));
+            return Ok(Self::empty(alignment));
         }
         let map = if huge_pages { platform::map_huge } else { platform::map_pages };
         let buffer = Self::mapped(map(bytes, alignment)?, bytes);
@@ -91,8 +93,8 @@ impl HostBuffer {
         Ok(buffer)
     }
 
-    const fn nothing(alignment: usize) -> Self {
-        Self { start: std::ptr::without_provenance_mut(alignment), bytes: 0, owner: Owner::Nobody }
+    const fn empty(alignment: usize) -> Self {
+        Self { start: std::ptr::without_provenance_mut(alignment), bytes: 0, owner: Owner::External }
     }
 
     const fn mapped(mapping: Mapping, bytes: usize) -> Self {
@@ -100,9 +102,9 @@ impl HostBuffer {
     }
 
     /// Wraps memory of the program, which outlives the buffer.
-    #[expect(clippy::needless_pass_by_value, reason = "the view gives its memory up to the buffer")]
+    #[expect(clippy::needless_pass_by_value, reason = "the buffer takes over the view's memory")]
     pub(crate) fn import(memory: HostBytesMut) -> Self {
-        Self { start: memory.as_ptr(), bytes: memory.len(), owner: Owner::Nobody }
+        Self { start: memory.as_ptr(), bytes: memory.len(), owner: Owner::External }
     }
 
     /// Bytes of the buffer.
@@ -115,24 +117,24 @@ impl HostBuffer {
         self.start
     }
 
-    /// Address of byte `offset`, after which `bytes` bytes belong to the buffer.
+    /// The address of byte `offset`, if `bytes` bytes from there on are inside the buffer.
     ///
     /// # Errors
-    /// `InvalidArgument`, which names `what`.
+    /// `InvalidArgument`, with `what`.
     pub(crate) fn range(&self, what: &str, offset: u64, bytes: u64) -> Result<*mut u8> {
         match offset.checked_add(bytes) {
             Some(end) if end <= self.bytes as u64 => {
                 Ok(self.start.wrapping_add(usize::try_from(offset).unwrap_or(0)))
             }
             _ => Err(Error::invalid(format!(
-                "{what}: {bytes} bytes from byte {offset} on do not fit into a buffer of {} bytes",
+                "{what}: {bytes} bytes at offset {offset} do not fit into a buffer of {} bytes",
                 self.bytes
             ))),
         }
     }
 }
 
-/// The alignment that an allocation gets, if it is possible at all.
+/// Checks a request, and returns the alignment of the allocation.
 fn check(bytes: usize, alignment_bytes: usize) -> Result<usize> {
     let alignment = alignment_bytes.max(ALIGNMENT_BYTES);
     if !alignment.is_power_of_two() {
@@ -140,15 +142,18 @@ fn check(bytes: usize, alignment_bytes: usize) -> Result<usize> {
             "alignment_bytes is {alignment_bytes}; it must be a power of two"
         )));
     }
-    if bytes as u64 > platform::most_bytes() {
-        let note = format!("this machine has {} bytes", platform::most_bytes());
-        return Err(exhausted(bytes).with_note(note));
+    if bytes as u64 > platform::memory_and_swap_bytes() {
+        let note = format!("this machine has {} bytes", platform::memory_and_swap_bytes());
+        return Err(out_of_memory(bytes).with_note(note));
     }
     Ok(alignment)
 }
 
-fn exhausted(bytes: usize) -> Error {
-    Error::new(ErrorKind::OutOfMemory, format!("no {bytes} bytes of memory; free tensors or allocate less"))
+fn out_of_memory(bytes: usize) -> Error {
+    Error::new(
+        ErrorKind::OutOfMemory,
+        format!("cannot allocate {bytes} bytes; free tensors or allocate less"),
+    )
 }
 
 impl Buffer for HostBuffer {
@@ -164,7 +169,7 @@ impl Buffer for HostBuffer {
 impl Drop for HostBuffer {
     fn drop(&mut self) {
         match &self.owner {
-            Owner::Nobody => {}
+            Owner::External => {}
             // SAFETY: the pointer was allocated with this layout, and the buffer is its only owner.
             Owner::Heap(base, layout) => unsafe { std::alloc::dealloc(*base, *layout) },
             Owner::Mapped(mapping) => platform::unmap(mapping),
@@ -186,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn fresh_memory_is_zero_even_where_somebody_wrote_before() {
+    fn allocations_are_zeroed_even_if_the_memory_is_reused() {
         for bytes in [1, 100, 4096, 100_000, 300_000, LARGE_BYTES] {
             for alignment in [1, 4096] {
                 for _ in 0..4 {
@@ -201,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_an_allocation_too() {
+    fn an_empty_allocation_is_valid() {
         let buffer = HostBuffer::allocate(0, 4096, true).unwrap();
         assert_eq!(buffer.kernel_address(), 4096);
         assert!(buffer.range("source", 0, 0).is_ok());
@@ -219,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn huge_pages_are_writable_or_explained() {
+    fn huge_pages_are_writable_or_the_error_names_the_remedy() {
         match HostBuffer::allocate((2 << 20) + 1, 1 << 22, true) {
             Ok(buffer) => {
                 assert_eq!(buffer.kernel_address() % (1 << 22), 0);
@@ -234,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_outside_is_refused() {
+    fn a_range_outside_the_buffer_is_rejected() {
         let buffer = HostBuffer::allocate(16, 256, false).unwrap();
         assert!(buffer.range("source", 8, 8).is_ok());
         assert!(buffer.range("source", u64::MAX, 2).is_err());
@@ -243,14 +248,14 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn memory_of_a_node_is_asked_for() {
+    fn memory_of_a_node_is_requested() {
         for (bytes, alignment) in [(1, 1), (100_000, 4096), (1 << 20, 1 << 16)] {
             let buffer = HostBuffer::allocate_on(0, bytes, alignment, false).unwrap();
             assert_eq!(buffer.kernel_address() % alignment.max(4096) as u64, 0);
             let mut policy = -1_i32;
             let mut mask = [0_u64; 16];
             let at = buffer.start();
-            // SAFETY: asks for the policy (flag 2: of an address) of memory that is there.
+            // SAFETY: queries the policy (flag 2: of an address) of mapped memory.
             let asked = unsafe {
                 libc::syscall(libc::SYS_get_mempolicy, &raw mut policy, mask.as_mut_ptr(), 1024, at, 2)
             };

@@ -1,4 +1,4 @@
-//! Loaded code: shared objects, their functions, and how they get into the process.
+//! Loads code into the process as shared objects, and looks up its functions.
 
 #![allow(unsafe_code, reason = "loads foreign code")]
 
@@ -17,24 +17,24 @@ use crate::shared_object::{self, Symbols};
 use crate::toolchain::{self, Origin};
 use crate::{compile, link};
 
-/// Where code with asserted proofs says that one does not hold: a `const char *volatile`.
+/// The variable in which code with asserted proofs reports a violation: a `const char *volatile`.
 const FAILURE: &str = "runtime_kernel_failure";
 
-/// An opened shared object; closed when its last kernel is gone.
+/// An open shared object, closed when its last kernel is dropped.
 #[derive(Debug)]
 pub(crate) struct Library {
     handle: Handle,
-    /// Closed after it.
-    _needs: Vec<Handle>,
+    /// The option `libraries`; closed after `handle`.
+    _dependencies: Vec<Handle>,
 }
 
 /// Loaded code.
 #[derive(Debug)]
 pub struct HostModule {
     library: Arc<Library>,
-    /// What stands in the file.
+    /// The symbols that the file defines.
     defined: Symbols,
-    /// The names under which they are asked for.
+    /// The names of its entry points.
     symbols: Vec<String>,
     convention: Convention,
 }
@@ -43,7 +43,7 @@ pub struct HostModule {
 #[derive(Clone, Debug)]
 pub struct HostKernel(pub(crate) Arc<Function>);
 
-/// The code formats that the host takes, and the load options that each of them has.
+/// The code formats of the host, and the load options of each.
 pub(crate) const FORMATS: [(&str, &[&str]); 4] = [
     ("shared-object", &["convention", "libraries"]),
     (
@@ -97,31 +97,31 @@ impl HostModule {
                     .map_err(|error| Error::new(ErrorKind::Io, format!("\"{}\": {error}", source.path)))?;
                 let code = read(&path)?;
                 shared_object::check(&code, name_of(source))?;
-                // The loader answers with what it has under this name, even if the file is another one by now, and
-                // twice the same file would share its variables.
+                // For a path that is already loaded, the dynamic loader returns the old library, even if the file has
+                // changed since; and two modules of one file would share its variables. A copy avoids both.
                 if !is_loaded(&path) {
-                    let needs = open_needs(&origin.library_files(source.options)?)?;
-                    return Self::open(&path, &code, source, needs);
+                    let dependencies = open_dependencies(&origin.library_files(source.options)?)?;
+                    return Self::open(&path, &code, source, dependencies);
                 }
                 Cow::Owned(code)
             }
         };
         shared_object::check(&code, name_of(source))?;
-        let needs = open_needs(&origin.library_files(source.options)?)?;
+        let dependencies = open_dependencies(&origin.library_files(source.options)?)?;
         let private = private_folder()?;
         let path = toolchain::library_in(private.path());
         std::fs::write(&path, &code).map_err(|error| cannot_write(&path, &error))?;
-        Self::open(&path, &code, source, needs)
+        Self::open(&path, &code, source, dependencies)
     }
 
-    fn open(path: &Path, code: &[u8], source: &Source<'_>, needs: Vec<Handle>) -> Result<Self> {
-        // SAFETY: loading native code is unsafe in core's interface: the caller vouches for its initialisers.
+    fn open(path: &Path, code: &[u8], source: &Source<'_>, dependencies: Vec<Handle>) -> Result<Self> {
+        // SAFETY: loading native code is unsafe in core's interface; the caller is responsible for its initialisers.
         let handle = unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
             .map_err(|error| explain_undefined(cannot_open("", error), source))?;
-        keep_needed(code);
+        pin_dependencies(code);
         let defined = Symbols::of(code);
         Ok(Self {
-            library: Arc::new(Library { handle, _needs: needs }),
+            library: Arc::new(Library { handle, _dependencies: dependencies }),
             symbols: entry_points(defined.functions()),
             defined,
             convention: Convention::of(source.options)?,
@@ -129,15 +129,15 @@ impl HostModule {
     }
 
     fn address(&self, symbol: &str) -> Option<*const c_void> {
-        // The system would also find the functions of the libraries that this one needs.
+        // `dlsym` also finds functions of the libraries that this one depends on.
         if self.defined.may_have(symbol) { self.library.address(symbol) } else { None }
     }
 }
 
 impl Library {
-    /// Where `symbol` stands in the library, or in those that it was linked with.
+    /// The address of `symbol` in the library or in its dependencies.
     pub(crate) fn address(&self, symbol: &str) -> Option<*const c_void> {
-        // SAFETY: the symbol is only used as an address, and whoever asks keeps the library open.
+        // SAFETY: the symbol is only used as an address, and the caller keeps the library open.
         let symbol = unsafe { self.handle.get::<*const c_void>(symbol) }.ok()?;
         Some(symbol.as_raw_ptr().cast_const()).filter(|address| !address.is_null())
     }
@@ -170,27 +170,30 @@ impl Module for HostModule {
 
 impl Kernel for HostKernel {}
 
-/// The format is one of the host's, and has all of the options given.
+/// Checks that the host supports the format, and the format all given options.
 fn check_options(source: &Source<'_>) -> Result<()> {
     let Some((format, valid)) = FORMATS.iter().find(|(format, _)| *format == source.format) else {
         let formats = FORMATS.map(|(format, _)| format);
-        let message =
-            format!("format \"{}\" on the host; {}", source.format, did_you_mean(source.format, &formats));
+        let message = format!(
+            "the host does not support format \"{}\"; {}",
+            source.format,
+            did_you_mean(source.format, &formats)
+        );
         return Err(Error::new(ErrorKind::Unsupported, message));
     };
     match source.options.iter().find(|(key, _)| !valid.contains(key)) {
         Some((key, _)) => Err(Error::invalid(format!(
-            "option \"{key}\" does not go with format \"{format}\", which has {}",
+            "option \"{key}\" does not apply to format \"{format}\", which has {}",
             valid.join(", ")
         ))),
         None => Ok(()),
     }
 }
 
-/// Opens what a shared object needs but does not name itself, visible to it: it looks nowhere else.
-fn open_needs(files: &[PathBuf]) -> Result<Vec<Handle>> {
+/// Opens libraries that a shared object uses but does not name, with their symbols visible to it.
+fn open_dependencies(files: &[PathBuf]) -> Result<Vec<Handle>> {
     let open = |file: &PathBuf| {
-        // SAFETY: loading native code is unsafe in core's interface: the caller vouches for its initialisers.
+        // SAFETY: loading native code is unsafe in core's interface; the caller is responsible for its initialisers.
         unsafe { Handle::open(Some(file), RTLD_NOW | RTLD_GLOBAL) }
             .map_err(|error| cannot_open("option \"libraries\": ", error))
     };
@@ -198,17 +201,17 @@ fn open_needs(files: &[PathBuf]) -> Result<Vec<Handle>> {
 }
 
 fn cannot_open(what: &str, error: libloading::Error) -> Error {
-    // The system's own words stand in the source, which does not cross the seam.
+    // The loader's message is in the error's source, which does not cross the ABI.
     let words = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
     Error::new(ErrorKind::CompileFailed, format!("{what}{words}")).with_source(error)
 }
 
-/// What messages call the code.
+/// The name of the code in messages.
 fn name_of<'a>(source: &Source<'a>) -> &'a str {
     if source.path.is_empty() { "the code" } else { source.path }
 }
 
-/// Adds to the loader's words which code uses a symbol that nothing defines, and what to do about it.
+/// Adds to the loader's message which code uses an undefined symbol, and the remedy.
 fn explain_undefined(error: Error, source: &Source<'_>) -> Error {
     let symbol = error.message().split_once("undefined symbol: ").map(|(_, rest)| rest);
     let Some(symbol) = symbol.and_then(|rest| rest.split([',', ' ', '\n']).next()).map(str::to_owned) else {
@@ -221,7 +224,7 @@ fn explain_undefined(error: Error, source: &Source<'_>) -> Error {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {
-    // To read a pipe would wait for a writer.
+    // Reading a pipe would wait for a writer.
     if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
         return Err(Error::new(ErrorKind::Io, format!("\"{}\" is not a regular file", path.display())));
     }
@@ -231,14 +234,14 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     })
 }
 
-/// Keeps what a shared object brought in when it goes: OpenMP's threads, for one, live on in theirs.
-fn keep_needed(code: &[u8]) {
+/// Keeps the dependencies of a shared object loaded when it is closed: threads of OpenMP, for example, run on in them.
+fn pin_dependencies(code: &[u8]) {
     for library in shared_object::needed(code) {
         // SAFETY: with `RTLD_NOLOAD` nothing is loaded, so no foreign code runs.
         let kept = unsafe {
             Handle::open(Some(library), RTLD_NOW | RTLD_LOCAL | libc::RTLD_NOLOAD | libc::RTLD_NODELETE)
         };
-        // The mark stays when the handle goes; what is not loaded has nothing to lose.
+        // `RTLD_NODELETE` outlasts the handle.
         drop(kept);
     }
 }
@@ -248,7 +251,7 @@ fn is_loaded(path: &Path) -> bool {
     unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL | libc::RTLD_NOLOAD) }.is_ok()
 }
 
-/// A folder that only this user can enter, and that goes with the value.
+/// A folder that only this user can access, removed on drop.
 pub(crate) fn private_folder() -> Result<TemporaryFolder> {
     TemporaryFolder::new("runtime-host-").map_err(|error| {
         let place: PathBuf = std::env::temp_dir();

@@ -1,6 +1,6 @@
-//! What depends on the operating system: sizes of the memory, huge pages, and nodes.
+//! Operating-system interfaces: memory sizes, huge pages, NUMA nodes, thread affinity and stacks.
 
-#![allow(unsafe_code, reason = "asks and maps through libc")]
+#![allow(unsafe_code, reason = "calls libc")]
 
 use std::cell::Cell;
 use std::io;
@@ -8,25 +8,25 @@ use std::sync::OnceLock;
 
 use runtime_core::{Error, ErrorKind, MemoryUsage, Result};
 
-/// Bytes of one page.
+/// Size of a page.
 pub(crate) fn page_bytes() -> u64 {
     // SAFETY: `sysconf` only reads a constant of the system.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     u64::try_from(bytes).unwrap_or(4096)
 }
 
-/// Processors that are switched on.
+/// Number of online processors.
 pub(crate) fn logical_cores() -> u32 {
     // SAFETY: `sysconf` only reads a number of the system.
     let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     u32::try_from(count).unwrap_or(1).max(1)
 }
 
-/// Whether the calling thread has so many bytes of its stack left, for certain.
+/// Whether the calling thread is known to have at least `bytes` bytes of stack left.
 #[inline]
 pub(crate) fn has_stack(bytes: usize) -> bool {
     thread_local! {
-        /// The first address of the thread's stack, and the one behind it; zero if they are not known yet.
+        /// The bounds of the thread's stack; zero until they are known.
         static STACK: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
     }
     let marker = 0_u8;
@@ -36,45 +36,45 @@ pub(crate) fn has_stack(bytes: usize) -> bool {
             stack.set(own_stack());
         }
         let (lowest, end) = stack.get();
-        // Somewhere else: a coroutine that brought its own.
+        // Outside: a coroutine with a stack of its own.
         (lowest..end).contains(&here) && here - lowest >= bytes
     })
 }
 
-/// The first address of the calling thread's stack, and the one behind it.
+/// The bounds of the calling thread's stack.
 #[cfg(target_os = "linux")]
 fn own_stack() -> (usize, usize) {
     let mut attributes = std::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
-    // SAFETY: a thread may ask for itself at any time.
+    // SAFETY: has no preconditions.
     let thread = unsafe { libc::pthread_self() };
-    // SAFETY: the thread is the one that runs; the attributes are initialised if it succeeds.
+    // SAFETY: the thread is the calling one; success initialises the attributes.
     if unsafe { libc::pthread_getattr_np(thread, attributes.as_mut_ptr()) } != 0 {
         return (usize::MAX, usize::MAX);
     }
     let (mut lowest, mut bytes) = (std::ptr::null_mut(), 0);
-    // SAFETY: the attributes are initialised, and the two places are ours.
+    // SAFETY: the attributes are initialised, and both outputs are writable.
     let known = unsafe { libc::pthread_attr_getstack(attributes.as_ptr(), &raw mut lowest, &raw mut bytes) };
     // SAFETY: they were initialised above, and are not used again.
     unsafe { libc::pthread_attr_destroy(attributes.as_mut_ptr()) };
     if known == 0 { (lowest.addr(), lowest.addr().saturating_add(bytes)) } else { (usize::MAX, usize::MAX) }
 }
 
-/// Not known on other systems.
+/// Unknown on other systems.
 #[cfg(not(target_os = "linux"))]
 const fn own_stack() -> (usize, usize) {
     (usize::MAX, usize::MAX)
 }
 
-/// Physical memory: what there is, and what could still be allocated without swapping.
+/// Physical memory: the total, and what can still be allocated without swapping.
 pub(crate) fn memory_usage() -> MemoryUsage {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let total_bytes = meminfo_bytes(&text, "MemTotal").unwrap_or_else(physical_bytes);
     MemoryUsage { total_bytes, free_bytes: meminfo_bytes(&text, "MemAvailable").unwrap_or(total_bytes) }
 }
 
-/// The most that an allocation could ever hold: memory and swap; `u64::MAX` if the system does not tell.
-pub(crate) fn most_bytes() -> u64 {
-    // Asking takes longer than a small allocation.
+/// Memory plus swap, the upper limit of an allocation; `u64::MAX` if unknown.
+pub(crate) fn memory_and_swap_bytes() -> u64 {
+    // Reading it takes longer than a small allocation.
     static MOST: OnceLock<u64> = OnceLock::new();
     *MOST.get_or_init(|| {
         let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -83,7 +83,7 @@ pub(crate) fn most_bytes() -> u64 {
     })
 }
 
-/// Bytes of one huge page, 0 where there are none.
+/// Size of a huge page; 0 if there are none.
 pub(crate) fn huge_page_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     meminfo_bytes(&text, "Hugepagesize").unwrap_or(0)
@@ -95,39 +95,39 @@ fn physical_bytes() -> u64 {
     u64::try_from(pages).unwrap_or(0).saturating_mul(page_bytes())
 }
 
-/// What tells this processor's instructions from another one's.
+/// Identifies the processor's instruction set.
 pub(crate) fn processor() -> String {
     const KEYS: [&str; 5] = ["vendor_id", "cpu family", "model", "stepping", "flags"];
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let first = text.split("\n\n").next().unwrap_or_default().lines();
-    let told: Vec<_> =
+    let fields: Vec<_> =
         first.filter(|line| line.split(':').next().is_some_and(|key| KEYS.contains(&key.trim()))).collect();
-    format!("{} {}", std::env::consts::ARCH, told.join("\n"))
+    format!("{} {}", std::env::consts::ARCH, fields.join("\n"))
 }
 
-/// The size that stands behind `key` in a text like `/proc/meminfo`.
+/// The size of `key` in a text like `/proc/meminfo`.
 pub(crate) fn meminfo_bytes(text: &str, key: &str) -> Option<u64> {
     let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
     value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// A mapping of the program's own, given back with [`unmap`].
+/// A private mapping, released by [`unmap`].
 #[derive(Debug)]
 pub(crate) struct Mapping {
     base: usize,
     bytes: usize,
-    /// First byte of the wanted alignment.
+    /// The first aligned byte.
     pub(crate) start: *mut u8,
 }
 
-/// Lets the system back memory that is about to be used with huge pages, where it has a choice: fewer pages are looked up.
+/// Advises the system to back memory with huge pages, which reduces TLB misses.
 #[cfg(target_os = "linux")]
 pub(crate) fn prefer_huge(start: *mut u8, bytes: usize) {
     let page = usize::try_from(page_bytes()).unwrap_or(4096);
     let before = start.align_offset(page);
     if let Some(inside) = bytes.checked_sub(before) {
         let whole = inside - inside % page;
-        // SAFETY: whole pages of the caller's memory; what they hold stays. A system without huge pages refuses, and nothing is lost.
+        // SAFETY: whole pages of the caller's memory, whose contents are unchanged. A failure is harmless.
         unsafe { libc::madvise(start.wrapping_add(before).cast(), whole, libc::MADV_HUGEPAGE) };
     }
 }
@@ -136,15 +136,16 @@ pub(crate) fn prefer_huge(start: *mut u8, bytes: usize) {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn prefer_huge(_start: *mut u8, _bytes: usize) {}
 
-/// Maps `bytes` of memory in huge pages, transparent ones if they are on, else reserved ones.
+/// Maps `bytes` bytes in huge pages: transparent ones if enabled, otherwise reserved ones.
 ///
 /// # Errors
-/// `Unavailable` with the remedy where there are none; `OutOfMemory`.
+/// `Unavailable`, with the remedy, if there are none; `OutOfMemory`.
 #[cfg(target_os = "linux")]
 pub(crate) fn map_huge(bytes: usize, alignment_bytes: usize) -> Result<Mapping> {
     let page = usize::try_from(huge_page_bytes()).unwrap_or(0);
-    let too_much =
-        || Error::new(ErrorKind::OutOfMemory, format!("no address range of {bytes} bytes in huge pages"));
+    let too_much = || {
+        Error::new(ErrorKind::OutOfMemory, format!("cannot map {bytes} bytes in huge pages; allocate less"))
+    };
     let rounded = bytes.checked_next_multiple_of(page.max(1)).ok_or_else(too_much)?;
     let modes = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
     if page != 0 && !modes.is_empty() && !modes.contains("[never]") {
@@ -166,36 +167,39 @@ pub(crate) fn map_huge(bytes: usize, alignment_bytes: usize) -> Result<Mapping> 
     reserved.ok_or_else(|| {
         Error::new(
             ErrorKind::Unavailable,
-            "huge_pages: there are none; as root, write `madvise` to /sys/kernel/mm/transparent_hugepage/enabled \
+            "huge_pages: none are available; as root, write `madvise` to /sys/kernel/mm/transparent_hugepage/enabled \
              or reserve some with `sysctl vm.nr_hugepages=N`",
         )
     })
 }
 
-/// Huge pages are asked for on Linux only.
+/// Huge pages are supported on Linux only.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn map_huge(_bytes: usize, _alignment_bytes: usize) -> Result<Mapping> {
-    Err(Error::new(ErrorKind::Unavailable, "huge_pages: not on this operating system; allocate without them"))
+    Err(Error::new(
+        ErrorKind::Unavailable,
+        "huge_pages: not available on this operating system; allocate without them",
+    ))
 }
 
-/// Maps `bytes` of memory in pages of the usual size.
+/// Maps `bytes` bytes in pages of the default size.
 ///
 /// # Errors
 /// `OutOfMemory`.
 #[cfg(target_os = "linux")]
 pub(crate) fn map_pages(bytes: usize, alignment_bytes: usize) -> Result<Mapping> {
-    let exhausted = || Error::new(ErrorKind::OutOfMemory, format!("no address range of {bytes} bytes"));
+    let exhausted = || Error::new(ErrorKind::OutOfMemory, format!("cannot map {bytes} bytes; allocate less"));
     let page = usize::try_from(page_bytes()).unwrap_or(4096);
     let alignment = alignment_bytes.max(page);
     let padded = bytes.checked_add(alignment).ok_or_else(exhausted)?;
     map(padded, alignment, 0).ok_or_else(exhausted)
 }
 
-/// Asks for the memory of `node` for all pages of a mapping, none of which was touched. When the node is full, the
-/// system takes what is near: it would end the program otherwise.
+/// Prefers `node` for all pages of a mapping, none of which has been touched yet. When the node is full, the system
+/// takes other memory; with a strict policy it would kill the process.
 ///
 /// # Errors
-/// `Unavailable` where the system does not let it.
+/// `Unavailable` if the system does not allow it.
 #[cfg(target_os = "linux")]
 pub(crate) fn prefer_node(mapping: &Mapping, node: u32) -> Result<()> {
     const WORDS: usize = 1024 / u64::BITS as usize;
@@ -204,9 +208,9 @@ pub(crate) fn prefer_node(mapping: &Mapping, node: u32) -> Result<()> {
         *word = 1 << (node % 64);
     }
     let start = std::ptr::with_exposed_provenance_mut::<libc::c_void>(mapping.base);
-    // The system counts one bit less than it is told.
+    // `mbind` uses one bit less than this number.
     let (mode, bits, flags) = (libc::MPOL_PREFERRED, WORDS * 64 + 1, 0_u32);
-    // SAFETY: `mbind` changes where pages of our own mapping will come from, and reads the mask.
+    // SAFETY: `mbind` sets the policy of our own mapping, and reads the mask.
     let result =
         unsafe { libc::syscall(libc::SYS_mbind, start, mapping.bytes, mode, mask.as_ptr(), bits, flags) };
     if result == 0 {
@@ -219,10 +223,10 @@ pub(crate) fn prefer_node(mapping: &Mapping, node: u32) -> Result<()> {
     Err(Error::new(ErrorKind::Unavailable, message).with_source(error))
 }
 
-/// Keeps the calling thread to `cpus`; where the system does not let it, the thread stays free.
+/// Pins the calling thread to `cpus`; does nothing if the system does not allow it.
 #[cfg(target_os = "linux")]
 pub(crate) fn pin_thread(cpus: &[usize]) {
-    // SAFETY: a processor set is plain bits, and none of them set is the empty one.
+    // SAFETY: a processor set is a bit mask; all zeros is the empty set.
     let mut set = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
     for &cpu in cpus.iter().filter(|&&cpu| cpu < libc::CPU_SETSIZE as usize) {
         // SAFETY: the number is below the size of the set.
@@ -251,7 +255,7 @@ pub(crate) fn pin_thread(_cpus: &[usize]) {}
 #[cfg(target_os = "linux")]
 fn map(bytes: usize, alignment_bytes: usize, flags: i32) -> Option<Mapping> {
     let flags = flags | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: a new anonymous mapping at an address that the system chooses touches nothing that exists.
+    // SAFETY: a new anonymous mapping at an address chosen by the system affects no existing memory.
     let base =
         unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
     if base == libc::MAP_FAILED {
@@ -261,9 +265,9 @@ fn map(bytes: usize, alignment_bytes: usize, flags: i32) -> Option<Mapping> {
     Some(Mapping { base: base.expose_provenance(), bytes, start: base.cast::<u8>().wrapping_add(skip) })
 }
 
-/// Gives a mapping back.
+/// Releases a mapping.
 pub(crate) fn unmap(mapping: &Mapping) {
-    // SAFETY: base and size are those of a mapping that only its one owner gives back, once.
+    // SAFETY: base and size are those of a mapping, which its only owner releases once.
     unsafe { libc::munmap(std::ptr::with_exposed_provenance_mut(mapping.base), mapping.bytes) };
 }
 
@@ -272,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn meminfo_is_read_by_whole_keys() {
+    fn meminfo_keys_match_whole_names() {
         let text = "MemTotal:       16384 kB\nMemTotalX: 1 kB\nMemAvailable:    1024 kB\n";
         assert_eq!(meminfo_bytes(text, "MemAvailable"), Some(1 << 20));
         assert_eq!(meminfo_bytes(text, "MemTotal"), Some(16 << 20));

@@ -1,4 +1,4 @@
-//! How far a queue is: what has ended, what failed first, and who sleeps until it changes.
+//! Progress of a queue: the completed tickets, the first failure, and the threads that wait for them.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -7,10 +7,10 @@ use parking_lot::{Condvar, Mutex};
 use runtime_core::Error;
 use runtime_core::abi;
 
-/// A waiter looks this long before it sleeps: waking it costs more than a short kernel takes.
+/// How long a waiter polls before it sleeps: waking it costs more than a short kernel takes.
 const SPIN: Duration = Duration::from_micros(10);
 
-/// The end of a queue's timeline. Tickets end in order, each by one thread.
+/// The completed part of a queue's timeline. Tickets end in order; one thread ends each.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     completed: AtomicU64,
@@ -22,17 +22,17 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// The newest ticket that has ended.
+    /// The last ticket that has ended.
     pub(crate) fn completed(&self) -> u64 {
         self.completed.load(Ordering::Acquire)
     }
 
-    /// The first ticket that failed, 0 if none did.
+    /// The first ticket that failed; 0 if none did.
     pub(crate) fn first_failed(&self) -> u64 {
         self.first_failed.load(Ordering::Acquire)
     }
 
-    /// Both at once: a failure is told no earlier than its ticket's end.
+    /// Both values. A failure is reported only once its ticket has ended.
     pub(crate) fn state(&self) -> abi::Progress {
         let completed = self.completed();
         let first_failed = self.first_failed();
@@ -44,9 +44,9 @@ impl Progress {
         self.failure.lock().clone()
     }
 
-    /// Ends `ticket`: well, unless an earlier one failed.
+    /// Ends `ticket`; it succeeded unless an earlier one failed.
     pub(crate) fn end(&self, ticket: u64) {
-        // Sequentially consistent together with `sleep`: either the sleeper sees the ticket, or this sees the sleeper.
+        // Sequentially consistent with `sleep`: either the sleeper sees the ticket, or this thread sees the sleeper.
         self.completed.swap(ticket, Ordering::SeqCst);
         if self.sleepers.load(Ordering::SeqCst) != 0 {
             self.wake();
@@ -60,14 +60,14 @@ impl Progress {
         self.end(ticket);
     }
 
-    /// Wakes everybody who sleeps here.
+    /// Wakes all waiting threads.
     #[cold]
     pub(crate) fn wake(&self) {
         drop(self.lock.lock());
         self.changed.notify_all();
     }
 
-    /// Waits up to about `slice` until `ticket` has ended; says whether it has.
+    /// Waits for about `slice` at most until `ticket` has ended; returns whether it has.
     pub(crate) fn wait(&self, ticket: u64, slice: Duration) -> bool {
         let start = Instant::now();
         while start.elapsed() < SPIN.min(slice) {
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_failure_stays() {
+    fn the_first_failure_is_kept() {
         let progress = Progress::default();
         progress.end(1);
         progress.fail(2, Error::new(ErrorKind::OutOfMemory, "first"));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleeper_is_woken_by_the_end() {
+    fn a_waiter_is_woken_when_the_ticket_ends() {
         let progress = Arc::new(Progress::default());
         let waiter = std::thread::spawn({
             let progress = Arc::clone(&progress);

@@ -1,4 +1,4 @@
-//! Queues: in order, on their own thread, or on the caller's when there is nothing to wait for.
+//! In-order queues. Work runs on the queue's own thread, or on the caller's if the queue is idle.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,48 +12,48 @@ use runtime_core::backend::{
 };
 use runtime_core::{Error, ErrorKind, Result};
 
+use crate::arg_packing::{self, PackedArgs, Scratch};
 use crate::call::Function;
 use crate::convention::Convention;
-use crate::groups::{Asked, Extent, STACK_BYTES, THREAD_STACK_BYTES};
 use crate::memory::HostBuffer;
 use crate::module::HostKernel;
-use crate::pack::{self, Packed, Scratch};
 use crate::platform;
 use crate::pool::Pool;
 use crate::progress::Progress;
 use crate::timer::Timestamps;
+use crate::work_groups::{Extent, LaunchShape, STACK_BYTES, THREAD_STACK_BYTES};
 use crate::worker::{self, Submission, Work, WorkQueue};
 
-/// Transfers up to this size are done at once on an idle queue: handing them over takes as long.
-const AT_ONCE_BYTES: usize = 64 << 10;
+/// Transfers up to this size run on the caller's thread if the queue is idle: handing them over takes as long.
+const INLINE_COPY_BYTES: usize = 64 << 10;
 
-/// How long a call that its worker runs is waited for at a time.
+/// Time slice of a wait for a call that the worker runs.
 const WAIT_SLICE: Duration = Duration::from_millis(100);
 
-/// What a queue and its worker share.
+/// State shared by a queue and its worker thread.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) progress: Progress,
-    pub(crate) inbox: WorkQueue,
+    pub(crate) work_queue: WorkQueue,
     pub(crate) timestamps: Timestamps,
-    /// For parallel ranges; says where the worker runs.
+    /// Helps with parallel loops; also determines the processors of the worker.
     pub(crate) pool: Arc<Pool>,
-    /// The newest ticket that was taken. Written by submissions only, which never overlap.
-    newest: AtomicU64,
-    /// Submitted waits for other queues that are not over.
+    /// The last ticket that was submitted. Written by submissions only, which never overlap.
+    last_submitted: AtomicU64,
+    /// Number of submitted waits for other queues that have not ended.
     waits: AtomicU64,
 }
 
 impl Shared {
-    /// Nothing is under way, and nothing has failed: the next ticket may run on the caller's thread.
+    /// Whether nothing is in flight and nothing has failed, so that the next ticket may run on the caller's thread.
     #[inline]
     fn is_idle(&self) -> bool {
-        self.progress.completed() == self.newest.load(Ordering::Relaxed)
+        self.progress.completed() == self.last_submitted.load(Ordering::Relaxed)
             && self.waits.load(Ordering::Acquire) == 0
             && self.progress.first_failed() == 0
     }
 
-    /// One wait for another queue is over.
+    /// Notes that a wait for another queue has ended.
     pub(crate) fn waited(&self) {
         self.waits.fetch_sub(1, Ordering::Release);
     }
@@ -68,19 +68,19 @@ pub struct HostQueue {
     empty: Arc<Function>,
     started: AtomicBool,
     worker: Mutex<Option<JoinHandle<()>>>,
-    /// For calls on the caller's thread, of which there is one at a time.
-    inline: Mutex<(Packed, Scratch)>,
+    /// For calls on the caller's thread, one at a time.
+    inline: Mutex<(PackedArgs, Scratch)>,
 }
 
 impl HostQueue {
-    /// Makes a queue; its thread, called `name`, starts when it is needed.
+    /// Creates a queue; its thread, named `name`, starts when it is needed.
     pub(crate) fn new(name: String, epoch: Instant, log: Log, pool: Arc<Pool>) -> Self {
         let shared = Shared {
             progress: Progress::default(),
-            inbox: WorkQueue::default(),
+            work_queue: WorkQueue::default(),
             timestamps: Timestamps::new(epoch),
             pool,
-            newest: AtomicU64::new(0),
+            last_submitted: AtomicU64::new(0),
             waits: AtomicU64::new(0),
         };
         Self {
@@ -100,7 +100,7 @@ impl HostQueue {
         }
         let mut worker = self.worker.lock();
         let shared = Arc::clone(&self.shared);
-        // Looking for work would keep the only processor from whoever submits it.
+        // With a single processor, polling would delay the submitting thread.
         let spin = std::thread::available_parallelism().is_ok_and(|count| count.get() > 1);
         let thread = std::thread::Builder::new().name(self.name.clone()).stack_size(THREAD_STACK_BYTES);
         let handle = thread.spawn(move || worker::run(&shared, spin)).map_err(|error| {
@@ -117,15 +117,15 @@ impl HostQueue {
     fn submit(&self, ticket: u64, fill: impl FnOnce(&mut Submission) -> Result<()>) -> Result<()> {
         self.start()?;
         let shared = &*self.shared;
-        let mut submission = shared.inbox.blank();
+        let mut submission = shared.work_queue.blank();
         submission.ticket = ticket;
-        submission.before = shared.newest.load(Ordering::Relaxed);
+        submission.previous_ticket = shared.last_submitted.load(Ordering::Relaxed);
         if let Err(error) = fill(&mut submission) {
-            shared.inbox.give_back(submission);
+            shared.work_queue.give_back(submission);
             return Err(error);
         }
-        shared.newest.store(ticket.max(submission.before), Ordering::Relaxed);
-        shared.inbox.push(submission);
+        shared.last_submitted.store(ticket.max(submission.previous_ticket), Ordering::Relaxed);
+        shared.work_queue.push(submission);
         Ok(())
     }
 
@@ -145,8 +145,8 @@ impl HostQueue {
 
     fn submit_transfer(&self, ticket: u64, work: Work, bytes: usize) -> Result<()> {
         let shared = &*self.shared;
-        if bytes <= AT_ONCE_BYTES && shared.is_idle() {
-            shared.newest.store(ticket, Ordering::Relaxed);
+        if bytes <= INLINE_COPY_BYTES && shared.is_idle() {
+            shared.last_submitted.store(ticket, Ordering::Relaxed);
             work.transfer();
             shared.progress.end(ticket);
             return Ok(());
@@ -158,25 +158,25 @@ impl HostQueue {
     }
 
     #[inline]
-    fn take(&self, ticket: u64) -> bool {
+    fn begin_if_idle(&self, ticket: u64) -> bool {
         let idle = self.shared.is_idle() && !self.shared.pool.is_pinned();
         if idle {
-            self.shared.newest.store(ticket, Ordering::Relaxed);
+            self.shared.last_submitted.store(ticket, Ordering::Relaxed);
         }
         idle
     }
 
     #[inline]
-    fn run_taken<'a>(
+    fn run_on_caller<'a>(
         &self,
         ticket: u64,
         function: &Arc<Function>,
         extent: Result<Extent>,
         args: impl Iterator<Item = ArgRef<'a, HostBuffer>> + Clone,
     ) -> Result<()> {
-        if matches!(extent, Ok(Extent::Once))
+        if matches!(extent, Ok(Extent::Single))
             && function.convention() == Convention::Plain
-            && let Some(registers) = pack::registers(args.clone())
+            && let Some(registers) = arg_packing::registers(args.clone())
         {
             function.call_registers(&registers);
             self.shared.progress.end(ticket);
@@ -188,7 +188,7 @@ impl HostQueue {
         self.run_packed(ticket, function, extent, args)
     }
 
-    /// Has the worker do what the caller's thread has too small a stack for, and waits for it.
+    /// Runs a launch on the worker, because the stack of the caller's thread is too small, and waits for it.
     #[cold]
     fn run_on_worker<'a>(
         &self,
@@ -200,15 +200,15 @@ impl HostQueue {
         let progress = &self.shared.progress;
         let submitted = extent.and_then(|extent| {
             self.start()?;
-            let mut submission = self.shared.inbox.blank();
-            // The ticket is the newest already, and those before it have ended.
-            (submission.ticket, submission.before) = (ticket, 0);
+            let mut submission = self.shared.work_queue.blank();
+            // The ticket is already the last one submitted, and all earlier ones have ended.
+            (submission.ticket, submission.previous_ticket) = (ticket, 0);
             if let Err(error) = submission.packed.fill(function.convention(), args) {
-                self.shared.inbox.give_back(submission);
+                self.shared.work_queue.give_back(submission);
                 return Err(error);
             }
             submission.work = Work::Launch(Arc::clone(function), extent);
-            self.shared.inbox.push(submission);
+            self.shared.work_queue.push(submission);
             Ok(())
         });
         if let Err(error) = submitted {
@@ -216,7 +216,7 @@ impl HostQueue {
             return Err(error);
         }
         while !progress.wait(ticket, WAIT_SLICE) {}
-        // A queue that was idle had not failed: what failed is this ticket.
+        // The queue was idle, so it had not failed before this ticket.
         progress.failure().map_or(Ok(()), Err)
     }
 
@@ -227,7 +227,7 @@ impl HostQueue {
         extent: Result<Extent>,
         args: impl Iterator<Item = ArgRef<'a, HostBuffer>>,
     ) -> Result<()> {
-        // A panic that left here would leave a ticket that never ends.
+        // If a panic escaped, the ticket would never end.
         let outcome = catch_panic("run", || {
             let extent = extent?;
             let (packed, scratch) = &mut *self.inline.lock();
@@ -249,23 +249,23 @@ impl Queue for HostQueue {
     type Graph = NoGraph<HostBuffer>;
 
     fn launch(&self, submit: SubmitInfo, kernel: &HostKernel, launch: &Launch<'_, HostBuffer>) -> Result<()> {
-        let extent = Extent::of(&kernel.0, &asked(launch))?;
+        let extent = Extent::of(&kernel.0, &launch_shape(launch))?;
         self.submit_launch(submit.ticket, &kernel.0, extent, launch.args())
     }
 
     #[inline]
     fn try_begin_inline(&self, ticket: u64) -> bool {
-        self.take(ticket)
+        self.begin_if_idle(ticket)
     }
 
     #[inline]
     fn run_inline(&self, ticket: u64, kernel: &HostKernel, launch: &Launch<'_, HostBuffer>) -> Result<()> {
-        let extent = Extent::of(&kernel.0, &asked(launch));
-        self.run_taken(ticket, &kernel.0, extent, launch.args())
+        let extent = Extent::of(&kernel.0, &launch_shape(launch));
+        self.run_on_caller(ticket, &kernel.0, extent, launch.args())
     }
 
     fn run_inline_noop(&self, ticket: u64) -> Result<()> {
-        self.run_taken(ticket, &self.empty, Ok(Extent::Once), std::iter::empty())
+        self.run_on_caller(ticket, &self.empty, Ok(Extent::Single), std::iter::empty())
     }
 
     fn write(
@@ -319,7 +319,7 @@ impl Queue for HostQueue {
         let unit = pattern.len();
         if !matches!(unit, 1 | 2 | 4 | 8 | 16) || !bytes.is_multiple_of(unit as u64) {
             return Err(Error::invalid(format!(
-                "fill: {bytes} bytes with a pattern of {unit}; 1, 2, 4, 8 or 16 that divide it"
+                "fill: {bytes} bytes with a pattern of {unit}; use a pattern of 1, 2, 4, 8 or 16 bytes that divides the size"
             )));
         }
         let destination = destination.0.range("fill", destination.1, bytes)?;
@@ -330,11 +330,11 @@ impl Queue for HostQueue {
     }
 
     fn noop(&self, submit: SubmitInfo) -> Result<()> {
-        self.submit_launch(submit.ticket, &self.empty, Extent::Once, std::iter::empty())
+        self.submit_launch(submit.ticket, &self.empty, Extent::Single, std::iter::empty())
     }
 
     fn timestamp(&self, submit: SubmitInfo) -> Result<()> {
-        // Not at once on an idle queue: what it would be compared with is read by the worker.
+        // Always on the worker, even if idle: the other timestamps are read there too.
         self.submit(submit.ticket, |submission| {
             submission.work = Work::Timestamp;
             Ok(())
@@ -371,8 +371,8 @@ impl Queue for HostQueue {
 }
 
 #[inline]
-fn asked(launch: &Launch<'_, HostBuffer>) -> Asked {
-    Asked {
+fn launch_shape(launch: &Launch<'_, HostBuffer>) -> LaunchShape {
+    LaunchShape {
         groups: launch.groups(),
         group_size: launch.group_size(),
         range: launch.range(),
@@ -382,16 +382,19 @@ fn asked(launch: &Launch<'_, HostBuffer>) -> Asked {
 
 impl Drop for HostQueue {
     fn drop(&mut self) {
-        self.shared.inbox.close();
+        self.shared.work_queue.close();
         let Some(worker) = self.worker.lock().take() else { return };
-        if self.shared.progress.completed() >= self.shared.newest.load(Ordering::Relaxed) {
-            // The worker has caught every panic; there is nothing to learn from how it ended.
+        if self.shared.progress.completed() >= self.shared.last_submitted.load(Ordering::Relaxed) {
+            // The worker catches every panic, so the result carries no information.
             let _ = worker.join();
         } else {
             self.log.write(
                 Level::Warning,
                 "host",
-                &format!("{}: closed with work in flight; its thread goes on", self.name),
+                &format!(
+                    "{}: closed with work in flight; its thread keeps running until the work ends",
+                    self.name
+                ),
             );
         }
     }

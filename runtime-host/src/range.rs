@@ -1,18 +1,18 @@
-//! Parallel ranges: `void f(args…, int64_t begin, int64_t end)`, called piece by piece on several threads.
+//! Runs parallel ranges: calls `void f(args…, int64_t begin, int64_t end)` for chunks of the range, on several threads.
 
 use std::sync::Arc;
 
 use runtime_core::{Error, Result};
 use smallvec::SmallVec;
 
-use crate::call::{Class, Function, Word};
+use crate::call::{Function, RegClass, RegValue};
 use crate::convention::Convention;
-use crate::spread::{Pieces, Split};
+use crate::parallel_for::{LoopBody, Split};
 
 /// Arguments up to this many, `begin` and `end` included, need no allocation.
-const FEW: usize = 18;
+const INLINE_ARGS: usize = 18;
 
-/// A half-open range of iterations, and how many of them one call gets; 0: as many as seems right.
+/// A half-open range of iterations, and the iterations per call (0: chosen automatically).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IndexRange {
     begin: i64,
@@ -21,7 +21,7 @@ pub(crate) struct IndexRange {
 }
 
 impl IndexRange {
-    /// The range of a launch of `function`, if it has one.
+    /// The range of a launch of `function`, if the launch has one.
     ///
     /// # Errors
     /// `InvalidArgument` for a range that ends before it begins, and a negative grain; `Unsupported` for a function
@@ -36,48 +36,50 @@ impl IndexRange {
 
     fn new(function: &Function, [begin, end]: [i64; 2], grain: i64) -> Result<Self> {
         if function.convention() != Convention::Plain {
-            return Err(Error::unsupported("range in another convention than plain is not supported"));
+            return Err(Error::unsupported("a range with a convention other than plain is not supported"));
         }
         if begin > end {
             return Err(Error::invalid(format!("range is [{begin}, {end}]; it ends before it begins")));
         }
         let grain = u64::try_from(grain).map_err(|_| {
-            Error::invalid(format!(
-                "grain is {grain}; give the iterations of one call, or 0 to leave it open"
-            ))
+            Error::invalid(format!("grain is {grain}; give the iterations per call, or 0 to have it chosen"))
         })?;
         Ok(Self { begin, end, grain })
     }
 
-    /// Cuts the range for `threads` threads. The same range, grain and number give the same pieces.
+    /// Divides the range among `threads` threads. Equal arguments give equal chunks.
     pub(crate) fn split(self, threads: usize) -> Split {
         Split::new(self.begin, self.end.wrapping_sub(self.begin).cast_unsigned(), self.grain, threads)
     }
 }
 
-/// A call for every piece of a range.
+/// Calls a function for each chunk of a range.
 #[derive(Debug)]
 pub(crate) struct RangeCall {
     function: Arc<Function>,
     /// The arguments, then `begin` and `end`.
-    words: SmallVec<[Word; FEW]>,
-    /// Arguments that are work-group memory, and how far one thread's is from the next one's.
+    words: SmallVec<[RegValue; INLINE_ARGS]>,
+    /// Indices of the work-group memory arguments, each with the distance in bytes between the memory of two threads.
     locals: SmallVec<[(usize, u64); 4]>,
 }
 
 impl RangeCall {
-    /// Calls of `function` with the arguments `words`.
-    pub(crate) fn new(function: &Arc<Function>, words: &[Word], locals: SmallVec<[(usize, u64); 4]>) -> Self {
+    /// A loop over calls of `function` with the arguments `words`.
+    pub(crate) fn new(
+        function: &Arc<Function>,
+        words: &[RegValue],
+        locals: SmallVec<[(usize, u64); 4]>,
+    ) -> Self {
         let mut words = SmallVec::from_slice(words);
         words.extend([0, 0].map(bound));
         Self { function: Arc::clone(function), words, locals }
     }
 }
 
-impl Pieces for RangeCall {
-    type Hand = SmallVec<[Word; FEW]>;
+impl LoopBody for RangeCall {
+    type WorkerState = SmallVec<[RegValue; INLINE_ARGS]>;
 
-    fn hand(&self, index: u64) -> Self::Hand {
+    fn worker_state(&self, index: u64) -> Self::WorkerState {
         let mut words = self.words.clone();
         for &(local, bytes) in &self.locals {
             words[local].bits += index * bytes;
@@ -85,15 +87,15 @@ impl Pieces for RangeCall {
         words
     }
 
-    fn run(&self, words: &mut Self::Hand, piece: [i64; 2]) -> Result<()> {
+    fn run(&self, words: &mut Self::WorkerState, chunk: [i64; 2]) -> Result<()> {
         let bounds = words.len() - 2;
-        words[bounds..].copy_from_slice(&piece.map(bound));
+        words[bounds..].copy_from_slice(&chunk.map(bound));
         self.function.call(words)
     }
 }
 
-fn bound(value: i64) -> Word {
-    Word { bits: value.cast_unsigned(), class: Class::I64 }
+fn bound(value: i64) -> RegValue {
+    RegValue { bits: value.cast_unsigned(), class: RegClass::I64 }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! What stands in a shared object, read before the system's loader maps it.
+//! Checks shared objects, and reads their symbols, before the dynamic loader maps them.
 //!
-//! The loader trusts a file: a truncated one ends the process by `SIGBUS`, one for another machine "does not exist",
-//! and a variable is as good an address as a function.
+//! The dynamic loader trusts its input: a truncated file kills the process with `SIGBUS`, a file for another machine is
+//! reported as missing, and the address of a variable looks like that of a function.
 
 use std::path::PathBuf;
 
@@ -12,10 +12,10 @@ use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader, SectionHeader
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
 use runtime_core::{Error, ErrorKind, Result};
 
-/// What a shared object defines for others; nothing where its format is not known.
+/// The symbols that a shared object exports; empty if its format is unknown.
 #[derive(Debug, Default)]
 pub(crate) struct Symbols {
-    /// Sorted; `None` where the format is not known.
+    /// Sorted; `None` if the format is unknown.
     functions: Option<Vec<String>>,
     data: Vec<String>,
 }
@@ -37,23 +37,23 @@ impl Symbols {
         Self { functions: Some(functions), data }
     }
 
-    /// Its functions.
+    /// The exported functions.
     pub(crate) fn functions(&self) -> &[String] {
         self.functions.as_deref().unwrap_or_default()
     }
 
-    /// Whether `name` may be a function of the object.
+    /// Whether `name` is an exported function, or the format is unknown.
     pub(crate) fn may_have(&self, name: &str) -> bool {
         self.functions.as_ref().is_none_or(|functions| functions.iter().any(|function| function == name))
     }
 
-    /// Whether `name` is a variable of the object.
+    /// Whether `name` is an exported variable.
     pub(crate) fn is_data(&self, name: &str) -> bool {
         self.data.iter().any(|data| data == name)
     }
 }
 
-/// Whether the symbol is code; assembly often leaves a symbol without a type.
+/// Whether the symbol is code. Symbols of assembly code often have no type.
 fn is_function<'data>(file: &object::File<'data>, symbol: &impl ObjectSymbol<'data>) -> bool {
     let is_in_code = || {
         let section = symbol.section_index().and_then(|index| file.section_by_index(index).ok());
@@ -66,10 +66,10 @@ fn is_function<'data>(file: &object::File<'data>, symbol: &impl ObjectSymbol<'da
     }
 }
 
-/// Checks that the file, which messages call `name`, is a whole shared object for this machine.
+/// Checks that the file is a complete shared object for this machine; `name` is its name in messages.
 ///
 /// # Errors
-/// `CompileFailed` that says what it is instead.
+/// `CompileFailed`, which says what the file is instead.
 pub(crate) fn check(code: &[u8], name: &str) -> Result<()> {
     if cfg!(target_vendor = "apple") {
         return Ok(());
@@ -79,7 +79,7 @@ pub(crate) fn check(code: &[u8], name: &str) -> Result<()> {
     check_complete(code).map_err(wrong)
 }
 
-/// The first bytes say what the file is, whatever the rest holds.
+/// Checks the ELF header: class, byte order, machine and type.
 fn check_identity(code: &[u8]) -> Result<(), String> {
     const WIDE: u8 = 2;
     let little = u8::from(cfg!(target_endian = "big")) + 1;
@@ -97,7 +97,7 @@ fn check_identity(code: &[u8]) -> Result<(), String> {
     };
     if start[4] != WIDE || start[5] != little || ours.is_some_and(|ours| ours != number(18)) {
         return Err(format!(
-            "is built for {}, this machine is {}; build it for this machine",
+            "is built for {}, but this machine is {}; build it for this machine",
             machine(number(18), start[4] == WIDE),
             std::env::consts::ARCH
         ));
@@ -126,10 +126,10 @@ fn machine(number: u16, wide: bool) -> String {
     ];
     let name = known.iter().find(|(known, _)| *known == number).map(|(_, name)| (*name).to_owned());
     let name = name.unwrap_or_else(|| format!("machine {number}"));
-    if wide { name } else { format!("{name} with 32 bits") }
+    if wide { name } else { format!("{name} (32 bits)") }
 }
 
-/// The file holds all that its headers promise: to touch a mapped page that is not there is `SIGBUS`.
+/// Checks that the file is as long as its headers say: accessing a mapped page beyond the end raises `SIGBUS`.
 fn check_complete(code: &[u8]) -> Result<(), String> {
     let damaged = |error: object::Error| format!("is damaged or truncated ({error}); build or copy it again");
     let header = FileHeader64::<Endianness>::parse(code).map_err(damaged)?;
@@ -149,7 +149,7 @@ fn check_complete(code: &[u8]) -> Result<(), String> {
     }
 }
 
-/// The libraries that a shared object names; none where its format is not known.
+/// The dependencies that a shared object names; none if its format is unknown.
 pub(crate) fn needed(code: &[u8]) -> Vec<PathBuf> {
     let names = || {
         let elf = ElfFile64::<Endianness>::parse(code).ok()?;
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn every_truncation_is_noticed_before_it_is_mapped() {
+    fn truncation_is_detected_before_the_file_is_mapped() {
         let folder = private_folder().unwrap();
         let whole = compiled(folder.path(), &["-shared", "-fPIC"], "int data = 7; void f(void) {}");
         check(&whole, "k.so").unwrap();
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_files_are_named_for_what_they_are() {
+    fn errors_say_what_a_wrong_file_is() {
         let folder = private_folder().unwrap();
         let whole = compiled(folder.path(), &["-shared", "-fPIC"], "void f(void) {}");
         let changed = |at: usize, byte: u8| {
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_no_functions() {
+    fn variables_are_not_functions() {
         let folder = private_folder().unwrap();
         let assembly = "int data = 7; void f(void) {}\n\
             __asm__(\".globl bare\\nbare: ret\\n\");\n\

@@ -1,4 +1,4 @@
-//! Timestamps of a queue: the worker's monotonic clock, read when the ticket's turn comes.
+//! Timestamps of a queue: the worker reads the monotonic clock when it reaches the ticket.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -6,10 +6,10 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use runtime_core::{Error, ErrorKind, Result};
 
-/// Timestamps that nobody reads are forgotten, the oldest first, beyond this many.
+/// Maximum number of unread timestamps; beyond it the oldest are discarded.
 const KEPT: usize = 1 << 16;
 
-/// Recorded and not yet read timestamps of one queue.
+/// The recorded, unread timestamps of one queue.
 #[derive(Debug)]
 pub(crate) struct Timestamps {
     epoch: Instant,
@@ -22,7 +22,7 @@ impl Timestamps {
         Self { epoch, stamps: Mutex::default() }
     }
 
-    /// Records now for `ticket`; tickets come in order.
+    /// Records the current time for `ticket`; tickets come in order.
     pub(crate) fn record(&self, ticket: u64) {
         let now = u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let mut stamps = self.stamps.lock();
@@ -32,12 +32,12 @@ impl Timestamps {
         stamps.push_back((ticket, now));
     }
 
-    /// Takes the timestamp of `ticket` out.
+    /// Removes and returns the timestamp of `ticket`.
     pub(crate) fn take(&self, ticket: u64) -> Result<u64> {
         let mut stamps = self.stamps.lock();
         let found = stamps.binary_search_by_key(&ticket, |&(ticket, _)| ticket).ok();
         found.and_then(|index| stamps.remove(index)).map(|(_, now)| now).ok_or_else(|| {
-            let message = format!("ticket {ticket} is no timestamp, has not ended, or was read before (the newest {KEPT} are kept)");
+            let message = format!("ticket {ticket} is not a timestamp, has not ended, or was read before (the newest {KEPT} are kept)");
             Error::new(ErrorKind::NotFound, message)
         })
     }

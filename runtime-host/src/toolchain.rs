@@ -1,4 +1,4 @@
-//! The system's compiler and linker, run without a shell.
+//! Runs the system's compiler and linker, without a shell.
 
 use std::ffi::OsString;
 use std::io;
@@ -10,18 +10,18 @@ use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result};
 
 const COMPILERS: [&str; 3] = ["cc", "clang", "gcc"];
 
-/// The load options of every format that is compiled or linked, and `libraries`, which all formats take.
+/// The load options of all formats that are compiled or linked; `libraries` applies to every format.
 pub(crate) fn options() -> Vec<OptionSpec> {
     vec![
         OptionSpec::module(
             "compiler",
             "",
-            "C compiler, with arguments if need be, which also links; default: $CC, else cc, clang or gcc.",
+            "C compiler, optionally with arguments, which also links; default: $CC, else cc, clang or gcc.",
         ),
         OptionSpec::module(
             "flags",
             "",
-            "Compiler or linker flags, separated by blanks, after the default ones; a list.",
+            "Compiler or linker flags, separated by spaces, after the default ones; a list.",
         ),
         OptionSpec::module(
             "libraries",
@@ -35,16 +35,16 @@ pub(crate) fn options() -> Vec<OptionSpec> {
 #[derive(Debug)]
 pub(crate) struct Built {
     pub(crate) library: PathBuf,
-    /// Where it stands, if that goes with it.
+    /// Its temporary folder, if it has one.
     #[expect(dead_code, reason = "kept for its drop")]
     pub(crate) folder: Option<TemporaryFolder>,
 }
 
-/// What relative paths in the options of a module mean.
+/// The base of relative paths in the options of a module.
 #[derive(Debug)]
 pub(crate) struct Origin {
     pub(crate) folder: PathBuf,
-    /// The code came with a path; otherwise the folder is a private one.
+    /// Whether the code was loaded from a file; otherwise the folder is a private one.
     pub(crate) has_path: bool,
 }
 
@@ -59,20 +59,20 @@ impl Origin {
         }
     }
 
-    /// The file or folder that `path`, a value of `option`, means.
+    /// Resolves `path`, a value of `option`.
     ///
     /// # Errors
-    /// `InvalidArgument` for a relative path without a place; `Io` if it is not there.
+    /// `InvalidArgument` for a relative path if the code was not loaded from a file; `Io` if it does not exist.
     pub(crate) fn relative(&self, path: &str, option: &str) -> Result<PathBuf> {
         if !self.has_path && Path::new(path).is_relative() {
             return Err(Error::invalid(format!(
-                "option \"{option}\" is \"{path}\", but the code came without a file to which that is relative; give an absolute path"
+                "option \"{option}\" is the relative path \"{path}\", but the code was not loaded from a file; give an absolute path"
             )));
         }
         existing(&self.folder.join(path), &format!("option \"{option}\""))
     }
 
-    /// The linker's arguments for the option `libraries`; a library with a path is found again when it is loaded.
+    /// The linker's arguments for the option `libraries`, with a run path for libraries given by path.
     ///
     /// # Errors
     /// As [`Origin::relative`].
@@ -92,7 +92,7 @@ impl Origin {
         Ok(arguments)
     }
 
-    /// The files of the option `libraries`, as the system's loader wants them.
+    /// The file names of the option `libraries`, for `dlopen`.
     ///
     /// # Errors
     /// As [`Origin::relative`].
@@ -118,10 +118,10 @@ fn is_path(library: &str) -> bool {
     library.contains('/')
 }
 
-/// The absolute path of a file or folder that is there; `what` names it in the message.
+/// The absolute path of an existing file or folder; `what` names it in the message.
 ///
 /// # Errors
-/// `Io` with the system's own words.
+/// `Io`, with the system's message.
 pub(crate) fn existing(path: &Path, what: &str) -> Result<PathBuf> {
     if path.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
         return Err(Error::new(
@@ -147,10 +147,10 @@ pub(crate) fn flags(options: &Options) -> impl Iterator<Item = OsString> {
     options.texts("flags").flat_map(str::split_whitespace).map(OsString::from)
 }
 
-/// Runs the compiler in `origin`'s folder, and keeps `private`, where `library` appears.
+/// Runs the compiler in `origin`'s folder; the library is written to `private`.
 ///
 /// # Errors
-/// `CompileFailed` with the whole message and the command; `Unavailable` without a compiler.
+/// `CompileFailed`, with the compiler's output and the command; `Unavailable` without a compiler.
 pub(crate) fn build(
     options: &Options,
     arguments: &[OsString],
@@ -175,12 +175,12 @@ pub(crate) fn build(
     Ok(Built { library, folder: Some(private) })
 }
 
-/// What became of a compiler that made no library.
+/// The message for a compiler that produced no library.
 fn failure(text: &str, output: &Output, command: &str) -> String {
     match (text.is_empty(), output.status.success()) {
         (false, _) => format!("{text}\n{}: {command}", output.status),
         (true, true) => {
-            format!("the compiler printed nothing and made no library; is it a C compiler? {command}")
+            format!("the compiler printed nothing and produced no library; is it a C compiler? {command}")
         }
         (true, false) => {
             format!("the compiler printed nothing; is it a C compiler? {}: {command}", output.status)
@@ -188,23 +188,23 @@ fn failure(text: &str, output: &Output, command: &str) -> String {
     }
 }
 
-/// The remedy for an error that says that the process or the system has no more files, processes or memory.
+/// The remedy for an error about exhausted files, processes or memory.
 pub(crate) fn exhausted(error: &io::Error) -> Option<&'static str> {
     match error.raw_os_error()? {
         libc::EMFILE => Some("close files, or raise the limit (`ulimit -n`)"),
-        libc::ENFILE => Some("the system has no more files: raise fs.file-max"),
-        libc::EAGAIN => Some("the system starts no more processes: raise the limit (`ulimit -u`)"),
+        libc::ENFILE => Some("the system-wide limit of open files is reached: raise fs.file-max"),
+        libc::EAGAIN => Some("the limit of processes is reached: raise it (`ulimit -u`)"),
         libc::ENOMEM => Some("free memory"),
         _ => None,
     }
 }
 
-/// Where the library of a private folder stands.
+/// The path of the library in a private folder.
 pub(crate) fn library_in(private: &Path) -> PathBuf {
     private.join("module.so")
 }
 
-/// Runs the first compiler that is there.
+/// Runs the first installed compiler.
 fn run(
     options: &Options,
     arguments: &[OsString],
@@ -212,8 +212,8 @@ fn run(
     private: &Path,
 ) -> Result<(Vec<String>, Output)> {
     if is_privileged() {
-        // PATH, CC and what compilers read besides would choose what runs with the rights of another user.
-        let message = "a program with raised rights runs no compiler; load a shared object instead";
+        // PATH, CC and other variables would select a program to run with another user's privileges.
+        let message = "a process with elevated privileges runs no compiler; load a shared object instead";
         return Err(Error::new(ErrorKind::Unavailable, message));
     }
     let (candidates, from) = candidates(options);
@@ -221,7 +221,7 @@ fn run(
     for compiler in candidates {
         let mut command = Command::new(&compiler[0]);
         command.args(&compiler[1..]).args(arguments).current_dir(folder).stdin(Stdio::null());
-        // Plain English messages, and the compiler's own temporary files where ours are.
+        // Messages in English, and the compiler's temporary files next to ours.
         command.env("LC_ALL", "C").env("TMPDIR", private);
         match command.output() {
             Ok(output) => return Ok((compiler, output)),
@@ -244,7 +244,7 @@ fn run(
     Err(Error::new(ErrorKind::Unavailable, message))
 }
 
-/// The compilers to try, each with its arguments, and who named them.
+/// The compilers to try, each with its arguments, and the setting that they come from.
 fn candidates(options: &Options) -> (Vec<Vec<String>>, &'static str) {
     let from_environment = std::env::var("CC").unwrap_or_default();
     let (wanted, from) = match options.text("compiler") {
@@ -257,12 +257,12 @@ fn candidates(options: &Options) -> (Vec<Vec<String>>, &'static str) {
     }
 }
 
-/// What tells the compiler that would run from any other, and from its next version; `None` if there is none.
+/// Identifies the compiler that would run, and its version; `None` if there is none.
 pub(crate) fn identity(options: &Options) -> Option<String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = |program: &str| {
         let program = Path::new(program);
-        // A name with a slash is one path, which `join` keeps if it is absolute.
+        // `join` keeps an absolute path as it is.
         let mut places = std::env::split_paths(&path).map(|folder| folder.join(program));
         if program.is_absolute() { places.next() } else { places.find(|place| place.is_file()) }
     };

@@ -1,4 +1,4 @@
-//! The host's NUMA nodes: which memory is near to which processors.
+//! The host's NUMA nodes: the processors and the memory local to them.
 
 use std::path::{Path, PathBuf};
 
@@ -6,17 +6,17 @@ use runtime_core::MemoryUsage;
 
 use crate::platform;
 
-/// Where Linux describes the nodes.
+/// The folder in which Linux describes the nodes.
 pub(crate) const SYSTEM: &str = "/sys/devices/system/node";
 
-/// The nodes of a machine that has several; none where there is nothing to choose.
+/// The NUMA nodes of a machine; empty if it has only one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Topology(Vec<Node>);
 
-/// Processors and the memory next to them; either may be missing.
+/// Processors and their local memory; either may be missing.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
-    /// Its number, as the system counts.
+    /// Its number in the system.
     pub(crate) id: u32,
     /// The numbers of its processors.
     pub(crate) cpus: Vec<usize>,
@@ -32,7 +32,7 @@ impl Topology {
         Self(if nodes.len() > 1 { nodes } else { Vec::new() })
     }
 
-    /// Nodes that have memory, which can be asked for.
+    /// Nodes that have memory: the memory spaces.
     pub(crate) fn with_memory(&self) -> impl Iterator<Item = &Node> {
         self.0.iter().filter(|node| node.memory_usage().total_bytes > 0)
     }
@@ -50,7 +50,7 @@ impl Node {
         Some(Self { id, cpus: numbers(&cpus), folder: folder.to_owned() })
     }
 
-    /// Its memory: what there is, and what is free.
+    /// Its memory: the total, and what is free.
     pub(crate) fn memory_usage(&self) -> MemoryUsage {
         let text = std::fs::read_to_string(self.folder.join("meminfo")).unwrap_or_default();
         let prefix = format!("Node {} ", self.id);
@@ -63,14 +63,14 @@ impl Node {
             },
         );
         let bytes = |key| platform::meminfo_bytes(&text, key).unwrap_or(0);
-        // Pages of files are given up when memory is wanted.
+        // The page cache is reclaimed when memory is needed.
         let free_bytes = bytes("MemFree").saturating_add(bytes("FilePages")).saturating_sub(bytes("Shmem"));
         let total_bytes = bytes("MemTotal");
         MemoryUsage { free_bytes: free_bytes.min(total_bytes), total_bytes }
     }
 }
 
-/// The numbers of a list like `0-3,8,10-11`; what is no number is left out.
+/// The numbers of a list such as `0-3,8,10-11`; other text is ignored.
 fn numbers(list: &str) -> Vec<usize> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -85,7 +85,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A machine of its own: per node its processors and its memory in KiB.
+    /// A fake machine: for each node its number, its processors, and its memory in KiB.
     pub(crate) fn fake(nodes: &[(u32, &str, u64)]) -> (TempDir, Topology) {
         let folder = tempfile::tempdir().unwrap();
         for (id, cpus, total) in nodes {
@@ -116,7 +116,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn one_node_is_nothing_to_choose() {
+    fn a_single_node_is_not_listed() {
         assert_eq!(fake(&[(0, "0-1", 1024)]).1.with_processors().count(), 0);
         assert_eq!(Topology::read(Path::new("no/such/folder")).with_memory().count(), 0);
     }

@@ -1,6 +1,6 @@
-//! TVM's FFI: tagged values of 16 bytes, and errors that its runtime library keeps.
+//! Calls functions of TVM's FFI: tagged values of 16 bytes, and errors stored in TVM's runtime library.
 //!
-//! Layouts and numbers are those of `tvm/ffi/c_api.h` in `apache-tvm-ffi` 0.1, a stable C interface:
+//! Layouts and constants are those of `tvm/ffi/c_api.h` in `apache-tvm-ffi` 0.1, a stable C interface:
 //! `TVMFFIAny`, `TVMFFITypeIndex`, `TVMFFISafeCallType`, `TVMFFIObject`, `TVMFFIErrorCell`.
 
 #![allow(unsafe_code, reason = "calls foreign code")]
@@ -11,9 +11,9 @@ use std::fmt;
 use libloading::os::unix::Library as Handle;
 use smallvec::SmallVec;
 
-use crate::call::{Class, Word};
+use crate::call::{RegClass, RegValue};
 use crate::module::Library;
-use crate::tagged::FEW;
+use crate::packed_func::INLINE_ARGS;
 
 /// `TVMFFITypeIndex`.
 mod index {
@@ -23,7 +23,7 @@ mod index {
     pub(super) const FLOAT: i32 = 3;
     pub(super) const OPAQUE_POINTER: i32 = 4;
     pub(super) const DL_TENSOR: i32 = 7;
-    /// From here on values are objects, which are counted.
+    /// From this index on, values are reference-counted objects.
     pub(super) const OBJECTS: i32 = 64;
 }
 
@@ -39,12 +39,12 @@ struct Any {
 impl Any {
     const NONE: Self = Self { index: index::NONE, padding: 0, value: 0 };
 
-    const fn new(word: Word) -> Self {
+    const fn new(word: RegValue) -> Self {
         let index = match word.class {
-            Class::Tensor => index::DL_TENSOR,
-            Class::Pointer => index::OPAQUE_POINTER,
-            Class::F64 => index::FLOAT,
-            Class::Bool => index::BOOL,
+            RegClass::Tensor => index::DL_TENSOR,
+            RegClass::Pointer => index::OPAQUE_POINTER,
+            RegClass::F64 => index::FLOAT,
+            RegClass::Bool => index::BOOL,
             _ => index::INT,
         };
         Self { index, padding: 0, value: word.bits }
@@ -55,15 +55,19 @@ impl Any {
 type SafeCall =
     unsafe extern "C" fn(handle: *mut c_void, args: *const Any, count: i32, result: *mut Any) -> i32;
 
-/// Calls a function of TVM's FFI; what it returns besides 0 is its failure, with what its runtime tells of it.
-pub(crate) fn call(address: *const c_void, words: &[Word], scope: Scope<'_>) -> Result<(), (i32, Raised)> {
-    let args: SmallVec<[Any; FEW]> = words.iter().map(|&word| Any::new(word)).collect();
+/// Calls a function of TVM's FFI; a result other than 0 is its failure, with the error that TVM's runtime stores.
+pub(crate) fn call(
+    address: *const c_void,
+    words: &[RegValue],
+    scope: Scope<'_>,
+) -> Result<(), (i32, Raised)> {
+    let args: SmallVec<[Any; INLINE_ARGS]> = words.iter().map(|&word| Any::new(word)).collect();
     let mut result = Any::NONE;
     // SAFETY: a data pointer and a function pointer have the same size on every supported platform.
     let function = unsafe { std::mem::transmute::<*const c_void, SafeCall>(address) };
     let count = i32::try_from(words.len()).unwrap_or(i32::MAX);
     let place = &raw mut result;
-    // SAFETY: who loaded the code vouched that the function is of this convention, and for what it does.
+    // SAFETY: whoever loaded the code guarantees that the function has this convention, and what it accesses.
     let code = unsafe { function(std::ptr::null_mut(), args.as_ptr(), count, place) };
     if result.index >= index::OBJECTS {
         scope.release(std::ptr::with_exposed_provenance_mut(usize::try_from(result.value).unwrap_or(0)));
@@ -71,26 +75,26 @@ pub(crate) fn call(address: *const c_void, words: &[Word], scope: Scope<'_>) -> 
     if code == 0 { Ok(()) } else { Err((code, scope.raised())) }
 }
 
-/// Where the functions of TVM's runtime are looked for: the module with what it was linked with, then the process.
+/// Where the functions of TVM's runtime are looked up: in the module and its dependencies, then in the process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope<'a>(pub(crate) Option<&'a Library>);
 
-/// What TVM's runtime tells of a failure.
+/// The error of a failed function, as stored by TVM's runtime.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Raised {
     /// Kind and message.
-    Told(String),
-    /// The runtime holds no error.
+    Message(String),
+    /// The runtime stores no error.
     Nothing,
-    /// Its runtime is not loaded, or is of a version whose errors are not known here.
+    /// The runtime is not loaded, or its version is not supported here.
     Unknown,
 }
 
 impl fmt::Display for Raised {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Told(text) => f.write_str(text),
-            Self::Nothing => f.write_str("returned an error and raised none"),
+            Self::Message(text) => f.write_str(text),
+            Self::Nothing => f.write_str("returned an error without a message"),
             Self::Unknown => f.write_str(
                 "returned an error; to read TVM's message, name its libtvm_ffi.so (0.1) in the load option \"libraries\"",
             ),
@@ -143,18 +147,18 @@ impl Scope<'_> {
         })
     }
 
-    /// Gives an object back.
+    /// Releases a reference to an object.
     #[cold]
     fn release(self, object: *mut c_void) {
         if let Some(address) = self.address("TVMFFIObjectDecRef") {
             // SAFETY: TVM's function of this name has this type.
             let release = unsafe { std::mem::transmute::<*const c_void, DecRef>(address) };
-            // SAFETY: the object is one reference that nobody else gives back.
+            // SAFETY: this owns one reference to the object.
             unsafe { release(object) };
         }
     }
 
-    /// Takes the error that TVM's runtime keeps for this thread.
+    /// Takes the error that TVM's runtime stores for this thread.
     #[cold]
     fn raised(self) -> Raised {
         self.take().unwrap_or(Raised::Unknown)
@@ -181,7 +185,7 @@ impl Scope<'_> {
         };
         let text = format!("{}: {}", error.kind.text(), error.message.text());
         self.release(object);
-        Some(Raised::Told(text))
+        Some(Raised::Message(text))
     }
 }
 
@@ -191,9 +195,9 @@ mod tests {
 
     #[test]
     fn values_carry_their_type() {
-        let any = |class| Any::new(Word { bits: 9, class });
+        let any = |class| Any::new(RegValue { bits: 9, class });
         assert_eq!(size_of::<Any>(), 16);
-        let classes = [Class::I64, Class::Bool, Class::F64, Class::Pointer, Class::Tensor];
+        let classes = [RegClass::I64, RegClass::Bool, RegClass::F64, RegClass::Pointer, RegClass::Tensor];
         assert_eq!(classes.map(|class| any(class).index), [1, 2, 3, 4, 7]);
         assert!(classes.iter().all(|&class| (any(class).padding, any(class).value) == (0, 9)));
     }

@@ -1,4 +1,4 @@
-//! A queue's own thread: takes submissions in order, runs each, and ends its ticket.
+//! The worker thread of a queue: runs submissions in order, and ends their tickets.
 
 #![allow(unsafe_code, reason = "copies between raw addresses")]
 
@@ -11,22 +11,22 @@ use parking_lot::{Condvar, Mutex};
 use runtime_core::Result;
 use runtime_core::backend::catch_panic;
 
+use crate::arg_packing::{PackedArgs, Scratch};
 use crate::call::Function;
-use crate::groups::Extent;
-use crate::pack::{Packed, Scratch};
 use crate::queue::Shared;
+use crate::work_groups::Extent;
 
-/// An idle worker looks this long for work before it sleeps: waking it costs microseconds.
+/// How long an idle worker polls for work before it sleeps: waking it costs microseconds.
 const SPIN: Duration = Duration::from_micros(20);
-/// Used submissions that are kept for the next ones.
+/// Number of used submissions that are kept for reuse.
 const SPARE: usize = 1024;
-/// A waiting worker looks this often whether its queue was closed.
+/// How often a waiting worker checks whether its queue was closed.
 const SLICE: Duration = Duration::from_millis(100);
 
 /// What a submission does.
 #[derive(Debug, Default)]
 pub(crate) enum Work {
-    /// Ends its ticket.
+    /// Only ends its ticket.
     #[default]
     Nothing,
     /// Calls a function with the packed arguments.
@@ -41,11 +41,11 @@ pub(crate) enum Work {
     WaitFor { other: Arc<Shared>, ticket: u64 },
 }
 
-// SAFETY: the addresses belong to memory that core keeps alive, and keeps others away from, until the ticket ends.
+// SAFETY: core keeps the memory alive, and orders conflicting accesses, until the ticket ends.
 unsafe impl Send for Work {}
 
 impl Work {
-    /// Moves the bytes of a copy or a fill; does nothing else.
+    /// Runs a copy or a fill; does nothing for other work.
     pub(crate) fn transfer(&self) {
         match *self {
             Self::Copy { destination, source, bytes } if bytes > 0 => {
@@ -60,14 +60,14 @@ impl Work {
     }
 }
 
-/// Writes the pattern once, then copies what is there behind itself, in pieces that stay in the cache.
+/// Writes the pattern once, then repeatedly copies the beginning, in pieces that stay in the cache.
 fn fill(destination: *mut u8, bytes: usize, pattern: &[u8]) {
     const PIECE: usize = 16 << 10;
     let mut done = pattern.len().min(bytes);
     // SAFETY: the submission checked the range, and `done` is within it.
     unsafe { std::ptr::copy_nonoverlapping(pattern.as_ptr(), destination, done) };
     while done < bytes {
-        // A piece is a multiple of every pattern, so it may begin anywhere that the pattern does.
+        // The size of a piece is a multiple of every pattern size, so each piece starts with a whole pattern.
         let piece = done.min(PIECE).min(bytes - done);
         let target = destination.wrapping_add(done);
         // SAFETY: `piece` bytes behind the `done` ones are in the range, and `piece` is at most `done`.
@@ -76,30 +76,30 @@ fn fill(destination: *mut u8, bytes: usize, pattern: &[u8]) {
     }
 }
 
-/// One submission. Recycled, with the memory of its arguments.
+/// One submission. Reused, together with the memory of its arguments.
 #[derive(Debug, Default)]
 pub(crate) struct Submission {
     /// Its ticket.
     pub(crate) ticket: u64,
-    /// The ticket before it: may still run on a caller's thread.
-    pub(crate) before: u64,
+    /// The ticket before it, which may still run on a caller's thread.
+    pub(crate) previous_ticket: u64,
     pub(crate) work: Work,
-    pub(crate) packed: Packed,
+    pub(crate) packed: PackedArgs,
 }
 
-/// What was submitted and is not yet taken.
+/// Submissions that the worker has not taken yet.
 #[derive(Debug, Default)]
 pub(crate) struct WorkQueue {
     state: Mutex<State>,
     arrived: Condvar,
-    /// Counts pushes, so that a worker can look for one without the lock.
+    /// The number of pushes, so that the worker can poll for one without the lock.
     pushed: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<Box<Submission>>,
-    #[expect(clippy::vec_box, reason = "the boxes travel between the two lists")]
+    #[expect(clippy::vec_box, reason = "boxes move between the two lists")]
     spare: Vec<Box<Submission>>,
     asleep: bool,
     closed: bool,
@@ -111,12 +111,12 @@ impl WorkQueue {
         self.state.lock().spare.pop().unwrap_or_default()
     }
 
-    /// Gives an unused submission back.
+    /// Returns an unused submission.
     pub(crate) fn give_back(&self, submission: Box<Submission>) {
         self.state.lock().keep(submission);
     }
 
-    /// Adds a submission, and wakes the worker if it sleeps.
+    /// Adds a submission, and wakes the worker if it is asleep.
     pub(crate) fn push(&self, submission: Box<Submission>) {
         let mut state = self.state.lock();
         state.waiting.push_back(submission);
@@ -128,7 +128,7 @@ impl WorkQueue {
         }
     }
 
-    /// No more will come: the worker ends when all is done.
+    /// Closes the queue: the worker ends once all submissions are done.
     pub(crate) fn close(&self) {
         self.state.lock().closed = true;
         self.arrived.notify_one();
@@ -138,7 +138,7 @@ impl WorkQueue {
         self.state.lock().closed
     }
 
-    /// The next submission, as soon as there is one; `None` when closed.
+    /// Waits for the next submission; `None` once closed and empty.
     fn next(&self, used: Option<Box<Submission>>, spin: bool) -> Option<Box<Submission>> {
         let mut state = self.state.lock();
         used.into_iter().for_each(|used| state.keep(used));
@@ -157,14 +157,14 @@ impl WorkQueue {
             } else {
                 let seen = self.pushed.load(Ordering::Acquire);
                 drop(state);
-                self.look(seen);
+                self.spin_until_pushed(seen);
                 spun = true;
                 state = self.state.lock();
             }
         }
     }
 
-    fn look(&self, seen: u64) {
+    fn spin_until_pushed(&self, seen: u64) {
         let start = Instant::now();
         while start.elapsed() < SPIN {
             for _ in 0..32 {
@@ -186,13 +186,13 @@ impl State {
     }
 }
 
-/// The worker's thread: runs until the queue is closed and everything has ended.
+/// The main function of the thread: runs until the queue is closed and all submissions are done.
 pub(crate) fn run(shared: &Shared, spin: bool) {
     shared.pool.pin();
     let mut worker = Worker { shared, scratch: Scratch::default() };
     let mut used = None;
-    while let Some(mut submission) = shared.inbox.next(used.take(), spin) {
-        worker.perform(&mut submission);
+    while let Some(mut submission) = shared.work_queue.next(used.take(), spin) {
+        worker.run(&mut submission);
         used = Some(submission);
     }
 }
@@ -203,20 +203,20 @@ struct Worker<'a> {
 }
 
 impl Worker<'_> {
-    fn perform(&mut self, submission: &mut Submission) {
+    fn run(&mut self, submission: &mut Submission) {
         let work = std::mem::take(&mut submission.work);
         if let Work::WaitFor { other, ticket } = work {
             self.wait_for(&other, ticket);
             return;
         }
-        let Submission { ticket, before, ref mut packed, .. } = *submission;
+        let Submission { ticket, previous_ticket, ref mut packed, .. } = *submission;
         let progress = &self.shared.progress;
-        while !progress.wait(before, SLICE) {}
+        while !progress.wait(previous_ticket, SLICE) {}
         let outcome = match progress.first_failed() {
             0 => catch_panic("worker", || self.execute(ticket, &work, packed)).flatten(),
             _ => Ok(()),
         };
-        // Whoever sees the ticket's end may unload the code.
+        // Once the ticket has ended, the code may be unloaded.
         drop(work);
         match outcome {
             Ok(()) => progress.end(ticket),
@@ -224,7 +224,7 @@ impl Worker<'_> {
         }
     }
 
-    fn execute(&mut self, ticket: u64, work: &Work, packed: &mut Packed) -> Result<()> {
+    fn execute(&mut self, ticket: u64, work: &Work, packed: &mut PackedArgs) -> Result<()> {
         match work {
             Work::Launch(function, extent) => {
                 packed.invoke(function, extent, &mut self.scratch, &self.shared.pool)?;
@@ -235,10 +235,10 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Waits for the end of a ticket, good or bad: core knows which failures travel.
+    /// Waits until a ticket has ended, successfully or not: core decides which failures propagate.
     fn wait_for(&self, other: &Shared, ticket: u64) {
         while !other.progress.wait(ticket, SLICE) {
-            if self.shared.inbox.is_closed() {
+            if self.shared.work_queue.is_closed() {
                 return;
             }
         }

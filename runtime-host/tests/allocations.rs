@@ -1,4 +1,4 @@
-//! Launches in every convention allocate nothing once they have run.
+//! A repeated launch allocates nothing, whatever its calling convention.
 
 #![allow(unsafe_code, reason = "counts allocations; loads native code")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -40,7 +40,7 @@ void plain(float *a, float *b, float *c, float *d, float *e, float *f, float *g,
 fn nothing_is_allocated_up_to_sixteen_arguments() {
     let runtime = Runtime::builder().discover(false).register(runtime_host::backend()).build();
     let host = runtime.open("host").unwrap();
-    // SAFETY: the functions are called with the arguments that they have.
+    // SAFETY: the launches below match the functions' parameters.
     let source = || unsafe { ModuleSource::native(CodeFormat::C, CODE) };
     let (module, packed) = (source(), source().option("convention", "packed"));
     let (module, packed) = (host.load(&module).unwrap(), host.load(&packed).unwrap());
@@ -60,8 +60,8 @@ fn nothing_is_allocated_up_to_sixteen_arguments() {
             (0..100).for_each(|_| run());
             COUNT.load(Ordering::Relaxed) - before
         };
-        // A worker that is kept from running between a ticket's end and the return of its place makes the queue grow,
-        // once: what counts is that growing ends. A launch that allocates would do so in every round.
+        // A worker that is preempted before it returns a submission makes the queue grow once. A launch that allocates
+        // would do so in every round.
         let rounds: Vec<_> = (0..10).map(|_| round()).collect();
         assert!(rounds.contains(&0), "{name}: allocations in rounds of 100: {rounds:?}");
     }

@@ -1,4 +1,4 @@
-//! Compiled code is kept from one process to the next, and found again.
+//! Compiled code is cached on disk, and found by the next process.
 
 #![allow(unsafe_code, reason = "loads native code")]
 
@@ -12,7 +12,7 @@ use test_process::Messages;
 
 const COMPILER: &str = "RUNTIME_TEST_COMPILER";
 
-/// What each process of the test does.
+/// The body of the child processes.
 #[test]
 #[ignore = "run by the other test, in a process of its own"]
 fn child() {
@@ -30,7 +30,7 @@ fn child() {
     println!("warnings: {:?}", messages.list());
 }
 
-/// Loads the code in another process; gives what it was warned of.
+/// Loads the code in another process; returns the warnings logged there.
 #[expect(clippy::unwrap_used, reason = "a test")]
 fn run(caches: &Path, compiler: &Path) -> String {
     let child = Command::new(std::env::current_exe().unwrap())
@@ -42,7 +42,7 @@ fn run(caches: &Path, compiler: &Path) -> String {
     let said = String::from_utf8_lossy(&child.stdout);
     assert!(child.status.success(), "{said}");
     let warnings = said.lines().find_map(|line| Some(line.split_once("warnings: ")?.1));
-    warnings.expect("it says of what it was warned").to_owned()
+    warnings.expect("the child prints its warnings").to_owned()
 }
 
 #[test]
@@ -62,10 +62,10 @@ fn the_compiler_runs_once() {
         fs::write(entry.unwrap().path(), "damaged").unwrap();
     }
     let warnings = run(&caches, &compiler);
-    assert!(warnings.contains("WARN") && warnings.contains("is damaged; it is made anew"), "{warnings}");
-    assert_eq!(count(), 2, "a damaged entry is made anew");
+    assert!(warnings.contains("WARN") && warnings.contains("is damaged; compiling again"), "{warnings}");
+    assert_eq!(count(), 2, "a damaged entry is replaced");
 
     fs::set_permissions(&kept, fs::Permissions::from_mode(0o777)).unwrap();
     run(&caches, &compiler);
-    assert_eq!(count(), 3, "what others may write is not believed");
+    assert_eq!(count(), 3, "a folder that others may write is not trusted");
 }

@@ -1,4 +1,4 @@
-//! Calling conventions and ranges, the whole way through core.
+//! Calling conventions and parallel ranges, through core's API.
 
 #![allow(unsafe_code, reason = "loads native code")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -10,7 +10,7 @@ use runtime_core::{
     Tensor,
 };
 
-/// The structures as `dlpack.h` has them; `add_offset` and `add_data` differ in how they find the first element.
+/// Structures as in `dlpack.h`; `add_offset` applies the byte offset, `add_data` ignores it.
 const CODE: &str = r#"
 #include <stdint.h>
 typedef struct { int32_t type, id; } Device;
@@ -57,15 +57,15 @@ int sum_all(value *args, int *codes, int n, value *ret, int *ret_code) {
 
 fn host() -> Arc<dyn CommonRuntime> {
     let runtime = Runtime::builder().discover(false).register(runtime_host::backend()).build();
-    runtime.open("host").expect("the host is always there")
+    runtime.open("host").expect("the host is always available")
 }
 
 fn source(code: &str) -> ModuleSource {
-    // SAFETY: the functions are called with the arguments that they have.
+    // SAFETY: the launches below match the functions' parameters.
     unsafe { ModuleSource::native(CodeFormat::C, code) }
 }
 
-/// A tensor of 4 × 6, counted up from `start`, and its view of every second column from column 1 on.
+/// A 4 × 6 tensor of consecutive numbers from `start` on, and a view of its columns 1, 3 and 5.
 fn matrix(host: &dyn CommonRuntime, start: f32) -> (Tensor, Tensor) {
     let data: Vec<f32> = (0..24).map(|index| start + index as f32).collect();
     let whole = host.tensor([4, 6], &data).unwrap();
@@ -102,7 +102,7 @@ fn a_code_other_than_zero_fails_the_ticket() {
     let (_x, x) = matrix(&*host, 0.0);
     let kernels = [(packed.kernel("add_data").unwrap(), -3_i64), (tvm.kernel("add_ffi").unwrap(), -4)];
     for (kernel, code) in &kernels {
-        // A tensor that failed work wrote is refused by later work, so each launch has its own.
+        // Later work fails on a tensor that failed work wrote, so each launch has its own.
         let targets = [(); 3].map(|()| matrix(&*host, 0.0));
         let args = |target: usize, code| {
             let (x, y) = (Arg::read(&x).strided(), Arg::read_write(&targets[target].1).strided());
@@ -122,7 +122,7 @@ fn a_code_other_than_zero_fails_the_ticket() {
 }
 
 #[test]
-fn more_tensors_than_are_kept_at_hand_arrive() {
+fn more_tensors_than_fit_inline_are_passed() {
     let host = host();
     let kernel = host.load(&source(CODE).option("convention", "packed")).unwrap().kernel("sum_all").unwrap();
     let queue = host.open_queue(&QueueOptions::default()).unwrap();
@@ -143,7 +143,7 @@ void last(int64_t *calls, int64_t begin, int64_t end) { __atomic_fetch_add(calls
 ";
 
 #[test]
-fn a_range_is_spread_inline_and_asynchronously() {
+fn a_range_runs_in_parallel_inline_and_asynchronously() {
     let host = host();
     let module = host.load(&source(RANGE)).unwrap();
     let (kernel, last) = (module.kernel("scale").unwrap(), module.kernel("last").unwrap());
@@ -171,7 +171,7 @@ fn a_range_is_spread_inline_and_asynchronously() {
 }
 
 #[test]
-fn a_range_of_a_packed_function_is_refused() {
+fn a_range_of_a_packed_function_is_rejected() {
     let host = host();
     let kernel = host.load(&source(CODE).option("convention", "packed")).unwrap().kernel("sum_all").unwrap();
     let queue = host.open_queue(&QueueOptions::default()).unwrap();
@@ -181,7 +181,7 @@ fn a_range_of_a_packed_function_is_refused() {
 }
 
 #[test]
-fn alignment_and_huge_pages_are_kept() {
+fn alignment_and_huge_pages_are_honoured() {
     let host = host();
     for (alignment_bytes, huge_pages) in [(4096, false), (1 << 21, false), (256, true), (1 << 22, true)] {
         let placement = Placement { alignment_bytes, huge_pages, ..Placement::default() };

@@ -1,4 +1,4 @@
-//! Which failures travel between queues of the host, whether they are known at the submission or come to light later.
+//! Which failures propagate between queues of the host, whether known at submission or only later.
 
 #![allow(unsafe_code, reason = "loads native code")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -43,7 +43,7 @@ impl Scene {
         self.device.open_queue(&QueueOptions::default()).unwrap()
     }
 
-    /// What becomes of `bump` on a second queue after a failure on a first one, by launch, call and a later call.
+    /// The results of `bump` on a second queue after a failure on the first: by launch, by call, and by a later call.
     fn after(&self, failing: Arg<'_>, next: Arg<'_>, observed: bool) -> [Result<()>; 3] {
         let (first, second, third) = (self.queue(), self.queue(), self.queue());
         let failed = first.launch(&self.failure, Geometry::single(), &[failing]).unwrap();
@@ -62,7 +62,7 @@ fn names_its_origin(error: &Error) -> bool {
 }
 
 #[test]
-fn a_writer_never_fails_with_an_earlier_reader() {
+fn a_failed_reader_never_fails_a_later_writer() {
     for observed in [false, true] {
         let scene = Scene::new();
         for outcome in scene.after(Arg::read(&scene.x), Arg::read_write(&scene.x), observed) {
@@ -73,7 +73,7 @@ fn a_writer_never_fails_with_an_earlier_reader() {
 }
 
 #[test]
-fn who_uses_what_a_failed_submission_wrote_always_fails() {
+fn users_of_data_written_by_a_failed_submission_fail() {
     let uses = [Access::Read, Access::Write, Access::ReadWrite];
     for observed in [false, true] {
         for next in uses {
@@ -90,21 +90,21 @@ fn who_uses_what_a_failed_submission_wrote_always_fails() {
 }
 
 #[test]
-fn nothing_ends_well_behind_a_failure_that_is_not_seen_yet() {
+fn nothing_succeeds_after_a_failure_that_is_not_yet_known() {
     let scene = Scene::new();
     let (first, second) = (scene.queue(), scene.queue());
     let own = scene.device.tensor([1], &[0u32]).unwrap();
     drop(first.launch(&scene.failure, Geometry::single(), &[Arg::write(&scene.x)]).unwrap());
     drop(second.launch(&scene.bump, Geometry::single(), &[Arg::read(&scene.x)]).unwrap());
-    // By then the second queue is idle again, but nobody has looked at the first.
+    // By then the second queue is idle again, but the first has not been polled.
     std::thread::sleep(std::time::Duration::from_millis(300));
     let error = second.call(&scene.bump, Geometry::single(), &[Arg::read_write(&own)]).unwrap_err();
     assert!(names_its_origin(&error), "{error}");
 }
 
-/// A launch of work-groups fails where the code's own variable says that something went wrong.
+/// A launch of work-groups fails if the code reports a failure in its variable.
 #[test]
-fn code_of_work_groups_reports_by_a_variable() {
+fn work_groups_report_failures_in_a_variable() {
     const CODE: &str = "const char *volatile runtime_kernel_failure;
         void go(const unsigned long long *args, const unsigned *groups, long long begin, long long end) {
             if (groups[0] > 2) runtime_kernel_failure = \"k.wgsl:7\";

@@ -1,4 +1,4 @@
-//! Kernels in the manner of `PolyBench`: many arguments of many types, checked against the same loops in Rust.
+//! Kernels in the style of `PolyBench`: many arguments of many types, compared with the same loops in Rust.
 
 #![allow(unsafe_code, reason = "loads native code")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -20,9 +20,9 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let runtime = Runtime::builder().discover(false).register(runtime_host::backend()).build();
-        let host = runtime.open("host").expect("the host is always there");
+        let host = runtime.open("host").expect("the host is always available");
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/polybench.c");
-        // SAFETY: the tests call the functions with the arguments that they have.
+        // SAFETY: the launches below match the functions' parameters.
         let module = host.load(&unsafe { ModuleSource::native_file(CodeFormat::C, path) }).unwrap();
         Self { host, module }
     }
@@ -35,7 +35,7 @@ impl Bench {
         self.host.tensor([data.len()], data).unwrap()
     }
 
-    /// Runs on the caller's thread and on the queue's: what the arguments say must hold after two runs.
+    /// Runs on the caller's thread and on the queue's. The expected results are those after two runs.
     fn run_twice(&self, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>]) {
         let queue = self.host.open_queue(&QueueOptions::default()).unwrap();
         queue.call(kernel, geometry, args).unwrap();

@@ -1,4 +1,4 @@
-//! The whole way: a program, core, the table, C code.
+//! End to end: a program launches C code through core and the backend's table.
 
 #![allow(unsafe_code, reason = "loads native code")]
 
@@ -17,11 +17,11 @@ void nine(double *out, int a, int b, int c, int d, int e, int f, int g, signed c
 
 fn host() -> Arc<dyn CommonRuntime> {
     let runtime = Runtime::builder().discover(false).register(runtime_host::backend()).build();
-    runtime.open("host").expect("the host is always there")
+    runtime.open("host").expect("the host is always available")
 }
 
 fn source(code: &str) -> ModuleSource {
-    // SAFETY: the functions are called with the arguments that they have.
+    // SAFETY: the launches below match the functions' parameters.
     unsafe { ModuleSource::native(CodeFormat::C, code) }
 }
 
@@ -42,7 +42,7 @@ fn kernels_run_inline_and_asynchronously() {
 }
 
 #[test]
-fn nine_arguments_arrive() {
+fn nine_arguments_are_passed() {
     let host = host();
     let kernel = host.load(&source(CODE)).unwrap().kernel("nine").unwrap();
     let queue = host.open_queue(&QueueOptions::default()).unwrap();

@@ -1,6 +1,7 @@
-//! A shared object that TVM built, called through TVM's FFI. Runs where `RUNTIME_TEST_PYTHON` names a Python that has
-//! `apache-tvm` (`tests/interop/install.sh` makes one); is ignored, with that reason, where it does not. `RUNTIME_REQUIRE`
-//! with `python` or `tvm` in its list makes that a failure.
+//! Calls a shared object built by TVM through TVM's FFI.
+//!
+//! Needs a Python with `apache-tvm`, named by `RUNTIME_TEST_PYTHON` (`tests/interop/install.sh` installs one). Without it
+//! the tests are ignored, with the reason, and fail if `RUNTIME_REQUIRE` lists `python` or `tvm`.
 
 #![allow(unsafe_code, reason = "loads native code")]
 
@@ -18,7 +19,7 @@ type Case = fn(&Host) -> Result<(), Failed>;
 
 fn main() -> ExitCode {
     let cases: [(&str, Case); 3] =
-        [("add", adds), ("matmul", multiplies), ("an error is told in TVM's own words", tells_errors)];
+        [("add", adds), ("matmul", multiplies), ("errors carry TVM's message", reports_errors)];
     let trials = cases.map(|(name, case)| Trial::ignorable_test(name, move || outcome(case)));
     libtest_mimic::run(&Arguments::from_args(), trials.into()).exit_code()
 }
@@ -31,7 +32,7 @@ fn outcome(case: Case) -> Result<Completion, Failed> {
     }
 }
 
-/// What was made, or which tool is missing.
+/// A value, or the reason why the test is ignored.
 type Found<T> = Result<T, String>;
 
 struct Host {
@@ -69,7 +70,7 @@ impl Host {
     }
 }
 
-/// Builds the module; says which libraries it needs.
+/// Builds the module; returns the libraries that it needs.
 fn build(file: &Path) -> Result<Found<Vec<String>>, Failed> {
     let Some(python) = std::env::var_os("RUNTIME_TEST_PYTHON") else {
         return Ok(Err("set RUNTIME_TEST_PYTHON to a Python that has apache-tvm".to_owned()));
@@ -127,18 +128,18 @@ fn multiplies(host: &Host) -> Result<(), Failed> {
     equal(&c, &(0..N * M).map(sum).collect::<Vec<_>>())
 }
 
-fn tells_errors(host: &Host) -> Result<(), Failed> {
+fn reports_errors(host: &Host) -> Result<(), Failed> {
     let kernel = host.kernel("add")?;
     let (x, y) = (host.tensor(&[4], |_| 1.0)?, host.tensor(&[3], |_| 1.0)?);
     let z = host.tensor(&[4], |_| 1.0)?;
     for args in [&[Arg::read(&x), Arg::read(&y), Arg::write(&z)][..], &[Arg::read(&x)]] {
         let queue = host.host.open_queue(&QueueOptions::default())?;
         let error = match queue.call(&kernel, Geometry::single(), args) {
-            Ok(()) => return Err("TVM took arguments that do not fit".into()),
+            Ok(()) => return Err("TVM accepted arguments of wrong shapes".into()),
             Err(error) => error,
         };
-        let told = error.kind() == ErrorKind::Failed && error.message().contains("Error: ");
-        if !told || error.driver() != Some(("__tvm_ffi_add", -1)) {
+        let reported = error.kind() == ErrorKind::Failed && error.message().contains("Error: ");
+        if !reported || error.driver() != Some(("__tvm_ffi_add", -1)) {
             return Err(format!("{error}").into());
         }
     }

@@ -1,37 +1,37 @@
 use super::*;
 
-fn word(dtype: DType, bits: u64) -> Word {
-    Word::scalar(dtype, bits).unwrap()
+fn word(dtype: DType, bits: u64) -> RegValue {
+    RegValue::scalar(dtype, bits).unwrap()
 }
 
 #[test]
 fn scalars_are_extended_to_a_register() {
     assert_eq!(word(DType::I8, 0xff).bits, u64::MAX);
     assert_eq!(word(DType::I32, 0x8000_0000).bits, 0xffff_ffff_8000_0000);
-    assert_eq!(word(DType::U16, 0xffff), Word { bits: 0xffff, class: Class::U16 });
-    assert_eq!(word(DType::BOOL, 1).class, Class::Bool);
-    assert_eq!(word(DType::BF16, 0x3f80).class, Class::F16);
-    assert_eq!(word(DType::FP8_E4M3, 0x38).class, Class::U8);
-    assert_eq!(Word::scalar(DType::COMPLEX128, 0), None);
-    assert_eq!(Word::scalar(DType::from_dlpack(2, 32, 4), 0), None);
+    assert_eq!(word(DType::U16, 0xffff), RegValue { bits: 0xffff, class: RegClass::U16 });
+    assert_eq!(word(DType::BOOL, 1).class, RegClass::Bool);
+    assert_eq!(word(DType::BF16, 0x3f80).class, RegClass::F16);
+    assert_eq!(word(DType::FP8_E4M3, 0x38).class, RegClass::U8);
+    assert_eq!(RegValue::scalar(DType::COMPLEX128, 0), None);
+    assert_eq!(RegValue::scalar(DType::from_dlpack(2, 32, 4), 0), None);
 }
 
 #[test]
 fn registers_fill_by_class() {
     let mut registers = Registers::default();
     for index in 0..INTEGERS as u64 {
-        assert_eq!(registers.push(Word::pointer(index)), DIRECT);
+        assert_eq!(registers.push(RegValue::pointer(index)), DIRECT);
     }
     for index in 0..FLOATS as u64 {
         assert_eq!(registers.push(word(DType::F64, index)), DIRECT);
     }
-    assert!(!registers.push(Word::pointer(6)));
+    assert!(!registers.push(RegValue::pointer(6)));
     assert!(!registers.push(word(DType::F32, 8)));
     assert_eq!(registers.integers, [0, 1, 2, 3, 4, 5]);
     assert_eq!(registers.floats[7].to_bits(), 7);
 }
 
-/// More of both than there are registers, in a mix, written in order into memory.
+/// Takes more integers and floats than there are registers, mixed, and writes them to memory in order.
 extern "C" fn record(
     out: *mut f64,
     a: i8,
@@ -75,19 +75,19 @@ extern "C" fn record(
     unsafe { std::slice::from_raw_parts_mut(out, values.len()) }.copy_from_slice(&values);
 }
 
-fn f32_word(value: f32) -> Word {
+fn f32_word(value: f32) -> RegValue {
     word(DType::F32, u64::from(value.to_bits()))
 }
 
-fn f64_word(value: f64) -> Word {
+fn f64_word(value: f64) -> RegValue {
     word(DType::F64, value.to_bits())
 }
 
 #[test]
-fn what_does_not_fit_into_registers_arrives_too() {
+fn arguments_beyond_the_registers_are_passed() {
     let mut out = [0.0_f64; 17];
     let words = [
-        Word::pointer(out.as_mut_ptr() as u64),
+        RegValue::pointer(out.as_mut_ptr() as u64),
         word(DType::I8, 0xfb),
         f32_word(1.5),
         word(DType::U16, 65535),
@@ -141,16 +141,20 @@ extern "C" fn sum(out: *mut u64, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64,
 }
 
 #[test]
-fn a_second_signature_does_not_take_the_first_ones_place() {
+fn a_second_signature_does_not_replace_the_first() {
     let mut out = 0_u64;
     let function = Function::new(sum as *const c_void, None);
-    let mut words = vec![Word::pointer(&raw mut out as u64)];
+    let mut words = vec![RegValue::pointer(&raw mut out as u64)];
     words.extend((1..=7).map(|value| word(DType::U64, value)));
     function.call(&words).unwrap();
     assert_eq!(std::mem::take(&mut out), 140);
     let narrow: Vec<_> = words
         .iter()
-        .map(|&Word { bits, class }| if bits < 8 { word(DType::U8, bits) } else { Word { bits, class } })
+        .map(
+            |&RegValue { bits, class }| {
+                if bits < 8 { word(DType::U8, bits) } else { RegValue { bits, class } }
+            },
+        )
         .collect();
     function.call(&narrow).unwrap();
     // SAFETY: `out` is written behind the compiler's back.

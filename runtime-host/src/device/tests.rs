@@ -1,4 +1,4 @@
-#![allow(unsafe_code, reason = "the kernels of the tests ask the system")]
+#![allow(unsafe_code, reason = "the test kernels call the system")]
 
 use std::collections::BTreeSet;
 use std::ffi::c_void;
@@ -12,9 +12,9 @@ use runtime_core::backend::{ArgRef, Queue};
 
 use super::*;
 use crate::call::Function;
-use crate::groups::Extent;
 use crate::range::IndexRange;
 use crate::topology::tests::fake;
+use crate::work_groups::Extent;
 
 fn backend(nodes: &Path) -> HostBackend {
     HostBackend { log: Log::silent(), epoch: Instant::now(), nodes: nodes.to_owned() }
@@ -28,7 +28,7 @@ fn request<'a>(space: u32, bytes: usize) -> Allocate<'a, HostQueue> {
     Allocate { space, bytes, alignment_bytes: 256, huge_pages: false, queue: None }
 }
 
-/// The processor that runs it.
+/// Records the processors that it runs on.
 #[cfg(target_os = "linux")]
 extern "C" fn processors(seen: &Mutex<BTreeSet<i32>>, begin: i64, end: i64) {
     for _ in begin..end.max(begin + 1) {
@@ -38,7 +38,7 @@ extern "C" fn processors(seen: &Mutex<BTreeSet<i32>>, begin: i64, end: i64) {
     }
 }
 
-/// The last processor that this program may use.
+/// The last processor that this process may use.
 #[cfg(target_os = "linux")]
 fn last_processor() -> usize {
     // SAFETY: a processor set is plain bits.
@@ -67,7 +67,7 @@ fn memory_spaces_follow_the_nodes() {
 }
 
 #[test]
-fn a_node_that_is_not_there_is_an_error_that_lists_them() {
+fn a_missing_node_is_an_error_that_lists_the_nodes() {
     let (folder, _) = fake(&[(0, "0", 1024), (4, "0", 2048), (5, "", 2048)]);
     let error = open(&backend(folder.path()), Some(5)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
@@ -76,10 +76,10 @@ fn a_node_that_is_not_there_is_an_error_that_lists_them() {
     assert!(error.message().contains("open \"host:0\""), "{error}");
 }
 
-/// Has nothing to do on a machine with one node.
+/// Tests nothing on a machine with one node.
 #[test]
 #[cfg(target_os = "linux")]
-fn the_nodes_of_this_machine_give_their_own_memory() {
+fn memory_of_a_node_is_allocated_on_that_node() {
     let backend = backend(Path::new(SYSTEM));
     let whole = open(&backend, None).unwrap();
     let nodes: Vec<_> = Topology::read(Path::new(SYSTEM)).with_memory().map(|node| node.id).collect();
@@ -97,7 +97,7 @@ fn the_nodes_of_this_machine_give_their_own_memory() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn work_of_a_node_keeps_to_its_processors() {
+fn work_of_a_node_runs_on_its_processors() {
     let cpu = last_processor();
     let (folder, _) = fake(&[(0, "0", 1024), (1, &format!("{cpu},1000"), 1024)]);
     let node = open(&backend(folder.path()), Some(1)).unwrap();

@@ -1,4 +1,4 @@
-//! Objects, archives, libraries, and the conventions other than the plain one.
+//! Tests of objects, archives and libraries, and of the conventions other than plain.
 
 use runtime_core::backend::ArgRef;
 use runtime_core::{DType, Options};
@@ -83,10 +83,10 @@ fn libraries_are_linked_or_opened_first() {
 }
 
 #[test]
-fn options_of_another_format_are_refused() {
+fn options_of_another_format_are_rejected() {
     let error = load_file("object", Path::new("x.o"), &Options::new().with("define", "N=1")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-    assert!(error.message().contains("\"define\" does not go with format \"object\""), "{error}");
+    assert!(error.message().contains("\"define\" does not apply to format \"object\""), "{error}");
     let valid: Vec<_> = options().iter().map(|option| option.key.clone()).collect();
     for (format, keys) in FORMATS {
         assert!(keys.iter().all(|key| valid.iter().any(|valid| valid == key)), "{format}");
@@ -94,7 +94,7 @@ fn options_of_another_format_are_refused() {
 }
 
 #[test]
-fn a_failure_of_a_function_is_told() {
+fn a_failure_of_a_function_is_reported() {
     let code = "int f(void *args, int *codes, int n, void *ret, int *ret_code) { return n == 1 ? 0 : -5; }";
     let module = load_c(code, &Options::new().with("convention", "packed")).unwrap();
     let kernel = module.kernel("f").unwrap();
@@ -105,7 +105,7 @@ fn a_failure_of_a_function_is_told() {
     assert!(error.message().starts_with("argument 0: a complex64 scalar"), "{error}");
 }
 
-/// What TVM's runtime does about errors and objects, in short.
+/// A stub of TVM's runtime: errors and object counts.
 const TVM: &str = r#"
 #include <stdint.h>
 #include <string.h>
@@ -132,7 +132,7 @@ void released_times(unsigned long long *out) { *out = released; }
 "#;
 
 #[test]
-fn a_function_of_tvm_is_found_and_its_error_is_read() {
+fn a_tvm_function_is_found_and_its_error_is_read() {
     let module = load_c(TVM, &Options::new()).unwrap();
     assert!(module.symbols().contains(&"f".to_owned()), "{:?}", module.symbols());
     let kernel = module.kernel("f").unwrap();
@@ -164,6 +164,6 @@ fn threads_of_a_library_outlive_the_module_that_brought_it_in() {
             .unwrap();
     assert_eq!(answer(&module, "answer"), 7);
     drop(module);
-    // The thread wakes up in the library's code again and again.
+    // Meanwhile the thread keeps running code of the library.
     std::thread::sleep(std::time::Duration::from_millis(20));
 }

@@ -3,9 +3,9 @@ use runtime_core::{DType, Options};
 
 use super::*;
 use crate::HostBuffer;
-use crate::groups::Extent;
-use crate::pack::{Packed, Scratch};
+use crate::arg_packing::{PackedArgs, Scratch};
 use crate::pool::Pool;
+use crate::work_groups::Extent;
 
 pub(super) fn load_c(code: &str, options: &Options) -> Result<HostModule> {
     HostModule::load(&Source { format: "c", path: "", code: Some(code.as_bytes()), options }, Log::silent())
@@ -20,16 +20,16 @@ fn call(module: &HostModule, name: &str, args: &[ArgRef<'_, HostBuffer>]) {
 }
 
 pub(super) fn invoke(kernel: &HostKernel, args: &[ArgRef<'_, HostBuffer>]) -> Result<()> {
-    let (mut packed, pool) = (Packed::default(), Pool::new("test".to_owned(), &[]));
+    let (mut packed, pool) = (PackedArgs::default(), Pool::new("test".to_owned(), &[]));
     packed.fill(kernel.0.convention(), args.iter().copied())?;
-    packed.invoke(&kernel.0, &Extent::Once, &mut Scratch::default(), &pool)
+    packed.invoke(&kernel.0, &Extent::Single, &mut Scratch::default(), &pool)
 }
 
 pub(super) fn scalar<'a>(dtype: DType, bits: u64) -> ArgRef<'a, HostBuffer> {
     ArgRef::Scalar { dtype, bits }
 }
 
-/// Calls `name` with a pointer to a word and gives the word back.
+/// Calls `name` with a pointer to a word, and returns the word.
 pub(super) fn answer(module: &HostModule, name: &str) -> u64 {
     let buffer = HostBuffer::allocate(8, 256, false).unwrap();
     call(module, name, &[scalar(DType::U64, buffer.start().expose_provenance() as u64)]);
@@ -99,7 +99,7 @@ fn a_half_arrives_as_a_half() {
 }
 
 #[test]
-fn symbols_are_the_functions_that_are_defined() {
+fn symbols_are_the_defined_functions() {
     let code = "#include <math.h>\n#include <string.h>\nint data; static void hidden(void) {}\n\
                 void beta(double *x) { *x = sin(*x); hidden(); }\nvoid alpha(void) {}";
     let module = load_c(code, &Options::new()).unwrap();
@@ -155,7 +155,7 @@ fn modules_do_not_see_each_other() {
 }
 
 #[test]
-fn a_file_that_changed_is_loaded_anew() {
+fn a_changed_file_is_loaded_again() {
     let folder = private_folder().unwrap();
     let path = folder.path().join("candidate.so");
     let build = |value| {
@@ -192,7 +192,7 @@ fn a_kernel_keeps_its_library() {
 }
 
 #[test]
-fn what_cannot_be_loaded_says_why() {
+fn errors_of_code_that_cannot_be_loaded_give_the_reason() {
     let none = Options::new();
     let error = load_file("shared-object", Path::new("no/such/file.so"), &none).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io);

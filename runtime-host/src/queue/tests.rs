@@ -1,11 +1,11 @@
-#![allow(unsafe_code, reason = "the kernels of the tests write through pointers")]
+#![allow(unsafe_code, reason = "the test kernels write through pointers")]
 
 use std::ffi::c_void;
 
 use runtime_core::DType;
 
 use super::*;
-use crate::groups::Extent;
+use crate::work_groups::Extent;
 
 const DEADLINE: Duration = Duration::from_secs(20);
 
@@ -35,7 +35,7 @@ fn state(queue: &HostQueue) -> (u64, u64) {
     (state.completed, state.first_failed)
 }
 
-/// Waits for a ticket; says what has completed and what failed first.
+/// Waits for a ticket; returns the completed ticket and the first failed one.
 fn wait(queue: &HostQueue, ticket: u64) -> (u64, u64) {
     let start = Instant::now();
     while queue.poll().unwrap().completed < ticket {
@@ -45,12 +45,12 @@ fn wait(queue: &HostQueue, ticket: u64) -> (u64, u64) {
     state(queue)
 }
 
-/// Appends a digit: tells the order of calls.
+/// Appends a digit, which shows the order of calls.
 extern "C" fn append(number: &AtomicU64, digit: u64) {
     number.store(number.load(Ordering::Relaxed) * 10 + digit, Ordering::Relaxed);
 }
 
-/// Waits until somebody opens the gate.
+/// Waits until the gate is open.
 extern "C" fn gate(open: &AtomicBool) {
     let start = Instant::now();
     while !open.load(Ordering::Acquire) && start.elapsed() < DEADLINE {
@@ -68,7 +68,9 @@ fn launches_run_in_order_on_another_thread() {
     let (queue, number) = (queue(), AtomicU64::new(0));
     let code = function(append as *const c_void);
     for digit in 1..=9 {
-        queue.submit_launch(digit, &code, Extent::Once, [address(&number), word(digit)].into_iter()).unwrap();
+        queue
+            .submit_launch(digit, &code, Extent::Single, [address(&number), word(digit)].into_iter())
+            .unwrap();
     }
     assert_eq!(wait(&queue, 9), (9, 0));
     assert_eq!(number.load(Ordering::Relaxed), 123_456_789);
@@ -80,10 +82,12 @@ fn submissions_return_while_earlier_work_runs() {
     let gated = function(gate_then_append as *const c_void);
     let code = function(append as *const c_void);
     queue
-        .submit_launch(1, &gated, Extent::Once, [address(&open), address(&number), word(1)].into_iter())
+        .submit_launch(1, &gated, Extent::Single, [address(&open), address(&number), word(1)].into_iter())
         .unwrap();
     for digit in 2..=5 {
-        queue.submit_launch(digit, &code, Extent::Once, [address(&number), word(digit)].into_iter()).unwrap();
+        queue
+            .submit_launch(digit, &code, Extent::Single, [address(&number), word(digit)].into_iter())
+            .unwrap();
     }
     assert!(!queue.try_begin_inline(6), "a busy queue runs nothing on the caller's thread");
     queue.wait(5, Duration::from_millis(1)).unwrap();
@@ -94,18 +98,18 @@ fn submissions_return_while_earlier_work_runs() {
 }
 
 #[test]
-fn an_idle_queue_runs_on_the_callers_thread() {
+fn an_idle_queue_runs_calls_on_the_callers_thread() {
     extern "C" fn thread(out: &Mutex<Option<std::thread::ThreadId>>) {
         *out.lock() = Some(std::thread::current().id());
     }
     let (queue, out) = (queue(), Mutex::new(None));
     let code = function(thread as *const c_void);
     assert!(queue.try_begin_inline(1));
-    assert!(!queue.try_begin_inline(2), "one thing at a time");
-    queue.run_taken(1, &code, Ok(Extent::Once), [address(&out)].into_iter()).unwrap();
+    assert!(!queue.try_begin_inline(2), "one call at a time");
+    queue.run_on_caller(1, &code, Ok(Extent::Single), [address(&out)].into_iter()).unwrap();
     assert_eq!(*out.lock(), Some(std::thread::current().id()));
     assert!(!queue.started.load(Ordering::Relaxed), "no thread without asynchronous work");
-    queue.submit_launch(2, &code, Extent::Once, [address(&out)].into_iter()).unwrap();
+    queue.submit_launch(2, &code, Extent::Single, [address(&out)].into_iter()).unwrap();
     wait(&queue, 2);
     assert_ne!(*out.lock(), Some(std::thread::current().id()));
     assert!(queue.try_begin_inline(3), "idle again");
@@ -120,15 +124,15 @@ fn asynchronous_work_waits_for_the_inline_call() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             queue
-                .run_taken(
+                .run_on_caller(
                     1,
                     &gated,
-                    Ok(Extent::Once),
+                    Ok(Extent::Single),
                     [address(&open), address(&number), word(1)].into_iter(),
                 )
                 .unwrap();
         });
-        queue.submit_launch(2, &code, Extent::Once, [address(&number), word(2)].into_iter()).unwrap();
+        queue.submit_launch(2, &code, Extent::Single, [address(&number), word(2)].into_iter()).unwrap();
         queue.wait(2, Duration::from_millis(20)).unwrap();
         assert_eq!(queue.poll().unwrap().completed, 0);
         assert_eq!(number.load(Ordering::Relaxed), 0);
@@ -139,45 +143,45 @@ fn asynchronous_work_waits_for_the_inline_call() {
 }
 
 #[test]
-fn a_queue_waits_for_another_ones_ticket() {
+fn a_queue_waits_for_a_ticket_of_another() {
     let (first, second) = (queue(), queue());
     let (open, number) = (AtomicBool::new(false), AtomicU64::new(0));
     let gated = function(gate_then_append as *const c_void);
     let code = function(append as *const c_void);
     first
-        .submit_launch(1, &gated, Extent::Once, [address(&open), address(&number), word(1)].into_iter())
+        .submit_launch(1, &gated, Extent::Single, [address(&open), address(&number), word(1)].into_iter())
         .unwrap();
     second.wait_for(&first, 1).unwrap();
     assert!(!second.try_begin_inline(1), "a queue that waits is not idle");
-    second.submit_launch(1, &code, Extent::Once, [address(&number), word(2)].into_iter()).unwrap();
+    second.submit_launch(1, &code, Extent::Single, [address(&number), word(2)].into_iter()).unwrap();
     second.wait(1, Duration::from_millis(20)).unwrap();
     assert_eq!(second.poll().unwrap().completed, 0);
     open.store(true, Ordering::Release);
     wait(&second, 1);
     assert_eq!(number.load(Ordering::Relaxed), 12);
     second.wait_for(&first, 1).unwrap();
-    assert!(second.try_begin_inline(2), "waiting for what is over costs nothing");
+    assert!(second.try_begin_inline(2), "a wait for ended work has no effect");
 }
 
 #[test]
-fn a_failure_stays_and_core_decides_where_it_travels() {
+fn a_failure_is_permanent_and_waits_do_not_propagate_it() {
     let (first, second, number) = (queue(), queue(), AtomicU64::new(0));
     let code = function(append as *const c_void);
-    first.submit_launch(1, &code, Extent::Once, [address(&number), word(1)].into_iter()).unwrap();
+    first.submit_launch(1, &code, Extent::Single, [address(&number), word(1)].into_iter()).unwrap();
     first
         .submit_launch(
             2,
             &code,
-            Extent::Once,
+            Extent::Single,
             [address(&number), word(2), ArgRef::Local(1 << 60)].into_iter(),
         )
         .unwrap();
-    first.submit_launch(3, &code, Extent::Once, [address(&number), word(3)].into_iter()).unwrap();
+    first.submit_launch(3, &code, Extent::Single, [address(&number), word(3)].into_iter()).unwrap();
     second.wait_for(&first, 2).unwrap();
-    second.submit_launch(1, &code, Extent::Once, [address(&number), word(4)].into_iter()).unwrap();
+    second.submit_launch(1, &code, Extent::Single, [address(&number), word(4)].into_iter()).unwrap();
     assert_eq!(wait(&first, 3), (3, 2));
     assert_eq!(first.failure().unwrap().kind(), ErrorKind::OutOfMemory);
-    assert_eq!(wait(&second, 1), (1, 0), "a wait is an order, and carries no failure");
+    assert_eq!(wait(&second, 1), (1, 0), "a wait orders work but propagates no failure");
     assert_eq!(number.load(Ordering::Relaxed), 14, "nothing runs after the failure on its own queue");
     assert!(!first.try_begin_inline(4), "a failed queue is never idle");
     assert!(second.try_begin_inline(2));
@@ -188,19 +192,24 @@ fn a_failed_inline_call_fails_its_ticket() {
     let queue = queue();
     assert!(queue.try_begin_inline(1));
     let error = queue
-        .run_taken(1, &Arc::new(Function::empty()), Ok(Extent::Once), [ArgRef::Local(1 << 60)].into_iter())
+        .run_on_caller(
+            1,
+            &Arc::new(Function::empty()),
+            Ok(Extent::Single),
+            [ArgRef::Local(1 << 60)].into_iter(),
+        )
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutOfMemory);
     assert_eq!(state(&queue), (1, 1));
 }
 
 #[test]
-fn a_refused_submission_takes_no_ticket() {
+fn a_rejected_submission_takes_no_ticket() {
     let (queue, number) = (queue(), AtomicU64::new(0));
     let complex = ArgRef::Scalar { dtype: DType::COMPLEX128, bits: 0 };
     assert!(
         queue
-            .submit_launch(1, &function(append as *const c_void), Extent::Once, [complex].into_iter())
+            .submit_launch(1, &function(append as *const c_void), Extent::Single, [complex].into_iter())
             .is_err()
     );
     assert_eq!(state(&queue), (0, 0));
@@ -208,7 +217,7 @@ fn a_refused_submission_takes_no_ticket() {
         .submit_launch(
             1,
             &function(append as *const c_void),
-            Extent::Once,
+            Extent::Single,
             [address(&number), word(1)].into_iter(),
         )
         .unwrap();
@@ -217,12 +226,12 @@ fn a_refused_submission_takes_no_ticket() {
 
 #[test]
 fn transfers_small_and_large_are_in_order() {
-    for bytes in [0, 1, 4096, AT_ONCE_BYTES, AT_ONCE_BYTES + 1, 3 << 20] {
+    for bytes in [0, 1, 4096, INLINE_COPY_BYTES, INLINE_COPY_BYTES + 1, 3 << 20] {
         let (queue, open) = (queue(), AtomicBool::new(false));
         let [a, b] = [(); 2].map(|()| HostBuffer::allocate(bytes + 16, 256, false).unwrap());
         queue.fill(place(1), (&a, 0), 16, &[1; 16]).unwrap();
         queue
-            .submit_launch(2, &function(gate as *const c_void), Extent::Once, [address(&open)].into_iter())
+            .submit_launch(2, &function(gate as *const c_void), Extent::Single, [address(&open)].into_iter())
             .unwrap();
         queue.fill(place(3), (&a, 16), bytes as u64, &[7]).unwrap();
         queue.copy(place(4), (&b, 0), (&a, 16), bytes as u64).unwrap();
@@ -238,13 +247,13 @@ fn transfers_small_and_large_are_in_order() {
 }
 
 #[test]
-fn timestamps_surround_what_they_surround() {
+fn timestamps_enclose_the_work_between_them() {
     extern "C" fn nap() {
         std::thread::sleep(Duration::from_millis(5));
     }
     let queue = queue();
     queue.timestamp(place(1)).unwrap();
-    queue.submit_launch(2, &function(nap as *const c_void), Extent::Once, std::iter::empty()).unwrap();
+    queue.submit_launch(2, &function(nap as *const c_void), Extent::Single, std::iter::empty()).unwrap();
     queue.timestamp(place(3)).unwrap();
     queue.noop(place(4)).unwrap();
     wait(&queue, 4);
@@ -263,9 +272,9 @@ fn inline_and_asynchronous_calls_alternate() {
     for ticket in 1..=20_000 {
         let args = [address(&number), word(ticket - 1)].into_iter();
         if ticket % 3 != 0 && queue.try_begin_inline(ticket) {
-            queue.run_taken(ticket, &code, Ok(Extent::Once), args).unwrap();
+            queue.run_on_caller(ticket, &code, Ok(Extent::Single), args).unwrap();
         } else {
-            queue.submit_launch(ticket, &code, Extent::Once, args).unwrap();
+            queue.submit_launch(ticket, &code, Extent::Single, args).unwrap();
         }
         if ticket % 101 == 0 {
             wait(&queue, ticket);
@@ -280,7 +289,7 @@ fn closing_with_work_in_flight_does_not_hang() {
     static OPEN: AtomicBool = AtomicBool::new(false);
     let start = Instant::now();
     let (busy, waiting) = (queue(), queue());
-    busy.submit_launch(1, &function(gate as *const c_void), Extent::Once, [address(&OPEN)].into_iter())
+    busy.submit_launch(1, &function(gate as *const c_void), Extent::Single, [address(&OPEN)].into_iter())
         .unwrap();
     waiting.wait_for(&busy, 1).unwrap();
     drop(waiting);

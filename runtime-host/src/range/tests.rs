@@ -10,11 +10,11 @@ use runtime_core::backend::ArgRef;
 use runtime_core::{DType, ErrorKind};
 
 use super::*;
-use crate::groups::Extent;
+use crate::arg_packing::{PackedArgs, Scratch};
 use crate::memory::HostBuffer;
-use crate::pack::{Packed, Scratch};
+use crate::parallel_for::ParallelFor;
 use crate::pool::Pool;
-use crate::spread::Spread;
+use crate::work_groups::Extent;
 
 fn function(code: *const c_void) -> Arc<Function> {
     Arc::new(Function::new(code, None))
@@ -24,9 +24,9 @@ fn span(range: [i64; 2], grain: i64) -> IndexRange {
     IndexRange::of(&Function::empty(), Some(range), grain).unwrap().unwrap()
 }
 
-fn pieces(range: [i64; 2], grain: i64, threads: usize) -> Vec<[i64; 2]> {
+fn chunks(range: [i64; 2], grain: i64, threads: usize) -> Vec<[i64; 2]> {
     let split = span(range, grain).split(threads);
-    (0..split.pieces).map(|index| split.piece(index)).collect()
+    (0..split.chunks).map(|index| split.chunk(index)).collect()
 }
 
 fn word(bits: u64) -> ArgRef<'static, HostBuffer> {
@@ -45,26 +45,26 @@ fn run(
     grain: i64,
     threads: usize,
 ) -> Result<()> {
-    let mut packed = Packed::default();
+    let mut packed = PackedArgs::default();
     packed.fill(Convention::Plain, args.iter().copied()).unwrap();
     let pool = Pool::with_threads("rt-host-test".to_owned(), threads);
     packed.invoke(code, &Extent::Range(span(range, grain)), &mut Scratch::default(), &pool)
 }
 
 #[test]
-fn a_range_is_cut_at_multiples_of_the_grain() {
-    assert_eq!(pieces([-3, 8], 4, 2), [[-3, 1], [1, 5], [5, 8]]);
-    assert_eq!(pieces([5, 5], 4, 2), [[0_i64; 2]; 0]);
-    assert_eq!(pieces([0, 3], 100, 2), [[0, 3]]);
-    assert_eq!(pieces([0, 32], 0, 2).len(), 16, "eight per thread");
-    assert_eq!(pieces([0, 5], 0, 4).len(), 5, "never less than one iteration");
-    assert_eq!(pieces([0, 1000], 0, 1), [[0, 1000]], "one thread needs no pieces");
-    let whole = pieces([i64::MIN, i64::MAX], i64::MAX, 2);
+fn a_range_is_split_at_multiples_of_the_grain() {
+    assert_eq!(chunks([-3, 8], 4, 2), [[-3, 1], [1, 5], [5, 8]]);
+    assert_eq!(chunks([5, 5], 4, 2), [[0_i64; 2]; 0]);
+    assert_eq!(chunks([0, 3], 100, 2), [[0, 3]]);
+    assert_eq!(chunks([0, 32], 0, 2).len(), 16, "eight per thread");
+    assert_eq!(chunks([0, 5], 0, 4).len(), 5, "never less than one iteration");
+    assert_eq!(chunks([0, 1000], 0, 1), [[0, 1000]], "one thread needs no chunks");
+    let whole = chunks([i64::MIN, i64::MAX], i64::MAX, 2);
     assert_eq!(whole, [[i64::MIN, -1], [-1, i64::MAX - 1], [i64::MAX - 1, i64::MAX]]);
 }
 
 #[test]
-fn what_cannot_be_a_range_is_refused() {
+fn an_invalid_range_is_rejected() {
     let plain = Function::empty();
     assert_eq!(IndexRange::of(&plain, None, -1).unwrap(), None);
     let error = IndexRange::of(&plain, Some([2, 1]), 0).unwrap_err();
@@ -75,7 +75,7 @@ fn what_cannot_be_a_range_is_refused() {
     assert_eq!(IndexRange::of(&packed, Some([0, 1]), 0).unwrap_err().kind(), ErrorKind::Unsupported);
 }
 
-/// Counts every iteration of its piece.
+/// Counts every iteration of its chunk.
 extern "C" fn count(counts: *const AtomicU64, begin: i64, end: i64) {
     for index in begin..end {
         let place = counts.wrapping_add(usize::try_from(index).unwrap());
@@ -137,7 +137,7 @@ fn begin_and_end_follow_any_number_of_arguments() {
     assert_eq!(sum.load(Ordering::Relaxed), 4950);
 }
 
-/// What two threads know of each other.
+/// What two threads share to detect that they run at the same time.
 struct Meeting {
     host: std::thread::ThreadId,
     inside: AtomicU64,
@@ -145,7 +145,7 @@ struct Meeting {
     left: AtomicU64,
 }
 
-/// Waits until two threads are in it at once; the one that did not ask for the range leaves late.
+/// Waits until two threads run it at once; the helper returns late.
 extern "C" fn meet(meeting: &Meeting, _begin: i64, _end: i64) {
     let others = meeting.inside.fetch_add(1, Ordering::AcqRel);
     meeting.met.fetch_or(others > 0, Ordering::AcqRel);
@@ -172,7 +172,7 @@ fn pieces_run_at_the_same_time_and_are_waited_for() {
     assert_eq!((meeting.left.load(Ordering::Acquire), meeting.met.load(Ordering::Acquire)), (2, true));
 }
 
-/// Leaves its mark in local memory, and looks whether it stays its own; sees the bytes of the launch.
+/// Writes to local memory, and checks that no other thread overwrites it; also checks the bytes of the launch.
 extern "C" fn own(seen: &Mutex<BTreeSet<usize>>, local: *mut i64, bytes: *const u8, begin: i64, end: i64) {
     for index in begin..end {
         // SAFETY: the test passes 8 bytes of local memory.
@@ -199,7 +199,7 @@ fn every_thread_has_local_memory_of_its_own() {
 }
 
 #[test]
-fn a_range_does_not_wait_for_another_ones_threads() {
+fn a_range_does_not_wait_for_threads_of_another_range() {
     static OPEN: AtomicBool = AtomicBool::new(false);
     extern "C" fn gate(_begin: i64, _end: i64) {
         let start = Instant::now();
@@ -212,11 +212,11 @@ fn a_range_does_not_wait_for_another_ones_threads() {
     std::thread::scope(|scope| {
         let slow = scope.spawn(|| {
             let split = span([0, 2], 1).split(2);
-            Spread::new(RangeCall::new(&gated, &[], SmallVec::new()), split).run(&pool)
+            ParallelFor::new(RangeCall::new(&gated, &[], SmallVec::new()), split).run(&pool)
         });
         for _ in 0..100 {
             let split = span([0, 1000], 10).split(2);
-            Spread::new(RangeCall::new(&quick, &[], SmallVec::new()), split).run(&pool).unwrap();
+            ParallelFor::new(RangeCall::new(&quick, &[], SmallVec::new()), split).run(&pool).unwrap();
         }
         OPEN.store(true, Ordering::Release);
         slow.join().unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! The packed convention: every argument is an 8-byte value with a type code beside it, tensors are `DLTensor`s.
+//! TVM's packed convention: every argument is an 8-byte value with a separate type code; tensors are `DLTensor`s.
 
 #![allow(unsafe_code, reason = "calls foreign code")]
 
@@ -8,22 +8,22 @@ use half::{bf16, f16};
 use runtime_core::{DType, DTypeClass};
 use smallvec::SmallVec;
 
-use crate::call::{Class, Word};
+use crate::call::{RegClass, RegValue};
 
 /// Arguments up to this many need no allocation.
-pub(crate) const FEW: usize = 16;
+pub(crate) const INLINE_ARGS: usize = 16;
 
-impl Word {
-    /// A scalar in the one width that tagged values have: `i64`, `f64` or a truth value; `None` if it has none.
+impl RegValue {
+    /// A scalar widened to the types that tagged values have: `i64`, `f64` or boolean; `None` if it cannot be.
     #[expect(clippy::cast_possible_truncation, reason = "the low bytes are the value")]
     pub(crate) fn wide(dtype: DType, bits: u64) -> Option<Self> {
-        let float = |value: f64| Some(Self { bits: value.to_bits(), class: Class::F64 });
+        let float = |value: f64| Some(Self { bits: value.to_bits(), class: RegClass::F64 });
         match (dtype.class(), dtype.bytes()) {
             (DTypeClass::Float, 2) => float(f16::from_bits(bits as u16).to_f64()),
             (DTypeClass::BFloat, 2) => float(bf16::from_bits(bits as u16).to_f64()),
             (DTypeClass::Float, 4) => float(f64::from(f32::from_bits(bits as u32))),
             (DTypeClass::Int | DTypeClass::UInt, _) => {
-                Self::scalar(dtype, bits).map(|word| Self { class: Class::I64, ..word })
+                Self::scalar(dtype, bits).map(|word| Self { class: RegClass::I64, ..word })
             }
             (DTypeClass::Float, 8) | (DTypeClass::Bool, _) => Self::scalar(dtype, bits),
             _ => None,
@@ -31,12 +31,12 @@ impl Word {
     }
 }
 
-/// `DLTensor` of DLPack, `dlpack.h`; pointers stand in it as addresses.
+/// DLPack's `DLTensor` (`dlpack.h`), with pointers as integers.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 struct DlTensor {
     data: u64,
-    /// `DLDeviceType` and number.
+    /// `DLDeviceType` and device id.
     device: [i32; 2],
     ndim: i32,
     dtype: (u8, u8, u16),
@@ -50,7 +50,7 @@ const _: () = assert!(size_of::<DlTensor>() == 48 && size_of::<*const c_void>() 
 /// `kDLCPU`.
 const CPU: [i32; 2] = [1, 0];
 
-/// Descriptions of tensor arguments. Filled again and again: they keep their memory.
+/// Descriptions of tensor arguments. Reused for many calls, so that it rarely allocates.
 #[derive(Debug, Default)]
 pub(crate) struct Tensors {
     descriptions: Vec<DlTensor>,
@@ -59,10 +59,10 @@ pub(crate) struct Tensors {
 }
 
 impl Tensors {
-    /// Describes the next tensor, whose first element stands at `address`.
+    /// Describes the next tensor, whose first element is at `address`.
     ///
-    /// That is its `data`, and the `byte_offset` is 0, so that code which forgets the offset is right as well, and so
-    /// is TVM's, which accepts no other offset.
+    /// `data` is that address and `byte_offset` is 0: TVM accepts no other offset, and code that ignores the offset
+    /// works too.
     pub(crate) fn push(&mut self, address: u64, dtype: DType, shape: &[i64], strides: &[i64]) {
         self.extents.extend_from_slice(shape);
         self.extents.extend_from_slice(strides);
@@ -77,16 +77,16 @@ impl Tensors {
         });
     }
 
-    /// Forgets them.
+    /// Removes all descriptions.
     pub(crate) fn clear(&mut self) {
         self.descriptions.clear();
         self.extents.clear();
     }
 
-    /// Completes the descriptions, and puts their addresses into the words of class `Tensor`, in order.
-    pub(crate) fn place(&mut self, words: &mut [Word]) {
+    /// Completes the descriptions, and stores their addresses in the words of class `Tensor`, in order.
+    pub(crate) fn place(&mut self, words: &mut [RegValue]) {
         let mut extents = self.extents.as_ptr();
-        let tensors = words.iter_mut().filter(|word| word.class == Class::Tensor);
+        let tensors = words.iter_mut().filter(|word| word.class == RegClass::Tensor);
         for (word, tensor) in tensors.zip(&mut self.descriptions) {
             let ndim = usize::try_from(tensor.ndim).unwrap_or(0);
             tensor.shape = extents.expose_provenance() as u64;
@@ -97,7 +97,7 @@ impl Tensors {
     }
 }
 
-/// TVM's `TVMArgTypeCode` in `tvm/runtime/c_runtime_api.h`, up to 0.20: what the type codes mean.
+/// Type codes: TVM's `TVMArgTypeCode` in `tvm/runtime/c_runtime_api.h`, up to 0.20.
 mod code {
     pub(super) const INT: i32 = 0;
     pub(super) const FLOAT: i32 = 2;
@@ -106,8 +106,8 @@ mod code {
     pub(super) const TENSOR: i32 = 13;
 }
 
-/// The sixth parameter is that of TVM's `TVMBackendPackedCFunc`; a function without it does not see it.
-type Packed = unsafe extern "C" fn(
+/// With the sixth parameter of TVM's `TVMBackendPackedCFunc`; a function without it ignores it.
+type PackedFunc = unsafe extern "C" fn(
     values: *const u64,
     codes: *const i32,
     count: i32,
@@ -116,27 +116,27 @@ type Packed = unsafe extern "C" fn(
     resource: *mut c_void,
 ) -> i32;
 
-/// Calls a function of the packed convention; what it returns besides 0 is its failure.
-pub(crate) fn call_packed(address: *const c_void, words: &[Word]) -> Result<(), i32> {
-    let values: SmallVec<[u64; FEW]> = words.iter().map(|word| word.bits).collect();
-    let codes: SmallVec<[i32; FEW]> = words.iter().map(|word| packed_code(word.class)).collect();
+/// Calls a function of the packed convention; a result other than 0 is its failure.
+pub(crate) fn call(address: *const c_void, words: &[RegValue]) -> Result<(), i32> {
+    let values: SmallVec<[u64; INLINE_ARGS]> = words.iter().map(|word| word.bits).collect();
+    let codes: SmallVec<[i32; INLINE_ARGS]> = words.iter().map(|word| packed_code(word.class)).collect();
     let (mut value, mut code) = (0, code::NULL);
     // SAFETY: a data pointer and a function pointer have the same size on every supported platform.
-    let function = unsafe { std::mem::transmute::<*const c_void, Packed>(address) };
+    let function = unsafe { std::mem::transmute::<*const c_void, PackedFunc>(address) };
     let count = i32::try_from(words.len()).unwrap_or(i32::MAX);
     let (value, code, resource) = (&raw mut value, &raw mut code, std::ptr::null_mut());
-    // SAFETY: who loaded the code vouched that the function is of this convention, and for what it does.
+    // SAFETY: whoever loaded the code guarantees that the function has this convention, and what it accesses.
     match unsafe { function(values.as_ptr(), codes.as_ptr(), count, value, code, resource) } {
         0 => Ok(()),
         code => Err(code),
     }
 }
 
-fn packed_code(class: Class) -> i32 {
+fn packed_code(class: RegClass) -> i32 {
     match class {
-        Class::Tensor => code::TENSOR,
-        Class::Pointer => code::HANDLE,
-        Class::F64 => code::FLOAT,
+        RegClass::Tensor => code::TENSOR,
+        RegClass::Pointer => code::HANDLE,
+        RegClass::F64 => code::FLOAT,
         _ => code::INT,
     }
 }
@@ -145,28 +145,28 @@ fn packed_code(class: Class) -> i32 {
 mod tests {
     use super::*;
 
-    fn wide(dtype: DType, bits: u64) -> Word {
-        Word::wide(dtype, bits).unwrap()
+    fn wide(dtype: DType, bits: u64) -> RegValue {
+        RegValue::wide(dtype, bits).unwrap()
     }
 
-    fn float(value: f64) -> Word {
-        Word { bits: value.to_bits(), class: Class::F64 }
+    fn float(value: f64) -> RegValue {
+        RegValue { bits: value.to_bits(), class: RegClass::F64 }
     }
 
     #[test]
     fn scalars_are_widened_by_value() {
-        assert_eq!(wide(DType::I8, 0xfe), Word { bits: (-2_i64).cast_unsigned(), class: Class::I64 });
-        assert_eq!(wide(DType::U32, 0xffff_fffe), Word { bits: 0xffff_fffe, class: Class::I64 });
+        assert_eq!(wide(DType::I8, 0xfe), RegValue { bits: (-2_i64).cast_unsigned(), class: RegClass::I64 });
+        assert_eq!(wide(DType::U32, 0xffff_fffe), RegValue { bits: 0xffff_fffe, class: RegClass::I64 });
         assert_eq!(wide(DType::F32, u64::from(1.5_f32.to_bits())), float(1.5));
         assert_eq!(wide(DType::F16, 0x3e00), float(1.5));
         assert_eq!(wide(DType::BF16, 0x3fc0), float(1.5));
         assert_eq!(wide(DType::F64, (-0.1_f64).to_bits()), float(-0.1));
-        assert_eq!(wide(DType::BOOL, 1), Word { bits: 1, class: Class::Bool });
-        assert_eq!(Word::wide(DType::FP8_E4M3, 0x38), None);
-        assert_eq!(Word::wide(DType::COMPLEX64, 0), None);
+        assert_eq!(wide(DType::BOOL, 1), RegValue { bits: 1, class: RegClass::Bool });
+        assert_eq!(RegValue::wide(DType::FP8_E4M3, 0x38), None);
+        assert_eq!(RegValue::wide(DType::COMPLEX64, 0), None);
     }
 
-    /// Answers through a handle: codes and values as digits, then shape and strides of the tensor.
+    /// Checks codes and values, and writes the tensor's shape and strides through a pointer.
     unsafe extern "C" fn inspect(
         values: *const u64,
         codes: *const i32,
@@ -222,15 +222,15 @@ mod tests {
             tensors.push(8192, DType::I8, &[7, 8, 9], &[72, 9, 1]);
             tensors.push(4096, DType::F32, &[3, 5], &[10, 2]);
             let mut words = [
-                Word { bits: 0, class: Class::Tensor },
-                Word::pointer(out.as_mut_ptr().expose_provenance() as u64),
+                RegValue { bits: 0, class: RegClass::Tensor },
+                RegValue::pointer(out.as_mut_ptr().expose_provenance() as u64),
                 wide(DType::I16, 0xfff9),
                 wide(DType::F64, 2.5_f64.to_bits()),
-                Word { bits: 0, class: Class::Tensor },
+                RegValue { bits: 0, class: RegClass::Tensor },
                 wide(DType::BOOL, 1),
             ];
             tensors.place(&mut words);
-            assert_eq!(call_packed(inspect as *const c_void, &words[1..]), Err(42));
+            assert_eq!(call(inspect as *const c_void, &words[1..]), Err(42));
             // SAFETY: `out` is written behind the compiler's back.
             assert_eq!(unsafe { (&raw const out).read_volatile() }, [3, 5, 10, 2]);
         }

@@ -7,15 +7,15 @@ use runtime_core::backend::ArgRef;
 use runtime_core::{DType, ErrorKind};
 
 use super::*;
+use crate::arg_packing::{PackedArgs, Scratch};
 use crate::memory::HostBuffer;
-use crate::pack::{Packed, Scratch};
 
 fn grouped(code: *const c_void) -> Arc<Function> {
     Arc::new(Function::new(code, None).with_convention(Convention::Groups, "f"))
 }
 
 fn run(code: &Arc<Function>, args: &[ArgRef<'_, HostBuffer>], groups: [u32; 3], pool: &Pool) -> Result<()> {
-    let mut packed = Packed::default();
+    let mut packed = PackedArgs::default();
     packed.fill(Convention::Groups, args.iter().copied()).unwrap();
     packed.invoke(code, &Extent::Groups(groups), &mut Scratch::default(), pool)
 }
@@ -24,7 +24,7 @@ fn word(bits: u64) -> ArgRef<'static, HostBuffer> {
     ArgRef::Scalar { dtype: DType::U64, bits }
 }
 
-/// Counts every group of its piece, by `args[1]`; and that the grid is `args[2] × 2 × 3`.
+/// Adds `args[1]` to the counter of every group of its chunk, if the grid is `args[2] × 2 × 3`.
 extern "C" fn count(args: *const u64, groups: *const u32, begin: i64, end: i64) {
     // SAFETY: the test passes three words.
     let args = unsafe { std::slice::from_raw_parts(args, 3) };
@@ -39,10 +39,10 @@ extern "C" fn count(args: *const u64, groups: *const u32, begin: i64, end: i64) 
     }
 }
 
-/// What code says went wrong.
+/// The failure reported by the code.
 static FAILURE: AtomicPtr<c_char> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Says in the fifth group that something is wrong.
+/// Reports a failure in the fifth group.
 extern "C" fn fail(_: *const u64, _: *const u32, begin: i64, end: i64) {
     if (begin..end).contains(&4) {
         FAILURE.store(c"k.wgsl:7".as_ptr().cast_mut(), Ordering::Relaxed);
@@ -50,7 +50,7 @@ extern "C" fn fail(_: *const u64, _: *const u32, begin: i64, end: i64) {
 }
 
 #[test]
-fn what_the_code_says_went_wrong_fails_the_launch_once() {
+fn a_failure_reported_by_the_code_fails_the_launch_once() {
     let address = Some((&raw const FAILURE).cast::<c_void>());
     let code = Function::new(fail as *const c_void, None).with_failure(address);
     let code = Arc::new(code.with_convention(Convention::Groups, "f"));
@@ -71,7 +71,7 @@ fn every_group_runs_once() {
         let pool = Pool::with_threads("rt-host-test".to_owned(), threads);
         let code = grouped(count as *const c_void);
         for groups in [1_u32, 2, 7, 1000, 20_000] {
-            // Again and again: how long it took last decides where it runs.
+            // Repeated, because the time of the last run decides where the next one runs.
             for _ in 0..4 {
                 let counts: Vec<AtomicU64> = (0..6 * groups).map(|_| AtomicU64::new(0)).collect();
                 let address = counts.as_ptr().expose_provenance() as u64;
@@ -83,7 +83,7 @@ fn every_group_runs_once() {
     }
 }
 
-/// Lasts as long as `args[0]` says, in microseconds a group; notes whether another thread than `args[1]`'s runs it.
+/// Takes `args[0]` microseconds per group, and notes whether it runs on another thread than that of `args[1]`.
 extern "C" fn last(args: *const u64, _groups: *const u32, begin: i64, end: i64) {
     // SAFETY: the test passes two words.
     let args = unsafe { std::slice::from_raw_parts(args, 2) };
@@ -100,28 +100,28 @@ struct Meeting {
 }
 
 #[test]
-fn a_grid_that_turns_out_long_is_shared() {
+fn a_grid_that_takes_longer_than_estimated_is_distributed() {
     let pool = Pool::with_threads("rt-host-test".to_owned(), 2);
     let code = grouped(last as *const c_void);
     let meeting = Meeting { host: std::thread::current().id(), helped: AtomicBool::new(false) };
     let args = |micros| [word(micros), word((&raw const meeting).expose_provenance() as u64)];
-    // It seems to take nothing.
-    code.group_time().learn(1 << 30, Duration::from_nanos(1));
+    // The estimate is far too low.
+    code.group_time().record(1 << 30, Duration::from_nanos(1));
     run(&code, &args(2000), [64, 1, 1], &pool).unwrap();
-    assert!(meeting.helped.load(Ordering::Relaxed), "the first step took too long to go on alone");
-    assert!(code.group_time().expect(1).unwrap() > Duration::from_micros(500), "and next time it is known");
+    assert!(meeting.helped.load(Ordering::Relaxed), "other threads help once the estimate proves wrong");
+    assert!(code.group_time().estimate(1).unwrap() > Duration::from_micros(500), "the new time is recorded");
 }
 
 #[test]
-fn what_cannot_be_a_grid_is_refused() {
-    let asked = |groups, range| Asked { groups, group_size: [1; 3], range, grain: 0 };
+fn an_invalid_grid_is_rejected() {
+    let asked = |groups, range| LaunchShape { groups, group_size: [1; 3], range, grain: 0 };
     let (plain, groups) = (Function::empty(), grouped(count as *const c_void));
-    assert_eq!(Extent::of(&plain, &asked([1; 3], None)).unwrap(), Extent::Once);
+    assert_eq!(Extent::of(&plain, &asked([1; 3], None)).unwrap(), Extent::Single);
     assert_eq!(Extent::of(&groups, &asked([1; 3], None)).unwrap(), Extent::Groups([1; 3]));
     let error = Extent::of(&plain, &asked([2, 1, 1], None)).unwrap_err();
     assert!(error.message().contains("convention = \"groups\""), "{error}");
     let error = Extent::of(&groups, &asked([u32::MAX; 3], None)).unwrap_err();
-    assert!(error.message().contains("more than can be counted"), "{error}");
+    assert!(error.message().contains("63 bits"), "{error}");
     assert_eq!(Extent::of(&groups, &asked([1; 3], Some([0, 9]))).unwrap_err().kind(), ErrorKind::Unsupported);
     let pool = Pool::with_threads("rt-host-test".to_owned(), 1);
     let error = run(&groups, &[word(0), ArgRef::Local(8)], [1; 3], &pool).unwrap_err();

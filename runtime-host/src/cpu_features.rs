@@ -1,6 +1,6 @@
-//! What the processor computes with: instruction set extensions and the level that they reach.
+//! The instruction-set extensions of the processor, and the x86-64 level that they amount to.
 
-/// Names of the instruction set extensions that this processor and its system offer.
+/// Names of the instruction-set extensions that the processor and the system support.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn features() -> Vec<&'static str> {
     macro_rules! detected {
@@ -34,7 +34,7 @@ pub(crate) fn features() -> Vec<&'static str> {
     features.into_iter().filter(|(_, there)| *there).map(|(name, _)| name).collect()
 }
 
-/// Names of the instruction set extensions that this processor and its system offer.
+/// Names of the instruction-set extensions that the processor and the system support.
 #[cfg(target_arch = "aarch64")]
 pub(crate) fn features() -> Vec<&'static str> {
     macro_rules! detected {
@@ -46,13 +46,13 @@ pub(crate) fn features() -> Vec<&'static str> {
     features.into_iter().filter(|(_, there)| *there).map(|(name, _)| name).collect()
 }
 
-/// Names of the instruction set extensions that this processor and its system offer.
+/// Names of the instruction-set extensions that the processor and the system support.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) fn features() -> Vec<&'static str> {
     Vec::new()
 }
 
-/// The x86-64 psABI's micro-architecture level that `features` reach; the plain architecture elsewhere.
+/// The micro-architecture level of the x86-64 psABI that `features` satisfy; elsewhere the architecture's name.
 pub(crate) fn arch(features: &[&str]) -> &'static str {
     const LEVELS: [(&str, &[&str]); 3] = [
         ("x86-64-v4", &["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"]),

@@ -1,5 +1,6 @@
-//! Grids of work-groups: `void f(const uint64_t *args, const uint32_t *groups, int64_t begin, int64_t end)`, which
-//! runs the work-groups `begin..end` of the grid, x fastest, and is called piece by piece on several threads.
+//! Runs grids of work-groups, in chunks on several threads. The function of such a kernel is
+//! `void f(const uint64_t *args, const uint32_t *groups, int64_t begin, int64_t end)` and runs the work-groups
+//! `begin..end` of the grid, x fastest.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,28 +9,28 @@ use std::time::{Duration, Instant};
 use runtime_core::{Error, Result};
 use smallvec::SmallVec;
 
-use crate::call::{Function, Word};
+use crate::call::{Function, RegValue};
 use crate::convention::Convention;
+use crate::parallel_for::{LoopBody, ParallelFor, Split};
 use crate::pool::Pool;
 use crate::range::IndexRange;
-use crate::spread::{Pieces, Split, Spread};
 
-/// A grid that takes less than this is done at once: waking another thread takes as long.
-const AT_ONCE: Duration = Duration::from_micros(16);
-/// A piece takes at least about this long, so that taking it costs nothing.
-const PIECE: Duration = Duration::from_micros(16);
-/// What is left of the stack of a thread that runs work-groups: their memory lies there, up to half of this.
+/// A grid that takes less than this runs on one thread: waking another one takes as long.
+const SMALL_GRID: Duration = Duration::from_micros(16);
+/// Minimum time of a chunk, so that the cost of taking one is negligible.
+const CHUNK_TIME: Duration = Duration::from_micros(16);
+/// Stack that a thread needs to run work-groups: their memory is on the stack, up to half of this.
 pub(crate) const STACK_BYTES: usize = 1 << 20;
-/// The stack of the threads that are started here.
+/// Stack size of the backend's own threads.
 pub(crate) const THREAD_STACK_BYTES: usize = 4 << 20;
 /// Arguments up to this many need no allocation.
-const FEW: usize = 32;
+const INLINE_ARGS: usize = 32;
 
-/// What a call is spread over.
+/// What a launch iterates over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
     /// Nothing: one plain call.
-    Once,
+    Single,
     /// A range of iterations.
     Range(IndexRange),
     /// A grid of work-groups.
@@ -37,16 +38,17 @@ pub(crate) enum Extent {
 }
 
 impl Extent {
-    /// What a launch of `function` asks for.
+    /// The extent of a launch of `function`.
     ///
     /// # Errors
-    /// `InvalidArgument` for groups of a function that knows none, too many groups, and what [`IndexRange::of`] refuses.
+    /// `InvalidArgument` for groups of a function that does not take them, and for too many groups; as
+    /// [`IndexRange::of`].
     #[inline]
-    pub(crate) fn of(function: &Function, launch: &Asked) -> Result<Self> {
+    pub(crate) fn of(function: &Function, launch: &LaunchShape) -> Result<Self> {
         match IndexRange::of(function, launch.range, launch.grain)? {
             Some(span) => Ok(Self::Range(span)),
             None if function.convention() == Convention::Groups => Self::grid(launch.groups),
-            None if launch.groups == [1; 3] && launch.group_size == [1; 3] => Ok(Self::Once),
+            None if launch.groups == [1; 3] && launch.group_size == [1; 3] => Ok(Self::Single),
             None => Err(Error::invalid(format!(
                 "groups {:?} of {:?} work-items: the function is called once; load code that runs work-groups \
                  with the option convention = \"groups\"",
@@ -59,64 +61,69 @@ impl Extent {
         let fits = groups.iter().try_fold(1_u64, |all, &n| all.checked_mul(u64::from(n)));
         match fits.filter(|&all| i64::try_from(all).is_ok()) {
             Some(_) => Ok(Self::Groups(groups)),
-            None => Err(Error::invalid(format!("groups {groups:?} are more than can be counted"))),
+            None => Err(Error::invalid(format!("groups {groups:?}: their product must fit into 63 bits"))),
         }
     }
 }
 
-/// The geometry of a launch, as far as it matters here.
+/// The part of a launch's geometry that determines its [`Extent`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct LaunchShape {
     pub(crate) groups: [u32; 3],
     pub(crate) group_size: [u32; 3],
     pub(crate) range: Option<[i64; 2]>,
     pub(crate) grain: i64,
 }
 
-/// What a function's work-groups took when it ran last, in picoseconds each; 0: not known.
+/// The time per work-group of a function's last run, in picoseconds; 0 if unknown.
 #[derive(Debug)]
 pub(crate) struct GroupTime(AtomicU64);
 
 impl GroupTime {
-    /// Not known.
+    /// An unknown time.
     pub(crate) const fn new() -> Self {
         Self(AtomicU64::new(0))
     }
 
-    fn expect(&self, groups: u64) -> Option<Duration> {
+    fn estimate(&self, groups: u64) -> Option<Duration> {
         let each = self.0.load(Ordering::Relaxed);
         (each != 0).then(|| Duration::from_nanos(each.saturating_mul(groups) / 1000))
     }
 
-    fn learn(&self, groups: u64, took: Duration) {
+    fn record(&self, groups: u64, took: Duration) {
         let all = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX).saturating_mul(1000);
         self.0.store((all / groups.max(1)).max(1), Ordering::Relaxed);
     }
 
-    /// How many groups take about `time`.
-    fn within(&self, time: Duration) -> u64 {
+    /// The number of groups that take about `time`.
+    fn groups_within(&self, time: Duration) -> u64 {
         let all = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).saturating_mul(1000);
         (all / self.0.load(Ordering::Relaxed).max(1)).max(1)
     }
 }
 
-/// Calls for the groups of a grid.
+/// Runs the groups of one grid.
 #[derive(Debug)]
 pub(crate) struct GroupCall {
     function: Arc<Function>,
-    args: SmallVec<[u64; FEW]>,
+    args: SmallVec<[u64; INLINE_ARGS]>,
     groups: [u32; 3],
-    /// Groups that have run, and the nanoseconds that they took on all threads.
+    /// Groups that have run, and their total time in nanoseconds, summed over all threads.
     ran: AtomicU64,
     busy: AtomicU64,
 }
 
 impl GroupCall {
-    /// Runs the whole grid: small ones on this thread, others on those of `pool` too.
+    /// Runs the whole grid: a small one on this thread, a larger one on the threads of `pool` too.
     ///
     /// # Errors
     /// `OutOfResources` if the pool cannot start.
-    pub(crate) fn run(function: &Arc<Function>, words: &[Word], groups: [u32; 3], pool: &Pool) -> Result<()> {
+    pub(crate) fn run(
+        function: &Arc<Function>,
+        words: &[RegValue],
+        groups: [u32; 3],
+        pool: &Pool,
+    ) -> Result<()> {
         let args = words.iter().map(|word| word.bits).collect();
         let (ran, busy) = (AtomicU64::new(0), AtomicU64::new(0));
         let call = Self { function: Arc::clone(function), args, groups, ran, busy };
@@ -126,31 +133,34 @@ impl GroupCall {
             return function.outcome();
         }
         let time = function.group_time();
-        // Of unknown duration: few pieces. Else not shorter than worth taking.
+        // If the duration is unknown, few chunks; otherwise none shorter than `CHUNK_TIME`.
         let open = Split::new(0, all - done, 0, pool.threads());
-        let grain =
-            if time.expect(1).is_some() { open.grain.min(time.within(PIECE)).max(1) } else { open.grain };
+        let grain = if time.estimate(1).is_some() {
+            open.grain.min(time.groups_within(CHUNK_TIME)).max(1)
+        } else {
+            open.grain
+        };
         let split = Split::new(done.cast_signed(), all - done, grain, pool.threads());
-        Spread::new(call, split).run(pool)?;
+        ParallelFor::new(call, split).run(pool)?;
         function.outcome()
     }
 
-    /// Runs what is worth no other thread's time; says how many groups that were.
+    /// Runs groups that are too short for other threads to help with; returns their number.
     fn begin(&self, all: u64, threads: usize) -> u64 {
         let time = self.function.group_time();
-        let small = time.expect(all).is_some_and(|time| time < AT_ONCE);
+        let small = time.estimate(all).is_some_and(|time| time < SMALL_GRID);
         if threads > 1 && !small {
             return 0;
         }
-        // It may take longer than last time: others are asked to help then.
+        // If it takes longer than last time, other threads get the rest.
         let (start, step) = (Instant::now(), if threads > 1 { all.div_ceil(4) } else { all });
         let mut done = 0;
-        while done < all && (threads == 1 || start.elapsed() < 2 * AT_ONCE) {
+        while done < all && (threads == 1 || start.elapsed() < 2 * SMALL_GRID) {
             let next = all.min(done + step);
             self.call([done, next].map(u64::cast_signed));
             done = next;
         }
-        time.learn(done, start.elapsed());
+        time.record(done, start.elapsed());
         done
     }
 
@@ -159,20 +169,20 @@ impl GroupCall {
     }
 }
 
-impl Pieces for GroupCall {
-    type Hand = ();
+impl LoopBody for GroupCall {
+    type WorkerState = ();
 
-    fn hand(&self, _index: u64) {}
+    fn worker_state(&self, _index: u64) {}
 
-    fn run(&self, _hand: &mut (), piece: [i64; 2]) -> Result<()> {
+    fn run(&self, _state: &mut (), chunk: [i64; 2]) -> Result<()> {
         let start = Instant::now();
-        self.call(piece);
-        let (took, groups) = (start.elapsed().as_nanos(), piece[0].abs_diff(piece[1]));
+        self.call(chunk);
+        let (took, groups) = (start.elapsed().as_nanos(), chunk[0].abs_diff(chunk[1]));
         let took = u64::try_from(took).unwrap_or(u64::MAX);
-        // The mean of the whole call: a piece during which the system ran somebody else says little by itself.
+        // The mean over the whole grid: a single chunk may have been interrupted by the scheduler.
         let busy = took.saturating_add(self.busy.fetch_add(took, Ordering::Relaxed));
         let ran = groups + self.ran.fetch_add(groups, Ordering::Relaxed);
-        self.function.group_time().learn(ran, Duration::from_nanos(busy));
+        self.function.group_time().record(ran, Duration::from_nanos(busy));
         Ok(())
     }
 }

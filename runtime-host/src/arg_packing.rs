@@ -1,4 +1,4 @@
-//! The arguments of a launch, taken out of the caller's memory, and the scratch memory of a call.
+//! Packs the arguments of a launch for a call, and provides scratch memory for those passed by pointer.
 
 #![allow(unsafe_code, reason = "copies by-value arguments into scratch memory")]
 
@@ -7,26 +7,26 @@ use std::sync::Arc;
 use runtime_core::backend::ArgRef;
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::call::{Class, Function, Registers, Word};
+use crate::call::{Function, RegClass, RegValue, Registers};
 use crate::convention::Convention;
-use crate::groups::{Extent, GroupCall};
 use crate::memory::HostBuffer;
+use crate::packed_func::Tensors;
+use crate::parallel_for::ParallelFor;
 use crate::pool::Pool;
 use crate::range::RangeCall;
-use crate::spread::Spread;
-use crate::tagged::Tensors;
+use crate::work_groups::{Extent, GroupCall};
 
-/// Arguments that stand in scratch memory begin at multiples of this.
+/// Alignment of arguments in scratch memory.
 const SCRATCH_ALIGNMENT_BYTES: usize = 64;
 
-/// Puts arguments of a plain function straight into registers; `None` if they do not all fit there, or something is to be said of one.
+/// Packs the arguments of a plain function directly into registers; `None` if they do not fit or are not supported there.
 #[inline]
 pub(crate) fn registers<'a>(args: impl Iterator<Item = ArgRef<'a, HostBuffer>>) -> Option<Registers> {
     let mut registers = Registers::default();
     for arg in args {
         let word = match arg {
-            ArgRef::Tensor(tensor) => Word::pointer(tensor.address()),
-            ArgRef::Scalar { dtype, bits } => Word::scalar(dtype, bits)?,
+            ArgRef::Tensor(tensor) => RegValue::pointer(tensor.address()),
+            ArgRef::Scalar { dtype, bits } => RegValue::scalar(dtype, bits)?,
             _ => return None,
         };
         if !registers.push(word) {
@@ -39,27 +39,27 @@ pub(crate) fn registers<'a>(args: impl Iterator<Item = ArgRef<'a, HostBuffer>>) 
 /// An argument that needs memory during the call.
 #[derive(Clone, Copy, Debug)]
 struct Indirect {
-    /// Its place in the argument list.
+    /// Its index in the argument list.
     index: usize,
     bytes: usize,
-    /// Its contents follow those of the argument before; work-group memory has none.
+    /// Whether it has contents (in `contents`, in order); work-group memory has none.
     by_value: bool,
 }
 
-/// Arguments of one call. Filled again and again: it keeps its memory.
+/// The arguments of one call. Reused for many calls, so that it rarely allocates.
 #[derive(Debug, Default)]
-pub(crate) struct Packed {
-    words: Vec<Word>,
+pub(crate) struct PackedArgs {
+    words: Vec<RegValue>,
     tensors: Tensors,
     indirect: Vec<Indirect>,
     contents: Vec<u8>,
 }
 
-impl Packed {
-    /// Takes the arguments of a launch of a function of `convention`.
+impl PackedArgs {
+    /// Packs the arguments of a launch for a function of `convention`.
     ///
     /// # Errors
-    /// `Unsupported`, which names the argument by its number.
+    /// `Unsupported`, with the index of the argument.
     pub(crate) fn fill<'a>(
         &mut self,
         convention: Convention,
@@ -69,13 +69,14 @@ impl Packed {
         let plain = convention.is_bare();
         for (index, arg) in args.enumerate() {
             let word = match arg {
-                ArgRef::Tensor(tensor) if plain => Word::pointer(tensor.address()),
+                ArgRef::Tensor(tensor) if plain => RegValue::pointer(tensor.address()),
                 ArgRef::Tensor(tensor) => {
                     self.tensors.push(tensor.address(), tensor.dtype(), tensor.shape(), tensor.strides());
-                    Word { bits: 0, class: Class::Tensor }
+                    RegValue { bits: 0, class: RegClass::Tensor }
                 }
                 ArgRef::Scalar { dtype, bits } => {
-                    let word = if plain { Word::scalar(dtype, bits) } else { Word::wide(dtype, bits) };
+                    let word =
+                        if plain { RegValue::scalar(dtype, bits) } else { RegValue::wide(dtype, bits) };
                     word.ok_or_else(|| {
                         Error::unsupported(format!("argument {index}: a {dtype} scalar is not supported"))
                             .with_note("pass it as bytes")
@@ -84,12 +85,12 @@ impl Packed {
                 ArgRef::Bytes(bytes) => {
                     self.indirect.push(Indirect { index, bytes: bytes.len(), by_value: true });
                     self.contents.extend_from_slice(bytes);
-                    Word::pointer(0)
+                    RegValue::pointer(0)
                 }
                 ArgRef::Local(bytes) => {
                     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
                     self.indirect.push(Indirect { index, bytes, by_value: false });
-                    Word::pointer(0)
+                    RegValue::pointer(0)
                 }
                 _ => return Err(Error::unsupported(format!("argument {index}: its kind is not supported"))),
             };
@@ -98,7 +99,7 @@ impl Packed {
         Ok(())
     }
 
-    /// Forgets the arguments; large memory is given back.
+    /// Removes the arguments, and frees large memory.
     pub(crate) fn clear(&mut self) {
         const KEPT_BYTES: usize = 4096;
         self.words.clear();
@@ -111,8 +112,8 @@ impl Packed {
     /// Calls `function` with the arguments, for all of `extent`, on this thread and those of `pool`.
     ///
     /// # Errors
-    /// `OutOfMemory` without scratch memory; `OutOfResources` if the pool cannot start; `Unsupported`; `Failed` if
-    /// the function says so.
+    /// `OutOfMemory` if scratch memory cannot be allocated; `OutOfResources` if the pool cannot start; `Unsupported`;
+    /// `Failed` if the function reports a failure.
     pub(crate) fn invoke(
         &mut self,
         function: &Arc<Function>,
@@ -121,21 +122,21 @@ impl Packed {
         pool: &Pool,
     ) -> Result<()> {
         match *extent {
-            Extent::Once => {
+            Extent::Single => {
                 self.place(scratch, 1)?;
                 function.call(&self.words)
             }
             Extent::Range(span) => {
                 let split = span.split(pool.threads());
-                let local_bytes = self.place(scratch, split.hands())?;
+                let local_bytes = self.place(scratch, split.workers())?;
                 let locals = self.indirect.iter().filter(|argument| !argument.by_value);
                 let locals = locals.map(|argument| (argument.index, local_bytes)).collect();
-                Spread::new(RangeCall::new(function, &self.words, locals), split).run(pool)
+                ParallelFor::new(RangeCall::new(function, &self.words, locals), split).run(pool)
             }
             Extent::Groups(groups) => {
                 if let Some(local) = self.indirect.iter().find(|argument| !argument.by_value) {
                     return Err(Error::unsupported(format!(
-                        "argument {} is work-group memory, which code with groups holds itself",
+                        "argument {}: work-group memory as an argument is not supported with convention \"groups\"; the code allocates it itself",
                         local.index
                     )));
                 }
@@ -145,15 +146,15 @@ impl Packed {
         }
     }
 
-    /// Gives every indirect argument its memory, work-group memory `hands` times; says how far apart these are.
-    fn place(&mut self, scratch: &mut Scratch, hands: usize) -> Result<u64> {
+    /// Gives every indirect argument its memory, work-group memory `workers` times; says how far apart these are.
+    fn place(&mut self, scratch: &mut Scratch, workers: usize) -> Result<u64> {
         self.tensors.place(&mut self.words);
         if self.indirect.is_empty() {
             return Ok(0);
         }
         let by_value = self.bytes(|argument| argument.by_value);
         let local = self.bytes(|argument| !argument.by_value);
-        let total = local.and_then(|local| local.checked_mul(hands)?.checked_add(by_value?));
+        let total = local.and_then(|local| local.checked_mul(workers)?.checked_add(by_value?));
         let start = scratch.reserve(total.unwrap_or(usize::MAX))?;
         let mut contents = self.contents.as_slice();
         let (mut value, mut work) = (start, start.wrapping_add(by_value.unwrap_or(0)));
@@ -182,7 +183,7 @@ const fn rounded(bytes: usize) -> Option<usize> {
     bytes.checked_next_multiple_of(SCRATCH_ALIGNMENT_BYTES)
 }
 
-/// Memory that calls use one after the other.
+/// Scratch memory, reused by one call after another.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch(Option<HostBuffer>);
 
@@ -231,7 +232,7 @@ mod tests {
     #[test]
     fn bytes_and_local_memory_arrive_as_pointers() {
         let function = Arc::new(Function::new(gather as *const c_void, None));
-        let (mut packed, mut scratch) = (Packed::default(), Scratch::default());
+        let (mut packed, mut scratch) = (PackedArgs::default(), Scratch::default());
         let mut out = 0_u64;
         for round in 1..4_u64 {
             let descriptor = round.to_le_bytes();
@@ -243,15 +244,15 @@ mod tests {
             ];
             assert!(registers(args.into_iter()).is_none(), "they need memory");
             packed.fill(Convention::Plain, args.into_iter()).unwrap();
-            packed.invoke(&function, &Extent::Once, &mut scratch, &pool()).unwrap();
+            packed.invoke(&function, &Extent::Single, &mut scratch, &pool()).unwrap();
             // SAFETY: `out` is written behind the compiler's back.
             assert_eq!(unsafe { (&raw const out).read_volatile() }, 10 * round + 1);
         }
     }
 
     #[test]
-    fn what_cannot_be_passed_is_named() {
-        let mut packed = Packed::default();
+    fn an_unsupported_argument_is_named() {
+        let mut packed = PackedArgs::default();
         let error = packed
             .fill(Convention::Plain, [ArgRef::Scalar { dtype: DType::COMPLEX128, bits: 0 }].into_iter())
             .unwrap_err();
@@ -260,7 +261,7 @@ mod tests {
             .fill(Convention::Plain, [ArgRef::Local(u64::MAX), ArgRef::Local(u64::MAX)].into_iter())
             .unwrap();
         let error = packed
-            .invoke(&Arc::new(Function::empty()), &Extent::Once, &mut Scratch::default(), &pool())
+            .invoke(&Arc::new(Function::empty()), &Extent::Single, &mut Scratch::default(), &pool())
             .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::OutOfMemory);
     }
