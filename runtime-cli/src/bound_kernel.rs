@@ -98,6 +98,7 @@ fn value(kind: &ArgumentKind) -> Option<Arg<'_>> {
     match kind {
         ArgumentKind::Tensor(_) => None,
         ArgumentKind::Scalar(dtype, bits) => Some(Arg::scalar_bits(*dtype, *bits)),
+        ArgumentKind::Record(record) => Some(Arg::record(record)),
         ArgumentKind::Bytes(bytes) => Some(Arg::bytes(bytes)),
         ArgumentKind::Local(bytes) => Some(Arg::local(*bytes)),
     }

@@ -1,8 +1,6 @@
 //! A spec with its initial data and expected outputs, prepared once for all devices.
 
-use runtime_core::{
-    Access, CodeFormat, Error, ErrorKind, Geometry, HostArray, QueueOptions, Result, Runtime, Tolerance,
-};
+use runtime_core::{Access, Error, ErrorKind, Geometry, HostArray, QueueOptions, Result, Runtime, Tolerance};
 
 use crate::bound_kernel::BoundKernel;
 use crate::crash_context::CrashContext;
@@ -63,22 +61,15 @@ impl Workload {
         }
     }
 
-    /// Rejects bytes that the kernel receives by value and the reference by pointer, unless the spec allows it: the
-    /// reference would mistake the address for the data.
+    /// Rejects opaque bytes, which a reference on the host cannot take.
     fn check_bytes(&self) -> Result<()> {
-        const HOST_FORMATS: [CodeFormat; 4] =
-            [CodeFormat::C, CodeFormat::SHARED_OBJECT, CodeFormat::ARCHIVE, CodeFormat::OBJECT];
-        let is_allowed = self.spec.reference.as_ref().is_some_and(|reference| reference.bytes_by_pointer);
-        let bytes = self.spec.args.iter().find(|arg| matches!(arg.kind, ArgumentKind::Bytes(_)));
-        match bytes {
-            Some(arg) if !is_allowed && !HOST_FORMATS.contains(&self.spec.kernel.format) => {
-                Err(Error::invalid(format!(
-                    "{}: argument \"{}\": a kernel of format {} receives these bytes by value, but a reference on the host receives a pointer \
-                 to a copy; declare its parameter as `const T *` and add bytes = \"pointer\" to [reference]",
-                    arg.location, arg.name, self.spec.kernel.format
-                )))
-            }
-            _ => Ok(()),
+        match self.spec.args.iter().find(|arg| matches!(arg.kind, ArgumentKind::Bytes(_))) {
+            Some(arg) => Err(Error::invalid(format!(
+                "{}: argument \"{}\": a reference on the host needs the fields of a structure; write struct = \
+                 [[\"f32\", 0.5], …] instead of bytes",
+                arg.location, arg.name
+            ))),
+            None => Ok(()),
         }
     }
 

@@ -185,6 +185,9 @@
 // `Arg::kind`: the size of a block of dynamic work-group memory.
 #define RT_ARG_LOCAL 4
 
+// `Arg::kind`: a structure passed by value, with the types of its fields.
+#define RT_ARG_RECORD 5
+
 // `Arg::access`: the kernel reads the tensor.
 #define RT_ACCESS_READ 1
 
@@ -643,6 +646,20 @@ typedef struct rt_TensorArg {
     const int64_t *strides;
 } rt_TensorArg;
 
+// A structure passed by value, laid out as C lays it out. Where only its bytes matter, it is like `ARG_BYTES`.
+typedef struct rt_RecordArg {
+    // End of the last field.
+    uint32_t struct_size;
+    // Number of `fields`.
+    uint32_t field_count;
+    // The types of the fields in order, each a scalar of C.
+    const struct rt_DType *fields;
+    // The structure, with padding between the fields and at the end.
+    const uint8_t *data;
+    // Size of `data` in bytes.
+    uint64_t data_bytes;
+} rt_RecordArg;
+
 // The value of an `Arg`. Frozen.
 typedef union rt_ArgValue {
     // `ARG_TENSOR`: valid during the call.
@@ -653,6 +670,8 @@ typedef union rt_ArgValue {
     const uint8_t *data;
     // `ARG_LOCAL`: size of dynamic work-group memory in bytes.
     uint64_t local_bytes;
+    // `ARG_RECORD`: valid during the call.
+    const struct rt_RecordArg *record;
 } rt_ArgValue;
 
 // A launch argument; 16 bytes. Frozen.

@@ -281,6 +281,7 @@ pub use code::arg::{Arg, Scalar};
 pub use code::arguments::{Arguments, IntoArg, read, read_write, write};
 pub use code::kernel::Kernel;
 pub use code::module::Module;
+pub use code::record::Record;
 pub use code::source::ModuleSource;
 pub use device::accelerator::AcceleratorDevice;
 pub use device::common_runtime::CommonRuntime;

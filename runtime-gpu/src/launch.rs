@@ -62,7 +62,7 @@ fn fill_pointers(
         let (pointer, bytes) = match arg {
             ArgRef::Tensor(tensor) => (write_word(&mut values[next], tensor.address()), 8),
             ArgRef::Scalar { dtype, bits } => (write_word(&mut values[next], bits), dtype.bytes()),
-            ArgRef::Bytes(bytes) => (bytes.as_ptr().cast(), bytes.len()),
+            ArgRef::Bytes(bytes) | ArgRef::Record { bytes, .. } => (bytes.as_ptr().cast(), bytes.len()),
             ArgRef::Local(bytes) => {
                 shared_bytes = shared_bytes.saturating_add(bytes);
                 continue;

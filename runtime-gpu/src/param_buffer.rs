@@ -102,7 +102,7 @@ impl ParamBuffer {
     ) -> Result<u64> {
         match launch.args().nth(index) {
             Some(ArgRef::Local(bytes)) => Ok(bytes),
-            Some(ArgRef::Bytes(bytes)) => match parameters.next() {
+            Some(ArgRef::Bytes(bytes) | ArgRef::Record { bytes, .. }) => match parameters.next() {
                 Some(parameter) if parameter.bytes == bytes.len() => {
                     self.write_bytes(parameter.offset, bytes);
                     Ok(0)

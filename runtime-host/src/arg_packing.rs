@@ -14,6 +14,7 @@ use crate::packed_func::Tensors;
 use crate::parallel_for::ParallelFor;
 use crate::pool::Pool;
 use crate::range::RangeCall;
+use crate::record_type::RecordType;
 use crate::work_groups::{Extent, GroupCall};
 
 /// Alignment of arguments in scratch memory.
@@ -82,10 +83,22 @@ impl PackedArgs {
                             .with_note("pass it as bytes")
                     })?
                 }
+                ArgRef::Bytes(_) if convention == Convention::Plain => {
+                    return Err(Error::unsupported(format!(
+                        "argument {index}: C passes a structure by the types of its fields; pass it as Arg::record"
+                    )));
+                }
                 ArgRef::Bytes(bytes) => {
-                    self.indirect.push(Indirect { index, bytes: bytes.len(), by_value: true });
-                    self.contents.extend_from_slice(bytes);
+                    self.push_contents(index, bytes);
                     RegValue::pointer(0)
+                }
+                ArgRef::Record { fields, bytes } if convention == Convention::Plain => {
+                    let of_argument = |error: Error| {
+                        Error::new(error.kind(), format!("argument {index}: {}", error.message()))
+                    };
+                    let class = RegClass::Record(RecordType::of(fields).map_err(of_argument)?);
+                    self.push_contents(index, bytes);
+                    RegValue { bits: 0, class }
                 }
                 ArgRef::Local(bytes) => {
                     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -97,6 +110,11 @@ impl PackedArgs {
             self.words.push(word);
         }
         Ok(())
+    }
+
+    fn push_contents(&mut self, index: usize, bytes: &[u8]) {
+        self.indirect.push(Indirect { index, bytes: bytes.len(), by_value: true });
+        self.contents.extend_from_slice(bytes);
     }
 
     /// Removes the arguments, and frees large memory.
@@ -207,46 +225,55 @@ impl Scratch {
 mod tests {
     use std::ffi::c_void;
 
-    use runtime_core::DType;
+    use runtime_core::{DType, Record};
 
     use super::*;
 
-    extern "C" fn gather(out: *mut u64, descriptor: *const u64, local: *mut u8, factor: u32) {
-        // SAFETY: the test passes one word of bytes.
-        let value = unsafe { descriptor.read_unaligned() };
+    /// Larger than two registers, so that it is passed on the stack.
+    #[repr(C)]
+    struct Triple(u64, f64, u32);
+
+    #[repr(C)]
+    struct Pair(f32, u8);
+
+    extern "C" fn gather(out: *mut f64, triple: Triple, local: *mut u8, pair: Pair, factor: u32) {
         // SAFETY: the test passes 100 bytes of local memory.
         unsafe { local.wrapping_add(99).write(1) };
-        let aligned = (descriptor as usize).is_multiple_of(64) && (local as usize).is_multiple_of(64);
+        let aligned = f64::from(u8::from((local as usize).is_multiple_of(64)));
+        let sum = triple.0 as f64 + triple.1 + f64::from(triple.2) + f64::from(pair.0) + f64::from(pair.1);
         // SAFETY: the test passes memory for it.
-        unsafe { out.write(value * u64::from(factor) + u64::from(aligned)) };
+        unsafe { out.write(sum * f64::from(factor) + aligned) };
     }
 
     fn pool() -> Pool {
         Pool::new("test".to_owned(), &[])
     }
 
-    fn pointer<'a>(out: &mut u64) -> ArgRef<'a, HostBuffer> {
+    fn pointer<'a, T>(out: &mut T) -> ArgRef<'a, HostBuffer> {
         ArgRef::Scalar { dtype: DType::U64, bits: (&raw mut *out).expose_provenance() as u64 }
     }
 
     #[test]
-    fn bytes_and_local_memory_arrive_as_pointers() {
+    fn structures_arrive_by_value_and_local_memory_as_a_pointer() {
         let function = Arc::new(Function::new(gather as *const c_void, None));
         let (mut packed, mut scratch) = (PackedArgs::default(), Scratch::default());
-        let mut out = 0_u64;
-        for round in 1..4_u64 {
-            let descriptor = round.to_le_bytes();
+        let mut out = 0_f64;
+        for round in 1..4_u8 {
+            let triple = Record::new().with(u64::from(round)).with(0.5f64).with(3u32);
+            let pair = Record::new().with(0.25f32).with(round);
             let args = [
                 pointer(&mut out),
-                ArgRef::Bytes(&descriptor),
+                ArgRef::Record { fields: triple.fields(), bytes: triple.as_bytes() },
                 ArgRef::Local(100),
+                ArgRef::Record { fields: pair.fields(), bytes: pair.as_bytes() },
                 ArgRef::Scalar { dtype: DType::U32, bits: 10 },
             ];
             assert!(registers(args.into_iter()).is_none(), "they need memory");
             packed.fill(Convention::Plain, args.into_iter()).unwrap();
             packed.invoke(&function, &Extent::Single, &mut scratch, &pool()).unwrap();
             // SAFETY: `out` is written behind the compiler's back.
-            assert_eq!(unsafe { (&raw const out).read_volatile() }, 10 * round + 1);
+            let written = unsafe { (&raw const out).read_volatile() };
+            assert_eq!(written, 10.0 * (2.0 * f64::from(round) + 3.75) + 1.0);
         }
     }
 
@@ -257,6 +284,16 @@ mod tests {
             .fill(Convention::Plain, [ArgRef::Scalar { dtype: DType::COMPLEX128, bits: 0 }].into_iter())
             .unwrap_err();
         assert!(error.message().starts_with("argument 0: a complex128 scalar"), "{error}");
+        let refused =
+            |packed: &mut PackedArgs, arg| packed.fill(Convention::Plain, [arg].into_iter()).unwrap_err();
+        let error = refused(&mut packed, ArgRef::Bytes(&[1; 8]));
+        assert!(error.message().contains("argument 0") && error.message().contains("Arg::record"), "{error}");
+        let halves = Record::new().with_bits(DType::F16, 0).unwrap();
+        let error =
+            refused(&mut packed, ArgRef::Record { fields: halves.fields(), bytes: halves.as_bytes() });
+        assert!(error.message().contains("argument 0: a structure with a field of f16"), "{error}");
+        let error = refused(&mut packed, ArgRef::Record { fields: &[], bytes: &[] });
+        assert!(error.message().contains("without fields"), "{error}");
         packed
             .fill(Convention::Plain, [ArgRef::Local(u64::MAX), ArgRef::Local(u64::MAX)].into_iter())
             .unwrap();

@@ -17,6 +17,7 @@ use runtime_core::{DType, DTypeClass, Error, ErrorKind, Result};
 
 use crate::convention::Convention;
 use crate::module::Library;
+use crate::record_type::RecordType;
 use crate::work_groups::GroupTime;
 use crate::{packed_func, tvm};
 
@@ -39,6 +40,8 @@ pub(crate) enum RegClass {
     F16,
     F32,
     F64,
+    /// A structure by value; the word is the address of its bytes.
+    Record(RecordType),
 }
 
 impl RegClass {
@@ -48,6 +51,7 @@ impl RegClass {
 
     fn ffi_type(self) -> Type {
         match self {
+            Self::Record(record) => record.ffi_type(),
             // As in the direct call, the extended value takes a whole register or stack slot; Apple packs the stack.
             _ if !self.is_float() && cfg!(not(target_vendor = "apple")) => Type::u64(),
             Self::I8 => Type::i8(),
@@ -126,6 +130,8 @@ impl Registers {
             let Some(register) = self.floats.get_mut(self.float_count) else { return false };
             *register = f64::from_bits(word.bits);
             self.float_count += 1;
+        } else if let RegClass::Record(_) = word.class {
+            return false;
         } else {
             let Some(register) = self.integers.get_mut(self.integer_count) else { return false };
             *register = word.bits;
@@ -352,16 +358,28 @@ impl Prepared {
             }
             [first, ..] if words.len() <= INLINE_ARGS => {
                 let pointers: [Arg<'_>; INLINE_ARGS] =
-                    std::array::from_fn(|index| arg(&words.get(index).unwrap_or(first).bits));
+                    std::array::from_fn(|index| ffi_arg(words.get(index).unwrap_or(first)));
                 // SAFETY: the signature matches `words`; whoever loaded the code guarantees its parameters.
                 unsafe { self.cif.call::<()>(code, &pointers[..words.len()]) };
             }
             _ => {
-                let pointers: Vec<_> = words.iter().map(|word| arg(&word.bits)).collect();
+                let pointers: Vec<_> = words.iter().map(ffi_arg).collect();
                 // SAFETY: the signature matches `words`; whoever loaded the code guarantees its parameters.
                 unsafe { self.cif.call::<()>(code, &pointers) };
             }
         }
+    }
+}
+
+/// The argument as `libffi` takes it: the address of the value.
+fn ffi_arg(word: &RegValue) -> Arg<'_> {
+    match word.class {
+        RegClass::Record(_) => {
+            let record = std::ptr::with_exposed_provenance::<u8>(word.bits as usize);
+            // SAFETY: the packed arguments, which live during the call, hold the structure at this address.
+            arg(unsafe { &*record })
+        }
+        _ => arg(&word.bits),
     }
 }
 

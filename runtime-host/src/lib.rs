@@ -58,6 +58,7 @@ mod pool;
 mod progress;
 mod queue;
 mod range;
+mod record_type;
 mod shared_object;
 mod timer;
 mod toolchain;

@@ -120,7 +120,7 @@ impl OpenClKernel {
         let given = match (arg, parameter.kind) {
             (ArgRef::Tensor(_), ParamKind::Tensor { .. })
             | (ArgRef::Local(_), ParamKind::Local)
-            | (ArgRef::Bytes(_), ParamKind::Scalar(_) | ParamKind::Value)
+            | (ArgRef::Bytes(_) | ArgRef::Record { .. }, ParamKind::Scalar(_) | ParamKind::Value)
             | (ArgRef::Scalar { .. }, ParamKind::Value) => return Ok(()),
             (ArgRef::Scalar { dtype, .. }, ParamKind::Scalar(wanted)) if dtype.bytes() == wanted.bytes() => {
                 return Ok(());
@@ -128,7 +128,7 @@ impl OpenClKernel {
             (ArgRef::Tensor(_), _) => "a tensor".to_owned(),
             (ArgRef::Local(_), _) => "work-group memory".to_owned(),
             (ArgRef::Scalar { dtype, .. }, _) => format!("a scalar of {dtype}"),
-            (ArgRef::Bytes(bytes), _) => format!("{} bytes", bytes.len()),
+            (ArgRef::Bytes(bytes) | ArgRef::Record { bytes, .. }, _) => format!("{} bytes", bytes.len()),
             _ => return Err(unknown_kind(index)),
         };
         let (name, wanted) = (self.display_name(), parameter.declaration());

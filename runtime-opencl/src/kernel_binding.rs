@@ -119,7 +119,9 @@ impl KernelBinding {
                 self.set_raw(kernel, index, bytes, std::ptr::null())?;
             }
             ArgValue::Unset => match arg {
-                ArgRef::Bytes(bytes) => self.set_raw(kernel, index, bytes.len(), bytes.as_ptr().cast())?,
+                ArgRef::Bytes(bytes) | ArgRef::Record { bytes, .. } => {
+                    self.set_raw(kernel, index, bytes.len(), bytes.as_ptr().cast())?
+                }
                 _ => return Err(unknown_kind(index)),
             },
         }

@@ -66,7 +66,9 @@ impl PackedArgs {
                 ArgRef::Scalar { dtype, bits } => {
                     scalars.push(&mut self.constants, &bits.to_le_bytes()[..dtype.bytes().min(8)]);
                 }
-                ArgRef::Bytes(bytes) => scalars.push(&mut self.constants, bytes),
+                ArgRef::Bytes(bytes) | ArgRef::Record { bytes, .. } => {
+                    scalars.push(&mut self.constants, bytes)
+                }
                 ArgRef::Local(_) => return Err(local_memory_argument(kernel, index)),
                 _ => return Err(unknown_argument_kind(index)),
             }
@@ -134,7 +136,7 @@ impl PackedArgs {
                     word = bits.to_le_bytes();
                     &word[..dtype.bytes().min(8)]
                 }
-                ArgRef::Bytes(bytes) => bytes,
+                ArgRef::Bytes(bytes) | ArgRef::Record { bytes, .. } => bytes,
                 _ => continue,
             };
             let alignment = if bytes.len().is_power_of_two() { bytes.len().min(16) } else { 4 };

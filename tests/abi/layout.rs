@@ -82,6 +82,7 @@ fn current() -> BTreeMap<String, Layout> {
         Param { kind, access, reserved, dtype }
         Arg { kind, access, dtype_code, dtype_bits, bytes, value }
         TensorArg { struct_size, ndim, buffer, address, byte_offset, span_bytes, dtype, shape, strides }
+        RecordArg { struct_size, field_count, fields, data, data_bytes }
         Launch { struct_size, flags, groups, group_size, cluster, shared_bytes, range, grain, args, arg_count }
         QueueOptions { struct_size, priority, flags }
         Progress { completed, first_failed }
@@ -110,7 +111,7 @@ fn current() -> BTreeMap<String, Layout> {
         EmbeddedTable { struct_size, reserved, flash, run, read }
         ; unions
         Value { integer, number, text }
-        ArgValue { tensor, scalar, data, local_bytes }
+        ArgValue { tensor, scalar, data, local_bytes, record }
     }
 }
 

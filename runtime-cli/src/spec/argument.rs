@@ -1,6 +1,6 @@
-//! `[[arg]]`: tensors, scalars, bytes and work-group memory.
+//! `[[arg]]`: tensors, scalars, structures, bytes and work-group memory.
 
-use runtime_core::{Access, DType, DTypeClass, DataLocation, Result, did_you_mean};
+use runtime_core::{Access, DType, DTypeClass, DataLocation, Record, Result, did_you_mean};
 
 use super::document::{Item, Section};
 use super::expression::Symbols;
@@ -12,6 +12,7 @@ const NAME: &str = "[[arg]]";
 const TENSOR: [&str; 10] =
     ["name", "dtype", "shape", "init", "use", "on", "seed", "range", "strides", "offset"];
 const SCALAR: [&str; 3] = ["name", "scalar", "value"];
+const STRUCT: [&str; 2] = ["name", "struct"];
 const BYTES: [&str; 2] = ["name", "bytes"];
 const INITS: [&str; 5] = ["zeros", "ones", "arange", "random", "file:PATH.npy"];
 const LOCAL: [&str; 2] = ["name", "local_bytes"];
@@ -36,17 +37,18 @@ pub(super) fn is_scalar(item: &Item<'_>) -> Result<bool> {
 
 /// Reads the argument at `position`.
 pub(super) fn parse(item: &Item<'_>, position: usize, scope: &Scope<'_>) -> Result<Argument> {
-    let every: Vec<&str> = [&TENSOR[..], &SCALAR[1..], &BYTES[1..], &LOCAL[1..]].concat();
+    let every: Vec<&str> = [&TENSOR[..], &SCALAR[1..], &STRUCT[1..], &BYTES[1..], &LOCAL[1..]].concat();
     let section = item.section(NAME, &every)?;
     let name = match section.optional("name") {
         Some(name) => identifier(&name)?,
         None => format!("arg{position}"),
     };
-    let kinds = ["dtype", "scalar", "bytes", "local_bytes"];
+    let kinds = ["dtype", "scalar", "struct", "bytes", "local_bytes"];
     let given: Vec<_> = kinds.into_iter().filter(|key| section.has(key)).collect();
     let kind = match given[..] {
         ["dtype"] => tensor(item, position, scope)?,
         ["scalar"] => scalar(item, &name, scope)?,
+        ["struct"] => ArgumentKind::Record(record(&item.section(NAME, &STRUCT)?.required("struct")?, scope)?),
         ["bytes"] => ArgumentKind::Bytes(bytes(&item.section(NAME, &BYTES)?.required("bytes")?)?),
         ["local_bytes"] => {
             ArgumentKind::Local(item.section(NAME, &LOCAL)?.required("local_bytes")?.size(&scope.names, 1)?)
@@ -82,6 +84,23 @@ fn scalar(item: &Item<'_>, name: &str, scope: &Scope<'_>) -> Result<ArgumentKind
     let number = scope.overrides.value(name).map_or_else(|| value.number(), Ok)?;
     let bits = encode(dtype, number).map_err(|message| value.error(&message))?;
     Ok(ArgumentKind::Scalar(dtype, bits))
+}
+
+/// A structure, as a list of fields: `[["f32", 0.5], ["i32", 3]]`.
+fn record(item: &Item<'_>, scope: &Scope<'_>) -> Result<Record> {
+    let fields = item.list()?;
+    if fields.is_empty() {
+        return Err(item.error("a structure needs at least one field"));
+    }
+    fields.iter().try_fold(Record::new(), |record, field| {
+        let pair = field.list()?;
+        let [dtype, value] = &pair[..] else {
+            return Err(field.error("a field is a list of its dtype and its value, such as [\"f32\", 0.5]"));
+        };
+        let dtype = type_of(dtype, scope)?;
+        let bits = encode(dtype, value.number()?).map_err(|message| value.error(&message))?;
+        record.with_bits(dtype, bits).map_err(|error| field.error(error.message()))
+    })
 }
 
 fn bytes(item: &Item<'_>) -> Result<Vec<u8>> {

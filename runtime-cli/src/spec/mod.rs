@@ -12,7 +12,9 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use runtime_core::{Access, CodeFormat, Cost, DType, DataLocation, Geometry, Options, Result, Tolerance};
+use runtime_core::{
+    Access, CodeFormat, Cost, DType, DataLocation, Geometry, Options, Record, Result, Tolerance,
+};
 
 use crate::settings::Settings;
 use crate::text_file;
@@ -80,7 +82,9 @@ pub(crate) enum ArgumentKind {
     Tensor(TensorSpec),
     /// A type, and the bits of its value.
     Scalar(DType, u64),
-    /// Bytes by value.
+    /// A structure by value.
+    Record(Record),
+    /// Opaque bytes by value.
     Bytes(Vec<u8>),
     /// A size of work-group memory in bytes.
     Local(u64),
@@ -105,8 +109,6 @@ pub(crate) struct TensorSpec {
 #[derive(Debug)]
 pub(crate) struct Reference {
     pub(crate) expected: Expected,
-    /// Whether the reference takes `bytes` arguments by pointer.
-    pub(crate) bytes_by_pointer: bool,
     pub(crate) tolerance: Tolerance,
 }
 

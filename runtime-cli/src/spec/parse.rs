@@ -26,8 +26,8 @@ const EVAL_KEYS: [&str; 9] = [
     "cooldown_ms",
     "budget_s",
 ];
-const REFERENCE_KEYS: [&str; 9] =
-    ["path", "entry", "format", "options", "bytes", "outputs", "rtol", "atol", "reduction"];
+const REFERENCE_KEYS: [&str; 8] =
+    ["path", "entry", "format", "options", "outputs", "rtol", "atol", "reduction"];
 
 /// Parses the text of the spec at `path` and applies `overrides`.
 pub(super) fn parse(path: &Path, text: &str, overrides: &Overrides) -> Result<Spec> {
@@ -117,7 +117,7 @@ fn symbol(arg: &Argument) -> Option<Symbol> {
     match &arg.kind {
         ArgumentKind::Tensor(tensor) => Some(Symbol::Shape(tensor.shape.clone(), tensor.dtype.bytes())),
         ArgumentKind::Scalar(dtype, bits) => Some(Symbol::Value(scalar_value(*dtype, *bits))),
-        ArgumentKind::Bytes(_) | ArgumentKind::Local(_) => None,
+        ArgumentKind::Record(_) | ArgumentKind::Bytes(_) | ArgumentKind::Local(_) => None,
     }
 }
 
@@ -262,9 +262,7 @@ fn reference(item: &Item<'_>, args: &[Argument], names: &Symbols) -> Result<Refe
         atol: tolerance("atol")?,
         reduction_length: section.optional("reduction").map(|item| reduction(&item, names)).transpose()?,
     };
-    let bytes_by_pointer =
-        section.optional("bytes").map_or(Ok(false), |item| item.choice(&[("pointer", true)]))?;
-    Ok(Reference { expected, bytes_by_pointer, tolerance })
+    Ok(Reference { expected, tolerance })
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number of at least 1")]

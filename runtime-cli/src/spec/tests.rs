@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use runtime_core::{Access, DType, DataLocation, Tolerance, Value};
+use runtime_core::{Access, DType, DataLocation, Record, Tolerance, Value};
 
 use super::init::{Init, Interval};
 use super::scalar::Number;
@@ -45,6 +45,9 @@ bytes = [1, 0xff]
 
 [[arg]]
 local_bytes = 64
+
+[[arg]]
+struct = [["element", 0.5], ["u8", 3], ["i64", -1]]
 
 [specialise]
 element = "f32"
@@ -112,6 +115,8 @@ fn every_key_is_read() {
     assert!(matches!(&spec.args[3].kind, ArgumentKind::Bytes(bytes) if bytes == &[1, 0xff]));
     assert!(matches!(spec.args[4].kind, ArgumentKind::Local(64)));
     assert_eq!(spec.args[4].name, "arg4");
+    let record = Record::new().with(0.5f32).with(3u8).with(-1i64);
+    assert!(matches!(&spec.args[5].kind, ArgumentKind::Record(given) if *given == record));
     assert_eq!(spec.specialise.constants, [("TILE".to_owned(), Value::Integer(8))]);
     assert_eq!(spec.geometry.groups, [4, 2, 1]);
     assert_eq!((spec.geometry.group_size, spec.geometry.cluster), ([32, 1, 1], [2, 1, 1]));
@@ -178,7 +183,7 @@ fn keys_and_values_are_checked_with_their_line() {
             ("[[arg]]\ndtype = \"f32\"", "spec.toml:5: missing key \"shape\" in [[arg]]"),
             (
                 "[[arg]]\nname = \"x\"",
-                "spec.toml:5: missing key in [[arg]]: expected one of dtype, scalar, bytes, local_bytes",
+                "spec.toml:5: missing key in [[arg]]: expected one of dtype, scalar, struct, bytes, local_bytes",
             ),
             (
                 "[[arg]]\nscalar = \"f32\"\nbytes = [1]",
@@ -217,6 +222,14 @@ fn keys_and_values_are_checked_with_their_line() {
                 "spec.toml:6: name in [[arg]]: \"a b\" is not a valid name",
             ),
             ("[[arg]]\nbytes = [256]", "spec.toml:6: bytes in [[arg]]: 256 is too large"),
+            ("[[arg]]\nstruct = []", "spec.toml:6: struct in [[arg]]: a structure needs at least one field"),
+            ("[[arg]]\nstruct = [\"f32\"]", "spec.toml:6: struct in [[arg]]: expected a list"),
+            (
+                "[[arg]]\nstruct = [[\"f32\"]]",
+                "spec.toml:6: struct in [[arg]]: a field is a list of its dtype",
+            ),
+            ("[[arg]]\nstruct = [[\"i8\", 300]]", "spec.toml:6: struct in [[arg]]: 300 does not fit i8"),
+            ("[[arg]]\nstruct = [[\"f3\", 1]]", "spec.toml:6: struct in [[arg]]: unknown value \"f3\""),
             (
                 "[[arg]]\nname = \"x\"\nlocal_bytes = 1\n[[arg]]\nname = \"x\"\nlocal_bytes = 1",
                 "the name \"x\" is used by two arguments",

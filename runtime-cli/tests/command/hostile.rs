@@ -303,25 +303,16 @@ fn portable_kernels_accept_every_form_of_a_spec() {
 }
 
 #[test]
-fn a_reference_gets_bytes_only_as_the_spec_declares() {
+fn host_code_takes_structures_but_no_opaque_bytes() {
     let folder = Folder::new();
-    // A CUDA kernel takes the bytes by value, so the host reference must declare that it takes a pointer.
-    let foreign = KINDS.replacen("path = \"scale.c\"", "path = \"k.cu\"", 1);
-    let foreign = foreign.replacen("[specialise]\nelement = \"f64\"\nconstants = { N = 4 }\n", "", 1);
-    let foreign = foreign.replacen("path = \"scale.c\"", "path = \"reference.c\"", 1);
-    folder.write("k.cu", "");
-    folder.write(
-        "reference.c",
-        "void kinds(const double *v, const unsigned char *b, int n, double *s, double *out) {\n\
-         for (int i = 0; i < 5; i++) out[i] = b[0]; }\n",
-    );
-    folder.write("kinds.toml", &foreign);
+    folder.write("kinds.toml", &KINDS.replace("struct = [[\"u8\", 7], [\"u8\", 255]]", "bytes = [7, 255]"));
     let mut command = fixture::command_with(&["host", "null"], &["run", "kinds.toml", "--device", "host:0"]);
     let run = command.current_dir(folder.path()).output().unwrap();
-    assert!(text(&run).contains("bytes = \"pointer\""), "{}", text(&run));
-    folder.write("kinds.toml", &(foreign + "bytes = \"pointer\"\n"));
-    let run = command.output().unwrap();
-    assert!(text(&run).contains("\"cuda-c\" is not accepted by host:0"), "the reference ran: {}", text(&run));
+    let said = text(&run);
+    assert!(!run.status.success() && said.contains("kinds.toml:"), "{said}");
+    assert!(said.contains("argument \"arg1\"") && said.contains("write struct ="), "{said}");
+    folder.write("kinds.toml", KINDS);
+    assert!(command.output().unwrap().status.success());
 }
 
 #[test]

@@ -335,6 +335,8 @@ pub union ArgValue {
     pub data: *const u8,
     /// [`ARG_LOCAL`]: size of dynamic work-group memory in bytes.
     pub local_bytes: u64,
+    /// [`ARG_RECORD`]: valid during the call.
+    pub record: *const RecordArg,
 }
 
 /// [`Arg::kind`]: a tensor.
@@ -345,6 +347,8 @@ pub const ARG_SCALAR: u8 = 2;
 pub const ARG_BYTES: u8 = 3;
 /// [`Arg::kind`]: the size of a block of dynamic work-group memory.
 pub const ARG_LOCAL: u8 = 4;
+/// [`Arg::kind`]: a structure passed by value, with the types of its fields.
+pub const ARG_RECORD: u8 = 5;
 
 /// [`Arg::access`]: the kernel reads the tensor.
 pub const ACCESS_READ: u8 = 1;
@@ -377,6 +381,22 @@ pub struct TensorArg {
     pub shape: *const i64,
     /// `ndim` strides, in elements.
     pub strides: *const i64,
+}
+
+/// A structure passed by value, laid out as C lays it out. Where only its bytes matter, it is like [`ARG_BYTES`].
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RecordArg {
+    /// End of the last field.
+    pub struct_size: u32,
+    /// Number of `fields`.
+    pub field_count: u32,
+    /// The types of the fields in order, each a scalar of C.
+    pub fields: *const DType,
+    /// The structure, with padding between the fields and at the end.
+    pub data: *const u8,
+    /// Size of `data` in bytes.
+    pub data_bytes: u64,
 }
 
 /// Geometry and arguments of a kernel launch.

@@ -148,8 +148,15 @@ pub enum ArgRef<'a, B> {
         /// Its bytes as a little-endian, zero-extended word.
         bits: u64,
     },
-    /// Bytes passed by value.
+    /// Opaque bytes passed by value.
     Bytes(&'a [u8]),
+    /// A structure passed by value. Where only its bytes matter, it is like `Bytes`.
+    Record {
+        /// The types of its fields, in order.
+        fields: &'a [DType],
+        /// The structure as C lays it out.
+        bytes: &'a [u8],
+    },
     /// Size in bytes of a block of dynamic work-group memory.
     Local(u64),
     /// An argument kind (`abi::ARG_*`) that this version does not know; reject it.
@@ -193,6 +200,18 @@ impl<'a, B: Buffer> ArgRef<'a, B> {
                 let data = unsafe { raw.value.data };
                 // SAFETY: `Launch::new` requires valid arguments: `bytes` bytes at `data`.
                 Self::Bytes(unsafe { slice(data, raw.bytes as usize) })
+            }
+            abi::ARG_RECORD => {
+                // SAFETY: the kind determines the active member.
+                let record = unsafe { raw.value.record };
+                // SAFETY: `Launch::new` requires valid arguments: null or a record.
+                let Some(record) = (unsafe { record.as_ref() }) else { return Self::Unknown(raw.kind) };
+                Self::Record {
+                    // SAFETY: as above, its fields are valid; `DType` has the layout of its ABI form.
+                    fields: unsafe { slice(record.fields.cast(), record.field_count as usize) },
+                    // SAFETY: as above, `data_bytes` bytes at `data`.
+                    bytes: unsafe { slice(record.data, raw.bytes as usize) },
+                }
             }
             // SAFETY: the kind determines the active member.
             abi::ARG_LOCAL => Self::Local(unsafe { raw.value.local_bytes }),

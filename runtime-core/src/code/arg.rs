@@ -1,7 +1,8 @@
-//! Launch arguments: tensors, scalars, by-value bytes and sizes of dynamic work-group memory.
+//! Launch arguments: tensors, scalars, structures and bytes by value, and sizes of dynamic work-group memory.
 
 use std::mem::MaybeUninit;
 
+use crate::code::record::Record;
 use crate::tensor::Tensor;
 use crate::{Access, ArgKind, DType, Element, Error, Result, abi};
 
@@ -17,6 +18,7 @@ pub(crate) enum Value<'a> {
     Tensor(&'a Tensor, Access, bool),
     Scalar(DType, u64),
     Bytes(&'a [u8]),
+    Record(&'a Record),
     Local(u64),
 }
 
@@ -72,7 +74,14 @@ impl<'a> Arg<'a> {
         Self { value: Value::Scalar(dtype, bits) }
     }
 
-    /// Bytes passed by value, such as a descriptor or a structure.
+    /// A structure passed by value.
+    #[must_use]
+    pub const fn record(record: &'a Record) -> Self {
+        Self { value: Value::Record(record) }
+    }
+
+    /// Opaque bytes passed by value, such as a descriptor. The host needs the field types of a structure to pass
+    /// it: use [`Arg::record`].
     #[must_use]
     pub const fn bytes(bytes: &'a [u8]) -> Self {
         Self { value: Value::Bytes(bytes) }
@@ -90,7 +99,7 @@ impl<'a> Arg<'a> {
         match self.value {
             Value::Tensor(..) => ArgKind::Tensor,
             Value::Scalar(..) => ArgKind::Scalar,
-            Value::Bytes(_) => ArgKind::Bytes,
+            Value::Bytes(_) | Value::Record(_) => ArgKind::Bytes,
             Value::Local(_) => ArgKind::Local,
         }
     }
@@ -147,6 +156,9 @@ impl<'a> Arg<'a> {
     fn write_uncommon(&self, slot: &mut MaybeUninit<abi::Arg>) {
         let (kind, bytes, value) = match self.value {
             Value::Bytes(bytes) => (abi::ARG_BYTES, bytes.len(), abi::ArgValue { data: bytes.as_ptr() }),
+            Value::Record(record) => {
+                (abi::ARG_RECORD, record.as_bytes().len(), abi::ArgValue { record: record.raw() })
+            }
             Value::Local(bytes) => (abi::ARG_LOCAL, 0, abi::ArgValue { local_bytes: bytes }),
             Value::Tensor(..) | Value::Scalar(..) => (u8::MAX, 0, abi::ArgValue { scalar: 0 }),
         };
@@ -166,9 +178,7 @@ fn scalar_bytes(dtype: DType) -> Result<u32> {
 #[cold]
 fn too_wide(dtype: DType) -> Error {
     let bytes = dtype.bytes();
-    Error::invalid(format!(
-        "a scalar of {dtype} has {bytes} bytes; pass values of more than 8 bytes as Arg::bytes"
-    ))
+    Error::invalid(format!("a scalar of {dtype} has {bytes} bytes; pass a structure as Arg::record"))
 }
 
 /// A Rust type that can be passed as a scalar argument.

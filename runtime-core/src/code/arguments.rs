@@ -1,7 +1,7 @@
 //! Arguments of a launch: a list of [`Arg`], or a tuple of tensors and scalars.
 
 use crate::code::arg::Scalar;
-use crate::{Arg, Error, Kernel, Result, Tensor};
+use crate::{Arg, Error, Kernel, Record, Result, Tensor};
 
 /// A tensor argument that the kernel only reads; the same as [`Arg::read`].
 #[must_use]
@@ -34,7 +34,7 @@ pub trait Arguments<'a> {
     fn with<T>(self, kernel: &Kernel, launch: impl FnOnce(&[Arg<'a>]) -> Result<T>) -> Result<T>;
 }
 
-/// One argument in a tuple: an [`Arg`], a `&Tensor`, or a scalar.
+/// One argument in a tuple: an [`Arg`], a `&Tensor`, a `&Record`, or a scalar.
 pub trait IntoArg<'a> {
     /// The argument, at `index` of the launch of `kernel`.
     ///
@@ -54,6 +54,13 @@ impl<'a, S: Scalar> IntoArg<'a> for S {
     #[inline]
     fn into_arg(self, _kernel: &Kernel, _index: usize) -> Result<Arg<'a>> {
         Ok(Arg::scalar(self))
+    }
+}
+
+impl<'a> IntoArg<'a> for &'a Record {
+    #[inline]
+    fn into_arg(self, _kernel: &Kernel, _index: usize) -> Result<Arg<'a>> {
+        Ok(Arg::record(self))
     }
 }
 

@@ -6,4 +6,5 @@ pub(crate) mod kernel;
 pub(crate) mod lowering;
 pub(crate) mod module;
 pub(crate) mod raw_launch;
+pub(crate) mod record;
 pub(crate) mod source;

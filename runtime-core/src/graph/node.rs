@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::code::arg::Value;
-use crate::{Access, Arg, DType, Error, Geometry, Kernel, Result, Tensor};
+use crate::{Access, Arg, DType, Error, Geometry, Kernel, Record, Result, Tensor};
 
 /// Recorded nodes, and the accesses that the next one may depend on.
 #[derive(Debug, Default)]
@@ -33,6 +33,7 @@ pub(super) enum OwnedArg {
     Tensor(Tensor, Access, bool),
     Scalar(DType, u64),
     Bytes(Vec<u8>),
+    Record(Record),
     Local(u64),
 }
 
@@ -42,6 +43,7 @@ impl OwnedArg {
             Value::Tensor(tensor, access, strided) => Self::Tensor(tensor.clone(), access, strided),
             Value::Scalar(dtype, bits) => Self::Scalar(dtype, bits),
             Value::Bytes(bytes) => Self::Bytes(bytes.to_vec()),
+            Value::Record(record) => Self::Record(record.clone()),
             Value::Local(bytes) => Self::Local(bytes),
         }
     }
@@ -52,6 +54,7 @@ impl OwnedArg {
             Self::Tensor(tensor, access, true) => Arg::tensor(tensor, *access).strided(),
             Self::Scalar(dtype, bits) => Arg::scalar_bits(*dtype, *bits),
             Self::Bytes(bytes) => Arg::bytes(bytes),
+            Self::Record(record) => Arg::record(record),
             Self::Local(bytes) => Arg::local(*bytes),
         }
     }

@@ -7,6 +7,7 @@ use crate::{Error, Result, abi};
 
 /// An element type: DLPack's `(code, bits, lanes)`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(transparent)]
 pub struct DType(pub(crate) abi::DType);
 
 /// The class of an element type.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use runtime_core::backend::ArgRef;
-use runtime_core::{DType, ErrorKind};
+use runtime_core::{DType, ErrorKind, Record};
 
 use super::*;
 use crate::arg_packing::{PackedArgs, Scratch};
@@ -172,16 +172,22 @@ fn pieces_run_at_the_same_time_and_are_waited_for() {
     assert_eq!((meeting.left.load(Ordering::Acquire), meeting.met.load(Ordering::Acquire)), (2, true));
 }
 
-/// Writes to local memory, and checks that no other thread overwrites it; also checks the bytes of the launch.
-extern "C" fn own(seen: &Mutex<BTreeSet<usize>>, local: *mut i64, bytes: *const u8, begin: i64, end: i64) {
+#[repr(C)]
+struct Point {
+    x: u8,
+    y: f64,
+    z: i64,
+}
+
+/// Writes to local memory, and checks that no other thread overwrites it; also checks the structure of the launch.
+extern "C" fn own(seen: &Mutex<BTreeSet<usize>>, local: *mut i64, point: Point, begin: i64, end: i64) {
     for index in begin..end {
         // SAFETY: the test passes 8 bytes of local memory.
         unsafe { local.write_volatile(index) };
         std::thread::sleep(Duration::from_millis(1));
         // SAFETY: as above.
         let kept = unsafe { local.read_volatile() } == index;
-        // SAFETY: the test passes one byte.
-        let right = unsafe { bytes.read() } == 42;
+        let right = (point.x, point.y, point.z) == (42, 0.5, -7);
         seen.lock().insert(if kept && right { local.addr() } else { 1 });
     }
 }
@@ -189,7 +195,9 @@ extern "C" fn own(seen: &Mutex<BTreeSet<usize>>, local: *mut i64, bytes: *const 
 #[test]
 fn every_thread_has_local_memory_of_its_own() {
     let seen: Mutex<BTreeSet<usize>> = Mutex::default();
-    let args = [address(&seen), ArgRef::Local(8), ArgRef::Bytes(&[42])];
+    let point = Record::new().with(42u8).with(0.5f64).with(-7i64);
+    let point = ArgRef::Record { fields: point.fields(), bytes: point.as_bytes() };
+    let args = [address(&seen), ArgRef::Local(8), point];
     run(&function(own as *const c_void), &args, [0, 40], 1, 4).unwrap();
     let seen = seen.lock();
     assert!(!seen.is_empty() && seen.len() <= 4 && seen.iter().all(|address| address % 64 == 0), "{seen:?}");

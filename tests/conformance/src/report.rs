@@ -383,7 +383,7 @@ mod tests {
             ("memory::b", Outcome::Missing(vec![import, MissingRequirement::HostVisible])),
             ("queues::c", Outcome::Passed),
         ]);
-        assert_eq!(report.enabled_cases(), [("import", 1), ("range", 0)]);
+        assert_eq!(report.enabled_cases(), [("import_host", 1), ("range", 0)]);
         assert_eq!(report.passed(), ["queues::c"], "not of another device");
     }
 
@@ -402,7 +402,7 @@ mod tests {
             "    queues::c: it hangs\n",
             "    queues::d: issue 7 (boom)\n",
             "   2 cases: options that inject failures",
-            "    no case requires only one of these: import, range\n",
+            "    no case requires only one of these: import_host, range\n",
         ] {
             assert!(text.contains(part), "{part:?} is not in {text}");
         }

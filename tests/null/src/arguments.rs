@@ -39,7 +39,7 @@ impl Arguments {
         let list = launch.args().map(|arg| match arg {
             ArgRef::Tensor(tensor) => Ok(Argument::Tensor(Tensor::new(&tensor))),
             ArgRef::Scalar { dtype, bits } => Ok(Argument::Scalar(dtype, bits)),
-            ArgRef::Bytes(_) | ArgRef::Local(_) => Ok(Argument::Other),
+            ArgRef::Bytes(_) | ArgRef::Record { .. } | ArgRef::Local(_) => Ok(Argument::Other),
             other => Err(Error::unsupported(format!("argument {other:?} is not supported"))),
         });
         Ok(Self {

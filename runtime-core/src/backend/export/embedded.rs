@@ -135,6 +135,16 @@ unsafe fn argument(raw: &abi::Arg) -> Result<ProgramArg<'_>> {
                 convert::borrow_slice("Arg.data", data, raw.bytes as usize, usize::MAX)
             }?))
         }
+        abi::ARG_RECORD => {
+            // SAFETY: the kind determines the active member.
+            let record = unsafe { raw.value.record };
+            // SAFETY: the caller guarantees a valid record.
+            let record = unsafe { record.as_ref() }.ok_or_else(|| abi_mismatch("a record is null"))?;
+            // SAFETY: the caller guarantees `bytes` readable bytes.
+            Ok(ProgramArg::Bytes(unsafe {
+                convert::borrow_slice("RecordArg.data", record.data, raw.bytes as usize, usize::MAX)
+            }?))
+        }
         kind => Err(abi_mismatch(format!("an embedded program cannot take an argument of kind {kind}"))),
     }
 }

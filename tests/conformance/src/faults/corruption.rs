@@ -149,28 +149,35 @@ const PROGRESS: &[Corruption] = &[
     Corruption::FailedLater,
 ];
 
-/// The corruptions that apply to a function.
+/// The corruptions that apply to functions; to all others, only [`ERRORS`] apply.
 ///
 /// A handle is corrupted only to null: core never dereferences handles, and the backend below would. No corruption
-/// makes the backend itself hang or lose count of its tickets (such as a launch that is skipped), because that would
-/// test the backend instead of core.
-pub(super) fn corruptions_of(function: &str) -> Vec<Corruption> {
-    let parts: &[&[Corruption]] = match function {
-        "instance.options" => &[ERRORS, COUNTS, TEXTS, &[Corruption::UnknownKind]],
-        "instance.devices" => &[ERRORS, COUNTS, TEXTS, STRUCTURE, DEVICE],
-        "module.symbols" => &[ERRORS, COUNTS, TEXTS],
-        "module.kernel_info" => {
-            &[ERRORS, FIGURES, STRUCTURE, &[Corruption::LowPointer, Corruption::MisalignedPointer]]
-        }
-        "queue.poll" => &[ERRORS, FIGURES, PROGRESS],
-        "device.memory_usage"
-        | "device.peer_access"
-        | "device.telemetry"
-        | "module.occupancy"
-        | "queue.read_timestamp"
-        | "embedded.run" => &[ERRORS, FIGURES],
-        // Any plausible address is accepted: only the backend can validate it.
-        "memory.allocate" => &[
+/// makes the backend itself hang or lose count of its tickets (such as a launch that is skipped, which would make waits
+/// endless), because that would test the backend instead of core.
+const BY_FUNCTION: &[(&[&str], &[&[Corruption]])] = &[
+    (&["instance.options"], &[ERRORS, COUNTS, TEXTS, &[Corruption::UnknownKind]]),
+    (&["instance.devices"], &[ERRORS, COUNTS, TEXTS, STRUCTURE, DEVICE]),
+    (&["module.symbols"], &[ERRORS, COUNTS, TEXTS]),
+    (
+        &["module.kernel_info"],
+        &[ERRORS, FIGURES, STRUCTURE, &[Corruption::LowPointer, Corruption::MisalignedPointer]],
+    ),
+    (&["queue.poll"], &[ERRORS, FIGURES, PROGRESS]),
+    (
+        &[
+            "device.memory_usage",
+            "device.peer_access",
+            "device.telemetry",
+            "module.occupancy",
+            "queue.read_timestamp",
+            "embedded.run",
+        ],
+        &[ERRORS, FIGURES],
+    ),
+    // Any plausible address is accepted: only the backend can validate it.
+    (
+        &["memory.allocate"],
+        &[
             ERRORS,
             &[
                 Corruption::Skipped,
@@ -179,26 +186,44 @@ pub(super) fn corruptions_of(function: &str) -> Vec<Corruption> {
                 Corruption::MisalignedPointer,
             ],
         ],
-        // The alignment of imported memory is not checked.
-        "memory.import" | "memory.adopt" => {
-            &[ERRORS, &[Corruption::Skipped, Corruption::NullPointer, Corruption::LowPointer]]
-        }
-        "instance.open"
-        | "instance.open_device"
-        | "module.load"
-        | "module.kernel"
-        | "queue.open"
-        | "graph.instantiate" => &[ERRORS, &[Corruption::Skipped, Corruption::NullPointer]],
-        "queue.claim" => &[&[Corruption::Max]],
-        // Skipping these calls would make waits endless.
-        _ => &[ERRORS],
-    };
-    parts.concat()
+    ),
+    // The alignment of imported memory is not checked.
+    (
+        &["memory.import_host", "memory.import_device_memory"],
+        &[ERRORS, &[Corruption::Skipped, Corruption::NullPointer, Corruption::LowPointer]],
+    ),
+    (
+        &[
+            "instance.open",
+            "instance.open_device",
+            "module.load",
+            "module.kernel",
+            "queue.open",
+            "graph.instantiate",
+        ],
+        &[ERRORS, &[Corruption::Skipped, Corruption::NullPointer]],
+    ),
+    (&["queue.try_begin_inline"], &[&[Corruption::Max]]),
+];
+
+/// The corruptions that apply to a function.
+pub(super) fn corruptions_of(function: &str) -> Vec<Corruption> {
+    let listed = BY_FUNCTION.iter().find(|(functions, _)| functions.contains(&function));
+    listed.map_or(&[ERRORS][..], |(_, corruptions)| corruptions).concat()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::layer::FUNCTIONS;
     use super::*;
+
+    #[test]
+    fn the_table_names_functions_of_the_abi() {
+        let named = BY_FUNCTION.iter().flat_map(|(functions, _)| *functions);
+        for function in named {
+            assert!(FUNCTIONS.contains(function), "{function} is not in the tables");
+        }
+    }
 
     #[test]
     fn every_corruption_applies_to_some_function() {

@@ -60,8 +60,8 @@ struct record {
     int64_t third;
 };
 
-void sum_record(const struct record *record, double *out) {
-    *out = record->first + (double)record->second + (double)record->third;
+void sum_record(struct record record, double *out) {
+    *out = record.first + (double)record.second + (double)record.third;
 }
 
 /* Reverses `n` numbers through `n` elements of work-group memory. */

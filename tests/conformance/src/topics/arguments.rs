@@ -1,6 +1,6 @@
 //! Launch arguments: every kind, and invalid ones.
 
-use runtime_core::{Arg, ErrorKind, Options};
+use runtime_core::{Arg, DeviceKind, ErrorKind, Options, Record};
 
 use crate::case::{Failure, Requirement, Verdict, cases};
 use crate::context::Context;
@@ -11,7 +11,8 @@ use crate::wait;
 cases! {
     [Requirement::Kernel("sum9")] => nine_arguments;
     [Requirement::Kernel("sum20")] => twenty_arguments_of_every_type;
-    [Requirement::Kernel("sum_record")] => bytes_by_value, bytes_by_value_are_taken_at_once;
+    [Requirement::Kernel("sum_record")] => structures_are_passed_by_value, structures_are_copied_at_once,
+        bytes_by_value;
     [Requirement::Kernel("reverse_f32")] => work_group_memory, too_much_work_group_memory_is_an_error;
     [Requirement::Kernel("fill_f32")] => a_tensor_of_another_opening_is_refused, a_wrong_argument_count_is_refused,
         a_wrong_element_type_is_refused, a_wrong_access_is_refused, a_wrong_kind_is_refused;
@@ -68,20 +69,40 @@ fn twenty_arguments_of_every_type(context: &Context) -> Verdict {
     expect_equal("launched", &out.to_vec::<f64>()?, &[sum])
 }
 
-fn record() -> Vec<u8> {
-    [&7i32.to_le_bytes()[..], &0.5f32.to_le_bytes(), &(1i64 << 33).to_le_bytes()].concat()
+fn record() -> Record {
+    Record::new().with(7i32).with(0.5f32).with(1i64 << 33)
 }
 
+fn structures_are_passed_by_value(context: &Context) -> Verdict {
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
+    let (out, record) = (fixture.tensor(&[0.0f64])?, record());
+    fixture.call(&queue, "sum_record", &[Arg::record(&record), Arg::write(&out)], 1)?;
+    expect_equal("sum of a structure", &out.to_vec::<f64>()?, &[8_589_934_599.5])
+}
+
+fn structures_are_copied_at_once(context: &Context) -> Verdict {
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
+    let (out, record) = (fixture.tensor(&[0.0f64])?, record());
+    fixture.delay(&queue)?;
+    drop(fixture.launch(&queue, "sum_record", &[Arg::record(&record), Arg::write(&out)], 1)?);
+    drop(record);
+    let other = Record::new().with(1i32).with(2.0f32).with(3i64);
+    expect_equal("sum of the original", &out.to_vec::<f64>()?, &[8_589_934_599.5])?;
+    fixture.call(&queue, "sum_record", &[Arg::record(&other), Arg::write(&out)], 1)?;
+    expect_equal("sum of another", &out.to_vec::<f64>()?, &[6.0])
+}
+
+/// Accelerators pass opaque bytes as they are. The host cannot: where C passes a structure depends on its fields.
 fn bytes_by_value(context: &Context) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
-    let (out, bytes) = (fixture.tensor(&[0.0f64])?, record());
-    fixture.call(&queue, "sum_record", &[Arg::bytes(&bytes), Arg::write(&out)], 1)?;
-    expect_equal("sum of a record", &out.to_vec::<f64>()?, &[8_589_934_599.5])
-}
-
-fn bytes_by_value_are_taken_at_once(context: &Context) -> Verdict {
-    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
-    let (out, mut bytes) = (fixture.tensor(&[0.0f64])?, record());
+    let (out, mut bytes) = (fixture.tensor(&[0.0f64])?, record().as_bytes().to_vec());
+    if context.info().kind == DeviceKind::Host {
+        let args = [Arg::bytes(&bytes), Arg::write(&out)];
+        let refused = fixture.try_launch(&queue, "sum_record", &args, 1)?;
+        let refused = refused.and_then(|event| wait::event(&event));
+        return expect_error("bytes", refused, ErrorKind::Unsupported, &["argument 0", "Arg::record"])
+            .map(drop);
+    }
     fixture.delay(&queue)?;
     drop(fixture.launch(&queue, "sum_record", &[Arg::bytes(&bytes), Arg::write(&out)], 1)?);
     bytes.fill(0xff);
