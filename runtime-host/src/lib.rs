@@ -38,6 +38,10 @@
 //! A machine with several NUMA nodes has a memory space `node0`, `node1`, … for each, whose memory comes from that node
 //! as long as there is some, and sub-devices `host:0.0`, `host:0.1`, …: their threads keep to the node's processors,
 //! their memory is the node's, and nothing runs on the caller's thread.
+//!
+//! Telemetry, on Linux, as far as the system lets it be read: the clock is the highest of the processors' current clocks, the
+//! temperature the highest of the processor's own sensors, and energy (usually for root only) the sum of all packages. A
+//! sub-device has only the clock. Virtual machines often have none of these; then the capability is not declared.
 
 mod cache;
 mod call;
@@ -59,6 +63,7 @@ mod shared_object;
 mod simd;
 mod spread;
 mod tagged;
+mod telemetry;
 mod timer;
 mod toolchain;
 mod topology;
