@@ -40,6 +40,9 @@ pub(crate) struct DevicesArguments {
     /// Print everything that is known, as JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Open each device, and add its current clocks, temperature, power and energy
+    #[arg(long, requires = "json")]
+    pub(crate) telemetry: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,18 +1,21 @@
 //! `runtime devices`: lists devices, and why any of them cannot be used.
 
-use runtime_core::{DeviceInfo, DeviceKind, Result, Target};
+use runtime_core::{DeviceInfo, DeviceKind, Result, Runtime, Target, Telemetry};
 use serde_json::{Value, json};
 
 use crate::arguments::DevicesArguments;
+use crate::crash_context::CrashContext;
 use crate::output;
 use crate::registry;
+use crate::release::{self, release};
 use crate::report::describe;
 use crate::table::Table;
 
 pub(crate) fn list(arguments: &DevicesArguments) -> Result<()> {
     let runtime = registry::runtime();
     let targets = runtime.targets();
-    output::print(&if arguments.json { json(&targets) } else { table(&targets) })
+    let telemetry_of = arguments.telemetry.then_some(&runtime);
+    output::print(&if arguments.json { json(&targets, telemetry_of) } else { table(&targets) })
 }
 
 fn table(targets: &[Target]) -> String {
@@ -77,8 +80,8 @@ fn memory_size(bytes: u64) -> String {
     }
 }
 
-fn json(targets: &[Target]) -> String {
-    let targets: Vec<Value> = targets.iter().map(target).collect();
+fn json(targets: &[Target], telemetry_of: Option<&Runtime>) -> String {
+    let targets: Vec<Value> = targets.iter().map(|target| target_json(target, telemetry_of)).collect();
     let document = json!({
         "schema": "runtime.devices",
         "version": 1,
@@ -88,9 +91,13 @@ fn json(targets: &[Target]) -> String {
     format!("{document:#}\n")
 }
 
-fn target(target: &Target) -> Value {
+fn target_json(target: &Target, telemetry_of: Option<&Runtime>) -> Value {
+    let device = |info: &DeviceInfo| match telemetry_of {
+        None => describe::device(info),
+        Some(runtime) => with_telemetry(describe::device(info), read_telemetry(runtime, info)),
+    };
     let (devices, reason) = match &target.devices {
-        Ok(devices) => (devices.iter().map(describe::device).collect(), Value::Null),
+        Ok(devices) => (devices.iter().map(device).collect(), Value::Null),
         Err(error) => (Vec::new(), error.to_string().into()),
     };
     let options: Vec<Value> = target.options.iter().map(describe::option_spec).collect();
@@ -102,6 +109,24 @@ fn target(target: &Target) -> Value {
         "options": options,
         "devices": devices,
     })
+}
+
+fn with_telemetry(mut device: Value, telemetry: Result<Telemetry>) -> Value {
+    (device["telemetry"], device["telemetry_reason"]) = match telemetry {
+        Ok(telemetry) => (describe::telemetry(&telemetry), Value::Null),
+        Err(error) => (Value::Null, error.to_string().into()),
+    };
+    device
+}
+
+/// Opens a device and reads its telemetry once.
+fn read_telemetry(runtime: &Runtime, info: &DeviceInfo) -> Result<Telemetry> {
+    let name = info.id.to_string();
+    let _context = CrashContext::enter(format!("while the telemetry of {name} was read"));
+    let device = runtime.open(&name)?;
+    let telemetry = device.telemetry();
+    release(device, "the device", &name, release::DEADLINE)?;
+    telemetry
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::driver::abi::{Ordinal, device_attribute as key};
 use crate::driver::{Driver, c_string};
 use crate::memory::{ALIGNMENT_BYTES, Space};
 use crate::module::FORMATS;
+use crate::nvml::Nvml;
 
 /// `kDLCUDA`.
 const DLPACK_CUDA: i32 = 2;
@@ -124,6 +125,8 @@ fn spaces(driver: &Driver, ordinal: Ordinal, total_bytes: u64) -> Vec<MemorySpac
 fn capabilities(driver: &Driver, ordinal: Ordinal, peers: bool) -> Capabilities {
     let attribute = |key| driver.attribute(ordinal, key);
     let has = |condition: bool, capability: u64| if condition { capability } else { 0 };
+    // Whether NVML reports anything of a MIG instance is known only after it is initialised, which listing must not do.
+    let has_telemetry = Nvml::load().is_ok() && !is_mig_instance(driver, ordinal);
     let cooperative = driver.launch_ex.is_some() || driver.cooperative_launch.is_some();
     Capabilities(
         abi::CAP_TIMESTAMPS
@@ -141,6 +144,7 @@ fn capabilities(driver: &Driver, ordinal: Ordinal, peers: bool) -> Capabilities 
             | has(cooperative && attribute(key::COOPERATIVE_LAUNCH) != 0, abi::CAP_COOPERATIVE)
             | has(driver.launch_ex.is_some() && attribute(key::CLUSTER_LAUNCH) != 0, abi::CAP_CLUSTERS)
             | has(peers, abi::CAP_PEERS)
+            | has(has_telemetry, abi::CAP_TELEMETRY)
             | has((attribute(key::MAJOR), attribute(key::MINOR)) >= (5, 3), abi::CAP_F16),
     )
 }
@@ -203,7 +207,7 @@ fn pci_address(driver: &Driver, ordinal: Ordinal) -> Option<String> {
 }
 
 /// The UUID of the MIG instance, if it is one, else of the GPU.
-fn uuid(driver: &Driver, ordinal: Ordinal) -> [u8; 16] {
+pub(crate) fn uuid(driver: &Driver, ordinal: Ordinal) -> [u8; 16] {
     let mut uuid = [0; 16];
     if let Some(api) = driver.mig_identity {
         // SAFETY: the out-parameter is writable.
@@ -223,7 +227,7 @@ fn gpu_uuid(driver: &Driver, ordinal: Ordinal) -> [u8; 16] {
 }
 
 /// Whether the device is a MIG instance; then units and memory are those of the instance.
-fn is_mig_instance(driver: &Driver, ordinal: Ordinal) -> bool {
+pub(crate) fn is_mig_instance(driver: &Driver, ordinal: Ordinal) -> bool {
     driver.mig_identity.is_some() && uuid(driver, ordinal) != gpu_uuid(driver, ordinal)
 }
 

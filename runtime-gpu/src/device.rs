@@ -1,9 +1,9 @@
 //! An opened device: allocation, code, queues and graphs.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use runtime_core::backend::{Allocate, Device, DeviceBytes, GraphNode, QueueOptions, Source};
-use runtime_core::{Error, MemoryUsage, OptionSpec, Options, Result};
+use runtime_core::{Error, MemoryUsage, OptionSpec, Options, Result, Telemetry};
 
 use crate::context::PrimaryContext;
 use crate::describe;
@@ -11,6 +11,7 @@ use crate::free_list::{self, FreeList};
 use crate::graph::CudaGraph;
 use crate::memory::{CudaBuffer, Request, Space};
 use crate::module::{CudaKernel, CudaModule};
+use crate::nvml::{Nvml, NvmlDevice};
 use crate::queue::CudaQueue;
 use crate::staging::StagingConfig;
 
@@ -20,6 +21,8 @@ pub struct CudaDevice {
     primary: Arc<PrimaryContext>,
     spaces: usize,
     options: DeviceOptions,
+    /// Set by the first telemetry call.
+    nvml_device: OnceLock<NvmlDevice>,
 }
 
 /// The parsed device options.
@@ -70,7 +73,18 @@ pub(crate) fn options() -> Vec<OptionSpec> {
 impl CudaDevice {
     pub(crate) fn new(primary: Arc<PrimaryContext>, options: DeviceOptions) -> Self {
         let spaces = describe::space_count(primary.driver, primary.ordinal);
-        Self { primary, spaces, options }
+        Self { primary, spaces, options, nvml_device: OnceLock::new() }
+    }
+
+    /// The device as NVML knows it.
+    fn nvml_device(&self, nvml: &Nvml) -> Result<NvmlDevice> {
+        if let Some(device) = self.nvml_device.get() {
+            return Ok(*device);
+        }
+        let (driver, ordinal) = (self.primary.driver, self.primary.ordinal);
+        let uuid = describe::uuid(driver, ordinal);
+        let device = nvml.device(uuid, describe::is_mig_instance(driver, ordinal))?;
+        Ok(*self.nvml_device.get_or_init(|| device))
     }
 }
 
@@ -99,6 +113,12 @@ impl Device for CudaDevice {
         let total_bytes = total as u64;
         let unused = unused + self.primary.free_list_bytes() as u64;
         Ok(MemoryUsage { free_bytes: (free as u64 + unused).min(total_bytes), total_bytes })
+    }
+
+    fn telemetry(&self) -> Result<Telemetry> {
+        self.primary.check_alive()?;
+        let nvml = Nvml::load()?;
+        nvml.telemetry(self.nvml_device(nvml)?)
     }
 
     fn peer_access(&self, other: &Self) -> Result<bool> {

@@ -31,6 +31,12 @@
 //!
 //! Argument sizes are checked against the code where the driver reports them (CUDA 12.4 and newer).
 //!
+//! # Telemetry
+//!
+//! Clocks of the multiprocessors and of the memory, temperature, power, and energy since the driver was loaded, from NVML
+//! (`libnvidia-ml.so.1`), which the first call initialises. Without NVML a device has no telemetry and works otherwise. A MIG
+//! instance does not declare it: NVML reports most values of the whole GPU only.
+//!
 //! # Failure
 //!
 //! An illegal address, a failed assertion or any other kernel fault disables CUDA in the whole process: every later call
@@ -50,6 +56,7 @@ mod interner;
 mod launch;
 mod memory;
 mod module;
+mod nvml;
 mod nvrtc;
 mod param_buffer;
 mod pinned_blocks;

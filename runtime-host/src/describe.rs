@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
+use std::str::FromStr;
 
 use runtime_core::{Capabilities, DeviceInfo, DeviceKind, Limits, MemorySpace, Options, abi};
 
+use crate::telemetry::Sensors;
 use crate::topology::{Node, SYSTEM, Topology};
 use crate::{cpu_features, memory, module, platform};
 
@@ -17,10 +19,11 @@ const SCRATCH_BYTES: u64 = 256 << 20;
 const GROUP_ITEMS: u32 = 1024;
 const CPU: &str = "/sys/devices/system/cpu";
 
-/// Describes the host as device 0; several NUMA nodes are its sub-devices.
-pub(crate) fn describe(topology: &Topology) -> Vec<DeviceInfo> {
-    let whole = whole(topology);
-    let parts: Vec<_> = topology.with_processors().map(|node| part(&whole, node)).collect();
+/// Describes the host as device 0; several NUMA nodes are its sub-devices. `sysfs` has their sensors.
+pub(crate) fn describe(topology: &Topology, sysfs: &Path) -> Vec<DeviceInfo> {
+    let mut whole = whole(topology);
+    let parts: Vec<_> = topology.with_processors().map(|node| part(&whole, node, sysfs)).collect();
+    whole.capabilities.0 |= telemetry(&Sensors::new(sysfs, &[]));
     std::iter::once(whole).chain(parts).collect()
 }
 
@@ -39,13 +42,14 @@ fn space(name: &str, total_bytes: u64) -> MemorySpace {
     }
 }
 
-fn part(whole: &DeviceInfo, node: &Node) -> DeviceInfo {
+fn part(whole: &DeviceInfo, node: &Node, sysfs: &Path) -> DeviceInfo {
     let mut info = whole.clone();
     info.id.sub = Some(node.id);
     info.name = format!("{} (node {})", whole.name, node.id);
     info.compute_units = u32::try_from(node.cpus.len()).unwrap_or(u32::MAX);
     // Work runs on the node's processors, never on the caller's thread.
     info.capabilities = Capabilities(whole.capabilities.0 & !abi::CAP_INLINE);
+    info.capabilities.0 |= telemetry(&Sensors::new(sysfs, &node.cpus));
     info.spaces = vec![space("device", node.memory_usage().total_bytes)];
     info
 }
@@ -60,7 +64,7 @@ fn whole(topology: &Topology) -> DeviceInfo {
     info.driver_version = kernel_version();
     info.dlpack_type = DLPACK_CPU;
     info.compute_units = platform::logical_cores();
-    info.clock_hz = number(&format!("{CPU}/cpu0/cpufreq/cpuinfo_max_freq")).map(|khz| khz * 1000);
+    info.clock_hz = number::<u64>(format!("{CPU}/cpu0/cpufreq/cpuinfo_max_freq")).map(|khz| khz * 1000);
     info.capabilities = Capabilities(
         abi::CAP_INLINE
             | abi::CAP_WAIT_FOR
@@ -95,6 +99,10 @@ fn half_precision(features: &[&str]) -> u64 {
     }
 }
 
+fn telemetry(sensors: &Sensors) -> u64 {
+    if sensors.has_values() { abi::CAP_TELEMETRY } else { 0 }
+}
+
 fn properties(features: &[&str]) -> Options {
     let available = std::thread::available_parallelism().map_or(1, usize::from);
     let mut properties = Options::new().with("simd", features.join(" "));
@@ -124,11 +132,13 @@ fn head(path: &str) -> String {
     read.map_or_else(|_| String::new(), |_| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn text(path: &str) -> Option<String> {
+/// The trimmed text of a file; `None` if it cannot be read.
+pub(crate) fn text(path: impl AsRef<Path>) -> Option<String> {
     std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
-fn number(path: &str) -> Option<u64> {
+/// The number that a file contains; `None` if it cannot be read, or contains anything else.
+pub(crate) fn number<T: FromStr>(path: impl AsRef<Path>) -> Option<T> {
     text(path)?.parse().ok()
 }
 
@@ -149,7 +159,8 @@ fn field<'a>(cpuinfo: &'a str, key: &str) -> Option<&'a str> {
     Some(line.trim()).filter(|value| !value.is_empty())
 }
 
-fn numbered(folder: &Path, prefix: &str) -> Vec<String> {
+/// The entries of a folder that are `prefix` and a number.
+pub(crate) fn numbered(folder: &Path, prefix: &str) -> Vec<String> {
     let names = std::fs::read_dir(folder)
         .into_iter()
         .flatten()
@@ -159,18 +170,18 @@ fn numbered(folder: &Path, prefix: &str) -> Vec<String> {
 }
 
 fn physical_cores() -> u64 {
-    let siblings = |cpu: &String| text(&format!("{CPU}/{cpu}/topology/thread_siblings_list"));
+    let siblings = |cpu: &String| text(format!("{CPU}/{cpu}/topology/thread_siblings_list"));
     numbered(Path::new(CPU), "cpu").iter().filter_map(siblings).collect::<BTreeSet<_>>().len() as u64
 }
 
 fn cache_bytes(level: &str, kind: &str) -> u64 {
     let folder = format!("{CPU}/cpu0/cache");
     let matches = |name: &String| {
-        text(&format!("{folder}/{name}/level")).as_deref() == Some(level)
-            && text(&format!("{folder}/{name}/type")).as_deref() == Some(kind)
+        text(format!("{folder}/{name}/level")).as_deref() == Some(level)
+            && text(format!("{folder}/{name}/type")).as_deref() == Some(kind)
     };
     let found = numbered(Path::new(&folder), "index").into_iter().find(matches);
-    found.and_then(|name| size_bytes(&text(&format!("{folder}/{name}/size"))?)).unwrap_or(0)
+    found.and_then(|name| size_bytes(&text(format!("{folder}/{name}/size"))?)).unwrap_or(0)
 }
 
 fn size_bytes(text: &str) -> Option<u64> {
@@ -188,6 +199,7 @@ fn size_bytes(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::telemetry::{SYSFS, tests::sysfs};
     use crate::topology::tests::fake;
 
     #[test]
@@ -204,7 +216,7 @@ mod tests {
 
     #[test]
     fn this_machine_is_described() {
-        let info = describe(&Topology::default()).remove(0);
+        let info = describe(&Topology::default(), Path::new(SYSFS)).remove(0);
         assert!(!info.name.is_empty() && !info.driver_version.is_empty());
         assert!(info.compute_units >= 1);
         assert!(info.spaces[0].total_bytes > Some(1 << 20));
@@ -214,7 +226,9 @@ mod tests {
     #[test]
     fn nodes_are_spaces_and_sub_devices() {
         let (_folder, topology) = fake(&[(0, "0", 1024), (1, "1-2", 2048), (2, "", 4096)]);
-        let [whole, first, second] = &describe(&topology)[..] else { panic!("one device, two parts") };
+        let [whole, first, second] = &describe(&topology, Path::new(SYSFS))[..] else {
+            panic!("one device, two parts")
+        };
         let spaces: Vec<_> = whole.spaces.iter().map(|space| space.name.as_str()).collect();
         assert_eq!(spaces, ["device", "node0", "node1", "node2"]);
         assert_eq!((whole.id.sub, first.id.sub, second.id.sub), (None, Some(0), Some(1)));
@@ -223,5 +237,21 @@ mod tests {
             (2, 1, Some(2048 << 10))
         );
         assert!(whole.capabilities.has(abi::CAP_INLINE) && !first.capabilities.has(abi::CAP_INLINE));
+    }
+
+    #[test]
+    fn telemetry_is_declared_where_a_value_can_be_read() {
+        let (_folder, topology) = fake(&[(0, "0", 1024), (1, "1", 2048)]);
+        let declared = |files: &[(&str, &str)]| {
+            let root = sysfs(files);
+            let devices = describe(&topology, root.path());
+            devices.iter().map(|info| info.capabilities.has(abi::CAP_TELEMETRY)).collect::<Vec<_>>()
+        };
+        let clock = ("devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "2000000");
+        let zone = "class/thermal/thermal_zone0";
+        let temperature = [(&*format!("{zone}/type"), "cpu-thermal"), (&*format!("{zone}/temp"), "40000")];
+        assert_eq!(declared(&[]), [false, false, false]);
+        assert_eq!(declared(&[clock]), [true, false, true]);
+        assert_eq!(declared(&temperature), [true, false, false]);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use runtime_core::backend::{Allocate, Backend, Device, HostBytesMut, Log, NoGraph, QueueOptions, Source};
-use runtime_core::{DeviceInfo, Error, ErrorKind, MemoryUsage, OptionSpec, Options, Result};
+use runtime_core::{DeviceInfo, Error, ErrorKind, MemoryUsage, OptionSpec, Options, Result, Telemetry};
 
 use crate::describe::{describe, node_space};
 use crate::memory::HostBuffer;
@@ -14,6 +14,7 @@ use crate::module::{self, HostModule};
 use crate::platform;
 use crate::pool::Pool;
 use crate::queue::HostQueue;
+use crate::telemetry::{SYSFS, Sensors};
 use crate::topology::{Node, SYSTEM, Topology};
 
 /// The backend `host`: the processor that the program runs on.
@@ -23,6 +24,8 @@ pub struct HostBackend {
     epoch: Instant,
     /// The folder in which the system describes its NUMA nodes.
     nodes: PathBuf,
+    /// Where the system describes its sensors.
+    sysfs: PathBuf,
 }
 
 /// The opened host, or one of its nodes.
@@ -37,12 +40,22 @@ pub struct HostDevice {
     pool: Arc<Pool>,
     /// The memory spaces: a node's memory, or `None` for memory of any node.
     spaces: Vec<Option<Node>>,
+    sensors: Sensors,
 }
 
 impl HostDevice {
     fn new(backend: &HostBackend, name: String, cpus: &[usize], spaces: Vec<Option<Node>>) -> Self {
         let pool = Arc::new(Pool::new(format!("{name}-range"), cpus));
-        Self { log: backend.log, epoch: backend.epoch, queues: AtomicU32::new(0), name, pool, spaces }
+        let sensors = Sensors::new(&backend.sysfs, cpus);
+        Self {
+            log: backend.log,
+            epoch: backend.epoch,
+            queues: AtomicU32::new(0),
+            name,
+            pool,
+            spaces,
+            sensors,
+        }
     }
 
     fn space(&self, space: u32) -> Result<Option<&Node>> {
@@ -61,7 +74,7 @@ unsafe impl Backend for HostBackend {
     type Device = HostDevice;
 
     unsafe fn open(log: Log) -> Result<Self> {
-        Ok(Self { log, epoch: Instant::now(), nodes: PathBuf::from(SYSTEM) })
+        Ok(Self { log, epoch: Instant::now(), nodes: PathBuf::from(SYSTEM), sysfs: PathBuf::from(SYSFS) })
     }
 
     fn options() -> Vec<OptionSpec> {
@@ -69,7 +82,7 @@ unsafe impl Backend for HostBackend {
     }
 
     fn devices(&self) -> Result<Vec<DeviceInfo>> {
-        Ok(describe(&Topology::read(&self.nodes)))
+        Ok(describe(&Topology::read(&self.nodes), &self.sysfs))
     }
 
     fn open_device(&self, index: u32, sub: Option<u32>, _options: &Options) -> Result<HostDevice> {
@@ -101,6 +114,10 @@ impl Device for HostDevice {
 
     fn memory_usage(&self, space: u32) -> Result<MemoryUsage> {
         Ok(self.space(space)?.map_or_else(platform::memory_usage, Node::memory_usage))
+    }
+
+    fn telemetry(&self) -> Result<Telemetry> {
+        self.sensors.read()
     }
 
     fn allocate(&self, request: &Allocate<'_, HostQueue>) -> Result<HostBuffer> {

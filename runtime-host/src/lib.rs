@@ -39,6 +39,11 @@
 //! A machine with several NUMA nodes has a memory space `node0`, `node1`, … for each node, which prefers memory of that
 //! node, and sub-devices `host:0.0`, `host:0.1`, … A sub-device's threads are pinned to the node's processors, its memory
 //! is the node's, and nothing runs on the caller's thread.
+//!
+//! Telemetry (Linux) has what the system allows to be read: as the clock, the highest current clock of the processors; as
+//! the temperature, the highest of the processor's own sensors; as energy, which usually only root can read, the sum of
+//! all packages. A sub-device has only the clock. Virtual machines often have none of these; then the capability is not
+//! declared.
 
 mod arg_packing;
 mod cache;
@@ -60,6 +65,7 @@ mod queue;
 mod range;
 mod record_type;
 mod shared_object;
+mod telemetry;
 mod timer;
 mod toolchain;
 mod topology;

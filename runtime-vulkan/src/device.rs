@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use runtime_core::backend::{Allocate, Device, GraphNode, HostBytesMut, QueueOptions, Source};
-use runtime_core::{Error, MemoryUsage, OptionSpec, Options, Result};
+use runtime_core::{Error, MemoryUsage, OptionSpec, Options, Result, Telemetry};
 
 use crate::context::Context;
 use crate::driver::{DeviceOptions, MemoryLocation};
@@ -79,6 +79,13 @@ impl Device for VulkanDevice {
             Error::unsupported("memory_usage of this space is not supported by this driver")
         })?;
         Ok(MemoryUsage { free_bytes: budget.saturating_sub(used).min(heap.bytes), total_bytes: heap.bytes })
+    }
+
+    fn telemetry(&self) -> Result<Telemetry> {
+        Err(Error::unsupported(
+            "Vulkan reports no clocks, temperature, power or energy; use the vendor's own backend or tool, such as \
+             `cuda:0` or `nvidia-smi`",
+        ))
     }
 
     fn allocate(&self, request: &Allocate<'_, VulkanQueue>) -> Result<VulkanBuffer> {

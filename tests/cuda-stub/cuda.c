@@ -5,11 +5,10 @@
  *
  * STUB_CUDA is a comma-separated list of options: devices=N, init=CODE, count=CODE, memory=BYTES, mig=1 (each device is a MIG
  * instance, with a quarter of the units), and fail=FUNCTION:CODE:NTH, which makes the NTH call of a function return CODE, and
- * every later call of any function too if the code is sticky. */
+ * every later call of any function too if the code is sticky. `nvml.c` reads them too. */
 #define _GNU_SOURCE
 #include "cuda.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,48 +17,6 @@
 
 pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static int sticky;
-
-/* Options. */
-
-static const char *option_text(const char *key, char *value, size_t room) {
-    const char *list = getenv("STUB_CUDA");
-    size_t length = strlen(key);
-    while (list && *list) {
-        size_t end = strcspn(list, ",");
-        if (end >= length && strncmp(list, key, length) == 0 && (list[length] == '=' || end == length)) {
-            size_t count = end > length ? end - length - 1 : 0;
-            if (count >= room) count = room - 1;
-            memcpy(value, list + length + (end > length), count);
-            value[count] = 0;
-            return value;
-        }
-        list += end + (list[end] == ',');
-    }
-    return NULL;
-}
-
-static long option_number(const char *key, long fallback) {
-    char text[64];
-    return option_text(key, text, sizeof text) ? strtol(text, NULL, 10) : fallback;
-}
-
-static int is_sticky(int code) { return code == 700 || code == 719 || code == 214; }
-
-/* The error injected into this call of `function`; 0 if none. */
-int injected_error(const char *function) {
-    static int calls;
-    char text[128];
-    if (sticky && strncmp(function, "cuCtxP", 6) != 0) return sticky;
-    if (!option_text("fail", text, sizeof text)) return 0;
-    size_t length = strlen(function);
-    if (strncmp(text, function, length) != 0 || text[length] != ':') return 0;
-    int code = 0, nth = 1;
-    sscanf(text + length, ":%d:%d", &code, &nth);
-    int failed = __atomic_add_fetch(&calls, 1, __ATOMIC_SEQ_CST) == nth ? code : 0;
-    if (is_sticky(failed)) sticky = failed;
-    return failed;
-}
 
 static __thread void *current[64];
 static __thread int depth;

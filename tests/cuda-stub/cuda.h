@@ -62,6 +62,9 @@ __attribute__((visibility("hidden"))) void drain(struct stream *stream);
 __attribute__((visibility("hidden"))) void pack_call(struct kernel_call *call, const struct kernel *kernel, const unsigned grid[3],
                                                    const unsigned block[3], unsigned shared, void **parameters);
 
+/* A number from the options. */
+__attribute__((visibility("hidden"))) long option_number(const char *key, long fallback);
+
 /* Start of a driver function: returns an injected error, or fails without a current context where one is required. */
 __attribute__((visibility("hidden"))) int injected_error(const char *function);
 __attribute__((visibility("hidden"))) int has_current_context(void);

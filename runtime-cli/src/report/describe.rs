@@ -1,6 +1,6 @@
 //! Devices, options and the program itself as JSON.
 
-use runtime_core::{DeviceInfo, OptionSpec, Options, Value as OptionValue, abi};
+use runtime_core::{DeviceInfo, OptionSpec, Options, Telemetry, Value as OptionValue, abi};
 use serde_json::{Map, Value, json};
 
 use crate::devices::kind;
@@ -56,6 +56,17 @@ pub(crate) fn device(info: &DeviceInfo) -> Value {
         "spaces": spaces,
         "formats": info.format_names(),
         "properties": options(&info.properties),
+    })
+}
+
+/// The current values of a device; null for those that it does not report.
+pub(crate) fn telemetry(telemetry: &Telemetry) -> Value {
+    json!({
+        "clock_hz": telemetry.clock_hz,
+        "memory_clock_hz": telemetry.memory_clock_hz,
+        "temperature_millicelsius": telemetry.temperature_millicelsius,
+        "power_milliwatts": telemetry.power_milliwatts,
+        "energy_microjoules": telemetry.energy_microjoules,
     })
 }
 

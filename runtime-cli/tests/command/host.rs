@@ -25,6 +25,38 @@ fn devices_lists_the_host() {
 }
 
 #[test]
+fn devices_adds_telemetry_on_request() {
+    let arguments = ["devices", "--json", "--telemetry"];
+    let run: Finished = command_with(&["null", "host"], &arguments).output().unwrap().into();
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+    let document = json(&run.stdout);
+    let device = |id: &str| {
+        let targets = document["targets"].as_array().unwrap().iter();
+        let mut devices = targets.flat_map(|target| target["devices"].as_array().unwrap());
+        devices.find(|device| device["id"] == id).unwrap().clone()
+    };
+    let values = &device("null:0")["telemetry"];
+    assert_eq!(
+        (&values["temperature_millicelsius"], &values["energy_microjoules"]),
+        (&42_000.into(), &Value::Null)
+    );
+    assert_eq!(device("null:0")["telemetry_reason"], Value::Null);
+    let host = device("host:0");
+    assert_ne!(
+        host["telemetry"].is_object(),
+        host["telemetry_reason"].is_string(),
+        "either, not both: {host}"
+    );
+    for id in ["null:2", "null:3"] {
+        let device = device(id);
+        assert!(device["telemetry"].is_null() && device["telemetry_reason"].is_string(), "{device}");
+    }
+    let without = json(&runtime(&["devices", "--json"]).stdout);
+    assert!(without["targets"][0]["devices"][0].get("telemetry").is_none(), "no device is opened for a list");
+    assert_eq!(runtime(&["devices", "--telemetry"]).code, 2, "the table has no column for it");
+}
+
+#[test]
 fn doctor_reports_what_it_finds() {
     let run = runtime(&["doctor"]);
     assert_eq!(run.code, 0, "{run:?}");

@@ -13,11 +13,17 @@ use runtime_core::backend::{ArgRef, Queue};
 use super::*;
 use crate::call::Function;
 use crate::range::IndexRange;
+use crate::telemetry::tests::sysfs;
 use crate::topology::tests::fake;
 use crate::work_groups::Extent;
 
 fn backend(nodes: &Path) -> HostBackend {
-    HostBackend { log: Log::silent(), epoch: Instant::now(), nodes: nodes.to_owned() }
+    HostBackend {
+        log: Log::silent(),
+        epoch: Instant::now(),
+        nodes: nodes.to_owned(),
+        sysfs: PathBuf::from(SYSFS),
+    }
 }
 
 fn open(backend: &HostBackend, sub: Option<u32>) -> Result<HostDevice> {
@@ -74,6 +80,17 @@ fn a_missing_node_is_an_error_that_lists_the_nodes() {
     assert!(error.message().contains("host:0.0, host:0.4"), "{error}");
     let error = open(&backend(Path::new("no/such/folder")), Some(0)).unwrap_err();
     assert!(error.message().contains("open \"host:0\""), "{error}");
+}
+
+#[test]
+fn a_node_reports_the_clock_of_its_own_processors() {
+    let (folder, _) = fake(&[(0, "0", 1024), (1, "1-2", 2048)]);
+    let clock = |cpu| format!("devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq");
+    let root = sysfs(&[(&clock(0), "3000000"), (&clock(2), "2000000")]);
+    let backend = HostBackend { sysfs: root.path().to_owned(), ..backend(folder.path()) };
+    let hertz = |sub| open(&backend, sub).unwrap().telemetry().unwrap().clock_hz;
+    assert_eq!(hertz(None), Some(3_000_000_000));
+    assert_eq!(hertz(Some(1)), Some(2_000_000_000));
 }
 
 /// Tests nothing on a machine with one node.

@@ -1,4 +1,4 @@
-//! Builds stubs of the NVIDIA driver and of NVRTC from the C sources in this folder, and runs processes that load them.
+//! Builds stubs of the NVIDIA driver, NVML and NVRTC from the C sources in this folder, and runs processes that load them.
 //!
 //! The dynamic loader reads `LD_LIBRARY_PATH` at process start, so the stub is only visible to a process started with it.
 
@@ -10,16 +10,25 @@ const FLAGS: [&str; 8] = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-sh
 /// Environment variable set in a process that loads the stub.
 const ACTIVE: &str = "STUB_CUDA_ACTIVE";
 
-/// Builds the driver stub in `folder`, with `defines` (`-D`), and the NVRTC stub next to it.
+/// Preprocessor definition for [`build`]: a file that is not a library takes the place of NVML.
+pub const BROKEN_NVML: &str = "BROKEN_NVML";
+
+/// Builds the stubs of the driver and of NVML in `folder`, with `defines` (`-D`), and the NVRTC stub next to them.
 ///
 /// # Errors
 /// The compiler's output, or that it cannot be started.
 pub fn build(folder: &Path, defines: &[&str]) -> Result<(), String> {
     compile(
         &folder.join("libcuda.so.1"),
-        &["cuda.c", "events.c", "graphs.c", "kernels.c", "benchmark.c"],
+        &["cuda.c", "options.c", "events.c", "graphs.c", "kernels.c", "benchmark.c"],
         defines,
     )?;
+    let nvml = folder.join("libnvidia-ml.so.1");
+    if defines.contains(&BROKEN_NVML) {
+        std::fs::write(&nvml, "not a library").map_err(|error| error.to_string())?;
+    } else {
+        compile(&nvml, &["nvml.c", "options.c"], defines)?;
+    }
     compile(&folder.join("libnvrtc.so.12"), &["nvrtc.c"], &[])
 }
 

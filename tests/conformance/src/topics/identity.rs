@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use runtime_core::{DeviceInfo, DeviceKind, OptionScope, Telemetry, abi};
+use runtime_core::{DeviceInfo, DeviceKind, ErrorKind, OptionScope, Telemetry, abi};
 
 use crate::case::{Requirement, Verdict, cases};
 use crate::context::Context;
@@ -10,7 +10,7 @@ use crate::context::Context;
 cases! {
     [] => the_device_string_names_the_device, the_description_is_filled_in, the_kind_is_one_of_three,
         two_listings_are_alike, indices_are_unique, every_option_is_documented,
-        sub_devices_belong_to_their_device, siblings_are_the_others;
+        sub_devices_belong_to_their_device, siblings_are_the_others, telemetry_has_values_or_is_unsupported;
     [Requirement::Capability(abi::CAP_TELEMETRY)] => telemetry_has_values;
 }
 
@@ -109,7 +109,37 @@ fn siblings_are_the_others(context: &Context) -> Verdict {
 }
 
 fn telemetry_has_values(context: &Context) -> Verdict {
-    let telemetry = context.fixture().device().telemetry()?;
-    assert_ne!(telemetry, Telemetry::default(), "the capability is declared, but no value is set");
+    let device = context.fixture().device();
+    let (first, second) = (device.telemetry()?, device.telemetry()?);
+    check_telemetry(&first);
+    check_telemetry(&second);
+    if let (Some(before), Some(after)) = (first.energy_microjoules, second.energy_microjoules) {
+        assert!(before <= after, "energy went from {before} back to {after} microjoules");
+    }
     Ok(())
+}
+
+/// Without the capability a device may still report values, e.g. if it only knows after a first call.
+fn telemetry_has_values_or_is_unsupported(context: &Context) -> Verdict {
+    match context.fixture().device().telemetry() {
+        Ok(telemetry) => check_telemetry(&telemetry),
+        Err(error) => {
+            assert!(!context.info().capabilities.has(abi::CAP_TELEMETRY), "declared, but: {error}");
+            assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+            assert!(!error.message().is_empty());
+        }
+    }
+    Ok(())
+}
+
+/// At least one value, and each in a range that catches a wrong unit: 1 MHz to 100 GHz, -60 to 150 degrees, at most 100 kW.
+fn check_telemetry(telemetry: &Telemetry) {
+    assert_ne!(*telemetry, Telemetry::default(), "no error, but no value");
+    let within = |value: Option<u64>, least, most| value.is_none_or(|value| (least..=most).contains(&value));
+    let (mhz, ghz) = (1_000_000, 1_000_000_000);
+    assert!(within(telemetry.clock_hz, mhz, 100 * ghz), "{telemetry:?}");
+    assert!(within(telemetry.memory_clock_hz, mhz, 100 * ghz), "{telemetry:?}");
+    assert!(within(telemetry.power_milliwatts, 0, 100_000_000), "{telemetry:?}");
+    let temperature = telemetry.temperature_millicelsius;
+    assert!(temperature.is_none_or(|value| (-60_000..=150_000).contains(&value)), "{telemetry:?}");
 }
