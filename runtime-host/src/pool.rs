@@ -1,4 +1,7 @@
 //! The threads that help with parallel ranges, and where a device's threads run.
+//!
+//! `spawn` rather than `rayon::scope`, which waits for every closure: a range would wait for threads that another queue's range
+//! keeps busy, where its own thread could do the work.
 
 use std::sync::Arc;
 
