@@ -42,11 +42,11 @@ impl FillLaunch {
     /// Work-items per group.
     pub(crate) const GROUP_SIZE: u32 = FILL_GROUP_SIZE;
 
-    /// Calls `launch` with pointers to the arguments.
-    pub(crate) fn with_params<R>(&self, launch: impl FnOnce(*const *const c_void) -> R) -> R {
-        let pointers: [*const c_void; 4] =
-            std::array::from_fn(|index| (&raw const self.arguments[index]).cast());
-        launch(pointers.as_ptr())
+    /// Calls `launch` with pointers to the arguments, which the driver only reads.
+    pub(crate) fn with_params<R>(&self, launch: impl FnOnce(*mut *mut c_void) -> R) -> R {
+        let mut pointers: [*mut c_void; 4] =
+            std::array::from_fn(|index| (&raw const self.arguments[index]).cast_mut().cast());
+        launch(pointers.as_mut_ptr())
     }
 }
 
@@ -60,7 +60,13 @@ impl Builtins {
         let none = std::ptr::null_mut();
         // SAFETY: the text is terminated, there are no options, and the context is current.
         let code = unsafe {
-            (driver.cuModuleLoadDataEx)(&raw mut module, text.as_ptr().cast(), 0, none, std::ptr::null_mut())
+            (driver.cuModuleLoadDataEx)(
+                &raw mut module.0,
+                text.as_ptr().cast(),
+                0,
+                none,
+                std::ptr::null_mut(),
+            )
         };
         primary.check("cuModuleLoadDataEx", code)?;
         let mut builtins =
@@ -72,7 +78,7 @@ impl Builtins {
         ];
         for (function, name) in kernels {
             // SAFETY: the module is loaded, the name terminated, and the out-parameter writable.
-            let code = unsafe { (driver.cuModuleGetFunction)(function, module, name.as_ptr()) };
+            let code = unsafe { (driver.cuModuleGetFunction)(&raw mut function.0, module.0, name.as_ptr()) };
             primary.check("cuModuleGetFunction", code)?;
         }
         Ok(builtins)
@@ -97,10 +103,11 @@ impl Builtins {
 
     /// Submits the empty kernel.
     pub(crate) fn launch_empty(&self, primary: &PrimaryContext, stream: Stream) -> Result<()> {
-        let none = std::ptr::null();
+        let none = std::ptr::null_mut();
         // SAFETY: function and stream are alive and of one context, and the kernel takes nothing.
-        let code =
-            unsafe { (primary.driver.cuLaunchKernel)(self.empty, 1, 1, 1, 1, 1, 1, 0, stream, none, none) };
+        let code = unsafe {
+            (primary.driver.cuLaunchKernel)(self.empty.0, 1, 1, 1, 1, 1, 1, 0, stream.0, none, none)
+        };
         primary.check("cuLaunchKernel", code)
     }
 
@@ -111,13 +118,13 @@ impl Builtins {
         stream: Stream,
         fill: &FillLaunch,
     ) -> Result<()> {
-        let (groups, size, none) = (fill.groups, FILL_GROUP_SIZE, std::ptr::null());
+        let (groups, size, none) = (fill.groups, FILL_GROUP_SIZE, std::ptr::null_mut());
         let code = fill.with_params(|arguments| {
             // SAFETY: function and stream are alive and of one context; both kernels take these four arguments, and the
             // range lies within a buffer.
             unsafe {
                 (primary.driver.cuLaunchKernel)(
-                    fill.function,
+                    fill.function.0,
                     groups,
                     1,
                     1,
@@ -125,7 +132,7 @@ impl Builtins {
                     1,
                     1,
                     0,
-                    stream,
+                    stream.0,
                     arguments,
                     none,
                 )
@@ -137,7 +144,7 @@ impl Builtins {
     /// Unloads the kernels. The context is current.
     pub(crate) fn unload(&self, driver: &Driver) {
         // SAFETY: loaded once, and no longer in use.
-        let _ = unsafe { (driver.cuModuleUnload)(self.module) };
+        let _ = unsafe { (driver.cuModuleUnload)(self.module.0) };
     }
 }
 

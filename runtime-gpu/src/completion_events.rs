@@ -43,7 +43,7 @@ impl CompletionEvents {
             None => self.grow(primary)?,
         };
         // SAFETY: event and stream are alive and of one context.
-        let code = unsafe { (primary.driver.cuEventRecord)(event, stream) };
+        let code = unsafe { (primary.driver.cuEventRecord)(event.0, stream.0) };
         if !code.is_success() {
             self.free.push(event);
             return Err(primary.fail("cuEventRecord", code));
@@ -159,7 +159,7 @@ impl CompletionEvents {
         let pending = self.pending.drain(..).filter(|pending| pending.reusable).map(|pending| pending.event);
         for event in pending.chain(self.free.drain(..)) {
             // SAFETY: ours, and no longer in use; the driver keeps what it still needs.
-            let _ = unsafe { (driver.cuEventDestroy_v2)(event) };
+            let _ = unsafe { (driver.cuEventDestroy_v2)(event.0) };
         }
     }
 }

@@ -12,8 +12,7 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use crate::builtin::Builtins;
 use crate::driver::abi::{
-    self, Context, CuResult, NO_TIMING, NON_BLOCKING, Ordinal, PoolAccess, PoolProperties, Stream,
-    device_attribute, pool_attribute,
+    self, Context, CuResult, NO_TIMING, NON_BLOCKING, Ordinal, Stream, device_attribute, pool_attribute,
 };
 use crate::driver::{Driver, MemoryPools, is_sticky};
 use crate::free_list::Block;
@@ -87,7 +86,7 @@ impl MemoryPool {
     /// Frees a block in stream order.
     pub(crate) fn free(self, block: Block, stream: Stream) {
         // SAFETY: allocated from the pool, freed once, and used by no work submitted to the stream later.
-        let _ = unsafe { (self.api.cuMemFreeAsync)(block.base, stream) };
+        let _ = unsafe { (self.api.cuMemFreeAsync)(block.base, stream.0) };
     }
 }
 
@@ -103,7 +102,7 @@ impl<'a> CurrentContext<'a> {
     #[inline]
     pub(crate) fn push(driver: &'a Driver, context: Context) -> std::result::Result<Self, CuResult> {
         // SAFETY: the context is retained.
-        let code = unsafe { (driver.cuCtxPushCurrent_v2)(context) };
+        let code = unsafe { (driver.cuCtxPushCurrent_v2)(context.0) };
         if code.is_success() { Ok(Self(driver)) } else { Err(code) }
     }
 }
@@ -112,7 +111,7 @@ impl Drop for CurrentContext<'_> {
     fn drop(&mut self) {
         let mut popped = Context::NULL;
         // SAFETY: pops what was pushed on this thread.
-        let _ = unsafe { (self.0.cuCtxPopCurrent_v2)(&raw mut popped) };
+        let _ = unsafe { (self.0.cuCtxPopCurrent_v2)(&raw mut popped.0) };
     }
 }
 
@@ -124,7 +123,7 @@ impl PrimaryContext {
     pub(crate) fn open(driver: &'static Driver, ordinal: Ordinal) -> Result<Self> {
         let mut context = Context::NULL;
         // SAFETY: the out-parameter is writable, and the device exists.
-        let code = unsafe { (driver.cuDevicePrimaryCtxRetain)(&raw mut context, ordinal) };
+        let code = unsafe { (driver.cuDevicePrimaryCtxRetain)(&raw mut context.0, ordinal) };
         driver.check("cuDevicePrimaryCtxRetain", code)?;
         let mut primary = Self {
             driver,
@@ -238,7 +237,7 @@ impl PrimaryContext {
         let mut stream = Stream::NULL;
         // SAFETY: the out-parameter is writable, and the context is current.
         let code =
-            unsafe { (self.driver.cuStreamCreateWithPriority)(&raw mut stream, NON_BLOCKING, priority) };
+            unsafe { (self.driver.cuStreamCreateWithPriority)(&raw mut stream.0, NON_BLOCKING, priority) };
         self.check("cuStreamCreate", code)?;
         Ok(stream)
     }
@@ -249,7 +248,7 @@ impl PrimaryContext {
         let mut event = abi::Event::NULL;
         let flags = if timing { 0 } else { NO_TIMING };
         // SAFETY: the out-parameter is writable, and the context is current.
-        let code = unsafe { (self.driver.cuEventCreate)(&raw mut event, flags) };
+        let code = unsafe { (self.driver.cuEventCreate)(&raw mut event.0, flags) };
         self.check("cuEventCreate", code)?;
         Ok(event)
     }
@@ -258,9 +257,9 @@ impl PrimaryContext {
     #[inline]
     pub(crate) fn is_event_complete(&self, event: abi::Event) -> Result<bool> {
         // SAFETY: the event is alive.
-        match unsafe { (self.driver.cuEventQuery)(event) } {
-            CuResult::SUCCESS => Ok(true),
-            CuResult::NOT_READY => Ok(false),
+        match unsafe { (self.driver.cuEventQuery)(event.0) } {
+            CuResult::CUDA_SUCCESS => Ok(true),
+            CuResult::CUDA_ERROR_NOT_READY => Ok(false),
             code => Err(self.fail("cuEventQuery", code)),
         }
     }
@@ -268,9 +267,9 @@ impl PrimaryContext {
     /// Whether all work on a stream has ended.
     pub(crate) fn is_stream_idle(&self, stream: Stream) -> Result<bool> {
         // SAFETY: the stream is alive.
-        match unsafe { (self.driver.cuStreamQuery)(stream) } {
-            CuResult::SUCCESS => Ok(true),
-            CuResult::NOT_READY => Ok(false),
+        match unsafe { (self.driver.cuStreamQuery)(stream.0) } {
+            CuResult::CUDA_SUCCESS => Ok(true),
+            CuResult::CUDA_ERROR_NOT_READY => Ok(false),
             code => Err(self.fail("cuStreamQuery", code)),
         }
     }
@@ -279,11 +278,11 @@ impl PrimaryContext {
     fn open_pool(&self) -> Result<Option<MemoryPool>> {
         let supported = self.driver.attribute(self.ordinal, device_attribute::MEMORY_POOLS) != 0;
         let Some(api) = self.driver.memory_pools.filter(|_| supported) else { return Ok(None) };
-        let properties = PoolProperties::of(self.ordinal);
+        let properties = abi::device_pool(self.ordinal);
         let mut handle = abi::Pool::NULL;
         // SAFETY: the properties are complete, and the out-parameter is writable.
-        let code = unsafe { (api.cuMemPoolCreate)(&raw mut handle, &raw const properties) };
-        if code == CuResult::NOT_SUPPORTED {
+        let code = unsafe { (api.cuMemPoolCreate)(&raw mut handle.0, &raw const properties) };
+        if code == CuResult::CUDA_ERROR_NOT_SUPPORTED {
             return Ok(None);
         }
         self.check("cuMemPoolCreate", code)?;
@@ -298,7 +297,7 @@ impl PrimaryContext {
         ];
         for (attribute, value) in attributes {
             // SAFETY: the pool is alive, and the value has the attribute's type.
-            let code = unsafe { (api.cuMemPoolSetAttribute)(handle, attribute, value) };
+            let code = unsafe { (api.cuMemPoolSetAttribute)(handle.0, attribute, value) };
             self.check("cuMemPoolSetAttribute", code)?;
         }
         Ok(Some(pool))
@@ -309,8 +308,9 @@ impl PrimaryContext {
         let query = |attribute| {
             let mut bytes = 0_u64;
             // SAFETY: the pool is alive, and both attributes have 64 bits.
-            let code =
-                unsafe { (pool.api.cuMemPoolGetAttribute)(pool.handle, attribute, (&raw mut bytes).cast()) };
+            let code = unsafe {
+                (pool.api.cuMemPoolGetAttribute)(pool.handle.0, attribute, (&raw mut bytes).cast())
+            };
             self.check("cuMemPoolGetAttribute", code).map(|()| bytes)
         };
         Ok((query(pool_attribute::RESERVED_CURRENT)?, query(pool_attribute::USED_CURRENT)?))
@@ -355,9 +355,9 @@ impl PrimaryContext {
         if enabled_peers.contains(&other.ordinal) {
             return Ok(true);
         }
-        let access = PoolAccess { location: abi::Location::device(other.ordinal), flags: abi::READ_WRITE };
+        let access = abi::device_access(other.ordinal);
         // SAFETY: the pool is alive, and one descriptor is passed.
-        let code = unsafe { (pool.api.cuMemPoolSetAccess)(pool.handle, &raw const access, 1) };
+        let code = unsafe { (pool.api.cuMemPoolSetAccess)(pool.handle.0, &raw const access, 1) };
         self.check("cuMemPoolSetAccess", code)?;
         enabled_peers.push(other.ordinal);
         Ok(true)
@@ -395,11 +395,11 @@ impl Drop for PrimaryContext {
             self.clock.close(self.driver);
             if self.alloc_stream != Stream::NULL {
                 // SAFETY: ours, and no longer in use.
-                let _ = unsafe { (self.driver.cuStreamDestroy_v2)(self.alloc_stream) };
+                let _ = unsafe { (self.driver.cuStreamDestroy_v2)(self.alloc_stream.0) };
             }
             if let Some(pool) = self.pool {
                 // SAFETY: every allocation of the pool was freed before.
-                let _ = unsafe { (pool.api.cuMemPoolDestroy)(pool.handle) };
+                let _ = unsafe { (pool.api.cuMemPoolDestroy)(pool.handle.0) };
             }
         }
         // SAFETY: retained once, released once.

@@ -8,7 +8,9 @@ use runtime_core::{
     Capabilities, CodeFormat, DeviceInfo, DeviceKind, Limits, MemorySpace, Options, Result, abi,
 };
 
-use crate::driver::abi::{Ordinal, device_attribute as key};
+use crate::driver::abi::{
+    COMPUTE_MODE_PROHIBITED, CUdevice_attribute, CUuuid, Ordinal, device_attribute as key,
+};
 use crate::driver::{Driver, c_string};
 use crate::memory::{ALIGNMENT_BYTES, Space};
 use crate::module::FORMATS;
@@ -16,8 +18,6 @@ use crate::nvml::Nvml;
 
 /// `kDLCUDA`.
 const DLPACK_CUDA: i32 = 2;
-/// `CU_COMPUTEMODE_PROHIBITED`.
-const COMPUTE_MODE_PROHIBITED: u32 = 2;
 /// Version of the loaded kernel module.
 const KERNEL_MODULE_VERSION: &str = "/sys/module/nvidia/version";
 
@@ -69,7 +69,7 @@ fn device(driver: &Driver, index: u32, count: u32) -> DeviceInfo {
 }
 
 fn describe(driver: &Driver, info: &mut DeviceInfo, ordinal: Ordinal, count: u32) -> Result<()> {
-    let attribute = |key: c_int| driver.attribute(ordinal, key);
+    let attribute = |key: CUdevice_attribute| driver.attribute(ordinal, key);
     info.name = name(driver, ordinal)?;
     info.arch = format!("sm_{}{}", attribute(key::MAJOR), attribute(key::MINOR));
     info.pci_address = pci_address(driver, ordinal);
@@ -208,22 +208,26 @@ fn pci_address(driver: &Driver, ordinal: Ordinal) -> Option<String> {
 
 /// The UUID of the MIG instance, if it is one, else of the GPU.
 pub(crate) fn uuid(driver: &Driver, ordinal: Ordinal) -> [u8; 16] {
-    let mut uuid = [0; 16];
+    let mut uuid = CUuuid { bytes: [0; 16] };
     if let Some(api) = driver.mig_identity {
         // SAFETY: the out-parameter is writable.
         let code = unsafe { (api.cuDeviceGetUuid_v2)(&raw mut uuid, ordinal) };
         if code.is_success() {
-            return uuid;
+            return uuid_bytes(uuid);
         }
     }
     gpu_uuid(driver, ordinal)
 }
 
 fn gpu_uuid(driver: &Driver, ordinal: Ordinal) -> [u8; 16] {
-    let mut uuid = [0; 16];
+    let mut uuid = CUuuid { bytes: [0; 16] };
     // SAFETY: the out-parameter is writable.
     let code = unsafe { (driver.cuDeviceGetUuid)(&raw mut uuid, ordinal) };
-    if code.is_success() { uuid } else { [0; 16] }
+    if code.is_success() { uuid_bytes(uuid) } else { [0; 16] }
+}
+
+fn uuid_bytes(uuid: CUuuid) -> [u8; 16] {
+    uuid.bytes.map(|byte| byte.to_ne_bytes()[0])
 }
 
 /// Whether the device is a MIG instance; then units and memory are those of the instance.

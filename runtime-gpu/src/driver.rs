@@ -1,7 +1,7 @@
-//! The CUDA driver library: loaded on first use, with hand-written signatures.
+//! The CUDA driver library: loaded on first use, with the structures, constants and signatures of `cudarc`'s `sys`.
 //!
-//! Bound by hand rather than through a binding crate: those return a closed Rust enum straight from C, so a code newer than
-//! the enum would be undefined behaviour. Here a code is a number ([`CuResult`]) and stays one.
+//! Loading stays by hand: `cudarc`'s own functions panic without a driver or where it lacks a symbol, and return a closed enum, so
+//! a code newer than the enum would be undefined behaviour. Here a code is a number ([`CuResult`]) and stays one.
 //!
 //! Functions that an older driver may lack are grouped behind an `Option` and probed, never assumed.
 
@@ -14,10 +14,9 @@ mod status;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::path::Path;
 
-use abi::{
-    Context, CuResult, DevicePtr, Event, Function, Graph, GraphExec, KernelNodeParams, LaunchConfig,
-    Memcpy2D, Memcpy3D, MemsetNodeParams, Module, Node, Ordinal, Pool, PoolAccess, PoolProperties, Stream,
-};
+use crate::bind::{bind, bind_as_in_header};
+use abi::{CuResult, DevicePtr, Function, Ordinal};
+use cudarc::driver::sys::{self, *};
 use libloading::Library;
 use parking_lot::Mutex;
 use runtime_core::backend::open_library;
@@ -35,151 +34,129 @@ const LIBRARIES: &[&str] = &[
 /// The oldest driver with all required functions.
 const MIN_VERSION: &str = "CUDA 11.2 (driver 460)";
 
-/// Declares groups of functions; a group is bound whole or not at all.
-macro_rules! bind {
-    ($($(#[$doc:meta])* $group:ident { $($symbol:ident: fn($($ty:ty),* $(,)?);)* })*) => {$(
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug)]
-        pub(crate) struct $group {
-            $(pub(crate) $symbol: unsafe extern "C" fn($($ty),*) -> CuResult,)*
-        }
-
-        impl $group {
-            /// Binds the group.
-            ///
-            /// # Errors
-            /// The name of the first function that the library lacks.
-            fn bind(library: &Library) -> Result<Self, &'static str> {
-                Ok(Self {$(
-                    $symbol: {
-                        // SAFETY: the driver's function of this name has this signature.
-                        let symbol = unsafe {
-                            library.get::<unsafe extern "C" fn($($ty),*) -> CuResult>(stringify!($symbol).as_bytes())
-                        };
-                        *symbol.map_err(|_| stringify!($symbol))?
-                    },
-                )*})
-            }
-        }
-    )*};
+bind! { CuResult;
+/// Texts of codes, which are numbers here and a closed enum in the header.
+CodeTexts {
+    cuGetErrorName: fn(CuResult, *mut *const c_char);
+    cuGetErrorString: fn(CuResult, *mut *const c_char);
+}
 }
 
-bind! {
+bind_as_in_header! { CuResult as CUresult;
 /// Functions that every supported driver has.
 Required {
     cuInit: fn(c_uint);
     cuDriverGetVersion: fn(*mut c_int);
-    cuGetErrorName: fn(CuResult, *mut *const c_char);
-    cuGetErrorString: fn(CuResult, *mut *const c_char);
     cuDeviceGetCount: fn(*mut c_int);
-    cuDeviceGet: fn(*mut Ordinal, c_int);
-    cuDeviceGetName: fn(*mut c_char, c_int, Ordinal);
-    cuDeviceGetUuid: fn(*mut [u8; 16], Ordinal);
-    cuDeviceGetPCIBusId: fn(*mut c_char, c_int, Ordinal);
-    cuDeviceTotalMem_v2: fn(*mut usize, Ordinal);
-    cuDeviceGetAttribute: fn(*mut c_int, c_int, Ordinal);
-    cuDeviceCanAccessPeer: fn(*mut c_int, Ordinal, Ordinal);
-    cuDevicePrimaryCtxRetain: fn(*mut Context, Ordinal);
-    cuDevicePrimaryCtxRelease_v2: fn(Ordinal);
-    cuCtxPushCurrent_v2: fn(Context);
-    cuCtxPopCurrent_v2: fn(*mut Context);
-    cuCtxSetCurrent: fn(Context);
+    cuDeviceGet: fn(*mut CUdevice, c_int);
+    cuDeviceGetName: fn(*mut c_char, c_int, CUdevice);
+    cuDeviceGetUuid: fn(*mut CUuuid, CUdevice);
+    cuDeviceGetPCIBusId: fn(*mut c_char, c_int, CUdevice);
+    cuDeviceTotalMem_v2: fn(*mut usize, CUdevice);
+    cuDeviceGetAttribute: fn(*mut c_int, CUdevice_attribute, CUdevice);
+    cuDeviceCanAccessPeer: fn(*mut c_int, CUdevice, CUdevice);
+    cuDevicePrimaryCtxRetain: fn(*mut CUcontext, CUdevice);
+    cuDevicePrimaryCtxRelease_v2: fn(CUdevice);
+    cuCtxPushCurrent_v2: fn(CUcontext);
+    cuCtxPopCurrent_v2: fn(*mut CUcontext);
+    cuCtxSetCurrent: fn(CUcontext);
     cuCtxGetStreamPriorityRange: fn(*mut c_int, *mut c_int);
     cuMemGetInfo_v2: fn(*mut usize, *mut usize);
-    cuMemAlloc_v2: fn(*mut DevicePtr, usize);
-    cuMemFree_v2: fn(DevicePtr);
+    cuMemAlloc_v2: fn(*mut CUdeviceptr, usize);
+    cuMemFree_v2: fn(CUdeviceptr);
     cuMemHostAlloc: fn(*mut *mut c_void, usize, c_uint);
     cuMemFreeHost: fn(*mut c_void);
-    cuMemAllocManaged: fn(*mut DevicePtr, usize, c_uint);
-    cuPointerGetAttribute: fn(*mut c_void, c_int, DevicePtr);
-    cuMemcpyAsync: fn(DevicePtr, DevicePtr, usize, Stream);
-    cuMemcpyPeerAsync: fn(DevicePtr, Context, DevicePtr, Context, usize, Stream);
-    cuMemcpy2DAsync_v2: fn(*const Memcpy2D, Stream);
-    cuMemsetD8Async: fn(DevicePtr, u8, usize, Stream);
-    cuMemsetD16Async: fn(DevicePtr, u16, usize, Stream);
-    cuMemsetD32Async: fn(DevicePtr, c_uint, usize, Stream);
-    cuStreamCreateWithPriority: fn(*mut Stream, c_uint, c_int);
-    cuStreamDestroy_v2: fn(Stream);
-    cuStreamQuery: fn(Stream);
-    cuStreamWaitEvent: fn(Stream, Event, c_uint);
-    cuEventCreate: fn(*mut Event, c_uint);
-    cuEventDestroy_v2: fn(Event);
-    cuEventRecord: fn(Event, Stream);
-    cuEventQuery: fn(Event);
-    cuEventElapsedTime: fn(*mut f32, Event, Event);
-    cuModuleLoadDataEx: fn(*mut Module, *const c_void, c_uint, *mut c_int, *mut *mut c_void);
-    cuModuleUnload: fn(Module);
-    cuModuleGetFunction: fn(*mut Function, Module, *const c_char);
-    cuFuncGetAttribute: fn(*mut c_int, c_int, Function);
-    cuFuncSetAttribute: fn(Function, c_int, c_int);
-    cuOccupancyMaxActiveBlocksPerMultiprocessor: fn(*mut c_int, Function, c_int, usize);
+    cuMemAllocManaged: fn(*mut CUdeviceptr, usize, c_uint);
+    cuPointerGetAttribute: fn(*mut c_void, CUpointer_attribute, CUdeviceptr);
+    cuMemcpyAsync: fn(CUdeviceptr, CUdeviceptr, usize, CUstream);
+    cuMemcpyPeerAsync: fn(CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, usize, CUstream);
+    cuMemcpy2DAsync_v2: fn(*const CUDA_MEMCPY2D, CUstream);
+    cuMemsetD8Async: fn(CUdeviceptr, u8, usize, CUstream);
+    cuMemsetD16Async: fn(CUdeviceptr, u16, usize, CUstream);
+    cuMemsetD32Async: fn(CUdeviceptr, c_uint, usize, CUstream);
+    cuStreamCreateWithPriority: fn(*mut CUstream, c_uint, c_int);
+    cuStreamDestroy_v2: fn(CUstream);
+    cuStreamQuery: fn(CUstream);
+    cuStreamWaitEvent: fn(CUstream, CUevent, c_uint);
+    cuEventCreate: fn(*mut CUevent, c_uint);
+    cuEventDestroy_v2: fn(CUevent);
+    cuEventRecord: fn(CUevent, CUstream);
+    cuEventQuery: fn(CUevent);
+    cuEventElapsedTime: fn(*mut f32, CUevent, CUevent);
+    cuModuleLoadDataEx: fn(*mut CUmodule, *const c_void, c_uint, *mut CUjit_option, *mut *mut c_void);
+    cuModuleUnload: fn(CUmodule);
+    cuModuleGetFunction: fn(*mut CUfunction, CUmodule, *const c_char);
+    cuFuncGetAttribute: fn(*mut c_int, CUfunction_attribute, CUfunction);
+    cuFuncSetAttribute: fn(CUfunction, CUfunction_attribute, c_int);
+    cuOccupancyMaxActiveBlocksPerMultiprocessor: fn(*mut c_int, CUfunction, c_int, usize);
     cuLaunchKernel: fn(
-        Function, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Stream, *const *const c_void,
-        *const *const c_void,
+        CUfunction, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, CUstream, *mut *mut c_void,
+        *mut *mut c_void,
     );
 }
 
 /// Stream-ordered memory.
 MemoryPools {
-    cuMemPoolCreate: fn(*mut Pool, *const PoolProperties);
-    cuMemPoolDestroy: fn(Pool);
-    cuMemPoolSetAttribute: fn(Pool, c_int, *mut c_void);
-    cuMemPoolGetAttribute: fn(Pool, c_int, *mut c_void);
-    cuMemPoolSetAccess: fn(Pool, *const PoolAccess, usize);
-    cuMemPoolTrimTo: fn(Pool, usize);
-    cuMemAllocFromPoolAsync: fn(*mut DevicePtr, usize, Pool, Stream);
-    cuMemFreeAsync: fn(DevicePtr, Stream);
+    cuMemPoolCreate: fn(*mut CUmemoryPool, *const CUmemPoolProps);
+    cuMemPoolDestroy: fn(CUmemoryPool);
+    cuMemPoolSetAttribute: fn(CUmemoryPool, CUmemPool_attribute, *mut c_void);
+    cuMemPoolGetAttribute: fn(CUmemoryPool, CUmemPool_attribute, *mut c_void);
+    cuMemPoolSetAccess: fn(CUmemoryPool, *const CUmemAccessDesc, usize);
+    cuMemPoolTrimTo: fn(CUmemoryPool, usize);
+    cuMemAllocFromPoolAsync: fn(*mut CUdeviceptr, usize, CUmemoryPool, CUstream);
+    cuMemFreeAsync: fn(CUdeviceptr, CUstream);
 }
 
 /// Graphs built from explicit nodes.
 Graphs {
-    cuGraphCreate: fn(*mut Graph, c_uint);
-    cuGraphDestroy: fn(Graph);
-    cuGraphAddKernelNode_v2: fn(*mut Node, Graph, *const Node, usize, *const KernelNodeParams);
-    cuGraphAddMemcpyNode: fn(*mut Node, Graph, *const Node, usize, *const Memcpy3D, Context);
-    cuGraphAddMemsetNode: fn(*mut Node, Graph, *const Node, usize, *const MemsetNodeParams, Context);
-    cuGraphAddEmptyNode: fn(*mut Node, Graph, *const Node, usize);
-    cuGraphKernelNodeSetAttribute: fn(Node, c_int, *const [u32; 16]);
-    cuGraphInstantiateWithFlags: fn(*mut GraphExec, Graph, u64);
-    cuGraphExecKernelNodeSetParams_v2: fn(GraphExec, Node, *const KernelNodeParams);
-    cuGraphExecDestroy: fn(GraphExec);
-    cuGraphLaunch: fn(GraphExec, Stream);
+    cuGraphCreate: fn(*mut CUgraph, c_uint);
+    cuGraphDestroy: fn(CUgraph);
+    cuGraphAddKernelNode_v2: fn(*mut CUgraphNode, CUgraph, *const CUgraphNode, usize, *const CUDA_KERNEL_NODE_PARAMS);
+    cuGraphAddMemcpyNode: fn(*mut CUgraphNode, CUgraph, *const CUgraphNode, usize, *const CUDA_MEMCPY3D, CUcontext);
+    cuGraphAddMemsetNode: fn(*mut CUgraphNode, CUgraph, *const CUgraphNode, usize, *const CUDA_MEMSET_NODE_PARAMS, CUcontext);
+    cuGraphAddEmptyNode: fn(*mut CUgraphNode, CUgraph, *const CUgraphNode, usize);
+    cuGraphKernelNodeSetAttribute: fn(CUgraphNode, CUkernelNodeAttrID, *const CUkernelNodeAttrValue);
+    cuGraphInstantiateWithFlags: fn(*mut CUgraphExec, CUgraph, u64);
+    cuGraphExecKernelNodeSetParams_v2: fn(CUgraphExec, CUgraphNode, *const CUDA_KERNEL_NODE_PARAMS);
+    cuGraphExecDestroy: fn(CUgraphExec);
+    cuGraphLaunch: fn(CUgraphExec, CUstream);
 }
 
 /// Launches with attributes, such as clusters.
 LaunchEx {
-    cuLaunchKernelEx: fn(*const LaunchConfig, Function, *const *const c_void, *const *const c_void);
+    cuLaunchKernelEx: fn(*const CUlaunchConfig, CUfunction, *mut *mut c_void, *mut *mut c_void);
 }
 
 /// Cooperative launches, whose groups all run at the same time.
 CooperativeLaunch {
     cuLaunchCooperativeKernel: fn(
-        Function, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Stream, *const *const c_void,
+        CUfunction, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, CUstream, *mut *mut c_void,
     );
 }
 
 /// Listing the entry points of a module.
 FunctionEnumeration {
-    cuModuleGetFunctionCount: fn(*mut c_uint, Module);
-    cuModuleEnumerateFunctions: fn(*mut Function, c_uint, Module);
-    cuFuncGetName: fn(*mut *const c_char, Function);
+    cuModuleGetFunctionCount: fn(*mut c_uint, CUmodule);
+    cuModuleEnumerateFunctions: fn(*mut CUfunction, c_uint, CUmodule);
+    cuFuncGetName: fn(*mut *const c_char, CUfunction);
 }
 
 /// Offsets and sizes of the parameters of a function.
 FunctionParams {
-    cuFuncGetParamInfo: fn(Function, usize, *mut usize, *mut usize);
+    cuFuncGetParamInfo: fn(CUfunction, usize, *mut usize, *mut usize);
 }
 
 /// The UUID of a MIG instance.
 MigIdentity {
-    cuDeviceGetUuid_v2: fn(*mut [u8; 16], Ordinal);
+    cuDeviceGetUuid_v2: fn(*mut CUuuid, CUdevice);
 }
 
 /// Tensor maps.
 TensorMaps {
     cuTensorMapEncodeTiled: fn(
-        *mut c_void, c_int, u32, *mut c_void, *const u64, *const u64, *const u32, *const u32, c_int, c_int,
-        c_int, c_int,
+        *mut CUtensorMap, CUtensorMapDataType, c_uint, *mut c_void, *const u64, *const u64, *const c_uint,
+        *const c_uint, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
+        CUtensorMapFloatOOBfill,
     );
 }
 }
@@ -187,6 +164,7 @@ TensorMaps {
 /// The driver's functions. Loaded once per process and never unloaded.
 #[derive(Debug)]
 pub(crate) struct Driver {
+    code_texts: CodeTexts,
     required: Required,
     pub(crate) memory_pools: Option<MemoryPools>,
     pub(crate) graphs: Option<Graphs>,
@@ -241,13 +219,14 @@ impl Driver {
     }
 
     fn bind(library: Library) -> Result<Self> {
-        let required = Required::bind(&library).map_err(|symbol| {
+        let too_old = |symbol| {
             unavailable(format!(
                 "the NVIDIA driver lacks {symbol}: it is older than {MIN_VERSION}; update it"
             ))
-        })?;
+        };
         Ok(Self {
-            required,
+            code_texts: CodeTexts::bind(&library).map_err(too_old)?,
+            required: Required::bind(&library).map_err(too_old)?,
             memory_pools: MemoryPools::bind(&library).ok(),
             graphs: Graphs::bind(&library).ok(),
             launch_ex: LaunchEx::bind(&library).ok(),
@@ -264,17 +243,25 @@ impl Driver {
     fn initialise(&self) -> Result<()> {
         // SAFETY: takes a number.
         let code = unsafe { (self.cuInit)(0) };
-        let remedy = match code.0 {
-            0 => return Ok(()),
-            3 => "it was initialised before this process was forked; open devices only in the child",
-            34 => {
+        let remedy = match code {
+            CuResult::CUDA_SUCCESS => return Ok(()),
+            CuResult::CUDA_ERROR_NOT_INITIALIZED => {
+                "it was initialised before this process was forked; open devices only in the child"
+            }
+            CuResult::CUDA_ERROR_STUB_LIBRARY => {
                 "the toolkit's stub library was loaded instead of the driver; put the driver's folder first in LD_LIBRARY_PATH"
             }
-            100 => "it reports no device; check `nvidia-smi`, and CUDA_VISIBLE_DEVICES if it is set",
-            304 => "it cannot access the device files /dev/nvidia*; check their permissions",
-            802 => "the system is not ready; start nvidia-fabricmanager",
-            803 => "kernel module and library have different versions; restart the machine",
-            804 => {
+            CuResult::CUDA_ERROR_NO_DEVICE => {
+                "it reports no device; check `nvidia-smi`, and CUDA_VISIBLE_DEVICES if it is set"
+            }
+            CuResult::CUDA_ERROR_OPERATING_SYSTEM => {
+                "it cannot access the device files /dev/nvidia*; check their permissions"
+            }
+            CuResult::CUDA_ERROR_SYSTEM_NOT_READY => "the system is not ready; start nvidia-fabricmanager",
+            CuResult::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH => {
+                "kernel module and library have different versions; restart the machine"
+            }
+            CuResult::CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE => {
                 "its forward-compatibility package does not support this device; install a newer driver instead"
             }
             _ => "check `nvidia-smi`; reinstall the driver or restart the machine if that fails",
@@ -284,7 +271,11 @@ impl Driver {
     }
 
     /// An attribute of the memory at an address; `None` for memory that the driver does not manage.
-    pub(crate) fn pointer_attribute(&self, attribute: c_int, address: DevicePtr) -> Option<c_int> {
+    pub(crate) fn pointer_attribute(
+        &self,
+        attribute: CUpointer_attribute,
+        address: DevicePtr,
+    ) -> Option<c_int> {
         let mut value = 0;
         // SAFETY: the out-parameter has the type of these attributes; an unknown address returns an error.
         let code = unsafe { (self.cuPointerGetAttribute)((&raw mut value).cast(), attribute, address) };
@@ -305,7 +296,7 @@ impl Driver {
     pub(crate) fn error(&self, function: &str, code: CuResult) -> Error {
         let mut text = std::ptr::null();
         // SAFETY: the out-parameter is writable; a code that the driver does not know returns an error.
-        let described = unsafe { (self.cuGetErrorString)(code, &raw mut text) };
+        let described = unsafe { (self.code_texts.cuGetErrorString)(code, &raw mut text) };
         let message = if described.is_success() { static_c_string(text) } else { String::new() };
         let message = match (status::remedy(code), message.as_str()) {
             (Some(remedy), "") => remedy.to_owned(),
@@ -324,12 +315,12 @@ impl Driver {
     fn name(&self, code: CuResult) -> String {
         let mut name = std::ptr::null();
         // SAFETY: the out-parameter is writable; a code that the driver does not know returns an error.
-        let named = unsafe { (self.cuGetErrorName)(code, &raw mut name) };
+        let named = unsafe { (self.code_texts.cuGetErrorName)(code, &raw mut name) };
         if named.is_success() { static_c_string(name) } else { String::new() }
     }
 
     /// An attribute of a device; 0 if the driver does not support it.
-    pub(crate) fn attribute(&self, device: Ordinal, attribute: c_int) -> u32 {
+    pub(crate) fn attribute(&self, device: Ordinal, attribute: CUdevice_attribute) -> u32 {
         let mut value = 0;
         // SAFETY: the out-parameter is writable; an unknown attribute or device returns an error.
         let code = unsafe { (self.cuDeviceGetAttribute)(&raw mut value, attribute, device) };
@@ -368,6 +359,6 @@ pub(crate) fn c_string(buffer: &[u8]) -> String {
 pub(crate) fn function_name(api: &FunctionEnumeration, function: Function) -> Option<String> {
     let mut name = std::ptr::null();
     // SAFETY: the function is of a loaded module, and the out-parameter is writable.
-    let code = unsafe { (api.cuFuncGetName)(&raw mut name, function) };
+    let code = unsafe { (api.cuFuncGetName)(&raw mut name, function.0) };
     code.is_success().then(|| static_c_string(name)).filter(|name| !name.is_empty())
 }

@@ -13,8 +13,7 @@ use crate::context::PrimaryContext;
 use crate::convert::Pattern;
 use crate::driver::Graphs;
 use crate::driver::abi::{
-    self, Context, DevicePtr, Function, GraphExec, KernelNodeParams, Memcpy3D, Memcpy3DEndpoint,
-    MemsetNodeParams, Node, Stream,
+    self, DevicePtr, Function, GraphExec, KernelNodeParams, MemsetNodeParams, Node, Stream,
 };
 use crate::interner::KernelNameId;
 use crate::launch;
@@ -50,7 +49,7 @@ impl CudaGraph {
         let _current = primary.make_current()?;
         let mut graph = abi::Graph::NULL;
         // SAFETY: the out-parameter is writable.
-        primary.check("cuGraphCreate", unsafe { (api.cuGraphCreate)(&raw mut graph, 0) })?;
+        primary.check("cuGraphCreate", unsafe { (api.cuGraphCreate)(&raw mut graph.0, 0) })?;
         // On an error the drop destroys what exists so far.
         let mut built = Self {
             primary: Arc::clone(primary),
@@ -65,7 +64,7 @@ impl CudaGraph {
             built.add_node(node)?;
         }
         // SAFETY: the graph is complete, and the out-parameter is writable.
-        let code = unsafe { (api.cuGraphInstantiateWithFlags)(&raw mut built.executable, graph, 0) };
+        let code = unsafe { (api.cuGraphInstantiateWithFlags)(&raw mut built.executable.0, graph.0, 0) };
         primary.check("cuGraphInstantiate", code)?;
         built.name = built.intern_name();
         Ok(built)
@@ -125,7 +124,7 @@ impl CudaGraph {
         for attribute in &attributes[..count] {
             // SAFETY: the node is a kernel's, and the value is as large as the attribute's.
             let code = unsafe {
-                (self.api.cuGraphKernelNodeSetAttribute)(node, attribute.id, &raw const attribute.value)
+                (self.api.cuGraphKernelNodeSetAttribute)(node.0, attribute.id, &raw const attribute.value)
             };
             self.primary.check("cuGraphKernelNodeSetAttribute", code)?;
         }
@@ -137,9 +136,9 @@ impl CudaGraph {
         // SAFETY: the nodes are of this graph, and the parameters, which the driver copies, are as the function takes them.
         let code = unsafe {
             (self.api.cuGraphAddKernelNode_v2)(
-                &raw mut node,
-                self.graph,
-                dependencies.as_ptr(),
+                &raw mut node.0,
+                self.graph.0,
+                dependencies.as_ptr().cast(),
                 dependencies.len(),
                 std::ptr::from_ref(params),
             )
@@ -152,9 +151,9 @@ impl CudaGraph {
         // SAFETY: the nodes are of this graph.
         let code = unsafe {
             (self.api.cuGraphAddEmptyNode)(
-                &raw mut node,
-                self.graph,
-                dependencies.as_ptr(),
+                &raw mut node.0,
+                self.graph.0,
+                dependencies.as_ptr().cast(),
                 dependencies.len(),
             )
         };
@@ -162,27 +161,21 @@ impl CudaGraph {
     }
 
     fn add_copy(&self, dependencies: &[Node], to: DevicePtr, from: DevicePtr, bytes: u64) -> Result<Node> {
-        let width_bytes = length(bytes)?;
-        if width_bytes == 0 {
+        let length = length(bytes)?;
+        if length == 0 {
             return self.add_empty(dependencies);
         }
-        let copy = Memcpy3D {
-            source: Memcpy3DEndpoint::at(from, width_bytes),
-            destination: Memcpy3DEndpoint::at(to, width_bytes),
-            width_bytes,
-            height: 1,
-            depth: 1,
-        };
+        let copy = abi::copy_bytes(to, from, length);
         let mut node = Node::NULL;
         // SAFETY: the nodes are of this graph, and both ranges lie within buffers, which core keeps.
         let code = unsafe {
             (self.api.cuGraphAddMemcpyNode)(
-                &raw mut node,
-                self.graph,
-                dependencies.as_ptr(),
+                &raw mut node.0,
+                self.graph.0,
+                dependencies.as_ptr().cast(),
                 dependencies.len(),
                 &raw const copy,
-                self.primary.context,
+                self.primary.context.0,
             )
         };
         self.primary.check("cuGraphAddMemcpyNode", code).map(|()| node)
@@ -206,10 +199,10 @@ impl CudaGraph {
             });
         };
         let memset = MemsetNodeParams {
-            destination: to,
+            dst: to,
             pitch: 0,
             value,
-            element_bytes: unit,
+            elementSize: unit,
             width: width / unit as usize,
             height: 1,
         };
@@ -217,12 +210,12 @@ impl CudaGraph {
         // SAFETY: the nodes are of this graph, and the range lies within a buffer, which core keeps.
         let code = unsafe {
             (self.api.cuGraphAddMemsetNode)(
-                &raw mut node,
-                self.graph,
-                dependencies.as_ptr(),
+                &raw mut node.0,
+                self.graph.0,
+                dependencies.as_ptr().cast(),
                 dependencies.len(),
                 &raw const memset,
-                self.primary.context,
+                self.primary.context.0,
             )
         };
         self.primary.check("cuGraphAddMemsetNode", code).map(|()| node)
@@ -232,7 +225,7 @@ impl CudaGraph {
     pub(crate) fn launch(&self, stream: Stream) -> Result<()> {
         let _current = self.primary.make_current()?;
         // SAFETY: graph and stream are alive and of one context.
-        let code = unsafe { (self.api.cuGraphLaunch)(self.executable, stream) };
+        let code = unsafe { (self.api.cuGraphLaunch)(self.executable.0, stream.0) };
         self.primary.check("cuGraphLaunch", code)
     }
 }
@@ -250,8 +243,8 @@ impl Graph for CudaGraph {
             // SAFETY: the node is a launch of this graph, and the driver copies the parameters.
             let code = unsafe {
                 (self.api.cuGraphExecKernelNodeSetParams_v2)(
-                    self.executable,
-                    self.nodes[index],
+                    self.executable.0,
+                    self.nodes[index].0,
                     &raw const params,
                 )
             };
@@ -265,10 +258,10 @@ impl Drop for CudaGraph {
         let _current = self.primary.make_current();
         if self.executable != GraphExec::NULL {
             // SAFETY: created once, and no longer in use.
-            let _ = unsafe { (self.api.cuGraphExecDestroy)(self.executable) };
+            let _ = unsafe { (self.api.cuGraphExecDestroy)(self.executable.0) };
         }
         // SAFETY: as above.
-        let _ = unsafe { (self.api.cuGraphDestroy)(self.graph) };
+        let _ = unsafe { (self.api.cuGraphDestroy)(self.graph.0) };
     }
 }
 
@@ -279,19 +272,23 @@ fn shape(launch: &Launch<'_, CudaBuffer>) -> [[u32; 3]; 2] {
 
 fn kernel_node_params(
     function: Function,
-    [groups, group_size]: [[u32; 3]; 2],
+    [[x, y, z], [i, j, k]]: [[u32; 3]; 2],
     shared_bytes: u32,
-    parameters: *const *const c_void,
+    parameters: *mut *mut c_void,
 ) -> KernelNodeParams {
     KernelNodeParams {
-        function,
-        groups,
-        group_size,
-        shared_bytes,
-        parameters,
-        extra: std::ptr::null(),
-        kernel: std::ptr::null_mut(),
-        context: Context::NULL,
+        func: function.0,
+        gridDimX: x,
+        gridDimY: y,
+        gridDimZ: z,
+        blockDimX: i,
+        blockDimY: j,
+        blockDimZ: k,
+        sharedMemBytes: shared_bytes,
+        kernelParams: parameters,
+        extra: std::ptr::null_mut(),
+        kern: std::ptr::null_mut(),
+        ctx: std::ptr::null_mut(),
     }
 }
 

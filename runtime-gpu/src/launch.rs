@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use runtime_core::backend::{ArgRef, Launch};
 use runtime_core::{Error, Result};
 
-use crate::driver::abi::{LaunchAttribute, LaunchConfig, Stream, function_attribute};
+use crate::driver::abi::{self, CUlaunchAttribute, CUlaunchConfig, Stream, function_attribute};
 use crate::memory::CudaBuffer;
 use crate::module::CudaKernel;
 use crate::param_buffer::{ParamBuffer, unsupported_arg};
@@ -22,7 +22,8 @@ static ZEROS: [u64; 64] = [0; 64];
 /// Largest cluster that every device with clusters supports.
 const MAX_PORTABLE_CLUSTER: u32 = 8;
 
-/// Calls `submit` with the arguments as an array of pointers, and with the bytes of dynamic work-group memory.
+/// Calls `submit` with the arguments as an array of pointers, which the driver only reads, and with the bytes of dynamic work-group
+/// memory.
 ///
 /// # Errors
 /// `InvalidArgument`, with the index of the argument; any error of `submit`.
@@ -30,7 +31,7 @@ const MAX_PORTABLE_CLUSTER: u32 = 8;
 pub(crate) fn pack_pointers<R>(
     kernel: &CudaKernel,
     launch: &Launch<'_, CudaBuffer>,
-    submit: impl FnOnce(*const *const c_void, u32) -> Result<R>,
+    submit: impl FnOnce(*mut *mut c_void, u32) -> Result<R>,
 ) -> Result<R> {
     let count = launch.args().len();
     if count <= INLINE_ARGS && kernel.parameters.is_some() {
@@ -38,13 +39,13 @@ pub(crate) fn pack_pointers<R>(
         let (mut values, mut pointers) =
             ([MaybeUninit::uninit(); INLINE_ARGS], [MaybeUninit::uninit(); INLINE_ARGS]);
         let shared_bytes = fill_pointers(kernel, launch, &mut values, &mut pointers)?;
-        return submit(pointers.as_ptr().cast(), shared_bytes);
+        return submit(pointers.as_mut_ptr().cast(), shared_bytes);
     }
     let mut values = vec![MaybeUninit::uninit(); count];
     let room = if kernel.parameters.is_none() { count.max(MAX_UNKNOWN_PARAMS) } else { count };
     let mut pointers = vec![MaybeUninit::new(ZEROS.as_ptr().cast()); room];
     let shared_bytes = fill_pointers(kernel, launch, &mut values, &mut pointers)?;
-    submit(pointers.as_ptr().cast(), shared_bytes)
+    submit(pointers.as_mut_ptr().cast(), shared_bytes)
 }
 
 /// Fills in values and pointers to them; returns the bytes of dynamic work-group memory.
@@ -109,12 +110,12 @@ fn submit_packed(
     let mut params = ParamBuffer::new();
     let shared_bytes = params.pack(kernel, launch)?;
     let ([x, y, z], [i, j, k]) = (launch.groups(), launch.group_size());
-    let (extra, none) = (params.launch_extra(&bytes), std::ptr::null());
+    let (mut extra, none) = (params.launch_extra(&bytes), std::ptr::null_mut());
     // SAFETY: function and stream are alive and of one context; the parameters have the offsets that the function expects;
     // whoever loaded the code vouched for what it does with them.
     let code = unsafe {
         (kernel.driver.cuLaunchKernel)(
-            kernel.function,
+            kernel.function.0,
             x,
             y,
             z,
@@ -122,9 +123,9 @@ fn submit_packed(
             j,
             k,
             shared_bytes,
-            stream,
+            stream.0,
             none,
-            extra.as_ptr(),
+            extra.as_mut_ptr(),
         )
     };
     if code.is_success() { Ok(()) } else { Err(kernel.launch_error("cuLaunchKernel", code)) }
@@ -142,10 +143,10 @@ fn submit_by_pointers(
             return submit_with_attributes(kernel, launch, stream, parameters, shared_bytes);
         }
         let ([x, y, z], [i, j, k]) = (launch.groups(), launch.group_size());
-        let (driver, function, none) = (kernel.driver, kernel.function, std::ptr::null());
+        let (driver, function, none) = (kernel.driver, kernel.function.0, std::ptr::null_mut());
         // SAFETY: as for a packed launch; number and sizes of the parameters are those of the function.
         let code = unsafe {
-            (driver.cuLaunchKernel)(function, x, y, z, i, j, k, shared_bytes, stream, parameters, none)
+            (driver.cuLaunchKernel)(function, x, y, z, i, j, k, shared_bytes, stream.0, parameters, none)
         };
         if code.is_success() { Ok(()) } else { Err(kernel.launch_error("cuLaunchKernel", code)) }
     })
@@ -155,24 +156,29 @@ fn submit_with_attributes(
     kernel: &CudaKernel,
     launch: &Launch<'_, CudaBuffer>,
     stream: Stream,
-    parameters: *const *const c_void,
+    parameters: *mut *mut c_void,
     shared_bytes: u32,
 ) -> Result<()> {
     check_cluster(kernel, launch)?;
     let primary = kernel.primary();
-    let (attributes, attribute_count) = attributes(launch);
+    let (mut attributes, attribute_count) = attributes(launch);
     if let Some(api) = primary.driver.launch_ex {
-        let config = LaunchConfig {
-            groups: launch.groups(),
-            group_size: launch.group_size(),
-            shared_bytes,
-            stream,
-            attributes: attributes.as_ptr(),
-            attribute_count: u32::try_from(attribute_count).unwrap_or(0),
+        let ([x, y, z], [i, j, k]) = (launch.groups(), launch.group_size());
+        let config = CUlaunchConfig {
+            gridDimX: x,
+            gridDimY: y,
+            gridDimZ: z,
+            blockDimX: i,
+            blockDimY: j,
+            blockDimZ: k,
+            sharedMemBytes: shared_bytes,
+            hStream: stream.0,
+            attrs: attributes.as_mut_ptr(),
+            numAttrs: u32::try_from(attribute_count).unwrap_or(0),
         };
         // SAFETY: as for a plain launch; the attributes live during the call.
         let code = unsafe {
-            (api.cuLaunchKernelEx)(&raw const config, kernel.function, parameters, std::ptr::null())
+            (api.cuLaunchKernelEx)(&raw const config, kernel.function.0, parameters, std::ptr::null_mut())
         };
         return if code.is_success() { Ok(()) } else { Err(kernel.launch_error("cuLaunchKernelEx", code)) };
     }
@@ -182,14 +188,25 @@ fn submit_with_attributes(
     let ([x, y, z], [i, j, k]) = (launch.groups(), launch.group_size());
     // SAFETY: as for a plain launch.
     let code = unsafe {
-        (api.cuLaunchCooperativeKernel)(kernel.function, x, y, z, i, j, k, shared_bytes, stream, parameters)
+        (api.cuLaunchCooperativeKernel)(
+            kernel.function.0,
+            x,
+            y,
+            z,
+            i,
+            j,
+            k,
+            shared_bytes,
+            stream.0,
+            parameters,
+        )
     };
     if code.is_success() { Ok(()) } else { Err(kernel.launch_error("cuLaunchCooperativeKernel", code)) }
 }
 
 /// The attributes of a launch, and their number.
-pub(crate) fn attributes(launch: &Launch<'_, CudaBuffer>) -> ([LaunchAttribute; 2], usize) {
-    let (cooperative, cluster) = (LaunchAttribute::cooperative(), LaunchAttribute::cluster(launch.cluster()));
+pub(crate) fn attributes(launch: &Launch<'_, CudaBuffer>) -> ([CUlaunchAttribute; 2], usize) {
+    let (cooperative, cluster) = (abi::cooperative_attribute(), abi::cluster_attribute(launch.cluster()));
     match (launch.cooperative(), launch.cluster() != [1; 3]) {
         (true, true) => ([cooperative, cluster], 2),
         (true, false) => ([cooperative, cluster], 1),

@@ -43,6 +43,7 @@
 //! returns `DeviceLost`, with the kernels that were most likely running. Run kernels that may fault in another process.
 
 mod binary_check;
+mod bind;
 mod builtin;
 mod completion_events;
 mod context;

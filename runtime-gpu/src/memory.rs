@@ -9,7 +9,7 @@ use runtime_core::backend::{Buffer, DeviceBytes};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::context::PrimaryContext;
-use crate::driver::abi::{ATTACH_GLOBAL, CuResult, DevicePtr, Stream, pointer_attribute};
+use crate::driver::abi::{ATTACH_GLOBAL, CuResult, DevicePtr, HOST_MEMORY, Stream, pointer_attribute};
 use crate::free_list::Block;
 use crate::pinned_blocks::allocate_pinned;
 use crate::progress::StreamState;
@@ -139,13 +139,13 @@ impl CudaBuffer {
         let stream = queue.map(|queue| queue.stream);
         let (address, code) = try_allocate_device(primary, bytes, stream)?;
         let (address, code) = match code {
-            CuResult::OUT_OF_MEMORY => reclaim_and_retry(primary, bytes, stream)?,
+            CuResult::CUDA_ERROR_OUT_OF_MEMORY => reclaim_and_retry(primary, bytes, stream)?,
             code => (address, code),
         };
         match code {
-            CuResult::SUCCESS => Ok((address, origin)),
+            CuResult::CUDA_SUCCESS => Ok((address, origin)),
             // The driver returns INVALID_VALUE for sizes beyond its limits.
-            CuResult::OUT_OF_MEMORY | CuResult::INVALID_VALUE => {
+            CuResult::CUDA_ERROR_OUT_OF_MEMORY | CuResult::CUDA_ERROR_INVALID_VALUE => {
                 let (free, total) = primary.memory_info()?;
                 let message = format!(
                     "cannot allocate {bytes} bytes: {free} of {total} bytes are free; free tensors first"
@@ -179,7 +179,7 @@ impl CudaBuffer {
                 primary.ordinal
             )));
         }
-        let on_host = kind == pointer_attribute::HOST_MEMORY;
+        let on_host = kind == HOST_MEMORY;
         if on_host != (space == Space::Pinned) {
             let actual = if on_host { "pinned host memory" } else { "device memory" };
             return Err(Error::invalid(format!("memory at {start:#x} is {actual}; pass the space it is in")));
@@ -283,7 +283,7 @@ fn try_allocate_device(
     };
     let on = stream.unwrap_or(primary.alloc_stream);
     // SAFETY: pool and stream are alive and of one device, and the out-parameter is writable.
-    let code = unsafe { (pool.api.cuMemAllocFromPoolAsync)(&raw mut address, bytes, pool.handle, on) };
+    let code = unsafe { (pool.api.cuMemAllocFromPoolAsync)(&raw mut address, bytes, pool.handle.0, on.0) };
     if stream.is_none() && code.is_success() {
         // Any stream may use it from now on, so the allocation must have completed.
         while !primary.is_stream_idle(on)? {
@@ -300,7 +300,7 @@ fn reclaim_and_retry(
     bytes: usize,
     stream: Option<Stream>,
 ) -> Result<(DevicePtr, CuResult)> {
-    let Some(pool) = primary.pool else { return Ok((0, CuResult::OUT_OF_MEMORY)) };
+    let Some(pool) = primary.pool else { return Ok((0, CuResult::CUDA_ERROR_OUT_OF_MEMORY)) };
     primary.drain_free_lists();
     for _ in 0..IDLE_POLLS {
         if primary.is_device_idle()? {
@@ -309,7 +309,7 @@ fn reclaim_and_retry(
         std::thread::sleep(IDLE_POLL_INTERVAL);
     }
     // SAFETY: the pool is alive; trimming keeps memory that is in use.
-    let code = unsafe { (pool.api.cuMemPoolTrimTo)(pool.handle, 0) };
+    let code = unsafe { (pool.api.cuMemPoolTrimTo)(pool.handle.0, 0) };
     primary.check("cuMemPoolTrimTo", code)?;
     try_allocate_device(primary, bytes, stream)
 }

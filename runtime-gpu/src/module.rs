@@ -13,7 +13,10 @@ use runtime_core::{Error, ErrorKind, Geometry, Occupancy, OptionSpec, Result, di
 
 use crate::binary_check;
 use crate::context::PrimaryContext;
-use crate::driver::abi::{self, CuResult, Function, device_attribute, function_attribute, jit};
+use crate::driver::abi::{
+    self, CUdevice_attribute, CUfunction_attribute, CuResult, Function, device_attribute, function_attribute,
+    jit,
+};
 use crate::driver::{Driver, c_string, function_name};
 use crate::interner::KernelNameId;
 use crate::nvrtc::{CompileRequest, CompiledCode, Nvrtc};
@@ -26,7 +29,7 @@ const JIT_LOG_BYTES: usize = 64 << 10;
 /// Work-group memory that every kernel may use without opting in.
 const DEFAULT_SHARED_BYTES: u32 = 48 << 10;
 /// What `cuFuncGetParamInfo` returns past the last parameter.
-const NO_SUCH_PARAMETER: CuResult = CuResult::INVALID_VALUE;
+const NO_SUCH_PARAMETER: CuResult = CuResult::CUDA_ERROR_INVALID_VALUE;
 
 /// Declares the options of CUDA C modules.
 pub(crate) fn options() -> Vec<OptionSpec> {
@@ -56,7 +59,7 @@ impl Drop for LoadedModule {
     fn drop(&mut self) {
         let _current = self.primary.make_current();
         // SAFETY: loaded once, and no longer in use.
-        let _ = unsafe { (self.primary.driver.cuModuleUnload)(self.handle) };
+        let _ = unsafe { (self.primary.driver.cuModuleUnload)(self.handle.0) };
     }
 }
 
@@ -116,9 +119,13 @@ impl Module for CudaModule {
         let mut function = Function::NULL;
         // SAFETY: the module is loaded, the name terminated, and the out-parameter writable.
         let code = unsafe {
-            (primary.driver.cuModuleGetFunction)(&raw mut function, self.loaded.handle, terminated.as_ptr())
+            (primary.driver.cuModuleGetFunction)(
+                &raw mut function.0,
+                self.loaded.handle.0,
+                terminated.as_ptr(),
+            )
         };
-        if code == CuResult::NOT_FOUND {
+        if code == CuResult::CUDA_ERROR_NOT_FOUND {
             return Err(missing());
         }
         primary.check("cuModuleGetFunction", code)?;
@@ -187,26 +194,26 @@ impl CudaKernel {
         &self.loaded.primary
     }
 
-    fn attribute(&self, attribute: c_int) -> Option<u32> {
+    fn attribute(&self, attribute: CUfunction_attribute) -> Option<u32> {
         let mut value = 0;
         // SAFETY: the function is of a loaded module, and the out-parameter is writable.
         let code =
-            unsafe { (self.primary().driver.cuFuncGetAttribute)(&raw mut value, attribute, self.function) };
+            unsafe { (self.primary().driver.cuFuncGetAttribute)(&raw mut value, attribute, self.function.0) };
         if code.is_success() { u32::try_from(value).ok() } else { None }
     }
 
     /// Reads an attribute of the device.
-    fn device_attribute(&self, attribute: c_int) -> u32 {
+    fn device_attribute(&self, attribute: CUdevice_attribute) -> u32 {
         self.primary().driver.attribute(self.primary().ordinal, attribute)
     }
 
     /// Sets an attribute of the function.
-    pub(crate) fn set_attribute(&self, attribute: c_int, value: u32) -> Result<()> {
+    pub(crate) fn set_attribute(&self, attribute: CUfunction_attribute, value: u32) -> Result<()> {
         let primary = self.primary();
         let _current = primary.make_current()?;
         let value = c_int::try_from(value).unwrap_or(c_int::MAX);
         // SAFETY: the function is of a loaded module of the current context.
-        let code = unsafe { (primary.driver.cuFuncSetAttribute)(self.function, attribute, value) };
+        let code = unsafe { (primary.driver.cuFuncSetAttribute)(self.function.0, attribute, value) };
         primary.check("cuFuncSetAttribute", code)
     }
 
@@ -218,10 +225,10 @@ impl CudaKernel {
             let (mut offset, mut bytes) = (0, 0);
             // SAFETY: the function is of a loaded module, and the out-parameters are writable.
             let code = unsafe {
-                (api.cuFuncGetParamInfo)(self.function, parameters.len(), &raw mut offset, &raw mut bytes)
+                (api.cuFuncGetParamInfo)(self.function.0, parameters.len(), &raw mut offset, &raw mut bytes)
             };
             match code {
-                CuResult::SUCCESS => parameters.push(ParamInfo { offset, bytes }),
+                CuResult::CUDA_SUCCESS => parameters.push(ParamInfo { offset, bytes }),
                 NO_SUCH_PARAMETER => return Some(parameters.into_boxed_slice()),
                 _ => return None,
             }
@@ -313,7 +320,7 @@ impl Kernel for CudaKernel {
         let code = unsafe {
             (primary.driver.cuOccupancyMaxActiveBlocksPerMultiprocessor)(
                 &raw mut groups,
-                self.function,
+                self.function.0,
                 c_int::try_from(items).unwrap_or(c_int::MAX),
                 shared_bytes as usize,
             )
@@ -410,7 +417,7 @@ fn load_data(primary: &PrimaryContext, code: *const c_void, log: &mut [u8]) -> R
     // SAFETY: the code is complete or terminated, both arrays have `count` options, and the context is current.
     let status = unsafe {
         (primary.driver.cuModuleLoadDataEx)(
-            &raw mut module,
+            &raw mut module.0,
             code,
             count,
             keys.as_mut_ptr(),
@@ -434,11 +441,12 @@ fn enumerate_kernels(loaded: &LoadedModule) -> Result<Vec<String>> {
     let _current = primary.make_current()?;
     let mut count = 0;
     // SAFETY: the module is loaded, and the out-parameter is writable.
-    let code = unsafe { (api.cuModuleGetFunctionCount)(&raw mut count, loaded.handle) };
+    let code = unsafe { (api.cuModuleGetFunctionCount)(&raw mut count, loaded.handle.0) };
     primary.check("cuModuleGetFunctionCount", code)?;
     let mut functions = vec![Function::NULL; count as usize];
     // SAFETY: the module is loaded, and the array has `count` elements.
-    let code = unsafe { (api.cuModuleEnumerateFunctions)(functions.as_mut_ptr(), count, loaded.handle) };
+    let code =
+        unsafe { (api.cuModuleEnumerateFunctions)(functions.as_mut_ptr().cast(), count, loaded.handle.0) };
     primary.check("cuModuleEnumerateFunctions", code)?;
     let mut names: Vec<_> =
         functions.into_iter().filter_map(|function| function_name(&api, function)).collect();

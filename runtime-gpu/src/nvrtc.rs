@@ -1,15 +1,20 @@
-//! NVRTC, the CUDA C compiler library: optional, and loaded on first use.
+//! NVRTC, the CUDA C compiler library: optional, and loaded on first use, with the types and signatures of `cudarc`'s `sys`.
+//!
+//! Loading stays by hand, and codes stay numbers, for the reasons that [`crate::driver`] gives.
 
 #![allow(unsafe_code, reason = "binds and calls the functions of a foreign library")]
 #![allow(non_snake_case, reason = "the library's own names, so that they are found by a search")]
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint};
 use std::path::{Path, PathBuf};
 
+use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
 use libloading::Library;
 use parking_lot::Mutex;
 use runtime_core::backend::open_library;
 use runtime_core::{Error, ErrorKind, Result};
+
+use crate::bind::{bind, bind_as_in_header};
 
 /// Names of the library, newest first.
 const LIBRARY_NAMES: &[&str] =
@@ -19,38 +24,51 @@ const TOOLKIT_VARIABLES: &[&str] = &["CUDA_HOME", "CUDA_PATH"];
 /// Default installation folder of the toolkit.
 const DEFAULT_TOOLKIT: &str = "/usr/local/cuda";
 
-type Program = *mut c_void;
+/// `nvrtcResult` as a number: a library may return codes newer than any list.
+type Code = c_uint;
+
+const SUCCESS: Code = nvrtcResult::NVRTC_SUCCESS as Code;
+const INVALID_OPTION: Code = nvrtcResult::NVRTC_ERROR_INVALID_OPTION as Code;
+
+bind_as_in_header! { Code as nvrtcResult;
+/// Functions that every supported version has.
+Required {
+    nvrtcCreateProgram: fn(
+        *mut nvrtcProgram, *const c_char, *const c_char, c_int, *const *const c_char, *const *const c_char,
+    );
+    nvrtcDestroyProgram: fn(*mut nvrtcProgram);
+    nvrtcCompileProgram: fn(nvrtcProgram, c_int, *const *const c_char);
+    nvrtcGetProgramLogSize: fn(nvrtcProgram, *mut usize);
+    nvrtcGetProgramLog: fn(nvrtcProgram, *mut c_char);
+    nvrtcGetPTXSize: fn(nvrtcProgram, *mut usize);
+    nvrtcGetPTX: fn(nvrtcProgram, *mut c_char);
+    nvrtcGetCUBINSize: fn(nvrtcProgram, *mut usize);
+    nvrtcGetCUBIN: fn(nvrtcProgram, *mut c_char);
+}
+
+/// The list of supported architectures.
+Architectures {
+    nvrtcGetNumSupportedArchs: fn(*mut c_int);
+    nvrtcGetSupportedArchs: fn(*mut c_int);
+}
+}
+
+bind! { *const c_char;
+/// Texts of codes, which are numbers here and a closed enum in the header.
+CodeTexts {
+    nvrtcGetErrorString: fn(Code);
+}
+}
 
 /// NVRTC's functions. Loaded once per process and never unloaded.
 #[derive(Debug)]
 pub(crate) struct Nvrtc {
-    create: unsafe extern "C" fn(
-        *mut Program,
-        *const c_char,
-        *const c_char,
-        c_int,
-        *const *const c_char,
-        *const *const c_char,
-    ) -> c_int,
-    destroy: unsafe extern "C" fn(*mut Program) -> c_int,
-    compile: unsafe extern "C" fn(Program, c_int, *const *const c_char) -> c_int,
-    log_size: unsafe extern "C" fn(Program, *mut usize) -> c_int,
-    log: unsafe extern "C" fn(Program, *mut c_char) -> c_int,
-    ptx_size: unsafe extern "C" fn(Program, *mut usize) -> c_int,
-    ptx: unsafe extern "C" fn(Program, *mut c_char) -> c_int,
-    cubin_size: unsafe extern "C" fn(Program, *mut usize) -> c_int,
-    cubin: unsafe extern "C" fn(Program, *mut c_char) -> c_int,
-    architectures: Option<ArchitectureFunctions>,
-    error_string: unsafe extern "C" fn(c_int) -> *const c_char,
+    required: Required,
+    code_texts: CodeTexts,
+    architectures: Option<Architectures>,
     /// Include folder of the toolkit that contains the library.
     include: Option<PathBuf>,
     _library: Library,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct ArchitectureFunctions {
-    count: unsafe extern "C" fn(*mut c_int) -> c_int,
-    list: unsafe extern "C" fn(*mut c_int) -> c_int,
 }
 
 /// The output of NVRTC.
@@ -97,7 +115,7 @@ impl Nvrtc {
             match open_library(&path, |path| unsafe { Library::new(path) }) {
                 Ok(library) => match Self::bind(library, &path) {
                     Ok(nvrtc) => return Ok(nvrtc),
-                    Err(error) => reason = load_error_reason(&error),
+                    Err(symbol) => reason = format!("{}: it lacks {symbol}", path.display()),
                 },
                 Err(error) if reason.is_empty() => error.message().clone_into(&mut reason),
                 Err(_) => {}
@@ -111,33 +129,12 @@ impl Nvrtc {
         ))
     }
 
-    fn bind(library: Library, path: &Path) -> std::result::Result<Self, libloading::Error> {
-        macro_rules! symbol {
-            ($name:literal) => {{
-                // SAFETY: NVRTC's function of this name has the signature of the field.
-                let symbol = unsafe { library.get($name) };
-                *symbol?
-            }};
-        }
-        let architectures = (|| {
-            // SAFETY: NVRTC's function of this name has this signature.
-            let count = unsafe { library.get(b"nvrtcGetNumSupportedArchs") };
-            // SAFETY: as above.
-            let list = unsafe { library.get(b"nvrtcGetSupportedArchs") };
-            Some(ArchitectureFunctions { count: *count.ok()?, list: *list.ok()? })
-        })();
+    /// Binds the functions of a library; the name of the first one that it lacks if that fails.
+    fn bind(library: Library, path: &Path) -> std::result::Result<Self, &'static str> {
         Ok(Self {
-            create: symbol!(b"nvrtcCreateProgram"),
-            destroy: symbol!(b"nvrtcDestroyProgram"),
-            compile: symbol!(b"nvrtcCompileProgram"),
-            log_size: symbol!(b"nvrtcGetProgramLogSize"),
-            log: symbol!(b"nvrtcGetProgramLog"),
-            ptx_size: symbol!(b"nvrtcGetPTXSize"),
-            ptx: symbol!(b"nvrtcGetPTX"),
-            cubin_size: symbol!(b"nvrtcGetCUBINSize"),
-            cubin: symbol!(b"nvrtcGetCUBIN"),
-            error_string: symbol!(b"nvrtcGetErrorString"),
-            architectures,
+            required: Required::bind(&library)?,
+            code_texts: CodeTexts::bind(&library)?,
+            architectures: Architectures::bind(&library).ok(),
             include: toolkit_include_folder(path),
             _library: library,
         })
@@ -163,19 +160,30 @@ impl Nvrtc {
         let mut handle = std::ptr::null_mut();
         let (none, nothing) = (std::ptr::null(), std::ptr::null());
         // SAFETY: both strings are terminated and live during the call, and there are no headers.
-        let code = unsafe { (self.create)(&raw mut handle, text.as_ptr(), name.as_ptr(), 0, none, nothing) };
+        let code = unsafe {
+            (self.required.nvrtcCreateProgram)(
+                &raw mut handle,
+                text.as_ptr(),
+                name.as_ptr(),
+                0,
+                none,
+                nothing,
+            )
+        };
         self.check("nvrtcCreateProgram", code)?;
         let program = OwnedProgram { nvrtc: self, handle };
         let count = c_int::try_from(options.len()).unwrap_or(c_int::MAX);
         // SAFETY: the program is alive, and there are as many options.
-        let code = unsafe { (self.compile)(program.handle, count, options.as_ptr()) };
-        if code != 0 {
+        let code = unsafe { (self.required.nvrtcCompileProgram)(program.handle, count, options.as_ptr()) };
+        if code != SUCCESS {
             return Err(program.compile_error(code));
         }
         if real {
-            program.output("nvrtcGetCUBIN", self.cubin_size, self.cubin).map(CompiledCode::Cubin)
+            let (size, read) = (self.required.nvrtcGetCUBINSize, self.required.nvrtcGetCUBIN);
+            program.output("nvrtcGetCUBIN", size, read).map(CompiledCode::Cubin)
         } else {
-            program.output("nvrtcGetPTX", self.ptx_size, self.ptx).map(CompiledCode::Ptx)
+            let (size, read) = (self.required.nvrtcGetPTXSize, self.required.nvrtcGetPTX);
+            program.output("nvrtcGetPTX", size, read).map(CompiledCode::Ptx)
         }
     }
 
@@ -189,24 +197,25 @@ impl Nvrtc {
 
     /// The architectures that the library supports; empty if it does not report them.
     fn supported_architectures(&self) -> Vec<c_int> {
-        let Some(ArchitectureFunctions { count, list }) = self.architectures else { return Vec::new() };
+        let Some(api) = self.architectures else { return Vec::new() };
         let mut number = 0;
         // SAFETY: the out-parameter is writable.
-        if unsafe { count(&raw mut number) } != 0 {
+        if unsafe { (api.nvrtcGetNumSupportedArchs)(&raw mut number) } != SUCCESS {
             return Vec::new();
         }
         let mut supported = vec![0; usize::try_from(number).unwrap_or(0)];
         // SAFETY: the array has the length that the library reported.
-        if unsafe { list(supported.as_mut_ptr()) } == 0 { supported } else { Vec::new() }
+        let code = unsafe { (api.nvrtcGetSupportedArchs)(supported.as_mut_ptr()) };
+        if code == SUCCESS { supported } else { Vec::new() }
     }
 
-    fn check(&self, function: &str, code: c_int) -> Result<()> {
-        if code == 0 { Ok(()) } else { Err(self.error(function, code, "")) }
+    fn check(&self, function: &str, code: Code) -> Result<()> {
+        if code == SUCCESS { Ok(()) } else { Err(self.error(function, code, "")) }
     }
 
-    fn error(&self, function: &str, code: c_int, log: &str) -> Error {
+    fn error(&self, function: &str, code: Code, log: &str) -> Error {
         // SAFETY: takes any number and returns a static string.
-        let name = unsafe { (self.error_string)(code) };
+        let name = unsafe { (self.code_texts.nvrtcGetErrorString)(code) };
         let name = if name.is_null() {
             String::new()
         } else {
@@ -215,7 +224,7 @@ impl Nvrtc {
         };
         // A log comes with errors in the source; without one, an option or the library itself is at fault.
         let (kind, message) = match log.trim_end() {
-            "" if code == 5 => (
+            "" if code == INVALID_OPTION => (
                 ErrorKind::InvalidArgument,
                 "an option is invalid; check \"options\" and \"arch\"".to_owned(),
             ),
@@ -229,12 +238,14 @@ impl Nvrtc {
 /// An `nvrtcProgram`, destroyed on drop.
 struct OwnedProgram<'a> {
     nvrtc: &'a Nvrtc,
-    handle: Program,
+    handle: nvrtcProgram,
 }
 
 impl OwnedProgram<'_> {
-    fn compile_error(&self, code: c_int) -> Error {
-        let log = self.output("nvrtcGetProgramLog", self.nvrtc.log_size, self.nvrtc.log).unwrap_or_default();
+    fn compile_error(&self, code: Code) -> Error {
+        let api = &self.nvrtc.required;
+        let (size, read) = (api.nvrtcGetProgramLogSize, api.nvrtcGetProgramLog);
+        let log = self.output("nvrtcGetProgramLog", size, read).unwrap_or_default();
         let log = crate::driver::c_string(&log);
         self.nvrtc.error("nvrtcCompileProgram", code, &log)
     }
@@ -243,8 +254,8 @@ impl OwnedProgram<'_> {
     fn output(
         &self,
         function: &str,
-        size: unsafe extern "C" fn(Program, *mut usize) -> c_int,
-        read: unsafe extern "C" fn(Program, *mut c_char) -> c_int,
+        size: unsafe extern "C" fn(nvrtcProgram, *mut usize) -> Code,
+        read: unsafe extern "C" fn(nvrtcProgram, *mut c_char) -> Code,
     ) -> Result<Vec<u8>> {
         let mut bytes = 0;
         // SAFETY: the program is alive, and the out-parameter is writable.
@@ -258,8 +269,8 @@ impl OwnedProgram<'_> {
 
 impl Drop for OwnedProgram<'_> {
     fn drop(&mut self) {
-        // SAFETY: created by `create`, destroyed once.
-        let _ = unsafe { (self.nvrtc.destroy)(&raw mut self.handle) };
+        // SAFETY: created by `nvrtcCreateProgram`, destroyed once.
+        let _ = unsafe { (self.nvrtc.required.nvrtcDestroyProgram)(&raw mut self.handle) };
     }
 }
 
@@ -294,10 +305,6 @@ fn toolkit_include_folder(library: &Path) -> Option<PathBuf> {
         .map(|toolkit| PathBuf::from(toolkit).join("include"));
     let default = Path::new(DEFAULT_TOOLKIT).join("include");
     beside.into_iter().chain(set).chain([default]).find(|folder| folder.join("cuda_fp16.h").is_file())
-}
-
-fn load_error_reason(error: &libloading::Error) -> String {
-    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 fn to_c_string(what: &str, text: &[u8]) -> Result<CString> {

@@ -8,6 +8,7 @@ use std::ptr;
 use runtime_core::backend::{ArgRef, Launch};
 use runtime_core::{Error, Result};
 
+use crate::driver::abi::{LAUNCH_PARAM_BUFFER, LAUNCH_PARAM_BUFFER_SIZE};
 use crate::memory::CudaBuffer;
 use crate::module::CudaKernel;
 
@@ -15,9 +16,6 @@ use crate::module::CudaKernel;
 const MAX_BYTES: usize = 256;
 /// Every scalar is written as a whole word: the bytes after it belong to later parameters, which overwrite them.
 const WORD_BYTES: usize = 8;
-/// `CU_LAUNCH_PARAM_BUFFER_POINTER` and `CU_LAUNCH_PARAM_BUFFER_SIZE`.
-const BUFFER_POINTER: usize = 1;
-const BUFFER_SIZE: usize = 2;
 
 /// Offset and size of a kernel parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,11 +42,15 @@ impl ParamBuffer {
         Self([MaybeUninit::uninit(); MAX_BYTES + WORD_BYTES])
     }
 
-    /// The `extra` array of `cuLaunchKernel` for a buffer of `bytes` bytes.
+    /// The `extra` array of `cuLaunchKernel` for a buffer of `bytes` bytes; the driver only reads what it points to.
     #[inline]
-    pub(crate) fn launch_extra(&self, bytes: &usize) -> [*const c_void; 5] {
-        let (pointer, size) = (ptr::without_provenance(BUFFER_POINTER), ptr::without_provenance(BUFFER_SIZE));
-        [pointer, self.0.as_ptr().cast(), size, ptr::from_ref(bytes).cast(), ptr::null()]
+    pub(crate) fn launch_extra(&self, bytes: &usize) -> [*mut c_void; 5] {
+        let (pointer, size) = (
+            ptr::without_provenance_mut(LAUNCH_PARAM_BUFFER),
+            ptr::without_provenance_mut(LAUNCH_PARAM_BUFFER_SIZE),
+        );
+        let buffer = self.0.as_ptr().cast_mut().cast();
+        [pointer, buffer, size, ptr::from_ref(bytes).cast_mut().cast(), ptr::null_mut()]
     }
 
     #[inline]

@@ -267,7 +267,7 @@ impl StreamState {
             ));
         };
         // SAFETY: both are alive; the lock keeps the event from being recorded again meanwhile.
-        let code = unsafe { (self.primary.driver.cuStreamWaitEvent)(self.stream, event, 0) };
+        let code = unsafe { (self.primary.driver.cuStreamWaitEvent)(self.stream.0, event.0, 0) };
         self.primary.check("cuStreamWaitEvent", code)
     }
 
@@ -345,7 +345,7 @@ impl Drop for StreamState {
             inner.events.close(self.primary.driver);
             inner.timestamps.close(self.primary.driver);
             // SAFETY: ours, and no longer in use; the driver completes the work on it.
-            let _ = unsafe { (self.primary.driver.cuStreamDestroy_v2)(self.stream) };
+            let _ = unsafe { (self.primary.driver.cuStreamDestroy_v2)(self.stream.0) };
         }
     }
 }

@@ -43,7 +43,7 @@ use runtime_core::{Error, Result};
 
 use crate::context::PrimaryContext;
 use crate::convert::Pattern;
-use crate::driver::abi::{CuResult, DevicePtr, Memcpy2D, Memcpy2DEndpoint, pointer_attribute};
+use crate::driver::abi::{self, CuResult, DevicePtr, Memcpy2D, Pitched};
 use crate::free_list::FreeList;
 use crate::graph::CudaGraph;
 use crate::launch;
@@ -98,7 +98,7 @@ impl CudaQueue {
         let primary = &*self.state.primary;
         let _current = primary.make_current()?;
         // SAFETY: both ranges were checked, and core keeps them until the ticket has ended.
-        let code = unsafe { (primary.driver.cuMemcpyAsync)(to, from, bytes, self.state.stream) };
+        let code = unsafe { (primary.driver.cuMemcpyAsync)(to, from, bytes, self.state.stream.0) };
         primary.check("cuMemcpyAsync", code)
     }
 
@@ -119,11 +119,11 @@ impl CudaQueue {
         let code = unsafe {
             (primary.driver.cuMemcpyPeerAsync)(
                 to,
-                there.context,
+                there.context.0,
                 from,
-                here.context,
+                here.context.0,
                 bytes,
-                self.state.stream,
+                self.state.stream.0,
             )
         };
         primary.check("cuMemcpyPeerAsync", code)
@@ -139,8 +139,8 @@ impl CudaQueue {
         let primary = &*self.state.primary;
         let _current = primary.make_current()?;
         // SAFETY: both ranges were checked, and core keeps them until the ticket has ended.
-        match unsafe { (primary.driver.cuMemcpy2DAsync_v2)(std::ptr::from_ref(copy), self.state.stream) } {
-            CuResult::INVALID_VALUE => Err(Error::unsupported(
+        match unsafe { (primary.driver.cuMemcpy2DAsync_v2)(std::ptr::from_ref(copy), self.state.stream.0) } {
+            CuResult::CUDA_ERROR_INVALID_VALUE => Err(Error::unsupported(
                 "the pitch exceeds the limit of the device (CU_DEVICE_ATTRIBUTE_MAX_PITCH)",
             )),
             code => primary.check("cuMemcpy2DAsync", code),
@@ -149,7 +149,7 @@ impl CudaQueue {
 
     /// Whether this host memory is pinned, so that the driver copies it at full speed.
     fn is_pinned(&self, host: DevicePtr) -> bool {
-        memory_type(&self.state.primary, host) == Some(pointer_attribute::HOST_MEMORY)
+        memory_type(&self.state.primary, host) == Some(abi::HOST_MEMORY)
     }
 
     fn stage(&self, ticket: u64, transfer: Transfer) -> Result<()> {
@@ -180,11 +180,11 @@ impl CudaQueue {
         let [low, high, ..] = value.to_le_bytes();
         let code = match unit {
             // SAFETY: the range was checked, and core keeps it until the ticket has ended.
-            1 => unsafe { (driver.cuMemsetD8Async)(to, low, count, stream) },
+            1 => unsafe { (driver.cuMemsetD8Async)(to, low, count, stream.0) },
             // SAFETY: as above, and the address is aligned.
-            2 => unsafe { (driver.cuMemsetD16Async)(to, u16::from_le_bytes([low, high]), count, stream) },
+            2 => unsafe { (driver.cuMemsetD16Async)(to, u16::from_le_bytes([low, high]), count, stream.0) },
             // SAFETY: as above.
-            _ => unsafe { (driver.cuMemsetD32Async)(to, value, count, stream) },
+            _ => unsafe { (driver.cuMemsetD32Async)(to, value, count, stream.0) },
         };
         primary.check("cuMemsetAsync", code)
     }
@@ -284,14 +284,11 @@ impl Queue for CudaQueue {
         }
         let endpoint = |what, buffer: &CudaBuffer, offset, pitch| {
             let address = buffer.range(what, offset, rows.span_bytes(pitch))?;
-            Ok::<_, Error>(Memcpy2DEndpoint::at(address, length(pitch)?))
+            Ok::<_, Error>(Pitched { address, pitch_bytes: length(pitch)? })
         };
-        let copy = Memcpy2D {
-            source: endpoint("copy_2d: source", from, from_offset, rows.source_pitch)?,
-            destination: endpoint("copy_2d: destination", to, to_offset, rows.destination_pitch)?,
-            row_bytes: length(rows.row_bytes)?,
-            rows: length(rows.rows)?,
-        };
+        let source = endpoint("copy_2d: source", from, from_offset, rows.source_pitch)?;
+        let destination = endpoint("copy_2d: destination", to, to_offset, rows.destination_pitch)?;
+        let copy = abi::copy_rows(destination, source, length(rows.row_bytes)?, length(rows.rows)?);
         self.submit_copy_2d(&copy)?;
         self.state.note_submitted(submit.ticket);
         Ok(())

@@ -216,7 +216,7 @@ impl Workers {
     /// The loop of a thread.
     fn run(&self) {
         // SAFETY: the context is retained as long as there are threads, and this thread is ours.
-        let _ = unsafe { (self.driver.cuCtxSetCurrent)(self.context) };
+        let _ = unsafe { (self.driver.cuCtxSetCurrent)(self.context.0) };
         let mut ring = SlotRing::default();
         while let Some(job) = self.join_job() {
             if let Err(error) = ring.transfer(&job, self.config.slot_bytes) {

@@ -2,6 +2,10 @@
 
 #![allow(unsafe_code, reason = "encodes through the driver")]
 
+use cudarc::driver::sys::{
+    CUtensorMap, CUtensorMapDataType, CUtensorMapFloatOOBfill, CUtensorMapInterleave, CUtensorMapL2promotion,
+    CUtensorMapSwizzle,
+};
 use runtime_core::{DType, Error, Result};
 
 use crate::context::CurrentContext;
@@ -120,7 +124,7 @@ impl TensorMap {
         // SAFETY: the map is writable and aligned to 64 bytes, and `check` has verified the lengths of the arrays.
         let code = in_context(driver, layout.address, || unsafe {
             (encode.cuTensorMapEncodeTiled)(
-                map.0.as_mut_ptr().cast(),
+                (&raw mut map).cast::<CUtensorMap>(),
                 kind,
                 rank,
                 address,
@@ -128,13 +132,13 @@ impl TensorMap {
                 layout.strides_bytes.as_ptr(),
                 layout.box_shape.as_ptr(),
                 layout.element_strides.as_ptr(),
-                layout.interleave as i32,
-                layout.swizzle as i32,
-                layout.l2_promotion as i32,
-                layout.oob_fill as i32,
+                interleave(layout.interleave),
+                swizzle(layout.swizzle),
+                l2_promotion(layout.l2_promotion),
+                oob_fill(layout.oob_fill),
             )
         })?;
-        if code == CuResult::INVALID_VALUE {
+        if code == CuResult::CUDA_ERROR_INVALID_VALUE {
             return Err(Error::invalid(format!(
                 "the driver rejects {layout:?}; the innermost box extent must fit the swizzle, and the other extents the limits of cuTensorMapEncodeTiled"
             )));
@@ -156,7 +160,7 @@ fn in_context(driver: &Driver, address: u64, encode: impl FnOnce() -> CuResult) 
     let ordinal = driver.pointer_attribute(pointer_attribute::DEVICE_ORDINAL, address).unwrap_or(0);
     let mut context = Context::NULL;
     // SAFETY: the out-parameter is writable; a missing device returns an error.
-    let code = unsafe { (driver.cuDevicePrimaryCtxRetain)(&raw mut context, ordinal) };
+    let code = unsafe { (driver.cuDevicePrimaryCtxRetain)(&raw mut context.0, ordinal) };
     driver.check("cuDevicePrimaryCtxRetain", code)?;
     let current = CurrentContext::push(driver, context);
     let outcome = match current {
@@ -200,21 +204,55 @@ fn check(layout: &TiledLayout<'_>) -> Result<()> {
 }
 
 /// `CUtensorMapDataType` of an element type.
-fn data_type(dtype: DType) -> Result<i32> {
+fn data_type(dtype: DType) -> Result<CUtensorMapDataType> {
+    use CUtensorMapDataType as Type;
     let (code, bits, _) = dtype.dlpack();
     Ok(match (code, bits) {
-        (_, 8) => 0,
-        (1, 16) => 1,
-        (1, 32) => 2,
-        (0, 32) => 3,
-        (1, 64) => 4,
-        (0, 64) => 5,
-        (2, 16) => 6,
-        (2, 32) => 7,
-        (2, 64) => 8,
-        (4, 16) => 9,
+        (_, 8) => Type::CU_TENSOR_MAP_DATA_TYPE_UINT8,
+        (1, 16) => Type::CU_TENSOR_MAP_DATA_TYPE_UINT16,
+        (1, 32) => Type::CU_TENSOR_MAP_DATA_TYPE_UINT32,
+        (0, 32) => Type::CU_TENSOR_MAP_DATA_TYPE_INT32,
+        (1, 64) => Type::CU_TENSOR_MAP_DATA_TYPE_UINT64,
+        (0, 64) => Type::CU_TENSOR_MAP_DATA_TYPE_INT64,
+        (2, 16) => Type::CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+        (2, 32) => Type::CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
+        (2, 64) => Type::CU_TENSOR_MAP_DATA_TYPE_FLOAT64,
+        (4, 16) => Type::CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
         _ => return Err(Error::unsupported(format!("a tensor map of {dtype} is not supported"))),
     })
+}
+
+fn interleave(interleave: Interleave) -> CUtensorMapInterleave {
+    match interleave {
+        Interleave::None => CUtensorMapInterleave::CU_TENSOR_MAP_INTERLEAVE_NONE,
+        Interleave::Bytes16 => CUtensorMapInterleave::CU_TENSOR_MAP_INTERLEAVE_16B,
+        Interleave::Bytes32 => CUtensorMapInterleave::CU_TENSOR_MAP_INTERLEAVE_32B,
+    }
+}
+
+fn swizzle(swizzle: Swizzle) -> CUtensorMapSwizzle {
+    match swizzle {
+        Swizzle::None => CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_NONE,
+        Swizzle::Bytes32 => CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_32B,
+        Swizzle::Bytes64 => CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_64B,
+        Swizzle::Bytes128 => CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_128B,
+    }
+}
+
+fn l2_promotion(promotion: L2Promotion) -> CUtensorMapL2promotion {
+    match promotion {
+        L2Promotion::None => CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_NONE,
+        L2Promotion::Bytes64 => CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_64B,
+        L2Promotion::Bytes128 => CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+        L2Promotion::Bytes256 => CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+    }
+}
+
+fn oob_fill(fill: OobFill) -> CUtensorMapFloatOOBfill {
+    match fill {
+        OobFill::Zeros => CUtensorMapFloatOOBfill::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+        OobFill::NotANumber => CUtensorMapFloatOOBfill::CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA,
+    }
 }
 
 #[cfg(test)]
@@ -253,7 +291,25 @@ mod tests {
     }
 
     #[test]
-    fn a_map_is_aligned_for_the_driver() {
+    fn a_map_is_as_the_driver_lays_it_out() {
         assert_eq!((align_of::<TensorMap>(), size_of::<TensorMap>()), (64, 128));
+        assert_eq!((align_of::<CUtensorMap>(), size_of::<CUtensorMap>()), (64, 128));
+    }
+
+    #[test]
+    fn discriminants_are_the_numbers_of_the_driver() {
+        for value in [Interleave::None, Interleave::Bytes16, Interleave::Bytes32] {
+            assert_eq!(value as u32, interleave(value) as u32);
+        }
+        for value in [Swizzle::None, Swizzle::Bytes32, Swizzle::Bytes64, Swizzle::Bytes128] {
+            assert_eq!(value as u32, swizzle(value) as u32);
+        }
+        for value in [L2Promotion::None, L2Promotion::Bytes64, L2Promotion::Bytes128, L2Promotion::Bytes256] {
+            assert_eq!(value as u32, l2_promotion(value) as u32);
+        }
+        for value in [OobFill::Zeros, OobFill::NotANumber] {
+            assert_eq!(value as u32, oob_fill(value) as u32);
+        }
+        assert_eq!(data_type(DType::BF16).unwrap() as u32, 9);
     }
 }

@@ -44,7 +44,7 @@ impl DeviceClock {
     pub(crate) fn close(&self, driver: &Driver) {
         if let Some((event, _)) = self.0.lock().take() {
             // SAFETY: ours, and no longer in use.
-            let _ = unsafe { (driver.cuEventDestroy_v2)(event) };
+            let _ = unsafe { (driver.cuEventDestroy_v2)(event.0) };
         }
     }
 }
@@ -53,7 +53,7 @@ fn elapsed_ms(primary: &PrimaryContext, begin: Event, end: Event) -> Result<f32>
     let _current = primary.make_current()?;
     let mut elapsed_ms = 0.0;
     // SAFETY: both events are alive and of the current context, and the out-parameter is writable.
-    let code = unsafe { (primary.driver.cuEventElapsedTime)(&raw mut elapsed_ms, begin, end) };
+    let code = unsafe { (primary.driver.cuEventElapsedTime)(&raw mut elapsed_ms, begin.0, end.0) };
     primary.check("cuEventElapsedTime", code)?;
     Ok(elapsed_ms)
 }
@@ -73,7 +73,7 @@ impl Timestamps {
             None => primary.open_event(true)?,
         };
         // SAFETY: event and stream are alive and of one context.
-        let code = unsafe { (primary.driver.cuEventRecord)(event, stream) };
+        let code = unsafe { (primary.driver.cuEventRecord)(event.0, stream.0) };
         if !code.is_success() {
             self.free.push(event);
             return Err(primary.fail("cuEventRecord", code));
@@ -120,7 +120,7 @@ impl Timestamps {
         let unread = std::mem::take(&mut self.unread).into_values();
         for event in unread.chain(self.free.drain(..)) {
             // SAFETY: ours, and no longer in use.
-            let _ = unsafe { (driver.cuEventDestroy_v2)(event) };
+            let _ = unsafe { (driver.cuEventDestroy_v2)(event.0) };
         }
     }
 }

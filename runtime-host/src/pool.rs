@@ -1,4 +1,7 @@
 //! The thread pool of a device, which helps with parallel loops, and the processors its threads are pinned to.
+//!
+//! It uses `spawn` rather than `rayon::scope`, which waits for every closure: a parallel loop would wait for threads that
+//! are busy with the loop of another queue, while its own thread could do the work.
 
 use std::sync::Arc;
 

@@ -7,8 +7,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cl3::ext::{
-    CL_CONTEXT_PLATFORM, CL_EVENT_COMMAND_EXECUTION_STATUS, CL_QUEUE_PRIORITY_KHR, CL_QUEUE_PROFILING_ENABLE,
-    CL_QUEUE_PROPERTIES, cl_context_properties, cl_int,
+    CL_CONTEXT_PLATFORM, CL_EVENT_COMMAND_EXECUTION_STATUS, CL_QUEUE_PRIORITY_HIGH_KHR,
+    CL_QUEUE_PRIORITY_KHR, CL_QUEUE_PRIORITY_LOW_KHR, CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_PROPERTIES,
+    cl_context_properties, cl_int,
 };
 use parking_lot::Mutex;
 use runtime_core::backend::QueueOptions;
@@ -22,10 +23,9 @@ use crate::driver::{DispatchTable, Driver, Raw, code_name, is_sticky};
 use crate::enumeration::ListedDevice;
 use crate::quirks::Quirks;
 
-/// `CL_QUEUE_PRIORITY_HIGH_KHR`.
-const PRIORITY_HIGH: u64 = 1 << 0;
-/// `CL_QUEUE_PRIORITY_LOW_KHR`.
-const PRIORITY_LOW: u64 = 1 << 2;
+/// Values of `CL_QUEUE_PRIORITY_KHR`.
+const PRIORITY_HIGH: u64 = CL_QUEUE_PRIORITY_HIGH_KHR as u64;
+const PRIORITY_LOW: u64 = CL_QUEUE_PRIORITY_LOW_KHR as u64;
 
 /// An OpenCL context, and the state that its devices share.
 #[derive(Debug)]

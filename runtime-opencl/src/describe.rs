@@ -6,7 +6,7 @@ use cl3::ext::{
     CL_DEVICE_GLOBAL_MEM_SIZE, CL_DEVICE_IL_VERSION, CL_DEVICE_LOCAL_MEM_SIZE, CL_DEVICE_LOCAL_MEM_TYPE,
     CL_DEVICE_MAX_CLOCK_FREQUENCY, CL_DEVICE_MAX_COMPUTE_UNITS, CL_DEVICE_MAX_WORK_GROUP_SIZE,
     CL_DEVICE_MAX_WORK_ITEM_SIZES, CL_DEVICE_OPENCL_C_VERSION, CL_DEVICE_PCI_BUS_INFO_KHR, CL_DEVICE_PROFILE,
-    CL_DEVICE_UUID_KHR, CL_DEVICE_VERSION, CL_DRIVER_VERSION,
+    CL_DEVICE_UUID_KHR, CL_DEVICE_VERSION, CL_DRIVER_VERSION, CL_LOCAL,
 };
 use runtime_core::{Capabilities, DeviceInfo, DeviceKind, Limits, MemorySpace, Options, abi};
 
@@ -21,8 +21,8 @@ use crate::quirks::Quirks;
 
 /// `DLDeviceType` of OpenCL memory.
 const DLPACK_OPENCL: i32 = 4;
-/// `CL_LOCAL`: work-group memory that is separate from global memory.
-const LOCAL: u64 = 1;
+/// Type of work-group memory that is separate from global memory.
+const LOCAL: u64 = CL_LOCAL as u64;
 /// The oldest OpenCL version with all functions that this backend needs.
 const MIN_VERSION: (u32, u32) = (1, 2);
 

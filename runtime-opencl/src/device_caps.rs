@@ -4,7 +4,9 @@ use cl3::ext::{
     CL_DEVICE_COMPILER_AVAILABLE, CL_DEVICE_EXTENSIONS, CL_DEVICE_EXTENSIONS_WITH_VERSION,
     CL_DEVICE_GLOBAL_MEM_SIZE, CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL, CL_DEVICE_HOST_UNIFIED_MEMORY,
     CL_DEVICE_IL_VERSION, CL_DEVICE_MAX_MEM_ALLOC_SIZE, CL_DEVICE_MEM_BASE_ADDR_ALIGN,
-    CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL, CL_DEVICE_SVM_CAPABILITIES, CL_DEVICE_VERSION,
+    CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL, CL_DEVICE_SVM_CAPABILITIES,
+    CL_DEVICE_SVM_FINE_GRAIN_BUFFER, CL_DEVICE_VERSION, CL_NAME_VERSION_MAX_NAME_SIZE,
+    CL_UNIFIED_SHARED_MEMORY_ACCESS_INTEL,
 };
 
 use crate::device_filter::{CPU, KIND_BITS};
@@ -16,14 +18,10 @@ use crate::graph;
 use crate::memory::Space;
 use crate::quirks::Quirks;
 
-/// `CL_DEVICE_SVM_FINE_GRAIN_BUFFER`.
-const FINE_GRAIN: u64 = 1 << 1;
-/// `CL_UNIFIED_SHARED_MEMORY_ACCESS_INTEL`.
-const USM_ACCESS: u64 = 1;
 /// The command buffer extension.
 const COMMAND_BUFFER: &str = "cl_khr_command_buffer";
-/// Size of a `cl_name_version`: the version, and the name in 64 bytes.
-const NAME_VERSION_BYTES: usize = 68;
+/// Size of a `cl_name_version`: the version, and the name.
+const NAME_VERSION_BYTES: usize = size_of::<u32>() + CL_NAME_VERSION_MAX_NAME_SIZE;
 /// The alignment that every driver guarantees: the size of the largest type.
 pub(crate) const MIN_ALIGNMENT: usize = 128;
 
@@ -70,9 +68,9 @@ impl DeviceCaps {
         let is_intel = is_processor && listed.identity.platform == "Intel(R) OpenCL";
         let unified = is_processor || number(CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
         let usm = (quirks.usm && has("cl_intel_unified_shared_memory")).then(|| driver.usm(listed.platform));
-        let svm = quirks.svm && number(CL_DEVICE_SVM_CAPABILITIES) & FINE_GRAIN != 0;
+        let svm = quirks.svm && number(CL_DEVICE_SVM_CAPABILITIES) & CL_DEVICE_SVM_FINE_GRAIN_BUFFER != 0;
         let usm = usm.flatten();
-        let has_usm = |key| usm.is_some() && number(key) & USM_ACCESS != 0;
+        let has_usm = |key| usm.is_some() && number(key) & CL_UNIFIED_SHARED_MEMORY_ACCESS_INTEL != 0;
         let host = has_usm(CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL);
         let shared = has_usm(CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL);
         let mut spaces = vec![Space::Device];

@@ -2,6 +2,10 @@
 
 use std::path::PathBuf;
 
+pub(crate) use cl3::device::{
+    CL_DEVICE_TYPE_ACCELERATOR as ACCELERATOR, CL_DEVICE_TYPE_CPU as CPU, CL_DEVICE_TYPE_GPU as GPU,
+};
+
 /// Which library to load, and which of its devices to offer.
 ///
 /// Names match by substring, ignoring case. The default offers every device of the system's ICD loader.
@@ -28,12 +32,6 @@ pub(crate) struct DeviceIdentity {
     pub(crate) types: u64,
 }
 
-/// `CL_DEVICE_TYPE_CPU`.
-pub(crate) const CPU: u64 = 1 << 1;
-/// `CL_DEVICE_TYPE_GPU`.
-pub(crate) const GPU: u64 = 1 << 2;
-/// `CL_DEVICE_TYPE_ACCELERATOR`.
-pub(crate) const ACCELERATOR: u64 = 1 << 3;
 /// The bits that name a kind of device. `CL_DEVICE_TYPE_DEFAULT` and others do not.
 pub(crate) const KIND_BITS: u64 = CPU | GPU | ACCELERATOR;
 

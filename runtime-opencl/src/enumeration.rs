@@ -2,6 +2,10 @@
 
 #![allow(unsafe_code, reason = "queries the driver")]
 
+use cl3::ext::{
+    CL_DEVICE_AFFINITY_DOMAIN_NUMA, CL_DEVICE_PARTITION_BY_AFFINITY_DOMAIN, CL_DEVICE_PARTITION_EQUALLY,
+    CL_DEVICE_TYPE_ALL,
+};
 use cl3::platform::{CL_PLATFORM_NAME, CL_PLATFORM_VERSION};
 use parking_lot::Mutex;
 use runtime_core::{Error, ErrorKind, Result};
@@ -11,14 +15,12 @@ use crate::driver::info::{decode_text, decode_usizes};
 use crate::driver::{Driver, Raw, icd};
 use crate::quirks::{Partition, Quirks};
 
-/// `CL_DEVICE_TYPE_ALL`.
-const ALL_TYPES: u64 = 0xFFFF_FFFF;
-/// `CL_DEVICE_PARTITION_EQUALLY`.
-const EQUALLY: usize = 0x1086;
-/// `CL_DEVICE_PARTITION_BY_AFFINITY_DOMAIN`.
-const BY_AFFINITY_DOMAIN: usize = 0x1088;
-/// `CL_DEVICE_AFFINITY_DOMAIN_NUMA`.
-const NUMA: usize = 1;
+/// Schemes of a partition, as devices list them.
+const EQUALLY: usize = CL_DEVICE_PARTITION_EQUALLY.cast_unsigned();
+const BY_AFFINITY_DOMAIN: usize = CL_DEVICE_PARTITION_BY_AFFINITY_DOMAIN.cast_unsigned();
+/// The affinity domain as a property of a partition.
+#[expect(clippy::cast_possible_truncation, reason = "a small constant")]
+const NUMA: usize = CL_DEVICE_AFFINITY_DOMAIN_NUMA as usize;
 /// Platforms, or devices of a platform, beyond this number are ignored.
 const MAX_HANDLES: u32 = 4096;
 /// Maximum number of sub-devices in automatic partitions.
@@ -152,12 +154,16 @@ fn device_ids(driver: &Driver, platform: Raw) -> Result<Vec<Raw>> {
     let mut count = 0;
     driver.check("clGetDeviceIDs", |cl| {
         // SAFETY: only the count is queried.
-        Some(unsafe { (cl.clGetDeviceIDs?)(platform, ALL_TYPES, 0, std::ptr::null_mut(), &raw mut count) })
+        Some(unsafe {
+            (cl.clGetDeviceIDs?)(platform, CL_DEVICE_TYPE_ALL, 0, std::ptr::null_mut(), &raw mut count)
+        })
     })?;
     read_handles(count, |count, devices| {
         driver.check("clGetDeviceIDs", |cl| {
             // SAFETY: there is room for `count` handles.
-            Some(unsafe { (cl.clGetDeviceIDs?)(platform, ALL_TYPES, count, devices, std::ptr::null_mut()) })
+            Some(unsafe {
+                (cl.clGetDeviceIDs?)(platform, CL_DEVICE_TYPE_ALL, count, devices, std::ptr::null_mut())
+            })
         })
     })
 }
@@ -195,7 +201,9 @@ fn partition_schemes(driver: &Driver, device: Raw, partition: Partition) -> Vec<
     let supported =
         decode_usizes(&driver.device_info(device, CL_DEVICE_PARTITION_PROPERTIES).unwrap_or_default());
     let units = u32::try_from(driver.device_number(device, CL_DEVICE_MAX_COMPUTE_UNITS)).unwrap_or(0);
-    let numa = driver.device_number(device, CL_DEVICE_PARTITION_AFFINITY_DOMAIN) & NUMA as u64 != 0;
+    let numa = driver.device_number(device, CL_DEVICE_PARTITION_AFFINITY_DOMAIN)
+        & CL_DEVICE_AFFINITY_DOMAIN_NUMA
+        != 0;
     let equally = |units: u32| {
         let properties = [EQUALLY, units as usize, 0].map(usize::cast_signed).to_vec();
         supported.contains(&EQUALLY).then_some(properties)

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use cl3::ext::{
     CL_KERNEL_COMPILE_WORK_GROUP_SIZE, CL_KERNEL_LOCAL_MEM_SIZE, CL_KERNEL_NUM_ARGS,
-    CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, CL_KERNEL_PRIVATE_MEM_SIZE, CL_KERNEL_WORK_GROUP_SIZE,
+    CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, CL_KERNEL_PRIVATE_MEM_SIZE, CL_KERNEL_SPILL_MEM_SIZE_INTEL,
+    CL_KERNEL_WORK_GROUP_SIZE,
 };
 use runtime_core::backend::{ArgRef, Kernel, KernelInfo};
 use runtime_core::{Error, ErrorKind, Result};
@@ -19,9 +20,6 @@ use crate::driver::info::{decode_u64, decode_usizes};
 use crate::memory::OpenClBuffer;
 use crate::module::BuiltProgram;
 use crate::signature::{ParamKind, Parameter};
-
-/// `CL_KERNEL_SPILL_MEM_SIZE_INTEL`.
-const SPILL_MEM_SIZE_INTEL: u32 = 0x4109;
 
 /// An entry point.
 #[derive(Debug)]
@@ -179,7 +177,7 @@ impl Kernel for OpenClKernel {
         };
         let max = self.work_group_u32(CL_KERNEL_WORK_GROUP_SIZE);
         KernelInfo {
-            spilled_bytes: self.work_group_u32(SPILL_MEM_SIZE_INTEL),
+            spilled_bytes: self.work_group_u32(CL_KERNEL_SPILL_MEM_SIZE_INTEL),
             // NVIDIA's driver reports 1 for a kernel that has none.
             shared_bytes: self
                 .work_group_u32(CL_KERNEL_LOCAL_MEM_SIZE)

@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::Command;
 
+use crate::dependencies;
 use crate::header;
 use crate::layers;
 use crate::process::{Failure, Outcome, is_installed, output, run};
@@ -19,6 +20,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("rustfmt", |workspace| run(&mut workspace.cargo(&["fmt", "--all", "--check"]))),
     ("length of files", file_lengths),
     ("imports between layers", layers::check),
+    ("documented dependencies", dependencies::check),
     ("clippy", |workspace| {
         run(&mut workspace.cargo(&[
             "clippy",

@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program")]
 
 mod bundle;
+mod dependencies;
 mod eval;
 mod fuzz_kernels;
 mod harden;

@@ -1,5 +1,6 @@
 //! The packages and targets of the workspace, from `cargo metadata`. Names no backend.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,6 +28,8 @@ struct Package {
     folder: PathBuf,
     /// Kind and name of each target.
     targets: Vec<(String, String)>,
+    /// Names of its direct dependencies outside the repository, of all kinds.
+    dependencies: BTreeSet<String>,
 }
 
 /// A target of a package.
@@ -51,12 +54,13 @@ impl Workspace {
         let root = std::env::var_os("CARGO_MANIFEST_DIR")
             .and_then(|folder| PathBuf::from(folder).parent().map(Path::to_owned))
             .unwrap_or_else(|| root.to_owned());
-        let text = output(Command::new(cargo_program()).current_dir(&root).args([
-            "metadata",
-            "--no-deps",
-            "--format-version",
-            "1",
-        ]))?;
+        Self::read_manifest(&root.join("Cargo.toml"))
+    }
+
+    /// Reads `cargo metadata` of the workspace with this manifest.
+    pub(crate) fn read_manifest(manifest: &Path) -> Outcome<Self> {
+        let arguments = ["metadata", "--no-deps", "--format-version", "1", "--manifest-path"];
+        let text = output(Command::new(cargo_program()).args(arguments).arg(manifest))?;
         let metadata =
             serde_json::from_str(&text).map_err(|error| Failure::new(format!("cargo metadata: {error}")))?;
         Self::parse(&metadata).ok_or_else(|| Failure::new("cargo metadata has an unknown format"))
@@ -102,6 +106,12 @@ impl Workspace {
         self.backends().into_iter().filter(|backend| !in_tests(&backend.package)).collect()
     }
 
+    /// The direct dependencies outside the repository, by package; without the packages that have none.
+    pub(crate) fn dependencies(&self) -> BTreeMap<String, BTreeSet<String>> {
+        let with = self.packages.iter().filter(|package| !package.dependencies.is_empty());
+        with.map(|package| (package.name.clone(), package.dependencies.clone())).collect()
+    }
+
     /// Targets of one kind: `bin`, `example`, `bench`, `cdylib`.
     pub(crate) fn targets(&self, kind: &str) -> Vec<Target> {
         let mut found = Vec::new();
@@ -144,7 +154,9 @@ impl Package {
             }
         }
         let folder = folder.strip_prefix(root).unwrap_or(folder).to_owned();
-        Some(Self { name: package["name"].as_str()?.to_owned(), folder, targets })
+        let external = package["dependencies"].as_array()?.iter().filter(|one| one["path"].is_null());
+        let dependencies = external.filter_map(|one| one["name"].as_str()).map(str::to_owned).collect();
+        Some(Self { name: package["name"].as_str()?.to_owned(), folder, targets, dependencies })
     }
 }
 
@@ -160,6 +172,7 @@ mod tests {
     fn workspace() -> Workspace {
         let member = |folder: &str, name: &str, kinds: &[&str]| {
             json!({"name": name, "manifest_path": format!("/w/{folder}/Cargo.toml"),
+                "dependencies": [{"name": "far", "path": null}, {"name": "near", "path": "/w/near"}],
                    "targets": [{"kind": kinds, "name": name.trim_end_matches("-plugin").replace('-', "_")}]})
         };
         Workspace::parse(&json!({"workspace_root": "/w", "target_directory": "/w/target", "packages": [
@@ -189,7 +202,7 @@ mod tests {
     #[test]
     fn an_example_that_is_a_library_is_not_run() {
         let target = |name: &str, of: &str| json!({"kind": ["example"], "crate_types": [of], "name": name});
-        let package = json!({"name": "p", "manifest_path": "/w/p/Cargo.toml",
+        let package = json!({"name": "p", "manifest_path": "/w/p/Cargo.toml", "dependencies": [],
                              "targets": [target("run", "bin"), target("load", "cdylib")]});
         let package = Package::parse(&package, Path::new("/w")).unwrap();
         assert_eq!(package.targets, [("example".to_owned(), "run".to_owned())]);

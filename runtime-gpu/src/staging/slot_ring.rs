@@ -33,11 +33,11 @@ impl Slot {
     fn submit(&mut self, job: &Job, (to, from): (DevicePtr, DevicePtr), bytes: usize) -> Result<()> {
         let (primary, stream) = (&*job.state.primary, job.state.stream);
         // SAFETY: both ranges are live memory, which is kept until the slot's event has completed.
-        let code = unsafe { (primary.driver.cuMemcpyAsync)(to, from, bytes, stream) };
+        let code = unsafe { (primary.driver.cuMemcpyAsync)(to, from, bytes, stream.0) };
         primary.check("cuMemcpyAsync", code)?;
         self.in_flight = true;
         // SAFETY: event and stream are alive and of one context.
-        let code = unsafe { (primary.driver.cuEventRecord)(self.event, stream) };
+        let code = unsafe { (primary.driver.cuEventRecord)(self.event.0, stream.0) };
         primary.check("cuEventRecord", code)
     }
 
@@ -95,7 +95,7 @@ impl SlotRing {
         while self.slots.len() < SLOTS {
             let mut event = Event::NULL;
             // SAFETY: the out-parameter is writable, and the context is current on this thread.
-            let code = unsafe { (primary.driver.cuEventCreate)(&raw mut event, NO_TIMING) };
+            let code = unsafe { (primary.driver.cuEventCreate)(&raw mut event.0, NO_TIMING) };
             primary.check("cuEventCreate", code)?;
             let memory = memory.cast::<u8>().wrapping_add(self.slots.len() * slot_bytes);
             self.slots.push(Slot { memory, event, in_flight: false });
@@ -149,7 +149,7 @@ impl SlotRing {
     pub(super) fn close(&mut self, driver: &Driver) {
         for slot in self.slots.drain(..) {
             // SAFETY: ours, and no longer in use.
-            let _ = unsafe { (driver.cuEventDestroy_v2)(slot.event) };
+            let _ = unsafe { (driver.cuEventDestroy_v2)(slot.event.0) };
         }
         if let Some(memory) = self.memory.take() {
             // SAFETY: as above; the driver waits for copies in flight.

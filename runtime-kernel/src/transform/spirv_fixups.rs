@@ -244,6 +244,9 @@ pub(crate) fn fixed_up(program: &Program) -> Result<Option<Module>> {
 
 #[cfg(test)]
 mod tests {
+    use spirv::{GlslStd450Op, Op};
+
+    use crate::print::spirv::{instructions, opcode};
     use crate::{Checks, Program, Specialisation};
 
     /// Whether the SPIR-V has a `&` of integers.
@@ -255,7 +258,7 @@ mod tests {
         );
         let program = Program::parse(&code, "", &Specialisation::default()).unwrap();
         let words = program.spirv(Checks::Bounded).unwrap();
-        crate::print::spirv::instructions(&words).any(|(_, instruction)| instruction[0] & 0xffff == 199)
+        instructions(&words).any(|(_, instruction)| opcode(instruction[0]) == Some(Op::BitwiseAnd))
     }
 
     #[test]
@@ -269,10 +272,10 @@ mod tests {
                     }";
         let program = Program::parse(code, "", &Specialisation::default()).unwrap();
         let words = program.spirv(Checks::Unchecked).unwrap();
-        // OpExtInst of GLSL.std.450: the instruction number is the fourth operand.
-        let extended = crate::print::spirv::instructions(&words).filter(|(_, words)| words[0] & 0xffff == 12);
+        // The instruction number is the fourth operand.
+        let extended = instructions(&words).filter(|(_, words)| opcode(words[0]) == Some(Op::ExtInst));
         let numbers: Vec<_> = extended.map(|(_, words)| words[4]).collect();
-        assert_eq!(numbers, [41], "only UMax");
+        assert_eq!(numbers, [GlslStd450Op::UMax as u32]);
     }
 
     #[test]

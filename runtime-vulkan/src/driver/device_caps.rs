@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use ash::vk;
+
 /// The `kind` of a CPU device.
 pub(super) const CPU: &str = "cpu";
 
@@ -16,7 +18,11 @@ pub(crate) struct Version {
 impl Version {
     /// Unpacks `VK_MAKE_API_VERSION`.
     pub(crate) const fn from_packed(packed: u32) -> Self {
-        Self { major: packed >> 22 & 0x7f, minor: packed >> 12 & 0x3ff, patch: packed & 0xfff }
+        Self {
+            major: vk::api_version_major(packed),
+            minor: vk::api_version_minor(packed),
+            patch: vk::api_version_patch(packed),
+        }
     }
 }
 

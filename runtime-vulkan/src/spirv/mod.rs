@@ -1,4 +1,7 @@
 //! Reads SPIR-V, just enough to know what an entry point takes. Does not validate: that is `spirv-val`'s task.
+//!
+//! By hand, with the numbers of the `spirv` crate: `rspirv` refuses a module for one instruction that it does not know, where this
+//! skips it.
 
 mod access;
 mod interface;

@@ -4,18 +4,18 @@
 //! byte for each: the array stride of an `array<bool, N>` is 1. NVIDIA's compiler honours that in work-group memory
 //! while storing four bytes per element, so that invocations overwrote the flags of their neighbours.
 
-use super::{HEADER, instructions};
+use spirv::{Decoration, Op};
 
-/// Opcodes and decorations.
-const DECORATE: u32 = 71;
-const MEMBER_DECORATE: u32 = 72;
-const TYPE_BOOL: u32 = 20;
-const TYPE_VECTOR: u32 = 23;
-const TYPE_ARRAY: u32 = 28;
-const TYPE_STRUCT: u32 = 30;
-const ARRAY_STRIDE: u32 = 6;
-/// `RowMajor`, `ColMajor`, `MatrixStride` and `Offset` of a structure's members.
-const MEMBER_LAYOUT: [u32; 4] = [4, 5, 7, 35];
+use super::{HEADER, instructions, opcode};
+
+const ARRAY_STRIDE: u32 = Decoration::ArrayStride as u32;
+/// The decorations that lay out a structure's members.
+const MEMBER_LAYOUT: [u32; 4] = [
+    Decoration::RowMajor as u32,
+    Decoration::ColMajor as u32,
+    Decoration::MatrixStride as u32,
+    Decoration::Offset as u32,
+];
 
 /// Removes the layout decorations of types that contain a `bool`.
 pub(super) fn remove_from_bools(words: &mut Vec<u32>) {
@@ -32,8 +32,8 @@ pub(super) fn remove_from_bools(words: &mut Vec<u32>) {
 /// Whether an instruction decorates one of `types` with a layout.
 fn is_layout(instruction: &[u32], types: &[u32]) -> bool {
     match *instruction {
-        [word, id, ARRAY_STRIDE, ..] if word & 0xffff == DECORATE => types.contains(&id),
-        [word, id, _, kind, ..] if word & 0xffff == MEMBER_DECORATE => {
+        [word, id, ARRAY_STRIDE, ..] if opcode(word) == Some(Op::Decorate) => types.contains(&id),
+        [word, id, _, kind, ..] if opcode(word) == Some(Op::MemberDecorate) => {
             types.contains(&id) && MEMBER_LAYOUT.contains(&kind)
         }
         _ => false,
@@ -45,14 +45,14 @@ fn with_bool(words: &[u32]) -> Vec<u32> {
     let mut found = Vec::new();
     for (_, instruction) in instructions(words) {
         let &[word, id, ref parts @ ..] = instruction else { continue };
-        let parts = match word & 0xffff {
-            TYPE_BOOL => {
+        let parts = match opcode(word) {
+            Some(Op::TypeBool) => {
                 found.push(id);
                 continue;
             }
             // The first operand is the element type.
-            TYPE_VECTOR | TYPE_ARRAY => parts.get(..1).unwrap_or_default(),
-            TYPE_STRUCT => parts,
+            Some(Op::TypeVector | Op::TypeArray) => parts.get(..1).unwrap_or_default(),
+            Some(Op::TypeStruct) => parts,
             _ => continue,
         };
         if parts.iter().any(|part| found.contains(part)) {
@@ -90,12 +90,13 @@ mod tests {
 
     #[test]
     fn other_types_keep_their_layout_and_malformed_code_terminates() {
-        let mut words =
-            vec![0, 0, 0, 0, 0, 4 << 16 | DECORATE, 7, ARRAY_STRIDE, 4, 4 << 16 | TYPE_ARRAY, 7, 2, 3];
+        let first = |length: u32, op: Op| length << 16 | op as u32;
+        let mut words = vec![0; HEADER];
+        words.extend([first(4, Op::Decorate), 7, ARRAY_STRIDE, 4, first(4, Op::TypeArray), 7, 2, 3]);
         let before = words.clone();
         remove_from_bools(&mut words);
         assert_eq!(words, before);
-        words.extend([2 << 16 | TYPE_BOOL, 9, 40 << 16 | DECORATE, 9]);
+        words.extend([first(2, Op::TypeBool), 9, first(40, Op::Decorate), 9]);
         assert_eq!(with_bool(&words), [9]);
         remove_from_bools(&mut Vec::new());
     }

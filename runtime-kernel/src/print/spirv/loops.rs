@@ -1,18 +1,18 @@
 //! Marks short loops for unrolling, which naga's writer never does.
 
 use naga::{Function, Module, Statement};
+use spirv::{LoopControl, Op};
 
-use super::instructions;
+use super::{instructions, opcode};
 use crate::analysis::proof::trip_count::loop_head;
 use crate::analysis::proof::unrolling::{Unroll, unrolled_loops};
 use crate::ir::blocks;
 
-/// The opcode of the instruction at the head of a loop, and its length in words.
-const LOOP_MERGE: u32 = 246;
+/// The length in words of the instruction at the head of a loop.
 const WORDS: usize = 4;
 
 /// The loop-control bit that requests unrolling.
-const UNROLL: u32 = 1;
+const UNROLL: u32 = LoopControl::UNROLL.bits();
 
 /// Marks the short loops of a module in its SPIR-V, where loops have the same order.
 pub(super) fn mark_unrolled(module: &Module, words: &mut [u32]) {
@@ -41,7 +41,8 @@ fn unrolled(module: &Module, function: &Function) -> Vec<bool> {
 
 /// The positions of the instructions at the heads of loops.
 fn heads(words: &[u32]) -> Vec<usize> {
-    let is_head = |instruction: &[u32]| instruction[0] & 0xffff == LOOP_MERGE && instruction.len() == WORDS;
+    let is_head =
+        |instruction: &[u32]| opcode(instruction[0]) == Some(Op::LoopMerge) && instruction.len() == WORDS;
     instructions(words).filter(|(_, instruction)| is_head(instruction)).map(|(at, _)| at).collect()
 }
 

@@ -28,6 +28,11 @@ pub(crate) fn instructions(words: &[u32]) -> impl Iterator<Item = (usize, &[u32]
     })
 }
 
+/// The opcode in the first word of an instruction; `None` for one that the `spirv` crate does not have.
+pub(crate) fn opcode(word: u32) -> Option<spirv::Op> {
+    spirv::Op::from_u32(word & 0xffff)
+}
+
 /// The newest version that every Vulkan 1.1 device accepts; subgroup operations require it.
 const VERSION: (u8, u8) = (1, 3);
 

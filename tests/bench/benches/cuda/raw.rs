@@ -6,6 +6,7 @@
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::ptr;
 
+use cudarc::driver::sys::{CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY2D, CUmemorytype};
 use libloading::Library;
 
 /// A handle of the driver.
@@ -52,13 +53,13 @@ bind! {
     cuMemFreeHost(Handle);
     cuMemcpyHtoDAsync_v2(u64, *const c_void, usize, Handle);
     cuMemcpyDtoHAsync_v2(*mut c_void, u64, usize, Handle);
-    cuMemcpy2DAsync_v2(*const Rows, Handle);
+    cuMemcpy2DAsync_v2(*const CUDA_MEMCPY2D, Handle);
     cuMemAllocAsync(*mut u64, usize, Handle);
     cuMemFreeAsync(u64, Handle);
     cuDeviceGetDefaultMemPool(*mut Handle, c_int);
     cuMemPoolSetAttribute(Handle, c_int, *mut c_void);
     cuGraphCreate(*mut Handle, c_uint);
-    cuGraphAddKernelNode_v2(*mut Handle, Handle, *const Handle, usize, *const KernelNode);
+    cuGraphAddKernelNode_v2(*mut Handle, Handle, *const Handle, usize, *const CUDA_KERNEL_NODE_PARAMS);
     cuGraphInstantiateWithFlags(*mut Handle, Handle, u64);
     cuGraphLaunch(Handle, Handle);
     cuEventCreate(*mut Handle, c_uint);
@@ -67,30 +68,6 @@ bind! {
     cuStreamQuery(Handle);
     cuMemHostGetDevicePointer_v2(*mut u64, Handle, c_uint);
     cuStreamWriteValue64_v2(Handle, u64, u64, c_uint);
-}
-
-/// `CUDA_MEMCPY2D`: each side is an offset, a row, a kind, a host address, an address, an array and a pitch.
-#[repr(C)]
-#[derive(Debug)]
-pub(crate) struct Rows {
-    pub(crate) source: [usize; 7],
-    pub(crate) destination: [usize; 7],
-    pub(crate) row_bytes: usize,
-    pub(crate) rows: usize,
-}
-
-/// `CUDA_KERNEL_NODE_PARAMS_v2`.
-#[repr(C)]
-#[derive(Debug)]
-pub(crate) struct KernelNode {
-    function: Handle,
-    groups: [c_uint; 3],
-    group_size: [c_uint; 3],
-    shared_bytes: c_uint,
-    parameters: *const *const c_void,
-    extra: *const Handle,
-    kernel: Handle,
-    context: Handle,
 }
 
 /// Fails the benchmark: a comparison with a call that does not work says nothing.
@@ -226,10 +203,24 @@ impl Raw {
 
     /// Copies rows between addresses that the driver knows, each with its pitch.
     pub(crate) fn copy_2d(&self, to: (u64, usize), from: (u64, usize), row_bytes: usize, rows: usize) {
-        let side = |(address, pitch): (u64, usize)| {
-            [0, 0, 4, 0, usize::try_from(address).expect("64 bits"), 0, pitch]
+        let copy = CUDA_MEMCPY2D {
+            srcXInBytes: 0,
+            srcY: 0,
+            srcMemoryType: CUmemorytype::CU_MEMORYTYPE_UNIFIED,
+            srcHost: ptr::null(),
+            srcDevice: from.0,
+            srcArray: ptr::null_mut(),
+            srcPitch: from.1,
+            dstXInBytes: 0,
+            dstY: 0,
+            dstMemoryType: CUmemorytype::CU_MEMORYTYPE_UNIFIED,
+            dstHost: ptr::null_mut(),
+            dstDevice: to.0,
+            dstArray: ptr::null_mut(),
+            dstPitch: to.1,
+            WidthInBytes: row_bytes,
+            Height: rows,
         };
-        let copy = Rows { source: side(from), destination: side(to), row_bytes, rows };
         // SAFETY: both sides are allocated, and the stream is alive.
         ok(unsafe { (self.calls.cuMemcpy2DAsync_v2)(&raw const copy, self.stream) });
     }
@@ -263,21 +254,25 @@ impl Raw {
         ok(unsafe { (self.calls.cuGraphCreate)(&raw mut graph, 0) });
         let scale = 3.0f32;
         let [a, b, c] = &self.tensors;
-        let arguments: [*const c_void; 4] = [
-            ptr::from_ref(a).cast(),
-            ptr::from_ref(b).cast(),
-            ptr::from_ref(c).cast(),
-            ptr::from_ref(&scale).cast(),
+        let mut arguments: [Handle; 4] = [
+            ptr::from_ref(a).cast_mut().cast(),
+            ptr::from_ref(b).cast_mut().cast(),
+            ptr::from_ref(c).cast_mut().cast(),
+            ptr::from_ref(&scale).cast_mut().cast(),
         ];
-        let with = KernelNode {
-            function: self.function,
-            groups: [1; 3],
-            group_size: [1; 3],
-            shared_bytes: 0,
-            parameters: arguments.as_ptr(),
-            extra: ptr::null(),
-            kernel: ptr::null_mut(),
-            context: ptr::null_mut(),
+        let with = CUDA_KERNEL_NODE_PARAMS {
+            func: self.function.cast(),
+            gridDimX: 1,
+            gridDimY: 1,
+            gridDimZ: 1,
+            blockDimX: 1,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: 0,
+            kernelParams: arguments.as_mut_ptr(),
+            extra: ptr::null_mut(),
+            kern: ptr::null_mut(),
+            ctx: ptr::null_mut(),
         };
         let mut before: Option<Handle> = None;
         for _ in 0..count {
