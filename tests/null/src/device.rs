@@ -1,4 +1,4 @@
-//! The devices, and what an opened one can do.
+//! The device list, and opened devices.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use crate::graph::NullGraph;
 use crate::memory::{NullBuffer, Usage};
 use crate::module::{NullKernel, NullModule};
 use crate::queue::NullQueue;
-use crate::timeline::Siblings;
+use crate::timeline::DeviceQueues;
 
 const SPACE_BYTES: u64 = 2 << 30;
 const ALIGNMENT_BYTES: u64 = 256;
@@ -56,7 +56,7 @@ fn describe(kind: DeviceKind, index: u32, sub: Option<u32>) -> DeviceInfo {
     info.uuid[..4].copy_from_slice(b"null");
     info.uuid[4..8].copy_from_slice(&index.to_le_bytes());
     info.uuid[8..12].copy_from_slice(&sub.map_or(0, |sub| sub + 1).to_le_bytes());
-    // DLPack's kDLExtDev: memory of a device that it does not know.
+    // DLPack's kDLExtDev: memory of a device type that DLPack does not define.
     info.dlpack_type = 12;
     info.compute_units = if sub.is_some() { 1 } else { 2 };
     info.clock_hz = 1_000_000_000;
@@ -99,7 +99,7 @@ pub struct NullDevice {
     faults: Arc<Faults>,
     info: DeviceInfo,
     usage: Vec<Arc<Usage>>,
-    queues: Siblings,
+    queues: DeviceQueues,
     opened: Instant,
     embedded: Option<Embedded>,
     _close: OnDrop,
@@ -119,7 +119,7 @@ impl NullDevice {
             usage: info.spaces.iter().map(|space| Usage::new(space.total_bytes)).collect(),
             embedded: (info.kind == DeviceKind::Embedded).then(Embedded::default),
             info,
-            queues: Siblings::default(),
+            queues: DeviceQueues::default(),
             opened: Instant::now(),
             _close: OnDrop::new(&faults, "close_device"),
             faults,
@@ -186,8 +186,8 @@ impl Device for NullDevice {
     }
 
     fn free(&self, buffer: NullBuffer, _queue: Option<&NullQueue>) {
-        // Work in flight holds the memory itself, so it may go at once.
-        self.faults.reach("free");
+        // Work in flight holds the memory, so the buffer can be dropped now.
+        self.faults.enter("free");
         drop(buffer);
     }
 
