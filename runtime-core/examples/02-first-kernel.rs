@@ -1,4 +1,4 @@
-//! From nothing to a kernel that has run: a device, tensors on it, code, a queue, a launch.
+//! A first kernel: open a device, create tensors, load code, launch it on a queue.
 
 #![allow(unsafe_code, reason = "loads native code")]
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
@@ -14,19 +14,19 @@ fn main() -> Result<()> {
     let device = Runtime::new().open("host")?;
     let x = device.tensor([4], &[1.0f32, 2.0, 3.0, 4.0])?;
     let y = device.tensor([4], &[10.0f32, 20.0, 30.0, 40.0])?;
-    let z = device.allocate(x.dtype(), &[4], &Default::default())?; // its content is undefined
+    let z = device.allocate(x.dtype(), &[4], &Default::default())?; // its content is unspecified
 
-    // SAFETY: `axpy` reads n elements of x and y and writes n of z, as the launch below says.
+    // SAFETY: `axpy` reads n elements of x and y and writes n of z, as the launch below declares.
     let source = unsafe { ModuleSource::native(CodeFormat::C, CODE) };
     let axpy = device.load(&source)?.kernel("axpy")?;
 
-    // The order is that of the C function; each tensor is named with how it is used.
+    // Arguments are in the order of the C parameters; each tensor declares how it is used.
     let args = [Arg::scalar(2.0f32), Arg::read(&x), Arg::read(&y), Arg::write(&z), Arg::scalar(4i64)];
     let queue = device.open_queue(&QueueOptions::default())?;
     let done = queue.launch(&axpy, Geometry::single(), &args)?; // returns at once
     done.wait()?;
 
-    let result = z.to_vec::<f32>()?; // would have waited by itself: the launch writes z
+    let result = z.to_vec::<f32>()?; // waits by itself, too, since the launch writes z
     println!("{} on {}: {result:?}", axpy.name(), device.device_name());
     assert_eq!(result, [12.0, 24.0, 36.0, 48.0]);
     Ok(())

@@ -1,4 +1,4 @@
-//! How fast is it, is it right, and how sure is the figure: a timed evaluation.
+//! A timed evaluation: checks a kernel's result, and measures its time with a confidence interval.
 
 #![allow(unsafe_code, reason = "loads native code")]
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
@@ -12,7 +12,7 @@ const N: usize = 1 << 16;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let device = Runtime::new().open("host")?;
-    // SAFETY: `squares` reads n elements of x and writes n of y, as the arguments below say.
+    // SAFETY: `squares` reads n elements of x and writes n of y, as the arguments below declare.
     let kernel = device.load(&unsafe { ModuleSource::native("c", CODE) })?.kernel("squares")?;
     let input: Vec<f32> = (0..N).map(|i| i as f32 * 0.001).collect();
     let right: Vec<f32> = input.iter().map(|x| x * x).collect();
@@ -21,7 +21,7 @@ async fn main() -> Result<()> {
 
     let args = [Arg::read(&x), Arg::write(&y), Arg::scalar(N as i64)];
     let mut question = Evaluation::new(&kernel, Geometry::single(), args.map(Into::into).to_vec());
-    question.reference = vec![(1, HostArray::from_slice(&[N], &right)?)]; // argument 1 should hold this
+    question.reference = vec![(1, HostArray::from_slice(&[N], &right)?)]; // the expected content of argument 1
     question.cost = Cost { flops: Some(N as f64), bytes: Some(8.0 * N as f64) };
     question.timing.repeat = 20;
     question.timing.min_repeat = std::time::Duration::from_millis(2);
@@ -29,7 +29,7 @@ async fn main() -> Result<()> {
     let answer = device.evaluate(&mut question).await?;
     let (time, rate) = (answer.statistics.median_ns, answer.gbytes_per_s().unwrap_or(f64::NAN));
     let [low, high] = answer.statistics.median_ci95_ns.unwrap_or([f64::NAN; 2]);
-    println!("{time:.0} ns ({low:.0} to {high:.0}, 95% sure) by {}: {rate:.1} GB/s", answer.clock);
+    println!("{time:.0} ns ({low:.0} to {high:.0}, 95% confidence) by {}: {rate:.1} GB/s", answer.clock);
     println!("{} samples of {} calls; {:?}", answer.samples_ns.len(), answer.number, answer.validation);
     assert!(answer.validation.is_passed());
     assert!(answer.is_complete() && answer.samples_ns.iter().all(|&sample| sample > 0.0));
