@@ -1,6 +1,6 @@
 //! Portable code with a test lowering: its kernels' interfaces are kept, and their requirements are checked at launch.
 
-#![allow(unsafe_code, reason = "vouches for code")]
+#![allow(unsafe_code, reason = "loads code without checks")]
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use runtime_core::{
 struct Renaming;
 
 // SAFETY: it renames a builtin of the null backend, which stays in its arguments.
-#[allow(unsafe_code, reason = "vouches for the lowered code")]
+#[allow(unsafe_code, reason = "implements a lowering")]
 unsafe impl Lowering for Renaming {
     fn format(&self) -> CodeFormat {
         CodeFormat::WGSL
@@ -142,8 +142,8 @@ fn options_that_remove_checks_are_unsafe() {
     let error = device.load(&safe.clone().option("prefix", "p_")).unwrap_err();
     assert!(error.message().contains("unknown option \"prefix\""), "a backend's option: {error}");
     // SAFETY: nothing is launched.
-    let vouched = unsafe { safe.unchecked() };
-    device.load(&vouched.option("prefix", "p_")).unwrap();
+    let unchecked = unsafe { safe.unchecked() };
+    device.load(&unchecked.option("prefix", "p_")).unwrap();
 }
 
 #[test]

@@ -68,7 +68,7 @@ pub(crate) const LAST_PAUSE: Duration = Duration::from_millis(2);
 fn wrong_progress(progress: Progress, submitted: u64) -> Error {
     let Progress { completed, first_failed } = progress;
     let message = if completed == UNANSWERED.completed && first_failed == UNANSWERED.first_failed {
-        "the backend's `poll` succeeded without an answer".to_owned()
+        "the backend's `poll` succeeded without a result".to_owned()
     } else {
         format!(
             "the backend reports completed {completed} and first_failed {first_failed}, but {submitted} tickets were \

@@ -15,12 +15,12 @@ use needs_unsafe::{NEEDS_UNSAFE, NOT_CONSTRUCTIBLE};
 fn what_could_corrupt_memory_needs_unsafe() {
     let compiler = Compiler::new();
     for unsafe_program in NEEDS_UNSAFE {
-        let vouched = compiler.run(&unsafe_program.program.replace("UNSAFE", "unsafe"), false);
+        let with_unsafe = compiler.run(&unsafe_program.program.replace("UNSAFE", "unsafe"), false);
         assert!(
-            vouched.is_ok(),
+            with_unsafe.is_ok(),
             "{}: it does not compile with `unsafe` either\n{}",
             unsafe_program.name,
-            vouched.unwrap_err()
+            with_unsafe.unwrap_err()
         );
         let refused =
             compiler.run(&unsafe_program.program.replace("UNSAFE", ""), true).expect_err(unsafe_program.name);

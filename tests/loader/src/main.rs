@@ -40,8 +40,8 @@ fn main() -> ExitCode {
 fn user() -> ExitCode {
     let ask: [unsafe extern "C" fn() -> u32; 4] = [libc::getuid, libc::geteuid, libc::getgid, libc::getegid];
     // SAFETY: these only read ids of the process.
-    let told = ask.map(|ask| unsafe { ask() }.to_string());
-    println!("{}", told.join(" "));
+    let ids = ask.map(|ask| unsafe { ask() }.to_string());
+    println!("{}", ids.join(" "));
     ExitCode::SUCCESS
 }
 

@@ -185,10 +185,10 @@ fn a_panic_in_any_function_is_only_an_error() {
     }
     for slot in slots.iter().filter(|slot| !slot.is_empty()) {
         let errors = exercise(&runtime, &Options::new().with("panic_in", slot.as_str()));
-        let told = errors
+        let reported = errors
             .iter()
             .any(|error| error.kind() == ErrorKind::Internal && error.message().contains("panicked in"));
-        assert!(told || SILENT.contains(&slot.as_str()), "{slot}: {errors:?}");
+        assert!(reported || SILENT.contains(&slot.as_str()), "{slot}: {errors:?}");
         assert_eq!(exercise(&runtime, &Options::new()).len(), 1, "a panic in {slot} affected later work");
     }
 }
