@@ -64,7 +64,7 @@ impl Fixture {
     /// Opens a device and prepares a launch.
     ///
     /// # Errors
-    /// Whatever the device says.
+    /// Any error of the device.
     pub fn open(runtime: &Runtime, device: &str) -> Result<Self> {
         let device = runtime.open(device)?;
         let kernel = device.load(&source(&*device))?.kernel("touch")?;
@@ -74,7 +74,7 @@ impl Fixture {
     /// Another queue with other tensors, except for the first, which is shared: frozen, so that two threads can read it.
     ///
     /// # Errors
-    /// Whatever the device says.
+    /// Any error of the device.
     pub fn second_queue(&self) -> Result<Self> {
         self.a.freeze()?;
         Self::on(self.device.clone(), self.kernel.clone(), Some(self.a.clone()))
@@ -103,7 +103,7 @@ impl Fixture {
     /// Submits a launch.
     ///
     /// # Errors
-    /// Whatever the device says.
+    /// Any error of the device.
     #[inline]
     pub fn launch(&self, scale: f32) -> Result<Event> {
         self.queue.launch(&self.kernel, Geometry::single(), &self.arguments(scale))
@@ -112,7 +112,7 @@ impl Fixture {
     /// Launches and waits; runs on this thread if the device supports that.
     ///
     /// # Errors
-    /// Whatever the device says.
+    /// Any error of the device.
     #[inline]
     pub fn call(&self, scale: f32) -> Result<()> {
         self.queue.call(&self.kernel, Geometry::single(), &self.arguments(scale))
@@ -121,7 +121,7 @@ impl Fixture {
     /// What the last launch wrote.
     ///
     /// # Errors
-    /// Whatever the device says.
+    /// Any error of the device.
     pub fn result(&self) -> Result<f32> {
         Ok(self.c.to_vec::<f32>()?[0])
     }
@@ -130,7 +130,7 @@ impl Fixture {
 /// Runs `work` while a kernel keeps the host queue of `fixture` busy.
 ///
 /// # Errors
-/// Whatever the device says.
+/// Any error of the device.
 pub fn with_busy_queue<T>(fixture: &Fixture, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let kernel = fixture.device.load(&source(&*fixture.device))?.kernel("hold")?;
     let released = AtomicI32::new(0);

@@ -72,8 +72,8 @@ pub fn compare(name: &str, ours: &Samples, plain: &Samples, aim_ns: f64) {
     }
 }
 
-/// One line: our call beside the plain one, the difference of the medians and of the least samples, and the most that is
-/// aimed at. Without samples of a plain call, our call alone.
+/// Formats one line: our call and the plain one, the differences of the medians and of the minima, and the target maximum.
+/// Without samples of a plain call, only our call.
 fn line(name: &str, ours: &Samples, plain: &Samples, aim_ns: f64) -> String {
     let verdict = |median_ns: f64| if median_ns <= aim_ns { "kept" } else { "MISSED" };
     let (median, least) = (ours.median_ns(), ours.least_ns());

@@ -41,8 +41,8 @@ fn allocations(mut operation: impl FnMut()) -> usize {
     steady(|| counted(1000, &mut operation))
 }
 
-/// The least of some rounds: what a thread allocates when it sleeps for the first time, which may be late, is not of the
-/// launch path, and whatever is shows in each round.
+/// The minimum of several rounds: a thread may allocate when it first goes to sleep, which is not part of the launch path;
+/// an allocation of the launch path would occur in every round.
 fn steady(mut round: impl FnMut() -> usize) -> usize {
     (0..4).map(|_| round()).min().unwrap_or(0)
 }
