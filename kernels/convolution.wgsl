@@ -1,8 +1,8 @@
-// A 3 × 3 filter over an image: out[r][c] = the sum of weights[3 · i + j] · image[r + i - 1][c + j - 1]; row-major, and zero
-// beyond the edges.
+// A 3 × 3 filter over an image: out[r][c] = sum of weights[3 · i + j] · image[r + i - 1][c + j - 1]. Images are row-major;
+// pixels beyond the edges are zero.
 //
-// An invocation computes PER pixels of a column, and keeps the three rows that it looks at in registers: one of them is new
-// for each pixel. Neighbours read neighbours; what they read twice comes from a cache.
+// Each invocation computes PER pixels of a column and keeps the three input rows in registers, so that it reads one new row per
+// pixel. Adjacent invocations read adjacent columns; what they read twice comes from a cache.
 
 alias T = f32;
 
@@ -40,12 +40,12 @@ fn convolution(@builtin(global_invocation_id) id: vec3u) {
     }
 }
 
-// A pixel between its neighbours.
+// A pixel and its left and right neighbours.
 fn pixels(row: u32, column: u32) -> vec3<T> {
     return vec3<T>(pixel(row, column - 1), pixel(row, column), pixel(row, column + 1));
 }
 
-// A pixel, or zero beyond the edges; above and left of the image a coordinate has wrapped around and is large.
+// A pixel, or zero beyond the edges. Above and left of the image the coordinate wraps around to a large number.
 fn pixel(row: u32, column: u32) -> T {
     if row < scalars.height && column < scalars.width {
         return image[row * scalars.width + column];

@@ -1,7 +1,7 @@
-// counts[v] += how often v stands in values, for v below BINS; larger values are not counted.
+// counts[v] += the number of times that v occurs in values, for v below BINS; larger values are not counted.
 //
-// Every group counts GROUP · ITEMS values in work-group memory, where an atomic addition is cheap and meets only the group's
-// own, and then adds what it found to the counts of all. The counts go on from what they are: begin with zeros.
+// Each group counts GROUP · ITEMS values in work-group memory, where atomic additions are cheap and contend only within the
+// group, and then adds its counts to the global ones. The global counts are not reset: initialise them to zero.
 
 override GROUP: u32 = 256;
 override ITEMS: u32 = 32;

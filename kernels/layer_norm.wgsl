@@ -1,9 +1,9 @@
 // out[r][c] = (x[r][c] - mean of row r) / sqrt(variance of row r + epsilon) · scale[c] + shift[c]; row-major.
 //
-// A group does a row at a time, in three passes: the mean; the variance around it, which is more exact than the mean of squares;
-// the result. After the first pass a row comes from a cache. An invocation has every GROUP-th element of a row, so that
-// neighbours touch neighbours. Loops are the same for all invocations of a group, with the end of the row inside. GROUP must
-// be a power of two.
+// A group processes one row at a time, in three passes: the mean; the variance around it, which is more accurate than the mean of
+// squares; the result. After the first pass the row comes from a cache. An invocation handles every GROUP-th element of a row, so
+// that adjacent invocations access adjacent elements. All invocations of a group run the same number of iterations; the row's end
+// is checked inside the loop. GROUP must be a power of two.
 
 alias T = f32;
 
@@ -56,7 +56,7 @@ fn layer_norm(
     }
 }
 
-// The sum of what the invocations of the group have.
+// The sum over all invocations of the group.
 fn total(value: T, lane: u32) -> T {
     partial[lane] = value;
     workgroupBarrier();

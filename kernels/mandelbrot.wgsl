@@ -1,9 +1,9 @@
-// The Mandelbrot set: for every pixel of a width × height image, how many steps z = z² + c takes to leave the circle of radius
-// 256, or `most` if it has not left after so many. Pixel (0, 0) is at (left, top), and pixels are `step` apart.
+// The Mandelbrot set: for every pixel of a width × height image, the number of steps z = z² + c until z leaves the circle of
+// radius 256, at most `most`. Pixel (0, 0) is at (left, top), and pixels are `step` apart.
 //
-// The count is the smooth one: a fraction of a step is taken off for how far the last step went beyond the circle. It is
-// continuous in c, so that devices which round differently agree. An invocation has one pixel, and takes as long as that
-// pixel takes.
+// The count is smooth: a fraction of a step is subtracted for how far the last step went beyond the circle. This makes it
+// continuous in c, so that devices that round differently agree. Each invocation computes one pixel, and runs as long as that
+// pixel needs.
 
 alias T = f32;
 
@@ -41,7 +41,7 @@ fn mandelbrot(@builtin(global_invocation_id) id: vec3u) {
     var smooth_count = f32(count);
     let square = f32(x * x + y * y);
     if square > 65536.0 {
-        // 0 on the circle itself, 1 one step later.
+        // 0 on the circle, 1 after one more step.
         smooth_count -= log2(log2(square) / 16.0);
     }
     counts[id.y * scalars.width + id.x] = smooth_count;

@@ -1,9 +1,9 @@
 // c = a · b for row-major matrices: a is m × k, b is k × n, c is m × n.
 //
-// A group of TILE × TILE invocations computes a tile of c that is PER times as high and as wide. It goes along k in steps of
-// TILE: the group carries a tile of a and a tile of b into work-group memory, then every invocation multiplies PER
-// elements of a column of a by PER elements of a row of b, and keeps the PER × PER sums in registers. Its rows and
-// columns lie TILE apart, so that neighbours read neighbours, and what lies outside of a matrix counts as zero.
+// A group of TILE × TILE invocations computes a tile of c that is PER times as high and as wide. It proceeds along k in steps of
+// TILE: the group loads a tile of a and a tile of b into work-group memory, then each invocation multiplies PER elements of a
+// column of a by PER elements of a row of b, and keeps the PER × PER sums in registers. Its rows and columns are TILE apart, so
+// that adjacent invocations read adjacent elements. Elements outside of a matrix count as zero.
 
 alias T = f32;
 

@@ -1,8 +1,8 @@
-// Gravity: accelerations[i] = the sum over j of mass j · d / (|d|² + softening)^1.5, where d goes from body i to body j.
-// A body is (x, y, z, mass); the fourth part of an acceleration is 0.
+// Gravity: accelerations[i] = sum over j of mass j · d / (|d|² + softening)^1.5, where d points from body i to body j.
+// A body is (x, y, z, mass); the fourth component of an acceleration is 0.
 //
-// An invocation has one body. The group carries GROUP bodies at a time into work-group memory, where every invocation reads all
-// of them: each body comes from memory once per group (Nyland, Harris and Prins, GPU Gems 3, 2007).
+// Each invocation computes one body. The group loads GROUP bodies at a time into work-group memory, where every invocation reads
+// all of them: each body is read from memory once per group (Nyland, Harris and Prins, GPU Gems 3, 2007).
 
 alias T = f32;
 
@@ -39,7 +39,7 @@ fn n_body(@builtin(global_invocation_id) id: vec3u, @builtin(local_invocation_in
     }
 }
 
-// A body; beyond the last one, a body without mass.
+// Body i; beyond the last one, a body without mass.
 fn body(i: u32) -> vec4<T> {
     if i < scalars.n {
         return bodies[i];

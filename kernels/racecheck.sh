@@ -1,6 +1,6 @@
 #!/bin/sh
-# Every portable kernel of this folder once, small, under compute-sanitizer's racecheck: sh kernels/racecheck.sh [DEVICE]
-# RUNTIME names the command; by default it is the one of the bundle that this folder lies in. TOOL is another tool, e.g. memcheck.
+# Runs every portable kernel once, at a small size, under compute-sanitizer's racecheck: sh kernels/racecheck.sh [DEVICE]
+# RUNTIME is the path of the command, by default that of the enclosing bundle. TOOL selects another tool, e.g. memcheck.
 set -u
 folder=$(dirname "$0")
 runtime=${RUNTIME:-$folder/../bin/runtime}
@@ -14,7 +14,7 @@ check() {
     changes=""
     for change in "$@"; do changes="$changes --set $change"; done
     echo "== $kernel $*"
-    # shellcheck disable=SC2086 # Words, not one word.
+    # shellcheck disable=SC2086 # Split into words on purpose.
     compute-sanitizer --tool "$tool" --error-exitcode 9 "$runtime" run "$folder/$kernel.toml" --device "$device" $changes ||
         failed="$failed $kernel"
 }

@@ -1,8 +1,8 @@
-// sums[g] = the sum of block g of x; a block has GROUP · ITEMS elements, the last one what is left of n.
+// sums[g] = sum of block g of x. A block has GROUP · ITEMS elements; the last one may be shorter.
 //
-// Every invocation adds ITEMS elements, GROUP apart, so that neighbours read neighbours; then the group adds what its invocations have
-// in a tree. The sum of everything takes further launches: the sums are the x of the next, until one is left; two
-// launches do (GROUP · ITEMS)² elements. The order of additions is the same in every run. GROUP must be a power of two.
+// Each invocation adds ITEMS elements, GROUP apart, so that adjacent invocations read adjacent elements; then the group adds the
+// sums of its invocations in a tree. For the sum of all elements, launch again on the sums until one is left; two launches cover
+// (GROUP · ITEMS)² elements. The order of additions is the same in every run. GROUP must be a power of two.
 
 alias T = f32;
 

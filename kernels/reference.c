@@ -1,6 +1,6 @@
-/* What the portable kernels should compute: plain loops, written to be read. Sums are taken in double and rounded once.
+/* References of the portable kernels: plain loops, written for clarity. Sums are computed in double and rounded once.
  *
- * A specification's element type is T, and its constants are macros. */
+ * T is the element type of the specification, and its constants are macros. */
 
 #include <math.h>
 #include <stdint.h>

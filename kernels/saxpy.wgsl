@@ -1,7 +1,7 @@
 // y = alpha · x + y, for n elements.
 //
-// An invocation has one element, and neighbours have neighbours: a sub-group reads and writes whole lines of memory, and there is
-// nothing to reuse. What counts is the bandwidth of memory.
+// One element per invocation; adjacent invocations access adjacent elements, so that a sub-group reads and writes whole cache
+// lines. There is no reuse: the kernel is bound by memory bandwidth.
 
 alias T = f32;
 

@@ -1,13 +1,13 @@
 // Exclusive prefix sums: out[i] = x[0] + … + x[i - 1], within blocks of GROUP · ITEMS elements.
 //
-// `scan` does every block by itself and writes the block's sum to totals. The scan of everything takes three launches:
-// `scan` of x, `scan` of the totals (again in three launches if they do not fit a block), and `scan_offset`, which adds to every
-// element of a block the scan of the totals in front of it.
+// `scan` scans every block separately and writes the block's sum to totals. A full scan takes three launches: `scan` of x,
+// `scan` of the totals (again three launches if they exceed one block), and `scan_offset`, which adds to every element of a
+// block the scanned total of the blocks before it.
 //
-// In a block, an invocation adds ITEMS neighbours one after the other, the group scans the sums of its invocations (Hillis and
-// Steele), and every invocation goes through its neighbours again. Elements come and go through work-group memory, so
-// that neighbours touch neighbours in x and out. One element in 32 is left out there: invocations that are ITEMS
-// elements apart then meet different banks of a GPU's work-group memory.
+// Within a block, each invocation adds ITEMS consecutive elements, the group scans the sums of its invocations (Hillis and
+// Steele), and each invocation then scans its elements. Elements are loaded and stored through work-group memory, so that
+// adjacent invocations access adjacent elements of x and out. Work-group memory has a gap after every 32 elements: invocations
+// that are ITEMS elements apart then use different banks of a GPU's work-group memory.
 
 alias T = f32;
 

@@ -1,6 +1,6 @@
-// out[i] += offsets[b] for every element of block b: the last step of an exclusive scan, which `scan.wgsl` describes.
+// out[i] += offsets[b] for every element of block b: the last step of an exclusive scan, see `scan.wgsl`.
 //
-// A group has a block of GROUP · ITEMS elements, as `scan` has, and reads its offset once.
+// Each group processes a block of GROUP · ITEMS elements, as in `scan`, and reads its offset once.
 
 alias T = f32;
 

@@ -1,8 +1,8 @@
-// out[r][c] = exp(x[r][c] - max of row r) / the sum of those in row r; row-major.
+// out[r][c] = exp(x[r][c] - max of row r) / sum of these exponentials in row r; row-major.
 //
-// A group does a row at a time: the largest element, so that no power overflows; the powers, which wait in out, and their
-// sum; the quotients. An invocation has every GROUP-th element of a row, so that neighbours touch neighbours. Loops
-// are the same for all invocations of a group, with the end of the row inside. GROUP must be a power of two.
+// A group processes one row at a time: the maximum, so that no exponential overflows; the exponentials, stored in out, and their
+// sum; the quotients. An invocation handles every GROUP-th element, so that adjacent invocations access adjacent elements. All
+// invocations run the same number of iterations; the row's end is checked inside the loop. GROUP must be a power of two.
 
 alias T = f32;
 
@@ -51,7 +51,7 @@ fn softmax(
     }
 }
 
-// The largest of what the invocations of the group have.
+// The maximum over all invocations of the group.
 fn largest(value: T, lane: u32) -> T {
     partial[lane] = value;
     workgroupBarrier();
@@ -66,7 +66,7 @@ fn largest(value: T, lane: u32) -> T {
     return result;
 }
 
-// The sum of what the invocations of the group have.
+// The sum over all invocations of the group.
 fn total(value: T, lane: u32) -> T {
     partial[lane] = value;
     workgroupBarrier();

@@ -1,8 +1,8 @@
-// b = the transpose of a: a is rows × columns, b is columns × rows, both row-major.
+// b = transpose of a: a is rows × columns, b is columns × rows, both row-major.
 //
-// A group carries a TILE × TILE tile through work-group memory, so that memory is read along the rows of a and written along
-// the rows of b. The tile's rows are one element longer than needed: a column of it then lies in all banks of a GPU's
-// work-group memory, not in one. An invocation carries TILE / ROWS elements; ROWS must divide TILE.
+// A group moves a TILE × TILE tile through work-group memory, so that memory is read along the rows of a and written along the
+// rows of b. The tile's rows have one padding element: the elements of a column are then in different banks of a GPU's
+// work-group memory. Each invocation moves TILE / ROWS elements; ROWS must divide TILE.
 
 alias T = f32;
 
@@ -27,7 +27,7 @@ fn transpose(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_id) 
     for (var step = 0u; step < TILE; step += ROWS) {
         let row = top + step + local.y;
         let column = left + local.x;
-        // Also where there is no element: memory that is written before it is read is not filled with zeros first.
+        // Written even where a has no element: memory that is always written before it is read needs no zeroing.
         var value = T(0);
         if row < scalars.rows && column < scalars.columns {
             value = a[row * scalars.columns + column];

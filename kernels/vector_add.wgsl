@@ -1,4 +1,4 @@
-// c = a + b, for n elements; an invocation has one of them.
+// c = a + b, for n elements, one per invocation.
 
 alias T = f32;
 

@@ -1,5 +1,5 @@
-/* The most floating-point work that one core can do: independent chains of fused multiply-adds that stay in registers.
- * One iteration is 192 multiply-adds, whatever the width of the vectors. */
+/* The floating-point peak of one core: independent chains of fused multiply-adds in registers.
+ * One iteration has 192 multiply-adds, whatever the vector width. */
 
 #include <stdint.h>
 #include <string.h>
@@ -15,7 +15,7 @@ enum { CHAINS = 12, ROUNDS = 192 / (CHAINS * LANES) };
 
 typedef float vector __attribute__((vector_size(LANES * sizeof(float))));
 
-/* `factors` holds a multiplier and a summand, read at run time so that nothing is computed by the compiler. */
+/* `factors` holds a multiplier and a summand, read at run time so that the compiler cannot fold the computation. */
 void fma_peak(const float *factors, float *out, int64_t iterations) {
     vector chain[CHAINS], scale = factors[0] - (vector){0}, shift = factors[1] - (vector){0};
 #pragma GCC unroll 16

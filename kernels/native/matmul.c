@@ -22,7 +22,7 @@ typedef float vector __attribute__((vector_size(LANES * sizeof(float))));
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Rows of A in slivers of TILE_ROWS, column after column; what is missing is zero. */
+/* Packs rows of A in slivers of TILE_ROWS, column by column, padded with zeros. */
 static void pack_a(const float *a, int64_t stride, int64_t rows, int64_t depth, float *packed) {
     for (int64_t top = 0; top < rows; top += TILE_ROWS) {
         int64_t height = smaller(TILE_ROWS, rows - top);
@@ -33,7 +33,7 @@ static void pack_a(const float *a, int64_t stride, int64_t rows, int64_t depth, 
     }
 }
 
-/* Columns of B in slivers of TILE_COLUMNS, row after row; what is missing is zero. */
+/* Packs columns of B in slivers of TILE_COLUMNS, row by row, padded with zeros. */
 static void pack_b(const float *b, int64_t stride, int64_t depth, int64_t columns, float *packed) {
     for (int64_t left = 0; left < columns; left += TILE_COLUMNS) {
         int64_t width = smaller(TILE_COLUMNS, columns - left);
@@ -44,7 +44,7 @@ static void pack_b(const float *b, int64_t stride, int64_t depth, int64_t column
     }
 }
 
-/* The tile of C over `depth`; stored over C if `first`, else added to it. */
+/* Computes a tile of C over `depth`; stores it if `first`, otherwise adds it. */
 static void tile(const float *a, const float *b, int64_t depth, float *c, int64_t stride, int first) {
     vector sum[TILE_ROWS][VECTORS] = {0};
     for (int64_t p = 0; p < depth; p++, a += TILE_ROWS, b += TILE_COLUMNS) {
@@ -63,7 +63,7 @@ static void tile(const float *a, const float *b, int64_t depth, float *c, int64_
         }
 }
 
-/* A tile that sticks out of C goes through a whole one. */
+/* A tile that extends beyond C is computed as a whole tile in a buffer. */
 static void edge(const float *a, const float *b, int64_t depth, float *c, int64_t stride, int first, int64_t height, int64_t width) {
     float whole[TILE_ROWS * TILE_COLUMNS];
     tile(a, b, depth, whole, TILE_COLUMNS, 1);
@@ -72,7 +72,7 @@ static void edge(const float *a, const float *b, int64_t depth, float *c, int64_
             c[i * stride + j] = whole[i * TILE_COLUMNS + j] + (first ? 0.0f : c[i * stride + j]);
 }
 
-/* A packed block of A times a packed panel of B. */
+/* Multiplies a packed block of A by a packed panel of B. */
 static void block(const float *a, const float *b, int64_t rows, int64_t columns, int64_t depth, float *c, int64_t stride, int first) {
     for (int64_t left = 0; left < columns; left += TILE_COLUMNS)
         for (int64_t top = 0; top < rows; top += TILE_ROWS) {
@@ -86,7 +86,7 @@ static void block(const float *a, const float *b, int64_t rows, int64_t columns,
         }
 }
 
-/* Right and slow: when there is no memory to pack into. */
+/* Slow fallback, if there is no memory to pack into. */
 static void plain(const float *a, const float *b, float *c, int64_t m, int64_t n, int64_t k) {
     memset(c, 0, (size_t)(m * n) * sizeof(float));
     for (int64_t i = 0; i < m; i++)
@@ -95,7 +95,7 @@ static void plain(const float *a, const float *b, float *c, int64_t m, int64_t n
 }
 
 void matmul(const float *a, const float *b, float *c, int64_t m, int64_t n, int64_t k) {
-    /* Each call packs into memory of its own, so that calls may run at the same time. */
+    /* Each call packs into its own memory, so that calls can run concurrently. */
     float *packed = aligned_alloc(64, (ROWS + COLUMNS) * DEPTH * sizeof(float));
     if (!packed || k == 0) {
         plain(a, b, c, m, n, k);

@@ -47,13 +47,13 @@ fn with_macros(mut source: ModuleSource, specialise: &Specialise) -> Result<Modu
 
 #[allow(unsafe_code, reason = "loads portable code that the spec declares trusted")]
 fn unchecked(source: ModuleSource) -> ModuleSource {
-    // SAFETY: the user who runs a spec with this option vouches for its kernel, as docs/spec.md states.
+    // SAFETY: the user who runs a spec with this option is responsible for its kernel, as docs/spec.md states.
     unsafe { source.unchecked() }
 }
 
 #[allow(unsafe_code, reason = "the one place where the command trusts native code")]
 fn native(code: &KernelSource) -> ModuleSource {
-    // SAFETY: the user who runs a spec vouches for its kernel and its argument list, as docs/spec.md states.
+    // SAFETY: the user who runs a spec is responsible for its kernel and argument list, as docs/spec.md states.
     unsafe { ModuleSource::native_file(code.format.clone(), &code.path) }
 }
 

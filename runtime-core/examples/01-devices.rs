@@ -1,4 +1,4 @@
-//! What is here: every backend with its devices, why the rest is not usable, and what a wrong name is answered.
+//! Lists every backend and its devices, with the reason for each unavailable one, and opens a device by name.
 
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
 
@@ -21,7 +21,7 @@ fn main() -> Result<()> {
             Err(reason) => println!("  no devices: {reason}"),
         }
     }
-    // Nothing is skipped in silence: each library and directory that was looked at has its line.
+    // The load report has a line for every library and directory that was considered.
     for line in runtime.load_report().iter().filter(|line| line.outcome != LoadOutcome::Skipped) {
         println!("{line}");
     }
@@ -32,7 +32,7 @@ fn main() -> Result<()> {
         println!("{}: memory space {} of {mib} MiB", host.device_id(), space.name);
     }
     match runtime.open("host:99") {
-        Err(error) if error.kind() == ErrorKind::NotFound => println!("as it should be: {error}"),
+        Err(error) if error.kind() == ErrorKind::NotFound => println!("as expected: {error}"),
         other => return Err(Error::new(ErrorKind::Internal, format!("host:99 gave {other:?}"))),
     }
     Ok(())

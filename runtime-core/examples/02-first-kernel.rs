@@ -1,4 +1,4 @@
-//! From nothing to a kernel that has run: a device, tensors on it, code, a queue, a launch.
+//! A first kernel: open a device, create tensors, load code, launch it on a queue.
 
 #![allow(unsafe_code, reason = "loads native code")]
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
@@ -16,7 +16,7 @@ fn main() -> Result<()> {
     let y = device.tensor([4], &[10.0f32, 20.0, 30.0, 40.0])?;
     let z = device.empty::<f32>([4])?; // its content is undefined
 
-    // SAFETY: `axpy` reads n elements of x and y and writes n of z, as the launch below says.
+    // SAFETY: `axpy` reads n elements of x and y and writes n of z, as the launch below declares.
     let source = unsafe { ModuleSource::native(CodeFormat::C, CODE) };
     let axpy = device.kernel(&source, "axpy")?;
 
@@ -27,7 +27,7 @@ fn main() -> Result<()> {
     let done = queue.launch(&axpy, (1, 1), args)?; // returns at once
     done.wait()?;
 
-    let result = z.to_vec::<f32>()?; // would have waited by itself: the launch writes z
+    let result = z.to_vec::<f32>()?; // waits by itself, too, since the launch writes z
     println!("{} on {}: {result:?}", axpy.name(), device.device_name());
     assert_eq!(result, [12.0, 24.0, 36.0, 48.0]);
     Ok(())

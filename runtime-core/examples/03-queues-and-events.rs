@@ -1,4 +1,4 @@
-//! Two queues beside each other: what shares a tensor is ordered by core, what is kept can be waited for.
+//! Two queues: core orders launches that share a tensor, and a kept event can be waited for.
 
 #![allow(unsafe_code, reason = "loads native code")]
 
@@ -13,7 +13,7 @@ const N: usize = 1 << 20;
 
 fn main() -> Result<()> {
     let device = Runtime::new().open("host")?;
-    // SAFETY: both functions keep to n elements, and the launches below say what they read and write.
+    // SAFETY: both functions access n elements, as the launches below declare.
     let module = device.load(&unsafe { ModuleSource::native("c", CODE) })?;
     let (set, twice) = (module.kernel("set")?, module.kernel("twice")?);
     let (producer, consumer) = (device.queue()?, device.queue()?);
@@ -25,12 +25,12 @@ fn main() -> Result<()> {
     doubled.wait_timeout(Duration::from_secs(30))?; // a kept event: later work is not waited for
     assert_eq!(y.to_vec::<f32>()?, vec![2.0; N]);
 
-    consumer.wait_for(&again)?; // an order that no tensor shows
+    consumer.wait_for(&again)?; // an order that no tensor implies
     consumer.launch_noop()?.wait()?;
     assert!(again.is_done()?);
 
     let submitted = consumer.submitted();
     assert!(consumer.launch(&twice, (8, 0), ()).is_err()); // refused: takes no ticket,
     assert_eq!(consumer.submitted(), submitted);
-    consumer.wait_idle() // and poisons nothing
+    consumer.wait_idle() // and has no effect
 }

@@ -1,4 +1,4 @@
-//! One thread keeps two devices busy, and is free for other tasks meanwhile: events are futures.
+//! Events are futures: one thread keeps two devices busy while it runs other tasks.
 
 #![allow(unsafe_code, reason = "loads native code")]
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
@@ -10,14 +10,14 @@ const C: &str = "
 void slow_twice(float *x, long n) { usleep(200000); for (long i = 0; i < n; i++) x[i] *= 2; }";
 
 fn prepare(device: &dyn CommonRuntime, format: &str, code: &str) -> Result<(Module, Queue, Tensor)> {
-    // SAFETY: the kernels keep to the tensors that they are launched with, as the launches below say.
+    // SAFETY: the kernels access only the tensors that they are launched with, as the launches below declare.
     let module = device.load(&unsafe { ModuleSource::native(format, code) })?;
     Ok((module, device.queue()?, device.tensor([1], &[3.0f32])?))
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
-    // The host is discovered; the simulated device `null` is linked in. They are used in the same way.
+    // The host is discovered; the simulated device `null` is linked in. Both are used the same way.
     let runtime = Runtime::builder().register(runtime_null::backend()).build();
     let (c, host, x) = prepare(&*runtime.open("host")?, "c", C)?;
     let (text, null, y) = prepare(&*runtime.open("null")?, "null", "spin\nscale_f32")?;
@@ -29,7 +29,7 @@ async fn main() -> Result<()> {
     assert!(!on_host.is_done()? && !on_null.is_done()?); // both are at work
 
     let other = async {
-        println!("this thread does something else, while host and null work");
+        println!("this thread does something else while host and null are busy");
         tokio::task::yield_now().await;
         Ok(())
     };

@@ -1,4 +1,4 @@
-//! How fast is it, is it right, and how sure is the figure: a timed evaluation.
+//! A timed evaluation: checks a kernel's result, and measures its time with a confidence interval.
 
 #![allow(unsafe_code, reason = "loads native code")]
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
@@ -29,7 +29,7 @@ async fn main() -> Result<()> {
         .await?; // or `.run()?`, without an executor
     let (time, rate) = (answer.statistics.median_ns, answer.gbytes_per_s().unwrap_or(f64::NAN));
     let [low, high] = answer.statistics.median_ci95_ns.unwrap_or([f64::NAN; 2]);
-    println!("{time:.0} ns ({low:.0} to {high:.0}, 95% sure) by {}: {rate:.1} GB/s", answer.clock);
+    println!("{time:.0} ns ({low:.0} to {high:.0}, 95% confidence) by {}: {rate:.1} GB/s", answer.clock);
     println!("{} samples of {} calls; {:?}", answer.samples_ns.len(), answer.number, answer.validation);
     assert!(answer.validation.is_passed());
     assert!(answer.is_complete() && answer.samples_ns.iter().all(|&sample| sample > 0.0));

@@ -1,4 +1,4 @@
-//! Record once, replay often: the same work with one submission where the device has graphs.
+//! Records work once and replays it, as a single submission where the device supports graphs.
 
 #![allow(unsafe_code, reason = "loads native code")]
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
@@ -11,7 +11,7 @@ void add(const float *x, float *sum, long n) { for (long i = 0; i < n; i++) sum[
 
 fn main() -> Result<()> {
     let device = Runtime::new().open("host")?;
-    // SAFETY: both functions keep to n elements, and the launches below say what they read and write.
+    // SAFETY: both functions access n elements, as the launches below declare.
     let module = device.load(&unsafe { ModuleSource::native("c", CODE) })?;
     let (scale, add) = (module.kernel("scale")?, module.kernel("add")?);
     let x = device.tensor([2], &[1.0f32, 10.0])?;

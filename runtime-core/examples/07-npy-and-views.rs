@@ -1,4 +1,4 @@
-//! Data from and to `.npy` files, and views: other shapes of the same memory.
+//! Reads and writes `.npy` files, and uses views: other shapes of the same memory.
 
 use runtime_core::{HostArray, Placement, Result, Runtime};
 
@@ -26,7 +26,7 @@ fn main() -> Result<()> {
     assert!(matrix.view(&[2, 3], &[3, 1], 1).is_err()); // one element too far
     let mut mapped = matrix.map_mut()?; // host-visible memory, without a copy
     mapped.as_mut_slice::<f32>()?[0] = 100.0;
-    assert!(matrix.map().is_err()); // a view that writes excludes all others
+    assert!(matrix.map().is_err()); // a mutable view excludes all others
     drop(mapped);
 
     transposed.to_array()?.save_npy(&output)?;
@@ -34,7 +34,7 @@ fn main() -> Result<()> {
     assert_eq!(saved.shape(), [3, 2]);
     assert_eq!(saved.as_slice::<f32>()?, [100.0, -1.0, 1.0, 8.0, 2.0, 9.0]);
 
-    matrix.freeze()?; // final from here on, for all its views
+    matrix.freeze()?; // read-only from here on, for all views
     assert!(transposed.is_frozen() && matrix.write(&[0.0f32; 6]).is_err());
     Ok(())
 }

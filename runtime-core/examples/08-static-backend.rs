@@ -1,4 +1,4 @@
-//! A backend that is linked into the program: no library is looked for, and nothing else is different.
+//! A statically linked backend: no library is searched, and everything else is the same.
 
 #![allow(unsafe_code, reason = "loads native code")]
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
@@ -13,17 +13,17 @@ fn main() -> Result<()> {
     let target = &runtime.targets()[0];
     assert_eq!((target.name.as_str(), &target.path), ("null", &None));
 
-    // A device may be opened with options, which its backend documents and core validates.
+    // A device can be opened with options, which the backend documents and core validates.
     for option in target.options.iter().take(3) {
         println!("option {} (default {}): {}", option.key, option.default, option.doc);
     }
     let error = runtime
         .open_with("null:0", &Options::new().with("speed", 11i64))
         .expect_err("there is no such option");
-    println!("as it should be: {error}");
+    println!("as expected: {error}");
     let device = runtime.open("null:0")?;
 
-    // SAFETY: `add_f32` reads a and b and writes sum, which have as many elements.
+    // SAFETY: `add_f32` reads a and b and writes sum; all have the same number of elements.
     let source = unsafe { ModuleSource::native("null", "plus = add_f32") };
     let plus = device.kernel(&source, "plus")?;
     let a = device.tensor([2], &[1.0f32, 2.0])?;

@@ -1,4 +1,4 @@
-//! An embedded device: flash an image with its tensors, run it with a deadline, read the tensors back.
+//! An embedded device: flashes an image with its tensors, runs it with a deadline, reads the tensors back.
 
 #![allow(unsafe_code, reason = "loads native code")]
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
@@ -14,23 +14,23 @@ fn main() -> Result<()> {
         return Err(Error::new(ErrorKind::Unsupported, format!("{} is not embedded", opened.device_id())));
     };
 
-    // Tensors are described, not held: the device makes them, from data that travel with the image or from a seed.
+    // Tensors are only described: the device creates them, from data in the image or from a seed.
     let x = device.tensor_from_seed(DType::F32, &[4], 42)?;
     let y = device.tensor_from_array(HostArray::from_slice(&[4], &[1.0f32; 4])?)?;
 
-    // SAFETY: the program reads x, and reads and writes y, which have as many elements.
+    // SAFETY: the program reads x, and reads and writes y, which have the same number of elements.
     let image = unsafe { ModuleSource::native("null", "saxpy_f32") };
     device.flash(&image, &[Arg::read(&x), Arg::read_write(&y), Arg::scalar(2.0f32)])?;
     let report = device.run(Duration::from_secs(10))?;
     println!("exit code {}, {} cycles in {} ns", report.exit_code, report.cycles, report.elapsed_ns);
     assert_eq!(report.exit_code, 0);
 
-    // Tensors of the flashed program are counted in the order of its arguments.
+    // The tensors of the flashed program are numbered in the order of its arguments.
     let (x, y) = (device.read(0)?, device.read(1)?);
     println!("x = {:?}\ny = {:?}", x.as_slice::<f32>()?, y.as_slice::<f32>()?);
     for (x, y) in x.as_slice::<f32>()?.iter().zip(y.as_slice::<f32>()?) {
         assert!((0.0..1.0).contains(x) && (y - (2.0 * x + 1.0)).abs() < 1e-6);
     }
-    assert!(opened.open_queue(&Default::default()).is_err()); // it has none
+    assert!(opened.open_queue(&Default::default()).is_err()); // it has no queues
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A framework of about 100 lines: a two-layer perceptron that runs on whatever is here and names no backend.
+//! A framework of about 100 lines: a two-layer perceptron that runs on any available device and names no backend.
 
 #![allow(unsafe_code, reason = "loads native code")]
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
@@ -8,7 +8,7 @@ use runtime_core::{
     Runtime, Tensor, read, read_write, write,
 };
 
-/// The framework's kernels, one text for each code format that it speaks.
+/// The framework's kernels, one source for each code format that it supports.
 const SOURCES: &[(&str, &str)] = &[("c", C)];
 const C: &str = "
 void linear(const float *x, const float *w, const float *b, float *y, long rows, long inputs, long outputs) {
@@ -29,7 +29,7 @@ struct Engine {
     relu: Kernel,
 }
 
-/// The first of a device's formats, which stand in order of preference, that the framework speaks.
+/// The first of a device's formats (listed in order of preference) that the framework supports.
 fn source(info: &DeviceInfo) -> Option<(&str, &'static str)> {
     let text =
         |format: &CodeFormat| SOURCES.iter().find(|(name, _)| *format == **name).map(|(_, text)| *text);
@@ -38,10 +38,11 @@ fn source(info: &DeviceInfo) -> Option<(&str, &'static str)> {
 
 impl Engine {
     fn open(runtime: &Runtime, info: &DeviceInfo) -> Result<Self> {
-        let unspoken = || Error::new(ErrorKind::Unavailable, "takes no format that this framework speaks");
+        let unspoken =
+            || Error::new(ErrorKind::Unavailable, "accepts no format that this framework supports");
         let (format, text) = source(info).ok_or_else(unspoken)?;
         let device = runtime.open(&info.id.to_string())?;
-        // SAFETY: the kernels keep to the extents that `linear` and `relu` below pass, and to the accesses there.
+        // SAFETY: the kernels access only what `linear` and `relu` below pass, as declared there.
         let module = device.load(&unsafe { ModuleSource::native(format, text) })?;
         let queue = device.queue()?;
         Ok(Self { linear: module.kernel("linear")?, relu: module.kernel("relu")?, queue, device })
@@ -76,7 +77,7 @@ impl Layer {
         let (weights, bias) = values.split_at(outputs * inputs);
         let weights = device.tensor([outputs, inputs], weights)?;
         let bias = device.tensor([outputs], bias)?;
-        weights.freeze().and_then(|()| bias.freeze())?; // final: launches read them without bookkeeping
+        weights.freeze().and_then(|()| bias.freeze())?; // frozen: launches read them without bookkeeping
         Ok(Self { weights, bias })
     }
 }
@@ -86,7 +87,7 @@ const INPUTS: usize = 8;
 const HIDDEN: usize = 16;
 const OUTPUTS: usize = 3;
 
-/// The whole forward pass: three launches in a row, and one wait at the end, for the values.
+/// The forward pass: three launches in a row, and one wait at the end, for the values.
 fn forward(engine: &Engine, x: &[f32], hidden: &[f32], output: &[f32]) -> Result<Vec<f32>> {
     let hidden = Layer::new(&*engine.device, [HIDDEN, INPUTS], hidden)?;
     let output = Layer::new(&*engine.device, [OUTPUTS, HIDDEN], output)?;
@@ -101,7 +102,7 @@ fn plain(x: &[f32], layer: &[f32], inputs: usize) -> Vec<f32> {
     x.chunks(inputs).flat_map(|x| weights.chunks(inputs).zip(bias).map(move |(w, b)| b + dot(x, w))).collect()
 }
 
-/// Numbers between -1 and 1 that look random.
+/// Pseudo-random numbers between -1 and 1.
 fn values(count: usize) -> Vec<f32> {
     (0..count).map(|i| (i as f32 * 12.9898 + count as f32).sin()).collect()
 }
@@ -126,7 +127,9 @@ fn main() -> Result<()> {
         }
     }
     match ran {
-        0 => Err(Error::new(ErrorKind::Unavailable, "no device takes a format that this framework speaks")),
+        0 => {
+            Err(Error::new(ErrorKind::Unavailable, "no device accepts a format that this framework supports"))
+        }
         _ => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! When core closes a backend's queue: once its owner has dropped it and its work has ended, neither earlier nor never.
+//! Core closes a backend's queue once its owner has dropped it and its work has ended.
 
 #![allow(unsafe_code, reason = "changes the table of a backend")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -12,7 +12,7 @@ use runtime_core::{
     CommonRuntime, Geometry, Kernel, ModuleSource, Options, Queue, QueueOptions, Result, Runtime,
 };
 
-/// Work ends so late, and nobody is so slow as to miss that it is in flight.
+/// How late work ends: long enough for the test to see it in flight.
 const LATE: Duration = Duration::from_secs(1);
 
 /// Queues that were closed.
@@ -45,7 +45,7 @@ fn kernel(device: &dyn CommonRuntime, name: &str) -> Result<Kernel> {
     device.load(&unsafe { ModuleSource::native("null", name) })?.kernel(name)
 }
 
-/// Opens a queue, which looks for those that can be closed; gives how many were.
+/// Opens a queue, which closes queues that are no longer used; returns the number closed.
 fn closed(device: &dyn CommonRuntime) -> u64 {
     let _queue = queue(device);
     CLOSED.load(Ordering::SeqCst)

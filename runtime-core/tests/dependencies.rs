@@ -1,4 +1,4 @@
-//! What a submission waits for, and which failures reach it: on devices that do no more than they were told to.
+//! What a submission waits for, and which failures reach it, on devices that order nothing by themselves.
 
 #![allow(unsafe_code, reason = "loads code of the null device")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -41,12 +41,12 @@ impl Scene {
         }
     }
 
-    /// Whose work ends late.
+    /// A device whose work ends late.
     fn slow() -> Self {
         Self::new(&Options::new().with("delay_us", BUSY_US))
     }
 
-    /// Whose queues cannot wait for each other on the device.
+    /// A device whose queues cannot wait for each other.
     fn without_joins() -> Self {
         let mut options = Options::new().with("delay_us", BUSY_US);
         (1..=100).for_each(|nth| options.push("fail_call", format!("wait_for:{nth}:unsupported")));
@@ -67,15 +67,15 @@ fn launch(queue: &Queue, kernel: &Kernel, args: &[Arg<'_>]) -> Result<Event> {
 }
 
 fn failed(outcome: Result<()>) -> Error {
-    let error = outcome.expect_err("what depends on failed work ended well");
+    let error = outcome.expect_err("work that depends on failed work succeeded");
     assert_eq!(error.kind(), ErrorKind::Failed, "{error}");
     assert!(error.to_string().contains("ticket 1 of queue"), "{error}");
     error
 }
 
 #[test]
-fn what_a_queue_depends_on_itself_ends_first() {
-    // Of what may run, this device runs the last submission first.
+fn dependencies_on_the_own_queue_end_first() {
+    // This device runs the last submission first, as far as dependencies allow.
     let scene = Scene::new(&Options::new().with("reorders", true));
     let (queue, x) = (scene.queue(), scene.tensor());
     let y = scene.tensor();
@@ -109,7 +109,7 @@ fn untracked_launches_stay_in_order() {
 }
 
 #[test]
-fn a_failed_source_that_the_program_must_wait_for_fails_the_wait() {
+fn a_failed_source_fails_a_wait_on_the_calling_thread() {
     let scene = Scene::without_joins();
     let (broken, waiting, x) = (scene.queue(), scene.queue(), scene.tensor());
     let event = launch(&broken, &scene.fail, &[Arg::write(&x)]).unwrap();
@@ -118,7 +118,7 @@ fn a_failed_source_that_the_program_must_wait_for_fails_the_wait() {
 }
 
 #[test]
-fn a_failed_writer_fails_and_a_failed_reader_does_not_where_the_program_must_wait() {
+fn only_a_failed_writer_fails_later_work_where_the_calling_thread_waits() {
     let scene = Scene::without_joins();
     let x = scene.tensor();
     let (broken, writer, reader) = (scene.queue(), scene.queue(), scene.queue());
@@ -152,7 +152,7 @@ fn a_reader_of_a_failed_queue_takes_nothing_from_its_writer() {
 }
 
 #[test]
-fn order_alone_carries_nothing_however_late_the_failure_is_seen() {
+fn order_alone_propagates_no_failure_however_late_it_is_known() {
     for observed in [false, true] {
         let scene = Scene::slow();
         let (broken, writer, x) = (scene.queue(), scene.queue(), scene.tensor());
@@ -166,7 +166,7 @@ fn order_alone_carries_nothing_however_late_the_failure_is_seen() {
 }
 
 #[test]
-fn five_readers_and_a_failure_among_them_leave_the_writer_alone() {
+fn a_failed_reader_among_five_does_not_fail_the_writer() {
     let scene = Scene::slow();
     let (x, readers) = (scene.tensor(), [(); 6].map(|()| scene.queue()));
     for (number, reader) in readers.iter().enumerate() {
@@ -177,12 +177,12 @@ fn five_readers_and_a_failure_among_them_leave_the_writer_alone() {
 }
 
 #[test]
-fn a_tensor_that_becomes_final_while_a_launch_waits_is_not_written() {
+fn a_tensor_frozen_while_a_launch_waits_is_not_written() {
     let scene = Scene::without_joins();
     let (busy, queue, x, late) = (scene.queue(), scene.queue(), scene.tensor(), scene.tensor());
     drop(launch(&busy, &scene.noop, &[Arg::write(&late)]).unwrap());
     let outcome = std::thread::scope(|scope| {
-        // It has looked at `x`, and waits for `late`, with no lock held.
+        // It has checked `x`, and waits for `late` without holding a lock.
         let launching = scope.spawn(|| launch(&queue, &scene.noop, &[Arg::write(&x), Arg::read(&late)]));
         std::thread::sleep(Duration::from_millis(50));
         x.freeze().unwrap();
@@ -194,7 +194,7 @@ fn a_tensor_that_becomes_final_while_a_launch_waits_is_not_written() {
 }
 
 #[test]
-fn who_waits_for_another_device_holds_up_nobody() {
+fn waiting_for_another_device_blocks_no_other_thread() {
     let scene = Scene::without_joins();
     let (busy, queue, late, free) = (scene.queue(), scene.queue(), scene.tensor(), scene.tensor());
     let began = Instant::now();
@@ -203,7 +203,7 @@ fn who_waits_for_another_device_holds_up_nobody() {
         let waiting =
             scope.spawn(|| launch(&queue, &scene.noop, &[Arg::read(&late), Arg::write(&free)]).map(drop));
         std::thread::sleep(Duration::from_millis(20));
-        // Neither the queue's lock nor the buffers' are held meanwhile.
+        // Meanwhile neither the queue's lock nor the buffers' locks are held.
         drop(launch(&queue, &scene.noop, &[Arg::read(&free)]).unwrap());
         drop(launch(&queue, &scene.noop, &[]).unwrap());
         assert!(
@@ -231,14 +231,14 @@ fn memory_is_not_freed_before_the_last_ticket_that_uses_it() {
         first.wait().unwrap();
         assert!(!last.is_done().unwrap(), "the machine is too busy to see the first end alone");
         while !last.is_done().unwrap() {
-            // Whoever allocates or submits frees what has ended.
+            // Every allocation and submission frees what has ended.
             drop(scene.device.allocate(DType::F32, &[1], &Placement::default()).unwrap());
             assert_eq!(runtime_null::freed_in_use(), before, "freed one ticket too early");
         }
     }
 }
 
-/// Panics when it wakes somebody, if it is told to; else notes that it did.
+/// A waker that panics, if selected; otherwise it records the call.
 struct Alarm {
     panics: bool,
     rung: AtomicBool,
@@ -247,7 +247,7 @@ struct Alarm {
 impl Wake for Alarm {
     fn wake(self: Arc<Self>) {
         self.rung.store(true, Ordering::Release);
-        assert!(!self.panics, "a waker that panics, as it is told to");
+        assert!(!self.panics, "a waker that panics on purpose");
     }
 }
 
@@ -267,7 +267,7 @@ fn a_waker_that_panics_leaves_others_alone() {
         let mut event = pin!(launch(&queue, &scene.noop, &[]).unwrap());
         let (alarm, began) = (await_once(event.as_mut(), panics), Instant::now());
         while !alarm.rung.load(Ordering::Acquire) {
-            assert!(began.elapsed() < Duration::from_secs(20), "nobody wakes any more");
+            assert!(began.elapsed() < Duration::from_secs(20), "nothing wakes tasks any more");
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -285,6 +285,6 @@ fn a_waker_that_panics_does_not_unwind_through_a_drop() {
         while !alarm.rung.load(Ordering::Acquire) && began.elapsed() < Duration::from_secs(20) {
             std::thread::sleep(Duration::from_millis(1));
         }
-        assert!(alarm.rung.load(Ordering::Acquire), "who waits for a device that is closed is woken");
+        assert!(alarm.rung.load(Ordering::Acquire), "a task that waits for a closed device is woken");
     }
 }

@@ -1,7 +1,7 @@
-//! The timing loop on a simulated accelerator: what holds whatever the times are.
+//! The timing loop on a simulated accelerator: invariants that do not depend on the times.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(unsafe_code, reason = "loading native code vouches for it")]
+#![allow(unsafe_code, reason = "loads native code")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,7 +50,7 @@ async fn measure(device: &dyn CommonRuntime, mut evaluation: Evaluation<'_>) -> 
 }
 
 #[test]
-fn a_right_kernel_passes_and_what_it_updates_starts_from_its_contents() {
+fn a_correct_kernel_passes_and_updated_tensors_keep_their_contents() {
     let device = device();
     let (kernel, x, y) = (kernel(&*device, "saxpy_f32"), ones(&*device), ones(&*device));
     let args = vec![Arg::read(&x).into(), Arg::read_write(&y).into(), Arg::scalar(2f32).into()];
@@ -58,7 +58,7 @@ fn a_right_kernel_passes_and_what_it_updates_starts_from_its_contents() {
     evaluation.reference = vec![(1, expect([3.0; 4]))];
     let measurement = measure(&*device, evaluation).unwrap();
     assert!(measurement.validation.is_passed(), "{:?}", measurement.validation);
-    // One call of warm-up and six of samples, each adding 2: the validation left no trace.
+    // One call of warm-up and six of samples, each adding 2: the validation changed nothing.
     assert_eq!((y.to_vec::<f32>().unwrap(), measurement.calls), (vec![15.0; 4], 8));
 }
 
@@ -84,7 +84,7 @@ fn nothing_runs_before_the_first_cold_sample() {
     for (warmup, validated_as) in [(0, 4u64), (1, 1)] {
         let mut evaluation = short(&counters, vec![Arg::write(&out).into()]);
         (evaluation.timing.number, evaluation.timing.warmup) = (Some(1), Warmup::Calls(warmup));
-        // The kernel writes the how-manieth launch it is: a cold evaluation validates after its three samples.
+        // The kernel writes the number of its launch: a cold evaluation validates after its three samples.
         evaluation.reference = vec![(0, HostArray::from_slice(&[1], &[validated_as]).unwrap())];
         let measurement = measure(&*device, evaluation).unwrap();
         assert!(measurement.validation.is_passed(), "{:?}", measurement.validation);
@@ -108,7 +108,7 @@ fn a_wrong_result_is_data_not_an_error() {
 }
 
 #[test]
-fn what_a_kernel_does_not_write_is_seen_even_if_it_was_right_before() {
+fn an_unwritten_element_is_detected_even_if_it_was_correct_before() {
     let device = device();
     let (noop, out) = (kernel(&*device, "noop"), ones(&*device));
     let mut evaluation = short(&noop, vec![Arg::write(&out).into()]);
@@ -136,7 +136,7 @@ fn validation_is_skipped_with_a_reason() {
 }
 
 #[test]
-fn every_clock_returns_every_repeat_and_sees_what_it_should() {
+fn every_clock_returns_every_repeat_and_times_what_it_should() {
     let device = device();
     let spin = kernel(&*device, "spin");
     let median_ns = |clock: Clock| {
@@ -155,7 +155,7 @@ fn every_clock_returns_every_repeat_and_sees_what_it_should() {
 }
 
 #[test]
-fn a_replayed_batch_sees_every_call() {
+fn a_replayed_batch_runs_every_call() {
     let device = runtime().open("null:1").unwrap();
     let spin = kernel(&*device, "spin");
     let mut evaluation = short(&spin, vec![Arg::scalar(100i64).into()]);
@@ -186,7 +186,7 @@ fn a_replayed_batch_sees_every_call() {
 }
 
 #[test]
-fn the_calls_that_are_reported_are_the_calls_that_were_made() {
+fn the_reported_calls_are_the_calls_made() {
     let device = device();
     let counters = kernel(&*device, "counters");
     let out = device.tensor([1], &[0u64]).unwrap();
@@ -197,7 +197,7 @@ fn the_calls_that_are_reported_are_the_calls_that_were_made() {
         evaluation.timing.number = number;
         evaluation.timing.clock = clock.into();
         let measurement = measure(&*device, evaluation).unwrap();
-        // The kernel counts the launches of its queue, of which an evaluation has one of its own.
+        // The kernel counts the launches of its queue; every evaluation has its own queue.
         assert_eq!(out.to_vec::<u64>().unwrap(), [measurement.calls], "{clock}");
     }
 }
@@ -270,7 +270,7 @@ fn the_setup_hook_runs_before_every_window() {
 }
 
 #[test]
-fn no_measurable_time_terminates() {
+fn a_kernel_without_measurable_time_terminates() {
     let device = runtime().open("null:1").unwrap();
     let noop = kernel(&*device, "noop");
     for clock in Clock::ALL {
@@ -284,7 +284,7 @@ fn no_measurable_time_terminates() {
 }
 
 #[test]
-fn contradictions_are_refused_before_anything_runs() {
+fn contradictory_settings_are_rejected_before_anything_runs() {
     let device = device();
     let (fill, out) = (kernel(&*device, "fill_f32"), ones(&*device));
     let zeros = || expect([0.0; 4]);

@@ -1,6 +1,6 @@
-//! Portable code, with a lowering of the test's own: what it says is kept, and what it asks of a launch is checked.
+//! Portable code with a test lowering: its kernels' interfaces are kept, and their requirements are checked at launch.
 
-#![allow(unsafe_code, reason = "vouches for code")]
+#![allow(unsafe_code, reason = "loads code without checks")]
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use runtime_core::{
 struct Renaming;
 
 // SAFETY: it renames a builtin of the null backend, which stays in its arguments.
-#[allow(unsafe_code, reason = "vouches for the lowered code")]
+#[allow(unsafe_code, reason = "implements a lowering")]
 unsafe impl Lowering for Renaming {
     fn format(&self) -> CodeFormat {
         CodeFormat::WGSL
@@ -103,7 +103,7 @@ fn loading_portable_code_is_the_same_call() {
 }
 
 #[test]
-fn what_portable_code_asks_of_a_launch_is_checked() {
+fn requirements_of_portable_code_are_checked_at_launch() {
     let device = runtime().open("null").unwrap();
     let kernel = device.load(&ModuleSource::wgsl("main saxpy_f32")).unwrap().kernel("main").unwrap();
     let queue = device.open_queue(&QueueOptions::default()).unwrap();
@@ -134,7 +134,7 @@ fn what_portable_code_asks_of_a_launch_is_checked() {
 }
 
 #[test]
-fn what_makes_code_unsafe_is_unsafe_to_ask_for() {
+fn options_that_remove_checks_are_unsafe() {
     let device = runtime().open("null").unwrap();
     let safe = ModuleSource::wgsl("main saxpy_f32");
     let error = device.load(&safe.clone().option("unchecked", true)).unwrap_err();
@@ -142,12 +142,12 @@ fn what_makes_code_unsafe_is_unsafe_to_ask_for() {
     let error = device.load(&safe.clone().option("prefix", "p_")).unwrap_err();
     assert!(error.message().contains("unknown option \"prefix\""), "a backend's option: {error}");
     // SAFETY: nothing is launched.
-    let vouched = unsafe { safe.unchecked() };
-    device.load(&vouched.option("prefix", "p_")).unwrap();
+    let unchecked = unsafe { safe.unchecked() };
+    device.load(&unchecked.option("prefix", "p_")).unwrap();
 }
 
 #[test]
-fn errors_say_whose_they_are() {
+fn errors_name_their_origin() {
     let device = runtime().open("null").unwrap();
     let error = device.load(&ModuleSource::wgsl("nonsense")).unwrap_err();
     assert_eq!((error.kind(), error.message()), (ErrorKind::CompileFailed, "line 1: nonsense"));

@@ -1,7 +1,7 @@
-//! What concurrency and lifetimes must keep, each case once seen to fail: on the null device, with its faults.
+//! Regression tests of concurrency and lifetimes, on the null device with injected faults.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(unsafe_code, reason = "loading native code vouches for it")]
+#![allow(unsafe_code, reason = "loads native code")]
 
 use std::future::Future;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use runtime_core::{
     QueueOptions, Runtime, Tensor,
 };
 
-/// Longer than anything here takes, shorter than a hang.
+/// Longer than any step of these tests takes.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 fn runtime() -> Runtime {
@@ -42,7 +42,7 @@ fn tensor(device: &Arc<dyn CommonRuntime>, space: &str) -> Tensor {
     device.allocate(DType::F32, &[4], &Placement::space(space)).unwrap()
 }
 
-/// Runs `work` on a thread of its own; a hang is a failure.
+/// Runs `work` on a separate thread; fails if it hangs.
 fn within<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (send, receive) = channel();
     std::thread::spawn(move || send.send(work()));
@@ -50,7 +50,7 @@ fn within<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
 }
 
 #[test]
-fn two_queues_that_wait_for_each_others_past_in_turn_are_waited_for() {
+fn two_queues_that_wait_for_earlier_work_of_each_other_complete() {
     let device = open(&delayed(20_000));
     let (first, second, noop) = (queue(&device), queue(&device), kernel(&device, "noop"));
     let x = tensor(&device, "device");
@@ -83,7 +83,7 @@ fn two_threads_wait_for_queues_that_wait_for_each_other() {
 }
 
 #[test]
-fn a_refused_submission_leaves_no_dependency_behind() {
+fn a_rejected_submission_leaves_no_dependency() {
     let device = open(&delayed(20_000).with("fail_call", "launch:2:out_of_resources"));
     let (first, second) = (queue(&device), queue(&device));
     let (noop, fail) = (kernel(&device, "noop"), kernel(&device, "fail"));
@@ -91,12 +91,12 @@ fn a_refused_submission_leaves_no_dependency_behind() {
     first.launch(&fail, Geometry::single(), &[Arg::write(&x)]).unwrap();
     let refused = second.launch(&noop, Geometry::single(), &[Arg::read(&x)]).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::OutOfResources);
-    // It has nothing to do with `x`, and takes the ticket that was refused.
+    // It does not use `x`, and takes the ticket of the rejected submission.
     second.launch(&noop, Geometry::single(), &[]).unwrap().wait_timeout(DEADLINE).unwrap();
 }
 
 #[test]
-fn a_dependent_of_a_queue_that_answers_with_errors_gets_the_error() {
+fn a_dependent_of_a_queue_whose_polls_fail_gets_the_error() {
     let runtime = runtime();
     let broken = runtime.open_with("null:1", &Options::new().with("panic_in", "poll")).unwrap();
     let device = runtime.open("null:0").unwrap();
@@ -108,7 +108,7 @@ fn a_dependent_of_a_queue_that_answers_with_errors_gets_the_error() {
 }
 
 #[test]
-fn a_failure_outlives_the_queue_that_it_travelled_through() {
+fn a_failure_outlives_the_queue_that_propagated_it() {
     let device = open(&Options::new());
     let (first, second) = (queue(&device), queue(&device));
     let (x, y) = (tensor(&device, "device"), tensor(&device, "device"));
@@ -122,7 +122,7 @@ fn a_failure_outlives_the_queue_that_it_travelled_through() {
 }
 
 #[test]
-fn what_failed_readers_read_is_not_harmed() {
+fn a_failed_reader_leaves_the_tensor_valid() {
     let device = open(&Options::new());
     let (x, fail) = (tensor(&device, "pinned"), kernel(&device, "fail"));
     x.write(&[1.0f32; 4]).unwrap();
@@ -137,7 +137,7 @@ fn what_failed_readers_read_is_not_harmed() {
 }
 
 #[test]
-fn the_host_writes_only_after_failed_work_has_really_ended() {
+fn the_host_writes_only_after_failed_work_has_ended() {
     let runtime = runtime();
     let failing = runtime.open_with("null:0", &Options::new().with("fail_ticket", 1)).unwrap();
     let slow = runtime.open_with("null:1", &delayed(300_000)).unwrap();
@@ -153,7 +153,7 @@ fn the_host_writes_only_after_failed_work_has_really_ended() {
 }
 
 #[test]
-fn a_launch_is_ordered_behind_failed_work_that_still_runs() {
+fn a_launch_is_ordered_after_failed_work_that_still_runs() {
     let runtime = runtime();
     let failing = runtime.open_with("null:0", &Options::new().with("fail_ticket", 1)).unwrap();
     let slow = runtime.open_with("null:1", &delayed(300_000).with("out_of_order", true)).unwrap();
@@ -168,7 +168,7 @@ fn a_launch_is_ordered_behind_failed_work_that_still_runs() {
 }
 
 #[test]
-fn a_tensor_that_is_frozen_meanwhile_is_not_written() {
+fn a_tensor_frozen_meanwhile_is_not_written() {
     for write in [|x: &Tensor| x.map_mut().is_ok(), |x: &Tensor| x.write(&[1.0f32; 4]).is_ok()] {
         let device = open(&delayed(300_000));
         let (queue, noop, x) = (queue(&device), kernel(&device, "noop"), tensor(&device, "pinned"));
@@ -183,7 +183,7 @@ fn a_tensor_that_is_frozen_meanwhile_is_not_written() {
 }
 
 #[test]
-fn borrowed_memory_is_not_given_back_while_polling_fails() {
+fn borrowed_memory_is_not_released_while_polling_fails() {
     for (call, other) in [("poll", "poll"), ("wait", "poll")] {
         let options = delayed(50_000).with("fail_call", format!("{call}:1"));
         let device = open(&options.with("fail_call", format!("{other}:2")));
@@ -195,7 +195,7 @@ fn borrowed_memory_is_not_given_back_while_polling_fails() {
 }
 
 #[test]
-fn a_refused_recording_leaves_the_order_as_it_was() {
+fn a_rejected_recording_changes_no_dependencies() {
     let device = open(&Options::new());
     let (queue, noop) = (queue(&device), kernel(&device, "noop"));
     let (x, frozen) = (tensor(&device, "device"), tensor(&device, "device"));
@@ -210,11 +210,11 @@ fn a_refused_recording_leaves_the_order_as_it_was() {
 }
 
 #[test]
-fn a_recorded_copy_keeps_to_its_tensors() {
+fn a_recorded_copy_stays_within_its_tensors() {
     let device = runtime().open("null:1").unwrap();
     let (queue, x) = (queue(&device), tensor(&device, "device"));
     let large = device.allocate(DType::F32, &[1000], &Placement::default()).unwrap();
-    // A thousand elements, all at one place: 4000 bytes from there are not the tensor's.
+    // A thousand elements at one address: the 4000 bytes from there are not all in the tensor.
     let repeated = x.view(&[1000], &[0], 3).unwrap();
     let (low, high) = (x.slice(0, 0..3).unwrap(), x.slice(0, 1..4).unwrap());
     let recorded = queue.record(|recorder| {
@@ -226,7 +226,7 @@ fn a_recorded_copy_keeps_to_its_tensors() {
 }
 
 #[test]
-fn a_replay_without_native_graphs_marks_nothing_that_nobody_holds() {
+fn a_replay_without_native_graphs_marks_only_held_events() {
     let device = open(&Options::new());
     let (queue, noop) = (queue(&device), kernel(&device, "noop"));
     let recorded = queue.record(|recorder| {
@@ -264,7 +264,7 @@ impl std::task::Wake for Panicking {
 }
 
 #[test]
-fn a_waker_that_panics_does_not_end_the_waiter() {
+fn a_waker_that_panics_does_not_end_the_wait_thread() {
     let device = open(&delayed(20_000));
     let (queue, noop) = (queue(&device), kernel(&device, "noop"));
     let mut event = queue.launch(&noop, Geometry::single(), &[]).unwrap();
@@ -272,7 +272,7 @@ fn a_waker_that_panics_does_not_end_the_waiter() {
     let mut context = std::task::Context::from_waker(&waker);
     assert!(std::pin::Pin::new(&mut event).poll(&mut context).is_pending());
     event.wait_timeout(DEADLINE).unwrap();
-    // Time for the waiter to see it as well.
+    // Time for the wait thread to see it as well.
     std::thread::sleep(Duration::from_millis(20));
     let event = queue.launch(&noop, Geometry::single(), &[]).unwrap();
     within(|| tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(event)).unwrap();

@@ -1,4 +1,4 @@
-//! `.safetensors`: what is written is read, in pieces; what is broken is told.
+//! `.safetensors` files: round trips, loading in chunks, and errors of invalid files.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,7 +14,7 @@ fn device() -> Arc<dyn CommonRuntime> {
     Runtime::builder().discover(false).register(runtime_null::backend()).build().open("null:0").unwrap()
 }
 
-/// A file of any header and data.
+/// A file with the given header and data.
 fn file(header: &str, data: &[u8]) -> (TempDir, PathBuf) {
     raw(&[&(header.len() as u64).to_le_bytes(), header.as_bytes(), data].concat())
 }
@@ -30,7 +30,7 @@ const GOOD: &str = r#"{"__metadata__":{"made":"by hand"},"b":{"dtype":"F32","sha
 const GOOD_DATA: [u8; 12] = [1, 2, 3, 4, 0, 0, 128, 63, 0, 0, 0, 64];
 
 #[test]
-fn a_file_tells_what_is_in_it_and_gives_it() {
+fn a_file_lists_and_loads_its_tensors() {
     let (_folder, path) = file(GOOD, &GOOD_DATA);
     let file = Safetensors::open(&path).unwrap();
     assert_eq!(file.names(), ["a", "b"]);
@@ -56,7 +56,7 @@ fn a_file_tells_what_is_in_it_and_gives_it() {
 }
 
 #[test]
-fn every_element_type_goes_out_and_comes_back() {
+fn every_element_type_round_trips() {
     let device = device();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("all.safetensors");
@@ -82,7 +82,7 @@ fn every_element_type_goes_out_and_comes_back() {
 }
 
 #[test]
-fn views_scalars_and_nothing_are_saved_too() {
+fn views_scalars_and_empty_tensors_are_saved() {
     let device = device();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("views.safetensors");
@@ -103,15 +103,15 @@ fn views_scalars_and_nothing_are_saved_too() {
         let pair = [(names[0], &scalar), (names[1], &scalar)];
         assert_eq!(Safetensors::save(&path, &pair).unwrap_err().kind(), ErrorKind::InvalidArgument);
     }
-    assert!(Safetensors::open(&path).is_ok(), "a save that failed harmed the file");
+    assert!(Safetensors::open(&path).is_ok(), "a failed save changed the file");
 }
 
 #[test]
-fn more_than_a_piece_arrives_whole() {
+fn a_tensor_of_several_chunks_is_loaded() {
     let device = device();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("large.safetensors");
-    // Two pieces and a bit; an odd number of elements that do not divide a page.
+    // More than two chunks; an odd number of elements that is no multiple of a page.
     let data: Vec<u64> = (0..(2 << 20) + 12_345).map(|i| i * 0x9e37_79b9).collect();
     let tensor = device.tensor([data.len()], &data).unwrap();
     let small = device.tensor([3], &[1u8, 2, 3]).unwrap();
@@ -212,7 +212,7 @@ fn elements_of_less_than_a_byte_are_listed_but_not_loaded() {
 }
 
 #[test]
-fn no_changed_byte_does_harm() {
+fn changing_any_byte_is_harmless() {
     let whole = [&(GOOD.len() as u64).to_le_bytes(), GOOD.as_bytes(), &GOOD_DATA].concat();
     let device = device();
     let mut state = 7u32;
@@ -225,7 +225,7 @@ fn no_changed_byte_does_harm() {
             bytes[at] = state.to_le_bytes()[3];
         }
         let (_folder, path) = raw(&bytes);
-        // Whatever it is now: an error, or tensors of the sizes that it states.
+        // The result is an error, or tensors of the sizes in the header.
         if let Ok(file) = Safetensors::open(&path) {
             for name in file.names() {
                 if let Ok(tensor) = device.load_tensor(&file, &name, &Placement::default()) {

@@ -1,4 +1,4 @@
-//! Backends that answer wrongly: what becomes of it, and what the program is told.
+//! Backends that return invalid results: the program gets an error that names the call, and memory stays safe.
 
 #![allow(unsafe_code, reason = "changes the table of a backend")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -30,7 +30,7 @@ static BELOW: LazyLock<Below> = LazyLock::new(|| {
     // SAFETY: as above.
     Below { memory: *memory, module: *module, queue: unsafe { *table.queue } }
 });
-/// What `poll` adds to `completed`, and says of `first_failed`.
+/// What `poll` adds to `completed`, and reports as `first_failed`.
 static AHEAD: AtomicU64 = AtomicU64::new(0);
 static FAILED: AtomicU64 = AtomicU64::new(0);
 /// Buffers that were freed.
@@ -89,7 +89,7 @@ fn allocate(device: &dyn CommonRuntime) -> runtime_core::Tensor {
     device.allocate(DType::U8, &[64], &Placement::default()).unwrap()
 }
 
-/// A queue that has been filled once, and what it says when it is polled.
+/// A queue with one fill, and the result of polling it.
 fn polled(ahead: u64, failed: u64) -> (Result<u64>, Result<()>) {
     let device = open(backend(|_| {}));
     let (queue, tensor) = (queue(&*device), allocate(&*device));
@@ -99,7 +99,7 @@ fn polled(ahead: u64, failed: u64) -> (Result<u64>, Result<()>) {
     FAILED.store(failed, Ordering::SeqCst);
     let event = queue.fill(&tensor, &[8]);
     let outcome = (queue.completed(), event.and_then(|event| event.wait()));
-    ended.wait().expect("what has been seen to end well stays so");
+    ended.wait().expect("a success that was observed stays one");
     drop((tensor, queue));
     AHEAD.store(0, Ordering::SeqCst);
     outcome
@@ -114,14 +114,14 @@ fn progress_beyond_what_was_submitted_loses_the_device_and_frees_nothing() {
         assert_eq!(error.kind(), ErrorKind::DeviceLost, "{ahead} {failed}: {error}");
         assert_eq!(waited.unwrap_err().kind(), ErrorKind::DeviceLost, "{ahead} {failed}");
         assert!(error.to_string().starts_with("null:1: poll: the backend"), "{error}");
-        let what = if ahead == u64::MAX { "succeeded without an answer" } else { "2 tickets were submitted" };
+        let what = if ahead == u64::MAX { "succeeded without a result" } else { "2 tickets were submitted" };
         assert!(error.to_string().contains(what), "{error}");
         assert_eq!(FREED.load(Ordering::SeqCst), 0, "{ahead} {failed}: memory that may be in use");
     }
 }
 
 #[test]
-fn progress_that_fits_is_believed() {
+fn plausible_progress_is_accepted() {
     let _alone = alone();
     let (completed, waited) = polled(0, 0);
     assert_eq!(completed.unwrap(), 2);
@@ -130,7 +130,7 @@ fn progress_that_fits_is_believed() {
 }
 
 #[test]
-fn a_blocking_transfer_does_not_believe_it_either() {
+fn a_blocking_transfer_rejects_it_too() {
     let _alone = alone();
     let device = open(backend(|_| {}));
     let tensor = allocate(&*device);
@@ -143,9 +143,9 @@ fn a_blocking_transfer_does_not_believe_it_either() {
     AHEAD.store(0, Ordering::SeqCst);
 }
 
-/// Many threads submit to queues and poll them: progress of a submission that is under way is no lie.
+/// Many threads submit to queues and poll them: progress of a submission that is under way is valid.
 #[test]
-fn an_honest_backend_is_believed_by_many_threads() {
+fn progress_of_a_correct_backend_is_accepted_by_many_threads() {
     let _alone = alone();
     let device = open(backend(|_| {}));
     let queue = queue(&*device);
@@ -247,7 +247,7 @@ fn said(error: &Error, kind: ErrorKind, words: &str) {
 }
 
 #[test]
-fn an_answer_that_cannot_be_is_named() {
+fn an_invalid_result_is_named() {
     let _alone = alone();
     let error = load(backend(|tables| tables.module.load = Some(refuse_silently))).unwrap_err();
     said(&error, ErrorKind::OutOfMemory, "null:1: load: an error of kind OutOfMemory (6) without a message");
@@ -277,7 +277,7 @@ fn an_answer_that_cannot_be_is_named() {
 }
 
 #[test]
-fn lists_that_no_memory_holds_are_named() {
+fn lists_beyond_memory_are_named() {
     let _alone = alone();
     let error = load(backend(|tables| tables.module.kernel_info = Some(many_params)))
         .and_then(|module| module.kernel("scale_f32"))
@@ -292,7 +292,7 @@ fn lists_that_no_memory_holds_are_named() {
 }
 
 #[test]
-fn a_program_goes_on_with_another_opening_of_the_device() {
+fn a_program_can_reopen_the_device() {
     let _alone = alone();
     let (completed, _) = polled(9, 0);
     assert_eq!(completed.unwrap_err().kind(), ErrorKind::DeviceLost);

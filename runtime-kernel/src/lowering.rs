@@ -41,7 +41,7 @@ fn writer(format: &CodeFormat) -> Option<(CodeFormat, Writer)> {
 }
 
 // SAFETY: WGSL has no pointers to foreign memory, and every access that is not proven in range is checked.
-#[allow(unsafe_code, reason = "vouches for the lowered code")]
+#[allow(unsafe_code, reason = "guarantees that the lowered code is memory-safe")]
 unsafe impl Lowering for Wgsl {
     fn format(&self) -> CodeFormat {
         CodeFormat::WGSL

@@ -12,7 +12,7 @@ use runtime_opencl::{DeviceFilter, OpenCl, OpenClDevice, Partition, Quirks};
 pub struct Vendor(OpenCl);
 
 // SAFETY: `OpenCl` does everything, and filter and quirks are true of its devices.
-#[allow(unsafe_code, reason = "vouches for the backend")]
+#[allow(unsafe_code, reason = "guarantees that the backend is sound")]
 unsafe impl Backend for Vendor {
     const NAME: &'static str = "vendor";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");

@@ -88,8 +88,8 @@ fn enqueue_nd_range(
     let (dimensions, global, local) = nd_range(geometry);
     let (none, global, local) = (std::ptr::null(), global.as_ptr(), local.as_ptr());
     let no_events = std::ptr::null();
-    // SAFETY: the arguments are set, and core keeps what they refer to alive until the ticket ends; the loader of the code
-    // vouched for what it does with them.
+    // SAFETY: the arguments are set, and core keeps what they refer to alive until the ticket ends; whoever loaded the code
+    // guarantees what it does with them.
     Some(unsafe {
         (cl.clEnqueueNDRangeKernel?)(queue, kernel, dimensions, none, global, local, 0, no_events, event)
     })

@@ -162,7 +162,7 @@ impl OpenCl {
 }
 
 // SAFETY: buffers are driver objects, queues are its command queues, and progress is read from its events.
-#[allow(unsafe_code, reason = "vouches for the backend")]
+#[allow(unsafe_code, reason = "guarantees that the backend is sound")]
 unsafe impl Backend for OpenCl {
     const NAME: &'static str = "opencl";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");

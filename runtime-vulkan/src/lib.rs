@@ -44,8 +44,8 @@
 //!
 //! The code fixes the group size. The load option `constant` sets specialisation constants.
 //!
-//! Portable code bounds-checks its own memory accesses, and the caller who loads native code vouches for it. So the device
-//! checks nothing, unless the option `robust` asks for it.
+//! Portable code bounds-checks its own memory accesses, and the caller is responsible for native code. So the device checks
+//! nothing, unless the option `robust` is set.
 
 mod builtin;
 mod cache;
@@ -111,7 +111,7 @@ impl State {
 }
 
 // SAFETY: buffers are driver objects, and progress is the value of a timeline semaphore.
-#[allow(unsafe_code, reason = "vouches for the backend")]
+#[allow(unsafe_code, reason = "guarantees that the backend is sound")]
 unsafe impl Backend for Vulkan {
     const NAME: &'static str = "vulkan";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");

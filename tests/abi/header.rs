@@ -1,4 +1,4 @@
-//! `runtime-core/include/runtime.h` is what cbindgen makes of `runtime-core/src/abi`, and means the same in C.
+//! `runtime-core/include/runtime.h` is up to date with `runtime-core/src/abi`, and has the same layouts and constants in C.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -31,7 +31,7 @@ fn source(name: &str) -> String {
     std::fs::read_to_string(root().join("runtime-core/src/abi").join(name)).unwrap()
 }
 
-/// Writes out the plain structures that the macro `tables!` makes of its lines: cbindgen expands no macros.
+/// Expands the macro `tables!` to plain structures, because cbindgen expands no macros.
 fn expand_tables(source: &str) -> String {
     let (before, tables) =
         source.split_once("\ntables! {\n").expect("table.rs holds the macro call `tables! {`");
@@ -53,13 +53,13 @@ fn expand_tables(source: &str) -> String {
     format!("{before}\n{}\n", tables.join("\n"))
 }
 
-/// Names that stand after `keyword` at the beginning of a line.
+/// Names that follow `keyword` at the beginning of a line.
 fn names<'a>(source: &'a str, keyword: &'a str) -> impl Iterator<Item = String> + 'a {
     let rest = source.lines().filter_map(move |line| line.strip_prefix(keyword));
     rest.map(|rest| rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect())
 }
 
-/// What stands before the generated part: the rules of the seam, and constants that cbindgen cannot see.
+/// The text before the generated part: the rules of the ABI, and constants that cbindgen cannot see.
 fn preamble() -> String {
     let rules = source("mod.rs");
     let rules: Vec<_> = rules.lines().map_while(|line| line.strip_prefix("//!")).collect();
@@ -132,7 +132,7 @@ fn generate() -> String {
     };
     let mut text = Vec::new();
     builder.with_config(config).generate().expect("cbindgen reads the sources").write(&mut text);
-    // Rust's links mean nothing in C.
+    // Rust's doc links have no meaning in C.
     String::from_utf8(text)
         .unwrap()
         .replace("[`", "`")
@@ -141,7 +141,7 @@ fn generate() -> String {
         .replace("`crate::", "`")
 }
 
-/// Has a C compiler look at a program that includes the header.
+/// Compiles a C program that includes the header.
 fn compile(program: &str) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("program.c");
@@ -156,7 +156,7 @@ fn compile(program: &str) {
 }
 
 #[test]
-fn the_header_is_fresh() {
+fn the_header_is_up_to_date() {
     let path = root().join("runtime-core/include/runtime.h");
     let fresh = generate();
     if std::env::var_os("RUNTIME_UPDATE_GOLDEN").is_some() {
@@ -172,15 +172,15 @@ fn the_header_is_fresh() {
 }
 
 #[test]
-fn the_header_is_c11_and_means_what_rust_means() {
+fn the_header_is_c11_with_the_same_layout_as_rust() {
     let golden = std::fs::read_to_string(root().join("tests/abi/golden_v1.txt"))
-        .expect("golden_v1.txt is made by the test `layout`");
+        .expect("golden_v1.txt is written by the test `layout`");
     let mut program = "#include \"runtime.h\"\n".to_owned();
     let mut name = "";
     for line in golden.lines() {
         let words: Vec<_> = line.split_whitespace().collect();
         if line.starts_with(' ') {
-            // cbindgen appends an underscore to C's own words.
+            // cbindgen appends an underscore to keywords of C.
             let field = if words[0] == "default" { "default_" } else { words[0] };
             program += &format!("_Static_assert(offsetof(rt_{name}, {field}) == {}, \"\");\n", words[1]);
         } else {
@@ -189,7 +189,7 @@ fn the_header_is_c11_and_means_what_rust_means() {
             program += &format!("_Static_assert(_Alignof(rt_{name}) == {}, \"\");\n", words[3]);
         }
     }
-    assert!(program.lines().count() > 200, "the golden file is nearly empty");
+    assert!(program.lines().count() > 200, "the golden file has too few lines");
     compile(&program);
 }
 

@@ -1,4 +1,4 @@
-//! The layout of every structure of the seam, against `golden_v1.txt`: within a major version fields are only appended.
+//! Compares the layout of every ABI structure with `golden_v1.txt`: within a major version, fields are only appended.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,13 +8,13 @@ use std::path::Path;
 
 use runtime_core::abi::*;
 
-/// Where a field lies and how long it is.
+/// The offset and size of a field.
 type Field = (usize, usize);
 
-/// What the golden file says of one structure.
+/// One structure of the golden file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Layout {
-    /// Begins with its own size, so that fields may be appended.
+    /// Whether it begins with its size, so that fields may be appended.
     grows: bool,
     bytes: usize,
     align: usize,
@@ -24,7 +24,7 @@ struct Layout {
 fn layout<T>(fields: &[(&str, usize, usize)]) -> Layout {
     let grows = fields.iter().any(|(name, ..)| matches!(*name, "struct_size" | "header"));
     let fields = fields.iter().map(|&(name, offset, bytes)| (name.to_owned(), (offset, bytes))).collect();
-    // `Header` holds the size of the structure around it and is frozen itself.
+    // `Header` holds the size of the enclosing structure, and is itself frozen.
     Layout {
         grows: grows && size_of::<T>() != size_of::<Header>(),
         bytes: size_of::<T>(),
@@ -39,7 +39,7 @@ fn field_bytes<S, F>(_: fn(&S) -> &F) -> usize {
 
 macro_rules! layouts {
     ($($ty:ident { $($field:ident),* $(,)? })* ; unions $($union:ident { $($member:ident),* $(,)? })*) => {{
-        // A field that is missing in the list is a compile error here.
+        // A field missing from the list is a compile error here.
         $(let _ = |value: &$ty| { let $ty { $($field: _),* } = value; };)*
         BTreeMap::from([
             $((stringify!($ty).to_owned(), layout::<$ty>(&[
@@ -115,7 +115,7 @@ fn current() -> BTreeMap<String, Layout> {
     }
 }
 
-/// One line for a structure, one for each field, in the order of the memory.
+/// One line for a structure and one for each field, in memory order.
 fn print(layouts: &BTreeMap<String, Layout>) -> String {
     let mut text = String::new();
     for (name, layout) in layouts {
@@ -153,7 +153,7 @@ fn parse(text: &str) -> BTreeMap<String, Layout> {
     layouts
 }
 
-/// What changed in a way that an older or newer other side would not survive.
+/// The changes that break compatibility with an older or newer other side.
 fn breaks(golden: &BTreeMap<String, Layout>, current: &BTreeMap<String, Layout>) -> Vec<String> {
     let mut breaks = Vec::new();
     for (name, old) in golden {
@@ -206,7 +206,7 @@ fn fields_are_only_appended() {
 }
 
 #[test]
-fn what_breaks_is_told_from_what_grows() {
+fn breaking_changes_are_distinguished_from_appended_fields() {
     let golden = parse("A grows 16 8\n  struct_size 0 4\n  a 8 8\nF frozen 8 8\n  f 0 8\n");
     assert_eq!(print(&golden), "A grows 16 8\n  struct_size 0 4\n  a 8 8\nF frozen 8 8\n  f 0 8\n");
     let check = |text: &str| breaks(&golden, &parse(text));

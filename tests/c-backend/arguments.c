@@ -1,14 +1,14 @@
-/* The arguments of a launch: what the caller lends for the call, kept until the work has ended. */
+/* Launch arguments: copied from the caller's structures, which are valid only during the call. */
 
 #include "backend.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Most arguments, and most dimensions of one: far more than any kernel has. */
+/* Limits of arguments per launch and dimensions per tensor, far above what kernels use. */
 enum { MOST_ARGUMENTS = 1 << 12, MOST_DIMENSIONS = 64 };
 
-/* The sum of all tensors' dimensions. */
+/* Sums the dimensions of all tensors. */
 static rt_Status count_dimensions(const rt_Launch *launch, size_t *out) {
     size_t dimensions = 0;
     if (launch->arg_count > MOST_ARGUMENTS) {
@@ -19,7 +19,7 @@ static rt_Status count_dimensions(const rt_Launch *launch, size_t *out) {
             continue;
         }
         rt_TensorArg tensor;
-        take_known(&tensor, sizeof tensor, launch->args[i].value.tensor);
+        read_struct(&tensor, sizeof tensor, launch->args[i].value.tensor);
         if (tensor.ndim > MOST_DIMENSIONS) {
             return fail(RT_ERROR_INVALID_ARGUMENT, "argument %zu has %u dimensions; at most %d", i, tensor.ndim,
                         MOST_DIMENSIONS);
@@ -30,8 +30,8 @@ static rt_Status count_dimensions(const rt_Launch *launch, size_t *out) {
     return NULL;
 }
 
-/* Keeps an argument; shape and strides go to `room`, which is moved on. */
-static void keep_argument(const rt_Arg *arg, struct argument *kept, int64_t **room) {
+/* Copies an argument; its shape and strides go to `room`, which is advanced. */
+static void copy_argument(const rt_Arg *arg, struct argument *kept, int64_t **room) {
     kept->kind = arg->kind;
     if (arg->kind == RT_ARG_SCALAR) {
         kept->dtype = (rt_DType){arg->dtype_code, arg->dtype_bits, 1};
@@ -41,7 +41,7 @@ static void keep_argument(const rt_Arg *arg, struct argument *kept, int64_t **ro
         return;
     }
     rt_TensorArg tensor;
-    take_known(&tensor, sizeof tensor, arg->value.tensor);
+    read_struct(&tensor, sizeof tensor, arg->value.tensor);
     const struct buffer *buffer = tensor.buffer;
     int64_t *shape = *room, *strides = shape + tensor.ndim;
     if (tensor.ndim > 0) {
@@ -58,7 +58,7 @@ static void keep_argument(const rt_Arg *arg, struct argument *kept, int64_t **ro
                                    .strides = strides};
 }
 
-/* Number, kinds and types of the arguments. Core has looked at them already; a caller of another kind may not have. */
+/* Checks number, kinds and types of the arguments. Core does so, too; another caller may not. */
 static rt_Status check_arguments(const struct builtin *kernel, const struct arguments *arguments) {
     if (kernel->params == NULL) {
         return NULL;
@@ -72,19 +72,19 @@ static rt_Status check_arguments(const struct builtin *kernel, const struct argu
         const struct argument *argument = &arguments->list[i];
         int same = memcmp(&param->dtype, &argument->dtype, sizeof param->dtype) == 0;
         if (param->kind != argument->kind || (param->dtype.bits != 0 && !same)) {
-            return fail(RT_ERROR_INVALID_ARGUMENT, "argument %zu of %s is of another kind or type", i, kernel->name);
+            return fail(RT_ERROR_INVALID_ARGUMENT, "argument %zu of %s has the wrong kind or type", i, kernel->name);
         }
     }
     return NULL;
 }
 
-rt_Status keep_arguments(const rt_Launch *launch, const struct builtin *kernel, struct arguments *out) {
+rt_Status copy_arguments(const rt_Launch *launch, const struct builtin *kernel, struct arguments *out) {
     size_t dimensions = 0;
     rt_Status refused = count_dimensions(launch, &dimensions);
     if (refused != NULL) {
         return refused;
     }
-    /* One piece: the list, and behind it shapes and strides. */
+    /* One allocation: the list, followed by shapes and strides. */
     size_t list_bytes = launch->arg_count * sizeof(struct argument);
     struct argument *list = calloc(1, list_bytes + 2 * dimensions * sizeof(int64_t) + 1);
     if (list == NULL) {
@@ -92,7 +92,7 @@ rt_Status keep_arguments(const rt_Launch *launch, const struct builtin *kernel, 
     }
     int64_t *room = (int64_t *)(list + launch->arg_count);
     for (size_t i = 0; i < launch->arg_count; i++) {
-        keep_argument(&launch->args[i], &list[i], &room);
+        copy_argument(&launch->args[i], &list[i], &room);
     }
     out->count = launch->arg_count;
     out->list = list;

@@ -1,4 +1,4 @@
-/* What the files of this backend share. Nothing of it leaves the library, which is built with -fvisibility=hidden. */
+/* Declarations shared by the files of this backend. The library is built with -fvisibility=hidden, so none is exported. */
 
 #ifndef BACKEND_H
 #define BACKEND_H
@@ -9,21 +9,21 @@
 #include <runtime.h>
 #include <stdatomic.h>
 
-/* The target: the first part of a device string, and of the file's name, libruntime_cdemo.so. */
+/* The target: the first part of device strings, and part of the file name, libruntime_cdemo.so. */
 #ifndef NAME
 #define NAME "cdemo"
 #endif
 #define VERSION "1.0.0"
 
-/* A constant `rt_Str` of a string literal. */
-/* The format of its code. */
+/* The code format. */
 #ifndef FORMAT
 #define FORMAT "null"
 #endif
 
+/* An `rt_Str` constant from a string literal. */
 #define TEXT(literal) {(const uint8_t *)(literal), sizeof(literal) - 1}
 
-/* Queues count their calls, for the kernel `counters`; the order is that of the null backend. */
+/* Queues count their calls for the kernel `counters`, in the order of the null backend. */
 enum call {
     CALL_LAUNCH,
     CALL_MARK,
@@ -41,17 +41,17 @@ enum call {
     CALLS
 };
 
-/* Memory spaces by their index in the device's description. */
+/* Memory spaces, by index in the device description. */
 enum space { SPACE_DEVICE, SPACE_PINNED, SPACES };
 
-/* A backend's state: one per `Runtime`. */
+/* The state of the backend: one per `Runtime`. */
 struct instance {
-    /* Where log records go; null when the host has nowhere. */
+    /* The host's log function; null if it has none. */
     void (*log)(uint32_t level, rt_Str target, rt_Str message);
 };
 
 struct device {
-    /* When it was opened: the zero of its clock. */
+    /* When the device was opened: the zero of its clock. */
     uint64_t opened_ns;
     /* Option `out_of_memory_after_bytes`; 0: no limit. */
     uint64_t limit_bytes;
@@ -64,7 +64,7 @@ struct buffer {
     uint32_t space;
 };
 
-/* A tensor argument as a submission keeps it. */
+/* A tensor argument, as a submission stores it. */
 struct tensor {
     const struct buffer *buffer;
     /* Byte offset of the first element. */
@@ -82,18 +82,18 @@ struct argument {
     struct tensor tensor;
 };
 
-/* The arguments of a launch as a submission keeps them. */
+/* The arguments of a launch, as a submission stores them. */
 struct arguments {
     size_t count;
     /* Owned by the submission. */
     struct argument *list;
-    /* Work-items in all groups. */
+    /* The number of work-items in all groups. */
     uint64_t items;
-    /* The queue's calls until this launch, this one included. */
+    /* The queue's calls up to and including this launch. */
     uint64_t calls[CALLS];
 };
 
-/* A kernel: what it takes (null: anything) and what it does. */
+/* A kernel: its parameters (null: any) and its function. */
 struct builtin {
     const char *name;
     const rt_Param *params;
@@ -102,15 +102,15 @@ struct builtin {
 };
 
 /* lib.c */
-/* An owned error object, made as `printf` would. */
+/* Creates an owned error object; the message is formatted as by `printf`. */
 __attribute__((format(printf, 2, 3))) rt_Status fail(uint32_t kind, const char *format, ...);
-/* Another owned object that says the same. */
-rt_Status fail_again(const rt_Error *error);
-/* Reads a structure that begins with its size: what the other side does not know is zero. */
-void take_known(void *ours, size_t bytes, const void *theirs);
-/* Fills a structure that begins with its size, no further than the other side states. */
-void give_known(void *theirs, const void *ours, size_t bytes);
-/* Now, by the clock that timestamps are of. */
+/* Creates an owned copy of an error. */
+rt_Status copy_error(const rt_Error *error);
+/* Reads a structure that begins with its size; fields that the other side does not have are zero. */
+void read_struct(void *ours, size_t bytes, const void *theirs);
+/* Writes a structure that begins with its size, up to the size that the other side states. */
+void write_struct(void *theirs, const void *ours, size_t bytes);
+/* The current time, by the clock of the timestamps. */
 uint64_t now_ns(void);
 
 /* device.c */
@@ -123,23 +123,23 @@ extern const uint64_t space_bytes[SPACES];
 
 /* memory.c */
 extern const rt_MemoryTable memory_table;
-/* Kernels see memory elsewhere than the program does: what takes the one for the other is found at once. */
+/* Kernel addresses differ from host addresses, so that any confusion of the two is detected. */
 #define KERNEL_ADDRESS(buffer) ((uint64_t)(uintptr_t)(buffer)->start + (UINT64_C(1) << 56))
-/* The address of `bytes` bytes at `offset`; null, with an error, when they are not inside. */
-rt_Status reach(const struct buffer *buffer, uint64_t offset, uint64_t bytes, uint8_t **out);
+/* The address of `bytes` bytes at `offset`; an error if they are not inside the buffer. */
+rt_Status checked_address(const struct buffer *buffer, uint64_t offset, uint64_t bytes, uint8_t **out);
 
 /* module.c */
 extern const rt_ModuleTable module_table;
 
 /* builtins.c */
-/* The kernel of that name; null when there is none. */
+/* The kernel of that name; null if there is none. */
 const struct builtin *find_builtin(const char *name);
-/* Names of all, separated by commas. */
+/* The names of all kernels, separated by commas. */
 extern const char *const builtin_names;
 
 /* arguments.c */
-/* Keeps the arguments of a launch; refuses what the kernel does not take. */
-rt_Status keep_arguments(const rt_Launch *launch, const struct builtin *kernel, struct arguments *out);
+/* Copies the arguments of a launch; rejects those that do not match the kernel's parameters. */
+rt_Status copy_arguments(const rt_Launch *launch, const struct builtin *kernel, struct arguments *out);
 
 /* queue.c */
 extern const rt_QueueTable queue_table;

@@ -1,11 +1,11 @@
-/* The kernels of this device, by the names and with the arguments of the null backend. Tensors may be strided. */
+/* The kernels of this device, with the names and arguments of the null backend's. Tensors may be strided. */
 
 #include "backend.h"
 
 #include <string.h>
 #include <time.h>
 
-/* No such argument. */
+/* An operand that a kernel does not have. */
 #define NONE SIZE_MAX
 
 #define F32 {2, 32, 1}
@@ -32,7 +32,7 @@ static uint64_t element_bytes(const struct tensor *tensor) {
     return (tensor->dtype.bits * tensor->dtype.lanes + 7u) / 8;
 }
 
-/* The address of element `index` in row-major order; null, with an error, when it is outside the buffer. */
+/* The address of element `index` in row-major order; an error if it is outside the buffer. */
 static rt_Status at(const struct tensor *tensor, uint64_t index, uint8_t **out) {
     int64_t offset = 0;
     for (uint32_t i = tensor->ndim; i-- > 0;) {
@@ -41,7 +41,7 @@ static rt_Status at(const struct tensor *tensor, uint64_t index, uint8_t **out) 
         index /= extent;
     }
     offset = tensor->first + offset * (int64_t)element_bytes(tensor);
-    return reach(tensor->buffer, (uint64_t)offset, element_bytes(tensor), out);
+    return checked_address(tensor->buffer, (uint64_t)offset, element_bytes(tensor), out);
 }
 
 static rt_Status store(const struct tensor *tensor, uint64_t index, const void *value) {
@@ -62,7 +62,7 @@ static rt_Status load(const struct tensor *tensor, uint64_t index, void *value) 
     return outside;
 }
 
-/* Scalars lie in the low bytes of a word, as this processor, which is little-endian, stores them. */
+/* A scalar is stored in the low bytes of a word. The processor is little-endian. */
 static double number(const struct argument *scalar) {
     if (scalar->dtype.code == 0) {
         return (double)(int64_t)scalar->scalar;
@@ -74,7 +74,7 @@ static double number(const struct argument *scalar) {
     return scalar->dtype.bits == 32 ? (double)single : twice;
 }
 
-/* Which arguments an elementwise kernel takes as its operands. */
+/* The argument indices of an elementwise kernel's operands. */
 struct operands {
     size_t out, x, y, a;
 };
@@ -157,7 +157,7 @@ static rt_Status group_ids_u32(const struct arguments *arguments) {
 static rt_Status copy_bytes(const struct arguments *arguments) {
     const struct tensor *from = &arguments->list[0].tensor, *to = &arguments->list[1].tensor;
     if (elements(from) != elements(to) || element_bytes(from) != element_bytes(to)) {
-        return fail(RT_ERROR_FAILED, "copy_bytes wants two tensors of one element count and size");
+        return fail(RT_ERROR_FAILED, "copy_bytes takes two tensors with the same number and size of elements");
     }
     rt_Status outside = NULL;
     for (uint64_t index = 0; index < elements(to) && outside == NULL; index++) {

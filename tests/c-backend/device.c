@@ -1,4 +1,4 @@
-/* The devices: their descriptions, opening and closing. */
+/* The devices: descriptions, opening, closing, memory usage. */
 
 #include "backend.h"
 
@@ -14,7 +14,7 @@ static const rt_MemorySpace spaces[SPACES] = {
 static const rt_Str formats[] = {TEXT(FORMAT)};
 static const rt_Property properties[] = {{TEXT("simulated"), RT_VALUE_FLAG, 0, {.integer = 1}}};
 
-/* What both devices have in common. */
+/* The description that both devices share. */
 #define DESCRIPTION                                                                                                    \
     .struct_size = sizeof(rt_DeviceInfo), .kind = RT_KIND_ACCELERATOR, .sub = RT_WHOLE_DEVICE,      \
     .arch = TEXT(NAME), .vendor = TEXT("nobody"), .driver_version = TEXT(VERSION), .dlpack_type = 12,                  \
@@ -37,7 +37,7 @@ rt_Status list_devices(rt_Handle instance, const rt_DeviceInfo *const **out, siz
     return NULL;
 }
 
-/* Core has checked the options against what `options` lists; a caller of another kind may not have. */
+/* Core validates options against the list of `options`; another caller may not. */
 static rt_Status read_option(const rt_Property *option, struct device *device) {
     static const char key[] = "out_of_memory_after_bytes";
     int known = option->key.len == sizeof key - 1 && memcmp(option->key.ptr, key, sizeof key - 1) == 0;
@@ -46,7 +46,7 @@ static rt_Status read_option(const rt_Property *option, struct device *device) {
                     (const char *)option->key.ptr, key);
     }
     if (option->kind != RT_VALUE_INTEGER || option->value.integer < 0) {
-        return fail(RT_ERROR_INVALID_ARGUMENT, "%s wants an integer that is not negative", key);
+        return fail(RT_ERROR_INVALID_ARGUMENT, "%s must be an integer of at least 0", key);
     }
     device->limit_bytes = (uint64_t)option->value.integer;
     return NULL;
@@ -86,18 +86,18 @@ static rt_Status memory_usage(rt_Handle handle, uint32_t space, rt_MemoryUsage *
     }
     uint64_t used = atomic_load(&device->used_bytes[space]);
     rt_MemoryUsage usage = {.free_bytes = space_bytes[space] - used, .total_bytes = space_bytes[space]};
-    give_known(out, &usage, sizeof usage);
+    write_struct(out, &usage, sizeof usage);
     return NULL;
 }
 
-/* All of these devices live in one process. */
+/* All devices are in one process, so each can access the memory of the others. */
 static rt_Status peer_access(rt_Handle device, rt_Handle other, uint32_t *out) {
     (void)device, (void)other;
     *out = 1;
     return NULL;
 }
 
-/* No telemetry: the slot stays empty, and core answers for it. */
+/* Telemetry is not supported: the slot is null, and core returns the error. */
 const rt_DeviceTable device_table = {
     .struct_size = sizeof(rt_DeviceTable),
     .close = close_device,

@@ -1,4 +1,4 @@
-/* The one symbol, the manifest, the tables, and how errors and growing structures cross. */
+/* The exported symbol, the manifest, the tables, and helpers for errors and sized structures. */
 
 #include "backend.h"
 
@@ -16,11 +16,11 @@ RT_DEFINE_MANIFEST(NAME, "aarch64-unknown-linux-gnu");
 #error "name the target triple of this platform"
 #endif
 
-/* What there is to say when there is no memory to say it. */
+/* The error for when there is no memory for an error object. */
 static rt_Error no_memory = {RT_END_OF(rt_Error, release), RT_ERROR_OUT_OF_MEMORY, 0, TEXT(""),
-                             TEXT("the program's own memory is exhausted"), TEXT(""), NULL};
+                             TEXT("host memory is exhausted"), TEXT(""), NULL};
 
-/* An error object and its text in one piece. */
+/* An error object and its text, in one allocation. */
 struct owned_error {
     rt_Error error;
     char text[];
@@ -47,18 +47,18 @@ rt_Status fail(uint32_t kind, const char *format, ...) {
     return &owned->error;
 }
 
-rt_Status fail_again(const rt_Error *error) {
+rt_Status copy_error(const rt_Error *error) {
     return fail(error->kind, "%.*s", (int)error->message.len, (const char *)error->message.ptr);
 }
 
-void take_known(void *ours, size_t bytes, const void *theirs) {
+void read_struct(void *ours, size_t bytes, const void *theirs) {
     uint32_t stated;
     memcpy(&stated, theirs, sizeof stated);
     memset(ours, 0, bytes);
     memcpy(ours, theirs, stated < bytes ? stated : bytes);
 }
 
-void give_known(void *theirs, const void *ours, size_t bytes) {
+void write_struct(void *theirs, const void *ours, size_t bytes) {
     uint32_t stated;
     memcpy(&stated, theirs, sizeof stated);
     size_t known = stated < bytes ? stated : bytes;
@@ -76,7 +76,7 @@ uint64_t now_ns(void) {
 static rt_Status options(const rt_OptionSpec **out, size_t *count) {
     static const rt_OptionSpec specs[] = {
         {TEXT("out_of_memory_after_bytes"), RT_VALUE_INTEGER, RT_SCOPE_DEVICE, TEXT(""), TEXT("0"),
-         TEXT("Allocations beyond that many bytes in all are refused; 0: no limit.")},
+         TEXT("Allocations beyond this many bytes in total fail; 0: no limit.")},
     };
     *out = specs;
     *count = sizeof specs / sizeof *specs;
@@ -109,8 +109,8 @@ static const rt_InstanceTable instance_table = {
     .open_device = open_device,
 };
 
-/* A null table, and a null function in a table, is what this backend does not do. The size of a table is that of the
- * header that it was built with: tables are made of whole words, so that there is no padding to count. */
+/* A null table or function is not supported by this backend. The size of each table is the one in the header that the
+ * backend was built with; tables consist of whole words and have no padding at the end. */
 static const rt_BackendTable table = {
     .header = {RT_MAGIC, sizeof(rt_BackendTable), RT_MAJOR, RT_MINOR},
     .name = TEXT(NAME),

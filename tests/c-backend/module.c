@@ -1,4 +1,4 @@
-/* Code: text of the format `null`. A line `NAME = BUILTIN`, or just `BUILTIN`, makes an entry point; `#` begins a
+/* Code: text in the format `null`. A line `NAME = BUILTIN`, or just `BUILTIN`, defines an entry point; `#` starts a
  * comment. */
 
 #include "backend.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Loaded code: the text, and the entry points whose names lie in it. */
+/* Loaded code: the text, and its entry points, whose names point into it. */
 struct module {
     size_t count;
     rt_Str *names;
@@ -23,7 +23,7 @@ static void unload(rt_Handle handle) {
     free(module);
 }
 
-/* Cuts blanks off both ends. */
+/* Removes white space from both ends. */
 static char *trim(char *text) {
     text += strspn(text, " \t\r");
     size_t length = strlen(text);
@@ -34,7 +34,7 @@ static char *trim(char *text) {
     return text;
 }
 
-/* Names go back to the program, which takes UTF-8 only. */
+/* Names are returned to the host, which accepts only UTF-8. */
 static int is_printable(const char *name) {
     for (; *name != '\0'; name++) {
         if (*name < '!' || *name > '~') {
@@ -62,7 +62,7 @@ static rt_Status parse_line(struct module *module, size_t number, char *line) {
     const struct builtin *kernel = find_builtin(builtin);
     if (kernel == NULL || !is_printable(name)) {
         return fail(RT_ERROR_COMPILE_FAILED,
-                    "line %zu: unknown builtin \"%s\", or a name with odd characters; valid: %s", number, builtin,
+                    "line %zu: unknown builtin \"%s\", or a name with unprintable characters; valid: %s", number, builtin,
                     builtin_names);
     }
     module->names[module->count] = (rt_Str){(const uint8_t *)name, strlen(name)};
@@ -94,7 +94,7 @@ static rt_Status parse(struct module *module) {
     return NULL;
 }
 
-/* A module with room for `bytes` bytes of text, all zero. */
+/* Creates a zeroed module with room for `bytes` bytes of text. */
 static struct module *new_module(size_t bytes) {
     return bytes < SIZE_MAX / 2 ? calloc(1, sizeof(struct module) + bytes + 1) : NULL;
 }
@@ -131,7 +131,7 @@ static rt_Status load(rt_Handle device, const rt_ModuleSource *theirs, rt_Handle
     rt_ModuleSource source;
     struct module *module = NULL;
     (void)device;
-    take_known(&source, sizeof source, theirs);
+    read_struct(&source, sizeof source, theirs);
     if (source.format.len != sizeof FORMAT - 1 || memcmp(source.format.ptr, FORMAT, sizeof FORMAT - 1) != 0) {
         return fail(RT_ERROR_UNSUPPORTED, "code of format \"%.*s\"; pass \"" FORMAT "\"", (int)source.format.len,
                     (const char *)source.format.ptr);
@@ -168,7 +168,7 @@ static rt_Status kernel(rt_Handle handle, rt_Str name, rt_Handle *out) {
     struct module *module = handle;
     for (size_t i = 0; i < module->count; i++) {
         if (module->names[i].len == name.len && memcmp(module->names[i].ptr, name.ptr, name.len) == 0) {
-            /* Handles are not constant; this backend never writes through this one. */
+            /* Handles are not const; this backend never writes through this one. */
             *out = (rt_Handle)module->kernels[i];
             return NULL;
         }
@@ -191,7 +191,7 @@ static rt_Status kernel_info(rt_Handle handle, rt_KernelInfo *out) {
                           .virtual_version = RT_UNKNOWN,
                           .preferred_multiple = RT_UNKNOWN,
                           .private_bytes = RT_UNKNOWN};
-    give_known(out, &info, sizeof info);
+    write_struct(out, &info, sizeof info);
     return NULL;
 }
 

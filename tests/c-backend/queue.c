@@ -1,4 +1,4 @@
-/* In-order queues: a list of commands, and a thread that runs one after the other. */
+/* In-order queues: a list of commands, and a thread that runs them in order. */
 
 #include "backend.h"
 
@@ -11,7 +11,7 @@
 
 struct queue;
 
-/* A command waits for a ticket of another queue. */
+/* A wait of a command for a ticket of another queue. */
 struct edge {
     struct edge *next;
     struct queue *source;
@@ -35,17 +35,17 @@ struct command {
     uint64_t timestamp_ns;
 };
 
-/* A queue lives as long as its handle, and as long as a command of another queue waits for it. */
+/* A queue lives while its handle is open or a command of another queue waits for it. */
 struct queue {
     atomic_uint references;
     struct device *device;
     pthread_t worker;
     pthread_mutex_t lock;
-    /* There is a command, or the queue is closing. */
+    /* Signals a new command, or the closing of the queue. */
     pthread_cond_t more;
-    /* A ticket has ended. */
+    /* Signals the end of a ticket. */
     pthread_cond_t ended;
-    /* All below are under the lock. */
+    /* The lock protects all fields below. */
     struct command *first, **last;
     struct edge *waits;
     struct command *timestamps;
@@ -112,7 +112,7 @@ static rt_Status execute(struct queue *queue, struct command *command) {
     return NULL;
 }
 
-/* Waits until the work of other queues has ended, well or badly: failures travel in core. */
+/* Waits until the work of other queues has ended, successfully or not: core propagates failures. */
 static void wait_for_edges(const struct edge *edge) {
     for (; edge != NULL; edge = edge->next) {
         pthread_mutex_lock(&edge->source->lock);
@@ -123,7 +123,7 @@ static void wait_for_edges(const struct edge *edge) {
     }
 }
 
-/* Ends the first command; under the lock. */
+/* Ends the first command; the caller holds the lock. */
 static void end_first(struct queue *queue, rt_Status failure) {
     struct command *command = queue->first;
     queue->first = command->next;
@@ -172,7 +172,7 @@ static void *work(void *argument) {
     return NULL;
 }
 
-/* Starts the worker without the program's signals: these are for the program's own threads. */
+/* Starts the worker with all signals blocked: they are for the threads of the program. */
 static int start_worker(struct queue *queue) {
     sigset_t all, before;
     sigfillset(&all);
@@ -182,7 +182,7 @@ static int start_worker(struct queue *queue) {
     return error;
 }
 
-/* Condition variables count by the clock that nobody sets. */
+/* Condition variables use the monotonic clock, which is never set. */
 static int prepare(struct queue *queue) {
     pthread_condattr_t monotonic;
     int error = pthread_condattr_init(&monotonic);
@@ -203,7 +203,7 @@ static int prepare(struct queue *queue) {
 
 static rt_Status open_queue(rt_Handle device, const rt_QueueOptions *options, rt_Handle *out) {
     struct queue *queue = calloc(1, sizeof *queue);
-    /* All queues are of one priority, and all take timestamps. */
+    /* All queues have the same priority and support timestamps. */
     (void)options;
     int error = queue == NULL ? ENOMEM : prepare(queue);
     if (error != 0) {
@@ -229,7 +229,7 @@ static void close_queue(rt_Handle handle) {
     pthread_cond_signal(&queue->more);
     pthread_mutex_unlock(&queue->lock);
     pthread_join(queue->worker, NULL);
-    /* Queues whose last words were to wait for each other would keep each other. */
+    /* Otherwise, queues that wait for each other would keep each other alive. */
     free_edges(queue->waits);
     queue->waits = NULL;
     drop_reference(queue);
@@ -241,7 +241,7 @@ static void count(struct queue *queue, enum call call) {
     pthread_mutex_unlock(&queue->lock);
 }
 
-/* Hands a command, which may be null for want of memory, to the worker. */
+/* Passes a command to the worker; `command` is null if its allocation failed. */
 static rt_Status submit(struct queue *queue, enum call call, rt_SubmitInfo info, struct command *command) {
     if (command == NULL) {
         return fail(RT_ERROR_OUT_OF_RESOURCES, "no memory for a command");
@@ -269,11 +269,11 @@ static struct command *new_command(enum work work) {
 
 static rt_Status launch(rt_Handle queue, rt_SubmitInfo info, rt_Handle kernel, const rt_Launch *theirs) {
     rt_Launch given;
-    take_known(&given, sizeof given, theirs);
+    read_struct(&given, sizeof given, theirs);
     struct command *command = new_command(WORK_LAUNCH);
     if (command != NULL) {
         command->kernel = kernel;
-        rt_Status refused = keep_arguments(&given, kernel, &command->arguments);
+        rt_Status refused = copy_arguments(&given, kernel, &command->arguments);
         if (refused != NULL) {
             free(command);
             return refused;
@@ -294,7 +294,7 @@ static rt_Status move(struct queue *queue, enum call call, rt_SubmitInfo info, s
 static rt_Status write(rt_Handle queue, rt_SubmitInfo info, rt_Handle destination, uint64_t offset, const uint8_t *source,
                        uint64_t bytes) {
     struct command moved = {.from = source, .bytes = bytes};
-    rt_Status refused = reach(destination, offset, bytes, &moved.to);
+    rt_Status refused = checked_address(destination, offset, bytes, &moved.to);
     return refused != NULL ? refused : move(queue, CALL_WRITE, info, moved);
 }
 
@@ -302,7 +302,7 @@ static rt_Status read(rt_Handle queue, rt_SubmitInfo info, rt_Handle source, uin
                       uint64_t bytes) {
     struct command moved = {.to = destination, .bytes = bytes};
     uint8_t *from = NULL;
-    rt_Status refused = reach(source, offset, bytes, &from);
+    rt_Status refused = checked_address(source, offset, bytes, &from);
     moved.from = from;
     return refused != NULL ? refused : move(queue, CALL_READ, info, moved);
 }
@@ -311,9 +311,9 @@ static rt_Status copy(rt_Handle queue, rt_SubmitInfo info, rt_Handle destination
                       rt_Handle source, uint64_t source_offset, uint64_t bytes) {
     struct command moved = {.bytes = bytes};
     uint8_t *from = NULL;
-    rt_Status refused = reach(source, source_offset, bytes, &from);
+    rt_Status refused = checked_address(source, source_offset, bytes, &from);
     if (refused == NULL) {
-        refused = reach(destination, destination_offset, bytes, &moved.to);
+        refused = checked_address(destination, destination_offset, bytes, &moved.to);
     }
     moved.from = from;
     return refused != NULL ? refused : move(queue, CALL_COPY, info, moved);
@@ -322,7 +322,7 @@ static rt_Status copy(rt_Handle queue, rt_SubmitInfo info, rt_Handle destination
 static rt_Status fill(rt_Handle queue, rt_SubmitInfo info, rt_Handle destination, uint64_t offset, uint64_t bytes,
                       const uint8_t *pattern, uint32_t pattern_bytes) {
     uint8_t *to = NULL;
-    rt_Status refused = reach(destination, offset, bytes, &to);
+    rt_Status refused = checked_address(destination, offset, bytes, &to);
     if (refused != NULL) {
         return refused;
     }
@@ -368,14 +368,14 @@ static rt_Status read_timestamp(rt_Handle handle, uint64_t ticket, uint64_t *out
     return NULL;
 }
 
-/* Every ticket is observable by itself. */
+/* The end of every ticket is observable, so there is nothing to record. */
 static rt_Status mark(rt_Handle queue, uint64_t ticket) {
     (void)ticket;
     count(queue, CALL_MARK);
     return NULL;
 }
 
-/* Nothing is batched. */
+/* Submissions are not batched. */
 static rt_Status flush(rt_Handle queue) {
     count(queue, CALL_FLUSH);
     return NULL;
@@ -405,7 +405,7 @@ static rt_Status wait(rt_Handle handle, uint64_t ticket, uint64_t slice_ns) {
     return NULL;
 }
 
-/* The next submission takes the edge: one that nothing follows has nothing to wait. */
+/* The next submission takes the edge; without one, there is nothing to wait. */
 static rt_Status wait_for(rt_Handle handle, rt_Handle other, uint64_t ticket) {
     struct queue *queue = handle, *source = other;
     if (source == queue) {
@@ -427,12 +427,12 @@ static rt_Status wait_for(rt_Handle handle, rt_Handle other, uint64_t ticket) {
 static rt_Status failure(rt_Handle handle) {
     struct queue *queue = handle;
     pthread_mutex_lock(&queue->lock);
-    rt_Status error = queue->failure == NULL ? NULL : fail_again(queue->failure);
+    rt_Status error = queue->failure == NULL ? NULL : copy_error(queue->failure);
     pthread_mutex_unlock(&queue->lock);
     return error;
 }
 
-/* No `try_begin_inline` and `run_inline`: work never runs on the caller's thread. */
+/* `try_begin_inline` and `run_inline` are null: work never runs on the caller's thread. */
 const rt_QueueTable queue_table = {
     .struct_size = sizeof(rt_QueueTable),
     .open = open_queue,

@@ -1,7 +1,7 @@
-//! The host's own paths, which need no Python: memory of the program, and mapped files.
+//! Exchange on the host without Python: memory of the program, and mapped files.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(unsafe_code, reason = "plays the other library, and vouches for its files")]
+#![allow(unsafe_code, reason = "plays the other library, and maps files")]
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ fn open(name: &str) -> Arc<dyn CommonRuntime> {
 }
 
 #[test]
-fn memory_of_the_program_goes_out_and_comes_in() {
+fn memory_of_the_program_is_exported_and_imported() {
     let host = open("host");
     let tensor = host.tensor([2, 3], &[0i32, 1, 2, 3, 4, 5]).unwrap();
     let lent = tensor.view(&[3, 2], &[-1, 3], 2).unwrap().to_dlpack().unwrap();
     assert_eq!(lent.device(), DLDevice { device_type: DLDevice::CPU, device_id: 0 });
     let managed = lent.into_raw();
-    // SAFETY: it is not taken: its memory is the host's.
+    // SAFETY: it is rejected, since its memory is the host's.
     let error = unsafe { open("null").import_dlpack(managed) }.unwrap_err();
     assert!(error.message().contains("device is (type, id) (1, 0); null:0 is (12, 0)"), "{error}");
-    // SAFETY: our own structure, which nobody else consumed.
+    // SAFETY: our own structure, not consumed elsewhere.
     let again = unsafe { host.import_dlpack(managed) }.unwrap();
     assert_eq!(again.to_vec::<i32>().unwrap(), [2, 5, 1, 4, 0, 3]);
     again.write(&[20i32, 50, 10, 40, 0, 30]).unwrap();

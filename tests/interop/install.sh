@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes a Python for the tests that need one, and prints its path, for RUNTIME_TEST_PYTHON:
+# Installs a Python environment for the tests that need one, and prints its path, for RUNTIME_TEST_PYTHON:
 # install.sh FOLDER [--without-torch]. Needs python3 with venv; for PyTorch (540 MB to load) also cc, nm and readelf.
 set -euo pipefail
 
@@ -16,7 +16,7 @@ has() { "$python" -c "import $1" 2>/dev/null; }
 has numpy && has safetensors || install "numpy>=2.1" "safetensors>=0.5" typing-extensions
 has tvm || install "apache-tvm==0.27.0.post1"
 if [ "${2:-}" != --without-torch ] && ! has torch; then
-    # Without what it wants of CUDA: stand-ins do on a CPU.
+    # Without its CUDA dependencies: on a CPU, stubs suffice.
     install --no-deps --no-cache-dir "torch==2.15.0"
     "$python" "$here/python/cuda_stand_ins.py"
     "$python" -c "import torch" >&2

@@ -1,8 +1,8 @@
-//! The exchange with NumPy and PyTorch: their cases, one trial each.
+//! Exchange of tensors with NumPy and PyTorch, one trial per case.
 //!
-//! They run under the Python that `RUNTIME_TEST_PYTHON` names (`install.sh` makes one); without it, or without the module
-//! that a case needs, they are ignored, with the reason. `RUNTIME_REQUIRE` with `python` (or `numpy`, `torch`,
-//! `safetensors`) in its list makes that a failure.
+//! The cases run in the Python named by `RUNTIME_TEST_PYTHON` (`install.sh` installs one). Without it, or without the module
+//! that a case needs, they are ignored, with the reason, and fail if `RUNTIME_REQUIRE` lists `python` (or `numpy`, `torch`,
+//! `safetensors`).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,18 +11,18 @@ use std::sync::{Arc, OnceLock};
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
-/// The modules: what they need, their cases.
+/// The Python modules, with their requirements and cases.
 const MODULES: [(&str, &str); 3] = [
     ("numpy", include_str!("python/numpy_cases.py")),
     ("torch", include_str!("python/torch_cases.py")),
     ("safetensors", include_str!("python/safetensors_cases.py")),
 ];
 
-/// What became of a module's cases.
+/// The results of a module's cases.
 enum Run {
     /// Not run, for this reason.
     Missing(String),
-    /// The text of each case, and whether it is right.
+    /// The output of each case, and whether it passed.
     Done(BTreeMap<String, (bool, String)>),
 }
 
@@ -84,7 +84,7 @@ fn perform(module: &str) -> Run {
     Run::Done(read(&text, &end))
 }
 
-/// The lines between `begin NAME` and `ok NAME` or `FAILED NAME`; a case without an end is the one that ended Python.
+/// The lines between `begin NAME` and `ok NAME` or `FAILED NAME`; a case without an end is the one that crashed Python.
 fn read(text: &str, end: &str) -> BTreeMap<String, (bool, String)> {
     let mut cases = BTreeMap::new();
     let mut said = String::new();
@@ -108,6 +108,6 @@ fn library() -> PathBuf {
     let name = format!("{}interop{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     let executable = std::env::current_exe().unwrap_or_default();
     let beside = executable.parent().unwrap_or(Path::new("")).join(&name);
-    // Cargo puts the library of a test beside it, and of a build one folder above.
+    // Cargo puts the library of a test next to it, and that of a build one folder above.
     if beside.exists() { beside } else { beside.with_file_name("..").join(name) }
 }

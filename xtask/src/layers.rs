@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn an_import_from_above_is_found() {
+    fn an_import_from_above_is_reported() {
         for text in
             ["use crate::roof::Tile;", "use crate::{kitchen::Pan, Tile};", "fn f(x: &crate::Gutter) {}"]
         {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_below_beside_excepted_or_no_code_is_right() {
+    fn imports_from_below_beside_or_excepted_are_accepted() {
         assert!(imports("roof/mod.rs", "use crate::{cellar::{a, b}, kitchen};").is_empty());
         assert!(
             imports("kitchen/pan.rs", "use crate::kitchen::Pan; // crate::roof\n/// [`crate::roof`]")

@@ -356,11 +356,6 @@ fn references_are_checked_with_their_line() {
                 "outputs = []",
                 "spec.toml:10: outputs in [reference]: expected one file per written argument: 1, got 0",
             ),
-            ("bytes = \"value\"", "spec.toml:9: missing key in [reference]"),
-            (
-                "path = \"k.c\"\nentry = \"k\"\nbytes = \"value\"",
-                "spec.toml:12: bytes in [reference]: unknown value \"value\"; valid: pointer",
-            ),
             ("outputs = [\"data.npy\"]", "spec.toml:10: outputs in [reference]: expected \"file:PATH.npy\""),
             (
                 "path = \"k.c\"\nentry = \"k\"\noutputs = [\"file:data.npy\"]",

@@ -8,8 +8,8 @@ use crate::abi::BackendTable;
 /// A statically linked backend, to pass to [`RuntimeBuilder::register`](crate::RuntimeBuilder::register).
 ///
 /// Core calls the functions of its table without further checks. Safe code can therefore create one only from
-/// a [`Backend`], whose author vouches for it; any other table needs [`LinkedBackend::from_table`], which is
-/// `unsafe`.
+/// a [`Backend`], whose author guarantees its soundness; any other table needs [`LinkedBackend::from_table`],
+/// which is `unsafe`.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkedBackend(&'static BackendTable);
 

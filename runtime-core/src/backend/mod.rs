@@ -11,11 +11,12 @@
 //! The macro defines the one exported symbol and the manifest section. Programs that link the backend
 //! statically register a [`LinkedBackend`] instead. `tests/null` is a skeleton to copy.
 //!
-//! Only the `impl` of [`Backend`] is `unsafe`: with it, the author vouches for every object created from the
-//! backend. Safe code can use those objects only through core, because [`Backend::open`] is `unsafe` to call.
+//! Only the `impl` of [`Backend`] is `unsafe`: with it, the author guarantees that every object created from the
+//! backend is sound. Safe code can use those objects only through core, because [`Backend::open`] is `unsafe` to
+//! call.
 //!
 //! Threads: every method may be called from any thread. For one queue, core never overlaps calls to `launch`,
-//! `claim`, `write`, `read`, `copy`, `copy_2d`, `fill`, `empty`, `timestamp`, `mark`, `flush` and
+//! `try_begin_inline`, `write`, `read`, `copy`, `copy_2d`, `fill`, `noop`, `timestamp`, `mark`, `flush` and
 //! `wait_for`; `poll`, `wait`, `wait_blocking`, `run_inline` and `failure` may run concurrently with them.
 
 mod cache_file;

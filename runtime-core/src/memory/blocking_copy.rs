@@ -1,8 +1,8 @@
-//! Blocking copies between the program and a buffer: by the processor where the memory is host-visible, else as
-//! submissions on an internal queue of the device.
+//! Blocking copies between the program and a buffer: by the CPU if the memory is host-visible, otherwise as submissions on
+//! an internal queue of the device.
 //!
-//! The buffer's hazards are locked while a copy is submitted, not while its bytes move: until it has ended, it is a use of
-//! the buffer like any other, for which later work waits.
+//! The buffer's hazards are locked while a copy is submitted, not while its bytes move. Until it has ended, the copy is an
+//! access like any other, and later work waits for it.
 
 #![allow(unsafe_code, reason = "touches memory of a buffer, and calls the functions of a backend's table")]
 
@@ -30,7 +30,7 @@ pub(crate) struct BlockingCopy<'a> {
     queue: Option<Arc<Timeline>>,
     /// The last ticket submitted; 0 if there is none, or it has ended.
     in_flight: u64,
-    /// A buffer that the submissions use beside the target.
+    /// A staging buffer that the submissions use in addition.
     staging: Option<Buffer>,
 }
 
@@ -193,7 +193,7 @@ impl<'a> BlockingCopy<'a> {
         if if_supported(self.copy_2d((buffer.handle, *rows), (handle, dense)))? {
             return Ok(true);
         }
-        // The write to the staging buffer is in flight; the fallback takes another way.
+        // The write to the staging buffer is in flight; the fallback does not use it.
         self.wait().map(|()| false)
     }
 
@@ -268,7 +268,7 @@ fn staging(buffer: &Buffer, rows: &Rows) -> Option<(Rows, Buffer)> {
         return None;
     }
     let (dense, _) = Rows::dense(0, rows.bytes()).paired(*rows)?;
-    // Without memory for it, there is the fallback.
+    // If it cannot be allocated, the caller takes the fallback.
     Some((dense, buffer.scratch(rows.bytes()).ok()?))
 }
 
@@ -286,7 +286,7 @@ fn check_range(buffer: &Buffer, offset: usize, bytes: usize) -> Result<()> {
     Err(Error::invalid(format!("bytes {offset}..{offset}+{bytes} of a buffer of {} bytes", buffer.bytes)))
 }
 
-/// A copy of as many rows on both sides, as it crosses the ABI.
+/// A copy between rows, in the form of the ABI.
 pub(crate) fn raw_rows((to, destination): (Handle, Rows), (from, source): (Handle, Rows)) -> abi::Copy2D {
     abi::Copy2D {
         struct_size: crate::end_of!(abi::Copy2D, rows),

@@ -129,7 +129,7 @@ impl Buffer {
     /// Wraps `bytes` bytes of the device's own memory; `memory` is what the `data` field of DLPack holds for it.
     ///
     /// # Safety
-    /// As [`Buffer::import`].
+    /// As [`Buffer::import_host`].
     pub(crate) unsafe fn import_device_memory(
         device: &Arc<OpenDevice>,
         space: usize,
@@ -185,7 +185,7 @@ impl Buffer {
         self.frozen.load(Ordering::Acquire)
     }
 
-    /// Refuses a write to a frozen buffer. While the hazards are locked, it cannot be frozen.
+    /// Rejects a write to a frozen buffer. While the hazards are locked, it cannot be frozen.
     pub(crate) fn check_writable(&self, operation: &str) -> Result<()> {
         if self.is_frozen() {
             return Err(Error::invalid("the tensor is frozen: its content is final").in_operation(operation));
@@ -209,7 +209,7 @@ impl Drop for Buffer {
         if self.device.must_leak() {
             return std::mem::forget(owner);
         }
-        // Nothing would tell an external owner when the work has ended.
+        // An external owner must not be released before the work has ended, which only deferred freeing ensures.
         if owner.is_none() && !self.is_frozen() && self.free_in_order().is_some() {
             return;
         }

@@ -19,7 +19,7 @@ pub(crate) fn overlap(a: &Tensor, b: &Tensor) -> bool {
     a.byte_offset().abs_diff(b.byte_offset()) < a.size_bytes()
 }
 
-/// Refuses a copy between tensors of different types, shapes or runtimes.
+/// Rejects a copy between tensors of different types, shapes or runtimes.
 pub(crate) fn check_copy(destination: &Tensor, source: &Tensor) -> Result<()> {
     if destination.dtype() != source.dtype() || destination.shape() != source.shape() {
         return Err(Error::invalid(format!(
@@ -33,11 +33,11 @@ pub(crate) fn check_copy(destination: &Tensor, source: &Tensor) -> Result<()> {
     source.device().check()
 }
 
-/// Refuses a fill that no device supports.
+/// Rejects a fill that no device supports.
 pub(crate) fn check_fill(tensor: &Tensor, pattern: &[u8]) -> Result<()> {
     if !PATTERN_BYTES.contains(&pattern.len()) || !tensor.size_bytes().is_multiple_of(pattern.len()) {
         let message = format!(
-            "a pattern of {} bytes for a tensor of {}; 1, 2, 4, 8 or 16 that divide it",
+            "a pattern of {} bytes for a tensor of {}; use a pattern of 1, 2, 4, 8 or 16 bytes that divides the tensor",
             pattern.len(),
             tensor.size_bytes()
         );
@@ -49,7 +49,7 @@ pub(crate) fn check_fill(tensor: &Tensor, pattern: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a tensor of another device.
+/// Rejects a tensor of another device.
 pub(crate) fn check_placed_on(device: &Arc<OpenDevice>, tensor: &Tensor) -> Result<()> {
     if Arc::ptr_eq(tensor.device(), device) {
         return Ok(());
@@ -60,7 +60,7 @@ pub(crate) fn check_placed_on(device: &Arc<OpenDevice>, tensor: &Tensor) -> Resu
     )))
 }
 
-/// The rows of both, if their elements lie in equally many of one length.
+/// The rows of both tensors, if they have the same number of rows with the same length.
 fn paired_rows(destination: &Tensor, source: &Tensor) -> Option<(Rows, Rows)> {
     destination.rows()?.paired(source.rows()?)
 }
@@ -69,7 +69,7 @@ impl Queue {
     /// Writes row-major bytes into a tensor, in order with the queue's work, and blocks until it is done.
     ///
     /// # Errors
-    /// `InvalidArgument` for another length or device; the failure of the queue.
+    /// `InvalidArgument` for a wrong length or device; the failure of the queue.
     pub fn write(&self, tensor: &Tensor, bytes: &[u8]) -> Result<()> {
         self.check_transfer(tensor, bytes.len(), "write")?;
         if bytes.is_empty() {
@@ -89,7 +89,7 @@ impl Queue {
     /// Reads a tensor into row-major bytes, in order with the queue's work, and blocks until it is done.
     ///
     /// # Errors
-    /// `InvalidArgument` for another length or device; the failure of the queue, or of what wrote the tensor.
+    /// `InvalidArgument` for a wrong length or device; the failure of the queue, or of the work that wrote the tensor.
     pub fn read(&self, tensor: &Tensor, bytes: &mut [u8]) -> Result<()> {
         self.check_transfer(tensor, bytes.len(), "read")?;
         if bytes.is_empty() {
@@ -140,15 +140,15 @@ impl Queue {
         check_placed_on(&self.device, tensor).map_err(|error| self.annotate(error, operation))
     }
 
-    /// Copies all elements between two tensors of one type and shape; at least one is on this queue's device.
+    /// Copies all elements between two tensors of the same type and shape; at least one is on this queue's device.
     ///
-    /// Asynchronous between contiguous tensors of this device, or of this device and the host; and, where the device has
-    /// `rows`, between tensors of it with gaps: in one submission if their elements lie in rows, such as blocks of columns,
-    /// else in up to 4096 (a matrix is transposed in one per row). What is left, such as tensors of two devices that cannot
-    /// reach each other, is staged through the program, which blocks.
+    /// The copy is asynchronous between contiguous tensors of this device, or of this device and the host. If the device
+    /// supports `copy_2d`, it is also asynchronous between its tensors with gaps: in one submission if the elements form
+    /// rows, such as a block of columns, otherwise in up to 4096 (a transposition takes one per row). Every other copy, for
+    /// example between two devices without access to each other, is staged through host memory and blocks.
     ///
     /// # Errors
-    /// `InvalidArgument` for different types or shapes; the failure of the queue, or of what wrote the source.
+    /// `InvalidArgument` for different types or shapes; the failure of the queue, or of the work that wrote the source.
     pub fn copy(&self, destination: &Tensor, source: &Tensor) -> Result<Event> {
         self.copy_named(destination, source).map_err(|error| self.annotate(error, "copy"))
     }
@@ -217,7 +217,7 @@ impl Queue {
         self.event_if_supported(submitted)
     }
 
-    /// Copies tensors whose elements do not lie in rows, in several submissions; `None` if they must be staged.
+    /// Copies tensors whose elements do not form rows, in several submissions; `None` if they must be staged.
     fn copy_pieces_on_device(
         &self,
         (to, destination): (&Buffer, &Tensor),
@@ -262,8 +262,8 @@ impl Queue {
         self.event_if_supported(submitted)
     }
 
-    /// The tensor itself if it is contiguous, else a contiguous copy of it, with the same shape and in the same memory space:
-    /// what a launch takes of a view with gaps. Made on the device, in order with this queue's work, as [`Queue::copy`] does.
+    /// Returns the tensor itself if it is contiguous, otherwise a contiguous copy with the same shape and memory space, as a
+    /// launch requires. The copy is made in order with this queue's work, like [`Queue::copy`].
     ///
     /// ```
     /// # use runtime_core::{QueueOptions, Runtime, Tensor};
@@ -278,7 +278,8 @@ impl Queue {
     /// ```
     ///
     /// # Errors
-    /// `OutOfMemory`; `InvalidArgument` for a tensor of another device; the failure of the queue, or of what wrote the tensor.
+    /// `OutOfMemory`; `InvalidArgument` for a tensor of another device; the failure of the queue, or of the work that wrote
+    /// the tensor.
     pub fn contiguous(&self, tensor: &Tensor) -> Result<Tensor> {
         check_placed_on(&self.device, tensor).map_err(|error| self.annotate(error, "contiguous"))?;
         if tensor.is_contiguous() {
@@ -300,8 +301,8 @@ impl Queue {
     /// Fills a contiguous tensor with a repeated pattern of 1, 2, 4, 8 or 16 bytes.
     ///
     /// # Errors
-    /// `InvalidArgument` for another pattern, or one that does not divide the tensor; `Unsupported` for a tensor with
-    /// gaps, which `Tensor::fill` takes.
+    /// `InvalidArgument` for a pattern of another size, or one that does not divide the tensor; `Unsupported` for a tensor
+    /// with gaps, which `Tensor::fill` supports.
     pub fn fill(&self, tensor: &Tensor, pattern: &[u8]) -> Result<Event> {
         self.fill_named(tensor, pattern).map_err(|error| self.annotate(error, "fill"))
     }

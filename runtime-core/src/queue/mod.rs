@@ -66,7 +66,7 @@ impl Queue {
     ///
     /// # Errors
     /// `InvalidArgument` that names the argument, dtype, device or limit; the failure of the queue, or of work that
-    /// wrote an argument. A refused launch takes no ticket and poisons nothing.
+    /// wrote an argument. A rejected launch takes no ticket and has no effect.
     #[inline]
     pub fn launch<'a>(
         &self,
@@ -78,7 +78,7 @@ impl Queue {
         args.with(kernel, |args| self.launch_as(kernel, &geometry, args, true))
     }
 
-    /// Runs a kernel to its end: on this thread where the device is the host and the queue is idle.
+    /// Runs a kernel and waits for it. On the host, an idle queue runs it on this thread.
     ///
     /// # Errors
     /// As [`Queue::launch`]; the kernel's failure.
@@ -102,10 +102,10 @@ impl Queue {
         }
     }
 
-    /// Submits a kernel without tracking its tensors, for those who measured that they need it.
+    /// Submits a kernel without tracking its tensors, if measurements show that tracking costs too much.
     ///
     /// # Safety
-    /// The caller orders the launch against everything else that uses the tensors, and keeps them until it has ended.
+    /// The caller orders the launch with all other uses of the tensors, and keeps them alive until it has ended.
     ///
     /// # Errors
     /// As [`Queue::launch`].
@@ -197,7 +197,7 @@ impl Queue {
                 submit.after = submit.ticket - 1;
             }
             if geometry.is_empty() {
-                // Drivers refuse a launch of 0 groups.
+                // Drivers reject a launch of 0 groups.
                 // SAFETY: the queue is open.
                 return unsafe { (calls.noop)(queue, submit) };
             }
@@ -243,7 +243,7 @@ impl Queue {
         // SAFETY: the ticket was claimed, and `launch` lives during the call.
         let result = timeline
             .raw("launch", |calls, queue| unsafe { (calls.run_inline)(queue, ticket, kernel, launch) });
-        // The next poll sees its end: recording it here would cost every call an atomic operation.
+        // The next poll records its end; doing so here would cost an atomic operation per call.
         result.inspect_err(|error| timeline.fail_from(ticket, error))
     }
 
@@ -252,45 +252,45 @@ impl Queue {
         error.in_operation(operation).on_device(&self.device.name)
     }
 
-    /// Allocates a tensor in order with this queue's work: cheaper than `CommonRuntime::allocate` where the driver has
-    /// stream-ordered memory, the same elsewhere. It counts as the queue's write, so other queues may use it too.
+    /// Allocates a tensor in order with this queue's work: cheaper than `CommonRuntime::allocate` if the driver has
+    /// stream-ordered memory, otherwise the same. It counts as a write by the queue, so other queues can use it, too.
     ///
     /// # Errors
-    /// `OutOfMemory`; `InvalidArgument` for a shape, space or alignment that cannot be; the failure of the queue.
+    /// `OutOfMemory`; `InvalidArgument` for an invalid shape, space or alignment; the failure of the queue.
     pub fn allocate(&self, dtype: DType, shape: &[usize], placement: &Placement) -> Result<Tensor> {
         Tensor::allocate_on((&self.device, &self.timeline), dtype, shape, placement)
             .map_err(|error| self.annotate(error, "allocate"))
     }
 
-    /// Submits a kernel that does nothing, for measuring overhead.
+    /// Submits a kernel that does nothing, to measure overhead.
     ///
     /// # Errors
-    /// `Unsupported` where the device has none.
+    /// `Unsupported` if the device has no such kernel.
     pub fn launch_noop(&self) -> Result<Event> {
         // SAFETY: the queue is open.
         self.submit_plain("launch_noop", |calls, queue, submit| unsafe { (calls.noop)(queue, submit) })
     }
 
-    /// Calls a kernel that does nothing, by the way that [`Queue::call`] takes.
+    /// Calls a kernel that does nothing, in the same way as [`Queue::call`].
     ///
     /// # Errors
-    /// `Unsupported` where the device has none.
+    /// `Unsupported` if the device has no such kernel.
     pub fn call_noop(&self) -> Result<()> {
         let flags = SubmitFlags { inline: self.inline, hold: true, ..SubmitFlags::default() };
         // SAFETY: the queue is open.
         let submitted = self.submit(&AccessSet::default(), flags, |calls, queue, submit| unsafe {
             (calls.noop)(queue, submit)
         });
-        match submitted.map_err(|error| self.annotate(error, "call_empty"))? {
+        match submitted.map_err(|error| self.annotate(error, "call_noop"))? {
             Submitted::Async(ticket) => Event::new(&self.timeline, ticket).wait(),
             Submitted::Inline(ticket) => self.run_inline(ticket, std::ptr::null_mut(), std::ptr::null()),
         }
     }
 
-    /// Submits the recording of a device timestamp, to be read with [`Queue::read_timestamp`] once the event is done.
+    /// Submits the recording of a device timestamp. Read it with [`Queue::read_timestamp`] once the event is done.
     ///
     /// # Errors
-    /// `Unsupported` where the device has no clock, or the queue was opened without `timestamps`.
+    /// `Unsupported` if the device has no clock, or the queue was opened without `timestamps`.
     pub fn timestamp(&self) -> Result<Event> {
         // SAFETY: the queue is open.
         self.submit_plain("timestamp", |calls, queue, submit| unsafe { (calls.timestamp)(queue, submit) })
@@ -307,10 +307,10 @@ impl Queue {
         Ok(Event::new(&self.timeline, submitted.ticket()))
     }
 
-    /// Reads a timestamp in nanoseconds of the device's clock. The event must be done; it can be read once.
+    /// Reads a timestamp in nanoseconds of the device's clock. The event must be done. Each timestamp can be read once.
     ///
     /// # Errors
-    /// `InvalidArgument` for an event of another queue; `NotFound` when it is no timestamp, or was read before.
+    /// `InvalidArgument` for an event of another queue; `NotFound` if it is not a timestamp, or was read before.
     pub fn read_timestamp(&self, event: &Event) -> Result<u64> {
         if !Arc::ptr_eq(event.timeline(), &self.timeline) {
             return Err(self.annotate(Error::invalid("the event is of another queue"), "read_timestamp"));
@@ -324,19 +324,19 @@ impl Queue {
         Ok(nanoseconds)
     }
 
-    /// Makes later submissions of this queue wait for an event of any other queue, on the device where it can.
+    /// Makes later submissions of this queue wait for an event of any other queue; on the device, if it can.
     ///
     /// # Errors
-    /// The failure behind the event, if it is known already; later it fails what was submitted after this call.
+    /// The failure of the event's work, if already known. A failure that becomes known later fails the later submissions.
     pub fn wait_for(&self, event: &Event) -> Result<()> {
         self.wait_for_ticket(event.timeline(), event.ticket())
             .map_err(|error| self.annotate(error, "wait_for"))
     }
 
-    /// Hands batched submissions to the driver; waiting does so by itself.
+    /// Passes batched submissions to the driver. Every wait does so, too.
     ///
     /// # Errors
-    /// Whatever the driver says.
+    /// Any error of the driver.
     pub fn flush(&self) -> Result<()> {
         self.device.check()?;
         self.timeline.signal_and_flush(self.timeline.last_submitted())
@@ -353,7 +353,7 @@ impl Queue {
     /// Waits until everything submitted so far has ended, for at most `timeout`.
     ///
     /// # Errors
-    /// `Timeout`, which poisons nothing; else as [`Queue::wait_idle`].
+    /// `Timeout`, which has no effect on the queue; otherwise as [`Queue::wait_idle`].
     pub fn wait_idle_timeout(&self, timeout: Duration) -> Result<()> {
         self.timeline.wait(self.timeline.last_submitted(), Instant::now().checked_add(timeout))
     }
@@ -364,13 +364,13 @@ impl Queue {
         self.timeline.last_submitted()
     }
 
-    /// The last ticket up to which everything has ended. Never blocks.
+    /// The last completed ticket: it and all earlier ones have ended. Never blocks.
     ///
     /// # Errors
     /// `DeviceLost`.
     pub fn completed(&self) -> Result<u64> {
         self.device.check()?;
-        // Who only looks must see the end, too: nothing waits on work that was not submitted.
+        // A caller that only polls must see the end, too, so the driver must have the work.
         self.timeline.signal_and_flush(self.timeline.last_submitted())?;
         self.timeline.poll_transitively()?;
         Ok(self.timeline.completed())
@@ -382,12 +382,12 @@ impl Drop for Queue {
         if self.device.must_leak() {
             return;
         }
-        // Inline calls leave their end to the next poll. After an error, reaping finds out.
+        // The end of an inline call is recorded by a poll. After an error, reaping polls again.
         let _ = self.timeline.poll();
         let until = if self.timeline.has_ended(self.timeline.last_submitted()) {
             Vec::new()
         } else {
-            // Reaping must be able to see the end of the work, so the driver must have it.
+            // Reaping must be able to observe the end of the work, so the driver must have it.
             let _ = self.timeline.signal_and_flush(self.timeline.last_submitted());
             vec![(self.timeline.clone(), self.timeline.last_submitted())]
         };

@@ -291,11 +291,11 @@ impl Queue {
             }
             // Another thread is closing its device, and waits for its work.
             let Some(_open) = source.device.upgrade() else { return Ok(Some((source.clone(), *ticket))) };
-            let joined = self.timeline.raw("wait_for", |calls, queue| {
+            let result = self.timeline.raw("wait_for", |calls, queue| {
                 // SAFETY: both queues are open, and the source's ticket is marked and flushed.
                 unsafe { (calls.wait_for)(queue, source.handle, *ticket) }
             });
-            match joined {
+            match result {
                 Ok(()) => {}
                 Err(error) if error.kind() == ErrorKind::Unsupported => {
                     return Ok(Some((source.clone(), *ticket)));
@@ -308,8 +308,8 @@ impl Queue {
 
     /// Records the edges along which failures reach `ticket`.
     fn push_edges(&self, waits: &QueueWaits, ticket: u64) {
-        for join in waits.iter().filter(|join| join.propagates_failure != 0) {
-            self.timeline.push_edge(ticket, &join.source, join.propagates_failure);
+        for wait in waits.iter().filter(|wait| wait.propagates_failure != 0) {
+            self.timeline.push_edge(ticket, &wait.source, wait.propagates_failure);
         }
     }
 
@@ -344,10 +344,10 @@ impl Queue {
 /// Adds a wait; there is one per queue, for its latest ticket.
 fn add_wait(waits: &mut QueueWaits, source: Arc<Timeline>, ticket: u64, propagates_failure: bool) {
     let propagates_failure = if propagates_failure { ticket } else { 0 };
-    match waits.iter_mut().find(|join| Arc::ptr_eq(&join.source, &source)) {
-        Some(join) => {
-            join.ticket = ticket.max(join.ticket);
-            join.propagates_failure = propagates_failure.max(join.propagates_failure);
+    match waits.iter_mut().find(|wait| Arc::ptr_eq(&wait.source, &source)) {
+        Some(wait) => {
+            wait.ticket = ticket.max(wait.ticket);
+            wait.propagates_failure = propagates_failure.max(wait.propagates_failure);
         }
         None => waits.push(QueueWait { source, ticket, propagates_failure }),
     }

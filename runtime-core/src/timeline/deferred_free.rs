@@ -98,7 +98,7 @@ impl DeferredFree {
 
     /// Whether memory of an external owner is waiting to be released.
     pub(crate) fn has_owners(&self) -> bool {
-        let owned = |grave: &Deferred| matches!(grave.resource, Resource::Buffer(_, Some(_)));
+        let owned = |deferred: &Deferred| matches!(deferred.resource, Resource::Buffer(_, Some(_)));
         !self.is_empty() && self.list.lock().iter().any(owned)
     }
 
@@ -111,19 +111,20 @@ impl DeferredFree {
         let Some(_freeing) = self.freeing.try_lock() else { return };
         let Some(mut list) = self.list.try_lock() else { return };
         let mut kept = false;
-        let ended = list.extract_if(.., |grave| {
-            grave.until.retain(|(timeline, ticket)| {
+        let ended = list.extract_if(.., |deferred| {
+            deferred.until.retain(|(timeline, ticket)| {
                 // A lost device uses nothing any more, but queues of other devices may still use its memory.
                 let own = std::ptr::eq(timeline.device.as_ptr(), device);
                 let over = (own && device.is_lost()) || is_over(timeline, *ticket);
                 !over
             });
             // Kernels are dropped before their module, and must be released before it.
-            let over = grave.until.is_empty() && !(kept && matches!(grave.resource, Resource::Module(_)));
+            let over =
+                deferred.until.is_empty() && !(kept && matches!(deferred.resource, Resource::Module(_)));
             kept |= !over;
             over
         });
-        let ended: Vec<_> = ended.map(|grave| grave.resource).collect();
+        let ended: Vec<_> = ended.map(|deferred| deferred.resource).collect();
         self.count.store(list.len(), Ordering::Relaxed);
         drop(list);
         ended.into_iter().for_each(|resource| release(device, resource));

@@ -13,9 +13,9 @@ use crate::timeline::Timeline;
 
 /// A point on a queue's timeline: `(queue, ticket)`. Wait on it, poll it, `.await` it, or depend on it.
 ///
-/// Making one costs no driver call. An event that is still held when the next submission arrives is marked first, so
-/// that waiting for it never waits for later work: `let event = queue.launch(…)?` keeps it, `queue.launch(…)?;` drops
-/// it at once. Dropping an event or its future cancels nothing. An event does not keep its device open.
+/// Creating one makes no driver call. If it is still held when the next submission arrives, it is marked first, so that
+/// a wait for it never waits for later work: `let event = queue.launch(…)?` keeps it, `queue.launch(…)?;` drops it at
+/// once. Dropping an event or its future cancels nothing. An event does not keep its device open.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -42,7 +42,7 @@ pub struct Event {
     ticket: u64,
     /// Its registration with the wait thread; 0: it was never awaited.
     registration: u64,
-    /// There is, or was, another event of this ticket.
+    /// Whether there is, or was, another event of this ticket.
     is_cloned: AtomicBool,
 }
 
@@ -52,8 +52,7 @@ impl Event {
         Self { timeline: timeline.clone(), ticket, registration: 0, is_cloned: AtomicBool::new(false) }
     }
 
-    /// Its ticket: its place among the submissions of its queue, which are counted from 1; 0 if there was nothing to
-    /// wait for.
+    /// The ticket: the number of the submission in its queue, starting at 1; 0 if there was nothing to wait for.
     #[must_use]
     pub fn ticket(&self) -> u64 {
         self.ticket
@@ -84,7 +83,7 @@ impl Event {
     /// Blocks until the work has ended, or for at most `timeout`.
     ///
     /// # Errors
-    /// `Timeout`, which cancels and poisons nothing; else as [`Event::wait`].
+    /// `Timeout`, which cancels nothing; otherwise as [`Event::wait`].
     pub fn wait_timeout(&self, timeout: Duration) -> Result<()> {
         self.timeline.wait(self.ticket, Instant::now().checked_add(timeout))
     }
@@ -99,7 +98,7 @@ impl Event {
 }
 
 impl Clone for Event {
-    /// Costs no driver call. The queue cannot count clones, so from now on it takes the event as held.
+    /// Makes no driver call. The queue does not count clones, so from now on the event counts as held.
     fn clone(&self) -> Self {
         self.is_cloned.store(true, Ordering::Relaxed);
         let (timeline, ticket) = (self.timeline.clone(), self.ticket);

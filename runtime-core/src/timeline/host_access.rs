@@ -1,4 +1,4 @@
-//! Access of the program to a buffer: waits for conflicting work, and keeps new work out meanwhile.
+//! Access of the program to a buffer: waits for conflicting work, and blocks new work meanwhile.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(crate) fn with_host_access<T>(
     }
 }
 
-/// Work that conflicts with `access` and has not ended.
+/// A conflicting access that has not ended.
 fn conflicting_use(
     device: &OpenDevice,
     hazards: &Hazards,

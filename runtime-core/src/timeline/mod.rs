@@ -1,4 +1,4 @@
-//! Time on a device: the tickets of its queues, what waits for what, and what is freed when.
+//! Tickets, waiting and lifetimes: the timelines of a device's queues, hazards, events, and deferred freeing.
 //!
 //! A [`Timeline`] is core's side of one backend queue. Submissions get the tickets 1, 2, 3, …, and complete in that order:
 //!
@@ -20,7 +20,7 @@
 //!
 //! Failure is permanent: every ticket from `first_failed` on has failed, also those submitted later. An [`Edge`] records that
 //! a ticket waits, on the device, for a ticket of another queue; a failure travels along it, so a ticket with an open edge has
-//! not succeeded yet. `end` says what became of the device: open, closed after all work had ended, or leaked.
+//! not succeeded yet. `end` is the state of the device: open, closed after all work had ended, or leaked.
 //!
 //! Locks: `submission` is held through every submitting driver call. `edges` and `failure` are leaves.
 
@@ -68,7 +68,7 @@ pub(crate) const LAST_PAUSE: Duration = Duration::from_millis(2);
 fn wrong_progress(progress: Progress, submitted: u64) -> Error {
     let Progress { completed, first_failed } = progress;
     let message = if completed == UNANSWERED.completed && first_failed == UNANSWERED.first_failed {
-        "the backend's `poll` succeeded without an answer".to_owned()
+        "the backend's `poll` succeeded without a result".to_owned()
     } else {
         format!(
             "the backend reports completed {completed} and first_failed {first_failed}, but {submitted} tickets were \
@@ -208,7 +208,7 @@ impl Timeline {
         self.last_submitted.store(ticket, Ordering::Release);
     }
 
-    /// Submits one operation behind everything that was submitted before; returns its ticket.
+    /// Submits one operation, after all earlier ones; returns its ticket.
     ///
     /// # Errors
     /// The failure of the queue; a refusal by the backend, which takes no ticket.
@@ -237,7 +237,7 @@ impl Timeline {
         self.completed.fetch_max(ticket, Ordering::AcqRel);
     }
 
-    /// Refuses a submission to a queue that has failed.
+    /// Rejects a submission to a queue that has failed.
     ///
     /// # Errors
     /// The failure.

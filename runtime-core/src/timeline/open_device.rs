@@ -87,7 +87,7 @@ impl OpenDevice {
         })
     }
 
-    /// Refuses any use in a forked child, and of a lost device.
+    /// Rejects any use in a forked child, and of a lost device.
     ///
     /// # Errors
     /// `Unavailable` after a fork; `DeviceLost`.
@@ -128,7 +128,7 @@ impl OpenDevice {
         self.mark_lost(error);
     }
 
-    /// Declares the device lost: it cannot be polled any more, so it may use borrowed memory for ever.
+    /// Declares the device lost: it cannot be polled any more, so it may use borrowed memory forever.
     pub(crate) fn declare_lost(&self) {
         let error =
             Error::new(ErrorKind::DeviceLost, "the device stopped responding while using host memory");

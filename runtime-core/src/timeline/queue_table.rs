@@ -73,7 +73,7 @@ impl QueueTable {
         self.live.lock().values().cloned().collect()
     }
 
-    /// Removes a timeline that only this table and `owned` further holders know; says whether it did.
+    /// Removes a timeline that only this table and `owned` other holders reference; returns whether it did.
     pub(crate) fn remove_unused(&self, timeline: &Arc<Timeline>, owned: usize) -> bool {
         let mut live = self.live.lock();
         // Under the lock it cannot be found, so a count that is low now stays low.

@@ -1,4 +1,4 @@
-//! Structures that no tensor can be made of: the error names the field, and the caller keeps the structure.
+//! Invalid structures: the error names the field, and the caller keeps the structure.
 
 use runtime_core::dlpack::{DLDevice, DLManagedTensorVersioned};
 use runtime_core::{DType, ErrorKind, Options, Placement};
@@ -9,7 +9,7 @@ fn recipe() -> Recipe {
     Recipe { shape: vec![2, 3], strides: Some(vec![3, 1]), ..Recipe::f32(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]) }
 }
 
-/// Breaks a good tensor, and looks at the error.
+/// Invalidates a valid tensor, and checks the error.
 fn refused(field: &str, kind: ErrorKind, spoil: impl FnOnce(&mut DLManagedTensorVersioned)) {
     let (managed, watch) = recipe().make();
     // SAFETY: our own structure.
@@ -34,7 +34,7 @@ fn set(numbers: *mut i64, index: usize, value: i64) {
 }
 
 #[test]
-fn a_null_or_misaligned_structure_is_refused() {
+fn a_null_or_misaligned_structure_is_rejected() {
     let misaligned = std::ptr::without_provenance_mut(12345);
     for managed in [std::ptr::null_mut(), misaligned] {
         // SAFETY: it is not looked at.
@@ -47,7 +47,7 @@ fn a_null_or_misaligned_structure_is_refused() {
 }
 
 #[test]
-fn another_major_version_is_not_looked_into() {
+fn another_major_version_is_not_read() {
     refused("version.major is 2", ErrorKind::Unsupported, |managed| {
         managed.version.major = 2;
         managed.dl_tensor.ndim = -1;
@@ -77,7 +77,7 @@ fn dimensions_and_extents_are_checked() {
 }
 
 #[test]
-fn strides_and_offsets_that_leave_the_address_space_are_refused() {
+fn strides_and_offsets_beyond_the_address_space_are_rejected() {
     invalid("strides is misaligned", |managed| {
         managed.dl_tensor.strides = managed.dl_tensor.strides.wrapping_byte_add(4);
     });
@@ -113,7 +113,7 @@ fn element_types_are_checked() {
 }
 
 #[test]
-fn every_element_type_of_whole_bytes_is_taken() {
+fn every_element_type_of_whole_bytes_is_accepted() {
     let codes = [
         (0, 8),
         (0, 64),
@@ -145,7 +145,7 @@ fn every_element_type_of_whole_bytes_is_taken() {
 }
 
 #[test]
-fn memory_of_another_device_is_refused() {
+fn memory_of_another_device_is_rejected() {
     for (device_type, device_id) in
         [(DLDevice::CPU, 0), (DLDevice::EXT_DEV, 1), (DLDevice::EXT_DEV, -1), (-7, 0)]
     {
@@ -165,7 +165,7 @@ fn memory_of_another_device_is_refused() {
 }
 
 #[test]
-fn a_device_that_refuses_leaves_the_tensor_to_the_caller() {
+fn a_failed_import_leaves_the_tensor_to_the_caller() {
     let device = device_with(&Options::new().with("fail_call", "import_device_memory:1:out_of_resources"));
     let (managed, watch) = recipe().make();
     // SAFETY: a valid tensor.
@@ -179,7 +179,7 @@ fn a_device_that_refuses_leaves_the_tensor_to_the_caller() {
 }
 
 #[test]
-fn memory_that_may_only_be_read_is_frozen() {
+fn read_only_memory_is_frozen() {
     let device = device();
     let read_only = Recipe { flags: runtime_core::dlpack::FLAG_READ_ONLY, ..recipe() };
     let (managed, _watch) = read_only.make();

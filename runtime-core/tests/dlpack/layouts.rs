@@ -1,10 +1,10 @@
-//! Any shape, strides and offsets: what is read is what plain arithmetic says.
+//! Tensors of any shape, strides and offset, compared with plain arithmetic.
 
 use runtime_core::{DType, Tensor};
 
 use crate::producer::{Recipe, device};
 
-/// A sequence that is the same everywhere (xorshift64).
+/// A deterministic pseudo-random sequence (xorshift64).
 struct Random(u64);
 
 impl Random {
@@ -124,7 +124,7 @@ fn writes_stay_within_the_elements() {
 }
 
 #[test]
-fn no_strides_are_row_major_and_nothing_needs_no_data() {
+fn null_strides_are_row_major_and_empty_tensors_need_no_data() {
     let device = device();
     let (managed, _watch) = Recipe { shape: vec![2, 2], ..Recipe::f32(&[1.0, 2.0, 3.0, 4.0]) }.make();
     // SAFETY: four elements.

@@ -1,4 +1,4 @@
-//! The deleter is called once: after the last work, on any thread, whatever is dropped first.
+//! The deleter is called exactly once, after the last work, on any thread, whatever is dropped first.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -27,16 +27,16 @@ fn import(device: &dyn CommonRuntime, recipe: Recipe) -> (Tensor, Arc<Watch>) {
     (unsafe { device.import_dlpack(managed) }.unwrap(), watch)
 }
 
-/// Lets the device look what it can give back.
+/// Lets the device release what is no longer used.
 fn reap(device: &dyn CommonRuntime) {
     device.allocate(DType::U8, &[1], &Placement::default()).unwrap();
 }
 
-/// How often the deleter was called, once it was: the device's own thread may be at it.
+/// Waits for the first call of the deleter, possibly on the wait thread; returns the number of calls.
 fn deletions(watch: &Watch) -> usize {
     let deadline = Instant::now() + Duration::from_secs(20);
     while watch.deletions() == 0 {
-        assert!(Instant::now() < deadline, "nobody gives it back");
+        assert!(Instant::now() < deadline, "the deleter is not called");
         std::thread::sleep(Duration::from_micros(100));
     }
     watch.deletions()
@@ -60,7 +60,7 @@ fn views_and_clones_keep_the_memory() {
 }
 
 #[test]
-fn the_deleter_runs_though_nobody_calls_the_device_any_more() {
+fn the_deleter_runs_without_further_calls_of_the_device() {
     let device = device();
     let queue = queue(&*device);
     let (tensor, watch) = import(&*device, Recipe::f32(&[3.0, 4.0]));
@@ -117,7 +117,7 @@ fn a_frozen_tensor_is_kept_for_the_queue_of_another_device() {
     let copied = queue.copy(&copy, &tensor).unwrap();
     drop(tensor);
     copied.wait().unwrap();
-    assert_eq!(copy.to_vec::<f32>().unwrap(), [8.0, 9.0], "the memory was given back while it was copied");
+    assert_eq!(copy.to_vec::<f32>().unwrap(), [8.0, 9.0], "the memory was released while it was copied");
     reap(&*device);
     assert_eq!(deletions(&watch), 1);
 }
@@ -200,7 +200,7 @@ fn a_lost_device_gives_everything_back() {
 }
 
 #[test]
-fn no_deleter_is_no_problem() {
+fn a_null_deleter_is_accepted() {
     let device = device();
     let (managed, watch) = Recipe::f32(&[1.0]).make();
     // SAFETY: our own structure.

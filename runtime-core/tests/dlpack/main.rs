@@ -1,4 +1,4 @@
-//! DLPack on a simulated accelerator: layouts, lifetimes, and structures that are broken in every way.
+//! DLPack on a simulated accelerator: layouts, lifetimes, and invalid structures.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(unsafe_code, reason = "plays the other library")]

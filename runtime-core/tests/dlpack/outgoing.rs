@@ -1,4 +1,4 @@
-//! What another library gets.
+//! Exported tensors, as another library sees them.
 
 use runtime_core::dlpack::{DLDataType, DLDevice, DLManagedTensorVersioned, FLAG_READ_ONLY};
 use runtime_core::{Arg, DType, ErrorKind, Geometry, ModuleSource, Placement, QueueOptions};
@@ -11,7 +11,7 @@ fn used_bytes(device: &dyn runtime_core::CommonRuntime) -> u64 {
 }
 
 #[test]
-fn the_structure_says_what_the_tensor_is() {
+fn the_structure_describes_the_tensor() {
     let device = device();
     let tensor = device.tensor([2, 3], &[0u16, 1, 2, 3, 4, 5]).unwrap();
     let lent = tensor.permute(&[1, 0]).unwrap().slice(0, 1..3).unwrap().to_dlpack().unwrap();
@@ -59,7 +59,7 @@ fn the_memory_lives_until_the_deleter_is_called() {
 }
 
 #[test]
-fn a_frozen_tensor_goes_out_read_only() {
+fn a_frozen_tensor_is_exported_read_only() {
     let device = device();
     let tensor = device.tensor([1], &[1f32]).unwrap();
     tensor.freeze().unwrap();
@@ -98,7 +98,7 @@ fn an_export_waits_for_work_in_flight() {
 }
 
 #[test]
-fn a_mapped_tensor_is_not_lent_for_writing() {
+fn a_mapped_tensor_is_not_exported() {
     let device = device();
     let tensor = device.allocate(DType::F32, &[2], &Placement::space("pinned")).unwrap();
     let view = tensor.map().unwrap();
@@ -108,7 +108,7 @@ fn a_mapped_tensor_is_not_lent_for_writing() {
 }
 
 #[test]
-fn a_described_tensor_cannot_be_lent() {
+fn a_described_tensor_is_not_exported() {
     let embedded = crate::producer::runtime().open("null:2").unwrap();
     let tensor = embedded.allocate(DType::F32, &[2], &Placement::default()).unwrap();
     assert_eq!(tensor.to_dlpack().unwrap_err().kind(), ErrorKind::Unsupported);

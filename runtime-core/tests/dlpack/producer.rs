@@ -1,4 +1,4 @@
-//! The other library: makes managed tensors, and knows what became of them.
+//! The other library: produces managed tensors and records calls of their deleters.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -22,14 +22,14 @@ pub(crate) fn device_with(options: &Options) -> Arc<dyn CommonRuntime> {
     runtime().open_with("null:0", options).unwrap()
 }
 
-/// What the producer sees of its tensor.
+/// What the producer records about its tensor.
 #[derive(Default)]
 pub(crate) struct Watch {
     pub(crate) deletions: AtomicUsize,
     /// The first word of the memory when the deleter was called.
     pub(crate) last_word: AtomicU64,
     pub(crate) thread: Mutex<Option<ThreadId>>,
-    /// What the deleter does besides.
+    /// What else the deleter does.
     pub(crate) hook: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
@@ -49,7 +49,7 @@ struct Product<M> {
     watch: Arc<Watch>,
 }
 
-/// What a tensor is to be.
+/// The description of a tensor.
 pub(crate) struct Recipe {
     pub(crate) dtype: DType,
     pub(crate) shape: Vec<i64>,
@@ -119,7 +119,7 @@ unsafe extern "C" fn delete<M>(managed: *mut M) {
     // SAFETY: read behind the compiler's back: the other library's work wrote it.
     let word = product.words.first().map_or(0, |word| unsafe { std::ptr::read_volatile(word) });
     watch.last_word.store(word, Ordering::SeqCst);
-    // Whoever still reads it, reads this.
+    // Any later read returns this value.
     product.words.fill(0xdddd_dddd_dddd_dddd);
     product.shape.fill(-1);
     product.strides.fill(-1);
@@ -132,7 +132,7 @@ unsafe extern "C" fn delete<M>(managed: *mut M) {
     watch.deletions.fetch_add(1, Ordering::SeqCst);
 }
 
-/// Calls the deleter, as a caller does who keeps the tensor after an error.
+/// Calls the deleter, as a caller does that still owns the tensor after an error.
 pub(crate) fn give_back(managed: *mut DLManagedTensorVersioned) {
     // SAFETY: a product that nobody consumed.
     let deleter = unsafe { (*managed).deleter }.unwrap();

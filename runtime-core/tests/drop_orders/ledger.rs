@@ -1,6 +1,6 @@
-//! A layer over the null backend's table that counts its objects: what is opened is closed, and parents go last.
+//! A layer over the null backend's table that counts objects, to check that everything is closed, parents last.
 //!
-//! Each worker of a test has a table of its own, with its own counts, so that workers run beside each other.
+//! Each worker of a test has its own table and counts, so that workers can run in parallel.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -11,10 +11,10 @@ use runtime_core::abi::{
 };
 use runtime_core::backend::LinkedBackend;
 
-/// Workers that may count at one time.
+/// Maximum number of workers.
 pub(crate) const WORKERS: usize = 8;
 
-/// What is counted.
+/// The kinds of counted objects.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     Instance,
@@ -48,7 +48,7 @@ fn opened<const W: usize>(kind: Kind, status: Status) -> Status {
     status
 }
 
-/// Notes the end of an object; its `children` should have ended before.
+/// Records the end of an object; its `children` must have ended before.
 fn closing<const W: usize>(kind: Kind, children: &[Kind]) {
     let counts = counts::<W>();
     if children.iter().any(|&child| counts[child as usize] != 0) {

@@ -1,8 +1,8 @@
-//! Whatever a program drops first: in every order, while work is in flight, nothing leaks, hangs, or goes before its
-//! children. Null's objects are counted by a layer over its table.
+//! Drops the objects of a program in every order while work is in flight: nothing leaks or hangs, and no parent is closed
+//! before its children. A layer over the null backend's table counts the objects.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(unsafe_code, reason = "loads native code, and stands between core and a backend")]
+#![allow(unsafe_code, reason = "loads native code, and changes the table of a backend")]
 
 mod ledger;
 
@@ -22,7 +22,7 @@ const BUSY_US: i64 = if cfg!(miri) { 3_000_000 } else { 150 };
 const MIRI_STRIDE: usize = 10_007;
 
 type Objects = Vec<Option<Box<dyn Any>>>;
-/// Opens the device `null:INDEX` of a `Runtime` with options, makes objects and keeps them busy; tells whether they are.
+/// Opens the device `null:INDEX` with options, creates objects and keeps them busy; returns whether they are busy.
 type Scene = fn(&Runtime, &Options) -> (Objects, bool);
 type Worker = fn(Scene, usize, usize, &Options) -> usize;
 
@@ -142,7 +142,7 @@ fn in_every_order(scene: Scene, count: usize, stride: usize, options: &Options) 
 
 /// One test, since workers have their own counts and tests would share them.
 #[test]
-fn drops_in_every_order_leave_nothing() {
+fn drops_in_every_order_leak_nothing() {
     let delayed = || Options::new().with("delay_us", BUSY_US);
     assert!(in_every_order(everything, 8, 1, &delayed()) > 0, "nothing was ever in flight");
     for options in [
@@ -157,18 +157,18 @@ fn drops_in_every_order_leave_nothing() {
         in_every_order(everything, 8, 41, &options);
     }
     assert!(in_every_order(the_rest, 7, 1, &delayed()) > 0, "nothing was ever in flight");
-    // A look that is refused once, wherever, leaves nothing behind either.
+    // A failed poll, wherever it occurs, leaks nothing either.
     for look in 1..=12 {
         in_every_order(everything, 8, 401, &delayed().with("fail_call", format!("poll:{look}")));
     }
     if cfg!(miri) {
-        // Miri wants every thread ended: a waiter looks twice a second whether its device is gone.
+        // Miri requires that every thread has ended; a wait thread checks twice a second whether its device is gone.
         std::thread::sleep(Duration::from_secs(2));
     }
 }
 
 #[test]
-fn orders_are_all_there_and_different() {
+fn orders_are_complete_and_distinct() {
     let mut all: Vec<_> = (0..24).map(|index| order(index, 4)).collect();
     all.sort();
     all.dedup();

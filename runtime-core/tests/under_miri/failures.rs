@@ -1,11 +1,11 @@
-//! Failure: refused, travelling, permanent, panicking.
+//! Failures: rejected submissions, propagation, permanence, panics.
 
 use runtime_core::{Arg, DType, ErrorKind, ModuleSource, Options, Placement};
 
 use crate::{BUSY_US, floats, kernel, launch, open, queue, runtime, slow};
 
 #[test]
-fn a_failure_travels_and_a_write_heals() {
+fn a_failure_propagates_until_the_tensor_is_overwritten() {
     let device = slow();
     let (fail, scale) = (kernel(&*device, "fail"), kernel(&*device, "scale_f32"));
     let (broken, other, third) = (queue(&*device), queue(&*device), queue(&*device));
@@ -26,7 +26,7 @@ fn a_failure_travels_and_a_write_heals() {
 }
 
 #[test]
-fn the_first_failure_that_reaches_work_stays_its_own() {
+fn work_keeps_the_first_failure_that_reaches_it() {
     let device = slow();
     let (fail, spin, noop) = (kernel(&*device, "fail"), kernel(&*device, "spin"), kernel(&*device, "noop"));
     let (early, late, waiter) = (queue(&*device), queue(&*device), queue(&*device));
@@ -38,17 +38,17 @@ fn the_first_failure_that_reaches_work_stays_its_own() {
     let first = event.wait().unwrap_err().to_string();
     assert!(first.contains("ticket 1 of queue"), "{first}");
     late.wait_idle().unwrap_err();
-    // To open a queue looks at all the others.
+    // Opening a queue polls all others.
     drop(queue(&*device));
     assert_eq!(event.wait().unwrap_err().to_string(), first);
 }
 
 #[test]
-fn a_tensor_that_is_given_twice_is_written_by_either() {
+fn a_tensor_passed_twice_counts_as_written_by_either_argument() {
     let device = slow();
     let fail = kernel(&*device, "fail");
     let (x, y) = (floats(&*device, &[1.0]), floats(&*device, &[1.0]));
-    // One of them lies behind the other, whichever it is.
+    // Their order in memory is not known.
     for (first, last) in [(&x, &y), (&y, &x)] {
         let broken = queue(&*device);
         let args = [Arg::read(first), Arg::write(last), Arg::write(last)];
@@ -61,7 +61,7 @@ fn a_tensor_that_is_given_twice_is_written_by_either() {
 }
 
 #[test]
-fn a_refusal_changes_nothing_and_a_loss_everything() {
+fn a_rejection_changes_nothing_and_a_loss_everything() {
     for (fault, kind) in [
         ("launch:2:out_of_resources", ErrorKind::OutOfResources),
         ("launch:2:device_lost", ErrorKind::DeviceLost),
@@ -80,7 +80,7 @@ fn a_refusal_changes_nothing_and_a_loss_everything() {
 }
 
 #[test]
-fn a_failed_queue_takes_nothing_more() {
+fn a_failed_queue_accepts_no_more_work() {
     let device = open("null:0", &Options::new());
     let (broken, fail) = (queue(&*device), kernel(&*device, "fail"));
     launch(&broken, &fail, &[]).unwrap().wait().unwrap_err();
@@ -90,7 +90,7 @@ fn a_failed_queue_takes_nothing_more() {
 }
 
 #[test]
-fn refusals_and_losses_are_typed() {
+fn rejections_and_losses_have_their_kinds() {
     let cases = [
         ("launch:2:out_of_resources", ErrorKind::OutOfResources),
         ("mark:1:driver", ErrorKind::Driver),
@@ -114,7 +114,7 @@ fn refusals_and_losses_are_typed() {
 fn a_panic_in_any_entry_becomes_an_error_or_nothing() {
     let fails = |step| (step, ErrorKind::Failed);
     let panics = |step| (step, ErrorKind::Internal);
-    // What is refused for the panic, and what fails as it is told to.
+    // Calls that fail through the panic, and the ticket that fails on purpose.
     let cases = [
         ("allocate", vec![panics("allocate")]),
         ("load", vec![panics("load")]),
@@ -123,7 +123,7 @@ fn a_panic_in_any_entry_becomes_an_error_or_nothing() {
         ("kernel_info", vec![panics("kernel")]),
         ("launch", vec![panics("first"), panics("second")]),
         ("mark", vec![panics("first"), panics("second")]),
-        // The reason of the failure is what cannot be told.
+        // The reason of the failure cannot be read.
         ("failure", vec![panics("second")]),
         ("free", vec![fails("second")]),
         ("unload", vec![fails("second")]),
@@ -136,8 +136,8 @@ fn a_panic_in_any_entry_becomes_an_error_or_nothing() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "what cannot be seen to end is leaked, as it must be")]
-fn a_panic_that_hides_the_end_of_work_leaks_and_goes_on() {
+#[cfg_attr(miri, ignore = "work whose end cannot be observed is leaked")]
+fn a_panic_that_hides_the_end_of_work_leaks() {
     let panics = |step| (step, ErrorKind::Internal);
     assert_eq!(errors_of_a_program("poll"), [panics("first"), panics("second")]);
 }
@@ -165,7 +165,7 @@ fn errors_of_a_program(slot: &str) -> Vec<(&'static str, ErrorKind)> {
 }
 
 #[test]
-fn nothing_is_left_of_an_open_that_fails() {
+fn a_failed_open_leaks_nothing() {
     let runtime = runtime();
     assert!(runtime.open_with("null:0", &Options::new().with("open_fails", true)).is_err());
     assert_eq!(runtime.open("null:9").unwrap_err().kind(), ErrorKind::NotFound);

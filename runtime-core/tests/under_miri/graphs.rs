@@ -27,7 +27,7 @@ fn a_graph_is_replayed_updated_and_dropped_while_busy() {
         queue.replay(&work).unwrap().wait().unwrap();
         assert_eq!(z.to_vec::<f32>().unwrap(), [3.0]);
         work.update(1, &[Arg::read_write(&x), Arg::scalar(10f32)]).unwrap();
-        assert!(work.update(0, &[]).is_err(), "node 0 is no launch");
+        assert!(work.update(0, &[]).is_err(), "node 0 is not a launch");
         drop((graph, scale, saxpy, x, y));
         let event = queue.replay(&work).unwrap();
         drop((work, queue));
@@ -37,7 +37,7 @@ fn a_graph_is_replayed_updated_and_dropped_while_busy() {
 }
 
 #[test]
-fn a_recording_that_fails_leaves_nothing_behind() {
+fn a_failed_recording_leaks_nothing() {
     let device = open("null:1", &Options::new());
     let (queue, x, noop) = (queue(&*device), floats(&*device, &[1.0]), kernel(&*device, "noop"));
     let recorded = queue.record(|recorder| {

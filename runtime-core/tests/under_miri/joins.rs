@@ -1,5 +1,5 @@
-//! Work that waits for other queues: on the device where it can, on the program's thread where it cannot; not at all for what
-//! has ended.
+//! Work that waits for other queues: on the device if it can, otherwise on the calling thread; not at all for work that has
+//! ended.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use runtime_core::{Arg, CommonRuntime, ErrorKind, Geometry, Kernel, Options, Que
 
 use crate::{BUSY_US, calls, floats, kernel, launch, open, queue, runtime, slow};
 
-/// Runs a call on the caller's thread.
+/// A device that runs calls on the caller's thread.
 const INLINE: &str = "null:0.0";
-/// Has no waits of its own.
+/// A device that cannot wait for other queues.
 const WAITLESS: &str = "null:0.1";
 /// How long work takes that a busy machine must not outlast between two calls.
 const LONG_US: i64 = 10 * BUSY_US;
-/// Places in `counters`.
+/// Indices in `counters`.
 const LAUNCH: usize = 0;
 const POLL: usize = 3;
 const WAIT_FOR: usize = 5;
@@ -45,11 +45,11 @@ fn an_idle_queue_runs_a_call_on_this_thread_and_launches_on_the_device() {
 }
 
 #[test]
-fn no_call_ends_before_a_failure_that_may_travel_to_it() {
+fn no_call_ends_before_a_failure_that_may_reach_it() {
     let device = open(INLINE, &Options::new());
     let (fail, noop) = (kernel(&*device, "fail"), kernel(&*device, "noop"));
     let (broken, other) = (queue(&*device), queue(&*device));
-    // It has failed already, and nobody has looked.
+    // It has already failed, but has not been polled.
     let origin = launch(&broken, &fail, &[]).unwrap();
     other.wait_for(&origin).unwrap();
     assert_eq!(call(&other, &noop, &[]).unwrap_err().kind(), ErrorKind::Failed);
@@ -69,7 +69,7 @@ fn a_call_that_may_run_on_this_thread_waits_on_it() {
 }
 
 #[test]
-fn queues_that_cannot_wait_are_waited_for_here() {
+fn the_calling_thread_waits_for_queues_that_cannot() {
     let device = open(WAITLESS, &Options::new());
     let (scale, spin) = (kernel(&*device, "scale_f32"), kernel(&*device, "spin"));
     let (first, second) = (queue(&*device), queue(&*device));
@@ -108,7 +108,7 @@ fn devices_wait_for_those_of_their_own_backend_that_can_wait() {
 }
 
 #[test]
-fn what_has_ended_is_not_waited_for() {
+fn ended_work_is_not_waited_for() {
     let device = slow();
     let scale = kernel(&*device, "scale_f32");
     let (first, second) = (queue(&*device), queue(&*device));
@@ -123,7 +123,7 @@ fn what_has_ended_is_not_waited_for() {
 }
 
 #[test]
-fn what_is_waited_for_already_is_not_waited_for_again() {
+fn a_wait_is_not_repeated() {
     let device = slow();
     let (noop, scale) = (kernel(&*device, "noop"), kernel(&*device, "scale_f32"));
     let queues: [Queue; 3] = std::array::from_fn(|_| queue(&*device));
@@ -132,7 +132,7 @@ fn what_is_waited_for_already_is_not_waited_for_again() {
     for (writer, x) in [(first, &tensors[0]), (first, &tensors[1]), (second, &tensors[2])] {
         launch(writer, &scale, &[Arg::read_write(x), Arg::scalar(2f32)]).unwrap();
     }
-    // A later ticket, and an equal one of another queue, are news.
+    // A later ticket, or the same ticket of another queue, needs a new wait.
     for at in [0, 0, 1, 0, 1, 2, 2, 1] {
         launch(waiter, &noop, &[Arg::read(&tensors[at])]).unwrap();
     }
@@ -140,7 +140,7 @@ fn what_is_waited_for_already_is_not_waited_for_again() {
 }
 
 #[test]
-fn a_join_looks_once_at_what_it_waits_for() {
+fn a_wait_polls_its_source_once() {
     let device = slow();
     let (noop, scale) = (kernel(&*device, "noop"), kernel(&*device, "scale_f32"));
     let (writer, waiter) = (queue(&*device), queue(&*device));
@@ -154,7 +154,7 @@ fn a_join_looks_once_at_what_it_waits_for() {
 }
 
 #[test]
-fn the_end_of_one_queue_does_not_pass_for_that_of_another() {
+fn the_end_of_one_queue_is_not_that_of_another() {
     let device = slow();
     let (fail, noop) = (kernel(&*device, "fail"), kernel(&*device, "noop"));
     let [first, second, waiter]: [Queue; 3] = std::array::from_fn(|_| queue(&*device));
@@ -165,23 +165,23 @@ fn the_end_of_one_queue_does_not_pass_for_that_of_another() {
     launch(&second, &fail, &[Arg::write(&y)]).unwrap();
     let event = launch(&waiter, &noop, &[Arg::read(&x), Arg::read(&y)]).unwrap();
     ended.wait().unwrap();
-    // It looks at what it waits for.
+    // It polls what it waits for.
     let _ = event.is_done();
     assert_eq!(event.wait().unwrap_err().kind(), ErrorKind::Failed);
 }
 
 #[test]
-fn what_has_failed_is_waited_for_while_it_may_run() {
+fn failed_work_is_waited_for_while_it_may_run() {
     let device = open("null:0", &Options::new().with("needs_marks", true));
     let (fail, noop, scale) =
         (kernel(&*device, "fail"), kernel(&*device, "noop"), kernel(&*device, "scale_f32"));
     let (broken, other) = (queue(&*device), queue(&*device));
     let (x, y) = (floats(&*device, &[1.0]), floats(&*device, &[1.0]));
     let failed = launch(&broken, &fail, &[Arg::read(&x)]).unwrap();
-    // Not marked, so that nobody sees its end.
+    // Not marked, so its end is not observable.
     drop(launch(&broken, &noop, &[Arg::read(&y)]).unwrap());
     failed.wait().unwrap_err();
-    // To write what was only read waits for the reader, and does not fail with it.
+    // Writing what was only read waits for the reader, and does not fail with it.
     launch(&other, &scale, &[Arg::read_write(&y), Arg::scalar(2f32)]).unwrap();
     assert_eq!(waits(&*device, &other), 1);
     launch(&other, &scale, &[Arg::read_write(&x), Arg::scalar(2f32)]).unwrap();
@@ -190,7 +190,7 @@ fn what_has_failed_is_waited_for_while_it_may_run() {
 }
 
 #[test]
-fn the_failure_of_a_queue_that_is_gone_stays_with_what_it_wrote() {
+fn the_failure_of_a_closed_queue_stays_with_what_it_wrote() {
     let device = slow();
     let (fail, noop, scale) =
         (kernel(&*device, "fail"), kernel(&*device, "noop"), kernel(&*device, "scale_f32"));
@@ -202,7 +202,7 @@ fn the_failure_of_a_queue_that_is_gone_stays_with_what_it_wrote() {
         broken.wait_idle().unwrap_err();
     }
     let other = queue(&*device);
-    // Submissions take away what is left of it.
+    // Submissions remove the closed queue.
     for _ in 0..2 {
         launch(&other, &noop, &[]).unwrap().wait().unwrap();
     }

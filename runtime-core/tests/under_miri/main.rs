@@ -1,9 +1,9 @@
-//! Core and the null backend, compiled in: what `cargo xtask miri` runs to find undefined behaviour and leaks.
+//! Tests of core with the null backend linked in, which `cargo xtask miri` runs to find undefined behaviour and leaks.
 //!
-//! Ordinary tests too, but small: Miri runs them some hundred times slower. No files, no libraries, no `fork`.
+//! They are small, because Miri runs them some hundred times slower, and use no files, libraries or `fork`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(unsafe_code, reason = "loading native code vouches for it")]
+#![allow(unsafe_code, reason = "loads native code")]
 
 mod embedded;
 mod failures;
@@ -22,7 +22,7 @@ use runtime_core::{
     QueueOptions, Result, Runtime, Tensor,
 };
 
-/// How long work takes that is in flight while the program goes on. Miri's clock counts its own, slow, steps.
+/// The duration of work that is in flight while the program continues. Miri's clock advances with its own slow steps.
 const BUSY_US: i64 = if cfg!(miri) { 500_000 } else { 20_000 };
 
 fn runtime() -> Runtime {
@@ -33,7 +33,7 @@ fn open(device: &str, options: &Options) -> Arc<dyn CommonRuntime> {
     runtime().open_with(device, options).unwrap()
 }
 
-/// A device whose work ends late, when somebody asks: queues are busy while the program goes on.
+/// A device whose work ends late, so that queues are busy while the program continues.
 fn slow() -> Arc<dyn CommonRuntime> {
     open("null:0", &Options::new().with("delay_us", BUSY_US))
 }
@@ -52,7 +52,7 @@ fn launch(queue: &Queue, kernel: &Kernel, args: &[Arg<'_>]) -> Result<Event> {
     queue.launch(kernel, Geometry::single(), args)
 }
 
-/// How often a queue's function was called, by its place in the null device's `counters`.
+/// The number of calls of a queue's function, by its index in the null device's `counters`.
 fn calls(device: &dyn CommonRuntime, queue: &Queue, function: usize) -> u64 {
     let counts = device.allocate(DType::U64, &[8], &Placement::default()).unwrap();
     launch(queue, &kernel(device, "counters"), &[Arg::write(&counts)]).unwrap();

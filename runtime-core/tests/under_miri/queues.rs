@@ -5,7 +5,7 @@ use runtime_core::{Arg, DType, Geometry, Options, Placement, Queue};
 use crate::{BUSY_US, calls, floats, kernel, launch, open, queue, slow};
 
 #[test]
-fn hazards_order_what_shares_a_tensor_across_queues() {
+fn hazards_order_work_on_a_shared_tensor_across_queues() {
     for options in [
         Options::new().with("delay_us", BUSY_US),
         Options::new().with("out_of_order", true),
@@ -63,7 +63,7 @@ fn threads_share_queues_and_tensors() {
 }
 
 #[test]
-fn transfers_of_a_queue_stand_in_its_order() {
+fn transfers_are_in_order_with_their_queue() {
     let device = slow();
     let (queue, other) = (queue(&*device), queue(&*device));
     let (a, b) = (floats(&*device, &[0.0; 3]), floats(&*device, &[0.0; 3]));
@@ -81,9 +81,9 @@ fn transfers_of_a_queue_stand_in_its_order() {
     assert_eq!(allocated.to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0]);
 }
 
-/// A mark costs a call of the driver, and without one nobody sees an end.
+/// A mark costs a driver call; without one, the end of a ticket is not observable.
 #[test]
-fn only_what_somebody_may_ask_for_is_marked() {
+fn only_tickets_that_may_be_waited_for_are_marked() {
     const MARK: usize = 1;
     let device = open("null:0", &Options::new());
     let (queue, other, noop) = (queue(&*device), queue(&*device), kernel(&*device, "noop"));
@@ -94,9 +94,9 @@ fn only_what_somebody_may_ask_for_is_marked() {
         calls(&*device, &queue, MARK) - before
     };
     let run = || launch(&queue, &noop, &[]).unwrap();
-    // What is waited for to read the counters.
+    // Reading the counters waits for this.
     let own = marks(&|| {});
-    assert_eq!(marks(&|| (0..3).for_each(|_| drop(run()))) - own, 0, "nobody holds their events");
+    assert_eq!(marks(&|| (0..3).for_each(|_| drop(run()))) - own, 0, "their events were dropped");
     assert_eq!(marks(&|| drop([run(), run(), run()])) - own, 2, "the last event was dropped in time");
     assert_eq!(marks(&|| (0..3).for_each(|_| drop(queue.fill(&x, &[0; 4]).unwrap()))) - own, 3, "transfers");
     let waited = || {
@@ -111,7 +111,7 @@ fn only_what_somebody_may_ask_for_is_marked() {
 }
 
 #[test]
-fn what_is_dropped_while_busy_lives_until_the_work_has_ended() {
+fn objects_dropped_while_in_use_live_until_the_work_has_ended() {
     let device = slow();
     let result = floats(&*device, &[0.0; 2]);
     {

@@ -1,4 +1,4 @@
-//! Work that depends on a queue which does not answer, or on a device that is gone.
+//! Work that depends on a queue that does not respond, or on a closed device.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,17 +7,17 @@ use runtime_core::{Arg, CommonRuntime, ErrorKind, Options};
 
 use crate::{BUSY_US, floats, kernel, launch, queue, runtime};
 
-/// No answer takes as long.
+/// Longer than any response takes.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A device whose queues do not say how far they are, and another one.
+/// A device whose queues report no progress, and another device.
 fn silent_and_other() -> [Arc<dyn CommonRuntime>; 2] {
     let (here, silent) = (runtime(), Options::new().with("panic_in", "poll"));
     [here.open_with("null:0", &silent).unwrap(), here.open("null:1").unwrap()]
 }
 
 #[test]
-fn what_depends_on_a_leaked_device_is_cancelled() {
+fn work_that_depends_on_a_leaked_device_is_cancelled() {
     let [source, device] = silent_and_other();
     let (asked, waiter) = (queue(&*source), queue(&*device));
     let event = launch(&asked, &kernel(&*source, "noop"), &[]).unwrap();
@@ -30,7 +30,7 @@ fn what_depends_on_a_leaked_device_is_cancelled() {
 }
 
 #[test]
-fn a_device_that_was_closed_in_good_order_is_no_obstacle() {
+fn a_device_closed_normally_blocks_nothing() {
     let here = runtime();
     let late = Options::new().with("delay_us", BUSY_US);
     let (source, device) = (here.open_with("null:0", &late).unwrap(), here.open("null:1").unwrap());
@@ -46,7 +46,7 @@ fn a_device_that_was_closed_in_good_order_is_no_obstacle() {
 }
 
 #[test]
-fn nothing_is_right_that_a_silent_queue_may_have_spoiled() {
+fn results_that_depend_on_a_silent_queue_fail() {
     let [source, device] = silent_and_other();
     let (asked, waiter) = (queue(&*source), queue(&*device));
     let event = launch(&asked, &kernel(&*source, "fail"), &[]).unwrap();
@@ -54,7 +54,7 @@ fn nothing_is_right_that_a_silent_queue_may_have_spoiled() {
     waiter.wait_for(&event).unwrap();
     launch(&waiter, &kernel(&*device, "scale_f32"), &[Arg::read_write(&y), Arg::scalar(2f32)]).unwrap();
     drop(waiter);
-    // Submissions and new queues take away what is left of others.
+    // Submissions and new queues remove closed ones.
     for _ in 0..3 {
         queue(&*device).launch_noop().unwrap().wait().unwrap();
     }

@@ -5,7 +5,7 @@ use runtime_core::{DType, ErrorKind, HostArray, Options, Placement};
 use crate::{floats, open, slow};
 
 #[test]
-fn every_space_holds_what_was_written() {
+fn every_space_stores_what_is_written() {
     let device = open("null:0", &Options::new());
     for space in ["device", "pinned", "shared"] {
         let placement = Placement::space(space).aligned(512);
@@ -35,7 +35,7 @@ fn views_share_the_memory_whatever_their_strides() {
 }
 
 #[test]
-fn a_mapping_is_a_slice_that_keeps_work_away() {
+fn a_mapping_is_a_slice_that_excludes_work() {
     let device = slow();
     let tensor = device.allocate(DType::U32, &[4], &Placement::space("pinned")).unwrap();
     let queue = crate::queue(&*device);

@@ -1,4 +1,4 @@
-//! Transfers that do not block, and blocking ones that keep nobody else waiting.
+//! Transfers that do not block, and blocking ones that do not delay other threads.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ fn uploads_and_downloads_are_in_order_with_the_queue() {
     let uploaded = queue.upload(&x, vec![1f32, 2.0, 3.0]).unwrap();
     queue.launch(&scale, Geometry::single(), (Arg::read_write(&x), 2f32)).unwrap();
     let download = queue.download::<f32>(&x).unwrap();
-    assert!(!download.is_done().unwrap(), "it waits for the work in front of it");
+    assert!(!download.is_done().unwrap(), "it waits for earlier work");
     assert_eq!(download.wait().unwrap(), [2.0, 4.0, 6.0]);
     assert!(uploaded.is_done().unwrap());
 }
@@ -28,7 +28,7 @@ fn memory_of_transfers_lives_until_they_have_ended() {
         drop(queue);
         assert_eq!(x.to_vec::<f32>().unwrap(), [7.0; 1000]);
     }
-    // The device itself goes while the work is in flight.
+    // The device itself is dropped while the work is in flight.
     let device = slow();
     let (queue, x) = (queue(&*device), floats(&*device, &[0.0; 1000]));
     queue.upload(&x, vec![7f32; 1000]).unwrap();
@@ -38,7 +38,7 @@ fn memory_of_transfers_lives_until_they_have_ended() {
 }
 
 #[test]
-fn wrong_transfers_are_refused() {
+fn invalid_transfers_are_rejected() {
     let device = slow();
     let (queue, x) = (queue(&*device), floats(&*device, &[0.0; 6]));
     let transposed = x.reshape(&[2, 3]).unwrap().permute(&[1, 0]).unwrap();
@@ -57,7 +57,7 @@ fn wrong_transfers_are_refused() {
 }
 
 #[test]
-fn a_download_of_what_a_failed_kernel_wrote_fails() {
+fn a_download_of_a_failed_kernels_output_fails() {
     let device = slow();
     let (first, second, x) = (queue(&*device), queue(&*device), floats(&*device, &[1.0]));
     first.launch(&kernel(&*device, "fail"), Geometry::single(), (Arg::write(&x),)).unwrap();
@@ -66,7 +66,7 @@ fn a_download_of_what_a_failed_kernel_wrote_fails() {
 }
 
 #[test]
-fn a_blocking_copy_keeps_no_launch_waiting() {
+fn a_blocking_copy_delays_no_launch() {
     const DELAY: Duration = Duration::from_micros(10 * BUSY_US.unsigned_abs());
     let device = open("null:0", &Options::new().with("delay_us", 10 * BUSY_US));
     let (queue, noop, x) = (queue(&*device), kernel(&*device, "noop"), floats(&*device, &[0.0; 4]));
@@ -85,11 +85,11 @@ fn a_blocking_copy_keeps_no_launch_waiting() {
 }
 
 #[test]
-fn tuples_take_tensors_as_the_code_says() {
+fn tuples_use_tensors_as_the_code_declares() {
     let device = slow();
     let (queue, scale, x) = (queue(&*device), kernel(&*device, "scale_f32"), floats(&*device, &[1.0, 2.0]));
     queue.launch(&scale, (1, 1), (&x, 2f32)).unwrap();
-    assert_eq!(x.to_vec::<f32>().unwrap(), [2.0, 4.0], "the null device says that it is read and written");
+    assert_eq!(x.to_vec::<f32>().unwrap(), [2.0, 4.0], "the null device declares it as read and written");
     let error = queue.launch(&scale, (1, 1), (&x, 2f32, &x)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
 }

@@ -1,4 +1,4 @@
-//! Events: polled, waited for, awaited, dropped half-way.
+//! Events: polled, waited for, awaited, and dropped while pending.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -11,7 +11,7 @@ use runtime_core::{Arg, ErrorKind};
 
 use crate::{BUSY_US, kernel, launch, queue, slow};
 
-/// Wakes a parked thread: the smallest executor.
+/// A minimal executor: its waker unparks a thread.
 struct Unpark(Thread);
 
 impl Wake for Unpark {
@@ -31,8 +31,8 @@ fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Lets the waiter thread see that its device is gone: Miri wants every thread ended.
-fn let_waiters_end() {
+/// Gives the wait thread time to notice that its device is gone: Miri requires that every thread has ended.
+fn let_wait_threads_end() {
     std::thread::sleep(Duration::from_millis(if cfg!(miri) { 1_500 } else { 0 }));
 }
 
@@ -67,11 +67,11 @@ fn futures_are_awaited_dropped_and_outlive_their_device() {
     let last = start(100);
     drop((queue, spin, device));
     for thread in threads {
-        // The device ends its work before it is closed, so the event has ended well.
+        // The device ends its work before it is closed, so the event has succeeded.
         thread.join().unwrap().unwrap();
     }
     block_on(last).unwrap();
-    let_waiters_end();
+    let_wait_threads_end();
 }
 
 #[test]
@@ -99,12 +99,12 @@ fn a_dropped_future_is_forgotten_at_once() {
     }
     assert_eq!(Arc::strong_count(&task), 3, "one entry per future, however often it is polled");
     drop(event);
-    assert_eq!(Arc::strong_count(&task), 2, "its waker is kept though nobody awaits it");
+    assert_eq!(Arc::strong_count(&task), 2, "its waker is kept although the future was dropped");
     drop((queue, spin, device));
-    let_waiters_end();
+    let_wait_threads_end();
 }
 
-/// A task that owns its future, and is owned by its wakers alone.
+/// A task that owns its future, and is owned by its wakers only.
 struct Task {
     future: Mutex<Option<runtime_core::Event>>,
     _alive: Arc<()>,
@@ -127,7 +127,7 @@ fn a_task_that_only_its_waker_holds_is_dropped_with_its_future() {
         let event = future.as_mut().unwrap();
         let _ = Pin::new(event).poll(&mut Context::from_waker(&waker));
         drop(future);
-        // Now the waiter has the last of it: waking drops the task, its future, and what the waiter knows of that.
+        // Now the wait thread has the last reference: waking drops the task, its future and its registration.
         drop((task, waker));
     }
     queue.wait_idle().unwrap();
@@ -135,8 +135,8 @@ fn a_task_that_only_its_waker_holds_is_dropped_with_its_future() {
         std::thread::sleep(Duration::from_millis(1));
         Arc::strong_count(&alive) == 1
     });
-    assert!(done, "the waiter is stuck");
+    assert!(done, "the wait thread is stuck");
     block_on(launch(&queue, &spin, &[Arg::scalar(1i64)]).unwrap()).unwrap();
     drop((queue, spin, device));
-    let_waiters_end();
+    let_wait_threads_end();
 }

@@ -1,10 +1,10 @@
-//! A view with gaps is refused wherever a kernel is launched, unless the argument or the code knows its strides.
+//! Every way of launching rejects a view with gaps, unless the argument or the code declares strides.
 
 use runtime_core::{Arg, ErrorKind, Geometry, Options, Result, Tensor};
 
 use crate::{kernel, open, queue};
 
-/// Four views with gaps, and the tensor that they are of.
+/// Four views with gaps, and their tensor.
 fn views(device: &dyn runtime_core::CommonRuntime) -> (Tensor, [Tensor; 4]) {
     let x = device.tensor([2, 3], &[0f32, 1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
     let views = [
@@ -17,7 +17,7 @@ fn views(device: &dyn runtime_core::CommonRuntime) -> (Tensor, [Tensor; 4]) {
 }
 
 fn is_refused<T>(launched: Result<T>) {
-    let error = launched.err().expect("a view with gaps was taken");
+    let error = launched.err().expect("a view with gaps was accepted");
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
     for part in ["argument 0 of \"noop\" is not contiguous", "Queue::contiguous", ".strided()"] {
         assert!(error.message().contains(part), "{error}");
@@ -25,7 +25,7 @@ fn is_refused<T>(launched: Result<T>) {
 }
 
 #[test]
-fn every_way_to_launch_refuses_gaps() {
+fn every_way_to_launch_rejects_gaps() {
     for name in ["null:0", "null:1"] {
         let device = open(name, &Options::new());
         let (queue, noop, one) = (queue(&*device), kernel(&*device, "noop"), Geometry::single());
@@ -52,7 +52,7 @@ fn every_way_to_launch_refuses_gaps() {
 }
 
 #[test]
-fn strides_that_leave_no_gaps_are_none() {
+fn strides_without_gaps_are_contiguous() {
     let device = open("null:0", &Options::new());
     let (queue, noop) = (queue(&*device), kernel(&*device, "noop"));
     let x = device.tensor([4], &[0f32; 4]).unwrap();
@@ -66,7 +66,7 @@ fn strides_that_leave_no_gaps_are_none() {
 }
 
 #[test]
-fn code_that_declares_its_strides_touches_the_view_alone() {
+fn code_that_declares_strides_accesses_only_the_view() {
     let device = open("null:0", &Options::new());
     let (queue, scale) = (queue(&*device), kernel(&*device, "scale_f32"));
     let (x, [transposed, columns, repeated, reversed]) = views(&*device);

@@ -1,4 +1,4 @@
-//! Views: what a launch takes, what does not fit into memory, and random views against a model.
+//! Views: launches, sizes beyond memory, and random views compared with a model.
 
 #![allow(unsafe_code, reason = "loads code of the null device, and takes tensors back from DLPack")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]

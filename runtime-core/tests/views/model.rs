@@ -1,4 +1,4 @@
-//! Random views, and whatever moves their elements, against plain arithmetic on a vector.
+//! Random views, and everything that moves their elements, compared with arithmetic on a vector.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ const STEPS: usize = if cfg!(miri) { 25 } else { 400 };
 /// Elements of a buffer.
 const ELEMENTS: usize = 60;
 
-/// A buffer and what must be in it.
+/// A buffer and its expected content.
 struct Whole {
     tensor: Tensor,
     data: Vec<f32>,
 }
 
-/// A view, and the element of its buffer that each of its own is, in row-major order.
+/// A view, and for each of its elements, in row-major order, the index in the buffer.
 struct View {
     of: usize,
     tensor: Tensor,
@@ -77,7 +77,7 @@ impl Scene {
         self.changed(View { of, tensor, places: places(&shape, &strides, offset) })
     }
 
-    /// The view, or what a few steps make of it.
+    /// The view, or one derived from it in a few steps.
     fn changed(&mut self, mut view: View) -> View {
         for _ in 0..self.random.index(3) {
             let tensor = view.tensor.clone();
@@ -121,7 +121,7 @@ impl Scene {
                 self.set(&view, &values);
             }
             2 => {
-                // As often one value as two in turn, where they fit.
+                // One value or two alternating ones, if they fit.
                 let count = if view.places.len().is_multiple_of(2) { 1 + self.random.index(2) } else { 1 };
                 let values: Vec<f32> = (0..count).map(|_| self.value()).collect();
                 view.tensor.fill(&bytes_of(&values)).unwrap();
@@ -144,14 +144,14 @@ impl Scene {
         assert_eq!(view.tensor.to_vec::<f32>().unwrap(), self.get(&view), "{:?}", view.tensor.strides());
     }
 
-    /// A whole number: sums and products of a few stay exact.
+    /// A whole number, so that sums and products of a few stay exact.
     fn value(&mut self) -> f32 {
         f32::from(u16::try_from(self.random.index(1000)).unwrap())
     }
 
     fn copy(&mut self, to: &View) {
         let (shape, ndim) = (to.tensor.shape().to_vec(), to.tensor.shape().len());
-        // The source: any other view of that shape, if one is found soon.
+        // The source: another view of the same shape, if one is found quickly.
         for _ in 0..50 {
             let strides: Vec<i64> = (0..ndim).map(|_| self.random.within(-3, 8)).collect();
             let (of, offset) = (self.random.index(self.wholes.len()), self.random.index(ELEMENTS));
@@ -164,7 +164,7 @@ impl Scene {
         }
     }
 
-    /// The kernel multiplies element by element: one that lies twice in the view, twice.
+    /// The kernel multiplies element by element: an element that occurs twice in the view, twice.
     fn scale(&mut self, view: &View) {
         let scale = self.scale.clone();
         let args = [Arg::read_write(&view.tensor), Arg::scalar(0.5f32)];
@@ -204,7 +204,7 @@ fn bytes_of(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// The element of the buffer that each element of a view is.
+/// The index in the buffer of each element of a view.
 fn places(shape: &[usize], strides: &[i64], offset: usize) -> Vec<usize> {
     let (Some((&extent, shape)), Some((&stride, strides))) = (shape.split_first(), strides.split_first())
     else {

@@ -1,11 +1,11 @@
-//! Views with more elements than there is memory: an error, never an abort.
+//! Views with more elements than memory can hold give an error, never an abort.
 
 use runtime_core::{DType, ErrorKind, Options, Placement};
 
 use crate::{open, queue};
 
 #[test]
-fn a_view_of_too_many_elements_is_an_error_wherever_it_would_be_copied() {
+fn copying_a_view_of_too_many_elements_is_an_error() {
     let device = open("null:0", &Options::new());
     for space in ["device", "shared"] {
         let x = device.allocate(DType::F32, &[4], &Placement::space(space)).unwrap();
@@ -21,14 +21,14 @@ fn a_view_of_too_many_elements_is_an_error_wherever_it_would_be_copied() {
         let refused = queue(&*device).contiguous(&huge).unwrap_err();
         assert!(matches!(refused.kind(), ErrorKind::OutOfMemory | ErrorKind::InvalidArgument), "{refused}");
         assert_eq!(x.to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0, 4.0]);
-        // All of them are one place, and get one value.
+        // All elements share one address, and get one value.
         huge.fill(&7f32.to_le_bytes()).unwrap();
         assert_eq!(x.to_vec::<f32>().unwrap(), [1.0, 2.0, 7.0, 4.0]);
     }
 }
 
 #[test]
-fn a_fill_repeats_any_pattern_from_any_byte() {
+fn a_fill_repeats_any_pattern_from_any_offset() {
     let device = open("null:0", &Options::new());
     for space in ["device", "shared"] {
         for (unit, units, from) in
@@ -49,7 +49,7 @@ fn a_fill_repeats_any_pattern_from_any_byte() {
 }
 
 #[test]
-fn shapes_at_the_edge_of_what_can_be_counted_are_refused() {
+fn shapes_at_the_limit_of_the_counters_are_rejected() {
     let device = open("null:0", &Options::new());
     let x = device.tensor([4], &[0u8; 4]).unwrap();
     let max = usize::MAX;

@@ -1,4 +1,4 @@
-//! Several threads on shared queues and tensors: every addition arrives once, whatever else is copied, read and dropped.
+//! Several threads on shared queues and tensors: every addition is applied once, while others copy, read and drop.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -12,7 +12,7 @@ const STEPS: usize = if cfg!(miri) { 10 } else { 150 };
 const ELEMENTS: usize = 24;
 
 #[test]
-fn additions_of_many_threads_to_views_all_arrive() {
+fn additions_of_many_threads_to_views_are_all_applied() {
     for options in [
         Options::new(),
         Options::new().with("reorders", true),

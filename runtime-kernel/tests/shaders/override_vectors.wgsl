@@ -1,4 +1,4 @@
-// Of a kernel of the fuzzer: overrides in vectors that are indexed.
+// From a kernel of the fuzzer: indexed vectors of overrides.
 struct A { n: u32, a0: u32, }
 var<immediate> s: A;
 @group(0) @binding(0) var<storage, read_write> y: array<u32>;

@@ -230,7 +230,7 @@ impl CommandBuffer {
             self.bound.constants.clear();
             self.bound.constants.extend_from_slice(constants);
         }
-        // SAFETY: every argument is bound; the caller who loaded the kernel vouches for what it does with them.
+        // SAFETY: every argument is bound; whoever loaded the kernel guarantees what it does with them.
         unsafe { device.cmd_dispatch(self.handle, x, y, z) };
         Ok(())
     }

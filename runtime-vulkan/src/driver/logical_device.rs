@@ -61,7 +61,7 @@ pub(crate) struct LogicalDevice {
     pub(super) host_import: Option<ash::ext::external_memory_host::Device>,
     pub(super) executable_properties: Option<ash::khr::pipeline_executable_properties::Device>,
     pub(super) barriers: BarrierFn,
-    /// Pipelines turn bounds checks off explicitly: some drivers check unless told not to.
+    /// Whether pipelines disable bounds checks explicitly; some drivers check by default.
     pub(super) disables_robustness: bool,
     calibrated_timestamps: Option<ash::ext::calibrated_timestamps::Device>,
     device_fault: Option<ash::ext::device_fault::Device>,

@@ -70,7 +70,7 @@ impl Shader {
     /// The driver's error.
     pub(crate) fn new(logical: &Arc<LogicalDevice>, words: &[u32]) -> Result<Self> {
         let info = vk::ShaderModuleCreateInfo::default().code(words);
-        // SAFETY: the device is open; the caller who loaded the code vouches that it is valid.
+        // SAFETY: the device is open; whoever loaded the code guarantees that it is valid.
         let created = unsafe { logical.handle.create_shader_module(&info, None) };
         Ok(Self { logical: Arc::clone(logical), handle: logical.check("vkCreateShaderModule", created)? })
     }

@@ -1,4 +1,4 @@
-//! A use of every function of the tables through core's own interface.
+//! Uses every function of the tables through core's API.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use runtime_core::{
     ModuleSource, Placement, Queue, Result, Runtime, Tensor,
 };
 
-/// What becomes of a use when the function is missing.
+/// The result of a use when the function is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IfMissing {
-    /// It is `Unsupported`, and the error names the function.
+    /// `Unsupported`, and the error names the function.
     Unsupported,
-    /// Core does without.
+    /// Core works without it.
     Emulated,
 }
 use IfMissing::{Emulated, Unsupported};
@@ -22,7 +22,7 @@ pub(crate) struct SlotUse {
     /// `Table.function`.
     pub(crate) slot: &'static str,
     pub(crate) if_missing: IfMissing,
-    /// The use needs no function that stands later in the same table.
+    /// Whether the use needs no later function of the same table.
     pub(crate) can_be_truncated: bool,
     pub(crate) run: fn(&Runtime) -> Result<()>,
 }
@@ -35,7 +35,7 @@ const fn nullable(slot: &'static str, if_missing: IfMissing, run: fn(&Runtime) -
     SlotUse { slot, if_missing, can_be_truncated: false, run }
 }
 
-/// All of them.
+/// All uses.
 pub(crate) const SLOT_USES: &[SlotUse] = &[
     nullable("InstanceTable.options", Emulated, everything),
     truncatable("InstanceTable.open", Unsupported, loads),
@@ -92,7 +92,7 @@ pub(crate) const SLOT_USES: &[SlotUse] = &[
     }),
     truncatable("QueueTable.read_timestamp", Unsupported, |runtime| {
         let queue = queue(&*runtime.open("null")?)?;
-        // The null device runs at submission what it can.
+        // The null device runs work at submission if it can.
         queue.read_timestamp(&queue.timestamp()?).map(drop)
     }),
     truncatable("QueueTable.mark", Unsupported, |runtime| fill(&*runtime.open("null")?)?.1.wait()),
@@ -143,7 +143,7 @@ fn tensor(device: &dyn CommonRuntime) -> Result<Tensor> {
 }
 
 fn module(device: &dyn CommonRuntime) -> Result<runtime_core::Module> {
-    // SAFETY: every use passes what the builtins take.
+    // SAFETY: every use passes the arguments that the builtins expect.
     device.load(&unsafe { ModuleSource::native("null", "noop\nspin\nfail\nscale_f32\nfill_f32") })
 }
 
@@ -171,7 +171,7 @@ fn fill(device: &dyn CommonRuntime) -> Result<(Queue, Event)> {
     Ok((queue, event))
 }
 
-/// The ordinary way of a program, from the list of devices to a result, and everything dropped.
+/// What an ordinary program does: list devices, compute a result, drop everything.
 fn everything(runtime: &Runtime) -> Result<()> {
     let device = runtime.open("null")?;
     let x = device.tensor([3], &[1.0f32, 2.0, 3.0])?;
@@ -198,12 +198,12 @@ fn imports(runtime: &Runtime) -> Result<()> {
 fn adopts(runtime: &Runtime) -> Result<()> {
     let device = runtime.open("null")?;
     let managed = device.tensor([2], &[1.0f32, 2.0])?.to_dlpack()?.into_raw();
-    // SAFETY: made just now, and consumed by nobody else.
+    // SAFETY: just exported, and not consumed elsewhere.
     let adopted = unsafe { device.import_dlpack(managed) };
     if adopted.is_err() {
-        // SAFETY: after an error it is still ours.
+        // SAFETY: after an error, it still belongs to this function.
         let deleter = unsafe { (*managed).deleter };
-        // SAFETY: as above; it is not used any more.
+        // SAFETY: as above; it is not used again.
         unsafe { deleter.unwrap()(managed) };
     }
     match &*adopted?.to_vec::<f32>()? {
@@ -214,7 +214,7 @@ fn adopts(runtime: &Runtime) -> Result<()> {
 
 fn calls_inline(runtime: &Runtime) -> Result<()> {
     let device = runtime.open("host")?;
-    // SAFETY: it touches nothing.
+    // SAFETY: the builtin accesses no memory.
     let module = device.load(&unsafe { ModuleSource::native("c", "void noop(void) {}") })?;
     queue(&*device)?.call(&module.kernel("noop")?, Geometry::single(), &[])
 }

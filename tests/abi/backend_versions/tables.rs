@@ -1,4 +1,4 @@
-//! Tables of other minor versions, made of today's by cutting and extending them.
+//! Builds tables of other minor versions by truncating and extending the present ones.
 
 use std::mem::offset_of;
 
@@ -11,7 +11,7 @@ const EXTRA_SLOTS: usize = 3;
 /// The minor version of [`newer`].
 pub(crate) const LATER_MINOR: u16 = runtime_core::abi::MINOR + 7;
 
-/// A sub-table: its name, and where its address stands in a [`BackendTable`].
+/// A sub-table: its name, and the offset of its pointer in a [`BackendTable`].
 const TABLES: [(&str, usize); 7] = [
     ("InstanceTable", offset_of!(BackendTable, instance)),
     ("DeviceTable", offset_of!(BackendTable, device)),
@@ -43,24 +43,24 @@ slots! {
     EmbeddedTable { flash, run, read }
 }
 
-/// What lies behind the stated end of a table: calling it ends the test.
+/// The function beyond the stated end of a table: calling it aborts the test.
 extern "C" fn beyond_the_end() {
     std::process::abort();
 }
 
-/// The words of a table, and some more.
+/// A table as words, with room for more functions.
 struct TableCopy(Vec<usize>);
 
 impl TableCopy {
-    /// Copies the table at `from`, by the size that stands at `size_at`, and puts functions behind that nobody may call.
+    /// Copies the table at `from`, whose size is at offset `size_at`, and appends functions that must not be called.
     fn of(from: *const u8, size_at: usize) -> Self {
-        // SAFETY: a table states its size there, and its own address is in range of itself.
+        // SAFETY: a table states its size at this offset, which is within the table.
         let size = unsafe { from.add(size_at) }.cast::<u32>();
         // SAFETY: as above.
         let bytes = unsafe { size.read() } as usize;
         let words = bytes / size_of::<usize>();
-        assert_eq!(words * size_of::<usize>(), bytes, "tables are made of whole words");
-        // SAFETY: the table is that long, and as aligned as a pointer.
+        assert_eq!(words * size_of::<usize>(), bytes, "tables consist of whole words");
+        // SAFETY: the table has that size and the alignment of a pointer.
         let known = unsafe { std::slice::from_raw_parts(from.cast::<usize>(), words) };
         let later = [beyond_the_end as extern "C" fn() as usize; EXTRA_SLOTS];
         Self([known, &later].concat())
@@ -70,24 +70,24 @@ impl TableCopy {
         size_of_val(&*self.0)
     }
 
-    /// States another size.
+    /// Changes the stated size.
     fn state(&mut self, size_at: usize, bytes: usize) {
         let mut word = self.0[size_at / size_of::<usize>()].to_ne_bytes();
         word[..4].copy_from_slice(&u32::try_from(bytes).unwrap().to_ne_bytes());
         self.0[size_at / size_of::<usize>()] = usize::from_ne_bytes(word);
     }
 
-    /// Lives as long as the process, as tables do.
+    /// Leaks it, because tables are static.
     fn leak(self) -> *const u8 {
         self.0.leak().as_ptr().cast()
     }
 }
 
-/// Where the size of a [`BackendTable`] stands.
+/// The offset of the size in a [`BackendTable`].
 const HEADER_SIZE_AT: usize =
     offset_of!(BackendTable, header) + offset_of!(runtime_core::abi::Header, struct_size);
 
-/// Makes a backend's table of today's, with each sub-table changed by `change`; null stays null.
+/// Copies a backend's table, with each sub-table modified by `change`; null stays null.
 fn remake(
     today: &'static BackendTable,
     change: impl Fn(&str, &mut TableCopy),
@@ -103,7 +103,7 @@ fn remake(
         }
     }
     finish(&mut backend);
-    // SAFETY: a copy of a backend's table with as valid addresses in it, and it is never freed.
+    // SAFETY: a copy of a backend's table with valid pointers, which is never freed.
     unsafe { &*backend.leak().cast::<BackendTable>() }
 }
 

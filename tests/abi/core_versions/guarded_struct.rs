@@ -1,4 +1,4 @@
-//! Out-structures of an older core: as long as they say, with guards behind.
+//! Output structures of an older core: shorter, with guard bytes after the stated end.
 
 use std::marker::PhantomData;
 
@@ -8,7 +8,7 @@ use runtime_core::abi::Handle;
 const GUARD: u8 = 0xa5;
 const GUARD_BYTES: usize = 64;
 
-/// Room for a `T` that states fewer bytes than it has, and guards from there on.
+/// Room for a `T` that states a smaller size, with guard bytes from there on.
 pub(crate) struct GuardedStruct<T> {
     words: Vec<u64>,
     stated: usize,
@@ -33,11 +33,11 @@ impl<T> GuardedStruct<T> {
         self.words.iter().flat_map(|word| word.to_ne_bytes()).collect()
     }
 
-    /// Checks that nothing behind the stated size was written, nor the size itself.
+    /// Checks that nothing beyond the stated size was written, nor the size itself.
     pub(crate) fn check_guards(&self) {
         let (bytes, name) = (self.bytes(), std::any::type_name::<T>());
         let size = u32::from_ne_bytes(std::array::from_fn(|i| bytes[i])) as usize;
-        assert_eq!(size, self.stated, "the size of {name} is the caller's");
+        assert_eq!(size, self.stated, "the callee changed the size of {name}");
         let written = bytes[self.stated..].iter().position(|byte| *byte != GUARD);
         assert_eq!(
             written.map(|at| at + self.stated),
@@ -60,7 +60,7 @@ pub(crate) fn check_every_size<T>(least: usize, fill: impl Fn(*mut T) -> Result<
     let mut whole = GuardedStruct::<T>::new(size_of::<T>());
     fill(whole.as_mut_ptr()).unwrap();
     let expected = whole.bytes();
-    assert_ne!(expected[4..size_of::<T>()], [GUARD; 256][4..size_of::<T>()], "nothing was filled in");
+    assert_ne!(expected[4..size_of::<T>()], [GUARD; 256][4..size_of::<T>()], "nothing was written");
     for stated in least..=size_of::<T>() {
         let mut given = GuardedStruct::<T>::new(stated);
         fill(given.as_mut_ptr()).unwrap();

@@ -1,4 +1,4 @@
-//! Today's backends with an older core: one that knows shorter structures, and a host table without a log.
+//! The present backends with an older core, which has shorter structures and a host table without a log function.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(unsafe_code, reason = "calls tables of functions as an older core would")]
@@ -14,27 +14,27 @@ use runtime_core::{convert, end_of};
 use crate::guarded_struct::{GuardedStruct, check_every_size};
 use crate::raw_device::RawDevice;
 
-/// The backend in C, built and loaded once for all tests, and never unloaded.
+/// The backend in C, built and loaded once for all tests; never unloaded.
 fn c_backend() -> &'static BackendTable {
     static TABLE: OnceLock<&'static BackendTable> = OnceLock::new();
     TABLE.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap();
         let path = runtime_c_backend_tests::build_as_it_is(folder.path()).unwrap();
-        // SAFETY: it was built just now, and does nothing when it is loaded.
+        // SAFETY: built just now; loading it runs no code.
         let library = Box::leak(Box::new(unsafe { libloading::Library::new(path) }.unwrap()));
-        // SAFETY: the header declares the entry point so.
+        // SAFETY: the header declares the entry point with this type.
         let entry = unsafe { library.get::<EntryPoint>(abi::ENTRY_SYMBOL) }.unwrap();
         let mut table = std::ptr::null();
-        // SAFETY: a place for the address of the table.
+        // SAFETY: the output is writable.
         let status = unsafe { entry(&raw mut table) };
-        // SAFETY: what the entry point returned, taken once.
+        // SAFETY: returned by the entry point, converted once.
         unsafe { convert::from_status(status) }.unwrap();
         // SAFETY: a static table of a library that stays loaded.
         unsafe { &*table }
     })
 }
 
-/// Backends by every way of making one: shims of Rust traits, and C.
+/// Backends of both kinds: shims of Rust traits, and C.
 fn backends() -> [&'static BackendTable; 2] {
     [runtime_null::backend().table(), c_backend()]
 }
@@ -42,7 +42,7 @@ fn backends() -> [&'static BackendTable; 2] {
 #[test]
 fn every_table_states_its_own_size() {
     for table in [runtime_null::backend().table(), runtime_host::backend().table(), c_backend()] {
-        // Tables are made of whole words: they have no padding at the end.
+        // Tables consist of whole words and have no padding at the end.
         assert_eq!(table.header.struct_size as usize, size_of::<BackendTable>());
         assert_eq!((table.header.magic, table.header.major), (abi::MAGIC, abi::MAJOR));
         macro_rules! check {
@@ -62,7 +62,7 @@ fn every_table_states_its_own_size() {
 }
 
 #[test]
-fn a_host_without_a_log_is_fine() {
+fn a_host_without_a_log_function_is_accepted() {
     for table in backends() {
         drop(RawDevice::with_host_of(table, 0, end_of!(abi::HostTable, header)));
     }
@@ -83,7 +83,7 @@ fn telemetry_is_written_as_far_as_there_is_room() {
 }
 
 #[test]
-fn what_a_kernel_tells_is_written_as_far_as_there_is_room() {
+fn kernel_information_is_written_as_far_as_there_is_room() {
     for table in backends() {
         let opened = RawDevice::new(table, 0);
         opened.with_kernel("scale_f32", |kernel| {
@@ -138,10 +138,10 @@ fn request() -> abi::AllocateRequest {
 }
 
 #[test]
-fn what_an_older_core_does_not_ask_for_is_zero() {
+fn fields_that_an_older_core_lacks_are_zero() {
     for table in backends() {
         let opened = RawDevice::new(table, 0);
-        // Behind its end stands what a newer core would mean: odd alignment, unknown flags, a queue that is none.
+        // Beyond the stated end are values that must be ignored: an odd alignment, unknown flags, an invalid queue.
         let older = abi::AllocateRequest {
             struct_size: end_of!(abi::AllocateRequest, bytes),
             alignment_bytes: 768,
@@ -156,12 +156,15 @@ fn what_an_older_core_does_not_ask_for_is_zero() {
         let refused = opened
             .allocate(&abi::AllocateRequest { alignment_bytes: 768, ..request() }, given.as_mut_ptr())
             .unwrap_err();
-        assert!(refused.to_string().contains("power of two"), "the same fields count when they are stated");
+        assert!(
+            refused.to_string().contains("power of two"),
+            "the same fields are read when they are within the stated size"
+        );
     }
 }
 
 #[test]
-fn an_older_cores_queues_and_sources_are_understood() {
+fn shorter_queue_options_and_sources_are_accepted() {
     for table in backends() {
         let opened = RawDevice::new(table, 0);
         opened.with_kernel("noop", |kernel| opened.launch(kernel));

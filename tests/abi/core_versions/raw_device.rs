@@ -1,4 +1,4 @@
-//! A backend, opened and called through its bare table as core does it.
+//! Opens and calls a backend directly through its table, as core does.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ pub(crate) struct RawDevice {
     device: Handle,
 }
 
-/// A function of a sub-table: that it is there, and its call, whose error is taken over.
+/// Calls a function of a sub-table, which must exist; converts its error.
 macro_rules! call {
     ($self:ident.$table:ident.$function:ident($($arg:expr),* $(,)?)) => {{
         // SAFETY: a table of the backend.
@@ -23,23 +23,23 @@ macro_rules! call {
     }};
 }
 
-/// A function of a sub-table that cannot fail.
+/// Calls a function of a sub-table that cannot fail.
 macro_rules! call_void {
     ($self:ident.$table:ident.$function:ident($($arg:expr),* $(,)?)) => {{
         // SAFETY: a table of the backend.
         let function = unsafe { (*$self.table.$table).$function }.expect(stringify!($function));
-        // SAFETY: an object of this backend that nothing uses any more.
+        // SAFETY: an object of this backend that is no longer used.
         unsafe { function($($arg),*) }
     }};
 }
 
 fn from_status(status: Status) -> Result<()> {
-    // SAFETY: what a function of the tables returned, taken once.
+    // SAFETY: returned by a function of the table, converted once.
     unsafe { convert::from_status(status) }
 }
 
 unsafe extern "C" fn no_log(_: u32, _: Str, _: Str) {
-    panic!("a log that is beyond the end of the host's table was called");
+    panic!("the log function beyond the stated end of the host table was called");
 }
 
 impl RawDevice {
@@ -50,7 +50,7 @@ impl RawDevice {
     /// Opens with a host table that states `host_bytes`.
     pub(crate) fn with_host_of(table: &'static BackendTable, index: u32, host_bytes: u32) -> Self {
         let header = abi::Header { magic: abi::MAGIC, struct_size: host_bytes, major: abi::MAJOR, minor: 0 };
-        // The host's table lives as long as the process.
+        // The host table is leaked, because backends keep it.
         let host: &HostTable = Box::leak(Box::new(HostTable { header, log: Some(no_log) }));
         let mut this = Self { table, instance: std::ptr::null_mut(), device: std::ptr::null_mut() };
         call!(this.instance.open(host, &raw mut this.instance)).unwrap();
@@ -76,7 +76,7 @@ impl RawDevice {
         call_void!(self.memory.free(self.device, buffer, std::ptr::null_mut()));
     }
 
-    /// Loads the builtin `name` as a core does that knows no load options: behind the stated end they are nonsense.
+    /// Loads the builtin `name` as a core without load options does: the fields beyond the stated end are garbage.
     pub(crate) fn with_kernel(&self, name: &'static str, body: impl FnOnce(Handle)) {
         let source = abi::ModuleSource {
             struct_size: end_of!(abi::ModuleSource, code_bytes),
@@ -100,7 +100,7 @@ impl RawDevice {
         call!(self.module.kernel_info(kernel, out))
     }
 
-    /// Launches on a queue of a core that knows no flags.
+    /// Launches on a queue, as a core without queue flags does.
     pub(crate) fn launch(&self, kernel: Handle) {
         let options = abi::QueueOptions {
             struct_size: end_of!(abi::QueueOptions, priority),

@@ -1,12 +1,12 @@
-//! The compiler, with the libraries that this test was built with.
+//! Runs the compiler with the libraries that this test was built with.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
-/// The crate that the others are built of.
+/// The crate that the others depend on.
 const CORE: &str = "runtime_core";
-/// The others that programs may name, and what only one that is built of the same core can do with a builder of its.
+/// Other crates that programs may use, each with a builder call that compiles only if it was built with the same core.
 const OTHERS: [(&str, &str); 3] = [
     ("runtime_host", "register(runtime_host::backend())"),
     ("runtime_kernel", "with_lowering(runtime_kernel::wgsl())"),
@@ -21,7 +21,7 @@ pub(crate) struct Compiler {
 }
 
 impl Compiler {
-    /// Finds the libraries beside this test: several builds may lie there, of which the latest that fit together count.
+    /// Finds the libraries next to this test: of several builds, the latest that fit together.
     pub(crate) fn new() -> Self {
         let dependencies = std::env::current_exe().unwrap().parent().unwrap().to_owned();
         let others = OTHERS.map(|(name, call)| (name, call, builds(&dependencies, name)));
@@ -64,7 +64,7 @@ impl Compiler {
             .stdin(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .expect("rustc is there, since it has built this test");
+            .expect("rustc is installed, since it built this test");
         child.stdin.take().unwrap().write_all(program.as_bytes()).unwrap();
         let output = child.wait_with_output().unwrap();
         match output.status.success() {

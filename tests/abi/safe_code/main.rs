@@ -1,7 +1,7 @@
-//! What safe code cannot do: each program corrupts memory, or could, and compiles only where it says `unsafe`.
+//! Safe code cannot corrupt memory through the API: each of these programs could, and compiles only with `unsafe`.
 //!
-//! A program is compiled twice. As it stands it forbids unsafe code, and the compiler refuses it for the reason given. With
-//! `UNSAFE` read as `unsafe` it compiles: so what is refused is that word, and not a name that has changed since.
+//! Each program is compiled twice. With `UNSAFE` removed, it must be rejected with the given error. With `UNSAFE` replaced by
+//! `unsafe`, it must compile, so that the rejection is not caused by, say, a name that has changed.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,15 +12,15 @@ use compiler::Compiler;
 use needs_unsafe::{NEEDS_UNSAFE, NOT_CONSTRUCTIBLE};
 
 #[test]
-fn what_could_corrupt_memory_needs_the_word() {
+fn what_could_corrupt_memory_needs_unsafe() {
     let compiler = Compiler::new();
     for unsafe_program in NEEDS_UNSAFE {
-        let vouched = compiler.run(&unsafe_program.program.replace("UNSAFE", "unsafe"), false);
+        let with_unsafe = compiler.run(&unsafe_program.program.replace("UNSAFE", "unsafe"), false);
         assert!(
-            vouched.is_ok(),
+            with_unsafe.is_ok(),
             "{}: it does not compile with `unsafe` either\n{}",
             unsafe_program.name,
-            vouched.unwrap_err()
+            with_unsafe.unwrap_err()
         );
         let refused =
             compiler.run(&unsafe_program.program.replace("UNSAFE", ""), true).expect_err(unsafe_program.name);
@@ -33,7 +33,7 @@ fn what_could_corrupt_memory_needs_the_word() {
 }
 
 #[test]
-fn what_core_alone_makes_cannot_be_made() {
+fn objects_that_only_core_creates_cannot_be_constructed() {
     let compiler = Compiler::new();
     for (name, code, program) in NOT_CONSTRUCTIBLE {
         let refused = compiler.run(program, false).expect_err(name);

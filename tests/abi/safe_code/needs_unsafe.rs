@@ -1,10 +1,10 @@
-//! The programs.
+//! Programs that must not compile without `unsafe`.
 
-/// A program that needs `unsafe`, which stands in it as `UNSAFE`.
+/// A program that needs `unsafe`, written as `UNSAFE`.
 #[derive(Debug)]
 pub(crate) struct UnsafeProgram {
     pub(crate) name: &'static str,
-    /// What the compiler says without the word: E0133, the call of an unsafe function; E0200, an `impl` of an unsafe trait.
+    /// The error without it: E0133, call of an unsafe function; E0200, `impl` of an unsafe trait.
     pub(crate) code: &'static str,
     pub(crate) program: &'static str,
 }
@@ -169,7 +169,7 @@ pub(crate) const NEEDS_UNSAFE: &[UnsafeProgram] = &[
     },
 ];
 
-/// What nobody outside core can make at all: its name, the compiler's error, and the attempt.
+/// Objects that cannot be constructed outside core: the name, the compiler's error, and the attempt.
 pub(crate) const NOT_CONSTRUCTIBLE: &[(&str, &str, &str)] = &[
     ("a table as a backend", "E0308", "
         pub fn f(table: &'static runtime_core::abi::BackendTable) { let _ = runtime_core::Runtime::builder().register(table); }"),

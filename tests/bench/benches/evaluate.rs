@@ -1,4 +1,4 @@
-//! What the evaluator adds to a sample: its wall time per sample, beside the plain call that a sample makes.
+//! The overhead of the evaluator: wall time per sample, compared with the plain call that a sample makes.
 #![allow(missing_docs, reason = "criterion's macros")]
 
 use std::pin::pin;
@@ -22,14 +22,14 @@ fn sample(criterion: &mut Criterion) {
     });
     let ours = measure(criterion, "evaluate/sample", |samples| {
         let evaluations = samples.div_ceil(REPEAT);
-        // Whole evaluations only: what was measured is scaled to what was asked for.
+        // Only whole evaluations are measured, then scaled to the requested number of samples.
         let elapsed = time(evaluations, || poll_to_the_end(evaluate(&fixture, REPEAT)));
         elapsed.mul_f64(samples as f64 / (evaluations * REPEAT) as f64)
     });
     compare("evaluate: a sample of one call", &ours, &plain, 200.0);
 }
 
-/// An executor that costs nothing: what is measured is the evaluator.
+/// An executor without overhead, so that only the evaluator is measured.
 fn poll_to_the_end(future: impl Future<Output = ()>) {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());

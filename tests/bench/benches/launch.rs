@@ -1,4 +1,4 @@
-//! What a launch costs: ours and the plain one in one run, with the difference at the end.
+//! The cost of a launch: ours and the plain call in one run, and the difference.
 #![allow(missing_docs, reason = "criterion's macros")]
 
 use std::sync::Barrier;
@@ -34,7 +34,7 @@ fn host(criterion: &mut Criterion) {
     compare("host: submit to an idle worker, over waking a bare thread", &idle, &wake, 500.0);
 }
 
-/// Submissions behind a kernel that runs until they are all in.
+/// Submissions while a kernel runs that ends only after all of them.
 fn submit_busy(fixture: &Fixture, calls: u64) -> Duration {
     const DEPTH: u64 = 512;
     let mut elapsed = Duration::ZERO;
@@ -51,7 +51,7 @@ fn submit_busy(fixture: &Fixture, calls: u64) -> Duration {
     elapsed
 }
 
-/// Long enough for a worker to go to sleep; this thread stays awake, as one that submits now and then does.
+/// Long enough for a worker to go to sleep; this thread stays awake, like one that submits now and then.
 fn let_sleep() {
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_millis(1) {
@@ -70,7 +70,7 @@ fn submit_idle(fixture: &Fixture, calls: u64) -> Duration {
     elapsed
 }
 
-/// Wake-ups of a thread that has gone to sleep: what the system takes of a submission to an idle worker.
+/// Wake-ups of a sleeping thread: the operating system's share of a submission to an idle worker.
 fn wake_asleep(calls: u64) -> Duration {
     static DONE: AtomicBool = AtomicBool::new(false);
     DONE.store(false, Ordering::Relaxed);
@@ -110,7 +110,7 @@ fn accelerator(criterion: &mut Criterion) {
     compare("null: launch from each of two threads", &threads, &Samples::default(), 130.0);
 }
 
-/// Two threads with queues of their own, and a frozen tensor that both read.
+/// Two threads, each with its own queue, and a frozen tensor that both read.
 fn two_threads(criterion: &mut Criterion, runtime: &runtime_core::Runtime) -> Samples {
     let first = Fixture::open(runtime, "null").expect("the null device opens");
     let second = first.second_queue().expect("a second queue opens");

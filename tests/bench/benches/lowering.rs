@@ -1,4 +1,4 @@
-//! From the text of a kernel of 100 lines to the code that a device gets, the device's own compiler aside.
+//! The time to lower a kernel of 100 lines to each format, without the device's compiler.
 #![allow(missing_docs, reason = "criterion's macros")]
 
 use std::hint::black_box;

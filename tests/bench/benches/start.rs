@@ -1,4 +1,4 @@
-//! From the start of the process to the printed table of devices, with the host alone.
+//! The time from process start to the printed device table, with the host backend only.
 #![allow(missing_docs, reason = "criterion's macros")]
 
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
-/* Kernels that cost nothing, and one that holds a queue. */
+/* A kernel of negligible cost, and one that keeps a queue busy. */
 
 #include <stdint.h>
 
-/* Three tensors and a scalar: what the benchmarks launch. Writes one element, so that a call cannot be lost unseen. */
+/* The kernel that the benchmarks launch: three tensors and a scalar. It writes one element, to show that it ran. */
 void touch(const float *a, const float *b, float *c, float scale) { c[0] = a[0] + b[0] * scale; }
 
 /* Runs until the word at `address` is not zero. */

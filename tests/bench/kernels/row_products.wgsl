@@ -1,4 +1,4 @@
-// y[i] = the product of row i of a with row i of b, of integers; an item takes a row.
+// y[i] = dot product of row i of a with row i of b, in integers; one row per work-item.
 struct Scalars { rows: u32, columns: u32 }
 var<immediate> scalars: Scalars;
 

@@ -1,12 +1,12 @@
-//! The kernel without a runtime: a library, a symbol, a call.
+//! Calls the kernel directly, without a runtime: a library, a symbol, a call.
 
-#![allow(unsafe_code, reason = "calls native code by its address: that is what is compared with")]
+#![allow(unsafe_code, reason = "calls native code by its address, as the baseline")]
 
 use std::io::Write;
 
 use libloading::Library;
 
-/// The library with the kernels, as the build script compiled it.
+/// The library with the kernels, compiled by the build script.
 pub(crate) const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/launch.so"));
 
 type Touch = unsafe extern "C" fn(*const f32, *const f32, *mut f32, f32);

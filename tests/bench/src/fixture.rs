@@ -1,4 +1,4 @@
-//! A queue, a kernel and its arguments on a device of this build.
+//! A queue, a kernel and its arguments, on a device of this build's backends.
 
 #![allow(unsafe_code, reason = "loads native code")]
 
@@ -13,19 +13,19 @@ use runtime_core::{
 
 use crate::direct_call::LIBRARY;
 
-/// An entry point of the null backend's format, with the name that the compiled kernel has.
+/// The null backend's code: an entry point with the name of the compiled kernel.
 pub(crate) const NULL_CODE: &str = "touch = noop";
 
-/// A runtime with the backends of the build that this program belongs to, never with those of another profile.
+/// A runtime with the backends of this program's build, never those of another profile.
 ///
 /// # Panics
-/// If they are not there: `cargo build` makes them.
+/// If they are missing: run `cargo build`.
 #[must_use]
 pub fn runtime() -> Runtime {
     builder().build()
 }
 
-/// What `runtime` makes, before it is made.
+/// The builder of `runtime`.
 ///
 /// # Panics
 /// As `runtime`.
@@ -64,17 +64,17 @@ impl Fixture {
     /// Opens a device and prepares a launch.
     ///
     /// # Errors
-    /// Whatever the device says.
+    /// Any error of the device.
     pub fn open(runtime: &Runtime, device: &str) -> Result<Self> {
         let device = runtime.open(device)?;
         let kernel = device.load(&source(&*device))?.kernel("touch")?;
         Self::on(device, kernel, None)
     }
 
-    /// Another queue and other tensors, except for a shared first one: frozen, what two threads may read at once.
+    /// Another queue with other tensors, except for the first, which is shared: frozen, so that two threads can read it.
     ///
     /// # Errors
-    /// Whatever the device says.
+    /// Any error of the device.
     pub fn second_queue(&self) -> Result<Self> {
         self.a.freeze()?;
         Self::on(self.device.clone(), self.kernel.clone(), Some(self.a.clone()))
@@ -103,16 +103,16 @@ impl Fixture {
     /// Submits a launch.
     ///
     /// # Errors
-    /// Whatever the device says.
+    /// Any error of the device.
     #[inline]
     pub fn launch(&self, scale: f32) -> Result<Event> {
         self.queue.launch(&self.kernel, Geometry::single(), &self.arguments(scale))
     }
 
-    /// Launches and waits, on this thread where the device can.
+    /// Launches and waits; runs on this thread if the device supports that.
     ///
     /// # Errors
-    /// Whatever the device says.
+    /// Any error of the device.
     #[inline]
     pub fn call(&self, scale: f32) -> Result<()> {
         self.queue.call(&self.kernel, Geometry::single(), &self.arguments(scale))
@@ -121,7 +121,7 @@ impl Fixture {
     /// What the last launch wrote.
     ///
     /// # Errors
-    /// Whatever the device says.
+    /// Any error of the device.
     pub fn result(&self) -> Result<f32> {
         Ok(self.c.to_vec::<f32>()?[0])
     }
@@ -130,7 +130,7 @@ impl Fixture {
 /// Runs `work` while a kernel keeps the host queue of `fixture` busy.
 ///
 /// # Errors
-/// Whatever the device says.
+/// Any error of the device.
 pub fn with_busy_queue<T>(fixture: &Fixture, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let kernel = fixture.device.load(&source(&*fixture.device))?.kernel("hold")?;
     let released = AtomicI32::new(0);
@@ -142,7 +142,7 @@ pub fn with_busy_queue<T>(fixture: &Fixture, work: impl FnOnce() -> Result<T>) -
     result
 }
 
-/// The kernels in the format that a device takes: compiled for the host, by name for one that only simulates.
+/// The kernels in a format that the device accepts: a compiled library for the host, names for the null device.
 fn source(device: &dyn CommonRuntime) -> ModuleSource {
     let (format, code) = match device.as_host() {
         Some(_) => (CodeFormat::SHARED_OBJECT, LIBRARY),

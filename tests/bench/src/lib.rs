@@ -1,4 +1,4 @@
-//! What the benchmarks and the allocation test share: a kernel of three tensors and a scalar on any device, the same
+//! Shared by the benchmarks and the allocation test: a kernel with three tensors and a scalar on any device, the same
 //! kernel by function pointer, and the raw table of the null backend.
 
 mod direct_call;

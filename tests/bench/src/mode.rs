@@ -1,5 +1,5 @@
-//! Whether this run measures: criterion does so when it is told `--bench`, as `cargo bench` does, and else tries each
-//! benchmark once.
+//! Whether this run measures. criterion measures with `--bench`, which `cargo bench` passes; otherwise it runs each benchmark
+//! once.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -10,7 +10,7 @@ pub fn is_measuring() -> bool {
     std::env::args().any(|argument| argument == "--bench")
 }
 
-/// Starts the program again to measure, when it was started by hand and not by cargo.
+/// Restarts the program with `--bench` if it was not started by cargo.
 ///
 /// # Panics
 /// If the program cannot be started again.

@@ -1,4 +1,4 @@
-//! The null backend's table, called as core calls it and without core: what a launch is compared with.
+//! Calls the null backend's table directly, as core does: the baseline of a launch.
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
@@ -24,7 +24,7 @@ static HOST: HostTable = HostTable {
     log: None,
 };
 
-/// A queue of the null backend with a launch of three tensors and a scalar. Never closed: it lasts as long as the benchmark.
+/// A queue of the null backend, and a launch with three tensors and a scalar. Never closed.
 #[derive(Debug)]
 pub struct RawQueue {
     queue: Handle,
@@ -176,7 +176,7 @@ fn slot<F>(function: Option<F>) -> F {
 #[inline]
 fn check(status: Status) {
     // SAFETY: a status of the table, read once.
-    unsafe { convert::from_status(status) }.expect("the null backend refuses nothing here");
+    unsafe { convert::from_status(status) }.expect("the null backend rejects nothing here");
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Two figures of one run, side by side.
+//! Reports two measurements of one run side by side.
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
@@ -7,7 +7,8 @@ use criterion::Criterion;
 
 use crate::mode::is_measuring;
 
-/// Measures one operation with criterion and keeps the samples; `batch` runs it so many times and says how long that took.
+/// Measures one operation with criterion and keeps the samples; `batch` runs it the given number of times and returns the
+/// elapsed time.
 pub fn measure(criterion: &mut Criterion, name: &str, mut batch: impl FnMut(u64) -> Duration) -> Samples {
     let samples = RefCell::new(Samples::default());
     criterion.bench_function(name, |bencher| {
@@ -56,14 +57,14 @@ impl Samples {
         f64::NAN
     }
 
-    /// The least in nanoseconds: what is left where the machine does something else meanwhile.
+    /// The minimum in nanoseconds, which is disturbed least.
     #[must_use]
     pub fn least_ns(&self) -> f64 {
         self.0.iter().map(|(nanoseconds, _)| *nanoseconds).fold(f64::NAN, f64::min)
     }
 }
 
-/// Prints a line of `line`, if this run measures.
+/// Prints `line`, if this run measures.
 #[allow(clippy::print_stdout, reason = "a report on the terminal")]
 pub fn compare(name: &str, ours: &Samples, plain: &Samples, aim_ns: f64) {
     if is_measuring() {
@@ -71,8 +72,8 @@ pub fn compare(name: &str, ours: &Samples, plain: &Samples, aim_ns: f64) {
     }
 }
 
-/// One line: our call beside the plain one, the difference of the medians and of the least samples, and the most that is
-/// aimed at. Without samples of a plain call, our call alone.
+/// Formats one line: our call and the plain one, the differences of the medians and of the minima, and the target maximum.
+/// Without samples of a plain call, only our call.
 fn line(name: &str, ours: &Samples, plain: &Samples, aim_ns: f64) -> String {
     let verdict = |median_ns: f64| if median_ns <= aim_ns { "kept" } else { "MISSED" };
     let (median, least) = (ours.median_ns(), ours.least_ns());

@@ -1,4 +1,4 @@
-//! The launch path allocates nothing: neither core's side of it nor the backend's, on no thread.
+//! The launch path allocates nothing, on any thread, neither in core nor in the backend.
 
 #![allow(unsafe_code, reason = "an allocator that counts")]
 
@@ -41,8 +41,8 @@ fn allocations(mut operation: impl FnMut()) -> usize {
     steady(|| counted(1000, &mut operation))
 }
 
-/// The least of some rounds: what a thread allocates when it sleeps for the first time, which may be late, is not of the
-/// launch path, and whatever is shows in each round.
+/// The minimum of several rounds: a thread may allocate when it first goes to sleep, which is not part of the launch path;
+/// an allocation of the launch path would occur in every round.
 fn steady(mut round: impl FnMut() -> usize) -> usize {
     (0..4).map(|_| round()).min().unwrap_or(0)
 }
@@ -76,7 +76,7 @@ fn the_launch_path_allocates_nothing() {
         host.queue.wait_idle().unwrap();
     };
     assert_eq!(allocations(submit), 0, "host submit and wait");
-    // A backlog that grows needs memory to wait in. Behind a kernel that runs meanwhile it is as deep each time.
+    // A growing backlog needs memory. Behind a running kernel, it has the same depth each time.
     let deep = || {
         let count = with_busy_queue(&host, || Ok(counted(200, || drop(host.launch(3.0).unwrap())))).unwrap();
         host.queue.wait_idle().unwrap();

@@ -1,11 +1,11 @@
-//! Builds the backend in C that lies in this folder, and finds the programs that try it.
+//! Builds the C backend in this folder, and finds the programs that test it.
 //!
-//! `docs/backends.md` tells a vendor what there is to see. The backend itself is the C files; there is no Rust in it.
+//! The backend consists of the C files only. `docs/backends.md` explains it to vendors.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the compiler is told, besides where the header lies.
+/// Compiler flags, besides the path of the header.
 const FLAGS: [&str; 9] =
     ["-std=c11", "-Wall", "-Wextra", "-Werror", "-O2", "-fvisibility=hidden", "-shared", "-fPIC", "-pthread"];
 
@@ -18,7 +18,7 @@ pub fn root() -> PathBuf {
 /// The C files of the backend, `lib.c` first.
 ///
 /// # Errors
-/// The folder cannot be read.
+/// If the folder cannot be read.
 pub fn sources() -> std::io::Result<Vec<PathBuf>> {
     let entries: Result<Vec<_>, _> = std::fs::read_dir(env!("CARGO_MANIFEST_DIR"))?.collect();
     let mut sources: Vec<_> = entries?.into_iter().map(|entry| entry.path()).collect();
@@ -30,7 +30,7 @@ pub fn sources() -> std::io::Result<Vec<PathBuf>> {
 /// Builds `sources` into `libruntime_<name>.so` in `folder`, with `defines` (`-D`), and returns its path.
 ///
 /// # Errors
-/// The compiler's words, or that there is none.
+/// The compiler's output, or that there is no compiler.
 pub fn build(folder: &Path, name: &str, sources: &[PathBuf], defines: &[&str]) -> Result<PathBuf, String> {
     let library = folder.join(format!("libruntime_{name}.so"));
     let output = Command::new("cc")
@@ -49,7 +49,7 @@ pub fn build(folder: &Path, name: &str, sources: &[PathBuf], defines: &[&str]) -
     Ok(library)
 }
 
-/// Builds the backend as it stands, `cdemo`.
+/// Builds the unmodified backend, `cdemo`.
 ///
 /// # Errors
 /// As [`build`].
@@ -67,7 +67,7 @@ pub fn build_newer(folder: &Path) -> Result<PathBuf, String> {
     build(folder, "cdemo-newer", &sources, &["NAME=\"cdemo-newer\""])
 }
 
-/// Builds the backend with one device, which cannot be opened: `cout`.
+/// Builds the backend with a single device that cannot be opened: `cout`.
 ///
 /// # Errors
 /// As [`build`].
@@ -84,7 +84,7 @@ pub fn build_unusable(folder: &Path) -> Result<PathBuf, String> {
     build(folder, "cout", &sources, &["NAME=\"cout\""])
 }
 
-/// Builds the backend with code of a format of its own, `cown`: the suite has no kernels for it.
+/// Builds the backend with a code format for which the suite has no kernels: `cown`.
 ///
 /// # Errors
 /// As [`build`].
@@ -93,20 +93,20 @@ pub fn build_with_own_format(folder: &Path) -> Result<PathBuf, String> {
     build(folder, "cown", &sources, &["NAME=\"cown\"", "FORMAT=\"own-text\""])
 }
 
-/// The folder where cargo puts the programs and libraries of the profile that this test was built in.
+/// The folder with the programs and libraries of this test's build profile.
 ///
 /// # Errors
-/// The test does not know where it runs.
+/// If the path of the test is unknown.
 pub fn profile_folder() -> Result<PathBuf, String> {
     let executable = std::env::current_exe().map_err(|error| error.to_string())?;
     // target/<profile>/deps/<test>
     executable.ancestors().nth(2).map(Path::to_owned).ok_or_else(|| "a test without a folder".to_owned())
 }
 
-/// A program of this workspace, as cargo built it in the profile of this test.
+/// A program of this workspace, built in the same profile as this test.
 ///
 /// # Errors
-/// It is not there, with the remedy.
+/// If it has not been built, with the remedy.
 pub fn program(name: &str) -> Result<PathBuf, String> {
     let path = profile_folder()?.join(name);
     if !path.exists() {

@@ -1,12 +1,12 @@
-//! `runtime conformance` against a backend whose code the suite has no kernels in: green only with kernels that are given to it,
-//! and what its exit codes say.
+//! `runtime conformance` on a backend whose code format the suite has no kernels for: it passes only with `--kernels`. Also
+//! tests the exit codes.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// The suite's kernels for the null backend, whose text this one reads.
+/// The suite's kernels for the null backend; this backend reads the same text.
 const KERNELS: &str = include_str!("../../conformance/src/kernels/suite.null");
 
 struct Bench {
@@ -52,7 +52,7 @@ fn check(output: &Output, code: i32, words: &[&str]) {
 }
 
 #[test]
-fn a_backend_without_kernels_is_not_green() {
+fn a_backend_without_kernels_does_not_pass() {
     let bench = Bench::new();
     check(&bench.run(&["--", "launch::"]), 1, &["0 LAUNCHES", "own-text", "--kernels"]);
     check(&bench.run(&["--allow-no-launches", "--", "launch::"]), 0, &["0 LAUNCHES"]);
@@ -61,10 +61,10 @@ fn a_backend_without_kernels_is_not_green() {
 }
 
 #[test]
-fn kernels_of_a_folder_are_the_suites() {
+fn kernels_can_come_from_a_folder() {
     let bench = Bench::new();
     let folder = bench.kernels("suite.own-text", KERNELS);
-    // Those of `process` are other processes; `failure` needs a kernel that the module may leave out.
+    // Not `process`, whose cases are other processes, and `failure`, which needs an optional kernel.
     for topic in ["launch::", "modules::", "process::", "failure::"] {
         let run = bench.run(&["--kernels", &folder, "--", topic]);
         check(&run, 0, &[" passed", "0 failed"]);
@@ -89,7 +89,7 @@ fn kernels_of_a_folder_are_the_suites() {
 }
 
 #[test]
-fn kernels_that_are_of_no_use_are_an_error() {
+fn unused_kernels_are_an_error() {
     let bench = Bench::new();
     let other = bench.kernels("suite.own-txt", KERNELS);
     let run = bench.run(&["--kernels", &other, "--", "identity::"]);
@@ -107,7 +107,7 @@ fn a_wrong_kernel_is_a_failure_of_code_one() {
 }
 
 #[test]
-fn a_required_device_that_cannot_be_used_is_missed() {
+fn a_required_device_that_is_unavailable_is_reported() {
     let bench = Bench::new();
     let unusable = runtime_c_backend_tests::build_unusable(bench.folder.path()).unwrap();
     let run = |required: &str| {
@@ -120,7 +120,7 @@ fn a_required_device_that_cannot_be_used_is_missed() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_the_run() {
+fn a_closed_pipe_ends_the_run() {
     let bench = Bench::new();
     let folder = bench.kernels("suite.own-text", KERNELS);
     let mut command = bench.command(&["--kernels", &folder]);

@@ -1,4 +1,4 @@
-//! The library that `cc` makes of the backend in C: what leaves it, what core sees of it, what valgrind says of it.
+//! Tests of the library that `cc` builds from the backend in C: its symbols, how core sees it, and valgrind.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -21,7 +21,7 @@ fn exported(path: &Path) -> Vec<String> {
 }
 
 #[test]
-fn exactly_one_symbol_leaves_it() {
+fn it_exports_exactly_one_symbol() {
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(exported(&library(&folder)), ["runtime_backend_v1"]);
     assert_eq!(
@@ -44,7 +44,7 @@ fn it_neither_prints_nor_exits() {
 
 #[allow(unsafe_code, reason = "loads the backend")]
 fn load(library: impl Into<PathBuf>) -> Runtime {
-    // SAFETY: it was built just now, of the skeleton that keeps the contract.
+    // SAFETY: built just now from the skeleton, which keeps the contract.
     unsafe { Runtime::builder().discover(false).library(library) }.build()
 }
 
@@ -66,7 +66,7 @@ fn core_lists_both_devices_and_opens_the_usable_one() {
 }
 
 #[test]
-fn what_it_leaves_out_says_so_by_name() {
+fn an_unsupported_function_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = load(library(&folder));
     let error = runtime.open("cdemo").unwrap().telemetry().unwrap_err();
@@ -75,7 +75,7 @@ fn what_it_leaves_out_says_so_by_name() {
 }
 
 #[test]
-fn a_later_minor_version_loads_and_tells_its_number() {
+fn a_later_minor_version_loads_and_reports_its_number() {
     let folder = tempfile::tempdir().unwrap();
     let newer = runtime_c_backend_tests::build_newer(folder.path()).unwrap();
     let runtime = load(newer);

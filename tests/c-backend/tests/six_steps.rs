@@ -1,4 +1,4 @@
-//! The six steps of `docs/backends.md` to a backend in C, run as they stand there.
+//! Runs the commands of the six steps in `docs/backends.md` ("In C") verbatim.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,7 +10,7 @@ use runtime_c_backend_tests::{profile_folder, program, root, sources};
 
 const HEADING: &str = "## In C, in six steps";
 
-/// The lines of the `sh` blocks of the section, step after step.
+/// The lines of the section's `sh` blocks, in order.
 fn script(guide: &str) -> String {
     let section = guide.split(HEADING).nth(1).unwrap_or_default();
     let section = section.split("\n## ").next().unwrap_or_default();
@@ -27,7 +27,7 @@ fn script(guide: &str) -> String {
     lines.join("\n")
 }
 
-/// What the steps need of the repository: the skeleton, the header, and what cargo built.
+/// Copies what the steps need: the skeleton, the header, and the built programs.
 fn copy_tree(to: &Path) {
     let (skeleton, include) = (to.join("tests/c-backend"), to.join("runtime-core/include"));
     let header = root().join("runtime-core/include/runtime.h");
@@ -63,6 +63,6 @@ fn the_six_steps_make_a_backend_that_passes_the_suite() {
     let text =
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{text}");
-    // The suite has run, and on the copy: its cases bear the new name.
+    // The suite ran on the copy: its cases have the new name.
     assert!(text.contains("mine:0::") && text.contains("0 failed"), "{text}");
 }

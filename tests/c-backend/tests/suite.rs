@@ -1,4 +1,4 @@
-//! The whole conformance suite against the backend in C, as it stands and as a later minor version would export it.
+//! The conformance suite on the backend in C, unmodified and as a later minor version.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -17,7 +17,7 @@ fn main() -> ExitCode {
         runtime_c_backend_tests::build_newer(folder.path()).unwrap(),
     ];
     let backends = libraries.map(|library| library.to_str().unwrap().to_owned());
-    // What is required of the machine is required of other tests: here are these two, and nothing else.
+    // Requirements on the machine concern other tests: only these two backends run here.
     let selection = Selection { required: Vec::new(), ..Selection::new(backends.to_vec()) };
     runtime_conformance::run(&selection, &arguments)
 }

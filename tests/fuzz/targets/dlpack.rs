@@ -1,7 +1,7 @@
-//! Any structure that another library may hand over: refused, or taken over and given back exactly once.
+//! Arbitrary structures of another library: rejected, or imported and released exactly once.
 //!
-//! `shape` and `strides` are null or long enough; what they, and all other fields, say is free. Where the elements lie
-//! outside the memory that really is there, which nobody can see, the tensor is not touched.
+//! `shape` and `strides` are null or long enough; all values are arbitrary. A tensor whose elements are outside of the real
+//! memory, which core cannot know, is not accessed.
 #![no_main]
 
 use std::ffi::c_void;
@@ -13,21 +13,21 @@ use runtime_core::dlpack::{
 };
 use runtime_core::{CommonRuntime, Result, Runtime, Tensor};
 
-/// More than the most dimensions that are read.
+/// More than the maximum number of dimensions.
 const NUMBERS: usize = 72;
 const MEMORY_BYTES: usize = 1 << 16;
-/// Element types that most libraries have.
+/// Common element types.
 const DTYPES: [(u8, u8, u16); 6] = [(2, 32, 1), (0, 8, 1), (1, 64, 1), (4, 16, 1), (5, 128, 1), (6, 8, 1)];
 
 #[derive(Arbitrary, Debug)]
 struct Plan {
-    /// In the form that libraries before 1.0 have; then there are no flags and no version.
+    /// The unversioned structure from before 1.0, without flags.
     unversioned: bool,
     version: Option<(u32, u32)>,
     flags: u64,
     device: Option<(i32, i32)>,
     dtype: Result<u8, (u8, u8, u16)>,
-    /// `None`: as many as there are extents.
+    /// `None`: the number of extents.
     ndim: Option<i32>,
     shape: Option<Vec<Number>>,
     strides: Option<Vec<Number>>,
@@ -102,12 +102,12 @@ impl Managed {
     }
 }
 
-/// What is lent is given back by whoever has it; or it is refused.
+/// Exports a tensor, whose consumer calls the deleter; or the export is rejected.
 fn lend(tensor: &Tensor, unversioned: bool) {
     let Ok(lent) = tensor.to_dlpack() else { return };
     if unversioned {
         if let Ok(managed) = lent.into_raw_unversioned() {
-            // SAFETY: just made; the deleter is called once.
+            // SAFETY: just exported; the deleter is called once.
             unsafe { (*managed).deleter.expect("what we lend has a deleter")(managed) };
         }
     } else {
@@ -164,5 +164,5 @@ fuzz_target!(|plan: Plan| {
     drop(runtime);
     // SAFETY: read anew: the deleter wrote it.
     let deleted = unsafe { (&raw const deleted).read_volatile() };
-    assert_eq!(deleted, expected, "the deleter is called once for what was taken, and never else");
+    assert_eq!(deleted, expected, "the deleter is called once for an imported tensor, otherwise never");
 });

@@ -1,4 +1,4 @@
-//! A file that each run writes anew.
+//! A file that every run overwrites.
 
 use std::cell::OnceCell;
 use std::path::Path;
@@ -12,7 +12,7 @@ pub(crate) fn with<T>(bytes: &[u8], prepare: impl FnOnce(&Path), read: impl FnOn
     }
     FOLDER.with(|folder| {
         let folder = folder.get_or_init(|| {
-            // In memory where there is such a place: every run writes it.
+            // In memory if possible, since every run writes it.
             let memory = Path::new("/dev/shm");
             let parent = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
             let folder = tempfile::tempdir_in(parent).expect("a directory for the file");

@@ -1,4 +1,4 @@
-//! Any file as a backend library: its manifest is found or refused, and nothing is loaded.
+//! Arbitrary files as backend libraries: the manifest is read or rejected, and nothing is loaded.
 #![no_main]
 
 mod file;
@@ -7,6 +7,6 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     if let Err(error) = file::with(bytes, |_| (), runtime_core::fuzzing::manifest) {
-        assert!(!error.to_string().is_empty(), "a refusal has a reason");
+        assert!(!error.to_string().is_empty(), "a rejection has a reason");
     }
 });

@@ -1,4 +1,4 @@
-//! Any file as `.npy`: it is refused, or what was read is written and read again.
+//! Arbitrary files as `.npy`: rejected, or the array survives a round trip.
 #![no_main]
 
 mod file;

@@ -1,4 +1,4 @@
-//! Any file as `.safetensors`: it is refused, or every tensor that it names has the bytes that it says.
+//! Arbitrary files as `.safetensors`: rejected, or every listed tensor has the stated size.
 #![no_main]
 
 mod file;
@@ -18,7 +18,7 @@ fuzz_target!(|bytes: &[u8]| {
             let host = runtime.open("host:0").expect("the host opens");
             let _ = stored.notes();
             for name in stored.names() {
-                // SAFETY: nobody writes the file before the end of the run.
+                // SAFETY: the file is not written during the run.
                 let mapped = unsafe { stored.map(&name, host.as_host().expect("it is the host")) };
                 for space in ["device", "pinned"] {
                     let loaded = stored.load(&name, &*device, &Placement::space(space));

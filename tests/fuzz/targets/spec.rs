@@ -1,4 +1,4 @@
-//! Any text as the spec of a kernel: it is refused with its place, or read.
+//! Arbitrary text as a kernel spec: rejected with the line, or parsed.
 #![no_main]
 #![allow(dead_code, reason = "the command uses all of it")]
 
@@ -14,7 +14,7 @@ use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
 
-/// What the specs of the repository name beside them.
+/// Files that the repository's specs refer to.
 const FILES: [&str; 6] = ["fma_peak.c", "matmul.c", "reference.c", "saxpy.c", "vector_add.c", "k.npy"];
 
 fuzz_target!(|bytes: &[u8]| {
@@ -25,6 +25,6 @@ fuzz_target!(|bytes: &[u8]| {
     };
     file::with(bytes, prepare, |path| match spec::Spec::load(path, &spec::Overrides::default()) {
         Ok(spec) => assert!(spec.outputs().count() <= spec.args.len()),
-        Err(error) => assert!(!error.to_string().is_empty(), "a refusal has a reason"),
+        Err(error) => assert!(!error.to_string().is_empty(), "a rejection has a reason"),
     });
 });

@@ -1,6 +1,6 @@
-//! Tables of any version, of any size, with any functions missing: refused, or every call is answered.
+//! Backend tables of arbitrary version and size, with arbitrary functions missing: rejected, or every call returns.
 //!
-//! Functions that are there are null's own, and pointers lead where the contract says that they do; all else is free.
+//! The functions are those of the null backend, and pointers are valid as the contract requires; all else is arbitrary.
 #![no_main]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -12,7 +12,7 @@ use runtime_core::abi::{BackendTable, Str};
 use runtime_core::backend::LinkedBackend;
 use runtime_core::{Arg, CommonRuntime, DType, Geometry, ModuleSource, Placement, QueueOptions, Runtime};
 
-/// A table in the making.
+/// The description of a table.
 #[derive(Arbitrary, Debug)]
 struct Plan {
     magic: Option<u64>,
@@ -28,14 +28,14 @@ struct Plan {
     version: Option<Vec<u8>>,
 }
 
-/// Functions, by their place, that are missing only where a table is too short: what they end would pile up.
+/// Functions, by index, that are missing only if a table is too short: without them, objects would pile up.
 const KEPT: [u32; 7] = [1 << 2, 1 << 0, 1 << 1, 1 << 1 | 1 << 4, 1 << 1, 1 << 3, 0];
 
 /// Zeroed memory of a stated size, freed with its owner.
 struct Memory(*mut u8, Layout);
 
 impl Memory {
-    /// As much as `bytes` and as `stated` say, with what both have of `bytes`.
+    /// Memory for the larger of `bytes` and `stated`, filled with `bytes`.
     fn holding(bytes: &[u8], stated: usize) -> Self {
         let layout = Layout::from_size_align(bytes.len().max(stated).max(1), 8).expect("64 KiB at most");
         // SAFETY: at least one byte.
@@ -53,7 +53,7 @@ impl Drop for Memory {
     }
 }
 
-/// Copies a sub-table of null, states another size, and takes functions away.
+/// Copies a sub-table of null, changes its size, and removes functions.
 fn sub_table<T>(theirs: *const T, size: Option<u16>, missing: u32) -> Memory {
     // SAFETY: null's sub-tables are static.
     let bytes = unsafe { std::slice::from_raw_parts(theirs.cast::<u8>(), size_of::<T>()) };
@@ -104,14 +104,14 @@ fuzz_target!(|plan: Plan| {
     // SAFETY: a table is plain data.
     let bytes = unsafe { std::slice::from_raw_parts((&raw const table).cast::<u8>(), size_of_val(&table)) };
     let whole = Memory::holding(bytes, usize::from(plan.sizes[0].unwrap_or(0)));
-    // SAFETY: what a `Runtime` keeps of a table it copies, and the `Runtime` ends before the memory.
+    // SAFETY: a `Runtime` copies what it needs of a table, and is dropped before the memory.
     let table = unsafe { &*whole.0.cast::<BackendTable>() };
-    // SAFETY: as above; functions that are there are null's own.
+    // SAFETY: as above; the functions are those of null.
     use_all(unsafe { LinkedBackend::from_table(table) });
     drop(parts);
 });
 
-/// Calls what a program calls; errors are answers too.
+/// Makes the calls of a program; errors are valid results.
 fn use_all(backend: LinkedBackend) {
     let runtime = Runtime::builder().discover(false).register(backend).build();
     assert_eq!(runtime.load_report().len(), 1);
@@ -147,7 +147,7 @@ fn use_device(device: &dyn CommonRuntime) {
     }
 }
 
-/// A backend without `close` cannot be closed: that is no leak of core.
+/// A backend without `close` cannot be closed; that is not a leak of core.
 #[unsafe(no_mangle)]
 extern "C" fn __lsan_is_turned_off() -> i32 {
     1

@@ -1,7 +1,7 @@
-//! Any text as a portable kernel: it is refused with a reason, or every writer writes it or says why not.
+//! Arbitrary text as a portable kernel: rejected with a reason, or every writer lowers it or gives a reason.
 //!
-//! The first byte chooses an element type; a last line `//! NAME=VALUE …` has constants. Half of the mutations move, repeat,
-//! drop or replace whole words, so that much of what comes out is nearly right.
+//! The first byte selects an element type; a last line `//! NAME=VALUE …` gives constants. Half of the mutations move, repeat,
+//! drop or replace whole words, so that many results are almost valid.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
@@ -139,7 +139,7 @@ fn specialisation(first: u8, code: &str) -> Specialisation {
     Specialisation { constants: constants.collect(), element: ELEMENTS[usize::from(first) % ELEMENTS.len()] }
 }
 
-/// A refusal has a reason, and no defect is one: but for naga's own panics, which are caught and named.
+/// A rejection has a reason other than a defect; except for naga's own panics, which are caught and reported.
 fn check<T>(outcome: Result<T>) -> Option<T> {
     outcome
         .map_err(|error: Error| {

@@ -1,4 +1,4 @@
-"""The test library through ctypes: tensors that speak Python's side of DLPack, in both directions."""
+"""The test library through ctypes: tensors that implement Python's DLPack protocol in both directions."""
 
 import ctypes
 import math
@@ -25,7 +25,7 @@ def describe(code=0, bits=0, shape=(), strides=()):
 
 
 def eventually(condition, seconds=20):
-    """Whether it comes true in time: the device's own thread may be at it."""
+    """Waits until it is true: the wait thread of the device may need time."""
     deadline = time.monotonic() + seconds
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.001)
@@ -33,7 +33,7 @@ def eventually(condition, seconds=20):
 
 
 class Error(Exception):
-    """What the library says."""
+    """The last error of the library."""
 
 
 class Library:
@@ -80,7 +80,7 @@ class Library:
 
 
 def python(name, result, *arguments):
-    """A function of the interpreter; objects go in as addresses, so that dying ones may, too."""
+    """A function of the interpreter; objects are passed as addresses, so that dying objects can be passed, too."""
     return ctypes.PYFUNCTYPE(result, *arguments)((name, ctypes.pythonapi))
 
 
@@ -104,13 +104,13 @@ class Device:
         return Tensor(self, self.library.check(made))
 
     def take(self, producer, **dlpack_kwargs):
-        """Imports what has `__dlpack__`."""
+        """Imports an object that has `__dlpack__`."""
         return self.take_capsule(producer.__dlpack__(**dlpack_kwargs))
 
     def take_capsule(self, capsule):
         name = VERSIONED if capsule_is_valid(id(capsule), VERSIONED) else UNVERSIONED
         managed = capsule_pointer(id(capsule), name)
-        # On an error the capsule keeps its tensor, and gives it back when it is collected.
+        # On an error the capsule keeps its tensor, and releases it when it is collected.
         taken = self.library.check(getattr(self.library, "import")(self.handle, managed, name == VERSIONED))
         capsule_rename(id(capsule), USED[name])
         return Tensor(self, taken)
@@ -169,5 +169,5 @@ class Tensor:
 
     def capsule(self, name):
         managed = self.library.check(self.library.export(self.handle, name == VERSIONED))
-        # A capsule keeps the name and the destructor by address only: both live as long as the library.
+        # A capsule stores only the addresses of name and destructor; both live as long as the library.
         return capsule_new(managed, name, self.library.destructors[name])

@@ -49,7 +49,7 @@ def main():
     missing = sorted(name for name in needed if FOREIGN.match(name) and not (folder / name).exists())
     for soname in missing:
         functions = {version: names for version, names in wanted.items() if owner.get(version) == soname}
-        # Whose the symbols without a version are does not matter: the loader looks through all libraries.
+        # Any library may define the unversioned symbols: the loader searches all of them.
         build(folder / soname, {**functions, "": loose if soname == missing[0] else ()})
 
 

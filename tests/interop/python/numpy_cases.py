@@ -1,4 +1,4 @@
-"""NumPy on the other side."""
+"""Exchange with NumPy."""
 
 import gc
 import random
@@ -108,7 +108,7 @@ def case_any_view_comes_in_and_goes_out(library):
         taken = device.take(array, **dlpack_kwargs())
         same(array, taken)
         if array.size > 1:
-            # An axis of one element has no stride that matters.
+            # The stride of an axis of one element does not matter.
             for n, stride, theirs in zip(array.shape, taken.strides, array.strides):
                 assert n == 1 or stride * array.itemsize == theirs, (array.shape, array.strides, taken.strides)
         again = np.from_dlpack(taken)
@@ -124,7 +124,7 @@ def case_what_may_only_be_read_stays_so(library):
         assert not theirs.flags.writeable and (theirs == np.arange(3.0)).all()
     try:
         tensor.capsule(UNVERSIONED)
-        raise AssertionError("a frozen tensor went out as writable")
+        raise AssertionError("a frozen tensor was exported as writable")
     except Error as error:
         assert "read-only" in str(error), error
     array = np.arange(3.0)
@@ -142,7 +142,7 @@ def case_what_may_only_be_read_stays_so(library):
 
 def case_structures_before_1_0_are_exchanged(library):
     class Old:
-        """A producer that knows no versions."""
+        """A producer of unversioned structures."""
 
         def __init__(self, tensor):
             self.tensor = tensor
@@ -176,7 +176,7 @@ def case_our_deleter_runs_once_when_they_are_done(library):
     del part
     gc.collect()
     assert library.deletions() == before + 1
-    # Nobody consumes it: the capsule gives it back.
+    # Not consumed: the capsule releases it.
     for name in (VERSIONED, UNVERSIONED):
         ours(device, np.arange(3)).capsule(name)
     gc.collect()
@@ -208,7 +208,7 @@ def case_their_memory_outlives_our_work(library):
     device.wait()
     assert eventually(lambda: sys.getrefcount(array) == references)
     assert (array == 8).all()
-    # Nobody but the work in flight keeps this one.
+    # Only the work in flight keeps this one alive.
     device.scale(device.take(np.full(100_000, 2, np.float32), **dlpack_kwargs()), 4.0, pause_ms=50)
     device.wait()
 

@@ -1,4 +1,4 @@
-"""The format's own library on the other side."""
+"""Exchange with the safetensors library."""
 
 import pathlib
 import tempfile
@@ -29,7 +29,7 @@ def case_their_files_are_read(library):
             assert mapped.frozen
             same(array, mapped)
         kept = host.load(path, "large", map=True)
-    # The folder is gone, the mapping is not.
+    # The folder is removed, but the mapping remains.
     same(arrays["large"], kept)
 
 

@@ -1,4 +1,4 @@
-"""PyTorch on the other side, on the CPU."""
+"""Exchange with PyTorch, on the CPU."""
 
 import gc
 
@@ -25,7 +25,7 @@ NAMES = {
     "float8_e5m2": (12, 8),
 }
 VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
-# PyTorch speaks DLPack 1.0, and has these element types in it, from 2.8 on.
+# PyTorch supports DLPack 1.0 and these element types from version 2.8 on.
 VERSIONED = VERSION >= (2, 8)
 DTYPES = {
     getattr(torch, name): code
@@ -101,7 +101,7 @@ def case_deleters_run_once(library):
         pointer = source.data_ptr()
         del source
         gc.collect()
-        # Whoever gets this memory now would be written by the kernel.
+        # If this memory were reused now, the kernel would overwrite it.
         others = [torch.full((1000,), 1.0) for _ in range(8)]
         assert all(other.data_ptr() != pointer for other in others)
         device.scale(taken, 4.0, pause_ms=50)

@@ -1,4 +1,4 @@
-"""PyTorch on the other side, on a GPU: run.py LIBRARY torch_cuda_cases, on a machine that has one."""
+"""Exchange with PyTorch on a GPU: run.py LIBRARY torch_cuda_cases, on a machine that has one."""
 
 import gc
 import struct
@@ -10,7 +10,7 @@ COUNT = 100_000
 
 
 class Lent:
-    """A tensor of ours as PyTorch asks for it."""
+    """A tensor of ours with PyTorch's protocol."""
 
     def __init__(self, tensor):
         self.tensor = tensor
@@ -19,7 +19,7 @@ class Lent:
         return (2, 0)
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        # The export has waited for all work on the tensor: no stream is left to be ordered with.
+        # The export has waited for all work on the tensor, so there is no stream to synchronise with.
         return self.tensor.capsule(VERSIONED if max_version and max_version[0] >= 1 else UNVERSIONED)
 
 
@@ -71,7 +71,7 @@ def case_memory_that_torch_drops_is_not_reused_early(library):
     gc.collect()
     device.scale(taken, 4.0, pause_ms=50)
     taken.drop()
-    # Whoever gets this memory now would be written by the kernel.
+    # If this memory were reused now, the kernel would overwrite it.
     others = [torch.full((COUNT,), 1.0, device="cuda") for _ in range(8)]
     assert all(other.data_ptr() != pointer for other in others)
     device.wait()

@@ -1,4 +1,4 @@
-//! Destructors of Python's capsules. Native, since they also run while an error is on its way, when Python code cannot.
+//! Destructors of Python capsules. Native code, since they also run while an exception is pending, when Python code cannot.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
@@ -13,7 +13,7 @@ static PYTHON: OnceLock<(IsValid, GetPointer)> = OnceLock::new();
 /// Takes the interpreter's `PyCapsule_IsValid` and `PyCapsule_GetPointer`.
 #[unsafe(no_mangle)]
 pub extern "C" fn interop_python(is_valid: IsValid, get_pointer: GetPointer) {
-    // Once is enough: there is one interpreter.
+    // Set once: there is one interpreter.
     let _ = PYTHON.set((is_valid, get_pointer));
 }
 
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn interop_destroy_unversioned(capsule: *mut c_void) {
     unsafe { destroy(capsule, c"dltensor", false) };
 }
 
-/// Gives a tensor back that nobody consumed: who does, renames the capsule.
+/// Releases a tensor that was not consumed; a consumer renames the capsule.
 unsafe fn destroy(capsule: *mut c_void, name: &CStr, versioned: bool) {
     let Some((is_valid, get_pointer)) = PYTHON.get() else { return };
     // SAFETY: a capsule, and the interpreter's own function.

@@ -1,4 +1,4 @@
-//! Devices, and kernels that run on what another library allocated.
+//! Devices, and kernels that run on memory of another library.
 
 use std::ffi::{CStr, c_char};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,7 +40,7 @@ pub(crate) fn store_error<T>(result: Result<T>) -> Option<T> {
         .ok()
 }
 
-/// Text of the caller.
+/// A string of the caller.
 ///
 /// # Safety
 /// A terminated string.
@@ -93,7 +93,7 @@ fn kernel(
     code: &'static str,
     geometry: Geometry,
 ) -> Result<(Queue, Kernel, Geometry)> {
-    // SAFETY: it reads and writes as many elements of its first argument as its third one says.
+    // SAFETY: it reads and writes as many elements of its first argument as its third argument states.
     let source = unsafe { ModuleSource::native(format, code) };
     Ok((device.open_queue(&QueueOptions::default())?, device.load(&source)?.kernel("scale")?, geometry))
 }
@@ -101,7 +101,7 @@ fn kernel(
 /// Closes a device.
 ///
 /// # Safety
-/// Made by [`interop_open`], and not used any more.
+/// Made by [`interop_open`], and not used again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn interop_close(device: *mut Device) {
     // SAFETY: the caller's promise.
@@ -126,7 +126,7 @@ pub unsafe extern "C" fn interop_scale(device: &Device, tensor: &Tensor, factor:
     store_error(launch()).map_or(-1, |()| 0)
 }
 
-/// Waits for all kernels, and lets the device give back what was dropped meanwhile.
+/// Waits for all kernels, and lets the device release what was dropped meanwhile.
 ///
 /// # Safety
 /// Made by [`interop_open`].

@@ -1,4 +1,4 @@
-//! DLPack's structures, in and out.
+//! Exports and imports DLPack structures.
 
 use std::ffi::c_void;
 use std::sync::OnceLock;
@@ -15,7 +15,7 @@ static DELETIONS: AtomicU64 = AtomicU64::new(0);
 static VERSIONED: OnceLock<unsafe extern "C" fn(*mut DLManagedTensorVersioned)> = OnceLock::new();
 static UNVERSIONED: OnceLock<unsafe extern "C" fn(*mut DLManagedTensor)> = OnceLock::new();
 
-/// How many exported tensors have been given back by their deleters.
+/// The number of exported tensors whose deleter was called.
 #[unsafe(no_mangle)]
 pub extern "C" fn interop_deletions() -> u64 {
     DELETIONS.load(Ordering::SeqCst)
@@ -58,7 +58,7 @@ unsafe extern "C" fn count_unversioned(managed: *mut DLManagedTensor) {
     }
 }
 
-/// Gives a managed tensor back that nobody consumed.
+/// Releases a managed tensor that was not consumed.
 ///
 /// # Safety
 /// Made by [`interop_export`].

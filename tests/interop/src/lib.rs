@@ -1,6 +1,6 @@
-//! Tensors of this project as C functions, for Python's `ctypes`. A test library: whoever calls it keeps to its types.
+//! Tensors of this project as C functions, for Python's `ctypes`. A test library: it trusts its callers.
 //!
-//! Whatever fails returns null or -1; [`interop_error`] says why.
+//! A function that fails returns null or -1; [`interop_error`] returns the reason.
 
 #![allow(unsafe_code, reason = "is called from C")]
 

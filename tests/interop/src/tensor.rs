@@ -1,4 +1,4 @@
-//! Tensors: made, looked at, dropped.
+//! Creates, inspects and drops tensors.
 
 use std::ffi::c_char;
 
@@ -8,7 +8,7 @@ use crate::device::{Device, store_error, text};
 
 const MAX_DIMENSIONS: usize = 8;
 
-/// What a tensor is.
+/// The description of a tensor.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Description {
@@ -40,7 +40,7 @@ unsafe fn slice_or_empty<'a, T>(start: *const T, count: usize) -> &'a [T] {
     unsafe { std::slice::from_raw_parts(start, count) }
 }
 
-/// Makes a tensor with an element type by DLPack's code and bits; takes as many bytes as its elements have.
+/// Creates a tensor with an element type given by DLPack's code and bits, and copies its elements.
 ///
 /// # Safety
 /// The pointers lead to as many elements as the counts say.
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn interop_view(tensor: &Tensor, view: &Description, offse
     into_handle(tensor.view(&shape, &view.strides[..ndim], offset))
 }
 
-/// Says what a tensor is.
+/// Describes a tensor.
 ///
 /// # Safety
 /// Made here.
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn interop_write(tensor: &Tensor, from: *const u8, bytes: 
     store_error(tensor.write_bytes(unsafe { slice_or_empty(from, bytes) })).map_or(-1, |()| 0)
 }
 
-/// Makes the content final.
+/// Freezes a tensor.
 ///
 /// # Safety
 /// Made here.
@@ -131,7 +131,7 @@ pub unsafe extern "C" fn interop_drop(tensor: *mut Tensor) {
     drop(unsafe { Box::from_raw(tensor) });
 }
 
-/// Drops a tensor on a thread that Python has never heard of.
+/// Drops a tensor on a thread unknown to Python.
 ///
 /// # Safety
 /// As [`interop_drop`].
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn interop_load(
             .runtime
             .as_host()
             .ok_or_else(|| Error::unsupported("a mapping on this device is not supported"))?;
-        // SAFETY: the caller leaves the file as it is.
+        // SAFETY: the caller does not modify the file.
         unsafe { host.map(&file, name) }
     };
     into_handle(load())

@@ -1,5 +1,5 @@
 //! launch main groups=1 lengths=512 seed=3
-// A helper with work-group memory that is called twice. PoCL gives its copies other memory than the kernel's, unless it is inlined.
+// A helper that uses work-group memory and is called twice. Unless it is inlined, PoCL gives it other memory than the kernel.
 @group(0) @binding(0) var<storage, read_write> y: array<u32>;
 var<workgroup> sums: array<atomic<u32>, 256>;
 fn one_part(group: u32, part: u32, item: u32) {

@@ -1,5 +1,5 @@
 //! launch main groups=1 lengths=64 seed=3
-// A difference of many limbs: the borrow of one step is the next one's.
+// Multi-word subtraction: each step uses the borrow of the one before.
 struct Number { limbs: array<u32, 32> }
 @group(0) @binding(0) var<storage, read_write> numbers: array<Number>;
 @compute @workgroup_size(64)

@@ -1,4 +1,4 @@
-// An argument that points out of range points at a zero of its own: the function sees what it writes there.
+// An out-of-range pointer argument refers to a separate zeroed value, in which the function sees its own writes.
 //! launch main groups=1,1,1 lengths=8,1
 @group(0) @binding(0) var<storage, read_write> y: array<u32>;
 @group(0) @binding(1) var<storage, read> far: array<u32>;

@@ -1,4 +1,4 @@
-// NVIDIA's Vulkan driver (580.159) crashes while it makes the pipeline.
+// NVIDIA's Vulkan driver (580.159) crashes while it creates the pipeline.
 //! launch k groups=1,1,1 lengths=0,0 scalars=0,0,0 seed=0
 struct A { n: u32, a0: i32, a1: u32, }
 var<immediate> s: A;

@@ -1,11 +1,11 @@
-//! Prints the load report of this process, for the tests of the search order, of fork, of exit, of privileges and of threads.
+//! Prints the load report of this process, for tests of search order, fork, exit, privileges and threads.
 //!
-//! `loader-report [fork DEVICE | exit | user | threads DEVICE…]`: with `fork`, a forked child tries to use what its parent
-//! made; with `exit`, the program ends while the null device still works and a future waits for it; `user` tells who runs it,
-//! and `threads` uses the devices from many threads at once.
+//! `loader-report [fork DEVICE | exit | user | threads DEVICE…]`: with `fork`, a forked child tries to use its parent's
+//! objects; with `exit`, the process exits while work is in flight and a future waits for it; `user` prints the users that the
+//! process runs as; `threads` uses the devices from many threads at once.
 
-#![allow(unsafe_code, reason = "forks, loads code, and asks who runs it")]
-#![allow(clippy::print_stdout, reason = "its output is what the tests read")]
+#![allow(unsafe_code, reason = "forks, loads code, and queries user ids")]
+#![allow(clippy::print_stdout, reason = "the tests read its output")]
 
 mod threads;
 
@@ -19,7 +19,7 @@ use runtime_core::{Arg, ErrorKind, Geometry, ModuleSource, Runtime};
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args().collect();
     match &arguments[1..] {
-        // Nothing is loaded before the threads do it.
+        // Nothing must be loaded before the threads start.
         [word, devices @ ..] if word == "threads" => return threads::use_at_once(devices),
         [word] if word == "user" => return user(),
         _ => {}
@@ -36,16 +36,16 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints the real and the effective user, and the groups likewise.
+/// Prints the real and effective user and group.
 fn user() -> ExitCode {
     let ask: [unsafe extern "C" fn() -> u32; 4] = [libc::getuid, libc::geteuid, libc::getgid, libc::getegid];
-    // SAFETY: these only read who the process runs as.
-    let told = ask.map(|ask| unsafe { ask() }.to_string());
-    println!("{}", told.join(" "));
+    // SAFETY: these only read ids of the process.
+    let ids = ask.map(|ask| unsafe { ask() }.to_string());
+    println!("{}", ids.join(" "));
     ExitCode::SUCCESS
 }
 
-/// Forks; the child exits with 0 if everything that the parent made is an error there and a new `Runtime` works.
+/// Forks; the child exits with 0 if every use of the parent's objects fails and a new `Runtime` works.
 fn in_child(runtime: &Runtime, device: &str) -> ExitCode {
     let parents = runtime.open(device).expect("the device opens");
     let space = &parents.info().spaces[0].name;
@@ -60,16 +60,16 @@ fn in_child(runtime: &Runtime, device: &str) -> ExitCode {
             Runtime::new().open(device).is_ok(),
         ];
         println!("{refused:?}");
-        // What drops at the end of this function is leaked: nothing may crash or hang.
+        // Objects dropped at the end of this function are leaked; nothing may crash or hang.
         return if refused == [true; 4] { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     let mut status = 0;
-    // SAFETY: the child is ours and `status` is writable.
+    // SAFETY: the child was forked here, and `status` is writable.
     unsafe { libc::waitpid(child, &raw mut status, 0) };
     if status == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Exits with work in flight that a waiter thread watches, and with everything still open.
+/// Exits with work in flight that the wait thread polls, and with everything still open.
 fn in_flight(runtime: &Runtime) -> ExitCode {
     let device = runtime.open("null").expect("the device opens");
     // SAFETY: null code is checked by the backend.
@@ -79,7 +79,7 @@ fn in_flight(runtime: &Runtime) -> ExitCode {
     let event =
         queue.launch(&spin, Geometry::single(), &[Arg::scalar(3_600_000_000i64)]).expect("it is launched");
     let mut waiting = pin!(event);
-    // The first poll starts the waiter thread.
+    // The first poll starts the wait thread.
     assert!(
         waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending(),
         "an hour is not over yet"

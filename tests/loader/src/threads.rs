@@ -1,17 +1,17 @@
-//! Many threads that begin at the same moment: each with a `Runtime` of its own, then all with one.
+//! Many threads that start at the same moment: first each with its own `Runtime`, then all with one.
 
 use std::process::ExitCode;
 use std::sync::Barrier;
 
 use runtime_core::{CommonRuntime, DType, Placement, QueueOptions, Result, Runtime};
 
-/// As many as the issue of a release says.
+/// Number of threads.
 const THREADS: usize = 16;
-/// How often each thread makes a `Runtime` and uses it.
+/// How often each thread creates and uses a `Runtime`.
 const ROUNDS: usize = 4;
 const ELEMENTS: usize = 257;
 
-/// Uses `devices` from all threads; prints what went wrong, and how many uses went well.
+/// Uses `devices` from all threads; prints the failures, and the number of successes.
 pub(crate) fn use_at_once(devices: &[String]) -> ExitCode {
     let own = at_once(|thread| {
         (0..ROUNDS).try_for_each(|_| {
@@ -31,7 +31,7 @@ pub(crate) fn use_at_once(devices: &[String]) -> ExitCode {
     if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Runs `body` on all threads, none of which begins before all are there.
+/// Runs `body` on all threads, which start together.
 fn at_once(body: impl Fn(usize) -> Result<()> + Sync) -> Vec<Result<()>> {
     let (all, body) = (Barrier::new(THREADS), &body);
     std::thread::scope(|scope| {
@@ -47,7 +47,7 @@ fn at_once(body: impl Fn(usize) -> Result<()> + Sync) -> Vec<Result<()>> {
     })
 }
 
-/// Fills, copies across two queues and reads: each thread finds its own number.
+/// Fills, copies across two queues and reads: each thread reads its own number.
 fn work(device: &dyn CommonRuntime, thread: usize) -> Result<()> {
     let number = u8::try_from(thread).expect("few threads") + 1;
     let allocate = || device.allocate(DType::U8, &[ELEMENTS], &Placement::default());

@@ -1,4 +1,4 @@
-//! Files that are refused before anything of them is loaded.
+//! Files that are rejected before they are loaded.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -8,7 +8,7 @@ use runtime_core::LoadStage;
 use crate::fixture::{Fixture, assert_failed, line};
 
 #[test]
-fn a_file_that_is_not_there() {
+fn a_missing_file() {
     let fixture = Fixture::new();
     assert_failed(&line(&fixture.path("libruntime_x.so")), LoadStage::Search, "No such file");
     symlink("nowhere", fixture.path("libruntime_x.so")).unwrap();
@@ -26,7 +26,7 @@ fn a_directory_in_place_of_a_file() {
 fn a_file_that_cannot_be_read() {
     let fixture = Fixture::new();
     let path = fixture.path("libruntime_x.so");
-    // Its first byte is unreadable for everybody, the superuser included.
+    // Its first byte cannot be read by any user, root included.
     symlink("/proc/self/mem", &path).unwrap();
     assert_failed(&line(&path), LoadStage::Manifest, "Input/output error");
 }
@@ -42,7 +42,7 @@ fn a_file_of_another_kind() {
 }
 
 #[test]
-fn a_library_that_is_not_ours() {
+fn a_library_that_is_not_a_backend() {
     let line = Fixture::new().report(&["NO_MANIFEST"]);
     assert_failed(&line, LoadStage::Manifest, "not a backend of this project");
     assert_eq!(line.target.as_deref(), Some("fixture"));
@@ -60,7 +60,7 @@ fn a_library_for_another_machine() {
 }
 
 #[test]
-fn a_truncated_library_wherever_it_ends() {
+fn a_library_truncated_anywhere() {
     let fixture = Fixture::new();
     let path = fixture.backend("fixture", &[]);
     let bytes = fs::read(&path).unwrap();
@@ -73,7 +73,7 @@ fn a_truncated_library_wherever_it_ends() {
 }
 
 #[test]
-fn what_anybody_may_write_to() {
+fn a_world_writable_file_or_directory() {
     let fixture = Fixture::new();
     let path = fixture.backend("fixture", &[]);
     let chmod =
@@ -88,7 +88,7 @@ fn what_anybody_may_write_to() {
 }
 
 #[test]
-fn a_link_into_a_directory_that_anybody_may_write_to() {
+fn a_link_into_a_world_writable_directory() {
     let (open, closed) = (Fixture::new(), Fixture::new());
     let library = open.backend("fixture", &[]);
     fs::set_permissions(open.path(""), fs::Permissions::from_mode(0o777)).unwrap();

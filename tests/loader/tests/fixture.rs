@@ -1,4 +1,4 @@
-//! Libraries made on the spot, and where cargo puts ours.
+//! Libraries built by the tests, and the paths of the workspace's own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ impl Fixture {
         self.0.path().canonicalize().unwrap().join(name)
     }
 
-    /// Makes `libruntime_<name>.so` in the folder from `fixtures/backend.c`, broken by `defines`.
+    /// Builds `libruntime_<name>.so` in the folder from `fixtures/backend.c`; `defines` select a defect.
     pub(crate) fn backend(&self, name: &str, defines: &[&str]) -> PathBuf {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let library = self.path(&format!("libruntime_{name}.so"));
@@ -46,7 +46,7 @@ impl Fixture {
         library
     }
 
-    /// Makes a broken library, loads it and returns its line of the report.
+    /// Builds a broken library, loads it, and returns its line of the load report.
     pub(crate) fn report(&self, defines: &[&str]) -> LoadReport {
         line(&self.backend("fixture", defines))
     }
@@ -55,11 +55,11 @@ impl Fixture {
 /// A `Runtime` with this library only.
 #[allow(unsafe_code, reason = "loads libraries that are broken on purpose")]
 pub(crate) fn load(library: &Path) -> Runtime {
-    // SAFETY: built for this test: what loads does nothing but what it is looked at for.
+    // SAFETY: built for this test; it does nothing else than the defect under test.
     unsafe { Runtime::builder().discover(false).library(library) }.build()
 }
 
-/// What the report says of this library.
+/// The report line of this library.
 pub(crate) fn line(library: &Path) -> LoadReport {
     let runtime = load(library);
     assert_eq!(runtime.load_report().len(), 1);
@@ -75,7 +75,7 @@ pub(crate) fn assert_failed(line: &LoadReport, stage: LoadStage, reason: &str) {
     assert!(line.reason.contains(reason), "{line}");
 }
 
-/// A backend library of this workspace, as cargo built it for the same profile as this test.
+/// A backend library of this workspace, built in the same profile as this test.
 pub(crate) fn built(name: &str) -> PathBuf {
     let executable = std::env::current_exe().unwrap();
     let folder = executable.ancestors().nth(2).unwrap();

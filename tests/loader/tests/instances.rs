@@ -1,4 +1,4 @@
-//! Several runtimes, several opens, several names: what one does leaves the others alone.
+//! Several runtimes, openings and names do not affect each other.
 
 use std::fs;
 
@@ -44,7 +44,7 @@ fn a_linked_in_backend_wins_over_a_library() {
 }
 
 #[test]
-fn two_runtimes_live_side_by_side() {
+fn two_runtimes_coexist() {
     let fixture = Fixture::new();
     let path = fixture.backend("fixture", &[]);
     let (first, second) = (load(&path), load(&path));
@@ -80,7 +80,7 @@ fn options_are_checked_before_the_backend_sees_them() {
 }
 
 #[test]
-fn an_unusable_device_says_why() {
+fn an_unavailable_device_gives_the_reason() {
     let fixture = Fixture::new();
     let runtime = load(&fixture.backend("fixture", &[]));
     assert_eq!(runtime.devices().len(), 2);
@@ -105,7 +105,7 @@ fn wrong_device_strings_list_the_right_ones() {
 }
 
 #[test]
-fn a_target_whose_library_failed_says_so() {
+fn a_target_whose_library_failed_gives_the_reason() {
     let fixture = Fixture::new();
     let runtime = load(&fixture.backend("fixture", &["TABLE_MAJOR=2"]));
     let error = runtime.open("fixture:0").unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Fork, exit, and many threads that load at once, in a process of their own.
+//! Fork, exit, and many threads that load at once, each in a separate process.
 
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ fn run(backend: &str, arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn a_forked_child_gets_errors_and_its_parent_goes_on() {
+fn a_forked_child_gets_errors_and_its_parent_continues() {
     for device in ["null", "host"] {
         let output = run(device, &["fork", device]);
         assert!(
@@ -24,7 +24,7 @@ fn a_forked_child_gets_errors_and_its_parent_goes_on() {
 }
 
 #[test]
-fn a_program_may_exit_with_work_in_flight() {
+fn a_process_may_exit_with_work_in_flight() {
     let start = Instant::now();
     let output = run("null", &["exit"]);
     assert!(String::from_utf8_lossy(&output.stdout).ends_with("in flight\n"), "{output:?}");

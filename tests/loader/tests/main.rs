@@ -1,4 +1,4 @@
-//! The loader, against libraries that are broken in every way that a library can be.
+//! The loader, with libraries that are broken in many ways.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,5 +1,5 @@
-//! A program that runs for somebody else than who started it does not believe its environment, and what a user may not
-//! read is a line in the report: with real users, which takes the superuser.
+//! A set-uid or set-gid program ignores its environment, and files that the user may not read are reported. Needs root, to
+//! run programs as other users.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -17,12 +17,12 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 use fixture::Fixture;
 
-/// Who starts the programs: `nobody`.
+/// The user that starts the programs: `nobody`.
 const USER: u32 = 65534;
-/// For whom they run when they are set-uid or set-gid: `daemon`.
+/// The user or group of set-uid and set-gid programs: `daemon`.
 const OWNER: u32 = 1;
 
-/// Folders that the environment leads to, and the backend in each.
+/// Folders that the environment names, and the backend in each.
 const PLACES: [(&str, &str); 2] = [("added", "added"), ("home/.local/lib/runtime", "users")];
 
 type Case = fn(&Program) -> Result<(), Failed>;
@@ -44,7 +44,7 @@ const CASES: [(&str, Case); 5] = [
 
 fn main() -> ExitCode {
     let trials = CASES.map(|(name, case)| Trial::ignorable_test(name, move || outcome(case)));
-    // One after the other: a program that another thread's child still holds open for writing cannot be run.
+    // Sequentially: a program that a child of another thread still has open for writing cannot be run.
     let arguments = Arguments { test_threads: Some(1), ..Arguments::from_args() };
     libtest_mimic::run(&arguments, trials.into()).exit_code()
 }
@@ -57,11 +57,11 @@ fn outcome(case: Case) -> Result<Completion, Failed> {
     }
 }
 
-/// A copy of `loader-report` that belongs to `daemon`, with a backend in each place that the environment can name.
+/// A copy of `loader-report` owned by `daemon`, with a backend in each location that the environment can name.
 struct Program(Fixture);
 
 impl Program {
-    /// Says why this machine cannot run it as two users.
+    /// Why this machine cannot run it as two users.
     fn new() -> Result<Self, String> {
         let program = Self(Fixture::new());
         program.chmod("", 0o755);
@@ -73,12 +73,12 @@ impl Program {
         fs::create_dir(program.path("bin")).unwrap();
         fs::copy(env!("CARGO_BIN_EXE_loader-report"), program.path("bin/program")).unwrap();
         chown(program.path("bin/program"), Some(OWNER), Some(OWNER))
-            .map_err(|error| format!("only the superuser makes set-uid programs: {error}"))?;
+            .map_err(|error| format!("only root can create set-uid programs: {error}"))?;
         program.chmod("bin/program", 0o6755);
         let expected = format!("{USER} {OWNER} {USER} {OWNER}");
         match program.lines(&["user"]) {
             Ok(lines) if lines == [expected] => Ok(program),
-            Ok(lines) => Err(format!("set-uid programs run as who starts them here: {lines:?}")),
+            Ok(lines) => Err(format!("set-uid bits have no effect here: {lines:?}")),
             Err(reason) => Err(reason),
         }
     }
@@ -115,7 +115,7 @@ impl Program {
         }
     }
 
-    /// Checks that nothing that the user could have put there is loaded, and that the report says why.
+    /// Checks that nothing is loaded from locations that the user controls, and that the report gives the reason.
     fn ignores(&self, mode: u32) -> Result<(), Failed> {
         self.believes(0o755)?;
         self.chmod("bin/program", mode);
@@ -130,7 +130,7 @@ impl Program {
         }
     }
 
-    /// Checks that `path` has a line with the reason, and that the rest is loaded all the same.
+    /// Checks that `path` has a line with the reason, and that the rest is loaded nevertheless.
     fn refuses(&self, path: &std::path::Path, reason: &str) -> Result<(), Failed> {
         self.chmod("bin/program", 0o755);
         let lines = self.lines(&[])?;

@@ -1,4 +1,4 @@
-//! Where libraries are looked for, from the outside: a program in folders of its own with an environment of its own.
+//! The search order, tested with a program in separate folders and with its own environment.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -21,7 +21,7 @@ impl Program {
         Self { fixture, variables: vec![] }
     }
 
-    /// Puts a backend into `place`.
+    /// Builds a backend in `place`.
     fn with(self, place: &str, name: &str) -> Self {
         self.fixture.backend(name, &[&format!("NAME=\"{name}\"")]);
         let path = self.path(place);
@@ -53,7 +53,7 @@ impl Program {
         String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
     }
 
-    /// Names of the backends that were loaded, in order.
+    /// The names of the loaded backends, in order.
     fn loaded(&self) -> Vec<String> {
         let lines = self.run_in(&self.path(""));
         let names = lines.iter().filter(|line| line.starts_with("loaded"));
@@ -64,7 +64,7 @@ impl Program {
 }
 
 #[test]
-fn places_are_searched_in_the_documented_order() {
+fn locations_are_searched_in_the_documented_order() {
     let program = Program::new()
         .with("prefix/bin", "c")
         .with("home/.local/lib/runtime", "d")
@@ -75,7 +75,7 @@ fn places_are_searched_in_the_documented_order() {
 }
 
 #[test]
-fn the_variable_of_backends_replaces_the_rest() {
+fn runtime_backends_replaces_the_other_locations() {
     let program = Program::new()
         .with("prefix/bin", "a")
         .with("added", "b")
@@ -115,7 +115,7 @@ fn the_current_directory_is_never_searched() {
 }
 
 #[test]
-fn a_world_writable_directory_is_refused_and_named() {
+fn a_world_writable_directory_is_rejected_and_named() {
     let program = Program::new().with("added", "a").variable("RUNTIME_BACKEND_PATH", &["added"]);
     fs::set_permissions(program.path("added"), fs::Permissions::from_mode(0o777)).unwrap();
     let lines = program.run_in(Path::new("/"));
@@ -125,7 +125,7 @@ fn a_world_writable_directory_is_refused_and_named() {
 }
 
 #[test]
-fn everything_that_was_looked_at_is_in_the_report() {
+fn every_location_is_in_the_report() {
     let program = Program::new();
     fs::write(program.path("prefix/bin/libruntime_text.so"), "text").unwrap();
     let lines = program.run_in(Path::new("/"));

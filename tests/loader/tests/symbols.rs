@@ -1,4 +1,4 @@
-//! What leaves a backend library: one symbol.
+//! A backend library exports exactly one symbol.
 
 use object::{Object, ObjectSymbol};
 
@@ -12,7 +12,7 @@ fn exported(path: &std::path::Path) -> Vec<String> {
 }
 
 #[test]
-fn exactly_one_symbol_leaves_each_library() {
+fn each_library_exports_exactly_one_symbol() {
     for name in ["null", "host"] {
         assert_eq!(exported(&built(name)), ["runtime_backend_v1"], "{name}");
     }

@@ -1,4 +1,4 @@
-//! Libraries that load but do not speak as their manifest says.
+//! Libraries that load, but contradict their manifest or have an invalid table.
 
 use runtime_core::{ErrorKind, LoadOutcome, LoadStage};
 
@@ -19,7 +19,7 @@ fn a_name_that_no_device_string_can_hold() {
 }
 
 #[test]
-fn an_undefined_symbol_is_the_loaders_own_words() {
+fn an_undefined_symbol_gives_the_dynamic_loaders_message() {
     let line = Fixture::new().report(&["malloc=no_such_function"]);
     // The macro renames the declaration of `malloc` too, so it compiles and links.
     assert_failed(&line, LoadStage::Open, "undefined symbol: no_such_function");
@@ -94,7 +94,7 @@ fn an_instance_that_does_not_open() {
 }
 
 #[test]
-fn a_smaller_table_lacks_what_is_beyond_its_end() {
+fn functions_beyond_the_end_of_a_smaller_table_are_unsupported() {
     let no_devices = Fixture::new();
     let path = no_devices.backend("fixture", &["INSTANCE_SIZE=RT_END_OF(rt_InstanceTable,close)"]);
     let runtime = load(&path);
@@ -106,7 +106,7 @@ fn a_smaller_table_lacks_what_is_beyond_its_end() {
 }
 
 #[test]
-fn a_larger_table_works_as_far_as_it_is_known() {
+fn a_larger_table_works() {
     let later = "sizeof(instance_table)";
     let fixture = Fixture::new();
     let path = fixture.backend("fixture", &[&format!("INSTANCE_SIZE={later}"), "TABLE_SIZE=sizeof(table)"]);

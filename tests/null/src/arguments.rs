@@ -1,4 +1,4 @@
-//! The arguments of a launch as a submission keeps them, and element access to its tensors.
+//! Launch arguments, as a submission keeps them, and element access to their tensors.
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ pub(crate) struct Arguments {
 pub(crate) enum Argument {
     Tensor(Tensor),
     Scalar(DType, u64),
-    /// By-value bytes and work-group memory: no builtin looks at them.
+    /// By-value bytes and work-group memory, which no builtin uses.
     Other,
 }
 
-/// A tensor: where its elements are.
+/// The location and layout of a tensor.
 #[derive(Debug)]
 pub(crate) struct Tensor {
     pub(crate) memory: Arc<Memory>,
@@ -51,7 +51,7 @@ impl Arguments {
     pub(crate) fn tensor(&self, index: usize) -> Result<&Tensor> {
         match self.list.get(index) {
             Some(Argument::Tensor(tensor)) => Ok(tensor),
-            _ => Err(failed(format!("argument {index} is no tensor"))),
+            _ => Err(failed(format!("argument {index} is not a tensor"))),
         }
     }
 
@@ -60,7 +60,7 @@ impl Arguments {
             Some(Argument::Scalar(dtype, bits)) if *dtype == T::DTYPE => {
                 Ok(bytemuck::pod_read_unaligned(&bits.to_le_bytes()[..size_of::<T>()]))
             }
-            _ => Err(failed(format!("argument {index} is no scalar of type {}", T::DTYPE))),
+            _ => Err(failed(format!("argument {index} is not a scalar of type {}", T::DTYPE))),
         }
     }
 }
@@ -115,11 +115,11 @@ impl Tensor {
         if self.dtype == T::DTYPE {
             return Ok(());
         }
-        Err(failed(format!("a tensor is {} where the kernel uses {}", self.dtype, T::DTYPE)))
+        Err(failed(format!("a tensor has elements of {}; the kernel expects {}", self.dtype, T::DTYPE)))
     }
 }
 
-/// What a kernel reports of itself.
+/// A failure reported by a kernel.
 pub(crate) fn failed(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::Failed, message)
 }

@@ -10,7 +10,7 @@
 //! | `copy_bytes` | `from` read, `to` write, of one element size | `to = from` |
 //! | `sum9_f64` | scalars `f64, i64, f64, i64, f64, i64, f64, i64`, `out` write | `out[0]` = their sum |
 //! | `group_ids_u32` | `out` write | each work-item writes its linear number to its element, if there is one |
-//! | `counters` | `out` write, u64 | the queue's counts of `launch`, `mark`, `flush`, `poll`, `wait`, `wait_for`, `write`, `read`, `copy`, `fill`, `noop`, `timestamp`, `replay`, `copy_2d` calls, in this order, as many as fit; this launch included, what ran on the caller's thread not |
+//! | `counters` | `out` write, u64 | the queue's counts of `launch`, `mark`, `flush`, `poll`, `wait`, `wait_for`, `write`, `read`, `copy`, `fill`, `noop`, `timestamp`, `replay`, `copy_2d` calls, in this order, as many as fit; including this launch, excluding calls on the caller's thread |
 //! | `noop` | anything | nothing |
 //! | `spin` | scalar `us`, i64 | takes that many microseconds |
 //! | `fail` | anything | the ticket fails with `Failed` |
@@ -26,7 +26,7 @@ use crate::arguments::{Arguments, failed};
 #[derive(Debug)]
 pub(crate) struct Builtin {
     pub(crate) name: &'static str,
-    /// `None`: takes anything.
+    /// `None`: any arguments.
     pub(crate) params: Option<&'static [Param]>,
     pub(crate) code: Code,
 }
@@ -54,13 +54,13 @@ pub(crate) enum Call {
     Read,
     Copy,
     Fill,
-    Empty,
+    Noop,
     Timestamp,
     Replay,
-    CopyRows,
+    Copy2D,
 }
 
-/// How many kinds of [`Call`] there are.
+/// The number of variants of [`Call`].
 pub(crate) const CALLS: usize = SLOTS.len();
 
 const SLOTS: [&str; 14] = [
@@ -81,14 +81,14 @@ const SLOTS: [&str; 14] = [
 ];
 
 impl Call {
-    /// Name of the function in the seam's table.
+    /// The name of the function in the ABI's table.
     pub(crate) const fn slot(self) -> &'static str {
         SLOTS[self as usize]
     }
 }
 
 impl Code {
-    /// How long it takes.
+    /// The simulated duration.
     pub(crate) fn duration(self, arguments: &Arguments) -> Result<Duration> {
         match self {
             Self::Spin => Ok(Duration::from_micros(arguments.scalar::<i64>(0)?.max(0).cast_unsigned())),
@@ -173,7 +173,7 @@ pub(crate) static BUILTINS: [Builtin; 12] = [
     Builtin { name: "fail", params: None, code: Code::Fail },
 ];
 
-/// Sets every element of argument `out`, after a check that those of `inputs` have as many.
+/// Sets every element of argument `out`; checks that `inputs` have as many elements.
 fn each<T: Element>(
     args: &Arguments,
     out: usize,
@@ -194,7 +194,7 @@ fn copy_bytes(args: &Arguments) -> Result<()> {
     let (from, to) = (args.tensor(0)?, args.tensor(1)?);
     let bytes = from.dtype.bytes();
     if from.len() != to.len() || bytes != to.dtype.bytes() {
-        return Err(failed("copy_bytes wants two tensors of one element count and size"));
+        return Err(failed("copy_bytes takes two tensors with the same number and size of elements"));
     }
     (0..to.len()).try_for_each(|index| to.memory.copy(to.at(index), &from.memory, from.at(index), bytes))
 }
@@ -202,7 +202,7 @@ fn copy_bytes(args: &Arguments) -> Result<()> {
 fn sum9(args: &Arguments) -> Result<()> {
     let mut sum = 0.0;
     for index in (0..8).step_by(2) {
-        #[expect(clippy::cast_precision_loss, reason = "the sum is one of f64")]
+        #[expect(clippy::cast_precision_loss, reason = "the sum is an f64")]
         let integer = args.scalar::<i64>(index + 1)? as f64;
         sum += args.scalar::<f64>(index)? + integer;
     }

@@ -1,4 +1,4 @@
-//! The devices, and what an opened one can do.
+//! The device list, and opened devices.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use crate::graph::NullGraph;
 use crate::memory::{NullBuffer, Usage};
 use crate::module::{NullKernel, NullModule};
 use crate::queue::NullQueue;
-use crate::timeline::Siblings;
+use crate::timeline::DeviceQueues;
 
 const SPACE_BYTES: u64 = 2 << 30;
 /// Clock of the simulated processor.
@@ -57,7 +57,7 @@ fn describe(kind: DeviceKind, index: u32, sub: Option<u32>) -> DeviceInfo {
     info.driver_version = env!("CARGO_PKG_VERSION").to_owned();
     let uuid = [u32::from_le_bytes(*b"null"), index, sub.map_or(0, |sub| sub + 1), 0];
     info.uuid = Some(std::array::from_fn(|byte| uuid[byte / 4].to_le_bytes()[byte % 4]));
-    // DLPack's kDLExtDev: memory of a device that it does not know.
+    // DLPack's kDLExtDev: a device type that DLPack does not define.
     info.dlpack_type = 12;
     info.compute_units = if sub.is_some() { 1 } else { 2 };
     info.clock_hz = Some(CLOCK_HZ);
@@ -100,7 +100,7 @@ pub struct NullDevice {
     faults: Arc<Faults>,
     info: DeviceInfo,
     usage: Vec<Arc<Usage>>,
-    queues: Siblings,
+    queues: DeviceQueues,
     opened: Instant,
     embedded: Option<Embedded>,
     _close: OnDrop,
@@ -120,7 +120,7 @@ impl NullDevice {
             usage: info.spaces.iter().map(|_| Usage::new(SPACE_BYTES)).collect(),
             embedded: (info.kind == DeviceKind::Embedded).then(Embedded::default),
             info,
-            queues: Siblings::default(),
+            queues: DeviceQueues::default(),
             opened: Instant::now(),
             _close: OnDrop::new(&faults, "close_device"),
             faults,
@@ -187,8 +187,8 @@ impl Device for NullDevice {
     }
 
     fn free(&self, buffer: NullBuffer, _queue: Option<&NullQueue>) {
-        // Work in flight holds the memory itself, so it may go at once.
-        self.faults.reach("free");
+        // Work in flight holds the memory, so the buffer can be dropped now.
+        self.faults.enter("free");
         drop(buffer);
     }
 

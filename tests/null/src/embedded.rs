@@ -1,4 +1,4 @@
-//! An embedded device: it is flashed with a builtin and described tensors, run once, and read.
+//! An embedded device: flashed with a builtin and described tensors, run, and read back.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::module::NullModule;
 /// All memory of the device.
 const MEMORY_BYTES: u64 = 16 << 20;
 
-/// What is flashed, if anything.
+/// The flashed program, if there is one.
 #[derive(Debug, Default)]
 pub(crate) struct Embedded {
     program: Mutex<Option<Flashed>>,
@@ -31,7 +31,7 @@ struct Flashed {
 
 impl Embedded {
     pub(crate) fn flash(&self, image: &NullModule, program: &Program<'_>) -> Result<()> {
-        // The old image goes first: its memory is needed.
+        // The old image is dropped first, because its memory is needed.
         let mut flashed = self.program.lock();
         *flashed = None;
         let usage = Usage::new(MEMORY_BYTES);
@@ -51,10 +51,13 @@ impl Embedded {
         let flashed = self.program.lock();
         let Flashed { code, arguments, .. } = flashed.as_ref().ok_or_else(nothing)?;
         let began = Instant::now();
-        let lasts = code.duration(arguments)?;
-        std::thread::sleep(lasts.min(deadline));
-        if lasts > deadline {
-            return Err(Error::new(ErrorKind::Timeout, format!("the program still ran after {deadline:?}")));
+        let duration = code.duration(arguments)?;
+        std::thread::sleep(duration.min(deadline));
+        if duration > deadline {
+            return Err(Error::new(
+                ErrorKind::Timeout,
+                format!("the program was still running after {deadline:?}"),
+            ));
         }
         code.run(arguments, &[])?;
         let elapsed_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -78,7 +81,7 @@ fn no_tensor(index: u32, count: usize) -> Error {
     Error::invalid(format!("tensor {index} does not exist; the program has {count}"))
 }
 
-/// Makes a tensor and fills it, from its data or from its seed.
+/// Creates a tensor, filled from its data or its seed.
 fn create(tensor: &TensorDescription<'_>, usage: &Arc<Usage>) -> Result<Arc<Memory>> {
     let elements =
         tensor.shape.iter().try_fold(1usize, |n, &extent| n.checked_mul(usize::try_from(extent).ok()?));
@@ -96,7 +99,7 @@ fn create(tensor: &TensorDescription<'_>, usage: &Arc<Usage>) -> Result<Arc<Memo
     Ok(memory)
 }
 
-/// Element `i` is made of `splitmix64` of `seed + i`: real numbers in [0, 1), of anything else the low bytes.
+/// Element `i` is derived from `splitmix64(seed + i)`: a float in [0, 1), or the low bytes.
 fn generate(dtype: DType, seed: u64, elements: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(elements * dtype.bytes());
     for index in 0..elements as u64 {
@@ -161,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flashed_program_runs_on_what_it_was_given() {
+    fn a_flashed_program_runs_on_its_tensors() {
         let device = Embedded::default();
         assert!(device.run(Duration::from_secs(1), 1).is_err(), "nothing is flashed");
         let data: Vec<u8> = [1.0f32, 2.0].iter().flat_map(|x| x.to_le_bytes()).collect();

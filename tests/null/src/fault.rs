@@ -1,4 +1,4 @@
-//! Failure injection by device options: what the tests of core need of a device, and no real backend has.
+//! Fault injection through device options, for the tests of core.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result, did_you_mean};
 
-/// Functions of the seam's tables that can be made to fail.
+/// Functions of the ABI's tables that can be made to fail.
 const FALLIBLE: [&str; 30] = [
     "open_device",
     "memory_usage",
@@ -39,7 +39,7 @@ const FALLIBLE: [&str; 30] = [
     "run",
     "any",
 ];
-/// Functions that can only panic.
+/// Functions without a status, which can only panic or hang.
 const OTHERS: [&str; 9] = [
     "close_device",
     "free",
@@ -52,7 +52,7 @@ const OTHERS: [&str; 9] = [
     "failure",
 ];
 
-/// The kinds that `fail_call` can ask for.
+/// The error kinds of `fail_call`.
 const KINDS: [(&str, ErrorKind); 8] = [
     ("driver", ErrorKind::Driver),
     ("unsupported", ErrorKind::Unsupported),
@@ -72,37 +72,37 @@ pub(crate) fn options() -> Vec<OptionSpec> {
         OptionSpec::device(
             "fail_call",
             "",
-            "SLOT:N[:KIND] refuses the N-th call of a function, `any` counts all; may be given several times.",
+            "SLOT:N[:KIND]: the N-th call of this function fails; `any` counts all functions; may be repeated.",
         ),
         OptionSpec::device("panic_in", "", "Panics in every call of this function.").choices(&slots),
         OptionSpec::device("hang_in", "", "Never returns from this function.").choices(&slots),
         OptionSpec::device(
             "fail_ticket",
             0,
-            "This ticket of each queue fails, and so do all later ones; 0: none.",
+            "This ticket of each queue fails, and with it all later ones; 0: none.",
         ),
         OptionSpec::device(
             "delay_us",
             0,
-            "Every submission is seen to end that many microseconds late, at most a day.",
+            "Each submission completes this many microseconds late; at most a day.",
         ),
         OptionSpec::device(
             "lose_after",
             -1,
-            "The device is lost after that many submissions; negative: never.",
+            "The device is lost after this many submissions; negative: never.",
         ),
-        OptionSpec::device("out_of_order", false, "Whoever asks, the queue made last gets on first."),
+        OptionSpec::device("out_of_order", false, "Always advances the newest queue first."),
         OptionSpec::device(
             "reorders",
             false,
-            "Within a queue the latest submission that may run goes first: one that `Place::after` does not hold back.",
+            "Runs the submissions of a queue in reverse order, as far as `SubmitInfo::after` allows.",
         ),
         OptionSpec::device("needs_flush", false, "Submissions are batched: nothing runs before `flush`."),
-        OptionSpec::device("needs_marks", false, "Only the ends of marked tickets are observable."),
+        OptionSpec::device("needs_marks", false, "Only marked tickets are reported as completed."),
         OptionSpec::device(
             "out_of_memory_after_bytes",
             -1,
-            "Allocations beyond that many bytes in all fail; negative: never.",
+            "Allocations beyond this many bytes in total fail; negative: never.",
         ),
         OptionSpec::device("open_fails", false, "Opening the device fails."),
     ]
@@ -111,10 +111,10 @@ pub(crate) fn options() -> Vec<OptionSpec> {
 /// A day.
 const MOST_DELAY_US: i64 = 86_400_000_000;
 
-/// The failures that a device was asked for.
+/// The faults selected for a device.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
-    /// Something is to fail: the only thing that a call looks at otherwise.
+    /// Whether any call may fail; otherwise this is all that a call checks.
     armed: bool,
     calls: Vec<FailedCall>,
     panic_in: Option<String>,
@@ -144,7 +144,7 @@ impl Faults {
         if options.flag("open_fails") {
             return Err(Error::new(ErrorKind::Driver, "refused, as option \"open_fails\" asks"));
         }
-        // Of these two a negative number means never.
+        // For these two options, a negative number means never.
         let number = |key: &str| options.integer(key).and_then(|n| u64::try_from(n).ok());
         let count = |key: &str, most: i64| {
             options.integer_within(key, 0, 0..=most).map(|n| u64::try_from(n).unwrap_or(0))
@@ -168,13 +168,13 @@ impl Faults {
         Ok(Arc::new(Self { armed, ..faults }))
     }
 
-    /// Stands at the head of every function that can fail.
+    /// Called first in every function that can fail.
     #[inline]
     pub(crate) fn call(&self, slot: &str) -> Result<()> {
         if self.armed { self.inject(slot) } else { Ok(()) }
     }
 
-    /// Stands at the head of every submission.
+    /// Called first in every submission.
     #[inline]
     pub(crate) fn submit(&self, slot: &str) -> Result<()> {
         self.call(slot)?;
@@ -184,8 +184,8 @@ impl Faults {
         Ok(())
     }
 
-    /// Stands at the head of every function that cannot fail.
-    pub(crate) fn reach(&self, slot: &str) {
+    /// Called first in every function that has no status to return.
+    pub(crate) fn enter(&self, slot: &str) {
         assert!(self.panic_in.as_deref() != Some(slot), "as option \"panic_in\" asks");
         while self.hang_in.as_deref() == Some(slot) {
             std::thread::park();
@@ -194,7 +194,7 @@ impl Faults {
 
     #[cold]
     fn inject(&self, slot: &str) -> Result<()> {
-        self.reach(slot);
+        self.enter(slot);
         if self.lose_after.is_some_and(|most| self.submitted.load(Ordering::Relaxed) >= most) {
             return Err(Error::new(
                 ErrorKind::DeviceLost,
@@ -203,7 +203,7 @@ impl Faults {
         }
         let matching = self.calls.iter().filter(|call| call.slot == slot || call.slot == "any");
         let failed = matching.filter(|call| call.seen.fetch_add(1, Ordering::Relaxed) + 1 == call.nth);
-        // All are counted, whichever fails first.
+        // Every matching entry counts the call, even if an earlier one fails it.
         match failed.collect::<Vec<_>>().first() {
             Some(call) => Err(Error::new(
                 call.kind,
@@ -213,7 +213,7 @@ impl Faults {
         }
     }
 
-    /// Whether `ticket` is to fail when it runs.
+    /// Fails if `ticket` is the one that shall fail.
     #[inline]
     pub(crate) fn ticket(&self, ticket: u64) -> Result<()> {
         if ticket == self.fail_ticket && ticket != 0 {
@@ -225,20 +225,20 @@ impl Faults {
         Ok(())
     }
 
-    /// Whether `bytes` more than `used` are allowed.
+    /// Fails if `bytes` more than `used` exceed the limit.
     pub(crate) fn allocate(&self, used: u64, bytes: usize) -> Result<()> {
         match self.most_bytes {
             Some(most) if used.saturating_add(bytes as u64) > most => Err(Error::new(
                 ErrorKind::OutOfMemory,
                 format!(
-                    "{bytes} bytes wanted, {used} of {most} used, as option \"out_of_memory_after_bytes\" asks"
+                    "no room for {bytes} bytes: {used} of {most} are used, as option \"out_of_memory_after_bytes\" asks"
                 ),
             )),
             _ => Ok(()),
         }
     }
 
-    /// Whether submissions wait until somebody asks.
+    /// Whether submissions run only when the queue is polled.
     #[inline]
     pub(crate) fn deferred(&self) -> bool {
         self.out_of_order || self.reorders || self.needs_flush || !self.delay.is_zero()
@@ -288,7 +288,7 @@ impl FailedCall {
     }
 }
 
-/// Panics when it is dropped, if that was asked for: a field of whatever a function without a result gives back.
+/// Panics when dropped, if selected: a field of every object whose release function has no status.
 #[derive(Debug)]
 pub(crate) struct OnDrop {
     faults: Arc<Faults>,
@@ -303,9 +303,9 @@ impl OnDrop {
 
 impl Drop for OnDrop {
     fn drop(&mut self) {
-        // A second panic would end the process.
+        // A panic during a panic would abort the process.
         if !std::thread::panicking() {
-            self.faults.reach(self.slot);
+            self.faults.enter(self.slot);
         }
     }
 }
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_requests_say_what_is_right() {
+    fn errors_of_invalid_options_name_the_remedy() {
         for (text, remedy) in
             [("lauch:1", "did you mean \"launch\""), ("launch", "launch:1"), ("launch:1:lost", "device_lost")]
         {

@@ -1,4 +1,4 @@
-//! Native graphs, of `null:1` only: a device without them says `type Graph = NoGraph<…>` and drops this file.
+//! Native graphs, on `null:1` only. A backend without graphs deletes this file and sets `type Graph = NoGraph<…>`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ enum Node {
 
 impl NullGraph {
     pub(crate) fn new(nodes: &[GraphNode<'_, NullBuffer, NullKernel>], faults: &Arc<Faults>) -> Result<Self> {
-        // Nodes run one after the other, so edges need no more than to point back.
+        // Nodes run in order, so every edge must point backwards.
         let forward = |(index, node): (usize, &GraphNode<'_, _, _>)| {
             node.dependencies.iter().any(|&needed| needed as usize >= index)
         };
@@ -41,12 +41,12 @@ impl NullGraph {
         Ok(Self { nodes, faults: Arc::clone(faults), _close: OnDrop::new(faults, "close_graph") })
     }
 
-    /// How long a replay takes.
+    /// The time that a replay takes.
     pub(crate) fn duration(&self) -> Result<Duration> {
         self.nodes.iter().map(|node| node.duration()).sum()
     }
 
-    /// What a replay does, given the counters of its queue.
+    /// The work of a replay, which receives the counters of its queue.
     pub(crate) fn work(&self) -> impl FnOnce(&[u64]) -> Result<()> + Send + use<> {
         let nodes = self.nodes.clone();
         move |counters| nodes.iter().try_for_each(|node| node.run(counters))
@@ -63,7 +63,7 @@ impl Graph for NullGraph {
             Node::Launch(code, _) => Some((place, code)),
             _ => None,
         });
-        let (place, code) = updated.ok_or_else(|| Error::invalid(format!("node {node} is no launch")))?;
+        let (place, code) = updated.ok_or_else(|| Error::invalid(format!("node {node} is not a launch")))?;
         *place = Arc::new(Node::Launch(code, Box::new(Arguments::of_launch(launch)?)));
         Ok(())
     }

@@ -1,29 +1,29 @@
-//! The null backend: a device that does nothing but what it is told, as a skeleton to copy and as the tests' double.
+//! The null backend: simulated devices. It is the skeleton for new backends, and the test double of the tests.
 //!
 //! # Add a backend in six steps
 //!
 //! 1. Copy this folder to `runtime-NAME`, rename both packages and the plugin's library, add both to the members of
 //!    the workspace. Delete `arguments`, `builtins`, `embedded`, `fault`, `graph` and `timeline` (they simulate
 //!    hardware and its failures) and whatever then fails to compile.
-//! 2. Here: the name, and `options` that a device or a module accepts.
-//! 3. `device`: what devices there are, with the reason for each that is unusable; how one is opened.
-//! 4. `memory`: allocate, and the addresses that kernels and the program see.
-//! 5. `module`: load code, list and find its entry points, say what the driver knows of them.
-//! 6. `queue`: submissions, marks, `poll` and `wait`. Then build it and prove it:
+//! 2. In this file: the name, and the `options` of devices and modules.
+//! 3. `device`: list the devices, with the reason for each one that is unavailable, and open them.
+//! 4. `memory`: allocate, and return the addresses for kernels and for the host.
+//! 5. `module`: load code, list and look up its entry points, report what the driver knows about them.
+//! 6. `queue`: submissions, `mark`, `poll` and `wait`. Then build and test it:
 //!    `cargo build -p runtime-NAME-plugin && runtime conformance target/debug/libruntime_NAME.so`.
 //!
-//! Everything is safe Rust but the few lines of `memory` that touch memory; `plugin` makes the dynamic library.
+//! Everything is safe Rust except the few lines of `memory` that access memory. `plugin` builds the dynamic library.
 //!
-//! # What there is
+//! # Devices
 //!
 //! | device | what it is |
 //! | --- | --- |
 //! | `null:0` | an accelerator with two sub-devices |
-//! | `null:0.0` | one that runs a call on the caller's thread if its queue is idle |
-//! | `null:0.1` | one whose queues cannot wait for each other: core waits on the program's thread |
-//! | `null:1` | another one, which reaches the memory of the first and has native graphs |
+//! | `null:0.0` | runs a call on the caller's thread if its queue is idle |
+//! | `null:0.1` | its queues cannot wait for each other, so core waits on the program's thread |
+//! | `null:1` | another accelerator, with access to the memory of the first, and native graphs |
 //! | `null:2` | an embedded device |
-//! | `null:3` | listed, but unusable |
+//! | `null:3` | listed, but unavailable |
 //!
 //! Code of format `null` is text: a line `NAME = BUILTIN`, or just `BUILTIN`, makes an entry point; `#` begins a
 //! comment. The builtins are listed in [`builtins`]. Failures are injected by device options, see [`Null::options`].
@@ -54,8 +54,8 @@ pub struct Null {
     log: Log,
 }
 
-// SAFETY: buffers own their memory, and a queue does one thing after the other before it says so.
-#[allow(unsafe_code, reason = "vouches for the backend")]
+// SAFETY: buffers own their memory, and a queue reports a ticket as completed only after its work has run.
+#[allow(unsafe_code, reason = "guarantees that the backend is sound")]
 unsafe impl Backend for Null {
     const NAME: &'static str = "null";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
@@ -67,7 +67,7 @@ unsafe impl Backend for Null {
 
     fn options() -> Vec<OptionSpec> {
         let mut options = fault::options();
-        options.push(OptionSpec::module("prefix", "", "Stands in front of the names of the entry points."));
+        options.push(OptionSpec::module("prefix", "", "Prefix of the names of the entry points."));
         options
     }
 
@@ -82,7 +82,7 @@ unsafe impl Backend for Null {
     }
 }
 
-/// This backend, to register it in a program that links it in.
+/// This backend, for programs that link it statically and register it.
 #[must_use]
 pub const fn backend() -> LinkedBackend {
     LinkedBackend::of::<Null>()

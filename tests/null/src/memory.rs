@@ -1,6 +1,6 @@
-//! Memory of the device: here a piece of the program's own, which only transfers and kernels touch.
+//! Device memory: here an allocation in host memory that only transfers and kernels access.
 
-#![allow(unsafe_code, reason = "this is where memory is really touched")]
+#![allow(unsafe_code, reason = "accesses memory")]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::{self, NonNull};
@@ -10,21 +10,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use runtime_core::backend::{Buffer, DeviceBytes, HostBytes, HostBytesMut};
 use runtime_core::{Element, Error, ErrorKind, MemoryUsage, Result};
 
-/// What fresh memory holds, so that nobody comes to rely on zeros.
+/// The content of fresh memory, so that no test relies on zeros.
 const FRESH: u8 = 0xa5;
-/// Behind so many bytes an allocation stays zero, and untouched: filling it would cost more than it finds.
+/// Only this many bytes of an allocation are filled; the rest stays zero and untouched, which is faster.
 const FILLED_BYTES: usize = 64 << 20;
 
 /// Buffers that were freed while a submission still used their memory.
 static FREED_IN_USE: AtomicU64 = AtomicU64::new(0);
 
-/// How many buffers of this process were freed while work in flight used them: core's mistake, but for devices that are lost.
+/// The number of buffers of this process that were freed while in use. Unless a device was lost, that is a defect of core.
 #[must_use]
 pub fn freed_in_use() -> u64 {
     FREED_IN_USE.load(Ordering::Relaxed)
 }
 
-/// How much of a memory space is in use.
+/// The usage of a memory space.
 #[derive(Debug)]
 pub(crate) struct Usage {
     total_bytes: u64,
@@ -56,25 +56,25 @@ impl Usage {
     }
 }
 
-/// A piece of memory; submissions share it for as long as they need it.
+/// An allocation, shared with the submissions that use it.
 #[derive(Debug)]
 pub(crate) struct Memory {
     start: NonNull<u8>,
     bytes: usize,
-    /// How to give it back; `None` for adopted memory, which belongs to another library.
+    /// How to free it; `None` for imported memory, which belongs to another library.
     owned: Option<Owned>,
 }
 
 #[derive(Debug)]
 struct Owned {
-    /// What the allocator gave, in front of the first byte.
+    /// The pointer that the allocator returned, before alignment.
     base: NonNull<u8>,
     layout: Layout,
     usage: Arc<Usage>,
 }
 
-// SAFETY: the memory is reached through raw copies only. Core orders conflicting submissions, which is all that any
-// device memory has.
+// SAFETY: the memory is accessed through raw copies only, and core orders conflicting submissions, as for any device
+// memory.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
@@ -84,11 +84,11 @@ impl Memory {
         if !alignment.is_power_of_two() {
             return Err(Error::invalid(format!("alignment of {alignment} bytes; pass a power of two")));
         }
-        // Room to align it in, since the allocator writes zeros itself where it is asked for a larger alignment.
+        // Aligned here: for a larger alignment the allocator would write all zeros itself.
         let layout = Layout::from_size_align(bytes.saturating_add(alignment), 1)
             .map_err(|_| out_of_memory(bytes as u64, 0))?;
         usage.take(bytes as u64)?;
-        // Zeroed, since all of it can be read as a slice of bytes.
+        // Zeroed, because all of it can be read as a slice of bytes.
         // SAFETY: the layout has at least one byte.
         let Some(base) = NonNull::new(unsafe { alloc_zeroed(layout) }) else {
             usage.used_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
@@ -103,10 +103,10 @@ impl Memory {
         Ok(Arc::new(Self { start, bytes, owned: Some(owned) }))
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "the view gives its memory up to the buffer")]
+    #[expect(clippy::needless_pass_by_value, reason = "the buffer takes over the view's memory")]
     fn import_device_memory(memory: DeviceBytes) -> Result<Arc<Self>> {
         let start = NonNull::new(memory.as_ptr().cast());
-        let start = start.ok_or_else(|| Error::invalid("the memory to adopt is a null pointer"))?;
+        let start = start.ok_or_else(|| Error::invalid("the memory to import is a null pointer"))?;
         Ok(Arc::new(Self { start, bytes: memory.len(), owned: None }))
     }
 
@@ -127,7 +127,7 @@ impl Memory {
     pub(crate) fn write(&self, offset: u64, source: &HostBytes) -> Result<()> {
         let to = self.at(offset, source.len())?;
         if !source.is_empty() {
-            // SAFETY: both are valid for that many bytes; the program's memory is not the device's.
+            // SAFETY: both are valid for that many bytes; host and device memory do not overlap.
             unsafe { ptr::copy_nonoverlapping(source.as_ptr(), to, source.len()) };
         }
         Ok(())
@@ -136,7 +136,7 @@ impl Memory {
     pub(crate) fn read(&self, offset: u64, destination: &HostBytesMut) -> Result<()> {
         let from = self.at(offset, destination.len())?;
         if !destination.is_empty() {
-            // SAFETY: both are valid for that many bytes; the program's memory is not the device's.
+            // SAFETY: both are valid for that many bytes; host and device memory do not overlap.
             unsafe { ptr::copy_nonoverlapping(from, destination.as_ptr(), destination.len()) };
         }
         Ok(())
@@ -149,18 +149,18 @@ impl Memory {
         Ok(())
     }
 
-    /// Overwrites memory with bytes of this backend's own.
+    /// Overwrites memory with bytes owned by this backend.
     pub(crate) fn put(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         let to = self.at(offset, bytes.len())?;
-        // SAFETY: both are valid for that many bytes, and nobody has a slice of device memory.
+        // SAFETY: both are valid for that many bytes, and no slice of device memory exists.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
         Ok(())
     }
 
-    /// Copies memory into bytes of this backend's own.
+    /// Copies memory into bytes owned by this backend.
     pub(crate) fn take(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
         let from = self.at(offset, bytes.len())?;
-        // SAFETY: both are valid for that many bytes, and nobody has a slice of device memory.
+        // SAFETY: both are valid for that many bytes, and no slice of device memory exists.
         unsafe { ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), bytes.len()) };
         Ok(())
     }
@@ -187,7 +187,7 @@ impl Drop for Memory {
 
 #[cold]
 fn out_of_memory(bytes: u64, free: u64) -> Error {
-    Error::new(ErrorKind::OutOfMemory, format!("{bytes} bytes wanted, {free} bytes free"))
+    Error::new(ErrorKind::OutOfMemory, format!("cannot allocate {bytes} bytes: {free} are free"))
 }
 
 /// An allocation.
@@ -207,7 +207,7 @@ impl NullBuffer {
         Ok(Self { memory: Memory::allocate(bytes, alignment, usage)?, host_visible })
     }
 
-    /// Takes memory of another library for the device's own.
+    /// Imports memory of another library.
     pub(crate) fn import_device_memory(memory: DeviceBytes, host_visible: bool) -> Result<Self> {
         Ok(Self { memory: Memory::import_device_memory(memory)?, host_visible })
     }
@@ -215,7 +215,7 @@ impl NullBuffer {
 
 impl Drop for NullBuffer {
     fn drop(&mut self) {
-        // Each submission that is not over has a share.
+        // Each submission in flight holds a reference.
         let in_use = Arc::strong_count(&self.memory) > 1;
         FREED_IN_USE.fetch_add(u64::from(in_use), Ordering::Relaxed);
     }
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_outside_is_touched_and_usage_is_told() {
+    fn access_is_checked_and_usage_is_counted() {
         let usage = Usage::new(1024);
         let memory = Memory::allocate(10, 256, &usage).unwrap();
         assert!(memory.start.addr().get().is_multiple_of(256));

@@ -1,4 +1,4 @@
-//! Code: text that names builtins.
+//! Code: text with one builtin per line.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use runtime_core::{Error, ErrorKind, Geometry, Occupancy, Result, did_you_mean};
 use crate::builtins::{BUILTINS, Builtin};
 use crate::fault::{Faults, OnDrop};
 
-/// Work-items that a compute unit runs in step, it says.
+/// The reported sub-group size.
 const SUB_GROUP_ITEMS: u32 = 32;
-/// Sub-groups that a compute unit runs at once, it says.
+/// The reported number of sub-groups per compute unit.
 const UNIT_SUB_GROUPS: u32 = 64;
-/// Work-group memory of a compute unit, it says.
+/// The reported work-group memory per compute unit.
 const UNIT_SHARED_BYTES: u32 = 96 << 10;
 
 /// Loaded code.
@@ -38,7 +38,7 @@ impl NullModule {
         Ok(Self { names, builtins, faults: Arc::clone(faults), _unload: OnDrop::new(faults, "unload") })
     }
 
-    /// The first entry point: what an embedded device runs.
+    /// The first entry point, which an embedded device runs.
     pub(crate) fn first(&self) -> Result<&'static Builtin> {
         let first = self.builtins.first().copied();
         first.ok_or_else(|| {
@@ -51,7 +51,7 @@ impl Module for NullModule {
     type Kernel = NullKernel;
 
     fn symbols(&self) -> &[String] {
-        self.faults.reach("symbols");
+        self.faults.enter("symbols");
         &self.names
     }
 
@@ -79,7 +79,7 @@ pub struct NullKernel {
 
 impl Kernel for NullKernel {
     fn info(&self) -> KernelInfo {
-        self.faults.reach("kernel_info");
+        self.faults.enter("kernel_info");
         KernelInfo {
             registers: Some(16),
             spilled_bytes: Some(0),

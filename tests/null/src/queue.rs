@@ -13,10 +13,10 @@ use crate::fault::{Faults, OnDrop};
 use crate::graph::NullGraph;
 use crate::memory::NullBuffer;
 use crate::module::NullKernel;
-use crate::timeline::{Siblings, State, Timeline};
+use crate::timeline::{DeviceQueues, State, Timeline};
 
-/// How long `wait` sleeps between two looks.
-const LOOK: Duration = Duration::from_micros(20);
+/// How long `wait` sleeps between two polls.
+const POLL_INTERVAL: Duration = Duration::from_micros(20);
 
 /// An in-order queue.
 #[derive(Debug)]
@@ -26,8 +26,11 @@ pub struct NullQueue {
 }
 
 impl NullQueue {
-    pub(crate) fn open(faults: &Arc<Faults>, siblings: &Siblings, opened: Instant) -> Self {
-        Self { timeline: Timeline::new(faults, siblings, opened), _close: OnDrop::new(faults, "close_queue") }
+    pub(crate) fn open(faults: &Arc<Faults>, device_queues: &DeviceQueues, opened: Instant) -> Self {
+        Self {
+            timeline: Timeline::new(faults, device_queues, opened),
+            _close: OnDrop::new(faults, "close_queue"),
+        }
     }
 }
 
@@ -48,8 +51,8 @@ impl Queue for NullQueue {
             return self.timeline.submit(Call::Launch, submit, Duration::ZERO, |_| Ok(()));
         }
         let arguments = Arguments::of_launch(launch)?;
-        let lasts = code.duration(&arguments)?;
-        self.timeline.submit(Call::Launch, submit, lasts, move |state| code.run(&arguments, state.calls()))
+        let duration = code.duration(&arguments)?;
+        self.timeline.submit(Call::Launch, submit, duration, move |state| code.run(&arguments, state.calls()))
     }
 
     fn try_begin_inline(&self, ticket: u64) -> bool {
@@ -62,12 +65,12 @@ impl Queue for NullQueue {
             std::thread::sleep(code.duration(&arguments)?);
             Ok(arguments)
         });
-        // Whatever is wrong, the ticket ends.
-        self.timeline.run_claimed(ticket, |state| code.run(&prepared?, state.calls()))
+        // The ticket ends even if the arguments are invalid.
+        self.timeline.run_inline_work(ticket, |state| code.run(&prepared?, state.calls()))
     }
 
     fn run_inline_noop(&self, ticket: u64) -> Result<()> {
-        self.timeline.run_claimed(ticket, |_| Ok(()))
+        self.timeline.run_inline_work(ticket, |_| Ok(()))
     }
 
     fn write(
@@ -112,7 +115,7 @@ impl Queue for NullQueue {
         let (from, from_offset, from_pitch) =
             (Arc::clone(&rows.source.0.memory), rows.source.1, rows.source_pitch);
         let (bytes, rows) = (length(rows.row_bytes)?, rows.rows);
-        self.timeline.submit(Call::CopyRows, submit, Duration::ZERO, move |_| {
+        self.timeline.submit(Call::Copy2D, submit, Duration::ZERO, move |_| {
             (0..rows).try_for_each(|row| {
                 to.copy(to_offset + row * to_pitch, &from, from_offset + row * from_pitch, bytes)
             })
@@ -135,7 +138,7 @@ impl Queue for NullQueue {
     }
 
     fn noop(&self, submit: SubmitInfo) -> Result<()> {
-        self.timeline.submit(Call::Empty, submit, Duration::ZERO, |_| Ok(()))
+        self.timeline.submit(Call::Noop, submit, Duration::ZERO, |_| Ok(()))
     }
 
     fn timestamp(&self, submit: SubmitInfo) -> Result<()> {
@@ -168,7 +171,7 @@ impl Queue for NullQueue {
     fn poll(&self) -> Result<Progress> {
         self.timeline.call(Call::Poll)?;
         self.timeline.progress();
-        Ok(self.timeline.seen())
+        Ok(self.timeline.observed())
     }
 
     fn wait(&self, ticket: u64, slice: Duration) -> Result<()> {
@@ -180,7 +183,7 @@ impl Queue for NullQueue {
             if left.is_zero() || self.timeline.reached(ticket).is_some() {
                 return Ok(());
             }
-            std::thread::sleep(left.min(LOOK));
+            std::thread::sleep(left.min(POLL_INTERVAL));
         }
     }
 
@@ -208,8 +211,8 @@ mod tests {
 
     /// Queues of one device with these options.
     fn queues<const N: usize>(options: &Options) -> [NullQueue; N] {
-        let (faults, siblings) = (Faults::new(options).unwrap(), Siblings::default());
-        std::array::from_fn(|_| NullQueue::open(&faults, &siblings, Instant::now()))
+        let (faults, device_queues) = (Faults::new(options).unwrap(), DeviceQueues::default());
+        std::array::from_fn(|_| NullQueue::open(&faults, &device_queues, Instant::now()))
     }
 
     fn buffer() -> NullBuffer {
@@ -253,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_ticket_fails_all_that_follow() {
+    fn a_failed_ticket_fails_all_later_ones() {
         let [queue] = queues(&Options::new().with("fail_ticket", 2));
         let buffer = buffer();
         for ticket in 1..=3 {
@@ -275,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn only_marked_tickets_are_seen_to_end() {
+    fn only_marked_tickets_are_reported() {
         let [queue] = queues(&Options::new().with("needs_marks", true).with("fail_ticket", 3));
         queue.noop(place(1)).unwrap();
         queue.mark(1).unwrap();
@@ -288,14 +291,14 @@ mod tests {
     }
 
     #[test]
-    fn queues_run_in_reverse_but_for_what_they_wait_for() {
+    fn queues_run_in_reverse_except_for_what_they_wait_for() {
         let [older, younger] = queues(&Options::new().with("out_of_order", true));
         let (source, copied) = (buffer(), buffer());
         fill(&older, 1, &source, 7);
         younger.copy(place(1), (&copied, 0), (&source, 0), 4).unwrap();
         older.poll().unwrap();
         younger.poll().unwrap();
-        assert_ne!(first(&copied), 7, "the younger queue went first, with what was there before");
+        assert_ne!(first(&copied), 7, "the newer queue ran first, and copied the old content");
 
         fill(&older, 2, &source, 8);
         younger.wait_for(&older, 2).unwrap();
@@ -305,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_runs_in_reverse_but_for_what_depends_on_it() {
+    fn a_queue_runs_in_reverse_except_for_dependencies() {
         let buffer = buffer();
         let filled = |afters: &[u64]| {
             let [queue] = queues(&Options::new().with("reorders", true));
@@ -316,25 +319,25 @@ mod tests {
             assert_eq!(queue.poll().unwrap().completed, afters.len() as u64);
             first(&buffer)
         };
-        assert_eq!(filled(&[0, 0, 0]), 1, "nothing depends on anything: the first comes last");
+        assert_eq!(filled(&[0, 0, 0]), 1, "without dependencies, the first runs last");
         assert_eq!(filled(&[0, 1, 2]), 3, "all in order");
         assert_eq!(filled(&[0, 0, 2]), 3, "the last waits for both");
-        assert_eq!(filled(&[0, 1, 0]), 2, "the second waits for the first, the third for nobody");
+        assert_eq!(filled(&[0, 1, 0]), 2, "the second waits for the first, the third for none");
     }
 
     #[test]
-    fn only_an_idle_queue_is_claimed() {
+    fn only_an_idle_queue_runs_inline() {
         let [first, second, late] = queues(&Options::new());
         assert!(first.try_begin_inline(1));
-        assert!(!first.try_begin_inline(2), "one thing at a time");
+        assert!(!first.try_begin_inline(2), "one call at a time");
         fill(&first, 2, &buffer(), 1);
-        assert_eq!(first.poll().unwrap().completed, 0, "what comes later ends later");
+        assert_eq!(first.poll().unwrap().completed, 0, "a later ticket ends later");
         second.wait_for(&first, 1).unwrap();
         assert!(!second.try_begin_inline(1), "it waits");
         first.run_inline_noop(1).unwrap();
         assert_eq!(first.poll().unwrap().completed, 2);
         assert!(second.try_begin_inline(1), "what it waited for has ended");
-        let failed = second.timeline.run_claimed(1, |_| Err(Error::invalid("it fails")));
+        let failed = second.timeline.run_inline_work(1, |_| Err(Error::invalid("it fails")));
         assert_eq!(failed.unwrap_err().message(), "it fails");
         assert_eq!(second.poll().unwrap().first_failed, 1);
         assert!(!second.try_begin_inline(2), "a failed queue is never idle");

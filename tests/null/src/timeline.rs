@@ -1,4 +1,4 @@
-//! The simulated hardware of a queue: what can run at submission does, the rest runs when somebody asks.
+//! The simulated hardware of a queue: work runs at submission if it can, otherwise when the queue is polled.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -13,36 +13,36 @@ use crate::builtins::{CALLS, Call};
 use crate::fault::Faults;
 
 /// The queues of a device in order of creation.
-pub(crate) type Siblings = Arc<Mutex<Vec<Weak<Timeline>>>>;
+pub(crate) type DeviceQueues = Arc<Mutex<Vec<Weak<Timeline>>>>;
 type Work = Box<dyn FnOnce(&mut State) -> Result<()> + Send>;
 
-/// A queue; those that wait for it keep it.
+/// A queue. Queues that wait for it keep it alive.
 #[derive(Debug)]
 pub(crate) struct Timeline {
     faults: Arc<Faults>,
-    siblings: Siblings,
+    device_queues: DeviceQueues,
     opened: Instant,
     state: Mutex<State>,
 }
 
-/// How far a queue is, and what waits.
+/// The progress of a queue, and its pending submissions.
 #[derive(Debug)]
 pub(crate) struct State {
-    /// Submitted and not ended, in order.
+    /// Submissions that have not ended, in order.
     pending: VecDeque<Pending>,
-    /// What the next submission waits for.
+    /// The tickets of other queues that the next submission waits for.
     edges: Vec<(Arc<Timeline>, u64)>,
     submitted: u64,
-    /// What runs on the caller's thread, or 0: all that comes later waits for its end.
-    claimed: u64,
+    /// The ticket that runs on the caller's thread, or 0; later submissions wait for it.
+    inline_ticket: u64,
     flushed: u64,
     done: u64,
     first_failed: u64,
     failure: Option<Error>,
-    /// When the last pending submission ended, by the device's own time.
+    /// When the last pending submission ended, in simulated time.
     ended: Instant,
     timestamps: HashMap<u64, Instant>,
-    /// Marks that are not reached, where only they are observable.
+    /// Marked tickets that have not completed, with the option `needs_marks`.
     marks: VecDeque<u64>,
     marked_done: u64,
     calls: [u64; CALLS],
@@ -50,11 +50,11 @@ pub(crate) struct State {
 
 struct Pending {
     ticket: u64,
-    /// The latest ticket of the queue that must have ended before.
+    /// The latest ticket of this queue that must have ended before.
     after: u64,
     edges: Vec<(Arc<Timeline>, u64)>,
     from: Instant,
-    lasts: Duration,
+    duration: Duration,
     work: Work,
 }
 
@@ -65,28 +65,28 @@ impl fmt::Debug for Pending {
 }
 
 impl State {
-    /// How often each function of the queue was called, by [`Call`].
+    /// The number of calls of each function of the queue, by [`Call`].
     pub(crate) const fn calls(&self) -> &[u64] {
         &self.calls
     }
 
-    /// Keeps the time at which `ticket` ends: when what stood before it ended, but not before it was submitted.
+    /// Records the timestamp of `ticket`: when the work before it ended, but not before it was submitted.
     pub(crate) fn stamp(&mut self, ticket: u64, submitted: Instant) -> Result<()> {
         self.timestamps.insert(ticket, self.ended.max(submitted));
         Ok(())
     }
 
-    /// Whether nothing stands before what is submitted next.
+    /// Whether the next submission has nothing to wait for.
     fn is_idle(&self) -> bool {
-        self.claimed == 0 && self.pending.is_empty() && self.edges.is_empty()
+        self.inline_ticket == 0 && self.pending.is_empty() && self.edges.is_empty()
     }
 
-    /// Whether `ticket` comes behind a failure.
+    /// Whether an earlier ticket than `ticket` has failed.
     const fn has_failed(&self, ticket: u64) -> bool {
         self.first_failed != 0 && self.first_failed < ticket
     }
 
-    /// Ends `ticket`, which is not pending any more; behind a failure nothing runs.
+    /// Runs and ends `ticket`, which is no longer pending. After a failure nothing runs.
     fn run(&mut self, ticket: u64, faults: &Faults, work: impl FnOnce(&mut Self) -> Result<()>) {
         if !self.has_failed(ticket) {
             let outcome = faults.ticket(ticket).and_then(|()| work(self));
@@ -98,9 +98,9 @@ impl State {
         self.done = self.pending.front().map_or(self.submitted, |first| first.ticket - 1);
     }
 
-    /// The place in `pending` of what runs next; `None` while a flush, another queue or the caller's thread is waited for.
+    /// The index in `pending` of what runs next; `None` while it must wait for a flush, another queue or the caller's thread.
     fn next(&self, faults: &Faults) -> Option<usize> {
-        if self.claimed != 0 {
+        if self.inline_ticket != 0 {
             return None;
         }
         let waits = |pending: &Pending| !pending.edges.is_empty() && !self.has_failed(pending.ticket);
@@ -113,7 +113,7 @@ impl State {
         self.pending.iter().take(ready).rposition(|pending| pending.after < first)
     }
 
-    /// What the first submission that waits for another queue waits for, if nothing else keeps it.
+    /// What the first submission that waits for another queue waits for, if it waits for nothing else.
     fn next_edge(&self, faults: &Faults) -> Option<(Arc<Timeline>, u64)> {
         let waiting = self.pending.iter().find(|pending| !pending.edges.is_empty())?;
         let batched = faults.needs_flush() && waiting.ticket > self.flushed;
@@ -134,13 +134,13 @@ impl State {
 }
 
 impl Timeline {
-    /// Makes a queue's timeline, the youngest of its siblings.
-    pub(crate) fn new(faults: &Arc<Faults>, siblings: &Siblings, opened: Instant) -> Arc<Self> {
+    /// Creates a queue's timeline, as the newest of the device.
+    pub(crate) fn new(faults: &Arc<Faults>, device_queues: &DeviceQueues, opened: Instant) -> Arc<Self> {
         let state = State {
             pending: VecDeque::new(),
             edges: Vec::new(),
             submitted: 0,
-            claimed: 0,
+            inline_ticket: 0,
             flushed: 0,
             done: 0,
             first_failed: 0,
@@ -151,36 +151,36 @@ impl Timeline {
             marked_done: 0,
             calls: [0; CALLS],
         };
-        let (faults, siblings) = (Arc::clone(faults), Arc::clone(siblings));
-        let timeline = Arc::new(Self { faults, siblings, opened, state: Mutex::new(state) });
-        let mut all = timeline.siblings.lock();
+        let (faults, device_queues) = (Arc::clone(faults), Arc::clone(device_queues));
+        let timeline = Arc::new(Self { faults, device_queues, opened, state: Mutex::new(state) });
+        let mut all = timeline.device_queues.lock();
         all.retain(|queue| queue.strong_count() > 0);
         all.push(Arc::downgrade(&timeline));
         drop(all);
         timeline
     }
 
-    /// Runs `work` now if nothing stands before it, else puts it behind what does.
+    /// Runs `work` now if the queue is idle, otherwise appends it.
     pub(crate) fn submit(
         &self,
         call: Call,
         submit: SubmitInfo,
-        lasts: Duration,
+        duration: Duration,
         work: impl FnOnce(&mut State) -> Result<()> + Send + 'static,
     ) -> Result<()> {
         self.faults.submit(call.slot())?;
         let mut state = self.state.lock();
         state.calls[call as usize] += 1;
         state.submitted = submit.ticket;
-        if state.is_idle() && lasts.is_zero() && !self.faults.deferred() {
+        if state.is_idle() && duration.is_zero() && !self.faults.deferred() {
             state.run(submit.ticket, &self.faults, work);
             return Ok(());
         }
         let edges = std::mem::take(&mut state.edges);
-        // What is timed lies between what came before and what comes after it.
+        // A timestamp is ordered after everything before it.
         let after = if matches!(call, Call::Timestamp) { submit.ticket - 1 } else { submit.after };
         let (ticket, work) = (submit.ticket, Box::new(work));
-        state.pending.push_back(Pending { ticket, after, edges, from: Instant::now(), lasts, work });
+        state.pending.push_back(Pending { ticket, after, edges, from: Instant::now(), duration, work });
         drop(state);
         if !self.faults.deferred() {
             self.advance();
@@ -188,7 +188,7 @@ impl Timeline {
         Ok(())
     }
 
-    /// Takes `ticket` for the caller's thread if the queue is idle, and its submissions do not wait until somebody asks.
+    /// Reserves `ticket` for the caller's thread if the queue is idle and submissions need no poll.
     pub(crate) fn try_begin_inline(&self, ticket: u64) -> bool {
         self.progress();
         let mut edges = std::mem::take(&mut self.state.lock().edges);
@@ -197,15 +197,19 @@ impl Timeline {
         state.edges = edges;
         let is_idle = state.is_idle() && state.first_failed == 0 && !self.faults.deferred();
         if is_idle {
-            (state.submitted, state.claimed) = (ticket, ticket);
+            (state.submitted, state.inline_ticket) = (ticket, ticket);
         }
         is_idle
     }
 
-    /// Runs what was claimed, and ends its ticket.
-    pub(crate) fn run_claimed(&self, ticket: u64, work: impl FnOnce(&mut State) -> Result<()>) -> Result<()> {
+    /// Runs the work of a reserved ticket on this thread, and ends the ticket.
+    pub(crate) fn run_inline_work(
+        &self,
+        ticket: u64,
+        work: impl FnOnce(&mut State) -> Result<()>,
+    ) -> Result<()> {
         let mut state = self.state.lock();
-        state.claimed = 0;
+        state.inline_ticket = 0;
         state.run(ticket, &self.faults, work);
         state.ended = Instant::now();
         let failed = (state.first_failed == ticket).then(|| state.failure.clone()).flatten();
@@ -214,7 +218,7 @@ impl Timeline {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Admits a call that is no submission.
+    /// Counts a call that is not a submission; fails if its fault says so.
     pub(crate) fn call(&self, call: Call) -> Result<()> {
         self.faults.call(call.slot())?;
         self.state.lock().calls[call as usize] += 1;
@@ -237,17 +241,17 @@ impl Timeline {
         state.flushed = state.submitted;
     }
 
-    /// How far the program can see that the queue is.
-    pub(crate) fn seen(&self) -> Progress {
+    /// The progress that the host can observe.
+    pub(crate) fn observed(&self) -> Progress {
         self.state.lock().progress(self.faults.needs_marks())
     }
 
     pub(crate) fn failure(&self) -> Option<Error> {
-        self.faults.reach("failure");
+        self.faults.enter("failure");
         self.state.lock().failure.clone()
     }
 
-    /// Nanoseconds from the opening of the device to the timestamp of `ticket`, once.
+    /// Removes the timestamp of `ticket` and returns it, in nanoseconds since the device was opened.
     pub(crate) fn take_timestamp(&self, ticket: u64) -> Result<u64> {
         self.faults.call("read_timestamp")?;
         let at = self.state.lock().timestamps.remove(&ticket).ok_or_else(|| {
@@ -256,7 +260,7 @@ impl Timeline {
         Ok(u64::try_from(at.saturating_duration_since(self.opened).as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// Forgets what was abandoned with a lost device: queues that wait for each other would keep each other.
+    /// Drops the pending work of a lost device; queues that wait for each other would keep each other alive.
     pub(crate) fn abandon(&self) {
         let mut state = self.state.lock();
         let left = (std::mem::take(&mut state.pending), std::mem::take(&mut state.edges));
@@ -264,10 +268,10 @@ impl Timeline {
         drop(left);
     }
 
-    /// Runs what is ready on all queues that run before this one, then on this one.
+    /// Runs what is ready, first on all newer queues with the option `out_of_order`, then on this one.
     pub(crate) fn progress(&self) {
         if self.faults.out_of_order() {
-            let queues: Vec<_> = self.siblings.lock().iter().filter_map(Weak::upgrade).collect();
+            let queues: Vec<_> = self.device_queues.lock().iter().filter_map(Weak::upgrade).collect();
             let younger = queues.iter().rev().take_while(|queue| !std::ptr::eq(Arc::as_ptr(queue), self));
             younger.for_each(|queue| queue.advance());
         }
@@ -278,7 +282,7 @@ impl Timeline {
     fn advance(&self) {
         while let Some((other, ticket)) = self.run_ready() {
             let Some((done, ended)) = other.reached(ticket).or_else(|| {
-                // Only for what has not ended: two queues that wait for each other's past would never return.
+                // Only if it has not ended: two queues that wait for ended work of each other would recurse forever.
                 other.advance();
                 other.reached(ticket)
             }) else {
@@ -292,19 +296,19 @@ impl Timeline {
         }
     }
 
-    /// How far the queue is, and when it came there, if it is at `ticket` at least.
+    /// The completed ticket and its time, if `ticket` has completed.
     pub(crate) fn reached(&self, ticket: u64) -> Option<(u64, Instant)> {
         let state = self.state.lock();
         (state.done >= ticket).then_some((state.done, state.ended))
     }
 
-    /// Runs what is ready up to the first submission that waits for another queue, and says for what.
+    /// Runs what is ready, up to the first submission that waits for another queue; returns what that one waits for.
     fn run_ready(&self) -> Option<(Arc<Self>, u64)> {
         let mut state = self.state.lock();
         loop {
             let Some(index) = state.next(&self.faults) else { return state.next_edge(&self.faults) };
             let next = state.pending.get(index)?;
-            let ended = next.from.max(state.ended) + next.lasts;
+            let ended = next.from.max(state.ended) + next.duration;
             if !state.has_failed(next.ticket) && ended + self.faults.delay() > Instant::now() {
                 return None;
             }

@@ -1,4 +1,4 @@
-//! The builtins as a program reaches them: linked in, through the seam.
+//! The builtins, launched through core from a statically linked backend.
 
 #![allow(clippy::unwrap_used, unsafe_code, reason = "a test, which loads code")]
 
@@ -10,7 +10,7 @@ use runtime_core::{
     Runtime,
 };
 
-/// Longer than anything here takes, shorter than a hang.
+/// Longer than any wait here takes.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 fn open(device: &str, options: &Options) -> (Arc<dyn CommonRuntime>, Queue) {
@@ -61,7 +61,7 @@ fn nine_arguments_are_summed() {
 }
 
 #[test]
-fn every_work_item_runs_once_and_no_more() {
+fn every_work_item_runs_exactly_once() {
     let (device, queue) = open("null:0", &Options::new());
     let out = device.tensor([30], &[99u32; 30]).unwrap();
     run(&queue, &kernel(&*device, "group_ids_u32"), &Geometry::new([2, 2], [3, 2]), &[Arg::write(&out)]);
@@ -85,7 +85,7 @@ fn calls_are_counted() {
 }
 
 #[test]
-fn a_spinning_kernel_takes_its_time_on_the_devices_clock() {
+fn a_spinning_kernel_takes_its_time_by_the_devices_clock() {
     let (device, queue) = open("null:0", &Options::new());
     let before = queue.timestamp().unwrap();
     let began = Instant::now();
@@ -98,7 +98,7 @@ fn a_spinning_kernel_takes_its_time_on_the_devices_clock() {
 }
 
 #[test]
-fn failures_come_as_asked() {
+fn selected_faults_occur() {
     let (_, queue) = open("null:0", &Options::new().with("fail_call", "noop:2:out_of_resources"));
     queue.launch_noop().unwrap();
     assert_eq!(queue.launch_noop().unwrap_err().kind(), ErrorKind::OutOfResources);
@@ -116,7 +116,7 @@ fn failures_come_as_asked() {
 }
 
 #[test]
-fn batches_marks_and_disorder_change_no_result() {
+fn results_do_not_depend_on_batching_marks_or_order() {
     for options in ["needs_flush", "needs_marks", "out_of_order"] {
         let options = Options::new().with(options, true).with("delay_us", 200i64);
         let (device, first) = open("null:0", &options);

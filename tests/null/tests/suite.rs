@@ -1,12 +1,12 @@
-//! The conformance suite against the null backend, linked in: for those who change core a line at a time (`cargo xtask mutants`),
-//! and want one program that notices. Else the suite's own package runs it against the library.
+//! The conformance suite with the null backend linked in: a single program for `cargo xtask mutants`. Otherwise the suite's
+//! own package runs it against the library.
 
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Completion, Trial};
 use runtime_conformance::{Selection, case_count, run};
 
-/// Set where it is wanted.
+/// Set this variable to run the suite here.
 const WANTED: &str = "RUNTIME_NULL_SUITE";
 
 fn main() -> ExitCode {

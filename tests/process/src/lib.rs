@@ -1,5 +1,5 @@
-//! What tests of several packages do with programs: run them to an end, collect what backends log, and ask what the machine
-//! must have.
+//! Shared by tests of several packages: runs child processes with a deadline, collects log messages, and reads
+//! `RUNTIME_REQUIRE`.
 
 mod messages;
 
@@ -10,38 +10,38 @@ use std::time::{Duration, Instant};
 
 pub use messages::Messages;
 
-/// What a process left.
+/// The result of a process.
 #[derive(Debug)]
 pub struct Finished {
-    /// How it ended.
+    /// Its exit status.
     pub status: ExitStatus,
-    /// What it said on standard output.
+    /// Its standard output.
     pub stdout: String,
-    /// What it said on standard error.
+    /// Its standard error.
     pub stderr: String,
 }
 
 impl Finished {
-    /// Its standard output, if it ended well.
+    /// Its standard output, if it succeeded.
     ///
     /// # Errors
-    /// How it ended, and all that it said.
+    /// The exit status and both outputs.
     pub fn success(self) -> Result<String, String> {
         let Self { status, stdout, stderr } = self;
         if status.success() { Ok(stdout) } else { Err(format!("{status}:\n{stdout}\n{stderr}")) }
     }
 
-    /// What it said on both outputs, one after the other.
+    /// Both outputs, one after the other.
     #[must_use]
     pub fn text(&self) -> String {
         format!("{}{}", self.stdout, self.stderr)
     }
 }
 
-/// Runs a command to its end, and ends it when it does not do so itself.
+/// Runs a command to its end, and kills it at the deadline.
 ///
 /// # Errors
-/// It does not start, or hangs.
+/// If it does not start, or hangs.
 pub fn finish(command: &mut Command, deadline: Duration) -> Result<Finished, String> {
     let text = |error: std::io::Error| error.to_string();
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
@@ -56,17 +56,17 @@ pub fn finish(command: &mut Command, deadline: Duration) -> Result<Finished, Str
     }
 }
 
-/// Reads beside the process, which could not go on with a full pipe.
+/// Reads while the process runs; it would block on a full pipe.
 fn drain(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What was read until then is all that there is.
+        // The output so far is all there is.
         let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
         String::from_utf8_lossy(&bytes).into_owned()
     })
 }
 
-/// The status, or none for a process that had to be ended.
+/// The status; `None` for a process that was killed.
 fn wait(child: &mut Child, deadline: Duration) -> std::io::Result<Option<ExitStatus>> {
     let begin = Instant::now();
     loop {
@@ -82,7 +82,7 @@ fn wait(child: &mut Child, deadline: Duration) -> std::io::Result<Option<ExitSta
     }
 }
 
-/// Whether `RUNTIME_REQUIRE` has `name` in its list: then what is missing fails.
+/// Whether `RUNTIME_REQUIRE` lists `name`, so that its absence is a failure.
 #[must_use]
 pub fn required(name: &str) -> bool {
     let list = std::env::var("RUNTIME_REQUIRE").unwrap_or_default();
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hangs_is_ended() {
+    fn a_hanging_process_is_killed() {
         let error = shell("echo begun; exec sleep 600", Duration::from_millis(300)).unwrap_err();
         assert!(error.contains("it hangs") && error.contains("begun"), "{error}");
     }

@@ -1,4 +1,4 @@
-//! What backends log, collected.
+//! Collects the log messages of backends.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,22 +7,22 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Warnings and errors that backends have logged. Cloning shares them.
+/// Warnings and errors logged by backends. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Messages(Arc<Mutex<Vec<String>>>);
 
 impl Messages {
-    /// Collects those of this program from now on.
+    /// Starts to collect those of this process.
     ///
     /// # Errors
-    /// Somebody else does.
+    /// If another subscriber is installed.
     pub fn collect() -> Result<Self, String> {
         let messages = Self::default();
         tracing::subscriber::set_global_default(messages.clone()).map_err(|error| error.to_string())?;
         Ok(messages)
     }
 
-    /// So far.
+    /// The messages so far.
     #[must_use]
     pub fn list(&self) -> Vec<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()

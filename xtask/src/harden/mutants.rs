@@ -71,13 +71,13 @@ const MODULES: [Module; 9] = [
     Module {
         name: "hazards",
         package: "runtime-core",
-        files: &["runtime-core/src/queue/hazards.rs"],
+        files: &["runtime-core/src/timeline/hazards.rs"],
         runs: CORE,
     },
     Module {
         name: "timeline",
         package: "runtime-core",
-        files: &["runtime-core/src/queue/timeline.rs"],
+        files: &["runtime-core/src/timeline/mod.rs"],
         runs: CORE,
     },
     Module {

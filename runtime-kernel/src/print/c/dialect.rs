@@ -1,4 +1,4 @@
-//! What the C dialects spell differently.
+//! The differences between the C dialects.
 
 use naga::{AddressSpace, Scalar, ScalarKind, StorageAccess};
 

@@ -1,4 +1,4 @@
-//! What a device must bear: 16 threads with 8 queues each, and the end of its memory.
+//! Stress tests of a device: 16 threads with 8 queues each, exhausted memory, and copies between two devices.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ fn add(queue: &runtime_core::Queue, kernel: &Kernel, x: &Tensor, by: u32) -> run
     queue.launch(kernel, Geometry::new([4, 1, 1], [256, 1, 1]), &args)
 }
 
-/// Every thread adds to tensors of its own and to one that all share, from 8 queues by turns.
+/// Every thread adds to its own tensor and to a shared one, from 8 queues in turn.
 pub(crate) fn stress() {
     let (device, kernel) = open("cuda");
     let zeros = vec![0_u32; COUNT as usize];
@@ -62,7 +62,7 @@ pub(crate) fn stress() {
     println!("stress: {THREADS} threads with {QUEUES} queues each, {ROUNDS} rounds: right");
 }
 
-/// Takes all memory, twice, with work in flight: the end is an error, and afterwards everything works again.
+/// Allocates all memory, twice, with work in flight: the last allocation fails, and afterwards everything works again.
 pub(crate) fn memory() {
     let (device, kernel) = open("cuda");
     let queue = device.open_queue(&QueueOptions::default()).expect("a queue opens");
@@ -99,7 +99,7 @@ pub(crate) fn memory() {
     println!("memory: 75 GB at once afterwards: right");
 }
 
-/// Two devices: copies between them, and work of one that waits for the other's.
+/// Two devices: copies between them, and work that waits for the other device.
 pub(crate) fn peers() {
     let runtime = Runtime::new();
     let devices: Vec<_> = ["cuda:0", "cuda:1"].iter().filter_map(|name| runtime.open(name).ok()).collect();

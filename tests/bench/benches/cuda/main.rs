@@ -1,6 +1,6 @@
-//! What our calls cost on a CUDA device beside the raw driver calls, in one process and alternating: a table of ratios.
+//! Compares our calls with raw driver calls on a CUDA device, alternating in one process; prints a table of ratios.
 //!
-//! `CUDA_BENCH_CUBIN` names a cubin with a kernel `touch`, for the comparison of loading; without it that line is left out.
+//! `CUDA_BENCH_CUBIN` is the path of a cubin with a kernel `touch`, to compare loading; without it that line is omitted.
 
 #![allow(
     missing_docs,
@@ -22,7 +22,7 @@ use runtime_core::{
 };
 
 const PTX: &str = ".version 6.3\n.target sm_75\n.address_size 64\n.visible .entry touch(.param .u64 a, .param .u64 b, .param .u64 c, .param .f32 s)\n{\nret;\n}\n";
-/// Launches of a batch: fewer than a stream holds.
+/// Launches per batch: fewer than the capacity of a stream.
 const BATCH: u64 = 400;
 const ROUNDS: usize = 60;
 const GIB: usize = 1 << 30;
@@ -36,7 +36,7 @@ fn main() {
         return;
     }
     let only = std::env::var("CUDA_BENCH_ONLY").unwrap_or_default();
-    // Asked for by name only: they are no comparison.
+    // Run only if named: they compare nothing.
     for (name, limit) in
         [("stress", limits::stress as fn()), ("memory", limits::memory), ("peers", limits::peers)]
     {
@@ -74,7 +74,7 @@ fn main() {
     }
 }
 
-/// Medians of two operations that take turns, so that both see the same machine.
+/// Medians of two operations that alternate, so that both run under the same conditions.
 fn compare(mut plain: impl FnMut() -> Duration, mut ours: impl FnMut() -> Duration) -> (f64, f64) {
     let (mut plain_ns, mut ours_ns) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS + 5 {
@@ -171,7 +171,7 @@ fn submit(device: &Device, raw: &Raw) {
     line("submit, event kept", compare(plain, kept), BATCH as f64);
 }
 
-/// What the driver's own ways of marking a launch cost: an event again and again, one each, or a word in memory.
+/// The cost of the driver's ways to signal a launch: one event reused, one event each, or a word in memory.
 fn marks(_device: &Device, raw: &Raw) {
     let events: Vec<_> = (0..BATCH).map(|_| raw.open_event()).collect();
     let launches = |mark: &mut dyn FnMut(usize)| {
@@ -322,7 +322,7 @@ fn allocate(device: &Device, raw: &Raw) {
     );
 }
 
-/// A block of a quarter of the columns of a matrix of 64 MiB, made dense.
+/// Copies a quarter of the columns of a 64 MiB matrix to a contiguous tensor.
 fn rows(device: &Device, raw: &Raw) {
     const ROWS: usize = 4096;
     const COLUMNS: usize = 4096;
@@ -419,7 +419,7 @@ fn pinned(device: &Device, raw: &Raw) {
     ok(unsafe { (raw.calls.cuMemFreeHost)(host) });
 }
 
-/// Every tuning in a `Runtime` of its own: the first opening of a device decides.
+/// Each setting in a separate `Runtime`, because the first opening of a device determines it.
 fn pageable(raw: &Raw) {
     let mut host = vec![1_u8; GIB];
     let mut address = 0;

@@ -1,6 +1,6 @@
-//! The CUDA driver by itself: what our calls are compared with.
+//! Plain CUDA driver calls, the baseline of the comparison.
 
-#![allow(unsafe_code, reason = "calls the driver: that is what is compared with")]
+#![allow(unsafe_code, reason = "calls the driver directly, as the baseline")]
 #![allow(non_snake_case, reason = "the driver's own names")]
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
@@ -171,7 +171,7 @@ impl Raw {
         });
     }
 
-    /// An event without a time.
+    /// Creates an event without timing.
     pub(crate) fn open_event(&self) -> Handle {
         let mut event = ptr::null_mut();
         // SAFETY: the out-parameter is writable.
@@ -201,7 +201,7 @@ impl Raw {
         ok(unsafe { (self.calls.cuStreamWriteValue64_v2)(self.stream, word, value, 0) });
     }
 
-    /// Copies rows between addresses that the driver knows, each with its pitch.
+    /// Copies rows between two addresses known to the driver, each with a pitch.
     pub(crate) fn copy_2d(&self, to: (u64, usize), from: (u64, usize), row_bytes: usize, rows: usize) {
         let copy = CUDA_MEMCPY2D {
             srcXInBytes: 0,
@@ -230,7 +230,7 @@ impl Raw {
         ok(unsafe { (self.calls.cuStreamSynchronize)(stream) });
     }
 
-    /// Looks until everything on the stream has ended.
+    /// Polls until all work on the stream has ended.
     pub(crate) fn wait_by_stream(&self) {
         // SAFETY: the stream is alive.
         while unsafe { (self.calls.cuStreamQuery)(self.stream) } != 0 {
@@ -238,7 +238,7 @@ impl Raw {
         }
     }
 
-    /// Records an event, and looks until it has passed.
+    /// Records an event, and polls until it has completed.
     pub(crate) fn wait_by_event(&self, event: Handle) {
         self.record(event, self.stream);
         // SAFETY: the event is alive.
@@ -247,7 +247,7 @@ impl Raw {
         }
     }
 
-    /// A graph of so many nodes, one after the other.
+    /// A graph of kernel nodes in sequence.
     pub(crate) fn graph(&self, count: usize) -> Handle {
         let (mut graph, mut executable) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: the out-parameter is writable.
@@ -290,7 +290,7 @@ impl Raw {
         executable
     }
 
-    /// Keeps freed memory of the default pool, as a program that cares does.
+    /// Makes the default pool keep freed memory, as a tuned program does.
     pub(crate) fn keep_freed(&self) {
         let (mut pool, mut threshold) = (ptr::null_mut(), u64::MAX);
         // SAFETY: the out-parameter is writable.

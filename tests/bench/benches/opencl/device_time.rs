@@ -1,4 +1,4 @@
-//! The device time that the evaluator reports beside the durations of the driver's own profiling events.
+//! Compares device times of the evaluator with the durations of the driver's profiling events.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::raw::{ITEMS, Raw, set};
 use crate::{Device, median, module};
 
 const GROUPS: usize = 64;
-/// How long a launch lasts, about: far more than what lies around it.
+/// The approximate duration of a launch: far longer than its overhead.
 const WANTED_NS: u64 = 10_000_000;
 
 pub(crate) fn measure(device: &Device, raw: &Raw) {
@@ -27,7 +27,7 @@ pub(crate) fn measure(device: &Device, raw: &Raw) {
         Raw::profile(queue, kernel, items)
     };
     let mut rounds = 1000;
-    // What lies around a short launch is part of its time: more rounds, until that does not count.
+    // The time of a short launch includes overhead: more rounds, until it is negligible.
     while profile(rounds) < WANTED_NS / 2 && rounds < 1 << 28 {
         rounds = rounds.saturating_mul(2);
     }
@@ -35,7 +35,7 @@ pub(crate) fn measure(device: &Device, raw: &Raw) {
     let out = device.allocate(u32::DTYPE, &[items], &Placement::default()).expect("memory");
     for clock in [Clock::DeviceKernel, Clock::DeviceBatch] {
         let (mut plain, mut ours) = (Vec::new(), Vec::new());
-        // By turns, and not many at a time: a device of processors has no frequency of its own.
+        // Alternating in small batches, because the clock frequency of a CPU device varies.
         for _ in 0..30 {
             plain.extend((0..2).map(|_| profile(rounds) as f64));
             match evaluate(device, &busy, &out, (rounds, clock)) {
@@ -78,7 +78,7 @@ fn evaluate(
     Ok(block_on(device.evaluate(&mut evaluation))?.samples_ns)
 }
 
-/// Sleeps until it is woken: a device of processors needs this thread's core.
+/// Sleeps until it is woken, because a CPU device needs this thread's core.
 struct Sleeper(Thread);
 
 impl Wake for Sleeper {

@@ -1,7 +1,7 @@
-//! What our calls cost on an OpenCL device beside plain `cl3` calls, in one process and alternating: a table of ratios.
+//! Compares our calls with plain `cl3` calls on an OpenCL device, alternating in one process; prints a table of ratios.
 //!
-//! `OPENCL_BENCH_DEVICE` names the device, by default `opencl:0`; `OPENCL_BENCH_ONLY` a list of the parts; `OPENCL_BENCH_MIB` how much
-//! a transfer moves, by default 1024.
+//! `OPENCL_BENCH_DEVICE` selects the device (default `opencl:0`), `OPENCL_BENCH_ONLY` a list of the parts, and
+//! `OPENCL_BENCH_MIB` the size of a transfer (default 1024).
 
 #![allow(
     missing_docs,
@@ -24,7 +24,7 @@ use runtime_core::{
     QueueOptions, Runtime, Tensor,
 };
 
-/// Launches of a batch.
+/// Launches per batch.
 const BATCH: u64 = 400;
 const ROUNDS: usize = 60;
 
@@ -61,7 +61,7 @@ fn main() {
     }
 }
 
-/// Medians of two operations that take turns, so that both see the same machine.
+/// Medians of two operations that alternate, so that both run under the same conditions.
 fn compare(
     rounds: usize,
     mut plain: impl FnMut() -> Duration,

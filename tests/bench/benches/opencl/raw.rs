@@ -1,4 +1,4 @@
-//! OpenCL by itself, through plain `cl3` calls: what ours are compared with.
+//! Plain `cl3` calls, the baseline of the comparison.
 
 #![allow(unsafe_code, reason = "calls the driver: that is what is compared with")]
 
@@ -38,7 +38,7 @@ pub(crate) struct Raw {
     pub(crate) tensors: [cl_mem; 3],
 }
 
-/// A queue with a kernel of its own: what a thread needs.
+/// A queue with its own kernel object, for one thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lane {
     pub(crate) queue: cl_command_queue,
@@ -115,7 +115,7 @@ impl Raw {
         finish(queue).expect("the queue ends");
     }
 
-    /// What a kernel that takes long takes, by the driver's own event.
+    /// The time of a long kernel by the driver's profiling event.
     pub(crate) fn profile(queue: cl_command_queue, kernel: cl_kernel, items: usize) -> u64 {
         let mut event: cl_event = ptr::null_mut();
         submit(queue, kernel, items, ITEMS, &raw mut event);
@@ -142,7 +142,7 @@ impl Raw {
         release(read.expect("read"));
     }
 
-    /// Where a mapped buffer is.
+    /// The address of a mapped buffer.
     pub(crate) fn map(&self, buffer: cl_mem, bytes: usize, flags: u64) -> *mut u8 {
         let mut place: *mut c_void = ptr::null_mut();
         // SAFETY: the buffer has so many bytes, and the call waits.
@@ -178,7 +178,7 @@ pub(crate) fn set<T>(kernel: cl_kernel, index: u32, value: &T) {
         .expect("it is taken");
 }
 
-/// Submits, with an event only if there is a place for one.
+/// Submits the kernel, with an event only if a place for it is given.
 #[inline]
 fn submit(queue: cl_command_queue, kernel: cl_kernel, items: usize, group: usize, event: *mut cl_event) {
     let calls = load_library().as_ref().expect("OpenCL is there");

@@ -1,4 +1,4 @@
-//! Eight threads that launch one kernel, on a queue each, beside as many kernels.
+//! Eight threads, each with a queue, that launch one shared kernel; compared with one kernel object per thread.
 
 use std::sync::{Barrier, Mutex};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::{BATCH, Device, Fixture, compare, line, module, time};
 
 const THREADS: usize = 8;
 
-/// What the slowest of the threads takes.
+/// The time of the slowest thread.
 fn each(work: &(dyn Fn(usize) + Sync)) -> Duration {
     let (barrier, longest) = (Barrier::new(THREADS), Mutex::new(Duration::ZERO));
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Large transfers beside the best plain way: a blocking call, or a mapped buffer and a copy by the processor.
+//! Large transfers, compared with the faster plain way: a blocking call, or a mapped buffer and a CPU copy.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{Device, median, tensor, time};
 
 const ROUNDS: usize = 8;
 
-/// Bytes that a transfer moves: what was asked for, where a buffer may be as large.
+/// The size of a transfer: the requested one, if a buffer can be that large.
 fn bytes(device: &Device) -> usize {
     let wanted =
         std::env::var("OPENCL_BENCH_MIB").ok().and_then(|text| text.parse().ok()).unwrap_or(1024usize);
@@ -21,7 +21,7 @@ fn bytes(device: &Device) -> usize {
     (wanted << 20).min(most / 4096 * 4096)
 }
 
-/// Medians of ways that take turns.
+/// Medians of alternating operations.
 fn turns(ways: &mut [(&str, &mut dyn FnMut())]) -> Vec<f64> {
     let mut samples = vec![Vec::new(); ways.len()];
     for round in 0..=ROUNDS {
@@ -35,7 +35,7 @@ fn turns(ways: &mut [(&str, &mut dyn FnMut())]) -> Vec<f64> {
     samples.into_iter().map(median).collect()
 }
 
-/// The last way is ours.
+/// The last operation is ours.
 fn report(what: &str, bytes: usize, ways: &mut [(&str, &mut dyn FnMut())]) {
     let medians = turns(ways);
     let Some((ours, plain)) = medians.split_last() else { return };
@@ -94,7 +94,7 @@ pub(crate) fn measure(device: &Device, raw: &Raw) {
     Raw::free(there);
 }
 
-/// Memory of the host that the driver knows, on both sides of the comparison.
+/// Pinned host memory, on both sides of the comparison.
 fn pinned(device: &Device, raw: &Raw, (ours, there): (&Tensor, cl3::types::cl_mem), bytes: usize) {
     if !device.info().spaces.iter().any(|space| space.name == "pinned") {
         return;
@@ -105,7 +105,7 @@ fn pinned(device: &Device, raw: &Raw, (ours, there): (&Tensor, cl3::types::cl_me
     let place = raw.map(buffer, bytes, CL_MAP_READ | CL_MAP_WRITE);
     let copied =
         |to: &Tensor, from: &Tensor| queue.copy(to, from).and_then(|event| event.wait()).expect("copied");
-    // Memory that nobody has written is one page of zeros, over and over, which no transfer is as fast as.
+    // Untouched memory maps to a single page of zeros, which would make transfers unrealistically fast.
     raw.read(there, place, bytes);
     copied(&here, ours);
     report(

@@ -1,6 +1,6 @@
-//! What the command tells of a crash: a benchmark that crashes is seen without it.
+//! A stand-in for the command's crash context, which benchmarks do not need.
 
-/// Something foreign that is going on.
+/// A running call of foreign code.
 #[derive(Debug)]
 pub(crate) struct CrashContext;
 

@@ -26,11 +26,11 @@ pub(crate) struct HostKernel<'a> {
     _device: Arc<dyn CommonRuntime>,
 }
 
-/// An argument as others want it.
+/// An argument, for the other contenders.
 pub(crate) enum RawArg {
     /// Address and bytes.
     Tensor(*mut u8, usize),
-    /// The bits, and how many bytes of them count.
+    /// The bits, and their size in bytes.
     Scalar(u64, usize),
 }
 
@@ -75,7 +75,7 @@ impl<'a> HostKernel<'a> {
         .collect()
     }
 
-    /// Runs `call` on the initial data; what it writes must be right.
+    /// Runs `call` on the initial data, and checks its outputs.
     pub(crate) fn check(&self, whose: &str, call: impl Fn()) {
         let name = &self.workload.spec.name;
         let expected = self.workload.expected.as_ref().unwrap_or_else(|error| panic!("{name}: {error}"));

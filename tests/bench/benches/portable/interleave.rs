@@ -1,21 +1,21 @@
-//! Contenders that take turns, so that what else the machine does meets all of them.
+//! Alternates the contenders, so that disturbances of the machine affect all of them.
 
 use std::time::{Duration, Instant};
 
 use crate::options::Options;
 
-/// Nanoseconds of each turn of ours and of the other.
+/// The nanoseconds of each turn, ours and the other's.
 #[derive(Debug, Default)]
 pub(crate) struct Samples {
     pub(crate) ours: Vec<f64>,
     pub(crate) other: Vec<f64>,
 }
 
-/// Most time for the turns of one row.
+/// Maximum time for the turns of one row.
 const BUDGET: Duration = Duration::from_secs(20);
 
-/// Longer than threads without work stay awake (libgomp's look for some for milliseconds), and than the system's
-/// scheduler takes to move a thread to another processor (a few ticks).
+/// Longer than idle threads stay awake (libgomp's poll for milliseconds), and than the scheduler takes to move a thread
+/// to another processor (a few ticks).
 const WARM_UP: Duration = Duration::from_millis(20);
 
 /// A few calls a turn: for kernels that take milliseconds.
@@ -32,7 +32,7 @@ fn turns(rounds: usize, calls: usize, ours: &mut impl FnMut(), mut other: Option
     let mut samples = Samples::default();
     let begin = Instant::now();
     for round in 0..rounds {
-        // Who follows whom changes from round to round: the first finds the caches as the other left them.
+        // The order changes every round, because the first contender finds the caches as the other left them.
         let order = if round % 2 == 0 { [true, false] } else { [false, true] };
         for is_ours in order {
             match (is_ours, &mut other) {

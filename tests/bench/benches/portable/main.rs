@@ -1,5 +1,5 @@
-//! Portable kernels on the host, beside PoCL running the OpenCL C that is made of the same kernels: every kernel of
-//! `kernels/`, the plain loop of saxpy, and a grid that is too small to count. Contenders take turns in one run.
+//! Portable kernels on the host, compared with PoCL running the OpenCL C lowered from the same kernels: every kernel of
+//! `kernels/`, a plain saxpy loop, and a grid of negligible work. The contenders alternate in one run.
 //!
 //! ```text
 //! cargo bench --package runtime-bench --bench portable -- [--only NAME]... [--rounds COUNT] [--unchecked]
@@ -64,7 +64,7 @@ fn main() {
     }
 }
 
-/// The folder of the kernels: that of this tree, or of the bundle.
+/// The folder of the kernels, in this tree or in the bundle.
 fn kernels() -> PathBuf {
     let tree = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../kernels");
     let executable = std::env::current_exe().unwrap_or_default();
@@ -107,7 +107,7 @@ fn loop_in_c(runtime: &Runtime, options: &Options) -> Row {
     Row::new("saxpy", &samples, workload.spec.cost)
 }
 
-/// Launching 64 groups that do next to nothing: waited for on this thread, and by the event of a launch.
+/// Launches 64 groups that do almost nothing: as a call on this thread, and as a launch with a wait for its event.
 fn small(runtime: &Runtime, opencl: Option<&Pocl>, options: &Options) -> Vec<Row> {
     let workload = host_kernel::workload(runtime, load(&kernels().join("saxpy.toml"), &[("n", 64 * 256)]));
     let ours = HostKernel::new(runtime, &workload, options);

@@ -1,4 +1,4 @@
-//! Saxpy as a loop in C with OpenMP: what anybody writes first.
+//! Saxpy as a plain C loop with OpenMP.
 
 #![allow(unsafe_code, reason = "calls native code by its address: that is what is compared with")]
 
@@ -36,12 +36,12 @@ impl OpenMpLoop {
         let library = unsafe { Library::new(library) }.expect("the loop loads");
         // SAFETY: `saxpy` has this type.
         let saxpy = *unsafe { library.get::<Saxpy>(b"saxpy\0") }.expect("`saxpy` is exported");
-        // It stays loaded: OpenMP's threads live on in the library that it brought in.
+        // It stays loaded, because OpenMP's threads run on in its library.
         std::mem::forget(library);
         Self { saxpy }
     }
 
-    /// Runs the loop over the arguments of ours.
+    /// Runs the loop on our arguments.
     pub(crate) fn call(&self, ours: &HostKernel<'_>) {
         let [RawArg::Tensor(x, bytes), RawArg::Tensor(y, _), RawArg::Scalar(alpha, _), _] = ours.raw()[..]
         else {

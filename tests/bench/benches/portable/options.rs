@@ -4,18 +4,18 @@ use std::path::Path;
 
 use runtime_bench::is_measuring;
 
-/// What is measured, and how often.
+/// The selected kernels and rounds.
 #[derive(Debug)]
 pub(crate) struct Options {
     only: Vec<String>,
-    /// Turns of each contender.
+    /// Turns per contender.
     pub(crate) rounds: usize,
     /// Without bounds checks, on both sides.
     pub(crate) unchecked: bool,
 }
 
 impl Options {
-    /// Reads the arguments; without `--bench`, which cargo gives, one turn shows that everything runs and is right.
+    /// Parses the arguments. Without `--bench`, which cargo passes, one turn checks that everything runs correctly.
     pub(crate) fn read() -> Self {
         let rounds = if is_measuring() { 41 } else { 1 };
         let mut options = Self { only: Vec::new(), rounds, unchecked: false };

@@ -1,4 +1,4 @@
-//! PoCL, given the OpenCL C that is made of a portable kernel, with the memory that the host device uses.
+//! Runs the OpenCL C of a portable kernel on PoCL, in the memory that the host device uses.
 
 #![allow(unsafe_code, reason = "calls OpenCL")]
 
@@ -39,7 +39,7 @@ impl Pocl {
     /// Opens the first device of the platform.
     ///
     /// # Errors
-    /// What is missing.
+    /// If a requirement is missing, with its name.
     pub(crate) fn open() -> Result<Self, String> {
         let code = |what: &str| {
             let what = what.to_owned();
@@ -62,7 +62,7 @@ impl Pocl {
         Ok(Self { device, context, queue })
     }
 
-    /// Builds the kernel of ours and gives it the memory of ours.
+    /// Builds our kernel, with our memory as its arguments.
     pub(crate) fn prepare(&self, ours: &HostKernel<'_>, options: &Options) -> PoclKernel {
         let spec = &ours.workload.spec;
         let (code, symbol) = code(spec, options);

@@ -10,9 +10,9 @@ pub(crate) struct Row {
     name: String,
     ours_ns: f64,
     other_ns: f64,
-    /// How often ours fits into the other's time: the median of the ratios of each round.
+    /// The other's time divided by ours: the median of the ratios of all rounds.
     ratio: f64,
-    /// The same of the shortest turns: what is left where the machine does something else meanwhile.
+    /// The same for the shortest turns, which are disturbed least.
     least: f64,
     rate: String,
 }

@@ -1,5 +1,5 @@
-//! Where the time of a burst goes: the driver's own calls by hand, and ours launch by launch. Printed on demand only,
-//! since it compares with nothing.
+//! Where the time of a burst goes: driver calls one by one, and our launches one by one. Printed only on request, since it
+//! compares nothing.
 
 #![allow(unsafe_code, reason = "calls the driver: that is what is timed")]
 
@@ -26,7 +26,7 @@ const WAYS: [(&str, Record); 10] = [
         raw.barrier(commands);
         bare(raw, commands);
     }),
-    // A locked instruction waits until what the driver wrote is there: its commands may lie in write-combining memory.
+    // A locked instruction waits until the driver's writes have completed: its commands may be in write-combining memory.
     ("barrier2 of storage, dispatch, a locked instruction", |raw, commands| {
         raw.barrier(commands);
         bare(raw, commands);
@@ -114,7 +114,7 @@ fn second(
     unsafe { raw.device.cmd_pipeline_barrier2(commands, &info) };
 }
 
-/// A burst in pieces of these sizes, which are handed over one by one: nanoseconds of a launch, and to its end.
+/// A burst in batches of these sizes, submitted one by one: nanoseconds per launch, and to its end.
 fn burst(raw: &mut Raw, commands: &[vk::CommandBuffer], sizes: &[u32], way: Record) -> [f64; 2] {
     let begin = Instant::now();
     for (commands, size) in commands.iter().zip(sizes) {
@@ -140,7 +140,7 @@ fn one_each(raw: &mut Raw, commands: &[vk::CommandBuffer]) -> [f64; 2] {
     [submitted, begin.elapsed()].map(|elapsed| elapsed.as_nanos() as f64 / f64::from(BURST))
 }
 
-/// Medians of a sample alone, and behind five hundred submissions, whose traces the caches have.
+/// Medians of a single sample, and after five hundred submissions, which fill the caches.
 fn line(what: &str, raw: &mut Raw, each: &[vk::CommandBuffer], mut sample: impl FnMut(&mut Raw) -> f64) {
     let alone: Vec<f64> = (0..ROUNDS).map(|_| sample(raw)).collect();
     let behind = (0..ROUNDS).map(|_| {
@@ -151,7 +151,7 @@ fn line(what: &str, raw: &mut Raw, each: &[vk::CommandBuffer], mut sample: impl 
     println!("| {what} | {:.1} ns | {:.1} ns |", median(alone), median(behind));
 }
 
-/// Every way of recording by turns, since a machine's pace changes: nanoseconds of a launch, and to its end.
+/// Alternates the ways of recording, because the machine's speed varies: nanoseconds per launch, and to its end.
 fn ways(fixture: &Fixture, raw: &mut Raw, each: &[vk::CommandBuffer]) {
     let four = ("barrier2 of storage, dispatch; in four submissions", WAYS[1].1);
     let mut samples = vec![[const { Vec::new() }; 2]; WAYS.len() + 3];

@@ -1,8 +1,8 @@
-//! What our calls cost on a Vulkan device beside a small program written by hand, in one process and by turns: a table.
+//! Compares our calls with a small hand-written program on a Vulkan device, alternating in one process; prints a table.
 //!
-//! `VULKAN_BENCH_DEVICE` names another device than `vulkan:0`, `VULKAN_BENCH_ONLY` some of the parts (`submit`, `wait`,
-//! `kernel`, `transfers`, `wgpu`; `calls` and `bursts` are done only when they are named). With the feature `wgpu`, the rate of launches is
-//! compared with that of wgpu too.
+//! `VULKAN_BENCH_DEVICE` selects the device (default `vulkan:0`), `VULKAN_BENCH_ONLY` some of the parts (`submit`, `wait`,
+//! `kernel`, `transfers`, `wgpu`; `calls` and `bursts` run only if named). With the feature `wgpu`, launch rates are also
+//! compared with wgpu.
 
 #![allow(
     missing_docs,
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use raw::Raw;
 use runtime_core::{Arg, CommonRuntime, Event, Geometry, Kernel, ModuleSource, Queue, QueueOptions, Tensor};
 
-/// Three tensors and a scalar; one work-item, so that what is measured is the launch.
+/// Three tensors and a scalar; one work-item, so that only the launch is measured.
 pub(crate) const TOUCH: &str = "
     struct Scalars { scale: f32 } var<immediate> scalars: Scalars;
     @group(0) @binding(0) var<storage, read> a: array<f32>;
@@ -33,7 +33,7 @@ pub(crate) const TOUCH: &str = "
 /// The burst that submissions are amortised over.
 pub(crate) const BURST: u32 = 500;
 const ROUNDS: usize = 40;
-/// Parts that are done only when they are named.
+/// Parts that run only if named.
 const ON_DEMAND: [&str; 2] = ["calls", "bursts"];
 
 pub(crate) type Device = Arc<dyn CommonRuntime>;
@@ -75,7 +75,7 @@ fn main() {
     }
 }
 
-/// The code that our device gets.
+/// The code that our device loads.
 fn spirv() -> Vec<u32> {
     use runtime_kernel::{Checks, Program, Specialisation};
     let program =
@@ -83,12 +83,12 @@ fn spirv() -> Vec<u32> {
     program.spirv(Checks::Bounded).expect("it has a form in SPIR-V")
 }
 
-/// Nanoseconds of two operations: the medians, and the least.
+/// Nanoseconds of two operations: medians and minima.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pair {
     pub(crate) plain: f64,
     pub(crate) ours: f64,
-    /// Ours by the plain one's, of the least of each: what is left where the machine does something else meanwhile.
+    /// The ratio of the minima, which are disturbed least.
     pub(crate) least: f64,
 }
 
@@ -100,7 +100,7 @@ impl Pair {
     }
 }
 
-/// Two operations that take turns, so that both see the same machine.
+/// Alternates two operations, so that both run under the same conditions.
 pub(crate) fn compare(
     rounds: usize,
     mut plain: impl FnMut() -> Duration,
@@ -128,7 +128,7 @@ pub(crate) fn time(operation: impl FnOnce()) -> Duration {
     begin.elapsed()
 }
 
-/// A line about times: the aim is the most that the ratio may be.
+/// A line about times; the target is the maximum ratio.
 pub(crate) fn line(what: &str, pair: Pair, calls: f64, aim: Option<f64>) {
     let ratio = pair.ours / pair.plain;
     let aim = aim.map_or_else(String::new, |aim| verdict(&format!("≤ {aim}×"), ratio <= aim));
@@ -140,7 +140,7 @@ pub(crate) fn line(what: &str, pair: Pair, calls: f64, aim: Option<f64>) {
     );
 }
 
-/// A line about rates, of so many things: the aim is the least that their ratio may be.
+/// A line about rates; the target is the minimum ratio.
 pub(crate) fn rate(what: &str, pair: Pair, (things, unit, digits): (f64, &str, usize), least: Option<f64>) {
     let ratio = pair.plain / pair.ours;
     println!(

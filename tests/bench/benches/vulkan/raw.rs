@@ -1,6 +1,6 @@
-//! Vulkan by hand, as a small program would use it: what our calls are compared with.
+//! Plain Vulkan, as in a small hand-written program: the baseline of the comparison.
 //!
-//! It asks for nothing that it can do without, checks nothing, and never frees anything but by ending.
+//! It enables only what it needs, checks nothing, and frees nothing before the process ends.
 
 #![allow(unsafe_code, reason = "calls the driver: that is what is compared with")]
 
@@ -13,7 +13,7 @@ pub(crate) const TENSORS: usize = 3;
 /// Bytes of each.
 pub(crate) const TENSOR_BYTES: u64 = 256;
 
-/// A buffer with memory of its own, and where it is mapped.
+/// A buffer with its own memory, and its mapped address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Buffer {
     pub(crate) buffer: vk::Buffer,
@@ -32,7 +32,7 @@ pub(crate) struct Raw {
     pipeline: vk::Pipeline,
     set: vk::DescriptorSet,
     semaphore: vk::Semaphore,
-    /// The semaphore's last value that something was submitted for.
+    /// The last value of the semaphore that was submitted.
     value: u64,
     stamps: vk::QueryPool,
     pub(crate) period_ns: f64,
@@ -117,13 +117,13 @@ impl Raw {
         self.buffer(bytes, &[vk::MemoryPropertyFlags::DEVICE_LOCAL])
     }
 
-    /// A buffer in the device's own memory that the program reaches too; `None` where there is none of that size.
+    /// A host-visible buffer in device memory; `None` if there is none of that size.
     pub(crate) fn reachable_buffer(&self, bytes: u64) -> Option<Buffer> {
         let wanted = vk::MemoryPropertyFlags::DEVICE_LOCAL | REACHABLE;
         self.kind(u32::MAX, wanted).map(|_| self.buffer(bytes, &[wanted]))
     }
 
-    /// A buffer in the program's memory; cached, if it can be, for reading.
+    /// A buffer in host memory; cached, if possible, for reading.
     pub(crate) fn host_buffer(&self, bytes: u64) -> Buffer {
         self.buffer(bytes, &[REACHABLE | vk::MemoryPropertyFlags::HOST_CACHED, REACHABLE])
     }
@@ -159,7 +159,7 @@ impl Raw {
         fitting.next().map(|(kind, index)| (index, kind.property_flags))
     }
 
-    /// So many command buffers.
+    /// Allocates command buffers.
     pub(crate) fn command_buffers(&self, count: u32) -> Vec<vk::CommandBuffer> {
         let info =
             vk::CommandBufferAllocateInfo::default().command_pool(self.pool).command_buffer_count(count);
@@ -167,7 +167,7 @@ impl Raw {
         ok(unsafe { self.device.allocate_command_buffers(&info) })
     }
 
-    /// A command buffer with a pool for itself, which is never freed.
+    /// A command buffer with its own pool, which is never freed.
     pub(crate) fn command_buffer_of_its_own(&self) -> (vk::CommandPool, vk::CommandBuffer) {
         let pool = pool(&self.device, self.family);
         let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(1);
@@ -175,7 +175,7 @@ impl Raw {
         (pool, ok(unsafe { self.device.allocate_command_buffers(&info) })[0])
     }
 
-    /// Empties all command buffers of a pool.
+    /// Resets all command buffers of a pool.
     pub(crate) fn reset(&self, pool: vk::CommandPool) {
         // SAFETY: what was recorded has ended.
         ok(unsafe { self.device.reset_command_pool(pool, vk::CommandPoolResetFlags::empty()) });
@@ -188,7 +188,7 @@ impl Raw {
         ok(unsafe { self.device.begin_command_buffer(commands, &info) });
     }
 
-    /// Records a launch behind all that was before.
+    /// Records a launch after everything before it.
     pub(crate) fn dispatch(&self, commands: vk::CommandBuffer, scale: f32) {
         self.barrier(commands);
         self.bind_all(commands, scale);
@@ -214,7 +214,7 @@ impl Raw {
         unsafe { self.device.cmd_push_constants(commands, self.layout, stage, 0, &bytes) };
     }
 
-    /// Records that what comes sees what kernels and copies before have written.
+    /// Records a barrier: later commands see the writes of earlier kernels and copies.
     pub(crate) fn barrier(&self, commands: vk::CommandBuffer) {
         use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stage};
         let barrier = [vk::MemoryBarrier2::default()
@@ -227,7 +227,7 @@ impl Raw {
         unsafe { self.device.cmd_pipeline_barrier2(commands, &info) };
     }
 
-    /// Ends recording and submits; the value of the semaphore that says that it has ended.
+    /// Ends recording and submits; returns the semaphore value that signals the end.
     pub(crate) fn submit(&mut self, commands: vk::CommandBuffer) -> u64 {
         // SAFETY: the command buffer is being recorded.
         ok(unsafe { self.device.end_command_buffer(commands) });
@@ -244,13 +244,13 @@ impl Raw {
         self.value
     }
 
-    /// Where the semaphore stands.
+    /// The current value of the semaphore.
     pub(crate) fn value(&self) -> u64 {
         // SAFETY: the semaphore is alive.
         ok(unsafe { self.device.get_semaphore_counter_value(self.semaphore) })
     }
 
-    /// Waits for what was submitted last.
+    /// Waits for the last submission.
     pub(crate) fn wait(&self) {
         let (semaphores, values) = ([self.semaphore], [self.value]);
         let info = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
@@ -268,7 +268,7 @@ impl Raw {
         self.wait();
     }
 
-    /// How long a launch takes by the device's clock.
+    /// The time of a launch by the device's clock.
     pub(crate) fn kernel_ns(&mut self, commands: vk::CommandBuffer, groups: u32) -> f64 {
         self.begin(commands);
         // SAFETY: the command buffer is being recorded, as in what follows.

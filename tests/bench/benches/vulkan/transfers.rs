@@ -1,4 +1,4 @@
-//! Transfers in both directions, beside the plain paths that a program written by hand has.
+//! Transfers in both directions, compared with the plain ways of a hand-written program.
 
 #![allow(unsafe_code, reason = "copies to and from memory of the driver")]
 
@@ -10,7 +10,7 @@ use runtime_core::{DType, Placement, QueueOptions, Tensor};
 use crate::raw::{Buffer, Raw};
 use crate::{Device, Pair, compare, rate, time};
 
-/// Sizes of a transfer; the largest fits every device that is known.
+/// Transfer sizes; the largest fits all known devices.
 const SIZES: [usize; 3] = [64 << 10, 4 << 20, 64 << 20];
 
 /// Prints a line for each size and direction.
@@ -34,8 +34,8 @@ fn tensor(device: &Device, bytes: usize, space: &str) -> Tensor {
     device.allocate(DType::U8, &[bytes], &Placement::space(space)).expect("memory")
 }
 
-/// The program's memory, to the device and back; by hand through a buffer that the device copies from, and, where the
-/// device's memory can be reached, by writing there. The better one counts.
+/// Pageable memory, to the device and back. The baseline is the faster of a staging buffer and, if device memory is
+/// host-visible, direct writes.
 fn pageable(device: &Device, raw: &mut Raw, bytes: usize) {
     let queue = device.open_queue(&QueueOptions::default()).expect("a queue opens");
     let there = device.allocate(DType::U8, &[bytes], &Placement::default()).expect("memory");
@@ -44,13 +44,13 @@ fn pageable(device: &Device, raw: &mut Raw, bytes: usize) {
         (raw.host_buffer(size), raw.device_buffer(size), raw.reachable_buffer(size));
     let commands = raw.command_buffers(1)[0];
     let data: Vec<u8> = (0..bytes).map(|index| (index % 251).to_le_bytes()[0]).collect();
-    // One vector for both: how fast a copy is depends on where its two sides lie within a page.
+    // The same vector for both: the speed of a copy depends on the page offsets of its two sides.
     let back = RefCell::new(vec![0u8; bytes]);
     let mut plain_up = |direct: bool| {
         time(|| match (&reachable, direct) {
             (Some(buffer), true) => {
                 to(buffer, &data);
-                // Until the bytes are there, as what submits work on them waits, too: the memory may be write-combining.
+                // Until the bytes have arrived, as work on them would have to wait: the memory may be write-combining.
                 fence(Ordering::SeqCst);
             }
             _ => {
@@ -85,14 +85,14 @@ fn pageable(device: &Device, raw: &mut Raw, bytes: usize) {
     line(&format!("pageable {name} back"), bytes, best.unwrap_or_default());
 }
 
-/// Keeps the pair whose plain side is faster.
+/// Selects the pair whose baseline is faster.
 fn better(best: &mut Option<Pair>, pair: Pair) {
     if best.is_none_or(|best| pair.plain < best.plain) {
         *best = Some(pair);
     }
 }
 
-/// Between memory of the program that the device reaches and its own; by hand the same copy.
+/// Between pinned and device memory; the baseline is the same copy.
 fn pinned(device: &Device, raw: &mut Raw, bytes: usize) {
     let queue = device.open_queue(&QueueOptions::default()).expect("a queue opens");
     if !device.info().spaces.iter().any(|space| space.name == "pinned") {

@@ -20,7 +20,7 @@ struct Wgpu {
     arguments: wgpu::BindGroup,
 }
 
-/// Prints how the rate of launches compares.
+/// Prints the comparison of launch rates.
 pub(crate) fn compare_with(device: &Device) {
     let Some(wgpu) = Wgpu::open(&device.info().name) else {
         return println!("| wgpu | | it does not open this device | | | |");
@@ -38,7 +38,7 @@ pub(crate) fn compare_with(device: &Device) {
         let what = format!("launches per second, {what}");
         rate(&what, compare(ROUNDS, theirs, ours), (f64::from(BURST) * 1e9, "", 0), Some(2.0));
     }
-    // wgpu has no graphs: it records a pass each time, and ours was recorded before.
+    // wgpu has no graphs: it records a pass each time, while ours was recorded before.
     let graph = fixture.graph();
     let replay = || time(|| fixture.queue.replay(&graph).and_then(|event| event.wait()).expect("replayed"));
     let pair = compare(ROUNDS, || wgpu.whole_burst(Wgpu::one_pass), replay);
@@ -58,7 +58,7 @@ impl Fixture {
     }
 }
 
-/// What its futures give: outside of a browser they are ready at once.
+/// The result of a wgpu future: outside of a browser it is ready at once.
 fn ready<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
