@@ -1,8 +1,8 @@
 //! A loaded kernel with its tensors and arguments on one device.
 
 use runtime_core::{
-    Access, Arg, CommonRuntime, DataLocation, Error, EvaluationArg, Geometry, HostArray, Kernel, Placement,
-    Result, Tensor,
+    Access, Arg, CommonRuntime, DataLocation, Error, EvaluationArg, HostArray, Kernel, LaunchConfig,
+    Placement, Result, Tensor,
 };
 
 use crate::module_source::module_source;
@@ -33,12 +33,12 @@ impl BoundKernel {
         Ok(Self { kernel, tensors: tensors.collect::<Result<_>>()? })
     }
 
-    /// The launch geometry. If the spec gives no group size, the code's own is used.
+    /// What a launch runs. If the spec gives no group size, the code's own is used.
     ///
     /// # Errors
     /// `InvalidArgument` if both are given and differ.
-    pub(crate) fn geometry(&self, spec: &Spec) -> Result<Geometry> {
-        let mut geometry = spec.geometry;
+    pub(crate) fn config(&self, spec: &Spec) -> Result<LaunchConfig> {
+        let LaunchConfig::Groups(mut geometry) = spec.config else { return Ok(spec.config) };
         match self.kernel.info().group_size {
             Some(fixed) if !spec.has_group_size => geometry.group_size = fixed,
             Some(fixed) if fixed != geometry.group_size => {
@@ -49,7 +49,7 @@ impl BoundKernel {
             }
             _ => {}
         }
-        Ok(geometry)
+        Ok(geometry.into())
     }
 
     /// The arguments of a launch.

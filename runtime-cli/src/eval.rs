@@ -232,8 +232,8 @@ async fn evaluate_one(
     settings: &Settings,
 ) -> Result<(ResourceUsage, Measurement)> {
     let spec = &workload.spec;
-    let geometry = bound.geometry(spec)?;
-    let mut evaluation = Evaluation::new(&bound.kernel, geometry, bound.evaluation_args(spec));
+    let config = bound.config(spec)?;
+    let mut evaluation = Evaluation::new(&bound.kernel, config, bound.evaluation_args(spec));
     evaluation.timing = settings.timing();
     evaluation.cost = spec.cost;
     evaluation.validate = settings.validates();
@@ -241,6 +241,6 @@ async fn evaluate_one(
     if evaluation.validate {
         evaluation.reference = workload.expected.clone()?;
     }
-    let usage = ResourceUsage::of(&bound.kernel, &geometry);
+    let usage = ResourceUsage::of(&bound.kernel, &config, spec.local_bytes());
     device.evaluate(&mut evaluation).await.map(|measurement| (usage, measurement))
 }

@@ -125,7 +125,7 @@ fn execute(
     let expected = if validates { workload.expected.clone()? } else { Vec::new() };
     bound.poison(workload, &expected)?;
     let queue = device.open_queue(&QueueOptions::default())?;
-    queue.call(&bound.kernel, bound.geometry(&workload.spec)?, &bound.args(&workload.spec))?;
+    queue.call(&bound.kernel, bound.config(&workload.spec)?, &bound.args(&workload.spec))?;
     let outputs = bound.outputs(&workload.spec)?;
     let validation = match &workload.spec.reference {
         Some(_) if validates => compare(workload, &outputs, &expected),

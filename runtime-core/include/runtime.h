@@ -702,12 +702,10 @@ typedef struct rt_Launch {
     uint32_t group_size[3];
     // Groups per cluster, per dimension; all 1 without clusters.
     uint32_t cluster[3];
-    // Additional dynamic work-group memory in bytes.
-    uint32_t shared_bytes;
+    // Iterations of `range` per call; 0 lets the backend choose.
+    uint32_t grain;
     // Half-open range `[begin, end)` for kernels that take one; both 0 if there is none.
     int64_t range[2];
-    // Iterations of `range` per call; 0 lets the backend choose.
-    int64_t grain;
     // The arguments in order.
     const struct rt_Arg *args;
     // Number of `args`.
@@ -744,7 +742,8 @@ typedef struct rt_ModuleTable {
     void (*release_kernel)(rt_Handle kernel);
     // Reports the properties of a kernel.
     rt_Status (*kernel_info)(rt_Handle kernel, struct rt_KernelInfo *out);
-    // Computes the occupancy of a compute unit by the groups of `launch`, whose arguments are ignored.
+    // Computes the occupancy of a compute unit by the groups of `launch`, whose only argument is the size of its
+    // dynamic work-group memory (`ARG_LOCAL`).
     rt_Status (*occupancy)(rt_Handle kernel, const struct rt_Launch *launch, struct rt_Occupancy *out);
 } rt_ModuleTable;
 

@@ -277,6 +277,9 @@ mod runtime;
 mod tensor;
 mod timeline;
 
+/// The crate of the element types `f16` and `bf16`.
+pub use half;
+
 pub use code::arg::{Arg, Scalar};
 pub use code::arguments::{Arguments, IntoArg, read, read_write, write};
 pub use code::kernel::Kernel;
@@ -299,7 +302,7 @@ pub use model::device_info::{
     Capabilities, DeviceId, DeviceInfo, DeviceKind, Limits, MemorySpace, MemoryUsage, Telemetry,
 };
 pub use model::dtype::{DType, DTypeClass, Element};
-pub use model::geometry::{Dim3, Geometry, Occupancy};
+pub use model::geometry::{Dim3, Geometry, LaunchConfig, Occupancy, ParallelRange};
 pub use model::kernel_info::{KernelInfo, Param, RunReport};
 pub use model::lowering::{Lowered, LoweredKernel, LoweredParam, Lowering, PortableSource};
 pub use model::options::{OptionScope, OptionSpec, Options, Value, did_you_mean};

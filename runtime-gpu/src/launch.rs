@@ -56,7 +56,7 @@ fn fill_pointers(
     values: &mut [MaybeUninit<u64>],
     pointers: &mut [MaybeUninit<*const c_void>],
 ) -> Result<u32> {
-    let mut shared_bytes = u64::from(launch.shared_bytes());
+    let mut shared_bytes = 0_u64;
     let known = kernel.parameters.as_deref();
     let mut next = 0;
     for (index, arg) in launch.args().enumerate() {

@@ -27,7 +27,7 @@
 //! | tensor | a pointer to its first element |
 //! | scalar | the value, in its own type |
 //! | by-value bytes | a structure of exactly that size; [`TensorMap`] is one, for the Tensor Memory Accelerator |
-//! | work-group memory | none: the bytes of all such arguments and of `Geometry::shared_bytes` form its `extern __shared__` array |
+//! | work-group memory | none: the bytes of all such arguments form its `extern __shared__` array |
 //!
 //! Argument sizes are checked against the code where the driver reports them (CUDA 12.4 and newer).
 //!

@@ -310,8 +310,8 @@ impl Kernel for CudaKernel {
         }
     }
 
-    fn occupancy(&self, geometry: &Geometry) -> Result<Occupancy> {
-        let shared_bytes = self.allow_dynamic_shared(u64::from(geometry.shared_bytes))?;
+    fn occupancy(&self, geometry: &Geometry, local_bytes: u64) -> Result<Occupancy> {
+        let shared_bytes = self.allow_dynamic_shared(local_bytes)?;
         let items = geometry.group_size.iter().product::<u32>();
         let primary = self.primary();
         let _current = primary.make_current()?;

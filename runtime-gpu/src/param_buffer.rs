@@ -72,7 +72,7 @@ impl ParamBuffer {
     /// `InvalidArgument`, with the index of the argument.
     #[inline]
     pub(crate) fn pack(&mut self, kernel: &CudaKernel, launch: &Launch<'_, CudaBuffer>) -> Result<u32> {
-        let mut shared_bytes = u64::from(launch.shared_bytes());
+        let mut shared_bytes = 0_u64;
         let mut parameters = kernel.parameters.as_deref().unwrap_or_default().iter();
         for (index, word) in launch.words().enumerate() {
             let Some((value, bytes)) = word else {

@@ -47,7 +47,7 @@ impl Fixture {
 
     fn run(&self, name: &str, geometry: &Geometry, args: &[Arg<'_>]) -> runtime_core::Result<()> {
         let queue = self.device.open_queue(&QueueOptions::default())?;
-        queue.launch(&self.kernel(name)?, geometry, args)?.wait()
+        queue.launch(&self.kernel(name)?, *geometry, args)?.wait()
     }
 
     fn zeros(&self, count: usize) -> runtime_core::Result<Tensor> {

@@ -375,7 +375,7 @@ impl Prepared {
 fn ffi_arg(word: &RegValue) -> Arg<'_> {
     match word.class {
         RegClass::Record(_) => {
-            let record = std::ptr::with_exposed_provenance::<u8>(word.bits as usize);
+            let record = std::ptr::with_exposed_provenance::<u8>(usize::try_from(word.bits).unwrap_or(0));
             // SAFETY: the packed arguments, which live during the call, hold the structure at this address.
             arg(unsafe { &*record })
         }

@@ -24,8 +24,9 @@
 //!   `libtvm_ffi.so` is loaded. A `DLTensor` points to the tensor's first element (its `byte_offset` is 0) and is valid
 //!   during the call.
 //! - A plain function may take a **parallel range**, as its last two parameters: `void f(…, int64_t begin, int64_t end)`.
-//!   Launched with `Geometry::range`, it is called on several threads, each time for another chunk of at most
-//!   `Geometry::grain` iterations; a grain of 0 makes about eight chunks per thread. The chunks do not depend on timing,
+//!   Launched with a range (`begin..end`, or a `ParallelRange` with a grain), it is called on several threads, each time
+//!   for another chunk of at most `grain` iterations; without a grain there are about eight chunks per thread. The chunks
+//!   do not depend on timing,
 //!   and every thread has work-group memory of its own. The code does not declare whether a function takes a range, so
 //!   a launch with a range where the function takes none, or the other way round, is undefined behaviour.
 //! - With the convention `groups` a function runs **work-groups**: `void f(const uint64_t *args, const uint32_t *groups,
@@ -33,8 +34,6 @@
 //!   dimensions of the grid. The function runs the groups `begin..end`, x fastest. It is called on several threads, each
 //!   time for other groups. The code fixes the group size and allocates its work-group memory itself. Portable kernels
 //!   are lowered to this form. A grid that took only a few microseconds last time runs on one thread.
-//!
-//! `Geometry::shared_bytes` has no effect: C has no dynamic work-group memory.
 //!
 //! A machine with several NUMA nodes has a memory space `node0`, `node1`, … for each node, which prefers memory of that
 //! node, and sub-devices `host:0.0`, `host:0.1`, … A sub-device's threads are pinned to the node's processors, its memory

@@ -24,27 +24,23 @@ impl IndexRange {
     /// The range of a launch of `function`, if the launch has one.
     ///
     /// # Errors
-    /// `InvalidArgument` for a range that ends before it begins, and a negative grain; `Unsupported` for a function
-    /// that is not plain.
+    /// `InvalidArgument` for a range that ends before it begins; `Unsupported` for a function that is not plain.
     #[inline]
-    pub(crate) fn of(function: &Function, range: Option<[i64; 2]>, grain: i64) -> Result<Option<Self>> {
+    pub(crate) fn of(function: &Function, range: Option<[i64; 2]>, grain: u32) -> Result<Option<Self>> {
         match range {
             None => Ok(None),
             Some(range) => Self::new(function, range, grain).map(Some),
         }
     }
 
-    fn new(function: &Function, [begin, end]: [i64; 2], grain: i64) -> Result<Self> {
+    fn new(function: &Function, [begin, end]: [i64; 2], grain: u32) -> Result<Self> {
         if function.convention() != Convention::Plain {
             return Err(Error::unsupported("a range with a convention other than plain is not supported"));
         }
         if begin > end {
             return Err(Error::invalid(format!("range is [{begin}, {end}]; it ends before it begins")));
         }
-        let grain = u64::try_from(grain).map_err(|_| {
-            Error::invalid(format!("grain is {grain}; give the iterations per call, or 0 to have it chosen"))
-        })?;
-        Ok(Self { begin, end, grain })
+        Ok(Self { begin, end, grain: grain.into() })
     }
 
     /// Divides the range among `threads` threads. Equal arguments give equal chunks.

@@ -72,7 +72,7 @@ pub(crate) struct LaunchShape {
     pub(crate) groups: [u32; 3],
     pub(crate) group_size: [u32; 3],
     pub(crate) range: Option<[i64; 2]>,
-    pub(crate) grain: i64,
+    pub(crate) grain: u32,
 }
 
 /// The time per work-group of a function's last run, in picoseconds; 0 if unknown.

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use runtime_core::{
-    Arg, CodeFormat, CommonRuntime, ErrorKind, Geometry, ModuleSource, Placement, QueueOptions, Runtime,
-    Tensor,
+    Arg, CodeFormat, CommonRuntime, ErrorKind, Geometry, ModuleSource, ParallelRange, Placement,
+    QueueOptions, Runtime, Tensor,
 };
 
 /// Structures as in `dlpack.h`; `add_offset` applies the byte offset, `add_data` ignores it.
@@ -151,23 +151,23 @@ fn a_range_runs_in_parallel_inline_and_asynchronously() {
     let x = host.tensor([10_007], &vec![2.0_f64; 10_007]).unwrap();
     let y = host.tensor([10_007], &vec![1.0_f64; 10_007]).unwrap();
     let args = [Arg::read(&x), Arg::read_write(&y), Arg::scalar(0.5_f64)];
-    for grain in [0, 1, 100, 1 << 20] {
-        let geometry = Geometry { range: Some([0, 10_007]), grain, ..Geometry::default() };
-        queue.call(&kernel, geometry, &args).unwrap();
-        queue.launch(&kernel, geometry, &args).unwrap().wait().unwrap();
+    for grain in [None, Some(1), Some(100), Some(1 << 20)] {
+        let range = ParallelRange { grain, ..(0..10_007).into() };
+        queue.call(&kernel, range, &args).unwrap();
+        queue.launch(&kernel, range, &args).unwrap().wait().unwrap();
     }
     assert!(y.to_vec::<f64>().unwrap().iter().all(|&value| (value - 9.0).abs() < 1e-12));
     let calls = host.tensor([1], &[0_i64]).unwrap();
-    for (range, grain, expected) in [([0, 0], 0, 0), ([7, 7], 1, 0), ([-5, 5], 3, 4)] {
-        let geometry = Geometry { range: Some(range), grain, ..Geometry::default() };
+    for (range, grain, expected) in [(0..0, None, 0), (7..7, Some(1), 0), (-5..5, Some(3), 4)] {
+        let range = ParallelRange { grain, ..range.into() };
         calls.write(&[0_i64]).unwrap();
-        queue.call(&last, geometry, &[Arg::read_write(&calls)]).unwrap();
+        queue.call(&last, range, &[Arg::read_write(&calls)]).unwrap();
         assert_eq!(calls.to_vec::<i64>().unwrap(), [expected], "{range:?}");
     }
-    let backwards = Geometry { range: Some([5, 4]), ..Geometry::default() };
+    let backwards = ParallelRange { begin: 5, end: 4, grain: None };
     let error = queue.call(&kernel, backwards, &args).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-    queue.call(&kernel, Geometry { range: Some([0, 1]), ..Geometry::default() }, &args).unwrap();
+    queue.call(&kernel, 0..1, &args).unwrap();
 }
 
 #[test]
@@ -175,8 +175,7 @@ fn a_range_of_a_packed_function_is_rejected() {
     let host = host();
     let kernel = host.load(&source(CODE).option("convention", "packed")).unwrap().kernel("sum_all").unwrap();
     let queue = host.open_queue(&QueueOptions::default()).unwrap();
-    let geometry = Geometry { range: Some([0, 4]), ..Geometry::default() };
-    let error = queue.launch(&kernel, geometry, &[]).map(drop).unwrap_err();
+    let error = queue.launch(&kernel, 0..4, &[]).map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
 }
 

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use runtime_core::{
-    Arg, CodeFormat, CommonRuntime, Element, Geometry, Kernel, Module, ModuleSource, QueueOptions, Runtime,
-    Tensor,
+    Arg, CodeFormat, CommonRuntime, Element, Kernel, LaunchConfig, Module, ModuleSource, ParallelRange,
+    QueueOptions, Runtime, Tensor,
 };
 
 struct Bench {
@@ -36,10 +36,11 @@ impl Bench {
     }
 
     /// Runs on the caller's thread and on the queue's. The expected results are those after two runs.
-    fn run_twice(&self, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>]) {
+    fn run_twice(&self, kernel: &Kernel, config: impl Into<LaunchConfig>, args: &[Arg<'_>]) {
+        let config = config.into();
         let queue = self.host.open_queue(&QueueOptions::default()).unwrap();
-        queue.call(kernel, geometry, args).unwrap();
-        queue.launch(kernel, geometry, args).unwrap().wait().unwrap();
+        queue.call(kernel, config, args).unwrap();
+        queue.launch(kernel, config, args).unwrap().wait().unwrap();
     }
 }
 
@@ -106,11 +107,11 @@ fn gemm_and_gemm_by_rows() {
     let extents = [ni, nj, nk].map(Arg::scalar);
     let matrices = |c| [alpha, beta, Arg::read_write(c), ldc, Arg::read(&a), lda, Arg::read(&b), ldb];
     let args = [&extents[..], &matrices(&whole)].concat();
-    bench.run_twice(&bench.kernel("gemm"), &Geometry::single(), &args);
+    bench.run_twice(&bench.kernel("gemm"), (1, 1), &args);
     close("C", &whole.to_vec::<f64>().unwrap(), &gemm.c, 1e-12);
-    let geometry = Geometry { range: Some([0, i64::from(ni)]), grain: 3, ..Geometry::default() };
+    let range = ParallelRange::from(0..i64::from(ni)).grain(3);
     let args = [&extents[1..], &matrices(&rows)].concat();
-    bench.run_twice(&bench.kernel("gemm_rows"), &geometry, &args);
+    bench.run_twice(&bench.kernel("gemm_rows"), range, &args);
     close("C by rows", &rows.to_vec::<f64>().unwrap(), &gemm.c, 1e-12);
 }
 
@@ -124,7 +125,7 @@ fn two_matrix_products() {
     let mut args: Vec<_> = [ni, nj, nk, nl].map(|extent| Arg::scalar(extent as i32)).to_vec();
     args.extend([Arg::scalar(1.5_f64), Arg::scalar(1.2_f64), Arg::write(&product)]);
     args.extend([Arg::read(&a), Arg::read(&b), Arg::read(&c), Arg::read_write(&d)]);
-    bench.run_twice(&bench.kernel("two_mm"), &Geometry::single(), &args);
+    bench.run_twice(&bench.kernel("two_mm"), (1, 1), &args);
 
     let [a, b, c, mut expected] = data;
     let product: Vec<f64> = (0..ni * nj)
@@ -152,7 +153,7 @@ fn vector_multiplications_and_a_matrix_addition() {
     let mut args = vec![Arg::scalar(N as i16), Arg::scalar(alpha), Arg::scalar(beta), Arg::read_write(&a)];
     args.extend([u1, v1, u2, v2].map(Arg::read));
     args.extend([Arg::read_write(w), Arg::read_write(x), Arg::read(y), Arg::read(z)]);
-    bench.run_twice(&bench.kernel("gemver"), &Geometry::single(), &args);
+    bench.run_twice(&bench.kernel("gemver"), (1, 1), &args);
 
     let (mut matrix, [u1, v1, u2, v2, mut w, mut x, y, z]) = (matrix, vectors.clone());
     for _ in 0..2 {
@@ -180,7 +181,7 @@ fn jacobi_in_two_dimensions() {
     let [a, b] = [(); 2].map(|()| bench.tensor(&start));
     let mut args = vec![Arg::scalar(4_u32), Arg::scalar(N as u64), Arg::read_write(&a), Arg::read_write(&b)];
     args.extend(weights.map(Arg::scalar));
-    bench.run_twice(&bench.kernel("jacobi_2d"), &Geometry::single(), &args);
+    bench.run_twice(&bench.kernel("jacobi_2d"), (1, 1), &args);
 
     let (mut from, mut to) = (start.clone(), start);
     for _ in 0..8 {
@@ -206,7 +207,7 @@ fn a_matrix_and_its_transpose() {
     let number = |value: usize| Arg::scalar(value as i32);
     let mut args = vec![number(m), number(n), Arg::read(&a), number(lda), Arg::read(&x), number(incx)];
     args.extend([Arg::read_write(&y), number(incy), Arg::write(&product), Arg::scalar(1_i8)]);
-    bench.run_twice(&bench.kernel("atax"), &Geometry::single(), &args);
+    bench.run_twice(&bench.kernel("atax"), (1, 1), &args);
 
     let product: Vec<f64> =
         (0..m).map(|i| (0..n).map(|j| matrix[i * lda + j] * vector[j * incx]).sum()).collect();

@@ -120,7 +120,7 @@ impl KernelBinding {
             }
             ArgValue::Unset => match arg {
                 ArgRef::Bytes(bytes) | ArgRef::Record { bytes, .. } => {
-                    self.set_raw(kernel, index, bytes.len(), bytes.as_ptr().cast())?
+                    self.set_raw(kernel, index, bytes.len(), bytes.as_ptr().cast())?;
                 }
                 _ => return Err(unknown_kind(index)),
             },

@@ -32,14 +32,12 @@
 //! | work-group memory | a pointer to local memory |
 //!
 //! Kernels with images, samplers or pipes are refused when they are looked up. Where the driver reports the parameters, a pointer
-//! without `const` counts as written: pass such an argument as written, or as read and written. `Geometry::shared_bytes` has no
-//! effect: a kernel's work-group memory comes from its arguments.
+//! without `const` is assumed to be written: pass that tensor with `write` or `read_write`.
 //!
 //! # Failure
 //!
 //! OpenCL continues after a failed command. This backend fails the queue permanently instead, so every command is watched through
-//! an event of its own. On NVIDIA's platform a fault ends the whole context: launches there have no events, and a fault loses the
-//! device.
+//! an event of its own. On NVIDIA's platform a fault ends the whole context, and the device is lost; launches there need no events.
 //!
 //! # As a library
 //!

@@ -67,7 +67,7 @@ impl PackedArgs {
                     scalars.push(&mut self.constants, &bits.to_le_bytes()[..dtype.bytes().min(8)]);
                 }
                 ArgRef::Bytes(bytes) | ArgRef::Record { bytes, .. } => {
-                    scalars.push(&mut self.constants, bytes)
+                    scalars.push(&mut self.constants, bytes);
                 }
                 ArgRef::Local(_) => return Err(local_memory_argument(kernel, index)),
                 _ => return Err(unknown_argument_kind(index)),

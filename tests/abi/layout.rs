@@ -83,7 +83,7 @@ fn current() -> BTreeMap<String, Layout> {
         Arg { kind, access, dtype_code, dtype_bits, bytes, value }
         TensorArg { struct_size, ndim, buffer, address, byte_offset, span_bytes, dtype, shape, strides }
         RecordArg { struct_size, field_count, fields, data, data_bytes }
-        Launch { struct_size, flags, groups, group_size, cluster, shared_bytes, range, grain, args, arg_count }
+        Launch { struct_size, flags, groups, group_size, cluster, grain, range, args, arg_count }
         QueueOptions { struct_size, priority, flags }
         Progress { completed, first_failed }
         SubmitInfo { ticket, after }

@@ -1,6 +1,6 @@
 //! The resources that the measured code uses, as the driver reports them.
 
-use runtime_core::{Geometry, Kernel, KernelInfo, Occupancy};
+use runtime_core::{Kernel, KernelInfo, LaunchConfig, Occupancy};
 use serde_json::{Value, json};
 
 /// A kernel's resource usage, and its occupancy with the geometry of the spec.
@@ -11,8 +11,10 @@ pub(crate) struct ResourceUsage {
 }
 
 impl ResourceUsage {
-    pub(crate) fn of(kernel: &Kernel, geometry: &Geometry) -> Self {
-        Self { info: kernel.info().clone(), occupancy: kernel.occupancy(geometry).ok() }
+    /// The usage of a kernel that is launched with `config` and so much dynamic work-group memory.
+    pub(crate) fn of(kernel: &Kernel, config: &LaunchConfig, local_bytes: u64) -> Self {
+        let occupancy = config.geometry().and_then(|geometry| kernel.occupancy(geometry, local_bytes).ok());
+        Self { info: kernel.info().clone(), occupancy }
     }
 
     pub(crate) fn to_json(&self) -> Value {

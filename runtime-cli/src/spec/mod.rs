@@ -13,7 +13,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use runtime_core::{
-    Access, CodeFormat, Cost, DType, DataLocation, Geometry, Options, Record, Result, Tolerance,
+    Access, CodeFormat, Cost, DType, DataLocation, LaunchConfig, Options, Record, Result, Tolerance,
 };
 
 use crate::settings::Settings;
@@ -34,8 +34,8 @@ pub(crate) struct Spec {
     pub(crate) args: Vec<Argument>,
     /// Constants and element type that the code is specialised to.
     pub(crate) specialise: Specialise,
-    /// The launch geometry.
-    pub(crate) geometry: Geometry,
+    /// What a launch runs.
+    pub(crate) config: LaunchConfig,
     /// Whether the spec gives a group size; otherwise the code may.
     pub(crate) has_group_size: bool,
     /// Operations and bytes of one call.
@@ -130,6 +130,13 @@ impl Spec {
     /// The spec file and every file that it names.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         self.files.clone()
+    }
+
+    /// The dynamic work-group memory that the arguments ask for.
+    pub(crate) fn local_bytes(&self) -> u64 {
+        let bytes =
+            self.args.iter().map(|arg| if let ArgumentKind::Local(bytes) = arg.kind { bytes } else { 0 });
+        bytes.fold(0, u64::saturating_add)
     }
 
     /// The tensors that the kernel writes, with their argument index.

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use runtime_core::{CodeFormat, Cost, Geometry, Options, Result, Tolerance, Value};
+use runtime_core::{
+    CodeFormat, Cost, Geometry, LaunchConfig, Options, ParallelRange, Result, Tolerance, Value,
+};
 
 use super::argument::{self, Scope, dtype, file_of, is_identifier, is_scalar};
 use super::document::{Document, Item, Section};
@@ -13,8 +15,7 @@ use crate::settings::{FLUSH_CHOICES, Settings};
 
 const TOP_LEVEL_KEYS: [&str; 9] =
     ["version", "name", "kernel", "arg", "specialise", "launch", "cost", "reference", "eval"];
-const LAUNCH_KEYS: [&str; 7] =
-    ["groups", "group_size", "shared_bytes", "cluster", "cooperative", "range", "grain"];
+const LAUNCH_KEYS: [&str; 6] = ["groups", "group_size", "cluster", "cooperative", "range", "grain"];
 const EVAL_KEYS: [&str; 9] = [
     "repeat",
     "number",
@@ -47,14 +48,14 @@ pub(super) fn parse(path: &Path, text: &str, overrides: &Overrides) -> Result<Sp
     overrides.check(path, &overridable, specialise.element.is_some())?;
     names.extend(args.iter().filter_map(|arg| Some((arg.name.clone(), symbol(arg)?))));
     let name = top.optional("name").map(|item| item.text()).transpose()?;
-    let (geometry, has_group_size) =
-        top.optional("launch").map_or(Ok((Geometry::default(), false)), |item| launch(&item, &names))?;
+    let (config, has_group_size) =
+        top.optional("launch").map_or(Ok(((1, 1).into(), false)), |item| launch(&item, &names))?;
     Ok(Spec {
         path: path.to_owned(),
         name: name.map_or_else(|| stem(path), str::to_owned) + &overrides.describe(),
         kernel: code(&top.required("kernel")?.section("[kernel]", &["path", "entry", "format", "options"])?)?,
         specialise,
-        geometry,
+        config,
         has_group_size,
         cost: top.optional("cost").map_or(Ok(Cost::default()), |item| cost(&item, &names))?,
         reference: top.optional("reference").map(|item| reference(&item, &args, &names)).transpose()?,
@@ -179,25 +180,27 @@ fn specialise(item: &Item<'_>, overrides: &Overrides) -> Result<Specialise> {
     Ok(Specialise { constants, element: element.map(|element| overrides.element.unwrap_or(element)) })
 }
 
-/// The launch geometry, and whether the spec gives the group size.
-fn launch(item: &Item<'_>, names: &Symbols) -> Result<(Geometry, bool)> {
+/// What a launch runs, and whether the spec gives the group size.
+fn launch(item: &Item<'_>, names: &Symbols) -> Result<(LaunchConfig, bool)> {
     let section = item.section("[launch]", &LAUNCH_KEYS)?;
     let extents = |key, least| section.optional(key).map_or(Ok([1; 3]), |item| extents(&item, names, least));
     let geometry = Geometry {
         groups: extents("groups", 0)?,
         group_size: extents("group_size", 1)?,
         cluster: extents("cluster", 1)?,
-        shared_bytes: section.optional("shared_bytes").map_or(Ok(0), |item| item.size(names, 0))?,
         cooperative: section.optional("cooperative").map_or(Ok(false), |item| item.flag())?,
-        range: section.optional("range").map(|item| range(&item, names)).transpose()?,
-        grain: section.optional("grain").map_or(Ok(0), |item| item.size(names, 0))?,
     };
-    match (section.optional("grain"), geometry.range) {
-        (Some(grain), None) => Err(grain.error("is only valid with `range`")),
-        _ if geometry.range.is_some() && !geometry.is_single() => {
-            Err(section.error("`range` cannot be combined with `groups` or `group_size`"))
+    let range = section.optional("range").map(|item| range(&item, names)).transpose()?;
+    let grain = section.optional("grain");
+    match (range, grain) {
+        (None, Some(grain)) => Err(grain.error("is only valid with `range`")),
+        (None, None) => Ok((LaunchConfig::Groups(geometry), section.has("group_size"))),
+        (Some(_), _) if geometry != Geometry::single() => Err(section
+            .error("`range` cannot be combined with `groups`, `group_size`, `cluster` or `cooperative`")),
+        (Some([begin, end]), grain) => {
+            let grain = grain.map(|item| item.size(names, 1)).transpose()?;
+            Ok((LaunchConfig::Range(ParallelRange { begin, end, grain }), false))
         }
-        _ => Ok((geometry, section.has("group_size"))),
     }
 }
 

@@ -118,8 +118,11 @@ fn every_key_is_read() {
     let record = Record::new().with(0.5f32).with(3u8).with(-1i64);
     assert!(matches!(&spec.args[5].kind, ArgumentKind::Record(given) if *given == record));
     assert_eq!(spec.specialise.constants, [("TILE".to_owned(), Value::Integer(8))]);
-    assert_eq!(spec.geometry.groups, [4, 2, 1]);
-    assert_eq!((spec.geometry.group_size, spec.geometry.cluster), ([32, 1, 1], [2, 1, 1]));
+    assert_eq!(spec.config.geometry().unwrap().groups, [4, 2, 1]);
+    assert_eq!(
+        (spec.config.geometry().unwrap().group_size, spec.config.geometry().unwrap().cluster),
+        ([32, 1, 1], [2, 1, 1])
+    );
     assert_eq!((spec.cost.flops, spec.cost.bytes), (Some(384.0), Some(100.0)));
     let reference = spec.reference.as_ref().unwrap();
     assert!(matches!(&reference.expected, Expected::Kernel(code) if code.entry == "naive"));
@@ -137,7 +140,7 @@ const HEAD: &str = "version = 1\n[kernel]\npath = \"k.c\"\nentry = \"k\"\n";
 fn omitted_keys_have_defaults() {
     let spec = parse(&format!("{HEAD}[[arg]]\ndtype = \"i8\"\nshape = [2]\n")).unwrap();
     assert_eq!(spec.name, "spec");
-    assert!(spec.geometry.is_single());
+    assert!(spec.config.geometry().unwrap().is_single());
     let arg = tensor(&spec.args[0]);
     assert_eq!(arg.init, Init::Random { seed: 1, range: Interval::Integer(-8, 8) });
     assert_eq!((arg.access, arg.on), (Access::Read, DataLocation::Device));
@@ -164,6 +167,23 @@ fn check(head: &str, cases: &[(&str, &str)]) {
         let error = parse(&format!("{head}{tail}\n")).unwrap_err();
         assert!(error.contains(message), "{tail}\n  {error}\n  {message}");
     }
+}
+
+#[test]
+fn fields_of_a_structure_are_checked() {
+    check(
+        HEAD,
+        &[
+            ("[[arg]]\nstruct = []", "spec.toml:6: struct in [[arg]]: a structure needs at least one field"),
+            ("[[arg]]\nstruct = [\"f32\"]", "spec.toml:6: struct in [[arg]]: expected a list"),
+            (
+                "[[arg]]\nstruct = [[\"f32\"]]",
+                "spec.toml:6: struct in [[arg]]: a field is a list of its dtype",
+            ),
+            ("[[arg]]\nstruct = [[\"i8\", 300]]", "spec.toml:6: struct in [[arg]]: 300 does not fit i8"),
+            ("[[arg]]\nstruct = [[\"f3\", 1]]", "spec.toml:6: struct in [[arg]]: unknown value \"f3\""),
+        ],
+    );
 }
 
 #[test]
@@ -222,14 +242,6 @@ fn keys_and_values_are_checked_with_their_line() {
                 "spec.toml:6: name in [[arg]]: \"a b\" is not a valid name",
             ),
             ("[[arg]]\nbytes = [256]", "spec.toml:6: bytes in [[arg]]: 256 is too large"),
-            ("[[arg]]\nstruct = []", "spec.toml:6: struct in [[arg]]: a structure needs at least one field"),
-            ("[[arg]]\nstruct = [\"f32\"]", "spec.toml:6: struct in [[arg]]: expected a list"),
-            (
-                "[[arg]]\nstruct = [[\"f32\"]]",
-                "spec.toml:6: struct in [[arg]]: a field is a list of its dtype",
-            ),
-            ("[[arg]]\nstruct = [[\"i8\", 300]]", "spec.toml:6: struct in [[arg]]: 300 does not fit i8"),
-            ("[[arg]]\nstruct = [[\"f3\", 1]]", "spec.toml:6: struct in [[arg]]: unknown value \"f3\""),
             (
                 "[[arg]]\nname = \"x\"\nlocal_bytes = 1\n[[arg]]\nname = \"x\"\nlocal_bytes = 1",
                 "the name \"x\" is used by two arguments",
@@ -458,7 +470,10 @@ fn sizes_are_expressions() {
         (DType::F32, &[100, 2][..], Some(&[16, 1][..]))
     );
     assert!(matches!(spec.args[1].kind, ArgumentKind::Local(32)));
-    assert_eq!((spec.geometry.groups, spec.geometry.group_size), ([13, 1, 1], [8, 1, 1]));
+    assert_eq!(
+        (spec.config.geometry().unwrap().groups, spec.config.geometry().unwrap().group_size),
+        ([13, 1, 1], [8, 1, 1])
+    );
     assert_eq!((spec.cost.flops, spec.name.as_str()), (Some(20000.0), "spec"));
     for (from, to, message) in [
         (
@@ -482,7 +497,10 @@ fn overrides_change_sizes_constants_and_types() {
     let values = values.map(|(name, value)| (name.to_owned(), value)).to_vec();
     let spec = parse_with(SIZED, &Overrides { values, element: Some(DType::F64) }).unwrap();
     let x = tensor(&spec.args[0]);
-    assert_eq!((x.dtype, &x.shape[..], spec.geometry.groups), (DType::F64, &[17, 2][..], [5, 1, 1]));
+    assert_eq!(
+        (x.dtype, &x.shape[..], spec.config.geometry().unwrap().groups),
+        (DType::F64, &[17, 2][..], [5, 1, 1])
+    );
     assert_eq!(
         (spec.specialise.element, &spec.specialise.constants[1].1),
         (Some(DType::F64), &Value::Integer(4))

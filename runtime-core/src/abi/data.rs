@@ -413,12 +413,10 @@ pub struct Launch {
     pub group_size: [u32; 3],
     /// Groups per cluster, per dimension; all 1 without clusters.
     pub cluster: [u32; 3],
-    /// Additional dynamic work-group memory in bytes.
-    pub shared_bytes: u32,
+    /// Iterations of `range` per call; 0 lets the backend choose.
+    pub grain: u32,
     /// Half-open range `[begin, end)` for kernels that take one; both 0 if there is none.
     pub range: [i64; 2],
-    /// Iterations of `range` per call; 0 lets the backend choose.
-    pub grain: i64,
     /// The arguments in order.
     pub args: *const Arg,
     /// Number of `args`.

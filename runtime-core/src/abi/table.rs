@@ -141,7 +141,8 @@ ModuleTable => ModuleCalls {
     release_kernel: fn(kernel: Handle);
     /// Reports the properties of a kernel.
     kernel_info: fn(kernel: Handle, out: *mut KernelInfo) -> Status;
-    /// Computes the occupancy of a compute unit by the groups of `launch`, whose arguments are ignored.
+    /// Computes the occupancy of a compute unit by the groups of `launch`, whose only argument is the size of its
+    /// dynamic work-group memory ([`super::ARG_LOCAL`]).
     occupancy: fn(kernel: Handle, launch: *const Launch, out: *mut Occupancy) -> Status;
 }
 

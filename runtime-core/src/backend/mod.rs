@@ -252,11 +252,12 @@ pub trait Kernel: Send + Sync + 'static {
         KernelInfo::default()
     }
 
-    /// Occupancy of a compute unit by the kernel's groups when launched with this geometry.
+    /// Occupancy of a compute unit by the kernel's groups when launched with this geometry and so much dynamic
+    /// work-group memory.
     ///
     /// # Errors
     /// `Unsupported` by default; `InvalidArgument` for a geometry that cannot run at all.
-    fn occupancy(&self, _geometry: &Geometry) -> Result<Occupancy> {
+    fn occupancy(&self, _geometry: &Geometry, _local_bytes: u64) -> Result<Occupancy> {
         Err(Error::unsupported("occupancy is not supported"))
     }
 }

@@ -55,13 +55,6 @@ impl<'a, B: Buffer> Launch<'a, B> {
         self.raw.cluster
     }
 
-    /// Additional dynamic work-group memory in bytes.
-    #[must_use]
-    #[inline]
-    pub const fn shared_bytes(&self) -> u32 {
-        self.raw.shared_bytes
-    }
-
     /// Whether all groups are resident at once and may synchronise with each other.
     #[must_use]
     #[inline]
@@ -82,21 +75,18 @@ impl<'a, B: Buffer> Launch<'a, B> {
     /// Iterations of the range per call; 0 lets the backend choose.
     #[must_use]
     #[inline]
-    pub const fn grain(&self) -> i64 {
+    pub const fn grain(&self) -> u32 {
         self.raw.grain
     }
 
-    /// Everything except the arguments.
+    /// The grid of work-groups.
     #[must_use]
     pub const fn geometry(&self) -> Geometry {
         Geometry {
             groups: self.groups(),
             group_size: self.group_size(),
             cluster: self.cluster(),
-            shared_bytes: self.shared_bytes(),
             cooperative: self.cooperative(),
-            range: self.range(),
-            grain: self.grain(),
         }
     }
 
@@ -225,6 +215,15 @@ impl<'a, B: Buffer> ArgRef<'a, B> {
     pub fn tensor(self) -> Option<TensorArg<'a, B>> {
         match self {
             Self::Tensor(tensor) => Some(tensor),
+            _ => None,
+        }
+    }
+
+    /// The size in bytes, if the argument is dynamic work-group memory.
+    #[must_use]
+    pub const fn local_bytes(self) -> Option<u64> {
+        match self {
+            Self::Local(bytes) => Some(bytes),
             _ => None,
         }
     }

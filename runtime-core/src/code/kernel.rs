@@ -7,12 +7,14 @@ use std::sync::Arc;
 use crate::abi::{self, Handle};
 use crate::code::arg::Value;
 use crate::code::module::Module;
-use crate::code::raw_launch::RawLaunch;
+use crate::code::raw_launch::{RawLaunch, raw_arg};
 use crate::model::kernel_info::{KernelInfo, Param};
 use crate::plugin::convert;
 use crate::timeline::deferred_free::Resource;
 use crate::timeline::open_device::OpenDevice;
-use crate::{Access, Arg, ArgKind, DType, Error, Geometry, LoweredKernel, Occupancy, Result, Tensor};
+use crate::{
+    Access, Arg, ArgKind, DType, Error, Geometry, LaunchConfig, LoweredKernel, Occupancy, Result, Tensor,
+};
 
 /// An entry point of a module. Clones share it.
 #[derive(Clone, Debug)]
@@ -84,22 +86,26 @@ impl Kernel {
         &self.0.info
     }
 
-    /// How much of a compute unit its groups can occupy with this geometry: the driver's estimate from
-    /// registers, work-group memory and group size, not a measurement.
+    /// How much of a compute unit its groups can occupy with this geometry and `local_bytes` of dynamic work-group
+    /// memory ([`Arg::local`]): the driver's estimate from registers, work-group memory and group size, not a
+    /// measurement.
     ///
     /// # Errors
     /// `Unsupported` if the backend does not report it; `InvalidArgument` for a geometry that a launch would
     /// refuse.
-    pub fn occupancy(&self, geometry: &Geometry) -> Result<Occupancy> {
+    pub fn occupancy(&self, geometry: &Geometry, local_bytes: u64) -> Result<Occupancy> {
         let device = self.device();
-        self.check_geometry(geometry)
+        let config = LaunchConfig::Groups(*geometry);
+        self.check_config(&config)
+            .and_then(|()| self.check_local(local_bytes, device))
             .map_err(|error| error.in_operation("occupancy").on_device(&device.name))?;
-        let launch = RawLaunch::default().pointed(geometry);
+        let local = raw_arg(&Arg::local(local_bytes))?;
+        let launch =
+            abi::Launch { args: &raw const local, arg_count: 1, ..RawLaunch::default().pointed(&config) };
         let struct_size = crate::end_of!(abi::Occupancy, max_sub_groups);
         let mut raw = abi::Occupancy { struct_size, ..abi::Occupancy::default() };
         device.call("occupancy", |calls, _| {
-            // SAFETY: the kernel exists, `launch` has no arguments and lives during the call, and `raw` is
-            // writable.
+            // SAFETY: the kernel exists, `launch` and its argument live during the call, and `raw` is writable.
             unsafe { (calls.module.occupancy)(self.handle(), &raw const launch, &raw mut raw) }
         })?;
         let abi::Occupancy { groups, sub_groups, max_sub_groups, .. } = raw;
@@ -136,14 +142,14 @@ impl Kernel {
     pub(crate) fn check_launch(
         &self,
         device: &Arc<OpenDevice>,
-        geometry: &Geometry,
+        config: &LaunchConfig,
         args: &[Arg<'_>],
     ) -> Result<()> {
         if !Arc::ptr_eq(self.device(), device) {
             return Err(self.wrong_queue_device(device));
         }
         self.check_signature(args)?;
-        self.check_geometry(geometry)
+        self.check_config(config)
     }
 
     #[cold]
@@ -233,15 +239,15 @@ impl Kernel {
         if self.0.signature_unknown { Ok(()) } else { self.check_known_signature(args) }
     }
 
-    /// Checks the geometry of a launch, before anything is submitted.
+    /// Checks what a launch runs, before anything is submitted.
     ///
     /// # Errors
-    /// As [`Geometry::check`]; `InvalidArgument` for a range on portable code, which has no range parameter:
+    /// As [`LaunchConfig::check`]; `InvalidArgument` for a range on portable code, which has no range parameter:
     /// every part would run the whole work, concurrently.
     #[inline]
-    pub(crate) fn check_geometry(&self, geometry: &Geometry) -> Result<()> {
-        geometry.check(&self.device().info, self.info())?;
-        if geometry.range.is_some() && self.lowered().is_some() {
+    pub(crate) fn check_config(&self, config: &LaunchConfig) -> Result<()> {
+        config.check(&self.device().info, self.info())?;
+        if matches!(config, LaunchConfig::Range(_)) && self.lowered().is_some() {
             return Err(self.range_on_portable());
         }
         Ok(())

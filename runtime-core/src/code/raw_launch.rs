@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 use smallvec::SmallVec;
 
 use crate::abi;
-use crate::{Arg, Geometry, Kernel, Result};
+use crate::{Arg, Kernel, LaunchConfig, Result};
 
 /// The arguments and geometry of a launch in their ABI form.
 #[derive(Default)]
@@ -49,18 +49,29 @@ impl RawLaunch {
 
     /// The launch, which points to the arguments in `self`; `self` must not move while it is used.
     #[inline]
-    pub(crate) fn pointed(&self, geometry: &Geometry) -> abi::Launch {
-        abi::Launch {
+    pub(crate) fn pointed(&self, config: &LaunchConfig) -> abi::Launch {
+        let launch = abi::Launch {
             struct_size: crate::end_of!(abi::Launch, arg_count),
-            flags: if geometry.cooperative { abi::LAUNCH_COOPERATIVE } else { 0 },
-            groups: geometry.groups,
-            group_size: geometry.group_size,
-            cluster: geometry.cluster,
-            shared_bytes: geometry.shared_bytes,
-            range: geometry.raw_range(),
-            grain: geometry.grain,
+            flags: 0,
+            groups: [1; 3],
+            group_size: [1; 3],
+            cluster: [1; 3],
+            grain: 0,
+            range: [0; 2],
             args: self.args.as_ptr(),
             arg_count: self.args.len(),
+        };
+        match config {
+            LaunchConfig::Groups(geometry) => abi::Launch {
+                flags: if geometry.cooperative { abi::LAUNCH_COOPERATIVE } else { 0 },
+                groups: geometry.groups,
+                group_size: geometry.group_size,
+                cluster: geometry.cluster,
+                ..launch
+            },
+            LaunchConfig::Range(range) => {
+                abi::Launch { range: range.raw(), grain: range.grain.unwrap_or(0), ..launch }
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::tensor::host_array::HostArray;
 use crate::tensor::layout::checked_elements;
 use crate::tensor::safetensors::Safetensors;
 use crate::{
-    Arguments, Benchmark, Element, Error, Evaluation, Geometry, Kernel, Placement, Queue, QueueOptions,
+    Arguments, Benchmark, Element, Error, Evaluation, Kernel, LaunchConfig, Placement, Queue, QueueOptions,
     Result, Tensor,
 };
 
@@ -120,13 +120,13 @@ impl<'d> dyn CommonRuntime + 'd {
     pub fn bench<'a>(
         &self,
         kernel: &'a Kernel,
-        geometry: impl Into<Geometry>,
+        config: impl Into<LaunchConfig>,
         args: impl Arguments<'a>,
     ) -> Benchmark<'a> {
-        let geometry = geometry.into();
+        let config = config.into();
         let evaluation = args.with(kernel, |args| {
             let args = args.iter().map(|&arg| arg.into()).collect();
-            Ok(Evaluation::new(kernel, geometry, args))
+            Ok(Evaluation::new(kernel, config, args))
         });
         Benchmark::new(self.opened().0.clone(), evaluation)
     }

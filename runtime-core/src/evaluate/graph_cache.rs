@@ -1,6 +1,6 @@
 //! Batches of calls as graphs, whose replays leave no gaps between calls.
 
-use crate::{Arg, ExecutableGraph, Geometry, Kernel, Queue, Result};
+use crate::{Arg, ExecutableGraph, Kernel, LaunchConfig, Queue, Result};
 
 /// Maximum number of calls per graph; beyond this, the gaps between replays are negligible.
 const MAX_NODES: u64 = 1024;
@@ -14,7 +14,7 @@ pub(crate) struct GraphCache(Vec<(u64, ExecutableGraph)>);
 pub(crate) struct Call<'a> {
     pub(crate) queue: &'a Queue,
     pub(crate) kernel: &'a Kernel,
-    pub(crate) geometry: &'a Geometry,
+    pub(crate) config: &'a LaunchConfig,
     pub(crate) args: &'a [Arg<'a>],
 }
 
@@ -65,9 +65,9 @@ fn graph_sizes(number: u64) -> impl Iterator<Item = u64> {
 }
 
 fn record(call: Call<'_>, nodes: u64) -> Result<ExecutableGraph> {
-    let Call { queue, kernel, geometry, args } = call;
+    let Call { queue, kernel, config, args } = call;
     let graph = queue
-        .record(|recorder| (0..nodes).try_for_each(|_| recorder.launch(kernel, geometry, args).map(drop)))?;
+        .record(|recorder| (0..nodes).try_for_each(|_| recorder.launch(kernel, *config, args).map(drop)))?;
     queue.instantiate(&graph)
 }
 

@@ -29,7 +29,7 @@ use queue_target::{BenchInputs, QueueTarget};
 use validator::Validator;
 
 use crate::timeline::open_device::OpenDevice;
-use crate::{DeviceInfo, Error, Geometry, HostArray, Kernel, Queue, QueueOptions, Result};
+use crate::{DeviceInfo, Error, HostArray, Kernel, LaunchConfig, Queue, QueueOptions, Result};
 
 /// An evaluation of a kernel: how fast is it with this geometry and these arguments, and are its results
 /// correct?
@@ -88,8 +88,8 @@ use crate::{DeviceInfo, Error, Geometry, HostArray, Kernel, Queue, QueueOptions,
 pub struct Evaluation<'a> {
     /// The kernel.
     pub kernel: &'a Kernel,
-    /// The launch geometry.
-    pub geometry: Geometry,
+    /// What each call runs.
+    pub config: LaunchConfig,
     /// The arguments in order, each with its location when timing starts.
     pub args: Vec<EvaluationArg<'a>>,
     /// How the kernel is timed.
@@ -110,10 +110,10 @@ pub struct Evaluation<'a> {
 impl<'a> Evaluation<'a> {
     /// An evaluation with the default timing, no cost and no reference.
     #[must_use]
-    pub fn new(kernel: &'a Kernel, geometry: Geometry, args: Vec<EvaluationArg<'a>>) -> Self {
+    pub fn new(kernel: &'a Kernel, config: impl Into<LaunchConfig>, args: Vec<EvaluationArg<'a>>) -> Self {
         Self {
             kernel,
-            geometry,
+            config: config.into(),
             args,
             timing: Timing::default(),
             setup: None,
@@ -148,7 +148,7 @@ impl fmt::Debug for Evaluation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Evaluation")
             .field("kernel", &self.kernel)
-            .field("geometry", &self.geometry)
+            .field("geometry", &self.config)
             .field("args", &self.args)
             .field("timing", &self.timing)
             .field("setup", &self.setup.is_some())
@@ -185,14 +185,10 @@ async fn evaluate_kernel(device: &Arc<OpenDevice>, evaluation: &mut Evaluation<'
     let queue =
         Queue::open(device, &QueueOptions { timestamps: clock.is_device(), ..QueueOptions::default() })?;
     let cold = evaluation.timing.warmup.is_none();
-    let Evaluation { kernel, geometry, args, timing, setup, cost, validate, reference, tolerance } =
-        evaluation;
+    let Evaluation { kernel, config, args, timing, setup, cost, validate, reference, tolerance } = evaluation;
     let validator = Validator::new(args, reference, tolerance, *validate)?;
-    let mut target = QueueTarget::new(
-        BenchInputs { device, queue: &queue, kernel, geometry, args, setup },
-        timing,
-        clock,
-    )?;
+    let mut target =
+        QueueTarget::new(BenchInputs { device, queue: &queue, kernel, config, args, setup }, timing, clock)?;
     // Validation runs the kernel, after which nothing is cold.
     let validated = if cold { None } else { Some(validator.run(|| target.call())?) };
     let samples = run::run(&mut target, timing).await?;

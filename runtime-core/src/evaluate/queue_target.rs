@@ -9,7 +9,8 @@ use super::run::{TimingTarget, Window};
 use super::{Clock, EvaluationArg, Timing};
 use crate::timeline::open_device::OpenDevice;
 use crate::{
-    Access, Arg, DeviceKind, Error, ErrorKind, Event, Geometry, HostArray, Kernel, Queue, Result, Tensor, abi,
+    Access, Arg, DeviceKind, Error, ErrorKind, Event, HostArray, Kernel, LaunchConfig, Queue, Result, Tensor,
+    abi,
 };
 
 /// Maximum number of timestamp pairs in flight: the query pools of drivers are limited.
@@ -20,7 +21,7 @@ pub(crate) struct BenchInputs<'s, 'a> {
     pub(crate) device: &'s Arc<OpenDevice>,
     pub(crate) queue: &'s Queue,
     pub(crate) kernel: &'s Kernel,
-    pub(crate) geometry: &'s Geometry,
+    pub(crate) config: &'s LaunchConfig,
     pub(crate) args: &'s [EvaluationArg<'a>],
     pub(crate) setup: &'s mut Option<Box<dyn FnMut() + Send + 'a>>,
 }
@@ -29,7 +30,7 @@ pub(crate) struct BenchInputs<'s, 'a> {
 pub(crate) struct QueueTarget<'s, 'a> {
     queue: &'s Queue,
     kernel: &'s Kernel,
-    geometry: &'s Geometry,
+    config: &'s LaunchConfig,
     args: Vec<Arg<'s>>,
     setup: &'s mut Option<Box<dyn FnMut() + Send + 'a>>,
     clock: Clock,
@@ -62,7 +63,7 @@ enum Workload {
 
 impl<'s, 'a> QueueTarget<'s, 'a> {
     pub(crate) fn new(inputs: BenchInputs<'s, 'a>, timing: &Timing, clock: Clock) -> Result<Self> {
-        let BenchInputs { device, queue, kernel, geometry, args, setup } = inputs;
+        let BenchInputs { device, queue, kernel, config, args, setup } = inputs;
         let info = &device.info;
         let inline = info.kind == DeviceKind::Host && clock == Clock::HostWall;
         let mut host_tensors = Vec::new();
@@ -72,7 +73,7 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
         Ok(Self {
             queue,
             kernel,
-            geometry,
+            config,
             args: args.iter().map(|arg| arg.arg).collect(),
             setup,
             clock,
@@ -109,12 +110,12 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
     pub(crate) fn call(&mut self) -> Result<()> {
         self.setup();
         self.calls += 1;
-        self.queue.call(self.kernel, self.geometry, &self.args)
+        self.queue.call(self.kernel, *self.config, &self.args)
     }
 
     fn submit(&self, workload: Workload) -> Result<Event> {
         match workload {
-            Workload::Kernel => self.queue.launch(self.kernel, self.geometry, &self.args),
+            Workload::Kernel => self.queue.launch(self.kernel, *self.config, &self.args),
             Workload::Empty => self.queue.launch_noop(),
         }
     }
@@ -124,7 +125,7 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
         if self.inline {
             for _ in 0..number {
                 match workload {
-                    Workload::Kernel => self.queue.call(self.kernel, self.geometry, &self.args)?,
+                    Workload::Kernel => self.queue.call(self.kernel, *self.config, &self.args)?,
                     Workload::Empty => self.queue.call_noop()?,
                 }
             }
@@ -207,8 +208,8 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
     }
 
     async fn device_graph(&mut self, number: u64) -> Result<Window> {
-        let Self { queue, kernel, geometry, ref args, .. } = *self;
-        self.calls += self.graphs.prepare(Call { queue, kernel, geometry, args }, number)?;
+        let Self { queue, kernel, config, ref args, .. } = *self;
+        self.calls += self.graphs.prepare(Call { queue, kernel, config, args }, number)?;
         let begin = self.queue.timestamp()?;
         self.graphs.submit(self.queue, number)?;
         let mut end = self.queue.timestamp()?;

@@ -15,7 +15,7 @@ use crate::queue::submit::{AccessSet, SubmitFlags};
 use crate::timeline::deferred_free::Resource;
 use crate::timeline::event::Event;
 use crate::timeline::open_device::OpenDevice;
-use crate::{Access, Arg, Arguments, Error, ErrorKind, Geometry, Graph, Kernel, Queue, Result, Tensor};
+use crate::{Access, Arg, Arguments, Error, ErrorKind, Graph, Kernel, LaunchConfig, Queue, Result, Tensor};
 
 impl Queue {
     /// Instantiates a graph on this queue's device.
@@ -92,9 +92,9 @@ impl Queue {
             // Holding the event would make the next submission signal it.
             drop(last.take());
             last = Some(match &node.operation {
-                Operation::Launch { kernel, geometry, args } => {
+                Operation::Launch { kernel, config, args } => {
                     let args: Vec<_> = args.iter().map(OwnedArg::borrow).collect();
-                    self.launch(kernel, geometry, &args)?
+                    self.launch(kernel, *config, &args)?
                 }
                 Operation::Copy { destination, source } => self.copy(destination, source)?,
                 Operation::Fill { tensor, pattern } => self.fill(tensor, pattern)?,
@@ -134,18 +134,16 @@ impl ExecutableGraph {
     /// `InvalidArgument` if there is no such launch, the arguments do not match its kernel, or they would need
     /// dependencies that were not recorded.
     pub fn update<'a>(&mut self, index: usize, args: impl Arguments<'a>) -> Result<()> {
-        let updated = self.launch_node(index).and_then(|(node, kernel, geometry)| {
-            args.with(&kernel, |args| self.update_node(node, &kernel, geometry, args))
+        let updated = self.launch_node(index).and_then(|(node, kernel, config)| {
+            args.with(&kernel, |args| self.update_node(node, &kernel, config, args))
         });
         updated.map_err(|error| error.in_operation("update").on_device(&self.device.name))
     }
 
     /// The number of a launch node as in the ABI, with its kernel and geometry.
-    fn launch_node(&self, index: usize) -> Result<(u32, Kernel, Geometry)> {
+    fn launch_node(&self, index: usize) -> Result<(u32, Kernel, LaunchConfig)> {
         match (u32::try_from(index), self.nodes.get(index).map(|node| &node.operation)) {
-            (Ok(node), Some(Operation::Launch { kernel, geometry, .. })) => {
-                Ok((node, kernel.clone(), *geometry))
-            }
+            (Ok(node), Some(Operation::Launch { kernel, config, .. })) => Ok((node, kernel.clone(), *config)),
             _ => Err(Error::invalid(format!("node {index} is not a launch of this graph"))),
         }
     }
@@ -154,18 +152,18 @@ impl ExecutableGraph {
         &mut self,
         node: u32,
         kernel: &Kernel,
-        geometry: Geometry,
+        config: LaunchConfig,
         args: &[Arg<'_>],
     ) -> Result<()> {
         let index = node as usize;
         kernel.check_args(&self.device, args)?;
         let args_of_node = args.iter().map(OwnedArg::new).collect();
-        let operation = Operation::Launch { kernel: kernel.clone(), geometry, args: args_of_node };
+        let operation = Operation::Launch { kernel: kernel.clone(), config, args: args_of_node };
         self.check_dependencies(index, &operation)?;
         if let Some(native) = self.native {
             let mut raw = RawLaunch::default();
             raw.fill(kernel, args, |_, _| Ok(()))?;
-            let launch = raw.pointed(&geometry);
+            let launch = raw.pointed(&config);
             // SAFETY: the graph exists, and `raw` lives during the call.
             self.device.call("update", |calls, _| unsafe {
                 (calls.graph.update)(native, node, &raw const launch)
@@ -227,7 +225,7 @@ fn build_native(device: &OpenDevice, nodes: &[Node]) -> Result<Handle> {
     let launches: Vec<_> = nodes
         .iter()
         .zip(&args)
-        .map(|(node, args)| node.geometry().map(|geometry| args.pointed(geometry)))
+        .map(|(node, args)| node.config().map(|config| args.pointed(config)))
         .collect();
     let pointed = launches.iter().map(|launch| launch.as_ref().map_or(std::ptr::null(), std::ptr::from_ref));
     let raw =

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::code::arg::Value;
-use crate::{Access, Arg, DType, Error, Geometry, Kernel, Record, Result, Tensor};
+use crate::{Access, Arg, DType, Error, Kernel, LaunchConfig, Record, Result, Tensor};
 
 /// Recorded nodes, and the accesses that the next one may depend on.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ pub(super) struct Node {
 
 #[derive(Clone, Debug)]
 pub(super) enum Operation {
-    Launch { kernel: Kernel, geometry: Geometry, args: Vec<OwnedArg> },
+    Launch { kernel: Kernel, config: LaunchConfig, args: Vec<OwnedArg> },
     Copy { destination: Tensor, source: Tensor },
     Fill { tensor: Tensor, pattern: Vec<u8> },
 }
@@ -61,9 +61,9 @@ impl OwnedArg {
 }
 
 impl Node {
-    pub(super) fn geometry(&self) -> Option<&Geometry> {
+    pub(super) fn config(&self) -> Option<&LaunchConfig> {
         match &self.operation {
-            Operation::Launch { geometry, .. } => Some(geometry),
+            Operation::Launch { config, .. } => Some(config),
             _ => None,
         }
     }

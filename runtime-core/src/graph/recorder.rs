@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::graph::node::{NodeList, Operation, OwnedArg};
 use crate::queue::copy::{check_copy, check_fill, check_placed_on, overlap};
 use crate::timeline::open_device::OpenDevice;
-use crate::{Arg, Arguments, Error, Geometry, Graph, Kernel, Queue, Result, Tensor};
+use crate::{Arg, Arguments, Error, Graph, Kernel, LaunchConfig, Queue, Result, Tensor};
 
 /// Records the nodes of a graph; see [`Queue::record`].
 ///
@@ -28,26 +28,26 @@ impl Recorder {
     pub fn launch<'a>(
         &self,
         kernel: &Kernel,
-        geometry: impl Into<Geometry>,
+        config: impl Into<LaunchConfig>,
         args: impl Arguments<'a>,
     ) -> Result<usize> {
-        let geometry = geometry.into();
-        args.with(kernel, |args| self.record_launch(kernel, &geometry, args))
+        let config = config.into();
+        args.with(kernel, |args| self.record_launch(kernel, &config, args))
     }
 
-    fn record_launch(&self, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>]) -> Result<usize> {
+    fn record_launch(&self, kernel: &Kernel, config: &LaunchConfig, args: &[Arg<'_>]) -> Result<usize> {
         let check = || {
-            kernel.check_launch(&self.device, geometry, args)?;
+            kernel.check_launch(&self.device, config, args)?;
             kernel.check_args(&self.device, args)?;
             if kernel.reporting().is_some() {
                 return Err(Error::unsupported("a kernel with assert_proofs cannot be recorded: launch it"));
             }
-            if geometry.is_empty() {
+            if config.is_empty() {
                 // Native graphs have no node for it.
                 return Err(Error::invalid("a launch of 0 groups cannot be recorded; leave it out"));
             }
             let args = args.iter().map(OwnedArg::new).collect();
-            self.push(Operation::Launch { kernel: kernel.clone(), geometry: *geometry, args })
+            self.push(Operation::Launch { kernel: kernel.clone(), config: *config, args })
         };
         check().map_err(|error| self.annotate(error, "launch"))
     }

@@ -1,8 +1,35 @@
-//! Launch geometry, and its validation against the limits of device and kernel.
+//! What a launch runs, and its validation against the limits of device and kernel.
+
+use std::ops::Range;
 
 use crate::{DeviceInfo, Error, KernelInfo, Limits, Result, abi};
 
-/// Geometry of a launch: `groups × group size` in up to three dimensions, or a range on the host.
+/// What a launch runs: a grid of work-groups, or on a host a range of iterations.
+///
+/// `(groups, group_size)` and `begin..end` convert to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LaunchConfig {
+    /// A grid of work-groups.
+    Groups(Geometry),
+    /// Iterations that a host divides among its threads.
+    Range(ParallelRange),
+}
+
+/// A range of iterations for native code on a host, which is called on several threads, each time for another
+/// part of the range. Such a function has two more parameters, `begin` and `end`, both `int64_t` and the last
+/// ones. The code does not state whether a function has them, so launch such functions, and no others, with a
+/// range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParallelRange {
+    /// First iteration.
+    pub begin: i64,
+    /// One past the last iteration.
+    pub end: i64,
+    /// Maximum iterations per call; `None` lets the backend choose.
+    pub grain: Option<u32>,
+}
+
+/// Geometry of a grid: `groups × group size` in up to three dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     /// Number of groups, per dimension.
@@ -11,36 +38,14 @@ pub struct Geometry {
     pub group_size: [u32; 3],
     /// Groups per cluster, per dimension.
     pub cluster: [u32; 3],
-    /// Additional dynamic work-group memory in bytes.
-    pub shared_bytes: u32,
     /// All groups are resident at once and may synchronise with each other.
     pub cooperative: bool,
-    /// Half-open range for kernels whose last parameters are `begin` and `end`, two `int64_t`. The code does
-    /// not state whether a kernel takes them, so set a range for such kernels and for no others.
-    pub range: Option<[i64; 2]>,
-    /// Iterations of the range per call; 0 lets the backend choose.
-    pub grain: i64,
 }
 
 impl Default for Geometry {
     /// A single work-item.
     fn default() -> Self {
-        Self {
-            groups: [1; 3],
-            group_size: [1; 3],
-            cluster: [1; 3],
-            shared_bytes: 0,
-            cooperative: false,
-            range: None,
-            grain: 0,
-        }
-    }
-}
-
-impl From<&Self> for Geometry {
-    #[inline]
-    fn from(geometry: &Self) -> Self {
-        *geometry
+        Self { groups: [1; 3], group_size: [1; 3], cluster: [1; 3], cooperative: false }
     }
 }
 
@@ -70,13 +75,6 @@ impl Geometry {
         Self::new(items.div_ceil(group_size.max(1)), group_size.max(1))
     }
 
-    /// Adds dynamic work-group memory.
-    #[must_use]
-    pub const fn shared_bytes(mut self, bytes: u32) -> Self {
-        self.shared_bytes = bytes;
-        self
-    }
-
     /// Whether this is a single work-item, the only geometry of a device without work-groups.
     #[must_use]
     pub fn is_single(&self) -> bool {
@@ -101,7 +99,6 @@ impl Geometry {
         }
         if !self.has_no_extras() || !info.capabilities.has(abi::CAP_GROUPS) {
             self.check_capabilities(info)?;
-            self.check_range()?;
         }
         let limits = &info.limits;
         // Subtracting 1 wraps 0 around, so 0 fails the check too.
@@ -118,13 +115,6 @@ impl Geometry {
             return Err(Error::invalid(format!(
                 "group_size {:?} has {items} work-items, the limit is {most}",
                 self.group_size
-            )));
-        }
-        let shared = u64::from(self.shared_bytes) + u64::from(kernel.shared_bytes.unwrap_or(0));
-        if shared > limits.shared_bytes {
-            return Err(Error::invalid(format!(
-                "shared_bytes: {shared} bytes of work-group memory, the limit is {}",
-                limits.shared_bytes
             )));
         }
         match kernel.group_size {
@@ -151,35 +141,12 @@ impl Geometry {
     }
 
     fn has_no_extras(&self) -> bool {
-        self.shared_bytes == 0 && !self.cooperative && self.range.is_none() && self.cluster == [1; 3]
-    }
-
-    /// The range as in the ABI, where two zeros mean no range; an empty range is `[1, 1]` there.
-    pub(crate) fn raw_range(&self) -> [i64; 2] {
-        match self.range {
-            None => [0, 0],
-            Some([begin, end]) if begin == end => [1, 1],
-            Some(range) => range,
-        }
-    }
-
-    fn check_range(&self) -> Result<()> {
-        match self.range {
-            Some([begin, end]) if begin > end => {
-                Err(Error::invalid(format!("range is [{begin}, {end}]; it ends before it begins")))
-            }
-            Some(_) if self.grain < 0 => Err(Error::invalid(format!(
-                "grain is {}; specify the iterations per call, or 0 to let the backend choose",
-                self.grain
-            ))),
-            _ => Ok(()),
-        }
+        !self.cooperative && self.cluster == [1; 3]
     }
 
     fn check_capabilities(&self, info: &DeviceInfo) -> Result<()> {
         let needs = [
             (!self.is_single(), abi::CAP_GROUPS, "groups and group_size other than 1"),
-            (self.range.is_some(), abi::CAP_RANGE, "range"),
             (self.cooperative, abi::CAP_COOPERATIVE, "cooperative"),
             (self.cluster != [1; 3], abi::CAP_CLUSTERS, "cluster"),
         ];
@@ -187,6 +154,105 @@ impl Geometry {
             Some((_, _, what)) => Err(Error::unsupported(format!("{what} is not supported on {}", info.id))),
             None => Ok(()),
         }
+    }
+}
+
+impl ParallelRange {
+    /// Sets the maximum iterations per call.
+    #[must_use]
+    pub const fn grain(mut self, iterations: u32) -> Self {
+        self.grain = Some(iterations);
+        self
+    }
+
+    /// Checks the range, before any driver call.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a range that ends before it begins, and for a grain of 0; `Unsupported` on a device
+    /// that divides no ranges.
+    pub fn check(&self, info: &DeviceInfo) -> Result<()> {
+        let Self { begin, end, grain } = *self;
+        if !info.capabilities.has(abi::CAP_RANGE) {
+            Err(Error::unsupported(format!("range is not supported on {}", info.id)))
+        } else if begin > end {
+            Err(Error::invalid(format!("range is [{begin}, {end}]; it ends before it begins")))
+        } else if grain == Some(0) {
+            Err(Error::invalid(
+                "grain is 0; specify the iterations per call, or none to let the backend choose",
+            ))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The range as in the ABI, where two zeros mean no range; an empty range is `[1, 1]` there.
+    pub(crate) const fn raw(&self) -> [i64; 2] {
+        if self.begin == self.end { [1, 1] } else { [self.begin, self.end] }
+    }
+}
+
+impl From<Range<i64>> for ParallelRange {
+    fn from(range: Range<i64>) -> Self {
+        Self { begin: range.start, end: range.end, grain: None }
+    }
+}
+
+impl LaunchConfig {
+    /// Checks the launch against the limits of the device and the kernel, before any driver call.
+    ///
+    /// # Errors
+    /// As [`Geometry::check`] and [`ParallelRange::check`].
+    #[inline]
+    pub fn check(&self, info: &DeviceInfo, kernel: &KernelInfo) -> Result<()> {
+        match self {
+            Self::Groups(geometry) => geometry.check(info, kernel),
+            Self::Range(range) => range.check(info),
+        }
+    }
+
+    /// Whether there are no groups, so that nothing runs.
+    #[must_use]
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        matches!(self, Self::Groups(geometry) if geometry.is_empty())
+    }
+
+    /// The grid, if it is one.
+    #[must_use]
+    pub const fn geometry(&self) -> Option<&Geometry> {
+        match self {
+            Self::Groups(geometry) => Some(geometry),
+            Self::Range(_) => None,
+        }
+    }
+}
+
+impl From<Geometry> for LaunchConfig {
+    #[inline]
+    fn from(geometry: Geometry) -> Self {
+        Self::Groups(geometry)
+    }
+}
+
+impl From<ParallelRange> for LaunchConfig {
+    #[inline]
+    fn from(range: ParallelRange) -> Self {
+        Self::Range(range)
+    }
+}
+
+impl From<Range<i64>> for LaunchConfig {
+    #[inline]
+    fn from(range: Range<i64>) -> Self {
+        Self::Range(range.into())
+    }
+}
+
+/// Work-groups, and work-items of each.
+impl<G: Into<Dim3>, S: Into<Dim3>> From<(G, S)> for LaunchConfig {
+    #[inline]
+    fn from(grid: (G, S)) -> Self {
+        Self::Groups(grid.into())
     }
 }
 
@@ -248,16 +314,18 @@ mod tests {
     #[test]
     fn a_range_is_validated_and_encoded() {
         let mut info = DeviceInfo::new(DeviceKind::Host, 0, "host");
-        let geometry =
-            |begin, end, grain| Geometry { range: Some([begin, end]), grain, ..Geometry::default() };
-        let check = |info: &DeviceInfo, geometry: Geometry| geometry.check(info, &KernelInfo::default());
-        assert_eq!(check(&info, geometry(0, 9, 0)).unwrap_err().kind(), crate::ErrorKind::Unsupported);
+        let check = |info: &DeviceInfo, range: ParallelRange| {
+            LaunchConfig::from(range).check(info, &KernelInfo::default())
+        };
+        assert_eq!(check(&info, (0..9).into()).unwrap_err().kind(), crate::ErrorKind::Unsupported);
         info.capabilities = Capabilities(abi::CAP_RANGE);
-        assert!(check(&info, geometry(-4, 9, 3)).is_ok());
-        assert!(check(&info, geometry(2, 1, 0)).unwrap_err().message().starts_with("range is [2, 1]"));
-        assert!(check(&info, geometry(0, 1, -1)).unwrap_err().message().starts_with("grain is -1"));
-        assert_eq!(geometry(-4, 9, 3).raw_range(), [-4, 9]);
-        assert_eq!(geometry(0, 0, 0).raw_range(), [1, 1], "an empty range differs from no range");
-        assert_eq!(Geometry::default().raw_range(), [0, 0]);
+        assert!(check(&info, ParallelRange::from(-4..9).grain(3)).is_ok());
+        let backwards = ParallelRange { begin: 2, end: 1, grain: None };
+        assert!(check(&info, backwards).unwrap_err().message().starts_with("range is [2, 1]"));
+        assert!(
+            check(&info, ParallelRange::from(0..1).grain(0)).unwrap_err().message().starts_with("grain is 0")
+        );
+        assert_eq!(ParallelRange::from(-4..9).raw(), [-4, 9]);
+        assert_eq!(ParallelRange::from(0..0).raw(), [1, 1], "an empty range differs from no range");
     }
 }

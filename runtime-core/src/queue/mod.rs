@@ -20,7 +20,8 @@ use crate::timeline::deferred_free::Resource;
 use crate::timeline::event::Event;
 use crate::timeline::open_device::OpenDevice;
 use crate::{
-    Arg, Arguments, DType, Error, Geometry, Kernel, LoweredKernel, Placement, QueueOptions, Result, Tensor,
+    Arg, Arguments, DType, Error, Kernel, LaunchConfig, LoweredKernel, Placement, QueueOptions, Result,
+    Tensor,
 };
 
 /// An in-order stream of work on one device. Queues run concurrently; core orders work that shares a tensor.
@@ -71,11 +72,11 @@ impl Queue {
     pub fn launch<'a>(
         &self,
         kernel: &Kernel,
-        geometry: impl Into<Geometry>,
+        config: impl Into<LaunchConfig>,
         args: impl Arguments<'a>,
     ) -> Result<Event> {
-        let geometry = geometry.into();
-        args.with(kernel, |args| self.launch_as(kernel, &geometry, args, true))
+        let config = config.into();
+        args.with(kernel, |args| self.launch_as(kernel, &config, args, true))
     }
 
     /// Runs a kernel and waits for it. On the host, an idle queue runs it on this thread.
@@ -86,17 +87,17 @@ impl Queue {
     pub fn call<'a>(
         &self,
         kernel: &Kernel,
-        geometry: impl Into<Geometry>,
+        config: impl Into<LaunchConfig>,
         args: impl Arguments<'a>,
     ) -> Result<()> {
-        let geometry = geometry.into();
-        args.with(kernel, |args| self.call_as(kernel, &geometry, args))
+        let config = config.into();
+        args.with(kernel, |args| self.call_as(kernel, &config, args))
     }
 
     #[inline]
-    fn call_as(&self, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>]) -> Result<()> {
+    fn call_as(&self, kernel: &Kernel, config: &LaunchConfig, args: &[Arg<'_>]) -> Result<()> {
         let flags = SubmitFlags { inline: self.inline, hold: true, ..SubmitFlags::default() };
-        match self.start(kernel, geometry, args, flags, true)? {
+        match self.start(kernel, config, args, flags, true)? {
             Submitted::Async(ticket) => Event::new(&self.timeline, ticket).wait(),
             Submitted::Inline(_) => Ok(()),
         }
@@ -112,23 +113,23 @@ impl Queue {
     pub unsafe fn launch_untracked<'a>(
         &self,
         kernel: &Kernel,
-        geometry: impl Into<Geometry>,
+        config: impl Into<LaunchConfig>,
         args: impl Arguments<'a>,
     ) -> Result<Event> {
-        let geometry = geometry.into();
-        args.with(kernel, |args| self.launch_as(kernel, &geometry, args, false))
+        let config = config.into();
+        args.with(kernel, |args| self.launch_as(kernel, &config, args, false))
     }
 
     #[inline]
     fn launch_as(
         &self,
         kernel: &Kernel,
-        geometry: &Geometry,
+        config: &LaunchConfig,
         args: &[Arg<'_>],
         tracked: bool,
     ) -> Result<Event> {
         let flags = SubmitFlags { hold: true, ..SubmitFlags::default() };
-        let submitted = self.start(kernel, geometry, args, flags, tracked)?;
+        let submitted = self.start(kernel, config, args, flags, tracked)?;
         Ok(Event::new(&self.timeline, submitted.ticket()))
     }
 
@@ -136,15 +137,15 @@ impl Queue {
     fn start(
         &self,
         kernel: &Kernel,
-        geometry: &Geometry,
+        config: &LaunchConfig,
         args: &[Arg<'_>],
         flags: SubmitFlags,
         tracked: bool,
     ) -> Result<Submitted> {
-        kernel.check_launch(&self.device, geometry, args).map_err(|error| self.annotate(error, "launch"))?;
+        kernel.check_launch(&self.device, config, args).map_err(|error| self.annotate(error, "launch"))?;
         match kernel.reporting() {
-            None => self.start_checked(kernel, geometry, args, flags, tracked),
-            Some(lowered) => self.start_reporting((kernel, lowered), geometry, args),
+            None => self.start_checked(kernel, config, args, flags, tracked),
+            Some(lowered) => self.start_reporting((kernel, lowered), config, args),
         }
     }
 
@@ -153,7 +154,7 @@ impl Queue {
     fn start_reporting(
         &self,
         (kernel, lowered): (&Kernel, &LoweredKernel),
-        geometry: &Geometry,
+        config: &LaunchConfig,
         args: &[Arg<'_>],
     ) -> Result<Submitted> {
         kernel.check_args(&self.device, args).map_err(|error| self.annotate(error, "launch"))?;
@@ -162,7 +163,7 @@ impl Queue {
         let args: SmallVec<[Arg<'_>; 16]> =
             std::iter::once(Arg::read_write(&report)).chain(args.iter().copied()).collect();
         let flags = SubmitFlags { hold: true, ..SubmitFlags::default() };
-        let submitted = self.start_checked(kernel, geometry, &args, flags, true)?;
+        let submitted = self.start_checked(kernel, config, &args, flags, true)?;
         if let Submitted::Async(ticket) = submitted {
             let mut line = [0; size_of::<u32>()];
             // A wait for the launch returns any other failure.
@@ -178,7 +179,7 @@ impl Queue {
     fn start_checked(
         &self,
         kernel: &Kernel,
-        geometry: &Geometry,
+        config: &LaunchConfig,
         args: &[Arg<'_>],
         flags: SubmitFlags,
         tracked: bool,
@@ -190,13 +191,13 @@ impl Queue {
         })
         .and_then(|()| if local_bytes == 0 { Ok(()) } else { kernel.check_local(local_bytes, &self.device) })
         .map_err(|error| self.annotate(error, "launch"))?;
-        let launch = &raw.pointed(geometry);
+        let launch = &raw.pointed(config);
         let submitted = self.submit(&uses, flags, |calls, queue, mut submit| {
             if !tracked {
                 // Its dependencies are unknown: keep it in order.
                 submit.after = submit.ticket - 1;
             }
-            if geometry.is_empty() {
+            if config.is_empty() {
                 // Drivers reject a launch of 0 groups.
                 // SAFETY: the queue is open.
                 return unsafe { (calls.noop)(queue, submit) };
@@ -206,7 +207,7 @@ impl Queue {
         });
         let submitted = submitted.map_err(|error| self.annotate(error, "launch"))?;
         match submitted {
-            Submitted::Inline(ticket) if geometry.is_empty() => {
+            Submitted::Inline(ticket) if config.is_empty() => {
                 self.run_inline(ticket, std::ptr::null_mut(), std::ptr::null())?;
             }
             Submitted::Inline(ticket) => self.run_inline(ticket, kernel.handle(), launch)?,

@@ -65,7 +65,7 @@ pub(crate) const SLOT_USES: &[SlotUse] = &[
     truncatable("ModuleTable.release_kernel", Emulated, everything),
     truncatable("ModuleTable.kernel_info", Emulated, everything),
     truncatable("ModuleTable.occupancy", Unsupported, |runtime| {
-        kernel(&*runtime.open("null")?, "noop")?.occupancy(&Geometry::new(1, 64)).map(drop)
+        kernel(&*runtime.open("null")?, "noop")?.occupancy(&Geometry::new(1, 64), 0).map(drop)
     }),
     truncatable("QueueTable.open", Unsupported, |runtime| queue(&*runtime.open("null")?).map(drop)),
     nullable("QueueTable.close", Emulated, everything),

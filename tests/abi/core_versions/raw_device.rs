@@ -147,9 +147,8 @@ const ONE_CALL: abi::Launch = abi::Launch {
     groups: [1; 3],
     group_size: [1; 3],
     cluster: [1; 3],
-    shared_bytes: 0,
-    range: [0; 2],
     grain: 0,
+    range: [0; 2],
     args: std::ptr::null(),
     arg_count: 0,
 };

@@ -161,9 +161,8 @@ fn launch(mut args: Vec<Arg>) -> Launch {
         groups: [1; 3],
         group_size: [1; 3],
         cluster: [1; 3],
-        shared_bytes: 0,
-        range: [0; 2],
         grain: 0,
+        range: [0; 2],
         args: args.as_ptr(),
         arg_count: args.len(),
     }

@@ -121,7 +121,7 @@ pub unsafe extern "C" fn interop_scale(device: &Device, tensor: &Tensor, factor:
             .ok_or_else(|| Error::unsupported("a kernel on this device is not supported"))?;
         let count = i64::try_from(tensor.len()).unwrap_or(0);
         let args = [Arg::read_write(tensor), Arg::scalar(factor), Arg::scalar(count), Arg::scalar(pause_ms)];
-        queue.launch(kernel, geometry, &args).map(drop)
+        queue.launch(kernel, *geometry, &args).map(drop)
     };
     store_error(launch()).map_or(-1, |()| 0)
 }

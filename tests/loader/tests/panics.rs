@@ -49,7 +49,7 @@ fn exercise_device(device: &dyn CommonRuntime, errors: &mut Errors) -> Option<()
     let module = errors.keep(device.load(&source("noop\nfail\nspin")))?;
     errors.keep(module.symbols());
     let noop = errors.keep(module.kernel("noop"))?;
-    errors.keep(noop.occupancy(&Geometry::single()));
+    errors.keep(noop.occupancy(&Geometry::single(), 0));
     Some(())
 }
 

@@ -91,11 +91,11 @@ impl Kernel for NullKernel {
         }
     }
 
-    fn occupancy(&self, geometry: &Geometry) -> Result<Occupancy> {
+    fn occupancy(&self, geometry: &Geometry, local_bytes: u64) -> Result<Occupancy> {
         self.faults.call("occupancy")?;
         let sub_groups = geometry.group_size.iter().product::<u32>().div_ceil(SUB_GROUP_ITEMS);
-        let groups = (UNIT_SUB_GROUPS / sub_groups)
-            .min(UNIT_SHARED_BYTES.checked_div(geometry.shared_bytes).unwrap_or(UNIT_SUB_GROUPS));
+        let fitting = UNIT_SHARED_BYTES.checked_div(u32::try_from(local_bytes).unwrap_or(u32::MAX));
+        let groups = (UNIT_SUB_GROUPS / sub_groups).min(fitting.unwrap_or(UNIT_SUB_GROUPS));
         Ok(Occupancy { groups, sub_groups: groups * sub_groups, max_sub_groups: UNIT_SUB_GROUPS })
     }
 }

@@ -27,7 +27,7 @@ fn kernel(device: &dyn CommonRuntime, builtin: &str) -> Kernel {
 }
 
 fn run(queue: &Queue, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>]) {
-    queue.launch(kernel, geometry, args).unwrap().wait_timeout(DEADLINE).unwrap();
+    queue.launch(kernel, *geometry, args).unwrap().wait_timeout(DEADLINE).unwrap();
 }
 
 #[test]

@@ -156,15 +156,17 @@ impl<B: Backend> Shims<B> {
 
     unsafe extern "C" fn occupancy(
         code: Handle,
-        geometry: *const abi::Launch,
+        config: *const abi::Launch,
         occupancy: *mut abi::Occupancy,
     ) -> Status {
         guard("occupancy", || {
             // SAFETY: core passes a live kernel of this backend.
             let code = unsafe { kernel::<B>(code) }?;
             // SAFETY: core passes a launch that is valid during the call.
-            let geometry = unsafe { launch::<B>(geometry) }?.geometry();
-            let Occupancy { groups, sub_groups, max_sub_groups } = code.occupancy(&geometry)?;
+            let config = unsafe { launch::<B>(config) }?;
+            let local_bytes = config.args().filter_map(|arg| arg.local_bytes()).sum();
+            let Occupancy { groups, sub_groups, max_sub_groups } =
+                code.occupancy(&config.geometry(), local_bytes)?;
             let struct_size = end_of!(abi::Occupancy, max_sub_groups);
             let raw = abi::Occupancy { struct_size, groups, sub_groups, max_sub_groups };
             // SAFETY: core passes a structure that states its size.

@@ -50,14 +50,14 @@ impl<'a> HostKernel<'a> {
     pub(crate) fn call(&self) {
         let spec = &self.workload.spec;
         let args = self.bound.args(spec);
-        self.queue.call(&self.bound.kernel, spec.geometry, &args).expect("the kernel runs");
+        self.queue.call(&self.bound.kernel, spec.config, &args).expect("the kernel runs");
     }
 
     /// Launches, then waits for the event.
     pub(crate) fn launch_and_wait(&self) {
         let spec = &self.workload.spec;
         let args = self.bound.args(spec);
-        let event = self.queue.launch(&self.bound.kernel, spec.geometry, &args);
+        let event = self.queue.launch(&self.bound.kernel, spec.config, &args);
         event.and_then(|event| event.wait()).expect("the kernel runs");
     }
 

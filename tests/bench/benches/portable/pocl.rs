@@ -80,8 +80,9 @@ impl Pocl {
                 arguments.add(&(*bytes as u64).to_le_bytes());
             }
         }
-        let local = spec.geometry.group_size.map(|size| size as usize);
-        let groups = spec.geometry.groups.map(|count| count as usize);
+        let geometry = spec.config.geometry().expect("portable kernels run work-groups");
+        let local = geometry.group_size.map(|size| size as usize);
+        let groups = geometry.groups.map(|count| count as usize);
         let global = std::array::from_fn(|axis| groups[axis] * local[axis]);
         PoclKernel { kernel, queue: self.queue, global, local }
     }

@@ -1,6 +1,6 @@
 //! Geometry: the limits of a device, checked before any driver call.
 
-use runtime_core::{Arg, ErrorKind, Geometry, abi};
+use runtime_core::{Arg, ErrorKind, Geometry, LaunchConfig, abi};
 
 use crate::case::{Failure, Requirement, Verdict, cases};
 use crate::context::Context;
@@ -10,8 +10,7 @@ use crate::wait;
 
 cases! {
     [Requirement::Kernel("noop")] => one_plain_call_is_always_right, groups_without_items_are_refused,
-        too_many_groups_are_refused, too_large_a_group_is_refused, too_many_work_items_are_refused,
-        too_much_shared_memory_is_refused, what_the_device_lacks_is_unsupported,
+        too_many_groups_are_refused, too_large_a_group_is_refused, too_many_work_items_are_refused, what_the_device_lacks_is_unsupported,
         a_refused_geometry_takes_no_ticket;
     [Requirement::Kernel("noop"), Requirement::Capability(abi::CAP_GROUPS)] => the_limits_themselves_are_accepted;
     [Requirement::Kernel("group_ids_u32"), Requirement::Capability(abi::CAP_GROUPS), Requirement::Capability(abi::CAP_NOOP_KERNEL)] =>
@@ -20,10 +19,12 @@ cases! {
         the_largest_group_runs_whole;
 }
 
-fn launch(context: &Context, geometry: Geometry) -> Result<runtime_core::Result<()>, Failure> {
+fn launch(context: &Context, config: impl Into<LaunchConfig>) -> Result<runtime_core::Result<()>, Failure> {
+    let config = config.into();
+    let group_size = config.geometry().map_or([1; 3], |geometry| geometry.group_size);
     let queue = context.fixture().queue()?;
-    let kernel = context.fixture().kernel_for_group_size("noop", geometry.group_size)?;
-    let launched = queue.launch(&kernel, geometry, &[]);
+    let kernel = context.fixture().kernel_for_group_size("noop", group_size)?;
+    let launched = queue.launch(&kernel, config, &[]);
     assert!(launched.is_ok() || queue.submitted() == 0, "a refused launch takes no ticket");
     Ok(launched.and_then(|event| wait::event(&event)))
 }
@@ -101,8 +102,7 @@ fn the_limits_themselves_are_accepted(context: &Context) -> Verdict {
         groups[axis] = u32::try_from(context.info().limits.groups[axis].min(MOST_GROUPS)).unwrap_or(1);
         launch(context, Geometry::new(groups, 1))??;
     }
-    let shared = u32::try_from(context.info().limits.shared_bytes).unwrap_or(u32::MAX);
-    Ok(launch(context, Geometry::single().shared_bytes(shared))??)
+    Ok(())
 }
 
 fn the_largest_group_runs_whole(context: &Context) -> Verdict {
@@ -134,35 +134,19 @@ fn too_many_work_items_are_refused(context: &Context) -> Verdict {
         .map(drop)
 }
 
-fn too_much_shared_memory_is_refused(context: &Context) -> Verdict {
-    let Some(beyond) =
-        u32::try_from(context.info().limits.shared_bytes).ok().and_then(|limit| limit.checked_add(1))
-    else {
-        return Err(Failure::Unsupported("the limit exceeds what a launch can request".to_owned()));
-    };
-    let geometry = Geometry::single().shared_bytes(beyond);
-    expect_error(
-        "shared",
-        launch(context, geometry)?,
-        ErrorKind::InvalidArgument,
-        &["shared_bytes", &beyond.to_string()],
-    )
-    .map(drop)
-}
-
 fn what_the_device_lacks_is_unsupported(context: &Context) -> Verdict {
     let single = Geometry::single();
     let all = [
-        (abi::CAP_GROUPS, "groups", Geometry::new(2, 1)),
-        (abi::CAP_GROUPS, "groups", Geometry::new(1, 2)),
-        (abi::CAP_RANGE, "range", Geometry { range: Some([0, 4]), ..single }),
-        (abi::CAP_RANGE, "range", Geometry { range: Some([0, 0]), ..single }),
-        (abi::CAP_COOPERATIVE, "cooperative", Geometry { cooperative: true, ..single }),
-        (abi::CAP_CLUSTERS, "cluster", Geometry { cluster: [2, 1, 1], ..single }),
+        (abi::CAP_GROUPS, "groups", LaunchConfig::from((2, 1))),
+        (abi::CAP_GROUPS, "groups", (1, 2).into()),
+        (abi::CAP_RANGE, "range", (0..4).into()),
+        (abi::CAP_RANGE, "range", (0..0).into()),
+        (abi::CAP_COOPERATIVE, "cooperative", Geometry { cooperative: true, ..single }.into()),
+        (abi::CAP_CLUSTERS, "cluster", Geometry { cluster: [2, 1, 1], ..single }.into()),
     ];
-    for (capability, word, geometry) in all {
+    for (capability, word, config) in all {
         if !context.info().capabilities.has(capability) {
-            expect_error(word, launch(context, geometry)?, ErrorKind::Unsupported, &[word, context.name()])?;
+            expect_error(word, launch(context, config)?, ErrorKind::Unsupported, &[word, context.name()])?;
         }
     }
     Ok(())

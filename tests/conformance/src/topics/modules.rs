@@ -139,7 +139,7 @@ fn occupancy_fits_the_device(context: &Context) -> Verdict {
     let mut before = u32::MAX;
     for size in sizes {
         let sized = context.fixture().kernel_for_group_size("fill_f32", [size, 1, 1])?;
-        let occupancy = match sized.occupancy(&Geometry::new(1, size)) {
+        let occupancy = match sized.occupancy(&Geometry::new(1, size), 0) {
             Err(error) if error.kind() == ErrorKind::Unsupported => {
                 return Err(Failure::Unsupported("the backend reports no occupancy".to_owned()));
             }
@@ -151,8 +151,11 @@ fn occupancy_fits_the_device(context: &Context) -> Verdict {
         assert!(occupancy.fraction() > 0.0 && occupancy.fraction() <= 1.0, "{size}: {occupancy:?}");
         before = occupancy.groups;
     }
-    let too_large = kernel.occupancy(&Geometry::new(1, most.saturating_add(1)));
-    expect_error("group size", too_large, ErrorKind::InvalidArgument, &["occupancy", "group_size"]).map(drop)
+    let too_large = kernel.occupancy(&Geometry::new(1, most.saturating_add(1)), 0);
+    expect_error("group size", too_large, ErrorKind::InvalidArgument, &["occupancy", "group_size"])?;
+    let too_much = kernel.occupancy(&Geometry::new(1, sizes[0]), limits.shared_bytes.saturating_add(1));
+    expect_error("memory", too_much, ErrorKind::InvalidArgument, &["occupancy", "work-group memory"])
+        .map(drop)
 }
 
 fn loads_from_many_threads(context: &Context) -> Verdict {

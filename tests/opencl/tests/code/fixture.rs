@@ -64,7 +64,7 @@ impl Fixture {
         geometry: &Geometry,
         args: &[Arg<'_>],
     ) -> Result<()> {
-        self.queue.launch(&module.kernel(kernel)?, geometry, args)?.wait_timeout(TIMEOUT)
+        self.queue.launch(&module.kernel(kernel)?, *geometry, args)?.wait_timeout(TIMEOUT)
     }
 }
 
