@@ -14,7 +14,7 @@
 //!         x[id.x] *= scalars.factor; // out of range it does nothing
 //!     }";
 //! let runtime = Runtime::builder()
-//!     .lower_with(runtime_kernel::wgsl())
+//!     .with_lowering(runtime_kernel::wgsl())
 //!     # .discover(false).register(runtime_host::backend())
 //!     .build();
 //! let device = runtime.open("host")?;
