@@ -1,7 +1,7 @@
 //! Follows `docs/tutorial.md` verbatim, in an empty directory beside a link to this repository.
 //!
-//! Only what the tutorial does not mention is set: cargo is offline, so it takes the versions of this repository's
-//! `Cargo.lock`, and it builds in a directory that a second run finds again.
+//! Only three things differ: cargo is offline, so it takes the versions of this repository's `Cargo.lock`; it builds
+//! in the target directory of this repository; and it writes no debug information, which saves time.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -28,11 +28,16 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
 }
 
+/// Where cargo builds the package. It lies in another place each time, so nothing could be built again from what is there.
+fn target() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("tutorial")
+}
+
 /// Runs a script of the tutorial and returns its standard output.
 fn shell(folder: &Path, script: &str) -> String {
     let mut bash = Command::new("bash");
     bash.args(["-euo", "pipefail", "-c", script]).current_dir(folder).env("CARGO_NET_OFFLINE", "true");
-    bash.env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("tutorial"));
+    bash.env("CARGO_TARGET_DIR", target()).env("CARGO_PROFILE_DEV_DEBUG", "false");
     bash.env_remove("RUNTIME_BACKENDS").env_remove("RUNTIME_BACKEND_PATH");
     finish(&mut bash, DEADLINE).unwrap().success().unwrap()
 }
@@ -46,7 +51,9 @@ fn the_tutorial_runs_a_kernel_on_every_device() {
     };
     assert!(program.lines().count() <= 30, "more than 30 lines:\n{program}");
 
+    // Not below the repository, whose workspace would take in the package.
     let folder = tempfile::tempdir().unwrap();
+    let _ = fs::remove_dir_all(target());
     symlink(root(), folder.path().join("runtime")).unwrap();
     shell(folder.path(), create);
     let project = folder.path().join("squares");
@@ -54,6 +61,7 @@ fn the_tutorial_runs_a_kernel_on_every_device() {
     fs::write(project.join("src/main.rs"), program).unwrap();
     let output = shell(&project, run);
     check_lines(&output);
+    fs::remove_dir_all(target()).unwrap();
 }
 
 /// Each device has computed the squares; the host is there, and the drivers that this machine must have.
@@ -64,6 +72,7 @@ fn check_lines(output: &str) {
     for target in ["host", "opencl", "vulkan"] {
         assert!(computed(target) || (target != "host" && !required(target)), "no {target}:0:\n{output}");
     }
-    let wrong: Vec<_> = output.lines().filter(|line| line.contains(": [") && !line.ends_with(RESULT)).collect();
+    let wrong: Vec<_> =
+        output.lines().filter(|line| line.contains(": [") && !line.ends_with(RESULT)).collect();
     assert!(wrong.is_empty(), "{wrong:?}");
 }
