@@ -1,58 +1,97 @@
-//! `cargo xtask bundle DIR [--wgpu]`: a tree that runs on another Linux machine with the same or a newer C library.
+//! `cargo xtask bundle DIR [--wgpu] [--null]`: a tree that runs on another Linux machine with the same or a newer C library.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::Value;
 
+use crate::install::{self, BACKENDS, check_places};
+use crate::placed_file::{self, Content, PlacedFile, write_all};
 use crate::process::{Failure, Outcome, output, run};
 use crate::workspace::{Profile, Target, Workspace};
 
 /// Executables of the bundle, apart from the benchmarks.
 const PROGRAMS: &[&str] = &["runtime", "conformance", "kernel-fuzz"];
 /// Folders of the bundle.
-const FOLDERS: &[&str] = &["bin", "lib/runtime", "kernels", "interop"];
+const FOLDERS: &[&str] = &["bin", BACKENDS, "kernels", INTEROP];
 /// Folders that every bundle has, including those of earlier versions.
-const REQUIRED_FOLDERS: &[&str] = &["bin", "lib/runtime", "kernels"];
+const REQUIRED_FOLDERS: &[&str] = &["bin", BACKENDS, "kernels"];
 /// The test library for the exchange of tensors with Python.
 const INTEROP: &str = "interop";
-
 /// The feature that adds the comparison with wgpu to the benchmarks.
-pub(crate) const WGPU: &str = "runtime-bench/wgpu";
+const WGPU: &str = "runtime-bench/wgpu";
 
-/// Writes the bundle; the benchmarks are built with `features`.
-pub(crate) fn write_bundle(directory: &Path, features: &[&str]) -> Outcome {
+/// What to write, and where.
+#[derive(Debug, PartialEq, Eq)]
+struct Options<'a> {
+    directory: &'a Path,
+    /// Features of the benchmarks.
+    features: Vec<&'static str>,
+    /// Whether the backends of the tests are included.
+    test_backends: bool,
+}
+
+impl<'a> Options<'a> {
+    fn parse(arguments: &'a [String]) -> Option<Self> {
+        let (directory, options) = arguments.split_first().filter(|(first, _)| !first.starts_with("--"))?;
+        let mut parsed = Self { directory: directory.as_ref(), features: Vec::new(), test_backends: false };
+        for option in options {
+            match option.as_str() {
+                "--wgpu" => parsed.features = vec![WGPU],
+                "--null" => parsed.test_backends = true,
+                _ => return None,
+            }
+        }
+        Some(parsed)
+    }
+}
+
+/// Writes the bundle.
+pub(crate) fn write_bundle(arguments: &[String]) -> Outcome {
+    let options = Options::parse(arguments).ok_or_else(|| {
+        Failure::new(
+            "`bundle` takes the directory to write, then options: cargo xtask bundle DIR [--wgpu] [--null]",
+        )
+    })?;
     let workspace = Workspace::read()?;
-    let directory = std::path::absolute(directory)?;
+    let directory = std::path::absolute(options.directory)?;
     check_is_empty_or_bundle(&directory)?;
+    let backends = match options.test_backends {
+        true => workspace.backends(),
+        false => workspace.device_backends(),
+    };
+    let mut files = files(&workspace, &backends, &directory)?;
+    check_places(&files)?;
     run(&mut workspace.cargo(&["build", "--release", "--quiet", "--workspace", "--exclude", "xtask"]))?;
-    let benchmarks = benchmarks(&workspace, features)?;
+    for (name, executable) in benchmarks(&workspace, &options.features)? {
+        let to = directory.join("bin").join(format!("bench-{name}"));
+        files.push(PlacedFile::new(Content::Program(executable), to));
+    }
     clear(&directory)?;
-    let built = workspace.built(Profile::Release);
-    for program in PROGRAMS {
-        install(&built.join(program), &directory.join("bin").join(program))?;
-    }
-    for (name, executable) in benchmarks {
-        install(&executable, &directory.join("bin").join(format!("bench-{name}")))?;
-    }
-    let backends = workspace.backends();
-    for backend in &backends {
-        install(&built.join(backend.library()), &directory.join("lib/runtime").join(backend.library()))?;
-    }
-    copy_folder(&workspace.root.join("kernels"), &directory.join("kernels"))?;
-    let interop = Target { package: String::new(), name: INTEROP.to_owned() }.library();
-    install(&built.join(&interop), &directory.join(INTEROP).join(&interop))?;
-    copy_folder(&workspace.root.join("tests/interop/python"), &directory.join(INTEROP))?;
-    check_finds_backends(&directory, &backends)?;
+    write_all(&files)?;
+    install::check_finds_backends(&directory, &backends)?;
     println!("{}", directory.display());
     Ok(())
+}
+
+/// The files of the bundle, apart from the benchmarks.
+fn files(workspace: &Workspace, backends: &[Target], directory: &Path) -> Outcome<Vec<PlacedFile>> {
+    let mut files: Vec<_> =
+        PROGRAMS.iter().map(|program| install::program(workspace, program, directory)).collect();
+    files.extend(install::backends(workspace, backends, directory));
+    files.extend(placed_file::folder(&workspace.root.join("kernels"), &directory.join("kernels"))?);
+    let library = Target { package: String::new(), name: INTEROP.to_owned() }.library();
+    let interop = workspace.built(Profile::Release).join(&library);
+    files.push(PlacedFile::new(Content::Library(interop), directory.join(INTEROP).join(&library)));
+    let python = workspace.root.join("tests/interop/python");
+    files.extend(placed_file::folder(&python, &directory.join(INTEROP))?);
+    Ok(files)
 }
 
 /// Accepts a directory that is empty, missing or an earlier bundle to replace.
 fn check_is_empty_or_bundle(directory: &Path) -> Outcome {
     let is_bundle = REQUIRED_FOLDERS.iter().all(|part| directory.join(part).is_dir());
-    if directory.exists() && fs::read_dir(directory)?.next().is_some() && !is_bundle {
+    if directory.is_dir() && fs::read_dir(directory)?.next().is_some() && !is_bundle {
         return Err(Failure::new(format!(
             "`{}` is not empty and not an earlier bundle; choose another directory",
             directory.display()
@@ -61,33 +100,10 @@ fn check_is_empty_or_bundle(directory: &Path) -> Outcome {
     Ok(())
 }
 
+/// Removes an earlier bundle.
 fn clear(directory: &Path) -> Outcome {
-    for part in FOLDERS {
-        let part = directory.join(part);
-        if part.exists() {
-            fs::remove_dir_all(&part)?;
-        }
-        fs::create_dir_all(&part)?;
-    }
-    Ok(())
-}
-
-/// Copies a library or an executable and strips it.
-fn install(from: &Path, to: &Path) -> Outcome {
-    fs::copy(from, to).map_err(|error| Failure::new(format!("{}: {error}", from.display())))?;
-    run(Command::new("strip").arg(to))
-}
-
-fn copy_folder(from: &Path, to: &Path) -> Outcome {
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let copy = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            fs::create_dir_all(&copy)?;
-            copy_folder(&entry.path(), &copy)?;
-        } else {
-            fs::copy(entry.path(), copy)?;
-        }
+    for part in FOLDERS.iter().map(|part| directory.join(part)).filter(|part| part.exists()) {
+        fs::remove_dir_all(&part)?;
     }
     Ok(())
 }
@@ -116,33 +132,23 @@ fn executable(message: &Value) -> Option<(String, PathBuf)> {
     None
 }
 
-/// Runs the command from another directory with an empty environment; it must find every backend of the bundle.
-fn check_finds_backends(directory: &Path, backends: &[Target]) -> Outcome {
-    // The command resolves links in its own path.
-    let directory = directory.canonicalize()?;
-    let report = output(
-        Command::new(directory.join("bin/runtime"))
-            .arg("doctor")
-            .env_clear()
-            .current_dir(std::env::temp_dir()),
-    )?;
-    for backend in backends {
-        let library = directory.join("lib/runtime").join(backend.library());
-        let loaded = |line: &str| line.contains("loaded") && line.contains(&*library.to_string_lossy());
-        if !report.lines().any(loaded) {
-            return Err(Failure::new(format!(
-                "the bundle's command does not find `{}`:\n{report}",
-                library.display()
-            )));
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn options_follow_the_directory_in_any_order() {
+        let parse = |line: &str| {
+            let words: Vec<_> = line.split_whitespace().map(str::to_owned).collect();
+            Options::parse(&words).map(|options| (options.features.len(), options.test_backends))
+        };
+        assert_eq!(parse("dir"), Some((0, false)));
+        assert_eq!(parse("dir --null --wgpu"), Some((1, true)));
+        for wrong in ["", "--null", "dir other", "dir --cuda"] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
+    }
 
     #[test]
     fn benchmarks_are_found_in_cargos_messages() {

@@ -6,7 +6,8 @@ use std::process::Command;
 use crate::dependencies;
 use crate::header;
 use crate::layers;
-use crate::process::{Failure, Outcome, is_installed, output, run};
+use crate::process::{Failure, Outcome, output, run};
+use crate::requirements;
 use crate::workspace::Workspace;
 
 /// Maximum number of lines of a handwritten file.
@@ -55,13 +56,7 @@ pub(crate) fn run_checks() -> Outcome {
 
 /// Runs cargo-deny without advisories, whose database a build machine may not be able to reach.
 fn deny(workspace: &Workspace) -> Outcome {
-    if !is_installed("cargo-deny") {
-        if std::env::var_os("CI").is_none() {
-            return Err(Failure::new("cargo-deny is missing: cargo install --locked cargo-deny"));
-        }
-        // Unoptimised: it builds in a third of the time and runs for only a second.
-        run(&mut workspace.cargo(&["install", "--quiet", "--locked", "--debug", "cargo-deny"]))?;
-    }
+    requirements::install_cargo_tool(workspace, "cargo-deny")?;
     run(&mut workspace.cargo(&["deny", "--log-level", "error", "check", "bans", "licenses", "sources"]))
 }
 

@@ -7,8 +7,11 @@ mod eval;
 mod fuzz_kernels;
 mod harden;
 mod header;
+mod install;
 mod layers;
 mod lint;
+mod package;
+mod placed_file;
 mod process;
 mod requirements;
 mod test;
@@ -23,9 +26,13 @@ Tasks of this repository, run as `cargo xtask TASK`:
 
   test             install what the tests need if possible, build the workspace, run all tests
   eval SPEC… ARG…  build the command and the backends in release, then `runtime eval SPEC… ARG…`
-  bundle DIR [--wgpu]
+  install [PREFIX] build the command and the backends in release and install them with the C header below PREFIX
+                   (default: $HOME/.local)
+  package          a Debian package with the same contents
+  bundle DIR [--wgpu] [--null]
                    write a relocatable, stripped tree of the command, the backends and the benchmarks; --wgpu adds the
-                   comparison with wgpu to the Vulkan benchmark, which takes a while to build
+                   comparison with wgpu to the Vulkan benchmark, which takes a while to build; --null adds the null
+                   backend, for the conformance suite
   lint             rustfmt, clippy, rustdoc, cargo-deny, the C header, the length of files, imports
                    between layers
   header           regenerate runtime-core/include/runtime.h
@@ -77,18 +84,18 @@ fn run_task(arguments: &[String]) -> Outcome {
         ("fuzz", arguments) => harden::fuzz(arguments),
         ("faults", backends) => harden::faults(backends),
         ("mutants", arguments) => harden::mutants(arguments),
-        ("bundle", [directory]) => bundle::write_bundle(directory.as_ref(), &[]),
-        ("bundle", [directory, option]) if option == "--wgpu" => {
-            bundle::write_bundle(directory.as_ref(), &[bundle::WGPU])
+        ("install", []) => install::install(None),
+        ("install", [prefix]) if !prefix.starts_with('-') => install::install(Some(prefix)),
+        ("install", _) => {
+            Err(Failure::new("`install` takes the prefix to install below: cargo xtask install [PREFIX]"))
         }
-        ("bundle", _) => Err(Failure::new(
-            "`bundle` takes the directory to write and optionally `--wgpu`: cargo xtask bundle DIR [--wgpu]",
-        )),
+        ("package", []) => package::write_package(),
+        ("bundle", arguments) => bundle::write_bundle(arguments),
         ("eval", []) => {
             Err(Failure::new("`eval` takes at least one specification: cargo xtask eval kernels/matmul.toml"))
         }
         ("eval", arguments) => eval::run_eval(arguments),
-        ("test" | "lint" | "header" | "miri" | "valgrind" | "tsan", [extra, ..]) => {
+        ("test" | "lint" | "header" | "package" | "miri" | "valgrind" | "tsan", [extra, ..]) => {
             Err(Failure::new(format!("`{task}` takes no arguments, got `{extra}`")))
         }
         _ => Err(Failure::new(format!("unknown task `{task}`\n\n{HELP}"))),

@@ -37,6 +37,16 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
     if status.success() { Ok(()) } else { Err(Failure(format!("`{}` ended with {status}", line(command)))) }
 }
 
+/// Runs `command` without printing anything; a failure ends with what it wrote to standard error.
+pub(crate) fn quiet(command: &mut Command) -> Outcome {
+    let output = command.output().map_err(|error| not_started(command, &error))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let reason = String::from_utf8_lossy(&output.stderr);
+    Err(Failure(format!("`{}` ended with {}: {}", line(command), output.status, reason.trim())))
+}
+
 /// Runs `command` as [`run`] does; a failure ends with the lines of output that `keep` selects.
 pub(crate) fn run_and_keep(command: &mut Command, mut keep: impl FnMut(&str) -> bool) -> Outcome {
     eprintln!("+ {}", line(command));
@@ -96,6 +106,13 @@ mod tests {
         let failure = run(Command::new("sh").args(["-c", "exit 3"])).unwrap_err();
         assert!(failure.to_string().contains("sh -c exit 3"), "{failure}");
         assert!(failure.to_string().contains('3'), "{failure}");
+    }
+
+    #[test]
+    fn a_quiet_failure_has_the_reason() {
+        let failure = quiet(Command::new("sh").args(["-c", "echo no space >&2; exit 1"])).unwrap_err();
+        assert!(failure.to_string().ends_with(": no space"), "{failure}");
+        assert!(quiet(&mut Command::new("true")).is_ok());
     }
 
     #[test]

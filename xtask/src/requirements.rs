@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::process::{Failure, Outcome, is_installed, run};
+use crate::workspace::Workspace;
 
 /// A program, its Debian package, and why it is needed.
 struct Requirement {
@@ -15,7 +16,7 @@ struct Requirement {
 const REQUIREMENTS: &[Requirement] = &[
     Requirement { program: "cc", package: "gcc", why: "the host backend compiles kernels written in C" },
     Requirement { program: "make", package: "make", why: "libffi is built from source" },
-    Requirement { program: "strip", package: "binutils", why: "`cargo xtask bundle` strips what it copies" },
+    Requirement { program: "strip", package: "binutils", why: "`cargo xtask install` strips what it copies" },
 ];
 
 /// Installs missing programs if that is possible: on Debian, as root.
@@ -39,6 +40,18 @@ pub(crate) fn install() -> Outcome {
     }
     run(apt().arg("update"))?;
     run(apt().args(["install", "--yes", "--no-install-recommends"]).args(packages))
+}
+
+/// Installs a subcommand of cargo in CI; elsewhere its absence is an error that names the command to run.
+pub(crate) fn install_cargo_tool(workspace: &Workspace, tool: &str) -> Outcome {
+    if is_installed(tool) {
+        return Ok(());
+    }
+    if std::env::var_os("CI").is_none() {
+        return Err(Failure::new(format!("{tool} is missing: cargo install --locked {tool}")));
+    }
+    // Unoptimised: it builds in a third of the time and runs for only a second.
+    run(&mut workspace.cargo(&["install", "--quiet", "--locked", "--debug", tool]))
 }
 
 fn apt() -> Command {

@@ -14,6 +14,8 @@ use crate::process::{Failure, Outcome, output};
 pub(crate) struct Workspace {
     /// Folder of the root `Cargo.toml`.
     pub(crate) root: PathBuf,
+    /// Version of all members.
+    pub(crate) version: String,
     /// Cargo's target directory.
     target: PathBuf,
     /// All members.
@@ -69,8 +71,9 @@ impl Workspace {
     fn parse(metadata: &Value) -> Option<Self> {
         let root = PathBuf::from(metadata["workspace_root"].as_str()?);
         let target = PathBuf::from(metadata["target_directory"].as_str()?);
+        let version = metadata["packages"][0]["version"].as_str()?.to_owned();
         let packages = metadata["packages"].as_array()?.iter().map(|package| Package::parse(package, &root));
-        Some(Self { packages: packages.collect::<Option<_>>()?, root, target })
+        Some(Self { packages: packages.collect::<Option<_>>()?, root, version, target })
     }
 
     /// `cargo` in the workspace root.
@@ -78,6 +81,11 @@ impl Workspace {
         let mut command = Command::new(cargo_program());
         command.current_dir(&self.root).args(arguments);
         command
+    }
+
+    /// A directory for other files of the tasks, in cargo's target directory.
+    pub(crate) fn scratch(&self, name: &str) -> PathBuf {
+        self.target.join(name)
     }
 
     /// The output directory of a profile.
@@ -171,7 +179,7 @@ mod tests {
 
     fn workspace() -> Workspace {
         let member = |folder: &str, name: &str, kinds: &[&str]| {
-            json!({"name": name, "manifest_path": format!("/w/{folder}/Cargo.toml"),
+            json!({"name": name, "version": "0.1.0", "manifest_path": format!("/w/{folder}/Cargo.toml"),
                 "dependencies": [{"name": "far", "path": null}, {"name": "near", "path": "/w/near"}],
                    "targets": [{"kind": kinds, "name": name.trim_end_matches("-plugin").replace('-', "_")}]})
         };

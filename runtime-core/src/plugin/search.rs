@@ -68,7 +68,7 @@ pub(crate) enum Found {
 
 /// Lists all libraries to try. Reads directories only.
 pub(crate) fn search(request: &Request, environment: &Environment) -> Vec<Found> {
-    let mut search = Search(Vec::new());
+    let mut search = Search::default();
     for path in &request.libraries {
         search.explicit(path, Search::library);
     }
@@ -78,10 +78,15 @@ pub(crate) fn search(request: &Request, environment: &Environment) -> Vec<Found>
     if request.discover {
         search.discover(environment);
     }
-    search.0
+    search.found
 }
 
-struct Search(Vec<Found>);
+#[derive(Default)]
+struct Search {
+    found: Vec<Found>,
+    /// The directories that were searched.
+    directories: Vec<PathBuf>,
+}
 
 impl Search {
     fn discover(&mut self, environment: &Environment) {
@@ -141,7 +146,10 @@ impl Search {
 
     fn default_directories(&mut self, directories: &[PathBuf], origin: &'static str) {
         for path in directories {
-            if path.exists() {
+            if self.directories.contains(path) {
+                // Of an installed program, `../lib/runtime` is one of the others.
+                self.skipped(path, origin, "searched already");
+            } else if path.exists() {
                 self.directory(path, origin);
             } else {
                 self.skipped(path, origin, "no such directory");
@@ -150,10 +158,11 @@ impl Search {
     }
 
     fn library(&mut self, path: &Path, origin: &'static str) {
-        self.0.push(Found::Library(path.to_owned(), origin));
+        self.found.push(Found::Library(path.to_owned(), origin));
     }
 
     fn directory(&mut self, path: &Path, origin: &'static str) {
+        self.directories.push(path.to_owned());
         match backends_in(path) {
             Ok(libraries) if libraries.is_empty() => {
                 self.skipped(path, origin, format!("contains no {}", platform::LIBRARY_PATTERN));
@@ -164,11 +173,11 @@ impl Search {
     }
 
     fn skipped(&mut self, path: &Path, origin: &'static str, reason: impl Into<String>) {
-        self.0.push(Found::Report(LoadReport::search(path, origin, LoadOutcome::Skipped, reason)));
+        self.found.push(Found::Report(LoadReport::search(path, origin, LoadOutcome::Skipped, reason)));
     }
 
     fn failed(&mut self, path: &Path, origin: &'static str, reason: impl Into<String>) {
-        self.0.push(Found::Report(LoadReport::search(path, origin, LoadOutcome::Failed, reason)));
+        self.found.push(Found::Report(LoadReport::search(path, origin, LoadOutcome::Failed, reason)));
     }
 }
 
@@ -280,6 +289,19 @@ mod tests {
         assert_eq!(origins_of("prefix/bin/examples/program"), [HOST, CARGO, USER, SYSTEM]);
         assert_eq!(origins_of("prefix/bin/deps/program"), [HOST, CARGO, USER, SYSTEM]);
         assert_eq!(origins_of("prefix/bin/other/program"), [HOST, USER, SYSTEM]);
+    }
+
+    #[test]
+    fn an_installed_program_searches_its_directory_once() {
+        let machine = Machine::new();
+        for (executable, home) in [("home/.local/bin/program", "home"), ("prefix/bin/program", "nowhere")] {
+            let system = vec![machine.path("prefix/lib/runtime")];
+            let (executable, home) = (Some(machine.path(executable)), Some(machine.path(home)));
+            let environment = Environment { executable, home, system, ..machine.environment() };
+            let found = search(&Request { directories: vec![], ..machine.request() }, &environment);
+            let lines = lines(&found);
+            assert_eq!(lines.iter().filter(|line| line.contains("searched already")).count(), 1, "{lines:?}");
+        }
     }
 
     #[test]

@@ -139,7 +139,9 @@ impl Runtime {
         let names: Vec<_> = instances.iter().map(|instance| instance.name()).collect();
         let known = match names.is_empty() {
             true => {
-                "no backend was loaded; `runtime doctor` lists where backends are searched for".to_owned()
+                "no backend was loaded: link one in (`RuntimeBuilder::register`) or install the backend libraries; \
+                 `runtime doctor` lists where they are searched for"
+                    .to_owned()
             }
             false => did_you_mean(target, &names),
         };

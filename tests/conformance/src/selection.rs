@@ -9,7 +9,7 @@ use crate::exceptions::{self, Exception};
 /// Lists required backends, separated by commas: if one is unavailable, the run fails.
 const REQUIRE: &str = "RUNTIME_REQUIRE";
 /// Names in the same list that are not backends; other tests use them.
-const TOOLS: [&str; 14] = [
+const TOOLS: [&str; 15] = [
     "clang",
     "glslang",
     "intel-opencl",
@@ -17,6 +17,7 @@ const TOOLS: [&str; 14] = [
     "nvrtc",
     "numpy",
     "oclgrind",
+    "package",
     "python",
     "safetensors",
     "set-uid",
