@@ -281,7 +281,7 @@ mod timeline;
 pub use half;
 
 pub use code::arg::{Arg, Scalar};
-pub use code::arguments::{Arguments, IntoArg, read, read_write, write};
+pub use code::argument_tuples::{Arguments, IntoArg, read, read_write, write};
 pub use code::kernel::Kernel;
 pub use code::module::Module;
 pub use code::record::Record;

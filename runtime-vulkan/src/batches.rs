@@ -106,7 +106,7 @@ struct Pacing {
 }
 
 /// Records the submissions of a queue, and submits them in batches.
-pub(crate) struct Recorder {
+pub(crate) struct BatchRecorder {
     progress: Arc<QueueProgress>,
     shared_queue: Arc<SharedQueue>,
     pool: CommandPool,
@@ -126,13 +126,13 @@ pub(crate) struct Recorder {
     downloads: TransferRing,
 }
 
-impl std::fmt::Debug for Recorder {
+impl std::fmt::Debug for BatchRecorder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Recorder").field("watermarks", &self.watermarks).finish_non_exhaustive()
+        f.debug_struct("BatchRecorder").field("watermarks", &self.watermarks).finish_non_exhaustive()
     }
 }
 
-impl Recorder {
+impl BatchRecorder {
     pub(crate) fn new(progress: &Arc<QueueProgress>) -> Result<Self> {
         let logical = &progress.context.logical;
         let shared_queue = logical.least_used_compute_queue();
@@ -424,7 +424,7 @@ impl Recorder {
     }
 }
 
-impl Drop for Recorder {
+impl Drop for BatchRecorder {
     fn drop(&mut self) {
         self.flush();
         // After an error nothing runs.
