@@ -305,7 +305,7 @@ pub use model::dtype::{DType, DTypeClass, Element};
 pub use model::geometry::{Dim3, Geometry, LaunchConfig, Occupancy, ParallelRange};
 pub use model::kernel_info::{KernelInfo, Param, RunReport};
 pub use model::lowering::{Lowered, LoweredKernel, LoweredParam, Lowering, PortableSource};
-pub use model::options::{OptionScope, OptionSpec, Options, Value, did_you_mean};
+pub use model::options::{OptionScope, OptionSpec, OptionValue, Options, did_you_mean};
 pub use model::placement::{Placement, QueueOptions};
 pub use plugin::convert;
 pub use plugin::load_report::{LoadOutcome, LoadReport, LoadStage};

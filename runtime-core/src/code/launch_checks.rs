@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::code::arg::Value;
+use crate::code::arg::ArgValue;
 use crate::model::kernel_info::Param;
 use crate::timeline::open_device::OpenDevice;
 use crate::{Access, Arg, Error, Kernel, LaunchConfig, Result, Tensor};
@@ -40,8 +40,10 @@ impl Kernel {
         let mut local_bytes = 0u64;
         for (index, arg) in args.iter().enumerate() {
             match arg.value {
-                Value::Tensor(tensor, _, strided) => self.check_tensor(index, (tensor, strided), device)?,
-                Value::Local(bytes) => local_bytes = local_bytes.saturating_add(bytes),
+                ArgValue::Tensor(tensor, _, strided) => {
+                    self.check_tensor(index, (tensor, strided), device)?
+                }
+                ArgValue::Local(bytes) => local_bytes = local_bytes.saturating_add(bytes),
                 _ => {}
             }
         }
@@ -190,7 +192,7 @@ impl Kernel {
                 format!("is a {:?}, but the kernel takes a {:?}", arg.kind(), param.kind)
             }
             (Some(wanted), Some(given)) if wanted != given => {
-                let packed = matches!(arg.value, Value::Tensor(..)) && given.bytes() < wanted.bytes();
+                let packed = matches!(arg.value, ArgValue::Tensor(..)) && given.bytes() < wanted.bytes();
                 let hint = match packed {
                     true => {
                         format!(
@@ -201,7 +203,7 @@ impl Kernel {
                 };
                 format!("is {given}, but the kernel takes {wanted}{hint}")
             }
-            _ if matches!(arg.value, Value::Tensor(_, Access::Read, _)) => {
+            _ if matches!(arg.value, ArgValue::Tensor(_, Access::Read, _)) => {
                 "is passed as read, but the kernel writes it".to_owned()
             }
             _ => "is passed as write, but the kernel reads it".to_owned(),
@@ -214,7 +216,7 @@ impl Kernel {
 #[inline]
 fn accepts(param: &Param, arg: &Arg<'_>) -> bool {
     let given = match arg.value {
-        Value::Tensor(_, access, _) => access.bits(),
+        ArgValue::Tensor(_, access, _) => access.bits(),
         _ => param.access.bits(),
     };
     param.kind == arg.kind()

@@ -382,7 +382,7 @@ impl Timeline {
     /// # Errors
     /// The error of a source that cannot be polled, if an edge stays open: its end would never be seen.
     #[cold]
-    pub(crate) fn resolve_edges(self: &Arc<Self>, publish: bool) -> Result<()> {
+    pub(crate) fn resolve_edges(self: &Arc<Self>, signal_and_flush: bool) -> Result<()> {
         let mut reachable = vec![self.clone()];
         let mut next = 0;
         while next < reachable.len() {
@@ -397,16 +397,16 @@ impl Timeline {
         }
         let mut broken = Ok(());
         for source in &reachable[1..] {
-            broken = broken.and(source.poll_as_source(publish));
+            broken = broken.and(source.poll_as_source(signal_and_flush));
         }
         while reachable.iter().any(|timeline| timeline.propagate_failures()) {}
         if self.has_edges() { broken } else { Ok(()) }
     }
 
     /// Polls this queue because another one depends on it.
-    fn poll_as_source(self: &Arc<Self>, publish: bool) -> Result<()> {
+    fn poll_as_source(self: &Arc<Self>, signal_and_flush: bool) -> Result<()> {
         let polled = match self.device.upgrade() {
-            Some(_open) if publish => {
+            Some(_open) if signal_and_flush => {
                 self.signal_and_flush(self.marked.load(Ordering::Acquire)).and_then(|()| self.poll())
             }
             Some(_open) => self.poll(),
@@ -422,14 +422,14 @@ impl Timeline {
         // `status` of a source locks its edges, and queues may depend on each other: hold no lock meanwhile.
         let open: SmallVec<[(Arc<Self>, u64); 4]> =
             self.edges.lock().iter().map(|edge| (edge.source.clone(), edge.source_ticket)).collect();
-        let settled = open
+        let results = open
             .into_iter()
             .filter_map(|(source, ticket)| source.status(ticket).map(|outcome| (source, ticket, outcome)))
             .collect::<SmallVec<[_; 4]>>();
         let mut edges = self.edges.lock();
         let before = edges.len();
         edges.retain(|edge| {
-            let ended = settled.iter().find(|(source, ticket, _)| {
+            let ended = results.iter().find(|(source, ticket, _)| {
                 *ticket == edge.source_ticket && Arc::ptr_eq(source, &edge.source)
             });
             if let Some((_, _, Err(error))) = ended {
