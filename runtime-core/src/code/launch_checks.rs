@@ -41,7 +41,7 @@ impl Kernel {
         for (index, arg) in args.iter().enumerate() {
             match arg.value {
                 ArgValue::Tensor(tensor, _, strided) => {
-                    self.check_tensor(index, (tensor, strided), device)?
+                    self.check_tensor(index, (tensor, strided), device)?;
                 }
                 ArgValue::Local(bytes) => local_bytes = local_bytes.saturating_add(bytes),
                 _ => {}
