@@ -1,7 +1,7 @@
 //! Batching: a submission is recorded at once into a command buffer, and command buffers are submitted in batches.
 //!
-//! A batch is a command buffer with one signal at its end, of the queue's semaphore to the ticket of its last submission.
-//! A batch ends where a caller waits for a ticket, and otherwise grows until it is submitted:
+//! A batch is one command buffer; at its end it sets the queue's semaphore to the ticket of its last submission. A batch ends
+//! where a caller waits for a ticket, and otherwise grows until it is submitted:
 //!
 //! ```text
 //!              note_recorded            end_batch          submit              recycle
@@ -14,7 +14,8 @@
 //!        +-----------------------------------------------> a large transfer of staging threads, which signal the ticket
 //! ```
 //!
-//! How far tickets have come is kept as [`Watermarks`], and which of them a recorded barrier orders as [`BarrierState`].
+//! [`Watermarks`] records how far tickets have come; [`BarrierState`] records which of them come before the barriers recorded so
+//! far.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

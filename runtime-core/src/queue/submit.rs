@@ -9,8 +9,8 @@
 //!   wait on the device for other queues ─► driver call ─► assign the ticket ─► record the accesses ─► unlock
 //! ```
 //!
-//! The submission locks of other queues are taken one at a time and released again before the own one, which is held through
-//! the driver call. A thread that must block first releases all locks. A refused driver call takes no ticket.
+//! Other queues' locks are taken one at a time, and each is released before this queue's own lock is taken, which is held until
+//! the driver call returns. A thread that must block first releases all locks. A refused driver call takes no ticket.
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 

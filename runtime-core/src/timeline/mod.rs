@@ -8,8 +8,8 @@
 //!                    │ the end shows        │ once a later mark is set  │
 //! ```
 //!
-//! All four numbers only grow, and `completed ≤ last_submitted`. `flushed` is the last ticket that the driver is known to
-//! have. A ticket goes through these states:
+//! `completed`, `marked`, `flushed` and `last_submitted` only grow, and `completed ≤ last_submitted`. `flushed` is the last ticket
+//! that is known to have reached the driver. A ticket goes through these states:
 //!
 //! ```text
 //!                          ┌── completed ≥ ticket, no open edge ──► succeeded
@@ -22,7 +22,8 @@
 //! a ticket waits, on the device, for a ticket of another queue; a failure travels along it, so a ticket with an open edge has
 //! not succeeded yet. `end` is the state of the device: open, closed after all work had ended, or leaked.
 //!
-//! Locks: `submission` is held through every submitting driver call. `edges` and `failure` are leaves.
+//! Locks: `submission` is held through every submitting driver call. While `edges` is locked, only `failure` may be locked; while
+//! `failure` is locked, no other lock is taken.
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 

@@ -1,5 +1,5 @@
-//! The wait thread of a device: polls its queues and wakes futures. It is the only thread that core starts, at the first
-//! `.await`, or when memory of an external owner is dropped while in use.
+//! The wait thread of a device polls its queues and wakes futures. It is the only thread that core starts. It starts at the first
+//! `.await`, or when memory of an external owner is dropped while the device still uses it.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
