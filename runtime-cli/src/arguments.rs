@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use runtime_conformance::{FaultArguments, SuiteArguments};
-use runtime_core::{ClockChoice, DType, Error, FlushCache, Options, Result, Value, did_you_mean};
+use runtime_core::{ClockChoice, DType, Error, FlushCache, OptionValue, Options, Result, did_you_mean};
 
 use crate::lower::LowerArguments;
 use crate::settings::{FLUSH_CHOICES, Settings};
@@ -91,7 +91,7 @@ pub(crate) struct RunArguments {
 pub(crate) struct OpenArguments {
     /// An option to open the devices with; may be repeated
     #[arg(long = "option", value_name = "KEY=VALUE", value_parser = parse_option)]
-    options: Vec<(String, Value)>,
+    options: Vec<(String, OptionValue)>,
 }
 
 impl OpenArguments {
@@ -220,13 +220,13 @@ fn parse_save(text: &str) -> Result<(String, PathBuf), String> {
 }
 
 /// Parses `KEY=VALUE`. A value that is not a boolean, an integer or a number is text.
-fn parse_option(text: &str) -> Result<(String, Value), String> {
+fn parse_option(text: &str) -> Result<(String, OptionValue), String> {
     let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or("expected KEY=VALUE")?;
     let value = match (value.parse(), value.parse(), value.parse()) {
-        (Ok(flag), _, _) => Value::Flag(flag),
-        (_, Ok(integer), _) => Value::Integer(integer),
-        (_, _, Ok(number)) => Value::Number(number),
-        _ => Value::Text(value.to_owned()),
+        (Ok(flag), _, _) => OptionValue::Flag(flag),
+        (_, Ok(integer), _) => OptionValue::Integer(integer),
+        (_, _, Ok(number)) => OptionValue::Number(number),
+        _ => OptionValue::Text(value.to_owned()),
     };
     Ok((key.to_owned(), value))
 }
@@ -235,9 +235,9 @@ fn parse_option(text: &str) -> Result<(String, Value), String> {
 fn parse_override(text: &str) -> Result<(String, Number), String> {
     let (name, value) = parse_option(text).map_err(|_| "expected NAME=NUMBER")?;
     match value {
-        Value::Flag(flag) => Ok((name, Number::Bool(flag))),
-        Value::Integer(integer) => Ok((name, Number::Integer(i128::from(integer)))),
-        Value::Number(number) => Ok((name, Number::Float(number))),
+        OptionValue::Flag(flag) => Ok((name, Number::Bool(flag))),
+        OptionValue::Integer(integer) => Ok((name, Number::Integer(i128::from(integer)))),
+        OptionValue::Number(number) => Ok((name, Number::Float(number))),
         _ => Err("expected NAME=NUMBER".to_owned()),
     }
 }
@@ -256,11 +256,11 @@ mod tests {
     #[test]
     fn option_values_are_typed() {
         for (text, value) in [
-            ("a=true", Value::Flag(true)),
-            ("a=-3", Value::Integer(-3)),
-            ("a=1e3", Value::Number(1000.0)),
-            ("a=b=c", Value::Text("b=c".to_owned())),
-            ("a=", Value::Text(String::new())),
+            ("a=true", OptionValue::Flag(true)),
+            ("a=-3", OptionValue::Integer(-3)),
+            ("a=1e3", OptionValue::Number(1000.0)),
+            ("a=b=c", OptionValue::Text("b=c".to_owned())),
+            ("a=", OptionValue::Text(String::new())),
         ] {
             assert_eq!(parse_option(text), Ok(("a".to_owned(), value)), "{text}");
         }

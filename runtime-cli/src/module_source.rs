@@ -1,6 +1,6 @@
 //! Makes the `ModuleSource` of a spec: its file, load options, constants and element type.
 
-use runtime_core::{CodeFormat, DType, Error, ModuleSource, Result, Value};
+use runtime_core::{CodeFormat, DType, Error, ModuleSource, OptionValue, Result};
 
 use crate::spec::{KernelSource, Specialise};
 
@@ -57,11 +57,11 @@ fn native(code: &KernelSource) -> ModuleSource {
     unsafe { ModuleSource::native_file(code.format.clone(), &code.path) }
 }
 
-fn c_literal(value: &Value) -> String {
+fn c_literal(value: &OptionValue) -> String {
     match value {
-        Value::Flag(flag) => u8::from(*flag).to_string(),
+        OptionValue::Flag(flag) => u8::from(*flag).to_string(),
         // `Display` prints 1.0 as `1`, an integer in C; `Debug` keeps the point.
-        Value::Number(number) => format!("{number:?}"),
+        OptionValue::Number(number) => format!("{number:?}"),
         other => other.to_string(),
     }
 }
@@ -93,9 +93,9 @@ mod tests {
 
     #[test]
     fn constants_become_c_literals() {
-        assert_eq!(c_literal(&Value::Flag(true)), "1");
-        assert_eq!(c_literal(&Value::Integer(-4)), "-4");
-        assert_eq!(c_literal(&Value::Number(1.0)), "1.0");
-        assert_eq!(c_literal(&Value::Number(1e30)), "1e30");
+        assert_eq!(c_literal(&OptionValue::Flag(true)), "1");
+        assert_eq!(c_literal(&OptionValue::Integer(-4)), "-4");
+        assert_eq!(c_literal(&OptionValue::Number(1.0)), "1.0");
+        assert_eq!(c_literal(&OptionValue::Number(1e30)), "1e30");
     }
 }

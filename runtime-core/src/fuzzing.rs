@@ -1,4 +1,4 @@
-//! What the fuzz targets reach inside: only built for them.
+//! Internal functions for the fuzz targets; compiled only for them.
 
 use std::path::Path;
 

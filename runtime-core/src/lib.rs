@@ -83,13 +83,14 @@
 //! # Queues, events and hazards
 //!
 //! A [`Queue`] runs its submissions in order; different queues run concurrently. Each submission takes the next
-//! *ticket* of its queue (1, 2, 3, …), and an [`Event`] is nothing but the pair `(queue, ticket)`.
+//! *ticket* of its queue (1, 2, 3, …), and an [`Event`] is the pair `(queue, ticket)`.
 //!
-//! **What is ordered for you.** A launch declares how it uses each tensor ([`read()`], [`write()`],
-//! [`read_write()`]), unless the code does. Core orders any two conflicting accesses to the same memory, views included: read
-//! after write, write after read, write after write. It does so across queues, across the devices of one
-//! `Runtime`, and with the host: [`Tensor::to_vec`] waits for the last writer. Where no tensor implies the
-//! order you need, call [`Queue::wait_for`]. [`Queue::launch_untracked`] bypasses all of this, and is `unsafe`.
+//! **What is ordered for you.** Each argument of a launch states how the kernel accesses the tensor ([`read()`],
+//! [`write()`], [`read_write()`]), unless the kernel's code states it. Core orders any two conflicting accesses to the same
+//! memory, also through views: read after write, write after read, write after write. It does so across queues, across
+//! the devices of one `Runtime`, and with the host: [`Tensor::to_vec`] waits for the last writer. Where no tensor
+//! implies the order you need, call [`Queue::wait_for`]. [`Queue::launch_untracked`] bypasses all of this, and is
+//! `unsafe`.
 //!
 //! ```
 //! # use runtime_core::{ModuleSource, Runtime, read_write, write};
@@ -108,9 +109,9 @@
 //! # Ok::<(), runtime_core::Error>(())
 //! ```
 //!
-//! **What blocks.** Submitting does not block, with two exceptions. A dependency that the device cannot wait
-//! for by itself (usually work on another backend) is waited for on the calling thread. And [`Queue::copy`]
-//! stages through host memory whatever no device can copy on its own. Waiting blocks ([`Event::wait`],
+//! **What blocks.** Submitting does not block, with two exceptions. If the device cannot wait for a dependency by
+//! itself (usually work on another backend), the calling thread waits for it. And [`Queue::copy`] goes through host
+//! memory, and blocks, if no device can make the copy. Waiting blocks ([`Event::wait`],
 //! [`Queue::wait_idle`], [`Queue::call`]), and so does every access to a tensor's data from the host
 //! ([`Tensor::write`], [`Tensor::to_vec`], [`Tensor::map`], [`Queue::read`], …). In async code, await the event
 //! first, then read.
@@ -215,8 +216,8 @@
 //!
 //! # Threads, fork and exit
 //!
-//! Threads may share everything made from a device. Threads with queues of their own contend only for the
-//! tensors they share, and not even for those once they are frozen.
+//! Everything made from a device can be shared between threads. Threads that use different queues contend only for
+//! the tensors they share, and frozen tensors cause no contention.
 //!
 //! ```
 //! # use runtime_core::{CommonRuntime, Event, ExecutableGraph, Kernel, Module, Queue, Runtime, Tensor};
@@ -281,7 +282,7 @@ mod timeline;
 pub use half;
 
 pub use code::arg::{Arg, Scalar};
-pub use code::arguments::{Arguments, IntoArg, read, read_write, write};
+pub use code::argument_tuples::{Arguments, IntoArg, read, read_write, write};
 pub use code::kernel::Kernel;
 pub use code::module::Module;
 pub use code::record::Record;
@@ -305,7 +306,7 @@ pub use model::dtype::{DType, DTypeClass, Element};
 pub use model::geometry::{Dim3, Geometry, LaunchConfig, Occupancy, ParallelRange};
 pub use model::kernel_info::{KernelInfo, Param, RunReport};
 pub use model::lowering::{Lowered, LoweredKernel, LoweredParam, Lowering, PortableSource};
-pub use model::options::{OptionScope, OptionSpec, Options, Value, did_you_mean};
+pub use model::options::{OptionScope, OptionSpec, OptionValue, Options, did_you_mean};
 pub use model::placement::{Placement, QueueOptions};
 pub use plugin::convert;
 pub use plugin::load_report::{LoadOutcome, LoadReport, LoadStage};

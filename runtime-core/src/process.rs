@@ -74,11 +74,11 @@ fn wait_until_zero(calls: &AtomicUsize, deadline: Duration) -> bool {
 
 /// Held by a wait thread while it calls a backend; process exit waits for it, with a deadline.
 #[derive(Debug)]
-pub(crate) struct WaiterGuard {
+pub(crate) struct WaitThreadGuard {
     generation: u32,
 }
 
-impl WaiterGuard {
+impl WaitThreadGuard {
     /// Begins a call to a backend; `None` if the process is exiting. Hold the guard for one short call at a
     /// time.
     pub(crate) fn enter() -> Option<Self> {
@@ -90,7 +90,7 @@ impl WaiterGuard {
     }
 }
 
-impl Drop for WaiterGuard {
+impl Drop for WaitThreadGuard {
     fn drop(&mut self) {
         if self.generation == generation() {
             CALLS_IN_PROGRESS.fetch_sub(1, Ordering::SeqCst);
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn a_guard_is_granted_before_exit() {
         assert!(!exiting());
-        let guard = WaiterGuard::enter();
+        let guard = WaitThreadGuard::enter();
         assert!(guard.is_some());
     }
 }

@@ -288,7 +288,7 @@ impl Queue for CudaQueue {
         };
         let source = endpoint("copy_2d: source", from, from_offset, rows.source_pitch)?;
         let destination = endpoint("copy_2d: destination", to, to_offset, rows.destination_pitch)?;
-        let copy = abi::copy_rows(destination, source, length(rows.row_bytes)?, length(rows.rows)?);
+        let copy = abi::copy_2d(destination, source, length(rows.row_bytes)?, length(rows.rows)?);
         self.submit_copy_2d(&copy)?;
         self.state.note_submitted(submit.ticket);
         Ok(())

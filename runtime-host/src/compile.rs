@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use runtime_core::backend::{Log, Source};
-use runtime_core::{Error, OptionSpec, Options, Result, Value};
+use runtime_core::{Error, OptionSpec, OptionValue, Options, Result};
 
 use crate::cache::Entry;
 use crate::module::{cannot_write, private_folder};
@@ -41,7 +41,7 @@ pub(crate) fn options() -> Vec<OptionSpec> {
 /// `CompileFailed` with the compiler's whole output and the command; `Unavailable` without a compiler;
 /// `InvalidArgument` and `Io` for missing files.
 pub(crate) fn compile(source: &Source<'_>, log: Log) -> Result<Built> {
-    let wanted = source.options.value("cache") == Some(&Value::Flag(true));
+    let wanted = source.options.value("cache") == Some(&OptionValue::Flag(true));
     let entry = if wanted { Entry::of(source, log) } else { None };
     if let Some(library) = entry.as_ref().and_then(Entry::find) {
         return Ok(Built { library, folder: None });
@@ -84,7 +84,7 @@ impl Unit {
 
     fn arguments(&self, options: &Options, library: &Path) -> Result<Vec<OsString>> {
         let mut arguments: Vec<OsString> = Vec::new();
-        if options.value("default_flags") != Some(&Value::Flag(false)) {
+        if options.value("default_flags") != Some(&OptionValue::Flag(false)) {
             arguments.extend(DEFAULT_FLAGS.map(OsString::from));
         }
         arguments.extend(["-fPIC", "-shared"].map(OsString::from));

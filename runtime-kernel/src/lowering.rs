@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use runtime_core::{
     Access, ArgKind, CodeFormat, DType, DeviceInfo, Error, ErrorKind, Lowered, LoweredKernel, LoweredParam,
-    Lowering, OptionSpec, Options, Param, PortableSource, Result, Value, abi,
+    Lowering, OptionSpec, OptionValue, Options, Param, PortableSource, Result, abi,
 };
 
 use crate::analysis::features::Feature;
@@ -91,7 +91,7 @@ unsafe impl Lowering for Wgsl {
             target.ok_or_else(|| Error::unsupported("lowering wgsl for this device is not supported"))?;
         let program = Program::parse(source.code, source.path, &specialisation(source.options)?)?;
         let program = match source.options.value("zero_workgroup_memory") {
-            Some(Value::Flag(false)) => program.with_uninitialised_workgroup_memory(),
+            Some(OptionValue::Flag(false)) => program.with_uninitialised_workgroup_memory(),
             _ => program,
         };
         check_device(&program, device, writer)?;

@@ -1,9 +1,9 @@
 //! Serialises compilation on drivers that compile a kernel again at its first launch.
 //!
-//! Intel's CPU driver does (intel-opencl-rt 2026.2): it hangs or crashes in its compiler if one thread builds while another
+//! Intel's CPU driver (intel-opencl-rt 2026.2) is one of them: its compiler hangs or crashes if one thread builds while another
 //! launches a kernel for the first time. The second compilation runs on a thread of the driver after `clEnqueueNDRangeKernel` has
-//! returned, so a lock around the calls does not help. Instead, the first launch of a kernel holds the lock that builds take until
-//! the kernel runs.
+//! returned, so a lock around the calls does not help. Instead, builds take a lock. The first launch of a kernel takes the same
+//! lock and keeps it until the kernel is running.
 
 #![allow(unsafe_code, reason = "flushes a queue of the driver")]
 

@@ -1,7 +1,7 @@
 //! Deferred release of unused objects, for drivers whose release functions wait for every running kernel.
 //!
-//! NVIDIA's driver does: `clReleaseMemObject`, `clReleaseProgram` and `clSVMFree` return only when the context is idle, and hold a
-//! lock meanwhile that blocks launches on other threads (measured with driver 580.159.04: 280 ms behind a kernel of 300 ms). So
+//! In NVIDIA's driver, `clReleaseMemObject`, `clReleaseProgram` and `clSVMFree` return only when the context is idle. Meanwhile
+//! they hold a lock that blocks launches on other threads (measured with driver 580.159.04: 280 ms behind a kernel of 300 ms). So
 //! the objects are kept until no queue has work in flight, or until there are too many.
 
 #![allow(unsafe_code, reason = "frees shared virtual memory through the driver")]

@@ -1,7 +1,7 @@
 //! Native graphs: command buffers (`cl_khr_command_buffer`), recorded in order on a queue of their own.
 //!
-//! A command buffer has fixed arguments and runs on queues with the properties of the one it was recorded on. So it is recorded
-//! once per combination of queue properties, and again after arguments change.
+//! The arguments of a command buffer are fixed, and it only runs on queues that have the same properties as the queue it was
+//! recorded on. So a graph is recorded once for each combination of queue properties, and again when its arguments change.
 
 #![allow(unsafe_code, reason = "records through the driver")]
 

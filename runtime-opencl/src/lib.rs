@@ -11,10 +11,11 @@
 //! | space | what it is |
 //! | --- | --- |
 //! | `device` | `cl_mem` buffers |
-//! | `pinned` | host memory that the device reads in place; where it cannot, mapped buffers, of which kernels get copies |
+//! | `pinned` | host memory that the device reads in place; on devices that cannot, mapped buffers, which a launch copies for the kernel |
 //! | `shared` | memory for host and device: unified shared memory, or fine-grained shared virtual memory |
 //!
-//! Where `pinned` is mapped buffers, large transfers of pageable memory are staged through such buffers by several threads.
+//! On devices whose `pinned` memory is mapped buffers, several threads stage large transfers of pageable memory through such
+//! buffers.
 //!
 //! A tensor with an offset into its buffer is passed as a pointer where the memory has one, else as a sub-buffer where the offset
 //! is aligned (`view_alignment_bytes`), else as a copy, made before the launch and written back after it.

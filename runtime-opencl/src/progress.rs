@@ -1,8 +1,8 @@
 //! Progress of a queue: from the events of its commands to one completed prefix of tickets.
 //!
-//! Every command has an event of its own, because OpenCL reports a failure nowhere else: the next command of the queue succeeds.
-//! Where a failure ends everything behind it (`fails_for_good`), launches are submitted without events, which is faster; markers
-//! then stand for all tickets up to theirs.
+//! Every command has an event of its own, because only that event reports its failure: the next command of the queue succeeds.
+//! On drivers where a failure also fails all later commands (`fails_for_good`), launches are submitted without events, which is
+//! faster. The event of a marker then stands for all tickets up to its own.
 //!
 //! A ticket moves from left to right:
 //!
@@ -14,8 +14,8 @@
 //!                            +----------------- wait_blocking: clFinish returned ---------+
 //! ```
 //!
-//! The events are kept in submission order. Each holds the last ticket that is complete once it and all events in front of it
-//! have ended, so the ticket of a failed command is the first one that is not complete:
+//! The events are kept in submission order. Each is stored with the last ticket that is complete once this event and all earlier
+//! ones have ended. When a command fails, the first incomplete ticket is therefore its own:
 //!
 //! ```text
 //! completed: 4 | pending:  4    5    8  | watched: 8 | last submitted: 9

@@ -1,6 +1,6 @@
-//! Large transfers of pageable memory, staged through mapped buffers, which the device accesses at full speed: threads fill or
-//! empty some slots while the device copies others. Only on an idle queue. The call blocks until the last byte is copied here; the
-//! driver's own transfer blocks as long.
+//! Large transfers of pageable memory, staged through mapped buffers (slots), which the device accesses at full speed: threads
+//! fill or empty some slots while the device copies others. Used only while the queue is idle. The call blocks until the host has
+//! copied the last byte; the driver's own transfer of pageable memory blocks just as long.
 
 #![allow(unsafe_code, reason = "copies to and from memory that core keeps until the ticket ends")]
 

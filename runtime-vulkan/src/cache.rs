@@ -1,7 +1,7 @@
 //! The on-disk cache of compiled pipelines: one file per device, which holds a digest and the driver's opaque data.
 //!
-//! The digest covers the driver, the device and the data, so that a damaged file, or one of another driver version, is
-//! ignored and then replaced. No error here fails anything else.
+//! The digest covers the driver, the device and the data, so a file that is damaged or was written by another driver version is
+//! ignored and then replaced. An error in this module only means that nothing is cached.
 
 use std::fs;
 use std::io::Read;

@@ -83,8 +83,8 @@ impl Device for VulkanDevice {
 
     fn telemetry(&self) -> Result<Telemetry> {
         Err(Error::unsupported(
-            "Vulkan reports no clocks, temperature, power or energy; use the vendor's own backend or tool, such as \
-             `cuda:0` or `nvidia-smi`",
+            "Vulkan reports no clocks, temperature, power or energy; use the vendor's own tool, such as \
+             `nvidia-smi`",
         ))
     }
 

@@ -1,4 +1,5 @@
-//! Guards host memory borrowed by transfers, which must not be accessed once the device is reported lost.
+//! Guards the host memory that transfers borrow: nothing may access it after the device is reported lost, because the program may
+//! then reuse it.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 

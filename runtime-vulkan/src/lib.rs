@@ -47,6 +47,7 @@
 //! Portable code bounds-checks its own memory accesses, and the caller is responsible for native code. So the device checks
 //! nothing, unless the option `robust` is set.
 
+mod batches;
 mod builtin;
 mod cache;
 mod context;
@@ -62,7 +63,6 @@ mod memory;
 mod module;
 mod progress;
 mod queue;
-mod recorder;
 mod ring_allocator;
 mod spirv;
 mod spirv_capabilities;

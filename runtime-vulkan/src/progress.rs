@@ -6,7 +6,7 @@
 //! on the device     the semaphore reaches the ticket; its readbacks are copied to the host first
 //! inline            the host carried it out on an idle queue (`completed_inline`)
 //! staged            staging threads copy, then signal the semaphore; nothing else is submitted meanwhile
-//! abandoned         never submitted; completes, as failed, once the device is done and all that it waited for has completed
+//! abandoned         never submitted; completes as failed once all submitted work and all dependencies have completed
 //! ```
 //!
 //! `completed` is the maximum over these, and only grows.

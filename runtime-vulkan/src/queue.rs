@@ -9,6 +9,7 @@ use runtime_core::backend::{Copy2D, HostBytes, HostBytesMut, Launch, Queue};
 use runtime_core::{Error, Result};
 use smallvec::SmallVec;
 
+use crate::batches::{BatchRecorder, Retained};
 use crate::context::Context;
 use crate::convert::{self, FillPiece};
 use crate::fill::{self, FillStep};
@@ -17,7 +18,6 @@ use crate::launch::PackedArgs;
 use crate::memory::VulkanBuffer;
 use crate::module::VulkanKernel;
 use crate::progress::{QueueProgress, Readback};
-use crate::recorder::{Recorder, Retained};
 use crate::staging::{HostRange, Transfer};
 use crate::transfer_ring::MAX_RING_TRANSFER_BYTES;
 
@@ -34,7 +34,7 @@ const MAX_INLINE_TRANSFER_BYTES: u64 = 4 << 20;
 /// An in-order queue of a device.
 #[derive(Debug)]
 pub struct VulkanQueue {
-    recorder: Mutex<Recorder>,
+    recorder: Mutex<BatchRecorder>,
     progress: Arc<QueueProgress>,
 }
 
@@ -42,7 +42,7 @@ impl VulkanQueue {
     pub(crate) fn open(context: &Arc<Context>) -> Result<Self> {
         context.logical.check_alive()?;
         let progress = Arc::new(QueueProgress::new(context)?);
-        Ok(Self { recorder: Mutex::new(Recorder::new(&progress)?), progress })
+        Ok(Self { recorder: Mutex::new(BatchRecorder::new(&progress)?), progress })
     }
 
     fn check_same_device(&self, what: &str, buffer: &VulkanBuffer) -> Result<()> {
@@ -318,7 +318,7 @@ impl VulkanQueue {
     /// Gives a large transfer to staging threads. On a CPU device the calling thread helps, if the queue is idle.
     fn stage(
         &self,
-        recorder: &mut Recorder,
+        recorder: &mut BatchRecorder,
         ticket: u64,
         buffer: &VulkanBuffer,
         offset: u64,
@@ -337,7 +337,7 @@ impl VulkanQueue {
 
     fn record_fill(
         &self,
-        recorder: &mut Recorder,
+        recorder: &mut BatchRecorder,
         submit: SubmitInfo,
         buffer: &VulkanBuffer,
         pieces: impl Iterator<Item = FillPiece>,

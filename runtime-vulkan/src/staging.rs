@@ -1,5 +1,5 @@
-//! Large transfers of pageable memory: threads copy pieces of it, directly where device memory is mapped and cached, and
-//! through slots in pinned memory otherwise, which the device copies at the same time.
+//! Large transfers of pageable memory, copied in pieces by several threads. If the device memory is mapped and cached, threads
+//! access it directly. Otherwise they fill or empty slots in pinned memory, while the device copies other slots.
 //!
 //! ```text
 //! submit: a job waits in the queue -> its dependencies complete -> threads (and the submitter, if it helps) take pieces

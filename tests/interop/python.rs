@@ -31,12 +31,12 @@ fn main() -> ExitCode {
     let mut trials = Vec::new();
     for (module, source) in MODULES {
         // One process for all cases of a module: importing PyTorch takes seconds.
-        let run = Arc::new(OnceLock::new());
+        let outcomes = Arc::new(OnceLock::new());
         for case in cases(source) {
-            let run = run.clone();
+            let outcomes = outcomes.clone();
             let name = format!("{module}::{}", case.trim_start_matches("case_"));
             trials.push(Trial::ignorable_test(name, move || {
-                outcome(module, &case, run.get_or_init(|| perform(module)))
+                outcome(module, &case, outcomes.get_or_init(|| run(module)))
             }));
         }
     }
@@ -65,7 +65,7 @@ fn is_required(module: &str) -> bool {
 }
 
 /// Runs all cases of a module.
-fn perform(module: &str) -> Run {
+fn run(module: &str) -> Run {
     let Some(python) = std::env::var_os("RUNTIME_TEST_PYTHON") else {
         return Run::Missing("RUNTIME_TEST_PYTHON names no Python with numpy".to_owned());
     };

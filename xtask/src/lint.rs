@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::Command;
 
+use crate::architecture;
 use crate::dependencies;
 use crate::header;
 use crate::layers;
@@ -21,6 +22,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("rustfmt", |workspace| run(&mut workspace.cargo(&["fmt", "--all", "--check"]))),
     ("length of files", file_lengths),
     ("imports between layers", layers::check),
+    ("paths in ARCHITECTURE.md", architecture::check),
     ("documented dependencies", dependencies::check),
     ("clippy", |workspace| {
         run(&mut workspace.cargo(&[

@@ -1,6 +1,7 @@
 //! The tasks of this repository; `cargo xtask help` lists them.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program")]
 
+mod architecture;
 mod bundle;
 mod dependencies;
 mod eval;
@@ -34,7 +35,7 @@ Tasks of this repository, run as `cargo xtask TASK`:
                    comparison with wgpu to the Vulkan benchmark, which takes a while to build; --null adds the null
                    backend, for the conformance suite
   lint             rustfmt, clippy, rustdoc, cargo-deny, the C header, the length of files, imports
-                   between layers
+                   between layers, paths in ARCHITECTURE.md
   header           regenerate runtime-core/include/runtime.h
   miri             core and the null backend under Miri: undefined behaviour, leaks
   valgrind         the loader's and the host's tests, and the suite against the backend in C, under valgrind

@@ -1,6 +1,6 @@
 //! Devices, options and the program itself as JSON.
 
-use runtime_core::{DeviceInfo, OptionSpec, Options, Telemetry, Value as OptionValue, abi};
+use runtime_core::{DeviceInfo, OptionSpec, OptionValue, Options, Telemetry, abi};
 use serde_json::{Map, Value, json};
 
 use crate::devices::kind;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use runtime_core::{Error, Result, Value, did_you_mean};
+use runtime_core::{Error, OptionValue, Result, did_you_mean};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -276,12 +276,12 @@ impl<'a> Item<'a> {
     }
 
     /// An option's value.
-    pub(super) fn option(&self) -> Result<Value> {
+    pub(super) fn option(&self) -> Result<OptionValue> {
         match self.value.get_ref() {
-            DeValue::String(text) => Ok(Value::Text(text.as_ref().to_owned())),
-            DeValue::Boolean(flag) => Ok(Value::Flag(*flag)),
-            DeValue::Integer(_) => self.integer(i128::from(i64::MIN)).map(Value::Integer),
-            DeValue::Float(_) => Ok(Value::Number(self.number()?.as_f64().unwrap_or_default())),
+            DeValue::String(text) => Ok(OptionValue::Text(text.as_ref().to_owned())),
+            DeValue::Boolean(flag) => Ok(OptionValue::Flag(*flag)),
+            DeValue::Integer(_) => self.integer(i128::from(i64::MIN)).map(OptionValue::Integer),
+            DeValue::Float(_) => Ok(OptionValue::Number(self.number()?.as_f64().unwrap_or_default())),
             _ => Err(self.expected("text, a number, true or false, or a list of these")),
         }
     }

@@ -61,7 +61,7 @@ pub(crate) struct KernelSource {
 #[derive(Debug, Default)]
 pub(crate) struct Specialise {
     /// Symbols and values of constants.
-    pub(crate) constants: Vec<(String, runtime_core::Value)>,
+    pub(crate) constants: Vec<(String, runtime_core::OptionValue)>,
     /// Element type of a generic kernel.
     pub(crate) element: Option<DType>,
 }

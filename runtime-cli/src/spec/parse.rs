@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use runtime_core::{
-    CodeFormat, Cost, Geometry, LaunchConfig, Options, ParallelRange, Result, Tolerance, Value,
+    CodeFormat, Cost, Geometry, LaunchConfig, OptionValue, Options, ParallelRange, Result, Tolerance,
 };
 
 use super::argument::{self, Scope, dtype, file_of, is_identifier, is_scalar};
@@ -105,7 +105,7 @@ fn duplicate_name(item: &Item<'_>, arg: &Argument) -> runtime_core::Error {
 fn constants(specialise: &Specialise) -> Symbols {
     let constants = specialise.constants.iter().filter_map(|(name, value)| {
         let value = match value {
-            Value::Flag(flag) => f64::from(u8::from(*flag)),
+            OptionValue::Flag(flag) => f64::from(u8::from(*flag)),
             number => number.to_string().parse().ok()?,
         };
         Some((name.clone(), Symbol::Value(value)))

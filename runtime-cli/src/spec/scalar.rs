@@ -3,7 +3,7 @@
 use std::fmt;
 
 use half::{bf16, f16};
-use runtime_core::{DType, DTypeClass, Value};
+use runtime_core::{DType, DTypeClass, OptionValue};
 
 /// A number of a spec.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,11 +28,11 @@ impl Number {
     }
 
     /// The number as a specialisation constant; `None` for an integer that is too large.
-    pub(crate) fn constant(self) -> Option<Value> {
+    pub(crate) fn constant(self) -> Option<OptionValue> {
         match self {
-            Self::Integer(value) => i64::try_from(value).ok().map(Value::Integer),
-            Self::Float(value) => Some(Value::Number(value)),
-            Self::Bool(value) => Some(Value::Flag(value)),
+            Self::Integer(value) => i64::try_from(value).ok().map(OptionValue::Integer),
+            Self::Float(value) => Some(OptionValue::Number(value)),
+            Self::Bool(value) => Some(OptionValue::Flag(value)),
         }
     }
 }

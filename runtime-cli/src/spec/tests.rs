@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use runtime_core::{Access, DType, DataLocation, Record, Tolerance, Value};
+use runtime_core::{Access, DType, DataLocation, OptionValue, Record, Tolerance};
 
 use super::init::{Init, Interval};
 use super::scalar::Number;
@@ -116,7 +116,7 @@ fn every_key_is_read() {
     assert_eq!(spec.args[4].name, "arg4");
     let record = Record::new().with(0.5f32).with(3u8).with(-1i64);
     assert!(matches!(&spec.args[5].kind, ArgumentKind::Record(given) if *given == record));
-    assert_eq!(spec.specialise.constants, [("TILE".to_owned(), Value::Integer(8))]);
+    assert_eq!(spec.specialise.constants, [("TILE".to_owned(), OptionValue::Integer(8))]);
     assert_eq!(spec.config.geometry().unwrap().groups, [4, 2, 1]);
     assert_eq!(
         (spec.config.geometry().unwrap().group_size, spec.config.geometry().unwrap().cluster),
@@ -502,7 +502,7 @@ fn overrides_change_sizes_constants_and_types() {
     );
     assert_eq!(
         (spec.specialise.element, &spec.specialise.constants[1].1),
-        (Some(DType::F64), &Value::Integer(4))
+        (Some(DType::F64), &OptionValue::Integer(4))
     );
     assert_eq!(spec.name, "spec n=17 TILE=4 FAST=true f64");
     let change = |name: &str, value| Overrides { values: vec![(name.to_owned(), value)], element: None };

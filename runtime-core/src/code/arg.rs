@@ -9,11 +9,11 @@ use crate::{Access, ArgKind, DType, Element, Error, Result, abi};
 /// One argument of a launch.
 #[derive(Clone, Copy, Debug)]
 pub struct Arg<'a> {
-    pub(crate) value: Value<'a>,
+    pub(crate) value: ArgValue<'a>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Value<'a> {
+pub(crate) enum ArgValue<'a> {
     /// With its access, and whether the kernel handles its strides.
     Tensor(&'a Tensor, Access, bool),
     Scalar(DType, u64),
@@ -44,7 +44,7 @@ impl<'a> Arg<'a> {
     /// A tensor with the given access.
     #[must_use]
     pub const fn tensor(tensor: &'a Tensor, access: Access) -> Self {
-        Self { value: Value::Tensor(tensor, access, false) }
+        Self { value: ArgValue::Tensor(tensor, access, false) }
     }
 
     /// Declares that the kernel handles the strides of this tensor, which may then be a view with gaps:
@@ -58,7 +58,7 @@ impl<'a> Arg<'a> {
     #[must_use]
     pub const fn strided(self) -> Self {
         match self.value {
-            Value::Tensor(tensor, access, _) => Self { value: Value::Tensor(tensor, access, true) },
+            ArgValue::Tensor(tensor, access, _) => Self { value: ArgValue::Tensor(tensor, access, true) },
             _ => self,
         }
     }
@@ -71,36 +71,36 @@ impl<'a> Arg<'a> {
     /// A scalar of up to 8 bytes, given by its element type and its bytes as a little-endian word.
     #[must_use]
     pub const fn scalar_bits(dtype: DType, bits: u64) -> Self {
-        Self { value: Value::Scalar(dtype, bits) }
+        Self { value: ArgValue::Scalar(dtype, bits) }
     }
 
     /// A structure passed by value.
     #[must_use]
     pub const fn record(record: &'a Record) -> Self {
-        Self { value: Value::Record(record) }
+        Self { value: ArgValue::Record(record) }
     }
 
     /// Opaque bytes passed by value, such as a descriptor. The host needs the field types of a structure to pass
     /// it: use [`Arg::record`].
     #[must_use]
     pub const fn bytes(bytes: &'a [u8]) -> Self {
-        Self { value: Value::Bytes(bytes) }
+        Self { value: ArgValue::Bytes(bytes) }
     }
 
     /// Dynamic work-group memory of the given size in bytes.
     #[must_use]
     pub const fn local(bytes: u64) -> Self {
-        Self { value: Value::Local(bytes) }
+        Self { value: ArgValue::Local(bytes) }
     }
 
     /// The kind of argument.
     #[must_use]
     pub const fn kind(&self) -> ArgKind {
         match self.value {
-            Value::Tensor(..) => ArgKind::Tensor,
-            Value::Scalar(..) => ArgKind::Scalar,
-            Value::Bytes(_) | Value::Record(_) => ArgKind::Bytes,
-            Value::Local(_) => ArgKind::Local,
+            ArgValue::Tensor(..) => ArgKind::Tensor,
+            ArgValue::Scalar(..) => ArgKind::Scalar,
+            ArgValue::Bytes(_) | ArgValue::Record(_) => ArgKind::Bytes,
+            ArgValue::Local(_) => ArgKind::Local,
         }
     }
 
@@ -108,8 +108,8 @@ impl<'a> Arg<'a> {
     #[must_use]
     pub fn dtype(&self) -> Option<DType> {
         match self.value {
-            Value::Tensor(tensor, ..) => Some(tensor.dtype()),
-            Value::Scalar(dtype, _) => Some(dtype),
+            ArgValue::Tensor(tensor, ..) => Some(tensor.dtype()),
+            ArgValue::Scalar(dtype, _) => Some(dtype),
             _ => None,
         }
     }
@@ -118,7 +118,7 @@ impl<'a> Arg<'a> {
     #[must_use]
     pub const fn bits(&self) -> Option<u64> {
         match self.value {
-            Value::Scalar(_, bits) => Some(bits),
+            ArgValue::Scalar(_, bits) => Some(bits),
             _ => None,
         }
     }
@@ -128,7 +128,7 @@ impl<'a> Arg<'a> {
     #[inline]
     pub(crate) fn write_abi(&self, slot: &mut MaybeUninit<abi::Arg>) -> Result<()> {
         // The two common cases are two branches; a match on all of them would compile to a jump table.
-        if let Value::Tensor(tensor, access, _) = self.value {
+        if let ArgValue::Tensor(tensor, access, _) = self.value {
             slot.write(abi::Arg {
                 kind: abi::ARG_TENSOR,
                 access: access.bits(),
@@ -137,7 +137,7 @@ impl<'a> Arg<'a> {
                 bytes: 0,
                 value: abi::ArgValue { tensor: tensor.raw() },
             });
-        } else if let Value::Scalar(dtype, bits) = self.value {
+        } else if let ArgValue::Scalar(dtype, bits) = self.value {
             slot.write(abi::Arg {
                 kind: abi::ARG_SCALAR,
                 access: 0,
@@ -155,12 +155,12 @@ impl<'a> Arg<'a> {
     #[inline(never)]
     fn write_uncommon(&self, slot: &mut MaybeUninit<abi::Arg>) {
         let (kind, bytes, value) = match self.value {
-            Value::Bytes(bytes) => (abi::ARG_BYTES, bytes.len(), abi::ArgValue { data: bytes.as_ptr() }),
-            Value::Record(record) => {
+            ArgValue::Bytes(bytes) => (abi::ARG_BYTES, bytes.len(), abi::ArgValue { data: bytes.as_ptr() }),
+            ArgValue::Record(record) => {
                 (abi::ARG_RECORD, record.as_bytes().len(), abi::ArgValue { record: record.raw() })
             }
-            Value::Local(bytes) => (abi::ARG_LOCAL, 0, abi::ArgValue { local_bytes: bytes }),
-            Value::Tensor(..) | Value::Scalar(..) => (u8::MAX, 0, abi::ArgValue { scalar: 0 }),
+            ArgValue::Local(bytes) => (abi::ARG_LOCAL, 0, abi::ArgValue { local_bytes: bytes }),
+            ArgValue::Tensor(..) | ArgValue::Scalar(..) => (u8::MAX, 0, abi::ArgValue { scalar: 0 }),
         };
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         slot.write(abi::Arg { kind, access: 0, dtype_code: 0, dtype_bits: 0, bytes, value });

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::code::arg::Value;
+use crate::code::arg::ArgValue;
 use crate::model::options::did_you_mean;
 use crate::plugin::instance::Instance;
 use crate::{
@@ -88,7 +88,7 @@ impl LoweredKernel {
 
 fn tensor<'a>(arg: &Arg<'a>) -> Option<(&'a Tensor, Access)> {
     match arg.value {
-        Value::Tensor(tensor, access, _) => Some((tensor, access)),
+        ArgValue::Tensor(tensor, access, _) => Some((tensor, access)),
         _ => None,
     }
 }

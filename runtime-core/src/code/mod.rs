@@ -1,8 +1,9 @@
 //! Code: sources, loaded modules and kernels, launch arguments, and the lowering of portable code.
 
 pub(crate) mod arg;
-pub(crate) mod arguments;
+pub(crate) mod argument_tuples;
 pub(crate) mod kernel;
+pub(crate) mod launch_checks;
 pub(crate) mod lowering;
 pub(crate) mod module;
 pub(crate) mod raw_launch;

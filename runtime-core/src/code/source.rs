@@ -9,7 +9,7 @@ use crate::abi::{self, Str};
 use crate::model::options::did_you_mean;
 use crate::plugin::convert;
 use crate::timeline::open_device::OpenDevice;
-use crate::{CodeFormat, DType, Error, ErrorKind, OptionScope, Options, Result, Value};
+use crate::{CodeFormat, DType, Error, ErrorKind, OptionScope, OptionValue, Options, Result};
 
 /// Code to load, with load options.
 ///
@@ -82,7 +82,7 @@ impl ModuleSource {
 
     /// Adds a load option of the backend. Repeating a key makes a list.
     #[must_use]
-    pub fn option(mut self, key: &str, value: impl Into<Value>) -> Self {
+    pub fn option(mut self, key: &str, value: impl Into<OptionValue>) -> Self {
         self.options.push(key, value);
         self
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::code::arg::Value;
+use crate::code::arg::ArgValue;
 use crate::code::raw_launch::raw_arg;
 use crate::device::common_runtime::{CommonRuntime, sealed::Opened, sealed::Shared};
 use crate::tensor::host_array::HostArray;
@@ -105,7 +105,7 @@ impl EmbeddedDevice {
         tensors: &mut Vec<(Tensor, u8)>,
         placeholder: &abi::TensorArg,
     ) -> Result<abi::Arg> {
-        let Value::Tensor(tensor, access, _) = arg.value else { return raw_arg(arg) };
+        let ArgValue::Tensor(tensor, access, _) = arg.value else { return raw_arg(arg) };
         if !Arc::ptr_eq(tensor.device(), &self.device) || tensor.description().is_none() {
             return Err(Error::invalid(format!(
                 "argument {index} is on {}; describe it on {} first",

@@ -1,7 +1,7 @@
 //! Arguments of an evaluation, and where their data are when timing starts.
 
 use super::Clock;
-use crate::code::arg::Value;
+use crate::code::arg::ArgValue;
 use crate::{Access, Arg, DeviceInfo, DeviceKind, Error, HostArray, Result, Tensor};
 
 /// Where the data of a tensor argument are when timing starts.
@@ -47,7 +47,7 @@ impl<'a> EvaluationArg<'a> {
     /// The tensor and its access, if the argument is one.
     pub(crate) const fn as_tensor(&self) -> Option<(&'a Tensor, Access)> {
         match self.arg.value {
-            Value::Tensor(tensor, access, _) => Some((tensor, access)),
+            ArgValue::Tensor(tensor, access, _) => Some((tensor, access)),
             _ => None,
         }
     }

@@ -7,10 +7,10 @@ mod clock;
 mod flush;
 mod graph_cache;
 mod measurement;
-mod queue_target;
-mod run;
 mod statistics;
-mod timing;
+mod timed_window;
+mod timing_loop;
+mod timing_options;
 mod validate;
 mod validator;
 
@@ -22,10 +22,10 @@ pub use benchmark::Benchmark;
 pub use clock::{Clock, ClockChoice};
 pub use measurement::{Cost, Measurement, Transfer};
 pub use statistics::{Statistics, median_interval, percentile};
-pub use timing::{FlushCache, Timing, Warmup};
+pub use timing_options::{FlushCache, Timing, Warmup};
 pub use validate::{Agreement, Mismatch, Tolerance, Validation};
 
-use queue_target::{BenchInputs, QueueTarget};
+use timed_window::{BenchInputs, QueueTarget};
 use validator::Validator;
 
 use crate::timeline::open_device::OpenDevice;
@@ -191,12 +191,12 @@ async fn evaluate_kernel(device: &Arc<OpenDevice>, evaluation: &mut Evaluation<'
         QueueTarget::new(BenchInputs { device, queue: &queue, kernel, config, args, setup }, timing, clock)?;
     // Validation runs the kernel, after which nothing is cold.
     let validated = if cold { None } else { Some(validator.run(|| target.call())?) };
-    let samples = run::run(&mut target, timing).await?;
+    let samples = timing_loop::run(&mut target, timing).await?;
     let validation = match validated {
         Some(validation) => validation,
         None => validator.run(|| target.call())?,
     };
-    let overhead_ns = run::overhead(&mut target, samples.number).await?;
+    let overhead_ns = timing_loop::overhead(&mut target, samples.number).await?;
     let transfer =
         target.transfer_bytes().map(|bytes| Transfer::new(samples.transfers_ns, bytes)).transpose()?;
     Ok(Measurement {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::code::arg::Value;
+use crate::code::arg::ArgValue;
 use crate::{Access, Arg, DType, Error, Kernel, LaunchConfig, Record, Result, Tensor};
 
 /// Recorded nodes, and the accesses that the next one may depend on.
@@ -40,11 +40,11 @@ pub(super) enum OwnedArg {
 impl OwnedArg {
     pub(super) fn new(arg: &Arg<'_>) -> Self {
         match arg.value {
-            Value::Tensor(tensor, access, strided) => Self::Tensor(tensor.clone(), access, strided),
-            Value::Scalar(dtype, bits) => Self::Scalar(dtype, bits),
-            Value::Bytes(bytes) => Self::Bytes(bytes.to_vec()),
-            Value::Record(record) => Self::Record(record.clone()),
-            Value::Local(bytes) => Self::Local(bytes),
+            ArgValue::Tensor(tensor, access, strided) => Self::Tensor(tensor.clone(), access, strided),
+            ArgValue::Scalar(dtype, bits) => Self::Scalar(dtype, bits),
+            ArgValue::Bytes(bytes) => Self::Bytes(bytes.to_vec()),
+            ArgValue::Record(record) => Self::Record(record.clone()),
+            ArgValue::Local(bytes) => Self::Local(bytes),
         }
     }
 

@@ -7,7 +7,7 @@ use crate::{Error, Result, abi};
 
 /// A typed option value.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum OptionValue {
     /// A boolean.
     Flag(bool),
     /// An integer.
@@ -18,7 +18,7 @@ pub enum Value {
     Text(String),
 }
 
-impl Value {
+impl OptionValue {
     /// Name of the type, for messages.
     #[must_use]
     pub const fn type_name(&self) -> &'static str {
@@ -44,7 +44,7 @@ const fn kind_name(kind: u32) -> &'static str {
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for OptionValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Flag(value) => write!(f, "{value}"),
@@ -55,27 +55,27 @@ impl fmt::Display for Value {
     }
 }
 
-impl From<bool> for Value {
+impl From<bool> for OptionValue {
     fn from(value: bool) -> Self {
         Self::Flag(value)
     }
 }
-impl From<i64> for Value {
+impl From<i64> for OptionValue {
     fn from(value: i64) -> Self {
         Self::Integer(value)
     }
 }
-impl From<f64> for Value {
+impl From<f64> for OptionValue {
     fn from(value: f64) -> Self {
         Self::Number(value)
     }
 }
-impl From<&str> for Value {
+impl From<&str> for OptionValue {
     fn from(value: &str) -> Self {
         Self::Text(value.to_owned())
     }
 }
-impl From<String> for Value {
+impl From<String> for OptionValue {
     fn from(value: String) -> Self {
         Self::Text(value)
     }
@@ -83,7 +83,7 @@ impl From<String> for Value {
 
 /// An ordered list of options. A repeated key forms a list.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Options(Vec<(String, Value)>);
+pub struct Options(Vec<(String, OptionValue)>);
 
 impl Options {
     /// No options.
@@ -94,18 +94,18 @@ impl Options {
 
     /// Adds an option.
     #[must_use]
-    pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+    pub fn with(mut self, key: &str, value: impl Into<OptionValue>) -> Self {
         self.push(key, value);
         self
     }
 
     /// Adds an option in place.
-    pub fn push(&mut self, key: &str, value: impl Into<Value>) {
+    pub fn push(&mut self, key: &str, value: impl Into<OptionValue>) {
         self.0.push((key.to_owned(), value.into()));
     }
 
     /// All options in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &OptionValue)> {
         self.0.iter().map(|(key, value)| (key.as_str(), value))
     }
 
@@ -117,7 +117,7 @@ impl Options {
 
     /// The last value of `key`.
     #[must_use]
-    pub fn value(&self, key: &str) -> Option<&Value> {
+    pub fn value(&self, key: &str) -> Option<&OptionValue> {
         self.0.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
@@ -125,7 +125,7 @@ impl Options {
     #[must_use]
     pub fn text(&self, key: &str) -> Option<&str> {
         match self.value(key) {
-            Some(Value::Text(text)) => Some(text),
+            Some(OptionValue::Text(text)) => Some(text),
             _ => None,
         }
     }
@@ -134,7 +134,7 @@ impl Options {
     #[must_use]
     pub fn integer(&self, key: &str) -> Option<i64> {
         match self.value(key) {
-            Some(Value::Integer(value)) => Some(*value),
+            Some(OptionValue::Integer(value)) => Some(*value),
             _ => None,
         }
     }
@@ -157,13 +157,13 @@ impl Options {
     /// Whether `key` is set to true.
     #[must_use]
     pub fn flag(&self, key: &str) -> bool {
-        matches!(self.value(key), Some(Value::Flag(true)))
+        matches!(self.value(key), Some(OptionValue::Flag(true)))
     }
 
     /// All text values of `key`, in order.
     pub fn texts<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
         self.iter().filter_map(move |(name, value)| match value {
-            Value::Text(text) if name == key => Some(text.as_str()),
+            OptionValue::Text(text) if name == key => Some(text.as_str()),
             _ => None,
         })
     }
@@ -219,7 +219,7 @@ pub struct OptionSpec {
     /// Where it is accepted.
     pub scope: OptionScope,
     /// The default, which also determines the type of the option.
-    pub default: Value,
+    pub default: OptionValue,
     /// Valid values; empty if every value of the type is valid.
     pub choices: Vec<String>,
     /// One sentence of documentation.
@@ -228,16 +228,16 @@ pub struct OptionSpec {
 
 impl OptionSpec {
     /// Describes a device option.
-    pub fn device(key: &str, default: impl Into<Value>, doc: &str) -> Self {
+    pub fn device(key: &str, default: impl Into<OptionValue>, doc: &str) -> Self {
         Self::in_scope(OptionScope::Device, key, default.into(), doc)
     }
 
     /// Describes a load option.
-    pub fn module(key: &str, default: impl Into<Value>, doc: &str) -> Self {
+    pub fn module(key: &str, default: impl Into<OptionValue>, doc: &str) -> Self {
         Self::in_scope(OptionScope::Module, key, default.into(), doc)
     }
 
-    fn in_scope(scope: OptionScope, key: &str, default: Value, doc: &str) -> Self {
+    fn in_scope(scope: OptionScope, key: &str, default: OptionValue, doc: &str) -> Self {
         Self { key: key.to_owned(), scope, default, choices: Vec::new(), doc: doc.to_owned() }
     }
 
@@ -248,10 +248,10 @@ impl OptionSpec {
         self
     }
 
-    fn check(&self, value: &Value) -> Result<()> {
+    fn check(&self, value: &OptionValue) -> Result<()> {
         // A choice that is a number may be given as an integer.
-        let is_choice =
-            matches!((value, &self.default), (Value::Integer(_), Value::Text(_))) && !self.choices.is_empty();
+        let is_choice = matches!((value, &self.default), (OptionValue::Integer(_), OptionValue::Text(_)))
+            && !self.choices.is_empty();
         if value.kind() != self.default.kind() && !is_choice {
             return Err(Error::invalid(format!(
                 "option \"{}\" wants {}, got {} ({value})",

@@ -9,7 +9,7 @@ use crate::abi::{
     Allocation, Error as RawError, Handle, MAX_LOG_BYTES, MAX_PROPERTIES, MAX_TEXT_BYTES, Property, Status,
     Str, VALUE_FLAG, VALUE_INTEGER, VALUE_NUMBER, VALUE_TEXT, Value,
 };
-use crate::{Error, ErrorKind, Options, Result, Value as OptionValue, end_of};
+use crate::{Error, ErrorKind, OptionValue, Options, Result, end_of};
 
 /// Addresses below this one are never mapped; such a value is an integer mistaken for a pointer.
 const MIN_ADDRESS: usize = 4096;

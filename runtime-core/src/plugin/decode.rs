@@ -10,7 +10,7 @@ use crate::plugin::convert::{self, abi_mismatch};
 use crate::plugin::negotiate::copy_common_prefix;
 use crate::{
     Capabilities, CodeFormat, DeviceId, DeviceInfo, DeviceKind, Limits, MemorySpace, OptionScope, OptionSpec,
-    Result, Value, end_of,
+    OptionValue, Result, end_of,
 };
 
 /// Reads the device list of backend `target`.
@@ -195,10 +195,10 @@ unsafe fn option(at: usize, raw: &abi::OptionSpec) -> Result<Option<OptionSpec>>
         |name: &str, text: Str| unsafe { convert::read_str(format_args!("options[{at}].{name}"), text) };
     let words = text("default", raw.default)?;
     let default = match raw.kind {
-        abi::VALUE_FLAG => Value::Flag(words == "true"),
-        abi::VALUE_INTEGER => Value::Integer(words.parse().unwrap_or(0)),
-        abi::VALUE_NUMBER => Value::Number(words.parse().unwrap_or(0.0)),
-        abi::VALUE_TEXT => Value::Text(words),
+        abi::VALUE_FLAG => OptionValue::Flag(words == "true"),
+        abi::VALUE_INTEGER => OptionValue::Integer(words.parse().unwrap_or(0)),
+        abi::VALUE_NUMBER => OptionValue::Number(words.parse().unwrap_or(0.0)),
+        abi::VALUE_TEXT => OptionValue::Text(words),
         _ => return Ok(None),
     };
     let choices = text("choices", raw.choices)?;
@@ -381,8 +381,11 @@ mod tests {
         assert_eq!(specs.len(), 2);
         assert_eq!(
             (specs[0].default.clone(), specs[0].choices.join(",")),
-            (Value::Integer(2), "1,2".to_owned())
+            (OptionValue::Integer(2), "1,2".to_owned())
         );
-        assert_eq!((specs[1].default.clone(), specs[1].scope), (Value::Flag(true), OptionScope::Module));
+        assert_eq!(
+            (specs[1].default.clone(), specs[1].scope),
+            (OptionValue::Flag(true), OptionScope::Module)
+        );
     }
 }

@@ -3,8 +3,8 @@
 //! 1. the paths that the program specifies;
 //! 2. `RUNTIME_BACKENDS`, which replaces the rest;
 //! 3. `RUNTIME_BACKEND_PATH`;
-//! 4. `../lib/runtime` beside the executable, then the executable's directory, and for a program in Cargo's
-//!    `deps` or `examples` the directory above, which holds the libraries of the same profile;
+//! 4. `../lib/runtime`, relative to the executable's directory; then that directory itself; then, if it is Cargo's
+//!    `deps` or `examples`, its parent, where Cargo puts the libraries of the same profile;
 //! 5. the user's and the system's library directories.
 //!
 //! The current directory and world-writable directories are never searched.

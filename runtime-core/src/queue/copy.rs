@@ -164,7 +164,7 @@ impl Queue {
         } else {
             match paired_rows(destination, source) {
                 Some((at, of)) if !dense && (!one_buffer || at.is_apart_from(&of)) => {
-                    self.copy_rows_on_device((to, at), (from, of), true)?
+                    self.copy_2d_on_device((to, at), (from, of), true)?
                 }
                 None if !one_buffer => self.copy_pieces_on_device((to, destination), (from, source))?,
                 _ => None,
@@ -230,7 +230,7 @@ impl Queue {
         while let Some((at, of)) = pieces.next() {
             // Only the last one is waited for: do not hold, and so mark, the others.
             drop(last.take());
-            match self.copy_rows_on_device((to, at), (from, of), pieces.peek().is_none())? {
+            match self.copy_2d_on_device((to, at), (from, of), pieces.peek().is_none())? {
                 Some(event) => last = Some(event),
                 None => return Ok(None),
             }
@@ -240,7 +240,7 @@ impl Queue {
 
     /// Copies rows in one submission if the device can; `None` if they must be staged. Unless it is the `last` of several, it
     /// is not marked.
-    fn copy_rows_on_device(
+    fn copy_2d_on_device(
         &self,
         (to, destination): (&Buffer, Rows),
         (from, source): (&Buffer, Rows),

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use smallvec::SmallVec;
 
 use crate::abi;
-use crate::code::arg::Value;
+use crate::code::arg::ArgValue;
 use crate::code::raw_launch::RawLaunch;
 use crate::queue::submit::{AccessSet, SubmitFlags, Submitted};
 use crate::timeline::Timeline;
@@ -225,13 +225,13 @@ impl Queue {
         uses: Option<&mut AccessSet<'a>>,
         local_bytes: &mut u64,
     ) -> Result<()> {
-        if let Value::Tensor(tensor, access, strided) = arg.value {
+        if let ArgValue::Tensor(tensor, access, strided) = arg.value {
             kernel.check_tensor(index, (tensor, strided), &self.device)?;
             if let Some(uses) = uses {
                 let used = tensor.buffer("launch").and_then(|buffer| uses.add(buffer, access));
                 used.map_err(|error| error.with_note(format_args!("argument {index}")))?;
             }
-        } else if let Value::Local(bytes) = arg.value {
+        } else if let ArgValue::Local(bytes) = arg.value {
             *local_bytes = local_bytes.saturating_add(bytes);
         }
         Ok(())
@@ -241,7 +241,7 @@ impl Queue {
     #[inline]
     fn run_inline(&self, ticket: u64, kernel: abi::Handle, launch: *const abi::Launch) -> Result<()> {
         let timeline = &*self.timeline;
-        // SAFETY: the ticket was claimed, and `launch` lives during the call.
+        // SAFETY: `try_begin_inline` took the ticket, and `launch` lives during the call.
         let result = timeline
             .raw("launch", |calls, queue| unsafe { (calls.run_inline)(queue, ticket, kernel, launch) });
         // The next poll records its end; doing so here would cost an atomic operation per call.

@@ -9,8 +9,8 @@
 //!   wait on the device for other queues ─► driver call ─► assign the ticket ─► record the accesses ─► unlock
 //! ```
 //!
-//! The submission locks of other queues are taken one at a time and released again before the own one, which is held through
-//! the driver call. A thread that must block first releases all locks. A refused driver call takes no ticket.
+//! Other queues' locks are taken one at a time, and each is released before this queue's own lock is taken, which is held until
+//! the driver call returns. A thread that must block first releases all locks. A refused driver call takes no ticket.
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
@@ -216,11 +216,11 @@ impl Queue {
                 continue;
             }
             // While another queue's failure may still arrive, core must see the end of every ticket.
-            let may_claim = flags.inline && !timeline.has_edges();
+            let may_run_inline = flags.inline && !timeline.has_edges();
             // SAFETY: the queue is open, and its lock is held.
-            let claimed =
-                may_claim && unsafe { (timeline.calls.try_begin_inline)(timeline.handle, ticket) } == 1;
-            if !claimed {
+            let began_inline =
+                may_run_inline && unsafe { (timeline.calls.try_begin_inline)(timeline.handle, ticket) } == 1;
+            if !began_inline {
                 timeline
                     .raw("submit", |calls, queue| operation(calls, queue, SubmitInfo { ticket, after }))?;
             }
@@ -230,7 +230,7 @@ impl Queue {
             }
             timeline.set_last_submitted(ticket);
             hazards.record(Use { queue: timeline.id, ticket });
-            if claimed {
+            if began_inline {
                 return Ok(Submitted::Inline(ticket));
             }
             // The work is submitted. A wait tries a failed mark again.

@@ -6,11 +6,11 @@ use crate::{DeviceInfo, Error, ErrorKind, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DeviceRef<'a> {
     pub(crate) target: &'a str,
-    selector: Selector<'a>,
+    index_or_name: IndexOrName<'a>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Selector<'a> {
+enum IndexOrName<'a> {
     Index(u32, Option<u32>),
     Name(&'a str),
 }
@@ -28,12 +28,12 @@ impl<'a> DeviceRef<'a> {
             )));
         }
         let (index, sub) = rest.split_once('.').map_or((rest, None), |(index, sub)| (index, Some(sub)));
-        let selector = match (parse_index(index), sub.map(parse_index)) {
-            (Some(index), None) => Selector::Index(index, None),
-            (Some(index), Some(Some(sub))) => Selector::Index(index, Some(sub)),
-            _ => Selector::Name(rest),
+        let index_or_name = match (parse_index(index), sub.map(parse_index)) {
+            (Some(index), None) => IndexOrName::Index(index, None),
+            (Some(index), Some(Some(sub))) => IndexOrName::Index(index, Some(sub)),
+            _ => IndexOrName::Name(rest),
         };
-        Ok(Self { target, selector })
+        Ok(Self { target, index_or_name })
     }
 
     /// Finds the device among those of its target.
@@ -63,19 +63,19 @@ impl<'a> DeviceRef<'a> {
     }
 
     fn matches(&self, device: &DeviceInfo) -> bool {
-        match self.selector {
-            Selector::Index(index, sub) => device.id.index == index && device.id.sub == sub,
-            Selector::Name(name) => device.name.eq_ignore_ascii_case(name),
+        match self.index_or_name {
+            IndexOrName::Index(index, sub) => device.id.index == index && device.id.sub == sub,
+            IndexOrName::Name(name) => device.name.eq_ignore_ascii_case(name),
         }
     }
 }
 
 impl std::fmt::Display for DeviceRef<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.selector {
-            Selector::Index(index, None) => write!(f, "{}:{index}", self.target),
-            Selector::Index(index, Some(sub)) => write!(f, "{}:{index}.{sub}", self.target),
-            Selector::Name(name) => write!(f, "{}:{name}", self.target),
+        match self.index_or_name {
+            IndexOrName::Index(index, None) => write!(f, "{}:{index}", self.target),
+            IndexOrName::Index(index, Some(sub)) => write!(f, "{}:{index}.{sub}", self.target),
+            IndexOrName::Name(name) => write!(f, "{}:{name}", self.target),
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Where the file system supports it, the new file has no name until it is complete, so a killed writer leaves
 //! nothing behind. Elsewhere it has a temporary name next to the final one, and its writer holds a lock on it.
-//! A temporary file that can be locked has lost its writer; the next writer removes it.
+//! A temporary file that is not locked has lost its writer, so the next writer removes it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, TryLockError};

@@ -3,8 +3,8 @@
 //! The format is NumPy's NEP 1: magic, version, header length, header (a Python dictionary with the keys
 //! `descr`, `fortran_order` and `shape`), then the bytes of the elements.
 //!
-//! By hand: `npyz` converts element by element, where this moves all bytes at once, and brings 27 crates, among them a parser
-//! generator and a C compiler's, for one line of header.
+//! This is written by hand. `npyz` converts one element at a time, while this code moves all bytes at once; it also pulls in
+//! 27 crates, among them a parser generator and a build tool for C, to read one line of header.
 
 use std::fs::File;
 use std::io::{Read, Write};

@@ -92,7 +92,7 @@ impl DeferredFree {
         self.count.store(list.len(), Ordering::Relaxed);
         drop(list);
         if owned {
-            device.waiter.reap_later(device.weak());
+            device.wait_thread.reap_later(device.weak());
         }
     }
 

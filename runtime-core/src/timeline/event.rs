@@ -63,7 +63,7 @@ impl Event {
         if let Some(device) = self.timeline.device.upgrade()
             && !device.must_leak()
         {
-            device.waiter.forget(self.registration);
+            device.wait_thread.forget(self.registration);
         }
     }
 
@@ -127,7 +127,8 @@ impl Future for Event {
             Ok(false) => {
                 let Some(device) = self.timeline.device.upgrade() else { return Poll::Ready(self.wait()) };
                 let Self { timeline, ticket, registration, .. } = self.get_mut();
-                match device.waiter.register(&device, (timeline, *ticket), registration, context.waker()) {
+                match device.wait_thread.register(&device, (timeline, *ticket), registration, context.waker())
+                {
                     Ok(()) => Poll::Pending,
                     Err(error) => Poll::Ready(Err(error)),
                 }

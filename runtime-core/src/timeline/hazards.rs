@@ -3,16 +3,16 @@
 //! A submission depends on earlier ones that access the same buffer:
 //!
 //! - **Read after write, write after write**: it waits for the writer, and fails if the writer failed, since its result would
-//!   rest on data that were not written. Everything that depends on it fails, too. Only a write by the program that
-//!   replaces the whole content clears such a failure.
+//!   depend on data that was not written. Everything that depends on it fails, too. To clear the failure, the program must
+//!   overwrite the whole buffer from the host.
 //! - **Write after read**: it waits for the reader to end, successfully or not, and never fails because of it.
 //!
-//! It makes no difference whether a failure is known when the submission is made or shows up later. Backends only keep the
-//! order ([`Queue::wait_for`](crate::backend::Queue::wait_for) ends with its source, whatever the result);
-//! [`Dependency::propagates_failure`] decides which failures travel, along the edges of a timeline.
+//! A failure has the same effect whether it is known when the submission is made or found later. Backends only keep the order:
+//! a backend's [`Queue::wait_for`](crate::backend::Queue::wait_for) ends when the work it waits for ends, even if that failed.
+//! [`Dependency::propagates_failure`] decides which failures core passes on, along the edges of a timeline.
 //!
-//! Buffers are tracked whole, since views alias. The set of readers is bounded, with one entry per queue: a submission of a
-//! further queue also waits for the reader that it displaces, so that its own end implies the end of that reader.
+//! Buffers are tracked whole, since views alias. At most four readers are kept, one per queue. A reader of a fifth queue replaces
+//! the oldest one and waits for it, so when the new reader has ended, the replaced one has too.
 
 use smallvec::SmallVec;
 
@@ -132,7 +132,7 @@ impl Hazards {
         let count = (self.reader_count as usize).min(READERS);
         match self.readers[..count].iter_mut().find(|reader| reader.queue == by.queue) {
             Some(known) => known.ticket = by.ticket,
-            // `dependencies` made this submission wait for the one that is displaced.
+            // `dependencies` made this submission wait for the one that it replaces.
             None => self.push_reader(by),
         }
     }

@@ -1,4 +1,4 @@
-//! Access of the program to a buffer: waits for conflicting work, and blocks new work meanwhile.
+//! Access to a buffer from the host: waits for conflicting work to end, then blocks new work on the buffer during the access.
 
 use std::sync::Arc;
 

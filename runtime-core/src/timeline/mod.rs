@@ -8,8 +8,8 @@
 //!                    │ the end shows        │ once a later mark is set  │
 //! ```
 //!
-//! All four numbers only grow, and `completed ≤ last_submitted`. `flushed` is the last ticket that the driver is known to
-//! have. A ticket goes through these states:
+//! `completed`, `marked`, `flushed` and `last_submitted` only grow, and `completed ≤ last_submitted`. `flushed` is the last ticket
+//! that is known to have reached the driver. A ticket goes through these states:
 //!
 //! ```text
 //!                          ┌── completed ≥ ticket, no open edge ──► succeeded
@@ -22,7 +22,8 @@
 //! a ticket waits, on the device, for a ticket of another queue; a failure travels along it, so a ticket with an open edge has
 //! not succeeded yet. `end` is the state of the device: open, closed after all work had ended, or leaked.
 //!
-//! Locks: `submission` is held through every submitting driver call. `edges` and `failure` are leaves.
+//! Locks: `submission` is held through every submitting driver call. While `edges` is locked, only `failure` may be locked; while
+//! `failure` is locked, no other lock is taken.
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
@@ -382,7 +383,7 @@ impl Timeline {
     /// # Errors
     /// The error of a source that cannot be polled, if an edge stays open: its end would never be seen.
     #[cold]
-    pub(crate) fn resolve_edges(self: &Arc<Self>, publish: bool) -> Result<()> {
+    pub(crate) fn resolve_edges(self: &Arc<Self>, signal_and_flush: bool) -> Result<()> {
         let mut reachable = vec![self.clone()];
         let mut next = 0;
         while next < reachable.len() {
@@ -397,16 +398,16 @@ impl Timeline {
         }
         let mut broken = Ok(());
         for source in &reachable[1..] {
-            broken = broken.and(source.poll_as_source(publish));
+            broken = broken.and(source.poll_as_source(signal_and_flush));
         }
         while reachable.iter().any(|timeline| timeline.propagate_failures()) {}
         if self.has_edges() { broken } else { Ok(()) }
     }
 
     /// Polls this queue because another one depends on it.
-    fn poll_as_source(self: &Arc<Self>, publish: bool) -> Result<()> {
+    fn poll_as_source(self: &Arc<Self>, signal_and_flush: bool) -> Result<()> {
         let polled = match self.device.upgrade() {
-            Some(_open) if publish => {
+            Some(_open) if signal_and_flush => {
                 self.signal_and_flush(self.marked.load(Ordering::Acquire)).and_then(|()| self.poll())
             }
             Some(_open) => self.poll(),
@@ -422,14 +423,14 @@ impl Timeline {
         // `status` of a source locks its edges, and queues may depend on each other: hold no lock meanwhile.
         let open: SmallVec<[(Arc<Self>, u64); 4]> =
             self.edges.lock().iter().map(|edge| (edge.source.clone(), edge.source_ticket)).collect();
-        let settled = open
+        let results = open
             .into_iter()
             .filter_map(|(source, ticket)| source.status(ticket).map(|outcome| (source, ticket, outcome)))
             .collect::<SmallVec<[_; 4]>>();
         let mut edges = self.edges.lock();
         let before = edges.len();
         edges.retain(|edge| {
-            let ended = settled.iter().find(|(source, ticket, _)| {
+            let ended = results.iter().find(|(source, ticket, _)| {
                 *ticket == edge.source_ticket && Arc::ptr_eq(source, &edge.source)
             });
             if let Some((_, _, Err(error))) = ended {

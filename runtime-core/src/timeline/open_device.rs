@@ -47,7 +47,7 @@ pub(crate) struct OpenDevice {
     pub(crate) calls: DispatchTable,
     /// The one lock of a device that declares itself serial.
     pub(crate) serial: Option<Arc<Mutex<()>>>,
-    pub(crate) waiter: WaitThread,
+    pub(crate) wait_thread: WaitThread,
     /// Idle queues for blocking copies.
     transfer_queues: Mutex<Vec<Arc<Timeline>>>,
     timelines: Mutex<Vec<Arc<Timeline>>>,
@@ -76,7 +76,7 @@ impl OpenDevice {
             handle,
             serial,
             deferred: DeferredFree::default(),
-            waiter: WaitThread::default(),
+            wait_thread: WaitThread::default(),
             transfer_queues: Mutex::default(),
             timelines: Mutex::default(),
             fork_generation: process::generation(),

@@ -1,5 +1,5 @@
-//! Waiting for a ticket: blocked in the backend, or in slices with polls between them; also while another thread closes the
-//! device.
+//! Waiting for a ticket. A wait blocks in the backend until the ticket ends, or in short slices with a poll after each. It also
+//! works while another thread closes the device.
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 

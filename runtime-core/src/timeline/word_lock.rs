@@ -1,5 +1,6 @@
-//! A mutex of one word, held during a submission. As a word it is laid out before the data that it protects, in the cache line
-//! that every launch reads; a mutex of one byte would be laid out behind them.
+//! A mutex padded to one word, held during a submission. Rust lays out the fields of a structure by alignment, so a padded lock
+//! comes before the data it protects, in the cache line that every launch reads. `parking_lot`'s lock of one byte would come
+//! after the data.
 
 #![allow(unsafe_code, reason = "a lock's unsafe trait")]
 

@@ -175,7 +175,7 @@ pub(crate) struct Pitched {
 }
 
 /// A copy of `rows` pitched rows of `row_bytes`.
-pub(crate) const fn copy_rows(to: Pitched, from: Pitched, row_bytes: usize, rows: usize) -> Memcpy2D {
+pub(crate) const fn copy_2d(to: Pitched, from: Pitched, row_bytes: usize, rows: usize) -> Memcpy2D {
     Memcpy2D {
         srcXInBytes: 0,
         srcY: 0,

@@ -14,7 +14,7 @@ fn queue() -> HostQueue {
     HostQueue::new("rt-host-test".to_owned(), Instant::now(), Log::silent(), pool)
 }
 
-fn place(ticket: u64) -> SubmitInfo {
+fn submit(ticket: u64) -> SubmitInfo {
     SubmitInfo { ticket, after: 0 }
 }
 
@@ -229,20 +229,20 @@ fn transfers_small_and_large_are_in_order() {
     for bytes in [0, 1, 4096, INLINE_COPY_BYTES, INLINE_COPY_BYTES + 1, 3 << 20] {
         let (queue, open) = (queue(), AtomicBool::new(false));
         let [a, b] = [(); 2].map(|()| HostBuffer::allocate(bytes + 16, 256, false).unwrap());
-        queue.fill(place(1), (&a, 0), 16, &[1; 16]).unwrap();
+        queue.fill(submit(1), (&a, 0), 16, &[1; 16]).unwrap();
         queue
             .submit_launch(2, &function(gate as *const c_void), Extent::Single, [address(&open)].into_iter())
             .unwrap();
-        queue.fill(place(3), (&a, 16), bytes as u64, &[7]).unwrap();
-        queue.copy(place(4), (&b, 0), (&a, 16), bytes as u64).unwrap();
+        queue.fill(submit(3), (&a, 16), bytes as u64, &[7]).unwrap();
+        queue.copy(submit(4), (&b, 0), (&a, 16), bytes as u64).unwrap();
         assert_eq!(queue.poll().unwrap().completed, 1, "behind the gate");
         open.store(true, Ordering::Release);
         wait(&queue, 4);
         // SAFETY: the buffer has that many bytes, written by the copy.
         let copied = unsafe { std::slice::from_raw_parts(b.start(), bytes) };
         assert!(copied.iter().all(|&byte| byte == 7));
-        assert!(queue.copy(place(5), (&b, 17), (&a, 0), bytes as u64).is_err());
-        assert!(queue.fill(place(5), (&a, 0), 3, &[1, 2]).unwrap_err().message().contains("pattern of 2"));
+        assert!(queue.copy(submit(5), (&b, 17), (&a, 0), bytes as u64).is_err());
+        assert!(queue.fill(submit(5), (&a, 0), 3, &[1, 2]).unwrap_err().message().contains("pattern of 2"));
     }
 }
 
@@ -252,10 +252,10 @@ fn timestamps_enclose_the_work_between_them() {
         std::thread::sleep(Duration::from_millis(5));
     }
     let queue = queue();
-    queue.timestamp(place(1)).unwrap();
+    queue.timestamp(submit(1)).unwrap();
     queue.submit_launch(2, &function(nap as *const c_void), Extent::Single, std::iter::empty()).unwrap();
-    queue.timestamp(place(3)).unwrap();
-    queue.noop(place(4)).unwrap();
+    queue.timestamp(submit(3)).unwrap();
+    queue.noop(submit(4)).unwrap();
     wait(&queue, 4);
     let (start, end) = (queue.read_timestamp(1).unwrap(), queue.read_timestamp(3).unwrap());
     assert!(end - start >= 5_000_000, "{start} {end}");

@@ -1,7 +1,7 @@
 //! The OpenCL functions that this backend calls, loaded by name, with the types of `opencl-sys`.
 //!
-//! `cl3`'s own table does not serve: there is one per process, the environment chooses its library, and its functions have Rust's
-//! calling convention instead of C's. Any function may be missing, because older libraries have fewer.
+//! `cl3`'s own table cannot be used: there is only one per process, its library is chosen by the environment, and its functions
+//! have Rust's calling convention instead of C's. Any function may be missing, because older libraries have fewer.
 
 #![allow(unsafe_code, reason = "loads the functions of a foreign library")]
 #![allow(non_snake_case, reason = "OpenCL's own names, so that a search finds them")]

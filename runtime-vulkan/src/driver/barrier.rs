@@ -1,5 +1,5 @@
-//! Memory barriers: `vkCmdPipelineBarrier2`, which can limit shader accesses to storage buffers, where the driver has
-//! it, and `vkCmdPipelineBarrier` otherwise.
+//! Memory barriers. Uses `vkCmdPipelineBarrier2` if the driver has it, because it can limit shader accesses to storage buffers,
+//! and `vkCmdPipelineBarrier` otherwise.
 
 use std::ffi::CStr;
 use std::mem::transmute;

@@ -1,8 +1,8 @@
 //! Process exit with work in flight.
 //!
-//! Exit handlers tear down state that driver threads still use while work is in flight, which crashes: the threads of the
-//! validation layer, and those of a CPU driver's compiler. Our own exit handler therefore waits for the work of such
-//! devices, and then refuses new work.
+//! Exit handlers destroy state that threads of the validation layer, or of a CPU driver's compiler, still use while work is in
+//! flight, and the process crashes. Our own exit handler therefore waits for the work of such devices, and then refuses new
+//! work.
 //!
 //! Exit handlers run in reverse order of registration, so ours must be registered after the driver's. LLVM, which compiles
 //! for Mesa, registers one at its first compilation, on a driver thread. Hence a CPU device compiles and runs a kernel

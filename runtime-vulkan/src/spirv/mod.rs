@@ -1,7 +1,7 @@
-//! Reads SPIR-V, just enough to know what an entry point takes. Does not validate: that is `spirv-val`'s task.
+//! Reads SPIR-V, just enough to find the parameters of an entry point. It does not validate; use `spirv-val` for that.
 //!
-//! By hand, with the numbers of the `spirv` crate: `rspirv` refuses a module for one instruction that it does not know, where this
-//! skips it.
+//! The parser is written by hand, with the constants of the `spirv` crate: `rspirv` rejects a module that has a single instruction
+//! it does not know, while this parser skips such instructions.
 
 mod access;
 mod interface;

@@ -219,12 +219,12 @@ mod tests {
         NullBuffer::allocate(4, 256, &Usage::new(64), false).unwrap()
     }
 
-    fn place(ticket: u64) -> SubmitInfo {
+    fn submit(ticket: u64) -> SubmitInfo {
         SubmitInfo { ticket, after: ticket - 1 }
     }
 
     fn fill(queue: &NullQueue, ticket: u64, buffer: &NullBuffer, byte: u8) {
-        queue.fill(place(ticket), (buffer, 0), 4, &[byte]).unwrap();
+        queue.fill(submit(ticket), (buffer, 0), 4, &[byte]).unwrap();
     }
 
     fn first(buffer: &NullBuffer) -> u8 {
@@ -244,7 +244,7 @@ mod tests {
     fn a_delayed_ticket_ends_late_and_wait_returns_early() {
         let submitted = |delay_us: i64| {
             let [queue] = queues(&Options::new().with("delay_us", delay_us));
-            queue.noop(place(1)).unwrap();
+            queue.noop(submit(1)).unwrap();
             queue
         };
         let late = submitted(3_600_000_000);
@@ -270,20 +270,20 @@ mod tests {
     #[test]
     fn a_batch_runs_when_it_is_flushed() {
         let [queue] = queues(&Options::new().with("needs_flush", true));
-        queue.noop(place(1)).unwrap();
+        queue.noop(submit(1)).unwrap();
         assert_eq!(queue.poll().unwrap().completed, 0);
         queue.flush().unwrap();
-        queue.noop(place(2)).unwrap();
+        queue.noop(submit(2)).unwrap();
         assert_eq!(queue.poll().unwrap().completed, 1);
     }
 
     #[test]
     fn only_marked_tickets_are_reported() {
         let [queue] = queues(&Options::new().with("needs_marks", true).with("fail_ticket", 3));
-        queue.noop(place(1)).unwrap();
+        queue.noop(submit(1)).unwrap();
         queue.mark(1).unwrap();
-        queue.noop(place(2)).unwrap();
-        queue.noop(place(3)).unwrap();
+        queue.noop(submit(2)).unwrap();
+        queue.noop(submit(3)).unwrap();
         let seen = |queue: &NullQueue| queue.poll().map(|seen| (seen.completed, seen.first_failed)).unwrap();
         assert_eq!(seen(&queue), (1, 0));
         queue.mark(3).unwrap();
@@ -295,14 +295,14 @@ mod tests {
         let [older, younger] = queues(&Options::new().with("out_of_order", true));
         let (source, copied) = (buffer(), buffer());
         fill(&older, 1, &source, 7);
-        younger.copy(place(1), (&copied, 0), (&source, 0), 4).unwrap();
+        younger.copy(submit(1), (&copied, 0), (&source, 0), 4).unwrap();
         older.poll().unwrap();
         younger.poll().unwrap();
         assert_ne!(first(&copied), 7, "the newer queue ran first, and copied the old content");
 
         fill(&older, 2, &source, 8);
         younger.wait_for(&older, 2).unwrap();
-        younger.copy(place(2), (&copied, 0), (&source, 0), 4).unwrap();
+        younger.copy(submit(2), (&copied, 0), (&source, 0), 4).unwrap();
         younger.poll().unwrap();
         assert_eq!(first(&copied), 8, "it waited");
     }
@@ -341,15 +341,15 @@ mod tests {
         assert_eq!(failed.unwrap_err().message(), "it fails");
         assert_eq!(second.poll().unwrap().first_failed, 1);
         assert!(!second.try_begin_inline(2), "a failed queue is never idle");
-        late.timeline.submit(Call::Launch, place(1), Duration::from_secs(3600), |_| Ok(())).unwrap();
+        late.timeline.submit(Call::Launch, submit(1), Duration::from_secs(3600), |_| Ok(())).unwrap();
         assert!(!late.try_begin_inline(2), "busy");
     }
 
     #[test]
     fn a_timestamp_is_read_once() {
         let [queue] = queues(&Options::new());
-        queue.timestamp(place(1)).unwrap();
-        queue.timestamp(place(2)).unwrap();
+        queue.timestamp(submit(1)).unwrap();
+        queue.timestamp(submit(2)).unwrap();
         assert!(queue.read_timestamp(1).unwrap() <= queue.read_timestamp(2).unwrap());
         assert_eq!(queue.read_timestamp(1).unwrap_err().kind(), ErrorKind::NotFound);
     }

@@ -97,11 +97,11 @@ impl<B: Backend> Shims<B> {
     }
 
     unsafe extern "C" fn try_begin_inline(queue: Handle, ticket: u64) -> u32 {
-        let claimed = catch_panic("try_begin_inline", || {
+        let began_inline = catch_panic("try_begin_inline", || {
             // SAFETY: core passes a live queue of this backend.
             unsafe { borrow::<QueueOf<B>>(queue) }.is_ok_and(|queue| queue.try_begin_inline(ticket))
         });
-        claimed.map_or(0, u32::from)
+        began_inline.map_or(0, u32::from)
     }
 
     unsafe extern "C" fn run_inline(

@@ -3,12 +3,12 @@
 //! [`import_dlpack`](crate::CommonRuntime#method.import_dlpack) imports a tensor that another library produced;
 //! [`Tensor::to_dlpack`] exports one to another library. The memory is shared, so work in flight on it matters:
 //!
-//! - **Import.** The producer's work on the memory must have ended, or the caller must have waited for it; the
-//!   producer must not touch the memory until its deleter is called. The deleter is called exactly once, after
-//!   the tensor and its views are gone and the last work on them has ended: by the next submission, allocation
-//!   or load on the device, when the device is closed, or by core itself a moment later. It may be called on
-//!   any thread. (It is not called in a forked child, during process exit, or for a device that had to be
-//!   leaked.)
+//! - **Import.** The caller must wait until the producer's work on the memory has ended. From then on, the producer
+//!   must not access the memory until its deleter is called. Core calls the deleter exactly once, on any thread,
+//!   after the tensor and its views have been dropped and the last work on them has ended. It does so on the next
+//!   submission, allocation or load on the device, when the device is closed, or, if none of these happens, from
+//!   its own thread a moment later. (It never calls the deleter in a forked child, during process exit, or for a
+//!   device that had to be leaked.)
 //! - **Export.** The export waits for all work in flight on the tensor. Later work is not ordered with the
 //!   consumer's work; the caller must do that: do not write or freeze the tensor while the consumer uses it,
 //!   and do not read it while the consumer writes it. The memory lives until the consumer calls the deleter.

@@ -10,15 +10,15 @@
 //! | `types`, `value`, `form` | types; literals and constants; operators and their precedence |
 //! | `library/` | library functions: integers, floats, vectors, matrices, packing, conversions, `f16` in CUDA C++ |
 //! | `invocation/` | the statements and expressions of one invocation |
-//! | `function`, `entry` | functions; entry points of OpenCL C and CUDA C++ |
+//! | `function`, `device_entry` | functions; entry points of OpenCL C and CUDA C++ |
 //! | `host/` | entry points of host C |
 //!
 //! Types are printed under WGSL's aliases (`u32`, `f32`, `vec3f`, `mat4x4f`). In all languages vectors are
 //! structures of scalars (members `x y z w`), so that a compiler sees scalars, and arrays are structures with a
 //! member `at`.
 
+mod device_entry;
 mod dialect;
-mod entry;
 mod form;
 mod function;
 mod host;

@@ -141,16 +141,16 @@ impl Fixture {
 }
 
 fn submit(device: &Device, raw: &Raw) {
-    let (fixture, lane) = (Fixture::open(device), raw.lane());
+    let (fixture, enqueuer) = (Fixture::open(device), raw.enqueuer());
     let batch = |launch: &mut dyn FnMut(), wait: &dyn Fn()| {
         let elapsed = time(|| (0..BATCH).for_each(|_| launch()));
         wait();
         elapsed
     };
-    let plain = || batch(&mut || raw.launch(lane, 3.0), &|| Raw::wait(lane.queue));
+    let plain = || batch(&mut || raw.launch(enqueuer, 3.0), &|| Raw::wait(enqueuer.queue));
     let dropped = || batch(&mut || drop(fixture.launch()), &|| fixture.wait());
     line("submit, event dropped; plain without events", compare(ROUNDS, plain, dropped), BATCH as f64);
-    let plain = || batch(&mut || raw::launch_with_event(raw, lane, 3.0), &|| Raw::wait(lane.queue));
+    let plain = || batch(&mut || raw::launch_with_event(raw, enqueuer, 3.0), &|| Raw::wait(enqueuer.queue));
     line("the same; plain as `cl3` does it, an event each", compare(ROUNDS, plain, dropped), BATCH as f64);
     let mut held = None;
     let kept = || batch(&mut || held = Some(fixture.launch()), &|| fixture.wait());
@@ -159,12 +159,12 @@ fn submit(device: &Device, raw: &Raw) {
 
 fn wait(device: &Device, raw: &Raw) {
     const CALLS: u64 = 100;
-    let (fixture, lane) = (Fixture::open(device), raw.lane());
+    let (fixture, enqueuer) = (Fixture::open(device), raw.enqueuer());
     let calls = |call: &dyn Fn()| time(|| (0..CALLS).for_each(|_| call()));
     let plain = || {
         calls(&|| {
-            raw.launch(lane, 3.0);
-            Raw::wait(lane.queue);
+            raw.launch(enqueuer, 3.0);
+            Raw::wait(enqueuer.queue);
         })
     };
     let ours = || calls(&|| fixture.launch().wait().expect("the kernel ends"));

@@ -40,19 +40,19 @@ pub(crate) struct Raw {
 
 /// A queue with its own kernel object, for one thread.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Lane {
+pub(crate) struct Enqueuer {
     pub(crate) queue: cl_command_queue,
     pub(crate) kernel: cl_kernel,
 }
 
-// SAFETY: OpenCL's objects may be used by any thread; a kernel's arguments are set by the one that has its lane.
+// SAFETY: OpenCL's objects may be used by any thread; a kernel's arguments are set by the one that has its enqueuer.
 unsafe impl Send for Raw {}
 // SAFETY: as above.
 unsafe impl Sync for Raw {}
 // SAFETY: as above.
-unsafe impl Send for Lane {}
+unsafe impl Send for Enqueuer {}
 // SAFETY: as above.
-unsafe impl Sync for Lane {}
+unsafe impl Sync for Enqueuer {}
 
 fn text(device: cl_device_id, what: u32) -> String {
     get_device_info(device, what).map(String::from).unwrap_or_default()
@@ -92,8 +92,8 @@ impl Raw {
         create_kernel(self.program, &CString::new(name).expect("a name")).expect("the kernel is there")
     }
 
-    pub(crate) fn lane(&self) -> Lane {
-        Lane { queue: self.open_queue(false), kernel: self.kernel("touch") }
+    pub(crate) fn enqueuer(&self) -> Enqueuer {
+        Enqueuer { queue: self.open_queue(false), kernel: self.kernel("touch") }
     }
 
     pub(crate) fn allocate(&self, bytes: usize, flags: u64) -> cl_mem {
@@ -103,7 +103,7 @@ impl Raw {
 
     /// Sets every argument, and submits.
     #[inline]
-    pub(crate) fn launch(&self, Lane { queue, kernel }: Lane, scale: f32) {
+    pub(crate) fn launch(&self, Enqueuer { queue, kernel }: Enqueuer, scale: f32) {
         for (index, tensor) in (0..).zip(&self.tensors) {
             set(kernel, index, tensor);
         }
@@ -199,12 +199,12 @@ fn submit(queue: cl_command_queue, kernel: cl_kernel, items: usize, group: usize
 
 /// As [`Raw::launch`], with an event that is released.
 #[inline]
-pub(crate) fn launch_with_event(raw: &Raw, lane: Lane, scale: f32) {
+pub(crate) fn launch_with_event(raw: &Raw, enqueuer: Enqueuer, scale: f32) {
     for (index, tensor) in (0..).zip(&raw.tensors) {
-        set(lane.kernel, index, tensor);
+        set(enqueuer.kernel, index, tensor);
     }
-    set(lane.kernel, 3, &scale);
+    set(enqueuer.kernel, 3, &scale);
     let mut event: cl_event = ptr::null_mut();
-    submit(lane.queue, lane.kernel, ITEMS, ITEMS, &raw mut event);
+    submit(enqueuer.queue, enqueuer.kernel, ITEMS, ITEMS, &raw mut event);
     release(event);
 }

@@ -3,7 +3,7 @@
 use std::sync::{Barrier, Mutex};
 use std::time::Duration;
 
-use crate::raw::{Lane, Raw};
+use crate::raw::{Enqueuer, Raw};
 use crate::{BATCH, Device, Fixture, compare, line, module, time};
 
 const THREADS: usize = 8;
@@ -26,13 +26,13 @@ fn each(work: &(dyn Fn(usize) + Sync)) -> Duration {
 }
 
 pub(crate) fn measure(device: &Device, raw: &Raw) {
-    let lanes: Vec<Lane> = (0..THREADS).map(|_| raw.lane()).collect();
+    let enqueuers: Vec<Enqueuer> = (0..THREADS).map(|_| raw.enqueuer()).collect();
     let one = module(device);
     let shared: Vec<_> = (0..THREADS).map(|_| Fixture::of(device, &one)).collect();
     let separate: Vec<_> = (0..THREADS).map(|_| Fixture::open(device)).collect();
     let plain = || {
-        let elapsed = each(&|index| (0..BATCH).for_each(|_| raw.launch(lanes[index], 3.0)));
-        lanes.iter().for_each(|lane| Raw::wait(lane.queue));
+        let elapsed = each(&|index| (0..BATCH).for_each(|_| raw.launch(enqueuers[index], 3.0)));
+        enqueuers.iter().for_each(|enqueuer| Raw::wait(enqueuer.queue));
         elapsed
     };
     let ours = |fixtures: &[Fixture]| {

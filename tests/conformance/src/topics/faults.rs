@@ -22,7 +22,7 @@ cases! {
 pub(super) fn open_faulty(
     context: &Context,
     key: &str,
-    value: impl Into<runtime_core::Value>,
+    value: impl Into<runtime_core::OptionValue>,
 ) -> Result<Fixture, Failure> {
     context.reopen(&Options::new().with(key, value))
 }

@@ -269,7 +269,7 @@ impl Entry<'_, '_, '_> {
             self.line(&kept.declare(items));
             self.printer.environment.kept.insert(value, kept);
         }
-        self.printer.environment.once.clone_from(&self.storage.once);
+        self.printer.environment.uniform.clone_from(&self.storage.uniform);
         self.printer.environment.placed.clone_from(&self.schedule.placed);
         self.printer.environment.hoisted.clone_from(&self.schedule.hoisted);
         if self.storage.masked {
@@ -332,7 +332,7 @@ impl Entry<'_, '_, '_> {
     /// regions.
     fn declare(&mut self) -> Result<()> {
         let info = self.printer.context.info;
-        for &value in &self.storage.once {
+        for &value in &self.storage.uniform {
             let type_name = self.printer.writer.resolved_name(&info[value].ty, Span::UNDEFINED)?;
             if let Some(name) = self.printer.plan.value(value) {
                 let text = format!("{type_name} {name};");

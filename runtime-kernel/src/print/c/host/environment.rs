@@ -43,7 +43,7 @@ pub(super) struct HostEnvironment {
     /// The index of the current invocation in the arrays.
     pub(super) lane: String,
     /// Values that are computed once per group.
-    pub(super) once: BTreeSet<Handle<Expression>>,
+    pub(super) uniform: BTreeSet<Handle<Expression>>,
     /// Values stored per invocation, with their arrays.
     pub(super) kept: FastHashMap<Handle<Expression>, LaneArrays>,
     /// Large variables that are used in place in their arrays.
@@ -58,7 +58,7 @@ pub(super) struct HostEnvironment {
 
 impl HostEnvironment {
     fn shared(&self, expression: Handle<Expression>) -> bool {
-        self.once.contains(&expression)
+        self.uniform.contains(&expression)
     }
 }
 

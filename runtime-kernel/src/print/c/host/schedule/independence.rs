@@ -398,7 +398,7 @@ impl Finder<'_, '_, '_> {
         }
         let fixed =
             matches!(analysis.function.expressions[base], Expression::Constant(_) | Expression::ZeroValue(_));
-        !fixed && !analysis.storage.once.contains(&base)
+        !fixed && !analysis.storage.uniform.contains(&base)
     }
 
     /// Records an access to memory, unless it is a register or nothing writes the object.

@@ -224,7 +224,7 @@ impl Finder<'_, '_, '_> {
             return false;
         }
         if analysis.uses.is_named(value) {
-            if storage.once.contains(&value) || known.values.contains(&value) {
+            if storage.uniform.contains(&value) || known.values.contains(&value) {
                 return true;
             }
             let needs = &storage.needs[self.region];

@@ -30,7 +30,7 @@ pub(crate) enum Storage {
 pub(crate) struct VariableStorage {
     pub(crate) variables: Vec<Storage>,
     /// Values that are computed once per group.
-    pub(crate) once: BTreeSet<Handle<Expression>>,
+    pub(crate) uniform: BTreeSet<Handle<Expression>>,
     /// Values stored per invocation for other regions.
     pub(crate) kept: BTreeSet<Handle<Expression>>,
     /// Uniform values that invocations compute for the group.
@@ -64,7 +64,7 @@ impl VariableStorage {
         let needs: Vec<Needs> = steps.regions.iter().map(|region| uses.of_region(region)).collect();
         let mut storage = Self {
             variables: vec![Storage::Nowhere; function.local_variables.len()],
-            once: BTreeSet::new(),
+            uniform: BTreeSet::new(),
             kept: BTreeSet::new(),
             agreed: steps.regions.iter().flat_map(|region| region.agreed.iter().copied()).collect(),
             recomputed: vec![BTreeSet::new(); needs.len()],
@@ -116,7 +116,7 @@ impl VariableStorage {
         self.arguments.extend(needs.arguments);
         for block in blocks {
             let needs = uses.of_block(block);
-            self.once.extend(needs.defined);
+            self.uniform.extend(needs.defined);
             self.arguments.extend(needs.arguments);
         }
         inner.into_iter().for_each(|steps| self.of_group(uses, steps));
@@ -184,7 +184,7 @@ impl VariableStorage {
                 .values
                 .iter()
                 .copied()
-                .filter(|v| !needs.defined.contains(v) && !self.once.contains(v))
+                .filter(|v| !needs.defined.contains(v) && !self.uniform.contains(v))
                 .collect();
             for value in foreign {
                 let mut chain = BTreeSet::new();
@@ -192,7 +192,7 @@ impl VariableStorage {
                 let stays = |value: &Handle<Expression>| uses.of_value(*value).is_disjoint(placed);
                 if is_cheap(uses, uniform_code, value, &mut chain, &mut 0) && chain.iter().all(stays) {
                     chain.retain(|value| {
-                        !self.needs[region].defined.contains(value) && !self.once.contains(value)
+                        !self.needs[region].defined.contains(value) && !self.uniform.contains(value)
                     });
                     self.recomputed[region].extend(chain);
                 } else {

@@ -110,7 +110,7 @@ impl Region<'_, '_, '_> {
             base = outer;
         }
         !matches!(on.function.expressions[base], Expression::Constant(_) | Expression::ZeroValue(_))
-            && !on.schedule.storage.once.contains(&base)
+            && !on.schedule.storage.uniform.contains(&base)
     }
 
     /// Whether a pointer leads to memory other than registers and read-only memory.

@@ -45,7 +45,7 @@ pub(super) enum Rule {
     /// Values that another region uses are stored per invocation.
     Kept,
     /// Variables are stored where all uses find them.
-    Home,
+    Storage,
     /// What runs once is uniform.
     Shared,
     /// Invocations that have returned or jumped ahead execute nothing.

@@ -56,7 +56,7 @@ fn known(on: &Evaluated<'_, '_>, region: usize, row_facts: &RowFacts) -> Verdict
 /// Whether a value can be computed before a row, and has the claimed slope.
 fn is_computable(on: &Evaluated<'_, '_>, region: usize, linear: Linear, row_facts: &RowFacts) -> Verdict {
     let here = |value: &Handle<Expression>| {
-        on.schedule.storage.once.contains(value)
+        on.schedule.storage.uniform.contains(value)
             || row_facts.known.values.contains(value)
             || row_facts.known.kept.contains(value)
     };

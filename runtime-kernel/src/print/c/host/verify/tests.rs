@@ -280,19 +280,19 @@ fn values_and_variables_are_available_where_they_are_used() {
         schedule.storage.recomputed.last_mut().expect("a region").extend(kept);
     });
     broken("let c = s.k * 3u; y[id.x] = c + l * c;", Rule::Definition, |schedule, _| {
-        schedule.storage.once.clear();
+        schedule.storage.uniform.clear();
     });
-    broken(ACROSS, Rule::Home, |schedule, context| {
+    broken(ACROSS, Rule::Storage, |schedule, context| {
         schedule.storage.variables[variable(context, "v")] = Storage::Body(0);
     });
-    broken(ACROSS, Rule::Home, |schedule, context| {
+    broken(ACROSS, Rule::Storage, |schedule, context| {
         schedule.storage.variables[variable(context, "v")] = Storage::Group;
     });
-    broken(ACROSS, Rule::Home, |schedule, _| {
+    broken(ACROSS, Rule::Storage, |schedule, _| {
         schedule.storage.initialised.iter_mut().for_each(std::collections::BTreeSet::clear);
         schedule.storage.early.clear();
     });
-    broken(CARRIED, Rule::Home, |schedule, context| {
+    broken(CARRIED, Rule::Storage, |schedule, context| {
         schedule.storage.variables[variable(context, "sum")] = Storage::Nowhere;
     });
     // Only the region of one loop uses it, but the next iteration reads what the last one left.
@@ -302,7 +302,7 @@ fn values_and_variables_are_available_where_they_are_used() {
     });
     broken(
         "var t = l; for (var j = 0u; j < s.k; j++) { y[j * 64u + l] = t; t += 3u; }",
-        Rule::Home,
+        Rule::Storage,
         |schedule, context| {
             let at = schedule.steps.regions.iter().position(|region| region.repeats).expect("a loop");
             schedule.storage.variables[variable(context, "t")] = Storage::Body(at);
@@ -312,7 +312,7 @@ fn values_and_variables_are_available_where_they_are_used() {
         "let c = workgroupUniformLoad(&w[3]); let d = c + l; if y[0] == c { w[l] = d; }",
         Rule::Definition,
         |schedule, _| {
-            schedule.storage.once.clear();
+            schedule.storage.uniform.clear();
         },
     );
 }
@@ -353,7 +353,7 @@ fn row_facts_are_recomputed() {
     });
     broken(
         "var v = l; w[l] = 1u; workgroupBarrier(); y[v] = w[63u - l]; v = 7u; workgroupBarrier(); y[v] += 1u;",
-        Rule::Home,
+        Rule::Storage,
         |schedule, context| {
             schedule.storage.variables[variable(context, "v")] = Storage::Body(1);
         },

@@ -12,7 +12,7 @@ use super::{Rule, Verdict, ensure};
 /// Names defined so far. The steps are in program order, in which definitions dominate their uses.
 #[derive(Default)]
 struct Defined {
-    once: BTreeSet<Handle<Expression>>,
+    uniform: BTreeSet<Handle<Expression>>,
     by_items: BTreeSet<Handle<Expression>>,
 }
 
@@ -26,7 +26,7 @@ pub(super) fn verify(on: &Evaluated<'_, '_>) -> Verdict {
         }
     });
     verdict?;
-    ends.iter().try_for_each(|uses| known(uses, &defined.once))
+    ends.iter().try_for_each(|uses| known(uses, &defined.uniform))
 }
 
 fn visit(on: &Evaluated<'_, '_>, step: &Step, defined: &mut Defined, ends: &mut Vec<Uses>) -> Verdict {
@@ -34,15 +34,15 @@ fn visit(on: &Evaluated<'_, '_>, step: &Step, defined: &mut Defined, ends: &mut 
         let uses = on.condition(value);
         match step {
             Step::Loop { .. } => ends.push(uses),
-            _ => known(&uses, &defined.once)?,
+            _ => known(&uses, &defined.uniform)?,
         }
     }
     match step {
         Step::Once(shared) => shared.body.iter().try_for_each(|statement| {
             let uses = on.statement(statement);
-            known(&uses, &defined.once)?;
-            let declared = uses.defined.is_subset(&on.schedule.storage.once);
-            defined.once.extend(uses.defined);
+            known(&uses, &defined.uniform)?;
+            let declared = uses.defined.is_subset(&on.schedule.storage.uniform);
+            defined.uniform.extend(uses.defined);
             ensure(declared, Rule::Definition, || {
                 "the group defines a value that it does not have".to_owned()
             })
@@ -53,8 +53,8 @@ fn visit(on: &Evaluated<'_, '_>, step: &Step, defined: &mut Defined, ends: &mut 
 }
 
 /// What the group uses, the group computes.
-fn known(uses: &Uses, once: &BTreeSet<Handle<Expression>>) -> Verdict {
-    let unknown = uses.named.iter().find(|value| !once.contains(value) && !uses.defined.contains(value));
+fn known(uses: &Uses, uniform: &BTreeSet<Handle<Expression>>) -> Verdict {
+    let unknown = uses.named.iter().find(|value| !uniform.contains(value) && !uses.defined.contains(value));
     ensure(unknown.is_none(), Rule::Definition, || {
         format!("the group uses {unknown:?}, which it has not computed")
     })
@@ -64,12 +64,12 @@ fn region(on: &Evaluated<'_, '_>, region: usize, defined: &mut Defined) -> Verdi
     let storage = &on.schedule.storage;
     let uses = on.region(region);
     let (recomputed, needs) = (&storage.recomputed[region], &storage.needs[region]);
-    let shared = uses.defined.intersection(&storage.once).next();
+    let shared = uses.defined.intersection(&storage.uniform).next();
     ensure(shared.is_none(), Rule::Definition, || {
         format!("region {region} defines {shared:?} of the group")
     })?;
     for &value in uses.named.difference(&uses.defined) {
-        if defined.once.contains(&value) || recomputed.contains(&value) {
+        if defined.uniform.contains(&value) || recomputed.contains(&value) {
             continue;
         }
         let before = defined.by_items.contains(&value);
@@ -82,7 +82,7 @@ fn region(on: &Evaluated<'_, '_>, region: usize, defined: &mut Defined) -> Verdi
         ensure(recorded, Rule::Kept, || format!("region {region} does not fetch {value:?}"))?;
     }
     for &value in recomputed {
-        repeated(on, value, (&defined.once, recomputed), &uses)?;
+        repeated(on, value, (&defined.uniform, recomputed), &uses)?;
         let before = defined.by_items.contains(&value);
         ensure(before, Rule::Definition, || {
             format!("region {region} computes {value:?} before the program does")
@@ -96,12 +96,12 @@ fn region(on: &Evaluated<'_, '_>, region: usize, defined: &mut Defined) -> Verdi
 fn repeated(
     on: &Evaluated<'_, '_>,
     value: Handle<Expression>,
-    (once, recomputed): (&BTreeSet<Handle<Expression>>, &BTreeSet<Handle<Expression>>),
+    (uniform, recomputed): (&BTreeSet<Handle<Expression>>, &BTreeSet<Handle<Expression>>),
     region: &Uses,
 ) -> Verdict {
     let uses = on.definition(value);
     let known = |name: &Handle<Expression>| {
-        once.contains(name)
+        uniform.contains(name)
             || (recomputed.contains(name) && *name < value)
             || (on.schedule.storage.kept.contains(name) && region.named.contains(name))
     };

@@ -40,10 +40,10 @@ fn variable(on: &Evaluated<'_, '_>, variable: Handle<LocalVariable>, users: &Use
     let in_regions: Vec<_> =
         users.regions.iter().filter(|(_, _, uses)| uses.variables.contains(&variable)).collect();
     let by_group = users.group.contains(&variable);
-    let home = storage.variable(variable);
+    let location = storage.variable(variable);
     let right =
-        |holds: bool| ensure(holds, Rule::Home, || format!("{variable:?} is used away from {home:?}"));
-    match home {
+        |holds: bool| ensure(holds, Rule::Storage, || format!("{variable:?} is used away from {location:?}"));
+    match location {
         Storage::Nowhere => right(in_regions.is_empty() && !by_group),
         Storage::Group => right(in_regions.iter().all(|(_, _, uses)| !uses.written.contains(&variable))),
         Storage::Body(body) => {
@@ -52,7 +52,7 @@ fn variable(on: &Evaluated<'_, '_>, variable: Handle<LocalVariable>, users: &Use
             let body = &on.schedule.steps.regions[body];
             let assigned = !repeats || assigned_first(on, &body.body, variable) == Some(true);
             let left = body.agreed.iter().any(|&value| on.condition(value).variables.contains(&variable));
-            ensure(assigned || (!repeats && left), Rule::Home, || {
+            ensure(assigned || (!repeats && left), Rule::Storage, || {
                 format!("{variable:?} does not outlive a round of the loop around its region")
             })
         }
@@ -66,16 +66,16 @@ fn variable(on: &Evaluated<'_, '_>, variable: Handle<LocalVariable>, users: &Use
             let once = match initialised[..] {
                 [] => storage.early.contains(&variable),
                 // The first of all users, which always runs.
-                [(0, (_, around, _))] => around.depth == 0 && home == Storage::Lanes,
+                [(0, (_, around, _))] => around.depth == 0 && location == Storage::Lanes,
                 _ => false,
             };
-            ensure(once, Rule::Home, || format!("{variable:?} has no initial value"))?;
+            ensure(once, Rule::Storage, || format!("{variable:?} has no initial value"))?;
             // Regions copy it in and out according to their recorded needs.
             in_regions.iter().try_for_each(|(region, _, uses)| {
                 let needs = &storage.needs[*region];
                 let recorded = needs.reads.contains(&variable) || needs.writes.contains(&variable);
                 let written = !uses.written.contains(&variable) || needs.writes.contains(&variable);
-                ensure(recorded && written, Rule::Home, || format!("region {region} loses {variable:?}"))
+                ensure(recorded && written, Rule::Storage, || format!("region {region} loses {variable:?}"))
             })
         }
     }

@@ -1,7 +1,7 @@
 //! Batching: a submission is recorded at once into a command buffer, and command buffers are submitted in batches.
 //!
-//! A batch is a command buffer with one signal at its end, of the queue's semaphore to the ticket of its last submission.
-//! A batch ends where a caller waits for a ticket, and otherwise grows until it is submitted:
+//! A batch is one command buffer; at its end it sets the queue's semaphore to the ticket of its last submission. A batch ends
+//! where a caller waits for a ticket, and otherwise grows until it is submitted:
 //!
 //! ```text
 //!              note_recorded            end_batch          submit              recycle
@@ -14,7 +14,8 @@
 //!        +-----------------------------------------------> a large transfer of staging threads, which signal the ticket
 //! ```
 //!
-//! How far tickets have come is kept as [`Watermarks`], and which of them a recorded barrier orders as [`BarrierState`].
+//! [`Watermarks`] records how far tickets have come; [`BarrierState`] records which of them come before the barriers recorded so
+//! far.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -106,7 +107,7 @@ struct Pacing {
 }
 
 /// Records the submissions of a queue, and submits them in batches.
-pub(crate) struct Recorder {
+pub(crate) struct BatchRecorder {
     progress: Arc<QueueProgress>,
     shared_queue: Arc<SharedQueue>,
     pool: CommandPool,
@@ -126,13 +127,13 @@ pub(crate) struct Recorder {
     downloads: TransferRing,
 }
 
-impl std::fmt::Debug for Recorder {
+impl std::fmt::Debug for BatchRecorder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Recorder").field("watermarks", &self.watermarks).finish_non_exhaustive()
+        f.debug_struct("BatchRecorder").field("watermarks", &self.watermarks).finish_non_exhaustive()
     }
 }
 
-impl Recorder {
+impl BatchRecorder {
     pub(crate) fn new(progress: &Arc<QueueProgress>) -> Result<Self> {
         let logical = &progress.context.logical;
         let shared_queue = logical.least_used_compute_queue();
@@ -424,7 +425,7 @@ impl Recorder {
     }
 }
 
-impl Drop for Recorder {
+impl Drop for BatchRecorder {
     fn drop(&mut self) {
         self.flush();
         // After an error nothing runs.

@@ -215,5 +215,5 @@ async fn yield_now() {
 }
 
 #[cfg(test)]
-#[path = "run_tests.rs"]
+#[path = "timing_loop_tests.rs"]
 mod tests;
