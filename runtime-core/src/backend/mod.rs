@@ -22,6 +22,7 @@
 mod cache_file;
 mod device_bytes;
 mod export;
+mod host_borrow;
 mod host_bytes;
 mod library;
 mod linked;
@@ -34,6 +35,7 @@ pub use device_bytes::DeviceBytes;
 #[doc(hidden)]
 pub use export::enter;
 pub use export::{catch_panic, manifest};
+pub use host_borrow::HostBorrowGuard;
 pub use host_bytes::{HostBytes, HostBytesMut};
 pub use library::{check_library, open_library};
 pub use linked::LinkedBackend;
