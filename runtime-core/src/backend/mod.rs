@@ -27,6 +27,7 @@ mod host_bytes;
 mod library;
 mod linked;
 mod log;
+mod read_file;
 mod temporary_folder;
 mod views;
 
@@ -40,6 +41,7 @@ pub use host_bytes::{HostBytes, HostBytesMut};
 pub use library::{check_library, open_library};
 pub use linked::LinkedBackend;
 pub use log::{Level, Log};
+pub use read_file::read_file;
 pub use temporary_folder::TemporaryFolder;
 pub use views::{ArgRef, GraphNode, GraphWork, Launch, TensorArg};
 
