@@ -5,11 +5,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use runtime_core::Result;
-use runtime_core::backend::catch_panic;
+use runtime_core::backend::{catch_panic, spin_until};
 
 use crate::arg_packing::{PackedArgs, Scratch};
 use crate::call::Function;
@@ -157,21 +157,9 @@ impl WorkQueue {
             } else {
                 let seen = self.pushed.load(Ordering::Acquire);
                 drop(state);
-                self.spin_until_pushed(seen);
+                spin_until(SPIN, || self.pushed.load(Ordering::Acquire) != seen);
                 spun = true;
                 state = self.state.lock();
-            }
-        }
-    }
-
-    fn spin_until_pushed(&self, seen: u64) {
-        let start = Instant::now();
-        while start.elapsed() < SPIN {
-            for _ in 0..32 {
-                if self.pushed.load(Ordering::Acquire) != seen {
-                    return;
-                }
-                std::hint::spin_loop();
             }
         }
     }
