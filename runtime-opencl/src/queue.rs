@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use runtime_core::abi::{Progress as CompletedPrefix, SubmitInfo};
-use runtime_core::backend::{Copy2D, HostBytes, HostBytesMut, Launch, Queue, QueueOptions};
+use runtime_core::backend::{Copy2D, HostBytes, HostBytesMut, Launch, Queue, QueueOptions, UnreadTimestamps};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::compile_lock::LaunchedFlag;
@@ -25,7 +25,7 @@ use crate::memory::OpenClBuffer;
 use crate::parallel_copy;
 use crate::progress::Progress;
 use crate::staging::{Direction, STAGED_MIN_BYTES, StagedCopy, Staging};
-use crate::timer::{self, Timestamps};
+use crate::timer;
 
 /// Submissions after which the queue is flushed, if it was not flushed before.
 const FLUSH_INTERVAL: u32 = 32;
@@ -49,7 +49,7 @@ pub struct OpenClQueue {
     options: QueueOptions,
     submit_state: Mutex<SubmitState>,
     progress: Arc<Progress>,
-    timestamps: Mutex<Timestamps>,
+    timestamps: Mutex<UnreadTimestamps<Owned<Event>>>,
     staging: Staging,
     /// Submissions, markers and barriers since the last flush.
     unflushed: AtomicU32,
@@ -388,7 +388,10 @@ impl Queue for OpenClQueue {
             return Err(Error::unsupported("timestamps need a queue that was opened with `timestamps`"));
         }
         let event = self.enqueue_marker()?;
-        self.timestamps.lock().add(submit.ticket, event.share()?);
+        let mut timestamps = self.timestamps.lock();
+        drop(timestamps.discard(submit.ticket));
+        timestamps.add(submit.ticket, event.share()?);
+        drop(timestamps);
         self.note_submitted(submit, event);
         Ok(())
     }

@@ -30,6 +30,7 @@ mod log;
 mod polling;
 mod read_file;
 mod temporary_folder;
+mod unread_timestamps;
 mod views;
 
 pub use cache_file::write_atomic;
@@ -45,6 +46,7 @@ pub use log::{Level, Log};
 pub use polling::{backoff, spin_until};
 pub use read_file::read_file;
 pub use temporary_folder::TemporaryFolder;
+pub use unread_timestamps::UnreadTimestamps;
 pub use views::{ArgRef, GraphNode, GraphWork, Launch, TensorArg};
 
 pub use crate::model::kernel_info::{KernelInfo, Param, RunReport};
