@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use runtime_core::Result;
-use runtime_core::backend::{catch_panic, spin_until};
+use runtime_core::backend::{FillPattern, catch_panic, spin_until};
 
 use crate::arg_packing::{PackedArgs, Scratch};
 use crate::call::Function;
@@ -33,8 +33,8 @@ pub(crate) enum Work {
     Launch(Arc<Function>, Extent),
     /// Moves bytes.
     Copy { destination: *mut u8, source: *const u8, bytes: usize },
-    /// Repeats the first `unit` bytes of a pattern.
-    Fill { destination: *mut u8, bytes: usize, pattern: [u8; 16], unit: usize },
+    /// Repeats a pattern.
+    Fill { destination: *mut u8, bytes: usize, pattern: FillPattern },
     /// Reads the clock.
     Timestamp,
     /// Waits for another queue; has no ticket.
@@ -52,9 +52,7 @@ impl Work {
                 // SAFETY: the submission checked both ranges, and core keeps them alive until the ticket ends.
                 unsafe { std::ptr::copy(source, destination, bytes) };
             }
-            Self::Fill { destination, bytes, ref pattern, unit } => {
-                fill(destination, bytes, &pattern[..unit]);
-            }
+            Self::Fill { destination, bytes, ref pattern } => fill(destination, bytes, pattern.shortest()),
             _ => {}
         }
     }

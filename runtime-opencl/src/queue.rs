@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use runtime_core::abi::{Progress as CompletedPrefix, SubmitInfo};
-use runtime_core::backend::{Copy2D, HostBytes, HostBytesMut, Launch, Queue, QueueOptions, UnreadTimestamps};
+use runtime_core::backend::{
+    Copy2D, FillPattern, HostBytes, HostBytesMut, Launch, Queue, QueueOptions, UnreadTimestamps,
+};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::compile_lock::LaunchedFlag;
@@ -354,17 +356,11 @@ impl Queue for OpenClQueue {
         submit: SubmitInfo,
         destination: (&OpenClBuffer, u64),
         bytes: u64,
-        pattern: &[u8],
+        pattern: FillPattern,
     ) -> Result<()> {
         let (offset, bytes) = destination.0.range("fill", destination.1, bytes)?;
-        let pieces = convert::split_fill(offset, bytes, pattern).ok_or_else(|| {
-            let unit = pattern.len();
-            Error::invalid(format!(
-                "fill: {bytes} bytes with a pattern of {unit} bytes; the pattern must have 1, 2, 4, 8 or 16 bytes and divide the size"
-            ))
-        })?;
         let mut events = Vec::new();
-        for piece in pieces {
+        for piece in convert::split_fill(offset, bytes, pattern) {
             match self.enqueuer().fill(destination.0.location(piece.offset), &piece) {
                 Ok(more) => events.extend(more),
                 Err(error) if events.is_empty() => return Err(error),

@@ -22,6 +22,7 @@
 mod cache_file;
 mod device_bytes;
 mod export;
+mod fill_pattern;
 mod host_borrow;
 mod host_bytes;
 mod library;
@@ -38,6 +39,7 @@ pub use device_bytes::DeviceBytes;
 #[doc(hidden)]
 pub use export::enter;
 pub use export::{catch_panic, manifest};
+pub use fill_pattern::FillPattern;
 pub use host_borrow::HostBorrowGuard;
 pub use host_bytes::{HostBytes, HostBytesMut};
 pub use library::{check_library, open_library};
@@ -364,7 +366,7 @@ pub trait Queue: Send + Sync + 'static {
         Err(Error::unsupported("copy_2d is not supported"))
     }
 
-    /// Submits a fill of `bytes` bytes with a pattern of 1, 2, 4, 8 or 16 bytes.
+    /// Submits a fill of `bytes` bytes with a repeated pattern.
     ///
     /// # Errors
     /// Any kind; the ticket is then not taken.
@@ -373,7 +375,7 @@ pub trait Queue: Send + Sync + 'static {
         submit: SubmitInfo,
         destination: (&Self::Buffer, u64),
         bytes: u64,
-        pattern: &[u8],
+        pattern: FillPattern,
     ) -> Result<()>;
 
     /// Submits a no-op kernel.

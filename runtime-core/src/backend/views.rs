@@ -6,7 +6,7 @@
 
 use std::marker::PhantomData;
 
-use super::Buffer;
+use super::{Buffer, FillPattern};
 use crate::{Access, DType, Element, Geometry, abi};
 
 /// Geometry and arguments of a kernel launch; valid during the call.
@@ -365,7 +365,7 @@ pub enum GraphWork<'a, B, K> {
         destination: (&'a B, u64),
         /// Number of bytes.
         bytes: u64,
-        /// The pattern: 1, 2, 4, 8 or 16 bytes.
-        pattern: &'a [u8],
+        /// The pattern.
+        pattern: FillPattern,
     },
 }
