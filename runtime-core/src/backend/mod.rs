@@ -49,7 +49,7 @@ pub use polling::{backoff, spin_until};
 pub use read_file::read_file;
 pub use temporary_folder::TemporaryFolder;
 pub use unread_timestamps::UnreadTimestamps;
-pub use views::{ArgRef, GraphNode, GraphWork, Launch, TensorArg};
+pub use views::{ArgRef, GraphNode, GraphWork, Launch, TensorArg, unsupported_argument};
 
 pub use crate::model::kernel_info::{KernelInfo, Param, RunReport};
 pub use crate::model::placement::QueueOptions;
