@@ -4,10 +4,10 @@
 #![allow(unsafe_code, reason = "calls the driver")]
 
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
+use runtime_core::backend::HostBorrowGuard;
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::builtin::Builtins;
@@ -24,35 +24,6 @@ use crate::timer::DeviceClock;
 
 /// Most running kernels that an error names, one per queue.
 const MAX_NAMED_QUEUES: usize = 4;
-
-/// Guards borrowed host memory: once the device is lost, the owner may take it back, and nothing may touch it any more.
-#[derive(Debug, Default)]
-struct HostBorrowGuard {
-    revoked: AtomicBool,
-    accessing: AtomicUsize,
-}
-
-impl HostBorrowGuard {
-    /// Runs `copy`, which touches borrowed memory, and returns true; after [`HostBorrowGuard::revoke`] does nothing and returns
-    /// false.
-    fn access(&self, copy: impl FnOnce()) -> bool {
-        self.accessing.fetch_add(1, Ordering::SeqCst);
-        let allowed = !self.revoked.load(Ordering::SeqCst);
-        if allowed {
-            copy();
-        }
-        self.accessing.fetch_sub(1, Ordering::SeqCst);
-        allowed
-    }
-
-    /// Forbids further access, and returns once no access is in progress.
-    fn revoke(&self) {
-        self.revoked.store(true, Ordering::SeqCst);
-        while self.accessing.load(Ordering::SeqCst) != 0 {
-            std::thread::yield_now();
-        }
-    }
-}
 
 /// A retained primary context, with the state that all openings of the device share.
 #[derive(Debug)]

@@ -5,12 +5,12 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use runtime_core::backend::{Graph, GraphNode, GraphWork, Launch};
+use runtime_core::backend::{FillPattern, Graph, GraphNode, GraphWork, Launch};
 use runtime_core::{Error, Result};
 
 use crate::builtin::FillLaunch;
 use crate::context::PrimaryContext;
-use crate::convert::Pattern;
+use crate::convert::memset_unit;
 use crate::driver::Graphs;
 use crate::driver::abi::{
     self, DevicePtr, Function, GraphExec, KernelNodeParams, MemsetNodeParams, Node, Stream,
@@ -181,18 +181,19 @@ impl CudaGraph {
         self.primary.check("cuGraphAddMemcpyNode", code).map(|()| node)
     }
 
-    fn add_fill(&self, dependencies: &[Node], to: DevicePtr, bytes: u64, pattern: &[u8]) -> Result<Node> {
-        let pattern = Pattern::reduce(pattern).ok_or_else(|| {
-            Error::invalid(format!("fill: a pattern of {} bytes; valid: 1, 2, 4, 8 or 16", pattern.len()))
-        })?;
+    fn add_fill(
+        &self,
+        dependencies: &[Node],
+        to: DevicePtr,
+        bytes: u64,
+        pattern: &FillPattern,
+    ) -> Result<Node> {
         let width = length(bytes)?;
         if width == 0 {
             return self.add_empty(dependencies);
         }
-        let Some((unit, value)) =
-            pattern.memset_unit(to).filter(|(unit, _)| bytes.is_multiple_of(u64::from(*unit)))
-        else {
-            let fill = self.primary.builtins()?.fill(to, bytes, pattern.to_16_bytes());
+        let Some((unit, value)) = memset_unit(pattern, to) else {
+            let fill = self.primary.builtins()?.fill(to, bytes, pattern.repeated());
             let shape = [[fill.groups, 1, 1], [FillLaunch::GROUP_SIZE, 1, 1]];
             return fill.with_params(|parameters| {
                 self.add_kernel(dependencies, &kernel_node_params(fill.function, shape, 0, parameters))

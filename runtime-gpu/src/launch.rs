@@ -6,13 +6,13 @@ use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering;
 
-use runtime_core::backend::{ArgRef, Launch};
+use runtime_core::backend::{ArgRef, Launch, unsupported_argument};
 use runtime_core::{Error, Result};
 
 use crate::driver::abi::{self, CUlaunchAttribute, CUlaunchConfig, Stream, function_attribute};
 use crate::memory::CudaBuffer;
 use crate::module::CudaKernel;
-use crate::param_buffer::{ParamBuffer, unsupported_arg};
+use crate::param_buffer::ParamBuffer;
 
 /// Most arguments whose values and pointers are on the stack.
 const INLINE_ARGS: usize = 16;
@@ -68,7 +68,7 @@ fn fill_pointers(
                 shared_bytes = shared_bytes.saturating_add(bytes);
                 continue;
             }
-            _ => return Err(unsupported_arg(index)),
+            _ => return Err(unsupported_argument(index)),
         };
         if known.is_some_and(|known| known.get(next).is_none_or(|parameter| parameter.bytes != bytes)) {
             return Err(kernel.arg_size_error(index, next, bytes));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use runtime_core::backend::{Kernel, KernelInfo, Module, Source};
+use runtime_core::backend::{Kernel, KernelInfo, Module, Source, read_file};
 use runtime_core::{Error, ErrorKind, Geometry, Occupancy, OptionSpec, Result, did_you_mean};
 
 use crate::binary_check;
@@ -353,13 +353,6 @@ fn check_options(source: &Source<'_>) -> Result<()> {
         ))),
         _ => Ok(()),
     }
-}
-
-fn read_file(path: &Path) -> Result<Vec<u8>> {
-    std::fs::read(path).map_err(|error| {
-        let message = format!("\"{}\": {error}; check the path", path.display());
-        Error::new(ErrorKind::Io, message).with_source(error)
-    })
 }
 
 fn compile(primary: &PrimaryContext, source: &Source<'_>, text: &[u8]) -> Result<CompiledCode> {

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-use runtime_core::backend::{ArgRef, Launch};
+use runtime_core::backend::{ArgRef, Launch, unsupported_argument};
 use runtime_core::{Error, Result};
 
 use crate::driver::abi::{LAUNCH_PARAM_BUFFER, LAUNCH_PARAM_BUFFER_SIZE};
@@ -111,14 +111,9 @@ impl ParamBuffer {
                 }
                 _ => Err(size_mismatch(kernel, launch, index, bytes.len())),
             },
-            _ => Err(unsupported_arg(index)),
+            _ => Err(unsupported_argument(index)),
         }
     }
-}
-
-#[cold]
-pub(crate) fn unsupported_arg(index: usize) -> Error {
-    Error::unsupported(format!("argument {index} is of a kind that this backend does not support"))
 }
 
 /// The error for an argument of `bytes` bytes where the kernel takes another size or no more arguments.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use runtime_core::backend::HostBytesMut;
+use runtime_core::backend::{HostBytesMut, backoff};
 use runtime_core::{Error, Result};
 
 use crate::completion_events::CompletionEvents;
@@ -28,12 +28,6 @@ use crate::timer::Timestamps;
 const LAUNCH_LOG: usize = 256;
 /// Bits of the kernel name in a recorded launch.
 const NAME_BITS: u32 = 20;
-/// How long a wait spins.
-const SPIN_TIME: Duration = Duration::from_micros(50);
-/// How long a wait yields before it starts to sleep.
-const YIELD_TIME: Duration = Duration::from_millis(2);
-/// Longest sleep between two polls.
-const MAX_SLEEP: Duration = Duration::from_micros(200);
 
 /// A small read: once `ticket` has ended on the device, the bytes are in the block.
 #[derive(Debug)]
@@ -167,7 +161,7 @@ impl StreamState {
         let begin = Instant::now();
         while self.is_staging() {
             self.primary.check_alive()?;
-            backoff(begin.elapsed());
+            backoff(begin.elapsed(), true);
         }
         self.failure().map_or(Ok(()), Err)
     }
@@ -244,7 +238,7 @@ impl StreamState {
             if elapsed >= slice {
                 break;
             }
-            backoff(elapsed);
+            backoff(elapsed, true);
         }
         Ok(())
     }
@@ -321,9 +315,9 @@ impl StreamState {
         self.poll()?;
         let mut inner = self.inner.lock();
         let inner = &mut *inner;
-        let event = inner.timestamps.take(ticket)?;
+        let event = inner.timestamps.unread.take(ticket)?;
         if !self.primary.is_event_complete(event)? {
-            inner.timestamps.put_back(ticket, event);
+            inner.timestamps.unread.add(ticket, event);
             return Err(Error::invalid(format!("ticket {ticket} has not ended; wait for its event first")));
         }
         inner.events.release_timestamp(event);
@@ -347,17 +341,5 @@ impl Drop for StreamState {
             // SAFETY: ours, and no longer in use; the driver completes the work on it.
             let _ = unsafe { (self.primary.driver.cuStreamDestroy_v2)(self.stream.0) };
         }
-    }
-}
-
-/// Lets other threads run between two polls: the longer the wait has lasted, the longer.
-pub(crate) fn backoff(elapsed: Duration) {
-    if elapsed < SPIN_TIME {
-        // Once: it takes 40 ns and more, and what is awaited is often only a few microseconds away.
-        std::hint::spin_loop();
-    } else if elapsed < YIELD_TIME {
-        std::thread::yield_now();
-    } else {
-        std::thread::sleep((elapsed / 32).min(MAX_SLEEP));
     }
 }

@@ -38,11 +38,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runtime_core::abi::{Progress, SubmitInfo};
-use runtime_core::backend::{Copy2D, HostBytes, HostBytesMut, Launch, Queue, QueueOptions};
+use runtime_core::backend::{Copy2D, FillPattern, HostBytes, HostBytesMut, Launch, Queue, QueueOptions};
 use runtime_core::{Error, Result};
 
 use crate::context::PrimaryContext;
-use crate::convert::Pattern;
+use crate::convert::memset_unit;
 use crate::driver::abi::{self, CuResult, DevicePtr, Memcpy2D, Pitched};
 use crate::free_list::FreeList;
 use crate::graph::CudaGraph;
@@ -168,12 +168,11 @@ impl CudaQueue {
         Ok(())
     }
 
-    fn submit_fill(&self, to: DevicePtr, bytes: u64, pattern: Pattern) -> Result<()> {
+    fn submit_fill(&self, to: DevicePtr, bytes: u64, pattern: FillPattern) -> Result<()> {
         let (primary, stream) = (&*self.state.primary, self.state.stream);
-        let unit = pattern.memset_unit(to).filter(|(unit, _)| bytes.is_multiple_of(u64::from(*unit)));
-        let Some((unit, value)) = unit else {
+        let Some((unit, value)) = memset_unit(&pattern, to) else {
             let builtins = primary.builtins()?;
-            return builtins.launch_fill(primary, stream, &builtins.fill(to, bytes, pattern.to_16_bytes()));
+            return builtins.launch_fill(primary, stream, &builtins.fill(to, bytes, pattern.repeated()));
         };
         let _current = primary.make_current()?;
         let (driver, count) = (primary.driver, length(bytes)? / unit as usize);
@@ -299,19 +298,12 @@ impl Queue for CudaQueue {
         submit: SubmitInfo,
         destination: (&CudaBuffer, u64),
         bytes: u64,
-        pattern: &[u8],
+        pattern: FillPattern,
     ) -> Result<()> {
         self.state.prepare_submit()?;
-        let reduced = Pattern::reduce(pattern).filter(|_| bytes.is_multiple_of(pattern.len() as u64));
-        let reduced = reduced.ok_or_else(|| {
-            let unit = pattern.len();
-            Error::invalid(format!(
-                "fill: {bytes} bytes with a pattern of {unit}; valid: 1, 2, 4, 8 or 16, dividing the size"
-            ))
-        })?;
         let to = destination.0.range("fill", destination.1, bytes)?;
         if bytes > 0 {
-            self.submit_fill(to, bytes, reduced)?;
+            self.submit_fill(to, bytes, pattern)?;
         }
         self.state.note_submitted(submit.ticket);
         Ok(())

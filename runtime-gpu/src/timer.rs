@@ -2,10 +2,9 @@
 
 #![allow(unsafe_code, reason = "calls the driver")]
 
-use std::collections::BTreeMap;
-
 use parking_lot::Mutex;
-use runtime_core::{Error, ErrorKind, Result};
+use runtime_core::Result;
+use runtime_core::backend::UnreadTimestamps;
 
 use crate::context::PrimaryContext;
 use crate::driver::Driver;
@@ -16,8 +15,6 @@ const EPOCH_NS: f64 = (1_u64 << 50) as f64;
 /// Longest time measured from one reference event: the driver returns milliseconds as an `f32`, whose 24 bits are too coarse for
 /// more.
 const MAX_ELAPSED_MS: f32 = 100.0;
-/// Unread timestamps that a queue keeps; beyond that it discards the oldest.
-const MAX_UNREAD: usize = 1 << 14;
 
 /// The clock of a device: a reference event and its time, from which other events are measured.
 #[derive(Debug, Default)]
@@ -61,7 +58,7 @@ fn elapsed_ms(primary: &PrimaryContext, begin: Event, end: Event) -> Result<f32>
 /// The timestamps of a queue.
 #[derive(Debug, Default)]
 pub(crate) struct Timestamps {
-    unread: BTreeMap<u64, Event>,
+    pub(crate) unread: UnreadTimestamps<Event>,
     free: Vec<Event>,
 }
 
@@ -78,34 +75,15 @@ impl Timestamps {
             self.free.push(event);
             return Err(primary.fail("cuEventRecord", code));
         }
-        self.unread.insert(ticket, event);
+        self.unread.add(ticket, event);
         Ok(event)
     }
 
     /// Discards the oldest timestamp if there are too many and it has ended; returns its event.
     pub(crate) fn discard_oldest(&mut self, ended: u64) -> Option<Event> {
-        let (&ticket, &event) = self.unread.first_key_value()?;
-        if self.unread.len() < MAX_UNREAD || ticket > ended {
-            return None;
-        }
-        self.unread.remove(&ticket);
+        let event = self.unread.discard(ended)?;
         self.free.push(event);
         Some(event)
-    }
-
-    /// Removes the event of a ticket.
-    pub(crate) fn take(&mut self, ticket: u64) -> Result<Event> {
-        self.unread.remove(&ticket).ok_or_else(|| {
-            Error::new(
-                ErrorKind::NotFound,
-                format!("ticket {ticket} is not a timestamp, or was already read"),
-            )
-        })
-    }
-
-    /// Puts back an event that is not complete.
-    pub(crate) fn put_back(&mut self, ticket: u64, event: Event) {
-        self.unread.insert(ticket, event);
     }
 
     /// The time of a complete event, which nothing else uses.
@@ -117,8 +95,7 @@ impl Timestamps {
 
     /// Destroys all events. The context is current.
     pub(crate) fn close(&mut self, driver: &Driver) {
-        let unread = std::mem::take(&mut self.unread).into_values();
-        for event in unread.chain(self.free.drain(..)) {
+        for event in self.unread.drain().chain(self.free.drain(..)) {
             // SAFETY: ours, and no longer in use.
             let _ = unsafe { (driver.cuEventDestroy_v2)(event.0) };
         }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use runtime_core::backend::ArgRef;
+use runtime_core::backend::{ArgRef, unsupported_argument};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::call::{Function, RegClass, RegValue, Registers};
@@ -105,7 +105,7 @@ impl PackedArgs {
                     self.indirect.push(Indirect { index, bytes, by_value: false });
                     RegValue::pointer(0)
                 }
-                _ => return Err(Error::unsupported(format!("argument {index}: its kind is not supported"))),
+                _ => return Err(unsupported_argument(index)),
             };
             self.words.push(word);
         }

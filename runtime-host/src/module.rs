@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use libloading::os::unix::{Library as Handle, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW};
-use runtime_core::backend::{Kernel, Log, Module, Source, TemporaryFolder};
+use runtime_core::backend::{Kernel, Log, Module, Source, TemporaryFolder, read_file};
 use runtime_core::{Error, ErrorKind, OptionSpec, Result, did_you_mean};
 
 use crate::call::Function;
@@ -85,7 +85,7 @@ impl HostModule {
             "object" | "archive" => link::link(source, log)?,
             _ => return Self::load_shared(source),
         };
-        Self::open(&built.library, &read(&built.library)?, source, Vec::new())
+        Self::open(&built.library, &read_file(&built.library)?, source, Vec::new())
     }
 
     fn load_shared(source: &Source<'_>) -> Result<Self> {
@@ -95,7 +95,7 @@ impl HostModule {
             None => {
                 let path = std::path::absolute(source.path)
                     .map_err(|error| Error::new(ErrorKind::Io, format!("\"{}\": {error}", source.path)))?;
-                let code = read(&path)?;
+                let code = read_file(&path)?;
                 shared_object::check(&code, name_of(source))?;
                 // For a path that is already loaded, the dynamic loader returns the old library, even if the file has
                 // changed since; and two modules of one file would share its variables. A copy avoids both.
@@ -221,17 +221,6 @@ fn explain_undefined(error: Error, source: &Source<'_>) -> Error {
         "\"{}\" uses \"{symbol}\", which nothing defines: name its library in the option `libraries`",
         name_of(source)
     ))
-}
-
-fn read(path: &Path) -> Result<Vec<u8>> {
-    // Reading a pipe would wait for a writer.
-    if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-        return Err(Error::new(ErrorKind::Io, format!("\"{}\" is not a regular file", path.display())));
-    }
-    std::fs::read(path).map_err(|error| {
-        Error::new(ErrorKind::Io, format!("\"{}\": {error}; check the path", path.display()))
-            .with_source(error)
-    })
 }
 
 /// Keeps the dependencies of a shared object loaded when it is closed: threads of OpenMP, for example, run on in them.

@@ -3,8 +3,10 @@
 #![allow(unsafe_code, reason = "calls foreign code")]
 
 use std::ffi::c_void;
+use std::ptr::{null_mut, with_exposed_provenance_mut};
 
 use half::{bf16, f16};
+use runtime_core::dlpack::{DLDataType, DLDevice, DLTensor};
 use runtime_core::{DType, DTypeClass};
 use smallvec::SmallVec;
 
@@ -31,32 +33,18 @@ impl RegValue {
     }
 }
 
-/// DLPack's `DLTensor` (`dlpack.h`), with pointers as integers.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-struct DlTensor {
-    data: u64,
-    /// `DLDeviceType` and device id.
-    device: [i32; 2],
-    ndim: i32,
-    dtype: (u8, u8, u16),
-    shape: u64,
-    strides: u64,
-    byte_offset: u64,
-}
-
-const _: () = assert!(size_of::<DlTensor>() == 48 && size_of::<*const c_void>() == size_of::<u64>());
-
-/// `kDLCPU`.
-const CPU: [i32; 2] = [1, 0];
+const _: () = assert!(size_of::<*const c_void>() == size_of::<u64>());
 
 /// Descriptions of tensor arguments. Reused for many calls, so that it rarely allocates.
 #[derive(Debug, Default)]
 pub(crate) struct Tensors {
-    descriptions: Vec<DlTensor>,
+    descriptions: Vec<DLTensor>,
     /// Shape and strides of each, in order.
     extents: Vec<i64>,
 }
+
+// SAFETY: the pointers are only addresses here: the called function uses them, on whichever thread calls it.
+unsafe impl Send for Tensors {}
 
 impl Tensors {
     /// Describes the next tensor, whose first element is at `address`.
@@ -66,13 +54,14 @@ impl Tensors {
     pub(crate) fn push(&mut self, address: u64, dtype: DType, shape: &[i64], strides: &[i64]) {
         self.extents.extend_from_slice(shape);
         self.extents.extend_from_slice(strides);
-        self.descriptions.push(DlTensor {
-            data: address,
-            device: CPU,
+        let (code, bits, lanes) = dtype.dlpack();
+        self.descriptions.push(DLTensor {
+            data: with_exposed_provenance_mut(usize::try_from(address).unwrap_or(0)),
+            device: DLDevice { device_type: DLDevice::CPU, device_id: 0 },
             ndim: i32::try_from(shape.len()).unwrap_or(i32::MAX),
-            dtype: dtype.dlpack(),
-            shape: 0,
-            strides: 0,
+            dtype: DLDataType { code, bits, lanes },
+            shape: null_mut(),
+            strides: null_mut(),
             byte_offset: 0,
         });
     }
@@ -85,12 +74,11 @@ impl Tensors {
 
     /// Completes the descriptions, and stores their addresses in the words of class `Tensor`, in order.
     pub(crate) fn place(&mut self, words: &mut [RegValue]) {
-        let mut extents = self.extents.as_ptr();
+        let mut extents = self.extents.as_mut_ptr();
         let tensors = words.iter_mut().filter(|word| word.class == RegClass::Tensor);
         for (word, tensor) in tensors.zip(&mut self.descriptions) {
             let ndim = usize::try_from(tensor.ndim).unwrap_or(0);
-            tensor.shape = extents.expose_provenance() as u64;
-            tensor.strides = extents.wrapping_add(ndim).expose_provenance() as u64;
+            (tensor.shape, tensor.strides) = (extents, extents.wrapping_add(ndim));
             extents = extents.wrapping_add(2 * ndim);
             word.bits = std::ptr::from_ref(tensor).expose_provenance() as u64;
         }
@@ -124,7 +112,7 @@ pub(crate) fn call(address: *const c_void, words: &[RegValue]) -> Result<(), i32
     // SAFETY: a data pointer and a function pointer have the same size on every supported platform.
     let function = unsafe { std::mem::transmute::<*const c_void, PackedFunc>(address) };
     let count = i32::try_from(words.len()).unwrap_or(i32::MAX);
-    let (value, code, resource) = (&raw mut value, &raw mut code, std::ptr::null_mut());
+    let (value, code, resource) = (&raw mut value, &raw mut code, null_mut());
     // SAFETY: whoever loaded the code guarantees that the function has this convention, and what it accesses.
     match unsafe { function(values.as_ptr(), codes.as_ptr(), count, value, code, resource) } {
         0 => Ok(()),
@@ -187,21 +175,19 @@ mod tests {
         if [values[1], values[2], values[4]] != scalars {
             return 2;
         }
-        let tensor: *const DlTensor = std::ptr::with_exposed_provenance(usize::try_from(values[3]).unwrap());
+        let tensor: *const DLTensor = std::ptr::with_exposed_provenance(usize::try_from(values[3]).unwrap());
         // SAFETY: the code says that it is a tensor.
         let tensor = unsafe { *tensor };
-        if (tensor.data, tensor.device, tensor.ndim) != (4096, [1, 0], 2) {
+        let cpu = DLDevice { device_type: 1, device_id: 0 };
+        if (tensor.data.addr(), tensor.device, tensor.ndim) != (4096, cpu, 2) {
             return 3;
         }
-        if (tensor.dtype, tensor.byte_offset) != ((2, 32, 1), 0) {
+        if (tensor.dtype, tensor.byte_offset) != (DLDataType { code: 2, bits: 32, lanes: 1 }, 0) {
             return 4;
         }
-        let extents = |address: u64| {
-            let address: *const i64 = std::ptr::with_exposed_provenance(usize::try_from(address).unwrap());
-            // SAFETY: the tensor has two dimensions.
-            unsafe { std::slice::from_raw_parts(address, 2) }.to_vec()
-        };
-        let out: *mut i64 = std::ptr::with_exposed_provenance_mut(usize::try_from(values[0]).unwrap());
+        // SAFETY: the tensor has two dimensions.
+        let extents = |extents: *mut i64| unsafe { std::slice::from_raw_parts(extents, 2) }.to_vec();
+        let out: *mut i64 = with_exposed_provenance_mut(usize::try_from(values[0]).unwrap());
         for (index, extent) in extents(tensor.shape).into_iter().chain(extents(tensor.strides)).enumerate() {
             // SAFETY: the test passes memory for four.
             unsafe { out.wrapping_add(index).write(extent) };

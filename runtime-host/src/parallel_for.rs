@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-use runtime_core::backend::catch_panic;
+use runtime_core::backend::{catch_panic, spin_until};
 use runtime_core::{Error, Result};
 
 use crate::pool::Pool;
@@ -109,7 +109,7 @@ impl<P: LoopBody> ParallelFor<P> {
                 move || {
                     shared.run_worker();
                     // Staying awake until the loop ends saves a wake-up if another call follows at once.
-                    shared.spin();
+                    spin_until(SPIN, || shared.has_ended());
                 }
             })?;
         }
@@ -144,15 +144,8 @@ impl<P: LoopBody> ParallelFor<P> {
         self.ended.load(Ordering::Acquire) == self.split.chunks
     }
 
-    fn spin(&self) {
-        let start = Instant::now();
-        while !self.has_ended() && start.elapsed() < SPIN {
-            std::hint::spin_loop();
-        }
-    }
-
     fn wait(&self) {
-        self.spin();
+        spin_until(SPIN, || self.has_ended());
         let mut guard = self.lock.lock();
         while !self.has_ended() {
             self.all_ended.wait(&mut guard);

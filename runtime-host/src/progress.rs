@@ -1,11 +1,12 @@
 //! Progress of a queue: the completed tickets, the first failure, and the threads that wait for them.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use runtime_core::Error;
 use runtime_core::abi;
+use runtime_core::backend::spin_until;
 
 /// How long a waiter polls before it sleeps: waking it costs more than a short kernel takes.
 const SPIN: Duration = Duration::from_micros(10);
@@ -69,14 +70,8 @@ impl Progress {
 
     /// Waits for about `slice` at most until `ticket` has ended; returns whether it has.
     pub(crate) fn wait(&self, ticket: u64, slice: Duration) -> bool {
-        let start = Instant::now();
-        while start.elapsed() < SPIN.min(slice) {
-            for _ in 0..32 {
-                if self.completed() >= ticket {
-                    return true;
-                }
-                std::hint::spin_loop();
-            }
+        if spin_until(SPIN.min(slice), || self.completed() >= ticket) {
+            return true;
         }
         self.sleep(ticket, slice);
         self.completed() >= ticket

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use runtime_core::abi::{Progress as State, SubmitInfo};
 use runtime_core::backend::{
-    ArgRef, HostBytes, HostBytesMut, Launch, Level, Log, NoGraph, Queue, catch_panic,
+    ArgRef, FillPattern, HostBytes, HostBytesMut, Launch, Level, Log, NoGraph, Queue, catch_panic,
 };
 use runtime_core::{Error, ErrorKind, Result};
 
@@ -314,19 +314,11 @@ impl Queue for HostQueue {
         submit: SubmitInfo,
         destination: (&HostBuffer, u64),
         bytes: u64,
-        pattern: &[u8],
+        pattern: FillPattern,
     ) -> Result<()> {
-        let unit = pattern.len();
-        if !matches!(unit, 1 | 2 | 4 | 8 | 16) || !bytes.is_multiple_of(unit as u64) {
-            return Err(Error::invalid(format!(
-                "fill: {bytes} bytes with a pattern of {unit}; use a pattern of 1, 2, 4, 8 or 16 bytes that divides the size"
-            )));
-        }
         let destination = destination.0.range("fill", destination.1, bytes)?;
         let bytes = usize::try_from(bytes).unwrap_or(0);
-        let mut padded = [0; 16];
-        padded[..unit].copy_from_slice(pattern);
-        self.submit_transfer(submit.ticket, Work::Fill { destination, bytes, pattern: padded, unit }, bytes)
+        self.submit_transfer(submit.ticket, Work::Fill { destination, bytes, pattern }, bytes)
     }
 
     fn noop(&self, submit: SubmitInfo) -> Result<()> {

@@ -5,11 +5,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use runtime_core::Result;
-use runtime_core::backend::catch_panic;
+use runtime_core::backend::{FillPattern, catch_panic, spin_until};
 
 use crate::arg_packing::{PackedArgs, Scratch};
 use crate::call::Function;
@@ -33,8 +33,8 @@ pub(crate) enum Work {
     Launch(Arc<Function>, Extent),
     /// Moves bytes.
     Copy { destination: *mut u8, source: *const u8, bytes: usize },
-    /// Repeats the first `unit` bytes of a pattern.
-    Fill { destination: *mut u8, bytes: usize, pattern: [u8; 16], unit: usize },
+    /// Repeats a pattern.
+    Fill { destination: *mut u8, bytes: usize, pattern: FillPattern },
     /// Reads the clock.
     Timestamp,
     /// Waits for another queue; has no ticket.
@@ -52,9 +52,7 @@ impl Work {
                 // SAFETY: the submission checked both ranges, and core keeps them alive until the ticket ends.
                 unsafe { std::ptr::copy(source, destination, bytes) };
             }
-            Self::Fill { destination, bytes, ref pattern, unit } => {
-                fill(destination, bytes, &pattern[..unit]);
-            }
+            Self::Fill { destination, bytes, ref pattern } => fill(destination, bytes, pattern.shortest()),
             _ => {}
         }
     }
@@ -157,21 +155,9 @@ impl WorkQueue {
             } else {
                 let seen = self.pushed.load(Ordering::Acquire);
                 drop(state);
-                self.spin_until_pushed(seen);
+                spin_until(SPIN, || self.pushed.load(Ordering::Acquire) != seen);
                 spun = true;
                 state = self.state.lock();
-            }
-        }
-    }
-
-    fn spin_until_pushed(&self, seen: u64) {
-        let start = Instant::now();
-        while start.elapsed() < SPIN {
-            for _ in 0..32 {
-                if self.pushed.load(Ordering::Acquire) != seen {
-                    return;
-                }
-                std::hint::spin_loop();
             }
         }
     }

@@ -166,8 +166,7 @@ impl Node {
             }
             GraphWork::Fill { destination, bytes, pattern } => {
                 let (to, offset, bytes) = buffer_range(context, "fill", *destination, *bytes)?;
-                let pieces = convert::split_fill(offset, bytes, pattern)
-                    .ok_or_else(|| Error::invalid(format!("fill: a pattern of {} bytes", pattern.len())))?;
+                let pieces = convert::split_fill(offset, bytes, *pattern);
                 pieces.map(|piece| Command::Fill { to, piece }).collect()
             }
         }))

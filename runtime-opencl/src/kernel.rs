@@ -10,7 +10,7 @@ use cl3::ext::{
     CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, CL_KERNEL_PRIVATE_MEM_SIZE, CL_KERNEL_SPILL_MEM_SIZE_INTEL,
     CL_KERNEL_WORK_GROUP_SIZE,
 };
-use runtime_core::backend::{ArgRef, Kernel, KernelInfo};
+use runtime_core::backend::{ArgRef, Kernel, KernelInfo, unsupported_argument};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::compile_lock::LaunchedFlag;
@@ -127,7 +127,7 @@ impl OpenClKernel {
             (ArgRef::Local(_), _) => "work-group memory".to_owned(),
             (ArgRef::Scalar { dtype, .. }, _) => format!("a scalar of {dtype}"),
             (ArgRef::Bytes(bytes) | ArgRef::Record { bytes, .. }, _) => format!("{} bytes", bytes.len()),
-            _ => return Err(unknown_kind(index)),
+            _ => return Err(unsupported_argument(index)),
         };
         let (name, wanted) = (self.display_name(), parameter.declaration());
         Err(Error::invalid(format!(
@@ -200,9 +200,4 @@ pub(crate) fn create_kernel(program: &BuiltProgram, name: &CStr) -> Result<Owned
     })?;
     // SAFETY: it was just created.
     Ok(unsafe { Owned::new(driver, raw) })
-}
-
-#[cold]
-pub(crate) fn unknown_kind(index: usize) -> Error {
-    Error::unsupported(format!("argument {index} is of a kind unknown to this backend"))
 }

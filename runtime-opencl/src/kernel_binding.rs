@@ -5,12 +5,12 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use runtime_core::backend::ArgRef;
+use runtime_core::backend::{ArgRef, unsupported_argument};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::driver::Raw;
 use crate::driver::handle::{self, Owned};
-use crate::kernel::{OpenClKernel, create_kernel, unknown_kind};
+use crate::kernel::{OpenClKernel, create_kernel};
 use crate::memory::OpenClBuffer;
 use crate::sub_buffers::{SubBuffer, ViewAccess};
 
@@ -122,7 +122,7 @@ impl KernelBinding {
                 ArgRef::Bytes(bytes) | ArgRef::Record { bytes, .. } => {
                     self.set_raw(kernel, index, bytes.len(), bytes.as_ptr().cast())?;
                 }
-                _ => return Err(unknown_kind(index)),
+                _ => return Err(unsupported_argument(index)),
             },
         }
         self.values[index] = value;

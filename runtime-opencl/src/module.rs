@@ -10,7 +10,7 @@ use cl3::ext::{
     CL_PROGRAM_BINARIES, CL_PROGRAM_BINARY_SIZES, CL_PROGRAM_BUILD_LOG, CL_PROGRAM_DEVICES,
     CL_PROGRAM_KERNEL_NAMES, cl_int,
 };
-use runtime_core::backend::{Module, Source};
+use runtime_core::backend::{Module, Source, read_file};
 use runtime_core::{CodeFormat, Error, ErrorKind, OptionSpec, Result, did_you_mean};
 
 use crate::context::SharedContext;
@@ -204,13 +204,6 @@ fn symbols(context: &SharedContext, program: &Owned<Program>) -> Vec<String> {
     let mut names: Vec<_> = names.split(';').filter(|name| !name.is_empty()).map(str::to_owned).collect();
     names.sort_unstable();
     names
-}
-
-fn read_file(path: &Path) -> Result<Vec<u8>> {
-    std::fs::read(path).map_err(|error| {
-        let message = format!("\"{}\": {error}; check the path", path.display());
-        Error::new(ErrorKind::Io, message).with_source(error)
-    })
 }
 
 pub(crate) fn create_with_source(context: &SharedContext, code: &[u8]) -> Result<Owned<Program>> {

@@ -31,6 +31,7 @@ use std::time::{Duration, Instant};
 
 use cl3::ext::cl_int;
 use parking_lot::Mutex;
+use runtime_core::backend::backoff;
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::context::SharedContext;
@@ -40,12 +41,6 @@ use crate::driver::{Raw, code_name, is_sticky};
 /// With this many events pending, submissions reap those that have ended, once every `REAP_INTERVAL` tickets.
 const REAP_THRESHOLD: usize = 1024;
 const REAP_INTERVAL: u64 = 64;
-/// How long a wait for another processor only spins.
-const SPIN_TIME: Duration = Duration::from_micros(50);
-/// How long a wait polls before it starts to sleep.
-const YIELD_TIME: Duration = Duration::from_millis(2);
-/// Longest sleep between two polls.
-const MAX_SLEEP: Duration = Duration::from_micros(200);
 
 /// A command in flight.
 #[derive(Debug)]
@@ -278,7 +273,8 @@ impl Progress {
             if elapsed >= slice {
                 break;
             }
-            pause(elapsed, self.context.caps.is_processor);
+            // On a processor the work itself needs the core.
+            backoff(elapsed, !self.context.caps.is_processor);
         }
         Ok(())
     }
@@ -327,16 +323,5 @@ impl Progress {
         }
         let index = state.pending.partition_point(|pending| pending.completes < ticket);
         state.pending.get(index).map(|pending| pending.event.share()).transpose()
-    }
-}
-
-/// Yields between two polls. On a processor the work itself needs the core, so there is no spinning.
-fn pause(elapsed: Duration, is_processor: bool) {
-    if elapsed < SPIN_TIME && !is_processor {
-        std::hint::spin_loop();
-    } else if elapsed < YIELD_TIME {
-        std::thread::yield_now();
-    } else {
-        std::thread::sleep((elapsed / 32).min(MAX_SLEEP));
     }
 }

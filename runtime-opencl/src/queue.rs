@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use runtime_core::abi::{Progress as CompletedPrefix, SubmitInfo};
-use runtime_core::backend::{Copy2D, HostBytes, HostBytesMut, Launch, Queue, QueueOptions};
+use runtime_core::backend::{
+    Copy2D, FillPattern, HostBytes, HostBytesMut, Launch, Queue, QueueOptions, UnreadTimestamps,
+};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::compile_lock::LaunchedFlag;
@@ -25,7 +27,7 @@ use crate::memory::OpenClBuffer;
 use crate::parallel_copy;
 use crate::progress::Progress;
 use crate::staging::{Direction, STAGED_MIN_BYTES, StagedCopy, Staging};
-use crate::timer::{self, Timestamps};
+use crate::timer;
 
 /// Submissions after which the queue is flushed, if it was not flushed before.
 const FLUSH_INTERVAL: u32 = 32;
@@ -49,7 +51,7 @@ pub struct OpenClQueue {
     options: QueueOptions,
     submit_state: Mutex<SubmitState>,
     progress: Arc<Progress>,
-    timestamps: Mutex<Timestamps>,
+    timestamps: Mutex<UnreadTimestamps<Owned<Event>>>,
     staging: Staging,
     /// Submissions, markers and barriers since the last flush.
     unflushed: AtomicU32,
@@ -354,17 +356,11 @@ impl Queue for OpenClQueue {
         submit: SubmitInfo,
         destination: (&OpenClBuffer, u64),
         bytes: u64,
-        pattern: &[u8],
+        pattern: FillPattern,
     ) -> Result<()> {
         let (offset, bytes) = destination.0.range("fill", destination.1, bytes)?;
-        let pieces = convert::split_fill(offset, bytes, pattern).ok_or_else(|| {
-            let unit = pattern.len();
-            Error::invalid(format!(
-                "fill: {bytes} bytes with a pattern of {unit} bytes; the pattern must have 1, 2, 4, 8 or 16 bytes and divide the size"
-            ))
-        })?;
         let mut events = Vec::new();
-        for piece in pieces {
+        for piece in convert::split_fill(offset, bytes, pattern) {
             match self.enqueuer().fill(destination.0.location(piece.offset), &piece) {
                 Ok(more) => events.extend(more),
                 Err(error) if events.is_empty() => return Err(error),
@@ -388,7 +384,10 @@ impl Queue for OpenClQueue {
             return Err(Error::unsupported("timestamps need a queue that was opened with `timestamps`"));
         }
         let event = self.enqueue_marker()?;
-        self.timestamps.lock().add(submit.ticket, event.share()?);
+        let mut timestamps = self.timestamps.lock();
+        drop(timestamps.discard(submit.ticket));
+        timestamps.add(submit.ticket, event.share()?);
+        drop(timestamps);
         self.note_submitted(submit, event);
         Ok(())
     }

@@ -2,39 +2,11 @@
 
 #![allow(unsafe_code, reason = "queries the driver")]
 
-use std::collections::BTreeMap;
-
 use cl3::ext::CL_PROFILING_COMMAND_END;
-use runtime_core::{Error, ErrorKind, Result};
+use runtime_core::Result;
 
 use crate::context::SharedContext;
 use crate::driver::handle::{Event, Owned};
-
-/// Maximum number of unread timestamps of a queue; older ones are dropped.
-const MAX_UNREAD: usize = 1 << 14;
-
-/// The unread timestamps of a queue, by ticket.
-#[derive(Debug, Default)]
-pub(crate) struct Timestamps(BTreeMap<u64, Owned<Event>>);
-
-impl Timestamps {
-    pub(crate) fn add(&mut self, ticket: u64, event: Owned<Event>) {
-        if self.0.len() >= MAX_UNREAD {
-            self.0.pop_first();
-        }
-        self.0.insert(ticket, event);
-    }
-
-    /// Removes the event of a ticket: each timestamp is read once.
-    pub(crate) fn take(&mut self, ticket: u64) -> Result<Owned<Event>> {
-        self.0.remove(&ticket).ok_or_else(|| {
-            let message = format!(
-                "ticket {ticket} is not an unread timestamp; read each timestamp once, before {MAX_UNREAD} later ones"
-            );
-            Error::new(ErrorKind::NotFound, message)
-        })
-    }
-}
 
 /// When a completed command ended, in nanoseconds of the device's clock.
 pub(crate) fn end_time_ns(context: &SharedContext, event: &Owned<Event>) -> Result<u64> {

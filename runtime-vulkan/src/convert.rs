@@ -11,12 +11,6 @@ pub(crate) enum FillPiece {
     Pattern { at: u64, bytes: u64, words: [u32; 4] },
 }
 
-/// Repeats a pattern of 1, 2, 4, 8 or 16 bytes to 16; `None` for another length.
-pub(crate) fn repeat_pattern(pattern: &[u8]) -> Option<[u8; 16]> {
-    matches!(pattern.len(), 1 | 2 | 4 | 8 | 16)
-        .then(|| std::array::from_fn(|index| pattern[index % pattern.len()]))
-}
-
 /// Splits a fill of `bytes` bytes at `at` into whole words and the bytes before and after them.
 pub(crate) fn split_fill(at: u64, bytes: u64, pattern: [u8; 16]) -> impl Iterator<Item = FillPiece> {
     let head = if bytes <= 16 { bytes } else { at.next_multiple_of(4) - at };
@@ -44,6 +38,8 @@ pub(crate) fn split_fill(at: u64, bytes: u64, pattern: [u8; 16]) -> impl Iterato
 
 #[cfg(test)]
 mod tests {
+    use runtime_core::backend::FillPattern;
+
     use super::*;
 
     /// Executes the pieces byte by byte.
@@ -56,7 +52,7 @@ mod tests {
                 *byte = data[index % data.len()];
             }
         };
-        for piece in split_fill(at, bytes, repeat_pattern(pattern).unwrap()) {
+        for piece in split_fill(at, bytes, FillPattern::new(pattern, bytes).unwrap().repeated()) {
             match piece {
                 FillPiece::Bytes { at, bytes, data } => {
                     assert!(bytes <= 16);
@@ -99,11 +95,10 @@ mod tests {
     #[test]
     fn patterns_of_one_word_use_the_drivers_fill() {
         let uses_word = |pattern: &[u8]| {
-            split_fill(3, 100, repeat_pattern(pattern).unwrap())
+            split_fill(3, 112, FillPattern::new(pattern, 112).unwrap().repeated())
                 .any(|piece| matches!(piece, FillPiece::Word { .. }))
         };
         assert!(uses_word(&[7]) && uses_word(&[1, 2]) && uses_word(&[1, 2, 3, 4]) && uses_word(&[5; 16]));
         assert!(!uses_word(&[1, 2, 3, 4, 5, 6, 7, 8]));
-        assert_eq!(repeat_pattern(&[1, 2, 3]), None);
     }
 }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use runtime_core::{Error, Result};
+use runtime_core::Result;
 
 use crate::builtin::Builtins;
 use crate::context::Context;
-use crate::convert::{self, FillPiece};
+use crate::convert::FillPiece;
 use crate::driver::{CommandBuffer, LogicalDevice, Memory};
 
 /// A prepared piece of a fill; `at` is relative to the tensor's first byte.
@@ -15,20 +15,6 @@ pub(crate) enum FillStep {
     Copy { at: u64, bytes: u64, from: (Arc<Memory>, u64) },
     Word { at: u64, bytes: u64, word: u32 },
     Pattern { at: u64, bytes: u64, words: [u32; 4], builtins: Arc<Builtins> },
-}
-
-/// Repeats the pattern of a fill of `bytes` bytes to 16 bytes.
-///
-/// # Errors
-/// `InvalidArgument` for a pattern whose length is not 1, 2, 4, 8 or 16 or does not divide `bytes`.
-pub(crate) fn expand_pattern(pattern: &[u8], bytes: u64) -> Result<[u8; 16]> {
-    let expanded = convert::repeat_pattern(pattern).filter(|_| bytes.is_multiple_of(pattern.len() as u64));
-    expanded.ok_or_else(|| {
-        let unit = pattern.len();
-        Error::invalid(format!(
-            "fill: a pattern of {unit} bytes for {bytes} bytes; pass 1, 2, 4, 8 or 16 bytes that divide the range"
-        ))
-    })
 }
 
 impl FillStep {

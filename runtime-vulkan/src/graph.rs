@@ -9,7 +9,7 @@ use runtime_core::{Error, Result};
 use crate::context::Context;
 use crate::convert::{self, FillPiece};
 use crate::driver::{CommandBuffer, CommandPool, Memory, MemoryLocation};
-use crate::fill::{self, FillStep};
+use crate::fill::FillStep;
 use crate::launch::PackedArgs;
 use crate::memory::VulkanBuffer;
 use crate::module::VulkanKernel;
@@ -92,9 +92,8 @@ impl VulkanGraph {
             }
             GraphWork::Fill { destination: (buffer, offset), bytes, pattern } => {
                 buffer.check("fill", *offset, *bytes)?;
-                let pattern = fill::expand_pattern(pattern, *bytes)?;
                 let base_offset = buffer.memory.base_offset;
-                let pieces = convert::split_fill(base_offset + offset, *bytes, pattern);
+                let pieces = convert::split_fill(base_offset + offset, *bytes, pattern.repeated());
                 let steps = pieces.map(|piece| self.fill_step(base_offset, piece)).collect::<Result<_>>()?;
                 Work::Fill { to: Arc::clone(&buffer.memory), steps }
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use runtime_core::backend::{ArgRef, Launch, TensorArg};
+use runtime_core::backend::{ArgRef, Launch, TensorArg, unsupported_argument};
 use runtime_core::{Access, Error, Result};
 use smallvec::SmallVec;
 
@@ -70,7 +70,7 @@ impl PackedArgs {
                     scalars.push(&mut self.constants, bytes);
                 }
                 ArgRef::Local(_) => return Err(local_memory_argument(kernel, index)),
-                _ => return Err(unknown_argument_kind(index)),
+                _ => return Err(unsupported_argument(index)),
             }
         }
         if !scalars.matched_members() {
@@ -236,11 +236,6 @@ impl<'k> ScalarPacker<'k> {
     fn matched_members(&self) -> bool {
         self.sizes_match && self.remaining.as_slice().is_empty()
     }
-}
-
-#[cold]
-fn unknown_argument_kind(index: usize) -> Error {
-    Error::unsupported(format!("argument {index} has a kind that this backend does not support"))
 }
 
 #[cold]

@@ -57,7 +57,6 @@ mod device;
 mod driver;
 mod fill;
 mod graph;
-mod host_borrow;
 mod launch;
 mod memory;
 mod module;

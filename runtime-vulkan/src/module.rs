@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use runtime_core::backend::{Kernel, KernelInfo, Module, Param, Source};
+use runtime_core::backend::{Kernel, KernelInfo, Module, Param, Source, read_file};
 use runtime_core::{Access, ArgKind, Error, ErrorKind, OptionSpec, Result, did_you_mean};
 
 use crate::context::Context;
@@ -58,7 +58,7 @@ impl VulkanModule {
         }
         let bytes = match source.code {
             Some(code) => code.to_vec(),
-            None => read(Path::new(source.path))?,
+            None => read_file(Path::new(source.path))?,
         };
         let words = spirv::words(&bytes)?;
         let spirv = SpirvModule::parse(&words)?;
@@ -193,11 +193,4 @@ fn check_limits(name: &str, interface: &Interface, context: &Context) -> Result<
         ));
     }
     Ok(())
-}
-
-fn read(path: &Path) -> Result<Vec<u8>> {
-    std::fs::read(path).map_err(|error| {
-        let message = format!("\"{}\": {error}; check the path", path.display());
-        Error::new(ErrorKind::Io, message).with_source(error)
-    })
 }

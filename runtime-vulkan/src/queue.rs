@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use runtime_core::abi::{Progress, SubmitInfo};
-use runtime_core::backend::{Copy2D, HostBytes, HostBytesMut, Launch, Queue};
+use runtime_core::backend::{Copy2D, FillPattern, HostBytes, HostBytesMut, Launch, Queue};
 use runtime_core::{Error, Result};
 use smallvec::SmallVec;
 
 use crate::batches::{BatchRecorder, Retained};
 use crate::context::Context;
 use crate::convert::{self, FillPiece};
-use crate::fill::{self, FillStep};
+use crate::fill::FillStep;
 use crate::graph::VulkanGraph;
 use crate::launch::PackedArgs;
 use crate::memory::VulkanBuffer;
@@ -195,14 +195,13 @@ impl Queue for VulkanQueue {
         submit: SubmitInfo,
         destination: (&VulkanBuffer, u64),
         bytes: u64,
-        pattern: &[u8],
+        pattern: FillPattern,
     ) -> Result<()> {
-        let pattern = fill::expand_pattern(pattern, bytes)?;
         let (buffer, offset) = destination;
         buffer.check("fill", offset, bytes)?;
         let mut recorder = self.recorder.lock();
         if bytes > 0 {
-            let pieces = convert::split_fill(buffer.memory.base_offset + offset, bytes, pattern);
+            let pieces = convert::split_fill(buffer.memory.base_offset + offset, bytes, pattern.repeated());
             self.record_fill(&mut recorder, submit, buffer, pieces)?;
             recorder.note_host_visible_write(buffer.is_host_visible());
         }

@@ -1,15 +1,13 @@
 //! Timestamps: device ticks converted to nanoseconds of one clock per device.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use runtime_core::{Error, ErrorKind, Result};
+use runtime_core::backend::UnreadTimestamps;
+use runtime_core::{Error, Result};
 
 use crate::driver::{CommandBuffer, LogicalDevice, QueryPool};
 
-/// Most unread timestamps of one queue; older ones are dropped.
-const MAX_UNREAD: usize = 1 << 14;
 /// Fraction bits of a tick's length.
 const FRACTION_BITS: u32 = 40;
 
@@ -78,8 +76,7 @@ type Query = (usize, u32);
 pub(crate) struct Timestamps {
     pools: Vec<QueryPool>,
     free: Vec<Query>,
-    /// By ticket.
-    unread: BTreeMap<u64, Query>,
+    unread: UnreadTimestamps<Query>,
 }
 
 impl Timestamps {
@@ -94,10 +91,7 @@ impl Timestamps {
         ticket: u64,
         completed: u64,
     ) -> Result<()> {
-        if self.unread.len() >= MAX_UNREAD
-            && let Some(oldest) = self.unread.first_entry().filter(|oldest| *oldest.key() <= completed)
-        {
-            let query = oldest.remove();
+        if let Some(query) = self.unread.discard(completed) {
             self.release(query);
         }
         if self.free.is_empty() {
@@ -107,7 +101,7 @@ impl Timestamps {
         }
         if let Some(query) = self.free.pop() {
             self.pools[query.0].write(commands, query.1);
-            self.unread.insert(ticket, query);
+            self.unread.add(ticket, query);
         }
         Ok(())
     }
@@ -117,18 +111,16 @@ impl Timestamps {
     /// # Errors
     /// `NotFound`; `InvalidArgument` if the ticket has not completed.
     pub(crate) fn read(&mut self, ticket: u64) -> Result<u64> {
-        let query = self.unread.get(&ticket).copied().ok_or_else(|| {
-            Error::new(
-                ErrorKind::NotFound,
-                format!("ticket {ticket} is not a timestamp, or was already read"),
-            )
-        })?;
-        let counter = self.pools[query.0].read(query.1)?.ok_or_else(|| {
+        let query = self.unread.take(ticket)?;
+        let counter = self.pools[query.0].read(query.1);
+        if let Ok(Some(_)) = counter {
+            self.release(query);
+        } else {
+            self.unread.add(ticket, query);
+        }
+        counter?.ok_or_else(|| {
             Error::invalid(format!("ticket {ticket} has not completed; wait for its event first"))
-        })?;
-        self.unread.remove(&ticket);
-        self.release(query);
-        Ok(counter)
+        })
     }
 
     fn release(&mut self, query: Query) {

@@ -22,11 +22,16 @@
 mod cache_file;
 mod device_bytes;
 mod export;
+mod fill_pattern;
+mod host_borrow;
 mod host_bytes;
 mod library;
 mod linked;
 mod log;
+mod polling;
+mod read_file;
 mod temporary_folder;
+mod unread_timestamps;
 mod views;
 
 pub use cache_file::write_atomic;
@@ -34,12 +39,17 @@ pub use device_bytes::DeviceBytes;
 #[doc(hidden)]
 pub use export::enter;
 pub use export::{catch_panic, manifest};
+pub use fill_pattern::FillPattern;
+pub use host_borrow::HostBorrowGuard;
 pub use host_bytes::{HostBytes, HostBytesMut};
 pub use library::{check_library, open_library};
 pub use linked::LinkedBackend;
 pub use log::{Level, Log};
+pub use polling::{backoff, spin_until};
+pub use read_file::read_file;
 pub use temporary_folder::TemporaryFolder;
-pub use views::{ArgRef, GraphNode, GraphWork, Launch, TensorArg};
+pub use unread_timestamps::UnreadTimestamps;
+pub use views::{ArgRef, GraphNode, GraphWork, Launch, TensorArg, unsupported_argument};
 
 pub use crate::model::kernel_info::{KernelInfo, Param, RunReport};
 pub use crate::model::placement::QueueOptions;
@@ -356,7 +366,7 @@ pub trait Queue: Send + Sync + 'static {
         Err(Error::unsupported("copy_2d is not supported"))
     }
 
-    /// Submits a fill of `bytes` bytes with a pattern of 1, 2, 4, 8 or 16 bytes.
+    /// Submits a fill of `bytes` bytes with a repeated pattern.
     ///
     /// # Errors
     /// Any kind; the ticket is then not taken.
@@ -365,7 +375,7 @@ pub trait Queue: Send + Sync + 'static {
         submit: SubmitInfo,
         destination: (&Self::Buffer, u64),
         bytes: u64,
-        pattern: &[u8],
+        pattern: FillPattern,
     ) -> Result<()>;
 
     /// Submits a no-op kernel.

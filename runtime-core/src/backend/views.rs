@@ -6,8 +6,8 @@
 
 use std::marker::PhantomData;
 
-use super::Buffer;
-use crate::{Access, DType, Element, Geometry, abi};
+use super::{Buffer, FillPattern};
+use crate::{Access, DType, Element, Error, Geometry, abi};
 
 /// Geometry and arguments of a kernel launch; valid during the call.
 #[derive(Debug)]
@@ -149,7 +149,7 @@ pub enum ArgRef<'a, B> {
     },
     /// Size in bytes of a block of dynamic work-group memory.
     Local(u64),
-    /// An argument kind (`abi::ARG_*`) that this version does not know; reject it.
+    /// An argument kind (`abi::ARG_*`) that this version does not know; reject it with [`unsupported_argument`].
     Unknown(u8),
 }
 
@@ -239,6 +239,13 @@ impl<'a, B: Buffer> ArgRef<'a, B> {
             _ => None,
         }
     }
+}
+
+/// The error for argument `index` of a launch, whose kind the backend does not support.
+#[cold]
+#[must_use]
+pub fn unsupported_argument(index: usize) -> Error {
+    Error::unsupported(format!("argument {index} is of a kind that this backend does not support"))
 }
 
 /// A tensor argument.
@@ -365,7 +372,7 @@ pub enum GraphWork<'a, B, K> {
         destination: (&'a B, u64),
         /// Number of bytes.
         bytes: u64,
-        /// The pattern: 1, 2, 4, 8 or 16 bytes.
-        pattern: &'a [u8],
+        /// The pattern.
+        pattern: FillPattern,
     },
 }

@@ -5,12 +5,12 @@ use std::ffi::c_void;
 use std::time::Instant;
 
 use runtime_core::Result;
+use runtime_core::backend::backoff;
 
 use super::{Direction, Job};
 use crate::context::PrimaryContext;
 use crate::driver::Driver;
 use crate::driver::abi::{DevicePtr, Event, NO_TIMING, PORTABLE_MAPPED};
-use crate::progress::backoff;
 
 /// Slots of a thread.
 const SLOTS: usize = 2;
@@ -48,7 +48,7 @@ impl Slot {
             if primary.is_event_complete(self.event)? {
                 self.in_flight = false;
             } else {
-                backoff(begin.elapsed());
+                backoff(begin.elapsed(), true);
             }
         }
         Ok(())

@@ -9,6 +9,7 @@ use ash::vk;
 use gpu_allocator::vulkan::{Allocator, AllocatorCreateDesc};
 use gpu_allocator::{AllocationSizes, AllocatorDebugSettings};
 use parking_lot::{Mutex, MutexGuard, RwLock};
+use runtime_core::backend::HostBorrowGuard;
 use runtime_core::{Error, ErrorKind, Result};
 
 use super::barrier::BarrierFn;
@@ -18,7 +19,6 @@ use super::pipeline_cache::PipelineCache;
 use super::shared_queue::SharedQueue;
 use super::{Instance, PhysicalDevice, process_exit, status};
 use crate::cache::CacheFile;
-use crate::host_borrow::HostBorrowGuard;
 
 /// Functions of Vulkan 1.2 called without a check: a driver that lacks one is broken.
 const REQUIRED: [&CStr; 5] = [

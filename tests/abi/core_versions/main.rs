@@ -164,6 +164,23 @@ fn fields_that_an_older_core_lacks_are_zero() {
 }
 
 #[test]
+fn fills_are_checked_before_the_backend_sees_them() {
+    let opened = RawDevice::new(runtime_null::backend().table(), 0);
+    let mut given = GuardedStruct::<abi::Allocation>::new(size_of::<abi::Allocation>());
+    opened.allocate(&request(), given.as_mut_ptr()).unwrap();
+    let buffer = given.handle(std::mem::offset_of!(abi::Allocation, buffer));
+    for (bytes, unit) in [(64, 0), (63, 3), (6, 4), (64, 17)] {
+        for refused in opened.fill(buffer, bytes, &vec![1; unit]) {
+            assert!(refused.unwrap_err().to_string().contains("pattern"), "{bytes} {unit}");
+        }
+    }
+    let [filled, recorded] = opened.fill(buffer, 64, &[1; 16]);
+    filled.unwrap();
+    assert!(!recorded.is_err_and(|error| error.to_string().contains("pattern")));
+    opened.free(buffer);
+}
+
+#[test]
 fn shorter_queue_options_and_sources_are_accepted() {
     for table in backends() {
         let opened = RawDevice::new(table, 0);

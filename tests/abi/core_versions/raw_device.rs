@@ -115,6 +115,29 @@ impl RawDevice {
         call_void!(self.queue.close(queue));
     }
 
+    /// Fills a buffer of 64 bytes at once, and as a node of a graph.
+    pub(crate) fn fill(&self, buffer: Handle, bytes: u64, pattern: &[u8]) -> [Result<()>; 2] {
+        let (mut queue, mut graph) = (std::ptr::null_mut(), std::ptr::null_mut());
+        let options =
+            abi::QueueOptions { struct_size: end_of!(abi::QueueOptions, flags), priority: 0, flags: 0 };
+        call!(self.queue.open(self.device, &raw const options, &raw mut queue)).unwrap();
+        let (submit, length) =
+            (abi::SubmitInfo { ticket: 1, after: 0 }, u32::try_from(pattern.len()).unwrap());
+        let filled = call!(self.queue.fill(queue, submit, buffer, 0, bytes, pattern.as_ptr(), length));
+        call_void!(self.queue.close(queue));
+        // SAFETY: zero is valid for every field.
+        let mut node: abi::GraphNode = unsafe { std::mem::zeroed() };
+        (node.struct_size, node.kind) = (end_of!(abi::GraphNode, dependencies), abi::NODE_FILL);
+        (node.destination, node.bytes, node.pattern_bytes) = (buffer, bytes, length);
+        pattern.iter().zip(&mut node.pattern).for_each(|(from, to)| *to = *from);
+        let nodes = [&raw const node];
+        let recorded = call!(self.graph.instantiate(self.device, nodes.as_ptr(), 1, &raw mut graph));
+        if !graph.is_null() {
+            call_void!(self.graph.close(graph));
+        }
+        [filled, recorded]
+    }
+
     fn wait(&self, queue: Handle, ticket: u64) {
         let deadline = Instant::now() + Duration::from_secs(60);
         let mut progress = abi::Progress::default();

@@ -83,7 +83,7 @@ impl Node {
             }
             GraphWork::Fill { destination, bytes, pattern } => Self::Fill {
                 to: end(destination),
-                bytes: pattern.iter().copied().cycle().take(length(bytes)?).collect(),
+                bytes: pattern.shortest().iter().copied().cycle().take(length(bytes)?).collect(),
             },
         })
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use runtime_core::abi::{Progress, SubmitInfo};
-use runtime_core::backend::{Copy2D, HostBytes, HostBytesMut, Launch, Queue};
+use runtime_core::backend::{Copy2D, FillPattern, HostBytes, HostBytesMut, Launch, Queue};
 use runtime_core::{Error, Result};
 
 use crate::arguments::Arguments;
@@ -127,13 +127,10 @@ impl Queue for NullQueue {
         submit: SubmitInfo,
         destination: (&NullBuffer, u64),
         bytes: u64,
-        pattern: &[u8],
+        pattern: FillPattern,
     ) -> Result<()> {
-        if pattern.is_empty() {
-            return Err(Error::invalid("pattern is empty; pass 1, 2, 4, 8 or 16 bytes"));
-        }
         let (memory, offset) = (Arc::clone(&destination.0.memory), destination.1);
-        let bytes = pattern.repeat(length(bytes)? / pattern.len());
+        let bytes = pattern.shortest().repeat(length(bytes)? / pattern.shortest().len());
         self.timeline.submit(Call::Fill, submit, Duration::ZERO, move |_| memory.put(offset, &bytes))
     }
 
@@ -224,7 +221,7 @@ mod tests {
     }
 
     fn fill(queue: &NullQueue, ticket: u64, buffer: &NullBuffer, byte: u8) {
-        queue.fill(submit(ticket), (buffer, 0), 4, &[byte]).unwrap();
+        queue.fill(submit(ticket), (buffer, 0), 4, FillPattern::new(&[byte], 4).unwrap()).unwrap();
     }
 
     fn first(buffer: &NullBuffer) -> u8 {
@@ -314,7 +311,7 @@ mod tests {
             let [queue] = queues(&Options::new().with("reorders", true));
             for (byte, &after) in (1..).zip(afters) {
                 let place = SubmitInfo { ticket: u64::from(byte), after };
-                queue.fill(place, (&buffer, 0), 4, &[byte]).unwrap();
+                queue.fill(place, (&buffer, 0), 4, FillPattern::new(&[byte], 4).unwrap()).unwrap();
             }
             assert_eq!(queue.poll().unwrap().completed, afters.len() as u64);
             first(&buffer)

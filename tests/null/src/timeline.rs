@@ -1,13 +1,14 @@
 //! The simulated hardware of a queue: work runs at submission if it can, otherwise when the queue is polled.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use runtime_core::abi::{Progress, SubmitInfo};
-use runtime_core::{Error, ErrorKind, Result};
+use runtime_core::backend::UnreadTimestamps;
+use runtime_core::{Error, Result};
 
 use crate::builtins::{CALLS, Call};
 use crate::fault::Faults;
@@ -41,7 +42,7 @@ pub(crate) struct State {
     failure: Option<Error>,
     /// When the last pending submission ended, in simulated time.
     ended: Instant,
-    timestamps: HashMap<u64, Instant>,
+    timestamps: UnreadTimestamps<Instant>,
     /// Marked tickets that have not completed, with the option `needs_marks`.
     marks: VecDeque<u64>,
     marked_done: u64,
@@ -72,7 +73,8 @@ impl State {
 
     /// Records the timestamp of `ticket`: when the work before it ended, but not before it was submitted.
     pub(crate) fn stamp(&mut self, ticket: u64, submitted: Instant) -> Result<()> {
-        self.timestamps.insert(ticket, self.ended.max(submitted));
+        self.timestamps.discard(ticket);
+        self.timestamps.add(ticket, self.ended.max(submitted));
         Ok(())
     }
 
@@ -146,7 +148,7 @@ impl Timeline {
             first_failed: 0,
             failure: None,
             ended: opened,
-            timestamps: HashMap::new(),
+            timestamps: UnreadTimestamps::default(),
             marks: VecDeque::new(),
             marked_done: 0,
             calls: [0; CALLS],
@@ -254,9 +256,7 @@ impl Timeline {
     /// Removes the timestamp of `ticket` and returns it, in nanoseconds since the device was opened.
     pub(crate) fn take_timestamp(&self, ticket: u64) -> Result<u64> {
         self.faults.call("read_timestamp")?;
-        let at = self.state.lock().timestamps.remove(&ticket).ok_or_else(|| {
-            Error::new(ErrorKind::NotFound, format!("ticket {ticket} has no timestamp to read"))
-        })?;
+        let at = self.state.lock().timestamps.take(ticket)?;
         Ok(u64::try_from(at.saturating_duration_since(self.opened).as_nanos()).unwrap_or(u64::MAX))
     }
 

@@ -6,7 +6,7 @@ use super::panic::{catch_panic, guard};
 use super::queue::launch;
 use super::{Backend, BufferOf, GraphOf, KernelOf, Shims};
 use crate::abi::{self, GraphTable, Handle, Status};
-use crate::backend::{Device, Graph, GraphNode, GraphWork};
+use crate::backend::{Device, FillPattern, Graph, GraphNode, GraphWork};
 use crate::plugin::convert;
 use crate::{Result, end_of};
 
@@ -102,7 +102,8 @@ unsafe fn node<B: Backend>(raw: &abi::GraphNode) -> Result<GraphNode<'_, BufferO
             pattern: raw
                 .pattern
                 .get(..raw.pattern_bytes as usize)
-                .ok_or_else(|| abi_mismatch("the pattern is longer than 16 bytes"))?,
+                .ok_or_else(|| abi_mismatch("the pattern is longer than 16 bytes"))
+                .and_then(|pattern| FillPattern::new(pattern, raw.bytes))?,
         },
         kind => return Err(abi_mismatch(format!("unknown graph node kind {kind}"))),
     };

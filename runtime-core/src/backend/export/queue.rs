@@ -7,7 +7,7 @@ use super::module::kernel;
 use super::panic::{catch_panic, guard};
 use super::{Backend, BufferOf, GraphOf, QueueOf, Shims};
 use crate::abi::{self, Handle, Progress, QueueTable, Status, SubmitInfo};
-use crate::backend::{Copy2D, Device, HostBytes, HostBytesMut, Launch, Queue, QueueOptions};
+use crate::backend::{Copy2D, Device, FillPattern, HostBytes, HostBytesMut, Launch, Queue, QueueOptions};
 use crate::plugin::convert;
 use crate::{Result, end_of};
 
@@ -215,6 +215,7 @@ impl<B: Backend> Shims<B> {
             let destination = unsafe { borrow::<BufferOf<B>>(destination) }?;
             // SAFETY: the pattern is readable during the call.
             let pattern = unsafe { convert::borrow_slice("pattern", pattern, pattern_bytes as usize, 16) }?;
+            let pattern = FillPattern::new(pattern, bytes)?;
             // SAFETY: core passes a live queue of this backend.
             unsafe { borrow::<QueueOf<B>>(queue) }?.fill(submit, (destination, offset), bytes, pattern)
         })

@@ -5,14 +5,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Counts running accesses to borrowed host memory, and denies new ones after [`revoke`](Self::revoke).
 #[derive(Debug, Default)]
-pub(crate) struct HostBorrowGuard {
+pub struct HostBorrowGuard {
     revoked: AtomicBool,
     active: AtomicUsize,
 }
 
 impl HostBorrowGuard {
     /// Runs `access`, unless the memory is revoked and may have been reclaimed; returns whether it ran.
-    pub(crate) fn access(&self, access: impl FnOnce()) -> bool {
+    #[must_use]
+    pub fn access(&self, access: impl FnOnce()) -> bool {
         self.active.fetch_add(1, Ordering::SeqCst);
         let allowed = !self.revoked.load(Ordering::SeqCst);
         if allowed {
@@ -23,7 +24,7 @@ impl HostBorrowGuard {
     }
 
     /// Denies new accesses, and returns once running ones have finished.
-    pub(crate) fn revoke(&self) {
+    pub fn revoke(&self) {
         self.revoked.store(true, Ordering::SeqCst);
         while self.active.load(Ordering::SeqCst) != 0 {
             std::thread::yield_now();
