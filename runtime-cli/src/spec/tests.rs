@@ -56,7 +56,6 @@ constants = { TILE = 8 }
 [launch]
 groups = [4, 2]
 group_size = 32
-shared_bytes = 16
 cluster = [2]
 cooperative = true
 

@@ -19,13 +19,12 @@ use crate::timeline::Timeline;
 ///
 /// ```
 /// # use std::time::Duration;
-/// # use runtime_core::{Arg, ErrorKind, Geometry, ModuleSource, QueueOptions, Runtime};
+/// # use runtime_core::{ErrorKind, ModuleSource, Runtime};
 /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
 /// # let device = runtime.open("null")?;
-/// # let spin = device.load(&unsafe { ModuleSource::native("null", "spin") })?.kernel("spin")?;
-/// # let queue = device.open_queue(&QueueOptions::default())?;
-/// # let plain = Geometry::single();
-/// let event = queue.launch(&spin, &plain, &[Arg::scalar(300_000i64)])?; // takes 300 ms
+/// # let spin = device.kernel(&unsafe { ModuleSource::native("null", "spin") }, "spin")?;
+/// # let queue = device.queue()?;
+/// let event = queue.launch(&spin, (1, 1), (300_000i64,))?; // takes 300 ms
 /// assert!(!event.is_done()?);
 /// assert_eq!(event.wait_timeout(Duration::from_millis(1)).unwrap_err().kind(), ErrorKind::Timeout);
 ///
