@@ -77,16 +77,6 @@ impl BoundKernel {
         .collect()
     }
 
-    /// Fills write-only tensors with a byte pattern that differs from every expected value.
-    pub(crate) fn poison(&self, workload: &Workload, expected: &[(usize, HostArray)]) -> Result<()> {
-        for (index, array) in expected {
-            if let (Some(poison), Some(tensor)) = (workload.poison(*index, array), &self.tensors[*index]) {
-                tensor.fill(&[poison])?;
-            }
-        }
-        Ok(())
-    }
-
     /// The contents of the written arguments, each with its index.
     pub(crate) fn outputs(&self, spec: &Spec) -> Result<Vec<(usize, HostArray)>> {
         let outputs = spec.outputs().filter_map(|(index, _)| Some((index, self.tensors[index].as_ref()?)));
