@@ -68,7 +68,7 @@ fn clusters(fixture: &Fixture) -> Outcome {
 }
 
 fn cooperative(fixture: &Fixture) -> Outcome {
-    let groups = fixture.device.info().compute_units;
+    let groups = fixture.device.info().compute_units.expect("CUDA reports compute units");
     let [arrived, numbers, received] =
         [fixture.zeros(1)?, fixture.zeros(groups as usize)?, fixture.zeros(groups as usize)?];
     let geometry = Geometry { cooperative: true, ..Geometry::new(groups, 32) };
