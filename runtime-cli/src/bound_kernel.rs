@@ -23,7 +23,7 @@ impl BoundKernel {
     /// Loads `code`, allocates the tensors and writes their initial data.
     pub(crate) fn new(device: &dyn CommonRuntime, workload: &Workload, code: &KernelSource) -> Result<Self> {
         let inputs = workload.inputs.as_ref().map_err(Clone::clone)?;
-        let kernel = device.load(&module_source(code, &workload.spec.specialise)?)?.kernel(&code.entry)?;
+        let kernel = device.kernel(&module_source(code, &workload.spec.specialise)?, &code.entry)?;
         let tensors = workload.spec.args.iter().zip(inputs).map(|(arg, input)| match &arg.kind {
             ArgumentKind::Tensor(tensor) => {
                 place(device, tensor, input.as_ref()).map(Some).map_err(|error| error.in_operation(&arg.name))

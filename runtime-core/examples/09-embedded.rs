@@ -32,6 +32,6 @@ fn main() -> Result<()> {
     for (x, y) in x.as_slice::<f32>()?.iter().zip(y.as_slice::<f32>()?) {
         assert!((0.0..1.0).contains(x) && (y - (2.0 * x + 1.0)).abs() < 1e-6);
     }
-    assert!(opened.open_queue(&Default::default()).is_err()); // it has no queues
+    assert!(opened.queue().is_err()); // it has no queues
     Ok(())
 }

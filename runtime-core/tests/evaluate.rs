@@ -24,7 +24,7 @@ fn runtime() -> Runtime {
 fn kernel(device: &dyn CommonRuntime, name: &str) -> Kernel {
     // SAFETY: the null device's builtins check their arguments.
     let source = unsafe { ModuleSource::native("null", name) };
-    device.load(&source).unwrap().kernel(name).unwrap()
+    device.kernel(&source, name).unwrap()
 }
 
 fn ones(device: &dyn CommonRuntime) -> Tensor {

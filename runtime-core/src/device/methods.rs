@@ -160,7 +160,7 @@ impl<'d> dyn CommonRuntime + 'd {
     /// `InvalidArgument` for a reference that fits no written argument; any error of a launch or transfer. A
     /// wrong result is not an error.
     pub fn validate(&self, evaluation: &mut Evaluation<'_>) -> Result<Validation> {
-        validate(&self.opened().0, evaluation)
+        validate(self.opened().0, evaluation)
     }
 
     /// Loads a tensor from a file: directly into host-visible memory, otherwise through a small staging buffer.

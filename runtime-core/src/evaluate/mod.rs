@@ -43,7 +43,7 @@ use crate::{DeviceInfo, Error, HostArray, Kernel, LaunchConfig, Queue, QueueOpti
 /// # use runtime_core::{ModuleSource, Runtime};
 /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
 /// # let device = runtime.open("null")?;
-/// # let add = device.load(&unsafe { ModuleSource::native("null", "add_f32") })?.kernel("add_f32")?;
+/// # let add = device.kernel(&unsafe { ModuleSource::native("null", "add_f32") }, "add_f32")?;
 /// # let tokio = tokio::runtime::Builder::new_current_thread().build()?;
 /// # tokio.block_on(async {
 /// use runtime_core::{Arg, Evaluation, Geometry, HostArray, Tensor};
