@@ -23,7 +23,7 @@ impl BoundKernel {
     /// Loads `code`, allocates the tensors and writes their initial data.
     pub(crate) fn new(device: &dyn CommonRuntime, workload: &Workload, code: &KernelSource) -> Result<Self> {
         let inputs = workload.inputs.as_ref().map_err(Clone::clone)?;
-        let kernel = device.load(&module_source(code, &workload.spec.specialise)?)?.kernel(&code.entry)?;
+        let kernel = device.kernel(&module_source(code, &workload.spec.specialise)?, &code.entry)?;
         let tensors = workload.spec.args.iter().zip(inputs).map(|(arg, input)| match &arg.kind {
             ArgumentKind::Tensor(tensor) => {
                 place(device, tensor, input.as_ref()).map(Some).map_err(|error| error.in_operation(&arg.name))
@@ -75,16 +75,6 @@ impl BoundKernel {
             (kind, _) => value(kind).map(EvaluationArg::from),
         })
         .collect()
-    }
-
-    /// Fills write-only tensors with a byte pattern that differs from every expected value.
-    pub(crate) fn poison(&self, workload: &Workload, expected: &[(usize, HostArray)]) -> Result<()> {
-        for (index, array) in expected {
-            if let (Some(poison), Some(tensor)) = (workload.poison(*index, array), &self.tensors[*index]) {
-                tensor.fill(&[poison])?;
-            }
-        }
-        Ok(())
     }
 
     /// The contents of the written arguments, each with its index.

@@ -98,7 +98,8 @@ extern "C" fn handle_signal(signal: c_int, info: *const libc::siginfo_t, _: *con
     }
 }
 
-/// Makes an `exit(0)` in foreign code a failure.
+/// Makes an `exit(0)` in foreign code a failure. Runs after all other exit handlers; `process.rs` of `runtime-core`
+/// shows their order.
 extern "C" fn on_exit() {
     if write_report("`exit` was called") {
         // SAFETY: exits without running further handlers.

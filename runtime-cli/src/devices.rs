@@ -51,7 +51,7 @@ fn row(device: &DeviceInfo) -> Vec<String> {
         kind(device.kind).to_owned(),
         device.name.clone(),
         device.arch.clone(),
-        device.compute_units.to_string(),
+        device.compute_units.map_or_else(String::new, |units| units.to_string()),
         memory.map_or_else(String::new, memory_size),
         device.format_names().join(" "),
     ]

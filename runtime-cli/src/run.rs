@@ -5,8 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use runtime_core::{
-    Agreement, CommonRuntime, Error, ErrorKind, HostArray, QueueOptions, Result, Runtime, Validation,
-    did_you_mean,
+    CommonRuntime, Error, ErrorKind, Evaluation, HostArray, Result, Runtime, Validation, did_you_mean,
 };
 
 use crate::arguments::RunArguments;
@@ -122,37 +121,14 @@ fn execute(
     workload: &Workload,
     validates: bool,
 ) -> Result<(Validation, Vec<(usize, HostArray)>)> {
-    let expected = if validates { workload.expected.clone()? } else { Vec::new() };
-    bound.poison(workload, &expected)?;
-    let queue = device.open_queue(&QueueOptions::default())?;
-    queue.call(&bound.kernel, bound.config(&workload.spec)?, &bound.args(&workload.spec))?;
-    let outputs = bound.outputs(&workload.spec)?;
-    let validation = match &workload.spec.reference {
-        Some(_) if validates => compare(workload, &outputs, &expected),
-        Some(_) => Validation::Skipped { reason: "validation was not asked for".to_owned() },
-        None => Validation::Skipped { reason: "there is no reference".to_owned() },
-    };
-    Ok((validation, outputs))
-}
-
-/// The first wrong output, or the agreement of all of them.
-fn compare(
-    workload: &Workload,
-    outputs: &[(usize, HostArray)],
-    expected: &[(usize, HostArray)],
-) -> Validation {
-    let mut all = Agreement::default();
-    for ((index, actual), (_, expected)) in outputs.iter().zip(expected) {
-        let poison = workload.poison(*index, expected);
-        match workload.tolerance().compare(*index, actual, expected, poison) {
-            Validation::Passed(agreement) => {
-                all.elements += agreement.elements;
-                all.max_absolute_error = all.max_absolute_error.max(agreement.max_absolute_error);
-            }
-            other => return other,
-        }
-    }
-    Validation::Passed(all)
+    let spec = &workload.spec;
+    let mut evaluation = Evaluation::new(&bound.kernel, bound.config(spec)?, bound.evaluation_args(spec));
+    // Without a reference, that is the reason to report, also if validation is off.
+    evaluation.validate = validates || spec.reference.is_none();
+    evaluation.reference = if validates { workload.expected.clone()? } else { Vec::new() };
+    evaluation.tolerance = workload.tolerance();
+    let validation = device.validate(&mut evaluation)?;
+    Ok((validation, bound.outputs(spec)?))
 }
 
 fn save(outputs: &[(usize, HostArray)], index: usize, path: &std::path::Path) -> Result<()> {

@@ -1,6 +1,6 @@
 //! A spec with its initial data and expected outputs, prepared once for all devices.
 
-use runtime_core::{Access, Error, ErrorKind, Geometry, HostArray, QueueOptions, Result, Runtime, Tolerance};
+use runtime_core::{Error, ErrorKind, Geometry, HostArray, Result, Runtime, Tolerance};
 
 use crate::bound_kernel::BoundKernel;
 use crate::crash_context::CrashContext;
@@ -51,16 +51,6 @@ impl Workload {
         self.spec.reference.as_ref().map(|reference| reference.tolerance).unwrap_or_default()
     }
 
-    /// The byte that argument `index` is poisoned with before a check; none if the kernel also reads it.
-    pub(crate) fn poison(&self, index: usize, expected: &HostArray) -> Option<u8> {
-        match &self.spec.args[index].kind {
-            ArgumentKind::Tensor(tensor) if tensor.access == Access::Write => {
-                Some(self.tolerance().poison(expected))
-            }
-            _ => None,
-        }
-    }
-
     /// Rejects opaque bytes, which a reference on the host cannot take.
     fn check_bytes(&self) -> Result<()> {
         match self.spec.args.iter().find(|arg| matches!(arg.kind, ArgumentKind::Bytes(_))) {
@@ -78,7 +68,7 @@ impl Workload {
         let _context = CrashContext::enter(format!("while the reference of \"{}\" ran", self.spec.name));
         let host = runtime.open("host:0")?;
         let bound = BoundKernel::new(&*host, self, code)?;
-        let queue = host.open_queue(&QueueOptions::default())?;
+        let queue = host.queue()?;
         queue.call(&bound.kernel, Geometry::single(), &bound.args(&self.spec))?;
         bound.outputs(&self.spec)
     }

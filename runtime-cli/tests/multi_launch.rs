@@ -5,8 +5,7 @@
 use std::path::Path;
 
 use runtime_core::{
-    Arg, CodeFormat, CommonRuntime, DType, Geometry, Kernel, ModuleSource, Placement, Queue, QueueOptions,
-    Runtime, Tensor,
+    Arg, CodeFormat, CommonRuntime, DType, Geometry, Kernel, ModuleSource, Queue, Runtime, Tensor,
 };
 
 const GROUP: u32 = 64;
@@ -28,7 +27,7 @@ fn kernel(device: &dyn CommonRuntime, name: &str) -> Kernel {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernels").join(name).with_extension("wgsl");
     let source = ModuleSource::wgsl_file(path).element(DType::I32);
     let source = source.constant("GROUP", GROUP).constant("ITEMS", ITEMS);
-    device.load(&source).unwrap().kernel(name).unwrap()
+    device.kernel(&source, name).unwrap()
 }
 
 /// A device with a queue.
@@ -39,7 +38,7 @@ struct DeviceQueue<'a> {
 
 impl DeviceQueue<'_> {
     fn allocate(&self, elements: u32) -> Tensor {
-        self.device.allocate(DType::I32, &[elements as usize], &Placement::default()).unwrap()
+        self.device.empty::<i32>([elements as usize]).unwrap()
     }
 
     /// The exclusive prefix sums of `x`: scans the blocks, scans the block sums, and adds those to the blocks.
@@ -77,8 +76,7 @@ fn scans_and_sums_of_any_length_are_right() {
     let mut devices = Vec::new();
     for info in runtime.devices().iter().filter(accepts) {
         let device = runtime.open(&info.id.to_string()).unwrap();
-        let device_queue =
-            DeviceQueue { device: &*device, queue: device.open_queue(&QueueOptions::default()).unwrap() };
+        let device_queue = DeviceQueue { device: &*device, queue: device.queue().unwrap() };
         // One block, several blocks, and more blocks than a block has elements.
         for n in [1, BLOCK, 5 * BLOCK + 1, 100_003] {
             let data: Vec<i32> = (0..n).map(|i| (i * 7919 % 201).cast_signed() - 100).collect();

@@ -3,13 +3,13 @@
 #![allow(unsafe_code, reason = "loads native code")]
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
 
-use runtime_core::{CommonRuntime, Module, ModuleSource, Queue, Result, Runtime, Tensor, read_write};
+use runtime_core::{Device, Module, ModuleSource, Queue, Result, Runtime, Tensor, read_write};
 
 const C: &str = "
 #include <unistd.h>
 void slow_twice(float *x, long n) { usleep(200000); for (long i = 0; i < n; i++) x[i] *= 2; }";
 
-fn prepare(device: &dyn CommonRuntime, format: &str, code: &str) -> Result<(Module, Queue, Tensor)> {
+fn prepare(device: &Device, format: &str, code: &str) -> Result<(Module, Queue, Tensor)> {
     // SAFETY: the kernels access only the tensors that they are launched with, as the launches below declare.
     let module = device.load(&unsafe { ModuleSource::native(format, code) })?;
     Ok((module, device.queue()?, device.tensor([1], &[3.0f32])?))
@@ -19,8 +19,8 @@ fn prepare(device: &dyn CommonRuntime, format: &str, code: &str) -> Result<(Modu
 async fn main() -> Result<()> {
     // The host is discovered; the simulated device `null` is linked in. Both are used the same way.
     let runtime = Runtime::builder().register(runtime_null::backend()).build();
-    let (c, host, x) = prepare(&*runtime.open("host")?, "c", C)?;
-    let (text, null, y) = prepare(&*runtime.open("null")?, "null", "spin\nscale_f32")?;
+    let (c, host, x) = prepare(&runtime.open("host")?, "c", C)?;
+    let (text, null, y) = prepare(&runtime.open("null")?, "null", "spin\nscale_f32")?;
     let (twice, spin, scale) = (c.kernel("slow_twice")?, text.kernel("spin")?, text.kernel("scale_f32")?);
 
     let on_host = host.launch(&twice, (1, 1), (read_write(&x), 1i64))?;

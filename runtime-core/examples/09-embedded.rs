@@ -22,7 +22,8 @@ fn main() -> Result<()> {
     let image = unsafe { ModuleSource::native("null", "saxpy_f32") };
     device.flash(&image, &[Arg::read(&x), Arg::read_write(&y), Arg::scalar(2.0f32)])?;
     let report = device.run(Duration::from_secs(10))?;
-    println!("exit code {}, {} cycles in {} ns", report.exit_code, report.cycles, report.elapsed_ns);
+    let cycles = report.cycles.map_or_else(|| "uncounted".to_owned(), |cycles| cycles.to_string());
+    println!("exit code {}, {cycles} cycles in {} ns", report.exit_code, report.elapsed_ns);
     assert_eq!(report.exit_code, 0);
 
     // The tensors of the flashed program are numbered in the order of its arguments.
@@ -31,6 +32,6 @@ fn main() -> Result<()> {
     for (x, y) in x.as_slice::<f32>()?.iter().zip(y.as_slice::<f32>()?) {
         assert!((0.0..1.0).contains(x) && (y - (2.0 * x + 1.0)).abs() < 1e-6);
     }
-    assert!(opened.open_queue(&Default::default()).is_err()); // it has no queues
+    assert!(opened.queue().is_err()); // it has no queues
     Ok(())
 }

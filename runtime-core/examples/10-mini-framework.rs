@@ -4,8 +4,8 @@
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
 
 use runtime_core::{
-    CodeFormat, CommonRuntime, Device, DeviceInfo, Error, ErrorKind, Kernel, ModuleSource, Queue, Result,
-    Runtime, Tensor, read, read_write, write,
+    CodeFormat, Device, DeviceInfo, Error, ErrorKind, Kernel, ModuleSource, Queue, Result, Runtime, Tensor,
+    read, read_write, write,
 };
 
 /// The framework's kernels, one source for each code format that it supports.
@@ -73,7 +73,7 @@ struct Layer {
 }
 
 impl Layer {
-    fn new(device: &dyn CommonRuntime, [outputs, inputs]: [usize; 2], values: &[f32]) -> Result<Self> {
+    fn new(device: &Device, [outputs, inputs]: [usize; 2], values: &[f32]) -> Result<Self> {
         let (weights, bias) = values.split_at(outputs * inputs);
         let weights = device.tensor([outputs, inputs], weights)?;
         let bias = device.tensor([outputs], bias)?;
@@ -89,8 +89,8 @@ const OUTPUTS: usize = 3;
 
 /// The forward pass: three launches in a row, and one wait at the end, for the values.
 fn forward(engine: &Engine, x: &[f32], hidden: &[f32], output: &[f32]) -> Result<Vec<f32>> {
-    let hidden = Layer::new(&*engine.device, [HIDDEN, INPUTS], hidden)?;
-    let output = Layer::new(&*engine.device, [OUTPUTS, HIDDEN], output)?;
+    let hidden = Layer::new(&engine.device, [HIDDEN, INPUTS], hidden)?;
+    let output = Layer::new(&engine.device, [OUTPUTS, HIDDEN], output)?;
     let x = engine.device.tensor([ROWS, INPUTS], x)?;
     engine.linear(&engine.relu(engine.linear(&x, &hidden)?)?, &output)?.to_vec()
 }

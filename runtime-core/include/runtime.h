@@ -387,7 +387,7 @@ typedef struct rt_DeviceInfo {
     struct rt_Str pci_address;
     // `DLDeviceType` of the device's memory.
     int32_t dlpack_type;
-    // Compute units (cores, SMs, clusters).
+    // Compute units (cores, SMs, clusters); 0 if unknown.
     uint32_t compute_units;
     // Maximum clock of the compute units in Hz; 0 if unknown.
     uint64_t clock_hz;

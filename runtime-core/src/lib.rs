@@ -253,10 +253,6 @@
 //! Both are lists like `PATH`, of absolute paths; both are ignored in a process with raised privileges. The
 //! only other variable that core reads is `HOME`. Core logs through `tracing`; log records of backends have the
 //! target `runtime::backend`.
-//!
-//! # Features
-//!
-//! `serde`: [`Measurement`] and everything in it can be serialised.
 
 pub mod abi;
 pub mod backend;

@@ -4,6 +4,31 @@
 //! working driver. Using an object created before the fork is an error in the child; dropping one leaks it.
 //! At exit, core waits, with a deadline, until the wait threads have left the backends. From then on drops
 //! leak, because the exit handlers of the drivers may already have run.
+//!
+//! # Order of the exit handlers
+//!
+//! Handlers run in reverse order of registration: read this table upwards. Each of ours is registered right
+//! after the driver state that it must still find intact. The table is for the `runtime` command with a CPU device
+//! of Vulkan, whose driver compiles with LLVM; other programs and devices have a subset of the rows.
+//!
+//! ```text
+//! registered when                      handler                      at exit
+//! the command starts                   command: crash_context       fails an `exit` that foreign code called
+//! the first backend opens              core: install                nothing left to do
+//! the driver is loaded, opens devices  driver                       tears itself down
+//! a Vulkan device has been opened      Vulkan: wait_at_exit         nothing left to do
+//! a backend has opened its first one   core: reinstall_exit_hook    stops wait threads; drops leak from now on
+//! the first kernel is compiled         LLVM                         tears itself down
+//! that compilation has ended           Vulkan: warm_up_compiler     waits for work, then rejects any more
+//! ```
+//!
+//! - Core and Vulkan register twice because drivers register late. The later handler leaves nothing for the
+//!   earlier one, which covers an exit in between.
+//! - Core and Vulkan may run in either order, as they do when another backend opens its first device later: core
+//!   stops only its wait threads, and Vulkan waits for its devices without core.
+//! - The command registers before it calls any foreign code, so its handler runs last and its `_exit` skips none
+//!   of the others.
+//! - A process that dies of a signal or calls `_exit` runs none of them.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};

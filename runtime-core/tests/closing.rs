@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use runtime_core::abi::{BackendTable, Handle, QueueTable};
 use runtime_core::backend::LinkedBackend;
-use runtime_core::{
-    CommonRuntime, Geometry, Kernel, ModuleSource, Options, Queue, QueueOptions, Result, Runtime,
-};
+use runtime_core::{CommonRuntime, Geometry, Kernel, ModuleSource, Options, Queue, Result, Runtime};
 
 /// How late work ends: long enough for the test to see it in flight.
 const LATE: Duration = Duration::from_secs(1);
@@ -37,12 +35,12 @@ fn backend() -> LinkedBackend {
 }
 
 fn queue(device: &dyn CommonRuntime) -> Queue {
-    device.open_queue(&QueueOptions::default()).unwrap()
+    device.queue().unwrap()
 }
 
 fn kernel(device: &dyn CommonRuntime, name: &str) -> Result<Kernel> {
     // SAFETY: the null device's builtins check their arguments.
-    device.load(&unsafe { ModuleSource::native("null", name) })?.kernel(name)
+    device.kernel(&unsafe { ModuleSource::native("null", name) }, name)
 }
 
 /// Opens a queue, which closes queues that are no longer used; returns the number closed.

@@ -10,8 +10,8 @@ use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use runtime_core::{
-    Arg, CommonRuntime, DType, Error, ErrorKind, Event, Geometry, Kernel, ModuleSource, Options, Placement,
-    Queue, QueueOptions, Result, Runtime, Tensor,
+    Arg, CommonRuntime, Error, ErrorKind, Event, Geometry, Kernel, ModuleSource, Options, Queue, Result,
+    Runtime, Tensor,
 };
 
 const BUSY_US: i64 = 200_000;
@@ -54,7 +54,7 @@ impl Scene {
     }
 
     fn queue(&self) -> Queue {
-        self.device.open_queue(&QueueOptions::default()).unwrap()
+        self.device.queue().unwrap()
     }
 
     fn tensor(&self) -> Tensor {
@@ -232,7 +232,7 @@ fn memory_is_not_freed_before_the_last_ticket_that_uses_it() {
         assert!(!last.is_done().unwrap(), "the machine is too busy to see the first end alone");
         while !last.is_done().unwrap() {
             // Every allocation and submission frees what has ended.
-            drop(scene.device.allocate(DType::F32, &[1], &Placement::default()).unwrap());
+            drop(scene.device.empty::<f32>([1]).unwrap());
             assert_eq!(runtime_null::freed_in_use(), before, "freed one ticket too early");
         }
     }

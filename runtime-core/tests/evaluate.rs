@@ -24,7 +24,7 @@ fn runtime() -> Runtime {
 fn kernel(device: &dyn CommonRuntime, name: &str) -> Kernel {
     // SAFETY: the null device's builtins check their arguments.
     let source = unsafe { ModuleSource::native("null", name) };
-    device.load(&source).unwrap().kernel(name).unwrap()
+    device.kernel(&source, name).unwrap()
 }
 
 fn ones(device: &dyn CommonRuntime) -> Tensor {
@@ -132,6 +132,40 @@ fn validation_is_skipped_with_a_reason() {
             Validation::Skipped { reason } => assert!(reason.contains(word), "{reason}"),
             other => panic!("{other:?}"),
         }
+    }
+}
+
+#[test]
+fn validation_alone_runs_the_kernel_once_and_keeps_its_results() {
+    let device = device();
+    let (kernel, x, y) = (kernel(&*device, "saxpy_f32"), ones(&*device), ones(&*device));
+    let args = vec![Arg::read(&x).into(), Arg::read_write(&y).into(), Arg::scalar(2f32).into()];
+    let mut evaluation = short(&kernel, args);
+    let setups = AtomicU64::new(0);
+    evaluation.setup = Some(Box::new(|| _ = setups.fetch_add(1, Ordering::Relaxed)));
+    let skipped = device.validate(&mut evaluation).unwrap();
+    assert_eq!(skipped, Validation::Skipped { reason: "there is no reference".to_owned() });
+    assert_eq!(y.to_vec::<f32>().unwrap(), [3.0; 4]);
+    evaluation.reference = vec![(1, expect([5.0; 4]))];
+    assert!(device.validate(&mut evaluation).unwrap().is_passed());
+    assert_eq!(y.to_vec::<f32>().unwrap(), [5.0; 4]);
+    assert!(device.validate(&mut evaluation).unwrap().is_failed());
+    evaluation.reference = vec![(0, expect([1.0; 4]))];
+    let error = device.validate(&mut evaluation).unwrap_err();
+    assert_eq!(error.to_string().matches("null:0: validate: reference 0").count(), 1, "{error}");
+    drop(evaluation);
+    assert_eq!(setups.into_inner(), 3);
+}
+
+#[test]
+fn validation_alone_detects_an_element_that_was_never_written() {
+    let device = device();
+    let (noop, out) = (kernel(&*device, "noop"), ones(&*device));
+    let mut evaluation = short(&noop, vec![Arg::write(&out).into()]);
+    evaluation.reference = vec![(0, expect([1.0; 4]))];
+    match device.validate(&mut evaluation).unwrap() {
+        Validation::Failed(mismatch) => assert_eq!((mismatch.wrong, mismatch.unwritten), (4, 4)),
+        other => panic!("{other:?}"),
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use runtime_core::{
     Access, Arg, ArgKind, CodeFormat, DType, DeviceInfo, Error, ErrorKind, Geometry, Lowered, LoweredKernel,
-    LoweredParam, Lowering, ModuleSource, OptionSpec, Options, Param, PortableSource, QueueOptions, Result,
-    Runtime, Tensor,
+    LoweredParam, Lowering, ModuleSource, OptionSpec, Options, Param, PortableSource, Result, Runtime,
+    Tensor,
 };
 
 /// Lowers `NAME BUILTIN` to a kernel of the null backend.
@@ -92,7 +92,7 @@ fn loading_portable_code_is_the_same_call() {
 
     let x = device.tensor([2], &[1.0f32, 2.0]).unwrap();
     let y = device.tensor([2], &[10.0f32, 20.0]).unwrap();
-    let queue = device.open_queue(&QueueOptions::default()).unwrap();
+    let queue = device.queue().unwrap();
     let args = [Arg::read(&x), Arg::read_write(&y), Arg::scalar(2.0f32)];
     queue.call(&kernel, Geometry::single(), &args).unwrap();
     assert_eq!(y.to_vec::<f32>().unwrap(), [12.0, 24.0]);
@@ -105,8 +105,8 @@ fn loading_portable_code_is_the_same_call() {
 #[test]
 fn requirements_of_portable_code_are_checked_at_launch() {
     let device = runtime().open("null").unwrap();
-    let kernel = device.load(&ModuleSource::wgsl("main saxpy_f32")).unwrap().kernel("main").unwrap();
-    let queue = device.open_queue(&QueueOptions::default()).unwrap();
+    let kernel = device.kernel(&ModuleSource::wgsl("main saxpy_f32"), "main").unwrap();
+    let queue = device.queue().unwrap();
     let all = device.tensor([8], &[1.0f32; 8]).unwrap();
     let refusal = |x: &Tensor, y: &Tensor| {
         let args = [Arg::read(x), Arg::read_write(y), Arg::scalar(2.0f32)];

@@ -9,8 +9,8 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use runtime_core::{
-    Arg, CommonRuntime, DType, ErrorKind, Geometry, Kernel, ModuleSource, Options, Placement, Queue,
-    QueueOptions, Runtime, Tensor,
+    Arg, CommonRuntime, DType, ErrorKind, Geometry, Kernel, ModuleSource, Options, Placement, Queue, Runtime,
+    Tensor,
 };
 
 /// Longer than any step of these tests takes.
@@ -29,13 +29,13 @@ fn delayed(delay_us: i64) -> Options {
 }
 
 fn queue(device: &Arc<dyn CommonRuntime>) -> Queue {
-    device.open_queue(&QueueOptions::default()).unwrap()
+    device.queue().unwrap()
 }
 
 fn kernel(device: &Arc<dyn CommonRuntime>, name: &str) -> Kernel {
     // SAFETY: the null device's builtins check their arguments.
     let source = unsafe { ModuleSource::native("null", name) };
-    device.load(&source).unwrap().kernel(name).unwrap()
+    device.kernel(&source, name).unwrap()
 }
 
 fn tensor(device: &Arc<dyn CommonRuntime>, space: &str) -> Tensor {
@@ -213,7 +213,7 @@ fn a_rejected_recording_changes_no_dependencies() {
 fn a_recorded_copy_stays_within_its_tensors() {
     let device = runtime().open("null:1").unwrap();
     let (queue, x) = (queue(&device), tensor(&device, "device"));
-    let large = device.allocate(DType::F32, &[1000], &Placement::default()).unwrap();
+    let large = device.empty::<f32>([1000]).unwrap();
     // A thousand elements at one address: the 4000 bytes from there are not all in the tensor.
     let repeated = x.view(&[1000], &[0], 3).unwrap();
     let (low, high) = (x.slice(0, 0..3).unwrap(), x.slice(0, 1..4).unwrap());
@@ -234,7 +234,7 @@ fn a_replay_without_native_graphs_marks_only_held_events() {
     });
     let graph = queue.instantiate(&recorded.unwrap()).unwrap();
     drop(queue.replay(&graph).unwrap());
-    let counts = device.allocate(DType::U64, &[2], &Placement::default()).unwrap();
+    let counts = device.empty::<u64>([2]).unwrap();
     queue.launch(&kernel(&device, "counters"), Geometry::single(), &[Arg::write(&counts)]).unwrap();
     assert_eq!(counts.to_vec::<u64>().unwrap(), [6, 0], "launches and marks");
 }
@@ -247,7 +247,7 @@ fn shapes_that_overflow_are_errors_and_empty_tensors_work() {
     assert!(x.view(&[1 << 62], &[0], 0).is_err());
     let far = x.view(&[0], &[1], usize::MAX).unwrap();
     assert!(far.to_vec::<f32>().unwrap().is_empty());
-    let empty = device.allocate(DType::F32, &[0, 4], &Placement::default()).unwrap();
+    let empty = device.empty::<f32>([0, 4]).unwrap();
     let part = empty.slice(1, 2..4).unwrap();
     part.write::<f32>(&[]).unwrap();
     assert!(part.to_vec::<f32>().unwrap().is_empty());

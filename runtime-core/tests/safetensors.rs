@@ -90,7 +90,7 @@ fn views_scalars_and_empty_tensors_are_saved() {
     let transposed = matrix.permute(&[1, 0]).unwrap();
     let row = matrix.slice(0, 1..2).unwrap();
     let scalar = device.tensor([], &[7i64]).unwrap();
-    let nothing = device.allocate(DType::F32, &[3, 0], &Placement::default()).unwrap();
+    let nothing = device.empty::<f32>([3, 0]).unwrap();
     Safetensors::save(&path, &[("t", &transposed), ("r", &row), ("s", &scalar), ("n", &nothing)]).unwrap();
     let file = Safetensors::open(&path).unwrap();
     let load = |name| device.load_tensor(&file, name, &Placement::default()).unwrap();

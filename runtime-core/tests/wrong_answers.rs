@@ -12,8 +12,7 @@ use runtime_core::abi::{
 };
 use runtime_core::backend::LinkedBackend;
 use runtime_core::{
-    Arg, CommonRuntime, DType, Error, ErrorKind, Geometry, ModuleSource, Placement, Queue, QueueOptions,
-    Result, Runtime,
+    Arg, CommonRuntime, DType, Error, ErrorKind, Geometry, ModuleSource, Placement, Queue, Result, Runtime,
 };
 
 /// Null's tables.
@@ -82,11 +81,11 @@ fn open(backend: LinkedBackend) -> std::sync::Arc<dyn CommonRuntime> {
 }
 
 fn queue(device: &dyn CommonRuntime) -> Queue {
-    device.open_queue(&QueueOptions::default()).unwrap()
+    device.queue().unwrap()
 }
 
 fn allocate(device: &dyn CommonRuntime) -> runtime_core::Tensor {
-    device.allocate(DType::U8, &[64], &Placement::default()).unwrap()
+    device.empty::<u8>([64]).unwrap()
 }
 
 /// A queue with one fill, and the result of polling it.
@@ -260,7 +259,7 @@ fn an_invalid_result_is_named() {
     let error = load(backend(|tables| tables.module.load = Some(nothing_loaded))).unwrap_err();
     said(&error, ErrorKind::AbiMismatch, "null:1: load: it succeeded but returned a null module handle");
     let device = open(backend(|tables| tables.memory.allocate = Some(nothing_allocated)));
-    let error = device.allocate(DType::U8, &[1], &Placement::default()).unwrap_err();
+    let error = device.empty::<u8>([1]).unwrap_err();
     said(&error, ErrorKind::AbiMismatch, "null:1: allocate: it succeeded but returned a null buffer handle");
     let aligned = Placement::default().aligned(4096);
     for (allocate, words) in [

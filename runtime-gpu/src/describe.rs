@@ -74,7 +74,7 @@ fn describe(driver: &Driver, info: &mut DeviceInfo, ordinal: Ordinal, count: u32
     info.arch = format!("sm_{}{}", attribute(key::MAJOR), attribute(key::MINOR));
     info.pci_address = pci_address(driver, ordinal);
     info.uuid = Some(uuid(driver, ordinal)).filter(|uuid| *uuid != [0; 16]);
-    info.compute_units = attribute(key::MULTIPROCESSORS);
+    info.compute_units = Some(attribute(key::MULTIPROCESSORS)).filter(|units| *units > 0);
     info.clock_hz = Some(attribute(key::CLOCK_KHZ)).filter(|khz| *khz > 0).map(|khz| u64::from(khz) * 1000);
     info.limits = Limits {
         groups: key::MAX_GROUPS.map(|key| u64::from(attribute(key))),

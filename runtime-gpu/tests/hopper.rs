@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use runtime_core::{
-    Arg, CodeFormat, CommonRuntime, Error, ErrorKind, Geometry, Kernel, ModuleSource, QueueOptions, Runtime,
-    Tensor, abi,
+    Arg, CodeFormat, CommonRuntime, Error, ErrorKind, Geometry, Kernel, ModuleSource, Runtime, Tensor, abi,
 };
 use runtime_gpu::{Interleave, L2Promotion, OobFill, Swizzle, TensorMap, TiledLayout};
 
@@ -42,11 +41,11 @@ impl Fixture {
     fn kernel(&self, name: &str) -> runtime_core::Result<Kernel> {
         // SAFETY: with the arguments that the tests pass, the kernels stay in bounds.
         let source = unsafe { ModuleSource::native(CodeFormat::CUDA_C, CODE) };
-        self.device.load(&source)?.kernel(name)
+        self.device.kernel(&source, name)
     }
 
     fn run(&self, name: &str, geometry: &Geometry, args: &[Arg<'_>]) -> runtime_core::Result<()> {
-        let queue = self.device.open_queue(&QueueOptions::default())?;
+        let queue = self.device.queue()?;
         queue.launch(&self.kernel(name)?, *geometry, args)?.wait()
     }
 
@@ -68,7 +67,7 @@ fn clusters(fixture: &Fixture) -> Outcome {
 }
 
 fn cooperative(fixture: &Fixture) -> Outcome {
-    let groups = fixture.device.info().compute_units;
+    let groups = fixture.device.info().compute_units.expect("CUDA reports compute units");
     let [arrived, numbers, received] =
         [fixture.zeros(1)?, fixture.zeros(groups as usize)?, fixture.zeros(groups as usize)?];
     let geometry = Geometry { cooperative: true, ..Geometry::new(groups, 32) };

@@ -46,7 +46,7 @@ fn part(whole: &DeviceInfo, node: &Node, sysfs: &Path) -> DeviceInfo {
     let mut info = whole.clone();
     info.id.sub = Some(node.id);
     info.name = format!("{} (node {})", whole.name, node.id);
-    info.compute_units = u32::try_from(node.cpus.len()).unwrap_or(u32::MAX);
+    info.compute_units = u32::try_from(node.cpus.len()).ok();
     // Work runs on the node's processors, never on the caller's thread.
     info.capabilities = Capabilities(whole.capabilities.0 & !abi::CAP_INLINE);
     info.capabilities.0 |= telemetry(&Sensors::new(sysfs, &node.cpus));
@@ -63,7 +63,7 @@ fn whole(topology: &Topology) -> DeviceInfo {
     info.vendor = field(&cpuinfo, "vendor_id").unwrap_or_default().to_owned();
     info.driver_version = kernel_version();
     info.dlpack_type = DLPACK_CPU;
-    info.compute_units = platform::logical_cores();
+    info.compute_units = Some(platform::logical_cores());
     info.clock_hz = number::<u64>(format!("{CPU}/cpu0/cpufreq/cpuinfo_max_freq")).map(|khz| khz * 1000);
     info.capabilities = Capabilities(
         abi::CAP_INLINE
@@ -218,7 +218,7 @@ mod tests {
     fn this_machine_is_described() {
         let info = describe(&Topology::default(), Path::new(SYSFS)).remove(0);
         assert!(!info.name.is_empty() && !info.driver_version.is_empty());
-        assert!(info.compute_units >= 1);
+        assert!(info.compute_units >= Some(1));
         assert!(info.spaces[0].total_bytes > Some(1 << 20));
         assert!(info.properties.integer("page_bytes").is_some_and(|bytes| bytes >= 4096));
     }
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!((whole.id.sub, first.id.sub, second.id.sub), (None, Some(0), Some(1)));
         assert_eq!(
             (second.compute_units, second.spaces.len(), second.spaces[0].total_bytes),
-            (2, 1, Some(2048 << 10))
+            (Some(2), 1, Some(2048 << 10))
         );
         assert!(whole.capabilities.has(abi::CAP_INLINE) && !first.capabilities.has(abi::CAP_INLINE));
     }

@@ -6,7 +6,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use runtime_core::{Arg, CodeFormat, Geometry, ModuleSource, QueueOptions, Runtime};
+use runtime_core::{Arg, CodeFormat, Geometry, ModuleSource, Runtime};
 
 struct Counting;
 
@@ -44,7 +44,7 @@ fn nothing_is_allocated_up_to_sixteen_arguments() {
     let source = || unsafe { ModuleSource::native(CodeFormat::C, CODE) };
     let (module, packed) = (source(), source().option("convention", "packed"));
     let (module, packed) = (host.load(&module).unwrap(), host.load(&packed).unwrap());
-    let queue = host.open_queue(&QueueOptions::default()).unwrap();
+    let queue = host.queue().unwrap();
     let tensors: Vec<_> = (0..8).map(|_| host.tensor([2, 2, 2], &[0.0_f32; 8]).unwrap()).collect();
     let mut args: Vec<_> = tensors.iter().map(Arg::read_write).collect();
     args.extend([1.0_f64; 4].map(Arg::scalar));

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use runtime_core::{Arg, CodeFormat, Geometry, ModuleSource, QueueOptions, Runtime};
+use runtime_core::{Arg, CodeFormat, Geometry, ModuleSource, Runtime};
 use test_process::Messages;
 
 const COMPILER: &str = "RUNTIME_TEST_COMPILER";
@@ -24,7 +24,7 @@ fn child() {
     let source = unsafe { ModuleSource::native(CodeFormat::C, "void f(float *x) { *x = 42; }") };
     let module = device.load(&source.option("cache", true).option("compiler", compiler)).unwrap();
     let x = device.tensor([1], &[0.0f32]).unwrap();
-    let queue = device.open_queue(&QueueOptions::default()).unwrap();
+    let queue = device.queue().unwrap();
     queue.call(&module.kernel("f").unwrap(), Geometry::single(), &[Arg::write(&x)]).unwrap();
     assert_eq!(x.to_vec::<f32>().unwrap(), [42.0]);
     println!("warnings: {:?}", messages.list());

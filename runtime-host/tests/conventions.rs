@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use runtime_core::{
-    Arg, CodeFormat, CommonRuntime, ErrorKind, Geometry, ModuleSource, ParallelRange, Placement,
-    QueueOptions, Runtime, Tensor,
+    Arg, CodeFormat, CommonRuntime, ErrorKind, Geometry, ModuleSource, ParallelRange, Placement, Runtime,
+    Tensor,
 };
 
 /// Structures as in `dlpack.h`; `add_offset` applies the byte offset, `add_data` ignores it.
@@ -76,7 +76,7 @@ fn matrix(host: &dyn CommonRuntime, start: f32) -> (Tensor, Tensor) {
 #[test]
 fn tensors_arrive_with_shape_strides_and_offset() {
     let host = host();
-    let queue = host.open_queue(&QueueOptions::default()).unwrap();
+    let queue = host.queue().unwrap();
     let module = host.load(&source(CODE).option("convention", "packed")).unwrap();
     let tvm = host.load(&source(CODE)).unwrap();
     let kernels = [&module, &module, &tvm].into_iter().zip(["add_offset", "add_data", "add_ffi"]);
@@ -108,9 +108,9 @@ fn a_code_other_than_zero_fails_the_ticket() {
             let (x, y) = (Arg::read(&x).strided(), Arg::read_write(&targets[target].1).strided());
             [x, y, Arg::scalar(1.0_f64), Arg::scalar(code)]
         };
-        let queue = host.open_queue(&QueueOptions::default()).unwrap();
+        let queue = host.queue().unwrap();
         let inline = queue.call(kernel, Geometry::single(), &args(0, *code)).unwrap_err();
-        let queue = host.open_queue(&QueueOptions::default()).unwrap();
+        let queue = host.queue().unwrap();
         let queued = queue.launch(kernel, Geometry::single(), &args(1, *code)).unwrap().wait().unwrap_err();
         for error in [inline, queued] {
             assert_eq!(error.kind(), ErrorKind::Failed, "{error}");
@@ -124,8 +124,8 @@ fn a_code_other_than_zero_fails_the_ticket() {
 #[test]
 fn more_tensors_than_fit_inline_are_passed() {
     let host = host();
-    let kernel = host.load(&source(CODE).option("convention", "packed")).unwrap().kernel("sum_all").unwrap();
-    let queue = host.open_queue(&QueueOptions::default()).unwrap();
+    let kernel = host.kernel(&source(CODE).option("convention", "packed"), "sum_all").unwrap();
+    let queue = host.queue().unwrap();
     let tensors: Vec<_> =
         (0..40_u16).map(|index| host.tensor([1, 1, 1], &[f32::from(index)]).unwrap()).collect();
     let args: Vec<_> =
@@ -147,7 +147,7 @@ fn a_range_runs_in_parallel_inline_and_asynchronously() {
     let host = host();
     let module = host.load(&source(RANGE)).unwrap();
     let (kernel, last) = (module.kernel("scale").unwrap(), module.kernel("last").unwrap());
-    let queue = host.open_queue(&QueueOptions::default()).unwrap();
+    let queue = host.queue().unwrap();
     let x = host.tensor([10_007], &vec![2.0_f64; 10_007]).unwrap();
     let y = host.tensor([10_007], &vec![1.0_f64; 10_007]).unwrap();
     let args = [Arg::read(&x), Arg::read_write(&y), Arg::scalar(0.5_f64)];
@@ -173,8 +173,8 @@ fn a_range_runs_in_parallel_inline_and_asynchronously() {
 #[test]
 fn a_range_of_a_packed_function_is_rejected() {
     let host = host();
-    let kernel = host.load(&source(CODE).option("convention", "packed")).unwrap().kernel("sum_all").unwrap();
-    let queue = host.open_queue(&QueueOptions::default()).unwrap();
+    let kernel = host.kernel(&source(CODE).option("convention", "packed"), "sum_all").unwrap();
+    let queue = host.queue().unwrap();
     let error = queue.launch(&kernel, 0..4, &[]).map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
 }

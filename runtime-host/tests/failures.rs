@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use runtime_core::{
-    Access, Arg, CommonRuntime, Error, ErrorKind, Geometry, Kernel, ModuleSource, Queue, QueueOptions,
-    Result, Runtime, Tensor,
+    Access, Arg, CommonRuntime, Error, ErrorKind, Geometry, Kernel, ModuleSource, Queue, Result, Runtime,
+    Tensor,
 };
 
 /// `slow_failure` fails after a while, `bump` adds one to its tensor.
@@ -40,7 +40,7 @@ impl Scene {
     }
 
     fn queue(&self) -> Queue {
-        self.device.open_queue(&QueueOptions::default()).unwrap()
+        self.device.queue().unwrap()
     }
 
     /// The results of `bump` on a second queue after a failure on the first: by launch, by call, and by a later call.
@@ -113,8 +113,8 @@ fn work_groups_report_failures_in_a_variable() {
     let device = runtime.open("host").unwrap();
     // SAFETY: the function touches nothing but its variable.
     let source = unsafe { ModuleSource::native("c", CODE.as_bytes().to_vec()) };
-    let kernel = device.load(&source.option("convention", "groups")).unwrap().kernel("go").unwrap();
-    let queue = device.open_queue(&QueueOptions::default()).unwrap();
+    let kernel = device.kernel(&source.option("convention", "groups"), "go").unwrap();
+    let queue = device.queue().unwrap();
     queue.call(&kernel, Geometry::new([2, 1, 1], [1, 1, 1]), &[]).unwrap();
     let error = queue.call(&kernel, Geometry::new([3, 1, 1], [1, 1, 1]), &[]).unwrap_err();
     assert!(error.kind() == ErrorKind::Failed && error.to_string().contains("k.wgsl:7"), "{error}");

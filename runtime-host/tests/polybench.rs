@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use runtime_core::{
     Arg, CodeFormat, CommonRuntime, Element, Kernel, LaunchConfig, Module, ModuleSource, ParallelRange,
-    QueueOptions, Runtime, Tensor,
+    Runtime, Tensor,
 };
 
 struct Bench {
@@ -38,7 +38,7 @@ impl Bench {
     /// Runs on the caller's thread and on the queue's. The expected results are those after two runs.
     fn run_twice(&self, kernel: &Kernel, config: impl Into<LaunchConfig>, args: &[Arg<'_>]) {
         let config = config.into();
-        let queue = self.host.open_queue(&QueueOptions::default()).unwrap();
+        let queue = self.host.queue().unwrap();
         queue.call(kernel, config, args).unwrap();
         queue.launch(kernel, config, args).unwrap().wait().unwrap();
     }

@@ -4,9 +4,7 @@
 
 use std::sync::Arc;
 
-use runtime_core::{
-    Arg, CodeFormat, CommonRuntime, ErrorKind, Geometry, ModuleSource, QueueOptions, Runtime,
-};
+use runtime_core::{Arg, CodeFormat, CommonRuntime, ErrorKind, Geometry, ModuleSource, Runtime};
 
 const CODE: &str = "
 void axpy(const float *x, float *y, float a, long long n) { for (long long i = 0; i < n; i++) y[i] += a * x[i]; }
@@ -28,8 +26,8 @@ fn source(code: &str) -> ModuleSource {
 #[test]
 fn kernels_run_inline_and_asynchronously() {
     let host = host();
-    let kernel = host.load(&source(CODE)).unwrap().kernel("axpy").unwrap();
-    let queue = host.open_queue(&QueueOptions::default()).unwrap();
+    let kernel = host.kernel(&source(CODE), "axpy").unwrap();
+    let queue = host.queue().unwrap();
     let x = host.tensor([1000], &[2.0_f32; 1000]).unwrap();
     let y = host.tensor([1000], &[1.0_f32; 1000]).unwrap();
     let args = [Arg::read(&x), Arg::read_write(&y), Arg::scalar(0.5_f32), Arg::scalar(1000_i64)];
@@ -44,8 +42,8 @@ fn kernels_run_inline_and_asynchronously() {
 #[test]
 fn nine_arguments_are_passed() {
     let host = host();
-    let kernel = host.load(&source(CODE)).unwrap().kernel("nine").unwrap();
-    let queue = host.open_queue(&QueueOptions::default()).unwrap();
+    let kernel = host.kernel(&source(CODE), "nine").unwrap();
+    let queue = host.queue().unwrap();
     let out = host.tensor([1], &[0.0_f64]).unwrap();
     let digits: Vec<Arg<'_>> = (1..=7_i32).map(Arg::scalar).collect();
     let args = [&[Arg::write(&out)], digits.as_slice(), &[Arg::scalar(-1_i8)]].concat();

@@ -11,8 +11,7 @@ use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use runtime_core::{
-    Arg, CodeFormat, CommonRuntime, ErrorKind, Geometry, Kernel, Module, ModuleSource, QueueOptions, Runtime,
-    Tensor,
+    Arg, CodeFormat, CommonRuntime, ErrorKind, Geometry, Kernel, Module, ModuleSource, Runtime, Tensor,
 };
 
 type Case = fn(&Host) -> Result<(), Failed>;
@@ -99,7 +98,7 @@ fn equal(found: &Tensor, expected: &[f32]) -> Result<(), Failed> {
 }
 
 fn adds(host: &Host) -> Result<(), Failed> {
-    let queue = host.host.open_queue(&QueueOptions::default())?;
+    let queue = host.host.queue()?;
     let kernel = host.kernel("add")?;
     for count in [1, 17, 4099] {
         let x = host.tensor(&[count], |index| index as f32)?;
@@ -117,7 +116,7 @@ fn multiplies(host: &Host) -> Result<(), Failed> {
     const N: usize = 33;
     const M: usize = 20;
     const K: usize = 47;
-    let queue = host.host.open_queue(&QueueOptions::default())?;
+    let queue = host.host.queue()?;
     let (left, right) = (|at: usize| (at % 7) as f32 - 3.0, |at: usize| (at % 5) as f32 * 0.25);
     let a = host.tensor(&[N, K], left)?;
     let b = host.tensor(&[K, M], right)?;
@@ -133,7 +132,7 @@ fn reports_errors(host: &Host) -> Result<(), Failed> {
     let (x, y) = (host.tensor(&[4], |_| 1.0)?, host.tensor(&[3], |_| 1.0)?);
     let z = host.tensor(&[4], |_| 1.0)?;
     for args in [&[Arg::read(&x), Arg::read(&y), Arg::write(&z)][..], &[Arg::read(&x)]] {
-        let queue = host.host.open_queue(&QueueOptions::default())?;
+        let queue = host.host.queue()?;
         let error = match queue.call(&kernel, Geometry::single(), args) {
             Ok(()) => return Err("TVM accepted arguments of wrong shapes".into()),
             Err(error) => error,

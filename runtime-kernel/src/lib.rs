@@ -3,7 +3,7 @@
 //! A program registers the lowering once; from then on loading WGSL is the same call as loading any other code.
 //!
 //! ```
-//! use runtime_core::{Arg, Geometry, ModuleSource, QueueOptions, Runtime, Tensor};
+//! use runtime_core::{Arg, Geometry, ModuleSource, Runtime, Tensor};
 //!
 //! let text = "
 //!     struct Scalars { factor: f32 }
@@ -18,9 +18,9 @@
 //!     # .discover(false).register(runtime_host::backend())
 //!     .build();
 //! let device = runtime.open("host")?;
-//! let scale = device.load(&ModuleSource::wgsl(text).constant("GROUP", 4))?.kernel("scale")?;
+//! let scale = device.kernel(&ModuleSource::wgsl(text).constant("GROUP", 4), "scale")?;
 //! let x = device.tensor([5], &[1.0f32, 2.0, 3.0, 4.0, 5.0])?;
-//! let queue = device.open_queue(&QueueOptions::default())?;
+//! let queue = device.queue()?;
 //! queue.call(&scale, Geometry::new([2, 1, 1], [4, 1, 1]), &[Arg::read_write(&x), Arg::scalar(2.0f32)])?;
 //! assert_eq!(x.to_vec::<f32>()?, [2.0, 4.0, 6.0, 8.0, 10.0]);
 //! # Ok::<(), runtime_core::Error>(())

@@ -1,6 +1,6 @@
 //! Work-groups on the host: values that live across barriers, uniform control flow, rows with facts decided at once.
 
-use runtime_core::{Arg, Geometry, ModuleSource, QueueOptions, Runtime};
+use runtime_core::{Arg, Geometry, ModuleSource, Runtime};
 
 const ITEMS: u32 = 192;
 const N: u32 = 150;
@@ -171,7 +171,7 @@ fn every_invocation_has_the_result_of_running_alone() {
     let module = device.load(&ModuleSource::wgsl(&text(&CASES))).expect("all cases in one module");
     let values: Vec<u32> = (0..300).map(a).collect();
     let input = device.tensor([300], &values).expect("a");
-    let queue = device.open_queue(&QueueOptions::default()).expect("a queue");
+    let queue = device.queue().expect("a queue");
     for case in &CASES {
         let before: Vec<u32> = (0..ITEMS).collect();
         let output = device.tensor([before.len()], &before).expect("b");
@@ -207,7 +207,7 @@ fn portable_code_rejects_a_host_range() {
     let device = host();
     let kernel = device.load(&ModuleSource::wgsl(LARGE)).expect("a module").kernel("main").expect("main");
     let y = device.tensor([64], &[0_u32; 64]).expect("y");
-    let queue = device.open_queue(&QueueOptions::default()).expect("a queue");
+    let queue = device.queue().expect("a queue");
     for error in [
         queue.launch(&kernel, 0..8, &[Arg::write(&y)]).err(),
         queue.call(&kernel, 0..8, &[Arg::write(&y)]).err(),
@@ -223,7 +223,7 @@ fn portable_code_rejects_a_host_range() {
 fn a_kernel_with_much_memory_runs_from_a_thread_with_a_small_stack() {
     let device = host();
     let kernel = device.load(&ModuleSource::wgsl(LARGE)).expect("a module").kernel("main").expect("main");
-    let queue = device.open_queue(&QueueOptions::default()).expect("a queue");
+    let queue = device.queue().expect("a queue");
     let output = device.tensor([64], &[0_u32; 64]).expect("y");
     let calls = || {
         for _ in 0..3 {

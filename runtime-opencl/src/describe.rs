@@ -36,7 +36,7 @@ pub(crate) fn describe_all(driver: &Driver, devices: &[ListedDevice], quirks: &Q
             let mut info = root.clone();
             info.id.sub = u32::try_from(sub).ok();
             info.uuid = None;
-            info.compute_units = device_u32(driver, *sub_device, CL_DEVICE_MAX_COMPUTE_UNITS);
+            info.compute_units = compute_units(driver, *sub_device);
             info
         });
         std::iter::once(root.clone()).chain(sub_devices).collect::<Vec<_>>()
@@ -60,7 +60,7 @@ fn describe(
     info.dlpack_type = DLPACK_OPENCL;
     info.uuid = uuid(driver, device, caps);
     info.pci_address = pci_address(driver, device, caps);
-    info.compute_units = device_u32(driver, device, CL_DEVICE_MAX_COMPUTE_UNITS);
+    info.compute_units = compute_units(driver, device);
     info.clock_hz =
         Some(number(CL_DEVICE_MAX_CLOCK_FREQUENCY)).filter(|mhz| *mhz > 0).map(|mhz| mhz * 1_000_000);
     info.limits = limits(driver, device, caps, quirks);
@@ -74,6 +74,10 @@ fn describe(
 
 fn device_u32(driver: &Driver, device: Raw, key: u32) -> u32 {
     u32::try_from(driver.device_number(device, key)).unwrap_or(u32::MAX)
+}
+
+fn compute_units(driver: &Driver, device: Raw) -> Option<u32> {
+    Some(device_u32(driver, device, CL_DEVICE_MAX_COMPUTE_UNITS)).filter(|units| *units > 0)
 }
 
 /// Why a device cannot be opened.

@@ -9,13 +9,6 @@ use crate::module::FORMATS;
 /// DLPack's `DLDeviceType` of Vulkan memory.
 const DLPACK_VULKAN: i32 = 7;
 
-/// Compute units; on a CPU whose driver does not report them, the hardware threads available to the program.
-fn compute_units(caps: &DeviceCaps) -> u32 {
-    let threads = || std::thread::available_parallelism().ok().and_then(|n| u32::try_from(n.get()).ok());
-    let count = if caps.compute_units == 0 && caps.is_cpu() { threads() } else { Some(caps.compute_units) };
-    count.unwrap_or(0).max(1)
-}
-
 /// The description of a device.
 pub(crate) fn device(index: u32, caps: &DeviceCaps) -> DeviceInfo {
     let mut info = DeviceInfo::new(DeviceKind::Accelerator, index, &caps.name);
@@ -25,7 +18,7 @@ pub(crate) fn device(index: u32, caps: &DeviceCaps) -> DeviceInfo {
         [caps.driver.name.as_str(), caps.driver.version.as_str()].join(" ").trim().to_owned();
     info.dlpack_type = DLPACK_VULKAN;
     info.uuid = Some(caps.uuid).filter(|uuid| *uuid != [0; 16]);
-    info.compute_units = compute_units(caps);
+    info.compute_units = caps.compute_units;
     info.pci_address.clone_from(&caps.pci_address);
     info.unavailable_reason.clone_from(&caps.unavailable_reason);
     info.formats = FORMATS.map(CodeFormat::from).to_vec();

@@ -5,10 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
-use runtime_core::{
-    Arg, CommonRuntime, DType, ErrorKind, Geometry, ModuleSource, Options, Placement, QueueOptions, Result,
-    Runtime, Tensor,
-};
+use runtime_core::{Arg, CommonRuntime, ErrorKind, Geometry, ModuleSource, Options, Result, Runtime, Tensor};
 
 /// `y = y + factor x`, and the lengths of both.
 const ADD: &str = "
@@ -65,8 +62,8 @@ fn numbers(count: usize) -> Vec<f32> {
 }
 
 fn any_offset(device: &Device) -> Result<()> {
-    let add = device.load(&ModuleSource::wgsl(ADD))?.kernel("add")?;
-    let queue = device.open_queue(&QueueOptions::default())?;
+    let add = device.kernel(&ModuleSource::wgsl(ADD), "add")?;
+    let queue = device.queue()?;
     let data = numbers(COUNT + 20);
     for (from, to) in (0..9).flat_map(|from| [(from, 0), (from, 3), (4, from), (from, from)]) {
         let x = device.tensor([data.len()], &data)?;
@@ -87,8 +84,8 @@ fn any_offset(device: &Device) -> Result<()> {
 }
 
 fn in_a_graph(device: &Device) -> Result<()> {
-    let add = device.load(&ModuleSource::wgsl(ADD))?.kernel("add")?;
-    let queue = device.open_queue(&QueueOptions::default())?;
+    let add = device.kernel(&ModuleSource::wgsl(ADD), "add")?;
+    let queue = device.queue()?;
     let data = numbers(COUNT + 20);
     let x = device.tensor([data.len()], &data)?;
     let y = device.tensor([data.len()], &data)?;
@@ -113,9 +110,9 @@ fn in_a_graph(device: &Device) -> Result<()> {
 }
 
 fn empty(device: &Device) -> Result<()> {
-    let add = device.load(&ModuleSource::wgsl(ADD))?.kernel("add")?;
-    let queue = device.open_queue(&QueueOptions::default())?;
-    let empty_tensor = device.allocate(DType::F32, &[0], &Placement::default())?;
+    let add = device.kernel(&ModuleSource::wgsl(ADD), "add")?;
+    let queue = device.queue()?;
+    let empty_tensor = device.empty::<f32>([0])?;
     let some = device.tensor([3], &[1.0_f32; 3])?;
     let counts = device.tensor([2], &[9_u32; 2])?;
     let part = some.slice(0, 1..1)?;
@@ -141,9 +138,9 @@ fn too_large(device: &Device) -> Result<()> {
     if bound > 1 << 30 {
         return Ok(()); // Not worth that much memory.
     }
-    let add = device.load(&ModuleSource::wgsl(ADD))?.kernel("add")?;
-    let queue = device.open_queue(&QueueOptions::default())?;
-    let large = device.allocate(DType::F32, &[count], &Placement::default())?;
+    let add = device.kernel(&ModuleSource::wgsl(ADD), "add")?;
+    let queue = device.queue()?;
+    let large = device.empty::<f32>([count])?;
     let one = device.tensor([1], &[1.0_f32])?;
     let counts = device.tensor([2], &[0_u32; 2])?;
     let launch = |x: &Tensor| {
@@ -160,8 +157,8 @@ fn too_large(device: &Device) -> Result<()> {
 }
 
 fn fills(device: &Device) -> Result<()> {
-    let queue = device.open_queue(&QueueOptions::default())?;
-    let bytes = device.allocate(DType::U8, &[300], &Placement::default())?;
+    let queue = device.queue()?;
+    let bytes = device.empty::<u8>([300])?;
     let pattern: Vec<u8> = (1..=16).collect();
     for unit in [1, 2, 4, 8, 16] {
         for from in 0..6 {

@@ -122,7 +122,7 @@ pub struct DeviceInfo {
     pub pci_address: Str,
     /// `DLDeviceType` of the device's memory.
     pub dlpack_type: i32,
-    /// Compute units (cores, SMs, clusters).
+    /// Compute units (cores, SMs, clusters); 0 if unknown.
     pub compute_units: u32,
     /// Maximum clock of the compute units in Hz; 0 if unknown.
     pub clock_hz: u64,

@@ -136,7 +136,11 @@ impl EmbeddedDevice {
         self.device.call("run", |calls, device| unsafe {
             (calls.embedded.run)(device, deadline_ns, &raw mut raw)
         })?;
-        Ok(RunReport { exit_code: raw.exit_code, cycles: raw.cycles, elapsed_ns: raw.elapsed_ns })
+        Ok(RunReport {
+            exit_code: raw.exit_code,
+            cycles: Some(raw.cycles).filter(|cycles| *cycles > 0),
+            elapsed_ns: raw.elapsed_ns,
+        })
     }
 
     /// Reads back a tensor of the flashed program; `tensor` counts its tensor arguments from 0.

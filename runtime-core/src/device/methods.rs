@@ -7,13 +7,14 @@ use std::sync::Arc;
 use crate::code::source::ModuleSource;
 use crate::device::common_runtime::CommonRuntime;
 use crate::device::host::Host;
+use crate::evaluate::validate;
 use crate::tensor::dlpack::{DLManagedTensor, DLManagedTensorVersioned};
 use crate::tensor::host_array::HostArray;
 use crate::tensor::layout::checked_elements;
 use crate::tensor::safetensors::Safetensors;
 use crate::{
     Arguments, Benchmark, Element, Error, Evaluation, Kernel, LaunchConfig, Placement, Queue, QueueOptions,
-    Result, Tensor,
+    Result, Tensor, Validation,
 };
 
 /// An opened device, shared.
@@ -129,6 +130,37 @@ impl<'d> dyn CommonRuntime + 'd {
             Ok(Evaluation::new(kernel, config, args))
         });
         Benchmark::new(self.opened().0.clone(), evaluation)
+    }
+
+    /// Runs a kernel once and compares its outputs, without timing it.
+    ///
+    /// Outputs are poisoned first, so that an element that the kernel does not write counts as wrong. The tensors
+    /// hold the results afterwards. Without a reference, or with [`Evaluation::validate`] off, the kernel runs
+    /// and the result is [`Validation::Skipped`]. Ignores timing, cost and
+    /// [`DataLocation`](crate::DataLocation)s.
+    ///
+    /// ```
+    /// # use runtime_core::{ModuleSource, Runtime};
+    /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+    /// # let device = runtime.open("null")?;
+    /// # let source = unsafe { ModuleSource::native("null", "scale_f32") };
+    /// # let scale = device.kernel(&source, "scale_f32")?;
+    /// use runtime_core::{Arg, Evaluation, Geometry, HostArray};
+    ///
+    /// let x = device.tensor([2], &[1f32, 2.0])?;
+    /// let args = vec![Arg::read_write(&x).into(), Arg::scalar(3f32).into()];
+    /// let mut evaluation = Evaluation::new(&scale, Geometry::single(), args);
+    /// evaluation.reference = vec![(0, HostArray::from_slice(&[2], &[3f32, 6.0])?)];
+    /// assert!(device.validate(&mut evaluation)?.is_passed());
+    /// assert_eq!(x.to_vec::<f32>()?, [3.0, 6.0]);
+    /// # Ok::<(), runtime_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a reference that fits no written argument; any error of a launch or transfer. A
+    /// wrong result is not an error.
+    pub fn validate(&self, evaluation: &mut Evaluation<'_>) -> Result<Validation> {
+        validate(self.opened().0, evaluation)
     }
 
     /// Loads a tensor from a file: directly into host-visible memory, otherwise through a small staging buffer.

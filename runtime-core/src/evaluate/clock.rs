@@ -9,7 +9,6 @@ use crate::{DeviceInfo, DeviceKind, Error, ErrorKind, Result, abi, did_you_mean}
 ///
 /// The same kernel has a different time by each clock. None is wrong: they answer different questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 pub enum Clock {
     /// Device timestamps around each kernel: the kernel's own time, plus the overhead of the timestamps,
     /// which shows for short kernels.

@@ -5,7 +5,6 @@ use crate::{Error, ErrorKind, Result};
 
 /// The cost of one kernel call, as stated by the caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Cost {
     /// Floating-point operations.
     pub flops: Option<f64>,
@@ -25,12 +24,7 @@ impl Cost {
 }
 
 /// The result of a timed evaluation: every sample, their statistics, and how they were measured.
-///
-/// With the feature `serde` it serialises under the names of its fields. Enumerations are in lower case with
-/// underscores; `validation` has a `status` of `passed`, `failed` or `skipped` beside its other fields;
-/// infinite numbers become null.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Measurement {
     /// All samples in the order taken: nanoseconds per call, i.e. the window divided by `number`.
@@ -88,7 +82,6 @@ impl Measurement {
 
 /// Transfers of arguments between host and device, by the host's clock.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Transfer {
     /// Nanoseconds of transfer per call, one for each sample of the measurement.
@@ -116,7 +109,7 @@ pub(crate) fn statistics(samples_ns: &[f64]) -> Result<Statistics> {
 mod tests {
     use super::*;
 
-    pub(super) fn measurement(samples_ns: &[f64]) -> Measurement {
+    fn measurement(samples_ns: &[f64]) -> Measurement {
         Measurement {
             samples_ns: samples_ns.to_vec(),
             statistics: statistics(samples_ns).unwrap(),
@@ -147,15 +140,5 @@ mod tests {
         assert!(Cost { flops: Some(-1.0), bytes: None }.check().unwrap_err().message().contains("flops"));
         assert!(Cost { flops: None, bytes: Some(f64::NAN) }.check().is_err());
         assert!(Cost { flops: Some(0.0), bytes: Some(1e18) }.check().is_ok());
-    }
-
-    #[cfg(feature = "serde")]
-    #[test]
-    fn json_has_the_documented_names() {
-        let json = serde_json::to_value(measurement(&[1.0, 2.0])).unwrap();
-        assert_eq!(json["clock"], "device_batch");
-        assert_eq!(json["validation"]["status"], "skipped");
-        assert_eq!(json["statistics"]["median_ns"], 1.5);
-        assert_eq!(json["samples_ns"], serde_json::json!([1.0, 2.0]));
     }
 }

@@ -43,7 +43,7 @@ use crate::{DeviceInfo, Error, HostArray, Kernel, LaunchConfig, Queue, QueueOpti
 /// # use runtime_core::{ModuleSource, Runtime};
 /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
 /// # let device = runtime.open("null")?;
-/// # let add = device.load(&unsafe { ModuleSource::native("null", "add_f32") })?.kernel("add_f32")?;
+/// # let add = device.kernel(&unsafe { ModuleSource::native("null", "add_f32") }, "add_f32")?;
 /// # let tokio = tokio::runtime::Builder::new_current_thread().build()?;
 /// # tokio.block_on(async {
 /// use runtime_core::{Arg, Evaluation, Geometry, HostArray, Tensor};
@@ -127,20 +127,24 @@ impl<'a> Evaluation<'a> {
     /// Checks everything that can be checked before anything runs, and chooses the clock.
     fn check(&self, info: &DeviceInfo) -> Result<Clock> {
         self.timing.check()?;
-        self.tolerance.check()?;
         self.cost.check()?;
         let clock = self.timing.clock.choose(info)?;
         for (index, arg) in self.args.iter().enumerate() {
             arg.check(index, info, clock)?;
         }
+        self.check_reference()?;
+        Ok(clock)
+    }
+
+    fn check_reference(&self) -> Result<()> {
+        self.tolerance.check()?;
         self.reference.iter().try_for_each(|(index, array)| match self.args.get(*index) {
             Some(arg) => arg.check_reference(*index, array),
             None => Err(Error::invalid(format!(
                 "reference {index}: there are only {} arguments",
                 self.args.len()
             ))),
-        })?;
-        Ok(clock)
+        })
     }
 }
 
@@ -186,15 +190,15 @@ async fn evaluate_kernel(device: &Arc<OpenDevice>, evaluation: &mut Evaluation<'
         Queue::open(device, &QueueOptions { timestamps: clock.is_device(), ..QueueOptions::default() })?;
     let cold = evaluation.timing.warmup.is_none();
     let Evaluation { kernel, config, args, timing, setup, cost, validate, reference, tolerance } = evaluation;
-    let validator = Validator::new(args, reference, tolerance, *validate)?;
+    let validator = Validator::new(args, reference, tolerance, *validate).with_initial_contents()?;
     let mut target =
         QueueTarget::new(BenchInputs { device, queue: &queue, kernel, config, args, setup }, timing, clock)?;
     // Validation runs the kernel, after which nothing is cold.
-    let validated = if cold { None } else { Some(validator.run(|| target.call())?) };
+    let validated = if cold { None } else { Some(validator.run_restored(|| target.call())?) };
     let samples = timing_loop::run(&mut target, timing).await?;
     let validation = match validated {
         Some(validation) => validation,
-        None => validator.run(|| target.call())?,
+        None => validator.run_restored(|| target.call())?,
     };
     let overhead_ns = timing_loop::overhead(&mut target, samples.number).await?;
     let transfer =
@@ -211,5 +215,20 @@ async fn evaluate_kernel(device: &Arc<OpenDevice>, evaluation: &mut Evaluation<'
         transfer,
         validation,
         cost: *cost,
+    })
+}
+
+/// Implements `validate` of a device.
+pub(crate) fn validate(device: &Arc<OpenDevice>, evaluation: &mut Evaluation<'_>) -> Result<Validation> {
+    let checked = evaluation.check_reference();
+    checked.map_err(|error| error.in_operation("validate").on_device(&device.name))?;
+    let queue = Queue::open(device, &QueueOptions::default())?;
+    let Evaluation { kernel, config, args, setup, validate, reference, tolerance, .. } = evaluation;
+    let launch_args: Vec<_> = args.iter().map(|arg| arg.arg).collect();
+    Validator::new(args, reference, tolerance, *validate).run(|| {
+        if let Some(setup) = setup {
+            setup();
+        }
+        queue.call(kernel, *config, &launch_args)
     })
 }

@@ -5,7 +5,6 @@
 
 /// Statistics of samples, in nanoseconds. Every number is finite.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Statistics {
     /// The shortest sample: the least disturbed one.
     pub min_ns: f64,

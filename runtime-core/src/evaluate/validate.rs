@@ -10,7 +10,6 @@ use crate::{DType, DTypeClass, Error, HostArray, Result};
 /// Integers, booleans and opaque bytes must match exactly. `None` selects the default of the dtype
 /// ([`Tolerance::bounds`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Tolerance {
     /// Relative tolerance; not scaled.
     pub rtol: Option<f64>,
@@ -57,7 +56,6 @@ impl Tolerance {
 
 /// The result of a validation.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(tag = "status", rename_all = "snake_case"))]
 pub enum Validation {
     /// Every element of every reference is within its tolerance.
     Passed(Agreement),
@@ -86,7 +84,6 @@ impl Validation {
 
 /// How closely correct outputs agree with their references.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Agreement {
     /// Number of elements compared, over all outputs.
     pub elements: usize,
@@ -96,7 +93,6 @@ pub struct Agreement {
 
 /// How an output differs from its reference.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Mismatch {
     /// Index of the argument.
     pub arg: usize,
@@ -305,7 +301,7 @@ fn unravel(mut position: usize, shape: &[usize]) -> Vec<usize> {
 
 impl Tolerance {
     /// Compares output `arg` with its reference of the same dtype and shape, for callers that run the kernel
-    /// themselves. `poison` is the byte that the output was filled with beforehand, if any.
+    /// themselves; otherwise use [`validate`](crate::CommonRuntime#method.validate). `poison` is the byte that the output was filled with beforehand, if any.
     #[must_use]
     pub fn compare(
         &self,

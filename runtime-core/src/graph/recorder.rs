@@ -109,7 +109,7 @@ impl Queue {
     /// # use runtime_core::{ModuleSource, Runtime, read_write};
     /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
     /// # let device = runtime.open("null")?;
-    /// # let scale = device.load(&unsafe { ModuleSource::native("null", "scale_f32") })?.kernel("scale_f32")?;
+    /// # let scale = device.kernel(&unsafe { ModuleSource::native("null", "scale_f32") }, "scale_f32")?;
     /// # let x = device.tensor([1], &[1.0f32])?;
     /// # let queue = device.queue()?;
     /// let graph = queue.record(|recorder| recorder.launch(&scale, (1, 1), (read_write(&x), 2.0f32)))?;

@@ -145,8 +145,8 @@ pub struct DeviceInfo {
     pub pci_address: Option<String>,
     /// `DLDeviceType` of the device's memory.
     pub dlpack_type: i32,
-    /// Compute units (cores, SMs, clusters); 1 if unknown.
-    pub compute_units: u32,
+    /// Compute units (cores, SMs, clusters), if known.
+    pub compute_units: Option<u32>,
     /// Maximum clock of the compute units in Hz, if known.
     pub clock_hz: Option<u64>,
     /// Capabilities.
@@ -176,7 +176,7 @@ impl DeviceInfo {
             uuid: None,
             pci_address: None,
             dlpack_type: 1,
-            compute_units: 1,
+            compute_units: None,
             clock_hz: None,
             capabilities: Capabilities::default(),
             limits: Limits::default(),

@@ -46,8 +46,8 @@ pub struct Param {
 pub struct RunReport {
     /// Exit code of the program.
     pub exit_code: i32,
-    /// Cycles counted on the device; 0 if it has no counter.
-    pub cycles: u64,
+    /// Cycles counted on the device; `None` if it has no counter.
+    pub cycles: Option<u64>,
     /// Wall-clock time of the run in nanoseconds, as the backend measured it.
     pub elapsed_ns: u64,
 }

@@ -89,7 +89,7 @@ unsafe fn device(target: &str, at: usize, raw: &abi::DeviceInfo) -> Result<Devic
         uuid: Some(raw.uuid).filter(|uuid| *uuid != [0; 16]),
         pci_address: Some(text("pci_address", raw.pci_address)?).filter(|address| !address.is_empty()),
         dlpack_type: raw.dlpack_type,
-        compute_units: raw.compute_units,
+        compute_units: Some(raw.compute_units).filter(|units| *units > 0),
         clock_hz: known(raw.clock_hz),
         capabilities: Capabilities(raw.capabilities),
         limits: limits(raw),
@@ -305,6 +305,17 @@ mod tests {
         let mut raw = abi::DeviceInfo { index: 1, ..whole };
         change(&mut raw);
         reason([&raw const whole, &raw const raw].as_ptr(), 2)
+    }
+
+    #[test]
+    fn numbers_that_a_backend_leaves_at_0_are_unknown() {
+        let raw = abi::DeviceInfo { kind: abi::KIND_HOST, sub: abi::WHOLE_DEVICE, ..zeroed() };
+        // SAFETY: every pointer of the description is null, with a length of 0.
+        let info = unsafe { device("x", 0, &raw) }.unwrap();
+        assert_eq!((info.compute_units, info.clock_hz, info.limits.allocation_bytes), (None, None, None));
+        // SAFETY: as above.
+        let info = unsafe { device("x", 0, &abi::DeviceInfo { compute_units: 3, ..raw }) }.unwrap();
+        assert_eq!(info.compute_units, Some(3));
     }
 
     #[test]

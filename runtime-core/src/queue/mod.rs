@@ -34,7 +34,7 @@ use crate::{
 /// # use runtime_core::{ModuleSource, Runtime, read_write};
 /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
 /// # let device = runtime.open("null")?;
-/// # let scale = device.load(&unsafe { ModuleSource::native("null", "scale_f32") })?.kernel("scale_f32")?;
+/// # let scale = device.kernel(&unsafe { ModuleSource::native("null", "scale_f32") }, "scale_f32")?;
 /// # let x = device.tensor([2], &[1.0f32, 2.0])?;
 /// let queue = device.queue()?;
 /// let args = (read_write(&x), 2.0f32);

@@ -22,7 +22,7 @@ use crate::timeline::Timeline;
 /// # use runtime_core::{ErrorKind, ModuleSource, Runtime};
 /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
 /// # let device = runtime.open("null")?;
-/// # let spin = device.load(&unsafe { ModuleSource::native("null", "spin") })?.kernel("spin")?;
+/// # let spin = device.kernel(&unsafe { ModuleSource::native("null", "spin") }, "spin")?;
 /// # let queue = device.queue()?;
 /// let event = queue.launch(&spin, (1, 1), (300_000i64,))?; // takes 300 ms
 /// assert!(!event.is_done()?);

@@ -6,19 +6,18 @@ use std::time::{Duration, Instant};
 
 use runtime_core::dlpack::FLAG_READ_ONLY;
 use runtime_core::{
-    Arg, CommonRuntime, DType, Geometry, Kernel, ModuleSource, Options, Placement, Queue, QueueOptions,
-    Tensor,
+    Arg, CommonRuntime, DType, Geometry, Kernel, ModuleSource, Options, Placement, Queue, Tensor,
 };
 
 use crate::producer::{Recipe, Watch, device, device_with, runtime};
 
 fn kernel(device: &dyn CommonRuntime, name: &str) -> Kernel {
     // SAFETY: the null device's builtins check their arguments.
-    device.load(&unsafe { ModuleSource::native("null", name) }).unwrap().kernel(name).unwrap()
+    device.kernel(&unsafe { ModuleSource::native("null", name) }, name).unwrap()
 }
 
 fn queue(device: &dyn CommonRuntime) -> Queue {
-    device.open_queue(&QueueOptions::default()).unwrap()
+    device.queue().unwrap()
 }
 
 fn import(device: &dyn CommonRuntime, recipe: Recipe) -> (Tensor, Arc<Watch>) {
@@ -29,7 +28,7 @@ fn import(device: &dyn CommonRuntime, recipe: Recipe) -> (Tensor, Arc<Watch>) {
 
 /// Lets the device release what is no longer used.
 fn reap(device: &dyn CommonRuntime) {
-    device.allocate(DType::U8, &[1], &Placement::default()).unwrap();
+    device.empty::<u8>([1]).unwrap();
 }
 
 /// Waits for the first call of the deleter, possibly on the wait thread; returns the number of calls.
@@ -110,7 +109,7 @@ fn a_frozen_tensor_is_kept_for_the_queue_of_another_device() {
     let runtime = runtime();
     let (device, other) = (runtime.open("null:0").unwrap(), runtime.open("null:1").unwrap());
     let (tensor, watch) = import(&*device, Recipe { flags: FLAG_READ_ONLY, ..Recipe::f32(&[8.0, 9.0]) });
-    let copy = other.allocate(DType::F32, &[2], &Placement::default()).unwrap();
+    let copy = other.empty::<f32>([2]).unwrap();
     let queue = queue(&*other);
     let spin = kernel(&*other, "spin");
     queue.launch(&spin, Geometry::single(), &[Arg::scalar(20_000i64)]).unwrap();

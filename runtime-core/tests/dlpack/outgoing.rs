@@ -1,7 +1,7 @@
 //! Exported tensors, as another library sees them.
 
 use runtime_core::dlpack::{DLDataType, DLDevice, DLManagedTensorVersioned, FLAG_READ_ONLY};
-use runtime_core::{Arg, DType, ErrorKind, Geometry, ModuleSource, Placement, QueueOptions};
+use runtime_core::{Arg, DType, ErrorKind, Geometry, ModuleSource, Placement};
 
 use crate::producer::{device, give_back};
 
@@ -79,8 +79,8 @@ fn an_export_waits_for_work_in_flight() {
     // SAFETY: the null device's builtins check their arguments.
     let module = device.load(&unsafe { ModuleSource::native("null", "spin\nfill_f32\nfail") }).unwrap();
     let kernel = |name| module.kernel(name).unwrap();
-    let queue = device.open_queue(&QueueOptions::default()).unwrap();
-    let tensor = device.allocate(DType::F32, &[2], &Placement::default()).unwrap();
+    let queue = device.queue().unwrap();
+    let tensor = device.empty::<f32>([2]).unwrap();
     let plain = Geometry::single();
     queue.launch(&kernel("spin"), plain, &[Arg::scalar(10_000i64)]).unwrap();
     queue.launch(&kernel("fill_f32"), plain, &[Arg::write(&tensor), Arg::scalar(4f32)]).unwrap();

@@ -14,7 +14,7 @@ use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use ledger::{WORKERS, backend, counts};
-use runtime_core::{Arg, DType, Geometry, ModuleSource, Options, Placement, QueueOptions, Runtime};
+use runtime_core::{Arg, DType, Geometry, ModuleSource, Options, Placement, Runtime};
 
 /// How long the work takes: longer than the drops. Miri's clock counts its own, slow, steps.
 const BUSY_US: i64 = if cfg!(miri) { 3_000_000 } else { 150 };
@@ -51,7 +51,7 @@ fn everything(runtime: &Runtime, options: &Options) -> (Objects, bool) {
     let kernel = module.kernel("scale_f32").unwrap();
     let tensor = device.allocate(DType::F32, &[4], &Placement::space("pinned")).unwrap();
     let view = tensor.slice(0, 1..3).unwrap();
-    let queue = device.open_queue(&QueueOptions::default()).unwrap();
+    let queue = device.queue().unwrap();
     let launch = |tensor| {
         queue.launch(&kernel, Geometry::single(), &[Arg::read_write(tensor), Arg::scalar(2f32)]).ok()
     };
@@ -80,7 +80,7 @@ fn the_rest(runtime: &Runtime, options: &Options) -> (Objects, bool) {
     let tensor = || device.allocate(DType::F32, &[4], &Placement::space("pinned")).unwrap();
     let (weights, result, mapped) = (tensor(), tensor(), tensor());
     weights.freeze().unwrap();
-    let open_queue = || device.open_queue(&QueueOptions::default()).unwrap();
+    let open_queue = || device.queue().unwrap();
     let (first, second) = (open_queue(), open_queue());
     let args = [Arg::read(&weights), Arg::read_write(&result), Arg::scalar(2f32)];
     let recorded = first.record(|recorder| recorder.launch(&saxpy, Geometry::single(), &args)).unwrap();

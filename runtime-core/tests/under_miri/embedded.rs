@@ -17,7 +17,8 @@ fn a_program_is_flashed_run_and_read() {
     assert!(device.run(Duration::ZERO).is_err(), "nothing is flashed");
     device.flash(&image, &[Arg::read(&x), Arg::read_write(&y), Arg::scalar(2f32)]).unwrap();
     drop((x, y));
-    assert_eq!(device.run(Duration::from_secs(1)).unwrap().exit_code, 0);
+    let report = device.run(Duration::from_secs(1)).unwrap();
+    assert!(report.exit_code == 0 && report.cycles.is_some(), "{report:?}");
     let (x, y) = (device.read(0).unwrap(), device.read(1).unwrap());
     for (x, y) in x.as_slice::<f32>().unwrap().iter().zip(y.as_slice::<f32>().unwrap()) {
         assert!((y - (2.0 * x + 1.0)).abs() < 1e-6);

@@ -1,6 +1,6 @@
 //! Failures: rejected submissions, propagation, permanence, panics.
 
-use runtime_core::{Arg, DType, ErrorKind, ModuleSource, Options, Placement};
+use runtime_core::{Arg, ErrorKind, ModuleSource, Options};
 
 use crate::{BUSY_US, floats, kernel, launch, open, queue, runtime, slow};
 
@@ -152,7 +152,7 @@ fn errors_of_a_program(slot: &str) -> Vec<(&'static str, ErrorKind)> {
     let module = module.map_err(|error| note("load", error));
     let _ = module.as_ref().map(|module| module.symbols().map_err(|error| note("symbols", error)));
     let kernel = module.and_then(|module| module.kernel("noop").map_err(|error| note("kernel", error)));
-    let tensor = device.allocate(DType::U8, &[4], &Placement::default());
+    let tensor = device.empty::<u8>([4]);
     let tensor = tensor.map_err(|error| note("allocate", error));
     if let (Ok(kernel), Ok(tensor)) = (kernel, tensor) {
         let queue = queue(&*device);

@@ -18,8 +18,7 @@ mod waiting;
 use std::sync::Arc;
 
 use runtime_core::{
-    Arg, CommonRuntime, DType, Event, Geometry, Kernel, ModuleSource, Options, Placement, Queue,
-    QueueOptions, Result, Runtime, Tensor,
+    Arg, CommonRuntime, Event, Geometry, Kernel, ModuleSource, Options, Queue, Result, Runtime, Tensor,
 };
 
 /// The duration of work that is in flight while the program continues. Miri's clock advances with its own slow steps.
@@ -41,11 +40,11 @@ fn slow() -> Arc<dyn CommonRuntime> {
 fn kernel(device: &dyn CommonRuntime, name: &str) -> Kernel {
     // SAFETY: the null device's builtins check their arguments.
     let source = unsafe { ModuleSource::native("null", name) };
-    device.load(&source).unwrap().kernel(name).unwrap()
+    device.kernel(&source, name).unwrap()
 }
 
 fn queue(device: &dyn CommonRuntime) -> Queue {
-    device.open_queue(&QueueOptions::default()).unwrap()
+    device.queue().unwrap()
 }
 
 fn launch(queue: &Queue, kernel: &Kernel, args: &[Arg<'_>]) -> Result<Event> {
@@ -54,7 +53,7 @@ fn launch(queue: &Queue, kernel: &Kernel, args: &[Arg<'_>]) -> Result<Event> {
 
 /// The number of calls of a queue's function, by its index in the null device's `counters`.
 fn calls(device: &dyn CommonRuntime, queue: &Queue, function: usize) -> u64 {
-    let counts = device.allocate(DType::U64, &[8], &Placement::default()).unwrap();
+    let counts = device.empty::<u64>([8]).unwrap();
     launch(queue, &kernel(device, "counters"), &[Arg::write(&counts)]).unwrap();
     counts.to_vec::<u64>().unwrap()[function]
 }

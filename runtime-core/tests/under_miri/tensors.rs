@@ -16,7 +16,7 @@ fn every_space_stores_what_is_written() {
             assert_eq!(tensor.to_vec::<f64>().unwrap(), values, "{count} in {space}");
         }
     }
-    assert!(device.allocate(DType::F32, &[usize::MAX, 2], &Placement::default()).is_err());
+    assert!(device.empty::<f32>([usize::MAX, 2]).is_err());
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn tensors_move_between_devices_of_one_runtime() {
     let there = here.to_device(&*second, &Placement::space("shared")).unwrap();
     drop((first, here));
     let back = crate::queue(&*second);
-    let copy = second.allocate(DType::F32, &[2], &Placement::default()).unwrap();
+    let copy = second.empty::<f32>([2]).unwrap();
     back.copy(&copy, &there).unwrap().wait().unwrap();
     assert_eq!(copy.to_vec::<f32>().unwrap(), [1.0, 2.0]);
 }

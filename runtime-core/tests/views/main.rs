@@ -11,7 +11,7 @@ mod threads;
 
 use std::sync::Arc;
 
-use runtime_core::{CommonRuntime, Kernel, ModuleSource, Options, Queue, QueueOptions, Runtime};
+use runtime_core::{CommonRuntime, Kernel, ModuleSource, Options, Queue, Runtime};
 
 fn open(name: &str, options: &Options) -> Arc<dyn CommonRuntime> {
     let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
@@ -20,9 +20,9 @@ fn open(name: &str, options: &Options) -> Arc<dyn CommonRuntime> {
 
 fn kernel(device: &dyn CommonRuntime, name: &str) -> Kernel {
     // SAFETY: the builtins check their arguments.
-    device.load(&unsafe { ModuleSource::native("null", name) }).unwrap().kernel(name).unwrap()
+    device.kernel(&unsafe { ModuleSource::native("null", name) }, name).unwrap()
 }
 
 fn queue(device: &dyn CommonRuntime) -> Queue {
-    device.open_queue(&QueueOptions::default()).unwrap()
+    device.queue().unwrap()
 }

@@ -45,8 +45,8 @@ pub(crate) struct DeviceCaps {
     pub(crate) uuid: [u8; 16],
     /// Identifies pipeline caches that this driver accepts.
     pub(crate) cache_uuid: [u8; 16],
-    /// Compute units; 0 if unknown.
-    pub(crate) compute_units: u32,
+    /// Compute units, which only extensions of NVIDIA and AMD report.
+    pub(crate) compute_units: Option<u32>,
     /// `dddd:bb:dd.f`; empty if unknown.
     pub(crate) pci_address: Option<String>,
     pub(crate) groups: [u32; 3],

@@ -134,8 +134,8 @@ impl PhysicalDevice {
         unsafe { instance.handle.get_physical_device_properties2(self.0, &mut all) };
         caps.uuid = v11.device_uuid;
         let units = cores.shader_engine_count * cores.shader_arrays_per_engine_count;
-        caps.compute_units =
-            multiprocessors.shader_sm_count.max(units * cores.compute_units_per_shader_array);
+        let units = multiprocessors.shader_sm_count.max(units * cores.compute_units_per_shader_array);
+        caps.compute_units = Some(units).filter(|units| *units > 0);
         caps.driver = DriverInfo {
             id: v12.driver_id.as_raw(),
             name: text(&v12.driver_name),

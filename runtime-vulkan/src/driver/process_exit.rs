@@ -12,6 +12,8 @@
 //! warm_up_compiler: compile a kernel (LLVM registers its handler) -> register ours
 //! exit:             ours (wait for compilation and work, refuse more) -> LLVM's
 //! ```
+//!
+//! The module documentation of `process.rs` in `runtime-core` shows this order among all exit handlers.
 
 use std::mem;
 use std::sync::{Arc, Once, Weak, mpsc};

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use runtime_core::{
-    Arg, CommonRuntime, DType, Element, Error, ErrorKind, Event, Geometry, HostArray, Kernel, LoadOutcome,
-    ModuleSource, Placement, Queue, Result, Runtime, Tensor,
+    Arg, CommonRuntime, Element, Error, ErrorKind, Event, Geometry, HostArray, Kernel, LoadOutcome,
+    ModuleSource, Queue, Result, Runtime, Tensor,
 };
 
 /// The result of a use when the function is missing.
@@ -139,7 +139,7 @@ fn loads(runtime: &Runtime) -> Result<()> {
 }
 
 fn tensor(device: &dyn CommonRuntime) -> Result<Tensor> {
-    device.allocate(DType::F32, &[4], &Placement::default())
+    device.empty::<f32>([4])
 }
 
 fn module(device: &dyn CommonRuntime) -> Result<runtime_core::Module> {
@@ -152,7 +152,7 @@ fn kernel(device: &dyn CommonRuntime, name: &str) -> Result<Kernel> {
 }
 
 fn queue(device: &dyn CommonRuntime) -> Result<Queue> {
-    device.open_queue(&Default::default())
+    device.queue()
 }
 
 fn launch(device: &dyn CommonRuntime, name: &str, args: &[Arg<'_>]) -> Result<(Queue, Event)> {

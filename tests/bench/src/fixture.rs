@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use runtime_core::{
-    Arg, CodeFormat, CommonRuntime, Event, Geometry, Kernel, ModuleSource, Queue, QueueOptions, Result,
-    Runtime, RuntimeBuilder, Tensor,
+    Arg, CodeFormat, CommonRuntime, Event, Geometry, Kernel, ModuleSource, Queue, Result, Runtime,
+    RuntimeBuilder, Tensor,
 };
 
 use crate::direct_call::LIBRARY;
@@ -67,7 +67,7 @@ impl Fixture {
     /// Any error of the device.
     pub fn open(runtime: &Runtime, device: &str) -> Result<Self> {
         let device = runtime.open(device)?;
-        let kernel = device.load(&source(&*device))?.kernel("touch")?;
+        let kernel = device.kernel(&source(&*device), "touch")?;
         Self::on(device, kernel, None)
     }
 
@@ -83,7 +83,7 @@ impl Fixture {
     fn on(device: Arc<dyn CommonRuntime>, kernel: Kernel, first: Option<Tensor>) -> Result<Self> {
         let tensor = || device.tensor([64], &[1.0f32; 64]);
         let (a, b, c) = (first.map_or_else(tensor, Ok)?, tensor()?, tensor()?);
-        let queue = device.open_queue(&QueueOptions::default())?;
+        let queue = device.queue()?;
         Ok(Self { device, queue, kernel, a, b, c })
     }
 
@@ -132,7 +132,7 @@ impl Fixture {
 /// # Errors
 /// Any error of the device.
 pub fn with_busy_queue<T>(fixture: &Fixture, work: impl FnOnce() -> Result<T>) -> Result<T> {
-    let kernel = fixture.device.load(&source(&*fixture.device))?.kernel("hold")?;
+    let kernel = fixture.device.kernel(&source(&*fixture.device), "hold")?;
     let released = AtomicI32::new(0);
     let address = Arg::scalar(released.as_ptr() as i64);
     let holding = fixture.queue.launch(&kernel, Geometry::single(), &[address])?;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use runtime_core::{
     Arg, ArgKind, CommonRuntime, Element, Error, ErrorKind, Event, Geometry, Kernel, Module, Placement,
-    Queue, QueueOptions, Recorder, Result, Tensor, abi,
+    Queue, Recorder, Result, Tensor, abi,
 };
 
 use crate::case::{Failure, Verdict};
@@ -122,14 +122,14 @@ impl Fixture {
         if let Some(kernel) = cache.get(&key) {
             return Ok(kernel.clone());
         }
-        let kernel = self.device.load(&kernels.source_for(size))?.kernel(name)?;
+        let kernel = self.device.kernel(&kernels.source_for(size), name)?;
         cache.insert(key, kernel.clone());
         Ok(kernel)
     }
 
     /// A new queue.
     pub(crate) fn queue(&self) -> Result<Queue> {
-        self.device.open_queue(&QueueOptions::default())
+        self.device.queue()
     }
 
     /// Several new queues.

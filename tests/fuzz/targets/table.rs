@@ -10,7 +10,7 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use runtime_core::abi::{BackendTable, Str};
 use runtime_core::backend::LinkedBackend;
-use runtime_core::{Arg, CommonRuntime, DType, Geometry, ModuleSource, Placement, QueueOptions, Runtime};
+use runtime_core::{Arg, CommonRuntime, Geometry, ModuleSource, Runtime};
 
 /// The description of a table.
 #[derive(Arbitrary, Debug)]
@@ -130,8 +130,8 @@ fn use_device(device: &dyn CommonRuntime) {
     let kernel = device
         .load(&unsafe { ModuleSource::native("null", "scale_f32") })
         .and_then(|module| module.symbols().and_then(|_| module.kernel("scale_f32")));
-    let tensor = device.allocate(DType::F32, &[4], &Placement::default());
-    let queue = device.open_queue(&QueueOptions::default());
+    let tensor = device.empty::<f32>([4]);
+    let queue = device.queue();
     if let (Ok(kernel), Ok(tensor), Ok(queue)) = (&kernel, &tensor, &queue) {
         let args = [Arg::read_write(tensor), Arg::scalar(2f32)];
         let _ = queue.launch(kernel, Geometry::single(), &args).map(|event| event.is_done());

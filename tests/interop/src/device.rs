@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use runtime_core::{
-    Arg, CommonRuntime, Error, Geometry, Kernel, ModuleSource, Queue, QueueOptions, Result, Runtime, Tensor,
+    Arg, CommonRuntime, Error, Geometry, Kernel, ModuleSource, Queue, Result, Runtime, Tensor,
 };
 
 /// Multiplies in place, after a pause.
@@ -95,7 +95,7 @@ fn kernel(
 ) -> Result<(Queue, Kernel, Geometry)> {
     // SAFETY: it reads and writes as many elements of its first argument as its third argument states.
     let source = unsafe { ModuleSource::native(format, code) };
-    Ok((device.open_queue(&QueueOptions::default())?, device.load(&source)?.kernel("scale")?, geometry))
+    Ok((device.queue()?, device.kernel(&source, "scale")?, geometry))
 }
 
 /// Closes a device.

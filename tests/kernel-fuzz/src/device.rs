@@ -12,7 +12,7 @@ use portable::host_checks;
 use portable::modified_lowering::modified_lowering;
 use runtime_core::{
     Arg, CommonRuntime, DType, ErrorKind, Geometry, Lowering, ModuleSource, Options, Placement, Queue,
-    QueueOptions, Runtime, Tensor,
+    Runtime, Tensor,
 };
 use runtime_kernel::{REJECTED, naga};
 
@@ -101,7 +101,7 @@ impl Device {
         }
         let runtime = Runtime::builder().with_lowering(lowering).build();
         let device = runtime.open(name)?;
-        let queue = device.open_queue(&QueueOptions::default())?;
+        let queue = device.queue()?;
         let checker_log = std::env::var_os(CHECKER_LOG).map(|path| (PathBuf::from(path), Cell::new(0)));
         Ok(Self { device, queue, options, checker_log })
     }

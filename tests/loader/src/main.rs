@@ -74,8 +74,8 @@ fn in_flight(runtime: &Runtime) -> ExitCode {
     let device = runtime.open("null").expect("the device opens");
     // SAFETY: null code is checked by the backend.
     let source = unsafe { ModuleSource::native("null", "spin") };
-    let spin = device.load(&source).and_then(|module| module.kernel("spin")).expect("null has `spin`");
-    let queue = device.open_queue(&Default::default()).expect("a queue opens");
+    let spin = device.kernel(&source, "spin").expect("null has `spin`");
+    let queue = device.queue().expect("a queue opens");
     let event =
         queue.launch(&spin, Geometry::single(), &[Arg::scalar(3_600_000_000i64)]).expect("it is launched");
     let mut waiting = pin!(event);

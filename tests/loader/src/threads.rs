@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::sync::Barrier;
 
-use runtime_core::{CommonRuntime, DType, Placement, QueueOptions, Result, Runtime};
+use runtime_core::{CommonRuntime, Result, Runtime};
 
 /// Number of threads.
 const THREADS: usize = 16;
@@ -50,10 +50,9 @@ fn at_once(body: impl Fn(usize) -> Result<()> + Sync) -> Vec<Result<()>> {
 /// Fills, copies across two queues and reads: each thread reads its own number.
 fn work(device: &dyn CommonRuntime, thread: usize) -> Result<()> {
     let number = u8::try_from(thread).expect("few threads") + 1;
-    let allocate = || device.allocate(DType::U8, &[ELEMENTS], &Placement::default());
+    let allocate = || device.empty::<u8>([ELEMENTS]);
     let (from, to) = (allocate()?, allocate()?);
-    let (first, second) =
-        (device.open_queue(&QueueOptions::default())?, device.open_queue(&QueueOptions::default())?);
+    let (first, second) = (device.queue()?, device.queue()?);
     first.fill(&from, &[number])?;
     second.copy(&to, &from)?.wait()?;
     let found = to.to_vec::<u8>()?;

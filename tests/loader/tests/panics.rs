@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use runtime_core::{
     Access, Arg, CommonRuntime, DType, Error, ErrorKind, Geometry, Kernel, ModuleSource, OptionSpec, Options,
-    Placement, Queue, QueueOptions, Result, Runtime, Tensor,
+    Queue, QueueOptions, Result, Runtime, Tensor,
 };
 
 use crate::fixture::{built, load};
@@ -58,8 +58,8 @@ fn exercise_queues(device: &dyn CommonRuntime, errors: &mut Errors) -> Option<()
     let kernel = |name: &str| module.kernel(name);
     let (noop, fail, spin) =
         (errors.keep(kernel("noop"))?, errors.keep(kernel("fail"))?, errors.keep(kernel("spin"))?);
-    let tensor = errors.keep(device.allocate(DType::F32, &[64], &Placement::default()))?;
-    let other = errors.keep(device.allocate(DType::F32, &[64], &Placement::default()))?;
+    let tensor = errors.keep(device.empty::<f32>([64]))?;
+    let other = errors.keep(device.empty::<f32>([64]))?;
     let timestamps = QueueOptions { timestamps: true, ..QueueOptions::default() };
     let queue = errors.keep(device.open_queue(&timestamps))?;
     transfers(&queue, &tensor, &other, errors);
@@ -119,8 +119,8 @@ fn marks(queue: &Queue, noop: &Kernel, spin: &Kernel, errors: &mut Errors) {
 fn exercise_graph(device: &dyn CommonRuntime, errors: &mut Errors) -> Option<()> {
     let module = errors.keep(device.load(&source("scale_f32")))?;
     let kernel = errors.keep(module.kernel("scale_f32"))?;
-    let tensor = errors.keep(device.allocate(DType::F32, &[64], &Placement::default()))?;
-    let queue = errors.keep(device.open_queue(&QueueOptions::default()))?;
+    let tensor = errors.keep(device.empty::<f32>([64]))?;
+    let queue = errors.keep(device.queue())?;
     let args = |scale: f32| [Arg::tensor(&tensor, Access::ReadWrite), Arg::scalar(scale)];
     let graph = errors.keep(queue.record(|recorder| {
         recorder.fill(&tensor, &1.0f32.to_le_bytes())?;

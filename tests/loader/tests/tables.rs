@@ -114,6 +114,6 @@ fn a_larger_table_works() {
     assert_eq!((line.outcome, line.reason.as_str()), (LoadOutcome::Loaded, "fixture 1.2.3 (ABI 1.0)"));
     let device = load(&path).open("fixture").unwrap();
     assert_eq!(device.device_name(), "Fixture One");
-    let error = device.open_queue(&Default::default()).unwrap_err();
+    let error = device.queue().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
 }

@@ -59,7 +59,7 @@ fn describe(kind: DeviceKind, index: u32, sub: Option<u32>) -> DeviceInfo {
     info.uuid = Some(std::array::from_fn(|byte| uuid[byte / 4].to_le_bytes()[byte % 4]));
     // DLPack's kDLExtDev: a device type that DLPack does not define.
     info.dlpack_type = 12;
-    info.compute_units = if sub.is_some() { 1 } else { 2 };
+    info.compute_units = Some(if sub.is_some() { 1 } else { 2 });
     info.clock_hz = Some(CLOCK_HZ);
     info.formats = vec!["null".into()];
     info.properties = Options::new().with("simulated", true);

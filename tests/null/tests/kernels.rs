@@ -23,7 +23,7 @@ fn open(device: &str, options: &Options) -> (Arc<dyn CommonRuntime>, Queue) {
 fn kernel(device: &dyn CommonRuntime, builtin: &str) -> Kernel {
     // SAFETY: the builtins stay within their arguments.
     let source = unsafe { ModuleSource::native("null", format!("k = {builtin}")) };
-    device.load(&source).unwrap().kernel("k").unwrap()
+    device.kernel(&source, "k").unwrap()
 }
 
 fn run(queue: &Queue, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>]) {
@@ -120,7 +120,7 @@ fn results_do_not_depend_on_batching_marks_or_order() {
     for options in ["needs_flush", "needs_marks", "out_of_order"] {
         let options = Options::new().with(options, true).with("delay_us", 200i64);
         let (device, first) = open("null:0", &options);
-        let second = device.open_queue(&QueueOptions::default()).unwrap();
+        let second = device.queue().unwrap();
         let (fill, add) = (kernel(&*device, "fill_f32"), kernel(&*device, "add_f32"));
         let tensor = || device.tensor([8], &[0.0f32; 8]).unwrap();
         let (x, y) = (tensor(), tensor());

@@ -139,13 +139,13 @@ fn check(what: &str, is_right: bool) -> Result<()> {
 
 fn kernel(device: &dyn CommonRuntime) -> Result<runtime_core::Kernel> {
     // SAFETY: the kernel stays within its arguments.
-    device.load(&unsafe { ModuleSource::native(CodeFormat::OPENCL_C, CODE) })?.kernel("fill_f32")
+    device.kernel(&unsafe { ModuleSource::native(CodeFormat::OPENCL_C, CODE) }, "fill_f32")
 }
 
 fn kernels(device: &dyn CommonRuntime) -> Result<()> {
     let fill = kernel(device)?;
-    let [a, b] = [device.open_queue(&QueueOptions::default())?, device.open_queue(&QueueOptions::default())?];
-    let x = device.allocate(DType::F32, &[100], &Placement::default())?;
+    let [a, b] = [device.queue()?, device.queue()?];
+    let x = device.empty::<f32>([100])?;
     let args = [Arg::write(&x), Arg::scalar(2.0f32), Arg::scalar(100u64)];
     let first = a.launch(&fill, Geometry::cover(100, 32), &args)?;
     let second = b.launch(&fill, Geometry::cover(100, 32), &args)?;
@@ -162,9 +162,8 @@ fn kernels(device: &dyn CommonRuntime) -> Result<()> {
 
 /// A launch behind a failed copy must fail, whichever event is waited for first.
 fn launch_after_copy(device: &dyn CommonRuntime) -> Result<()> {
-    let (fill, queue) = (kernel(device)?, device.open_queue(&QueueOptions::default())?);
-    let [x, y] =
-        [device.tensor([100], &[1.0f32; 100])?, device.allocate(DType::F32, &[100], &Placement::default())?];
+    let (fill, queue) = (kernel(device)?, device.queue()?);
+    let [x, y] = [device.tensor([100], &[1.0f32; 100])?, device.empty::<f32>([100])?];
     let copied = queue.copy(&y, &x)?;
     let args = [Arg::write(&y), Arg::scalar(2.0f32), Arg::scalar(100u64)];
     let launched = queue.launch(&fill, Geometry::cover(100, 32), &args)?.wait();
@@ -177,7 +176,7 @@ fn memory(device: &dyn CommonRuntime) -> Result<()> {
     for space in &device.info().spaces {
         drop(device.allocate(DType::F32, &[1000], &Placement::space(&space.name))?);
     }
-    let queue = device.open_queue(&QueueOptions::default())?;
+    let queue = device.queue()?;
     drop(queue.allocate(DType::F32, &[1 << 20], &Placement::default())?);
     queue.wait_idle_timeout(TIMEOUT)
 }
@@ -186,8 +185,8 @@ fn transfers(device: &dyn CommonRuntime) -> Result<()> {
     for count in [10u16, 60_000] {
         let data: Vec<f32> = (0..count).map(f32::from).collect();
         let tensor = device.tensor([data.len()], &data)?;
-        let other = device.allocate(DType::F32, &[data.len()], &Placement::default())?;
-        let queue = device.open_queue(&QueueOptions::default())?;
+        let other = device.empty::<f32>([data.len()])?;
+        let queue = device.queue()?;
         wait(&queue.copy(&other, &tensor)?)?;
         check("copy", other.to_vec::<f32>()? == data)?;
         wait(&queue.fill(&other, &1.0f32.to_le_bytes())?)?;
@@ -197,8 +196,8 @@ fn transfers(device: &dyn CommonRuntime) -> Result<()> {
 }
 
 fn graphs(device: &dyn CommonRuntime) -> Result<()> {
-    let (fill, queue) = (kernel(device)?, device.open_queue(&QueueOptions::default())?);
-    let x = device.allocate(DType::F32, &[100], &Placement::default())?;
+    let (fill, queue) = (kernel(device)?, device.queue()?);
+    let x = device.empty::<f32>([100])?;
     let args = [Arg::write(&x), Arg::scalar(3.0f32), Arg::scalar(100u64)];
     let graph = queue.record(|recorder| recorder.launch(&fill, Geometry::cover(100, 32), &args))?;
     let executable = queue.instantiate(&graph)?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use libtest_mimic::{Completion, Failed, Trial};
 use runtime_core::{
     Arg, CodeFormat, CommonRuntime, DeviceInfo, DeviceKind, Error, ErrorKind, Geometry, Module, ModuleSource,
-    Options, Placement, Queue, QueueOptions, Result, Runtime, Tensor, abi,
+    Options, Placement, Queue, Result, Runtime, Tensor, abi,
 };
 
 use crate::batch::{Executor, Failure};
@@ -108,7 +108,7 @@ impl Device {
             ));
         }
         let device = runtime.open(&name)?;
-        let queue = device.open_queue(&QueueOptions::default())?;
+        let queue = device.queue()?;
         Ok(Self { name, device, queue, options: Options::new() })
     }
 
@@ -129,7 +129,7 @@ impl Device {
     /// If the device cannot open another queue.
     fn with_options(&self, suffix: &str, options: Options) -> Arc<dyn Executor> {
         let name = format!("{}/{suffix}", self.name);
-        let queue = self.device.open_queue(&QueueOptions::default());
+        let queue = self.device.queue();
         let queue = queue.unwrap_or_else(|error| panic!("{name}: {error}"));
         Arc::new(Self { name, device: self.device.clone(), queue, options })
     }

@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use runtime_core::{
-    Arg, CommonRuntime, DType, Geometry, Module, ModuleSource, Placement, QueueOptions, Result, Runtime,
-    Tensor,
+    Arg, CommonRuntime, DType, Geometry, Module, ModuleSource, Placement, Result, Runtime, Tensor,
 };
 
 const GROUP_SIZE: u32 = 16;
@@ -94,7 +93,7 @@ impl Fixture {
 
     fn run(&self, kernel: &str, dtype: Option<DType>, n: usize, offset: i32) -> Result<Vec<u8>> {
         let (x, r) = (self.tensor(DType::F32, n)?, self.tensor(dtype.unwrap_or(DType::F32), n)?);
-        let queue = self.device.open_queue(&QueueOptions::default())?;
+        let queue = self.device.queue()?;
         let args = [Arg::read(&x), Arg::read_write(&r), Arg::scalar(offset)];
         let geometry = Geometry::cover(40, GROUP_SIZE);
         queue.call(&self.module.kernel(kernel)?, geometry, &args)?;
@@ -145,7 +144,7 @@ fn a_large_launch_is_right_to_the_last_element() -> Result<()> {
     let module = fixture.device.load(&ModuleSource::wgsl(ROWS))?;
     let (x, r) = (fixture.tensor(DType::F32, n)?, fixture.tensor(DType::F32, n)?);
     x.fill(&1.5f32.to_le_bytes())?;
-    let queue = fixture.device.open_queue(&QueueOptions::default())?;
+    let queue = fixture.device.queue()?;
     let geometry = Geometry::cover(9_437_400, 256);
     queue.call(&module.kernel("rows")?, geometry, &[Arg::read(&x), Arg::write(&r)])?;
     let array = r.to_array()?;

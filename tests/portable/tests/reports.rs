@@ -8,8 +8,7 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use portable::modified_lowering::modified_lowering;
 use portable::required;
 use runtime_core::{
-    Arg, CommonRuntime, ErrorKind, Geometry, Kernel, Lowering, ModuleSource, QueueOptions, Result, Runtime,
-    Tensor,
+    Arg, CommonRuntime, ErrorKind, Geometry, Kernel, Lowering, ModuleSource, Result, Runtime, Tensor,
 };
 
 /// Reports the numbers it finds, through a hidden tensor that launches do not pass.
@@ -80,7 +79,7 @@ fn run_case(runtime: &Runtime, name: &str, check: Case) -> std::result::Result<C
 }
 
 fn kernel(device: &Arc<dyn CommonRuntime>) -> Result<Kernel> {
-    device.load(&ModuleSource::wgsl(CODE))?.kernel("tell")
+    device.kernel(&ModuleSource::wgsl(CODE), "tell")
 }
 
 fn tensor(device: &Arc<dyn CommonRuntime>, last: u32) -> Result<Tensor> {
@@ -92,7 +91,7 @@ fn tensor(device: &Arc<dyn CommonRuntime>, last: u32) -> Result<Tensor> {
 fn fails(device: &Arc<dyn CommonRuntime>) -> Result<()> {
     let kernel = kernel(device)?;
     for (line, place) in [(7, "a.wgsl:7: "), (u32::MAX, "a.wgsl: ")] {
-        let (y, queue) = (tensor(device, line)?, device.open_queue(&QueueOptions::default())?);
+        let (y, queue) = (tensor(device, line)?, device.queue()?);
         let args = [Arg::read_write(&y)];
         let event = queue.launch(&kernel, all(), &args)?;
         let error = event.wait().expect_err("a failure");
@@ -102,7 +101,7 @@ fn fails(device: &Arc<dyn CommonRuntime>) -> Result<()> {
         assert!(error.message().contains(place), "reading its output: {error}");
         let error = queue.launch(&kernel, all(), &args).expect_err("a failure");
         assert!(error.message().contains(place), "a later launch: {error}");
-        let (other, queue) = (tensor(device, line)?, device.open_queue(&QueueOptions::default())?);
+        let (other, queue) = (tensor(device, line)?, device.queue()?);
         let error = queue.call(&kernel, all(), &[Arg::read_write(&other)]).expect_err("a failure");
         assert!(error.message().contains(place), "through `call`: {error}");
     }
@@ -112,7 +111,7 @@ fn fails(device: &Arc<dyn CommonRuntime>) -> Result<()> {
 fn passes(device: &Arc<dyn CommonRuntime>) -> Result<()> {
     let (kernel, y) = (kernel(device)?, tensor(device, 0)?);
     assert_eq!(kernel.info().params.as_ref().map(Vec::len), Some(1), "the report is not a parameter");
-    let queue = device.open_queue(&QueueOptions::default())?;
+    let queue = device.queue()?;
     queue.launch(&kernel, all(), &[Arg::write(&y)]).expect_err("the kernel also reads it");
     queue.launch(&kernel, all(), &[Arg::read_write(&y)])?.wait()?;
     assert_eq!(y.to_vec::<u32>()?, [1; ELEMENTS]);
@@ -121,7 +120,7 @@ fn passes(device: &Arc<dyn CommonRuntime>) -> Result<()> {
 
 fn refuses(device: &Arc<dyn CommonRuntime>) -> Result<()> {
     let (kernel, y) = (kernel(device)?, tensor(device, 0)?);
-    let queue = device.open_queue(&QueueOptions::default())?;
+    let queue = device.queue()?;
     let gaps = y.view(&[ELEMENTS / 2], &[2], 0)?;
     let error = queue.launch(&kernel, all(), &[Arg::read_write(&gaps)]).expect_err("a failure");
     assert!(error.message().contains("argument 0 of \"tell\" is not contiguous"), "{error}");
@@ -131,7 +130,7 @@ fn refuses(device: &Arc<dyn CommonRuntime>) -> Result<()> {
 
 fn records(device: &Arc<dyn CommonRuntime>) -> Result<()> {
     let (kernel, y) = (kernel(device)?, tensor(device, 0)?);
-    let queue = device.open_queue(&QueueOptions::default())?;
+    let queue = device.queue()?;
     let recorded = queue.record(|recorder| recorder.launch(&kernel, all(), &[Arg::read_write(&y)]));
     let error = recorded.expect_err("a failure");
     assert!(error.kind() == ErrorKind::Unsupported && error.to_string().contains("assert_proofs"), "{error}");
@@ -147,7 +146,7 @@ fn disproves(device: &Arc<dyn CommonRuntime>) -> Result<()> {
         }
         @compute @workgroup_size(1) fn plain() {}";
     let module = device.load(&ModuleSource::wgsl(code).option("assert_proofs", true))?;
-    let queue = device.open_queue(&QueueOptions::default())?;
+    let queue = device.queue()?;
     queue.call(&module.kernel("plain")?, Geometry::single(), &[])?;
     let y = device.tensor([64], &[7_u32; 64])?;
     let args = [Arg::read_write(&y)];

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use portable::required;
 use runtime_core::{
-    Arg, CommonRuntime, Error, ErrorKind, Geometry, Kernel, ModuleSource, Queue, QueueOptions, Result,
-    Runtime, Tensor,
+    Arg, CommonRuntime, Error, ErrorKind, Geometry, Kernel, ModuleSource, Queue, Result, Runtime, Tensor,
 };
 
 /// Adds the number of elements that the kernel sees to each of them.
@@ -67,8 +66,8 @@ fn run_case(runtime: &Runtime, name: &str, check: Case) -> std::result::Result<C
         }
         opened => opened?,
     };
-    let queue = device.open_queue(&QueueOptions::default())?;
-    let kernel = device.load(&ModuleSource::wgsl(CODE))?.kernel("count")?;
+    let queue = device.queue()?;
+    let kernel = device.kernel(&ModuleSource::wgsl(CODE), "count")?;
     check(&Fixture { device, queue, kernel })?;
     Ok(Completion::Completed)
 }
@@ -173,7 +172,7 @@ fn reversed(fixture: &Fixture) -> Result<()> {
 }
 
 fn misaligned(fixture: &Fixture) -> Result<()> {
-    let double = fixture.device.load(&ModuleSource::wgsl(STRUCTURES))?.kernel("double")?;
+    let double = fixture.device.kernel(&ModuleSource::wgsl(STRUCTURES), "double")?;
     let x = fixture.device.tensor([32], &[1_u8; 32])?;
     for first in 0..8 {
         let view = x.slice(0, first..first + 16)?;

@@ -372,7 +372,7 @@ fn done(event: &Event) -> Result<()> {
 }
 
 fn fill(device: &dyn CommonRuntime) -> Result<runtime_core::Kernel> {
-    device.load(&ModuleSource::wgsl(FILL))?.kernel("fill")
+    device.kernel(&ModuleSource::wgsl(FILL), "fill")
 }
 
 fn all(tensor: &Tensor, value: f32) -> Result<()> {
@@ -387,8 +387,8 @@ fn kernels(device: &dyn CommonRuntime) -> Result<()> {
     if let (Some(registers), Some(spilled)) = (fill.info().registers, fill.info().spilled_bytes) {
         println!("property kernel {registers} {spilled}");
     }
-    let [a, b] = [device.open_queue(&QueueOptions::default())?, device.open_queue(&QueueOptions::default())?];
-    let x = device.allocate(DType::F32, &[100], &Placement::default())?;
+    let [a, b] = [device.queue()?, device.queue()?];
+    let x = device.empty::<f32>([100])?;
     let first = a.launch(&fill, Geometry::cover(100, 32), &[Arg::write(&x), Arg::scalar(1.0f32)])?;
     let second = b.launch(&fill, Geometry::cover(100, 32), &[Arg::write(&x), Arg::scalar(2.0f32)])?;
     done(&second)?;
@@ -399,10 +399,10 @@ fn kernels(device: &dyn CommonRuntime) -> Result<()> {
 /// Kernels with and without arguments in turn, with copies and fills between them.
 fn alternating_kernels(device: &dyn CommonRuntime) -> Result<()> {
     let nothing = "@compute @workgroup_size(1) fn nothing() {}";
-    let (fill, nothing) = (fill(device)?, device.load(&ModuleSource::wgsl(nothing))?.kernel("nothing")?);
-    let queue = device.open_queue(&QueueOptions::default())?;
-    let x = device.allocate(DType::F32, &[100], &Placement::default())?;
-    let y = device.allocate(DType::F32, &[100], &Placement::default())?;
+    let (fill, nothing) = (fill(device)?, device.kernel(&ModuleSource::wgsl(nothing), "nothing")?);
+    let queue = device.queue()?;
+    let x = device.empty::<f32>([100])?;
+    let y = device.empty::<f32>([100])?;
     for round in 0..20u16 {
         let args = [Arg::write(&x), Arg::scalar(f32::from(round))];
         drop(queue.launch(&fill, Geometry::cover(100, 32), &args)?);
@@ -420,8 +420,8 @@ fn alternating_kernels(device: &dyn CommonRuntime) -> Result<()> {
 
 /// More launches than fit into one submission.
 fn burst(device: &dyn CommonRuntime) -> Result<()> {
-    let (fill, queue) = (fill(device)?, device.open_queue(&QueueOptions::default())?);
-    let x = device.allocate(DType::F32, &[100], &Placement::default())?;
+    let (fill, queue) = (fill(device)?, device.queue()?);
+    let x = device.empty::<f32>([100])?;
     let mut last = None;
     for round in 0..300u16 {
         let args = [Arg::write(&x), Arg::scalar(f32::from(round))];
@@ -438,7 +438,7 @@ fn memory(device: &dyn CommonRuntime) -> Result<()> {
     if let Ok(usage) = device.memory_usage("device") {
         println!("property free {}", usage.free_bytes);
     }
-    let queue = device.open_queue(&QueueOptions::default())?;
+    let queue = device.queue()?;
     drop(queue.allocate(DType::F32, &[1 << 20], &Placement::default())?);
     queue.wait_idle_timeout(WAIT_TIMEOUT)
 }
@@ -447,8 +447,8 @@ fn transfers(device: &dyn CommonRuntime) -> Result<()> {
     for count in [10u32, 1 << 20] {
         let data: Vec<u32> = (0..count).collect();
         let tensor = device.tensor([data.len()], &data)?;
-        let other = device.allocate(DType::U32, &[data.len()], &Placement::default())?;
-        let queue = device.open_queue(&QueueOptions::default())?;
+        let other = device.empty::<u32>([data.len()])?;
+        let queue = device.queue()?;
         done(&queue.copy(&other, &tensor)?)?;
         assert_eq!(other.to_vec::<u32>()?, data);
         done(&queue.fill(&other, &7u32.to_le_bytes())?)?;
@@ -458,8 +458,8 @@ fn transfers(device: &dyn CommonRuntime) -> Result<()> {
 }
 
 fn graphs(device: &dyn CommonRuntime) -> Result<()> {
-    let (fill, queue) = (fill(device)?, device.open_queue(&QueueOptions::default())?);
-    let x = device.allocate(DType::F32, &[100], &Placement::default())?;
+    let (fill, queue) = (fill(device)?, device.queue()?);
+    let x = device.empty::<f32>([100])?;
     let args = [Arg::write(&x), Arg::scalar(3.0f32)];
     let graph = queue.record(|recorder| recorder.launch(&fill, Geometry::cover(100, 32), &args))?;
     let executable = queue.instantiate(&graph)?;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use runtime_core::{Arg, DType, Geometry, ModuleSource, Placement, QueueOptions, Result, Runtime};
+use runtime_core::{Arg, Geometry, ModuleSource, Result, Runtime};
 use vulkan_tests::{
     VALIDATION_VARIABLE, built_file, finish, install_stub, is_child, lavapipe, missing, respawn, use_driver,
     validation_layer,
@@ -73,9 +73,9 @@ fn exits(library: &str, validated: bool) -> std::result::Result<(), Failed> {
 /// Returns only with an error.
 fn exit_with_work_in_flight(runtime: &Runtime) -> Result<()> {
     let device = runtime.open("vulkan:0")?;
-    let long = device.load(&ModuleSource::wgsl(LONG))?.kernel("long")?;
-    let queue = device.open_queue(&QueueOptions::default())?;
-    let out = device.allocate(DType::U32, &[1], &Placement::default())?;
+    let long = device.kernel(&ModuleSource::wgsl(LONG), "long")?;
+    let queue = device.queue()?;
+    let out = device.empty::<u32>([1])?;
     let event = queue.launch(&long, Geometry::cover(GROUPS, 1), &[Arg::read_write(&out)])?;
     queue.flush()?;
     assert!(!event.is_done()?, "the work completed too soon to be in flight");

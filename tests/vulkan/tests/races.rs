@@ -14,8 +14,8 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use runtime_core::abi::{BackendTable, Handle, Launch, QueueTable, Status, SubmitInfo};
 use runtime_core::backend::LinkedBackend;
 use runtime_core::{
-    Arg, CodeFormat, CommonRuntime, Error, ErrorKind, Geometry, Kernel, ModuleSource, Options, Queue,
-    QueueOptions, Result, Runtime, Tensor,
+    Arg, CodeFormat, CommonRuntime, Error, ErrorKind, Geometry, Kernel, ModuleSource, Options, Queue, Result,
+    Runtime, Tensor,
 };
 use vulkan_tests::{
     Driver, Messages, VALIDATION_VARIABLE, compile_glsl, finish, install_stub, is_child, lavapipe, missing,
@@ -160,10 +160,10 @@ impl Fixture {
         let load = |name: &str| {
             let path = Path::new(&folder).join(name).with_extension("spv");
             // SAFETY: the kernels stay in bounds, since every work-item has an element.
-            device.load(&unsafe { ModuleSource::native_file(CodeFormat::SPIRV_SHADER, path) })?.kernel("main")
+            device.kernel(&unsafe { ModuleSource::native_file(CodeFormat::SPIRV_SHADER, path) }, "main")
         };
         let (bump, blend) = (load("bump")?, load("blend")?);
-        let queue = || device.open_queue(&QueueOptions::default());
+        let queue = || device.queue();
         let queues = [queue()?, queue()?];
         let zeros = [0u32; ELEMENTS];
         let tensors = (0..TENSORS).map(|_| device.tensor([ELEMENTS], &zeros)).collect::<Result<_>>()?;
@@ -185,7 +185,7 @@ impl Fixture {
                 return Err(Error::new(ErrorKind::Failed, message));
             }
         }
-        self.device.open_queue(&QueueOptions::default())?.wait_idle()
+        self.device.queue()?.wait_idle()
     }
 
     /// Launches on one queue and the other in turn, several each time.

@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use runtime_core::{
-    Arg, CommonRuntime, DType, Error, ErrorKind, Geometry, Kernel, ModuleSource, Placement, QueueOptions,
-    Result, Runtime, Tensor,
+    Arg, CommonRuntime, Error, ErrorKind, Geometry, Kernel, ModuleSource, Result, Runtime, Tensor,
 };
 use vulkan_tests::{Driver, built_file, finish, is_child, lavapipe, missing, respawn, use_driver};
 
@@ -116,7 +115,7 @@ impl Fixture {
         #[allow(unsafe_code, reason = "loads the backend")]
         let runtime = unsafe { builder.library(library) };
         let device = runtime.build().open("vulkan:0")?;
-        let add = device.load(&ModuleSource::wgsl(ADD))?.kernel("add")?;
+        let add = device.kernel(&ModuleSource::wgsl(ADD), "add")?;
         Ok(Self { device, add })
     }
 
@@ -136,7 +135,7 @@ impl Fixture {
 
 fn launches(fixture: &Fixture) -> Result<()> {
     const STEP: u32 = 10_000;
-    let (queue, x) = (fixture.device.open_queue(&QueueOptions::default())?, fixture.zeros(64)?);
+    let (queue, x) = (fixture.device.queue()?, fixture.zeros(64)?);
     let mut count = 0;
     check_flat_memory("a_hundred_thousand_launches", || {
         for _ in 0..STEP {
@@ -151,10 +150,10 @@ fn launches(fixture: &Fixture) -> Result<()> {
 /// Ten thousand at once; then half of them are reallocated, in another size.
 fn buffers(fixture: &Fixture) -> Result<()> {
     const COUNT: usize = 10_000;
-    let queue = fixture.device.open_queue(&QueueOptions::default())?;
+    let queue = fixture.device.queue()?;
     let make = |index: usize, round: usize| -> Result<Tensor> {
         let count = 1 + (index * 37 + round * 11) % 700;
-        let x = fixture.device.allocate(DType::U32, &[count], &Placement::default())?;
+        let x = fixture.device.empty::<u32>([count])?;
         drop(queue.fill(&x, &u32::try_from(index).unwrap_or(0).to_le_bytes())?);
         Ok(x)
     };
@@ -179,7 +178,7 @@ fn threads(fixture: &Fixture) -> Result<()> {
     let shared = fixture.zeros(64)?;
     let mut steps = 0;
     let work = || -> Result<()> {
-        let (queue, own) = (fixture.device.open_queue(&QueueOptions::default())?, fixture.zeros(64)?);
+        let (queue, own) = (fixture.device.queue()?, fixture.zeros(64)?);
         for _ in 0..ROUNDS {
             drop(queue.launch(&fixture.add, Geometry::cover(64, 64), &[Arg::read_write(&own)])?);
             drop(queue.launch(&fixture.add, Geometry::cover(64, 64), &[Arg::read_write(&shared)])?);
@@ -204,8 +203,8 @@ fn modules(fixture: &Fixture) -> Result<()> {
     let mut count = 0;
     check_flat_memory("a_hundred_modules_and_queues", || {
         for _ in 0..10 {
-            let add = fixture.device.load(&ModuleSource::wgsl(ADD))?.kernel("add")?;
-            let queue = fixture.device.open_queue(&QueueOptions::default())?;
+            let add = fixture.device.kernel(&ModuleSource::wgsl(ADD), "add")?;
+            let queue = fixture.device.queue()?;
             drop(queue.launch(&add, Geometry::cover(64, 64), &[Arg::read_write(&x)])?);
             count += 1;
         }

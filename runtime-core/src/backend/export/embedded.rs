@@ -57,7 +57,7 @@ impl<B: Backend> Shims<B> {
             let device = unsafe { borrow::<B::Device>(device) }?;
             let RunReport { exit_code, cycles, elapsed_ns } =
                 device.run(Duration::from_nanos(deadline_ns))?;
-            let struct_size = end_of!(abi::RunReport, elapsed_ns);
+            let (struct_size, cycles) = (end_of!(abi::RunReport, elapsed_ns), cycles.unwrap_or(0));
             // SAFETY: core passes a structure that states its size.
             unsafe { write_struct(report, abi::RunReport { struct_size, exit_code, cycles, elapsed_ns }) }
         })

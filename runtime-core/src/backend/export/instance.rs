@@ -233,7 +233,7 @@ fn raw_info(info: &DeviceInfo) -> abi::DeviceInfo {
         uuid: info.uuid.unwrap_or_default(),
         pci_address: info.pci_address.as_deref().map_or(Str::EMPTY, Str::new),
         dlpack_type: info.dlpack_type,
-        compute_units: info.compute_units,
+        compute_units: info.compute_units.unwrap_or(0),
         clock_hz: info.clock_hz.unwrap_or(0),
         capabilities: info.capabilities.0,
         max_groups: info.limits.groups,

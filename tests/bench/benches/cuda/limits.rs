@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use runtime_core::{
     Arg, CodeFormat, CommonRuntime, DType, ErrorKind, Event, Geometry, Kernel, ModuleSource, Options,
-    Placement, QueueOptions, Runtime, Tensor,
+    Placement, Runtime, Tensor,
 };
 
 const ADD: &str = "extern \"C\" __global__ void add(unsigned *x, unsigned by, unsigned n) { for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) x[i] += by; }";
@@ -19,7 +19,7 @@ fn open(name: &str) -> (Device, Kernel) {
     let device = Runtime::new().open_with(name, &Options::new()).expect("the device opens");
     // SAFETY: it writes as many elements as it is told.
     let source = unsafe { ModuleSource::native(CodeFormat::CUDA_C, ADD) };
-    let kernel = device.load(&source).and_then(|module| module.kernel("add")).expect("the kernel loads");
+    let kernel = device.kernel(&source, "add").expect("the kernel loads");
     (device, kernel)
 }
 
@@ -37,9 +37,7 @@ pub(crate) fn stress() {
         for thread in 0..THREADS {
             let (device, kernel, shared, zeros) = (&device, &kernel, &shared, &zeros);
             scope.spawn(move || {
-                let queues: Vec<_> = (0..QUEUES)
-                    .map(|_| device.open_queue(&QueueOptions::default()).expect("a queue opens"))
-                    .collect();
+                let queues: Vec<_> = (0..QUEUES).map(|_| device.queue().expect("a queue opens")).collect();
                 let own = device.tensor([zeros.len()], zeros).expect("memory");
                 let mut held = Vec::new();
                 for round in 0..ROUNDS {
@@ -65,7 +63,7 @@ pub(crate) fn stress() {
 /// Allocates all memory, twice, with work in flight: the last allocation fails, and afterwards everything works again.
 pub(crate) fn memory() {
     let (device, kernel) = open("cuda");
-    let queue = device.open_queue(&QueueOptions::default()).expect("a queue opens");
+    let queue = device.queue().expect("a queue opens");
     let placement = Placement::default();
     for round in 0..2 {
         let (mut taken, mut bytes) = (Vec::new(), 0);
@@ -108,14 +106,13 @@ pub(crate) fn peers() {
     };
     // SAFETY: it writes as many elements as it is told.
     let source = unsafe { ModuleSource::native(CodeFormat::CUDA_C, ADD) };
-    let kernel =
-        |device: &Device| device.load(&source).and_then(|module| module.kernel("add")).expect("loads");
+    let kernel = |device: &Device| device.kernel(&source, "add").expect("loads");
     let (here, there) = (kernel(first), kernel(second));
-    let queue = |device: &Device| device.open_queue(&QueueOptions::default()).expect("a queue opens");
+    let queue = |device: &Device| device.queue().expect("a queue opens");
     let (near, far) = (queue(first), queue(second));
     let numbers: Vec<u32> = (0..COUNT).collect();
     let x = first.tensor([numbers.len()], &numbers).expect("memory");
-    let y = second.allocate(DType::U32, &[numbers.len()], &Placement::default()).expect("memory");
+    let y = second.empty::<u32>([numbers.len()]).expect("memory");
     for _ in 0..200 {
         drop(add(&near, &here, &x, 1).expect("taken"));
         drop(far.copy(&y, &x).expect("taken"));
@@ -139,5 +136,5 @@ pub(crate) fn peers() {
 }
 
 fn big(device: &Device) -> Tensor {
-    device.allocate(DType::U8, &[1 << 30], &Placement::default()).expect("memory")
+    device.empty::<u8>([1 << 30]).expect("memory")
 }

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use raw::{Raw, ok};
 use runtime_core::{
     Arg, CodeFormat, CommonRuntime, DType, Element, Geometry, Kernel, ModuleSource, Options, Placement,
-    Queue, QueueOptions, Runtime, Tensor,
+    Queue, Runtime, Tensor,
 };
 
 const PTX: &str = ".version 6.3\n.target sm_75\n.address_size 64\n.visible .entry touch(.param .u64 a, .param .u64 b, .param .u64 c, .param .f32 s)\n{\nret;\n}\n";
@@ -127,9 +127,8 @@ impl Fixture {
     fn open(device: &Device) -> Self {
         // SAFETY: the kernel does nothing.
         let source = unsafe { ModuleSource::native(CodeFormat::PTX, PTX) };
-        let kernel =
-            device.load(&source).and_then(|module| module.kernel("touch")).expect("the kernel loads");
-        let queue = device.open_queue(&QueueOptions::default()).expect("a queue opens");
+        let kernel = device.kernel(&source, "touch").expect("the kernel loads");
+        let queue = device.queue().expect("a queue opens");
         let tensors = std::array::from_fn(|_| tensor(device, 1024, "device"));
         Self { queue, kernel, tensors }
     }
@@ -285,7 +284,7 @@ fn allocate(device: &Device, raw: &Raw) {
     const CALLS: usize = 500;
     const BYTES: usize = 1 << 20;
     raw.keep_freed();
-    let queue = device.open_queue(&QueueOptions::default()).expect("a queue opens");
+    let queue = device.queue().expect("a queue opens");
     let once = |sync: bool| {
         let mut address = 0;
         // SAFETY: the out-parameter is writable and the stream alive.
@@ -326,7 +325,7 @@ fn allocate(device: &Device, raw: &Raw) {
 fn rows(device: &Device, raw: &Raw) {
     const ROWS: usize = 4096;
     const COLUMNS: usize = 4096;
-    let queue = device.open_queue(&QueueOptions::default()).expect("a queue opens");
+    let queue = device.queue().expect("a queue opens");
     let dense = tensor(device, ROWS * COLUMNS / 4, "device").reshape(&[ROWS, COLUMNS / 4]).expect("as many");
     let (mut address, mut there, mut host) = (0, 0, std::ptr::null_mut());
     // SAFETY: the out-parameters are writable.
@@ -368,9 +367,7 @@ fn load(device: &Device, raw: &Raw) {
     let ours = || {
         time(|| {
             (0..CALLS).for_each(|_| {
-                drop(
-                    device.load(&source).and_then(|module| module.kernel("touch")).expect("the cubin loads"),
-                );
+                drop(device.kernel(&source, "touch").expect("the cubin loads"));
             });
         })
     };
@@ -391,7 +388,7 @@ fn copies(mut plain: impl FnMut(), mut ours: impl FnMut()) -> (f64, f64) {
 }
 
 fn pinned(device: &Device, raw: &Raw) {
-    let queue = device.open_queue(&QueueOptions::default()).expect("a queue opens");
+    let queue = device.queue().expect("a queue opens");
     let (there, here) = (tensor(device, GIB / 4, "device"), tensor(device, GIB / 4, "pinned"));
     let mut address = 0;
     // SAFETY: the out-parameter is writable.
@@ -446,8 +443,8 @@ fn pageable(raw: &Raw) {
             .with("download_threads", down);
         let runtime = Runtime::new();
         let device = runtime.open_with("cuda", &options).expect("the device opens");
-        let queue = device.open_queue(&QueueOptions::default()).expect("a queue opens");
-        let there = device.allocate(DType::U8, &[GIB], &Placement::default()).expect("memory");
+        let queue = device.queue().expect("a queue opens");
+        let there = device.empty::<u8>([GIB]).expect("memory");
         let mut other = vec![2_u8; GIB];
         let plain = || {
             // SAFETY: both have 1 GiB.

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use raw::{CODE, ITEMS, Raw};
 use runtime_core::{
     Arg, CodeFormat, CommonRuntime, Element, Event, Geometry, Kernel, Module, ModuleSource, Placement, Queue,
-    QueueOptions, Runtime, Tensor,
+    Runtime, Tensor,
 };
 
 /// Launches per batch.
@@ -123,7 +123,7 @@ impl Fixture {
 
     fn of(device: &Device, module: &Module) -> Self {
         let kernel = module.kernel("touch").expect("the kernel is there");
-        let queue = device.open_queue(&QueueOptions::default()).expect("a queue opens");
+        let queue = device.queue().expect("a queue opens");
         Self { queue, kernel, tensors: std::array::from_fn(|_| tensor(device, 1024, "device")) }
     }
 

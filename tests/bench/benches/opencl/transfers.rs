@@ -5,7 +5,7 @@ use std::time::Duration;
 use cl3::memory::{
     CL_MAP_READ, CL_MAP_WRITE, CL_MAP_WRITE_INVALIDATE_REGION, CL_MEM_ALLOC_HOST_PTR, CL_MEM_READ_WRITE,
 };
-use runtime_core::{QueueOptions, Tensor};
+use runtime_core::Tensor;
 
 use crate::raw::Raw;
 use crate::{Device, median, tensor, time};
@@ -53,7 +53,7 @@ fn report(what: &str, bytes: usize, ways: &mut [(&str, &mut dyn FnMut())]) {
 
 pub(crate) fn measure(device: &Device, raw: &Raw) {
     let bytes = bytes(device);
-    let queue = device.open_queue(&QueueOptions::default()).expect("a queue opens");
+    let queue = device.queue().expect("a queue opens");
     let there = raw.allocate(bytes, CL_MEM_READ_WRITE);
     let ours = tensor(device, bytes / 4, "device");
     let (host, mut back) = (vec![1u8; bytes], vec![0u8; bytes]);
@@ -99,7 +99,7 @@ fn pinned(device: &Device, raw: &Raw, (ours, there): (&Tensor, cl3::types::cl_me
     if !device.info().spaces.iter().any(|space| space.name == "pinned") {
         return;
     }
-    let queue = device.open_queue(&QueueOptions::default()).expect("a queue opens");
+    let queue = device.queue().expect("a queue opens");
     let here = tensor(device, bytes / 4, "pinned");
     let buffer = raw.allocate(bytes, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR);
     let place = raw.map(buffer, bytes, CL_MAP_READ | CL_MAP_WRITE);

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use runtime_core::{CommonRuntime, HostArray, Queue, QueueOptions, Runtime};
+use runtime_core::{CommonRuntime, HostArray, Queue, Runtime};
 
 use crate::bound_kernel::BoundKernel;
 use crate::options::Options;
@@ -42,7 +42,7 @@ impl<'a> HostKernel<'a> {
         if options.unchecked {
             bound.kernel = unchecked(&*device, &workload.spec);
         }
-        let queue = device.open_queue(&QueueOptions::default()).expect("a queue opens");
+        let queue = device.queue().expect("a queue opens");
         Self { workload, bound, queue, _device: device }
     }
 
@@ -105,5 +105,5 @@ fn unchecked(device: &dyn CommonRuntime, spec: &Spec) -> runtime_core::Kernel {
         crate::module_source::module_source(&spec.kernel, &spec.specialise).expect("the code is there");
     // SAFETY: the kernels of this repository keep to their arguments, which their tests show.
     let source = unsafe { source.unchecked() };
-    device.load(&source).and_then(|module| module.kernel(&spec.kernel.entry)).expect("the kernel loads")
+    device.kernel(&source, &spec.kernel.entry).expect("the kernel loads")
 }

@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 use std::sync::atomic::{Ordering, fence};
 
-use runtime_core::{DType, Placement, QueueOptions, Tensor};
+use runtime_core::{DType, Placement, Tensor};
 
 use crate::raw::{Buffer, Raw};
 use crate::{Device, Pair, compare, rate, time};
@@ -37,8 +37,8 @@ fn tensor(device: &Device, bytes: usize, space: &str) -> Tensor {
 /// Pageable memory, to the device and back. The baseline is the faster of a staging buffer and, if device memory is
 /// host-visible, direct writes.
 fn pageable(device: &Device, raw: &mut Raw, bytes: usize) {
-    let queue = device.open_queue(&QueueOptions::default()).expect("a queue opens");
-    let there = device.allocate(DType::U8, &[bytes], &Placement::default()).expect("memory");
+    let queue = device.queue().expect("a queue opens");
+    let there = device.empty::<u8>([bytes]).expect("memory");
     let size = bytes as u64;
     let (staging, mine, reachable) =
         (raw.host_buffer(size), raw.device_buffer(size), raw.reachable_buffer(size));
@@ -94,12 +94,11 @@ fn better(best: &mut Option<Pair>, pair: Pair) {
 
 /// Between pinned and device memory; the baseline is the same copy.
 fn pinned(device: &Device, raw: &mut Raw, bytes: usize) {
-    let queue = device.open_queue(&QueueOptions::default()).expect("a queue opens");
+    let queue = device.queue().expect("a queue opens");
     if !device.info().spaces.iter().any(|space| space.name == "pinned") {
         return println!("| pinned | | the device has no such memory | | | |");
     }
-    let (there, here) =
-        (device.allocate(DType::U8, &[bytes], &Placement::default()), tensor(device, bytes, "pinned"));
+    let (there, here) = (device.empty::<u8>([bytes]), tensor(device, bytes, "pinned"));
     let there = there.expect("memory");
     let size = bytes as u64;
     let (host, mine) = (raw.host_buffer(size), raw.device_buffer(size));

@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use runtime_core::{
-    Arg, DType, DeviceKind, EmbeddedDevice, ErrorKind, HostArray, ModuleSource, Options, Placement,
-    QueueOptions,
-};
+use runtime_core::{Arg, DType, DeviceKind, EmbeddedDevice, ErrorKind, HostArray, ModuleSource, Options};
 
 use crate::case::{Failure, Requirement, Verdict, cases};
 use crate::context::Context;
@@ -176,18 +173,12 @@ fn a_failing_program_says_so(context: &Context) -> Verdict {
 
 fn it_has_no_queues(context: &Context) -> Verdict {
     let fixture = opened(context)?;
-    expect_error(
-        "queue",
-        fixture.device().open_queue(&QueueOptions::default()),
-        ErrorKind::Unsupported,
-        &["open_queue"],
-    )
-    .map(drop)
+    expect_error("queue", fixture.device().queue(), ErrorKind::Unsupported, &["open_queue"]).map(drop)
 }
 
 fn its_tensors_are_described(context: &Context) -> Verdict {
     let fixture = opened(context)?;
-    let tensor = fixture.device().allocate(DType::F32, &[2, 3], &Placement::default())?;
+    let tensor = fixture.device().empty::<f32>([2, 3])?;
     assert_eq!((tensor.shape(), tensor.dtype(), tensor.space()), (&[2, 3][..], DType::F32, "described"));
     expect_error("read", tensor.to_vec::<f32>(), ErrorKind::Unsupported, &["embedded", context.name()])?;
     expect_error("write", tensor.write(&[0.0f32; 6]), ErrorKind::Unsupported, &["embedded"])?;

@@ -26,7 +26,7 @@ fn the_device_string_names_the_device(context: &Context) -> Verdict {
 fn the_description_is_filled_in(context: &Context) -> Verdict {
     let info = context.info();
     assert!(!info.name.is_empty() && !info.driver_version.is_empty() && !info.formats.is_empty(), "{info:?}");
-    assert!(info.compute_units >= 1 && info.unavailable_reason.is_none(), "{info:?}");
+    assert!(info.unavailable_reason.is_none(), "{info:?}");
     assert!(info.kind == DeviceKind::Embedded || !info.spaces.is_empty(), "{info:?}");
     for space in &info.spaces {
         assert!(space.alignment_bytes.is_power_of_two() && !space.name.is_empty(), "{space:?}");

@@ -179,7 +179,7 @@ fn views_come_back_as_they_are(context: &Context) -> Verdict {
 
 fn zero_sizes_come_back(context: &Context) -> Verdict {
     for shape in [&[0][..], &[3, 0, 7]] {
-        let tensor = context.fixture().device().allocate(DType::F64, shape, &Placement::default())?;
+        let tensor = context.fixture().device().empty::<f64>(shape)?;
         let (managed, deletions) = foreign(&tensor, 0)?;
         let back = managed.import(context)?;
         assert_eq!((back.shape(), back.to_vec::<f64>()?.len()), (shape, 0));

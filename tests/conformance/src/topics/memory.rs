@@ -44,7 +44,7 @@ fn odd_numbers_of_bytes_round_trip(context: &Context) -> Verdict {
 fn zero_size_tensors_work(context: &Context) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     for shape in [&[0][..], &[0, 5], &[3, 0, 7]] {
-        let tensor = fixture.device().allocate(DType::F64, shape, &Placement::default())?;
+        let tensor = fixture.device().empty::<f64>(shape)?;
         assert_eq!((tensor.len(), tensor.size_bytes()), (0, 0));
         assert!(tensor.to_vec::<f64>()?.is_empty());
         tensor.write::<f64>(&[])?;
@@ -101,7 +101,7 @@ fn a_wrong_alignment_is_refused(context: &Context) -> Verdict {
 
 fn an_overflowing_shape_is_refused(context: &Context) -> Verdict {
     for shape in [&[usize::MAX, 2][..], &[1 << 62, 2], &[usize::MAX / 4, 1], &[1 << 40, 1 << 40]] {
-        let tensor = context.fixture().device().allocate(DType::F64, shape, &Placement::default());
+        let tensor = context.fixture().device().empty::<f64>(shape);
         expect_error("shape", tensor, ErrorKind::InvalidArgument, &["shape"])?;
     }
     Ok(())
@@ -109,8 +109,7 @@ fn an_overflowing_shape_is_refused(context: &Context) -> Verdict {
 
 fn an_allocation_failure_is_an_error(context: &Context) -> Verdict {
     for bytes in [1 << 50, usize::MAX >> 2, usize::MAX >> 1] {
-        let Err(error) = context.fixture().device().allocate(DType::U8, &[bytes], &Placement::default())
-        else {
+        let Err(error) = context.fixture().device().empty::<u8>([bytes]) else {
             return Err(Failure::Failed(format!("{bytes} bytes were allocated")));
         };
         let fits = matches!(error.kind(), ErrorKind::OutOfMemory | ErrorKind::InvalidArgument);

@@ -116,7 +116,7 @@ fn sub_devices_compute(fixture: &Fixture) -> Result<()> {
     let device = Runtime::new().open(&part.id.to_string())?;
     assert!(device.info().compute_units <= fixture.device.info().compute_units);
     let module = device.load(&opencl_c(include_str!("../../kernels/idioms.cl")))?;
-    let queue = device.open_queue(&QueueOptions::default())?;
+    let queue = device.queue()?;
     let from = device.tensor([10], &[1i32; 10])?;
     let to = device.allocate(i32::DTYPE, &[10], &Placement::default())?;
     let args = [Arg::read(&from), Arg::write(&to), Arg::scalar(10u32)];
@@ -129,7 +129,7 @@ fn large_transfers_are_staged(_: &Fixture) -> Result<()> {
     const N: i32 = 10 << 20;
     let device = Runtime::new().open_with("opencl:0", &Options::new().with("pointers", false))?;
     let (one, other) = (open(&*device)?, open(&*device)?);
-    let place = || device.allocate(DType::I32, &[N.unsigned_abs() as usize], &Placement::default());
+    let place = || device.empty::<i32>([N.unsigned_abs() as usize]);
     let (from, to) = (place()?, place()?);
     for round in 0..4 {
         let data: Vec<u8> = (0..N).flat_map(|at| (at ^ round).to_ne_bytes()).collect();
@@ -144,5 +144,5 @@ fn large_transfers_are_staged(_: &Fixture) -> Result<()> {
 }
 
 fn open(device: &dyn CommonRuntime) -> Result<Queue> {
-    device.open_queue(&QueueOptions::default())
+    device.queue()
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use opencl::Driver;
 use runtime_core::{
-    Arg, CodeFormat, CommonRuntime, Element, Error, Geometry, Module, ModuleSource, Placement, Queue,
-    QueueOptions, Result, Runtime, Tensor,
+    Arg, CodeFormat, CommonRuntime, Element, Error, Geometry, Module, ModuleSource, Placement, Queue, Result,
+    Runtime, Tensor,
 };
 
 /// No kernel of these tests takes this long.
@@ -36,7 +36,7 @@ impl Fixture {
     /// Opens the only device that this process sees.
     pub(crate) fn open(driver: Driver) -> Result<Self> {
         let device = Runtime::new().open("opencl:0")?;
-        let queue = device.open_queue(&QueueOptions::default())?;
+        let queue = device.queue()?;
         let idioms = device.load(&opencl_c(include_str!("../../kernels/idioms.cl")))?;
         Ok(Self { driver, device, queue, idioms })
     }

@@ -1,6 +1,6 @@
 //! Views at unaligned offsets: kernels work on their elements and touch nothing beside them.
 
-use runtime_core::{Arg, DType, Element, Geometry, Placement, Result, Tensor};
+use runtime_core::{Arg, Element, Geometry, Placement, Result, Tensor};
 
 use crate::Case;
 use crate::fixture::{Fixture, assert_equal};
@@ -98,7 +98,7 @@ fn copies_and_fills(fixture: &Fixture) -> Result<()> {
         assert_equal(&to, &right)?;
         assert_eq!(out.to_vec::<u8>()?, vec![9; n]);
     }
-    let ints = fixture.device.allocate(DType::I32, &[100], &Placement::default())?;
+    let ints = fixture.device.empty::<i32>([100])?;
     ints.write(&[0i32; 100])?;
     fixture.queue.fill(&ints.slice(0, 3..96)?, &(-3i32).to_ne_bytes())?.wait()?;
     let right: Vec<i32> = (0..100).map(|at| if (3..96).contains(&at) { -3 } else { 0 }).collect();
