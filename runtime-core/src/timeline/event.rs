@@ -25,7 +25,7 @@ use crate::timeline::Timeline;
 /// # let spin = device.load(&unsafe { ModuleSource::native("null", "spin") })?.kernel("spin")?;
 /// # let queue = device.open_queue(&QueueOptions::default())?;
 /// # let plain = Geometry::single();
-/// let event = queue.launch(&spin, &plain, &[Arg::scalar(300_000i64)])?; // takes 300 ms
+/// let event = queue.launch(&spin, plain, &[Arg::scalar(300_000i64)])?; // takes 300 ms
 /// assert!(!event.is_done()?);
 /// assert_eq!(event.wait_timeout(Duration::from_millis(1)).unwrap_err().kind(), ErrorKind::Timeout);
 ///
