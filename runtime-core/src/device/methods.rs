@@ -8,6 +8,7 @@ use crate::code::source::ModuleSource;
 use crate::device::common_runtime::CommonRuntime;
 use crate::device::host::Host;
 use crate::evaluate::validate;
+use crate::queue::device_copy;
 use crate::tensor::dlpack::{DLManagedTensor, DLManagedTensorVersioned};
 use crate::tensor::host_array::HostArray;
 use crate::tensor::layout::checked_elements;
@@ -242,12 +243,22 @@ impl<'d> dyn CommonRuntime + 'd {
 }
 
 impl Tensor {
-    /// Copies to another device, or to another memory space of the same device.
+    /// Copies to another device, or to another memory space of the same device, into a contiguous tensor. Waits for
+    /// the work that wrote the tensor, and for the copy.
+    ///
+    /// Devices of one backend copy directly, and gather a view with gaps first if they can; transfers to and from
+    /// host memory need no further copy. Anything else, such as a copy between two backends, is staged through
+    /// host memory.
     ///
     /// # Errors
-    /// `OutOfMemory`; the failure of the work that wrote the tensor.
+    /// `OutOfMemory`; the failure of the work that wrote the tensor, or of the copy.
     pub fn to_device(&self, device: &dyn CommonRuntime, placement: &Placement) -> Result<Self> {
-        device.tensor_from_array(&self.to_array()?, placement)
+        let copied = self.buffer("to_device").and_then(|source| source.wait_for_writer()).and_then(|()| {
+            let copy = device.allocate(self.dtype(), self.shape(), placement)?;
+            device_copy::copy_blocking(&copy, self)?;
+            Ok(copy)
+        });
+        copied.map_err(|error| error.in_operation("to_device"))
     }
 }
 

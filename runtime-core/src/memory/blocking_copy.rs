@@ -20,6 +20,10 @@ use crate::{Access, Error, ErrorKind, Result};
 pub(crate) const PATTERN_BYTES: [usize; 5] = [1, 2, 4, 8, 16];
 /// Bytes per write of a fill that the device cannot do itself.
 const PIECE_BYTES: usize = 1 << 20;
+/// Up to this many rows, a fill of each is faster than copies from a filled buffer.
+const FEW_ROWS: usize = 8;
+/// With more rows than this, filling each takes longer than a detour through host memory.
+const MANY_ROWS: usize = 4096;
 /// Up to this size, gaps included, the time of a transfer is its latency.
 const SMALL_SPAN_BYTES: usize = 64 << 10;
 
@@ -149,29 +153,112 @@ impl<'a> BlockingCopy<'a> {
     /// Repeats `pattern`, of any length that divides `bytes`, from `offset` on. Needs little memory, however large the
     /// range.
     pub(crate) fn fill(&mut self, offset: usize, bytes: usize, pattern: &[u8]) -> Result<()> {
-        let buffer = self.buffer;
-        check_range(buffer, offset, bytes)?;
-        if bytes == 0 {
+        check_range(self.buffer, offset, bytes)?;
+        if bytes == 0 || self.fill_on_device(self.buffer.handle, (offset, bytes), pattern)? {
             return Ok(());
         }
-        if buffer.host_pointer.is_null() && PATTERN_BYTES.contains(&pattern.len()) {
-            let filled = self.submit("fill", |calls, queue, submit| {
-                let (offset, bytes) = (offset as u64, bytes as u64);
-                let pattern_bytes = u32::try_from(pattern.len()).unwrap_or(0);
-                // SAFETY: the buffer is of the device, nothing else uses it, and `pattern` lives during the call.
-                unsafe {
-                    (calls.fill)(queue, submit, buffer.handle, offset, bytes, pattern.as_ptr(), pattern_bytes)
-                }
-            });
-            if if_supported(filled)? {
-                return Ok(());
+        self.write_repeated(std::iter::once(offset), bytes, pattern)
+    }
+
+    /// Repeats `pattern` over `bytes` bytes from each of the `offsets` on, by writes of the program.
+    fn write_repeated(
+        &mut self,
+        offsets: impl Iterator<Item = usize>,
+        bytes: usize,
+        pattern: &[u8],
+    ) -> Result<()> {
+        let piece = pattern.repeat((PIECE_BYTES / pattern.len()).clamp(1, bytes / pattern.len()));
+        for offset in offsets {
+            for at in (0..bytes).step_by(piece.len()) {
+                self.write_now(offset + at, &piece[..piece.len().min(bytes - at)])?;
             }
         }
-        let piece = pattern.repeat((PIECE_BYTES / pattern.len()).clamp(1, bytes / pattern.len()));
-        for at in (0..bytes).step_by(piece.len()) {
-            self.write_now(offset + at, &piece[..piece.len().min(bytes - at)])?;
-        }
         Ok(())
+    }
+
+    /// Fills a view with `pattern`, given as copies of rows of one length from `bytes` bytes without gaps. Returns whether it
+    /// can be done without more host memory; if not, the view may be filled in part.
+    pub(crate) fn fill_pieces(
+        &mut self,
+        pieces: impl Iterator<Item = (Rows, Rows)> + Clone,
+        bytes: usize,
+        pattern: &[u8],
+    ) -> Result<bool> {
+        let Some((first, _)) = pieces.clone().next() else { return Ok(false) };
+        // If the pattern ends with each row, all rows have the same content.
+        let is_periodic = first.row_bytes.is_multiple_of(pattern.len());
+        let offsets =
+            pieces.clone().flat_map(|(to, _)| (0..to.rows).map(move |row| to.offset + row * to.pitch_bytes));
+        if self.queue.is_none() {
+            if is_periodic {
+                self.write_repeated(offsets, first.row_bytes, pattern)?;
+            }
+            return Ok(is_periodic);
+        }
+        let has_at_most = |rows: usize| is_periodic && offsets.clone().take(rows + 1).count() <= rows;
+        if !has_at_most(FEW_ROWS) && self.copy_filled(pieces, bytes, pattern)? {
+            return Ok(true);
+        }
+        Ok(has_at_most(MANY_ROWS) && self.fill_rows(offsets, first.row_bytes, pattern)?)
+    }
+
+    /// Fills `bytes` bytes from each of the `offsets` on; returns whether the device can.
+    fn fill_rows(
+        &mut self,
+        mut offsets: impl Iterator<Item = usize>,
+        bytes: usize,
+        pattern: &[u8],
+    ) -> Result<bool> {
+        let buffer = self.buffer;
+        offsets.try_fold(true, |filled, offset| {
+            check_range(buffer, offset, bytes)?;
+            Ok(filled && self.fill_on_device(buffer.handle, (offset, bytes), pattern)?)
+        })
+    }
+
+    /// Fills a dense buffer, and copies its rows to those of the view; returns whether the device can.
+    fn copy_filled(
+        &mut self,
+        pieces: impl Iterator<Item = (Rows, Rows)>,
+        bytes: usize,
+        pattern: &[u8],
+    ) -> Result<bool> {
+        let buffer = self.buffer;
+        if !buffer.device.info.capabilities.has(abi::CAP_COPY_2D) || !PATTERN_BYTES.contains(&pattern.len()) {
+            return Ok(false);
+        }
+        // If it cannot be allocated, the caller takes the fallback.
+        let Ok(dense) = buffer.scratch(bytes) else { return Ok(false) };
+        let dense = self.staging.insert(dense).handle;
+        if !self.fill_on_device(dense, (0, bytes), pattern)? {
+            return Ok(false);
+        }
+        for (to, from) in pieces {
+            check_range(buffer, to.offset, to.span_bytes())?;
+            if !if_supported(self.copy_2d((buffer.handle, to), (dense, from)))? {
+                // The fill of the scratch buffer is in flight; the fallback does not use it.
+                return self.wait().map(|()| false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Fills bytes of a buffer of the device; returns whether it can.
+    fn fill_on_device(
+        &mut self,
+        buffer: Handle,
+        (offset, bytes): (usize, usize),
+        pattern: &[u8],
+    ) -> Result<bool> {
+        if self.queue.is_none() || !PATTERN_BYTES.contains(&pattern.len()) {
+            return Ok(false);
+        }
+        if_supported(self.submit("fill", |calls, queue, submit| {
+            let pattern_bytes = u32::try_from(pattern.len()).unwrap_or(0);
+            let (offset, bytes) = (offset as u64, bytes as u64);
+            // SAFETY: the buffer is of the device, nothing else uses it, and `pattern` lives during the call.
+            unsafe { (calls.fill)(queue, submit, buffer, offset, bytes, pattern.as_ptr(), pattern_bytes) }
+        }))
     }
 
     /// Scatters `source` over rows of the buffer; returns whether the device can.

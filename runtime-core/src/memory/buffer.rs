@@ -193,6 +193,16 @@ impl Buffer {
         Ok(())
     }
 
+    /// Waits for the work that wrote the content.
+    ///
+    /// # Errors
+    /// Its failure; `InvalidArgument` while the program has mapped the buffer for writing.
+    pub(crate) fn wait_for_writer(&self) -> Result<()> {
+        with_host_access(&self.device, &self.hazards, (Access::Read, HOST), |hazards| {
+            hazards.check_unmapped(Access::Read)
+        })
+    }
+
     /// Freezes the content: waits for the last writer; from then on accesses are not tracked.
     pub(crate) fn freeze(&self) -> Result<()> {
         with_host_access(&self.device, &self.hazards, (Access::Read, HOST), |hazards| {

@@ -154,28 +154,31 @@ impl Queue {
     }
 
     fn copy_named(&self, destination: &Tensor, source: &Tensor) -> Result<Event> {
-        check_copy(destination, source)?;
-        let (to, from) = (destination.buffer("copy")?, source.buffer("copy")?);
-        let dense = destination.is_contiguous() && source.is_contiguous();
-        // Backends copy between ranges that do not overlap.
-        let one_buffer = Arc::ptr_eq(to, from);
-        let submitted = if dense && !(one_buffer && overlap(destination, source)) {
-            self.copy_on_device(destination, source, (to, from))?
-        } else {
-            match paired_rows(destination, source) {
-                Some((at, of)) if !dense && (!one_buffer || at.is_apart_from(&of)) => {
-                    self.copy_2d_on_device((to, at), (from, of), true)?
-                }
-                None if !one_buffer => self.copy_pieces_on_device((to, destination), (from, source))?,
-                _ => None,
-            }
-        };
-        if let Some(event) = submitted {
+        if let Some(event) = self.copy_unstaged(destination, source)? {
             return Ok(event);
         }
         self.wait_idle()?;
         destination.write_array(&source.to_array()?)?;
         Ok(Event::new(&self.timeline, self.timeline.last_submitted()))
+    }
+
+    /// Copies without a detour through host memory; `None` if the device cannot.
+    pub(super) fn copy_unstaged(&self, destination: &Tensor, source: &Tensor) -> Result<Option<Event>> {
+        check_copy(destination, source)?;
+        let (to, from) = (destination.buffer("copy")?, source.buffer("copy")?);
+        let dense = destination.is_contiguous() && source.is_contiguous();
+        // Backends copy between ranges that do not overlap.
+        let one_buffer = Arc::ptr_eq(to, from);
+        if dense && !(one_buffer && overlap(destination, source)) {
+            return self.copy_on_device(destination, source, (to, from));
+        }
+        match paired_rows(destination, source) {
+            Some((at, of)) if !dense && (!one_buffer || at.is_apart_from(&of)) => {
+                self.copy_2d_on_device((to, at), (from, of), true)
+            }
+            None if !one_buffer => self.copy_pieces_on_device((to, destination), (from, source)),
+            _ => Ok(None),
+        }
     }
 
     /// Copies in one submission; `None` if the device cannot, and the copy must be staged.

@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
 pub(crate) mod copy;
+pub(crate) mod device_copy;
 pub(crate) mod submit;
 pub(crate) mod transfer;
 
@@ -54,13 +55,21 @@ pub struct Queue {
     pub(crate) timeline: Arc<Timeline>,
     pub(crate) device: Arc<OpenDevice>,
     inline: bool,
+    /// It is one of the device's transfer queues, which goes back to the device.
+    is_lent: bool,
 }
 
 impl Queue {
     pub(crate) fn open(device: &Arc<OpenDevice>, options: &QueueOptions) -> Result<Self> {
         let timeline = device.open_timeline(options)?;
         let inline = device.info.capabilities.has(abi::CAP_INLINE) && device.serial.is_none();
-        Ok(Self { timeline, device: device.clone(), inline })
+        Ok(Self { timeline, device: device.clone(), inline, is_lent: false })
+    }
+
+    /// Lends one of the device's transfer queues, for one blocking copy.
+    fn lend(device: &Arc<OpenDevice>) -> Result<Self> {
+        let timeline = device.take_transfer_queue()?;
+        Ok(Self { timeline, device: device.clone(), inline: false, is_lent: true })
     }
 
     /// Submits a kernel and returns at once.
@@ -382,6 +391,9 @@ impl Drop for Queue {
     fn drop(&mut self) {
         if self.device.must_leak() {
             return;
+        }
+        if self.is_lent {
+            return self.device.give_back_transfer_queue(self.timeline.clone());
         }
         // The end of an inline call is recorded by a poll. After an error, reaping polls again.
         let _ = self.timeline.poll();

@@ -1,7 +1,11 @@
 //! Blocking transfers between a tensor and host memory, and fills.
 
+use std::cell::OnceCell;
+
 use crate::memory::blocking_copy::{BlockingCopy, exclusively};
 use crate::tensor::host_array::HostArray;
+use crate::tensor::layout::Layout;
+use crate::tensor::pieces::Pieces;
 use crate::{Access, DType, Element, Error, ErrorKind, Result, Tensor};
 
 impl Tensor {
@@ -90,9 +94,13 @@ impl Tensor {
 
     /// Fills the tensor with a repeated pattern of bytes; waits for work in flight on it.
     ///
+    /// The device fills it, also a view with gaps: row by row, or by copying rows from a filled buffer. Through host
+    /// memory go patterns that are not 1, 2, 4, 8 or 16 bytes long, views whose elements overlap or form too many
+    /// rows, and whatever the device does not support.
+    ///
     /// # Errors
-    /// `InvalidArgument` unless the tensor's size is a multiple of the pattern's; `OutOfMemory` for a view with
-    /// gaps, which is filled through host memory.
+    /// `InvalidArgument` unless the tensor's size is a multiple of the pattern's; `OutOfMemory` for a view with gaps
+    /// that only the program can fill, through host memory.
     pub fn fill(&self, pattern: &[u8]) -> Result<()> {
         let bytes = self.size_bytes();
         if pattern.is_empty() || !bytes.is_multiple_of(pattern.len()) {
@@ -102,23 +110,19 @@ impl Tensor {
             ))
             .in_operation("fill"));
         }
-        let filled = match self.without_broadcast_axes(pattern) {
-            Some(unique) => unique.fill_elements(pattern),
+        let filled = match self.in_memory_order(pattern) {
+            Some(ordered) => ordered.fill_elements(pattern),
             None => self.fill_elements(pattern),
         };
         filled.map_err(|error| error.in_operation("fill"))
     }
 
-    /// The view without its broadcast axes, if the pattern gives all elements in one location the same value.
-    fn without_broadcast_axes(&self, pattern: &[u8]) -> Option<Self> {
+    /// The same elements, each once and in the order of their addresses, if the pattern gives all of them one value.
+    fn in_memory_order(&self, pattern: &[u8]) -> Option<Self> {
         if self.is_contiguous() || !self.dtype().bytes().is_multiple_of(pattern.len()) {
             return None;
         }
-        let mut layout = self.0.layout.clone();
-        for (extent, stride) in layout.shape.iter_mut().zip(&layout.strides) {
-            *extent = if *stride == 0 { 1.min(*extent) } else { *extent };
-        }
-        self.with_layout("fill", Ok(layout)).ok()
+        self.with_layout("fill", Ok(self.layout().in_memory_order())).ok()
     }
 
     fn fill_elements(&self, pattern: &[u8]) -> Result<()> {
@@ -126,11 +130,26 @@ impl Tensor {
         if self.is_contiguous() {
             return self.overwrite(|copy| copy.fill(self.byte_offset(), bytes, pattern));
         }
-        let mut elements = self.zeroed_host_vec(bytes, "fill")?;
+        let dense = Layout::contiguous(self.shape())?;
+        let pieces = Pieces::of(self.layout(), &dense, self.dtype().bytes());
+        let elements = OnceCell::new();
+        self.overwrite(|copy| {
+            if let Some(pieces) = &pieces
+                && copy.fill_pieces(pieces.iter(), bytes, pattern)?
+            {
+                return Ok(());
+            }
+            let filled = self.filled_host_vec(pattern)?;
+            self.write_elements(copy, elements.get_or_init(|| filled))
+        })
+    }
+
+    fn filled_host_vec(&self, pattern: &[u8]) -> Result<Vec<u8>> {
+        let mut elements = self.zeroed_host_vec(self.size_bytes(), "fill")?;
         for piece in elements.chunks_exact_mut(pattern.len()) {
             piece.copy_from_slice(pattern);
         }
-        self.overwrite(|copy| self.write_elements(copy, &elements))
+        Ok(elements)
     }
 
     /// A zeroed vector in host memory. A broadcast view may have more elements than fit: the error names the

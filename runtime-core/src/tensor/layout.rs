@@ -142,6 +142,25 @@ impl Layout {
         Ok(Self { shape: pick(&self.shape), strides: pick(&self.strides), offset: self.offset })
     }
 
+    /// The same elements with ascending addresses, as far as axes can be reordered and reversed; without axes that
+    /// repeat elements.
+    pub(crate) fn in_memory_order(&self) -> Self {
+        let mut axes: Extents<(i64, i64)> = self
+            .shape
+            .iter()
+            .zip(&self.strides)
+            .filter(|&(&extent, &stride)| extent == 0 || (extent != 1 && stride != 0))
+            .map(|(&extent, &stride)| (stride.saturating_abs(), extent))
+            .collect();
+        axes.sort_unstable_by_key(|&(stride, _)| std::cmp::Reverse(stride));
+        let low = self.offset_bounds().map_or(0, |(low, _)| low);
+        Self {
+            shape: axes.iter().map(|&(_, extent)| extent).collect(),
+            strides: axes.iter().map(|&(stride, _)| stride).collect(),
+            offset: self.offset.saturating_add_signed(isize::try_from(low).unwrap_or(0)),
+        }
+    }
+
     /// Calls `visit` with the offset of each element relative to `base`, in row-major order of the indices.
     pub(crate) fn for_each(&self, base: i64, mut visit: impl FnMut(usize)) {
         let mut index = vec![0i64; self.shape.len()];
@@ -225,6 +244,18 @@ mod tests {
         let mut offsets = Vec::new();
         part.for_each(2, |at| offsets.push(at));
         assert_eq!(offsets[..5], [2, 8, 14, 20, 3]);
+    }
+
+    #[test]
+    fn in_memory_order_keeps_each_element_once() {
+        let ordered = |shape: &[usize], strides: &[i64], offset| {
+            Layout::strided(shape, strides, offset, 100).unwrap().in_memory_order()
+        };
+        assert!(ordered(&[3, 4], &[1, 3], 2).is_contiguous(), "transposed");
+        assert_eq!(ordered(&[3, 4], &[-1, -3], 20), ordered(&[4, 3], &[3, 1], 9), "backwards");
+        assert_eq!(ordered(&[7, 1, 5], &[0, 9, 2], 1), ordered(&[5], &[2], 1), "repeated");
+        assert_eq!(ordered(&[3], &[0], 4).elements(), 1);
+        assert_eq!(ordered(&[0, 3], &[0, 2], 4).elements(), 0);
     }
 
     #[test]

@@ -302,6 +302,11 @@ impl Tensor {
         }
     }
 
+    /// Whether the program can access the memory directly.
+    pub(crate) fn is_host_visible(&self) -> bool {
+        matches!(&self.0.storage, Storage::Bytes(buffer) if !buffer.host_pointer.is_null())
+    }
+
     /// The initial data and the seed of a described tensor.
     pub(crate) fn description(&self) -> Option<(Option<&HostArray>, u64)> {
         match &self.0.storage {

@@ -55,7 +55,7 @@ impl Pieces {
     }
 
     /// The rows of the destination and of the source, for each piece.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Rows, Rows)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Rows, Rows)> + Clone {
         let count: i64 = self.outer_axes.iter().map(|axis| axis.extent).product();
         (0..count).map(|index| {
             let (mut rest, mut to, mut from) = (index, self.to, self.from);

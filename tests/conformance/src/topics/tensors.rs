@@ -1,19 +1,22 @@
 //! Tensors and views: shapes, strides, shared memory, freezing.
 
-use runtime_core::{DType, ErrorKind, HostArray, Placement, Tensor};
+use runtime_core::{CommonRuntime, DType, ErrorKind, HostArray, Options, Placement, Tensor};
 
-use crate::case::{Requirement, Verdict, cases};
+use crate::case::{Failure, Requirement, Verdict, cases};
 use crate::context::Context;
 use crate::expect::{expect_all, expect_equal, expect_error};
+use crate::fixture::Fixture;
 use crate::test_data::Random;
 
 cases! {
     [Requirement::Queues] => a_tensor_describes_itself, slices_are_parts, slices_of_slices_compose,
         permuted_axes_read_back, reshape_keeps_the_order, reversed_and_broadcast_views,
-        a_strided_write_leaves_the_gaps_alone, empty_views_work, views_and_clones_share_memory,
+        a_strided_write_leaves_the_gaps_alone, fills_leave_the_gaps_alone, empty_views_work, views_and_clones_share_memory,
         a_view_outlives_its_tensor, a_view_outside_is_refused, a_wrong_slice_is_refused,
         a_wrong_permutation_is_refused, a_wrong_reshape_is_refused, a_wrong_element_type_is_refused,
-        a_wrong_element_count_is_refused, arrays_round_trip, to_device_is_a_copy, a_frozen_tensor_is_final;
+        a_wrong_element_count_is_refused, arrays_round_trip, to_device_is_a_copy,
+        to_device_gathers_views_with_gaps, to_device_reaches_the_host_and_back,
+        a_frozen_tensor_is_final;
 }
 
 fn matrix(context: &Context) -> runtime_core::Result<Tensor> {
@@ -168,6 +171,76 @@ fn to_device_is_a_copy(context: &Context) -> Verdict {
     let strided = copy.view(&[50], &[2], 0)?.to_device(context.fixture().device(), &Placement::default())?;
     assert!(strided.is_contiguous());
     expect_all("dense again", &strided, 1.0)
+}
+
+fn fills_leave_the_gaps_alone(context: &Context) -> Verdict {
+    let views: [(&[usize], &[i64], usize); 6] = [
+        (&[9, 3], &[50, 1], 7),
+        (&[600, 10], &[50, 1], 40),
+        (&[10, 600], &[1, 50], 40),
+        (&[700], &[-40], 29_000),
+        (&[5, 6, 7], &[5000, 60, 3], 11),
+        (&[4, 30], &[0, 50], 0),
+    ];
+    let pattern: Vec<u8> = [1.5f32, 2.5].iter().flat_map(|value| value.to_le_bytes()).collect();
+    for (shape, strides, offset) in views {
+        let whole = context.fixture().full(30_000, -1.0)?;
+        let view = whole.view(shape, strides, offset)?;
+        view.fill(&3.0f32.to_le_bytes())?;
+        expect_all(&format!("{view:?}"), &view, 3.0)?;
+        let others =
+            |filled: f32| whole.to_vec::<f32>().map(|all| all.iter().filter(|&&x| x == filled).count());
+        let distinct =
+            shape.iter().zip(strides).filter(|(_, stride)| **stride != 0).map(|(n, _)| n).product();
+        assert_eq!((others(3.0)?, others(-1.0)?), (distinct, 30_000 - distinct), "{view:?}");
+        if distinct == view.len() && distinct % 2 == 0 {
+            view.fill(&pattern)?;
+            let expected: Vec<_> = (0..distinct).map(|i| [1.5, 2.5][i % 2]).collect();
+            expect_equal(&format!("{view:?} with two values"), &view.to_vec::<f32>()?, &expected)?;
+            assert_eq!(others(-1.0)?, 30_000 - distinct, "{view:?}");
+        }
+    }
+    Ok(())
+}
+
+/// The columns of a matrix, its transpose, and an axis that runs backwards, to `device`, checked there.
+fn check_moved_views(from: &Fixture, device: &dyn CommonRuntime) -> Verdict {
+    let data = Random::new(8).floats(35);
+    let matrix = from.device().tensor([5, 7], &data)?;
+    let views = [
+        matrix.clone(),
+        matrix.slice(1, 2..5)?,
+        matrix.permute(&[1, 0])?,
+        matrix.view(&[5], &[-7], 34)?,
+        matrix.slice(0, 1..1)?,
+    ];
+    for view in &views {
+        for space in &device.info().spaces {
+            let copy = view.to_device(device, &Placement::space(&space.name))?;
+            assert!(copy.is_contiguous() && copy.space() == space.name && copy.shape() == view.shape());
+            expect_equal(&format!("{view:?} in {}", space.name), &copy.to_vec::<f32>()?, &view.to_vec()?)?;
+        }
+    }
+    Ok(())
+}
+
+fn to_device_gathers_views_with_gaps(context: &Context) -> Verdict {
+    check_moved_views(context.fixture(), context.fixture().device())?;
+    check_moved_views(context.fixture(), context.reopen(&Options::new())?.device())
+}
+
+fn to_device_reaches_the_host_and_back(context: &Context) -> Verdict {
+    let host = context.runtime().open("host");
+    let host =
+        host.map_err(|error| Failure::Unsupported(format!("the host backend is not here: {error}")))?;
+    check_moved_views(context.fixture(), &*host)?;
+    let matrix = host.tensor([2, 3], &[0f32, 1.0, 2.0, 3.0, 4.0, 5.0])?;
+    let here = context.fixture().device();
+    for view in [matrix.clone(), matrix.permute(&[1, 0])?] {
+        let copy = view.to_device(here, &Placement::default())?;
+        expect_equal("from the host", &copy.to_vec::<f32>()?, &view.to_vec()?)?;
+    }
+    Ok(())
 }
 
 fn a_frozen_tensor_is_final(context: &Context) -> Verdict {
