@@ -1,9 +1,10 @@
 //! Queues: submissions are recorded at once and submitted to the driver in batches.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard, RwLockReadGuard};
 use runtime_core::abi::{Progress, SubmitInfo};
 use runtime_core::backend::{Copy2D, FillPattern, HostBytes, HostBytesMut, Launch, Queue};
 use runtime_core::{Error, Result};
@@ -45,6 +46,13 @@ impl VulkanQueue {
         Ok(Self { recorder: Mutex::new(BatchRecorder::new(&progress)?), progress })
     }
 
+    /// The recorder, locked.
+    #[inline]
+    fn recorder(&self) -> Recording<'_> {
+        let exit_waits = self.progress.context.logical.begin_recording();
+        Recording { recorder: self.recorder.lock(), _exit_waits: exit_waits }
+    }
+
     fn check_same_device(&self, what: &str, buffer: &VulkanBuffer) -> Result<()> {
         if Arc::ptr_eq(buffer.context(), &self.progress.context) {
             return Ok(());
@@ -52,6 +60,26 @@ impl VulkanQueue {
         Err(Error::unsupported(format!(
             "{what} on another Vulkan device is not supported; read and write it instead"
         )))
+    }
+}
+
+/// A locked recorder; process exit waits until it is released.
+struct Recording<'a> {
+    recorder: MutexGuard<'a, BatchRecorder>,
+    _exit_waits: Option<RwLockReadGuard<'a, ()>>,
+}
+
+impl Deref for Recording<'_> {
+    type Target = BatchRecorder;
+
+    fn deref(&self) -> &BatchRecorder {
+        &self.recorder
+    }
+}
+
+impl DerefMut for Recording<'_> {
+    fn deref_mut(&mut self) -> &mut BatchRecorder {
+        &mut self.recorder
     }
 }
 
@@ -69,7 +97,7 @@ impl Queue for VulkanQueue {
     ) -> Result<()> {
         let mut args = PackedArgs::default();
         args.pack(kernel, launch)?;
-        let mut recorder = self.recorder.lock();
+        let mut recorder = self.recorder();
         let commands = if args.has_copies() {
             args.scratch_copies().for_each(|copy| recorder.retain(copy as Retained));
             recorder.commands(submit)?
@@ -91,7 +119,7 @@ impl Queue for VulkanQueue {
     ) -> Result<()> {
         let bytes = source.len() as u64;
         destination.check("write", offset, bytes)?;
-        let mut recorder = self.recorder.lock();
+        let mut recorder = self.recorder();
         if bytes > 0 {
             let is_mapped = destination.memory.host_ptr().is_some();
             if is_mapped && self.copies_inline(bytes) && recorder.is_idle()? {
@@ -126,7 +154,7 @@ impl Queue for VulkanQueue {
     ) -> Result<()> {
         let bytes = destination.len() as u64;
         source.check("read", offset, bytes)?;
-        let mut recorder = self.recorder.lock();
+        let mut recorder = self.recorder();
         if bytes > 0 {
             let is_cached = source.memory.host_ptr().is_some() && source.memory.is_host_cached();
             if is_cached && self.copies_inline(bytes) && recorder.is_idle()? {
@@ -162,7 +190,7 @@ impl Queue for VulkanQueue {
         source.0.check("copy: source", source.1, bytes)?;
         self.check_same_device("copy: destination", destination.0)?;
         self.check_same_device("copy: source", source.0)?;
-        let mut recorder = self.recorder.lock();
+        let mut recorder = self.recorder();
         if bytes > 0 {
             let (to, from) = ((&*destination.0.memory, destination.1), (&*source.0.memory, source.1));
             recorder.commands(submit)?.copy(to, from, bytes);
@@ -178,7 +206,7 @@ impl Queue for VulkanQueue {
         from.0.check("copy_2d: source", from.1, rows.span_bytes(rows.source_pitch))?;
         self.check_same_device("copy_2d: destination", to.0)?;
         self.check_same_device("copy_2d: source", from.0)?;
-        let mut recorder = self.recorder.lock();
+        let mut recorder = self.recorder();
         recorder.commands(submit)?.copy_2d(
             ((&*to.0.memory, to.1), rows.destination_pitch),
             ((&*from.0.memory, from.1), rows.source_pitch),
@@ -199,7 +227,7 @@ impl Queue for VulkanQueue {
     ) -> Result<()> {
         let (buffer, offset) = destination;
         buffer.check("fill", offset, bytes)?;
-        let mut recorder = self.recorder.lock();
+        let mut recorder = self.recorder();
         if bytes > 0 {
             let pieces = convert::split_fill(buffer.memory.base_offset + offset, bytes, pattern.repeated());
             self.record_fill(&mut recorder, submit, buffer, pieces)?;
@@ -211,7 +239,7 @@ impl Queue for VulkanQueue {
 
     fn noop(&self, submit: SubmitInfo) -> Result<()> {
         let builtins = self.progress.context.builtins()?;
-        let mut recorder = self.recorder.lock();
+        let mut recorder = self.recorder();
         recorder.retain(Arc::clone(&builtins) as Retained);
         builtins.record_noop(recorder.commands_for_kernel(submit)?)?;
         recorder.note_recorded(submit.ticket);
@@ -219,7 +247,7 @@ impl Queue for VulkanQueue {
     }
 
     fn timestamp(&self, submit: SubmitInfo) -> Result<()> {
-        let mut recorder = self.recorder.lock();
+        let mut recorder = self.recorder();
         let completed = self.progress.completed();
         let logical = &self.progress.context.logical;
         let commands = recorder.commands_for_timestamp()?;
@@ -236,7 +264,7 @@ impl Queue for VulkanQueue {
     }
 
     fn replay(&self, submit: SubmitInfo, graph: &VulkanGraph) -> Result<()> {
-        let mut recorder = self.recorder.lock();
+        let mut recorder = self.recorder();
         let commands = recorder.commands(submit)?;
         let host_visible_write = graph.execute(commands, &self.progress, submit.ticket)?;
         recorder.note_host_visible_write(host_visible_write);
@@ -247,14 +275,14 @@ impl Queue for VulkanQueue {
     #[inline]
     fn mark(&self, _ticket: u64) -> Result<()> {
         if !self.progress.is_complete() {
-            self.recorder.lock().request_signal();
+            self.recorder().request_signal();
         }
         Ok(())
     }
 
     fn flush(&self) -> Result<()> {
         if !self.progress.is_complete() {
-            self.recorder.lock().flush();
+            self.recorder().flush();
         }
         Ok(())
     }
@@ -272,7 +300,7 @@ impl Queue for VulkanQueue {
         if self.progress.is_complete() || self.progress.is_staging() {
             return Ok(());
         }
-        let mut recorder = self.recorder.lock();
+        let mut recorder = self.recorder();
         if !recorder.ends_batch(ticket) {
             return Ok(());
         }
@@ -291,13 +319,13 @@ impl Queue for VulkanQueue {
         }
         source.drain_staging();
         if !source.is_submitted(ticket) {
-            other.recorder.lock().flush();
+            other.recorder().flush();
         }
         // The semaphore is never signalled for work that the driver did not accept.
         if !source.is_submitted(ticket) && source.poll()? < ticket {
             return Err(Error::unsupported("the device cannot wait for work that was never submitted"));
         }
-        self.recorder.lock().wait_for(&source.semaphore, ticket);
+        self.recorder().wait_for(&source.semaphore, ticket);
         Ok(())
     }
 

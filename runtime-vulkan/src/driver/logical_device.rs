@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ash::vk;
 use gpu_allocator::vulkan::{Allocator, AllocatorCreateDesc};
 use gpu_allocator::{AllocationSizes, AllocatorDebugSettings};
-use parking_lot::{Mutex, MutexGuard, RwLock};
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 use runtime_core::backend::HostBorrowGuard;
 use runtime_core::{Error, ErrorKind, Result};
 
@@ -80,6 +80,8 @@ pub(crate) struct LogicalDevice {
     lost: OnceLock<Error>,
     /// Read-locked during compilation, for which process exit waits.
     pub(super) compiling: RwLock<()>,
+    /// Held while commands are recorded, where process exit waits for them.
+    recording: RwLock<()>,
     /// Unused semaphores, and since when.
     retired_semaphores: Mutex<VecDeque<(Instant, vk::Semaphore)>>,
     /// The validation layer stalls for seconds, and reports an error of its own, when two threads poll semaphores at once.
@@ -140,6 +142,7 @@ impl LogicalDevice {
             host_borrows: HostBorrowGuard::default(),
             lost: OnceLock::new(),
             compiling: RwLock::new(()),
+            recording: RwLock::new(()),
             retired_semaphores: Mutex::default(),
             poll_lock: Mutex::new(()),
             caps,
@@ -205,8 +208,16 @@ impl LogicalDevice {
     pub(super) fn shut_down(&self) {
         let _compiled = self.compiling.write();
         self.wait_idle_and(|| self.refuse_work());
-        // Wait for threads that are still polling.
+        // Wait for threads that are still polling or recording.
         drop(self.poll_lock.lock());
+        drop(self.recording.write());
+    }
+
+    /// Keeps process exit from ending the driver while commands are recorded. Recursive: one queue records a wait for
+    /// another.
+    #[inline]
+    pub(crate) fn begin_recording(&self) -> Option<RwLockReadGuard<'_, ()>> {
+        (self.instance.messenger.is_some() || self.caps.is_cpu()).then(|| self.recording.read_recursive())
     }
 
     /// Fails every later call.
