@@ -24,7 +24,7 @@ pub const fn read_write(tensor: &Tensor) -> Arg<'_> {
 /// What a launch takes as arguments: `&[Arg]`, `&[Arg; N]`, `&Vec<Arg>`, or a tuple of up to twelve [`IntoArg`]s.
 ///
 /// In a tuple, `&tensor` is accessed as the kernel's code states, which a portable kernel always does. Where the
-/// code does not say, write [`read(&tensor)`](read), [`write(&tensor)`](write) or
+/// code does not say, write [`read(&tensor)`](read), [`write(&tensor)`](write()) or
 /// [`read_write(&tensor)`](read_write).
 pub trait Arguments<'a> {
     /// Calls `launch` with the list of arguments.
