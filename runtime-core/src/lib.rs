@@ -108,9 +108,12 @@
 //! # Ok::<(), runtime_core::Error>(())
 //! ```
 //!
-//! **What blocks.** Submitting does not block, with two exceptions. A dependency that the device cannot wait
-//! for by itself (usually work on another backend) is waited for on the calling thread. And [`Queue::copy`]
-//! stages through host memory whatever no device can copy on its own. Waiting blocks ([`Event::wait`],
+//! **What blocks.** Submitting does not block, with three exceptions. A dependency that the device cannot wait
+//! for by itself (usually work on another backend) is waited for on the calling thread. So is a transfer by
+//! another thread that conflicts with the submission, such as a [`Tensor::write`] to one of its tensors: until
+//! the program has copied the bytes, or has submitted all copies, if the memory is the device's. And
+//! [`Queue::copy`] stages through host memory whatever no device can copy on its own. No lock is held meanwhile,
+//! and both kinds of waits end with `Timeout` after a minute. Waiting blocks ([`Event::wait`],
 //! [`Queue::wait_idle`], [`Queue::call`]), and so does every access to a tensor's data from the host
 //! ([`Tensor::write`], [`Tensor::to_vec`], [`Tensor::map`], [`Queue::read`], …). In async code, await the event
 //! first, then read.
