@@ -109,9 +109,12 @@
 //! # Ok::<(), runtime_core::Error>(())
 //! ```
 //!
-//! **What blocks.** Submitting does not block, with two exceptions. If the device cannot wait for a dependency by
-//! itself (usually work on another backend), the calling thread waits for it. And [`Queue::copy`] goes through host
-//! memory, and blocks, if no device can make the copy. Waiting blocks ([`Event::wait`],
+//! **What blocks.** Submitting does not block, with three exceptions. If the device cannot wait for a dependency by
+//! itself (usually work on another backend), the calling thread waits for it. It also waits for a transfer by
+//! another thread that conflicts with the submission, such as a [`Tensor::write`] to one of its tensors: until the
+//! program has copied the bytes or, for memory of the device, has submitted all copies. And [`Queue::copy`] goes
+//! through host memory, and blocks, if no device can make the copy. No lock is held meanwhile, and waits for
+//! dependencies and transfers end with `Timeout` after a minute. Waiting blocks ([`Event::wait`],
 //! [`Queue::wait_idle`], [`Queue::call`]), and so does every access to a tensor's data from the host
 //! ([`Tensor::write`], [`Tensor::to_vec`], [`Tensor::map`], [`Queue::read`], …). In async code, await the event
 //! first, then read.

@@ -1,8 +1,9 @@
 //! Blocking copies between the program and a buffer: by the CPU if the memory is host-visible, otherwise as submissions on
 //! an internal queue of the device.
 //!
-//! The buffer's hazards are locked while a copy is submitted, not while its bytes move. Until it has ended, the copy is an
-//! access like any other, and later work waits for it.
+//! No lock is held while bytes move. A copy is an access with a ticket like any other, and later work waits for it: first a
+//! ticket of the program, while it copies or submits, for which conflicting submissions block on their threads; then that of
+//! the last submission, for which they wait on the device if it can.
 
 #![allow(unsafe_code, reason = "touches memory of a buffer, and calls the functions of a backend's table")]
 
@@ -38,8 +39,8 @@ pub(crate) struct BlockingCopy<'a> {
     staging: Option<Buffer>,
 }
 
-/// Waits for work that conflicts with `access`, lets `start` submit copies, and waits until the bytes have moved. With
-/// [`Access::Write`] the whole content is replaced, which clears the failure of an earlier writer.
+/// Waits for work that conflicts with `access`, lets `start` copy bytes or submit copies, and waits until the bytes have
+/// moved. With [`Access::Write`] the whole content is replaced, which clears the failure of an earlier writer.
 ///
 /// # Errors
 /// `InvalidArgument` for a frozen or mapped buffer; the failure of the work that wrote what is read, or kept in part; the
@@ -50,27 +51,67 @@ pub(crate) fn exclusively<'a>(
     start: impl FnOnce(&mut BlockingCopy<'a>) -> Result<()>,
 ) -> Result<()> {
     let mut copy = BlockingCopy::new(buffer)?;
-    let queue = copy.queue.as_ref().map_or(HOST, |queue| queue.id);
-    with_host_access(&buffer.device, &buffer.hazards, (access, queue), |hazards| {
-        if access.writes() {
-            // Under the lock: it may be frozen while this waits.
-            buffer.check_writable("write")?;
-        }
-        hazards.check_unmapped(access)?;
-        let started = start(&mut copy);
-        if copy.in_flight != 0 {
-            hazards.record(access, Use { queue, ticket: copy.in_flight });
-        } else if started.is_ok() && access == Access::Write {
-            hazards.clear_uses();
-        }
-        started
-    })?;
+    let transfer = Transfer::begin(buffer, access)?;
+    let started = start(&mut copy);
+    transfer.end(&copy, started.is_ok());
+    started?;
     copy.wait()?;
-    if queue != HOST {
+    if let Some(queue) = &copy.queue {
         // Otherwise every later launch would look up this queue. A failed copy stays recorded: its result is unknown.
-        buffer.hazards.lock().forget(queue);
+        buffer.hazards.lock().forget(queue.id);
     }
     Ok(())
+}
+
+/// A recorded access of the program to a buffer. Conflicting work waits for it, but not for a lock.
+struct Transfer<'a> {
+    buffer: &'a Buffer,
+    access: Access,
+    /// Of the program, lent for this access; `ticket` is its last.
+    timeline: Arc<Timeline>,
+    ticket: u64,
+    /// The last writer before this access.
+    writer: Use,
+}
+
+impl<'a> Transfer<'a> {
+    /// Waits for conflicting work, and records the access.
+    fn begin(buffer: &'a Buffer, access: Access) -> Result<Self> {
+        let timeline = buffer.device.take_program_timeline();
+        let (ticket, queue) = (timeline.begin_by_program(), timeline.id);
+        let mut transfer = Self { buffer, access, timeline, ticket, writer: Use { queue: HOST, ticket: 0 } };
+        with_host_access(&buffer.device, &buffer.hazards, (access, queue), |hazards| {
+            if access.writes() {
+                // Under the lock: it may be frozen while this waits.
+                buffer.check_writable("write")?;
+            }
+            hazards.check_unmapped(access)?;
+            transfer.writer = hazards.writer();
+            hazards.record(access, Use { queue, ticket });
+            Ok(())
+        })?;
+        Ok(transfer)
+    }
+
+    /// Replaces the record by that of the last submission of `copy`, if there is one.
+    fn end(self, copy: &BlockingCopy<'_>, succeeded: bool) {
+        let mut hazards = self.buffer.hazards.lock();
+        hazards.forget(self.timeline.id);
+        match &copy.queue {
+            Some(queue) if copy.in_flight != 0 => {
+                hazards.record(self.access, Use { queue: queue.id, ticket: copy.in_flight });
+            }
+            _ if self.access.writes() && !succeeded => hazards.restore_writer(self.writer),
+            _ => {}
+        }
+    }
+}
+
+impl Drop for Transfer<'_> {
+    fn drop(&mut self) {
+        self.timeline.complete(self.ticket);
+        self.buffer.device.give_back_program_timeline(self.timeline.clone());
+    }
 }
 
 impl<'a> BlockingCopy<'a> {
@@ -104,7 +145,7 @@ impl<'a> BlockingCopy<'a> {
         if !buffer.host_pointer.is_null() {
             // SAFETY: the range was checked.
             let destination = unsafe { buffer.host_pointer.add(offset) };
-            // SAFETY: host-visible memory that nothing else touches while the hazards are held; a slice cannot overlap it.
+            // SAFETY: host-visible memory that nothing else touches during this access; a slice cannot overlap it.
             unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), destination, source.len()) };
             return Ok(());
         }
@@ -140,7 +181,7 @@ impl<'a> BlockingCopy<'a> {
         if !buffer.host_pointer.is_null() {
             // SAFETY: the range was checked.
             let source = unsafe { buffer.host_pointer.add(offset) };
-            // SAFETY: host-visible memory that nothing writes while the hazards are held; a slice cannot overlap it.
+            // SAFETY: host-visible memory that nothing writes during this access; a slice cannot overlap it.
             unsafe { std::ptr::copy_nonoverlapping(source, pointer, bytes) };
             return Ok(());
         }

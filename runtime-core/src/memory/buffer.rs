@@ -34,7 +34,7 @@ pub(crate) struct Buffer {
     space: usize,
 }
 
-// SAFETY: the memory is only accessed through the backend, or under the hazards' lock.
+// SAFETY: the memory is only accessed through the backend, or as the hazards allow.
 unsafe impl Send for Buffer {}
 // SAFETY: as above.
 unsafe impl Sync for Buffer {}

@@ -280,7 +280,7 @@ impl Queue {
         let capable = |device: &OpenDevice| device.info.capabilities.has(abi::CAP_WAIT_FOR);
         let same_backend =
             |other: Arc<OpenDevice>| Arc::ptr_eq(&other.instance, &self.device.instance) && capable(&other);
-        capable(&self.device) && source.device.upgrade().is_some_and(same_backend)
+        capable(&self.device) && !source.is_of_program() && source.device.upgrade().is_some_and(same_backend)
     }
 
     /// Makes the next submission wait on the device. Returns the first wait that the device refuses.

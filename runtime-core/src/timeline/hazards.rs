@@ -143,12 +143,6 @@ impl Hazards {
         writer.into_iter().chain(self.readers().iter().copied())
     }
 
-    /// Forgets all accesses: they have ended.
-    pub(crate) fn clear_uses(&mut self) {
-        self.writer = NOBODY;
-        self.reader_count = 0;
-    }
-
     /// Forgets the accesses of `queue`: they have succeeded.
     pub(crate) fn forget(&mut self, queue: u64) {
         if self.writer.queue == queue {
@@ -159,6 +153,16 @@ impl Hazards {
             self.readers[at..].rotate_left(1);
             self.reader_count -= 1;
         }
+    }
+
+    /// The last writer, for [`Hazards::restore_writer`].
+    pub(crate) fn writer(&self) -> Use {
+        self.writer
+    }
+
+    /// Undoes the record of a write that had no effect, so that the failure of the writer before it is kept.
+    pub(crate) fn restore_writer(&mut self, writer: Use) {
+        self.writer = writer;
     }
 
     /// Begins a host view.

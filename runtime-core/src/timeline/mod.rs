@@ -1,6 +1,6 @@
 //! Tickets, waiting and lifetimes: the timelines of a device's queues, hazards, events, and deferred freeing.
 //!
-//! A [`Timeline`] is core's side of one backend queue. Submissions get the tickets 1, 2, 3, …, and complete in that order:
+//! A [`Timeline`] is core's side of one backend queue, or counts transfers by the program, which have no queue. Submissions get the tickets 1, 2, 3, …, and complete in that order:
 //!
 //! ```text
 //!      1 … completed │ completed+1 … marked │ marked+1 … last_submitted │ not yet submitted
@@ -156,7 +156,7 @@ impl Timeline {
             held: AtomicU64::new(0),
             released: AtomicU64::new(0),
             mark_all: AtomicBool::new(false),
-            can_block: AtomicBool::new(true),
+            can_block: AtomicBool::new(!handle.is_null()),
             end: AtomicU8::new(OPEN),
             failure: Mutex::default(),
             edges: Mutex::default(),
@@ -300,8 +300,23 @@ impl Timeline {
         self.completed() >= ticket
     }
 
+    /// Whether its tickets are transfers by the program, which completes them; it has no queue of the backend.
+    pub(crate) fn is_of_program(&self) -> bool {
+        self.handle.is_null()
+    }
+
+    /// Begins the next transfer by the program; returns its ticket. One thread at a time uses such a timeline.
+    pub(crate) fn begin_by_program(&self) -> u64 {
+        let ticket = self.last_submitted() + 1;
+        self.set_last_submitted(ticket);
+        ticket
+    }
+
     /// Polls the backend and records its progress. The device must be open.
     pub(crate) fn poll(&self) -> Result<()> {
+        if self.is_of_program() {
+            return Ok(());
+        }
         let mut progress = UNANSWERED;
         // SAFETY: the queue is open and `progress` is writable.
         self.raw("poll", |calls, queue| unsafe { (calls.poll)(queue, &raw mut progress) })?;
@@ -476,7 +491,7 @@ impl Timeline {
     pub(crate) fn signal_and_flush(&self, ticket: u64) -> Result<()> {
         // The end of `ticket` may only show by a later mark, which must have reached the driver, too.
         let marked = self.marked.load(Ordering::Acquire);
-        if marked >= ticket && self.flushed.load(Ordering::Acquire) >= marked {
+        if self.is_of_program() || marked >= ticket && self.flushed.load(Ordering::Acquire) >= marked {
             return Ok(());
         }
         let _submission = self.submission.lock();

@@ -26,6 +26,9 @@ const DROP_DEADLINE: Duration = Duration::from_secs(5);
 /// The number of idle transfer queues that are kept.
 const IDLE_TRANSFER_QUEUES: usize = 2;
 
+/// The number of idle timelines of the program that are kept.
+const IDLE_PROGRAM_TIMELINES: usize = 8;
+
 /// An opened device, shared by everything that was made from it. The fields that every launch reads come first.
 #[repr(C)]
 #[derive(Debug)]
@@ -50,6 +53,8 @@ pub(crate) struct OpenDevice {
     pub(crate) wait_thread: WaitThread,
     /// Idle queues for blocking copies.
     transfer_queues: Mutex<Vec<Arc<Timeline>>>,
+    /// Idle timelines for transfers by the program.
+    program_timelines: Mutex<Vec<Arc<Timeline>>>,
     timelines: Mutex<Vec<Arc<Timeline>>>,
     this: Weak<Self>,
 }
@@ -78,6 +83,7 @@ impl OpenDevice {
             deferred: DeferredFree::default(),
             wait_thread: WaitThread::default(),
             transfer_queues: Mutex::default(),
+            program_timelines: Mutex::default(),
             timelines: Mutex::default(),
             fork_generation: process::generation(),
             lost: OnceLock::new(),
@@ -218,6 +224,27 @@ impl OpenDevice {
         self.deferred.defer(self, Resource::Queue, Vec::new());
     }
 
+    /// Takes a timeline for one transfer by the program. No other transfer uses it meanwhile.
+    pub(crate) fn take_program_timeline(&self) -> Arc<Timeline> {
+        if let Some(timeline) = self.program_timelines.lock().pop() {
+            return timeline;
+        }
+        let (id, none) = (QueueTable::next_id(), std::ptr::null_mut());
+        let timeline = Arc::new(Timeline::new(id, none, self, self.this.clone()));
+        self.queues.insert(&timeline);
+        timeline
+    }
+
+    /// Returns a timeline whose tickets have ended.
+    pub(crate) fn give_back_program_timeline(&self, timeline: Arc<Timeline>) {
+        let mut idle = self.program_timelines.lock();
+        if idle.len() < IDLE_PROGRAM_TIMELINES {
+            return idle.push(timeline);
+        }
+        drop(idle);
+        self.queues.remove(&timeline);
+    }
+
     /// Frees dropped resources whose work has ended. Costs one load when there are none.
     #[inline]
     pub(crate) fn reap(&self) {
@@ -348,6 +375,10 @@ impl Drop for OpenDevice {
         for timeline in timelines {
             self.queues.remove(&timeline);
             self.close_queue(timeline.handle);
+            timeline.close(false);
+        }
+        for timeline in self.program_timelines.get_mut().drain(..) {
+            self.queues.remove(&timeline);
             timeline.close(false);
         }
         // SAFETY: everything made from the device is closed, and this is its last reference.

@@ -153,6 +153,10 @@ impl Timeline {
                 }
                 slice = slice.min(left);
             }
+            if self.is_of_program() {
+                std::thread::sleep(slice.min(PAUSE));
+                continue;
+            }
             let slice_ns = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
             // SAFETY: the queue is open and the ticket is marked.
             self.raw("wait", |calls, queue| unsafe { (calls.wait)(queue, ticket, slice_ns) })?;
