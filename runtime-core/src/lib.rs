@@ -113,11 +113,14 @@
 //! itself (usually work on another backend), the calling thread waits for it. It also waits for a transfer by
 //! another thread that conflicts with the submission, such as a [`Tensor::write`] to one of its tensors: until the
 //! program has copied the bytes or, for memory of the device, has submitted all copies. And [`Queue::copy`] goes
-//! through host memory, and blocks, if no device can make the copy. No lock is held meanwhile, and waits for
+//! through host memory, and blocks, if no device can make the copy. No lock of core is held meanwhile, and waits for
 //! dependencies and transfers end with `Timeout` after a minute. Waiting blocks ([`Event::wait`],
 //! [`Queue::wait_idle`], [`Queue::call`]), and so does every access to a tensor's data from the host
 //! ([`Tensor::write`], [`Tensor::to_vec`], [`Tensor::map`], [`Queue::read`], …). In async code, await the event
 //! first, then read.
+//!
+//! A backend may also block a submission for as long as it stages an earlier, large transfer of ordinary host memory on
+//! the same queue, or the transfer itself. Upload from pinned memory, or on a queue of its own, to avoid that.
 //!
 //! **Waiting.** Wait for an event with or without a timeout, poll it ([`Event::is_done`]), or await it: an
 //! event is a future. The first await on a device starts core's only thread, which polls that device and wakes

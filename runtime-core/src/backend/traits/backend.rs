@@ -1,0 +1,58 @@
+//! The state of a backend.
+
+use super::Device;
+use crate::backend::Log;
+use crate::{DeviceInfo, OptionSpec, Options, Result};
+
+/// The state of a backend: one per `Runtime`. Creating it makes no driver call.
+///
+/// # Safety
+/// Core trusts a backend, and safe programs trust core. An implementation guarantees the following for its
+/// state and for every [`Device`], [`Buffer`], [`Module`], [`Kernel`], [`Queue`] and [`Graph`] created from
+/// it:
+///
+/// - A buffer has the requested size, and its addresses stay valid until it is freed.
+/// - Borrowed memory ([`HostBytes`], [`HostBytesMut`], [`DeviceBytes`]) is not accessed after its ticket has
+///   ended or its buffer has been freed. [`Queue::poll`] does not report a ticket as completed while its work
+///   may still access memory.
+/// - A kernel receives exactly the arguments of its launch, and no submission accesses memory outside the
+///   ranges it was given.
+/// - Objects may be used from any thread, within the limits that the traits document.
+#[allow(unsafe_code, reason = "core trusts a backend's statements about memory")]
+pub unsafe trait Backend: Sized + Send + Sync + 'static {
+    /// Target name, the first part of a device string.
+    const NAME: &'static str;
+    /// Version of the backend; by default the version of the `runtime-core` it was built with.
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    /// A device of this backend.
+    type Device: Device;
+
+    /// Creates the state. `log` is valid for the life of the process.
+    ///
+    /// # Errors
+    /// Only for failures that make the backend unusable; a missing driver is reported by
+    /// [`Backend::devices`].
+    ///
+    /// # Safety
+    /// The caller uses every object created from the backend as core does: valid arguments, ranges inside
+    /// their buffers, ascending tickets, and nothing freed while in use. The methods rely on this without
+    /// checking.
+    unsafe fn open(log: Log) -> Result<Self>;
+
+    /// Describes the options that devices and modules accept. Core validates options against this list.
+    fn options() -> Vec<OptionSpec> {
+        Vec::new()
+    }
+
+    /// Lists all devices, including unusable ones, with stable indices.
+    ///
+    /// # Errors
+    /// `Unavailable`, with the reason, if there is no driver.
+    fn devices(&self) -> Result<Vec<DeviceInfo>>;
+
+    /// Opens a device, or one of its sub-devices.
+    ///
+    /// # Errors
+    /// Any kind. A failure leaks nothing.
+    fn open_device(&self, index: u32, sub: Option<u32>, options: &Options) -> Result<Self::Device>;
+}

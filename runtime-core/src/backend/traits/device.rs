@@ -1,0 +1,147 @@
+//! Open devices and their memory.
+
+use std::time::Duration;
+
+use super::{Graph, Module, Program, Queue, Source};
+use crate::backend::{DeviceBytes, GraphNode, HostBytesMut, QueueOptions, RunReport};
+use crate::{Error, MemoryUsage, Result, Telemetry};
+
+/// An open device.
+pub trait Device: Send + Sync + 'static {
+    /// A buffer of this device.
+    type Buffer: Buffer;
+    /// A loaded module.
+    type Module: Module;
+    /// A queue of this device.
+    type Queue: Queue<Buffer = Self::Buffer, Kernel = <Self::Module as Module>::Kernel, Graph = Self::Graph>;
+    /// A native graph; [`NoGraph`] if the device has none.
+    type Graph: Graph<Buffer = Self::Buffer>;
+
+    /// Returns the free and total bytes of memory space `space`.
+    ///
+    /// # Errors
+    /// `Unsupported` by default.
+    fn memory_usage(&self, _space: u32) -> Result<MemoryUsage> {
+        Err(Error::unsupported("memory_usage is not supported"))
+    }
+
+    /// Returns whether kernels on this device can access memory of `other`.
+    ///
+    /// # Errors
+    /// Any error of the driver.
+    fn peer_access(&self, _other: &Self) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Reads current clocks, temperature, power and energy.
+    ///
+    /// # Errors
+    /// `Unsupported` by default.
+    fn telemetry(&self) -> Result<Telemetry> {
+        Err(Error::unsupported("telemetry is not supported"))
+    }
+
+    /// Allocates memory.
+    ///
+    /// # Errors
+    /// `OutOfMemory`; `InvalidArgument` for a space or alignment that does not exist.
+    fn allocate(&self, request: &Allocate<'_, Self::Queue>) -> Result<Self::Buffer>;
+
+    /// Frees memory: in order with the work of `queue` if there is one; otherwise no work uses the buffer.
+    fn free(&self, buffer: Self::Buffer, _queue: Option<&Self::Queue>) {
+        drop(buffer);
+    }
+
+    /// Creates a buffer from host memory, which outlives the buffer.
+    ///
+    /// # Errors
+    /// `Unsupported` by default.
+    fn import_host(&self, _space: u32, _memory: HostBytesMut) -> Result<Self::Buffer> {
+        Err(Error::unsupported("import_host is not supported"))
+    }
+
+    /// Creates a buffer from device memory that another library allocated. The memory outlives the buffer.
+    ///
+    /// # Errors
+    /// `Unsupported` by default; `InvalidArgument` for memory that the driver does not recognise, where this
+    /// can be detected.
+    fn import_device_memory(&self, _space: u32, _memory: DeviceBytes) -> Result<Self::Buffer> {
+        Err(Error::unsupported("import_device_memory is not supported"))
+    }
+
+    /// Loads code.
+    ///
+    /// # Errors
+    /// `CompileFailed` with the complete log; `Unsupported` for a format that the device does not accept.
+    fn load(&self, source: &Source<'_>) -> Result<Self::Module>;
+
+    /// Creates a queue.
+    ///
+    /// # Errors
+    /// `OutOfResources`; `Unsupported` on an embedded device.
+    fn open_queue(&self, options: &QueueOptions) -> Result<Self::Queue>;
+
+    /// Creates a native graph.
+    ///
+    /// # Errors
+    /// `Unsupported` by default; core then replays the recording by submitting it again.
+    fn instantiate(
+        &self,
+        _nodes: &[GraphNode<'_, Self::Buffer, <Self::Module as Module>::Kernel>],
+    ) -> Result<Self::Graph> {
+        Err(Error::unsupported("instantiate is not supported"))
+    }
+
+    /// Flashes an embedded device. `args` refer to `tensors` by index.
+    ///
+    /// # Errors
+    /// `Unsupported` by default.
+    fn flash(&self, _image: &Source<'_>, _program: &Program<'_>) -> Result<()> {
+        Err(Error::unsupported("flash is not supported"))
+    }
+
+    /// Runs the flashed program and waits for it, at most until `deadline`.
+    ///
+    /// # Errors
+    /// `Unsupported` by default; `Timeout` after `deadline`; `Failed` if the program reports a failure.
+    fn run(&self, _deadline: Duration) -> Result<RunReport> {
+        Err(Error::unsupported("run is not supported"))
+    }
+
+    /// Reads bytes of a tensor of the flashed program.
+    ///
+    /// # Errors
+    /// `Unsupported` by default.
+    fn read(&self, _tensor: u32, _offset: u64, _destination: &mut [u8]) -> Result<()> {
+        Err(Error::unsupported("read is not supported"))
+    }
+}
+
+/// Memory of a device.
+pub trait Buffer: Send + Sync + 'static {
+    /// Address that kernels use; 0 if kernels take a handle.
+    fn kernel_address(&self) -> u64;
+
+    /// Address at which the host can access the memory; null if it cannot. The host may read it as a slice of
+    /// bytes before writing it, so memory from Rust's allocator must be allocated zeroed (`alloc_zeroed`);
+    /// memory from a driver or the operating system counts as initialised, whatever it contains.
+    fn host_pointer(&self) -> *mut u8 {
+        std::ptr::null_mut()
+    }
+}
+
+/// An allocation request.
+#[derive(Debug)]
+pub struct Allocate<'a, Q> {
+    /// Index into `DeviceInfo::spaces`.
+    pub space: u32,
+    /// Size in bytes; 0 is valid.
+    pub bytes: usize,
+    /// Alignment in bytes: a power of two, at least that of the space.
+    pub alignment_bytes: usize,
+    /// Back the allocation with huge pages.
+    pub huge_pages: bool,
+    /// The queue that orders the allocation, and the ticket that the allocation takes; only with the
+    /// capability `STREAM_ORDERED`.
+    pub queue: Option<(&'a Q, u64)>,
+}

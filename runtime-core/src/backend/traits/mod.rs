@@ -1,0 +1,15 @@
+//! What a backend implements: a trait per object, and what their methods take.
+
+mod backend;
+mod device;
+mod graph;
+mod module;
+mod program;
+mod queue;
+
+pub use backend::Backend;
+pub use device::{Allocate, Buffer, Device};
+pub use graph::{Graph, NoGraph};
+pub use module::{Kernel, Module, Source};
+pub use program::{Program, ProgramArg, TensorDescription};
+pub use queue::{Copy2D, Queue};

@@ -1,0 +1,49 @@
+//! Loaded code and its entry points.
+
+use crate::backend::KernelInfo;
+use crate::{Error, Geometry, Occupancy, Options, Result};
+
+/// A loaded module.
+pub trait Module: Send + Sync + 'static {
+    /// An entry point of the module. It keeps alive whatever it needs from the module.
+    type Kernel: Kernel;
+
+    /// Names of the entry points, as far as they are known.
+    fn symbols(&self) -> &[String];
+
+    /// Looks up an entry point.
+    ///
+    /// # Errors
+    /// `NotFound`; core adds the list of [`Module::symbols`].
+    fn kernel(&self, name: &str) -> Result<Self::Kernel>;
+}
+
+/// An entry point.
+pub trait Kernel: Send + Sync + 'static {
+    /// Properties of the kernel, as the driver reports them.
+    fn info(&self) -> KernelInfo {
+        KernelInfo::default()
+    }
+
+    /// Occupancy of a compute unit by the kernel's groups when launched with this geometry and so much dynamic
+    /// work-group memory.
+    ///
+    /// # Errors
+    /// `Unsupported` by default; `InvalidArgument` for a geometry that cannot run at all.
+    fn occupancy(&self, _geometry: &Geometry, _local_bytes: u64) -> Result<Occupancy> {
+        Err(Error::unsupported("occupancy is not supported"))
+    }
+}
+
+/// Code to load.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// A code format.
+    pub format: &'a str,
+    /// Path of the source file; may be empty.
+    pub path: &'a str,
+    /// The code; `None` if the backend is to read `path`.
+    pub code: Option<&'a [u8]>,
+    /// Validated load options.
+    pub options: &'a Options,
+}
