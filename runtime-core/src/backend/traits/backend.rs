@@ -8,12 +8,12 @@ use crate::{DeviceInfo, OptionSpec, Options, Result};
 ///
 /// # Safety
 /// Core trusts a backend, and safe programs trust core. An implementation guarantees the following for its
-/// state and for every [`Device`], [`Buffer`], [`Module`], [`Kernel`], [`Queue`] and [`Graph`] created from
-/// it:
+/// state and for every object created from it (the implementations of the traits in [`crate::backend`]):
 ///
 /// - A buffer has the requested size, and its addresses stay valid until it is freed.
-/// - Borrowed memory ([`HostBytes`], [`HostBytesMut`], [`DeviceBytes`]) is not accessed after its ticket has
-///   ended or its buffer has been freed. [`Queue::poll`] does not report a ticket as completed while its work
+/// - Borrowed memory ([`HostBytes`](crate::backend::HostBytes), [`HostBytesMut`](crate::backend::HostBytesMut),
+///   [`DeviceBytes`](crate::backend::DeviceBytes)) is not accessed after its ticket has ended or its buffer has
+///   been freed. [`Queue::poll`](crate::backend::Queue::poll) does not report a ticket as completed while its work
 ///   may still access memory.
 /// - A kernel receives exactly the arguments of its launch, and no submission accesses memory outside the
 ///   ranges it was given.

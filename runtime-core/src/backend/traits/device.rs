@@ -14,7 +14,7 @@ pub trait Device: Send + Sync + 'static {
     type Module: Module;
     /// A queue of this device.
     type Queue: Queue<Buffer = Self::Buffer, Kernel = <Self::Module as Module>::Kernel, Graph = Self::Graph>;
-    /// A native graph; [`NoGraph`] if the device has none.
+    /// A native graph; [`NoGraph`](super::NoGraph) if the device has none.
     type Graph: Graph<Buffer = Self::Buffer>;
 
     /// Returns the free and total bytes of memory space `space`.
