@@ -105,7 +105,7 @@ fn loading_portable_code_is_the_same_call() {
 #[test]
 fn requirements_of_portable_code_are_checked_at_launch() {
     let device = runtime().open("null").unwrap();
-    let kernel = device.kernel(&ModuleSource::wgsl("main saxpy_f32"), "main").unwrap();
+    let kernel = device.kernel(ModuleSource::wgsl("main saxpy_f32"), "main").unwrap();
     let queue = device.queue().unwrap();
     let all = device.tensor([8], &[1.0f32; 8]).unwrap();
     let refusal = |x: &Tensor, y: &Tensor| {

@@ -124,7 +124,7 @@ fn a_code_other_than_zero_fails_the_ticket() {
 #[test]
 fn more_tensors_than_fit_inline_are_passed() {
     let host = host();
-    let kernel = host.kernel(&source(CODE).option("convention", "packed"), "sum_all").unwrap();
+    let kernel = host.kernel(source(CODE).option("convention", "packed"), "sum_all").unwrap();
     let queue = host.queue().unwrap();
     let tensors: Vec<_> =
         (0..40_u16).map(|index| host.tensor([1, 1, 1], &[f32::from(index)]).unwrap()).collect();
@@ -173,7 +173,7 @@ fn a_range_runs_in_parallel_inline_and_asynchronously() {
 #[test]
 fn a_range_of_a_packed_function_is_rejected() {
     let host = host();
-    let kernel = host.kernel(&source(CODE).option("convention", "packed"), "sum_all").unwrap();
+    let kernel = host.kernel(source(CODE).option("convention", "packed"), "sum_all").unwrap();
     let queue = host.queue().unwrap();
     let error = queue.launch(&kernel, 0..4, &[]).map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");

@@ -113,7 +113,7 @@ fn work_groups_report_failures_in_a_variable() {
     let device = runtime.open("host").unwrap();
     // SAFETY: the function touches nothing but its variable.
     let source = unsafe { ModuleSource::native("c", CODE.as_bytes().to_vec()) };
-    let kernel = device.kernel(&source.option("convention", "groups"), "go").unwrap();
+    let kernel = device.kernel(source.option("convention", "groups"), "go").unwrap();
     let queue = device.queue().unwrap();
     queue.call(&kernel, Geometry::new([2, 1, 1], [1, 1, 1]), &[]).unwrap();
     let error = queue.call(&kernel, Geometry::new([3, 1, 1], [1, 1, 1]), &[]).unwrap_err();

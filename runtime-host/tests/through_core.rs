@@ -26,7 +26,7 @@ fn source(code: &str) -> ModuleSource {
 #[test]
 fn kernels_run_inline_and_asynchronously() {
     let host = host();
-    let kernel = host.kernel(&source(CODE), "axpy").unwrap();
+    let kernel = host.kernel(source(CODE), "axpy").unwrap();
     let queue = host.queue().unwrap();
     let x = host.tensor([1000], &[2.0_f32; 1000]).unwrap();
     let y = host.tensor([1000], &[1.0_f32; 1000]).unwrap();
@@ -42,7 +42,7 @@ fn kernels_run_inline_and_asynchronously() {
 #[test]
 fn nine_arguments_are_passed() {
     let host = host();
-    let kernel = host.kernel(&source(CODE), "nine").unwrap();
+    let kernel = host.kernel(source(CODE), "nine").unwrap();
     let queue = host.queue().unwrap();
     let out = host.tensor([1], &[0.0_f64]).unwrap();
     let digits: Vec<Arg<'_>> = (1..=7_i32).map(Arg::scalar).collect();

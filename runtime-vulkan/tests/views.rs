@@ -62,7 +62,7 @@ fn numbers(count: usize) -> Vec<f32> {
 }
 
 fn any_offset(device: &Device) -> Result<()> {
-    let add = device.kernel(&ModuleSource::wgsl(ADD), "add")?;
+    let add = device.kernel(ModuleSource::wgsl(ADD), "add")?;
     let queue = device.queue()?;
     let data = numbers(COUNT + 20);
     for (from, to) in (0..9).flat_map(|from| [(from, 0), (from, 3), (4, from), (from, from)]) {
@@ -84,7 +84,7 @@ fn any_offset(device: &Device) -> Result<()> {
 }
 
 fn in_a_graph(device: &Device) -> Result<()> {
-    let add = device.kernel(&ModuleSource::wgsl(ADD), "add")?;
+    let add = device.kernel(ModuleSource::wgsl(ADD), "add")?;
     let queue = device.queue()?;
     let data = numbers(COUNT + 20);
     let x = device.tensor([data.len()], &data)?;
@@ -110,7 +110,7 @@ fn in_a_graph(device: &Device) -> Result<()> {
 }
 
 fn empty(device: &Device) -> Result<()> {
-    let add = device.kernel(&ModuleSource::wgsl(ADD), "add")?;
+    let add = device.kernel(ModuleSource::wgsl(ADD), "add")?;
     let queue = device.queue()?;
     let empty_tensor = device.empty::<f32>([0])?;
     let some = device.tensor([3], &[1.0_f32; 3])?;
@@ -138,7 +138,7 @@ fn too_large(device: &Device) -> Result<()> {
     if bound > 1 << 30 {
         return Ok(()); // Not worth that much memory.
     }
-    let add = device.kernel(&ModuleSource::wgsl(ADD), "add")?;
+    let add = device.kernel(ModuleSource::wgsl(ADD), "add")?;
     let queue = device.queue()?;
     let large = device.empty::<f32>([count])?;
     let one = device.tensor([1], &[1.0_f32])?;

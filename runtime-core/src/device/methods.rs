@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "the caller is responsible for memory of other libraries")]
 
+use std::borrow::Borrow;
 use std::sync::Arc;
 
 use crate::code::source::ModuleSource;
@@ -94,8 +95,8 @@ impl<'d> dyn CommonRuntime + 'd {
     ///
     /// # Errors
     /// As [`load`](CommonRuntime::load) and [`Module::kernel`](crate::Module::kernel).
-    pub fn kernel(&self, source: &ModuleSource, name: &str) -> Result<Kernel> {
-        self.load(source)?.kernel(name)
+    pub fn kernel(&self, source: impl Borrow<ModuleSource>, name: &str) -> Result<Kernel> {
+        self.load(source.borrow())?.kernel(name)
     }
 
     /// Measures a kernel, step by step: what to expect, how many samples, and so on.

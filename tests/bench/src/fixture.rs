@@ -67,7 +67,7 @@ impl Fixture {
     /// Any error of the device.
     pub fn open(runtime: &Runtime, device: &str) -> Result<Self> {
         let device = runtime.open(device)?;
-        let kernel = device.kernel(&source(&*device), "touch")?;
+        let kernel = device.kernel(source(&*device), "touch")?;
         Self::on(device, kernel, None)
     }
 
@@ -132,7 +132,7 @@ impl Fixture {
 /// # Errors
 /// Any error of the device.
 pub fn with_busy_queue<T>(fixture: &Fixture, work: impl FnOnce() -> Result<T>) -> Result<T> {
-    let kernel = fixture.device.kernel(&source(&*fixture.device), "hold")?;
+    let kernel = fixture.device.kernel(source(&*fixture.device), "hold")?;
     let released = AtomicI32::new(0);
     let address = Arg::scalar(released.as_ptr() as i64);
     let holding = fixture.queue.launch(&kernel, Geometry::single(), &[address])?;

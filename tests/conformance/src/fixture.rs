@@ -122,7 +122,7 @@ impl Fixture {
         if let Some(kernel) = cache.get(&key) {
             return Ok(kernel.clone());
         }
-        let kernel = self.device.kernel(&kernels.source_for(size), name)?;
+        let kernel = self.device.kernel(kernels.source_for(size), name)?;
         cache.insert(key, kernel.clone());
         Ok(kernel)
     }

@@ -79,7 +79,7 @@ fn run_case(runtime: &Runtime, name: &str, check: Case) -> std::result::Result<C
 }
 
 fn kernel(device: &Arc<dyn CommonRuntime>) -> Result<Kernel> {
-    device.kernel(&ModuleSource::wgsl(CODE), "tell")
+    device.kernel(ModuleSource::wgsl(CODE), "tell")
 }
 
 fn tensor(device: &Arc<dyn CommonRuntime>, last: u32) -> Result<Tensor> {

@@ -67,7 +67,7 @@ fn run_case(runtime: &Runtime, name: &str, check: Case) -> std::result::Result<C
         opened => opened?,
     };
     let queue = device.queue()?;
-    let kernel = device.kernel(&ModuleSource::wgsl(CODE), "count")?;
+    let kernel = device.kernel(ModuleSource::wgsl(CODE), "count")?;
     check(&Fixture { device, queue, kernel })?;
     Ok(Completion::Completed)
 }
@@ -172,7 +172,7 @@ fn reversed(fixture: &Fixture) -> Result<()> {
 }
 
 fn misaligned(fixture: &Fixture) -> Result<()> {
-    let double = fixture.device.kernel(&ModuleSource::wgsl(STRUCTURES), "double")?;
+    let double = fixture.device.kernel(ModuleSource::wgsl(STRUCTURES), "double")?;
     let x = fixture.device.tensor([32], &[1_u8; 32])?;
     for first in 0..8 {
         let view = x.slice(0, first..first + 16)?;

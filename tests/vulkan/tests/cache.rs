@@ -55,7 +55,7 @@ fn compile(library: &Path) -> Result<(), String> {
     let runtime = unsafe { builder.library(library) }.build();
     let options = Options::new().with("pipeline_cache", std::env::var_os(OFF).is_none());
     let device = runtime.open_with("vulkan:0", &options).map_err(|error| error.to_string())?;
-    let kernel = device.kernel(&ModuleSource::wgsl(NOTHING), "nothing");
+    let kernel = device.kernel(ModuleSource::wgsl(NOTHING), "nothing");
     kernel.map(drop).map_err(|error| error.to_string())
 }
 

@@ -372,7 +372,7 @@ fn done(event: &Event) -> Result<()> {
 }
 
 fn fill(device: &dyn CommonRuntime) -> Result<runtime_core::Kernel> {
-    device.kernel(&ModuleSource::wgsl(FILL), "fill")
+    device.kernel(ModuleSource::wgsl(FILL), "fill")
 }
 
 fn all(tensor: &Tensor, value: f32) -> Result<()> {
@@ -399,7 +399,7 @@ fn kernels(device: &dyn CommonRuntime) -> Result<()> {
 /// Kernels with and without arguments in turn, with copies and fills between them.
 fn alternating_kernels(device: &dyn CommonRuntime) -> Result<()> {
     let nothing = "@compute @workgroup_size(1) fn nothing() {}";
-    let (fill, nothing) = (fill(device)?, device.kernel(&ModuleSource::wgsl(nothing), "nothing")?);
+    let (fill, nothing) = (fill(device)?, device.kernel(ModuleSource::wgsl(nothing), "nothing")?);
     let queue = device.queue()?;
     let x = device.empty::<f32>([100])?;
     let y = device.empty::<f32>([100])?;

@@ -73,7 +73,7 @@ fn exits(library: &str, validated: bool) -> std::result::Result<(), Failed> {
 /// Returns only with an error.
 fn exit_with_work_in_flight(runtime: &Runtime) -> Result<()> {
     let device = runtime.open("vulkan:0")?;
-    let long = device.kernel(&ModuleSource::wgsl(LONG), "long")?;
+    let long = device.kernel(ModuleSource::wgsl(LONG), "long")?;
     let queue = device.queue()?;
     let out = device.empty::<u32>([1])?;
     let event = queue.launch(&long, Geometry::cover(GROUPS, 1), &[Arg::read_write(&out)])?;

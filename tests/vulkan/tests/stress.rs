@@ -115,7 +115,7 @@ impl Fixture {
         #[allow(unsafe_code, reason = "loads the backend")]
         let runtime = unsafe { builder.library(library) };
         let device = runtime.build().open("vulkan:0")?;
-        let add = device.kernel(&ModuleSource::wgsl(ADD), "add")?;
+        let add = device.kernel(ModuleSource::wgsl(ADD), "add")?;
         Ok(Self { device, add })
     }
 
@@ -203,7 +203,7 @@ fn modules(fixture: &Fixture) -> Result<()> {
     let mut count = 0;
     check_flat_memory("a_hundred_modules_and_queues", || {
         for _ in 0..10 {
-            let add = fixture.device.kernel(&ModuleSource::wgsl(ADD), "add")?;
+            let add = fixture.device.kernel(ModuleSource::wgsl(ADD), "add")?;
             let queue = fixture.device.queue()?;
             drop(queue.launch(&add, Geometry::cover(64, 64), &[Arg::read_write(&x)])?);
             count += 1;

@@ -164,7 +164,7 @@ pub(crate) struct Fixture {
 
 impl Fixture {
     pub(crate) fn open(device: &Device, options: &QueueOptions) -> Self {
-        let kernel = device.kernel(&ModuleSource::wgsl(TOUCH), "touch");
+        let kernel = device.kernel(ModuleSource::wgsl(TOUCH), "touch");
         let queue = device.open_queue(options).expect("a queue opens");
         let tensors = std::array::from_fn(|_| device.tensor([64], &[1.0f32; 64]).expect("memory"));
         Self { queue, kernel: kernel.expect("the kernel loads"), tensors }
