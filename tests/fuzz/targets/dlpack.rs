@@ -154,9 +154,9 @@ fuzz_target!(|plan: Plan| {
     let taken = managed.hand_over(&plan, &*device);
     let expected = u32::from(taken.is_ok());
     if let Ok(tensor) = taken {
-        if tensor.bytes() <= MEMORY_BYTES && lies_inside(&plan, &tensor) {
+        if tensor.size_bytes() <= MEMORY_BYTES && lies_inside(&plan, &tensor) {
             let bytes = tensor.to_array().map(|array| array.bytes().len()).unwrap_or(0);
-            assert!(bytes == tensor.bytes() || bytes == 0);
+            assert!(bytes == tensor.size_bytes() || bytes == 0);
             lend(&tensor, plan.unversioned);
         }
     }

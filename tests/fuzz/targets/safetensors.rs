@@ -19,9 +19,9 @@ fuzz_target!(|bytes: &[u8]| {
             let _ = stored.notes();
             for name in stored.names() {
                 // SAFETY: the file is not written during the run.
-                let mapped = unsafe { stored.map(&name, host.as_host().expect("it is the host")) };
+                let mapped = unsafe { host.as_host().expect("it is the host").map(&stored, &name) };
                 for space in ["device", "pinned"] {
-                    let loaded = stored.load(&name, &*device, &Placement::space(space));
+                    let loaded = device.load_tensor(&stored, &name, &Placement::space(space));
                     let (Ok(tensor), Ok(info)) = (loaded, stored.info(&name)) else { continue };
                     assert_eq!((tensor.dtype(), tensor.shape()), (info.dtype, &info.shape[..]));
                     let array = tensor.to_array().expect("it is loaded");
