@@ -1,5 +1,35 @@
-//! Binds functions of a library that is loaded at run time. Their results are numbers, of a type of this backend: `cudarc` returns
-//! closed enums, where a newer code is undefined behaviour.
+//! Opens the libraries of NVIDIA's driver, and binds functions of a library that is loaded at run time. Their results are numbers,
+//! of a type of this backend: `cudarc` returns closed enums, where a newer code is undefined behaviour.
+
+#![allow(unsafe_code, reason = "loads foreign libraries")]
+
+use std::path::Path;
+
+use libloading::Library;
+use runtime_core::backend::open_library;
+
+/// Where the libraries of NVIDIA's driver are: the system's search path, then the folders used by containers and WSL.
+const FOLDERS: &[&str] = &["", "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/wsl/lib"];
+
+/// Opens the driver's library `name` from the first folder that has it.
+///
+/// # Errors
+/// Why the system's search path does not give it.
+///
+/// # Safety
+/// The library can be loaded at any time, on any thread.
+pub(crate) unsafe fn open_driver_library(name: &str) -> Result<Library, String> {
+    let mut reason = None;
+    for folder in FOLDERS {
+        let path = Path::new(folder).join(name);
+        // SAFETY: the caller's promise.
+        match open_library(&path, |path| unsafe { Library::new(path) }) {
+            Ok(library) => return Ok(library),
+            Err(error) => reason = reason.or_else(|| Some(error.message().to_owned())),
+        }
+    }
+    Err(reason.unwrap_or_default())
+}
 
 /// Declares groups of functions that return `$code`; a group is bound whole or not at all.
 macro_rules! bind {

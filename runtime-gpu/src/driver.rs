@@ -12,25 +12,16 @@ pub(crate) mod abi;
 mod status;
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
-use std::path::Path;
 
-use crate::bind::{bind, bind_as_in_header};
+use crate::bind::{bind, bind_as_in_header, open_driver_library};
 use abi::{CuResult, DevicePtr, Function, Ordinal};
 use cudarc::driver::sys::{self, *};
 use libloading::Library;
 use parking_lot::Mutex;
-use runtime_core::backend::open_library;
 use runtime_core::{Error, ErrorKind, Result};
 
 pub(crate) use status::is_sticky;
 
-/// Where to look for the driver library: the system's search path, then the folders used by containers and WSL.
-const LIBRARIES: &[&str] = &[
-    "libcuda.so.1",
-    "/usr/local/nvidia/lib64/libcuda.so.1",
-    "/usr/local/nvidia/lib/libcuda.so.1",
-    "/usr/lib/wsl/lib/libcuda.so.1",
-];
 /// The oldest driver with all required functions.
 const MIN_VERSION: &str = "CUDA 11.2 (driver 460)";
 
@@ -204,18 +195,13 @@ impl Driver {
     }
 
     fn open() -> Result<Self> {
-        let mut reasons = Vec::new();
-        for path in LIBRARIES {
-            // SAFETY: NVIDIA's driver library may be loaded at any time, on any thread.
-            match open_library(Path::new(path), |path| unsafe { Library::new(path) }) {
-                Ok(library) => return Self::bind(library),
-                Err(error) => reasons.push(error.message().to_owned()),
-            }
-        }
-        let reason = reasons.first().map_or("", String::as_str);
-        Err(unavailable(format!(
-            "no NVIDIA driver: {reason}; install it; in a container, pass the GPU through (--gpus all)"
-        )))
+        // SAFETY: NVIDIA's driver library may be loaded at any time, on any thread.
+        let library = unsafe { open_driver_library("libcuda.so.1") }.map_err(|reason| {
+            unavailable(format!(
+                "no NVIDIA driver: {reason}; install it; in a container, pass the GPU through (--gpus all)"
+            ))
+        })?;
+        Self::bind(library)
     }
 
     fn bind(library: Library) -> Result<Self> {

@@ -9,21 +9,14 @@
 #![allow(non_snake_case, reason = "the library's own names, so that a search finds them")]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
-use std::path::Path;
 use std::sync::OnceLock;
 
 use libloading::Library;
 use parking_lot::Mutex;
-use runtime_core::backend::open_library;
 use runtime_core::{Error, ErrorKind, Result, Telemetry};
 
-/// Where to look for the library: as for the driver's own.
-const LIBRARIES: &[&str] = &[
-    "libnvidia-ml.so.1",
-    "/usr/local/nvidia/lib64/libnvidia-ml.so.1",
-    "/usr/local/nvidia/lib/libnvidia-ml.so.1",
-    "/usr/lib/wsl/lib/libnvidia-ml.so.1",
-];
+use crate::bind::open_driver_library;
+
 /// `NVML_CLOCK_SM`.
 const CLOCK_SM: c_int = 1;
 /// `NVML_CLOCK_MEM`.
@@ -83,19 +76,14 @@ impl Nvml {
     }
 
     fn open() -> Result<Self> {
-        let mut reasons = Vec::new();
-        for path in LIBRARIES {
-            // SAFETY: NVIDIA's management library may be loaded at any time, on any thread.
-            match open_library(Path::new(path), |path| unsafe { Library::new(path) }) {
-                Ok(library) => return Self::bind(library),
-                Err(error) => reasons.push(error.message().to_owned()),
-            }
-        }
-        let reason = reasons.first().map_or("", String::as_str);
-        Err(Error::unsupported(format!(
-            "telemetry needs NVML: {reason}; install it with the driver; in a container, set \
-             NVIDIA_DRIVER_CAPABILITIES=compute,utility"
-        )))
+        // SAFETY: NVIDIA's management library may be loaded at any time, on any thread.
+        let library = unsafe { open_driver_library("libnvidia-ml.so.1") }.map_err(|reason| {
+            Error::unsupported(format!(
+                "telemetry needs NVML: {reason}; install it with the driver; in a container, set \
+                 NVIDIA_DRIVER_CAPABILITIES=compute,utility"
+            ))
+        })?;
+        Self::bind(library)
     }
 
     fn bind(library: Library) -> Result<Self> {

@@ -1,6 +1,7 @@
 //! Tickets, waiting and lifetimes: the timelines of a device's queues, hazards, events, and deferred freeing.
 //!
-//! A [`Timeline`] is core's side of one backend queue, or counts transfers by the program, which have no queue. Submissions get the tickets 1, 2, 3, …, and complete in that order:
+//! A [`Timeline`] is core's side of one backend queue; one more counts the program's own transfers, which have no queue.
+//! Submissions get the tickets 1, 2, 3, …, and complete in that order:
 //!
 //! ```text
 //!      1 … completed │ completed+1 … marked │ marked+1 … last_submitted │ not yet submitted
