@@ -13,13 +13,16 @@ use crate::shrink::smaller;
 use crate::worker::encode;
 
 /// Verdicts that are not findings: the device (empty for all), the text of the verdict, and the reason.
-const KNOWN: [(&str, &str, &str); 7] = [
+const KNOWN: [(&str, &str, &str); 8] = [
     // Not provably uniform by WGSL's rules; the generator's rules are simpler than a compiler's.
     ("", "rejected a barrier must be reached", "a barrier in possibly divergent control flow"),
     ("", "rejected nested too deep", "nesting beyond the documented limit"),
     ("", "rejected has workgroup memory of", "more work-group memory than the device has"),
     // The `continuing` block refers to a variable of the body, although the generator meant an outer one.
     ("", "rejected bypasses the declaration of", "a name shadowed in a loop body"),
+    // naga rejects a constant index out of range even where a `let` names it. Here the `let` names an override; a `let`
+    // that names a literal is rejected before the kernel gets here.
+    ("", "rejected Accessing index", "a constant index out of range"),
     ("host", "rejected unsupported masking for", "GCC emits code that its own assembler rejects"),
     ("oclgrind", "failed CL_INVALID_KERNEL_NAME", "Oclgrind lists the kernel, but does not find it"),
     // A defect of LLVM's `LiveVariables` in intel-opencl-rt 2026.2; no kernel has run at that point.
