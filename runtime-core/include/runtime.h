@@ -859,16 +859,16 @@ typedef struct rt_QueueTable {
     rt_Status (*read_timestamp)(rt_Handle queue, uint64_t ticket, uint64_t *out);
     // Makes the completion of `ticket`, the last one submitted, individually observable (records a driver
     // event).
-    rt_Status (*mark)(rt_Handle queue, uint64_t ticket);
+    rt_Status (*signal)(rt_Handle queue, uint64_t ticket);
     // Submits batched work to the driver.
     rt_Status (*flush)(rt_Handle queue);
-    // Reports the progress of the queue, including that of marked tickets. Never blocks.
+    // Reports the progress of the queue, including that of signaled tickets. Never blocks.
     rt_Status (*poll)(rt_Handle queue, struct rt_Progress *out);
-    // Waits about `slice_ns` at most for a marked ticket. May return early; success does not mean that the
+    // Waits about `slice_ns` at most for a signaled ticket. May return early; success does not mean that the
     // ticket has ended: call `poll`.
     rt_Status (*wait)(rt_Handle queue, uint64_t ticket, uint64_t slice_ns);
     // Makes later submissions wait, on the device, until `ticket` of `other` has ended, whether it failed or
-    // not. `other` is a queue of the same backend; the ticket has been marked and flushed. Never blocks;
+    // not. `other` is a queue of the same backend; the ticket has been signaled and flushed. Never blocks;
     // fails with `Unsupported` if the device cannot wait for it.
     rt_Status (*wait_for)(rt_Handle queue, rt_Handle other, uint64_t ticket);
     // Returns the error of `first_failed`: an owned error, or null if no ticket failed.
@@ -877,9 +877,9 @@ typedef struct rt_QueueTable {
     // overlap. Fails with `Unsupported` for buffers or pitches that the device cannot handle; core then
     // falls back to other copies.
     rt_Status (*copy_2d)(rt_Handle queue, struct rt_SubmitInfo submit, const struct rt_Copy2D *rows);
-    // Blocks in the driver until `ticket` has ended, successfully or not. The ticket need not be marked or
+    // Blocks in the driver until `ticket` has ended, successfully or not. The ticket need not be signaled or
     // flushed. Must not wait for later tickets or hold up other calls. May return early; success does not
-    // mean that the ticket has ended: call `poll`. On `Unsupported`, core marks, flushes and waits in
+    // mean that the ticket has ended: call `poll`. On `Unsupported`, core signals, flushes and waits in
     // slices.
     rt_Status (*wait_blocking)(rt_Handle queue, uint64_t ticket);
 } rt_QueueTable;

@@ -226,7 +226,7 @@ fn a_recorded_copy_stays_within_its_tensors() {
 }
 
 #[test]
-fn a_replay_without_native_graphs_marks_only_held_events() {
+fn a_replay_without_native_graphs_signals_only_held_events() {
     let device = open(&Options::new());
     let (queue, noop) = (queue(&device), kernel(&device, "noop"));
     let recorded = queue.record(|recorder| {
@@ -236,7 +236,7 @@ fn a_replay_without_native_graphs_marks_only_held_events() {
     drop(queue.replay(&graph).unwrap());
     let counts = device.empty::<u64>([2]).unwrap();
     queue.launch(&kernel(&device, "counters"), Geometry::single(), &[Arg::write(&counts)]).unwrap();
-    assert_eq!(counts.to_vec::<u64>().unwrap(), [6, 0], "launches and marks");
+    assert_eq!(counts.to_vec::<u64>().unwrap(), [6, 0], "launches and signals");
 }
 
 #[test]

@@ -19,7 +19,7 @@
 //! # How the end of a ticket is observed
 //!
 //! ```text
-//!               core calls `mark`               next submission, or a wait by another queue
+//!               core calls `signal`             next submission, or a wait by another queue
 //!  no event ──────────────────────────> pending ────────────────────────────────────────────> recorded
 //!     ▲                                    │                                                     │
 //!     │        a poll sees its end         │                            a poll retires the event │
@@ -337,7 +337,7 @@ impl Queue for CudaQueue {
     }
 
     #[inline]
-    fn mark(&self, ticket: u64) -> Result<()> {
+    fn signal(&self, ticket: u64) -> Result<()> {
         self.state.request_event(ticket);
         Ok(())
     }

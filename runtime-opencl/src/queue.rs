@@ -408,7 +408,7 @@ impl Queue for OpenClQueue {
         Ok(())
     }
 
-    fn mark(&self, ticket: u64) -> Result<()> {
+    fn signal(&self, ticket: u64) -> Result<()> {
         if !self.progress.is_watched(ticket) {
             self.progress.add_marker(ticket, self.enqueue_marker()?);
         }
@@ -432,7 +432,7 @@ impl Queue for OpenClQueue {
         if self.context.caps.fails_for_good
             && let Some(last) = self.progress.last_unwatched()
         {
-            // Core marks no ticket here, and memory in use waits for this one.
+            // Core signals no ticket here, and memory in use waits for this one.
             self.progress.add_marker(last, self.enqueue_marker()?);
             self.flush()?;
         }

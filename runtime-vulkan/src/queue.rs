@@ -273,7 +273,7 @@ impl Queue for VulkanQueue {
     }
 
     #[inline]
-    fn mark(&self, _ticket: u64) -> Result<()> {
+    fn signal(&self, _ticket: u64) -> Result<()> {
         if !self.progress.is_complete() {
             self.recorder().request_signal();
         }

@@ -105,7 +105,7 @@ fn current() -> BTreeMap<String, Layout> {
         ModuleTable { struct_size, reserved, load, unload, symbols, kernel, release_kernel, kernel_info, occupancy }
         QueueTable {
             struct_size, reserved, open, close, launch, try_begin_inline, run_inline, write, read, copy, fill, noop, timestamp,
-            read_timestamp, mark, flush, poll, wait, wait_for, failure, copy_2d, wait_blocking,
+            read_timestamp, signal, flush, poll, wait, wait_for, failure, copy_2d, wait_blocking,
         }
         GraphTable { struct_size, reserved, instantiate, update, replay, close }
         EmbeddedTable { struct_size, reserved, flash, run, read }

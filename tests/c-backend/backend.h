@@ -26,7 +26,7 @@
 /* Queues count their calls for the kernel `counters`, in the order of the null backend. */
 enum call {
     CALL_LAUNCH,
-    CALL_MARK,
+    CALL_SIGNAL,
     CALL_FLUSH,
     CALL_POLL,
     CALL_WAIT,

@@ -369,9 +369,9 @@ static rt_Status read_timestamp(rt_Handle handle, uint64_t ticket, uint64_t *out
 }
 
 /* The end of every ticket is observable, so there is nothing to record. */
-static rt_Status mark(rt_Handle queue, uint64_t ticket) {
+static rt_Status signal_ticket(rt_Handle queue, uint64_t ticket) {
     (void)ticket;
-    count(queue, CALL_MARK);
+    count(queue, CALL_SIGNAL);
     return NULL;
 }
 
@@ -445,7 +445,7 @@ const rt_QueueTable queue_table = {
     .noop = noop,
     .timestamp = timestamp,
     .read_timestamp = read_timestamp,
-    .mark = mark,
+    .signal = signal_ticket,
     .flush = flush,
     .poll = poll,
     .wait = wait,

@@ -178,16 +178,16 @@ QueueTable => QueueCalls {
     read_timestamp: fn(queue: Handle, ticket: u64, out: *mut u64) -> Status;
     /// Makes the completion of `ticket`, the last one submitted, individually observable (records a driver
     /// event).
-    mark: fn(queue: Handle, ticket: u64) -> Status;
+    signal: fn(queue: Handle, ticket: u64) -> Status;
     /// Submits batched work to the driver.
     flush: fn(queue: Handle) -> Status;
-    /// Reports the progress of the queue, including that of marked tickets. Never blocks.
+    /// Reports the progress of the queue, including that of signaled tickets. Never blocks.
     poll: fn(queue: Handle, out: *mut Progress) -> Status;
-    /// Waits about `slice_ns` at most for a marked ticket. May return early; success does not mean that the
+    /// Waits about `slice_ns` at most for a signaled ticket. May return early; success does not mean that the
     /// ticket has ended: call `poll`.
     wait: fn(queue: Handle, ticket: u64, slice_ns: u64) -> Status;
     /// Makes later submissions wait, on the device, until `ticket` of `other` has ended, whether it failed or
-    /// not. `other` is a queue of the same backend; the ticket has been marked and flushed. Never blocks;
+    /// not. `other` is a queue of the same backend; the ticket has been signaled and flushed. Never blocks;
     /// fails with `Unsupported` if the device cannot wait for it.
     wait_for: fn(queue: Handle, other: Handle, ticket: u64) -> Status;
     /// Returns the error of `first_failed`: an owned error, or null if no ticket failed.
@@ -196,9 +196,9 @@ QueueTable => QueueCalls {
     /// overlap. Fails with `Unsupported` for buffers or pitches that the device cannot handle; core then
     /// falls back to other copies.
     copy_2d: fn(queue: Handle, submit: SubmitInfo, rows: *const Copy2D) -> Status;
-    /// Blocks in the driver until `ticket` has ended, successfully or not. The ticket need not be marked or
+    /// Blocks in the driver until `ticket` has ended, successfully or not. The ticket need not be signaled or
     /// flushed. Must not wait for later tickets or hold up other calls. May return early; success does not
-    /// mean that the ticket has ended: call `poll`. On `Unsupported`, core marks, flushes and waits in
+    /// mean that the ticket has ended: call `poll`. On `Unsupported`, core signals, flushes and waits in
     /// slices.
     wait_blocking: fn(queue: Handle, ticket: u64) -> Status;
 }

@@ -16,7 +16,7 @@
 //! call.
 //!
 //! Threads: every method may be called from any thread. For one queue, core never overlaps calls to `launch`,
-//! `try_begin_inline`, `write`, `read`, `copy`, `copy_2d`, `fill`, `noop`, `timestamp`, `mark`, `flush` and
+//! `try_begin_inline`, `write`, `read`, `copy`, `copy_2d`, `fill`, `noop`, `timestamp`, `signal`, `flush` and
 //! `wait_for`; `poll`, `wait`, `wait_blocking`, `run_inline` and `failure` may run concurrently with them.
 
 mod cache_file;

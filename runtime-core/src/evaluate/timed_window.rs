@@ -132,7 +132,7 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
             return Ok(None);
         }
         for _ in 1..number {
-            // Keeping an event marks its ticket, which costs a driver call, so keep only the last.
+            // Keeping an event signals its ticket, which costs a driver call, so keep only the last.
             self.submit(workload)?;
         }
         self.submit(workload).map(Some)

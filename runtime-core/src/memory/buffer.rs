@@ -60,12 +60,12 @@ impl Buffer {
         device.reap();
         let _submission = timeline.submission.lock();
         timeline.check_healthy()?;
-        timeline.mark_held()?;
+        timeline.signal_held()?;
         let ticket = timeline.last_submitted() + 1;
         let mut buffer = Self::allocate_at(device, bytes, placement, Some((timeline.handle, ticket)))?;
         timeline.set_last_submitted(ticket);
-        // A wait tries a failed mark again.
-        let _ = timeline.mark_submitted(false);
+        // A wait tries a failed signal again.
+        let _ = timeline.signal_submitted(false);
         buffer.hazards.get_mut().record(Access::Write, Use { queue: timeline.id, ticket });
         Ok(buffer)
     }
@@ -234,7 +234,7 @@ impl Drop for Buffer {
 }
 
 impl Buffer {
-    /// Frees in order with the only queue that has used the buffer, where the driver supports that, without polling: a mark and
+    /// Frees in order with the only queue that has used the buffer, where the driver supports that, without polling: a signal and
     /// a query would cost more than the allocation.
     fn free_in_order(&mut self) -> Option<()> {
         if !self.device.info.capabilities.has(abi::CAP_STREAM_ORDERED) {

@@ -231,7 +231,7 @@ impl Queue {
         let mut last = None;
         let mut pieces = pieces.iter().peekable();
         while let Some((at, of)) = pieces.next() {
-            // Only the last one is waited for: do not hold, and so mark, the others.
+            // Only the last one is waited for: do not hold, and so signal, the others.
             drop(last.take());
             match self.copy_2d_on_device((to, at), (from, of), pieces.peek().is_none())? {
                 Some(event) => last = Some(event),
@@ -242,7 +242,7 @@ impl Queue {
     }
 
     /// Copies rows in one submission if the device can; `None` if they must be staged. Unless it is the `last` of several, it
-    /// is not marked.
+    /// is not signaled.
     fn copy_2d_on_device(
         &self,
         (to, destination): (&Buffer, Rows),

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   lock the hazards of all buffers (by address) ── dependencies on other queues?
-//!        │ no                                         │ yes: mark and flush each of them
+//!        │ no                                         │ yes: signal and flush each of them
 //!        ▼                                            ▼
 //!   lock the own queue ◄──────────────────────── can the device wait for them? ── no ──► unlock everything, block, start over
 //!        │
@@ -132,7 +132,7 @@ fn check_writable(buffer: &Buffer) -> Result<()> {
 /// How to submit.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct SubmitFlags {
-    /// It is a transfer: mark it at once.
+    /// It is a transfer: signal it at once.
     pub(crate) transfer: bool,
     /// The caller will make an event of it.
     pub(crate) hold: bool,
@@ -206,7 +206,7 @@ impl Queue {
             let timeline = &*self.timeline;
             let lock = timeline.submission.lock();
             timeline.check_healthy()?;
-            timeline.mark_held()?;
+            timeline.signal_held()?;
             let ticket = timeline.last_submitted() + 1;
             if let Some(waits) = &waits
                 && let Some((source, ticket)) = self.wait_on_device(waits)?
@@ -233,8 +233,8 @@ impl Queue {
             if began_inline {
                 return Ok(Submitted::Inline(ticket));
             }
-            // The work is submitted. A wait tries a failed mark again.
-            let _ = timeline.mark_submitted(flags.transfer);
+            // The work is submitted. A wait tries a failed signal again.
+            let _ = timeline.signal_submitted(flags.transfer);
             if flags.hold {
                 timeline.event_held(ticket);
             }
@@ -269,7 +269,7 @@ impl Queue {
             let Some(_open) = source.device.upgrade() else {
                 return Ok(WaitPlan::Block(source.clone(), *ticket));
             };
-            source.mark_from_now_on();
+            source.signal_from_now_on();
             source.signal_and_flush(*ticket)?;
         }
         Ok(WaitPlan::OnDevice(waits))
@@ -292,7 +292,7 @@ impl Queue {
             // Another thread is closing its device, and waits for its work.
             let Some(_open) = source.device.upgrade() else { return Ok(Some((source.clone(), *ticket))) };
             let result = self.timeline.raw("wait_for", |calls, queue| {
-                // SAFETY: both queues are open, and the source's ticket is marked and flushed.
+                // SAFETY: both queues are open, and the source's ticket is signaled and flushed.
                 unsafe { (calls.wait_for)(queue, source.handle, *ticket) }
             });
             match result {
@@ -325,7 +325,7 @@ impl Queue {
         if self.can_wait_on_device(source)
             && let Some(_open) = source.device.upgrade()
         {
-            source.mark_from_now_on();
+            source.signal_from_now_on();
             source.signal_and_flush(ticket)?;
             let _lock = self.timeline.submission.lock();
             self.timeline.check_healthy()?;

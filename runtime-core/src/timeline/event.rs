@@ -13,7 +13,7 @@ use crate::timeline::Timeline;
 
 /// A point on a queue's timeline: `(queue, ticket)`. Wait on it, poll it, `.await` it, or depend on it.
 ///
-/// Creating one makes no driver call. If it is still held when the next submission arrives, it is marked first, so that
+/// Creating one makes no driver call. If it is still held when the next submission arrives, it is signaled first, so that
 /// a wait for it never waits for later work: `let event = queue.launch(…)?` keeps it, `queue.launch(…)?;` drops it at
 /// once. Dropping an event or its future cancels nothing. An event does not keep its device open.
 ///

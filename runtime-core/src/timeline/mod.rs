@@ -4,12 +4,12 @@
 //! Submissions get the tickets 1, 2, 3, …, and complete in that order:
 //!
 //! ```text
-//!      1 … completed │ completed+1 … marked │ marked+1 … last_submitted │ not yet submitted
-//!      ended         │ in flight,           │ in flight; the end shows  │
-//!                    │ the end shows        │ once a later mark is set  │
+//!      1 … completed │ completed+1 … signaled │ signaled+1 … last_submitted │ not yet submitted
+//!      ended         │ in flight,             │ in flight; the end shows    │
+//!                    │ the end shows          │ after a later signal        │
 //! ```
 //!
-//! `completed`, `marked`, `flushed` and `last_submitted` only grow, and `completed ≤ last_submitted`. `flushed` is the last ticket
+//! `completed`, `signaled`, `flushed` and `last_submitted` only grow, and `completed ≤ last_submitted`. `flushed` is the last ticket
 //! that is known to have reached the driver. A ticket goes through these states:
 //!
 //! ```text
@@ -112,8 +112,8 @@ pub(crate) struct Timeline {
     /// The last ticket whose event was handed out, and the last one whose only event was dropped again.
     held: AtomicU64,
     released: AtomicU64,
-    /// Another queue has waited for this one: mark every submission.
-    mark_all: AtomicBool,
+    /// Another queue has waited for this one: signal every submission.
+    signal_all: AtomicBool,
     /// Whether the backend can block until a ticket has ended; assumed until it refuses.
     can_block: AtomicBool,
     end: AtomicU8,
@@ -122,8 +122,8 @@ pub(crate) struct Timeline {
     pub(crate) calls: QueueCalls,
     pub(crate) device: Weak<OpenDevice>,
     name: String,
-    /// The last ticket with a mark: its end is observable by itself.
-    marked: AtomicU64,
+    /// The last signaled ticket: its end is observable by itself.
+    signaled: AtomicU64,
     /// The last ticket that is known to have reached the driver.
     flushed: AtomicU64,
     completed: AtomicU64,
@@ -150,13 +150,13 @@ impl Timeline {
             serial: device.serial.clone(),
             name: device.name.clone(),
             last_submitted: AtomicU64::new(0),
-            marked: AtomicU64::new(0),
+            signaled: AtomicU64::new(0),
             flushed: AtomicU64::new(0),
             completed: AtomicU64::new(0),
             first_failed: AtomicU64::new(NONE),
             held: AtomicU64::new(0),
             released: AtomicU64::new(0),
-            mark_all: AtomicBool::new(false),
+            signal_all: AtomicBool::new(false),
             can_block: AtomicBool::new(!handle.is_null()),
             end: AtomicU8::new(OPEN),
             failure: Mutex::default(),
@@ -424,7 +424,7 @@ impl Timeline {
     fn poll_as_source(self: &Arc<Self>, signal_and_flush: bool) -> Result<()> {
         let polled = match self.device.upgrade() {
             Some(_open) if signal_and_flush => {
-                self.signal_and_flush(self.marked.load(Ordering::Acquire)).and_then(|()| self.poll())
+                self.signal_and_flush(self.signaled.load(Ordering::Acquire)).and_then(|()| self.poll())
             }
             Some(_open) => self.poll(),
             // A closed device has recorded its queues' final state.
@@ -458,46 +458,46 @@ impl Timeline {
         edges.len() != before
     }
 
-    /// Marks every later submission: another queue waits for this one.
-    pub(crate) fn mark_from_now_on(&self) {
-        self.mark_all.store(true, Ordering::Relaxed);
+    /// Signals every later submission: another queue waits for this one.
+    pub(crate) fn signal_from_now_on(&self) {
+        self.signal_all.store(true, Ordering::Relaxed);
     }
 
-    /// Marks the last submission if its event is still held. Call it under the submission lock, before the next submission.
+    /// Signals the last submission if its event is still held. Call it under the submission lock, before the next submission.
     #[inline]
-    pub(crate) fn mark_held(&self) -> Result<()> {
+    pub(crate) fn signal_held(&self) -> Result<()> {
         let tail = self.last_submitted.load(Ordering::Relaxed);
         let held = self.held.load(Ordering::Relaxed) == tail && self.released.load(Ordering::Relaxed) != tail;
-        if tail != 0 && held { self.mark_tail() } else { Ok(()) }
+        if tail != 0 && held { self.signal_last() } else { Ok(()) }
     }
 
-    /// Marks the submission just made if it is a transfer, or if other queues wait for this one. Call it under the submission
+    /// Signals the submission just made if it is a transfer, or if other queues wait for this one. Call it under the submission
     /// lock.
     #[inline]
-    pub(crate) fn mark_submitted(&self, transfer: bool) -> Result<()> {
-        if transfer || self.mark_all.load(Ordering::Relaxed) { self.mark_tail() } else { Ok(()) }
+    pub(crate) fn signal_submitted(&self, transfer: bool) -> Result<()> {
+        if transfer || self.signal_all.load(Ordering::Relaxed) { self.signal_last() } else { Ok(()) }
     }
 
-    fn mark_tail(&self) -> Result<()> {
+    fn signal_last(&self) -> Result<()> {
         let tail = self.last_submitted();
-        if self.marked.load(Ordering::Acquire) < tail {
+        if self.signaled.load(Ordering::Acquire) < tail {
             // SAFETY: the queue is open and `tail` is its last ticket.
-            self.raw("mark", |calls, queue| unsafe { (calls.mark)(queue, tail) })?;
-            self.marked.store(tail, Ordering::Release);
+            self.raw("signal", |calls, queue| unsafe { (calls.signal)(queue, tail) })?;
+            self.signaled.store(tail, Ordering::Release);
         }
         Ok(())
     }
 
-    /// Marks `ticket` and flushes the queue: nothing may wait for work that the driver does not have.
+    /// Signals `ticket` and flushes the queue: nothing may wait for work that the driver does not have.
     pub(crate) fn signal_and_flush(&self, ticket: u64) -> Result<()> {
-        // The end of `ticket` may only show by a later mark, which must have reached the driver, too.
-        let marked = self.marked.load(Ordering::Acquire);
-        if self.is_of_program() || marked >= ticket && self.flushed.load(Ordering::Acquire) >= marked {
+        // The end of `ticket` may only show by a later signal, which must have reached the driver, too.
+        let signaled = self.signaled.load(Ordering::Acquire);
+        if self.is_of_program() || signaled >= ticket && self.flushed.load(Ordering::Acquire) >= signaled {
             return Ok(());
         }
         let _submission = self.submission.lock();
-        if self.marked.load(Ordering::Acquire) < ticket {
-            self.mark_tail()?;
+        if self.signaled.load(Ordering::Acquire) < ticket {
+            self.signal_last()?;
         }
         let tail = self.last_submitted();
         // SAFETY: the queue is open.
@@ -521,7 +521,7 @@ impl Timeline {
     #[inline]
     pub(crate) fn event_dropped(&self, ticket: u64) {
         if self.held.load(Ordering::Relaxed) == ticket {
-            // If another submission has set `held` meanwhile, this may hide its own release. That costs one needless mark.
+            // If another submission has set `held` meanwhile, this may hide its own release. That costs one needless signal.
             self.released.store(ticket, Ordering::Relaxed);
         }
     }

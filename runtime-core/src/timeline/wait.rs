@@ -158,7 +158,7 @@ impl Timeline {
                 continue;
             }
             let slice_ns = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
-            // SAFETY: the queue is open and the ticket is marked.
+            // SAFETY: the queue is open and the ticket is signaled.
             self.raw("wait", |calls, queue| unsafe { (calls.wait)(queue, ticket, slice_ns) })?;
             if round > EAGER_ROUNDS {
                 std::thread::sleep(slice.min(PAUSE));

@@ -148,7 +148,7 @@ fn drops_in_every_order_leak_nothing() {
     for options in [
         delayed().with("fail_ticket", 1),
         delayed().with("lose_after", 1),
-        delayed().with("needs_flush", true).with("needs_marks", true),
+        delayed().with("needs_flush", true).with("needs_signals", true),
         delayed().with("fail_call", "poll:3"),
         Options::new().with("out_of_order", true),
         Options::new().with("reorders", true),

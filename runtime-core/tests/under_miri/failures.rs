@@ -93,7 +93,7 @@ fn a_failed_queue_accepts_no_more_work() {
 fn rejections_and_losses_have_their_kinds() {
     let cases = [
         ("launch:2:out_of_resources", ErrorKind::OutOfResources),
-        ("mark:1:driver", ErrorKind::Driver),
+        ("signal:1:driver", ErrorKind::Driver),
         ("poll:2:device_lost", ErrorKind::DeviceLost),
         ("wait:1:internal", ErrorKind::Internal),
         ("flush:1:timeout", ErrorKind::Timeout),
@@ -122,7 +122,7 @@ fn a_panic_in_any_entry_becomes_an_error_or_nothing() {
         ("symbols", vec![panics("symbols"), fails("second")]),
         ("kernel_info", vec![panics("kernel")]),
         ("launch", vec![panics("first"), panics("second")]),
-        ("mark", vec![panics("first"), panics("second")]),
+        ("signal", vec![panics("first"), panics("second")]),
         // The reason of the failure cannot be read.
         ("failure", vec![panics("second")]),
         ("free", vec![fails("second")]),

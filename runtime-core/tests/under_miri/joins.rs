@@ -172,13 +172,13 @@ fn the_end_of_one_queue_is_not_that_of_another() {
 
 #[test]
 fn failed_work_is_waited_for_while_it_may_run() {
-    let device = open("null:0", &Options::new().with("needs_marks", true));
+    let device = open("null:0", &Options::new().with("needs_signals", true));
     let (fail, noop, scale) =
         (kernel(&*device, "fail"), kernel(&*device, "noop"), kernel(&*device, "scale_f32"));
     let (broken, other) = (queue(&*device), queue(&*device));
     let (x, y) = (floats(&*device, &[1.0]), floats(&*device, &[1.0]));
     let failed = launch(&broken, &fail, &[Arg::read(&x)]).unwrap();
-    // Not marked, so its end is not observable.
+    // Not signaled, so its end is not observable.
     drop(launch(&broken, &noop, &[Arg::read(&y)]).unwrap());
     failed.wait().unwrap_err();
     // Writing what was only read waits for the reader, and does not fail with it.

@@ -10,7 +10,7 @@ fn hazards_order_work_on_a_shared_tensor_across_queues() {
         Options::new().with("delay_us", BUSY_US),
         Options::new().with("out_of_order", true),
         Options::new().with("reorders", true),
-        Options::new().with("needs_flush", true).with("needs_marks", true),
+        Options::new().with("needs_flush", true).with("needs_signals", true),
     ] {
         let device = open("null:0", &options);
         let (scale, saxpy) = (kernel(&*device, "scale_f32"), kernel(&*device, "saxpy_f32"));
@@ -81,33 +81,37 @@ fn transfers_are_in_order_with_their_queue() {
     assert_eq!(allocated.to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0]);
 }
 
-/// A mark costs a driver call; without one, the end of a ticket is not observable.
+/// A signal costs a driver call; without one, the end of a ticket is not observable.
 #[test]
-fn only_tickets_that_may_be_waited_for_are_marked() {
-    const MARK: usize = 1;
+fn only_tickets_that_may_be_waited_for_are_signaled() {
+    const SIGNAL: usize = 1;
     let device = open("null:0", &Options::new());
     let (queue, other, noop) = (queue(&*device), queue(&*device), kernel(&*device, "noop"));
     let x = floats(&*device, &[1.0]);
-    let marks = |work: &dyn Fn()| {
-        let before = calls(&*device, &queue, MARK);
+    let signals = |work: &dyn Fn()| {
+        let before = calls(&*device, &queue, SIGNAL);
         work();
-        calls(&*device, &queue, MARK) - before
+        calls(&*device, &queue, SIGNAL) - before
     };
     let run = || launch(&queue, &noop, &[]).unwrap();
     // Reading the counters waits for this.
-    let own = marks(&|| {});
-    assert_eq!(marks(&|| (0..3).for_each(|_| drop(run()))) - own, 0, "their events were dropped");
-    assert_eq!(marks(&|| drop([run(), run(), run()])) - own, 2, "the last event was dropped in time");
-    assert_eq!(marks(&|| (0..3).for_each(|_| drop(queue.fill(&x, &[0; 4]).unwrap()))) - own, 3, "transfers");
+    let own = signals(&|| {});
+    assert_eq!(signals(&|| (0..3).for_each(|_| drop(run()))) - own, 0, "their events were dropped");
+    assert_eq!(signals(&|| drop([run(), run(), run()])) - own, 2, "the last event was dropped in time");
+    assert_eq!(
+        signals(&|| (0..3).for_each(|_| drop(queue.fill(&x, &[0; 4]).unwrap()))) - own,
+        3,
+        "transfers"
+    );
     let waited = || {
         let event = run();
         event.wait().unwrap();
         run();
         drop(event);
     };
-    assert_eq!(marks(&waited) - own, 1, "once");
+    assert_eq!(signals(&waited) - own, 1, "once");
     other.wait_for(&run()).unwrap();
-    assert_eq!(marks(&|| (0..3).for_each(|_| drop(run()))), 4, "another queue waits on this one");
+    assert_eq!(signals(&|| (0..3).for_each(|_| drop(run()))), 4, "another queue waits on this one");
 }
 
 #[test]

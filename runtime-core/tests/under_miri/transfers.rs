@@ -95,17 +95,17 @@ fn tuples_use_tensors_as_the_code_declares() {
 }
 
 #[test]
-fn a_clone_of_an_event_is_marked_by_the_next_submission() {
-    const MARKS: usize = 1;
-    let marks = |keep: bool| {
+fn a_clone_of_an_event_is_signaled_by_the_next_submission() {
+    const SIGNALS: usize = 1;
+    let signals = |keep: bool| {
         let device = open("null:0", &Options::new());
         let (queue, noop) = (queue(&*device), kernel(&*device, "noop"));
         let event = queue.launch(&noop, Geometry::single(), ()).unwrap();
         let clone = keep.then(|| event.clone());
         drop(event);
-        let marks = calls(&*device, &queue, MARKS);
+        let signals = calls(&*device, &queue, SIGNALS);
         drop(clone);
-        marks
+        signals
     };
-    assert_eq!((marks(false), marks(true)), (0, 1));
+    assert_eq!((signals(false), signals(true)), (0, 1));
 }

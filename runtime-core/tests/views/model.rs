@@ -225,7 +225,7 @@ fn random_views_do_what_arithmetic_says() {
         ("null:1", Options::new()),
         ("null:0", Options::new().with("out_of_order", true)),
         ("null:0", Options::new().with("reorders", true)),
-        ("null:0", Options::new().with("needs_flush", true).with("needs_marks", true)),
+        ("null:0", Options::new().with("needs_flush", true).with("needs_signals", true)),
         ("null:0", Options::new().with("fail_call", "copy_2d:1:unsupported")),
         ("null:0", Options::new().with("delay_us", 50)),
     ];

@@ -17,7 +17,7 @@ fn additions_of_many_threads_to_views_are_all_applied() {
         Options::new(),
         Options::new().with("reorders", true),
         Options::new().with("out_of_order", true),
-        Options::new().with("needs_flush", true).with("needs_marks", true),
+        Options::new().with("needs_flush", true).with("needs_signals", true),
         Options::new().with("delay_us", 30),
     ] {
         let device = open("null:0", &options);

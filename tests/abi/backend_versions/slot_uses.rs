@@ -95,7 +95,7 @@ pub(crate) const SLOT_USES: &[SlotUse] = &[
         // The null device runs work at submission if it can.
         queue.read_timestamp(&queue.timestamp()?).map(drop)
     }),
-    truncatable("QueueTable.mark", Unsupported, |runtime| fill(&*runtime.open("null")?)?.1.wait()),
+    truncatable("QueueTable.signal", Unsupported, |runtime| fill(&*runtime.open("null")?)?.1.wait()),
     truncatable("QueueTable.flush", Unsupported, |runtime| fill(&*runtime.open("null")?)?.1.wait()),
     truncatable("QueueTable.poll", Unsupported, |runtime| fill(&*runtime.open("null")?)?.1.wait()),
     truncatable("QueueTable.wait", Unsupported, |runtime| spin(&*runtime.open("null")?)?.1.wait()),

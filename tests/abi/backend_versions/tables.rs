@@ -36,7 +36,7 @@ slots! {
     MemoryTable { allocate, free, import_host, import_device_memory }
     ModuleTable { load, unload, symbols, kernel, release_kernel, kernel_info, occupancy }
     QueueTable {
-        open, close, launch, try_begin_inline, run_inline, write, read, copy, fill, noop, timestamp, read_timestamp, mark, flush, poll,
+        open, close, launch, try_begin_inline, run_inline, write, read, copy, fill, noop, timestamp, read_timestamp, signal, flush, poll,
         wait, wait_for, failure, copy_2d, wait_blocking
     }
     GraphTable { instantiate, update, replay, close }

@@ -141,7 +141,7 @@ impl RawDevice {
     fn wait(&self, queue: Handle, ticket: u64) {
         let deadline = Instant::now() + Duration::from_secs(60);
         let mut progress = abi::Progress::default();
-        call!(self.queue.mark(queue, ticket)).unwrap();
+        call!(self.queue.signal(queue, ticket)).unwrap();
         call!(self.queue.flush(queue)).unwrap();
         while progress.completed < ticket {
             assert!(Instant::now() < deadline, "the ticket does not end");

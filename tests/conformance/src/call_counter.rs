@@ -174,7 +174,7 @@ count_calls! {
     fill(submit: SubmitInfo, destination: Handle, offset: u64, bytes: u64, pattern: *const u8, pattern_bytes: u32);
     noop(submit: SubmitInfo);
     timestamp(submit: SubmitInfo);
-    mark(ticket: u64);
+    signal(ticket: u64);
     flush();
     poll(out: *mut Progress);
     wait(ticket: u64, slice_ns: u64);

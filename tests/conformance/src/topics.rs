@@ -20,7 +20,6 @@ mod interchange;
 mod keep_alive;
 mod launch;
 mod lost;
-mod marks;
 mod memory;
 mod modules;
 mod opening;
@@ -28,6 +27,7 @@ mod process;
 mod programs;
 mod queues;
 mod recording;
+mod signals;
 mod tensors;
 mod threads;
 mod transfers;
@@ -50,7 +50,7 @@ pub(crate) const TOPICS: &[(&str, &[Case])] = &[
     ("hazards", hazards::CASES),
     ("host_hazards", host_hazards::CASES),
     ("programs", programs::CASES),
-    ("marks", marks::CASES),
+    ("signals", signals::CASES),
     ("keep_alive", keep_alive::CASES),
     ("failure", failure::CASES),
     ("faults", faults::CASES),

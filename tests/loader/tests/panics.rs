@@ -64,7 +64,7 @@ fn exercise_queues(device: &dyn CommonRuntime, errors: &mut Errors) -> Option<()
     let queue = errors.keep(device.open_queue(&timestamps))?;
     transfers(&queue, &tensor, &other, errors);
     exchange(device, &tensor, errors);
-    marks(&queue, &noop, &spin, errors);
+    signals(&queue, &noop, &spin, errors);
     let second = errors.keep(device.open_queue(&timestamps))?;
     if let Some(event) = errors.keep(queue.launch(&spin, Geometry::single(), &[Arg::scalar(2000i64)])) {
         errors.keep(second.wait_for(&event));
@@ -100,7 +100,7 @@ fn transfers(queue: &Queue, tensor: &Tensor, other: &Tensor, errors: &mut Errors
     errors.keep(queue.wait_idle_timeout(DEADLINE));
 }
 
-fn marks(queue: &Queue, noop: &Kernel, spin: &Kernel, errors: &mut Errors) {
+fn signals(queue: &Queue, noop: &Kernel, spin: &Kernel, errors: &mut Errors) {
     let held = errors.keep(queue.launch(spin, Geometry::single(), &[Arg::scalar(1000i64)]));
     errors.keep(queue.launch(noop, Geometry::single(), &[]));
     errors.keep(queue.flush());
@@ -176,7 +176,7 @@ fn a_panic_in_any_function_is_only_an_error() {
         "symbols",
         "open_queue",
         "launch",
-        "mark",
+        "signal",
         "poll",
         "wait",
         "failure",

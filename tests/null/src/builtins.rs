@@ -10,7 +10,7 @@
 //! | `copy_bytes` | `from` read, `to` write, of one element size | `to = from` |
 //! | `sum9_f64` | scalars `f64, i64, f64, i64, f64, i64, f64, i64`, `out` write | `out[0]` = their sum |
 //! | `group_ids_u32` | `out` write | each work-item writes its linear number to its element, if there is one |
-//! | `counters` | `out` write, u64 | the queue's counts of `launch`, `mark`, `flush`, `poll`, `wait`, `wait_for`, `write`, `read`, `copy`, `fill`, `noop`, `timestamp`, `replay`, `copy_2d` calls, in this order, as many as fit; including this launch, excluding calls on the caller's thread |
+//! | `counters` | `out` write, u64 | the queue's counts of `launch`, `signal`, `flush`, `poll`, `wait`, `wait_for`, `write`, `read`, `copy`, `fill`, `noop`, `timestamp`, `replay`, `copy_2d` calls, in this order, as many as fit; including this launch, excluding calls on the caller's thread |
 //! | `noop` | anything | nothing |
 //! | `spin` | scalar `us`, i64 | takes that many microseconds |
 //! | `fail` | anything | the ticket fails with `Failed` |
@@ -45,7 +45,7 @@ pub(crate) enum Code {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Call {
     Launch,
-    Mark,
+    Signal,
     Flush,
     Poll,
     Wait,
@@ -65,7 +65,7 @@ pub(crate) const CALLS: usize = SLOTS.len();
 
 const SLOTS: [&str; 14] = [
     "launch",
-    "mark",
+    "signal",
     "flush",
     "poll",
     "wait",

@@ -27,7 +27,7 @@ const FALLIBLE: [&str; 30] = [
     "noop",
     "timestamp",
     "read_timestamp",
-    "mark",
+    "signal",
     "flush",
     "poll",
     "wait",
@@ -98,7 +98,7 @@ pub(crate) fn options() -> Vec<OptionSpec> {
             "Runs the submissions of a queue in reverse order, as far as `SubmitInfo::after` allows.",
         ),
         OptionSpec::device("needs_flush", false, "Submissions are batched: nothing runs before `flush`."),
-        OptionSpec::device("needs_marks", false, "Only marked tickets are reported as completed."),
+        OptionSpec::device("needs_signals", false, "Only signaled tickets are reported as completed."),
         OptionSpec::device(
             "out_of_memory_after_bytes",
             -1,
@@ -126,7 +126,7 @@ pub(crate) struct Faults {
     out_of_order: bool,
     reorders: bool,
     needs_flush: bool,
-    needs_marks: bool,
+    needs_signals: bool,
     most_bytes: Option<u64>,
 }
 
@@ -159,7 +159,7 @@ impl Faults {
             out_of_order: options.flag("out_of_order"),
             reorders: options.flag("reorders"),
             needs_flush: options.flag("needs_flush"),
-            needs_marks: options.flag("needs_marks"),
+            needs_signals: options.flag("needs_signals"),
             most_bytes: number("out_of_memory_after_bytes"),
             ..Self::default()
         };
@@ -260,8 +260,8 @@ impl Faults {
         self.needs_flush
     }
 
-    pub(crate) const fn needs_marks(&self) -> bool {
-        self.needs_marks
+    pub(crate) const fn needs_signals(&self) -> bool {
+        self.needs_signals
     }
 }
 

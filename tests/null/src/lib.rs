@@ -9,7 +9,7 @@
 //! 3. `device`: list the devices, with the reason for each one that is unavailable, and open them.
 //! 4. `memory`: allocate, and return the addresses for kernels and for the host.
 //! 5. `module`: load code, list and look up its entry points, report what the driver knows about them.
-//! 6. `queue`: submissions, `mark`, `poll` and `wait`. Then build and test it:
+//! 6. `queue`: submissions, `signal`, `poll` and `wait`. Then build and test it:
 //!    `cargo build -p runtime-NAME-plugin && runtime conformance target/debug/libruntime_NAME.so`.
 //!
 //! Everything is safe Rust except the few lines of `memory` that access memory. `plugin` builds the dynamic library.

@@ -153,9 +153,9 @@ impl Queue for NullQueue {
         self.timeline.submit(Call::Replay, submit, graph.duration()?, move |state| work(state.calls()))
     }
 
-    fn mark(&self, ticket: u64) -> Result<()> {
-        self.timeline.call(Call::Mark)?;
-        self.timeline.mark(ticket);
+    fn signal(&self, ticket: u64) -> Result<()> {
+        self.timeline.call(Call::Signal)?;
+        self.timeline.signal(ticket);
         Ok(())
     }
 
@@ -275,15 +275,15 @@ mod tests {
     }
 
     #[test]
-    fn only_marked_tickets_are_reported() {
-        let [queue] = queues(&Options::new().with("needs_marks", true).with("fail_ticket", 3));
+    fn only_signaled_tickets_are_reported() {
+        let [queue] = queues(&Options::new().with("needs_signals", true).with("fail_ticket", 3));
         queue.noop(submit(1)).unwrap();
-        queue.mark(1).unwrap();
+        queue.signal(1).unwrap();
         queue.noop(submit(2)).unwrap();
         queue.noop(submit(3)).unwrap();
         let seen = |queue: &NullQueue| queue.poll().map(|seen| (seen.completed, seen.first_failed)).unwrap();
         assert_eq!(seen(&queue), (1, 0));
-        queue.mark(3).unwrap();
+        queue.signal(3).unwrap();
         assert_eq!(seen(&queue), (3, 3));
     }
 

@@ -43,9 +43,9 @@ pub(crate) struct State {
     /// When the last pending submission ended, in simulated time.
     ended: Instant,
     timestamps: UnreadTimestamps<Instant>,
-    /// Marked tickets that have not completed, with the option `needs_marks`.
-    marks: VecDeque<u64>,
-    marked_done: u64,
+    /// Signaled tickets that have not completed, with the option `needs_signals`.
+    signals: VecDeque<u64>,
+    signaled_done: u64,
     calls: [u64; CALLS],
 }
 
@@ -122,16 +122,16 @@ impl State {
         if batched { None } else { waiting.edges.first().cloned() }
     }
 
-    fn progress(&mut self, only_marks: bool) -> Progress {
-        if !only_marks {
+    fn progress(&mut self, only_signals: bool) -> Progress {
+        if !only_signals {
             return Progress { completed: self.done, first_failed: self.first_failed };
         }
-        while let Some(mark) = self.marks.front().copied().filter(|mark| *mark <= self.done) {
-            self.marks.pop_front();
-            self.marked_done = mark;
+        while let Some(signal) = self.signals.front().copied().filter(|signal| *signal <= self.done) {
+            self.signals.pop_front();
+            self.signaled_done = signal;
         }
-        let seen = self.first_failed <= self.marked_done;
-        Progress { completed: self.marked_done, first_failed: if seen { self.first_failed } else { 0 } }
+        let seen = self.first_failed <= self.signaled_done;
+        Progress { completed: self.signaled_done, first_failed: if seen { self.first_failed } else { 0 } }
     }
 }
 
@@ -149,8 +149,8 @@ impl Timeline {
             failure: None,
             ended: opened,
             timestamps: UnreadTimestamps::default(),
-            marks: VecDeque::new(),
-            marked_done: 0,
+            signals: VecDeque::new(),
+            signaled_done: 0,
             calls: [0; CALLS],
         };
         let (faults, device_queues) = (Arc::clone(faults), Arc::clone(device_queues));
@@ -232,9 +232,9 @@ impl Timeline {
         self.state.lock().edges.push((Arc::clone(other), ticket));
     }
 
-    pub(crate) fn mark(&self, ticket: u64) {
-        if self.faults.needs_marks() {
-            self.state.lock().marks.push_back(ticket);
+    pub(crate) fn signal(&self, ticket: u64) {
+        if self.faults.needs_signals() {
+            self.state.lock().signals.push_back(ticket);
         }
     }
 
@@ -245,7 +245,7 @@ impl Timeline {
 
     /// The progress that the host can observe.
     pub(crate) fn observed(&self) -> Progress {
-        self.state.lock().progress(self.faults.needs_marks())
+        self.state.lock().progress(self.faults.needs_signals())
     }
 
     pub(crate) fn failure(&self) -> Option<Error> {

@@ -81,7 +81,7 @@ fn calls_are_counted() {
     let _kept = queue.launch(&noop, Geometry::single(), &[]).unwrap();
     run(&queue, &kernel(&*device, "counters"), &Geometry::single(), &[Arg::write(&out)]);
     let counts = out.to_vec::<u64>().unwrap();
-    assert_eq!((counts[0], counts[1]), (4, 1), "launches, and the mark of the one event that was kept");
+    assert_eq!((counts[0], counts[1]), (4, 1), "launches, and the signal of the one event that was kept");
 }
 
 #[test]
@@ -116,8 +116,8 @@ fn selected_faults_occur() {
 }
 
 #[test]
-fn results_do_not_depend_on_batching_marks_or_order() {
-    for options in ["needs_flush", "needs_marks", "out_of_order"] {
+fn results_do_not_depend_on_batching_signals_or_order() {
+    for options in ["needs_flush", "needs_signals", "out_of_order"] {
         let options = Options::new().with(options, true).with("delay_us", 200i64);
         let (device, first) = open("null:0", &options);
         let second = device.queue().unwrap();

@@ -109,8 +109,9 @@ mod tests {
         assert_eq!(error.message(), "panicked in launch: 7 is odd");
         assert_eq!(CATCH_DEPTH.get(), 0);
         // SAFETY: a fresh status.
-        let error = unsafe { convert::from_status(guard("mark", || std::panic::panic_any(3))) }.unwrap_err();
-        assert_eq!(error.message(), "panicked in mark: no message");
+        let error =
+            unsafe { convert::from_status(guard("signal", || std::panic::panic_any(3))) }.unwrap_err();
+        assert_eq!(error.message(), "panicked in signal: no message");
     }
 
     #[test]

@@ -43,7 +43,7 @@ impl<B: Backend> Shims<B> {
         noop: Some(Self::noop),
         timestamp: Some(Self::timestamp),
         read_timestamp: Some(Self::read_timestamp),
-        mark: Some(Self::mark),
+        signal: Some(Self::signal),
         flush: Some(Self::flush),
         poll: Some(Self::poll),
         wait: Some(Self::wait),
@@ -250,9 +250,9 @@ impl<B: Backend> Shims<B> {
         })
     }
 
-    unsafe extern "C" fn mark(queue: Handle, ticket: u64) -> Status {
+    unsafe extern "C" fn signal(queue: Handle, ticket: u64) -> Status {
         // SAFETY: core passes a live queue of this backend.
-        guard("mark", || unsafe { borrow::<QueueOf<B>>(queue) }?.mark(ticket))
+        guard("signal", || unsafe { borrow::<QueueOf<B>>(queue) }?.signal(ticket))
     }
 
     unsafe extern "C" fn flush(queue: Handle) -> Status {

@@ -149,7 +149,7 @@ pub trait Queue: Send + Sync + 'static {
     ///
     /// # Errors
     /// Any error of the driver.
-    fn mark(&self, _ticket: u64) -> Result<()> {
+    fn signal(&self, _ticket: u64) -> Result<()> {
         Ok(())
     }
 
@@ -167,18 +167,18 @@ pub trait Queue: Send + Sync + 'static {
     /// `DeviceLost`.
     fn poll(&self) -> Result<Progress>;
 
-    /// Waits about `slice` at most for a marked ticket; may return early.
+    /// Waits about `slice` at most for a signaled ticket; may return early.
     ///
     /// # Errors
     /// `DeviceLost`.
     fn wait(&self, ticket: u64, slice: Duration) -> Result<()>;
 
-    /// Blocks in the driver until `ticket` has ended; may return early. The ticket need not be marked or
+    /// Blocks in the driver until `ticket` has ended; may return early. The ticket need not be signaled or
     /// flushed. Must not wait for later tickets or hold up other calls. For drivers whose own wait is faster
     /// than polling.
     ///
     /// # Errors
-    /// `Unsupported` by default; core then marks, flushes and waits in slices. `DeviceLost`.
+    /// `Unsupported` by default; core then signals, flushes and waits in slices. `DeviceLost`.
     fn wait_blocking(&self, _ticket: u64) -> Result<()> {
         Err(Error::unsupported("wait_blocking is not supported"))
     }

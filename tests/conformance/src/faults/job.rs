@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn jobs_and_results_round_trip() {
         let fault = Fault {
-            function: "queue.mark".into(),
+            function: "queue.signal".into(),
             nth: 3,
             injection: Injection::Error(ErrorKind::DeviceLost),
         };
@@ -232,7 +232,7 @@ mod tests {
         }
         let mut result = RunResult::new(RunStatus::Error, "two\nlines");
         result.leaked.push("1 queue".into());
-        result.counts.insert("queue.mark".into(), 7);
+        result.counts.insert("queue.signal".into(), 7);
         assert!(!result.leaves_worker_reusable());
         assert_eq!(RunResult::parse(&result.line()).unwrap().line(), result.line());
         assert!(Job::parse("{}").is_none() && RunResult::parse("noise of a kernel").is_none());

@@ -345,7 +345,7 @@ layer! {
         noop(queue: Handle, submit: SubmitInfo) -> Status = Submits(queue, submit, Uses([queue_of(queue)]));
         timestamp(queue: Handle, submit: SubmitInfo) -> Status = Submits(queue, submit, Uses([queue_of(queue)]));
         read_timestamp(queue: Handle, ticket: u64, out: *mut u64) -> Status = Uses([queue_of(queue)]);
-        mark(queue: Handle, ticket: u64) -> Status = Uses([queue_of(queue)]);
+        signal(queue: Handle, ticket: u64) -> Status = Uses([queue_of(queue)]);
         flush(queue: Handle) -> Status = Uses([queue_of(queue)]);
         poll(queue: Handle, out: *mut Progress) -> Status = Uses([queue_of(queue)]);
         wait(queue: Handle, ticket: u64, slice_ns: u64) -> Status = Uses([queue_of(queue)]);

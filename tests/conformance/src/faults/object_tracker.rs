@@ -192,12 +192,12 @@ mod tests {
         let (device, queue, none) =
             ((Kind::Device, handle(8)), (Kind::Queue, handle(8)), (Kind::Instance, handle(0)));
         let fault =
-            Fault { function: "queue.mark".into(), nth: 2, injection: Injection::Error(ErrorKind::Driver) };
+            Fault { function: "queue.signal".into(), nth: 2, injection: Injection::Error(ErrorKind::Driver) };
         begin(Some(fault));
         opened(device, none);
         opened(queue, device);
         assert_eq!(
-            [1, 2, 3].map(|_| before_call("queue.mark", &[queue])),
+            [1, 2, 3].map(|_| before_call("queue.signal", &[queue])),
             [None, Some(ErrorKind::Driver), None]
         );
         assert!(observed().reached && observed().violations.is_empty());
@@ -207,7 +207,7 @@ mod tests {
         closing("queue.close", queue);
         assert!(is_clean());
         closing("queue.close", queue);
-        assert_eq!(before_call("queue.mark", &[queue]), None);
+        assert_eq!(before_call("queue.signal", &[queue]), None);
         assert_eq!(
             observed().violations.len(),
             3,

@@ -390,7 +390,7 @@ mod tests {
             device: "x:0".into(),
             case: "a::b".into(),
             fault: Some(Fault {
-                function: "queue.mark".into(),
+                function: "queue.signal".into(),
                 nth: 1,
                 injection: Injection::Error(ErrorKind::Driver),
             }),

@@ -11,7 +11,7 @@ use crate::wait::{self, block_on};
 cases! {
     [Requirement::Kernel("spin"), Requirement::Option("fail_call")] => a_refused_submission_poisons_nothing,
         a_refusal_after_a_wait_poisons_nothing, a_refused_transfer_is_an_error,
-        a_refused_mark_loses_no_work, a_refusal_of_any_call_ends, an_allocation_that_fails_once_works_again,
+        a_refused_signal_loses_no_work, a_refusal_of_any_call_ends, an_allocation_that_fails_once_works_again,
         an_error_kind_reaches_the_caller;
     [Requirement::Kernel("spin"), Requirement::Option("panic_in")] => a_panic_is_an_error, a_panic_of_any_call_ends;
     [Requirement::Kernel("spin"), Requirement::Option("fail_ticket")] => a_failing_ticket_is_the_one,
@@ -62,11 +62,11 @@ fn a_refused_transfer_is_an_error(context: &Context) -> Verdict {
     expect_all("the next one", &x, 1.0)
 }
 
-fn a_refused_mark_loses_no_work(context: &Context) -> Verdict {
+fn a_refused_signal_loses_no_work(context: &Context) -> Verdict {
     for nth in 1..=4 {
-        let fixture = open_faulty(context, "fail_call", format!("mark:{nth}"))?;
+        let fixture = open_faulty(context, "fail_call", format!("signal:{nth}"))?;
         let queue = fixture.queue()?;
-        // One of the waits and transfers hits the failing mark; it works when retried.
+        // One of the waits and transfers hits the failing signal; it works when retried.
         let x = fixture.full(10, 1.0).or_else(|_| fixture.full(10, 1.0))?;
         let event = fixture.scale(&queue, &x, 2.0)?;
         wait::event(&event).or_else(|_| wait::event(&event))?;
@@ -110,7 +110,7 @@ const REPORTED: [&str; 20] = [
     "kernel",
     "launch",
     "load",
-    "mark",
+    "signal",
     "memory_usage",
     "noop",
     "open_device",

@@ -17,7 +17,7 @@ cases! {
     [Requirement::Kernel("saxpy_f32")] => on_one_queue, on_two_queues, on_five_queues;
     [Requirement::Kernel("saxpy_f32"), Requirement::Option("delay_us")] => with_late_completions;
     [Requirement::Kernel("saxpy_f32"), Requirement::Option("needs_flush")] => with_batched_submissions;
-    [Requirement::Kernel("saxpy_f32"), Requirement::Option("needs_marks")] => with_marks_alone;
+    [Requirement::Kernel("saxpy_f32"), Requirement::Option("needs_signals")] => with_signals_alone;
     [Requirement::Kernel("saxpy_f32"), Requirement::Option("out_of_order")] => with_queues_out_of_order;
     [Requirement::Kernel("saxpy_f32"), Requirement::Option("fail_call")] => where_a_wait_on_the_device_is_refused;
 }
@@ -105,7 +105,7 @@ fn program(fixture: &Fixture, count: usize, seed: u64) -> Verdict {
         let event =
             step.run(fixture, &queues[random.below(count)], (&tensors[from], &tensors[to]), &source)?;
         step.apply(&source, &mut model[to]);
-        // Held events are marked and dropped ones are not: cover both.
+        // Held events are signaled and dropped ones are not: cover both.
         held.extend(event.filter(|_| random.below(3) == 0));
         if random.below(20) == 0 {
             expect_equal(&format!("seed {seed}, step {number}"), &tensors[to].to_vec::<f32>()?, &model[to])?;
@@ -151,8 +151,8 @@ fn with_batched_submissions(context: &Context) -> Verdict {
     with(context, &Options::new().with("needs_flush", true))
 }
 
-fn with_marks_alone(context: &Context) -> Verdict {
-    with(context, &Options::new().with("needs_marks", true))
+fn with_signals_alone(context: &Context) -> Verdict {
+    with(context, &Options::new().with("needs_signals", true))
 }
 
 fn with_queues_out_of_order(context: &Context) -> Verdict {
@@ -163,7 +163,7 @@ fn with_queues_out_of_order(context: &Context) -> Verdict {
             .with("out_of_order", true)
             .with("delay_us", 100)
             .with("needs_flush", true)
-            .with("needs_marks", true),
+            .with("needs_signals", true),
     )
 }
 
