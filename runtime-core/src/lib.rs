@@ -283,11 +283,12 @@ mod timeline;
 /// The crate of the element types `f16` and `bf16`.
 pub use half;
 
-pub use code::arg::{Arg, Scalar};
+pub use code::arg::Arg;
 pub use code::argument_tuples::{Arguments, IntoArg, read, read_write, write};
 pub use code::kernel::Kernel;
 pub use code::module::Module;
 pub use code::record::Record;
+pub use code::scalar::Scalar;
 pub use code::source::ModuleSource;
 pub use device::accelerator::AcceleratorDevice;
 pub use device::common_runtime::CommonRuntime;

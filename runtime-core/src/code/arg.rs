@@ -3,8 +3,9 @@
 use std::mem::MaybeUninit;
 
 use crate::code::record::Record;
+use crate::code::scalar::Scalar;
 use crate::tensor::Tensor;
-use crate::{Access, ArgKind, DType, Element, Error, Result, abi};
+use crate::{Access, ArgKind, DType, Error, Result, abi};
 
 /// One argument of a launch.
 #[derive(Clone, Copy, Debug)]
@@ -179,31 +180,4 @@ fn scalar_bytes(dtype: DType) -> Result<u32> {
 fn too_wide(dtype: DType) -> Error {
     let bytes = dtype.bytes();
     Error::invalid(format!("a scalar of {dtype} has {bytes} bytes; pass a structure as Arg::record"))
-}
-
-/// A Rust type that can be passed as a scalar argument.
-pub trait Scalar: Copy {
-    /// Its element type.
-    const DTYPE: DType;
-
-    /// Its bytes as a little-endian word.
-    fn bits(self) -> u64;
-}
-
-impl<T: Element> Scalar for T {
-    const DTYPE: DType = T::DTYPE;
-
-    fn bits(self) -> u64 {
-        let mut word = [0; 8];
-        word[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&self));
-        u64::from_le_bytes(word)
-    }
-}
-
-impl Scalar for bool {
-    const DTYPE: DType = DType::BOOL;
-
-    fn bits(self) -> u64 {
-        u64::from(self)
-    }
 }

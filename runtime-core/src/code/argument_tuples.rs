@@ -1,6 +1,6 @@
 //! Arguments of a launch: a list of [`Arg`], or a tuple of tensors and scalars.
 
-use crate::code::arg::Scalar;
+use crate::code::scalar::Scalar;
 use crate::{Arg, Error, Kernel, Record, Result, Tensor};
 
 /// A tensor argument that the kernel only reads; the same as [`Arg::read`].

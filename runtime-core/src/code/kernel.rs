@@ -204,6 +204,6 @@ impl Drop for KernelHandle {
     fn drop(&mut self) {
         let device = self.module.device();
         let until = if device.must_leak() { return } else { device.all_pending() };
-        device.deferred.defer(device, Resource::Kernel(self.handle), until);
+        device.defer(Resource::Kernel(self.handle), until);
     }
 }

@@ -8,4 +8,5 @@ pub(crate) mod lowering;
 pub(crate) mod module;
 pub(crate) mod raw_launch;
 pub(crate) mod record;
+pub(crate) mod scalar;
 pub(crate) mod source;

@@ -148,6 +148,6 @@ unsafe fn read_symbols(list: *const Str, count: usize) -> Result<Vec<String>> {
 impl Drop for ModuleInner {
     fn drop(&mut self) {
         let until = if self.device.must_leak() { return } else { self.device.all_pending() };
-        self.device.deferred.defer(&self.device, Resource::Module(self.handle), until);
+        self.device.defer(Resource::Module(self.handle), until);
     }
 }

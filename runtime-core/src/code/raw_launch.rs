@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 use smallvec::SmallVec;
 
 use crate::abi;
-use crate::{Arg, Kernel, LaunchConfig, Result};
+use crate::{Arg, LaunchConfig, LoweredKernel, Result};
 
 /// The arguments and geometry of a launch in their ABI form.
 #[derive(Default)]
@@ -18,11 +18,11 @@ pub(crate) struct RawLaunch {
 
 impl RawLaunch {
     /// Fills an empty launch in place, because moving it would cost more than filling it. Calls `check` on each
-    /// argument.
+    /// argument. Lowered code also gets the sizes of its tensors.
     #[inline]
     pub(crate) fn fill<'a>(
         &mut self,
-        kernel: &Kernel,
+        lowered: Option<&LoweredKernel>,
         args: &[Arg<'a>],
         mut check: impl FnMut(usize, &Arg<'a>) -> Result<()>,
     ) -> Result<()> {
@@ -39,7 +39,7 @@ impl RawLaunch {
         }
         // SAFETY: the loop initialised all of them.
         unsafe { self.args.set_len(args.len()) };
-        if let Some(lowered) = kernel.lowered() {
+        if let Some(lowered) = lowered {
             for size in lowered.tensor_sizes(args) {
                 self.args.push(raw_arg(&size)?);
             }

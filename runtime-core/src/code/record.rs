@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "holds pointers to its own memory")]
 
-use crate::code::arg::Scalar;
+use crate::code::scalar::Scalar;
 use crate::{DType, Error, Result, abi};
 
 /// A structure argument, passed by value on every device: fields of known types, laid out as C lays them out.

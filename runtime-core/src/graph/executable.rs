@@ -162,7 +162,7 @@ impl ExecutableGraph {
         self.check_dependencies(index, &operation)?;
         if let Some(native) = self.native {
             let mut raw = RawLaunch::default();
-            raw.fill(kernel, args, |_, _| Ok(()))?;
+            raw.fill(kernel.lowered(), args, |_, _| Ok(()))?;
             let launch = raw.pointed(&config);
             // SAFETY: the graph exists, and `raw` lives during the call.
             self.device.call("update", |calls, _| unsafe {
@@ -200,7 +200,7 @@ impl Drop for ExecutableGraph {
         if let Some(native) = self.native
             && !self.device.must_leak()
         {
-            self.device.deferred.defer(&self.device, Resource::Graph(native), self.device.all_pending());
+            self.device.defer(Resource::Graph(native), self.device.all_pending());
         }
     }
 }
@@ -244,7 +244,7 @@ fn raw_args(node: &Node) -> Result<RawLaunch> {
     let mut raw = RawLaunch::default();
     if let Operation::Launch { kernel, args, .. } = &node.operation {
         let args: Vec<_> = args.iter().map(OwnedArg::borrow).collect();
-        raw.fill(kernel, &args, |_, _| Ok(()))?;
+        raw.fill(kernel.lowered(), &args, |_, _| Ok(()))?;
     }
     Ok(raw)
 }

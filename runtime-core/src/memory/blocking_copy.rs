@@ -383,7 +383,7 @@ impl Drop for BlockingCopy<'_> {
         let device = &self.buffer.device;
         if self.in_flight != 0 {
             // It failed. The memory is borrowed: the device must have released it before this returns.
-            queue.wait_host_memory_released(self.in_flight, device);
+            queue.wait_host_memory_released(self.in_flight, &**device);
         }
         device.give_back_transfer_queue(queue);
     }

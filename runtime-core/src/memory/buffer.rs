@@ -213,31 +213,52 @@ impl Buffer {
     }
 }
 
+/// How the memory of a dropped buffer is freed.
+enum Release {
+    /// It is leaked: the driver may be gone, or may still use it.
+    Leak,
+    /// In order with the work of a queue, by the driver, without a wait or a poll.
+    InOrder(Arc<Timeline>),
+    /// By [`OpenDevice::defer`], once these tickets have ended.
+    Deferred(Vec<(Arc<Timeline>, u64)>),
+}
+
 impl Drop for Buffer {
     fn drop(&mut self) {
         let owner = self.owner.take();
-        if self.device.must_leak() {
-            return std::mem::forget(owner);
+        match self.plan_release(owner.is_some()) {
+            Release::Leak => std::mem::forget(owner),
+            Release::InOrder(timeline) => self.free_after(&timeline),
+            Release::Deferred(until) => self.device.defer(Resource::Buffer(self.handle, owner), until),
         }
-        // An external owner must not be released before the work has ended, which only deferred freeing ensures.
-        if owner.is_none() && !self.is_frozen() && self.free_in_order().is_some() {
-            return;
-        }
-        // Readers of a frozen buffer are not recorded: any work in flight may use it.
-        let mut until = if self.is_frozen() { self.device.any_in_flight() } else { Vec::new() };
-        until.extend(self.device.pending(self.hazards.get_mut().uses()));
-        if owner.is_none() && self.stream_ordered(&until).is_some() {
-            return;
-        }
-        self.device.deferred.defer(&self.device, Resource::Buffer(self.handle, owner), until);
     }
 }
 
 impl Buffer {
-    /// Frees in order with the only queue that has used the buffer, where the driver supports that, without polling: a signal and
-    /// a query would cost more than the allocation.
-    fn free_in_order(&mut self) -> Option<()> {
-        if !self.device.info.capabilities.has(abi::CAP_STREAM_ORDERED) {
+    fn plan_release(&mut self, has_owner: bool) -> Release {
+        if self.device.must_leak() {
+            return Release::Leak;
+        }
+        // An external owner must not be released before the work has ended, which only deferred freeing ensures.
+        let may_be_in_order = !has_owner && self.device.info.capabilities.has(abi::CAP_STREAM_ORDERED);
+        if may_be_in_order && let Some(timeline) = self.only_queue() {
+            return Release::InOrder(timeline);
+        }
+        // Readers of a frozen buffer are not recorded: any work in flight may use it.
+        let mut until = if self.is_frozen() { self.device.any_in_flight() } else { Vec::new() };
+        until.extend(self.device.pending(self.hazards.get_mut().uses()));
+        match &*until {
+            [(timeline, _)] if may_be_in_order && timeline.is_of(&self.device) => {
+                Release::InOrder(timeline.clone())
+            }
+            _ => Release::Deferred(until),
+        }
+    }
+
+    /// The only queue that has used the buffer, if its work may be in flight. Found without polling: a signal and a query would
+    /// cost more than the allocation.
+    fn only_queue(&mut self) -> Option<Arc<Timeline>> {
+        if self.is_frozen() {
             return None;
         }
         let hazards = self.hazards.get_mut();
@@ -247,30 +268,16 @@ impl Buffer {
         }
         let QueueStatus::Live(timeline) = self.device.queues.find(first.queue) else { return None };
         // If it has ended, the memory need not wait for later work of the queue.
-        let in_flight = !timeline.has_ended(first.ticket);
-        if in_flight { self.free_after(&timeline) } else { None }
+        let is_in_flight = !timeline.has_ended(first.ticket);
+        (is_in_flight && timeline.is_of(&self.device)).then_some(timeline)
     }
 
-    /// Frees in order with the only queue that still uses the buffer, where the driver supports that.
-    fn stream_ordered(&self, until: &[(Arc<Timeline>, u64)]) -> Option<()> {
-        match until {
-            [(timeline, _)] if self.device.info.capabilities.has(abi::CAP_STREAM_ORDERED) => {
-                self.free_after(timeline)
-            }
-            _ => None,
-        }
-    }
-
-    /// Frees in order with a queue, if it is of the buffer's own device.
-    fn free_after(&self, timeline: &Timeline) -> Option<()> {
-        if !std::ptr::eq(timeline.device.as_ptr(), Arc::as_ptr(&self.device)) {
-            return None;
-        }
+    /// Frees the memory in order with the work of the last queue that uses it.
+    fn free_after(&self, timeline: &Timeline) {
         let _submission = timeline.submission.lock();
-        let _serial = self.device.serial.as_ref().map(|serial| serial.lock());
+        let _serial = self.device.lock_serial();
         // SAFETY: the buffer is not used by any other queue, and the queue's lock orders the call.
         unsafe { (self.device.calls.memory.free)(self.device.handle, self.handle, timeline.handle) };
-        Some(())
     }
 }
 

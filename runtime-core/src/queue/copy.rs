@@ -125,7 +125,7 @@ impl Queue {
         let result = self.timeline.wait(ticket, None);
         if result.is_err() {
             // A failure may be known before the device has released the memory.
-            self.timeline.wait_host_memory_released(ticket, &self.device);
+            self.timeline.wait_host_memory_released(ticket, &*self.device);
         }
         result.map_err(|error| self.annotate(error, operation))
     }

@@ -195,7 +195,7 @@ impl Queue {
     ) -> Result<Submitted> {
         let (mut uses, mut raw) = (AccessSet::default(), RawLaunch::default());
         let mut local_bytes = 0u64;
-        raw.fill(kernel, args, |index, arg| {
+        raw.fill(kernel.lowered(), args, |index, arg| {
             self.use_arg(kernel, (index, arg), tracked.then_some(&mut uses), &mut local_bytes)
         })
         .and_then(|()| if local_bytes == 0 { Ok(()) } else { kernel.check_local(local_bytes, &self.device) })
@@ -404,6 +404,6 @@ impl Drop for Queue {
             let _ = self.timeline.signal_and_flush(self.timeline.last_submitted());
             vec![(self.timeline.clone(), self.timeline.last_submitted())]
         };
-        self.device.deferred.defer(&self.device, Resource::Queue, until);
+        self.device.defer(Resource::Queue, until);
     }
 }

@@ -17,13 +17,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::lock_api::RawMutex;
 use smallvec::SmallVec;
 
 use crate::abi::{self, Handle, QueueCalls, Status, SubmitInfo};
 use crate::memory::buffer::Buffer;
 use crate::timeline::Timeline;
-use crate::timeline::hazards::{Dependencies, Use};
-use crate::timeline::open_device::OpenDevice;
+use crate::timeline::device_state::DeviceState;
+use crate::timeline::hazards::{Dependencies, Hazards, Use};
 use crate::timeline::queue_table::QueueStatus;
 use crate::{Access, Error, ErrorKind, Queue, Result};
 
@@ -64,53 +65,52 @@ impl<'a> AccessSet<'a> {
     }
 }
 
-/// The hazards of a submission's buffers, as far as they are locked. Unlocks them when dropped.
+/// The locked hazards of a submission's buffers; unlocks them when dropped. A vector of guards would cost more than the locks.
 struct HazardGuards<'u, 'a> {
     uses: &'u [(&'a Buffer, Access)],
-    /// The number of locked ones, from the first.
+    /// How many are locked, from the first.
     locked: usize,
 }
 
 impl<'u, 'a> HazardGuards<'u, 'a> {
-    #[inline]
-    fn none(uses: &'u AccessSet<'a>) -> Self {
-        Self { uses: &uses.0, locked: 0 }
-    }
-
-    /// Locks all of them and collects what a submission of `queue` depends on: adds accesses of other queues to `foreign`, and
-    /// returns the latest ticket of `queue` itself, or 0.
+    /// Locks the hazards of all buffers, and collects what a submission of `queue` depends on: adds accesses of other queues to
+    /// `foreign`, and also returns the latest ticket of `queue` itself, or 0.
     ///
     /// # Errors
     /// `InvalidArgument` for an access that a host view forbids, or a write to a frozen buffer.
     #[inline]
-    fn lock(&mut self, queue: u64, foreign: &mut Dependencies) -> Result<u64> {
+    fn lock(uses: &'u AccessSet<'a>, queue: u64, foreign: &mut Dependencies) -> Result<(Self, u64)> {
+        let mut guards = Self { uses: &uses.0, locked: 0 };
         let mut after = 0;
-        for (buffer, access) in self.uses {
-            // `Drop` unlocks. A vector of guards would cost more than the locks.
-            std::mem::forget(buffer.hazards.lock());
-            self.locked += 1;
-            // SAFETY: it was locked just now, and each buffer is in the list once.
-            let hazards = unsafe { &*buffer.hazards.data_ptr() };
-            hazards.check_unmapped(*access)?;
+        for (at, &(buffer, access)) in uses.0.iter().enumerate() {
+            // SAFETY: `Drop` unlocks it; each buffer is in the list once.
+            unsafe { buffer.hazards.raw() }.lock();
+            guards.locked += 1;
+            let hazards = guards.hazards(at);
+            hazards.check_unmapped(access)?;
+            after = after.max(hazards.dependencies(access, queue, foreign));
             if access.writes() {
                 // It may have been frozen since it was added to the set.
                 check_writable(buffer)?;
             }
-            after = after.max(hazards.dependencies(*access, queue, foreign));
         }
-        Ok(after)
+        Ok((guards, after))
     }
 
-    /// Records the submission in the hazards, all of which are locked, and unlocks them.
     #[inline]
-    fn record(self, by: Use) {
-        for (buffer, access) in self.uses {
-            // SAFETY: `lock` locked it, and each buffer is in the list once.
-            unsafe { &mut *buffer.hazards.data_ptr() }.record(*access, by);
-            // SAFETY: `lock` locked it and forgot the guard.
-            unsafe { buffer.hazards.force_unlock() };
+    fn hazards(&mut self, at: usize) -> &mut Hazards {
+        debug_assert!(at < self.locked, "hazards that are not locked");
+        // SAFETY: it is locked, and the borrow of `self` excludes another access by this thread.
+        unsafe { &mut *self.uses[at].0.hazards.data_ptr() }
+    }
+
+    /// Records the submission.
+    #[inline]
+    fn record(&mut self, by: Use) {
+        for at in 0..self.uses.len() {
+            let access = self.uses[at].1;
+            self.hazards(at).record(access, by);
         }
-        std::mem::forget(self);
     }
 }
 
@@ -118,7 +118,7 @@ impl Drop for HazardGuards<'_, '_> {
     #[inline]
     fn drop(&mut self) {
         for (buffer, _) in &self.uses[..self.locked] {
-            // SAFETY: `lock` locked it and forgot the guard.
+            // SAFETY: `lock` locked it.
             unsafe { buffer.hazards.force_unlock() };
         }
     }
@@ -156,6 +156,13 @@ impl Submitted {
     }
 }
 
+/// The outcome of one attempt to submit.
+enum Attempt {
+    Done(Submitted),
+    /// It must first wait on this thread, with no lock held.
+    Blocked(Arc<Timeline>, u64),
+}
+
 /// A wait on the device for work of another queue.
 struct QueueWait {
     source: Arc<Timeline>,
@@ -189,57 +196,75 @@ impl Queue {
         self.device.check()?;
         self.device.reap();
         loop {
-            let mut hazards = HazardGuards::none(uses);
-            let mut foreign = Dependencies::new();
-            let after = hazards.lock(self.timeline.id, &mut foreign)?;
-            let mut waits = None;
-            if !foreign.is_empty() {
-                match self.resolve(&foreign, flags.inline)? {
-                    WaitPlan::OnDevice(found) => waits = Some(found),
-                    WaitPlan::Block(timeline, ticket) => {
-                        drop(hazards);
-                        block(&timeline, ticket)?;
-                        continue;
-                    }
-                }
+            match self.try_submit(uses, flags, &mut operation)? {
+                Attempt::Done(submitted) => return Ok(submitted),
+                Attempt::Blocked(source, ticket) => block(&source, ticket)?,
             }
-            let timeline = &*self.timeline;
-            let lock = timeline.submission.lock();
-            timeline.check_healthy()?;
-            timeline.signal_held()?;
-            let ticket = timeline.last_submitted() + 1;
-            if let Some(waits) = &waits
-                && let Some((source, ticket)) = self.wait_on_device(waits)?
-            {
-                drop((lock, hazards));
-                block(&source, ticket)?;
-                continue;
-            }
-            // While another queue's failure may still arrive, core must see the end of every ticket.
-            let may_run_inline = flags.inline && !timeline.has_edges();
-            // SAFETY: the queue is open, and its lock is held.
-            let began_inline =
-                may_run_inline && unsafe { (timeline.calls.try_begin_inline)(timeline.handle, ticket) } == 1;
-            if !began_inline {
-                timeline
-                    .raw("submit", |calls, queue| operation(calls, queue, SubmitInfo { ticket, after }))?;
-            }
-            // Only now: the ticket of a refused submission is used again, and must not inherit its dependencies.
-            if let Some(waits) = &waits {
-                self.push_edges(waits, ticket);
-            }
-            timeline.set_last_submitted(ticket);
-            hazards.record(Use { queue: timeline.id, ticket });
-            if began_inline {
-                return Ok(Submitted::Inline(ticket));
-            }
+        }
+    }
+
+    /// Submits under all locks, unless it must block.
+    #[inline]
+    fn try_submit(
+        &self,
+        uses: &AccessSet<'_>,
+        flags: SubmitFlags,
+        operation: &mut impl FnMut(&QueueCalls, Handle, SubmitInfo) -> Status,
+    ) -> Result<Attempt> {
+        let timeline = &*self.timeline;
+        let mut foreign = Dependencies::new();
+        let (mut hazards, after) = HazardGuards::lock(uses, timeline.id, &mut foreign)?;
+        let waits = match foreign.is_empty() {
+            true => None,
+            false => match self.resolve(&foreign, flags.inline)? {
+                WaitPlan::OnDevice(waits) => Some(waits),
+                WaitPlan::Block(source, ticket) => return Ok(Attempt::Blocked(source, ticket)),
+            },
+        };
+        let _submission = timeline.submission.lock();
+        timeline.check_healthy()?;
+        timeline.signal_held()?;
+        let ticket = timeline.last_submitted() + 1;
+        if let Some(waits) = &waits
+            && let Some((source, ticket)) = self.wait_on_device(waits)?
+        {
+            return Ok(Attempt::Blocked(source, ticket));
+        }
+        let submitted = self.call_backend(flags, SubmitInfo { ticket, after }, operation)?;
+        // Only now: the ticket of a refused submission is used again, and must not inherit its dependencies.
+        if let Some(waits) = &waits {
+            self.push_edges(waits, ticket);
+        }
+        timeline.set_last_submitted(ticket);
+        hazards.record(Use { queue: timeline.id, ticket });
+        drop(hazards);
+        if let Submitted::Async(_) = submitted {
             // The work is submitted. A wait tries a failed signal again.
             let _ = timeline.signal_submitted(flags.transfer);
             if flags.hold {
                 timeline.event_held(ticket);
             }
-            return Ok(Submitted::Async(ticket));
         }
+        Ok(Attempt::Done(submitted))
+    }
+
+    /// Begins the operation on this thread if it may run here, or hands it to the driver. The queue is locked.
+    #[inline]
+    fn call_backend(
+        &self,
+        flags: SubmitFlags,
+        submit: SubmitInfo,
+        operation: &mut impl FnMut(&QueueCalls, Handle, SubmitInfo) -> Status,
+    ) -> Result<Submitted> {
+        let (timeline, ticket) = (&*self.timeline, submit.ticket);
+        // While another queue's failure may still arrive, core must see the end of every ticket.
+        let may_run_inline = flags.inline && !timeline.has_edges();
+        // SAFETY: the queue is open, and its lock is held.
+        if may_run_inline && unsafe { (timeline.calls.try_begin_inline)(timeline.handle, ticket) } == 1 {
+            return Ok(Submitted::Inline(ticket));
+        }
+        timeline.raw("submit", |calls, queue| operation(calls, queue, submit))?;
+        Ok(Submitted::Async(ticket))
     }
 
     /// Decides how to wait for work of other queues: not at all if it has ended, on the device, or on this thread.
@@ -277,10 +302,14 @@ impl Queue {
 
     /// Whether this queue can wait for `source` on the device.
     fn can_wait_on_device(&self, source: &Timeline) -> bool {
-        let capable = |device: &OpenDevice| device.info.capabilities.has(abi::CAP_WAIT_FOR);
-        let same_backend =
-            |other: Arc<OpenDevice>| Arc::ptr_eq(&other.instance, &self.device.instance) && capable(&other);
-        capable(&self.device) && !source.is_of_program() && source.device.upgrade().is_some_and(same_backend)
+        let capable = |device: &DeviceState| device.info.capabilities.has(abi::CAP_WAIT_FOR);
+        let is_same_backend = |other: &DeviceState| Arc::ptr_eq(&other.instance, &self.device.instance);
+        capable(&self.device)
+            && !source.is_of_program()
+            && source.device.upgrade().is_some_and(|other| {
+                let other = other.state();
+                is_same_backend(other) && capable(other)
+            })
     }
 
     /// Makes the next submission wait on the device. Returns the first wait that the device refuses.

@@ -4,7 +4,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 use crate::queue::copy::check_placed_on;
@@ -12,6 +12,7 @@ use crate::queue::submit::{AccessSet, SubmitFlags};
 use crate::timeline::Timeline;
 use crate::timeline::deferred_free::{ExternalOwner, Resource};
 use crate::timeline::event::Event;
+use crate::timeline::open_device::OpenDevice;
 use crate::{Access, Element, Error, Queue, Result, Tensor};
 
 const TRANSFER: SubmitFlags = SubmitFlags { transfer: true, hold: true, inline: false };
@@ -51,7 +52,7 @@ impl Queue {
             return Ok(Event::new(&self.timeline, 0));
         }
         let ticket = submit().map_err(|error| self.annotate(error, "upload"))?.ticket();
-        keep(&self.timeline, ticket, data);
+        keep(Some(self.device.clone()), &self.timeline, ticket, data);
         Ok(Event::new(&self.timeline, ticket))
     }
 
@@ -78,7 +79,7 @@ impl Queue {
             true => 0,
             false => submit().map_err(|error| self.annotate(error, "download"))?.ticket(),
         };
-        Ok(Download { event: Event::new(&self.timeline, ticket), data })
+        Ok(Download { event: Event::new(&self.timeline, ticket), device: self.device.weak(), data })
     }
 }
 
@@ -86,6 +87,7 @@ impl Queue {
 #[derive(Debug)]
 pub struct Download<T: Element> {
     event: Event,
+    device: Weak<OpenDevice>,
     data: Vec<T>,
 }
 
@@ -122,20 +124,20 @@ impl<T: Element> Drop for Download<T> {
     fn drop(&mut self) {
         let data = std::mem::take(&mut self.data);
         if !data.is_empty() {
-            keep(self.event.timeline(), self.event.ticket(), data);
+            keep(self.device.upgrade(), self.event.timeline(), self.event.ticket(), data);
         }
     }
 }
 
 /// Keeps `data` until `ticket` has ended. The memory is leaked with its device.
-fn keep<T: Element>(timeline: &Arc<Timeline>, ticket: u64, data: Vec<T>) {
+fn keep<T: Element>(device: Option<Arc<OpenDevice>>, timeline: &Arc<Timeline>, ticket: u64, data: Vec<T>) {
     if timeline.has_ended(ticket) {
         return;
     }
-    match timeline.device.upgrade() {
+    match device {
         Some(device) => {
             let resource = Resource::HostMemory(ExternalOwner::new(data));
-            device.deferred.defer(&device, resource, vec![(timeline.clone(), ticket)]);
+            device.defer(resource, vec![(timeline.clone(), ticket)]);
         }
         None if timeline.maybe_running(ticket) => std::mem::forget(data),
         None => {}

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use crate::abi::Handle;
 use crate::timeline::Timeline;
-use crate::timeline::open_device::OpenDevice;
+use crate::timeline::device_state::DeviceState;
 
 /// The owner of memory that a buffer only wraps. It is dropped once, after all work on the memory has ended and the backend
 /// has released it, on the thread that notices, with no lock held. It is leaked where the device must be leaked.
@@ -42,6 +42,13 @@ pub(crate) enum Resource {
     Queue,
 }
 
+impl Resource {
+    /// Whether it is memory of an external owner that the device must release.
+    pub(super) const fn has_owner(&self) -> bool {
+        matches!(self, Self::Buffer(_, Some(_)))
+    }
+}
+
 #[derive(Debug)]
 struct Deferred {
     resource: Resource,
@@ -70,10 +77,16 @@ impl DeferredFree {
         self.count.load(Ordering::Relaxed) == 0
     }
 
-    /// Frees `resource` now if nothing uses it, otherwise once `until` has ended. Never waits.
-    pub(crate) fn defer(&self, device: &OpenDevice, resource: Resource, until: Vec<(Arc<Timeline>, u64)>) {
+    /// Frees `resource` now if nothing uses it, otherwise once `until` has ended, and returns whether it did. Never waits.
+    pub(super) fn defer(
+        &self,
+        device: &DeviceState,
+        resource: Resource,
+        until: Vec<(Arc<Timeline>, u64)>,
+    ) -> bool {
         if device.must_leak() {
-            return std::mem::forget(resource);
+            std::mem::forget(resource);
+            return true;
         }
         let mut list = self.list.lock();
         // The handle being dropped still refers to its queue, so a queue always waits for the next reaping. So does a module
@@ -85,36 +98,33 @@ impl DeferredFree {
         };
         if until.is_empty() && list.is_empty() && !later {
             drop(list);
-            return release(device, resource);
+            release(device, resource);
+            return true;
         }
-        let owned = matches!(resource, Resource::Buffer(_, Some(_)));
         list.push(Deferred { resource, until });
         self.count.store(list.len(), Ordering::Relaxed);
-        drop(list);
-        if owned {
-            device.wait_thread.reap_later(device.weak());
-        }
+        false
     }
 
     /// Whether memory of an external owner is waiting to be released.
     pub(crate) fn has_owners(&self) -> bool {
-        let owned = |deferred: &Deferred| matches!(deferred.resource, Resource::Buffer(_, Some(_)));
-        !self.is_empty() && self.list.lock().iter().any(owned)
+        !self.is_empty() && self.list.lock().iter().any(|deferred| deferred.resource.has_owner())
     }
 
-    /// Frees the resources whose work has ended, in the order of the drops.
-    pub(crate) fn reap(&self, device: &OpenDevice) {
+    /// Frees the resources whose work has ended, in the order of the drops. Returns whether a queue was among them: the device,
+    /// which holds it, must close it.
+    pub(super) fn reap(&self, device: &DeviceState) -> bool {
         if device.must_leak() {
-            return;
+            return false;
         }
         // Another thread is reaping.
-        let Some(_freeing) = self.freeing.try_lock() else { return };
-        let Some(mut list) = self.list.try_lock() else { return };
+        let Some(_freeing) = self.freeing.try_lock() else { return false };
+        let Some(mut list) = self.list.try_lock() else { return false };
         let mut kept = false;
         let ended = list.extract_if(.., |deferred| {
             deferred.until.retain(|(timeline, ticket)| {
                 // A lost device uses nothing any more, but queues of other devices may still use its memory.
-                let own = std::ptr::eq(timeline.device.as_ptr(), device);
+                let own = timeline.is_of(device);
                 let over = (own && device.is_lost()) || is_over(timeline, *ticket);
                 !over
             });
@@ -127,11 +137,13 @@ impl DeferredFree {
         let ended: Vec<_> = ended.map(|deferred| deferred.resource).collect();
         self.count.store(list.len(), Ordering::Relaxed);
         drop(list);
+        let has_queue = ended.iter().any(|resource| matches!(resource, Resource::Queue));
         ended.into_iter().for_each(|resource| release(device, resource));
+        has_queue
     }
 
     /// Leaks everything: work in flight may still use memory of external owners.
-    pub(crate) fn leak(&mut self) {
+    pub(super) fn leak(&mut self) {
         std::mem::forget(std::mem::take(self.list.get_mut()));
     }
 }
@@ -145,8 +157,8 @@ fn is_over(timeline: &Arc<Timeline>, ticket: u64) -> bool {
     !timeline.maybe_running(ticket)
 }
 
-fn release(device: &OpenDevice, resource: Resource) {
-    let serial = device.serial.as_ref().map(|serial| serial.lock());
+fn release(device: &DeviceState, resource: Resource) {
+    let serial = device.lock_serial();
     match resource {
         Resource::Buffer(buffer, owner) => {
             // SAFETY: a buffer that nothing uses any more.
@@ -165,9 +177,6 @@ fn release(device: &OpenDevice, resource: Resource) {
             drop(serial);
             drop(owner);
         }
-        Resource::Queue => {
-            drop(serial);
-            device.reap_timelines();
-        }
+        Resource::Queue => {}
     }
 }

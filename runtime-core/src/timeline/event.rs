@@ -60,10 +60,8 @@ impl Event {
     /// Removes it from the wait thread.
     #[cold]
     fn forget(&self) {
-        if let Some(device) = self.timeline.device.upgrade()
-            && !device.must_leak()
-        {
-            device.wait_thread.forget(self.registration);
+        if let Some(device) = self.timeline.device.upgrade() {
+            device.forget_waker(self.registration);
         }
     }
 
@@ -127,8 +125,7 @@ impl Future for Event {
             Ok(false) => {
                 let Some(device) = self.timeline.device.upgrade() else { return Poll::Ready(self.wait()) };
                 let Self { timeline, ticket, registration, .. } = self.get_mut();
-                match device.wait_thread.register(&device, (timeline, *ticket), registration, context.waker())
-                {
+                match device.register_waker((timeline, *ticket), registration, context.waker()) {
                     Ok(()) => Poll::Pending,
                     Err(error) => Poll::Ready(Err(error)),
                 }

@@ -29,6 +29,8 @@
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
 pub(crate) mod deferred_free;
+pub(crate) mod device_state;
+mod edges;
 pub(crate) mod event;
 pub(crate) mod hazards;
 pub(crate) mod host_access;
@@ -38,8 +40,10 @@ mod wait;
 pub(crate) mod wait_thread;
 pub(crate) mod word_lock;
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
+use std::task::Waker;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -47,14 +51,12 @@ use smallvec::SmallVec;
 
 use crate::abi::{Handle, Progress, QueueCalls, Status, SubmitInfo};
 use crate::plugin::convert;
-use crate::timeline::open_device::OpenDevice;
+use crate::timeline::device_state::DeviceState;
 use crate::timeline::word_lock::WordLock;
 use crate::{Error, ErrorKind, Result};
 
 /// `first_failed` while no ticket has failed.
 const NONE: u64 = u64::MAX;
-/// With more open edges than this, a submission checks which of them can be closed.
-const EDGES: usize = 16;
 /// Values of `end`: the device is open or being closed; it was closed after all work had ended; it was leaked with work in
 /// flight.
 const OPEN: u8 = 0;
@@ -82,19 +84,32 @@ fn wrong_progress(progress: Progress, submitted: u64) -> Error {
     Error::new(ErrorKind::DeviceLost, message)
 }
 
+/// What timelines, events and the wait thread need of an open device. A strong reference keeps it open.
+pub(crate) trait KeepOpen: fmt::Debug + Send + Sync {
+    fn state(&self) -> &DeviceState;
+
+    /// Marks the device as lost, and fails all work in flight.
+    fn mark_lost(&self, error: &Error);
+
+    /// Wakes `waker` once a ticket has a result. `registration` identifies the future, and is 0 at first.
+    ///
+    /// # Errors
+    /// `OutOfResources` when the wait thread cannot be started.
+    fn register_waker(&self, at: (&Arc<Timeline>, u64), registration: &mut u64, waker: &Waker) -> Result<()>;
+
+    /// Removes the waker of a dropped future.
+    fn forget_waker(&self, registration: u64);
+
+    /// Frees dropped resources whose work has ended; returns whether memory of external owners is left.
+    fn reap(&self) -> bool;
+}
+
 /// `ticket` waits, on the device, for `source_ticket` of `source`.
 #[derive(Debug)]
 struct Edge {
     ticket: u64,
     source: Arc<Timeline>,
     source_ticket: u64,
-}
-
-impl Edge {
-    /// Whether this wait includes one for `ticket` of `source`.
-    fn implies(&self, source: &Arc<Timeline>, ticket: u64) -> bool {
-        Arc::ptr_eq(&self.source, source) && self.source_ticket >= ticket
-    }
 }
 
 /// Core's side of a backend queue. The fields that every launch reads come first, so that they share cache lines.
@@ -120,7 +135,9 @@ pub(crate) struct Timeline {
     /// Number of `edges`, readable without their lock.
     edge_count: AtomicUsize,
     pub(crate) calls: QueueCalls,
-    pub(crate) device: Weak<OpenDevice>,
+    pub(crate) device: Weak<dyn KeepOpen>,
+    /// Where the state of the device lies, or lay; `device` keeps the address from being used again.
+    device_address: usize,
     name: String,
     /// The last signaled ticket: its end is observable by itself.
     signaled: AtomicU64,
@@ -140,15 +157,16 @@ unsafe impl Send for Timeline {}
 unsafe impl Sync for Timeline {}
 
 impl Timeline {
-    pub(crate) fn new(id: u64, handle: Handle, device: &OpenDevice, weak: Weak<OpenDevice>) -> Self {
+    pub(crate) fn new(id: u64, handle: Handle, device: Weak<dyn KeepOpen>, state: &DeviceState) -> Self {
         Self {
             id,
             handle,
-            calls: device.calls.queue,
-            device: weak,
+            calls: state.calls.queue,
+            device,
+            device_address: std::ptr::from_ref(state).addr(),
             submission: WordLock::default(),
-            serial: device.serial.clone(),
-            name: device.name.clone(),
+            serial: state.serial.clone(),
+            name: state.name.clone(),
             last_submitted: AtomicU64::new(0),
             signaled: AtomicU64::new(0),
             flushed: AtomicU64::new(0),
@@ -162,7 +180,7 @@ impl Timeline {
             failure: Mutex::default(),
             edges: Mutex::default(),
             edge_count: AtomicUsize::new(0),
-            edge_limit: AtomicUsize::new(EDGES),
+            edge_limit: AtomicUsize::new(edges::LIMIT),
         }
     }
 
@@ -290,15 +308,14 @@ impl Timeline {
             .or_else(|| Some(Err(self.failure_error())))
     }
 
-    #[inline]
-    fn has_open_edge(&self, ticket: u64) -> bool {
-        self.edge_count.load(Ordering::Acquire) != 0
-            && self.edges.lock().iter().any(|edge| edge.ticket <= ticket)
-    }
-
     /// Whether a ticket has ended, so that its memory may be reused. A failed ticket may still be running.
     pub(crate) fn has_ended(&self, ticket: u64) -> bool {
         self.completed() >= ticket
+    }
+
+    /// Whether it is a queue of this device.
+    pub(crate) fn is_of(&self, device: &DeviceState) -> bool {
+        self.device_address == std::ptr::from_ref(device).addr()
     }
 
     /// Whether its tickets are transfers by the program, which completes them; it has no queue of the backend.
@@ -354,108 +371,11 @@ impl Timeline {
         }
         let error = wrong_progress(progress, tail).in_operation("poll").on_device(&self.name);
         if let Some(device) = self.device.upgrade() {
-            device.distrust(&error);
+            device.state().set_distrusted();
+            device.mark_lost(&error);
         }
         self.fail_from(self.completed() + 1, &error);
         Err(error)
-    }
-
-    /// Polls this queue, and the queues that it depends on.
-    pub(crate) fn poll_transitively(self: &Arc<Self>) -> Result<()> {
-        self.poll()?;
-        if self.has_edges() { self.resolve_edges(true) } else { Ok(()) }
-    }
-
-    /// Whether the failure of another queue may still reach this one.
-    pub(crate) fn has_edges(&self) -> bool {
-        self.edge_count.load(Ordering::Acquire) != 0
-    }
-
-    /// Whether the next submission waits for that ticket of another queue anyway.
-    pub(crate) fn waits_for(&self, source: &Arc<Self>, ticket: u64) -> bool {
-        self.has_edges() && self.edges.lock().iter().any(|edge| edge.implies(source, ticket))
-    }
-
-    /// Records that `ticket`, the next one, waits for a ticket of another queue.
-    pub(crate) fn push_edge(self: &Arc<Self>, ticket: u64, source: &Arc<Self>, source_ticket: u64) {
-        if self.edge_count.load(Ordering::Acquire) >= self.edge_limit.load(Ordering::Relaxed) {
-            // Nobody has polled for a while. The sources were flushed when they were joined; their submission locks must not
-            // be taken while this queue's is held.
-            let _ = self.resolve_edges(false);
-            let left = self.edge_count.load(Ordering::Acquire);
-            self.edge_limit.store(EDGES.max(2 * left), Ordering::Relaxed);
-        }
-        let mut edges = self.edges.lock();
-        // All later tickets wait for what an earlier one waits for. Never merge the other way: an earlier ticket that waited
-        // for a later source could wait for itself.
-        if !edges.iter().any(|edge| edge.implies(source, source_ticket)) {
-            edges.push(Edge { ticket, source: source.clone(), source_ticket });
-        }
-        self.edge_count.store(edges.len(), Ordering::Release);
-    }
-
-    /// Polls every queue that this one depends on, directly or not, and propagates failures until nothing changes.
-    ///
-    /// # Errors
-    /// The error of a source that cannot be polled, if an edge stays open: its end would never be seen.
-    #[cold]
-    pub(crate) fn resolve_edges(self: &Arc<Self>, signal_and_flush: bool) -> Result<()> {
-        let mut reachable = vec![self.clone()];
-        let mut next = 0;
-        while next < reachable.len() {
-            let sources: Vec<_> =
-                reachable[next].edges.lock().iter().map(|edge| edge.source.clone()).collect();
-            for source in sources {
-                if !reachable.iter().any(|known| Arc::ptr_eq(known, &source)) {
-                    reachable.push(source);
-                }
-            }
-            next += 1;
-        }
-        let mut broken = Ok(());
-        for source in &reachable[1..] {
-            broken = broken.and(source.poll_as_source(signal_and_flush));
-        }
-        while reachable.iter().any(|timeline| timeline.propagate_failures()) {}
-        if self.has_edges() { broken } else { Ok(()) }
-    }
-
-    /// Polls this queue because another one depends on it.
-    fn poll_as_source(self: &Arc<Self>, signal_and_flush: bool) -> Result<()> {
-        let polled = match self.device.upgrade() {
-            Some(_open) if signal_and_flush => {
-                self.signal_and_flush(self.signaled.load(Ordering::Acquire)).and_then(|()| self.poll())
-            }
-            Some(_open) => self.poll(),
-            // A closed device has recorded its queues' final state.
-            None if self.end.load(Ordering::Acquire) == LEAKED => Err(self.cancelled()),
-            None => Ok(()),
-        };
-        polled.map_err(|error| error.with_note("other work depends on it"))
-    }
-
-    /// Closes the edges whose source has a result; returns whether there were any.
-    fn propagate_failures(&self) -> bool {
-        // `status` of a source locks its edges, and queues may depend on each other: hold no lock meanwhile.
-        let open: SmallVec<[(Arc<Self>, u64); 4]> =
-            self.edges.lock().iter().map(|edge| (edge.source.clone(), edge.source_ticket)).collect();
-        let results = open
-            .into_iter()
-            .filter_map(|(source, ticket)| source.status(ticket).map(|outcome| (source, ticket, outcome)))
-            .collect::<SmallVec<[_; 4]>>();
-        let mut edges = self.edges.lock();
-        let before = edges.len();
-        edges.retain(|edge| {
-            let ended = results.iter().find(|(source, ticket, _)| {
-                *ticket == edge.source_ticket && Arc::ptr_eq(source, &edge.source)
-            });
-            if let Some((_, _, Err(error))) = ended {
-                self.fail_from(edge.ticket, error);
-            }
-            ended.is_none()
-        });
-        self.edge_count.store(edges.len(), Ordering::Release);
-        edges.len() != before
     }
 
     /// Signals every later submission: another queue waits for this one.

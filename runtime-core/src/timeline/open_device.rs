@@ -1,23 +1,23 @@
-//! Core's side of an opened device: its handle and state, its queues, and how it is closed.
+//! Core's side of an opened device: its state, its queues, what was dropped while in use, and how it is closed.
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::ops::Deref;
+use std::sync::{Arc, Weak};
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
 use crate::abi::{self, Handle, Status};
-use crate::plugin::convert;
 use crate::plugin::instance::Instance;
 use crate::plugin::negotiate::DispatchTable;
-use crate::process;
 use crate::timeline::deferred_free::{DeferredFree, Resource};
+use crate::timeline::device_state::DeviceState;
 use crate::timeline::hazards::Use;
 use crate::timeline::queue_table::{QueueStatus, QueueTable};
 use crate::timeline::wait_thread::WaitThread;
-use crate::timeline::{LAST_PAUSE, LAST_TRIES, Timeline};
+use crate::timeline::{KeepOpen, LAST_PAUSE, LAST_TRIES, Timeline};
 use crate::{DeviceInfo, Error, ErrorKind, QueueOptions, Result};
 
 /// How long closing a device waits for work in flight before it leaks the device.
@@ -29,28 +29,15 @@ const IDLE_TRANSFER_QUEUES: usize = 2;
 /// The number of idle timelines of the program that are kept.
 const IDLE_PROGRAM_TIMELINES: usize = 8;
 
-/// An opened device, shared by everything that was made from it. The fields that every launch reads come first.
+/// An opened device, shared by everything that was made from it. Its last reference closes it.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct OpenDevice {
-    /// The process generation in which it was opened; another one means a forked child.
-    fork_generation: u32,
-    /// Why the device was lost.
-    lost: OnceLock<Error>,
-    /// The backend has reported impossible progress, so nothing that it was given may ever be freed.
-    distrusted: AtomicBool,
-    pub(crate) deferred: DeferredFree,
-    pub(crate) instance: Arc<Instance>,
+    deferred: DeferredFree,
+    state: DeviceState,
     /// All queues of the `Runtime`, across backends.
     pub(crate) queues: Arc<QueueTable>,
-    pub(crate) info: DeviceInfo,
-    /// The device string.
-    pub(crate) name: String,
-    pub(crate) handle: Handle,
-    pub(crate) calls: DispatchTable,
-    /// The one lock of a device that declares itself serial.
-    pub(crate) serial: Option<Arc<Mutex<()>>>,
-    pub(crate) wait_thread: WaitThread,
+    wait_thread: WaitThread,
     /// Idle queues for blocking copies.
     transfer_queues: Mutex<Vec<Arc<Timeline>>>,
     /// Idle timelines for transfers by the program.
@@ -59,10 +46,44 @@ pub(crate) struct OpenDevice {
     this: Weak<Self>,
 }
 
-// SAFETY: `handle` is a backend device; the contract of the table lets any thread use it.
-unsafe impl Send for OpenDevice {}
-// SAFETY: as above.
-unsafe impl Sync for OpenDevice {}
+impl Deref for OpenDevice {
+    type Target = DeviceState;
+
+    #[inline]
+    fn deref(&self) -> &DeviceState {
+        &self.state
+    }
+}
+
+impl KeepOpen for OpenDevice {
+    fn state(&self) -> &DeviceState {
+        &self.state
+    }
+
+    fn mark_lost(&self, error: &Error) {
+        if self.state.set_lost(error) {
+            tracing::error!(device = %self.name, %error, "device lost");
+            for timeline in self.timelines() {
+                timeline.fail_from(timeline.completed() + 1, error);
+            }
+        }
+    }
+
+    fn register_waker(&self, at: (&Arc<Timeline>, u64), registration: &mut u64, waker: &Waker) -> Result<()> {
+        self.wait_thread.register(self.this.clone(), at, registration, waker)
+    }
+
+    fn forget_waker(&self, registration: u64) {
+        if !self.must_leak() {
+            self.wait_thread.forget(registration);
+        }
+    }
+
+    fn reap(&self) -> bool {
+        Self::reap(self);
+        self.deferred.has_owners()
+    }
+}
 
 impl OpenDevice {
     /// Wraps a device that a backend has just opened.
@@ -72,73 +93,16 @@ impl OpenDevice {
         info: DeviceInfo,
         handle: Handle,
     ) -> Arc<Self> {
-        let serial = info.capabilities.has(abi::CAP_SERIAL).then(Arc::default);
         Arc::new_cyclic(|this| Self {
-            calls: instance.calls,
-            name: info.id.to_string(),
-            instance,
-            queues,
-            handle,
-            serial,
             deferred: DeferredFree::default(),
+            state: DeviceState::new(instance, info, handle),
+            queues,
             wait_thread: WaitThread::default(),
             transfer_queues: Mutex::default(),
             program_timelines: Mutex::default(),
             timelines: Mutex::default(),
-            fork_generation: process::generation(),
-            lost: OnceLock::new(),
-            distrusted: AtomicBool::new(false),
             this: this.clone(),
-            info,
         })
-    }
-
-    /// Rejects any use in a forked child, and of a lost device.
-    ///
-    /// # Errors
-    /// `Unavailable` after a fork; `DeviceLost`.
-    #[inline]
-    pub(crate) fn check(&self) -> Result<()> {
-        if self.fork_generation == process::generation() && self.lost.get().is_none() {
-            Ok(())
-        } else {
-            Err(self.unavailable())
-        }
-    }
-
-    #[cold]
-    fn unavailable(&self) -> Error {
-        match self.lost.get() {
-            Some(error) => error.clone(),
-            None => Error::new(
-                ErrorKind::Unavailable,
-                "this process was forked after the device was opened; make a new `Runtime` in the child and open it there",
-            )
-            .on_device(&self.name),
-        }
-    }
-
-    /// Marks the device as lost, and fails all work in flight.
-    pub(crate) fn mark_lost(&self, error: &Error) {
-        if self.lost.set(error.clone()).is_ok() {
-            tracing::error!(device = %self.name, %error, "device lost");
-            for timeline in self.timelines() {
-                timeline.fail_from(timeline.completed() + 1, error);
-            }
-        }
-    }
-
-    /// Declares the device lost, and leaks what it was given: its backend has reported impossible progress.
-    pub(crate) fn distrust(&self, error: &Error) {
-        self.distrusted.store(true, Ordering::Relaxed);
-        self.mark_lost(error);
-    }
-
-    /// Declares the device lost: it cannot be polled any more, so it may use borrowed memory forever.
-    pub(crate) fn declare_lost(&self) {
-        let error =
-            Error::new(ErrorKind::DeviceLost, "the device stopped responding while using host memory");
-        self.mark_lost(&error.on_device(&self.name));
     }
 
     /// Calls a function of the backend's tables; a serial device runs one call at a time.
@@ -148,30 +112,17 @@ impl OpenDevice {
         call: impl FnOnce(&DispatchTable, Handle) -> Status,
     ) -> Result<()> {
         self.check()?;
-        let serial = self.serial.as_ref().map(|serial| serial.lock());
+        let serial = self.lock_serial();
         let status = call(&self.calls, self.handle);
         drop(serial);
         if status.is_null() {
             return Ok(());
         }
-        // SAFETY: a non-null status of the table is an owned error object, taken here once.
-        let error = unsafe { convert::from_status(status) }
-            .err()
-            .unwrap_or_else(|| Error::new(ErrorKind::Internal, "empty error"));
-        let error = error.in_operation(operation).on_device(&self.name);
+        let error = self.error(operation, status);
         if error.kind() == ErrorKind::DeviceLost {
             self.mark_lost(&error);
         }
         Err(error)
-    }
-
-    /// Checks the handle that a successful call returned.
-    ///
-    /// # Errors
-    /// `AbiMismatch` for a null handle.
-    pub(crate) fn check_made(&self, operation: &str, what: &str, handle: Handle) -> Result<()> {
-        convert::check_handle(what, handle)
-            .map_err(|error| error.in_operation(operation).on_device(&self.name))
     }
 
     /// A reference that does not keep the device open.
@@ -199,7 +150,7 @@ impl OpenDevice {
             (calls.queue.open)(device, &raw const raw, &raw mut handle)
         })?;
         self.check_made("open_queue", "queue", handle)?;
-        let timeline = Arc::new(Timeline::new(QueueTable::next_id(), handle, self, self.this.clone()));
+        let timeline = Arc::new(Timeline::new(QueueTable::next_id(), handle, self.this.clone(), self));
         self.queues.insert(&timeline);
         self.timelines.lock().push(timeline.clone());
         Ok(timeline)
@@ -221,7 +172,7 @@ impl OpenDevice {
             return idle.push(queue);
         }
         drop((idle, queue));
-        self.deferred.defer(self, Resource::Queue, Vec::new());
+        self.defer(Resource::Queue, Vec::new());
     }
 
     /// Takes a timeline for one transfer by the program. No other transfer uses it meanwhile.
@@ -230,7 +181,7 @@ impl OpenDevice {
             return timeline;
         }
         let (id, none) = (QueueTable::next_id(), std::ptr::null_mut());
-        let timeline = Arc::new(Timeline::new(id, none, self, self.this.clone()));
+        let timeline = Arc::new(Timeline::new(id, none, self.this.clone(), self));
         self.queues.insert(&timeline);
         timeline
     }
@@ -245,11 +196,19 @@ impl OpenDevice {
         self.queues.remove(&timeline);
     }
 
+    /// Frees `resource` now if nothing uses it, otherwise once `until` has ended. Never waits.
+    pub(crate) fn defer(&self, resource: Resource, until: Vec<(Arc<Timeline>, u64)>) {
+        let is_owned = resource.has_owner();
+        if !self.deferred.defer(&self.state, resource, until) && is_owned {
+            self.wait_thread.reap_later(self.this.clone());
+        }
+    }
+
     /// Frees dropped resources whose work has ended. Costs one load when there are none.
     #[inline]
     pub(crate) fn reap(&self) {
-        if !self.deferred.is_empty() {
-            self.deferred.reap(self);
+        if !self.deferred.is_empty() && self.deferred.reap(&self.state) {
+            self.reap_timelines();
         }
     }
 
@@ -272,7 +231,7 @@ impl OpenDevice {
     }
 
     fn close_queue(&self, queue: Handle) {
-        let _serial = self.serial.as_ref().map(|serial| serial.lock());
+        let _serial = self.lock_serial();
         // SAFETY: there is no other reference to the queue, and its work has ended.
         unsafe { (self.calls.queue.close)(queue) };
     }
@@ -295,19 +254,6 @@ impl OpenDevice {
     /// from it.
     pub(crate) fn any_in_flight(&self) -> Vec<(Arc<Timeline>, u64)> {
         pending(self.queues.timelines())
-    }
-
-    /// Whether drops must leak: at exit the driver may be gone, after a fork it belongs to the parent, and a distrusted
-    /// backend may use everything.
-    pub(crate) fn must_leak(&self) -> bool {
-        process::exiting()
-            || self.fork_generation != process::generation()
-            || self.distrusted.load(Ordering::Relaxed)
-    }
-
-    /// Whether the device is lost.
-    pub(crate) fn is_lost(&self) -> bool {
-        self.lost.get().is_some()
     }
 
     /// Leaks the device and everything on it.
@@ -334,7 +280,7 @@ impl OpenDevice {
             }
         }
         loop {
-            self.deferred.reap(self);
+            self.reap();
             if self.deferred.is_empty() || Instant::now() > deadline {
                 return self.deferred.is_empty();
             }

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::{CLOSED, LAST_PAUSE, LAST_TRIES, OPEN, Timeline};
-use crate::timeline::open_device::OpenDevice;
+use super::{CLOSED, KeepOpen, LAST_PAUSE, LAST_TRIES, OPEN, Timeline};
 use crate::{Error, ErrorKind, Result};
 
 /// The longest single wait in a backend.
@@ -38,7 +37,7 @@ impl Timeline {
             self.while_closing(|now| self.status(ticket).is_none() && in_time(now));
             return self.after_close(ticket);
         };
-        device.check()?;
+        device.state().check()?;
         self.wait_open(ticket, deadline)
     }
 
@@ -68,22 +67,24 @@ impl Timeline {
 
     /// Waits until the device has released host memory that is borrowed for `ticket`. A device that cannot be polled is
     /// declared lost.
-    pub(crate) fn wait_host_memory_released(self: &Arc<Self>, ticket: u64, device: &OpenDevice) {
+    pub(crate) fn wait_host_memory_released(self: &Arc<Self>, ticket: u64, device: &dyn KeepOpen) {
         for _ in 0..LAST_TRIES {
             match self.wait_ended(ticket, None) {
                 Ok(()) => return,
-                Err(error) if device.is_lost() || device.must_leak() => return drop(error),
+                Err(error) if device.state().is_lost() || device.state().must_leak() => return drop(error),
                 Err(_) => std::thread::sleep(LAST_PAUSE),
             }
         }
-        device.declare_lost();
+        let error =
+            Error::new(ErrorKind::DeviceLost, "the device stopped responding while using host memory");
+        device.mark_lost(&error.on_device(&self.name));
     }
 
     /// Whether the device may still be running `ticket`, as of the last poll.
     pub(crate) fn maybe_running(&self, ticket: u64) -> bool {
         !self.has_ended(ticket)
             && match self.device.upgrade() {
-                Some(device) => !device.is_lost(),
+                Some(device) => !device.state().is_lost(),
                 None => self.end.load(Ordering::Acquire) != CLOSED,
             }
     }
@@ -106,7 +107,7 @@ impl Timeline {
             let closing = self.end.load(Ordering::Acquire) == OPEN;
             return Ok(if closing { self.status(ticket) } else { Some(self.after_close(ticket)) });
         };
-        device.check()?;
+        device.state().check()?;
         self.signal_and_flush(ticket)?;
         self.poll_transitively()?;
         Ok(self.status(ticket))

@@ -10,8 +10,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use crate::process;
-use crate::timeline::Timeline;
-use crate::timeline::open_device::OpenDevice;
+use crate::timeline::{KeepOpen, Timeline};
 use crate::{Error, ErrorKind, Result};
 
 /// Rounds of polling without a pause; after them the pause doubles from `SHORTEST` to `LONGEST`.
@@ -67,7 +66,7 @@ impl WaitThread {
     /// `OutOfResources` when the thread cannot be started.
     pub(crate) fn register(
         &self,
-        device: &Arc<OpenDevice>,
+        device: Weak<dyn KeepOpen>,
         (timeline, ticket): (&Arc<Timeline>, u64),
         registration: &mut u64,
         waker: &Waker,
@@ -75,7 +74,7 @@ impl WaitThread {
         // Foreign code, so outside the lock.
         let waker = waker.clone();
         let mut state = self.shared.state.lock();
-        self.start(&mut state, Arc::downgrade(device))?;
+        self.start(&mut state, device)?;
         if *registration == 0 {
             state.registrations += 1;
             *registration = state.registrations;
@@ -96,14 +95,14 @@ impl WaitThread {
 
     /// Releases memory of external owners once the work on it has ended, even if the program makes no further call: the owners
     /// may be what keeps the device open.
-    pub(crate) fn reap_later(&self, device: Weak<OpenDevice>) {
+    pub(crate) fn reap_later(&self, device: Weak<dyn KeepOpen>) {
         let mut state = self.shared.state.lock();
         // Without a thread, the next call that reaps does it.
         state.reaping = self.start(&mut state, device).is_ok();
         self.shared.changed.notify_one();
     }
 
-    fn start(&self, state: &mut State, device: Weak<OpenDevice>) -> Result<()> {
+    fn start(&self, state: &mut State, device: Weak<dyn KeepOpen>) -> Result<()> {
         if !state.running {
             let shared = self.shared.clone();
             let thread = std::thread::Builder::new().name("rt-wait".to_owned());
@@ -131,7 +130,7 @@ impl Drop for WaitThread {
     }
 }
 
-fn run(shared: &Shared, device: &Weak<OpenDevice>) {
+fn run(shared: &Shared, device: &Weak<dyn KeepOpen>) {
     let mut rounds = 0u32;
     let mut reaped = Instant::now();
     loop {
@@ -152,9 +151,9 @@ fn run(shared: &Shared, device: &Weak<OpenDevice>) {
         wake(shared, &broken);
         if reaping {
             // An owner is foreign code, too.
-            let _ = catch_unwind(AssertUnwindSafe(|| open.reap()));
+            let again = catch_unwind(AssertUnwindSafe(|| open.reap())).unwrap_or(true);
             reaped = Instant::now();
-            if open.deferred.has_owners() {
+            if again {
                 shared.state.lock().reaping = true;
             }
         }

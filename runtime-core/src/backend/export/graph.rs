@@ -2,8 +2,8 @@
 
 use super::ffi::{abi_mismatch, borrow, from_handle, into_handle, out_param, read_struct};
 use super::module::kernel;
+use super::module::launch;
 use super::panic::{catch_panic, guard};
-use super::queue::launch;
 use super::{Backend, BufferOf, GraphOf, KernelOf, Shims};
 use crate::abi::{self, GraphTable, Handle, Status};
 use crate::backend::{Device, FillPattern, Graph, GraphNode, GraphWork};

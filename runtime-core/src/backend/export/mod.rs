@@ -23,7 +23,7 @@ pub use panic::catch_panic;
 
 use std::marker::PhantomData;
 
-use super::{Backend, Device, LinkedBackend, Module};
+use super::{Backend, Device, Module};
 use crate::abi::{self, BackendTable, Header, Manifest, Status, Str};
 use crate::end_of;
 
@@ -69,14 +69,14 @@ pub(super) const fn table<B: Backend>() -> &'static BackendTable {
 #[doc(hidden)]
 pub unsafe fn enter(
     out: *mut *const BackendTable,
-    backend: LinkedBackend,
+    table: &'static BackendTable,
     manifest: &'static Manifest,
 ) -> Status {
     std::hint::black_box(manifest);
     panic::set_dynamic_library();
     panic::guard("entry", || {
         // SAFETY: guaranteed by the caller.
-        unsafe { ffi::out_param(out) }?.write(backend.table());
+        unsafe { ffi::out_param(out) }?.write(table);
         Ok(())
     })
 }
@@ -107,7 +107,7 @@ macro_rules! export_backend {
                 out: *mut *const $crate::abi::BackendTable,
             ) -> $crate::abi::Status {
                 // SAFETY: the caller of the entry point passes a writable pointer for the table's address.
-                unsafe { $crate::backend::enter(out, backend(), &MANIFEST) }
+                unsafe { $crate::backend::enter(out, backend().table(), &MANIFEST) }
             }
         };
 

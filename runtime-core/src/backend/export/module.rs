@@ -2,12 +2,11 @@
 
 use std::sync::OnceLock;
 
-use super::ffi::{borrow, from_handle, into_handle, out_param, read_struct, write_struct};
+use super::ffi::{abi_mismatch, borrow, from_handle, into_handle, out_param, read_struct, write_struct};
 use super::panic::{catch_panic, guard};
-use super::queue::launch;
-use super::{Backend, KernelOf, ModuleOf, Shims};
+use super::{Backend, BufferOf, KernelOf, ModuleOf, Shims};
 use crate::abi::{self, Handle, ModuleSource, ModuleTable, Status, Str};
-use crate::backend::{Device, Kernel, KernelInfo, Module, Param, Source};
+use crate::backend::{Device, Kernel, KernelInfo, Launch, Module, Param, Source};
 use crate::plugin::convert;
 use crate::{ArgKind, Occupancy, Options, Result, end_of};
 
@@ -50,6 +49,22 @@ pub(super) unsafe fn source<'a>(source: *const ModuleSource, options: &'a mut Op
     let code = unsafe { convert::borrow_slice("ModuleSource.code", raw.code, raw.code_bytes, usize::MAX) };
     let code = if raw.code.is_null() { None } else { Some(code?) };
     Ok(Source { format, path, code, options })
+}
+
+/// Wraps a launch received from core.
+///
+/// # Safety
+/// `launch` is null, or states its size and is valid for `'a`, with everything it points to.
+#[inline]
+pub(super) unsafe fn launch<'a, B: Backend>(launch: *const abi::Launch) -> Result<Launch<'a, BufferOf<B>>> {
+    // SAFETY: guaranteed by the caller.
+    match unsafe { launch.as_ref() } {
+        Some(raw) if raw.struct_size >= end_of!(abi::Launch, arg_count) => {
+            // SAFETY: guaranteed by the caller; the tensors' buffers belong to this backend.
+            Ok(unsafe { Launch::new(raw) })
+        }
+        _ => Err(abi_mismatch("the launch is null or lacks fields of ABI minor 0")),
+    }
 }
 
 impl<B: Backend> Shims<B> {

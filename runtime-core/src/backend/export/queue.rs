@@ -2,30 +2,14 @@
 
 use std::time::Duration;
 
-use super::ffi::{abi_mismatch, borrow, byte_len, from_handle, into_handle, out_param, read_struct};
-use super::module::kernel;
+use super::ffi::{borrow, byte_len, from_handle, into_handle, out_param, read_struct};
+use super::module::{kernel, launch};
 use super::panic::{catch_panic, guard};
 use super::{Backend, BufferOf, GraphOf, QueueOf, Shims};
 use crate::abi::{self, Handle, Progress, QueueTable, Status, SubmitInfo};
-use crate::backend::{Copy2D, Device, FillPattern, HostBytes, HostBytesMut, Launch, Queue, QueueOptions};
+use crate::backend::{Copy2D, Device, FillPattern, HostBytes, HostBytesMut, Queue, QueueOptions};
+use crate::end_of;
 use crate::plugin::convert;
-use crate::{Result, end_of};
-
-/// Wraps a launch received from core.
-///
-/// # Safety
-/// `launch` is null, or states its size and is valid for `'a`, with everything it points to.
-#[inline]
-pub(super) unsafe fn launch<'a, B: Backend>(launch: *const abi::Launch) -> Result<Launch<'a, BufferOf<B>>> {
-    // SAFETY: guaranteed by the caller.
-    match unsafe { launch.as_ref() } {
-        Some(raw) if raw.struct_size >= end_of!(abi::Launch, arg_count) => {
-            // SAFETY: guaranteed by the caller; the tensors' buffers belong to this backend.
-            Ok(unsafe { Launch::new(raw) })
-        }
-        _ => Err(abi_mismatch("the launch is null or lacks fields of ABI minor 0")),
-    }
-}
 
 impl<B: Backend> Shims<B> {
     pub(super) const QUEUE: &'static QueueTable = &QueueTable {

@@ -1,6 +1,7 @@
 //! What a backend implements: a trait per object, and what their methods take.
 
 mod backend;
+mod buffer;
 mod device;
 mod graph;
 mod module;
@@ -8,7 +9,8 @@ mod program;
 mod queue;
 
 pub use backend::Backend;
-pub use device::{Allocate, Buffer, Device};
+pub use buffer::Buffer;
+pub use device::{Allocate, Device};
 pub use graph::{Graph, NoGraph};
 pub use module::{Kernel, Module, Source};
 pub use program::{Program, ProgramArg, TensorDescription};
