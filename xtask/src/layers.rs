@@ -83,32 +83,34 @@ fn crate_paths(text: &str) -> BTreeSet<String> {
     let mut segments = BTreeSet::new();
     for rest in text.split("crate::").skip(1) {
         match rest.strip_prefix('{') {
-            Some(group) => segments.extend(group_segments(group)),
+            Some(group) => {
+                segments.extend(members(group).into_iter().filter_map(|member| first_word(member.trim())));
+            }
             None => segments.extend(first_word(rest)),
         }
     }
     segments
 }
 
-/// The first words of the members of a group, up to its closing brace.
-fn group_segments(group: &str) -> Vec<String> {
-    let (mut depth, mut begin, mut segments) = (0, 0, Vec::new());
+/// The members of a group, up to its closing brace.
+pub(crate) fn members(group: &str) -> Vec<&str> {
+    let (mut depth, mut begin, mut found) = (0, 0, Vec::new());
     for (at, c) in group.char_indices() {
         match c {
             '{' => depth += 1,
             '}' if depth == 0 => {
-                segments.extend(first_word(group[begin..at].trim()));
+                found.push(&group[begin..at]);
                 break;
             }
             '}' => depth -= 1,
             ',' if depth == 0 => {
-                segments.extend(first_word(group[begin..at].trim()));
+                found.push(&group[begin..at]);
                 begin = at + 1;
             }
             _ => {}
         }
     }
-    segments
+    found
 }
 
 fn first_word(text: &str) -> Option<String> {
@@ -116,21 +118,21 @@ fn first_word(text: &str) -> Option<String> {
     (!word.is_empty()).then_some(word)
 }
 
-fn without_comments_and_tests(text: &str) -> String {
+pub(crate) fn without_comments_and_tests(text: &str) -> String {
     let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     code.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
 /// Whether a file holds the unit tests of the module that it lies beside.
-fn is_test(path: &Path) -> bool {
+pub(crate) fn is_test(path: &Path) -> bool {
     path.file_stem().is_some_and(|stem| stem == "tests" || stem.to_string_lossy().ends_with("_tests"))
 }
 
-fn read(path: &Path) -> Result<String, Failure> {
+pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     fs::read_to_string(path).map_err(|error| Failure::new(format!("{}: {error}", path.display())))
 }
 
-fn sources(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+pub(crate) fn sources(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let entries =
         fs::read_dir(folder).map_err(|error| Failure::new(format!("{}: {error}", folder.display())))?;
     let mut found = Vec::new();

@@ -4,6 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use crate::architecture;
+use crate::cycles;
 use crate::dependencies;
 use crate::header;
 use crate::layers;
@@ -22,6 +23,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("rustfmt", |workspace| run(&mut workspace.cargo(&["fmt", "--all", "--check"]))),
     ("length of files", file_lengths),
     ("imports between layers", layers::check),
+    ("modules that import each other", cycles::check),
     ("paths in ARCHITECTURE.md", architecture::check),
     ("documented dependencies", dependencies::check),
     ("clippy", |workspace| {

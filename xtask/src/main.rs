@@ -3,6 +3,7 @@
 
 mod architecture;
 mod bundle;
+mod cycles;
 mod dependencies;
 mod eval;
 mod fuzz_kernels;

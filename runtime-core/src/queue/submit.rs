@@ -24,7 +24,7 @@ use crate::abi::{self, Handle, QueueCalls, Status, SubmitInfo};
 use crate::memory::buffer::Buffer;
 use crate::timeline::Timeline;
 use crate::timeline::device_state::DeviceState;
-use crate::timeline::hazards::{Dependencies, Hazards, Use};
+use crate::timeline::hazards::{Dependencies, Use};
 use crate::timeline::queue_table::QueueStatus;
 use crate::{Access, Error, ErrorKind, Queue, Result};
 
@@ -73,44 +73,45 @@ struct HazardGuards<'u, 'a> {
 }
 
 impl<'u, 'a> HazardGuards<'u, 'a> {
+    #[inline]
+    fn new(uses: &'u AccessSet<'a>) -> Self {
+        Self { uses: &uses.0, locked: 0 }
+    }
+
     /// Locks the hazards of all buffers, and collects what a submission of `queue` depends on: adds accesses of other queues to
     /// `foreign`, and also returns the latest ticket of `queue` itself, or 0.
     ///
     /// # Errors
     /// `InvalidArgument` for an access that a host view forbids, or a write to a frozen buffer.
     #[inline]
-    fn lock(uses: &'u AccessSet<'a>, queue: u64, foreign: &mut Dependencies) -> Result<(Self, u64)> {
-        let mut guards = Self { uses: &uses.0, locked: 0 };
+    fn lock(&mut self, queue: u64, foreign: &mut Dependencies) -> Result<u64> {
         let mut after = 0;
-        for (at, &(buffer, access)) in uses.0.iter().enumerate() {
-            // SAFETY: `Drop` unlocks it; each buffer is in the list once.
+        for (buffer, access) in self.uses {
+            // SAFETY: `record` or `Drop` unlocks it; each buffer is in the list once.
             unsafe { buffer.hazards.raw() }.lock();
-            guards.locked += 1;
-            let hazards = guards.hazards(at);
-            hazards.check_unmapped(access)?;
-            after = after.max(hazards.dependencies(access, queue, foreign));
+            self.locked += 1;
+            // SAFETY: it was locked just now.
+            let hazards = unsafe { &*buffer.hazards.data_ptr() };
+            hazards.check_unmapped(*access)?;
             if access.writes() {
                 // It may have been frozen since it was added to the set.
                 check_writable(buffer)?;
             }
+            after = after.max(hazards.dependencies(*access, queue, foreign));
         }
-        Ok((guards, after))
+        Ok(after)
     }
 
+    /// Records the submission in the hazards, and unlocks them.
     #[inline]
-    fn hazards(&mut self, at: usize) -> &mut Hazards {
-        debug_assert!(at < self.locked, "hazards that are not locked");
-        // SAFETY: it is locked, and the borrow of `self` excludes another access by this thread.
-        unsafe { &mut *self.uses[at].0.hazards.data_ptr() }
-    }
-
-    /// Records the submission.
-    #[inline]
-    fn record(&mut self, by: Use) {
-        for at in 0..self.uses.len() {
-            let access = self.uses[at].1;
-            self.hazards(at).record(access, by);
+    fn record(mut self, by: Use) {
+        for (buffer, access) in &self.uses[..self.locked] {
+            // SAFETY: `lock` locked it, and each buffer is in the list once.
+            unsafe { &mut *buffer.hazards.data_ptr() }.record(*access, by);
+            // SAFETY: as above.
+            unsafe { buffer.hazards.force_unlock() };
         }
+        self.locked = 0;
     }
 }
 
@@ -213,7 +214,8 @@ impl Queue {
     ) -> Result<Attempt> {
         let timeline = &*self.timeline;
         let mut foreign = Dependencies::new();
-        let (mut hazards, after) = HazardGuards::lock(uses, timeline.id, &mut foreign)?;
+        let mut hazards = HazardGuards::new(uses);
+        let after = hazards.lock(timeline.id, &mut foreign)?;
         let waits = match foreign.is_empty() {
             true => None,
             false => match self.resolve(&foreign, flags.inline)? {
@@ -237,7 +239,6 @@ impl Queue {
         }
         timeline.set_last_submitted(ticket);
         hazards.record(Use { queue: timeline.id, ticket });
-        drop(hazards);
         if let Submitted::Async(_) = submitted {
             // The work is submitted. A wait tries a failed signal again.
             let _ = timeline.signal_submitted(flags.transfer);
