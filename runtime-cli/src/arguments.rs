@@ -57,10 +57,10 @@ pub(crate) struct EvalArguments {
     pub(crate) open: OpenArguments,
     #[command(flatten)]
     pub(crate) overrides: OverrideArguments,
-    /// Write the full report as JSON; `-` is standard output, which then holds nothing else
+    /// Write the full report as JSON; with `-`, to standard output, without the table
     #[arg(long, value_name = "FILE|-")]
     pub(crate) json: Option<PathBuf>,
-    /// Write one line per row as CSV; `-` is standard output, which then holds nothing else
+    /// Write one line per row as CSV; with `-`, to standard output, without the table
     #[arg(long, value_name = "FILE|-")]
     pub(crate) csv: Option<PathBuf>,
     #[command(flatten)]
@@ -144,7 +144,7 @@ pub(crate) struct SettingsArguments {
     /// Minimum duration of a sample
     #[arg(long, value_name = "MS", value_parser = parse_real)]
     min_repeat_ms: Option<f64>,
-    /// Calls before the first sample; 0 measures cold
+    /// Calls before the first sample; 0 measures a cold start
     #[arg(long, value_name = "COUNT")]
     warmup: Option<u64>,
     /// Do not compare with the reference
@@ -186,7 +186,7 @@ pub(crate) struct ConformanceArguments {
     /// Backend libraries or installed targets [default: every backend found]
     #[arg(value_name = "PATH|TARGET")]
     pub(crate) backends: Vec<String>,
-    /// Write the report as JSON; `-` is standard output, which then holds nothing else
+    /// Write the report as JSON; with `-`, to standard output, without any other output
     #[arg(long, value_name = "FILE|-", conflicts_with = "faults")]
     pub(crate) json: Option<PathBuf>,
     #[command(flatten)]

@@ -3,7 +3,8 @@
 //!
 //! This crate is the API, and the contract with the backends behind it (the host CPU, CUDA, OpenCL, …). It
 //! knows none of them by name: a backend is a library, discovered at run time or linked in. The crate is made
-//! for frameworks and compilers: it never aborts the process, never prints, and keeps no global state.
+//! for frameworks and compilers: it never aborts the process, never prints, and keeps no global state except a
+//! fork counter and an exit flag.
 //!
 //! # A first kernel
 //!
@@ -50,8 +51,8 @@
 //!
 //! - **Every object keeps its parent alive.** A kernel keeps its module; a tensor, module or queue keeps its
 //!   device; a device keeps its backend. The [`Runtime`] may therefore be dropped while its devices are in use.
-//!   The one exception is an [`Event`], which keeps its point on the timeline but not the device.
-//! - **Work keeps what it uses.** A tensor, kernel or queue may be dropped right after the launch that uses it.
+//!   The one exception is an [`Event`], which does not keep its device open.
+//! - **Work keeps what it uses alive.** A tensor, kernel or queue may be dropped right after the launch that uses it.
 //!   Its memory is freed once the work has ended. Dropping never waits, and never cancels submitted work.
 //! - **The last drop of a device**, once everything made from it is gone too, is the only one that waits: for
 //!   work in flight, and for a few seconds at most. If the work has not ended by then, the device is leaked and
@@ -119,12 +120,13 @@
 //! ([`Tensor::write`], [`Tensor::to_vec`], [`Tensor::map`], [`Queue::read`], …). In async code, await the event
 //! first, then read.
 //!
-//! A backend may also block a submission for as long as it stages an earlier, large transfer of ordinary host memory on
-//! the same queue, or the transfer itself. Upload from pinned memory, or on a queue of its own, to avoid that.
+//! A backend may also block a large transfer of pageable host memory while it stages the data, and later submissions to
+//! the same queue with it. To avoid that, upload from pinned memory, or on a separate queue.
 //!
 //! **Waiting.** Wait for an event with or without a timeout, poll it ([`Event::is_done`]), or await it: an
-//! event is a future. The first await on a device starts core's only thread, which polls that device and wakes
-//! tasks of any executor. A timeout cancels nothing and poisons nothing; nor does dropping a future.
+//! event is a future. The first await on a device starts its wait thread, which polls that device and wakes tasks of
+//! any executor; core starts no other threads. A timeout cancels nothing and poisons nothing; nor does dropping a
+//! future.
 //!
 //! **Signals are lazy.** `let event = queue.launch(…)?` keeps the event, so the next submission first makes the
 //! driver signal that point; waiting for the event then does not wait for anything later. `queue.launch(…)?;`
@@ -162,7 +164,7 @@
 //!
 //! A [`Tensor`] is an element type, a shape and strides over memory of one device; clones and views share that
 //! memory. A [`Placement`] selects one of the device's memory spaces, which [`DeviceInfo::spaces`] lists:
-//! `device`; `pinned`, host memory that the device accesses directly; `shared`, which migrates by itself; or a
+//! `device`; `pinned`, host memory that the device accesses directly; `shared`, which host and device both access; or a
 //! space specific to the backend. The first one listed is the default. Data moves in and out as slices, or as a
 //! [`HostArray`], which also reads and writes `.npy` files; [`Safetensors`] loads weights straight to a device,
 //! and [`dlpack`] shares memory with other libraries. A tensor from [`CommonRuntime::allocate`] is ready for
@@ -181,7 +183,7 @@
 //!
 //! A [`CodeFormat`] names what the bytes are: `c`, `shared-object`, `ptx`, `spirv-shader`, …
 //! [`DeviceInfo::formats`] lists the formats a device accepts, best first. A framework picks the first one that
-//! it can produce, and names no backend.
+//! it can produce, without naming a backend.
 //!
 //! [`ModuleSource::native`] is `unsafe`: the caller guarantees that the code stays within the memory of its
 //! arguments, and uses them only as each launch declares, which core relies on to order work. For similar

@@ -7,17 +7,17 @@
 //!
 //! # Order of the exit handlers
 //!
-//! Handlers run in reverse order of registration: read this table upwards. Each of ours is registered right
-//! after the driver state that it must still find intact. The table is for the `runtime` command with a CPU device
-//! of Vulkan, whose driver compiles with LLVM; other programs and devices have a subset of the rows.
+//! Handlers run in reverse order of registration: read this table from the bottom up. Each of ours is registered
+//! right after the driver state that it must still find intact. The table is for the `runtime` command with a Vulkan
+//! CPU device, whose driver compiles with LLVM; other programs and devices have a subset of the rows.
 //!
 //! ```text
 //! registered when                      handler                      at exit
-//! the command starts                   command: crash_context       fails an `exit` that foreign code called
+//! the command starts                   command: crash_context       makes an `exit` by foreign code an error
 //! the first backend opens              core: install                nothing left to do
 //! the driver is loaded, opens devices  driver                       tears itself down
 //! a Vulkan device has been opened      Vulkan: wait_at_exit         nothing left to do
-//! a backend has opened its first one   core: reinstall_exit_hook    stops wait threads; drops leak from now on
+//! a backend opened its first device    core: reinstall_exit_hook    stops wait threads; drops leak from now on
 //! the first kernel is compiled         LLVM                         tears itself down
 //! that compilation has ended           Vulkan: warm_up_compiler     waits for work, then rejects any more
 //! ```

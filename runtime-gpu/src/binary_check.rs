@@ -1,6 +1,6 @@
 //! Checks that binary code is complete before the driver reads it: `cuModuleLoadDataEx` takes an address without a length.
 //!
-//! The header of a fat binary is read by hand: no crate has the format.
+//! The parser of the fat-binary header is handwritten: no crate parses that format.
 
 use object::LittleEndian;
 use object::elf::FileHeader64;

@@ -1,5 +1,5 @@
-//! Opens the libraries of NVIDIA's driver, and binds functions of a library that is loaded at run time. Their results are numbers,
-//! of a type of this backend: `cudarc` returns closed enums, where a newer code is undefined behaviour.
+//! Opens the libraries of NVIDIA's driver and binds their functions at run time. Functions return integers, wrapped in
+//! a type of this backend. `cudarc`'s own declarations return Rust enums, in which a newer code is undefined behaviour.
 
 #![allow(unsafe_code, reason = "loads foreign libraries")]
 

@@ -50,7 +50,8 @@ pub(crate) fn options() -> Vec<OptionSpec> {
         OptionSpec::device(
             "staging_slot_kib",
             1024_i64,
-            "Size of a pinned staging slot for transfers of pageable memory, in KiB, 64 to 65536; the first opening of a device sets it.",
+            "Size of a pinned staging slot for transfers of pageable memory, in KiB, 64 to 65536. \
+             Fixed when the device is first opened.",
         ),
         OptionSpec::device(
             "upload_threads",

@@ -1,7 +1,7 @@
 //! The CUDA driver library: loaded on first use, with the structures, constants and signatures of `cudarc`'s `sys`.
 //!
-//! Loading stays by hand: `cudarc`'s own functions panic without a driver or where it lacks a symbol, and return a closed enum, so
-//! a code newer than the enum would be undefined behaviour. Here a code is a number ([`CuResult`]) and stays one.
+//! The loader is handwritten: `cudarc`'s own functions panic if the driver or a symbol is missing, and return a Rust
+//! enum, in which a code newer than the enum would be undefined behaviour. Here a code is an integer ([`CuResult`]).
 //!
 //! Functions that an older driver may lack are grouped behind an `Option` and probed, never assumed.
 

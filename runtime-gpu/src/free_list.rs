@@ -1,8 +1,8 @@
 //! The free list of a queue: memory that the queue has freed and reuses for its own next allocations, without a driver call.
 //!
-//! Later work of the queue runs after the work that used the block, so no further ordering is needed; another queue that uses
-//! the new allocation waits for its ticket, as for any. Only exact sizes match, and the list is small: the driver's own pool
-//! serves the rest.
+//! Later work of the queue runs after the work that used the block, so no further ordering is needed; another queue
+//! that uses the new allocation waits for its ticket, as with any allocation. Only exact sizes match, and the list is
+//! small: the driver's own pool serves the rest.
 
 use parking_lot::Mutex;
 

@@ -1,4 +1,4 @@
-//! Launches: arguments are packed into a parameter buffer, or passed by pointers, which takes no allocation for up to 16.
+//! Launches: arguments are packed into a parameter buffer, or passed by pointer; up to 16 need no allocation.
 
 #![allow(unsafe_code, reason = "calls the driver")]
 

@@ -1,9 +1,9 @@
 //! CUDA GPUs as devices, `cuda:0`, `cuda:1`, …, through the driver API.
 //!
 //! The driver is loaded when devices are first listed or opened. A missing or outdated driver is reported as unavailable, with
-//! the remedy. The driver itself honours `CUDA_VISIBLE_DEVICES`; a MIG instance is a device with its own share of units and
-//! memory. A device uses its primary context, which is retained and never reset, so that other libraries in the process can
-//! share it.
+//! the remedy. The driver itself honours `CUDA_VISIBLE_DEVICES`; a MIG instance is a device with its own
+//! multiprocessors and memory. A device uses its primary context, which is retained and never reset, so that other
+//! libraries in the process can share it.
 //!
 //! # Memory
 //!
@@ -18,9 +18,9 @@
 //!
 //! # Code
 //!
-//! `cubin`, `fatbin`, `ptx`, which the driver compiles, and `cuda-c`, which NVRTC compiles for the exact device. NVRTC is
-//! searched for by the system's loader, in `CUDA_HOME` and `CUDA_PATH`, and in `/usr/local/cuda`. Kernels are looked up by
-//! their symbol names: declare them `extern "C"`.
+//! The formats are `cubin`, `fatbin`, `ptx` (compiled by the driver) and `cuda-c` (compiled by NVRTC for the exact
+//! device). NVRTC is searched for in the dynamic loader's paths, then in `CUDA_HOME`, `CUDA_PATH` and
+//! `/usr/local/cuda`. Kernels are looked up by their symbol names: declare them `extern "C"`.
 //!
 //! | argument | kernel parameter |
 //! | --- | --- |
@@ -33,14 +33,15 @@
 //!
 //! # Telemetry
 //!
-//! Clocks of the multiprocessors and of the memory, temperature, power, and energy since the driver was loaded, from NVML
-//! (`libnvidia-ml.so.1`), which the first call initialises. Without NVML a device has no telemetry and works otherwise. A MIG
-//! instance does not declare it: NVML reports most values of the whole GPU only.
+//! Clocks of the multiprocessors and of the memory, temperature, power, and energy since the driver was loaded, from
+//! NVML (`libnvidia-ml.so.1`), which the first call initialises. Without NVML, only telemetry is unavailable. A MIG
+//! instance has none: NVML reports most values for the whole GPU only.
 //!
 //! # Failure
 //!
-//! An illegal address, a failed assertion or any other kernel fault disables CUDA in the whole process: every later call
-//! returns `DeviceLost`, with the kernels that were most likely running. Run kernels that may fault in another process.
+//! An illegal address, a failed assertion or any other kernel fault disables CUDA in the whole process: every later
+//! call returns `DeviceLost` and names the kernels that were most likely running. Run kernels that may fault in a
+//! separate process.
 
 mod binary_check;
 mod bind;

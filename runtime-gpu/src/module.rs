@@ -392,7 +392,7 @@ fn load_ptx(primary: &PrimaryContext, mut code: Vec<u8>) -> Result<abi::Module> 
     let text = CString::new(code).map_err(|_| {
         Error::new(
             ErrorKind::CompileFailed,
-            "PTX is text, but this contains a zero byte; pass the actual format",
+            "PTX is text, but the code contains a NUL byte; set the format that it really has",
         )
     })?;
     load_data(primary, text.as_ptr().cast(), &mut vec![0; JIT_LOG_BYTES])

@@ -1,6 +1,7 @@
 //! NVML, NVIDIA's management library: optional. Listing devices loads it; the first telemetry call initialises it.
 //!
-//! Bound by hand: no binding crate covers both CUDA and NVML, and a return code here is a number, never a closed enum.
+//! The bindings are handwritten: no binding crate covers both CUDA and NVML, and return codes must be integers, not
+//! Rust enums, in which a newer code is undefined behaviour.
 //!
 //! It is never shut down: the process may end at any time, and the driver cleans up. A forked child never calls it, because
 //! `cuInit` and core refuse the device first.

@@ -1,6 +1,6 @@
 //! NVRTC, the CUDA C compiler library: optional, and loaded on first use, with the types and signatures of `cudarc`'s `sys`.
 //!
-//! Loading stays by hand, and codes stay numbers, for the reasons that [`crate::driver`] gives.
+//! The loader is handwritten, and result codes are integers, for the reasons given in [`crate::driver`].
 
 #![allow(unsafe_code, reason = "binds and calls the functions of a foreign library")]
 #![allow(non_snake_case, reason = "the library's own names, so that they are found by a search")]
@@ -308,7 +308,7 @@ fn toolkit_include_folder(library: &Path) -> Option<PathBuf> {
 }
 
 fn to_c_string(what: &str, text: &[u8]) -> Result<CString> {
-    CString::new(text).map_err(|_| Error::invalid(format!("{what} contains a zero byte; CUDA C is text")))
+    CString::new(text).map_err(|_| Error::invalid(format!("{what} contains a NUL byte; CUDA C is text")))
 }
 
 #[cfg(test)]

@@ -24,11 +24,11 @@
 //!   `libtvm_ffi.so` is loaded. A `DLTensor` points to the tensor's first element (its `byte_offset` is 0) and is valid
 //!   during the call.
 //! - A plain function may take a **parallel range**, as its last two parameters: `void f(…, int64_t begin, int64_t end)`.
-//!   Launched with a range (`begin..end`, or a `ParallelRange` with a grain), it is called on several threads, each time
-//!   for another chunk of at most `grain` iterations; without a grain there are about eight chunks per thread. The chunks
-//!   do not depend on timing,
-//!   and every thread has work-group memory of its own. The code does not declare whether a function takes a range, so
-//!   a launch with a range where the function takes none, or the other way round, is undefined behaviour.
+//!   Launched with a range (`begin..end`, or a `ParallelRange` with a grain), it is called on several threads, each
+//!   time for a different chunk of at most `grain` iterations; without a grain there are about eight chunks per thread.
+//!   The chunks do not depend on timing, and every thread has work-group memory of its own. The code does not declare
+//!   whether a function takes a range, so a launch with a range where the function takes none, or the other way round,
+//!   is undefined behaviour.
 //! - With the convention `groups` a function runs **work-groups**: `void f(const uint64_t *args, const uint32_t *groups,
 //!   int64_t begin, int64_t end)`. `args` has one word per argument (an address, or a scalar's bytes) and `groups` the three
 //!   dimensions of the grid. The function runs the groups `begin..end`, x fastest. It is called on several threads, each
@@ -39,10 +39,10 @@
 //! node, and sub-devices `host:0.0`, `host:0.1`, … A sub-device's threads are pinned to the node's processors, its memory
 //! is the node's, and nothing runs on the caller's thread.
 //!
-//! Telemetry (Linux) has what the system allows to be read: as the clock, the highest current clock of the processors; as
-//! the temperature, the highest of the processor's own sensors; as energy, which usually only root can read, the sum of
-//! all packages. A sub-device has only the clock. Virtual machines often have none of these; then the capability is not
-//! declared.
+//! Telemetry (Linux only) reports the values that the process may read: the highest current clock of the processors,
+//! the highest temperature of the processor's own sensors, and the energy of all packages together, which usually only
+//! root may read. A sub-device reports only the clock. Virtual machines often report none of these; the capability is
+//! then not declared.
 
 mod arg_packing;
 mod cache;

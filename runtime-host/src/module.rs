@@ -246,7 +246,7 @@ pub(crate) fn private_folder() -> Result<TemporaryFolder> {
         let place: PathBuf = std::env::temp_dir();
         let (kind, remedy) = match toolchain::exhausted(&error) {
             Some(remedy) => (ErrorKind::OutOfResources, remedy),
-            None => (ErrorKind::Io, "set TMPDIR to a folder with space that you may write"),
+            None => (ErrorKind::Io, "set TMPDIR to a writable folder with free space"),
         };
         Error::new(kind, format!("\"{}\": {error}; {remedy}", place.display())).with_source(error)
     })

@@ -239,13 +239,13 @@ pub(crate) fn pin_thread(cpus: &[usize]) {
 /// Nodes are known on Linux only.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn map_pages(_bytes: usize, _alignment_bytes: usize) -> Result<Mapping> {
-    Err(Error::unsupported("memory of a node on this operating system is not supported"))
+    Err(Error::unsupported("memory on a NUMA node is supported on Linux only"))
 }
 
 /// Nodes are known on Linux only.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn prefer_node(_mapping: &Mapping, _node: u32) -> Result<()> {
-    Err(Error::unsupported("memory of a node on this operating system is not supported"))
+    Err(Error::unsupported("memory on a NUMA node is supported on Linux only"))
 }
 
 /// Nodes are known on Linux only.

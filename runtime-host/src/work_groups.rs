@@ -50,8 +50,8 @@ impl Extent {
             None if function.convention() == Convention::Groups => Self::grid(launch.groups),
             None if launch.groups == [1; 3] && launch.group_size == [1; 3] => Ok(Self::Single),
             None => Err(Error::invalid(format!(
-                "groups {:?} of {:?} work-items: the function is called once; load code that runs work-groups \
-                 with the option convention = \"groups\"",
+                "groups {:?} of {:?} work-items: a function of this convention is called once, without groups; load \
+                 code that runs work-groups with the option convention = \"groups\"",
                 launch.groups, launch.group_size
             ))),
         }

@@ -1,4 +1,4 @@
-//! Entry points of loaded code: what is known of their parameters and resources.
+//! Entry points of loaded code: what is known about their parameters and resources.
 
 #![allow(unsafe_code, reason = "creates and queries kernels through the driver")]
 

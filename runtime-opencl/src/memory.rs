@@ -300,7 +300,7 @@ impl OpenClBuffer {
                 Ok((usize::try_from(offset).unwrap_or(0), usize::try_from(bytes).unwrap_or(0)))
             }
             _ => Err(Error::invalid(format!(
-                "{what}: {bytes} bytes at offset {offset} of a buffer of {} bytes",
+                "{what}: {bytes} bytes at offset {offset} exceed the buffer of {} bytes",
                 self.bytes
             ))),
         }

@@ -234,7 +234,7 @@ impl BatchRecorder {
         self.pacing.threshold = threshold;
     }
 
-    /// Ends the batch, so that the semaphore is signalled for its last ticket. Not for a timestamp, since the signal would
+    /// Ends the batch, so that the semaphore is signaled for its last ticket. Not for a timestamp, since the signal would
     /// be measured: a timestamp completes with the tickets behind it in its batch.
     pub(crate) fn request_signal(&mut self) {
         if self.barriers.last_timestamp != self.watermarks.recorded {
@@ -265,7 +265,7 @@ impl BatchRecorder {
         }
     }
 
-    /// Whether `ticket` is the last of its batch, so that the semaphore is signalled for it.
+    /// Whether `ticket` is the last of its batch, so that the semaphore is signaled for it.
     pub(crate) fn ends_batch(&self, ticket: u64) -> bool {
         let mut batches = self.in_flight.iter().chain(&self.ended);
         self.watermarks.recorded == ticket || batches.any(|batch| batch.last_ticket == ticket)

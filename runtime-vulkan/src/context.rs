@@ -66,7 +66,7 @@ impl Context {
                 Err(error) => break Err(error),
             }
         };
-        // The driver releases the objects dropped here only a moment after the semaphore is signalled.
+        // The driver releases the objects dropped here only a moment after the semaphore is signaled.
         logical.wait_idle();
         result
     }

@@ -39,13 +39,13 @@
 //! | scalar, by-value bytes | a member of the push constants, in order |
 //! | work-group memory | not an argument: its size is a specialisation constant |
 //!
-//! Compiled pipelines are cached in the user's cache folder, one file per device, for the next program (`pipeline_cache`);
+//! Compiled pipelines are cached in the user's cache folder for later runs, one file per device (`pipeline_cache`);
 //! processes with elevated privileges cache nothing.
 //!
 //! The code fixes the group size. The load option `constant` sets specialisation constants.
 //!
-//! Portable code bounds-checks its own memory accesses, and the caller is responsible for native code. So the device checks
-//! nothing, unless the option `robust` is set.
+//! Portable code bounds-checks its own memory accesses, and the caller is responsible for native code. So
+//! `robustBufferAccess` is off, unless the option `robust` is set.
 
 mod batches;
 mod builtin;

@@ -53,7 +53,7 @@ impl VulkanBuffer {
         alignment: usize,
     ) -> Result<Self> {
         if !alignment.max(1).is_power_of_two() {
-            return Err(Error::invalid(format!("alignment of {alignment} bytes; pass a power of two")));
+            return Err(Error::invalid(format!("an alignment of {alignment} bytes is not a power of two")));
         }
         let (bytes, alignment) = (bytes as u64, (alignment as u64).max(ALIGNMENT_BYTES));
         let memory = Memory::allocate(&context.logical, space, bytes, alignment)?;
@@ -92,7 +92,7 @@ impl VulkanBuffer {
         match offset.checked_add(bytes) {
             Some(end) if end <= self.bytes => Ok(()),
             _ => Err(Error::invalid(format!(
-                "{what}: {bytes} bytes at offset {offset} of a buffer of {} bytes",
+                "{what}: {bytes} bytes at offset {offset} exceed the buffer of {} bytes",
                 self.bytes
             ))),
         }

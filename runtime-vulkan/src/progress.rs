@@ -78,7 +78,7 @@ pub(crate) struct QueueProgress {
     pub(crate) context: Arc<Context>,
     /// The last ticket recorded.
     recorded: AtomicU64,
-    /// The last ticket for which the semaphore is or will be signalled.
+    /// The last ticket for which the semaphore is or will be signaled.
     submitted: AtomicU64,
     /// The last ticket that the host carried out itself; the semaphore does not reflect it.
     completed_inline: AtomicU64,
@@ -132,7 +132,7 @@ impl QueueProgress {
         self.completed() == self.recorded.load(Ordering::Acquire)
     }
 
-    /// Whether the semaphore is or will be signalled for `ticket`.
+    /// Whether the semaphore is or will be signaled for `ticket`.
     pub(crate) fn is_submitted(&self, ticket: u64) -> bool {
         ticket <= self.submitted.load(Ordering::Acquire)
     }
@@ -196,7 +196,7 @@ impl QueueProgress {
     fn wait_for_staging(&self) {
         let ticket = self.submitted.load(Ordering::Acquire);
         while self.is_staging() {
-            // The semaphore is signalled just before `staging` is cleared. An error appears again elsewhere.
+            // The semaphore is signaled just before `staging` is cleared. An error appears again elsewhere.
             let _ = self.semaphore.wait(ticket, STAGING_WAIT_SLICE);
             std::thread::yield_now();
         }

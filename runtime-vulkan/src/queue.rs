@@ -321,7 +321,7 @@ impl Queue for VulkanQueue {
         if !source.is_submitted(ticket) {
             other.recorder().flush();
         }
-        // The semaphore is never signalled for work that the driver did not accept.
+        // The semaphore is never signaled for work that the driver did not accept.
         if !source.is_submitted(ticket) && source.poll()? < ticket {
             return Err(Error::unsupported("the device cannot wait for work that was never submitted"));
         }

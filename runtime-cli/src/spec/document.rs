@@ -1,4 +1,4 @@
-//! Reads a TOML document such that every error names the file, the line and the nearest valid key.
+//! Reads a TOML document; every error names the file, the line and the nearest valid key.
 
 use std::cell::RefCell;
 use std::ops::Range;

@@ -241,7 +241,8 @@ fn quantity(item: &Item<'_>, names: &Symbols) -> Result<f64> {
     let value = evaluate(item.text()?, names).map_err(|message| item.error(&message))?;
     match value >= 0.0 && value.is_finite() {
         true => Ok(value),
-        false => Err(item.error(&format!("the expression's value is {value}"))),
+        false => Err(item
+            .error(&format!("must be a finite number of at least 0, but the expression's value is {value}"))),
     }
 }
 

@@ -299,7 +299,11 @@ fn tables_are_checked_with_their_line() {
                 "[cost]\nflops = -1",
                 "spec.toml:6: flops in [cost]: must be a finite number of at least 0, got -1",
             ),
-            ("[cost]\nflops = \"1 / 0\"", "spec.toml:6: flops in [cost]: the expression's value is inf"),
+            (
+                "[cost]\nflops = \"1 / 0\"",
+                "spec.toml:6: flops in [cost]: must be a finite number of at least 0, but the expression's value is \
+                 inf",
+            ),
             ("[eval]\nclock = \"host_wal\"", "spec.toml:6: clock in [eval]: "),
             ("[eval]\nrepeat = 0", "spec.toml:6: repeat in [eval]: must be at least 1, got 0"),
             (

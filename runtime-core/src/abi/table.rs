@@ -1,8 +1,8 @@
 //! The function tables. Handles form a hierarchy: instance → device → buffer, module → kernel, queue, graph.
 //!
-//! Threads: every function may be called from any thread. Core serialises calls on one *queue*, except
-//! `poll`, `wait`, `wait_blocking`, `failure` and `run_inline`, which it calls without holding the queue's lock. A
-//! device that declares `CAP_SERIAL` is called by one thread at a time.
+//! Threads: every function may be called from any thread. Core serialises calls on one *queue*, except `poll`,
+//! `wait`, `wait_blocking`, `failure`, `run_inline` and `read_timestamp`, which it calls without holding the queue's
+//! lock. A device that declares `CAP_SERIAL` is called by one thread at a time.
 
 use super::{
     AllocateRequest, Allocation, Arg, Copy2D, DeviceInfo, GraphNode, Handle, Header, HostTable, KernelInfo,

@@ -16,8 +16,9 @@
 //! call.
 //!
 //! Threads: every method may be called from any thread. For one queue, core never overlaps calls to `launch`,
-//! `try_begin_inline`, `write`, `read`, `copy`, `copy_2d`, `fill`, `noop`, `timestamp`, `signal`, `flush` and
-//! `wait_for`; `poll`, `wait`, `wait_blocking`, `run_inline` and `failure` may run concurrently with them.
+//! `try_begin_inline`, `write`, `read`, `copy`, `copy_2d`, `fill`, `noop`, `timestamp`, `replay`, `signal`, `flush`
+//! and `wait_for`. `poll`, `wait`, `wait_blocking`, `run_inline`, `failure` and `read_timestamp` may run concurrently
+//! with them and with each other.
 
 mod cache_file;
 mod device_bytes;

@@ -1,9 +1,10 @@
-//! Blocking copies between the program and a buffer: by the CPU if the memory is host-visible, otherwise as submissions on
-//! an internal queue of the device.
+//! Blocking copies between host memory and a buffer: by the CPU if the buffer is host-visible, otherwise as submissions
+//! on an internal queue of the device.
 //!
-//! No lock is held while bytes move. A copy is an access with a ticket like any other, and later work waits for it: first a
-//! ticket of the program, while it copies or submits, for which conflicting submissions block on their threads; then that of
-//! the last submission, for which they wait on the device if it can.
+//! No lock is held while bytes move. A copy is recorded as an access with a ticket, like any other, so that later work
+//! waits for it. While the CPU copies or submits, the ticket is one of the host's timeline, and a conflicting
+//! submission blocks its thread. Afterwards the ticket is that of the last submission, and a conflicting submission
+//! waits on the device, if the device can.
 
 #![allow(unsafe_code, reason = "touches memory of a buffer, and calls the functions of a backend's table")]
 
@@ -411,7 +412,10 @@ fn check_range(buffer: &Buffer, offset: usize, bytes: usize) -> Result<()> {
     if offset.checked_add(bytes).is_some_and(|end| end <= buffer.bytes) {
         return Ok(());
     }
-    Err(Error::invalid(format!("bytes {offset}..{offset}+{bytes} of a buffer of {} bytes", buffer.bytes)))
+    Err(Error::invalid(format!(
+        "{bytes} bytes at offset {offset} exceed the buffer of {} bytes",
+        buffer.bytes
+    )))
 }
 
 /// A copy between rows, in the form of the ABI.

@@ -1,4 +1,4 @@
-//! Allocations, and blocking transfers between them and the program.
+//! Allocations, and blocking transfers between them and host memory.
 
 pub(crate) mod blocking_copy;
 pub(crate) mod buffer;

@@ -254,7 +254,7 @@ impl OptionSpec {
             && !self.choices.is_empty();
         if value.kind() != self.default.kind() && !is_choice {
             return Err(Error::invalid(format!(
-                "option \"{}\" wants {}, got {} ({value})",
+                "option \"{}\" takes {}, got {} ({value})",
                 self.key,
                 self.default.type_name(),
                 value.type_name()
@@ -305,7 +305,7 @@ mod tests {
         let error = check(Options::new().with("platform", "qemu")).unwrap_err();
         assert!(error.message().contains("hw, iss"), "{error}");
         let error = check(Options::new().with("platform", true)).unwrap_err();
-        assert!(error.message().contains("wants text"), "{error}");
+        assert!(error.message().contains("takes text"), "{error}");
         assert!(check(Options::new().with("flags", "-O0")).is_err(), "a load option is not a device option");
     }
 }

@@ -44,7 +44,7 @@ pub(crate) fn check_fill(tensor: &Tensor, pattern: &[u8]) -> Result<()> {
         return Err(Error::invalid(message));
     }
     if !tensor.is_contiguous() {
-        return Err(Error::unsupported("a tensor with gaps is not filled on the device; use Tensor::fill"));
+        return Err(Error::unsupported("Queue::fill needs a tensor without gaps; use Tensor::fill"));
     }
     Ok(())
 }
@@ -133,7 +133,10 @@ impl Queue {
     fn check_transfer(&self, tensor: &Tensor, bytes: usize, operation: &str) -> Result<()> {
         if bytes != tensor.size_bytes() {
             return Err(self.annotate(
-                Error::invalid(format!("{bytes} bytes for a tensor of {}", tensor.size_bytes())),
+                Error::invalid(format!(
+                    "the tensor has {} bytes, but the slice has {bytes}",
+                    tensor.size_bytes()
+                )),
                 operation,
             ));
         }

@@ -1,4 +1,5 @@
-//! Blocking copies into a new tensor of another device or memory space, by the devices themselves where they can.
+//! Blocking copies into a new tensor on another device or in another memory space, by the devices themselves where
+//! possible.
 
 use std::sync::Arc;
 

@@ -148,12 +148,15 @@ fn check<T: Element>(queue: &Queue, tensor: &Tensor, elements: usize) -> Result<
     check_placed_on(&queue.device, tensor)?;
     if tensor.dtype() != T::DTYPE || tensor.len() != elements {
         let (ty, count) = (T::DTYPE, tensor.len());
-        let message = format!("{elements} elements of {ty} for a tensor of {count} of {}", tensor.dtype());
+        let message = format!(
+            "the tensor has {count} elements of {}, but the slice has {elements} of {ty}",
+            tensor.dtype()
+        );
         return Err(Error::invalid(message));
     }
     if !tensor.is_contiguous() {
         return Err(Error::unsupported(
-            "a tensor with gaps is not copied without blocking; use Tensor::write, or Queue::contiguous",
+            "upload and download need a tensor without gaps; use Tensor::write, or Queue::contiguous",
         ));
     }
     Ok(())

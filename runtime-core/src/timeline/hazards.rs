@@ -118,7 +118,7 @@ impl Hazards {
         if is_free {
             return Ok(());
         }
-        Err(Error::invalid("the tensor is mapped into the program by a host view; drop the view first"))
+        Err(Error::invalid("the tensor is mapped by a host view; drop the view first"))
     }
 
     /// Records an access that was submitted.

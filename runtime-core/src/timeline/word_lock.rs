@@ -1,6 +1,6 @@
-//! A mutex padded to one word, held during a submission. Rust lays out the fields of a structure by alignment, so a padded lock
-//! comes before the data it protects, in the cache line that every launch reads. `parking_lot`'s lock of one byte would come
-//! after the data.
+//! A mutex padded to one word, held during a submission. Rust orders the fields of a structure by alignment, so a
+//! padded lock comes before the data it protects, in the cache line that every launch reads. `parking_lot`'s one-byte
+//! lock would come after the data.
 
 #![allow(unsafe_code, reason = "a lock's unsafe trait")]
 

@@ -1,7 +1,8 @@
 //! CUDA's structures, constants and handles: those of `cudarc`'s `sys`, under the names that this backend uses.
 //!
-//! By hand: result codes, because `CUresult` is a closed enum and a newer code in it is undefined behaviour; and the handle types,
-//! because a bare pointer is not `Send`. The enums of `sys` are only passed to the driver, never read from what it wrote.
+//! Two things are handwritten: the result codes, because a newer code in the enum `CUresult` would be undefined
+//! behaviour; and the handle types, because a raw pointer is not `Send`. Enums of `sys` are only passed to the driver,
+//! never read from memory that it wrote.
 
 use std::ffi::c_uint;
 use std::ptr;

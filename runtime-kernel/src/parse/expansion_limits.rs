@@ -1,5 +1,6 @@
-//! Limits the expanded size of structures and constants. Each may use the previous one twice, and naga visits all
-//! members wherever a type is used, and copies all values wherever a constant is used.
+//! Limits the expanded size of structures and constants. If each declaration uses the previous one twice, the size
+//! grows exponentially: naga visits all members wherever a type is used, and copies all values wherever a constant is
+//! used.
 
 use naga::{FastHashMap, Span};
 use runtime_core::Result;

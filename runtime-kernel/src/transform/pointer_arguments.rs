@@ -1,7 +1,7 @@
 //! Copies arguments that point to part of a variable: the function gets a pointer to a copy, which is stored back
 //! afterwards.
 //!
-//! SPIR-V accepts only pointers to whole variables as arguments, and an out-of-range pointer must not lead anywhere.
+//! SPIR-V accepts only pointers to whole variables as arguments, and an out-of-range pointer must not be dereferenced.
 //! The load and the store are checked as usual: out of range the function works on zero, and nothing is stored. WGSL
 //! forbids a function to write what two of its pointers, or a pointer and a variable that it uses, have in common,
 //! so the copy is not observable.

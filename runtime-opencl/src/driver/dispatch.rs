@@ -1,4 +1,4 @@
-//! The OpenCL functions that this backend calls, loaded by name, with the types of `opencl-sys`.
+//! The OpenCL functions that this backend calls, loaded by name, with the function types that `cl3` re-exports.
 //!
 //! `cl3`'s own table cannot be used: there is only one per process, its library is chosen by the environment, and its functions
 //! have Rust's calling convention instead of C's. Any function may be missing, because older libraries have fewer.

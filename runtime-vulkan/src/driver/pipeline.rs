@@ -174,7 +174,7 @@ impl Pipeline {
     }
 
     fn compile(&mut self, shader: &Shader, entry: &str, spec_values: &SpecValues) -> Result<()> {
-        let name = CString::new(entry).map_err(|_| Error::invalid("a kernel's name contains a null byte"))?;
+        let name = CString::new(entry).map_err(|_| Error::invalid("a kernel's name contains a NUL byte"))?;
         let (mut map_entries, mut data) = (Vec::new(), Vec::new());
         for (constant_id, value) in spec_values {
             let offset = u32::try_from(data.len()).unwrap_or(u32::MAX);

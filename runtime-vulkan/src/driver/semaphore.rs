@@ -1,4 +1,4 @@
-//! Timeline semaphores, signalled by the device or the host.
+//! Timeline semaphores, signaled by the device or the host.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -91,8 +91,8 @@ impl Semaphore {
         self.logical.check_alive()?;
         let info = vk::SemaphoreSignalInfo::default().semaphore(self.handle).value(value);
         // SAFETY: the semaphore is alive.
-        let signalled = unsafe { self.logical.handle.signal_semaphore(&info) };
-        self.logical.check("vkSignalSemaphore", signalled)
+        let signaled = unsafe { self.logical.handle.signal_semaphore(&info) };
+        self.logical.check("vkSignalSemaphore", signaled)
     }
 }
 

@@ -3,8 +3,8 @@
 //! die, and every opened object must be closed, children before their parents.
 //!
 //! Alternatively, a call returns corrupted values, as a broken driver might: an impossible count, progress beyond the
-//! last submission, a null pointer, an endless string. Then the only requirement is that the process survives, in
-//! time and without a panic in core.
+//! last submission, a null pointer, a string of impossible length. The only requirement is then that the run ends in
+//! time, without a crash or a panic in core.
 //!
 //! A layer between core and the backend injects the faults, so any library can be swept. Cases run in worker
 //! processes, so that a crash or a hang is attributed to the case and call that caused it.

@@ -82,7 +82,7 @@ unsafe impl Sync for Memory {}
 impl Memory {
     pub(crate) fn allocate(bytes: usize, alignment: usize, usage: &Arc<Usage>) -> Result<Arc<Self>> {
         if !alignment.is_power_of_two() {
-            return Err(Error::invalid(format!("alignment of {alignment} bytes; pass a power of two")));
+            return Err(Error::invalid(format!("an alignment of {alignment} bytes is not a power of two")));
         }
         // Aligned here: for a larger alignment the allocator would write all zeros itself.
         let layout = Layout::from_size_align(bytes.saturating_add(alignment), 1)

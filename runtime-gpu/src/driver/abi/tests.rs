@@ -1,4 +1,5 @@
-//! Layouts of C, checked independently of the crate that declares them: a structure of another size or order corrupts memory.
+//! Checks the C layouts independently of the crate that declares them: a wrong size or field order would corrupt
+//! memory.
 
 use std::mem::offset_of;
 

@@ -1,9 +1,9 @@
 //! Inlines calls into the bodies of entry points.
 //!
-//! Inlined are functions with barriers or private variables (the host writer splits a body at its barriers and
-//! stores private variables per invocation), and small ones that return only at their end. On the way private
-//! variables become local ones, and `a && b`, which the front end lowers to a branch, becomes an operation again if
-//! its right side may be evaluated speculatively.
+//! Two kinds of functions are inlined: those with barriers or private variables (the host writer splits a body at its
+//! barriers and stores private variables per invocation), and small ones that return only at their end. In the process,
+//! private variables become local ones, and `a && b`, which the front end lowers to a branch, becomes an operation
+//! again if its right side may be evaluated speculatively.
 
 mod body;
 mod control;

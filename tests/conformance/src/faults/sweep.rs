@@ -309,7 +309,7 @@ fn name(job: &Job) -> String {
     let fault = job
         .fault
         .as_ref()
-        .map(|fault| format!(" with call {} of {} wrong ({})", fault.nth, fault.function, fault.injection));
+        .map(|fault| format!(" with fault {} in call {} of {}", fault.injection, fault.nth, fault.function));
     format!("{}::{}{}", job.device, job.case, fault.unwrap_or_default())
 }
 

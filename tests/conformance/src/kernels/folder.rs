@@ -1,4 +1,4 @@
-//! The kernels of the suite from a folder (`--kernels DIR`), for formats that the suite has no source of.
+//! The kernels of the suite from a folder (`--kernels DIR`), for formats in which the suite has no sources.
 //! `docs/backends.md` specifies what each kernel does, and its arguments.
 
 use std::path::{Path, PathBuf};

@@ -31,9 +31,8 @@ pub(crate) unsafe fn log_waits(count: u32, submits: *const vk::SubmitInfo<'stati
         // SAFETY: as above.
         let signals = unsafe { list(submit.p_signal_semaphores, submit.signal_semaphore_count) };
         // SAFETY: as above.
-        let signalled =
-            unsafe { list(values.p_signal_semaphore_values, values.signal_semaphore_value_count) };
-        submitted.extend(signals.iter().map(|semaphore| semaphore.as_raw()).zip(signalled.iter().copied()));
+        let signaled = unsafe { list(values.p_signal_semaphore_values, values.signal_semaphore_value_count) };
+        submitted.extend(signals.iter().map(|semaphore| semaphore.as_raw()).zip(signaled.iter().copied()));
     }
 }
 

@@ -1,4 +1,4 @@
-//! The expressions that each piece of a schedule evaluates: at their names, or where they are printed unnamed.
+//! The expressions that each piece of a schedule evaluates: where they get a name, or where they are printed inline.
 
 use std::collections::BTreeSet;
 
