@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 pub(crate) use faults::faults;
-pub(crate) use fuzz::fuzz;
+pub(crate) use fuzz::{check_targets as check_fuzz_targets, fuzz};
 pub(crate) use mutants::mutants;
 pub(crate) use valgrind::valgrind;
 

@@ -6,6 +6,7 @@ use std::process::Command;
 use crate::architecture;
 use crate::cycles;
 use crate::dependencies;
+use crate::harden;
 use crate::header;
 use crate::layers;
 use crate::process::{Failure, Outcome, output, run};
@@ -42,6 +43,7 @@ const CHECKS: &[(&str, Check)] = &[
             .cargo(&["doc", "--quiet", "--workspace", "--no-deps"])
             .env("RUSTDOCFLAGS", "--deny warnings"))
     }),
+    ("fuzz targets", harden::check_fuzz_targets),
     ("C header", header::check),
     ("cargo-deny", deny),
 ];

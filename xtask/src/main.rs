@@ -35,8 +35,8 @@ Tasks of this repository, run as `cargo xtask TASK`:
                    write a relocatable, stripped tree of the command, the backends and the benchmarks; --wgpu adds the
                    comparison with wgpu to the Vulkan benchmark, which takes a while to build; --null adds the null
                    backend, for the conformance suite
-  lint             rustfmt, clippy, rustdoc, cargo-deny, the C header, the length of files, imports
-                   between layers, paths in ARCHITECTURE.md
+  lint             rustfmt, clippy, rustdoc, cargo-deny, the C header, the fuzz targets, the length of files,
+                   imports between layers and modules, paths in ARCHITECTURE.md
   header           regenerate runtime-core/include/runtime.h
   miri             core and the null backend under Miri: undefined behaviour, leaks
   valgrind         the loader's and the host's tests, and the suite against the backend in C, under valgrind

@@ -43,6 +43,15 @@ pub(crate) fn fuzz(arguments: &[String]) -> Outcome {
     if failed.is_empty() { Ok(()) } else { Err(Failure::new(failed.join("; "))) }
 }
 
+/// Compiles the targets, which no other check does: they are outside the workspace.
+pub(crate) fn check_targets(workspace: &Workspace) -> Outcome {
+    let manifest = Path::new(FOLDER).join("Cargo.toml");
+    let mut check = workspace.cargo(&["check", "--quiet", "--locked", "--manifest-path"]);
+    check.arg(manifest).arg("--target-dir").arg(workspace.harden_dir("fuzz-check"));
+    // With a library given, `libfuzzer-sys` builds none, which would need a C++ compiler. Nothing is linked.
+    run(check.env("CUSTOM_LIBFUZZER_PATH", "/dev/null").env("RUSTFLAGS", "--cfg fuzzing --deny warnings"))
+}
+
 fn parse(seconds: &str) -> Outcome<u64> {
     seconds.parse().map_err(|_| {
         Failure::new(format!("`{seconds}` is not a number of seconds: cargo xtask fuzz [SECONDS [TARGET…]]"))
