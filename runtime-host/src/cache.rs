@@ -8,7 +8,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use runtime_core::backend::{Level, Log, Source, cache_folder, write_atomic};
+use runtime_core::AtomicFile;
+use runtime_core::backend::{Level, Log, Source, cache_folder};
 use sha2::{Digest, Sha256};
 
 use crate::{platform, toolchain};
@@ -64,7 +65,7 @@ impl Entry {
         let code = fs::read(library)?;
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         make_room(folder)?;
-        write_atomic(&self.path, &[&code, &Sha256::digest(&code)])
+        AtomicFile::new(&self.path)?.replace(&[&code, &Sha256::digest(&code)])
     }
 
     fn warn(&self, what: &str) {

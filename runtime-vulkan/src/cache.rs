@@ -7,7 +7,8 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use runtime_core::backend::{cache_folder, write_atomic};
+use runtime_core::AtomicFile;
+use runtime_core::backend::cache_folder;
 use sha2::{Digest, Sha256};
 
 use crate::driver::{DeviceCaps, DriverInfo};
@@ -57,7 +58,7 @@ impl CacheFile {
     /// with an empty cache.
     pub(crate) fn write(&self, data: &[u8]) {
         let _ = match data.len() <= MAX_BYTES {
-            true => write_atomic(&self.path, &[&self.digest(data), data]),
+            true => AtomicFile::new(&self.path).and_then(|file| file.replace(&[&self.digest(data), data])),
             false => fs::remove_file(&self.path),
         };
     }

@@ -20,7 +20,6 @@
 //! and `wait_for`. `poll`, `wait`, `wait_blocking`, `run_inline`, `failure` and `read_timestamp` may run concurrently
 //! with them and with each other.
 
-mod cache_file;
 mod device_bytes;
 mod export;
 mod fill_pattern;
@@ -36,7 +35,6 @@ mod traits;
 mod unread_timestamps;
 mod views;
 
-pub use cache_file::write_atomic;
 pub use device_bytes::DeviceBytes;
 #[doc(hidden)]
 pub use export::enter;

@@ -255,6 +255,26 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "needs files")]
+    fn concurrent_writers_leave_one_complete_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::thread::scope(|scope| {
+            for byte in 0..8_u8 {
+                let path = &path;
+                scope.spawn(move || {
+                    for _ in 0..50 {
+                        AtomicFile::new(path).unwrap().replace(&[&[byte; 1000], &[byte; 1000]]).unwrap();
+                        let read = fs::read(path).unwrap();
+                        assert!(read.len() == 2000 && read.iter().all(|other| *other == read[0]));
+                    }
+                });
+            }
+        });
+        assert_eq!(names(folder.path()), ["file"]);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "needs files")]
     fn a_path_that_cannot_be_written_fails_at_once() {
         let folder = tempfile::tempdir().unwrap();
         assert!(AtomicFile::new(folder.path()).is_err());

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use runtime_core::{ModuleSource, Options, Runtime};
@@ -170,16 +170,19 @@ fn leftovers_are_removed(driver: &Driver) -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
     run(driver, folder.path(), "empty")?;
     let file = the_cache_file(folder.path())?;
-    for (name, minutes) in [(".new-old", 90), (".new-young", 30)] {
-        let left = std::fs::File::create(file.with_file_name(name))?;
-        left.set_modified(SystemTime::now() - Duration::from_secs(60 * minutes))?;
-    }
+    let cache_name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    // A writer holds a lock on its temporary file: one of these was killed.
+    let unfinished = |digits| file.with_file_name(format!(".{cache_name}.{digits}.tmp"));
+    std::fs::write(unfinished("0123456789abcdef"), "half")?;
+    let in_progress = std::fs::File::create(unfinished("fedcba9876543210"))?;
+    in_progress.lock()?;
     std::fs::remove_file(&file)?;
     run(driver, folder.path(), "empty")?;
     let mut names: Vec<_> =
         cache_files(folder.path()).iter().filter_map(|path| path.file_name().map(PathBuf::from)).collect();
     names.sort();
-    let expected: [PathBuf; 2] = [".new-young".into(), file.file_name().unwrap_or_default().into()];
+    let kept = unfinished("fedcba9876543210").file_name().unwrap_or_default().into();
+    let expected: [PathBuf; 2] = [kept, cache_name.into()];
     if names == expected { Ok(()) } else { Err(format!("left: {names:?}").into()) }
 }
 
