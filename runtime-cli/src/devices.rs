@@ -50,7 +50,7 @@ fn row(device: &DeviceInfo) -> Vec<String> {
         status,
         kind(device.kind).to_owned(),
         device.name.clone(),
-        device.arch.clone(),
+        device.arch.clone().unwrap_or_default(),
         device.compute_units.map_or_else(String::new, |units| units.to_string()),
         memory.map_or_else(String::new, memory_size),
         device.format_names().join(" "),

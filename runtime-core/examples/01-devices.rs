@@ -15,7 +15,8 @@ fn main() -> Result<()> {
                         .unavailable_reason
                         .clone()
                         .unwrap_or_else(|| format!("takes {}", info.format_names().join(", ")));
-                    println!("  {}: {} ({}), {status}", info.id, info.name, info.arch);
+                    let arch = info.arch.as_deref().unwrap_or("unknown architecture");
+                    println!("  {}: {} ({arch}), {status}", info.id, info.name);
                 }
             }
             Err(reason) => println!("  no devices: {reason}"),

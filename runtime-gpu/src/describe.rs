@@ -57,9 +57,9 @@ pub(crate) fn count(driver: &Driver) -> Result<u32> {
 
 fn device(driver: &Driver, index: u32, count: u32) -> DeviceInfo {
     let mut info = DeviceInfo::new(DeviceKind::Accelerator, index, "NVIDIA GPU");
-    info.vendor = "NVIDIA".to_owned();
+    info.vendor = Some("NVIDIA".to_owned());
     info.dlpack_type = DLPACK_CUDA;
-    info.driver_version = version(driver);
+    info.driver_version = Some(version(driver));
     info.formats = FORMATS.map(CodeFormat::from).to_vec();
     let described = ordinal(driver, index).and_then(|ordinal| describe(driver, &mut info, ordinal, count));
     if let Err(error) = described {
@@ -71,7 +71,7 @@ fn device(driver: &Driver, index: u32, count: u32) -> DeviceInfo {
 fn describe(driver: &Driver, info: &mut DeviceInfo, ordinal: Ordinal, count: u32) -> Result<()> {
     let attribute = |key: CUdevice_attribute| driver.attribute(ordinal, key);
     info.name = name(driver, ordinal)?;
-    info.arch = format!("sm_{}{}", attribute(key::MAJOR), attribute(key::MINOR));
+    info.arch = Some(format!("sm_{}{}", attribute(key::MAJOR), attribute(key::MINOR)));
     info.pci_address = pci_address(driver, ordinal);
     info.uuid = Some(uuid(driver, ordinal)).filter(|uuid| *uuid != [0; 16]);
     info.compute_units = Some(attribute(key::MULTIPROCESSORS)).filter(|units| *units > 0);

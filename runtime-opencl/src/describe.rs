@@ -54,9 +54,9 @@ fn describe(
     let device = listed.device;
     let number = |key| driver.device_number(device, key);
     let mut info = DeviceInfo::new(DeviceKind::Accelerator, index, &listed.identity.name);
-    info.vendor.clone_from(&listed.identity.vendor);
+    info.vendor = Some(listed.identity.vendor.clone());
     info.arch = arch(driver, listed, caps);
-    info.driver_version = driver.device_text(device, CL_DRIVER_VERSION);
+    info.driver_version = Some(driver.device_text(device, CL_DRIVER_VERSION));
     info.dlpack_type = DLPACK_OPENCL;
     info.uuid = uuid(driver, device, caps);
     info.pci_address = pci_address(driver, device, caps);
@@ -94,14 +94,14 @@ fn unavailable_reason(driver: &Driver, device: Raw, caps: &DeviceCaps) -> Option
 }
 
 /// The architecture, if known: CUDA's name on NVIDIA, the host's on a CPU device.
-fn arch(driver: &Driver, listed: &ListedDevice, caps: &DeviceCaps) -> String {
+fn arch(driver: &Driver, listed: &ListedDevice, caps: &DeviceCaps) -> Option<String> {
     let number = |key| driver.device_number(listed.device, key);
     if caps.has("cl_nv_device_attribute_query") {
         let (major, minor) =
             (number(CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV), number(CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV));
-        return format!("sm_{major}{minor}");
+        return Some(format!("sm_{major}{minor}"));
     }
-    if caps.is_processor { std::env::consts::ARCH.to_owned() } else { String::new() }
+    caps.is_processor.then(|| std::env::consts::ARCH.to_owned())
 }
 
 fn limits(driver: &Driver, device: Raw, caps: &DeviceCaps, quirks: &Quirks) -> Limits {

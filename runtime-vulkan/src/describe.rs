@@ -12,10 +12,10 @@ const DLPACK_VULKAN: i32 = 7;
 /// The description of a device.
 pub(crate) fn device(index: u32, caps: &DeviceCaps) -> DeviceInfo {
     let mut info = DeviceInfo::new(DeviceKind::Accelerator, index, &caps.name);
-    info.arch = format!("vulkan-{}.{}", caps.version.major, caps.version.minor);
-    info.vendor = vendor(caps.vendor_id);
-    info.driver_version =
-        [caps.driver.name.as_str(), caps.driver.version.as_str()].join(" ").trim().to_owned();
+    info.arch = Some(format!("vulkan-{}.{}", caps.version.major, caps.version.minor));
+    info.vendor = Some(vendor(caps.vendor_id));
+    let driver = [caps.driver.name.as_str(), caps.driver.version.as_str()].join(" ");
+    info.driver_version = Some(driver.trim().to_owned()).filter(|driver| !driver.is_empty());
     info.dlpack_type = DLPACK_VULKAN;
     info.uuid = Some(caps.uuid).filter(|uuid| *uuid != [0; 16]);
     info.compute_units = caps.compute_units;

@@ -14,7 +14,7 @@ const COLUMNS: [Column; 30] = [
     ("format", |row| Some(row.kernel.format.clone())),
     ("device", |row| Some(row.device.clone())),
     ("device_name", |row| row.info.as_ref().map(|info| info.name.clone())),
-    ("device_arch", |row| row.info.as_ref().map(|info| info.arch.clone())),
+    ("device_arch", |row| row.info.as_ref()?.arch.clone()),
     ("status", |row| Some(row.outcome.status().to_owned())),
     ("reason", |row| row.outcome.reason()),
     ("clock", |row| measured(row, |it| Some(it.clock))),

@@ -45,9 +45,9 @@ pub trait CommonRuntime: sealed::Opened + fmt::Debug + Send + Sync {
         &self.opened().0.info.name
     }
 
-    /// Architecture, e.g. `sm_90`, `x86-64-v4`.
-    fn device_arch(&self) -> &str {
-        &self.opened().0.info.arch
+    /// Architecture, e.g. `sm_90`, `x86-64-v4`, if known.
+    fn device_arch(&self) -> Option<&str> {
+        self.opened().0.info.arch.as_deref()
     }
 
     /// Target, index and sub-device; its `Display` is the device string.

@@ -131,12 +131,12 @@ pub struct DeviceInfo {
     pub kind: DeviceKind,
     /// Human-readable name, e.g. `NVIDIA H200`.
     pub name: String,
-    /// Architecture, e.g. `sm_90`, `x86-64-v4`.
-    pub arch: String,
-    /// Name of the vendor.
-    pub vendor: String,
-    /// Driver version, as the driver reports it.
-    pub driver_version: String,
+    /// Architecture, e.g. `sm_90`, `x86-64-v4`, if known.
+    pub arch: Option<String>,
+    /// Name of the vendor, if known.
+    pub vendor: Option<String>,
+    /// Driver version, as the driver reports it, if known.
+    pub driver_version: Option<String>,
     /// Why the device cannot be opened; `None` if it can.
     pub unavailable_reason: Option<String>,
     /// Stable identifier, if the driver has one.
@@ -169,9 +169,9 @@ impl DeviceInfo {
             id: DeviceId { target: String::new(), index, sub: None },
             kind,
             name: name.to_owned(),
-            arch: String::new(),
-            vendor: String::new(),
-            driver_version: String::new(),
+            arch: None,
+            vendor: None,
+            driver_version: None,
             unavailable_reason: None,
             uuid: None,
             pci_address: None,

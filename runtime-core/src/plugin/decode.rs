@@ -70,7 +70,9 @@ unsafe fn device(target: &str, at: usize, raw: &abi::DeviceInfo) -> Result<Devic
     let field = |name: &str| format!("devices[{at}].{name}");
     // SAFETY: guaranteed by the caller.
     let text = |name: &str, text: Str| unsafe { convert::read_str(field(name), text) };
-    let unavailable_reason = text("unavailable_reason", raw.unavailable_reason)?;
+    let known_text =
+        |name: &str, raw: Str| Ok::<_, crate::Error>(Some(text(name, raw)?).filter(|text| !text.is_empty()));
+    let unavailable_reason = known_text("unavailable_reason", raw.unavailable_reason)?;
     Ok(DeviceInfo {
         id: DeviceId {
             target: target.to_owned(),
@@ -79,15 +81,15 @@ unsafe fn device(target: &str, at: usize, raw: &abi::DeviceInfo) -> Result<Devic
         },
         kind: device_kind(raw.kind).unwrap_or(DeviceKind::Accelerator),
         name: text("name", raw.name)?,
-        arch: text("arch", raw.arch)?,
-        vendor: text("vendor", raw.vendor)?,
-        driver_version: text("driver_version", raw.driver_version)?,
+        arch: known_text("arch", raw.arch)?,
+        vendor: known_text("vendor", raw.vendor)?,
+        driver_version: known_text("driver_version", raw.driver_version)?,
         unavailable_reason: match device_kind(raw.kind) {
-            Some(_) => (!unavailable_reason.is_empty()).then_some(unavailable_reason),
+            Some(_) => unavailable_reason,
             None => Some(unknown_kind(raw.kind)),
         },
         uuid: Some(raw.uuid).filter(|uuid| *uuid != [0; 16]),
-        pci_address: Some(text("pci_address", raw.pci_address)?).filter(|address| !address.is_empty()),
+        pci_address: known_text("pci_address", raw.pci_address)?,
         dlpack_type: raw.dlpack_type,
         compute_units: Some(raw.compute_units).filter(|units| *units > 0),
         clock_hz: known(raw.clock_hz),

@@ -52,9 +52,9 @@ pub(crate) fn list() -> Vec<DeviceInfo> {
 fn describe(kind: DeviceKind, index: u32, sub: Option<u32>) -> DeviceInfo {
     let mut info = DeviceInfo::new(kind, index, "Null device");
     info.id.sub = sub;
-    info.arch = "null".to_owned();
-    info.vendor = "nobody".to_owned();
-    info.driver_version = env!("CARGO_PKG_VERSION").to_owned();
+    info.arch = Some("null".to_owned());
+    info.vendor = Some("nobody".to_owned());
+    info.driver_version = Some(env!("CARGO_PKG_VERSION").to_owned());
     let uuid = [u32::from_le_bytes(*b"null"), index, sub.map_or(0, |sub| sub + 1), 0];
     info.uuid = Some(std::array::from_fn(|byte| uuid[byte / 4].to_le_bytes()[byte % 4]));
     // DLPack's kDLExtDev: a device type that DLPack does not define.

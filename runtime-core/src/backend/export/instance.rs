@@ -210,6 +210,11 @@ fn raw_space(space: &crate::MemorySpace) -> abi::MemorySpace {
     }
 }
 
+/// A text; empty if there is none.
+fn text(text: &Option<String>) -> Str {
+    text.as_deref().map_or(Str::EMPTY, Str::new)
+}
+
 /// Everything except the lists.
 fn raw_info(info: &DeviceInfo) -> abi::DeviceInfo {
     abi::DeviceInfo {
@@ -222,16 +227,16 @@ fn raw_info(info: &DeviceInfo) -> abi::DeviceInfo {
         index: info.id.index,
         sub: info.id.sub.unwrap_or(abi::WHOLE_DEVICE),
         name: Str::new(&info.name),
-        arch: Str::new(&info.arch),
-        vendor: Str::new(&info.vendor),
-        driver_version: Str::new(&info.driver_version),
+        arch: text(&info.arch),
+        vendor: text(&info.vendor),
+        driver_version: text(&info.driver_version),
         unavailable_reason: match info.unavailable_reason.as_deref() {
             None => Str::EMPTY,
             Some("") => Str::new("the backend gives no reason"),
             Some(reason) => Str::new(reason),
         },
         uuid: info.uuid.unwrap_or_default(),
-        pci_address: info.pci_address.as_deref().map_or(Str::EMPTY, Str::new),
+        pci_address: text(&info.pci_address),
         dlpack_type: info.dlpack_type,
         compute_units: info.compute_units.unwrap_or(0),
         clock_hz: info.clock_hz.unwrap_or(0),

@@ -50,7 +50,7 @@ fn main() {
         return;
     };
     let info = device.info();
-    println!("{}, driver {}\n", info.name, info.driver_version);
+    println!("{}, driver {}\n", info.name, info.driver_version.as_deref().unwrap_or_default());
     println!("| what | raw | ours | ratio |\n| --- | --- | --- | --- |");
     let parts: [(&str, Part); 9] = [
         ("submit", submit),

@@ -41,10 +41,11 @@ fn main() {
         Err(error) => return println!("nothing is compared: {error}"),
     };
     let info = device.info();
-    let Some(raw) = Raw::open(info.name.trim(), info.vendor.trim()) else {
-        return println!("nothing is compared: plain calls do not find {} of {}", info.name, info.vendor);
+    let (name, vendor) = (&info.name, info.vendor.as_deref().unwrap_or_default());
+    let Some(raw) = Raw::open(name.trim(), vendor.trim()) else {
+        return println!("nothing is compared: plain calls do not find {name} of {vendor}");
     };
-    println!("{} of {}, driver {}\n", info.name, info.vendor, info.driver_version);
+    println!("{name} of {vendor}, driver {}\n", info.driver_version.as_deref().unwrap_or_default());
     println!("| what | plain | ours | ratio |\n| --- | --- | --- | --- |");
     let parts: [(&str, Part); 5] = [
         ("submit", submit),

@@ -53,7 +53,7 @@ fn main() {
     let Some(mut raw) = Raw::open(info.uuid.unwrap_or_default(), &spirv(), c"touch") else {
         return println!("{name} is not there for a program written by hand: nothing is compared");
     };
-    println!("{}, driver {}\n", info.name, info.driver_version);
+    println!("{}, driver {}\n", info.name, info.driver_version.as_deref().unwrap_or_default());
     println!("| what | by hand | ours | ratio | of the least | aim |\n| --- | --- | --- | --- | --- | --- |");
     type Part = fn(&Device, &mut Raw);
     let parts: [(&str, Part); 7] = [
