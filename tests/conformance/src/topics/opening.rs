@@ -101,7 +101,7 @@ fn an_option_of_the_wrong_type_is_refused(context: &Context) -> Verdict {
         "type",
         context.runtime().open_with(context.name(), &options),
         ErrorKind::InvalidArgument,
-        &[&spec.key, "wants"],
+        &[&spec.key, "takes"],
     )?;
     Ok(())
 }
