@@ -345,7 +345,7 @@ impl PrimaryContext {
 
     /// The threads that stage transfers of pageable memory, started on first use.
     pub(crate) fn staging(&self, config: StagingConfig) -> &Staging {
-        self.staging.get_or_init(|| Staging::new(self.driver, self.context, config))
+        self.staging.get_or_init(|| Staging::new(config))
     }
 
     /// Whether an error means that the device is lost.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use runtime_core::backend::{HostBytesMut, backoff};
+use runtime_core::backend::{Direction, HostBytesMut, backoff};
 use runtime_core::{Error, Result};
 
 use crate::completion_events::CompletionEvents;
@@ -21,7 +21,6 @@ use crate::driver::abi::{Event, Stream};
 use crate::free_list::FreeList;
 use crate::interner::KernelNameId;
 use crate::pinned_blocks::PinnedBlock;
-use crate::staging::Direction;
 use crate::timer::Timestamps;
 
 /// Launches whose kernels are recorded.

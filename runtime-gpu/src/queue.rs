@@ -38,7 +38,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runtime_core::abi::{Progress, SubmitInfo};
-use runtime_core::backend::{Copy2D, FillPattern, HostBytes, HostBytesMut, Launch, Queue, QueueOptions};
+use runtime_core::backend::{
+    Copy2D, FillPattern, HostBytes, HostBytesMut, HostRange, Launch, Queue, QueueOptions,
+};
 use runtime_core::{Error, Result};
 
 use crate::context::PrimaryContext;
@@ -51,7 +53,7 @@ use crate::memory::{CudaBuffer, memory_type};
 use crate::module::CudaKernel;
 use crate::pinned_blocks::BLOCK_BYTES;
 use crate::progress::{Readback, StreamState};
-use crate::staging::{Direction, StagingConfig, Transfer};
+use crate::staging::StagingConfig;
 
 /// An in-order queue of a device: a stream.
 #[derive(Debug)]
@@ -152,8 +154,8 @@ impl CudaQueue {
         memory_type(&self.state.primary, host) == Some(abi::HOST_MEMORY)
     }
 
-    fn stage(&self, ticket: u64, transfer: Transfer) -> Result<()> {
-        self.state.primary.staging(self.staging).submit(&self.state, ticket, transfer)
+    fn stage(&self, ticket: u64, host: HostRange, device: DevicePtr) -> Result<()> {
+        self.state.primary.staging(self.staging).submit(&self.state, ticket, host, device)
     }
 
     /// Reads into a pinned block; the bytes are copied on when the ticket ends.
@@ -212,18 +214,15 @@ impl Queue for CudaQueue {
         source: HostBytes,
     ) -> Result<()> {
         self.state.prepare_submit()?;
-        let (host, bytes) = (source.as_ptr(), source.len());
+        let bytes = source.len();
         let to = destination.range("write", offset, bytes as u64)?;
-        let from = host.expose_provenance() as DevicePtr;
+        let from = source.as_ptr().expose_provenance() as DevicePtr;
         match bytes {
             0 => {}
             // The driver copies small pageable sources before it returns, even if the stream is waiting.
             1..=BLOCK_BYTES => self.submit_copy(to, from, bytes)?,
             _ if !destination.is_on_device() || self.is_pinned(from) => self.submit_copy(to, from, bytes)?,
-            _ => {
-                let direction = Direction::Upload;
-                self.stage(submit.ticket, Transfer { direction, host: host.cast_mut(), device: to, bytes })?;
-            }
+            _ => self.stage(submit.ticket, HostRange::Source(source), to)?,
         }
         self.state.note_submitted(submit.ticket);
         Ok(())
@@ -237,17 +236,14 @@ impl Queue for CudaQueue {
         destination: HostBytesMut,
     ) -> Result<()> {
         self.state.prepare_submit()?;
-        let (host, bytes) = (destination.as_ptr(), destination.len());
+        let bytes = destination.len();
         let from = source.range("read", offset, bytes as u64)?;
-        let to = host.expose_provenance() as DevicePtr;
+        let to = destination.as_ptr().expose_provenance() as DevicePtr;
         match bytes {
             0 => {}
             1..=BLOCK_BYTES => self.read_small(submit.ticket, from, destination)?,
             _ if self.is_pinned(to) => self.submit_copy(to, from, bytes)?,
-            _ => self.stage(
-                submit.ticket,
-                Transfer { direction: Direction::Download, host, device: from, bytes },
-            )?,
+            _ => self.stage(submit.ticket, HostRange::Destination(destination), from)?,
         }
         self.state.note_submitted(submit.ticket);
         Ok(())

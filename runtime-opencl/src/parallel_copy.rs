@@ -5,26 +5,29 @@
 use std::num::NonZero;
 use std::sync::OnceLock;
 
+use runtime_core::backend::{Piece, Pieces};
+
 /// Bytes that make another thread worthwhile.
 const MIN_BYTES_PER_THREAD: usize = 4 << 20;
 /// Maximum number of threads; more do not increase the bandwidth.
 const MAX_THREADS: usize = 8;
 
-/// One thread's part of a copy.
-#[derive(Clone, Copy)]
-struct Piece {
+/// The two sides of a copy.
+struct Ranges {
     to: *mut u8,
     from: *const u8,
-    bytes: usize,
 }
 
-// SAFETY: the pieces of a copy are disjoint, and their threads are joined before `copy` returns.
-unsafe impl Send for Piece {}
+// SAFETY: threads copy disjoint pieces, and are joined before `copy` returns.
+unsafe impl Sync for Ranges {}
 
-impl Piece {
-    fn copy(self) {
-        // SAFETY: the promise of `copy`, whose pieces these are.
-        unsafe { std::ptr::copy_nonoverlapping(self.from, self.to, self.bytes) };
+impl Ranges {
+    fn copy(&self, pieces: &Pieces) {
+        while let Some(Piece { offset, bytes }) = pieces.take() {
+            let (to, from) = (self.to.wrapping_add(offset), self.from.wrapping_add(offset));
+            // SAFETY: the promise of `copy`, of whose ranges this is a piece.
+            unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
+        }
     }
 }
 
@@ -33,24 +36,18 @@ impl Piece {
 /// # Safety
 /// Both ranges are valid for `bytes` bytes and do not overlap. Until this returns, nothing else writes `from` or accesses `to`.
 pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
-    let threads = thread_count(bytes);
+    let (ranges, threads) = (Ranges { to, from }, thread_count(bytes));
     if threads == 1 {
-        return Piece { to, from, bytes }.copy();
+        return ranges.copy(&Pieces::new(bytes, bytes));
     }
-    let step = bytes.div_ceil(threads).next_multiple_of(4096);
-    let piece = |offset: usize| Piece {
-        to: to.wrapping_add(offset),
-        from: from.wrapping_add(offset),
-        bytes: step.min(bytes - offset),
-    };
+    let pieces = Pieces::new(bytes, bytes.div_ceil(threads).next_multiple_of(4096));
     std::thread::scope(|scope| {
-        for piece in (step..bytes).step_by(step).map(piece) {
-            // If no thread can be spawned, this one copies.
-            if std::thread::Builder::new().spawn_scoped(scope, move || piece.copy()).is_err() {
-                piece.copy();
-            }
+        let work = || ranges.copy(&pieces);
+        for _ in 1..threads {
+            // If no thread can be spawned, the others copy its piece.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, work);
         }
-        piece(0).copy();
+        work();
     });
 }
 

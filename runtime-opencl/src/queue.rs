@@ -9,7 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use runtime_core::abi::{Progress as CompletedPrefix, SubmitInfo};
 use runtime_core::backend::{
-    Copy2D, FillPattern, HostBytes, HostBytesMut, Launch, Queue, QueueOptions, UnreadTimestamps,
+    Copy2D, FillPattern, HostBytes, HostBytesMut, HostRange, Launch, Queue, QueueOptions, UnreadTimestamps,
 };
 use runtime_core::{Error, ErrorKind, Result};
 
@@ -26,7 +26,7 @@ use crate::launch;
 use crate::memory::OpenClBuffer;
 use crate::parallel_copy;
 use crate::progress::Progress;
-use crate::staging::{Direction, STAGED_MIN_BYTES, StagedCopy, Staging};
+use crate::staging::{STAGED_MIN_BYTES, StagedCopy, Staging};
 use crate::timer;
 
 /// Submissions after which the queue is flushed, if it was not flushed before.
@@ -158,29 +158,28 @@ impl OpenClQueue {
         launch::enqueue(&self.context, self.raw(), kernel, [[1; 3], [1; 3]])
     }
 
-    /// Transfers a range of a buffer to or from `host`, which is only read for [`Direction::ToDevice`].
+    /// Transfers a range of a buffer to or from host memory.
     fn transfer(
         &self,
         submit: SubmitInfo,
-        direction: Direction,
         buffer: &OpenClBuffer,
         (offset, bytes): (usize, usize),
-        host: *mut u8,
+        host: &HostRange,
     ) -> Result<()> {
         let events = match self.inline_copy_address(buffer, offset) {
             _ if bytes == 0 => Vec::new(),
             Some(device) => {
-                let (to, from) = direction.order(device, host);
+                let (to, from) = host.direction().order(device, host.as_ptr());
                 // SAFETY: the range was checked, nothing is in flight, and core keeps both sides alive until the ticket ends.
                 unsafe { parallel_copy::copy(to, from, bytes) };
                 Vec::new()
             }
             None => {
                 let device = buffer.location(offset);
-                if self.copy_staged(submit, direction, host, device, bytes) {
+                if self.copy_staged(submit, host, device) {
                     return Ok(());
                 }
-                let (to, from) = direction.order(device, Location::Host(host));
+                let (to, from) = host.direction().order(device, Location::Host(host.as_ptr()));
                 self.enqueuer().copy(to, from, bytes)?
             }
         };
@@ -189,19 +188,15 @@ impl OpenClQueue {
     }
 
     /// Makes a large transfer of pageable memory through staging buffers, where that is faster. Returns whether it did.
-    fn copy_staged(
-        &self,
-        submit: SubmitInfo,
-        direction: Direction,
-        host: *mut u8,
-        device: Location,
-        bytes: usize,
-    ) -> bool {
+    fn copy_staged(&self, submit: SubmitInfo, host: &HostRange, device: Location) -> bool {
         let Location::Object(object, at) = device else { return false };
-        if bytes < STAGED_MIN_BYTES || !self.context.caps.stages_transfers || !self.progress.is_idle() {
+        if host.size_bytes() < STAGED_MIN_BYTES
+            || !self.context.caps.stages_transfers
+            || !self.progress.is_idle()
+        {
             return false;
         }
-        let copy = StagedCopy { queue: self.raw(), direction, host, object: (object, at), bytes };
+        let copy = StagedCopy { queue: self.raw(), host, object: (object, at) };
         let (mut events, outcome) = self.staging.run(&self.context, copy);
         match outcome {
             // Nothing was submitted. (After a panic of a thread, that is unknown.)
@@ -302,7 +297,7 @@ impl Queue for OpenClQueue {
         source: HostBytes,
     ) -> Result<()> {
         let range = destination.range("write", offset, source.len() as u64)?;
-        self.transfer(submit, Direction::ToDevice, destination, range, source.as_ptr().cast_mut())
+        self.transfer(submit, destination, range, &HostRange::Source(source))
     }
 
     fn read(
@@ -313,7 +308,7 @@ impl Queue for OpenClQueue {
         destination: HostBytesMut,
     ) -> Result<()> {
         let range = source.range("read", offset, destination.len() as u64)?;
-        self.transfer(submit, Direction::ToHost, source, range, destination.as_ptr())
+        self.transfer(submit, source, range, &HostRange::Destination(destination))
     }
 
     fn copy(

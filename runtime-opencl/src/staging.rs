@@ -7,54 +7,34 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use runtime_core::backend::{HostRange, Piece, Pieces, StagingSlots, copy_pieces};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::context::SharedContext;
 use crate::device_caps::MIN_ALIGNMENT;
 use crate::driver::Raw;
-use crate::driver::handle::{Event, Owned};
 use crate::enqueuer::{Enqueuer, Events, Location};
 use crate::memory::{OpenClBuffer, Space};
 
-/// Size of a slot.
+/// Size of a slot, and of a piece.
 const SLOT_BYTES: usize = 4 << 20;
 /// Number of threads. Each alternates between two slots.
 const THREADS: usize = 4;
 /// Smallest transfer that is worth the threads.
 pub(crate) const STAGED_MIN_BYTES: usize = 4 * SLOT_BYTES;
 
-/// The direction of a transfer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    ToDevice,
-    ToHost,
-}
-
-impl Direction {
-    /// The two sides of a transfer as `(to, from)`.
-    pub(crate) fn order<T>(self, device: T, host: T) -> (T, T) {
-        match self {
-            Self::ToDevice => (device, host),
-            Self::ToHost => (host, device),
-        }
-    }
-}
-
 /// A copy between host memory and a `cl_mem`, on a command queue.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct StagedCopy {
+pub(crate) struct StagedCopy<'a> {
     pub(crate) queue: Raw,
-    pub(crate) direction: Direction,
-    pub(crate) host: *mut u8,
+    pub(crate) host: &'a HostRange,
     pub(crate) object: (Raw, usize),
-    pub(crate) bytes: usize,
 }
 
-// SAFETY: any thread may use OpenCL objects. The threads access disjoint pieces of the host memory, which core keeps alive, and
-// are joined before the call returns.
-unsafe impl Send for StagedCopy {}
+// SAFETY: any thread may use OpenCL objects.
+unsafe impl Send for StagedCopy<'_> {}
 // SAFETY: as above.
-unsafe impl Sync for StagedCopy {}
+unsafe impl Sync for StagedCopy<'_> {}
 
 /// The slots of a queue, allocated on first use.
 #[derive(Debug, Default)]
@@ -63,7 +43,7 @@ pub(crate) struct Staging(Mutex<Vec<[OpenClBuffer; 2]>>);
 impl Staging {
     /// Makes a copy on an idle queue. Returns the events of its commands, in no order, some of which may still run, and the first
     /// error.
-    pub(crate) fn run(&self, context: &Arc<SharedContext>, copy: StagedCopy) -> (Events, Result<()>) {
+    pub(crate) fn run(&self, context: &Arc<SharedContext>, copy: StagedCopy<'_>) -> (Events, Result<()>) {
         let mut pairs = self.0.lock();
         while pairs.len() < THREADS {
             let slot = || OpenClBuffer::allocate(context, Space::Mapped, SLOT_BYTES, MIN_ALIGNMENT);
@@ -72,116 +52,78 @@ impl Staging {
                 Err(error) => return (Events::new(), Err(error)),
             }
         }
-        let (mut events, mut outcome) = (Events::new(), Ok(()));
+        let pieces = Pieces::new(copy.host.size_bytes(), SLOT_BYTES);
+        let mut events = Events::new();
+        let worker = |slots| Worker { context, slots, in_flight: [None; 2], events: Events::new() };
+        let work = |slots| worker(slots).run(&copy, &pieces);
         std::thread::scope(|scope| {
-            let workers = pairs.iter().enumerate().map(|(thread, slots)| Worker { context, slots, thread });
-            let spawned: Vec<_> = workers
-                .map(|worker| {
-                    let work = move || worker.run(copy);
-                    (worker, std::thread::Builder::new().spawn_scoped(scope, work))
-                })
-                .collect();
-            for (worker, thread) in spawned {
-                let panicked = || Err(Error::new(ErrorKind::Internal, "a transfer thread panicked"));
-                let (more, result) = match thread {
-                    Ok(thread) => thread.join().unwrap_or_else(|_| (Events::new(), panicked())),
-                    // No thread could be spawned: this one does the work.
-                    Err(_) => worker.run(copy),
-                };
-                events.extend(more);
-                outcome = std::mem::replace(&mut outcome, Ok(())).and(result);
+            let spawn = |slots| std::thread::Builder::new().spawn_scoped(scope, move || work(slots));
+            let threads: Vec<_> = pairs.iter().map(|slots| (slots, spawn(slots))).collect();
+            for (slots, thread) in threads {
+                // Where no thread could be spawned, this one does the work.
+                match thread.map_or_else(|_| Ok(work(slots)), |thread| thread.join()) {
+                    Ok(more) => events.extend(more),
+                    Err(_) => pieces.fail(Error::new(ErrorKind::Internal, "a transfer thread panicked")),
+                }
             }
         });
-        (events, outcome)
+        (events, pieces.take_failure().map_or(Ok(()), Err))
     }
 }
 
-/// One thread of a copy. It handles every [`THREADS`]th piece, alternating between two slots.
-#[derive(Clone, Copy)]
+/// One thread of a copy, with its slots.
 struct Worker<'a> {
     context: &'a Arc<SharedContext>,
     slots: &'a [OpenClBuffer; 2],
-    thread: usize,
+    /// The number of the event of the command that uses a slot.
+    in_flight: [Option<usize>; 2],
+    /// All commands that were enqueued.
+    events: Events,
 }
 
 impl Worker<'_> {
-    fn run(&self, copy: StagedCopy) -> (Events, Result<()>) {
-        let mut events = Events::new();
-        let outcome = match copy.direction {
-            Direction::ToDevice => self.upload(copy, &mut events),
-            Direction::ToHost => self.download(copy, &mut events),
-        };
-        (events, outcome)
-    }
-
-    /// Offsets and lengths of this thread's pieces.
-    fn pieces(&self, bytes: usize) -> impl Iterator<Item = (usize, usize)> {
-        let first = self.thread * SLOT_BYTES;
-        let step = THREADS * SLOT_BYTES;
-        (first..bytes).step_by(step).map(move |offset| (offset, SLOT_BYTES.min(bytes - offset)))
-    }
-
-    /// Enqueues the device's copy of a piece. Commands that were enqueued are in `events` even if this fails.
-    fn enqueue_piece(
-        &self,
-        copy: StagedCopy,
-        number: usize,
-        (offset, bytes): (usize, usize),
-        events: &mut Events,
-    ) -> Result<()> {
-        let queue = copy.queue;
-        let enqueuer = Enqueuer { context: self.context, queue };
-        let (object, at) = copy.object;
-        let device = Location::Object(object, at + offset);
-        let slot = Location::Host(self.slots[number % 2].start());
-        let (to, from) = copy.direction.order(device, slot);
-        events.extend(enqueuer.copy(to, from, bytes)?);
-        // SAFETY: the queue is alive.
-        self.context.check("clFlush", |cl| Some(unsafe { (cl.clFlush?)(queue) }))
-    }
-
-    /// Copies pieces into slots that the device has finished reading, and enqueues their copies to the device.
-    fn upload(&self, copy: StagedCopy, events: &mut Events) -> Result<()> {
-        for (number, piece) in self.pieces(copy.bytes).enumerate() {
-            if let Some(previous) = number.checked_sub(2) {
-                self.wait(&events[previous])?;
-            }
-            let (from, to) = (copy.host.wrapping_add(piece.0), self.slots[number % 2].start());
-            // SAFETY: the piece lies within the host memory, fits the slot, and the device no longer reads the slot.
-            unsafe { std::ptr::copy_nonoverlapping(from, to, piece.1) };
-            self.enqueue_piece(copy, number, piece, events)?;
+    /// Copies pieces until none are left; returns the events of its commands.
+    fn run(mut self, copy: &StagedCopy<'_>, pieces: &Pieces) -> Events {
+        if let Err(error) = copy_pieces(&mut self, copy, copy.host.direction(), pieces) {
+            pieces.fail(error);
         }
-        Ok(())
+        self.events
     }
+}
 
-    /// Copies pieces out of slots that the device has written, with the next two copies in flight.
-    fn download(&self, copy: StagedCopy, events: &mut Events) -> Result<()> {
-        let pieces: Vec<_> = self.pieces(copy.bytes).collect();
-        for (number, piece) in pieces.iter().enumerate().take(2) {
-            self.enqueue_piece(copy, number, *piece, events)?;
-        }
-        for (number, (offset, bytes)) in pieces.iter().enumerate() {
-            self.wait(&events[number])?;
-            let (from, to) = (self.slots[number % 2].start(), copy.host.wrapping_add(*offset));
-            // SAFETY: the piece lies within the host memory, and the device has finished writing the slot.
-            unsafe { std::ptr::copy_nonoverlapping(from, to, *bytes) };
-            if let Some(next) = pieces.get(number + 2) {
-                self.enqueue_piece(copy, number + 2, *next, events)?;
-            }
-        }
-        Ok(())
-    }
+impl StagingSlots<StagedCopy<'_>> for Worker<'_> {
+    const COUNT: usize = 2;
 
-    /// Polls until a command has ended.
-    fn wait(&self, event: &Owned<Event>) -> Result<()> {
+    /// Polls until the command has ended.
+    fn wait(&mut self, _: &StagedCopy<'_>, slot: usize) -> Result<()> {
+        let Some(number) = self.in_flight[slot].take() else { return Ok(()) };
+        let event = self.events[number].raw();
         loop {
-            match self.context.status(event.raw()) {
+            match self.context.status(event) {
                 1.. => std::thread::yield_now(),
                 0 => break,
                 code => return Err(self.context.error("staged transfer", code)),
             }
         }
-        self.context.synchronise(event.raw());
+        self.context.synchronise(event);
         Ok(())
+    }
+
+    fn copy_host(&mut self, copy: &StagedCopy<'_>, slot: usize, piece: Piece) -> Result<()> {
+        // SAFETY: core keeps the host memory until the ticket ends, and this thread took the piece, which fits the slot; the
+        // device has finished with it.
+        unsafe { copy.host.copy_piece(self.slots[slot].start(), piece) };
+        Ok(())
+    }
+
+    fn submit(&mut self, copy: &StagedCopy<'_>, slot: usize, piece: Piece) -> Result<()> {
+        let (queue, (object, at)) = (copy.queue, copy.object);
+        let on_device = Location::Object(object, at + piece.offset);
+        let in_slot = Location::Host(self.slots[slot].start());
+        let (to, from) = copy.host.direction().order(on_device, in_slot);
+        self.in_flight[slot] = Some(self.events.len());
+        self.events.extend(Enqueuer { context: self.context, queue }.copy(to, from, piece.bytes)?);
+        // SAFETY: the queue is alive.
+        self.context.check("clFlush", |cl| Some(unsafe { (cl.clFlush?)(queue) }))
     }
 }

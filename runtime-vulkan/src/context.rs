@@ -21,8 +21,7 @@ pub(crate) struct Context {
     builtins: Mutex<Option<Arc<Builtins>>>,
     /// Set once the driver's compiler has run, if it must run before the program's first kernel.
     warmed_up: OnceLock<()>,
-    staging: OnceLock<Staging>,
-    config: StagingConfig,
+    pub(crate) staging: Staging,
     pub(crate) clock: Clock,
     pub(crate) logical: Arc<LogicalDevice>,
 }
@@ -31,8 +30,8 @@ impl Context {
     pub(crate) fn new(logical: Arc<LogicalDevice>, config: StagingConfig) -> Self {
         let bits = logical.caps.compute_family().map_or(0, |family| family.timestamp_bits);
         let clock = Clock::new(bits, logical.caps.timestamp_period_ns, logical.calibrate().unwrap_or((0, 0)));
-        let (warmed_up, staging) = (OnceLock::new(), OnceLock::new());
-        Self { builtins: Mutex::default(), warmed_up, staging, config, clock, logical }
+        let (warmed_up, staging) = (OnceLock::new(), Staging::new(config));
+        Self { builtins: Mutex::default(), warmed_up, staging, clock, logical }
     }
 
     /// Makes the driver's compiler run once, if process exit depends on that.
@@ -86,10 +85,5 @@ impl Context {
             return Ok(Arc::clone(builtins));
         }
         Ok(Arc::clone(builtins.insert(Arc::new(Builtins::load(&self.logical)?))))
-    }
-
-    /// The staging threads for large transfers, started on first use.
-    pub(crate) fn staging(&self) -> &Staging {
-        self.staging.get_or_init(|| Staging::new(&self.logical, self.config))
     }
 }

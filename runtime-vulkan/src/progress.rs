@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use runtime_core::backend::HostBytesMut;
+use runtime_core::backend::HostRange;
 use runtime_core::{Error, Result};
 
 use crate::context::Context;
@@ -36,7 +36,7 @@ pub(crate) struct Readback {
     pub(crate) ticket: u64,
     pub(crate) from: Arc<Memory>,
     pub(crate) offset: u64,
-    pub(crate) destination: HostBytesMut,
+    pub(crate) destination: HostRange,
 }
 
 #[derive(Debug, Default)]
@@ -241,7 +241,7 @@ impl QueueProgress {
         let logical = &self.context.logical;
         while let Some(readback) = readbacks.front().filter(|readback| readback.ticket <= ticket) {
             let Readback { from, offset, destination, .. } = readback;
-            if !logical.host_borrows.access(|| from.read(*offset, destination, 0, destination.len())) {
+            if !logical.host_borrows.access(|| from.copy_host(*offset, destination, destination.whole())) {
                 return Err(logical.device_lost());
             }
             readbacks.pop_front();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard, RwLockReadGuard};
 use runtime_core::abi::{Progress, SubmitInfo};
-use runtime_core::backend::{Copy2D, FillPattern, HostBytes, HostBytesMut, Launch, Queue};
+use runtime_core::backend::{Copy2D, FillPattern, HostBytes, HostBytesMut, HostRange, Launch, Queue};
 use runtime_core::{Error, Result};
 use smallvec::SmallVec;
 
@@ -19,7 +19,7 @@ use crate::launch::PackedArgs;
 use crate::memory::VulkanBuffer;
 use crate::module::VulkanKernel;
 use crate::progress::{QueueProgress, Readback};
-use crate::staging::{HostRange, Transfer};
+use crate::staging::Transfer;
 use crate::transfer_ring::MAX_RING_TRANSFER_BYTES;
 
 /// Longest that a wait without a deadline blocks in the driver; core polls then, and waits again.
@@ -117,27 +117,21 @@ impl Queue for VulkanQueue {
         offset: u64,
         source: HostBytes,
     ) -> Result<()> {
-        let bytes = source.len() as u64;
+        let (bytes, source) = (source.len() as u64, HostRange::Source(source));
         destination.check("write", offset, bytes)?;
         let mut recorder = self.recorder();
         if bytes > 0 {
             let is_mapped = destination.memory.host_ptr().is_some();
             if is_mapped && self.copies_inline(bytes) && recorder.is_idle()? {
-                destination.memory.write(offset, &source, 0, source.len());
+                destination.memory.copy_host(offset, &source, source.whole());
                 recorder.complete_inline(submit.ticket);
                 return Ok(());
             }
             if bytes > MAX_RING_TRANSFER_BYTES {
-                return self.stage(
-                    &mut recorder,
-                    submit.ticket,
-                    destination,
-                    offset,
-                    HostRange::Source(source),
-                );
+                return self.stage(&mut recorder, submit.ticket, destination, offset, source);
             }
             let (memory, from) = recorder.upload(bytes, submit.ticket)?;
-            memory.write(from, &source, 0, source.len());
+            memory.copy_host(from, &source, source.whole());
             recorder.commands(submit)?.copy((&destination.memory, offset), (&memory, from), bytes);
             recorder.note_host_visible_write(destination.is_host_visible());
         }
@@ -152,24 +146,18 @@ impl Queue for VulkanQueue {
         offset: u64,
         destination: HostBytesMut,
     ) -> Result<()> {
-        let bytes = destination.len() as u64;
+        let (bytes, destination) = (destination.len() as u64, HostRange::Destination(destination));
         source.check("read", offset, bytes)?;
         let mut recorder = self.recorder();
         if bytes > 0 {
             let is_cached = source.memory.host_ptr().is_some() && source.memory.is_host_cached();
             if is_cached && self.copies_inline(bytes) && recorder.is_idle()? {
-                source.memory.read(offset, &destination, 0, destination.len());
+                source.memory.copy_host(offset, &destination, destination.whole());
                 recorder.complete_inline(submit.ticket);
                 return Ok(());
             }
             if bytes > MAX_RING_TRANSFER_BYTES {
-                return self.stage(
-                    &mut recorder,
-                    submit.ticket,
-                    source,
-                    offset,
-                    HostRange::Destination(destination),
-                );
+                return self.stage(&mut recorder, submit.ticket, source, offset, destination);
             }
             let (from, at) = recorder.download(bytes, submit.ticket)?;
             recorder.commands(submit)?.copy((&from, at), (&source.memory, offset), bytes);
@@ -339,7 +327,7 @@ impl VulkanQueue {
     fn copies_inline(&self, bytes: u64) -> bool {
         let context = &self.progress.context;
         bytes <= MAX_INLINE_TRANSFER_BYTES
-            || context.logical.caps.is_cpu() && context.staging().is_one_piece(bytes)
+            || context.logical.caps.is_cpu() && context.staging.is_one_piece(bytes)
     }
 
     /// Gives a large transfer to staging threads. On a CPU device the calling thread helps, if the queue is idle.
@@ -352,13 +340,15 @@ impl VulkanQueue {
         host: HostRange,
     ) -> Result<()> {
         self.progress.drain_staging();
-        let staging = self.progress.context.staging();
+        let progress = Arc::clone(&self.progress);
+        let staging = &self.progress.context.staging;
         staging.ensure_threads(&host, &buffer.memory)?;
         let helps = self.progress.context.logical.caps.is_cpu() && recorder.is_idle()?;
         let dependencies = recorder.dependencies();
-        let transfer = Transfer { host, memory: Arc::clone(&buffer.memory), offset, ticket, dependencies };
+        let memory = Arc::clone(&buffer.memory);
+        let transfer = Transfer { progress, ticket, host, memory, offset, dependencies };
         recorder.note_staged(ticket);
-        staging.submit(&self.progress, transfer, helps);
+        staging.submit(transfer, helps);
         Ok(())
     }
 

@@ -30,6 +30,7 @@ mod linked;
 mod log;
 mod polling;
 mod read_file;
+mod staging;
 mod temporary_folder;
 mod traits;
 mod unread_timestamps;
@@ -47,6 +48,9 @@ pub use linked::LinkedBackend;
 pub use log::{Level, Log};
 pub use polling::{backoff, spin_until};
 pub use read_file::read_file;
+pub use staging::{
+    Direction, HostRange, Piece, Pieces, StagedTransfer, StagingPool, StagingSlots, copy_pieces,
+};
 pub use temporary_folder::TemporaryFolder;
 pub use traits::*;
 pub use unread_timestamps::UnreadTimestamps;

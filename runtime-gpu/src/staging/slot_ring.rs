@@ -1,22 +1,26 @@
 //! The pinned slots of a staging thread: one is filled or emptied while the other is on the bus.
 
-use std::collections::VecDeque;
+#![allow(
+    unsafe_code,
+    reason = "calls the driver, and copies host memory that core keeps until the ticket ends"
+)]
+
 use std::ffi::c_void;
 use std::time::Instant;
 
 use runtime_core::Result;
-use runtime_core::backend::backoff;
+use runtime_core::backend::{Piece, StagingSlots, backoff};
 
-use super::{Direction, Job};
+use super::Transfer;
 use crate::context::PrimaryContext;
 use crate::driver::Driver;
-use crate::driver::abi::{DevicePtr, Event, NO_TIMING, PORTABLE_MAPPED};
+use crate::driver::abi::{DevicePtr, Event, PORTABLE_MAPPED};
 
 /// Slots of a thread.
 const SLOTS: usize = 2;
 
 /// A pinned slot, and the event that completes when the device has finished with it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Slot {
     memory: *mut u8,
     event: Event,
@@ -24,136 +28,81 @@ struct Slot {
     in_flight: bool,
 }
 
-impl Slot {
-    fn address(&self) -> DevicePtr {
-        self.memory.expose_provenance() as DevicePtr
-    }
+/// The slots of one thread.
+#[derive(Debug)]
+pub(super) struct SlotRing {
+    driver: &'static Driver,
+    slots: Vec<Slot>,
+    memory: *mut c_void,
+}
 
-    /// Submits a copy between the slot and the device.
-    fn submit(&mut self, job: &Job, (to, from): (DevicePtr, DevicePtr), bytes: usize) -> Result<()> {
-        let (primary, stream) = (&*job.state.primary, job.state.stream);
-        // SAFETY: both ranges are live memory, which is kept until the slot's event has completed.
-        let code = unsafe { (primary.driver.cuMemcpyAsync)(to, from, bytes, stream.0) };
-        primary.check("cuMemcpyAsync", code)?;
-        self.in_flight = true;
-        // SAFETY: event and stream are alive and of one context.
-        let code = unsafe { (primary.driver.cuEventRecord)(self.event.0, stream.0) };
-        primary.check("cuEventRecord", code)
+impl SlotRing {
+    /// Allocates the slots of this staging thread, and makes the context current on it for good.
+    pub(super) fn allocate(primary: &PrimaryContext, slot_bytes: usize) -> Result<Self> {
+        let driver = primary.driver;
+        // SAFETY: the context is retained as long as there are threads, and this thread is ours.
+        let _ = unsafe { (driver.cuCtxSetCurrent)(primary.context.0) };
+        let mut memory = std::ptr::null_mut();
+        // SAFETY: the out-parameter is writable, and the context is current on this thread.
+        let code = unsafe { (driver.cuMemHostAlloc)(&raw mut memory, SLOTS * slot_bytes, PORTABLE_MAPPED) };
+        primary.check("cuMemHostAlloc", code)?;
+        // On an error its drop frees what exists so far.
+        let mut ring = Self { driver, slots: Vec::with_capacity(SLOTS), memory };
+        for index in 0..SLOTS {
+            let memory = memory.cast::<u8>().wrapping_add(index * slot_bytes);
+            ring.slots.push(Slot { memory, event: primary.open_event(false)?, in_flight: false });
+        }
+        Ok(ring)
     }
+}
 
-    /// Waits for the copy in flight, if there is one.
-    fn wait(&mut self, primary: &PrimaryContext) -> Result<()> {
+impl StagingSlots<Transfer> for SlotRing {
+    const COUNT: usize = SLOTS;
+
+    fn wait(&mut self, transfer: &Transfer, slot: usize) -> Result<()> {
+        let slot = &mut self.slots[slot];
         let begin = Instant::now();
-        while self.in_flight {
-            if primary.is_event_complete(self.event)? {
-                self.in_flight = false;
+        while slot.in_flight {
+            if transfer.state.primary.is_event_complete(slot.event)? {
+                slot.in_flight = false;
             } else {
                 backoff(begin.elapsed(), true);
             }
         }
         Ok(())
     }
+
+    fn copy_host(&mut self, transfer: &Transfer, slot: usize, piece: Piece) -> Result<()> {
+        let memory = self.slots[slot].memory;
+        transfer.state.primary.access_borrowed(|| {
+            // SAFETY: the ticket ends after this, this thread took the piece, and the slot, which is free, holds a piece.
+            unsafe { transfer.host.copy_piece(memory, piece) };
+        })
+    }
+
+    fn submit(&mut self, transfer: &Transfer, slot: usize, piece: Piece) -> Result<()> {
+        let (primary, stream) = (&*transfer.state.primary, transfer.state.stream);
+        let slot = &mut self.slots[slot];
+        let on_device = transfer.device + piece.offset as DevicePtr;
+        let in_slot = slot.memory.expose_provenance() as DevicePtr;
+        let (to, from) = transfer.host.direction().order(on_device, in_slot);
+        // SAFETY: both ranges are live memory, which is kept until the slot's event has completed.
+        let code = unsafe { (primary.driver.cuMemcpyAsync)(to, from, piece.bytes, stream.0) };
+        primary.check("cuMemcpyAsync", code)?;
+        slot.in_flight = true;
+        // SAFETY: event and stream are alive and of one context.
+        let code = unsafe { (primary.driver.cuEventRecord)(slot.event.0, stream.0) };
+        primary.check("cuEventRecord", code)
+    }
 }
 
-/// The slots of one thread.
-#[derive(Debug, Default)]
-pub(super) struct SlotRing {
-    slots: Vec<Slot>,
-    memory: Option<*mut c_void>,
-}
-
-impl SlotRing {
-    /// Copies pieces of a job until none are left. The context is current.
-    ///
-    /// # Errors
-    /// Any error of the driver; the recorded fault if the device is lost.
-    pub(super) fn transfer(&mut self, job: &Job, slot_bytes: usize) -> Result<()> {
-        self.allocate(&job.state.primary, slot_bytes)?;
-        match job.transfer.direction {
-            Direction::Upload => self.upload(job),
-            Direction::Download => self.download(job),
-        }
-    }
-
-    /// Allocates the slots on first use.
-    fn allocate(&mut self, primary: &PrimaryContext, slot_bytes: usize) -> Result<()> {
-        if self.slots.len() == SLOTS {
-            return Ok(());
-        }
-        let memory = match self.memory {
-            Some(memory) => memory,
-            None => {
-                let mut memory = std::ptr::null_mut();
-                // SAFETY: the out-parameter is writable, and the context is current on this thread.
-                let code = unsafe {
-                    (primary.driver.cuMemHostAlloc)(&raw mut memory, SLOTS * slot_bytes, PORTABLE_MAPPED)
-                };
-                primary.check("cuMemHostAlloc", code)?;
-                *self.memory.insert(memory)
-            }
-        };
-        while self.slots.len() < SLOTS {
-            let mut event = Event::NULL;
-            // SAFETY: the out-parameter is writable, and the context is current on this thread.
-            let code = unsafe { (primary.driver.cuEventCreate)(&raw mut event.0, NO_TIMING) };
-            primary.check("cuEventCreate", code)?;
-            let memory = memory.cast::<u8>().wrapping_add(self.slots.len() * slot_bytes);
-            self.slots.push(Slot { memory, event, in_flight: false });
-        }
-        Ok(())
-    }
-
-    /// Copies pieces into slots, and submits their copies to the device.
-    fn upload(&mut self, job: &Job) -> Result<()> {
-        let primary = &*job.state.primary;
-        let mut turns = (0..SLOTS).cycle();
-        while let (Some((offset, bytes)), Some(index)) = (job.take_piece(), turns.next()) {
-            let slot = &mut self.slots[index];
-            slot.wait(primary)?;
-            let (from, to) = (job.transfer.host.wrapping_add(offset), slot.memory);
-            primary.access_borrowed(|| {
-                // SAFETY: the piece lies within the host memory, and the slot, which is free, holds a piece.
-                unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
-            })?;
-            slot.submit(job, (job.transfer.device + offset as DevicePtr, slot.address()), bytes)?;
-        }
-        Ok(())
-    }
-
-    /// Submits the copies of pieces into slots, and copies each piece to the host memory when it has arrived.
-    fn download(&mut self, job: &Job) -> Result<()> {
-        let primary = &*job.state.primary;
-        let mut arriving: VecDeque<(usize, usize, usize)> = VecDeque::with_capacity(SLOTS);
-        let mut turns = (0..SLOTS).cycle();
-        loop {
-            while arriving.len() < SLOTS
-                && let (Some((offset, bytes)), Some(index)) = (job.take_piece(), turns.next())
-            {
-                let slot = &mut self.slots[index];
-                slot.wait(primary)?;
-                slot.submit(job, (slot.address(), job.transfer.device + offset as DevicePtr), bytes)?;
-                arriving.push_back((index, offset, bytes));
-            }
-            let Some((index, offset, bytes)) = arriving.pop_front() else { return Ok(()) };
-            let slot = &mut self.slots[index];
-            slot.wait(primary)?;
-            let (from, to) = (slot.memory, job.transfer.host.wrapping_add(offset));
-            primary.access_borrowed(|| {
-                // SAFETY: the piece lies within the host memory, and has arrived in the slot.
-                unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
-            })?;
-        }
-    }
-
-    /// Destroys the slots.
-    pub(super) fn close(&mut self, driver: &Driver) {
-        for slot in self.slots.drain(..) {
+impl Drop for SlotRing {
+    fn drop(&mut self) {
+        for slot in &self.slots {
             // SAFETY: ours, and no longer in use.
-            let _ = unsafe { (driver.cuEventDestroy_v2)(slot.event.0) };
+            let _ = unsafe { (self.driver.cuEventDestroy_v2)(slot.event.0) };
         }
-        if let Some(memory) = self.memory.take() {
-            // SAFETY: as above; the driver waits for copies in flight.
-            let _ = unsafe { (driver.cuMemFreeHost)(memory) };
-        }
+        // SAFETY: as above; the driver waits for copies in flight.
+        let _ = unsafe { (self.driver.cuMemFreeHost)(self.memory) };
     }
 }

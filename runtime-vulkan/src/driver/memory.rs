@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ash::vk;
 use gpu_allocator::vulkan::{Allocation, AllocationCreateDesc, AllocationScheme};
 use gpu_allocator::{AllocationError, MemoryLocation as AllocatorLocation};
-use runtime_core::backend::{HostBytes, HostBytesMut};
+use runtime_core::backend::{HostRange, Piece};
 use runtime_core::{Error, ErrorKind, Result};
 
 use super::logical_device::LogicalDevice;
@@ -219,28 +219,17 @@ impl Memory {
         self.mapped.map(|mapped| unsafe { mapped.add(base_offset) })
     }
 
-    /// Copies `bytes` bytes of mapped memory to `destination`, from its byte `at` on.
-    pub(crate) fn read(&self, offset: u64, destination: &HostBytesMut, at: usize, bytes: usize) {
-        let (Some(host), Ok(offset)) = (self.host_ptr(), usize::try_from(offset)) else { return };
-        debug_assert!(at + bytes <= destination.len(), "the piece lies within the host range");
+    /// Copies a piece of host memory to mapped memory (upload), where it begins at `offset`, or from it (download).
+    pub(crate) fn copy_host(&self, offset: u64, host: &HostRange, piece: Piece) {
+        let (Some(mapped), Ok(offset)) = (self.host_ptr(), usize::try_from(offset)) else { return };
+        debug_assert!(
+            piece.offset + piece.bytes <= host.size_bytes(),
+            "the piece lies within the host range"
+        );
         // SAFETY: the caller checked the range.
-        let from = unsafe { host.as_ptr().add(offset) };
-        // SAFETY: the piece lies within the host range.
-        let to = unsafe { destination.as_ptr().add(at) };
-        // SAFETY: both ranges are valid for as many bytes, and the device's work on them has completed.
-        unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
-    }
-
-    /// Copies `bytes` bytes of `source`, from its byte `at` on, to mapped memory.
-    pub(crate) fn write(&self, offset: u64, source: &HostBytes, at: usize, bytes: usize) {
-        let (Some(host), Ok(offset)) = (self.host_ptr(), usize::try_from(offset)) else { return };
-        debug_assert!(at + bytes <= source.len(), "the piece lies within the host range");
-        // SAFETY: the caller checked the range.
-        let to = unsafe { host.as_ptr().add(offset) };
-        // SAFETY: the piece lies within the host range.
-        let from = unsafe { source.as_ptr().add(at) };
+        let mapped = unsafe { mapped.as_ptr().add(offset) };
         // SAFETY: both ranges are valid for as many bytes, and the device does not use them.
-        unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
+        unsafe { host.copy_piece(mapped, piece) };
     }
 
     /// Copies a few bytes to mapped memory.
