@@ -16,6 +16,8 @@ const MAX_DECLARATIONS: usize = 3000;
 /// Tokens of a function, if it is the only one: each expression costs time for all before it. Everything outside
 /// functions counts as one function.
 const MAX_TOKENS: usize = 150_000;
+/// The usual length of a token with the blanks around it.
+const BYTES_PER_TOKEN: usize = 4;
 /// Up to here the stack of any thread suffices.
 const SHALLOW_LEVELS: usize = 50;
 const SHALLOW_DECLARATIONS: usize = 500;
@@ -38,14 +40,15 @@ pub(crate) fn check<'a>(code: &'a str, path: &str) -> Result<(Depth, Vec<Token<'
         return Err(failed(format!("too long: {} bytes of text, more than {MAX_BYTES}", code.len())));
     }
     let mut counter = NestingCounter { open: vec![0], ..NestingCounter::default() };
-    let mut all = Vec::new();
-    let mut list = tokens(code).peekable();
-    while let Some(token) = list.next() {
-        counter.visit(&token, list.peek().is_some_and(|next| next.text == "else"));
-        if let Some(what) = counter.exceeded() {
-            return Err(failed(format!("{}: {what}; split it", place(code, path, token.span()))));
+    let mut all: Vec<Token<'_>> = Vec::with_capacity(code.len() / BYTES_PER_TOKEN);
+    for token in tokens(code) {
+        if let Some(last) = all.last() {
+            counter.check(last, token.text == "else", (code, path))?;
         }
         all.push(token);
+    }
+    if let Some(last) = all.last() {
+        counter.check(last, false, (code, path))?;
     }
     let shallow = counter.deepest <= SHALLOW_LEVELS && counter.declarations <= SHALLOW_DECLARATIONS;
     Ok((if shallow { Depth::Shallow } else { Depth::Deep }, all))
@@ -72,6 +75,15 @@ struct NestingCounter {
 }
 
 impl NestingCounter {
+    /// Visits a token and checks the limits.
+    fn check(&mut self, token: &Token<'_>, before_else: bool, (code, path): (&str, &str)) -> Result<()> {
+        self.visit(token, before_else);
+        match self.exceeded() {
+            None => Ok(()),
+            Some(what) => Err(failed(format!("{}: {what}; split it", place(code, path, token.span())))),
+        }
+    }
+
     /// The limit that is exceeded, as a message.
     fn exceeded(&self) -> Option<String> {
         let own = if self.is_function { self.tokens } else { self.outside + self.tokens };
@@ -91,26 +103,24 @@ impl NestingCounter {
     fn visit(&mut self, token: &Token<'_>, before_else: bool) {
         self.tokens += 1;
         self.is_function |= self.open.len() == 1 && token.text == "fn";
-        match token.text {
-            "(" | "[" | "{" => {
+        match token.text.as_bytes() {
+            [b'(' | b'[' | b'{'] => {
                 self.open.push(0);
                 self.levels += 1;
             }
-            ")" => self.close(),
-            "]" => {
+            [b')'] => self.close(),
+            [b']'] => {
                 self.close();
                 self.operator();
             }
-            "}" if before_else => self.close(),
-            "}" => {
+            [b'}'] if before_else => self.close(),
+            [b'}'] => {
                 self.close();
                 self.end_operand();
             }
-            ";" | "," => self.end_operand(),
-            "else" => self.operator(),
-            text if text.starts_with(|first: char| first.is_ascii_punctuation() && first != '_') => {
-                self.operator();
-            }
+            [b';' | b','] => self.end_operand(),
+            b"else" => self.operator(),
+            [first, ..] if first.is_ascii_punctuation() && *first != b'_' => self.operator(),
             _ => {}
         }
         self.deepest = self.deepest.max(self.levels);

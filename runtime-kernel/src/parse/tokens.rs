@@ -19,36 +19,61 @@ impl Token<'_> {
 }
 
 pub(crate) fn tokens(code: &str) -> impl Iterator<Item = Token<'_>> {
+    let bytes = code.as_bytes();
     let mut at = 0;
     std::iter::from_fn(move || {
         loop {
-            let rest = &code[at..];
-            let first = rest.chars().next()?;
-            if first.is_whitespace() {
-                at += first.len_utf8();
-            } else if rest.starts_with("//") {
-                at += rest.find(ends_line).unwrap_or(rest.len());
-            } else if rest.starts_with("/*") {
-                at += block_comment(rest);
-            } else {
-                let range = at..at + length(rest, first);
-                at = range.end;
-                return Some(Token { text: &code[range.clone()], range });
-            }
+            at += match *bytes.get(at)? {
+                b'\t'..=b'\r' | b' ' => 1,
+                b'/' if bytes.get(at + 1) == Some(&b'/') => {
+                    let rest = &code[at..];
+                    rest.find(ends_line).unwrap_or(rest.len())
+                }
+                b'/' if bytes.get(at + 1) == Some(&b'*') => block_comment(&code[at..]),
+                first => match length(&code[at..], first) {
+                    0 => code[at..].chars().next()?.len_utf8(),
+                    length => {
+                        let range = at..at + length;
+                        at = range.end;
+                        return Some(Token { text: &code[range.clone()], range });
+                    }
+                },
+            };
         }
     })
 }
 
-/// The length of the word or symbol that starts with `first`.
-fn length(rest: &str, first: char) -> usize {
-    if !is_word(first) {
-        return first.len_utf8();
+/// The length of the word or symbol that starts with the byte `first`; 0 if it is a blank.
+fn length(rest: &str, first: u8) -> usize {
+    if first.is_ascii() && !WORD[usize::from(first)] {
+        return 1;
     }
     let number = first.is_ascii_digit();
-    rest.find(|next| !(is_word(next) || number && next == '.')).unwrap_or(rest.len())
+    let bytes = rest.as_bytes();
+    let goes_on = |next: u8| WORD[usize::from(next)] || number && next == b'.';
+    let ascii = bytes.iter().position(|&next| !goes_on(next)).unwrap_or(bytes.len());
+    match bytes.get(ascii) {
+        // A letter beyond ASCII, or a blank.
+        Some(next) if !next.is_ascii() => {
+            let ends = |next| !(is_word(next) || number && next == '.');
+            ascii + rest[ascii..].find(ends).unwrap_or(rest.len() - ascii)
+        }
+        _ => ascii,
+    }
 }
 
-fn is_word(letter: char) -> bool {
+/// By byte: whether it is an ASCII letter of words.
+const WORD: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0u8;
+    while byte.is_ascii() {
+        table[byte as usize] = is_word(byte as char);
+        byte += 1;
+    }
+    table
+};
+
+const fn is_word(letter: char) -> bool {
     letter == '_' || letter.is_ascii_alphanumeric() || !letter.is_ascii() && !letter.is_whitespace()
 }
 
