@@ -182,7 +182,7 @@ impl<E: Environment> Printer<'_, '_, E> {
                     self.writer.zero(&naga::proc::TypeResolution::Handle(variable.ty), span)?.0
                 }
             };
-            self.lines.line(&format!("{type_name} {} = {value};", self.plan.local(handle)));
+            self.lines.line(&[&type_name, " ", self.plan.local(handle), " = ", &value, ";"]);
         }
         Ok(())
     }

@@ -52,7 +52,8 @@ impl Names {
             let wanted = variable.name.as_deref().unwrap_or("global");
             let mut declare = |wanted: &str| names.declared.next(&local_identifier(wanted), &|_| false);
             let name = declare(wanted);
-            let (size, length) = (declare(&format!("{wanted}_size")), declare(&format!("{wanted}_length")));
+            let (size, length) =
+                (declare(&[wanted, "_size"].concat()), declare(&[wanted, "_length"].concat()));
             names.globals.push(Variable { name, size, length });
         }
         let constants = module.constants.iter();
