@@ -87,6 +87,20 @@ pub(crate) fn unrolled_loops(
     walk.found
 }
 
+/// The size of a statement, unless it has a loop.
+fn size_without_loops(statement: &Statement) -> Option<u64> {
+    let within = |block: &Block| block.iter().map(size_without_loops).sum::<Option<u64>>();
+    match statement {
+        Statement::Emit(range) => Some(range.index_range().len() as u64),
+        Statement::Loop { .. } => None,
+        Statement::Block(_) | Statement::If { .. } | Statement::Switch { .. } => {
+            blocks::inner(statement).map(within).sum()
+        }
+        Statement::Call { .. } => Some(CALL.into()),
+        _ => Some(1),
+    }
+}
+
 struct Walk<'a> {
     module: &'a Module,
     function: &'a Function,
@@ -106,13 +120,7 @@ impl Walk<'_> {
             Statement::Emit(range) => range.index_range().len() as u64,
             Statement::Block(block) => self.block(block),
             Statement::If { .. } | Statement::Switch { .. } => {
-                let before = self.known.clone();
-                let mut size = 0;
-                for block in blocks::inner(statement) {
-                    self.known.clone_from(&before);
-                    size += self.block(block);
-                }
-                self.known = before;
+                let size = size_without_loops(statement).unwrap_or_else(|| self.branches(statement));
                 self.known.forget(&self.changed(statement));
                 size
             }
@@ -137,6 +145,18 @@ impl Walk<'_> {
                 if matches!(simple, Statement::Call { .. }) { CALL.into() } else { 1 }
             }
         }
+    }
+
+    /// The same for a branch; what its blocks assign is forgotten again.
+    fn branches(&mut self, statement: &Statement) -> u64 {
+        let before = self.known.clone();
+        let mut size = 0;
+        for block in blocks::inner(statement) {
+            self.known.clone_from(&before);
+            size += self.block(block);
+        }
+        self.known = before;
+        size
     }
 
     /// The variables that the blocks of a statement may assign.
