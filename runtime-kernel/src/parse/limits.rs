@@ -16,8 +16,8 @@ const MAX_DECLARATIONS: usize = 3000;
 /// Tokens of a function, if it is the only one: each expression costs time for all before it. Everything outside
 /// functions counts as one function.
 const MAX_TOKENS: usize = 150_000;
-/// The usual length of a token with the blanks around it.
-const BYTES_PER_TOKEN: usize = 4;
+/// Most texts have at least as many bytes per token, with the blanks around it.
+const BYTES_PER_TOKEN: usize = 3;
 /// Up to here the stack of any thread suffices.
 const SHALLOW_LEVELS: usize = 50;
 const SHALLOW_DECLARATIONS: usize = 500;

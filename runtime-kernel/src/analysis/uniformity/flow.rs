@@ -263,7 +263,7 @@ impl Walk<'_, '_> {
 
     fn expression(&self, handle: Handle<Expression>, state: &[Shape]) -> Shape {
         let analysis = &*self.analysis;
-        let is_word = analysis.is_word(handle);
+        let is_word = || analysis.is_word(handle);
         match analysis.function.expressions[handle] {
             Expression::Load { pointer } => self.load(pointer, state),
             Expression::Access { base, index } => analysis.shape(base).with(analysis.shape(index)),
@@ -271,13 +271,13 @@ impl Walk<'_, '_> {
                 Shape::Varying => part(analysis, base, index as usize),
                 shape => shape,
             },
-            Expression::Binary { op, left, right } if is_word => {
+            Expression::Binary { op, left, right } if is_word() => {
                 analysis.binary(op, (left, analysis.shape(left)), (right, analysis.shape(right)))
             }
-            Expression::Unary { op: naga::UnaryOperator::Negate, expr } if is_word => {
+            Expression::Unary { op: naga::UnaryOperator::Negate, expr } if is_word() => {
                 analysis.shape(expr).times(u32::MAX)
             }
-            Expression::As { expr, convert: Some(4) | None, .. } if is_word && analysis.is_word(expr) => {
+            Expression::As { expr, convert: Some(4) | None, .. } if is_word() && analysis.is_word(expr) => {
                 analysis.shape(expr)
             }
             Expression::Select { condition, accept, reject } => {

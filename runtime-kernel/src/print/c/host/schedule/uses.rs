@@ -44,13 +44,8 @@ impl<'a> Uses<'a> {
         self.named
     }
 
-    /// For a function without named expressions.
-    pub(crate) const fn unnamed(function: &'a Function) -> Self {
-        Self { function, named: Vec::new() }
-    }
-
     pub(crate) fn is_named(&self, value: Handle<Expression>) -> bool {
-        self.named.get(value.index()).copied().unwrap_or(false)
+        self.named[value.index()]
     }
 
     pub(crate) fn root(&self, pointer: Handle<Expression>) -> Root {
@@ -74,12 +69,6 @@ impl<'a> Uses<'a> {
     pub(crate) fn of_block(&self, block: &Block) -> Needs {
         let mut needs = Needs::default();
         self.block(block, &mut needs);
-        needs
-    }
-
-    pub(crate) fn of_statement(&self, statement: &Statement) -> Needs {
-        let mut needs = Needs::default();
-        self.statement(statement, &mut needs);
         needs
     }
 
