@@ -52,14 +52,6 @@ impl<'a> Uses<'a> {
         root(self.function, pointer)
     }
 
-    /// Whether a region reads a variable.
-    pub(crate) fn reads(&self, region: &Region, place: Root) -> bool {
-        match place {
-            Root::Local(variable) => self.of_region(region).reads.contains(&variable),
-            _ => false,
-        }
-    }
-
     pub(crate) fn of_region(&self, region: &Region) -> Needs {
         let mut needs = self.of_block(&region.body);
         region.agreed.iter().for_each(|&value| self.value(value, &mut needs));
@@ -88,7 +80,8 @@ impl<'a> Uses<'a> {
         block.iter().for_each(|statement| self.statement(statement, needs));
     }
 
-    fn statement(&self, statement: &Statement, needs: &mut Needs) {
+    /// Adds what a statement uses.
+    pub(crate) fn statement(&self, statement: &Statement, needs: &mut Needs) {
         match statement {
             Statement::Emit(range) => {
                 for handle in range.clone().filter(|&handle| self.is_named(handle)) {
