@@ -42,13 +42,11 @@ pub(crate) fn check<'a>(code: &'a str, path: &str) -> Result<(Depth, Vec<Token<'
     let mut counter = NestingCounter { open: vec![0], ..NestingCounter::default() };
     let mut all: Vec<Token<'_>> = Vec::with_capacity(code.len() / BYTES_PER_TOKEN);
     for token in tokens(code) {
-        if let Some(last) = all.last() {
-            counter.check(last, token.text == "else", (code, path))?;
+        counter.visit(&token, code);
+        if let Some(what) = counter.exceeded() {
+            return Err(failed(format!("{}: {what}; split it", place(code, path, token.span()))));
         }
         all.push(token);
-    }
-    if let Some(last) = all.last() {
-        counter.check(last, false, (code, path))?;
     }
     let shallow = counter.deepest <= SHALLOW_LEVELS && counter.declarations <= SHALLOW_DECLARATIONS;
     Ok((if shallow { Depth::Shallow } else { Depth::Deep }, all))
@@ -75,15 +73,6 @@ struct NestingCounter {
 }
 
 impl NestingCounter {
-    /// Visits a token and checks the limits.
-    fn check(&mut self, token: &Token<'_>, before_else: bool, (code, path): (&str, &str)) -> Result<()> {
-        self.visit(token, before_else);
-        match self.exceeded() {
-            None => Ok(()),
-            Some(what) => Err(failed(format!("{}: {what}; split it", place(code, path, token.span())))),
-        }
-    }
-
     /// The limit that is exceeded, as a message.
     fn exceeded(&self) -> Option<String> {
         let own = if self.is_function { self.tokens } else { self.outside + self.tokens };
@@ -100,10 +89,10 @@ impl NestingCounter {
         }
     }
 
-    fn visit(&mut self, token: &Token<'_>, before_else: bool) {
+    fn visit(&mut self, token: &Token<'_>, code: &str) {
         self.tokens += 1;
-        self.is_function |= self.open.len() == 1 && token.text == "fn";
         match token.text.as_bytes() {
+            b"fn" => self.is_function |= self.open.len() == 1,
             [b'(' | b'[' | b'{'] => {
                 self.open.push(0);
                 self.levels += 1;
@@ -113,7 +102,7 @@ impl NestingCounter {
                 self.close();
                 self.operator();
             }
-            [b'}'] if before_else => self.close(),
+            [b'}'] if is_else(&code[token.range.end..]) => self.close(),
             [b'}'] => {
                 self.close();
                 self.end_operand();
@@ -157,6 +146,11 @@ impl NestingCounter {
             self.levels -= std::mem::take(operators);
         }
     }
+}
+
+/// Whether the next token is `else`.
+fn is_else(rest: &str) -> bool {
+    tokens(rest).next().is_some_and(|next| next.text == "else")
 }
 
 #[cfg(test)]

@@ -18,36 +18,72 @@ impl Token<'_> {
     }
 }
 
-pub(crate) fn tokens(code: &str) -> impl Iterator<Item = Token<'_>> {
-    let bytes = code.as_bytes();
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        loop {
-            at += match *bytes.get(at)? {
-                b'\t'..=b'\r' | b' ' => 1,
-                b'/' if bytes.get(at + 1) == Some(&b'/') => {
-                    let rest = &code[at..];
-                    rest.find(ends_line).unwrap_or(rest.len())
-                }
-                b'/' if bytes.get(at + 1) == Some(&b'*') => block_comment(&code[at..]),
-                first => match length(&code[at..], first) {
-                    0 => code[at..].chars().next()?.len_utf8(),
-                    length => {
-                        let range = at..at + length;
-                        at = range.end;
-                        return Some(Token { text: &code[range.clone()], range });
-                    }
-                },
-            };
-        }
-    })
+pub(crate) const fn tokens(code: &str) -> Tokens<'_> {
+    Tokens { code, at: 0 }
 }
 
-/// The length of the word or symbol that starts with the byte `first`; 0 if it is a blank.
-fn length(rest: &str, first: u8) -> usize {
-    if first.is_ascii() && !WORD[usize::from(first)] {
-        return 1;
+/// An iterator over the tokens of a text.
+#[derive(Clone, Debug)]
+pub(crate) struct Tokens<'a> {
+    code: &'a str,
+    at: usize,
+}
+
+impl<'a> Iterator for Tokens<'a> {
+    type Item = Token<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Token<'a>> {
+        let bytes = self.code.as_bytes();
+        let mut at = self.at;
+        loop {
+            let first = *bytes.get(at)?;
+            let range = match first {
+                b'\t'..=b'\r' | b' ' => {
+                    at += 1;
+                    continue;
+                }
+                b'/' | 0x80.. => match self.special(at) {
+                    Special::Skipped(length) => {
+                        at += length;
+                        continue;
+                    }
+                    Special::Token(length) => at..at + length,
+                },
+                _ if !WORD[usize::from(first)] => at..at + 1,
+                _ => at..at + word(&self.code[at..], first),
+            };
+            self.at = range.end;
+            return Some(Token { text: &self.code[range.clone()], range });
+        }
     }
+}
+
+/// What begins with `/`, or with a character beyond ASCII.
+enum Special {
+    /// A comment or blank of this length.
+    Skipped(usize),
+    Token(usize),
+}
+
+impl Tokens<'_> {
+    fn special(&self, at: usize) -> Special {
+        let rest = &self.code[at..];
+        if rest.starts_with("//") {
+            return Special::Skipped(rest.find(ends_line).unwrap_or(rest.len()));
+        }
+        match rest.chars().next() {
+            _ if rest.starts_with("/*") => Special::Skipped(block_comment(rest)),
+            Some(blank) if blank.is_whitespace() => Special::Skipped(blank.len_utf8()),
+            Some('/') | None => Special::Token(1),
+            Some(_) => Special::Token(word(rest, 0x80)),
+        }
+    }
+}
+
+/// The length of the word at the start of a text, whose first byte is given.
+#[inline]
+fn word(rest: &str, first: u8) -> usize {
     let number = first.is_ascii_digit();
     let bytes = rest.as_bytes();
     let goes_on = |next: u8| WORD[usize::from(next)] || number && next == b'.';
