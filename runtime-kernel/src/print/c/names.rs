@@ -210,7 +210,7 @@ fn marked(mut name: String) -> String {
 
 /// The name reduced to ASCII letters, digits and `_`, without leading, trailing or double underscores.
 fn identifier(wanted: &str) -> String {
-    let mut name = String::with_capacity(wanted.len());
+    let mut name = String::with_capacity(wanted.len() + MARK.len());
     for letter in wanted.chars() {
         match letter {
             'a'..='z' | 'A'..='Z' | '0'..='9' => name.push(letter),

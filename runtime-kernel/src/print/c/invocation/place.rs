@@ -42,6 +42,14 @@ impl Place {
         if self.pointer { ["*", &self.text].concat() } else { self.text.clone() }
     }
 
+    /// The same, from a place that is no longer needed.
+    fn into_lvalue(mut self) -> String {
+        if self.pointer {
+            self.text.insert(0, '*');
+        }
+        self.text
+    }
+
     /// A pointer to it.
     pub(crate) fn address(&self) -> String {
         if self.pointer { self.text.clone() } else { ["&", &self.text].concat() }
@@ -256,6 +264,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         result: &TypeResolution,
     ) -> Result<(String, u8)> {
         let place = self.place(pointer)?;
+        let condition = place.condition();
         let (value, level) = match &place.component {
             Some(component) => {
                 let form = self.writer.component(component.size, component.scalar)?;
@@ -264,9 +273,12 @@ impl<E: Environment> Printer<'_, '_, E> {
             None if matches!(self.context.pointee(pointer), TypeInner::Atomic(_)) => {
                 self.atomic_load(&place, pointer)?
             }
-            None => (place.lvalue(), place.level()),
+            None => {
+                let level = place.level();
+                (place.into_lvalue(), level)
+            }
         };
-        match place.condition() {
+        match condition {
             Some(condition) => {
                 let zero = self.writer.zero(result, Span::UNDEFINED)?.0;
                 Ok(([&condition, " ? ", &value, " : ", &zero].concat(), level::CONDITION))
@@ -278,20 +290,20 @@ impl<E: Environment> Printer<'_, '_, E> {
     /// The statements that store a value in the place.
     pub(crate) fn store(&mut self, pointer: Handle<Expression>, value: Handle<Expression>) -> Result<()> {
         let place = self.place(pointer)?;
-        if let Some(component) = place.component.clone() {
-            return self.store_component(&place, &component, pointer, value);
+        if let Some(component) = &place.component {
+            return self.store_component(&place, component, pointer, value);
         }
         let value = self.operand(value, level::ANY)?;
-        let mut text = match place.condition() {
+        let guard = match place.condition() {
             Some(condition) => ["if (", &condition, ") "].concat(),
             None => String::new(),
         };
         if matches!(self.context.pointee(pointer), TypeInner::Atomic(_)) {
-            text.push_str(&self.atomic_store(&place, pointer, &value)?);
+            let store = self.atomic_store(&place, pointer, &value)?;
+            self.lines.line(&[&guard[..], &store]);
         } else {
-            text.extend([&place.lvalue(), " = ", &value, ";"]);
+            self.lines.line(&[&guard[..], &place.into_lvalue(), " = ", &value, ";"]);
         }
-        self.lines.line(&text);
         Ok(())
     }
 
@@ -377,7 +389,7 @@ impl<E: Environment> Printer<'_, '_, E> {
                 let zero = self.writer.zero(result, Span::UNDEFINED)?.0;
                 Ok((format!("{condition} ? {} : {zero}", place.lvalue()), level::CONDITION))
             }
-            None => Ok((place.lvalue(), level::PRIMARY)),
+            None => Ok((place.into_lvalue(), level::PRIMARY)),
         }
     }
 

@@ -7,6 +7,7 @@ use naga::{
 use runtime_core::Result;
 
 use super::environment::Environment;
+use super::expression::USUAL_LENGTH;
 use super::logical::Logical;
 use super::plan::Plan;
 use super::unchecked_variant::UncheckedVariant;
@@ -151,7 +152,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
         if self.plan.value(expression).is_none() {
             return Ok(());
         }
-        let mut value = String::new();
+        let mut value = String::with_capacity(USUAL_LENGTH);
         self.put_unnamed(&mut value, expression, level::ANY)?;
         self.define(expression, &value)
     }
