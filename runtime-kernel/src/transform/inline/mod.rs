@@ -119,7 +119,8 @@ fn choices(module: &Module) -> Vec<Inlining> {
             _ => false,
         });
         let small = function.expressions.len() <= SMALL
-            && return_elimination::structured(function.body.clone()).is_some();
+            && (return_elimination::returns_at_end(&function.body)
+                || return_elimination::structured(function.body.clone()).is_some());
         choices.push(match private || needs(&function.body, &choices) {
             true => Inlining::Must,
             false if small => Inlining::May,
