@@ -121,17 +121,16 @@ impl Walk<'_> {
             Statement::Block(block) => self.block(block),
             Statement::If { .. } | Statement::Switch { .. } => {
                 let size = size_without_loops(statement).unwrap_or_else(|| self.branches(statement));
-                self.known.forget(&self.changed(statement));
+                self.forget_changed(statement);
                 size
             }
             Statement::Loop { body, continuing, break_if } => {
                 let counted =
                     CountedLoop::of(self.function, [body, continuing]).filter(|_| break_if.is_none());
                 let trips = counted.and_then(|counted| Some((counted.condition, self.trips(&counted)?)));
-                let changed = self.changed(statement);
-                self.known.forget(&changed);
+                self.forget_changed(statement);
                 let once = self.block(body) + self.block(continuing);
-                self.known.forget(&changed);
+                self.forget_changed(statement);
                 let Some((condition, trips)) = trips else { return once };
                 let all = once.saturating_mul(trips.into());
                 if all > MAX_SIZE || !self.unroll.allows(body) {
@@ -159,13 +158,12 @@ impl Walk<'_> {
         size
     }
 
-    /// The variables that the blocks of a statement may assign.
-    fn changed(&self, statement: &Statement) -> Vec<Handle<LocalVariable>> {
-        let mut found = Vec::new();
-        for block in blocks::inner(statement) {
-            assigned(self.function, block, &mut |variable| found.push(variable));
+    /// Forgets the variables that the blocks of a statement may assign.
+    fn forget_changed(&mut self, statement: &Statement) {
+        let blocks = if self.known.is_empty() { None } else { Some(blocks::inner(statement)) };
+        for block in blocks.into_iter().flatten() {
+            assigned(self.function, block, &mut |variable| self.known.set(variable, None));
         }
-        found
     }
 
     fn trips(&self, counted: &CountedLoop) -> Option<u32> {
