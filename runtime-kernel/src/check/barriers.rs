@@ -174,6 +174,11 @@ impl<'a> Walk<'a> {
         blocks: &[&Block],
         divergence: Divergence,
     ) -> std::result::Result<(), DivergentBarrier> {
+        // Nothing happens in an empty block, and what has happened before stays so.
+        let mut filled = blocks.iter().filter(|block| !block.is_empty());
+        if let (Some(block), None) = (filled.next(), filled.next()) {
+            return self.block(block, divergence);
+        }
         let before = (self.returned, self.frames.clone());
         let (mut returned, mut frames) = before.clone();
         for block in blocks {

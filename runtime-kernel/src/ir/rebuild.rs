@@ -29,6 +29,21 @@ pub(crate) fn with_functions(
     }
 }
 
+/// An entry point of a compute kernel with another function.
+pub(crate) fn with_function(point: &EntryPoint, function: Function) -> EntryPoint {
+    EntryPoint {
+        name: point.name.clone(),
+        stage: point.stage,
+        early_depth_test: point.early_depth_test,
+        workgroup_size: point.workgroup_size,
+        workgroup_size_overrides: point.workgroup_size_overrides,
+        function,
+        mesh_info: None,
+        task_payload: None,
+        incoming_ray_payload: None,
+    }
+}
+
 /// The replacement of expressions in a rebuilt function.
 pub(crate) trait Change {
     /// Appends the replacement of an expression of the source, and returns the expression that holds its value;

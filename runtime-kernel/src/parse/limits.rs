@@ -16,6 +16,8 @@ const MAX_DECLARATIONS: usize = 3000;
 /// Tokens of a function, if it is the only one: each expression costs time for all before it. Everything outside
 /// functions counts as one function.
 const MAX_TOKENS: usize = 150_000;
+/// Most texts have at least as many bytes per token, with the blanks around it.
+const BYTES_PER_TOKEN: usize = 3;
 /// Up to here the stack of any thread suffices.
 const SHALLOW_LEVELS: usize = 50;
 const SHALLOW_DECLARATIONS: usize = 500;
@@ -38,10 +40,9 @@ pub(crate) fn check<'a>(code: &'a str, path: &str) -> Result<(Depth, Vec<Token<'
         return Err(failed(format!("too long: {} bytes of text, more than {MAX_BYTES}", code.len())));
     }
     let mut counter = NestingCounter { open: vec![0], ..NestingCounter::default() };
-    let mut all = Vec::new();
-    let mut list = tokens(code).peekable();
-    while let Some(token) = list.next() {
-        counter.visit(&token, list.peek().is_some_and(|next| next.text == "else"));
+    let mut all: Vec<Token<'_>> = Vec::with_capacity(code.len() / BYTES_PER_TOKEN);
+    for token in tokens(code) {
+        counter.visit(&token, code);
         if let Some(what) = counter.exceeded() {
             return Err(failed(format!("{}: {what}; split it", place(code, path, token.span()))));
         }
@@ -88,29 +89,27 @@ impl NestingCounter {
         }
     }
 
-    fn visit(&mut self, token: &Token<'_>, before_else: bool) {
+    fn visit(&mut self, token: &Token<'_>, code: &str) {
         self.tokens += 1;
-        self.is_function |= self.open.len() == 1 && token.text == "fn";
-        match token.text {
-            "(" | "[" | "{" => {
+        match token.text.as_bytes() {
+            b"fn" => self.is_function |= self.open.len() == 1,
+            [b'(' | b'[' | b'{'] => {
                 self.open.push(0);
                 self.levels += 1;
             }
-            ")" => self.close(),
-            "]" => {
+            [b')'] => self.close(),
+            [b']'] => {
                 self.close();
                 self.operator();
             }
-            "}" if before_else => self.close(),
-            "}" => {
+            [b'}'] if is_else(&code[token.range.end..]) => self.close(),
+            [b'}'] => {
                 self.close();
                 self.end_operand();
             }
-            ";" | "," => self.end_operand(),
-            "else" => self.operator(),
-            text if text.starts_with(|first: char| first.is_ascii_punctuation() && first != '_') => {
-                self.operator();
-            }
+            [b';' | b','] => self.end_operand(),
+            b"else" => self.operator(),
+            [first, ..] if first.is_ascii_punctuation() && *first != b'_' => self.operator(),
             _ => {}
         }
         self.deepest = self.deepest.max(self.levels);
@@ -147,6 +146,11 @@ impl NestingCounter {
             self.levels -= std::mem::take(operators);
         }
     }
+}
+
+/// Whether the next token is `else`.
+fn is_else(rest: &str) -> bool {
+    tokens(rest).next().is_some_and(|next| next.text == "else")
 }
 
 #[cfg(test)]

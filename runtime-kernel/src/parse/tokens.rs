@@ -18,37 +18,98 @@ impl Token<'_> {
     }
 }
 
-pub(crate) fn tokens(code: &str) -> impl Iterator<Item = Token<'_>> {
-    let mut at = 0;
-    std::iter::from_fn(move || {
+pub(crate) const fn tokens(code: &str) -> Tokens<'_> {
+    Tokens { code, at: 0 }
+}
+
+/// An iterator over the tokens of a text.
+#[derive(Clone, Debug)]
+pub(crate) struct Tokens<'a> {
+    code: &'a str,
+    at: usize,
+}
+
+impl<'a> Iterator for Tokens<'a> {
+    type Item = Token<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Token<'a>> {
+        let bytes = self.code.as_bytes();
+        let mut at = self.at;
         loop {
-            let rest = &code[at..];
-            let first = rest.chars().next()?;
-            if first.is_whitespace() {
-                at += first.len_utf8();
-            } else if rest.starts_with("//") {
-                at += rest.find(ends_line).unwrap_or(rest.len());
-            } else if rest.starts_with("/*") {
-                at += block_comment(rest);
-            } else {
-                let range = at..at + length(rest, first);
-                at = range.end;
-                return Some(Token { text: &code[range.clone()], range });
-            }
+            let first = *bytes.get(at)?;
+            let range = match first {
+                b'\t'..=b'\r' | b' ' => {
+                    at += 1;
+                    continue;
+                }
+                b'/' | 0x80.. => match self.special(at) {
+                    Special::Skipped(length) => {
+                        at += length;
+                        continue;
+                    }
+                    Special::Token(length) => at..at + length,
+                },
+                _ if !WORD[usize::from(first)] => at..at + 1,
+                _ => at..at + word(&self.code[at..], first),
+            };
+            self.at = range.end;
+            return Some(Token { text: &self.code[range.clone()], range });
         }
-    })
-}
-
-/// The length of the word or symbol that starts with `first`.
-fn length(rest: &str, first: char) -> usize {
-    if !is_word(first) {
-        return first.len_utf8();
     }
-    let number = first.is_ascii_digit();
-    rest.find(|next| !(is_word(next) || number && next == '.')).unwrap_or(rest.len())
 }
 
-fn is_word(letter: char) -> bool {
+/// What begins with `/`, or with a character beyond ASCII.
+enum Special {
+    /// A comment or blank of this length.
+    Skipped(usize),
+    Token(usize),
+}
+
+impl Tokens<'_> {
+    fn special(&self, at: usize) -> Special {
+        let rest = &self.code[at..];
+        if rest.starts_with("//") {
+            return Special::Skipped(rest.find(ends_line).unwrap_or(rest.len()));
+        }
+        match rest.chars().next() {
+            _ if rest.starts_with("/*") => Special::Skipped(block_comment(rest)),
+            Some(blank) if blank.is_whitespace() => Special::Skipped(blank.len_utf8()),
+            Some('/') | None => Special::Token(1),
+            Some(_) => Special::Token(word(rest, 0x80)),
+        }
+    }
+}
+
+/// The length of the word at the start of a text, whose first byte is given.
+#[inline]
+fn word(rest: &str, first: u8) -> usize {
+    let number = first.is_ascii_digit();
+    let bytes = rest.as_bytes();
+    let goes_on = |next: u8| WORD[usize::from(next)] || number && next == b'.';
+    let ascii = bytes.iter().position(|&next| !goes_on(next)).unwrap_or(bytes.len());
+    match bytes.get(ascii) {
+        // A letter beyond ASCII, or a blank.
+        Some(next) if !next.is_ascii() => {
+            let ends = |next| !(is_word(next) || number && next == '.');
+            ascii + rest[ascii..].find(ends).unwrap_or(rest.len() - ascii)
+        }
+        _ => ascii,
+    }
+}
+
+/// By byte: whether it is an ASCII letter of words.
+const WORD: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0u8;
+    while byte.is_ascii() {
+        table[byte as usize] = is_word(byte as char);
+        byte += 1;
+    }
+    table
+};
+
+const fn is_word(letter: char) -> bool {
     letter == '_' || letter.is_ascii_alphanumeric() || !letter.is_ascii() && !letter.is_whitespace()
 }
 

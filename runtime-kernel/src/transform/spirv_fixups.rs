@@ -246,7 +246,7 @@ pub(crate) fn fixed_up(program: &Program) -> Result<Option<Module>> {
 mod tests {
     use spirv::{GlslStd450Op, Op};
 
-    use crate::print::spirv::{instructions, opcode};
+    use crate::print::spirv::{instructions, is};
     use crate::{Checks, Program, Specialisation};
 
     /// Whether the SPIR-V has a `&` of integers.
@@ -258,7 +258,7 @@ mod tests {
         );
         let program = Program::parse(&code, "", &Specialisation::default()).unwrap();
         let words = program.spirv(Checks::Bounded).unwrap();
-        instructions(&words).any(|(_, instruction)| opcode(instruction[0]) == Some(Op::BitwiseAnd))
+        instructions(&words).any(|(_, instruction)| is(instruction[0], Op::BitwiseAnd))
     }
 
     #[test]
@@ -273,7 +273,7 @@ mod tests {
         let program = Program::parse(code, "", &Specialisation::default()).unwrap();
         let words = program.spirv(Checks::Unchecked).unwrap();
         // The instruction number is the fourth operand.
-        let extended = instructions(&words).filter(|(_, words)| opcode(words[0]) == Some(Op::ExtInst));
+        let extended = instructions(&words).filter(|(_, words)| is(words[0], Op::ExtInst));
         let numbers: Vec<_> = extended.map(|(_, words)| words[4]).collect();
         assert_eq!(numbers, [GlslStd450Op::UMax as u32]);
     }

@@ -92,6 +92,11 @@ impl KnownValues {
         self.0.get(variable.index()).copied().flatten()
     }
 
+    /// Whether no value is known.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.iter().all(Option::is_none)
+    }
+
     /// Records a value, or that it is unknown.
     pub(crate) fn set(&mut self, variable: Handle<LocalVariable>, value: Option<Literal>) {
         let value = value.filter(|v| matches!(v, Literal::U32(_) | Literal::I32(_) | Literal::Bool(_)));

@@ -50,8 +50,7 @@ pub(crate) fn of(context: FunctionContext<'_>, element: Element, limit: Limit) -
     };
     let over = greatest.plus(&Polynomial::constant(1))?.minus(&length)?;
     let impossible = over.value().is_some_and(|value| value > 0);
-    let known = over.at_most_zero(|_| String::new()).is_some();
-    (known && !impossible).then_some(over)
+    (over.fits() && !impossible).then_some(over)
 }
 
 /// An upper bound of an unsigned value, which may wrap on the way.

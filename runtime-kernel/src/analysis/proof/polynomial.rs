@@ -1,7 +1,5 @@
 //! Polynomials over numbers that are fixed for a launch.
 
-use std::collections::BTreeMap;
-
 use naga::{GlobalVariable, Handle};
 
 /// A number from 0 to 2³² − 1 that is fixed for a launch.
@@ -15,9 +13,9 @@ pub(crate) enum LaunchParameter {
     Groups(u32),
 }
 
-/// A polynomial over such numbers: products with their coefficients.
+/// A polynomial over such numbers: products, sorted, with their coefficients.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Polynomial(BTreeMap<Vec<LaunchParameter>, i128>);
+pub(crate) struct Polynomial(Vec<(Vec<LaunchParameter>, i128)>);
 
 /// Maximum number of products.
 const MAX_PRODUCTS: usize = 8;
@@ -35,23 +33,31 @@ impl Polynomial {
     }
 
     fn of(product: Vec<LaunchParameter>, factor: i128) -> Self {
-        Self(if factor == 0 { BTreeMap::new() } else { BTreeMap::from([(product, factor)]) })
+        Self(if factor == 0 { Vec::new() } else { vec![(product, factor)] })
     }
 
     /// The sum; `None` if it exceeds the limits.
-    pub(crate) fn plus(mut self, other: &Self) -> Option<Self> {
-        for (product, factor) in &other.0 {
-            let sum = self.0.entry(product.clone()).or_insert(0);
-            *sum += factor;
-            if *sum == 0 {
-                self.0.remove(product);
-            }
-        }
-        self.is_within_limits().then_some(self)
+    pub(crate) fn plus(self, other: &Self) -> Option<Self> {
+        self.plus_times(other, 1)
     }
 
     pub(crate) fn minus(self, other: &Self) -> Option<Self> {
-        self.plus(&Self(other.0.iter().map(|(product, factor)| (product.clone(), -factor)).collect()))
+        self.plus_times(other, -1)
+    }
+
+    /// The sum with `other` times a sign.
+    fn plus_times(mut self, other: &Self, sign: i128) -> Option<Self> {
+        for (product, factor) in &other.0 {
+            let factor = factor * sign;
+            match self.0.binary_search_by(|(own, _)| own.cmp(product)) {
+                Ok(place) if self.0[place].1 + factor == 0 => {
+                    self.0.remove(place);
+                }
+                Ok(place) => self.0[place].1 += factor,
+                Err(place) => self.0.insert(place, (product.clone(), factor)),
+            }
+        }
+        self.is_within_limits().then_some(self)
     }
 
     /// The product; `None` if it exceeds the limits.
@@ -68,13 +74,13 @@ impl Polynomial {
     }
 
     fn is_within_limits(&self) -> bool {
-        self.0.len() <= MAX_PRODUCTS && self.0.values().all(|factor| factor.abs() < FACTOR_LIMIT)
+        self.0.len() <= MAX_PRODUCTS && self.0.iter().all(|(_, factor)| factor.abs() < FACTOR_LIMIT)
     }
 
     /// Its value for given numbers.
     #[cfg(test)]
     pub(super) fn evaluated(&self, parameter: impl Fn(LaunchParameter) -> u32) -> i128 {
-        let product = |(product, factor): (&Vec<LaunchParameter>, &i128)| {
+        let product = |(product, factor): &(Vec<LaunchParameter>, i128)| {
             product.iter().map(|&each| i128::from(parameter(each))).product::<i128>() * factor
         };
         self.0.iter().map(product).sum()
@@ -82,9 +88,9 @@ impl Polynomial {
 
     /// Its value, if it is constant.
     pub(crate) fn value(&self) -> Option<i128> {
-        match self.0.len() {
-            0 => Some(0),
-            1 => self.0.get(&Vec::new()).copied(),
+        match &self.0[..] {
+            [] => Some(0),
+            [(product, factor)] if product.is_empty() => Some(*factor),
             _ => None,
         }
     }
@@ -103,14 +109,12 @@ impl Polynomial {
     /// The text of `left <= right`, which is equivalent to the polynomial being at most zero, in 64 bits; `None`
     /// if a side can overflow. `parameter` prints a number.
     pub(crate) fn at_most_zero(&self, parameter: impl Fn(LaunchParameter) -> String) -> Option<String> {
-        let (mut sides, mut most) = ([String::new(), String::new()], [0u128; 2]);
+        if !self.fits() {
+            return None;
+        }
+        let mut sides = [String::new(), String::new()];
         for (product, factor) in &self.0 {
             let side = usize::from(*factor < 0);
-            let mut largest = factor.unsigned_abs();
-            for _ in product {
-                largest = largest.checked_mul(u32::MAX.into())?;
-            }
-            most[side] = most[side].checked_add(largest)?;
             let number =
                 (factor.unsigned_abs() != 1 || product.is_empty()).then(|| factor.unsigned_abs().to_string());
             let factors = number.into_iter().chain(product.iter().map(|&factor| parameter(factor)));
@@ -118,9 +122,22 @@ impl Polynomial {
             let sign = if sides[side].is_empty() { "" } else { " + " };
             sides[side].extend([sign, "(u64)", &text]);
         }
-        let fits = most.into_iter().all(|most| most <= u64::MAX.into());
         let [left, right] = sides.map(|side| if side.is_empty() { "0".to_owned() } else { side });
-        fits.then(|| format!("{left} <= {right}"))
+        Some(format!("{left} <= {right}"))
+    }
+
+    /// Whether neither side of [`at_most_zero`](Self::at_most_zero) can overflow.
+    pub(crate) fn fits(&self) -> bool {
+        let largest = |(product, factor): &(Vec<LaunchParameter>, i128)| {
+            product.iter().try_fold(factor.unsigned_abs(), |all, _| all.checked_mul(u32::MAX.into()))
+        };
+        let mut most = [0u128; 2];
+        let added = self.0.iter().try_for_each(|term| {
+            let side = &mut most[usize::from(term.1 < 0)];
+            *side = side.checked_add(largest(term)?)?;
+            Some(())
+        });
+        added.is_some() && most.into_iter().all(|most| most <= u64::MAX.into())
     }
 }
 

@@ -87,6 +87,20 @@ pub(crate) fn unrolled_loops(
     walk.found
 }
 
+/// The size of a statement, unless it has a loop.
+fn size_without_loops(statement: &Statement) -> Option<u64> {
+    let within = |block: &Block| block.iter().map(size_without_loops).sum::<Option<u64>>();
+    match statement {
+        Statement::Emit(range) => Some(range.index_range().len() as u64),
+        Statement::Loop { .. } => None,
+        Statement::Block(_) | Statement::If { .. } | Statement::Switch { .. } => {
+            blocks::inner(statement).map(within).sum()
+        }
+        Statement::Call { .. } => Some(CALL.into()),
+        _ => Some(1),
+    }
+}
+
 struct Walk<'a> {
     module: &'a Module,
     function: &'a Function,
@@ -106,24 +120,17 @@ impl Walk<'_> {
             Statement::Emit(range) => range.index_range().len() as u64,
             Statement::Block(block) => self.block(block),
             Statement::If { .. } | Statement::Switch { .. } => {
-                let before = self.known.clone();
-                let mut size = 0;
-                for block in blocks::inner(statement) {
-                    self.known.clone_from(&before);
-                    size += self.block(block);
-                }
-                self.known = before;
-                self.known.forget(&self.changed(statement));
+                let size = size_without_loops(statement).unwrap_or_else(|| self.branches(statement));
+                self.forget_changed(statement);
                 size
             }
             Statement::Loop { body, continuing, break_if } => {
                 let counted =
                     CountedLoop::of(self.function, [body, continuing]).filter(|_| break_if.is_none());
                 let trips = counted.and_then(|counted| Some((counted.condition, self.trips(&counted)?)));
-                let changed = self.changed(statement);
-                self.known.forget(&changed);
+                self.forget_changed(statement);
                 let once = self.block(body) + self.block(continuing);
-                self.known.forget(&changed);
+                self.forget_changed(statement);
                 let Some((condition, trips)) = trips else { return once };
                 let all = once.saturating_mul(trips.into());
                 if all > MAX_SIZE || !self.unroll.allows(body) {
@@ -139,13 +146,24 @@ impl Walk<'_> {
         }
     }
 
-    /// The variables that the blocks of a statement may assign.
-    fn changed(&self, statement: &Statement) -> Vec<Handle<LocalVariable>> {
-        let mut found = Vec::new();
+    /// The same for a branch; what its blocks assign is forgotten again.
+    fn branches(&mut self, statement: &Statement) -> u64 {
+        let before = self.known.clone();
+        let mut size = 0;
         for block in blocks::inner(statement) {
-            assigned(self.function, block, &mut |variable| found.push(variable));
+            self.known.clone_from(&before);
+            size += self.block(block);
         }
-        found
+        self.known = before;
+        size
+    }
+
+    /// Forgets the variables that the blocks of a statement may assign.
+    fn forget_changed(&mut self, statement: &Statement) {
+        let blocks = if self.known.is_empty() { None } else { Some(blocks::inner(statement)) };
+        for block in blocks.into_iter().flatten() {
+            assigned(self.function, block, &mut |variable| self.known.set(variable, None));
+        }
     }
 
     fn trips(&self, counted: &CountedLoop) -> Option<u32> {

@@ -169,10 +169,7 @@ impl Walk<'_, '_> {
         let accepted = self.block(accept, Some(state.clone()));
         let rejected = self.block(reject, Some(state));
         match (accepted, rejected) {
-            (Some(a), Some(b)) => {
-                let assigned = [accept, reject];
-                Some(widen(join(Some(a), Some(b))?, &self.assigned(&assigned), choice))
-            }
+            (Some(a), Some(b)) => Some(self.widen(join(Some(a), Some(b))?, &[accept, reject], choice)),
             // The invocations of the other side have left: the remaining ones agree as before.
             (one, other) => one.or(other),
         }
@@ -191,7 +188,7 @@ impl Walk<'_, '_> {
         }
         let after = self.frames.pop().and_then(|frame| frame.breaks)?;
         let bodies: Vec<&Block> = cases.iter().map(|case| &case.body).collect();
-        Some(widen(after, &self.assigned(&bodies), choice))
+        Some(self.widen(after, &bodies, choice))
     }
 
     fn loop_statement(
@@ -202,13 +199,12 @@ impl Walk<'_, '_> {
         state: Vec<Shape>,
     ) -> State {
         let mut entry = state;
-        let (in_body, in_all) = (self.assigned(&[body]), self.assigned(&[body, continuing]));
         loop {
             self.frames.push(Frame { is_loop: true, breaks: None, continues: None });
             let end = self.block(body, Some(entry.clone()));
             let continued = self.frames.last_mut().and_then(|frame| frame.continues.take());
             let exits = Exits::of(&self.analysis.shapes, body);
-            let middle = join(end, continued).map(|state| widen(state, &in_body, exits.continues));
+            let middle = join(end, continued).map(|state| self.widen(state, &[body], exits.continues));
             let end = self.block(continuing, middle);
             let mut after = self.frames.pop().and_then(|frame| frame.breaks);
             let mut leaving = exits.breaks;
@@ -218,19 +214,23 @@ impl Walk<'_, '_> {
             }
             let next = join(Some(entry.clone()), end)?;
             if next == entry {
-                return after.map(|state| widen(state, &in_all, leaving));
+                return after.map(|state| self.widen(state, &[body, continuing], leaving));
             }
             entry = next;
         }
     }
 
-    /// The local variables that these blocks may assign.
-    fn assigned(&self, blocks: &[&Block]) -> Vec<Handle<LocalVariable>> {
-        let mut found = Vec::new();
+    /// The state after invocations chose by a condition of shape `choice` whether to run these blocks.
+    fn widen(&self, mut state: Vec<Shape>, blocks: &[&Block], choice: Shape) -> Vec<Shape> {
+        // A choice of the whole group changes nothing.
+        let blocks = if choice == Shape::Uniform { &[] } else { blocks };
         for block in blocks {
-            assigned(self.analysis.function, block, &mut |variable| found.push(variable));
+            assigned(self.analysis.function, block, &mut |variable: Handle<LocalVariable>| {
+                let slot = &mut state[variable.index()];
+                *slot = slot.chosen_by(choice);
+            });
         }
-        found
+        state
     }
 
     fn store(&self, state: &mut [Shape], pointer: Handle<Expression>, value: Shape) {
@@ -263,7 +263,7 @@ impl Walk<'_, '_> {
 
     fn expression(&self, handle: Handle<Expression>, state: &[Shape]) -> Shape {
         let analysis = &*self.analysis;
-        let is_word = analysis.is_word(handle);
+        let is_word = || analysis.is_word(handle);
         match analysis.function.expressions[handle] {
             Expression::Load { pointer } => self.load(pointer, state),
             Expression::Access { base, index } => analysis.shape(base).with(analysis.shape(index)),
@@ -271,13 +271,13 @@ impl Walk<'_, '_> {
                 Shape::Varying => part(analysis, base, index as usize),
                 shape => shape,
             },
-            Expression::Binary { op, left, right } if is_word => {
+            Expression::Binary { op, left, right } if is_word() => {
                 analysis.binary(op, (left, analysis.shape(left)), (right, analysis.shape(right)))
             }
-            Expression::Unary { op: naga::UnaryOperator::Negate, expr } if is_word => {
+            Expression::Unary { op: naga::UnaryOperator::Negate, expr } if is_word() => {
                 analysis.shape(expr).times(u32::MAX)
             }
-            Expression::As { expr, convert: Some(4) | None, .. } if is_word && analysis.is_word(expr) => {
+            Expression::As { expr, convert: Some(4) | None, .. } if is_word() && analysis.is_word(expr) => {
                 analysis.shape(expr)
             }
             Expression::Select { condition, accept, reject } => {
@@ -317,15 +317,10 @@ fn part(analysis: &Analysis<'_>, base: Handle<Expression>, index: usize) -> Shap
 
 fn join(a: State, b: State) -> State {
     match (a, b) {
-        (Some(a), Some(b)) => Some(a.into_iter().zip(b).map(|(a, b)| a.join(b)).collect()),
+        (Some(mut a), Some(b)) => {
+            a.iter_mut().zip(b).for_each(|(a, b)| *a = a.join(b));
+            Some(a)
+        }
         (one, other) => one.or(other),
     }
-}
-
-fn widen(mut state: Vec<Shape>, assigned: &[Handle<LocalVariable>], choice: Shape) -> Vec<Shape> {
-    for variable in assigned {
-        let slot = &mut state[variable.index()];
-        *slot = slot.chosen_by(choice);
-    }
-    state
 }

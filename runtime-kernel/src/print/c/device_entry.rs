@@ -116,7 +116,7 @@ impl Printer<'_, '_, Plain> {
         let ty = self.context.module.global_variables[variable].ty;
         let type_name = self.writer.type_name(ty)?;
         let value = self.writer.composed(ty, scalars.to_vec())?;
-        self.lines.line(&format!("const {type_name} {} = {value};", self.writer.names.global(variable)));
+        self.lines.line(&["const ", &type_name, " ", self.writer.names.global(variable), " = ", &value, ";"]);
         Ok(())
     }
 
@@ -148,7 +148,7 @@ impl Printer<'_, '_, Plain> {
                 _ => return Err(self.writer.unsupported("this kind of argument", span)),
             };
             let type_name = self.writer.type_name(argument.ty)?;
-            self.lines.line(&format!("const {type_name} {} = {value};", self.plan.argument(index)));
+            self.lines.line(&["const ", &type_name, " ", self.plan.argument(index), " = ", &value, ";"]);
         }
         Ok(())
     }
@@ -163,7 +163,7 @@ impl Printer<'_, '_, Plain> {
                 AddressSpace::WorkGroup => {
                     let before =
                         if self.writer.dialect == Dialect::OpenCl { "__local" } else { "__shared__" };
-                    self.lines.line(&format!("{before} {type_name} {name};"));
+                    self.lines.line(&[before, " ", &type_name, " ", &name, ";"]);
                 }
                 AddressSpace::Private => {
                     let value = match init {
@@ -173,7 +173,7 @@ impl Printer<'_, '_, Plain> {
                             self.writer.zero(&ty, Span::UNDEFINED)?.0
                         }
                     };
-                    self.lines.line(&format!("{type_name} {name} = {value};"));
+                    self.lines.line(&[&type_name, " ", &name, " = ", &value, ";"]);
                 }
                 _ => {}
             }

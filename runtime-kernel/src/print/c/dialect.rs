@@ -63,16 +63,16 @@ impl Dialect {
     /// The zero value of a type that is not a scalar.
     pub(crate) fn zero(self, type_name: &str) -> String {
         match self {
-            Self::OpenCl | Self::Host => format!("({type_name}){{0}}"),
-            Self::Cuda => format!("{type_name}{{}}"),
+            Self::OpenCl | Self::Host => ["(", type_name, "){0}"].concat(),
+            Self::Cuda => [type_name, "{}"].concat(),
         }
     }
 
     /// A compound literal of a structure type, up to its opening brace.
     pub(crate) fn construct(self, type_name: &str) -> String {
         match self {
-            Self::OpenCl | Self::Host => format!("({type_name}){{"),
-            Self::Cuda => format!("{type_name}{{"),
+            Self::OpenCl | Self::Host => ["(", type_name, "){"].concat(),
+            Self::Cuda => [type_name, "{"].concat(),
         }
     }
 

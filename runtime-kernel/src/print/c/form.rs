@@ -1,7 +1,5 @@
 //! How an operation is spelled: as an operator of C, or as a call of a library function.
 
-use std::fmt::Write as _;
-
 /// C's operator precedence.
 pub(crate) mod level {
     /// Allows any expression except one with a comma operator.
@@ -67,7 +65,7 @@ impl Form {
 
     /// A cast to a type.
     pub(crate) fn cast(type_name: &str) -> Self {
-        Self::Prefix(format!("({type_name})"))
+        Self::Prefix(["(", type_name, ")"].concat())
     }
 
     /// The precedence of the whole; `operand` is that of the single operand of [`Form::Same`].
@@ -100,14 +98,14 @@ impl Form {
     /// Joins operands that already have the precedence of [`Form::operand_level`].
     pub(crate) fn join(&self, operands: &[String]) -> String {
         match (self, operands) {
-            (Self::Infix(infix), [left, right]) => format!("{left} {} {right}", infix.sign),
-            (Self::Prefix(sign), [operand]) => format!("{sign}{operand}"),
+            (Self::Infix(infix), [left, right]) => [left, " ", infix.sign, " ", right].concat(),
+            (Self::Prefix(sign), [operand]) => [&sign[..], operand].concat(),
             (Self::Call(name), _) => {
                 let length = operands.iter().map(|operand| operand.len() + 2).sum::<usize>();
                 let mut text = String::with_capacity(name.len() + length + 2);
                 text.extend([name, "("]);
                 for (index, operand) in operands.iter().enumerate() {
-                    let _ = write!(text, "{}{operand}", if index == 0 { "" } else { ", " });
+                    text.extend([if index == 0 { "" } else { ", " }, operand]);
                 }
                 text.push(')');
                 text

@@ -50,9 +50,11 @@ impl<'a> Writer<'a> {
         let name = self.names.global(variable);
         let before = self.dialect.space(space);
         Ok(match space {
-            AddressSpace::Immediate => format!("const {type_name} {name}"),
-            AddressSpace::Storage { .. } => format!("{before}{type_name} *{}{name}", self.dialect.restrict()),
-            _ => format!("{before}{type_name} *{name}"),
+            AddressSpace::Immediate => ["const ", &type_name, " ", name].concat(),
+            AddressSpace::Storage { .. } => {
+                [before, &type_name, " *", self.dialect.restrict(), name].concat()
+            }
+            _ => [before, &type_name, " *", name].concat(),
         })
     }
 
@@ -96,7 +98,7 @@ impl<'a> Writer<'a> {
         for (index, argument) in (0..).zip(&function.arguments) {
             let type_name = printer.writer.type_name(argument.ty)?;
             let space = if type_name.ends_with('*') { "" } else { " " };
-            parameters.push(format!("{type_name}{space}{}", printer.plan.argument(index)));
+            parameters.push([&type_name, space, printer.plan.argument(index)].concat());
         }
         parameters.extend(globals);
         printer.locals()?;
@@ -139,7 +141,7 @@ impl<'a> Writer<'a> {
         for variable in self.used_by(info) {
             parameters.push(self.parameter(variable)?);
             if self.takes_length(info, variable) {
-                parameters.push(format!("u32 {}", self.names.length(variable)));
+                parameters.push(["u32 ", self.names.length(variable)].concat());
             }
         }
         Ok(parameters)
@@ -156,8 +158,8 @@ impl<E: Environment> Printer<'_, '_, E> {
             let home = self.environment.global(self.writer, variable);
             let immediate = self.context.module.global_variables[variable].space == AddressSpace::Immediate;
             arguments.push(match (immediate, home.pointer) {
-                (true, true) => format!("*{}", home.text),
-                (false, false) => format!("&{}", home.text),
+                (true, true) => ["*", &home.text].concat(),
+                (false, false) => ["&", &home.text].concat(),
                 _ => home.text.into_owned(),
             });
             if self.writer.takes_length(info, variable) {
@@ -182,7 +184,7 @@ impl<E: Environment> Printer<'_, '_, E> {
                     self.writer.zero(&naga::proc::TypeResolution::Handle(variable.ty), span)?.0
                 }
             };
-            self.lines.line(&format!("{type_name} {} = {value};", self.plan.local(handle)));
+            self.lines.line(&[&type_name, " ", self.plan.local(handle), " = ", &value, ";"]);
         }
         Ok(())
     }

@@ -1,5 +1,41 @@
 //! An indented text, built line by line.
 
+use std::fmt::{self, Write as _};
+
+/// A line of a text, whole, as its parts, or as arguments of `format_args!`: the latter two spare the `String` that
+/// `format!` would make.
+pub(crate) trait Line {
+    /// Appends it to a text.
+    fn append_to(&self, text: &mut String);
+}
+
+impl Line for str {
+    fn append_to(&self, text: &mut String) {
+        text.push_str(self);
+    }
+}
+
+impl Line for String {
+    fn append_to(&self, text: &mut String) {
+        text.push_str(self);
+    }
+}
+
+impl<const PARTS: usize> Line for [&str; PARTS] {
+    fn append_to(&self, text: &mut String) {
+        self.iter().for_each(|part| text.push_str(part));
+    }
+}
+
+impl Line for fmt::Arguments<'_> {
+    fn append_to(&self, text: &mut String) {
+        let _ = text.write_fmt(*self);
+    }
+}
+
+/// The indentation of most lines.
+const BLANKS: &str = "                                                                ";
+
 /// A text that is built line by line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lines {
@@ -14,28 +50,31 @@ impl Lines {
     }
 
     /// Adds a line.
-    pub(crate) fn line(&mut self, line: &str) {
-        for _ in 0..self.depth {
-            self.text.push_str("    ");
+    pub(crate) fn line(&mut self, line: &(impl Line + ?Sized)) {
+        let mut blanks = self.depth * 4;
+        while blanks > 0 {
+            let some = blanks.min(BLANKS.len());
+            self.text.push_str(&BLANKS[..some]);
+            blanks -= some;
         }
-        self.text.push_str(line);
+        line.append_to(&mut self.text);
         self.text.push('\n');
     }
 
     /// Adds a line and indents those after it.
-    pub(crate) fn open(&mut self, line: &str) {
+    pub(crate) fn open(&mut self, line: &(impl Line + ?Sized)) {
         self.line(line);
         self.depth += 1;
     }
 
     /// Outdents and adds a line.
-    pub(crate) fn close(&mut self, line: &str) {
+    pub(crate) fn close(&mut self, line: &(impl Line + ?Sized)) {
         self.depth = self.depth.saturating_sub(1);
         self.line(line);
     }
 
     /// Ends one block and begins another: `} else {`.
-    pub(crate) fn reopen(&mut self, line: &str) {
+    pub(crate) fn reopen(&mut self, line: &(impl Line + ?Sized)) {
         self.close(line);
         self.depth += 1;
     }

@@ -50,9 +50,10 @@ impl Names {
         }
         for (_, variable) in module.global_variables.iter() {
             let wanted = variable.name.as_deref().unwrap_or("global");
-            let mut declare = |wanted: &str| names.declared.next(&local_identifier(wanted), &|_| false);
+            let mut declare = |wanted: &str| names.declared.next(local_identifier(wanted), &|_| false);
             let name = declare(wanted);
-            let (size, length) = (declare(&format!("{wanted}_size")), declare(&format!("{wanted}_length")));
+            let (size, length) =
+                (declare(&[wanted, "_size"].concat()), declare(&[wanted, "_length"].concat()));
             names.globals.push(Variable { name, size, length });
         }
         let constants = module.constants.iter();
@@ -73,7 +74,7 @@ impl Names {
                 let mut declared = Declared::default();
                 let members = members.iter().map(|member| {
                     let name = local_identifier(member.name.as_deref().unwrap_or("member"));
-                    declared.next(&name, &|_| false)
+                    declared.next(name, &|_| false)
                 });
                 (name, members.collect())
             }
@@ -92,7 +93,7 @@ impl Names {
                     if matches!(size, ArraySize::Dynamic) {
                         String::new()
                     } else {
-                        self.declared.next(&name, &|_| false)
+                        self.declared.next(name, &|_| false)
                     },
                     Vec::new(),
                 )
@@ -103,7 +104,7 @@ impl Names {
 
     /// A new name at file scope.
     fn of_file(&mut self, wanted: &str) -> String {
-        self.declared.next(&marked(identifier(wanted)), &|_| false)
+        self.declared.next(marked(identifier(wanted)), &|_| false)
     }
 
     /// The name of a structure or array type.
@@ -156,13 +157,13 @@ pub(crate) struct LocalNames {
 impl LocalNames {
     /// A new name in this scope for what the program calls `wanted`.
     pub(crate) fn named(&mut self, file: &Names, wanted: &str) -> String {
-        self.fresh(file, &local_identifier(wanted))
+        self.declared.next(local_identifier(wanted), &|name| file.declared.taken.contains(name))
     }
 
     /// A new name in this scope for something unnamed in the program: `wanted` if it is free here and at file
     /// scope.
     pub(crate) fn fresh(&mut self, file: &Names, wanted: &str) -> String {
-        self.declared.next(wanted, &|name| file.declared.taken.contains(name))
+        self.declared.next(wanted.to_owned(), &|name| file.declared.taken.contains(name))
     }
 }
 
@@ -177,12 +178,13 @@ struct Declared {
 impl Declared {
     /// Declares the first of `wanted`, `wanted_1`, `wanted_2`, … that is neither declared nor in `outer`; a suffix
     /// stays at the end.
-    fn next(&mut self, wanted: &str, outer: &dyn Fn(&str) -> bool) -> String {
-        if !outer(wanted) && self.taken.insert(wanted.to_owned()) {
-            return wanted.to_owned();
+    fn next(&mut self, wanted: String, outer: &dyn Fn(&str) -> bool) -> String {
+        if !outer(&wanted) && !self.taken.contains(&wanted) {
+            self.taken.insert(wanted.clone());
+            return wanted;
         }
-        let (base, mark) = wanted.strip_suffix(MARK).map_or((wanted, ""), |base| (base, MARK));
-        let number = self.numbers.entry(wanted.to_owned()).or_default();
+        let (base, mark) = wanted.strip_suffix(MARK).map_or((&wanted[..], ""), |base| (base, MARK));
+        let number = self.numbers.entry(wanted.clone()).or_default();
         loop {
             *number += 1;
             let name = format!("{base}_{number}{mark}");
@@ -208,7 +210,7 @@ fn marked(mut name: String) -> String {
 
 /// The name reduced to ASCII letters, digits and `_`, without leading, trailing or double underscores.
 fn identifier(wanted: &str) -> String {
-    let mut name = String::with_capacity(wanted.len());
+    let mut name = String::with_capacity(wanted.len() + MARK.len());
     for letter in wanted.chars() {
         match letter {
             'a'..='z' | 'A'..='Z' | '0'..='9' => name.push(letter),

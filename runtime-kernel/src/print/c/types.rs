@@ -45,14 +45,22 @@ const fn scalar_suffix(scalar: Scalar) -> &'static str {
     }
 }
 
+const fn digit(size: VectorSize) -> &'static str {
+    match size {
+        VectorSize::Bi => "2",
+        VectorSize::Tri => "3",
+        VectorSize::Quad => "4",
+    }
+}
+
 /// WGSL's alias of a vector type, if it has one.
 pub(crate) fn vector_name(size: VectorSize, scalar: Scalar) -> String {
-    format!("vec{}{}", size as u8, scalar_suffix(scalar))
+    ["vec", digit(size), scalar_suffix(scalar)].concat()
 }
 
 /// WGSL's alias of a matrix type.
 pub(crate) fn matrix_name(columns: VectorSize, rows: VectorSize, scalar: Scalar) -> String {
-    format!("mat{}x{}{}", columns as u8, rows as u8, scalar_suffix(scalar))
+    ["mat", digit(columns), "x", digit(rows), scalar_suffix(scalar)].concat()
 }
 
 /// A member of a C structure.
@@ -92,7 +100,7 @@ impl Writer<'_> {
             TypeInner::Matrix { columns, rows, scalar } => self.matrix(columns, rows, scalar),
             TypeInner::Pointer { base, space } => {
                 let base = self.type_name(base)?;
-                Ok(format!("{}{base} *", self.dialect.space(space)))
+                Ok([self.dialect.space(space), &base, " *"].concat())
             }
             _ => Err(self.unsupported("a type outside compute kernels", span)),
         }

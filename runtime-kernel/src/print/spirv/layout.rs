@@ -6,7 +6,7 @@
 
 use spirv::{Decoration, Op};
 
-use super::{HEADER, instructions, opcode};
+use super::{HEADER, declarations, instructions, is};
 
 const ARRAY_STRIDE: u32 = Decoration::ArrayStride as u32;
 /// The decorations that lay out a structure's members.
@@ -20,7 +20,7 @@ const MEMBER_LAYOUT: [u32; 4] = [
 /// Removes the layout decorations of types that contain a `bool`.
 pub(super) fn remove_from_bools(words: &mut Vec<u32>) {
     let bools = with_bool(words);
-    if bools.is_empty() {
+    if !declarations(words).any(|(_, instruction)| is_layout(instruction, &bools)) {
         return;
     }
     let mut kept = words[..HEADER.min(words.len())].to_vec();
@@ -32,8 +32,8 @@ pub(super) fn remove_from_bools(words: &mut Vec<u32>) {
 /// Whether an instruction decorates one of `types` with a layout.
 fn is_layout(instruction: &[u32], types: &[u32]) -> bool {
     match *instruction {
-        [word, id, ARRAY_STRIDE, ..] if opcode(word) == Some(Op::Decorate) => types.contains(&id),
-        [word, id, _, kind, ..] if opcode(word) == Some(Op::MemberDecorate) => {
+        [word, id, ARRAY_STRIDE, ..] if is(word, Op::Decorate) => types.contains(&id),
+        [word, id, _, kind, ..] if is(word, Op::MemberDecorate) => {
             types.contains(&id) && MEMBER_LAYOUT.contains(&kind)
         }
         _ => false,
@@ -43,17 +43,18 @@ fn is_layout(instruction: &[u32], types: &[u32]) -> bool {
 /// The types that are or contain a `bool`. Types precede those that contain them.
 fn with_bool(words: &[u32]) -> Vec<u32> {
     let mut found = Vec::new();
-    for (_, instruction) in instructions(words) {
+    for (_, instruction) in declarations(words) {
         let &[word, id, ref parts @ ..] = instruction else { continue };
-        let parts = match opcode(word) {
-            Some(Op::TypeBool) => {
-                found.push(id);
-                continue;
-            }
+        let parts = if is(word, Op::TypeStruct) {
+            parts
+        } else if is(word, Op::TypeVector) || is(word, Op::TypeArray) {
             // The first operand is the element type.
-            Some(Op::TypeVector | Op::TypeArray) => parts.get(..1).unwrap_or_default(),
-            Some(Op::TypeStruct) => parts,
-            _ => continue,
+            parts.get(..1).unwrap_or_default()
+        } else {
+            if is(word, Op::TypeBool) {
+                found.push(id);
+            }
+            continue;
         };
         if parts.iter().any(|part| found.contains(part)) {
             found.push(id);

@@ -3,7 +3,7 @@
 use naga::{Function, Module, Statement};
 use spirv::{LoopControl, Op};
 
-use super::{instructions, opcode};
+use super::{instructions, is};
 use crate::analysis::proof::trip_count::loop_head;
 use crate::analysis::proof::unrolling::{Unroll, unrolled_loops};
 use crate::ir::blocks;
@@ -19,6 +19,9 @@ pub(super) fn mark_unrolled(module: &Module, words: &mut [u32]) {
     let functions = module.functions.iter().map(|(_, function)| function);
     let all = functions.chain(module.entry_points.iter().map(|entry| &entry.function));
     let unrolled: Vec<bool> = all.flat_map(|function| unrolled(module, function)).collect();
+    if !unrolled.contains(&true) {
+        return;
+    }
     let heads = heads(words);
     if heads.len() == unrolled.len() {
         for (head, _) in heads.into_iter().zip(unrolled).filter(|(_, unrolled)| *unrolled) {
@@ -41,8 +44,7 @@ fn unrolled(module: &Module, function: &Function) -> Vec<bool> {
 
 /// The positions of the instructions at the heads of loops.
 fn heads(words: &[u32]) -> Vec<usize> {
-    let is_head =
-        |instruction: &[u32]| opcode(instruction[0]) == Some(Op::LoopMerge) && instruction.len() == WORDS;
+    let is_head = |instruction: &[u32]| is(instruction[0], Op::LoopMerge) && instruction.len() == WORDS;
     instructions(words).filter(|(_, instruction)| is_head(instruction)).map(|(at, _)| at).collect()
 }
 

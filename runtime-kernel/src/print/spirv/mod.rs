@@ -6,6 +6,7 @@ mod loops;
 use naga::back::spv::{self, WriterFlags, ZeroInitializeWorkgroupMemoryMode};
 use naga::{Expression, MathFunction, Scalar};
 use runtime_core::{Error, ErrorKind, Result};
+use spirv::Op;
 
 use crate::parse::f16_immediates;
 use crate::parse::validate_again;
@@ -28,9 +29,14 @@ pub(crate) fn instructions(words: &[u32]) -> impl Iterator<Item = (usize, &[u32]
     })
 }
 
-/// The opcode in the first word of an instruction; `None` for one that the `spirv` crate does not have.
-pub(crate) fn opcode(word: u32) -> Option<spirv::Op> {
-    spirv::Op::from_u32(word & 0xffff)
+/// The instructions before the first function: decorations, types and constants.
+fn declarations(words: &[u32]) -> impl Iterator<Item = (usize, &[u32])> {
+    instructions(words).take_while(|(_, instruction)| !is(instruction[0], Op::Function))
+}
+
+/// Whether the first word of an instruction has this opcode.
+pub(crate) const fn is(word: u32, op: Op) -> bool {
+    word & 0xffff == op as u32
 }
 
 /// The newest version that every Vulkan 1.1 device accepts; subgroup operations require it.

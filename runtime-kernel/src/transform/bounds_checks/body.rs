@@ -69,7 +69,7 @@ impl<'b, 'p> Body<'b, 'p> {
             }
         }
         self.locals()?;
-        self.nested(|body| body.block(&function.body))
+        self.copied(&function.body)
     }
 
     /// Copies the variables, which both variants in an entry point share: only one of them runs.
@@ -160,29 +160,32 @@ impl<'b, 'p> Body<'b, 'p> {
         Ok(self.append(expression))
     }
 
-    fn block(&mut self, block: &Block) -> Result<()> {
-        block.iter().try_for_each(|statement| self.statement(statement))
+    /// A copy of a block of the source.
+    fn copied(&mut self, block: &Block) -> Result<Block> {
+        self.flush();
+        self.blocks.push(Block::with_capacity(block.len()));
+        block.iter().try_for_each(|statement| self.statement(statement))?;
+        self.flush();
+        Ok(self.blocks.pop().unwrap_or_default())
     }
 
     fn statement(&mut self, statement: &Statement) -> Result<()> {
         match statement {
             Statement::Emit(range) => range.clone().try_for_each(|old| self.emit(old)),
             Statement::Block(inner) => {
-                let inner = self.nested(|body| body.block(inner))?;
+                let inner = self.copied(inner)?;
                 self.push(Statement::Block(inner));
                 Ok(())
             }
             Statement::If { condition, accept, reject } => {
                 let condition = self.value(*condition)?;
-                let accept = self.nested(|body| body.block(accept))?;
-                let reject = self.nested(|body| body.block(reject))?;
+                let (accept, reject) = (self.copied(accept)?, self.copied(reject)?);
                 self.push(Statement::If { condition, accept, reject });
                 Ok(())
             }
             Statement::Switch { selector, cases } => self.switch(*selector, cases),
             Statement::Loop { body: inner, continuing, break_if } => {
-                let inner = self.nested(|body| body.block(inner))?;
-                let continuing = self.nested(|body| body.block(continuing))?;
+                let (inner, continuing) = (self.copied(inner)?, self.copied(continuing)?);
                 let break_if = break_if.map(|condition| self.value(condition)).transpose()?;
                 self.push(Statement::Loop { body: inner, continuing, break_if });
                 Ok(())
@@ -203,7 +206,7 @@ impl<'b, 'p> Body<'b, 'p> {
         let selector = self.value(selector)?;
         let mut new = Vec::with_capacity(cases.len());
         for case in cases {
-            let body = self.nested(|body| body.block(&case.body))?;
+            let body = self.copied(&case.body)?;
             new.push(SwitchCase { value: case.value, body, fall_through: case.fall_through });
         }
         self.push(Statement::Switch { selector, cases: new });

@@ -25,7 +25,7 @@ use crate::analysis::proof::launch_precondition::{self, Preconditions};
 use crate::analysis::proof::range::{self, Element, Limit};
 use crate::analysis::proof::{FunctionContext, allows_unchecked_variants};
 use crate::interface::Tensor;
-use crate::ir::rebuild::with_functions;
+use crate::ir::rebuild::{with_function, with_functions};
 use crate::program::{Checks, Program};
 use crate::transform::inline::note_calls;
 
@@ -134,16 +134,16 @@ fn build(program: &Program, checks: Checks, report: Option<Handle<GlobalVariable
             FunctionContext { module, function, info, group_size: None, bounds: bounds.function(handle) };
         checker.function(program, context)?;
     }
-    let mut entry_points = module.entry_points.clone();
-    for (index, entry) in entry_points.iter_mut().enumerate() {
+    let mut entry_points = Vec::with_capacity(module.entry_points.len());
+    for (index, entry) in module.entry_points.iter().enumerate() {
         let context = FunctionContext {
             module,
-            function: &module.entry_points[index].function,
+            function: &entry.function,
             info: program.info.get_entry_point(index),
             group_size: Some(program.interfaces[index].group_size),
             bounds: bounds.entry(index),
         };
-        entry.function = checker.entry(program, context)?;
+        entry_points.push(with_function(entry, checker.entry(program, context)?));
     }
     Ok(with_functions(module, checker.types, checker.functions, entry_points))
 }

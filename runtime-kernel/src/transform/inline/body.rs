@@ -373,8 +373,9 @@ impl<'m> Rebuild<'m> {
         let module: &'m Module = self.module;
         let source = &module.functions[function];
         let result = source.result.as_ref().map(|result| self.local(None, result.ty));
-        let form = return_elimination::structured(source.body.clone());
-        let early = form.is_none();
+        let at_end = return_elimination::returns_at_end(&source.body);
+        let form = if at_end { None } else { return_elimination::structured(source.body.clone()) };
+        let early = !at_end && form.is_none();
         let exit = if early {
             let flag = self.local(None, self.bool_type);
             self.assign(flag, Expression::Literal(Literal::Bool(false)), out);

@@ -20,7 +20,7 @@ use naga::{
 use runtime_core::{Error, Result};
 
 use crate::ir::blocks::{self, is_barrier};
-use crate::ir::rebuild::with_functions;
+use crate::ir::rebuild::{with_function, with_functions};
 use crate::parse::diagnostics::failed;
 
 pub(crate) use body::without_body;
@@ -68,7 +68,7 @@ pub(crate) fn inline(module: &Module, info: &ModuleInfo, unroll: bool) -> Result
         let function =
             body::rebuild((module, info), &choices, (&types, bool_type, unroll), (index, &mut spent))?;
         note_calls(&function.body, &mut called);
-        entry_points.push(rebuilt(point, function));
+        entry_points.push(with_function(point, function));
     }
     Ok(with_functions(module, types, remaining(module, called), entry_points))
 }
@@ -79,20 +79,6 @@ fn too_long(point: &EntryPoint) -> Error {
          that use barriers or private variables; call these less often, or from a loop",
         point.name
     ))
-}
-
-fn rebuilt(point: &EntryPoint, function: Function) -> EntryPoint {
-    EntryPoint {
-        name: point.name.clone(),
-        stage: point.stage,
-        early_depth_test: point.early_depth_test,
-        workgroup_size: point.workgroup_size,
-        workgroup_size_overrides: point.workgroup_size_overrides,
-        function,
-        mesh_info: None,
-        task_payload: None,
-        incoming_ray_payload: None,
-    }
 }
 
 /// The functions, emptied if nothing calls them any more.
@@ -133,7 +119,8 @@ fn choices(module: &Module) -> Vec<Inlining> {
             _ => false,
         });
         let small = function.expressions.len() <= SMALL
-            && return_elimination::structured(function.body.clone()).is_some();
+            && (return_elimination::returns_at_end(&function.body)
+                || return_elimination::structured(function.body.clone()).is_some());
         choices.push(match private || needs(&function.body, &choices) {
             true => Inlining::Must,
             false if small => Inlining::May,

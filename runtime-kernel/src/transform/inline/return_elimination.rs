@@ -19,6 +19,15 @@ pub(super) fn strip_trailing(block: &mut Block) {
     }
 }
 
+/// Whether a body returns at its end or nowhere, so that [`structured`] leaves it as it is.
+pub(super) fn returns_at_end(body: &Block) -> bool {
+    let before = match body.last() {
+        Some(Statement::Return { .. }) => &body[..body.len() - 1],
+        _ => &body[..],
+    };
+    !before.iter().any(has_return)
+}
+
 /// Maximum nesting of branches that early returns may cause.
 const MAX_DEPTH: u32 = 64;
 

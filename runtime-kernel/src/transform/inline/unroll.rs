@@ -40,6 +40,9 @@ impl Rebuild<'_> {
     /// the function or its callees assign anywhere: some of these became variables here only after the blocks were
     /// copied.
     pub(super) fn forget_assigned(&mut self, frame: &Frame<'_>, blocks: &[&Block]) {
+        if self.known.is_empty() {
+            return;
+        }
         let mut changed = Vec::new();
         for block in blocks {
             assigned(frame.source, block, &mut |old| changed.extend(frame.locals.get(old.index())));

@@ -89,6 +89,7 @@ impl<'a> Scope<'a> {
 
     /// Forgets the values of the variables that the blocks assign.
     pub(super) fn forget(&mut self, blocks: &[&Block]) {
+        let blocks = if self.current.is_empty() { &[] } else { blocks };
         for block in blocks {
             assigned(self.function, block, &mut |variable| {
                 self.current.remove(&variable);

@@ -1,5 +1,7 @@
 //! The function of an entry point, and its code that runs once per work-group.
 
+use std::fmt::Write as _;
+
 use naga::{
     AddressSpace, Expression, FastHashMap, Function, GlobalVariable, Handle, Module, Span, Statement,
     SwitchValue, TypeInner,
@@ -17,7 +19,7 @@ use crate::analysis::proof::FunctionContext;
 use crate::print::c::REJECTED;
 use crate::print::c::invocation::plan::Plan;
 use crate::print::c::invocation::statement::{Printer, case_label};
-use crate::print::c::lines::Lines;
+use crate::print::c::lines::{Line, Lines};
 use crate::print::c::writer::Writer;
 use crate::program::{Checks, Program};
 use crate::transform::zeroing::must_zero;
@@ -139,7 +141,7 @@ impl Entry<'_, '_, '_> {
         }
         let range = "const unsigned int *groups_, long long begin_, long long end_";
         self.line("");
-        self.open(&format!("static void {symbol}_range({parameters}{range}) {{"));
+        self.open(&["static void ", &symbol, "_range(", &parameters, range, ") {"]);
         self.lengths(index)?;
         self.arrays(&globals)?;
         self.open("for (long long group_ = begin_; group_ < end_; group_++) {");
@@ -151,11 +153,11 @@ impl Entry<'_, '_, '_> {
         }
         self.close("}");
         self.line("");
-        self.open(&format!("void {symbol}(const unsigned long long *args_, {range}) {{"));
+        self.open(&["void ", &symbol, "(const unsigned long long *args_, ", range, ") {"]);
         for line in unpack {
             self.line(&line);
         }
-        self.line(&format!("{symbol}_range({arguments}groups_, begin_, end_);"));
+        self.line(&[&symbol, "_range(", &arguments, "groups_, begin_, end_);"]);
         self.close("}");
         self.check_stack(index)?;
         let text = std::mem::take(&mut self.printer.lines).into_text();
@@ -163,15 +165,15 @@ impl Entry<'_, '_, '_> {
         Ok(symbol)
     }
 
-    pub(super) fn line(&mut self, line: &str) {
+    pub(super) fn line(&mut self, line: &(impl Line + ?Sized)) {
         self.printer.lines.line(line);
     }
 
-    pub(super) fn open(&mut self, line: &str) {
+    pub(super) fn open(&mut self, line: &(impl Line + ?Sized)) {
         self.printer.lines.open(line);
     }
 
-    pub(super) fn close(&mut self, line: &str) {
+    pub(super) fn close(&mut self, line: &(impl Line + ?Sized)) {
         self.printer.lines.close(line);
     }
 
@@ -197,8 +199,8 @@ impl Entry<'_, '_, '_> {
             let (space, type_name) = (writer.dialect.space(declared.space), writer.type_name(declared.ty)?);
             let name = writer.names.global(tensor.variable);
             let restrict = writer.dialect.restrict();
-            parameters.push_str(&format!("{space}{type_name} *{restrict}{name}, "));
-            arguments.push_str(&format!("({space}{type_name} *)(__UINTPTR_TYPE__)args_[{word}], "));
+            parameters.extend([space, &type_name, " *", restrict, name, ", "]);
+            let _ = write!(arguments, "({space}{type_name} *)(__UINTPTR_TYPE__)args_[{word}], ");
         }
         let mut word = interface.tensors.len();
         if let Some(immediate) = interface.immediate {
@@ -212,15 +214,15 @@ impl Entry<'_, '_, '_> {
                     .push(format!("__builtin_memcpy(&{place}, &args_[{}], sizeof {place});", word + member));
             }
             if globals.contains(&immediate) {
-                parameters.push_str(&format!("{type_name} {name}, "));
-                arguments.push_str(&format!("{name}, "));
+                parameters.extend([&type_name, " ", &name, ", "]);
+                arguments.extend([&name, ", "]);
             }
         }
         word += interface.scalars.len();
         for (number, tensor) in interface.tensors.iter().enumerate() {
             let size = writer.names.size(tensor.variable);
-            parameters.push_str(&format!("unsigned long long {size}, "));
-            arguments.push_str(&format!("args_[{}], ", word + number));
+            parameters.extend(["unsigned long long ", size, ", "]);
+            let _ = write!(arguments, "args_[{}], ", word + number);
         }
         Ok((parameters, arguments, unpack))
     }
@@ -245,7 +247,7 @@ impl Entry<'_, '_, '_> {
                 let type_name = self.printer.writer.type_name(declared.ty)?;
                 let name = self.printer.writer.names.global(variable).to_owned();
                 self.bytes += stack_usage::size(self.module, &self.module.types[declared.ty].inner);
-                self.line(&format!("{type_name} {name} __attribute__((aligned(64)));"));
+                self.line(&[&type_name, " ", &name, " __attribute__((aligned(64)));"]);
             }
         }
         for (variable, declared) in self.function.local_variables.iter() {
@@ -274,7 +276,9 @@ impl Entry<'_, '_, '_> {
         self.printer.environment.hoisted.clone_from(&self.schedule.hoisted);
         if self.storage.masked {
             self.bytes += u64::from(items);
-            self.line(&format!("unsigned char returned_[{items}] __attribute__((aligned(64))) = {{0}};"));
+            self.line(&format_args!(
+                "unsigned char returned_[{items}] __attribute__((aligned(64))) = {{0}};"
+            ));
             self.line("unsigned int returns_ = 0;");
         }
         Ok(())
@@ -318,7 +322,7 @@ impl Entry<'_, '_, '_> {
         }
         for variable in must_zero(self.printer.writer.program, self.index) {
             let name = self.printer.writer.names.global(variable).to_owned();
-            self.line(&format!("__builtin_memset(&{name}, 0, sizeof {name});"));
+            self.line(&["__builtin_memset(&", &name, ", 0, sizeof ", &name, ");"]);
         }
         for argument in self.storage.arguments.clone() {
             self.argument(argument, ["0u", "0u", "0u"])?;
@@ -335,14 +339,13 @@ impl Entry<'_, '_, '_> {
         for &value in &self.storage.uniform {
             let type_name = self.printer.writer.resolved_name(&info[value].ty, Span::UNDEFINED)?;
             if let Some(name) = self.printer.plan.value(value) {
-                let text = format!("{type_name} {name};");
-                self.line(&text);
+                self.printer.lines.line(&[&type_name, " ", name, ";"]);
             }
         }
         for &value in &self.storage.agreed {
             let type_name = self.printer.writer.resolved_name(&info[value].ty, Span::UNDEFINED)?;
             let name = self.printer.plan.fresh(&self.printer.writer.names, "agreed");
-            self.line(&format!("{type_name} {name} = 0;"));
+            self.line(&[&type_name, " ", &name, " = 0;"]);
             self.agreed.insert(value, name);
         }
         for (variable, _) in self.function.local_variables.iter() {
@@ -354,7 +357,7 @@ impl Entry<'_, '_, '_> {
             return Ok(());
         }
         let items: u32 = self.size.iter().product();
-        self.open(&format!("for (int lane_ = 0; lane_ < {items}; lane_++) {{"));
+        self.open(&format_args!("for (int lane_ = 0; lane_ < {items}; lane_++) {{"));
         self.printer.environment.lane = "lane_".to_owned();
         for variable in self.storage.early.clone() {
             let name = self.printer.plan.local(variable).to_owned();
@@ -372,7 +375,7 @@ impl Entry<'_, '_, '_> {
         let type_name = self.printer.writer.type_name(declared.ty)?;
         let name = self.printer.plan.local(variable).to_owned();
         let value = declared.init.map(|init| self.printer.value(init)).transpose()?;
-        self.line(&format!("{type_name} {name} = {};", value.as_deref().unwrap_or("{0}")));
+        self.line(&[&type_name, " ", &name, " = ", value.as_deref().unwrap_or("{0}"), ";"]);
         Ok(())
     }
 
@@ -398,7 +401,7 @@ impl Entry<'_, '_, '_> {
             }
             _ => return Err(self.unsupported("an argument without a built-in value")),
         };
-        self.line(&format!("const {type_name} {name} = {value};"));
+        self.line(&["const ", &type_name, " ", &name, " = ", &value, ";"]);
         Ok(())
     }
 
@@ -414,11 +417,11 @@ impl Entry<'_, '_, '_> {
         };
         let [sx, sy, sz] = self.size;
         let values = match built_in {
-            B::LocalInvocationId => [x, y, z].map(|at| format!("(unsigned int)({at})")),
+            B::LocalInvocationId => [x, y, z].map(|at| ["(unsigned int)(", at, ")"].concat()),
             B::GlobalInvocationId => [("x", sx, x), ("y", sy, y), ("z", sz, z)]
                 .map(|(axis, size, at)| format!("group_{axis}_ * {size}u + (unsigned int)({at})")),
-            B::WorkGroupId => ["x", "y", "z"].map(|axis| format!("group_{axis}_")),
-            B::NumWorkGroups => ["0", "1", "2"].map(|axis| format!("groups_[{axis}]")),
+            B::WorkGroupId => ["group_x_", "group_y_", "group_z_"].map(str::to_owned),
+            B::NumWorkGroups => ["groups_[0]", "groups_[1]", "groups_[2]"].map(str::to_owned),
             B::WorkGroupSize => [sx, sy, sz].map(|size| format!("{size}u")),
             B::LocalInvocationIndex => {
                 return Ok(format!(
@@ -428,7 +431,7 @@ impl Entry<'_, '_, '_> {
             _ => return Err(self.unsupported("subgroups")),
         };
         let type_name = self.printer.writer.type_name(ty)?;
-        Ok(format!("({type_name}){{{}}}", values.join(", ")))
+        Ok(["(", &type_name, "){", &values.join(", "), "}"].concat())
     }
 
     fn unsupported(&self, what: &str) -> Error {
@@ -450,7 +453,7 @@ impl Entry<'_, '_, '_> {
             Step::Barrier => Ok(()),
             Step::If { condition, accept, reject } => {
                 let condition = self.condition(*condition)?;
-                self.open(&format!("if ({condition}) {{"));
+                self.open(&["if (", &condition, ") {"]);
                 self.steps(accept)?;
                 if !reject.is_empty() {
                     self.printer.lines.reopen("} else {");
@@ -467,7 +470,7 @@ impl Entry<'_, '_, '_> {
             }
             Step::Continue => {
                 let label = self.loops.last().cloned().unwrap_or_default();
-                self.line(&format!("goto {label};"));
+                self.line(&["goto ", &label, ";"]);
                 Ok(())
             }
             Step::Return => {
@@ -497,9 +500,9 @@ impl Entry<'_, '_, '_> {
 
     fn switch(&mut self, selector: Condition, cases: &[(SwitchValue, bool, Vec<Step>)]) -> Result<()> {
         let selector = self.condition(selector)?;
-        self.open(&format!("switch ({selector}) {{"));
+        self.open(&["switch (", &selector, ") {"]);
         for (value, fall_through, steps) in cases {
-            self.open(&format!("{} {{", case_label(*value)));
+            self.open(&[&case_label(*value), " {"]);
             self.steps(steps)?;
             if !fall_through {
                 self.line("break;");
@@ -517,13 +520,13 @@ impl Entry<'_, '_, '_> {
         self.steps(body)?;
         self.loops.pop();
         if continues(body) {
-            self.line(&format!("{label}:;"));
+            self.line(&[&label, ":;"]);
         }
         self.steps(continuing)?;
         self.printer.environment.part = Part::Group;
         if let Some(condition) = break_if {
             let condition = self.condition(condition)?;
-            self.line(&format!("if ({condition}) break;"));
+            self.line(&["if (", &condition, ") break;"]);
         }
         self.close("}");
         Ok(())

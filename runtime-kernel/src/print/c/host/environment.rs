@@ -66,13 +66,15 @@ impl LaneArrays {
     /// The expression that reads one invocation's value.
     pub(super) fn read(&self, lane: &str) -> String {
         match &self.arrays[..] {
-            [(array, None)] => format!("{array}[{lane}]"),
+            [(array, None)] => [array, "[", lane, "]"].concat(),
             arrays => {
                 let parts: Vec<_> = arrays
                     .iter()
-                    .map(|(array, part)| format!(".{} = {array}[{lane}]", part.unwrap_or_default()))
+                    .map(|(array, part)| {
+                        [".", part.unwrap_or_default(), " = ", array, "[", lane, "]"].concat()
+                    })
                     .collect();
-                format!("({}){{{}}}", self.type_name, parts.join(", "))
+                ["(", &self.type_name, "){", &parts.join(", "), "}"].concat()
             }
         }
     }
@@ -80,8 +82,8 @@ impl LaneArrays {
     /// The statements that store one invocation's value, which is in the variable `value`.
     pub(super) fn write(&self, lane: &str, value: &str) -> String {
         let parts = self.arrays.iter().map(|(array, part)| match part {
-            None => format!("{array}[{lane}] = {value};"),
-            Some(part) => format!("{array}[{lane}] = {value}.{part};"),
+            None => [array, "[", lane, "] = ", value, ";"].concat(),
+            Some(part) => [array, "[", lane, "] = ", value, ".", part, ";"].concat(),
         });
         parts.collect::<Vec<_>>().join(" ")
     }
@@ -99,7 +101,7 @@ impl LaneArrays {
                 let element = scalar(of, writer)?;
                 let arrays = COMPONENTS[..size as usize]
                     .iter()
-                    .map(|part| (fresh(writer, &format!("{name}_{part}")), Some(*part)))
+                    .map(|part| (fresh(writer, &[name, "_", part].concat()), Some(*part)))
                     .collect();
                 Self { type_name, element, arrays }
             }
@@ -121,7 +123,7 @@ impl LaneArrays {
 impl Environment for HostEnvironment {
     fn local<'a>(&'a self, plan: &'a Plan, variable: Handle<LocalVariable>) -> environment::VariableRef<'a> {
         let text = match self.in_place.get(&variable) {
-            Some(array) => Cow::Owned(format!("{array}[{}]", self.lane)),
+            Some(array) => Cow::Owned([array, "[", &self.lane, "]"].concat()),
             None => Cow::Borrowed(plan.local(variable)),
         };
         environment::VariableRef { text, pointer: false }
@@ -151,9 +153,9 @@ impl Environment for HostEnvironment {
 
     fn define(&self, expression: Handle<Expression>, type_name: &str, name: &str, value: &str) -> String {
         if self.shared(expression) && self.part == Part::Group {
-            return format!("{name} = {value};");
+            return [name, " = ", value, ";"].concat();
         }
-        let mut text = format!("const {type_name} {name} = {value};");
+        let mut text = ["const ", type_name, " ", name, " = ", value, ";"].concat();
         if let (Some(kept), Part::Body { .. }) = (self.kept.get(&expression), &self.part) {
             text.push(' ');
             text.push_str(&kept.write(&self.lane, name));

@@ -32,12 +32,12 @@ impl Entry<'_, '_, '_> {
         }
         for (axis, extent, step) in [("z_", sz, 1), ("y_", sy, 1), ("block_", sx, self.width)] {
             if extent > step {
-                self.open(&format!("for (int {axis} = 0; {axis} < {extent}; {axis} += {step}) {{"));
+                self.open(&format_args!("for (int {axis} = 0; {axis} < {extent}; {axis} += {step}) {{"));
             } else {
-                self.line(&format!("const int {axis} = 0;"));
+                self.line(&["const int ", axis, " = 0;"]);
             }
         }
-        self.line(&format!("const int row_ = (z_ * {sy} + y_) * {sx} + block_;"));
+        self.line(&format_args!("const int row_ = (z_ * {sy} + y_) * {sx} + block_;"));
         for start in starts {
             self.line(&start);
         }
@@ -46,7 +46,7 @@ impl Entry<'_, '_, '_> {
         self.steps(steps)?;
         self.carry_out(steps);
         if returns {
-            self.line(&format!("{}:;", self.row_end));
+            self.printer.lines.line(&[&self.row_end, ":;"]);
         }
         for extent in [sz, sy, blocks] {
             if extent > 1 {
@@ -56,7 +56,7 @@ impl Entry<'_, '_, '_> {
         self.close("}");
         if returns {
             let items: u32 = self.size.iter().product();
-            self.line(&format!("if (returns_ == {items}u) goto next_group;"));
+            self.line(&format_args!("if (returns_ == {items}u) goto next_group;"));
         }
         Ok(())
     }
@@ -69,7 +69,7 @@ impl Entry<'_, '_, '_> {
         self.row_end = self.printer.plan.fresh(&self.printer.writer.names, "row_end");
         self.line("int gone_ = 0;");
         let count = format!("for (int x_ = 0; x_ < {}; x_++) gone_ += returned_[row_ + x_];", self.width);
-        self.line(&format!("if (returns_) {count}"));
+        self.line(&["if (returns_) ", &count]);
         let mut regions = Vec::new();
         leaves(steps, &mut regions);
         regions.iter().any(|&region| self.storage.needs[region].returns)
@@ -89,7 +89,7 @@ impl Entry<'_, '_, '_> {
                 LaneArrays::new(writer, (type_name, inner), &name, |w, wanted| plan.fresh(&w.names, wanted))?;
             self.line(&kept.declare(width));
             for ((to, _), (from, _)) in kept.arrays.iter().zip(&self.variables[&variable].arrays) {
-                copies.push(format!("{to}[x_] = {from}[row_ + x_];"));
+                copies.push([to, "[x_] = ", from, "[row_ + x_];"].concat());
             }
             self.carried.insert(variable, kept);
         }
@@ -102,7 +102,7 @@ impl Entry<'_, '_, '_> {
         for (variable, _) in self.function.local_variables.iter() {
             if let Some(kept) = self.carried.get(&variable) {
                 for ((from, _), (to, _)) in kept.arrays.iter().zip(&self.variables[&variable].arrays) {
-                    copies.push(format!("{to}[row_ + x_] = {from}[x_];"));
+                    copies.push([to, "[row_ + x_] = ", from, "[x_];"].concat());
                 }
             }
         }
@@ -151,15 +151,15 @@ impl Entry<'_, '_, '_> {
         if row_facts.bounds.is_empty() {
             self.whole_row(index, &full)?;
         } else {
-            self.open(&format!("if (from_ == 0 && to_ == {width}) {{"));
+            self.open(&format_args!("if (from_ == 0 && to_ == {width}) {{"));
             self.whole_row(index, &full)?;
             self.printer.lines.reopen("} else {");
             self.copy(index, "for (int x_ = from_; x_ < to_; x_++) {")?;
             if row_facts.returns && self.storage.masked {
                 let beyond = "if (x_ < from_ || x_ >= to_) returned_[row_ + x_] = 1;";
-                self.line(&format!("for (int x_ = 0; x_ < {width}; x_++) {beyond}"));
-                self.line(&format!("returns_ += {width} - (to_ - from_);"));
-                self.line(&format!("gone_ += {width} - (to_ - from_);"));
+                self.line(&format_args!("for (int x_ = 0; x_ < {width}; x_++) {beyond}"));
+                self.line(&format_args!("returns_ += {width} - (to_ - from_);"));
+                self.line(&format_args!("gone_ += {width} - (to_ - from_);"));
             }
             self.close("}");
         }
@@ -176,7 +176,7 @@ impl Entry<'_, '_, '_> {
         if self.schedule.rows[index].general_is_independent {
             self.line("UNORDERED");
         }
-        self.open(&format!("for (int x_ = 0; x_ < {width}; x_++) {{"));
+        self.open(&format_args!("for (int x_ = 0; x_ < {width}; x_++) {{"));
         if self.storage.masked {
             self.line("if (returned_[row_ + x_]) continue;");
         }
@@ -219,12 +219,12 @@ impl Entry<'_, '_, '_> {
         for value in &region.agreed {
             let text = self.printer.value(*value)?;
             let name = self.agreed[value].clone();
-            self.line(&format!("{name} = {text};"));
+            self.line(&[&name, " = ", &text, ";"]);
         }
         self.close(if region.skips == Skip::No { "}" } else { "} while (0);" });
         self.live_out(index);
         if needs.returns {
-            self.line(&format!("{end}:;"));
+            self.line(&[&end, ":;"]);
         }
         Ok(())
     }
@@ -241,8 +241,8 @@ impl Entry<'_, '_, '_> {
                 Storage::Lanes if touched => {
                     let type_name = self.printer.writer.type_name(declared.ty)?;
                     let name = self.printer.plan.local(variable);
-                    let text = format!("{type_name} {name} = {};", self.read(variable, "lane_", "x_"));
-                    self.line(&text);
+                    let value = self.read(variable, "lane_", "x_");
+                    self.printer.lines.line(&[&type_name, " ", name, " = ", &value, ";"]);
                 }
                 _ => {}
             }
@@ -251,8 +251,8 @@ impl Entry<'_, '_, '_> {
             let wanted = needs.values.contains(&value) && !needs.defined.contains(&value);
             if wanted && let Some(kept) = self.printer.environment.kept.get(&value) {
                 let name = self.printer.plan.value(value).unwrap_or_default();
-                let text = format!("const {} {name} = {};", kept.type_name, kept.read("lane_"));
-                self.line(&text);
+                let value = kept.read("lane_");
+                self.printer.lines.line(&["const ", &kept.type_name, " ", name, " = ", &value, ";"]);
             }
         }
         for &value in &storage.recomputed[index] {

@@ -74,7 +74,7 @@ impl Entry<'_, '_, '_> {
             let type_name = self.printer.writer.scalar(stream.scalar)?;
             let tensor = self.printer.writer.names.global(stream.variable).to_owned();
             let row = self.printer.plan.fresh(&self.printer.writer.names, &format!("{tensor}_row"));
-            self.line(&format!("{type_name} {row}[{part}] __attribute__((aligned({LINE_BYTES})));"));
+            self.line(&format_args!("{type_name} {row}[{part}] __attribute__((aligned({LINE_BYTES})));"));
             let assumed = &mut self.printer.environment.assumed;
             let first = assumed.firsts.get(&stream.access).cloned().unwrap_or_default();
             copies.push(format!("stream_({tensor} + {first} + part_, {row}, sizeof {row});"));

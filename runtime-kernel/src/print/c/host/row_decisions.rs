@@ -25,14 +25,14 @@ impl Entry<'_, '_, '_> {
         for &variable in &row_facts.known.variables {
             let type_name = self.printer.writer.type_name(self.function.local_variables[variable].ty)?;
             let name = self.printer.plan.local(variable);
-            let text = format!("const {type_name} {name} = {};", self.read(variable, "row_", "0"));
-            self.line(&text);
+            let value = self.read(variable, "row_", "0");
+            self.printer.lines.line(&["const ", &type_name, " ", name, " = ", &value, ";"]);
         }
         for &value in &row_facts.known.kept {
             if let Some(kept) = self.printer.environment.kept.get(&value) {
                 let name = self.printer.plan.value(value).unwrap_or_default();
-                let text = format!("const {} {name} = {};", kept.type_name, kept.read("row_"));
-                self.line(&text);
+                let value = kept.read("row_");
+                self.printer.lines.line(&["const ", &kept.type_name, " ", name, " = ", &value, ";"]);
             }
         }
         for &value in &row_facts.known.values {
@@ -61,7 +61,7 @@ impl Entry<'_, '_, '_> {
         if !conditions.is_empty() {
             let all = conditions.join(" && ");
             let none = if row_facts.bounds.is_empty() { "" } else { "from_ >= to_ || " };
-            self.line(&format!("fast_ = fast_ && ({none}({all}));"));
+            self.line(&["fast_ = fast_ && (", none, "(", &all, "));"]);
         }
         Ok(assumed)
     }
@@ -77,7 +77,7 @@ impl Entry<'_, '_, '_> {
         if row_facts.bounds.is_empty() {
             return Ok(("0".to_owned(), (sx - 1).to_string()));
         }
-        self.line(&format!("long long low_ = 0, high_ = {sx};"));
+        self.line(&format_args!("long long low_ = 0, high_ = {sx};"));
         for bound in &row_facts.bounds {
             let (left, right) = (self.first(bound.left, firsts)?, self.first(bound.right, firsts)?);
             self.bound(bound, &left, &right);
@@ -94,14 +94,14 @@ impl Entry<'_, '_, '_> {
         let (growing, other, op) = match (bound.left.slope, bound.right.slope) {
             (0, 0) => {
                 let sign = sign(op);
-                self.line(&format!("if (!({left} {sign} {right})) high_ = 0;"));
+                self.line(&["if (!(", left, " ", sign, " ", right, ")) high_ = 0;"]);
                 return;
             }
             (1, _) => (left, right, op),
             _ => (right, left, mirrored(op)),
         };
         let (sx, greatest) = (self.width, greatest(bound.left.signed));
-        self.line(&format!("fast_ = fast_ && {growing} + {} <= {greatest};", sx - 1));
+        self.line(&format_args!("fast_ = fast_ && {growing} + {} <= {greatest};", sx - 1));
         let at_most = |limit: String| format!("if ({limit} < high_) high_ = {limit} < 0 ? 0 : {limit};");
         let at_least = |limit: String| format!("if ({limit} > low_) low_ = {limit} > {sx} ? {sx} : {limit};");
         let (limit, next) = (format!("({other} - {growing})"), format!("({other} - {growing} + 1)"));
@@ -130,16 +130,14 @@ impl Entry<'_, '_, '_> {
             // A growing side is greatest at the end; a falling one is least there.
             match linear.slope {
                 0 => {}
-                1.. => conditions.push(format!(
-                    "{} <= {}",
-                    along(side, linear.slope, last),
-                    greatest(linear.signed)
-                )),
-                _ => conditions.push(format!(
-                    "{} >= {}",
-                    along(side, linear.slope, last),
-                    least(linear.signed)
-                )),
+                1.. => {
+                    conditions
+                        .push([&along(side, linear.slope, last), " <= ", greatest(linear.signed)].concat());
+                }
+                _ => {
+                    conditions
+                        .push([&along(side, linear.slope, last), " >= ", least(linear.signed)].concat());
+                }
             }
         }
         let op = fact.holding();
@@ -153,7 +151,7 @@ impl Entry<'_, '_, '_> {
         };
         for x in ends {
             let (a, b) = (along(&left, fact.left.slope, x), along(&right, fact.right.slope, x));
-            conditions.push(format!("{a} {} {b}", sign(op)));
+            conditions.push([&a, " ", sign(op), " ", &b].concat());
         }
         Ok(conditions)
     }
@@ -165,7 +163,7 @@ impl Entry<'_, '_, '_> {
             return Ok(name.clone());
         }
         let name = format!("first_{}_", firsts.len());
-        self.line(&format!("const long long {name} = (long long){text};"));
+        self.line(&["const long long ", &name, " = (long long)", &text, ";"]);
         firsts.insert(text, name.clone());
         Ok(name)
     }
@@ -182,7 +180,7 @@ impl Entry<'_, '_, '_> {
             return Ok(length.to_string());
         }
         Ok(match range::root(context, base) {
-            Some(variable) => format!("(long long){}", self.printer.writer.names.length(variable)),
+            Some(variable) => ["(long long)", self.printer.writer.names.length(variable)].concat(),
             None => "0".to_owned(),
         })
     }
@@ -193,7 +191,7 @@ fn along(first: &str, slope: i32, x: &str) -> String {
     match slope {
         _ if x == "0" => first.to_owned(),
         0 => first.to_owned(),
-        1 => format!("({first} + {x})"),
+        1 => ["(", first, " + ", x, ")"].concat(),
         _ => format!("({first} + {slope}LL * {x})"),
     }
 }
@@ -202,13 +200,13 @@ fn along(first: &str, slope: i32, x: &str) -> String {
 fn in_range(index: Linear, first: &str, length: &str, (from, last): (&str, &str)) -> Vec<String> {
     let (low, high) = if index.slope < 0 { (last, from) } else { (from, last) };
     let (low, high) = (along(first, index.slope, low), along(first, index.slope, high));
-    let mut conditions = vec![format!("{high} < {length}")];
+    let mut conditions = vec![[&high, " < ", length].concat()];
     // An unsigned value that does not fall cannot be negative.
     if index.signed || index.slope < 0 {
-        conditions.push(format!("{low} >= 0"));
+        conditions.push(low + " >= 0");
     }
     if index.signed && index.slope != 0 {
-        conditions.push(format!("{high} <= {}", greatest(true)));
+        conditions.push([&high, " <= ", greatest(true)].concat());
     }
     conditions
 }

@@ -69,7 +69,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         let condition = place.condition();
         let Some(result) = result.filter(|result| self.plan.is_used(*result)) else {
             let guard = condition.map(|condition| format!("if ({condition}) ")).unwrap_or_default();
-            self.lines.line(&format!("{guard}{call};"));
+            self.lines.line(&[&guard, &call, ";"]);
             return Ok(());
         };
         let zero = self.writer.literal_of(scalar, 0)?.0;
@@ -90,7 +90,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         compare: &str,
     ) -> Result<()> {
         let name = self.plan.fresh(&self.writer.names, "old");
-        self.lines.line(&format!("const {} {name} = {old};", scalar_name(scalar)));
+        self.lines.line(&["const ", scalar_name(scalar), " ", &name, " = ", old, ";"]);
         let type_name = self.writer.resolved_name(&self.context.info[result].ty, self.span(result))?;
         let mut text = self.writer.dialect.construct(&type_name);
         text.truncate(text.len() - 1);

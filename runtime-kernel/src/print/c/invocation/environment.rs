@@ -113,11 +113,11 @@ impl Environment for Plain {
     }
 
     fn define(&self, _: Handle<Expression>, type_name: &str, name: &str, value: &str) -> String {
-        format!("const {type_name} {name} = {value};")
+        ["const ", type_name, " ", name, " = ", value, ";"].concat()
     }
 
     fn leave(&self, value: Option<&str>) -> String {
-        value.map_or_else(|| "return;".to_owned(), |value| format!("return {value};"))
+        value.map_or_else(|| "return;".to_owned(), |value| ["return ", value, ";"].concat())
     }
 
     fn barrier(&self, writer: &mut Writer<'_>, barrier: Barrier, span: Span) -> Result<String> {

@@ -13,6 +13,9 @@ use crate::print::c::library::vector::Shape;
 use crate::print::c::types::COMPONENTS;
 use crate::print::c::writer::Writer;
 
+/// The length of most expressions, in bytes.
+pub(super) const USUAL_LENGTH: usize = 48;
+
 impl<E: Environment> Printer<'_, '_, E> {
     /// An expression as an initialiser or argument.
     pub(crate) fn value(&mut self, expression: Handle<Expression>) -> Result<String> {
@@ -21,7 +24,7 @@ impl<E: Environment> Printer<'_, '_, E> {
 
     /// An expression, parenthesised unless its precedence is at least `at_least`.
     pub(crate) fn operand(&mut self, expression: Handle<Expression>, at_least: u8) -> Result<String> {
-        let mut text = String::new();
+        let mut text = String::with_capacity(USUAL_LENGTH);
         self.put(&mut text, expression, at_least)?;
         Ok(text)
     }

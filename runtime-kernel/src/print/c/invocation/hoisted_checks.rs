@@ -49,7 +49,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         let counter = self.environment.local(&self.plan, checks.counter).text.into_owned();
         let limit = self.operand(checks.limit, level::UNARY)?;
         let rounds = format!("{counter} < {limit} ? (long long){limit} - (long long){counter} : 0");
-        self.lines.line(&format!("const long long rounds_ = {rounds};"));
+        self.lines.line(&["const long long rounds_ = ", &rounds, ";"]);
         let (mut firsts, mut conditions) = (Vec::new(), Vec::new());
         for (&access, &index) in &checks.accesses {
             let first = format!("at_{}_", firsts.len());
@@ -66,7 +66,7 @@ impl<E: Environment> Printer<'_, '_, E> {
             }
             firsts.push((access, first));
         }
-        self.lines.open(&format!("if ({}) {{", conditions.join(" && ")));
+        self.lines.open(&["if (", &conditions.join(" && "), ") {"]);
         match &checks.packed {
             // Assertions are evaluated in each iteration.
             Some(sum) if !self.writer.program.asserts => {
@@ -74,10 +74,10 @@ impl<E: Environment> Printer<'_, '_, E> {
                     self.environment.prove(access, Some(first));
                 }
                 self.packed_sum(sum)?;
-                self.lines.line(&format!("if ({counter} < {limit}) {counter} = {limit};"));
+                self.lines.line(&["if (", &counter, " < ", &limit, ") ", &counter, " = ", &limit, ";"]);
             }
             _ => {
-                self.lines.line(&format!("const long long before_ = (long long){counter};"));
+                self.lines.line(&["const long long before_ = (long long)", &counter, ";"]);
                 for (access, first) in firsts {
                     self.environment.prove(access, Some(format!("({first} - before_ + {counter})")));
                 }

@@ -56,11 +56,11 @@ impl<E: Environment> Printer<'_, '_, E> {
             self.lines.line("#pragma unroll");
         }
         match (update, continuing.is_empty() && break_if.is_none()) {
-            (Some(update), _) => self.headed(&format!("for (; {head}; {update}) {{"), heads, body),
-            (None, true) if heads => self.headed(&format!("while ({head}) {{"), heads, body),
+            (Some(update), _) => self.headed(&["for (; ", &head, "; ", &update, ") {"].concat(), heads, body),
+            (None, true) if heads => self.headed(&["while (", &head, ") {"].concat(), heads, body),
             (None, true) => self.headed("for (;;) {", heads, body),
             (None, false) => {
-                let open = if heads { format!("while ({head}) {{") } else { "for (;;) {".to_owned() };
+                let open = if heads { ["while (", &head, ") {"].concat() } else { "for (;;) {".to_owned() };
                 self.with_continuing(&open, heads, body, (continuing, break_if))
             }
         }
@@ -108,7 +108,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         self.statements(body)?;
         self.labels.pop();
         self.lines.close("}");
-        self.lines.line(&format!("{label}:;"));
+        self.lines.line(&[&label, ":;"]);
         self.end(continuing, break_if)
     }
 
@@ -118,7 +118,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         self.labels.pop();
         if let Some(condition) = break_if {
             let condition = self.value(condition)?;
-            self.lines.line(&format!("if ({condition}) break;"));
+            self.lines.line(&["if (", &condition, ") break;"]);
         }
         self.lines.close("}");
         Ok(())
@@ -155,7 +155,7 @@ impl<E: Environment> Printer<'_, '_, E> {
                 if place == name {
                     let ty = &self.context.info[expression].ty;
                     let type_name = self.writer.resolved_name(ty, self.span(expression))?;
-                    self.lines.line(&format!("{type_name} {name};"));
+                    self.lines.line(&[&type_name, " ", name, ";"]);
                     self.plan.hoist(expression);
                 }
             }
@@ -194,7 +194,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         }
         let place = self.place(pointer)?;
         let value = self.operand(value, level::ANY)?;
-        Ok(Some(format!("{} = {value}", place.lvalue())))
+        Ok(Some([&place.lvalue(), " = ", &value].concat()))
     }
 
     /// Whether a value depends on a named value of a body, possibly that of the loop.

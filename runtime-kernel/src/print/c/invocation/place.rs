@@ -39,12 +39,20 @@ pub(crate) struct Component {
 impl Place {
     /// The lvalue; for a component, that of the vector.
     pub(crate) fn lvalue(&self) -> String {
-        if self.pointer { format!("*{}", self.text) } else { self.text.clone() }
+        if self.pointer { ["*", &self.text].concat() } else { self.text.clone() }
+    }
+
+    /// The same, from a place that is no longer needed.
+    fn into_lvalue(mut self) -> String {
+        if self.pointer {
+            self.text.insert(0, '*');
+        }
+        self.text
     }
 
     /// A pointer to it.
     pub(crate) fn address(&self) -> String {
-        if self.pointer { self.text.clone() } else { format!("&{}", self.text) }
+        if self.pointer { self.text.clone() } else { ["&", &self.text].concat() }
     }
 
     /// The precedence of the lvalue.
@@ -139,7 +147,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         let conditions = place.conditions.len();
         let index = match (self.check(&mut place, element)?, index) {
             (_, None) => known.to_string(),
-            (Checked::AsUnsigned, Some(index)) => format!("(u32){}", self.operand(index, level::UNARY)?),
+            (Checked::AsUnsigned, Some(index)) => ["(u32)", &self.operand(index, level::UNARY)?].concat(),
             (Checked::AsItIs, Some(index)) => self.index_text(access, index)?,
         };
         let index =
@@ -176,8 +184,8 @@ impl<E: Environment> Printer<'_, '_, E> {
             Some(index) => self.unsigned(index)?,
         };
         place.conditions.push(match promise {
-            Some(flag) => format!("{flag} || {index} < {limit}"),
-            None => format!("{index} < {limit}"),
+            Some(flag) => [&flag, " || ", &index, " < ", &limit].concat(),
+            None => [&index, " < ", &limit].concat(),
         });
         // An array may have more than 2³¹ elements; a negative number then passes the check, and must not index
         // backwards.
@@ -209,7 +217,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         match *self.context.inner(index) {
             TypeInner::Scalar(signed @ Scalar { kind: ScalarKind::Sint, .. }) => {
                 let cast = self.writer.scalar(unsigned(signed))?;
-                Ok(format!("({cast}){}", self.operand(index, level::UNARY)?))
+                Ok(["(", cast, ")", &self.operand(index, level::UNARY)?].concat())
             }
             _ => self.operand(index, level::ADD),
         }
@@ -256,6 +264,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         result: &TypeResolution,
     ) -> Result<(String, u8)> {
         let place = self.place(pointer)?;
+        let condition = place.condition();
         let (value, level) = match &place.component {
             Some(component) => {
                 let form = self.writer.component(component.size, component.scalar)?;
@@ -264,12 +273,15 @@ impl<E: Environment> Printer<'_, '_, E> {
             None if matches!(self.context.pointee(pointer), TypeInner::Atomic(_)) => {
                 self.atomic_load(&place, pointer)?
             }
-            None => (place.lvalue(), place.level()),
+            None => {
+                let level = place.level();
+                (place.into_lvalue(), level)
+            }
         };
-        match place.condition() {
+        match condition {
             Some(condition) => {
                 let zero = self.writer.zero(result, Span::UNDEFINED)?.0;
-                Ok((format!("{condition} ? {value} : {zero}"), level::CONDITION))
+                Ok(([&condition, " ? ", &value, " : ", &zero].concat(), level::CONDITION))
             }
             None => Ok((value, level)),
         }
@@ -278,20 +290,20 @@ impl<E: Environment> Printer<'_, '_, E> {
     /// The statements that store a value in the place.
     pub(crate) fn store(&mut self, pointer: Handle<Expression>, value: Handle<Expression>) -> Result<()> {
         let place = self.place(pointer)?;
-        if let Some(component) = place.component.clone() {
-            return self.store_component(&place, &component, pointer, value);
+        if let Some(component) = &place.component {
+            return self.store_component(&place, component, pointer, value);
         }
         let value = self.operand(value, level::ANY)?;
-        let mut text = match place.condition() {
-            Some(condition) => format!("if ({condition}) "),
+        let guard = match place.condition() {
+            Some(condition) => ["if (", &condition, ") "].concat(),
             None => String::new(),
         };
         if matches!(self.context.pointee(pointer), TypeInner::Atomic(_)) {
-            text.push_str(&self.atomic_store(&place, pointer, &value)?);
+            let store = self.atomic_store(&place, pointer, &value)?;
+            self.lines.line(&[&guard[..], &store]);
         } else {
-            text.extend([&place.lvalue(), " = ", &value, ";"]);
+            self.lines.line(&[&guard[..], &place.into_lvalue(), " = ", &value, ";"]);
         }
-        self.lines.line(&text);
         Ok(())
     }
 
@@ -311,7 +323,7 @@ impl<E: Environment> Printer<'_, '_, E> {
             let vector = place.lvalue();
             let value = form.join(&[vector.clone(), component.index.clone(), value]);
             let guard = condition.map(|condition| format!("if ({condition}) ")).unwrap_or_default();
-            self.lines.line(&format!("{guard}{vector} = {value};"));
+            self.lines.line(&[&guard, &vector, " = ", &value, ";"]);
             return Ok(());
         }
         let mut chain = String::new();
@@ -324,7 +336,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         }
         match condition {
             Some(condition) => {
-                self.lines.open(&format!("if ({condition}) {{"));
+                self.lines.open(&["if (", &condition, ") {"]);
                 self.lines.line(&chain);
                 self.lines.close("}");
             }
@@ -377,7 +389,7 @@ impl<E: Environment> Printer<'_, '_, E> {
                 let zero = self.writer.zero(result, Span::UNDEFINED)?.0;
                 Ok((format!("{condition} ? {} : {zero}", place.lvalue()), level::CONDITION))
             }
-            None => Ok((place.lvalue(), level::PRIMARY)),
+            None => Ok((place.into_lvalue(), level::PRIMARY)),
         }
     }
 

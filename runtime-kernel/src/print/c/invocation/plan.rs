@@ -49,6 +49,8 @@ impl Plan {
         uses.block(&function.body);
         let named = uses.decide();
         let mut number = 0;
+        plan.values.reserve(named.len());
+        plan.used.reserve(named.len());
         for (handle, _) in function.expressions.iter() {
             let name = named[handle.index()].then(|| match function.named_expressions.get(&handle) {
                 Some(name) => plan.names.named(names, name),

@@ -7,6 +7,7 @@ use naga::{
 use runtime_core::Result;
 
 use super::environment::Environment;
+use super::expression::USUAL_LENGTH;
 use super::logical::Logical;
 use super::plan::Plan;
 use super::unchecked_variant::UncheckedVariant;
@@ -151,7 +152,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
         if self.plan.value(expression).is_none() {
             return Ok(());
         }
-        let mut value = String::new();
+        let mut value = String::with_capacity(USUAL_LENGTH);
         self.put_unnamed(&mut value, expression, level::ANY)?;
         self.define(expression, &value)
     }
@@ -161,11 +162,11 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
         let type_name =
             self.writer.resolved_name(&self.context.info[expression].ty, self.span(expression))?;
         let Some(name) = self.plan.value(expression) else {
-            self.lines.line(&format!("{value};"));
+            self.lines.line(&[value, ";"]);
             return Ok(());
         };
         let text = if self.plan.is_hoisted(expression) {
-            format!("{} = {value};", self.environment.value(expression, name))
+            [&self.environment.value(expression, name), " = ", value, ";"].concat()
         } else {
             self.environment.define(expression, &type_name, name, value)
         };
@@ -191,13 +192,13 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
         }
         if trimmed(accept, tail) == 0 && trimmed(reject, tail) > 0 {
             let condition = self.operand(condition, level::UNARY)?;
-            self.lines.open(&format!("if (!{condition}) {{"));
+            self.lines.open(&["if (!", &condition, ") {"]);
             self.ending(reject, tail)?;
             self.lines.close("}");
             return Ok(());
         }
         let condition = self.value(condition)?;
-        self.lines.open(&format!("if ({condition}) {{"));
+        self.lines.open(&["if (", &condition, ") {"]);
         self.ending(accept, tail)?;
         let mut reject = reject;
         // A branch that is alone in the `else` of another becomes `else if`.
@@ -205,7 +206,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
             && !accept.is_empty()
         {
             let condition = self.value(*condition)?;
-            self.lines.reopen(&format!("}} else if ({condition}) {{"));
+            self.lines.reopen(&["} else if (", &condition, ") {"]);
             self.ending(accept, tail)?;
             reject = next;
         }
@@ -224,18 +225,18 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
         };
         let (sign, own) = if logical.and { ("&&", level::AND) } else { ("||", level::OR) };
         let left = if logical.left_negated {
-            format!("!{}", self.operand(logical.left, level::UNARY)?)
+            ["!", &self.operand(logical.left, level::UNARY)?].concat()
         } else {
             self.flag(logical.left, own)?.map_or_else(|| self.operand(logical.left, level::EQUAL), Ok)?
         };
         let right = self.operand(logical.right, level::EQUAL)?;
-        let text = format!("{left} {sign} {right}");
+        let text = [&left, " ", sign, " ", &right].concat();
         if self.plan.is_flag(logical.variable) {
             self.flags.insert(logical.variable, (text, own));
         } else {
             let place = self.environment.local(&self.plan, logical.variable);
             let place = if place.pointer { format!("*{}", place.text) } else { place.text.into_owned() };
-            self.lines.line(&format!("{place} = {text};"));
+            self.lines.line(&[&place, " = ", &text, ";"]);
         }
         Ok(true)
     }
@@ -254,7 +255,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
 
     fn switch(&mut self, selector: Handle<Expression>, cases: &[SwitchCase]) -> Result<()> {
         let selector = self.value(selector)?;
-        self.lines.line(&format!("switch ({selector}) {{"));
+        self.lines.line(&["switch (", &selector, ") {"]);
         for case in cases {
             let label = case_label(case.value);
             if case.fall_through && case.body.is_empty() {
@@ -286,11 +287,11 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
             operands.push(self.with_name_for_literal(*argument, value)?);
         }
         operands.extend(self.passed(function));
-        let call = format!("{}({})", self.writer.names.function(function), operands.join(", "));
+        let call = [self.writer.names.function(function), "(", &operands.join(", "), ")"].concat();
         match result {
             Some(result) if self.plan.is_used(result) => self.define(result, &call),
             _ => {
-                self.lines.line(&format!("{call};"));
+                self.lines.line(&[&call, ";"]);
                 Ok(())
             }
         }

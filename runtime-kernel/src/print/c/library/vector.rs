@@ -44,7 +44,7 @@ const PARAMETERS: [&str; 4] = ["a", "b", "c", "d"];
 
 /// `a.x`, `a.y`, …
 pub(crate) fn components(vector: &str, size: VectorSize) -> impl Iterator<Item = String> {
-    COMPONENTS[..size as usize].iter().map(move |component| format!("{vector}.{component}"))
+    COMPONENTS[..size as usize].iter().map(move |component| [vector, ".", component].concat())
 }
 
 impl Writer<'_> {
@@ -69,7 +69,7 @@ impl Writer<'_> {
         if form == Form::Same {
             return Ok(form);
         }
-        let mut name = format!("{}_{operation}", shapes[0].name());
+        let mut name = [&shapes[0].name(), "_", operation].concat();
         for other in shapes.iter().filter(|shape| **shape != shapes[0]) {
             name.extend(["_", &other.name()]);
         }
@@ -77,18 +77,18 @@ impl Writer<'_> {
             let result = writer.vector(size, scalar)?;
             let mut parameters = Vec::with_capacity(shapes.len());
             for (shape, parameter) in shapes.iter().zip(PARAMETERS) {
-                parameters.push(format!("{} {parameter}", writer.shape(*shape)?));
+                parameters.push([&writer.shape(*shape)?, " ", parameter].concat());
             }
             let values = COMPONENTS[..size as usize].iter().map(|component| {
                 let operands = shapes.iter().zip(PARAMETERS).map(|(shape, parameter)| match shape.size {
-                    Some(_) => format!("{parameter}.{component}"),
+                    Some(_) => [parameter, ".", component].concat(),
                     None => parameter.to_owned(),
                 });
                 form.join(&operands.collect::<Vec<_>>())
             });
             let values = values.collect::<Vec<_>>().join(", ");
-            let value = format!("{}{values}}}", writer.dialect.construct(&result));
-            Ok(format!("{result} {name}({}) {{ return {value}; }}", parameters.join(", ")))
+            let value = [&writer.dialect.construct(&result), &values[..], "}"].concat();
+            Ok([&result, " ", name, "(", &parameters.join(", "), ") { return ", &value, "; }"].concat())
         };
         self.library(name, define).map(Form::call)
     }

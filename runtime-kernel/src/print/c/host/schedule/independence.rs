@@ -57,6 +57,13 @@ enum Part {
     Index { access: Handle<Expression>, index: Handle<Expression> },
 }
 
+/// An access with its access chain.
+struct Chain {
+    access: MemoryAccess,
+    object: Root,
+    parts: Vec<Part>,
+}
+
 impl Analysis<'_, '_> {
     /// Whether the loop over a row of a region may be declared free of dependences, given `row_facts`.
     pub(crate) fn is_independent(&self, index: usize, row_facts: &RowFacts) -> bool {
@@ -85,21 +92,29 @@ impl Analysis<'_, '_> {
     }
 
     fn are_independent(&self, accesses: &[MemoryAccess], row_facts: &RowFacts) -> bool {
-        accesses.iter().enumerate().all(|(at, first)| {
-            let in_place = first.value.is_some() && self.is_stored_in_place(first, accesses);
-            accesses[at..].iter().enumerate().all(|(distance, second)| {
+        let chain = |access: &MemoryAccess| Chain {
+            access: *access,
+            object: root(self.function, access.pointer),
+            parts: self.parts(access.pointer),
+        };
+        let chains: Vec<_> = accesses.iter().map(chain).collect();
+        chains.iter().enumerate().all(|(at, chain)| {
+            let first = &chain.access;
+            let in_place = first.value.is_some() && self.is_stored_in_place(chain.object, &chains);
+            chains[at..].iter().enumerate().all(|(distance, other)| {
+                let second = &other.access;
                 let writes = first.value.is_some() || second.value.is_some();
                 if !self.has_budget() {
                     return false;
                 }
-                if !writes || root(self.function, first.pointer) != root(self.function, second.pointer) {
+                if !writes || chain.object != other.object {
                     return true;
                 }
                 if distance == 0 {
                     // Another iteration may store to the same place again.
                     return !first.looped;
                 }
-                match self.relation(first.pointer, second.pointer, row_facts) {
+                match self.relation(&chain.parts, &other.parts, row_facts) {
                     Relation::Disjoint => !(first.looped || second.looped),
                     Relation::Same => !(first.looped || second.looped),
                     Relation::Unknown => in_place || self.is_ordered(first, second),
@@ -110,9 +125,8 @@ impl Analysis<'_, '_> {
 
     /// Whether all accesses to an object are stores next to those of the neighbouring invocations. Compilers keep
     /// such stores in order: they merge only those at a constant distance within a stride.
-    fn is_stored_in_place(&self, access: &MemoryAccess, accesses: &[MemoryAccess]) -> bool {
-        let object = root(self.function, access.pointer);
-        let mut others = accesses.iter().filter(|other| root(self.function, other.pointer) == object);
+    fn is_stored_in_place(&self, object: Root, chains: &[Chain]) -> bool {
+        let mut others = chains.iter().filter(|other| other.object == object).map(|other| &other.access);
         others.all(|other| other.value.is_some() && !other.looped && self.is_consecutive(other.pointer))
     }
 
@@ -142,14 +156,9 @@ impl Analysis<'_, '_> {
                 && operands(&self.function.expressions[value]).any(|operand| self.depends(operand, on, seen)))
     }
 
-    fn relation(
-        &self,
-        first: Handle<Expression>,
-        second: Handle<Expression>,
-        row_facts: &RowFacts,
-    ) -> Relation {
+    fn relation(&self, first: &[Part], second: &[Part], row_facts: &RowFacts) -> Relation {
         let mut relation = Relation::Same;
-        for (a, b) in self.parts(first).into_iter().zip(self.parts(second)) {
+        for (&a, &b) in first.iter().zip(second) {
             relation = match (a, b) {
                 (Part::Known(a), Part::Known(b)) if a != b => return Relation::Disjoint,
                 (Part::Known(_), Part::Known(_)) => relation,
@@ -268,28 +277,29 @@ impl Sum<'_, '_, '_> {
         if let Some(word) = word {
             return self.term(None, factor.wrapping_mul(word));
         }
-        let is_word = self.analysis.context.inner(value).scalar().is_some_and(|scalar| {
-            scalar.width == 4 && matches!(scalar.kind, ScalarKind::Sint | ScalarKind::Uint)
-        });
+        let is_word = || {
+            self.analysis.context.inner(value).scalar().is_some_and(|scalar| {
+                scalar.width == 4 && matches!(scalar.kind, ScalarKind::Sint | ScalarKind::Uint)
+            })
+        };
         match function.expressions[value] {
-            Expression::Binary { op, left, right } if is_word && depth < 16 => {
+            Expression::Binary { op: BinaryOperator::Add, left, right } if depth < 16 && is_word() => {
+                self.add(left, factor, depth + 1)?;
+                self.add(right, factor, depth + 1)
+            }
+            Expression::Binary { op: BinaryOperator::Subtract, left, right } if depth < 16 && is_word() => {
+                self.add(left, factor, depth + 1)?;
+                self.add(right, factor.wrapping_neg(), depth + 1)
+            }
+            Expression::Binary { op: BinaryOperator::Multiply, left, right } if depth < 16 && is_word() => {
                 let of = |value| constant(self.analysis.module, function, value);
-                match (op, of(left), of(right)) {
-                    (BinaryOperator::Add, ..) => {
-                        self.add(left, factor, depth + 1)?;
-                        self.add(right, factor, depth + 1)
-                    }
-                    (BinaryOperator::Subtract, ..) => {
-                        self.add(left, factor, depth + 1)?;
-                        self.add(right, factor.wrapping_neg(), depth + 1)
-                    }
-                    (BinaryOperator::Multiply, Some(times), _) => {
-                        self.add(right, factor.wrapping_mul(times), depth + 1)
-                    }
-                    (BinaryOperator::Multiply, _, Some(times)) => {
-                        self.add(left, factor.wrapping_mul(times), depth + 1)
-                    }
-                    _ => self.term(Some(value), factor),
+                let (rest, times) = match of(left) {
+                    Some(times) => (right, Some(times)),
+                    None => (left, of(right)),
+                };
+                match times {
+                    Some(times) => self.add(rest, factor.wrapping_mul(times), depth + 1),
+                    None => self.term(Some(value), factor),
                 }
             }
             _ => self.term(Some(value), factor),

@@ -12,9 +12,10 @@ use runtime_core::Result;
 
 use super::row_schedule::rows;
 use super::uniform_code::UniformCode;
-use super::uses::Uses;
+use super::uses::{Needs, Uses};
 use crate::ir::blocks::{self, Skip, has_barrier};
 use crate::ir::operands::{each_use, operands};
+use crate::ir::variables::Root;
 use crate::program::Program;
 
 /// A step of a work-group.
@@ -114,6 +115,7 @@ pub(crate) fn split_into_regions(
         regions: Vec::new(),
         pending: Region::default(),
         pending_jumps: false,
+        pending_needs: (Needs::default(), 0),
         ahead: BTreeSet::new(),
         number: 0,
         loops: 0,
@@ -133,6 +135,8 @@ struct RegionBuilder<'c> {
     pending: Region,
     /// Whether an invocation may jump out of the pending region, or return.
     pending_jumps: bool,
+    /// What the first statements of the pending region use, and how many these are.
+    pending_needs: (Needs, usize),
     ahead: BTreeSet<Handle<Expression>>,
     /// Number of the next statement.
     number: u32,
@@ -150,10 +154,21 @@ impl RegionBuilder<'_> {
         }
         let mut region = std::mem::take(&mut self.pending);
         self.pending_jumps = false;
+        self.pending_needs = (Needs::default(), 0);
         region.repeats = self.loops > 0;
         self.skip = self.skip.max(region.skips);
         steps.push(Step::Lanes(self.regions.len()));
         self.regions.push(region);
+    }
+
+    /// Whether the pending region reads a variable.
+    fn pending_reads(&mut self, place: Root) -> bool {
+        let Root::Local(variable) = place else { return false };
+        let (needs, known) = &mut self.pending_needs;
+        self.pending.body[*known..].iter().for_each(|statement| self.uses.statement(statement, needs));
+        *known = self.pending.body.len();
+        self.pending.agreed.iter().for_each(|&value| self.uses.value(value, needs));
+        needs.reads.contains(&variable)
     }
 
     fn block(&mut self, block: &Block, steps: &mut Vec<Step>) -> Result<()> {
@@ -234,7 +249,7 @@ impl RegionBuilder<'_> {
         if self.uniform_code.runs_once(statement) {
             // The pending code of the invocations reads the variable's old value.
             if let Statement::Store { pointer, .. } = statement
-                && self.uses.reads(&self.pending, self.uses.root(*pointer))
+                && self.pending_reads(self.uses.root(*pointer))
             {
                 self.flush(steps);
             }

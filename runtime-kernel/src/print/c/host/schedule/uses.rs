@@ -44,25 +44,12 @@ impl<'a> Uses<'a> {
         self.named
     }
 
-    /// For a function without named expressions.
-    pub(crate) const fn unnamed(function: &'a Function) -> Self {
-        Self { function, named: Vec::new() }
-    }
-
     pub(crate) fn is_named(&self, value: Handle<Expression>) -> bool {
-        self.named.get(value.index()).copied().unwrap_or(false)
+        self.named[value.index()]
     }
 
     pub(crate) fn root(&self, pointer: Handle<Expression>) -> Root {
         root(self.function, pointer)
-    }
-
-    /// Whether a region reads a variable.
-    pub(crate) fn reads(&self, region: &Region, place: Root) -> bool {
-        match place {
-            Root::Local(variable) => self.of_region(region).reads.contains(&variable),
-            _ => false,
-        }
     }
 
     pub(crate) fn of_region(&self, region: &Region) -> Needs {
@@ -74,12 +61,6 @@ impl<'a> Uses<'a> {
     pub(crate) fn of_block(&self, block: &Block) -> Needs {
         let mut needs = Needs::default();
         self.block(block, &mut needs);
-        needs
-    }
-
-    pub(crate) fn of_statement(&self, statement: &Statement) -> Needs {
-        let mut needs = Needs::default();
-        self.statement(statement, &mut needs);
         needs
     }
 
@@ -99,7 +80,8 @@ impl<'a> Uses<'a> {
         block.iter().for_each(|statement| self.statement(statement, needs));
     }
 
-    fn statement(&self, statement: &Statement, needs: &mut Needs) {
+    /// Adds what a statement uses.
+    pub(crate) fn statement(&self, statement: &Statement, needs: &mut Needs) {
         match statement {
             Statement::Emit(range) => {
                 for handle in range.clone().filter(|&handle| self.is_named(handle)) {

@@ -7,7 +7,8 @@ use naga::{Expression, Function, Handle, LocalVariable, MathFunction, Module, St
 use super::regions::{Condition, Step, Steps};
 use super::uniform_code::UniformCode;
 use super::uses::{Needs, Uses};
-use crate::ir::operands::operands;
+use crate::ir::blocks;
+use crate::ir::operands::{each_use, operands};
 use crate::ir::variables::Root;
 
 /// Where a variable is stored.
@@ -344,9 +345,19 @@ fn uses_variable(
     }
 }
 
-/// Whether a statement uses a variable.
+/// Whether a statement uses a variable. Operands of named values are followed too: this may only err towards storing
+/// the variable.
 fn mentions(function: &Function, statement: &Statement, variable: Handle<LocalVariable>) -> bool {
-    // Operands of named values are followed too: this may only err towards storing the variable.
-    let needs = Uses::unnamed(function).of_statement(statement);
-    needs.reads.contains(&variable) || needs.writes.contains(&variable)
+    let uses = |expression| uses_variable(function, expression, variable);
+    blocks::within(statement, &mut |statement| match statement {
+        Statement::Emit(_) => false,
+        Statement::Block(_) | Statement::If { .. } | Statement::Switch { .. } | Statement::Loop { .. } => {
+            blocks::control(statement).is_some_and(uses)
+        }
+        simple => {
+            let mut used = false;
+            each_use(&mut simple.clone(), |operand| used |= uses(*operand));
+            used
+        }
+    })
 }
