@@ -85,7 +85,7 @@ fn parse(text: &str) -> Result<ProbeResult, String> {
     let list = || {
         let devices = target["devices"].as_array()?.iter();
         let device = |device: &Value| {
-            Some(Device { id: text_of(&device["id"])?, unavailable_reason: text_of(&device["unusable"]) })
+            Some(Device { id: text_of(&device["id"])?, unavailable_reason: text_of(&device["unavailable_reason"]) })
         };
         devices.map(device).collect::<Option<Vec<_>>>()
     };
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn a_probe_result_prints_as_one_line() {
         let text = r#"{"targets": [{"target": "x", "version": "1", "reason": null, "devices": [
-            {"id": "x:0", "unusable": null}, {"id": "x:1", "unusable": "too old"}]}]}"#;
+            {"id": "x:0", "unavailable_reason": null}, {"id": "x:1", "unavailable_reason": "too old"}]}]}"#;
         let probed = parse(text).unwrap();
         assert_eq!(probed.to_string(), "x 1: 2 devices, 1 unusable (`runtime devices` says why)");
         assert_eq!(probed.missing(), ["x:1: too old"]);

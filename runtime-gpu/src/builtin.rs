@@ -102,7 +102,7 @@ impl Builtins {
     }
 
     /// Submits the empty kernel.
-    pub(crate) fn launch_empty(&self, primary: &PrimaryContext, stream: Stream) -> Result<()> {
+    pub(crate) fn launch_noop(&self, primary: &PrimaryContext, stream: Stream) -> Result<()> {
         let none = std::ptr::null_mut();
         // SAFETY: function and stream are alive and of one context, and the kernel takes nothing.
         let code = unsafe {

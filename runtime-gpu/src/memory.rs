@@ -5,7 +5,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use runtime_core::backend::{Buffer, DeviceBytes};
+use runtime_core::backend::{Buffer, DeviceBytes, check_range};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::context::PrimaryContext;
@@ -202,13 +202,8 @@ impl CudaBuffer {
     /// # Errors
     /// `InvalidArgument` if it exceeds the buffer.
     pub(crate) fn range(&self, what: &str, offset: u64, bytes: u64) -> Result<DevicePtr> {
-        match offset.checked_add(bytes) {
-            Some(end) if end <= self.bytes as u64 => Ok(self.start + offset),
-            _ => Err(Error::invalid(format!(
-                "{what}: {bytes} bytes at offset {offset} exceed the buffer of {} bytes",
-                self.bytes
-            ))),
-        }
+        check_range(what, offset, bytes, self.bytes as u64)?;
+        Ok(self.start + offset)
     }
 
     /// Frees the memory; with a queue of this device, in order with its work and onto its free list.

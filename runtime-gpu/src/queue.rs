@@ -308,7 +308,7 @@ impl Queue for CudaQueue {
     fn noop(&self, submit: SubmitInfo) -> Result<()> {
         self.state.prepare_submit()?;
         let primary = &*self.state.primary;
-        primary.builtins()?.launch_empty(primary, self.state.stream)?;
+        primary.builtins()?.launch_noop(primary, self.state.stream)?;
         self.state.note_submitted(submit.ticket);
         Ok(())
     }

@@ -4,7 +4,7 @@
 
 use std::alloc::Layout;
 
-use runtime_core::backend::{Buffer, HostBytesMut};
+use runtime_core::backend::{Buffer, HostBytesMut, check_range};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::platform::{self, Mapping};
@@ -122,15 +122,8 @@ impl HostBuffer {
     /// # Errors
     /// `InvalidArgument`, with `what`.
     pub(crate) fn range(&self, what: &str, offset: u64, bytes: u64) -> Result<*mut u8> {
-        match offset.checked_add(bytes) {
-            Some(end) if end <= self.bytes as u64 => {
-                Ok(self.start.wrapping_add(usize::try_from(offset).unwrap_or(0)))
-            }
-            _ => Err(Error::invalid(format!(
-                "{what}: {bytes} bytes at offset {offset} do not fit into a buffer of {} bytes",
-                self.bytes
-            ))),
-        }
+        check_range(what, offset, bytes, self.bytes as u64)?;
+        Ok(self.start.wrapping_add(usize::try_from(offset).unwrap_or(0)))
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use cl3::ext::{CL_MEM_ALLOC_HOST_PTR, CL_MEM_USE_HOST_PTR};
 use parking_lot::Mutex;
-use runtime_core::backend::{Buffer, HostBytesMut};
+use runtime_core::backend::{Buffer, HostBytesMut, check_range};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::allocation::{allocate_svm, allocate_usm, create_buffer, map, out_of_memory, unmap};
@@ -294,16 +294,9 @@ impl OpenClBuffer {
     /// `InvalidArgument` if it does not.
     #[inline]
     pub(crate) fn range(&self, what: &str, offset: u64, bytes: u64) -> Result<(usize, usize)> {
-        match offset.checked_add(bytes) {
-            // Within the buffer, so both fit a `usize`.
-            Some(end) if end <= self.bytes as u64 => {
-                Ok((usize::try_from(offset).unwrap_or(0), usize::try_from(bytes).unwrap_or(0)))
-            }
-            _ => Err(Error::invalid(format!(
-                "{what}: {bytes} bytes at offset {offset} exceed the buffer of {} bytes",
-                self.bytes
-            ))),
-        }
+        check_range(what, offset, bytes, self.bytes as u64)?;
+        // Within the buffer, so both fit a `usize`.
+        Ok((usize::try_from(offset).unwrap_or(0), usize::try_from(bytes).unwrap_or(0)))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use runtime_core::backend::{Buffer, HostBytesMut};
+use runtime_core::backend::{Buffer, HostBytesMut, check_range};
 use runtime_core::{Error, Result};
 
 use crate::context::Context;
@@ -89,13 +89,7 @@ impl VulkanBuffer {
     /// # Errors
     /// `InvalidArgument` if it does not.
     pub(crate) fn check(&self, what: &str, offset: u64, bytes: u64) -> Result<()> {
-        match offset.checked_add(bytes) {
-            Some(end) if end <= self.bytes => Ok(()),
-            _ => Err(Error::invalid(format!(
-                "{what}: {bytes} bytes at offset {offset} exceed the buffer of {} bytes",
-                self.bytes
-            ))),
-        }
+        check_range(what, offset, bytes, self.bytes)
     }
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn device(info: &DeviceInfo) -> Value {
         "arch": info.arch,
         "vendor": info.vendor,
         "driver_version": info.driver_version,
-        "unusable": info.unavailable_reason,
+        "unavailable_reason": info.unavailable_reason,
         "uuid": info.uuid.map(uuid),
         "pci_address": info.pci_address,
         "compute_units": info.compute_units,

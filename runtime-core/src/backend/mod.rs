@@ -36,6 +36,7 @@ mod traits;
 mod unread_timestamps;
 mod views;
 
+pub use crate::model::byte_range::check_range;
 pub use device_bytes::DeviceBytes;
 #[doc(hidden)]
 pub use export::enter;

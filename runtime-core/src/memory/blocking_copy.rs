@@ -12,11 +12,12 @@ use std::sync::Arc;
 
 use crate::abi::{self, Handle, QueueCalls, Status, SubmitInfo};
 use crate::memory::buffer::Buffer;
+use crate::model::byte_range::check_range;
 use crate::model::pitched::Rows;
 use crate::timeline::Timeline;
 use crate::timeline::hazards::{HOST, Use};
 use crate::timeline::host_access::with_host_access;
-use crate::{Access, Error, ErrorKind, Result};
+use crate::{Access, ErrorKind, Result};
 
 /// Pattern sizes that a queue can fill with.
 pub(crate) const PATTERN_BYTES: [usize; 5] = [1, 2, 4, 8, 16];
@@ -138,7 +139,7 @@ impl<'a> BlockingCopy<'a> {
     /// # Safety
     /// `source` lives until the copy has ended.
     unsafe fn submit_write(&mut self, offset: usize, source: &[u8]) -> Result<()> {
-        check_range(self.buffer, offset, source.len())?;
+        check_within(self.buffer, offset, source.len())?;
         if source.is_empty() {
             return Ok(());
         }
@@ -173,7 +174,7 @@ impl<'a> BlockingCopy<'a> {
     /// # Safety
     /// `destination` lives, and is not touched, until the copy has ended.
     unsafe fn submit_read(&mut self, offset: usize, destination: &mut [u8]) -> Result<()> {
-        check_range(self.buffer, offset, destination.len())?;
+        check_within(self.buffer, offset, destination.len())?;
         if destination.is_empty() {
             return Ok(());
         }
@@ -195,7 +196,7 @@ impl<'a> BlockingCopy<'a> {
     /// Repeats `pattern`, of any length that divides `bytes`, from `offset` on. Needs little memory, however large the
     /// range.
     pub(crate) fn fill(&mut self, offset: usize, bytes: usize, pattern: &[u8]) -> Result<()> {
-        check_range(self.buffer, offset, bytes)?;
+        check_within(self.buffer, offset, bytes)?;
         if bytes == 0 || self.fill_on_device(self.buffer.handle, (offset, bytes), pattern)? {
             return Ok(());
         }
@@ -253,7 +254,7 @@ impl<'a> BlockingCopy<'a> {
     ) -> Result<bool> {
         let buffer = self.buffer;
         offsets.try_fold(true, |filled, offset| {
-            check_range(buffer, offset, bytes)?;
+            check_within(buffer, offset, bytes)?;
             Ok(filled && self.fill_on_device(buffer.handle, (offset, bytes), pattern)?)
         })
     }
@@ -276,7 +277,7 @@ impl<'a> BlockingCopy<'a> {
             return Ok(false);
         }
         for (to, from) in pieces {
-            check_range(buffer, to.offset, to.span_bytes())?;
+            check_within(buffer, to.offset, to.span_bytes())?;
             if !if_supported(self.copy_2d((buffer.handle, to), (dense, from)))? {
                 // The fill of the scratch buffer is in flight; the fallback does not use it.
                 return self.wait().map(|()| false);
@@ -306,7 +307,7 @@ impl<'a> BlockingCopy<'a> {
     /// Scatters `source` over rows of the buffer; returns whether the device can.
     pub(crate) fn write_rows(&mut self, rows: &Rows, source: &'a [u8]) -> Result<bool> {
         let buffer = self.buffer;
-        check_range(buffer, rows.offset, rows.span_bytes())?;
+        check_within(buffer, rows.offset, rows.span_bytes())?;
         if !buffer.host_pointer.is_null() {
             for (row, bytes) in source.chunks_exact(rows.row_bytes).enumerate() {
                 self.write(rows.offset + row * rows.pitch_bytes, bytes)?;
@@ -329,7 +330,7 @@ impl<'a> BlockingCopy<'a> {
     /// Gathers rows of the buffer into `destination`; returns whether the device can.
     pub(crate) fn read_rows(&mut self, rows: &Rows, destination: &mut [u8]) -> Result<bool> {
         let buffer = self.buffer;
-        check_range(buffer, rows.offset, rows.span_bytes())?;
+        check_within(buffer, rows.offset, rows.span_bytes())?;
         if !buffer.host_pointer.is_null() {
             for (row, bytes) in destination.chunks_exact_mut(rows.row_bytes).enumerate() {
                 self.read_now(rows.offset + row * rows.pitch_bytes, bytes)?;
@@ -408,14 +409,8 @@ fn if_supported(result: Result<()>) -> Result<bool> {
     }
 }
 
-fn check_range(buffer: &Buffer, offset: usize, bytes: usize) -> Result<()> {
-    if offset.checked_add(bytes).is_some_and(|end| end <= buffer.bytes) {
-        return Ok(());
-    }
-    Err(Error::invalid(format!(
-        "{bytes} bytes at offset {offset} exceed the buffer of {} bytes",
-        buffer.bytes
-    )))
+fn check_within(buffer: &Buffer, offset: usize, bytes: usize) -> Result<()> {
+    check_range("tensor", offset as u64, bytes as u64, buffer.bytes as u64)
 }
 
 /// A copy between rows, in the form of the ABI.

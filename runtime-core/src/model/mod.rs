@@ -1,6 +1,7 @@
 //! Plain data that describes devices, element types, code, launches and options.
 
 pub(crate) mod access;
+pub(crate) mod byte_range;
 pub(crate) mod code_format;
 pub(crate) mod device_info;
 pub(crate) mod dtype;
