@@ -85,7 +85,10 @@ fn parse(text: &str) -> Result<ProbeResult, String> {
     let list = || {
         let devices = target["devices"].as_array()?.iter();
         let device = |device: &Value| {
-            Some(Device { id: text_of(&device["id"])?, unavailable_reason: text_of(&device["unavailable_reason"]) })
+            Some(Device {
+                id: text_of(&device["id"])?,
+                unavailable_reason: text_of(&device["unavailable_reason"]),
+            })
         };
         devices.map(device).collect::<Option<Vec<_>>>()
     };

@@ -25,6 +25,7 @@ use runtime_core::abi::SubmitInfo;
 use runtime_core::{Error, ErrorKind, Result};
 use smallvec::SmallVec;
 
+use crate::barriers::{BarrierState, RequiredBarrier};
 use crate::driver::{CommandBuffer, CommandPool, Memory, Semaphore, SharedQueue, Submission};
 use crate::progress::QueueProgress;
 use crate::transfer_ring::TransferRing;
@@ -64,37 +65,6 @@ struct Watermarks {
     resolved: u64,
     /// Submitted to the driver or to staging threads, which will signal the semaphore.
     submitted: u64,
-}
-
-/// Which tickets are ordered before whatever is recorded next: `all_work <= kernels`.
-#[derive(Clone, Copy, Debug, Default)]
-struct BarrierState {
-    /// Tickets up to this one are ordered before any command.
-    all_work: u64,
-    /// Tickets up to this one are ordered before kernels, if they are kernels themselves.
-    kernels: u64,
-    /// The last ticket with a copy or fill, which a kernel barrier does not order.
-    last_copy: u64,
-    last_timestamp: u64,
-}
-
-impl BarrierState {
-    /// The last ticket that must be ordered before this submission: all that precedes the last timestamp, too.
-    #[inline]
-    fn required(&self, submit: SubmitInfo) -> u64 {
-        submit.after.max(self.last_timestamp.saturating_sub(1))
-    }
-
-    /// Tickets up to `ticket` lie before a barrier for all work, or have completed.
-    fn order(&mut self, ticket: u64) {
-        (self.all_work, self.kernels) = (ticket, ticket);
-    }
-
-    /// Tickets up to `completed` were seen to complete before the current command buffer was begun.
-    fn acquire(&mut self, completed: u64) {
-        self.all_work = self.all_work.max(completed);
-        self.kernels = self.kernels.max(completed);
-    }
 }
 
 /// When to submit. Polling costs one call of the driver and submitting costs many, so that a burst has few of both.
@@ -158,49 +128,44 @@ impl BatchRecorder {
         })
     }
 
-    /// The command buffer for a submission, with a barrier behind its dependencies.
+    /// The command buffer for a submission that copies or fills, with a barrier behind its dependencies.
     pub(crate) fn commands(&mut self, submit: SubmitInfo) -> Result<&mut CommandBuffer> {
         self.ensure_recording()?;
-        self.barriers.last_copy = submit.ticket;
-        if self.barriers.required(submit) > self.barriers.all_work {
-            self.insert_barrier(submit.ticket - 1);
-        }
-        self.current()
+        let barrier = self.barriers.before_copy(submit);
+        self.record_barrier(barrier)
     }
 
     /// The same for a submission that only runs a kernel.
     #[inline]
     pub(crate) fn commands_for_kernel(&mut self, submit: SubmitInfo) -> Result<&mut CommandBuffer> {
         self.ensure_recording()?;
-        if self.barriers.required(submit) > self.barriers.kernels {
-            match &self.recording {
-                Some(commands) if self.barriers.last_copy <= self.barriers.kernels => {
-                    commands.kernel_barrier();
-                    self.barriers.kernels = submit.ticket - 1;
-                }
-                _ => self.insert_barrier(submit.ticket - 1),
-            }
-        }
-        self.current()
+        let barrier = self.barriers.before_kernel(submit);
+        self.record_barrier(barrier)
     }
 
     /// The command buffer for a timestamp, which is taken when all earlier commands have completed.
     pub(crate) fn commands_for_timestamp(&mut self) -> Result<&mut CommandBuffer> {
         self.ensure_recording()?;
-        self.current()
+        self.record_barrier(None)
     }
 
-    /// Inserts a barrier for all work up to `last`.
-    fn insert_barrier(&mut self, last: u64) {
-        if let Some(commands) = &self.recording {
-            commands.barrier();
-            self.barriers.order(last);
+    #[inline]
+    fn record_barrier(&mut self, barrier: Option<RequiredBarrier>) -> Result<&mut CommandBuffer> {
+        let commands = self
+            .recording
+            .as_mut()
+            .ok_or_else(|| Error::new(ErrorKind::Internal, "no command buffer is being recorded"))?;
+        match barrier {
+            Some(RequiredBarrier::Kernels) => commands.kernel_barrier(),
+            Some(RequiredBarrier::AllWork) => commands.barrier(),
+            None => {}
         }
+        Ok(commands)
     }
 
     /// Notes a recorded timestamp. Timed work is submitted in one piece, so that host time is not measured.
     pub(crate) fn note_timestamp(&mut self, ticket: u64) {
-        self.barriers.last_timestamp = ticket;
+        self.barriers.note_timestamp(ticket);
         self.pacing.threshold = MAX_UNSUBMITTED;
     }
 
@@ -237,7 +202,7 @@ impl BatchRecorder {
     /// Ends the batch, so that the semaphore is signaled for its last ticket. Not for a timestamp, since the signal would
     /// be measured: a timestamp completes with the tickets behind it in its batch.
     pub(crate) fn request_signal(&mut self) {
-        if self.barriers.last_timestamp != self.watermarks.recorded {
+        if !self.barriers.is_last_timestamp(self.watermarks.recorded) {
             self.end_batch();
         }
     }
@@ -380,13 +345,6 @@ impl BatchRecorder {
     pub(crate) fn download(&mut self, bytes: u64, ticket: u64) -> Result<(Arc<Memory>, u64)> {
         self.host_visible_write = true;
         self.downloads.allocate(&self.progress, bytes, ticket)
-    }
-
-    #[inline]
-    fn current(&mut self) -> Result<&mut CommandBuffer> {
-        self.recording
-            .as_mut()
-            .ok_or_else(|| Error::new(ErrorKind::Internal, "no command buffer is being recorded"))
     }
 
     #[inline]

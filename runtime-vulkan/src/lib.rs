@@ -47,6 +47,7 @@
 //! Portable code bounds-checks its own memory accesses, and the caller is responsible for native code. So
 //! `robustBufferAccess` is off, unless the option `robust` is set.
 
+mod barriers;
 mod batches;
 mod builtin;
 mod cache;

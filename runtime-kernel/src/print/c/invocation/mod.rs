@@ -29,6 +29,7 @@
 
 pub(crate) mod assertion;
 pub(crate) mod atomic;
+mod bounds_checks;
 pub(crate) mod environment;
 pub(crate) mod expression;
 pub(crate) mod hoisted_checks;

@@ -1,20 +1,17 @@
 //! Access chains: the place in memory, and the conditions under which it is in range.
 
 use naga::proc::TypeResolution;
-use naga::{
-    AddressSpace, ArraySize, Expression, Handle, Scalar, ScalarKind, Span, Type, TypeInner, VectorSize,
-};
+use naga::{AddressSpace, ArraySize, Expression, Handle, Scalar, Span, Type, TypeInner, VectorSize};
 use runtime_core::Result;
 
-use super::assertion::quoted;
+use super::bounds_checks::{self, Checked};
 use super::environment::Environment;
 use super::statement::Printer;
-use crate::analysis::proof::range::{self, Element, Limit};
+use crate::analysis::proof::range::{self, Element};
 use crate::print::c::form::level;
-use crate::print::c::library::integer::unsigned;
 use crate::print::c::library::vector::Shape;
 use crate::print::c::types::COMPONENTS;
-use crate::program::{Checks, Dialect};
+use crate::program::Dialect;
 
 /// A place in memory.
 #[derive(Clone, Debug)]
@@ -87,13 +84,6 @@ impl Place {
     }
 }
 
-/// How a checked index is written.
-#[derive(Clone, Copy)]
-enum Checked {
-    AsItIs,
-    AsUnsigned,
-}
-
 impl<E: Environment> Printer<'_, '_, E> {
     /// The place that a pointer points to.
     pub(crate) fn place(&mut self, pointer: Handle<Expression>) -> Result<Place> {
@@ -150,8 +140,11 @@ impl<E: Environment> Printer<'_, '_, E> {
             (Checked::AsUnsigned, Some(index)) => ["(u32)", &self.operand(index, level::UNARY)?].concat(),
             (Checked::AsItIs, Some(index)) => self.index_text(access, index)?,
         };
-        let index =
-            if is_checked(&place.conditions[conditions..]) { index } else { self.asserted(element, index)? };
+        let index = if bounds_checks::is_checked(&place.conditions[conditions..]) {
+            index
+        } else {
+            self.asserted(element, index)?
+        };
         let index = match place.conditions.pop_if(|_| self.addressing) {
             // A pointer must point somewhere: to the first element if the index is out of range.
             Some(condition) => format!("{condition} ? {index} : 0"),
@@ -164,63 +157,6 @@ impl<E: Environment> Printer<'_, '_, E> {
     /// The value of a constant index.
     fn constant_index(&self, index: Handle<Expression>) -> Option<u64> {
         range::constant_of(self.context, index)
-    }
-
-    /// Adds the condition that an index is in range.
-    fn check(&mut self, place: &mut Place, element: Element) -> Result<Checked> {
-        let Element { access, base, index, known } = element;
-        let ahead = self.environment.is_ahead(access);
-        if self.writer.checks == Checks::Unchecked && !ahead {
-            return Ok(Checked::AsItIs);
-        }
-        let limit = if ahead { range::limit_anywhere } else { range::limit };
-        let Some(limit) = limit(self.context, element) else { return Ok(Checked::AsItIs) };
-        let runtime = matches!(limit, Limit::Runtime(_));
-        let promise = self.unchecked_flag(element, limit);
-        let limit = self.limit_text(limit, base)?;
-        let narrow = index.is_some_and(|index| *self.context.inner(index) == TypeInner::Scalar(Scalar::I32));
-        let index = match index {
-            None => format!("{known}u"),
-            Some(index) => self.unsigned(index)?,
-        };
-        place.conditions.push(match promise {
-            Some(flag) => [&flag, " || ", &index, " < ", &limit].concat(),
-            None => [&index, " < ", &limit].concat(),
-        });
-        // An array may have more than 2³¹ elements; a negative number then passes the check, and must not index
-        // backwards.
-        Ok(if narrow && runtime { Checked::AsUnsigned } else { Checked::AsItIs })
-    }
-
-    pub(crate) fn limit_text(&self, limit: Limit, base: Handle<Expression>) -> Result<String> {
-        match limit {
-            Limit::Constant(length) => Ok(format!("{length}u")),
-            Limit::Runtime(Some(variable)) => Ok(self.environment.length(self.writer, variable).into_owned()),
-            Limit::Runtime(None) => Err(self.unsupported("a pointer to a runtime-sized array", base)),
-        }
-    }
-
-    /// The index of an unchecked access; with `assert_proofs`, wrapped in the reporting function.
-    fn asserted(&mut self, element: Element, index: String) -> Result<String> {
-        let asserts = self.writer.program.asserts && self.writer.checks.are_made() && element.index.is_some();
-        let Some(limit) = range::length(self.context, element.base).filter(|_| asserts) else {
-            return Ok(index);
-        };
-        let limit = self.limit_text(limit, element.base)?;
-        let place = self.writer.program.place(self.span(element.access));
-        let function = self.writer.assertion()?;
-        Ok(format!("{function}({index}, {limit}, {})", quoted(&place)))
-    }
-
-    /// An index as an unsigned number of its own width, so that one comparison also rejects negative numbers.
-    fn unsigned(&mut self, index: Handle<Expression>) -> Result<String> {
-        match *self.context.inner(index) {
-            TypeInner::Scalar(signed @ Scalar { kind: ScalarKind::Sint, .. }) => {
-                let cast = self.writer.scalar(unsigned(signed))?;
-                Ok(["(", cast, ")", &self.operand(index, level::UNARY)?].concat())
-            }
-            _ => self.operand(index, level::ADD),
-        }
     }
 
     /// The index of a vector component, for functions that take a `u32`: a 64-bit index out of range becomes
@@ -379,8 +315,11 @@ impl<E: Environment> Printer<'_, '_, E> {
                 self.check(&mut place, element)?;
                 let index =
                     index.map_or_else(|| Ok(known.to_string()), |index| self.operand(index, level::ANY))?;
-                let index =
-                    if is_checked(&place.conditions) { index } else { self.asserted(element, index)? };
+                let index = if bounds_checks::is_checked(&place.conditions) {
+                    index
+                } else {
+                    self.asserted(element, index)?
+                };
                 self.index(&mut place, inner, &index)?;
             }
         }
@@ -422,11 +361,6 @@ impl<E: Environment> Printer<'_, '_, E> {
         let scalar = Shape::of(self.context.pointee(pointer)).map_or(Scalar::U32, |shape| shape.scalar);
         Ok(format!("(volatile {space}{} *){}", self.writer.scalar(scalar)?, place.address()))
     }
-}
-
-/// Whether an access has conditions of its own, apart from those that the unchecked variant drops.
-fn is_checked(conditions: &[String]) -> bool {
-    conditions.iter().any(|condition| !condition.contains("||"))
 }
 
 fn component_name(index: u64) -> &'static str {

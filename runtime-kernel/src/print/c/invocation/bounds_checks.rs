@@ -1,0 +1,86 @@
+//! Bounds checks of the C dialects: the condition under which an index is in range, and the index itself.
+//!
+//! For SPIR-V, `transform/bounds_checks` inserts the checks into the module.
+
+use naga::{Expression, Handle, Scalar, ScalarKind, TypeInner};
+use runtime_core::Result;
+
+use super::assertion::quoted;
+use super::environment::Environment;
+use super::place::Place;
+use super::statement::Printer;
+use crate::analysis::proof::range::{self, Element, Limit};
+use crate::print::c::form::level;
+use crate::print::c::library::integer::unsigned;
+use crate::program::Checks;
+
+/// How a checked index is written.
+#[derive(Clone, Copy)]
+pub(super) enum Checked {
+    AsItIs,
+    AsUnsigned,
+}
+
+impl<E: Environment> Printer<'_, '_, E> {
+    /// Adds the condition that an index is in range.
+    pub(super) fn check(&mut self, place: &mut Place, element: Element) -> Result<Checked> {
+        let Element { access, base, index, known } = element;
+        let ahead = self.environment.is_ahead(access);
+        if self.writer.checks == Checks::Unchecked && !ahead {
+            return Ok(Checked::AsItIs);
+        }
+        let limit = if ahead { range::limit_anywhere } else { range::limit };
+        let Some(limit) = limit(self.context, element) else { return Ok(Checked::AsItIs) };
+        let runtime = matches!(limit, Limit::Runtime(_));
+        let promise = self.unchecked_flag(element, limit);
+        let limit = self.limit_text(limit, base)?;
+        let narrow = index.is_some_and(|index| *self.context.inner(index) == TypeInner::Scalar(Scalar::I32));
+        let index = match index {
+            None => format!("{known}u"),
+            Some(index) => self.unsigned(index)?,
+        };
+        place.conditions.push(match promise {
+            Some(flag) => [&flag, " || ", &index, " < ", &limit].concat(),
+            None => [&index, " < ", &limit].concat(),
+        });
+        // An array may have more than 2³¹ elements; a negative number then passes the check, and must not index
+        // backwards.
+        Ok(if narrow && runtime { Checked::AsUnsigned } else { Checked::AsItIs })
+    }
+
+    pub(crate) fn limit_text(&self, limit: Limit, base: Handle<Expression>) -> Result<String> {
+        match limit {
+            Limit::Constant(length) => Ok(format!("{length}u")),
+            Limit::Runtime(Some(variable)) => Ok(self.environment.length(self.writer, variable).into_owned()),
+            Limit::Runtime(None) => Err(self.unsupported("a pointer to a runtime-sized array", base)),
+        }
+    }
+
+    /// The index of an unchecked access; with `assert_proofs`, wrapped in the reporting function.
+    pub(super) fn asserted(&mut self, element: Element, index: String) -> Result<String> {
+        let asserts = self.writer.program.asserts && self.writer.checks.are_made() && element.index.is_some();
+        let Some(limit) = range::length(self.context, element.base).filter(|_| asserts) else {
+            return Ok(index);
+        };
+        let limit = self.limit_text(limit, element.base)?;
+        let place = self.writer.program.place(self.span(element.access));
+        let function = self.writer.assertion()?;
+        Ok(format!("{function}({index}, {limit}, {})", quoted(&place)))
+    }
+
+    /// An index as an unsigned number of its own width, so that one comparison also rejects negative numbers.
+    pub(super) fn unsigned(&mut self, index: Handle<Expression>) -> Result<String> {
+        match *self.context.inner(index) {
+            TypeInner::Scalar(signed @ Scalar { kind: ScalarKind::Sint, .. }) => {
+                let cast = self.writer.scalar(unsigned(signed))?;
+                Ok(["(", cast, ")", &self.operand(index, level::UNARY)?].concat())
+            }
+            _ => self.operand(index, level::ADD),
+        }
+    }
+}
+
+/// Whether an access has conditions of its own, apart from those that the unchecked variant drops.
+pub(super) fn is_checked(conditions: &[String]) -> bool {
+    conditions.iter().any(|condition| !condition.contains("||"))
+}
