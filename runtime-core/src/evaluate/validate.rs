@@ -300,27 +300,25 @@ fn unravel(mut position: usize, shape: &[usize]) -> Vec<usize> {
 }
 
 impl Tolerance {
-    /// Compares output `arg` with its reference of the same dtype and shape, for callers that run the kernel
-    /// themselves; otherwise use [`validate`](crate::CommonRuntime#method.validate). `poison` is the byte that the output was filled with beforehand, if any.
-    #[must_use]
-    pub fn compare(
-        &self,
-        arg: usize,
-        actual: &HostArray,
-        expected: &HostArray,
-        poison: Option<u8>,
-    ) -> Validation {
-        match compare(arg, actual, expected, poison, self) {
+    /// Compares output `arg` with its reference, for callers that run the kernel themselves; otherwise use
+    /// [`validate`](crate::CommonRuntime#method.validate), which also detects elements that were never written.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if dtype or shape differ.
+    pub fn compare(&self, arg: usize, actual: &HostArray, expected: &HostArray) -> Result<Validation> {
+        if (actual.dtype(), actual.shape()) != (expected.dtype(), expected.shape()) {
+            return Err(Error::invalid(format!(
+                "argument {arg} is {} {:?}, but its reference is {} {:?}",
+                actual.dtype(),
+                actual.shape(),
+                expected.dtype(),
+                expected.shape()
+            )));
+        }
+        Ok(match compare(arg, actual, expected, None, self) {
             Ok(agreement) => Validation::Passed(agreement),
             Err(mismatch) => Validation::Failed(*mismatch),
-        }
-    }
-
-    /// A byte to fill an output with before the kernel runs. If possible, no element of `expected` matches it
-    /// within the tolerance.
-    #[must_use]
-    pub fn poison(&self, expected: &HostArray) -> u8 {
-        poison(expected, self)
+        })
     }
 }
 

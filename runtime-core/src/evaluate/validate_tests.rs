@@ -169,6 +169,19 @@ fn the_poison_is_always_detected() {
 }
 
 #[test]
+fn an_output_of_another_shape_is_not_compared() {
+    let tolerance = Tolerance::default();
+    let (expected, shorter, other) =
+        (array(&[2], &[1f32, 2.0]), array(&[1], &[1f32]), array(&[2], &[1i32, 2]));
+    assert!(!tolerance.compare(3, &expected, &expected).unwrap().is_failed());
+    assert!(tolerance.compare(3, &array(&[2], &[1f32, 9.0]), &expected).unwrap().is_failed());
+    for wrong in [shorter, other] {
+        let error = tolerance.compare(3, &wrong, &expected).unwrap_err();
+        assert!(error.message().contains("argument 3 is") && error.message().contains("f32 [2]"), "{error}");
+    }
+}
+
+#[test]
 fn indices_are_unravelled_row_major() {
     assert_eq!(unravel(23, &[2, 3, 4]), [1, 2, 3]);
     assert_eq!(unravel(5, &[2, 3, 4]), [0, 1, 1]);

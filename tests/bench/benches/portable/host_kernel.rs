@@ -83,7 +83,8 @@ impl<'a> HostKernel<'a> {
         call();
         let outputs = self.bound.outputs(&self.workload.spec).expect("outputs can be read");
         for ((index, actual), (_, expected)) in outputs.iter().zip(expected) {
-            let found = self.workload.tolerance().compare(*index, actual, expected, None);
+            let found =
+                self.workload.tolerance().compare(*index, actual, expected).expect("same dtype and shape");
             assert!(!found.is_failed(), "{whose} {name}: {found:?}");
         }
         self.restore();
