@@ -10,6 +10,8 @@
 //!   rounding is built from `floor`.
 //! - NVIDIA's driver (580.159, `sm_90`) fuses `min(a, min(b, -c))` of 32-bit integers, and likewise `max`, into one
 //!   instruction and loses the negation: both are built from comparisons.
+//! - NVIDIA's driver takes `SAbs` for a number that is not negative, and miscompiles a `switch` of the absolute value of
+//!   the most negative integer, which is that integer itself: it is built from the sign.
 
 use naga::valid::FunctionInfo;
 use naga::{
@@ -50,6 +52,7 @@ impl Fixups<'_> {
                 || self.shifted(expression).is_some()
                 || self.rounded(expression).is_some()
                 || self.limited(expression).is_some()
+                || self.signed_magnitude(expression).is_some()
         })
     }
 
@@ -94,6 +97,22 @@ impl Fixups<'_> {
         let &Expression::Math { fun, arg, arg1, arg2, .. } = expression else { return None };
         let is_limit = matches!(fun, MathFunction::Min | MathFunction::Max | MathFunction::Clamp);
         (is_limit && self.inner(arg).scalar() == Some(Scalar::I32)).then_some([Some(arg), arg1, arg2])
+    }
+
+    /// The operand of `abs` on signed integers.
+    fn signed_magnitude(&self, expression: &Expression) -> Option<Handle<Expression>> {
+        let Expression::Math { fun: MathFunction::Abs, arg, .. } = *expression else { return None };
+        self.inner(arg).scalar().is_some_and(|scalar| scalar.kind == ScalarKind::Sint).then_some(arg)
+    }
+
+    /// The absolute value: negated by its sign, which is 0 or -1.
+    fn magnitude(&self, new: &mut Rebuild<'_>, value: Handle<Expression>) -> Handle<Expression> {
+        let bits = self.inner(value).scalar().map_or(32, |scalar| u32::from(scalar.width) * 8);
+        let by = splat(new, Literal::U32(bits - 1), self.size(value));
+        let value = new.value(value);
+        let sign = binary(new, BinaryOperator::ShiftRight, value, by);
+        let flipped = binary(new, BinaryOperator::ExclusiveOr, value, sign);
+        binary(new, BinaryOperator::Subtract, flipped, sign)
     }
 
     /// Extends `value`, an `i32`, to 64 bits of `kind`: the high word repeats the sign bit.
@@ -208,6 +227,9 @@ impl Change for Fixups<'_> {
         if let Some(value) = self.rounded(expression) {
             return Some(self.round(new, value));
         }
+        if let Some(value) = self.signed_magnitude(expression) {
+            return Some(self.magnitude(new, value));
+        }
         let (by, most) = self.shifted(expression)?;
         let &Expression::Binary { op, left, .. } = expression else { return None };
         let mask = splat(new, Literal::U32(most), self.size(by));
@@ -261,6 +283,28 @@ mod tests {
         instructions(&words).any(|(_, instruction)| is(instruction[0], Op::BitwiseAnd))
     }
 
+    /// The numbers of the extended instructions in the SPIR-V.
+    fn extended_instructions(code: &str) -> Vec<u32> {
+        let program = Program::parse(code, "", &Specialisation::default()).unwrap();
+        let words = program.spirv(Checks::Unchecked).unwrap();
+        let extended = instructions(&words).filter(|(_, words)| is(words[0], Op::ExtInst));
+        // The fourth operand.
+        extended.map(|(_, words)| words[4]).collect()
+    }
+
+    #[test]
+    fn no_absolute_value_of_integers_is_left() {
+        let code = "@group(0) @binding(0) var<storage, read_write> x: array<i32>;
+                    @group(0) @binding(1) var<storage, read_write> y: array<i64>;
+                    @group(0) @binding(2) var<storage, read_write> z: array<f32>;
+                    @compute @workgroup_size(1) fn main() {
+                        x[0] = abs(x[1]) + abs(vec2(x[2], x[3])).y;
+                        y[0] = abs(y[1]);
+                        z[0] = abs(z[1]);
+                    }";
+        assert_eq!(extended_instructions(code), [GlslStd450Op::FAbs as u32]);
+    }
+
     #[test]
     fn no_integer_minimum_is_left() {
         let code = "@group(0) @binding(0) var<storage, read_write> x: array<i32>;
@@ -270,12 +314,7 @@ mod tests {
                         x[1] = min(vec2(x[6]), vec2(x[7], x[8])).y;
                         y[0] = max(y[1], y[2]);
                     }";
-        let program = Program::parse(code, "", &Specialisation::default()).unwrap();
-        let words = program.spirv(Checks::Unchecked).unwrap();
-        // The instruction number is the fourth operand.
-        let extended = instructions(&words).filter(|(_, words)| is(words[0], Op::ExtInst));
-        let numbers: Vec<_> = extended.map(|(_, words)| words[4]).collect();
-        assert_eq!(numbers, [GlslStd450Op::UMax as u32]);
+        assert_eq!(extended_instructions(code), [GlslStd450Op::UMax as u32]);
     }
 
     #[test]

@@ -54,7 +54,7 @@ fn main() {
     println!("| what | raw | ours | ratio |\n| --- | --- | --- | --- |");
     let parts: [(&str, Part); 9] = [
         ("submit", submit),
-        ("marks", marks),
+        ("signals", signals),
         ("threads", threads),
         ("wait", wait),
         ("graph", graph),
@@ -171,7 +171,7 @@ fn submit(device: &Device, raw: &Raw) {
 }
 
 /// The cost of the driver's ways to signal a launch: one event reused, one event each, or a word in memory.
-fn marks(_device: &Device, raw: &Raw) {
+fn signals(_device: &Device, raw: &Raw) {
     let events: Vec<_> = (0..BATCH).map(|_| raw.open_event()).collect();
     let launches = |mark: &mut dyn FnMut(usize)| {
         let elapsed = time(|| {
