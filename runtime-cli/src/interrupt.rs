@@ -67,8 +67,10 @@ impl Drop for SignalGuard {
     }
 }
 
-/// Registers `close` to complete the outputs when a signal ends the process. Its argument is the signal's name.
+/// Registers `close` to complete the outputs when a signal ends the process. Its argument is the signal's name. Once a
+/// signal has come, this blocks until the process ends: outputs that are begun now would be about removed files.
 pub(crate) fn on_interrupt(close: impl FnOnce(&str) + Send + 'static) {
+    let _not_ending = TERMINATION.lock();
     *CLOSE_REPORTS.lock() = Some(Box::new(close));
 }
 

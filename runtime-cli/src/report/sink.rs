@@ -51,14 +51,15 @@ impl Sink {
         self.state == State::Failed
     }
 
-    /// Adds a row. A file is then a complete document with all rows so far; a stream still lacks its tail.
-    pub(crate) fn add(&mut self, row: &Row) -> Result<()> {
+    /// Adds a row, the last one if `complete`. A file is then a complete document with all rows so far; a stream still lacks
+    /// its tail.
+    pub(crate) fn add(&mut self, row: &Row, complete: bool) -> Result<()> {
         let mut piece = if self.rows == 0 { self.format.head()? } else { String::new() };
         piece.push_str(&self.format.row(row, self.rows == 0)?);
         self.rows += 1;
         if self.destination.is_file() {
             self.text.extend_from_slice(piece.as_bytes());
-            piece = self.format.tail(false);
+            piece = self.format.tail(complete);
         }
         self.write(&piece);
         Ok(())
@@ -150,7 +151,7 @@ impl Reports {
         self.any_ran |= matches!(status, "right" | "unchecked");
         self.any_wrong |= matches!(status, "wrong" | "failed");
         for sink in &mut self.sinks {
-            sink.add(row)?;
+            sink.add(row, self.rows == self.expected_rows)?;
         }
         Ok(self.sinks.iter().any(Sink::wants_rows))
     }
