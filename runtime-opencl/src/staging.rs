@@ -53,7 +53,7 @@ impl Staging {
             }
         }
         let pieces = Pieces::new(copy.host.size_bytes(), SLOT_BYTES);
-        let mut events = Events::new();
+        let (mut events, mut has_panicked) = (Events::new(), false);
         let worker = |slots| Worker { context, slots, in_flight: [None; 2], events: Events::new() };
         let work = |slots| worker(slots).run(&copy, &pieces);
         std::thread::scope(|scope| {
@@ -63,10 +63,14 @@ impl Staging {
                 // Where no thread could be spawned, this one does the work.
                 match thread.map_or_else(|_| Ok(work(slots)), |thread| thread.join()) {
                     Ok(more) => events.extend(more),
-                    Err(_) => pieces.fail(Error::new(ErrorKind::Internal, "a transfer thread panicked")),
+                    Err(_) => has_panicked = true,
                 }
             }
         });
+        if has_panicked {
+            // Whatever else failed: the thread's commands are unknown.
+            return (events, Err(Error::new(ErrorKind::Internal, "a transfer thread panicked")));
+        }
         (events, pieces.take_failure().map_or(Ok(()), Err))
     }
 }

@@ -111,15 +111,15 @@ impl DeferredFree {
         !self.is_empty() && self.list.lock().iter().any(|deferred| deferred.resource.has_owner())
     }
 
-    /// Frees the resources whose work has ended, in the order of the drops. Returns whether a queue was among them: the device,
-    /// which holds it, must close it.
-    pub(super) fn reap(&self, device: &DeviceState) -> bool {
+    /// Frees the resources whose work has ended, in the order of the drops, after queues among them: those are the device's, and
+    /// `close_queues` closes them.
+    pub(super) fn reap(&self, device: &DeviceState, close_queues: impl FnOnce()) {
         if device.must_leak() {
-            return false;
+            return;
         }
         // Another thread is reaping.
-        let Some(_freeing) = self.freeing.try_lock() else { return false };
-        let Some(mut list) = self.list.try_lock() else { return false };
+        let Some(_freeing) = self.freeing.try_lock() else { return };
+        let Some(mut list) = self.list.try_lock() else { return };
         let mut kept = false;
         let ended = list.extract_if(.., |deferred| {
             deferred.until.retain(|(timeline, ticket)| {
@@ -137,9 +137,11 @@ impl DeferredFree {
         let ended: Vec<_> = ended.map(|deferred| deferred.resource).collect();
         self.count.store(list.len(), Ordering::Relaxed);
         drop(list);
-        let has_queue = ended.iter().any(|resource| matches!(resource, Resource::Queue));
+        // First: an external owner is foreign code, whose panic would leave the queues open.
+        if ended.iter().any(|resource| matches!(resource, Resource::Queue)) {
+            close_queues();
+        }
         ended.into_iter().for_each(|resource| release(device, resource));
-        has_queue
     }
 
     /// Leaks everything: work in flight may still use memory of external owners.

@@ -207,8 +207,8 @@ impl OpenDevice {
     /// Frees dropped resources whose work has ended. Costs one load when there are none.
     #[inline]
     pub(crate) fn reap(&self) {
-        if !self.deferred.is_empty() && self.deferred.reap(&self.state) {
-            self.reap_timelines();
+        if !self.deferred.is_empty() {
+            self.deferred.reap(&self.state, || self.reap_timelines());
         }
     }
 

@@ -25,8 +25,8 @@ const KNOWN: [(&str, &str, &str); 8] = [
     ("", "rejected Accessing index", "a constant index out of range"),
     ("host", "rejected unsupported masking for", "GCC emits code that its own assembler rejects"),
     ("oclgrind", "failed CL_INVALID_KERNEL_NAME", "Oclgrind lists the kernel, but does not find it"),
-    // A defect of LLVM's `LiveVariables` in intel-opencl-rt 2026.2; no kernel has run at that point.
-    ("intel", "crashed signal 11 while loading", "Intel's compiler crashes"),
+    // Defects of LLVM in intel-opencl-rt 2026.2, one of them in `LiveVariables`; no kernel has run at that point.
+    ("intel", "crashed while loading", "Intel's compiler crashes or hangs"),
 ];
 
 /// Why a verdict is not a finding, if it is known.
