@@ -66,6 +66,7 @@ mod lowering;
 mod parse;
 mod pipeline;
 mod print;
+mod printed;
 mod program;
 #[cfg(test)]
 mod test_programs;
@@ -77,4 +78,5 @@ pub use lowering::wgsl;
 pub use naga;
 pub use parse::specialise::Specialisation;
 pub use print::c::{CCode, REJECTED};
+pub use printed::PrintedModule;
 pub use program::{Checks, Dialect, Program};

@@ -259,7 +259,7 @@ impl GuardedTensor {
 
 /// Compares all scalars. Zeros of either sign are equal, because WGSL lets devices ignore the sign ("Differences from
 /// IEEE-754").
-fn compare(tensor: &interpret::Tensor, content: &[u8]) -> Result<(), String> {
+pub(crate) fn compare(tensor: &interpret::Tensor, content: &[u8]) -> Result<(), String> {
     let mut wrong = 0;
     let mut first = String::new();
     for (index, slot) in tensor.slots.iter().enumerate() {

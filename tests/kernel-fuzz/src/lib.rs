@@ -11,5 +11,6 @@ pub mod guarded_memory;
 pub mod interpret;
 mod opaque_constants;
 pub mod shrink;
+pub mod transforms;
 pub mod tree;
 pub mod worker;

@@ -19,7 +19,8 @@ Runs random portable kernels on the devices of this machine, and compares them w
   kernel-fuzz show SEED        print the kernel of a seed
   kernel-fuzz replay DEVICE FILE…
                                run stored cases
-Devices are device strings; load options follow after slashes: host/variants=2.
+Devices are device strings; load options follow after slashes: host/variants=2. `transforms` is no device: it interprets
+the modules that the lowering prints.
 ";
 
 fn main() -> ExitCode {

@@ -9,6 +9,10 @@ use std::process::ExitCode;
 use crate::case::Case;
 use crate::device::{Device, Verdict};
 use crate::interpret::{Parsed, interpret};
+use crate::transforms;
+
+/// The name of the pseudo-device that interprets the modules that the lowering prints.
+const TRANSFORMS: &str = "transforms";
 
 /// Encodes a verdict for the protocol.
 #[must_use]
@@ -43,7 +47,7 @@ pub fn decode(words: &str) -> Option<Verdict> {
 /// Runs cases until standard input ends.
 #[must_use]
 pub fn serve(device: &str) -> ExitCode {
-    let device = match Device::open(device) {
+    let device = match (device != TRANSFORMS).then(|| Device::open(device)).transpose() {
         Ok(device) => device,
         Err(error) => {
             send(&format!("absent {}", error.to_string().replace('\n', "\\n")));
@@ -52,7 +56,7 @@ pub fn serve(device: &str) -> ExitCode {
     };
     send("ready");
     for path in stdin().lock().lines().map_while(Result::ok) {
-        if let Err(reason) = run_case(&device, &path) {
+        if let Err(reason) = run_case(device.as_ref(), &path) {
             send(&format!("load rejected {}", reason.replace('\n', "\\n")));
         }
         send("done");
@@ -60,7 +64,8 @@ pub fn serve(device: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn run_case(device: &Device, path: &str) -> Result<(), String> {
+/// Runs a case on a device, or without one in the modules that the lowering prints.
+fn run_case(device: Option<&Device>, path: &str) -> Result<(), String> {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
     let case = Case::parse(&text)?;
     let parsed = Parsed::new(&case.text)?;
@@ -70,7 +75,11 @@ fn run_case(device: &Device, path: &str) -> Result<(), String> {
         None => send(&format!("run {index}")),
         Some(verdict) => send(&format!("end {index} {}", encode(&verdict))),
     };
-    if let Err(verdict) = device.run(&case, &expected, report) {
+    let outcome = match device {
+        Some(device) => device.run(&case, &expected, report),
+        None => transforms::run(&case, &expected, report),
+    };
+    if let Err(verdict) = outcome {
         send(&format!("load {}", encode(&verdict)));
     }
     Ok(())

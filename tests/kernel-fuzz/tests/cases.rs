@@ -19,7 +19,8 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 ///
 /// Oclgrind only replays the cases: it is slow, and loses kernels of large modules. So does the reference of
 /// `vulkan:0`, whose SPIR-V must be valid.
-const DEVICES: [(&str, u64); 11] = [
+const DEVICES: [(&str, u64); 12] = [
+    ("transforms", 1),
     ("host", 2),
     ("host/variants=2", 1),
     ("host/assert_proofs=true", 1),
@@ -73,7 +74,7 @@ fn absent(device: &str, reason: String) -> Result<Completion, Failed> {
         "intel" => "intel-opencl",
         target => target,
     };
-    if target == "host" || portable::required(target) {
+    if ["host", "transforms"].contains(&target) || portable::required(target) {
         Err(reason.into())
     } else {
         Ok(Completion::ignored_with(reason))

@@ -60,15 +60,20 @@ pub(crate) fn host_program(program: &Program) -> Result<Program> {
     host::prepare(program)
 }
 
-/// Writes a program in a C-family language.
-pub(crate) fn write(program: &Program, dialect: Dialect, checks: Checks) -> Result<CCode> {
+/// The program as it is written in a language; `None` if it needs no change.
+pub(crate) fn prepare(program: &Program, dialect: Dialect, checks: Checks) -> Result<Option<Program>> {
     let copied =
         if checks.are_made() { pointer_arguments::by_value(program, Parts::Computed)? } else { None };
     let program = copied.as_ref().unwrap_or(program);
-    let prepared = match dialect {
-        Dialect::Host => Some(host::prepare(program)?),
-        Dialect::OpenCl | Dialect::Cuda => zeroing::zeroed(program)?,
-    };
+    match dialect {
+        Dialect::Host => host::prepare(program).map(Some),
+        Dialect::OpenCl | Dialect::Cuda => Ok(zeroing::zeroed(program)?.or(copied)),
+    }
+}
+
+/// Writes a program in a C-family language.
+pub(crate) fn write(program: &Program, dialect: Dialect, checks: Checks) -> Result<CCode> {
+    let prepared = prepare(program, dialect, checks)?;
     let program = prepared.as_ref().unwrap_or(program);
     let bounds = AllBounds::of(program);
     let mut writer = Writer::new(program, &bounds, dialect, checks);

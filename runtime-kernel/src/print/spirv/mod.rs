@@ -45,12 +45,8 @@ const VERSION: (u8, u8) = (1, 3);
 /// Writes a program; bounds checks are part of the module (`bounds_checks`).
 pub(crate) fn write(program: &Program, checks: Checks) -> Result<Vec<u32>> {
     reject_f64_mathematics(program)?;
-    let copied = pointer_arguments::by_value(program, Parts::All)?;
-    let program = copied.as_ref().unwrap_or(program);
-    let fixed_up = fixed_up(program)?;
-    let program = fixed_up.as_ref().unwrap_or(program);
-    let zeroed = zeroing::zeroed(program)?;
-    let program = zeroed.as_ref().unwrap_or(program);
+    let prepared = prepare(program)?;
+    let program = prepared.as_ref().unwrap_or(program);
     let checked = checks.are_made().then(|| bounds_checks::with_checks(program, checks)).transpose()?;
     let module = checked.as_ref().unwrap_or(&program.module);
     let packed = f16_immediates::has_f16(module).then(|| f16_push_constants::pack(module)).transpose()?;
@@ -79,10 +75,14 @@ fn options() -> spv::Options<'static> {
     }
 }
 
-/// The program with naga's deviations fixed; `None` if it needs no fix.
-fn fixed_up(program: &Program) -> Result<Option<Program>> {
-    let Some(module) = spirv_fixups::fixed_up(program)? else { return Ok(None) };
-    program.with(module).map(Some)
+/// The program before bounds checks; `None` if it needs no change.
+pub(crate) fn prepare(program: &Program) -> Result<Option<Program>> {
+    let mut prepared = pointer_arguments::by_value(program, Parts::All)?;
+    let fixed_up = spirv_fixups::fixed_up(prepared.as_ref().unwrap_or(program))?;
+    if let Some(module) = fixed_up {
+        prepared = Some(program.with(module)?);
+    }
+    Ok(zeroing::zeroed(prepared.as_ref().unwrap_or(program))?.or(prepared))
 }
 
 /// Rejects functions for which naga emits GLSL instructions that do not exist for f64.

@@ -404,7 +404,7 @@ impl<'m> Rebuild<'m> {
             frame.locals.push(new);
             let pointer = self.append(Expression::LocalVariable(new));
             let value = match local.init {
-                Some(init) => self.value(frame, init)?,
+                Some(init) => self.emitted_value(frame, init, out)?,
                 None => self.append(Expression::ZeroValue(local.ty)),
             };
             let store = Statement::Store { pointer, value };
@@ -412,6 +412,23 @@ impl<'m> Rebuild<'m> {
             out.push(store, Span::UNDEFINED);
         }
         Ok(())
+    }
+
+    /// The value of an initialiser, as a statement may use it: an initialiser itself needs no `Emit`.
+    fn emitted_value(
+        &mut self,
+        frame: &mut Frame<'_>,
+        init: Handle<Expression>,
+        out: &mut Block,
+    ) -> Result<Handle<Expression>> {
+        let copied = self.out.expressions.len();
+        let value = self.value(frame, init)?;
+        for (handle, expression) in self.out.expressions.iter().skip(copied) {
+            if !expression.needs_pre_emit() {
+                push_emit(out, handle, Span::UNDEFINED);
+            }
+        }
+        Ok(value)
     }
 
     fn assign(&mut self, local: Handle<LocalVariable>, value: Expression, out: &mut Block) {

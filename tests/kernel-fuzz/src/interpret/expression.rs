@@ -228,7 +228,7 @@ impl<'a> Interpreter<'a> {
     pub(super) fn load(&mut self, pointer: Pointer, lane: usize, out: &mut [u64]) -> Result<(), Invalid> {
         if pointer.lost {
             out.fill(0);
-            return Ok(());
+            return self.out_of_range();
         }
         let accessor = self.accessor(lane, pointer.memory);
         let memory = &mut self.memories[pointer.memory];
@@ -328,9 +328,17 @@ impl<'a> Interpreter<'a> {
         let (count, stride) = self.parts(self.type_of(frame, base))?;
         match index.filter(|index| *index < count) {
             Some(index) => out.copy_from_slice(&words[index * stride..(index + 1) * stride]),
-            None => out.fill(0),
+            None => {
+                out.fill(0);
+                self.out_of_range()?;
+            }
         }
         Ok(())
+    }
+
+    /// What follows from an access out of range: a read is zero, and a write does nothing.
+    pub(super) fn out_of_range(&self) -> Result<(), Invalid> {
+        if self.rules.in_range { Err(Invalid::OutOfRange) } else { Ok(()) }
     }
 
     /// The length of the run-time-sized array behind a pointer.

@@ -6,10 +6,10 @@ use runtime_kernel::naga;
 use super::expression::{Frame, Types};
 use super::memory::Memory;
 use super::scalar::{float_bits, truncate};
-use super::{Argument, Expected, Interpreter, Invalid, Parsed, Tensor};
+use super::{Argument, Expected, Interpreter, Invalid, Parsed, Rules, Tensor};
 use crate::case::Launch;
 
-pub(super) fn interpret(parsed: &Parsed, launch: &Launch) -> Result<Expected, Invalid> {
+pub(super) fn interpret(parsed: &Parsed, launch: &Launch, rules: Rules) -> Result<Expected, Invalid> {
     let (module, info) = (&parsed.module, &parsed.info);
     let entry = module.entry_points.iter().position(|entry| entry.name == launch.entry);
     let entry = entry.ok_or_else(|| Invalid::unknown(&format!("entry point {}", launch.entry)))?;
@@ -26,6 +26,7 @@ pub(super) fn interpret(parsed: &Parsed, launch: &Launch) -> Result<Expected, In
         group: 0,
         epochs: [0; 2],
         steps: 0,
+        rules,
     };
     run.overrides(launch)?;
     run.group_size(entry)?;
@@ -47,14 +48,13 @@ pub(super) fn interpret(parsed: &Parsed, launch: &Launch) -> Result<Expected, In
         run.is_workgroup.truncate(kept);
         run.globals.retain(|_, memory| *memory < kept);
     }
-    for (index, (_, tensor)) in tensors.iter_mut().enumerate() {
+    for (index, tensor) in tensors.iter_mut().enumerate() {
         let words = &run.memories[index].words;
         for (slot, word) in tensor.slots.iter().zip(words) {
             let bytes = usize::from(slot.scalar.width);
             tensor.after[slot.offset..slot.offset + bytes].copy_from_slice(&word.to_le_bytes()[..bytes]);
         }
     }
-    let tensors = tensors.into_iter().map(|(_, tensor)| tensor).collect();
     Ok(Expected { tensors, scalars, group: run.size, steps: run.steps })
 }
 
@@ -95,7 +95,7 @@ impl Interpreter<'_> {
         &mut self,
         launch: &Launch,
         used: impl Fn(Handle<GlobalVariable>) -> bool,
-    ) -> Result<Vec<(u32, Tensor)>, Invalid> {
+    ) -> Result<Vec<Tensor>, Invalid> {
         let is_tensor = |global: &GlobalVariable| matches!(global.space, AddressSpace::Storage { .. });
         let globals = self.module.global_variables.iter();
         let mut globals: Vec<_> =
@@ -103,11 +103,12 @@ impl Interpreter<'_> {
         let binding = |global: &GlobalVariable| global.binding.map_or(0, |binding| binding.binding);
         globals.sort_by_key(|(_, global)| binding(global));
         let mut tensors = Vec::new();
-        for (index, (handle, global)) in globals.into_iter().enumerate() {
-            if binding(global) as usize != index {
+        for (handle, global) in globals {
+            let binding = binding(global) as usize;
+            if binding != tensors.len() && !self.rules.is_transformed {
                 return Err(Invalid::Bindings);
             }
-            let length = launch.lengths.get(index).copied().unwrap_or(0);
+            let length = launch.lengths.get(binding).copied().unwrap_or(0);
             let mut slots = Vec::new();
             self.slots(global.ty, 0, length, &mut slots)?;
             let bytes = self.bytes(global.ty, length)?;
@@ -115,7 +116,7 @@ impl Interpreter<'_> {
             let mut one = Vec::new();
             self.slots(global.ty, 0, 1, &mut one)?;
             let mut before = vec![0xa5; bytes];
-            let words = launch.content(index, &slots);
+            let words = launch.content(binding, &slots);
             for (slot, word) in slots.iter().zip(&words) {
                 let width = usize::from(slot.scalar.width);
                 before[slot.offset..slot.offset + width].copy_from_slice(&word.to_le_bytes()[..width]);
@@ -125,13 +126,14 @@ impl Interpreter<'_> {
             self.is_workgroup.push(false);
             let AddressSpace::Storage { access } = global.space else { continue };
             let tensor = Tensor {
+                binding,
                 written: access.contains(StorageAccess::STORE),
                 after: before.clone(),
                 before,
                 slots,
                 scalar: one.first().map(|slot| slot.scalar).filter(|_| !self.has_struct(global.ty)),
             };
-            tensors.push((index as u32, tensor));
+            tensors.push(tensor);
         }
         Ok(tensors)
     }
@@ -179,6 +181,11 @@ impl Interpreter<'_> {
         let width = self.width(self.inner(global.ty))?;
         let start = match global.init {
             Some(init) => self.constant(init)?,
+            None if self.rules.zeroes_memory && global.space == AddressSpace::WorkGroup => {
+                let mut slots = Vec::new();
+                self.slots(global.ty, 0, 0, &mut slots)?;
+                slots.iter().map(|slot| poison(slot.scalar)).collect()
+            }
             None => vec![0; width],
         };
         let (memory, shared) = match global.space {
@@ -241,5 +248,14 @@ fn number(scalar: naga::Scalar, text: &str) -> Result<u64, Invalid> {
         naga::ScalarKind::Float => float_bits(scalar, text.parse().map_err(|_| unknown())?),
         naga::ScalarKind::Bool => Ok(u64::from(text == "true" || text == "1")),
         _ => Ok(truncate(scalar, text.parse::<i128>().map_err(|_| unknown())? as u64)),
+    }
+}
+
+/// The content of memory before it is written: any value but zero that all operations accept.
+fn poison(scalar: naga::Scalar) -> u64 {
+    match scalar.kind {
+        naga::ScalarKind::Float => float_bits(scalar, 1234.0).unwrap_or(1),
+        naga::ScalarKind::Bool => 1,
+        _ => truncate(scalar, 0xa5a5_a5a5_a5a5_a5a5),
     }
 }

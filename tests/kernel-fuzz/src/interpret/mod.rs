@@ -44,6 +44,8 @@ pub enum Invalid {
     StepLimit,
     /// The bindings have gaps.
     Bindings,
+    /// An access is out of range, which the module itself was to prevent.
+    OutOfRange,
     /// A feature that the interpreter does not support.
     Unknown(String),
 }
@@ -62,6 +64,7 @@ impl fmt::Display for Invalid {
             Self::Inexact => write!(f, "a float result is not exact"),
             Self::StepLimit => write!(f, "the kernel takes too many steps"),
             Self::Bindings => write!(f, "the bindings have gaps"),
+            Self::OutOfRange => write!(f, "an access is out of range"),
             Self::Unknown(what) => write!(f, "the interpreter does not support {what}"),
         }
     }
@@ -82,7 +85,15 @@ impl Parsed {
     /// # Errors
     /// naga's message.
     pub fn new(text: &str) -> Result<Self, String> {
-        let mut module = naga::front::wgsl::parse_str(text).map_err(|error| error.emit_to_string(text))?;
+        let module = naga::front::wgsl::parse_str(text).map_err(|error| error.emit_to_string(text))?;
+        Self::of_module(module, text)
+    }
+
+    /// Validates a module; messages show lines of `text`.
+    ///
+    /// # Errors
+    /// naga's message.
+    pub fn of_module(mut module: Module, text: &str) -> Result<Self, String> {
         let is_immediate = |space| space == AddressSpace::Immediate;
         let globals = module.global_variables.iter();
         let immediates: Vec<_> =
@@ -99,6 +110,8 @@ impl Parsed {
 /// A tensor argument.
 #[derive(Clone, Debug)]
 pub struct Tensor {
+    /// Its binding.
+    pub binding: usize,
     /// Whether the kernel may write it.
     pub written: bool,
     /// Its bytes before the launch.
@@ -117,7 +130,7 @@ pub type Argument = (naga::Scalar, u64);
 /// The arguments of a launch, and the expected result.
 #[derive(Clone, Debug)]
 pub struct Expected {
-    /// The tensors by binding.
+    /// The tensors, ordered by binding.
     pub tensors: Vec<Tensor>,
     /// The scalars in order.
     pub scalars: Vec<Argument>,
@@ -132,7 +145,27 @@ pub struct Expected {
 /// # Errors
 /// It has no unique result.
 pub fn interpret(parsed: &Parsed, launch: &Launch) -> Result<Expected, Invalid> {
-    launch::interpret(parsed, launch)
+    launch::interpret(parsed, launch, Rules::default())
+}
+
+/// Runs a launch of a module to which other rules apply.
+///
+/// # Errors
+/// It has no unique result, or breaks a rule.
+pub fn interpret_by(rules: Rules, parsed: &Parsed, launch: &Launch) -> Result<Expected, Invalid> {
+    launch::interpret(parsed, launch, rules)
+}
+
+/// What holds for a module.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rules {
+    /// No access is out of range.
+    pub in_range: bool,
+    /// Work-group memory is written before it is read: it does not start as zeros.
+    pub zeroes_memory: bool,
+    /// It may leave tensors unused, which are then missing from the result, and copy results of atomic operations that
+    /// nothing uses.
+    pub is_transformed: bool,
 }
 
 /// The bits of a small whole number as a float.
@@ -157,4 +190,5 @@ struct Interpreter<'a> {
     /// Barriers that the group has passed: for work-group memory, for storage.
     epochs: [u32; 2],
     steps: u64,
+    rules: Rules,
 }

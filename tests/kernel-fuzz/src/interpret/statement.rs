@@ -179,7 +179,9 @@ impl<'a> Interpreter<'a> {
     /// Counts a statement or a loop iteration.
     fn count_step(&mut self) -> Result<(), Invalid> {
         self.steps += 1;
-        if self.steps > MAX_STEPS { Err(Invalid::StepLimit) } else { Ok(()) }
+        // Checks and zeroing take steps, too.
+        let most = if self.rules.is_transformed { 8 * MAX_STEPS } else { MAX_STEPS };
+        if self.steps > most { Err(Invalid::StepLimit) } else { Ok(()) }
     }
 
     fn statement(
@@ -268,6 +270,7 @@ impl<'a> Interpreter<'a> {
         if pointers.iter().all(|pointer| !pointer.lost) {
             return Ok(());
         }
+        self.out_of_range()?;
         let width = self.width(self.inner(base))?;
         let memory = self.memories.len();
         self.memories.push(Memory::private(vec![0; width * self.lanes], width));
@@ -286,6 +289,7 @@ impl<'a> Interpreter<'a> {
         for lane in active.iter().map(|lane| *lane as usize) {
             let to = frame.pointer(pointer, lane)?;
             if to.lost {
+                self.out_of_range()?;
                 continue;
             }
             let accessor = self.accessor(lane, to.memory);
@@ -416,7 +420,7 @@ impl<'a> Interpreter<'a> {
         active: &[u32],
     ) -> Result<(), Invalid> {
         let Statement::Atomic { pointer, fun, value, result } = statement else { return Ok(()) };
-        let observed = result.is_some_and(|result| self.is_used(frame, result));
+        let observed = !self.rules.is_transformed && result.is_some_and(|result| self.is_used(frame, result));
         let scalar = self.type_of(frame, *value).scalar().ok_or(Invalid::unknown("an atomic"))?;
         let compares = matches!(fun, AtomicFunction::Exchange { compare: Some(_) });
         let width = if compares { 2 } else { 1 };
@@ -424,6 +428,7 @@ impl<'a> Interpreter<'a> {
         for lane in active.iter().map(|lane| *lane as usize) {
             let to = frame.pointer(*pointer, lane)?;
             if to.lost {
+                self.out_of_range()?;
                 continue;
             }
             let operand = frame.word(*value, lane)?;
