@@ -8,6 +8,7 @@ mod context;
 mod declarations;
 mod expression;
 mod function;
+mod known_loop;
 mod pointer;
 mod statement;
 
@@ -143,6 +144,8 @@ struct Generator {
     workgroup_counters: Option<String>,
     counters: usize,
     uniform_cell: Option<String>,
+    /// The function that changes the bound of a loop.
+    changer: Option<String>,
 }
 
 /// Names with a meaning in C, OpenCL C, CUDA C++ or the generated code, but not in WGSL.
@@ -265,6 +268,7 @@ pub fn kernel(seed: u64, without: Without) -> Kernel {
         workgroup_counters: None,
         counters: 4,
         uniform_cell: None,
+        changer: None,
         random,
         tag,
     };
@@ -289,6 +293,9 @@ impl Generator {
         self.calls = 2;
         for at in 0..count {
             functions.push(self.function_declaration(at));
+        }
+        if self.random.once_in(2) {
+            functions.push(self.changer_declaration());
         }
         self.calls = 4;
         let shared = self.shared_arrays();

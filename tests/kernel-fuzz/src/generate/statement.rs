@@ -61,6 +61,9 @@ impl Generator {
         {
             return self.row_sum((&tensor, scalar), inner, block);
         }
+        if nests && context.loops < 2 && !self.item.is_empty() && self.random.once_in(8) {
+            return self.known_loop(inner, block);
+        }
         match self.random.below(24) {
             0..=2 => self.declare(context, block),
             3..=6 => self.assign(context, block),
