@@ -8,6 +8,7 @@ use runtime_core::{
 };
 
 use crate::analysis::features::Feature;
+use crate::analysis::private_memory;
 use crate::interface::Interface;
 use crate::parse::specialise::Specialisation;
 use crate::print::c::CCode;
@@ -269,7 +270,38 @@ fn check_device(program: &Program, device: &DeviceInfo, writer: Writer) -> Resul
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
     }
-    program.interfaces().iter().try_for_each(|interface| check_group(interface, device))
+    for (index, interface) in program.interfaces().iter().enumerate() {
+        check_group(interface, device)?;
+        // The writer of host C knows exactly what it puts on the stack.
+        if writer != Writer::C(Dialect::Host) {
+            check_private_memory(private_memory::of_entry(program, index), interface, device)?;
+        }
+    }
+    Ok(())
+}
+
+/// Maximum private memory of an invocation: what NVIDIA's devices have, and more than compilers cope with elsewhere.
+const MAX_PRIVATE_BYTES: u64 = 512 << 10;
+
+/// Processors keep the private memory of a whole work-group on the stack of a thread, where too much of it is a crash.
+fn check_private_memory(bytes: u64, interface: &Interface, device: &DeviceInfo) -> Result<()> {
+    let items: u64 = interface.group_size.iter().map(|&size| u64::from(size)).product();
+    let stack = match device.properties.value("thread_stack_bytes") {
+        Some(OptionValue::Integer(bytes)) => u64::try_from(*bytes).ok(),
+        _ => None,
+    };
+    // Half of it, to allow for the compiler's own use.
+    let limit = stack.map_or(MAX_PRIVATE_BYTES, |stack| (stack / 2 / items.max(1)).min(MAX_PRIVATE_BYTES));
+    if bytes <= limit {
+        return Ok(());
+    }
+    Err(Error::unsupported(format!(
+        "entry point \"{}\" needs {bytes} bytes of private memory per invocation, but with work-groups of {items} {} has \
+         {limit}; use smaller arrays{}",
+        interface.name,
+        device.name,
+        if stack.is_some() { " or a smaller work-group" } else { "" }
+    )))
 }
 
 fn check_group(interface: &Interface, device: &DeviceInfo) -> Result<()> {
@@ -364,6 +396,38 @@ mod tests {
             device.properties.push("extensions", "cl_khr_fp64 cl_khr_icd");
             assert_eq!(wgsl().lower(&portable, &device).unwrap_err().kind(), ErrorKind::Unsupported);
         }
+    }
+
+    #[test]
+    fn private_memory_fits_the_stack_of_a_thread() {
+        let code = |elements: u32| {
+            format!(
+                "var<private> p: array<u32, {elements}>;
+                fn helper(i: u32) -> u32 {{ var a: array<u32, 1024>; a[i] = i; return a[i / 2]; }}
+                @group(0) @binding(0) var<storage, read_write> y: array<u32>;
+                @compute @workgroup_size(256) fn main(@builtin(local_invocation_index) i: u32) {{
+                    p[i] = i;
+                    y[i] = p[i / 2] + helper(i);
+                }}"
+            )
+        };
+        let lower = |elements: u32, stack: Option<i64>| {
+            let mut device = device(&["opencl-c"]);
+            stack.into_iter().for_each(|bytes| device.properties.push("thread_stack_bytes", bytes));
+            let (code, options) = (code(elements), Options::new());
+            wgsl().lower(&PortableSource { code: &code, path: "k.wgsl", options: &options }, &device)
+        };
+        // 4 MiB for 256 invocations, of which the helper uses 4 KiB each.
+        assert!(lower(3072, Some(8 << 20)).is_ok());
+        let error = lower(3073, Some(8 << 20)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert_eq!(
+            error.message(),
+            "entry point \"main\" needs 16388 bytes of private memory per invocation, but with work-groups of 256 Test \
+             Device has 16384; use smaller arrays or a smaller work-group"
+        );
+        assert!(lower(100_000, None).is_ok());
+        assert!(lower(200_000, None).unwrap_err().message().contains("has 524288; use smaller arrays"));
     }
 
     #[test]

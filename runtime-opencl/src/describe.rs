@@ -8,7 +8,7 @@ use cl3::ext::{
     CL_DEVICE_MAX_WORK_ITEM_SIZES, CL_DEVICE_OPENCL_C_VERSION, CL_DEVICE_PCI_BUS_INFO_KHR, CL_DEVICE_PROFILE,
     CL_DEVICE_UUID_KHR, CL_DEVICE_VERSION, CL_DRIVER_VERSION, CL_LOCAL,
 };
-use runtime_core::{Capabilities, DeviceInfo, DeviceKind, Limits, MemorySpace, Options, abi};
+use runtime_core::{Capabilities, DeviceInfo, DeviceKind, Limits, MemorySpace, Options, abi, backend};
 
 use crate::device_caps::DeviceCaps;
 use crate::device_filter::{ACCELERATOR, CPU, GPU};
@@ -168,6 +168,11 @@ fn properties(driver: &Driver, listed: &ListedDevice, caps: &DeviceCaps) -> Opti
         if listed.identity.types & bit != 0 {
             properties.push("type", name);
         }
+    }
+    if caps.is_processor
+        && let Some(bytes) = backend::thread_stack_bytes().and_then(|bytes| i64::try_from(bytes).ok())
+    {
+        properties.push("thread_stack_bytes", bytes);
     }
     let local = driver.device_number(device, CL_DEVICE_LOCAL_MEM_TYPE) == LOCAL;
     properties.push("dedicated_shared_memory", local);

@@ -59,4 +59,4 @@ pub use views::{ArgRef, GraphNode, GraphWork, Launch, TensorArg, unsupported_arg
 
 pub use crate::model::kernel_info::{KernelInfo, Param, RunReport};
 pub use crate::model::placement::QueueOptions;
-pub use crate::platform::{cache_folder, is_privileged};
+pub use crate::platform::{cache_folder, is_privileged, thread_stack_bytes};

@@ -6,6 +6,7 @@
 use std::ffi::CString;
 use std::fs::{DirBuilder, File, Metadata};
 use std::io;
+use std::mem::MaybeUninit;
 #[cfg(target_os = "linux")]
 use std::os::fd::AsRawFd;
 #[cfg(target_os = "linux")]
@@ -156,6 +157,22 @@ pub(crate) fn system_directories() -> Vec<PathBuf> {
 /// Reads bytes at an offset of a file. Safe to call from several threads at once.
 pub(crate) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
     file.read_exact_at(bytes, offset)
+}
+
+/// Size of the stacks of threads that are created without asking for a size, as drivers do.
+#[must_use]
+pub fn thread_stack_bytes() -> Option<u64> {
+    let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
+    // SAFETY: success initialises the attributes.
+    if unsafe { libc::pthread_attr_init(attributes.as_mut_ptr()) } != 0 {
+        return None;
+    }
+    let mut bytes = 0;
+    // SAFETY: the attributes are initialised, and the output is writable.
+    let known = unsafe { libc::pthread_attr_getstacksize(attributes.as_ptr(), &raw mut bytes) };
+    // SAFETY: they were initialised above, and are not used again.
+    unsafe { libc::pthread_attr_destroy(attributes.as_mut_ptr()) };
+    (known == 0).then_some(bytes as u64)
 }
 
 /// Calls `hook` in every forked child, before `fork` returns there.

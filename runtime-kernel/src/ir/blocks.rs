@@ -101,6 +101,15 @@ impl Skip {
     }
 }
 
+/// Marks the functions that a body calls.
+pub(crate) fn note_calls(body: &Block, called: &mut [bool]) {
+    each(body, &mut |statement| {
+        if let Statement::Call { function, .. } = statement {
+            called[function.index()] = true;
+        }
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

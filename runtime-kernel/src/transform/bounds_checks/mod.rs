@@ -25,9 +25,9 @@ use crate::analysis::proof::launch_precondition::{self, Preconditions};
 use crate::analysis::proof::range::{self, Element, Limit};
 use crate::analysis::proof::{FunctionContext, allows_unchecked_variants};
 use crate::interface::Tensor;
+use crate::ir::blocks::note_calls;
 use crate::ir::rebuild::{with_function, with_functions};
 use crate::program::{Checks, Program};
-use crate::transform::inline::note_calls;
 
 /// The check of an element.
 #[derive(Clone, Copy)]

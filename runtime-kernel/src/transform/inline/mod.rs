@@ -19,7 +19,7 @@ use naga::{
 };
 use runtime_core::{Error, Result};
 
-use crate::ir::blocks::{self, is_barrier};
+use crate::ir::blocks::{self, is_barrier, note_calls};
 use crate::ir::rebuild::{with_function, with_functions};
 use crate::parse::diagnostics::failed;
 
@@ -98,15 +98,6 @@ fn remaining(module: &Module, mut called: Vec<bool>) -> Arena<Function> {
         functions.append(function, module.functions.get_span(handle));
     }
     functions
-}
-
-/// Marks the functions that a body calls.
-pub(crate) fn note_calls(body: &Block, called: &mut [bool]) {
-    blocks::each(body, &mut |statement| {
-        if let Statement::Call { function, .. } = statement {
-            called[function.index()] = true;
-        }
-    });
 }
 
 fn choices(module: &Module) -> Vec<Inlining> {

@@ -13,8 +13,8 @@ use super::preamble::PREAMBLE;
 use super::schedule::regions::{Condition, Step, Steps};
 use super::schedule::variable_storage::{Storage, VariableStorage};
 use super::schedule::{Form, Schedule};
-use super::stack_usage;
 use super::verify::{Rejected, verify};
+use crate::analysis::private_memory;
 use crate::analysis::proof::FunctionContext;
 use crate::print::c::REJECTED;
 use crate::print::c::invocation::plan::Plan;
@@ -23,6 +23,10 @@ use crate::print::c::lines::{Line, Lines};
 use crate::print::c::writer::Writer;
 use crate::program::{Checks, Program};
 use crate::transform::zeroing::must_zero;
+
+/// Maximum stack bytes of a function on a thread that runs work-groups. The host runs it only where twice as much
+/// is left, to allow for the compiler's own use.
+const STACK_LIMIT: u64 = 512 << 10;
 
 /// The printer of one entry point.
 pub(super) struct Entry<'w, 'a, 'p> {
@@ -246,7 +250,7 @@ impl Entry<'_, '_, '_> {
             if declared.space == AddressSpace::WorkGroup {
                 let type_name = self.printer.writer.type_name(declared.ty)?;
                 let name = self.printer.writer.names.global(variable).to_owned();
-                self.bytes += stack_usage::size(self.module, &self.module.types[declared.ty].inner);
+                self.bytes += private_memory::size(self.module, &self.module.types[declared.ty].inner);
                 self.line(&[&type_name, " ", &name, " __attribute__((aligned(64)));"]);
             }
         }
@@ -286,17 +290,18 @@ impl Entry<'_, '_, '_> {
 
     fn kept(&mut self, (type_name, inner): (String, &TypeInner), name: &str) -> Result<LaneArrays> {
         let items: u64 = self.size.iter().map(|&size| u64::from(size)).product();
-        self.bytes = self.bytes.saturating_add(items.saturating_mul(stack_usage::size(self.module, inner)));
+        self.bytes =
+            self.bytes.saturating_add(items.saturating_mul(private_memory::size(self.module, inner)));
         let (writer, plan) = (&mut *self.printer.writer, &mut self.printer.plan);
         LaneArrays::new(writer, (type_name, inner), name, |writer, wanted| plan.fresh(&writer.names, wanted))
     }
 
     /// Fails if a worker's stack is too small.
     fn check_stack(&self, index: usize) -> Result<()> {
-        let own = stack_usage::of_function(self.module, self.function, self.printer.context.info);
-        let callees = stack_usage::of_callees(self.module, &self.printer.writer.program.info);
+        let own = private_memory::of_function(self.module, self.function, self.printer.context.info, 0);
+        let callees = private_memory::of_functions(self.module, &self.printer.writer.program.info);
         let bytes = self.bytes.saturating_add(own).saturating_add(callees);
-        if bytes <= stack_usage::LIMIT {
+        if bytes <= STACK_LIMIT {
             return Ok(());
         }
         let name = &self.module.entry_points[index].name;
@@ -305,7 +310,7 @@ impl Entry<'_, '_, '_> {
             format!(
                 "entry point \"{name}\" needs {bytes} bytes of stack for work-group memory, variables, and values that \
                  live across barriers, but the host has {}; use smaller arrays or a smaller work-group",
-                stack_usage::LIMIT
+                STACK_LIMIT
             ),
         ))
     }

@@ -23,7 +23,6 @@ mod nontemporal_stores;
 mod preamble;
 mod row_decisions;
 mod schedule;
-mod stack_usage;
 mod verify;
 
 use runtime_core::Result;
