@@ -1,10 +1,18 @@
 //! Structure types that are passed by value: numbered, so that a signature can be compared word by word.
+//!
+//! `libffi` has no 16-bit floating-point type. On x86-64, except Windows, it needs none: a structure is passed by its eightbytes,
+//! each in an integer or a vector register, or on the stack (System V ABI for AMD64, 3.2.3). So a structure with such a field is
+//! described by one 64-bit number per eightbyte. Elsewhere, no other type stands for one: AArch64, for example, passes two of
+//! them in two registers, or in four bytes of the stack.
 
 use std::sync::{Mutex, PoisonError};
 
 use libffi::middle::Type;
 use runtime_core::{DType, DTypeClass, Error, Result};
 
+/// Whether structures are passed by their eightbytes.
+const BY_EIGHTBYTES: bool = cfg!(all(target_arch = "x86_64", not(windows)));
+const EIGHTBYTE: usize = 8;
 /// More structure types than any program has.
 const MAX_TYPES: usize = 1 << 16;
 
@@ -19,16 +27,12 @@ impl RecordType {
     /// The type of a structure with these fields.
     ///
     /// # Errors
-    /// `InvalidArgument` for a structure without fields; `Unsupported` for a field that `libffi` cannot pass.
+    /// `InvalidArgument` for a structure without fields; `Unsupported` for a field that cannot be passed.
     pub(crate) fn of(fields: &[DType]) -> Result<Self> {
         if fields.is_empty() {
             return Err(Error::invalid("a structure without fields cannot be passed"));
         }
-        if let Some(field) = fields.iter().find(|field| field_type(**field).is_none()) {
-            return Err(Error::unsupported(format!(
-                "a structure with a field of {field} cannot be passed by value"
-            )));
-        }
+        fields.iter().try_for_each(|field| check_field(*field))?;
         let mut types = TYPES.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = types.iter().position(|known| **known == *fields) {
             return Ok(Self(known));
@@ -46,11 +50,52 @@ impl RecordType {
     pub(crate) fn ffi_type(self) -> Type {
         let types = TYPES.lock().unwrap_or_else(PoisonError::into_inner);
         let fields = types.get(self.0).map_or(&[][..], |fields| fields);
-        Type::structure(fields.iter().filter_map(|field| field_type(*field)).collect::<Vec<_>>())
+        let has_halves = fields.iter().any(|field| is_half(*field));
+        if has_halves {
+            Type::structure(eightbytes(fields))
+        } else {
+            Type::structure(fields.iter().filter_map(|field| field_type(*field)).collect::<Vec<_>>())
+        }
     }
 }
 
-/// The type of a field. `libffi` has no 16-bit floating-point type, so such fields are refused.
+/// # Errors
+/// `Unsupported` for a field that cannot be passed.
+fn check_field(field: DType) -> Result<()> {
+    if is_half(field) && !BY_EIGHTBYTES {
+        return Err(Error::unsupported(format!(
+            "a structure with a field of {field} cannot be passed by value on {}: libffi has no 16-bit floating-point type",
+            std::env::consts::ARCH
+        )));
+    }
+    if is_half(field) || field_type(field).is_some() {
+        return Ok(());
+    }
+    Err(Error::unsupported(format!("a structure with a field of {field} cannot be passed by value")))
+}
+
+fn is_half(dtype: DType) -> bool {
+    matches!((dtype.class(), dtype.bytes()), (DTypeClass::Float | DTypeClass::BFloat, 2))
+}
+
+/// A number for each eightbyte of a structure: a floating-point number if all its fields are.
+fn eightbytes(fields: &[DType]) -> Vec<Type> {
+    let mut has_integer = Vec::new();
+    let mut end = 0_usize;
+    for field in fields {
+        // A complex number is aligned like its parts.
+        let parts = if field.class() == DTypeClass::Complex { 2 } else { 1 };
+        let start = end.next_multiple_of(field.bytes() / parts);
+        end = start + field.bytes();
+        has_integer.resize(end.div_ceil(EIGHTBYTE), false);
+        // An integer is aligned to its size, so that it is in one eightbyte.
+        let is_float = matches!(field.class(), DTypeClass::Float | DTypeClass::BFloat | DTypeClass::Complex);
+        has_integer[start / EIGHTBYTE] |= !is_float;
+    }
+    has_integer.into_iter().map(|integer| if integer { Type::u64() } else { Type::f64() }).collect()
+}
+
+/// The type of a field, if `libffi` has it.
 fn field_type(dtype: DType) -> Option<Type> {
     Some(match (dtype.class(), dtype.bytes()) {
         (DTypeClass::Int, 1) => Type::i8(),

@@ -89,8 +89,38 @@ mod tests {
         let mut state = BarrierState::default();
         assert_eq!(state.before_kernel(submit(1, 0)), None);
         assert_eq!(state.before_copy(submit(2, 0)), None);
-        state.acquire(2);
-        assert_eq!(state.before_copy(submit(3, 2)), None, "ticket 2 has completed");
+    }
+
+    #[test]
+    fn completed_or_ordered_work_needs_no_barrier() {
+        for (ordered, completed) in [(0, 3), (3, 0), (3, 2)] {
+            let mut state = BarrierState::default();
+            state.order(ordered);
+            state.acquire(completed);
+            assert_eq!(state.before_kernel(submit(4, 3)), None, "{ordered} {completed}");
+            assert_eq!(state.before_copy(submit(5, 3)), None, "{ordered} {completed}");
+            assert_eq!(state.before_kernel(submit(6, 5)), Some(RequiredBarrier::AllWork));
+        }
+    }
+
+    #[test]
+    fn a_barrier_orders_what_was_recorded_before_it() {
+        let mut state = BarrierState::default();
+        assert_eq!(state.before_copy(submit(1, 0)), None);
+        assert_eq!(state.before_copy(submit(2, 1)), Some(RequiredBarrier::AllWork));
+        assert_eq!(state.before_copy(submit(3, 1)), None, "ordered by the barrier before ticket 2");
+        assert_eq!(state.before_copy(submit(4, 2)), Some(RequiredBarrier::AllWork), "ticket 2 is behind it");
+        assert_eq!(state.before_kernel(submit(5, 4)), Some(RequiredBarrier::AllWork));
+        assert_eq!(
+            state.before_kernel(submit(6, 5)),
+            Some(RequiredBarrier::Kernels),
+            "ticket 5 is behind it"
+        );
+        assert_eq!(
+            state.before_kernel(submit(7, 6)),
+            Some(RequiredBarrier::Kernels),
+            "ticket 6 is behind it"
+        );
     }
 
     #[test]
@@ -111,5 +141,8 @@ mod tests {
         state.note_timestamp(2);
         assert!(state.is_last_timestamp(2) && !state.is_last_timestamp(1));
         assert_eq!(state.before_kernel(submit(3, 0)), Some(RequiredBarrier::Kernels));
+        state.order(3);
+        state.note_timestamp(4);
+        assert_eq!(state.before_kernel(submit(5, 0)), None, "the timestamp itself is no work");
     }
 }

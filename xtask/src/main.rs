@@ -9,6 +9,7 @@ mod eval;
 mod fuzz_kernels;
 mod harden;
 mod header;
+mod imports;
 mod install;
 mod layers;
 mod lint;

@@ -171,13 +171,27 @@ fn the_poison_is_always_detected() {
 #[test]
 fn an_output_of_another_shape_is_not_compared() {
     let tolerance = Tolerance::default();
-    let (expected, shorter, other) =
-        (array(&[2], &[1f32, 2.0]), array(&[1], &[1f32]), array(&[2], &[1i32, 2]));
-    assert!(!tolerance.compare(3, &expected, &expected).unwrap().is_failed());
-    assert!(tolerance.compare(3, &array(&[2], &[1f32, 9.0]), &expected).unwrap().is_failed());
-    for wrong in [shorter, other] {
+    let expected = array(&[2], &[1f32, 2.0]);
+    let others = [
+        (array(&[1], &[1f32]), "f32 [1]"),
+        (array(&[1, 2], &[1f32, 2.0]), "f32 [1, 2]"),
+        (array(&[2], &[1i32, 2]), "i32 [2]"),
+    ];
+    for (wrong, is) in others {
         let error = tolerance.compare(3, &wrong, &expected).unwrap_err();
-        assert!(error.message().contains("argument 3 is") && error.message().contains("f32 [2]"), "{error}");
+        assert_eq!(error.message(), format!("argument 3 is {is}, but its reference is f32 [2]"));
+    }
+}
+
+#[test]
+fn a_comparison_names_its_argument() {
+    let (tolerance, expected) = (Tolerance::default(), array(&[2], &[1f32, 2.0]));
+    assert!(!tolerance.compare(3, &expected, &expected).unwrap().is_failed());
+    match tolerance.compare(3, &array(&[2], &[1f32, 9.0]), &expected).unwrap() {
+        Validation::Failed(wrong) => {
+            assert_eq!((wrong.arg, &*wrong.actual, &*wrong.expected), (3, "9.0", "2.0"));
+        }
+        other => panic!("{other:?}"),
     }
 }
 

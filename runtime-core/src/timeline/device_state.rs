@@ -107,14 +107,6 @@ impl DeviceState {
         self.serial.as_ref().map(|serial| serial.lock())
     }
 
-    /// The error of a call of the backend that returned `status`.
-    pub(super) fn error(&self, operation: &'static str, status: Status) -> Error {
-        // SAFETY: a non-null status of the table is an owned error object, taken here once.
-        let error = unsafe { convert::from_status(status) }.err();
-        let error = error.unwrap_or_else(|| Error::new(ErrorKind::Internal, "empty error"));
-        error.in_operation(operation).on_device(&self.name)
-    }
-
     /// Checks the handle that a successful call returned.
     ///
     /// # Errors
@@ -123,4 +115,13 @@ impl DeviceState {
         convert::check_handle(what, handle)
             .map_err(|error| error.in_operation(operation).on_device(&self.name))
     }
+}
+
+/// The error of a call of the backend that returned `status`, which is not null.
+#[cold]
+pub(super) fn call_error(device: &str, operation: &'static str, status: Status) -> Error {
+    // SAFETY: a non-null status of the table is an owned error object, taken here once.
+    let error = unsafe { convert::from_status(status) }.err();
+    let error = error.unwrap_or_else(|| Error::new(ErrorKind::Internal, "empty error"));
+    error.in_operation(operation).on_device(device)
 }

@@ -50,7 +50,6 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::abi::{Handle, Progress, QueueCalls, Status, SubmitInfo};
-use crate::plugin::convert;
 use crate::timeline::device_state::DeviceState;
 use crate::timeline::word_lock::WordLock;
 use crate::{Error, ErrorKind, Result};
@@ -203,10 +202,7 @@ impl Timeline {
 
     #[cold]
     fn refused(&self, operation: &'static str, status: Status) -> Error {
-        // SAFETY: a non-null status of the table is an owned error object, taken here once.
-        let result = unsafe { convert::from_status(status) };
-        let error = result.err().unwrap_or_else(|| Error::new(ErrorKind::Internal, "empty error"));
-        let error = error.in_operation(operation).on_device(&self.name);
+        let error = device_state::call_error(&self.name, operation, status);
         if error.kind() == ErrorKind::DeviceLost {
             self.fail_from(self.completed() + 1, &error);
             if let Some(device) = self.device.upgrade() {

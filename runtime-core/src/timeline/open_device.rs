@@ -13,7 +13,7 @@ use crate::abi::{self, Handle, Status};
 use crate::plugin::instance::Instance;
 use crate::plugin::negotiate::DispatchTable;
 use crate::timeline::deferred_free::{DeferredFree, Resource};
-use crate::timeline::device_state::DeviceState;
+use crate::timeline::device_state::{self, DeviceState};
 use crate::timeline::hazards::Use;
 use crate::timeline::queue_table::{QueueStatus, QueueTable};
 use crate::timeline::wait_thread::WaitThread;
@@ -118,7 +118,7 @@ impl OpenDevice {
         if status.is_null() {
             return Ok(());
         }
-        let error = self.error(operation, status);
+        let error = device_state::call_error(&self.name, operation, status);
         if error.kind() == ErrorKind::DeviceLost {
             self.mark_lost(&error);
         }

@@ -28,6 +28,7 @@ mod programs;
 mod queues;
 mod recording;
 mod signals;
+mod structures;
 mod tensors;
 mod threads;
 mod transfers;
@@ -44,6 +45,7 @@ pub(crate) const TOPICS: &[(&str, &[Case])] = &[
     ("modules", modules::CASES),
     ("launch", launch::CASES),
     ("arguments", arguments::CASES),
+    ("structures", structures::CASES),
     ("geometry", geometry::CASES),
     ("queues", queues::CASES),
     ("events", events::CASES),

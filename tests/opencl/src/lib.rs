@@ -21,6 +21,7 @@ pub use process::{DEADLINE, current_program};
 pub use test_process::{Finished, finish, required};
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use libtest_mimic::{Completion, Failed, Trial};
 
@@ -38,10 +39,14 @@ pub fn missing_trial(name: &'static str, remedy: String) -> Trial {
 /// # Errors
 /// It is not built.
 pub fn built(name: &str) -> Result<PathBuf, String> {
+    built_by(name, "cargo build --workspace")
+}
+
+fn built_by(name: &str, command: &str) -> Result<PathBuf, String> {
     let executable = std::env::current_exe().map_err(|error| error.to_string())?;
     let folders = executable.ancestors().skip(1).take(2);
     let found = folders.map(|folder| folder.join(name)).find(|path| path.is_file());
-    found.ok_or_else(|| format!("{name} is not built; run `cargo build --workspace`"))
+    found.ok_or_else(|| format!("{name} is not built; run `{command}`"))
 }
 
 /// The backend's library.
@@ -50,4 +55,20 @@ pub fn built(name: &str) -> Result<PathBuf, String> {
 /// It is not built.
 pub fn backend() -> Result<PathBuf, String> {
     built("libruntime_opencl.so")
+}
+
+/// The library of the example of a vendor's backend, `runtime-opencl/examples/vendor.rs`.
+///
+/// # Errors
+/// It is not built.
+pub fn vendor_backend() -> Result<PathBuf, String> {
+    built_by("examples/libvendor.so", "cargo build --package runtime-opencl --example vendor")
+}
+
+/// Reports why a test program cannot run. A failed trial would not do: a filter would hide it.
+#[must_use]
+#[allow(clippy::print_stderr, reason = "a test's report")]
+pub fn cannot_run(reason: &str) -> ExitCode {
+    eprintln!("cannot run: {reason}");
+    ExitCode::FAILURE
 }

@@ -33,7 +33,10 @@ fn on_stub() -> Result<ExitCode, String> {
 }
 
 fn suite() -> ExitCode {
-    let Ok(library) = opencl::backend() else { return ExitCode::FAILURE };
+    let library = match opencl::backend() {
+        Ok(library) => library,
+        Err(reason) => return opencl::cannot_run(&reason),
+    };
     let backends = vec![library.to_string_lossy().into_owned()];
     let selection = Selection { required: vec!["opencl".to_owned()], ..Selection::new(backends) };
     let mut arguments = Arguments::from_args();

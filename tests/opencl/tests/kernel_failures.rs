@@ -50,7 +50,10 @@ fn start(icd_folder: &IcdFolder) -> Result<bool, String> {
 }
 
 fn suite() -> ExitCode {
-    let Ok(library) = opencl::backend() else { return ExitCode::FAILURE };
+    let library = match opencl::backend() {
+        Ok(library) => library,
+        Err(reason) => return opencl::cannot_run(&reason),
+    };
     let mut arguments = Arguments::from_args();
     if arguments.filter.is_none() {
         arguments.filter = Some(FILTER.to_owned());

@@ -9,11 +9,14 @@ use runtime_conformance::Selection;
 fn main() -> ExitCode {
     opencl::run_per_driver(&[Driver::Pocl, Driver::Intel], |driver, arguments| {
         let (target, library) = match driver {
-            // `runtime-opencl/examples/vendor.rs`: PoCL with the restrictions of an old driver.
-            Driver::Pocl => ("vendor", opencl::built("examples/libvendor.so")),
+            // PoCL with the restrictions of an old driver.
+            Driver::Pocl => ("vendor", opencl::vendor_backend()),
             _ => ("opencl", opencl::backend()),
         };
-        let Ok(library) = library else { return ExitCode::FAILURE };
+        let library = match library {
+            Ok(library) => library,
+            Err(reason) => return opencl::cannot_run(&reason),
+        };
         let backends = vec![library.to_string_lossy().into_owned()];
         // Other tests check the requirements of the machine; this one needs only the backend.
         let selection = Selection { required: vec![target.to_owned()], ..Selection::new(backends) };

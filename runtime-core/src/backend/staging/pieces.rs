@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use crate::Error;
 
-/// Smallest piece for a slot, of which larger ones are multiples.
+/// Size of the smallest piece for a slot; larger pieces are multiples of it.
 const MIN_PIECE_BYTES: usize = 64 << 10;
 
 /// A part of a transfer.
