@@ -271,7 +271,7 @@ fn check_device(program: &Program, device: &DeviceInfo, writer: Writer) -> Resul
         }
     }
     for (index, interface) in program.interfaces().iter().enumerate() {
-        check_group(interface, device)?;
+        check_group(interface, device, writer)?;
         // The writer of host C knows exactly what it puts on the stack.
         if writer != Writer::C(Dialect::Host) {
             check_private_memory(private_memory::of_entry(program, index), interface, device)?;
@@ -304,7 +304,10 @@ fn check_private_memory(bytes: u64, interface: &Interface, device: &DeviceInfo) 
     )))
 }
 
-fn check_group(interface: &Interface, device: &DeviceInfo) -> Result<()> {
+/// What CUDA C may declare, however much the device has (CUDA C++ Programming Guide, "Compute Capabilities").
+const CUDA_SHARED_BYTES: u64 = 48 << 10;
+
+fn check_group(interface: &Interface, device: &DeviceInfo, writer: Writer) -> Result<()> {
     let (limits, size, name) = (&device.limits, interface.group_size, &interface.name);
     let too_large = |what: String, limit: String, given: String| {
         Err(Error::invalid(format!(
@@ -323,9 +326,13 @@ fn check_group(interface: &Interface, device: &DeviceInfo) -> Result<()> {
             format!("{items} items"),
         );
     }
-    if u64::from(interface.shared_bytes) > limits.shared_bytes {
+    let shared_bytes = match writer {
+        Writer::C(Dialect::Cuda) => limits.shared_bytes.min(CUDA_SHARED_BYTES),
+        _ => limits.shared_bytes,
+    };
+    if u64::from(interface.shared_bytes) > shared_bytes {
         let given = format!("{} bytes", interface.shared_bytes);
-        return too_large("workgroup memory of".into(), format!("{} bytes", limits.shared_bytes), given);
+        return too_large("workgroup memory of".into(), format!("{shared_bytes} bytes"), given);
     }
     Ok(())
 }
@@ -396,6 +403,25 @@ mod tests {
             device.properties.push("extensions", "cl_khr_fp64 cl_khr_icd");
             assert_eq!(wgsl().lower(&portable, &device).unwrap_err().kind(), ErrorKind::Unsupported);
         }
+    }
+
+    #[test]
+    fn workgroup_memory_of_cuda_c_is_limited_below_that_of_the_device() {
+        let code = "var<workgroup> w: array<u32, 12289>;
+            @group(0) @binding(0) var<storage, read_write> y: array<u32>;
+            @compute @workgroup_size(32) fn main(@builtin(local_invocation_index) i: u32) { w[i] = i; y[i] = w[i]; }";
+        let lower = |format: &str| {
+            let mut device = device(&[format]);
+            device.limits.shared_bytes = 227 << 10;
+            wgsl().lower(&PortableSource { code, path: "k.wgsl", options: &Options::new() }, &device)
+        };
+        assert!(lower("opencl-c").is_ok());
+        assert!(
+            lower("cuda-c")
+                .unwrap_err()
+                .message()
+                .ends_with("49156 bytes, but the limit of Test Device is 49152 bytes")
+        );
     }
 
     #[test]
