@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use runtime_conformance::{FaultArguments, SuiteArguments};
-use runtime_core::{ClockChoice, DType, Error, FlushCache, OptionValue, Options, Result, did_you_mean};
+use runtime_core::{ClockChoice, DType, Error, FlushCache, OptionValue, Options, Result};
+use runtime_harness::settings::parse_flush;
+use runtime_harness::spec::Number;
+use runtime_harness::{Overrides, Settings};
 
 use crate::lower::LowerArguments;
-use crate::settings::{FLUSH_CHOICES, Settings};
-use crate::spec::Overrides;
-use crate::spec::scalar::Number;
 
 /// Find compute devices, run kernels on them, time them and check their results.
 #[derive(Debug, Parser)]
@@ -203,11 +203,6 @@ fn parse_real(text: &str) -> Result<f64, String> {
         Ok(value) if value >= 0.0 && f64::is_finite(value) => Ok(value),
         _ => Err("expected a finite number of at least 0".to_owned()),
     }
-}
-
-fn parse_flush(text: &str) -> Result<FlushCache, String> {
-    let found = FLUSH_CHOICES.iter().find(|(name, _)| *name == text).map(|(_, flush)| *flush);
-    found.ok_or_else(|| did_you_mean(text, &FLUSH_CHOICES.map(|(name, _)| name)))
 }
 
 fn parse_save(text: &str) -> Result<(String, PathBuf), String> {

@@ -6,23 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use runtime_core::{
-    CommonRuntime, DeviceInfo, Error, ErrorKind, Evaluation, Measurement, Options, Result, Runtime,
-};
+use runtime_core::{Error, ErrorKind, Options, Result, Runtime};
+use runtime_harness::release::{self, release};
+use runtime_harness::{DeviceUnderTest, Evaluated, Job, Spec};
 
 use crate::arguments::EvalArguments;
-use crate::bound_kernel::BoundKernel;
-use crate::crash_context::CrashContext;
 use crate::interrupt;
 use crate::output::{self, Destination};
 use crate::output_paths;
 use crate::progress::Progress;
 use crate::registry;
-use crate::release::{self, release};
-use crate::report::{Columns, Format, KernelIdentity, Outcome, Reports, ResourceUsage, Row, Sink};
-use crate::settings::Settings;
-use crate::spec::Spec;
-use crate::workload::Workload;
+use crate::report::{Columns, Format, Reports, Sink};
 
 /// How long an interrupt waits for a row that is being written: the reader of a pipe may have stopped reading.
 const ROW_TIMEOUT: Duration = Duration::from_secs(1);
@@ -72,7 +66,7 @@ impl Files {
     }
 
     /// The requested files, and a table unless one of them is standard output.
-    fn sinks(self, specs: &[Spec], devices: &[Candidate], options: &Options) -> Vec<Sink> {
+    fn sinks(self, specs: &[Spec], devices: &[DeviceUnderTest], options: &Options) -> Vec<Sink> {
         let is_standard = |file: &Option<Destination>| file.as_ref().is_some_and(Destination::is_standard);
         let table = !is_standard(&self.json) && !is_standard(&self.csv);
         let table = table.then(|| {
@@ -89,26 +83,25 @@ impl Files {
 fn measure(
     arguments: &EvalArguments,
     specs: Vec<Spec>,
-    mut devices: Vec<Candidate>,
+    mut devices: Vec<DeviceUnderTest>,
     runtime: &Runtime,
     reports: &Mutex<Reports>,
 ) -> Result<()> {
     let progress = Progress::new(specs.len() * devices.len());
-    let executor = tokio::runtime::Builder::new_current_thread().build().map_err(|error| {
-        Error::new(ErrorKind::OutOfResources, format!("cannot start an executor: {error}"))
-    })?;
     // One spec at a time, so that only one spec's data is in memory. One device at a time: several may be the same chip
     // (a GPU through CUDA, OpenCL and Vulkan), and all share the host.
     for spec in specs {
         let settings = arguments.settings.settings().or(spec.settings);
-        let mut workload = Workload::new(spec);
-        if settings.validates() && devices.iter().any(|device| device.accepts(&workload.spec)) {
-            progress.set_message(format!("reference of {}", workload.spec.name));
-            workload.find_expected(runtime);
+        let mut job = Job::new(spec);
+        if settings.validates() && devices.iter().any(|device| device.accepts(&job.spec)) {
+            progress.set_message(format!("reference of {}", job.spec.name));
+            job.find_expected(runtime);
         }
-        let task = MeasureTask { workload, settings, progress: &progress };
         for device in &mut devices {
-            let row = executor.block_on(measure_row(&task, device));
+            progress.set_message(format!("{} on {}", job.spec.name, device.name));
+            let Evaluated { row, released } = runtime_harness::evaluate(&job, device, &settings);
+            released.unwrap_or_else(|error| output::print_stderr(&format!("error: {error}")));
+            progress.advance();
             if !progress.suspend(|| reports.lock().add(&row))? {
                 return Ok(());
             }
@@ -125,32 +118,11 @@ fn measure(
     Ok(())
 }
 
-/// A workload to measure on each device, with its settings.
-struct MeasureTask<'p> {
-    workload: Workload,
-    settings: Settings,
-    progress: &'p Progress,
-}
-
-/// A device to evaluate on, or the reason why it cannot be opened.
-struct Candidate {
-    name: String,
-    info: Option<DeviceInfo>,
-    opened: Result<Arc<dyn CommonRuntime>>,
-}
-
-impl Candidate {
-    fn accepts(&self, spec: &Spec) -> bool {
-        let takes = |info: &DeviceInfo| info.accepts(&spec.kernel.format);
-        self.opened.is_ok() && self.info.as_ref().is_some_and(takes)
-    }
-}
-
 /// The devices named, or all available ones without their sub-devices.
-fn choose(runtime: &Runtime, names: &[String], options: &Options) -> Result<Vec<Candidate>> {
+fn choose(runtime: &Runtime, names: &[String], options: &Options) -> Result<Vec<DeviceUnderTest>> {
     if !names.is_empty() {
         // Do not list other backends: naming a device must not start the other drivers of the machine.
-        return names.iter().map(|name| candidate(runtime, name.clone(), options)).collect();
+        return names.iter().map(|name| open(runtime, name, options)).collect();
     }
     let known = runtime.devices();
     let whole = known.iter().filter(|info| info.unavailable_reason.is_none() && info.id.sub.is_none());
@@ -158,89 +130,15 @@ fn choose(runtime: &Runtime, names: &[String], options: &Options) -> Result<Vec<
     if names.is_empty() {
         return Err(Error::new(ErrorKind::Unavailable, "no device is available; `runtime doctor` says why"));
     }
-    names.into_iter().map(|name| candidate(runtime, name, options)).collect()
+    names.iter().map(|name| open(runtime, name, options)).collect()
 }
 
-fn candidate(runtime: &Runtime, name: String, options: &Options) -> Result<Candidate> {
-    let opened = runtime.open_with(&name, options);
-    match &opened {
+fn open(runtime: &Runtime, name: &str, options: &Options) -> Result<DeviceUnderTest> {
+    let device = DeviceUnderTest::open(runtime, name, options);
+    match &device.opened {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidArgument) => {
             Err(error.clone().in_operation(&format!("--device {name}")))
         }
-        Err(_) => {
-            let info = runtime.devices().into_iter().find(|info| info.id.to_string() == name);
-            Ok(Candidate { name, info, opened })
-        }
-        Ok(device) => {
-            Ok(Candidate { name: device.device_id().to_string(), info: Some(device.info().clone()), opened })
-        }
+        _ => Ok(device),
     }
-}
-
-async fn measure_row(task: &MeasureTask<'_>, device: &mut Candidate) -> Row {
-    let MeasureTask { workload, settings, progress } = task;
-    progress.set_message(format!("{} on {}", workload.spec.name, device.name));
-    let measured = match &device.opened {
-        Ok(opened) => {
-            let (name, opened) = (device.name.clone(), Arc::clone(opened));
-            let _context = CrashContext::enter(format!("while \"{}\" ran on {name}", workload.spec.name));
-            let (measured, released) = measure_one(&name, &*opened, workload, settings).await;
-            if let Err(error) = released {
-                output::print_stderr(&format!("error: {error}"));
-                device.opened = Err(error);
-            }
-            measured
-        }
-        Err(error) => Err(error.clone()),
-    };
-    progress.advance();
-    let (usage, measured) = match measured {
-        Ok((usage, measurement)) => (Some(usage), Ok(measurement)),
-        Err(error) => (None, Err(error)),
-    };
-    Row {
-        spec: workload.spec.path.clone(),
-        kernel: KernelIdentity::of(&workload.spec),
-        device: device.name.clone(),
-        info: device.info.clone(),
-        settings: *settings,
-        names: workload.spec.args.iter().map(|arg| arg.name.clone()).collect(),
-        usage,
-        outcome: Outcome::from(measured),
-    }
-}
-
-/// Measures a kernel. The second result is an error if the driver did not release it.
-async fn measure_one(
-    name: &str,
-    device: &dyn CommonRuntime,
-    workload: &Workload,
-    settings: &Settings,
-) -> (Result<(ResourceUsage, Measurement)>, Result<()>) {
-    let bound = match BoundKernel::new(device, workload, &workload.spec.kernel) {
-        Ok(bound) => bound,
-        Err(error) => return (Err(error), Ok(())),
-    };
-    let measured = evaluate_one(device, &bound, workload, settings).await;
-    (measured, release(bound, &format!("\"{}\"", workload.spec.name), name, release::DEADLINE))
-}
-
-async fn evaluate_one(
-    device: &dyn CommonRuntime,
-    bound: &BoundKernel,
-    workload: &Workload,
-    settings: &Settings,
-) -> Result<(ResourceUsage, Measurement)> {
-    let spec = &workload.spec;
-    let config = bound.config(spec)?;
-    let mut evaluation = Evaluation::new(&bound.kernel, config, bound.evaluation_args(spec));
-    evaluation.timing = settings.timing();
-    evaluation.cost = spec.cost;
-    evaluation.validate = settings.validates();
-    evaluation.tolerance = workload.tolerance();
-    if evaluation.validate {
-        evaluation.reference = workload.expected.clone()?;
-    }
-    let usage = ResourceUsage::of(&bound.kernel, &config, spec.local_bytes());
-    device.evaluate(&mut evaluation).await.map(|measurement| (usage, measurement))
 }

@@ -4,29 +4,21 @@
 //! wrong usage, an invalid spec or device name, a file that cannot be written.
 
 mod arguments;
-mod bound_kernel;
 mod conformance;
-mod crash_context;
 mod devices;
 mod doctor;
 mod eval;
 mod interrupt;
 mod log;
 mod lower;
-mod module_source;
 mod output;
 mod output_paths;
 mod probe;
 mod progress;
 mod registry;
-mod release;
 mod report;
 mod run;
-mod settings;
-mod spec;
 mod table;
-mod text_file;
-mod workload;
 
 use std::process::ExitCode;
 
@@ -35,6 +27,7 @@ use clap::Parser;
 use arguments::{Action, Command};
 use interrupt::SignalGuard;
 use runtime_core::Result;
+use runtime_harness::{crash_context, release};
 
 fn main() -> ExitCode {
     let command = Command::parse();
@@ -45,7 +38,7 @@ fn main() -> ExitCode {
     });
     match release::is_driver_stuck() {
         // A normal exit would wait for the driver.
-        true => release::exit_now(code),
+        true => exit_now(code),
         false => code,
     }
 }
@@ -65,4 +58,10 @@ fn run_command(action: &Action) -> Result<ExitCode> {
         Action::Lower(arguments) => lower::lower(arguments).map(|()| ExitCode::SUCCESS),
         Action::Conformance(arguments) => conformance::run(arguments),
     }
+}
+
+/// Exits the process without waiting for the stuck thread.
+fn exit_now(code: ExitCode) -> ExitCode {
+    let known = [0, 1, 2].into_iter().find(|known| ExitCode::from(*known) == code);
+    signal_hook::low_level::exit(known.map_or(2, i32::from))
 }

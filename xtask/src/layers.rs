@@ -30,6 +30,24 @@ const CRATES: &[Layers] = &[
         // A kernel whose functions cannot be judged on their own is inlined first.
         exceptions: &[("check/barriers.rs", "transform")],
     },
+    Layers {
+        source: "runtime-harness/src",
+        order: &[
+            "text_file",
+            "describe",
+            "crash_context",
+            "release",
+            "settings",
+            "spec",
+            "job",
+            "row",
+            "report",
+            "candidate",
+            "device",
+            "evaluate",
+        ],
+        exceptions: &[],
+    },
 ];
 
 pub(crate) fn check(workspace: &Workspace) -> Outcome {

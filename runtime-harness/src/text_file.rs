@@ -13,7 +13,7 @@ const MAX_BYTES: u64 = 64 << 20;
 ///
 /// # Errors
 /// `Io` that names the file.
-pub(crate) fn read(path: &Path) -> Result<String> {
+pub fn read(path: &Path) -> Result<String> {
     let text = read_bounded(path).map_err(|error| {
         Error::new(ErrorKind::Io, format!("cannot read {}: {error}", path.display())).with_source(error)
     })?;

@@ -28,7 +28,7 @@ static CONTEXTS: Mutex<Vec<(u64, String)>> = Mutex::new(Vec::new());
 static PREVIOUS_HANDLERS: OnceLock<[libc::sigaction; SIGNALS.len()]> = OnceLock::new();
 
 /// Installs the signal and exit handlers.
-pub(crate) fn install_handlers() {
+pub fn install_handlers() {
     let previous = SIGNALS.map(|(signal, _)| install(signal));
     if PREVIOUS_HANDLERS.set(previous).is_ok() {
         // SAFETY: the handler is a function of this program, valid until the process ends.
@@ -38,11 +38,11 @@ pub(crate) fn install_handlers() {
 
 /// Marks foreign code as running until the value is dropped.
 #[derive(Debug)]
-pub(crate) struct CrashContext(u64);
+pub struct CrashContext(u64);
 
 impl CrashContext {
     /// Enters the operation `what`, a phrase that completes "error: SIGSEGV …" and may say what to do about it.
-    pub(crate) fn enter(what: String) -> Self {
+    pub fn enter(what: String) -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let id = NEXT.fetch_add(1, Ordering::Relaxed) as u64;
         update_contexts(|contexts| contexts.push((id, what)));

@@ -5,26 +5,30 @@ use runtime_core::{
     Placement, Result, Tensor,
 };
 
-use crate::module_source::module_source;
+use super::{Job, module_source};
 use crate::spec::{ArgumentKind, KernelSource, Spec, TensorSpec};
-use crate::workload::Workload;
 
 /// Initial content of write-only tensors: NaN in every floating-point type.
 const POISON: [u8; 16] = [0xff; 16];
 
 /// A loaded kernel with its tensors on a device.
 #[derive(Debug)]
-pub(crate) struct BoundKernel {
-    pub(crate) kernel: Kernel,
-    pub(crate) tensors: Vec<Option<Tensor>>,
+pub struct BoundKernel {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// The tensors by argument index; `None` for other arguments.
+    pub tensors: Vec<Option<Tensor>>,
 }
 
 impl BoundKernel {
     /// Loads `code`, allocates the tensors and writes their initial data.
-    pub(crate) fn new(device: &dyn CommonRuntime, workload: &Workload, code: &KernelSource) -> Result<Self> {
-        let inputs = workload.inputs.as_ref().map_err(Clone::clone)?;
-        let kernel = device.kernel(&module_source(code, &workload.spec.specialise)?, &code.entry)?;
-        let tensors = workload.spec.args.iter().zip(inputs).map(|(arg, input)| match &arg.kind {
+    ///
+    /// # Errors
+    /// The error in the initial data; those of loading, allocating and writing.
+    pub fn new(device: &dyn CommonRuntime, job: &Job, code: &KernelSource) -> Result<Self> {
+        let inputs = job.inputs.as_ref().map_err(Clone::clone)?;
+        let kernel = device.kernel(&module_source(code, &job.spec.specialise)?, &code.entry)?;
+        let tensors = job.spec.args.iter().zip(inputs).map(|(arg, input)| match &arg.kind {
             ArgumentKind::Tensor(tensor) => {
                 place(device, tensor, input.as_ref()).map(Some).map_err(|error| error.in_operation(&arg.name))
             }
@@ -37,7 +41,7 @@ impl BoundKernel {
     ///
     /// # Errors
     /// `InvalidArgument` if both are given and differ.
-    pub(crate) fn config(&self, spec: &Spec) -> Result<LaunchConfig> {
+    pub fn config(&self, spec: &Spec) -> Result<LaunchConfig> {
         let LaunchConfig::Groups(mut geometry) = spec.config else { return Ok(spec.config) };
         match self.kernel.info().group_size {
             Some(fixed) if !spec.has_group_size => geometry.group_size = fixed,
@@ -53,7 +57,8 @@ impl BoundKernel {
     }
 
     /// The arguments of a launch.
-    pub(crate) fn args<'a>(&'a self, spec: &'a Spec) -> Vec<Arg<'a>> {
+    #[must_use]
+    pub fn args<'a>(&'a self, spec: &'a Spec) -> Vec<Arg<'a>> {
         let args = spec.args.iter().zip(&self.tensors);
         args.filter_map(|(arg, tensor)| match (&arg.kind, tensor) {
             (ArgumentKind::Tensor(spec), Some(tensor)) => {
@@ -66,7 +71,8 @@ impl BoundKernel {
     }
 
     /// The arguments of an evaluation.
-    pub(crate) fn evaluation_args<'a>(&'a self, spec: &'a Spec) -> Vec<EvaluationArg<'a>> {
+    #[must_use]
+    pub fn evaluation_args<'a>(&'a self, spec: &'a Spec) -> Vec<EvaluationArg<'a>> {
         let args = spec.args.iter().zip(&self.tensors);
         args.filter_map(|(arg, tensor)| match (&arg.kind, tensor) {
             (ArgumentKind::Tensor(spec), Some(tensor)) => {
@@ -78,7 +84,10 @@ impl BoundKernel {
     }
 
     /// The contents of the written arguments, each with its index.
-    pub(crate) fn outputs(&self, spec: &Spec) -> Result<Vec<(usize, HostArray)>> {
+    ///
+    /// # Errors
+    /// Those of [`Tensor::to_array`].
+    pub fn outputs(&self, spec: &Spec) -> Result<Vec<(usize, HostArray)>> {
         let outputs = spec.outputs().filter_map(|(index, _)| Some((index, self.tensors[index].as_ref()?)));
         outputs.map(|(index, tensor)| Ok((index, tensor.to_array()?))).collect()
     }
@@ -138,7 +147,7 @@ mod tests {
     use runtime_core::DType;
 
     use super::*;
-    use crate::spec::init::Init;
+    use crate::spec::Init;
 
     #[test]
     fn strides_default_to_row_major() {

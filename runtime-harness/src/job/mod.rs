@@ -1,25 +1,30 @@
 //! A spec with its initial data and expected outputs, prepared once for all devices.
 
+mod bound_kernel;
+mod module_source;
+
 use runtime_core::{Error, ErrorKind, Geometry, HostArray, Result, Runtime, Tolerance};
 
-use crate::bound_kernel::BoundKernel;
 use crate::crash_context::CrashContext;
-use crate::spec::init::Init;
-use crate::spec::{Argument, ArgumentKind, Expected, KernelSource, Spec, TensorSpec};
+use crate::spec::{Argument, ArgumentKind, Expected, Init, KernelSource, Spec, TensorSpec};
+pub use bound_kernel::BoundKernel;
+pub use module_source::module_source;
 
 /// A spec with its initial data, prepared once for all devices and the reference.
 #[derive(Debug)]
-pub(crate) struct Workload {
-    pub(crate) spec: Spec,
+pub struct Job {
+    /// The spec.
+    pub spec: Spec,
     /// Per argument, the row-major elements of a tensor that is read; or the error in them.
-    pub(crate) inputs: Result<Vec<Option<HostArray>>>,
+    pub inputs: Result<Vec<Option<HostArray>>>,
     /// Per written argument, its index and its expected content; or why that is unknown.
-    pub(crate) expected: Result<Vec<(usize, HostArray)>>,
+    pub expected: Result<Vec<(usize, HostArray)>>,
 }
 
-impl Workload {
+impl Job {
     /// Prepares the initial data of a spec.
-    pub(crate) fn new(spec: Spec) -> Self {
+    #[must_use]
+    pub fn new(spec: Spec) -> Self {
         let inputs = spec.args.iter().map(|arg| match &arg.kind {
             ArgumentKind::Tensor(tensor) if tensor.access.reads() => initial(tensor, arg).map(Some),
             _ => Ok(None),
@@ -28,7 +33,7 @@ impl Workload {
     }
 
     /// Computes the expected outputs: runs the reference on the host, or reads its files.
-    pub(crate) fn find_expected(&mut self, runtime: &Runtime) {
+    pub fn find_expected(&mut self, runtime: &Runtime) {
         let Some(reference) = &self.spec.reference else { return };
         self.expected = match &reference.expected {
             Expected::Files(paths) => self
@@ -47,7 +52,8 @@ impl Workload {
     }
 
     /// The tolerance for differences from the expected outputs.
-    pub(crate) fn tolerance(&self) -> Tolerance {
+    #[must_use]
+    pub fn tolerance(&self) -> Tolerance {
         self.spec.reference.as_ref().map(|reference| reference.tolerance).unwrap_or_default()
     }
 

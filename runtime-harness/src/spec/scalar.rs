@@ -7,7 +7,7 @@ use runtime_core::{DType, DTypeClass, OptionValue};
 
 /// A number of a spec.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Number {
+pub enum Number {
     /// Written without a decimal point or an exponent.
     Integer(i128),
     /// Written with a decimal point or an exponent.

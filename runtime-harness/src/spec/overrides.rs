@@ -3,16 +3,20 @@
 use std::path::Path;
 
 use runtime_core::{DType, Error, Result, did_you_mean};
+use serde::{Deserialize, Serialize};
 
-use super::scalar::Number;
+use super::{Number, json};
 
 /// Overrides of a spec; none by default.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Overrides {
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Overrides {
     /// Values of scalar arguments and constants; each name occurs once.
-    pub(crate) values: Vec<(String, Number)>,
+    #[serde(with = "json::values")]
+    pub values: Vec<(String, Number)>,
     /// The element type.
-    pub(crate) element: Option<DType>,
+    #[serde(with = "json::element")]
+    pub element: Option<DType>,
 }
 
 impl Overrides {

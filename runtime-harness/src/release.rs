@@ -1,6 +1,5 @@
 //! Releases driver objects with a deadline: some drivers never return from releasing them.
 
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -8,7 +7,7 @@ use std::time::Duration;
 use runtime_core::{Error, ErrorKind, Result};
 
 /// How long a driver may take to release an object. Drivers that return at all do so in milliseconds.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
+pub const DEADLINE: Duration = Duration::from_secs(20);
 
 static STUCK: AtomicBool = AtomicBool::new(false);
 
@@ -16,12 +15,7 @@ static STUCK: AtomicBool = AtomicBool::new(false);
 ///
 /// # Errors
 /// `Timeout` if the driver does not return in time. The thread that called it is abandoned.
-pub(crate) fn release<T: Send + 'static>(
-    value: T,
-    what: &str,
-    device: &str,
-    deadline: Duration,
-) -> Result<()> {
+pub fn release<T: Send + 'static>(value: T, what: &str, device: &str, deadline: Duration) -> Result<()> {
     let (done, released) = mpsc::channel();
     let dropping = move || {
         drop(value);
@@ -43,14 +37,9 @@ pub(crate) fn release<T: Send + 'static>(
 }
 
 /// Whether a thread is stuck in a driver; the process must not wait for it on exit.
-pub(crate) fn is_driver_stuck() -> bool {
+#[must_use]
+pub fn is_driver_stuck() -> bool {
     STUCK.load(Ordering::Relaxed)
-}
-
-/// Exits the process without waiting for the stuck thread.
-pub(crate) fn exit_now(code: ExitCode) -> ExitCode {
-    let known = [0, 1, 2].into_iter().find(|known| ExitCode::from(*known) == code);
-    signal_hook::low_level::exit(known.map_or(2, i32::from))
 }
 
 #[cfg(test)]

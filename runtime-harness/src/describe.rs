@@ -1,22 +1,48 @@
 //! Devices, options and the program itself as JSON.
 
-use runtime_core::{DeviceInfo, OptionSpec, OptionValue, Options, Telemetry, abi};
+use runtime_core::{DeviceInfo, DeviceKind, OptionSpec, OptionValue, Options, Telemetry, abi};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::devices::kind;
+/// The program that writes a report.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// Its version.
+    pub version: String,
+    /// `major.minor` of the backend ABI.
+    pub abi: String,
+    /// The operating system.
+    pub os: String,
+    /// The processor architecture.
+    pub architecture: String,
+}
 
-/// The program that writes the report.
-pub(crate) fn program() -> Value {
-    json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "abi": format!("{}.{}", abi::MAJOR, abi::MINOR),
-        "os": std::env::consts::OS,
-        "architecture": std::env::consts::ARCH,
-    })
+impl Program {
+    /// This program.
+    #[must_use]
+    pub fn current() -> Self {
+        Self {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            abi: format!("{}.{}", abi::MAJOR, abi::MINOR),
+            os: std::env::consts::OS.to_owned(),
+            architecture: std::env::consts::ARCH.to_owned(),
+        }
+    }
+}
+
+/// The name of a device kind.
+#[must_use]
+pub const fn kind(kind: DeviceKind) -> &'static str {
+    match kind {
+        DeviceKind::Host => "host",
+        DeviceKind::Accelerator => "accelerator",
+        DeviceKind::Embedded => "embedded",
+    }
 }
 
 /// A device with all its properties.
-pub(crate) fn device(info: &DeviceInfo) -> Value {
+#[must_use]
+pub fn device(info: &DeviceInfo) -> Value {
     let spaces: Vec<Value> = info
         .spaces
         .iter()
@@ -60,7 +86,8 @@ pub(crate) fn device(info: &DeviceInfo) -> Value {
 }
 
 /// The current values of a device; null for those that it does not report.
-pub(crate) fn telemetry(telemetry: &Telemetry) -> Value {
+#[must_use]
+pub fn telemetry(telemetry: &Telemetry) -> Value {
     json!({
         "clock_hz": telemetry.clock_hz,
         "memory_clock_hz": telemetry.memory_clock_hz,
@@ -77,7 +104,8 @@ fn uuid(bytes: [u8; 16]) -> String {
 }
 
 /// Options as an object. The values of a repeated key form an array.
-pub(crate) fn options(options: &Options) -> Value {
+#[must_use]
+pub fn options(options: &Options) -> Map<String, Value> {
     let mut object: Map<String, Value> = Map::new();
     for (key, value) in options.iter() {
         let value = option(value);
@@ -89,7 +117,7 @@ pub(crate) fn options(options: &Options) -> Value {
             Some(single) => *single = Value::Array(vec![single.take(), value]),
         }
     }
-    Value::Object(object)
+    object
 }
 
 fn option(value: &OptionValue) -> Value {
@@ -101,8 +129,55 @@ fn option(value: &OptionValue) -> Value {
     }
 }
 
+/// Reads what [`options`] writes.
+///
+/// # Errors
+/// A message that names the key.
+pub fn read_options(object: &Map<String, Value>) -> Result<Options, String> {
+    let mut read = Options::new();
+    for (key, value) in object {
+        let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+        for value in values {
+            let value = read_option(value).ok_or_else(|| {
+                format!("option \"{key}\" must be text, a number, true or false, or a list of these")
+            })?;
+            read.push(key, value);
+        }
+    }
+    Ok(read)
+}
+
+fn read_option(value: &Value) -> Option<OptionValue> {
+    match value {
+        Value::Bool(flag) => Some(OptionValue::Flag(*flag)),
+        Value::Number(number) => match number.as_i64() {
+            Some(integer) => Some(OptionValue::Integer(integer)),
+            None => number.as_f64().map(OptionValue::Number),
+        },
+        Value::String(text) => Some(OptionValue::Text(text.clone())),
+        _ => None,
+    }
+}
+
+/// Options as a field of plain data.
+pub(crate) mod options_json {
+    use serde::de::{Deserialize, Deserializer, Error};
+    use serde::ser::{Serialize, Serializer};
+
+    use super::*;
+
+    pub(crate) fn serialize<S: Serializer>(options: &Options, serializer: S) -> Result<S::Ok, S::Error> {
+        super::options(options).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Options, D::Error> {
+        read_options(&Map::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
 /// The specification of a backend option.
-pub(crate) fn option_spec(spec: &OptionSpec) -> Value {
+#[must_use]
+pub fn option_spec(spec: &OptionSpec) -> Value {
     let scope = match spec.scope {
         runtime_core::OptionScope::Device => "device",
         runtime_core::OptionScope::Module => "module",
@@ -123,7 +198,9 @@ mod tests {
     #[test]
     fn repeated_options_are_lists() {
         let given = Options::new().with("define", "A=1").with("fast", true).with("define", "B=2");
-        assert_eq!(options(&given), json!({ "define": ["A=1", "B=2"], "fast": true }));
+        let written = options(&given);
+        assert_eq!(json!(written), json!({ "define": ["A=1", "B=2"], "fast": true }));
+        assert_eq!(options(&read_options(&written).unwrap()), written);
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 mod argument;
 mod document;
-pub(crate) mod expression;
-pub(crate) mod init;
+mod expression;
+mod init;
+mod json;
 mod overrides;
 mod parse;
-pub(crate) mod scalar;
+mod scalar;
 #[cfg(test)]
 mod tests;
 
@@ -18,67 +19,74 @@ use runtime_core::{
 
 use crate::settings::Settings;
 use crate::text_file;
-use init::Init;
-pub(crate) use overrides::Overrides;
+pub use init::{Init, Interval};
+pub use overrides::Overrides;
+pub use scalar::Number;
 
 /// A parsed and validated spec file.
 #[derive(Debug)]
-pub(crate) struct Spec {
+pub struct Spec {
     /// The file.
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
     /// Name of the row.
-    pub(crate) name: String,
+    pub name: String,
     /// The kernel.
-    pub(crate) kernel: KernelSource,
+    pub kernel: KernelSource,
     /// Its arguments, in order.
-    pub(crate) args: Vec<Argument>,
+    pub args: Vec<Argument>,
     /// Constants and element type that the code is specialised to.
-    pub(crate) specialise: Specialise,
+    pub specialise: Specialise,
     /// What a launch runs.
-    pub(crate) config: LaunchConfig,
+    pub config: LaunchConfig,
     /// Whether the spec gives a group size; otherwise the code may.
-    pub(crate) has_group_size: bool,
+    pub has_group_size: bool,
     /// Operations and bytes of one call.
-    pub(crate) cost: Cost,
+    pub cost: Cost,
     /// The expected outputs.
-    pub(crate) reference: Option<Reference>,
+    pub reference: Option<Reference>,
     /// Defaults of the command's options.
-    pub(crate) settings: Settings,
+    pub settings: Settings,
     /// The spec and every file that it names.
     files: Vec<PathBuf>,
 }
 
 /// An entry point of a code file.
 #[derive(Debug)]
-pub(crate) struct KernelSource {
-    pub(crate) path: PathBuf,
-    pub(crate) entry: String,
-    pub(crate) format: CodeFormat,
-    pub(crate) options: Options,
+pub struct KernelSource {
+    /// The file.
+    pub path: PathBuf,
+    /// Name of the entry point.
+    pub entry: String,
+    /// What the file holds.
+    pub format: CodeFormat,
+    /// Options that the code is loaded with.
+    pub options: Options,
 }
 
 /// What the code is specialised to when it is loaded.
 #[derive(Debug, Default)]
-pub(crate) struct Specialise {
+pub struct Specialise {
     /// Symbols and values of constants.
-    pub(crate) constants: Vec<(String, runtime_core::OptionValue)>,
+    pub constants: Vec<(String, runtime_core::OptionValue)>,
     /// Element type of a generic kernel.
-    pub(crate) element: Option<DType>,
+    pub element: Option<DType>,
 }
 
 /// One argument.
 #[derive(Debug)]
-pub(crate) struct Argument {
+pub struct Argument {
     /// Its name; `arg0`, `arg1`, … where the spec gives none.
-    pub(crate) name: String,
+    pub name: String,
     /// `file:line`, for messages.
-    pub(crate) location: String,
-    pub(crate) kind: ArgumentKind,
+    pub location: String,
+    /// What it is, with its data.
+    pub kind: ArgumentKind,
 }
 
 /// The kind of an argument, with its data.
 #[derive(Debug)]
-pub(crate) enum ArgumentKind {
+pub enum ArgumentKind {
+    /// A tensor.
     Tensor(TensorSpec),
     /// A type, and the bits of its value.
     Scalar(DType, u64),
@@ -92,29 +100,35 @@ pub(crate) enum ArgumentKind {
 
 /// A tensor argument.
 #[derive(Debug)]
-pub(crate) struct TensorSpec {
-    pub(crate) dtype: DType,
-    pub(crate) shape: Vec<usize>,
+pub struct TensorSpec {
+    /// Element type.
+    pub dtype: DType,
+    /// Extent of each dimension.
+    pub shape: Vec<usize>,
     /// Strides in elements; `None`: contiguous.
-    pub(crate) strides: Option<Vec<usize>>,
+    pub strides: Option<Vec<usize>>,
     /// Offset of the first element, in elements.
-    pub(crate) offset: usize,
-    pub(crate) init: Init,
-    pub(crate) access: Access,
+    pub offset: usize,
+    /// Initial content.
+    pub init: Init,
+    /// How the kernel uses it.
+    pub access: Access,
     /// Where the data is when the clock starts.
-    pub(crate) on: DataLocation,
+    pub on: DataLocation,
 }
 
 /// The expected contents of the written arguments.
 #[derive(Debug)]
-pub(crate) struct Reference {
-    pub(crate) expected: Expected,
-    pub(crate) tolerance: Tolerance,
+pub struct Reference {
+    /// Where they come from.
+    pub expected: Expected,
+    /// How far an output may deviate from them.
+    pub tolerance: Tolerance,
 }
 
 /// Where the expected values come from.
 #[derive(Debug)]
-pub(crate) enum Expected {
+pub enum Expected {
     /// A host kernel with the same arguments.
     Kernel(KernelSource),
     /// `.npy` files, one per written argument, in order.
@@ -123,30 +137,37 @@ pub(crate) enum Expected {
 
 impl Spec {
     /// Reads a spec file and applies `overrides`.
-    pub(crate) fn load(path: &Path, overrides: &Overrides) -> Result<Self> {
+    ///
+    /// # Errors
+    /// `InvalidArgument` that names the file and the line; `Io` if the file cannot be read.
+    pub fn load(path: &Path, overrides: &Overrides) -> Result<Self> {
         parse::parse(path, &text_file::read(path)?, overrides)
     }
 
     /// The spec file and every file that it names.
-    pub(crate) fn files(&self) -> Vec<PathBuf> {
+    #[must_use]
+    pub fn files(&self) -> Vec<PathBuf> {
         self.files.clone()
     }
 
     /// The dynamic work-group memory that the arguments ask for.
-    pub(crate) fn local_bytes(&self) -> u64 {
+    #[must_use]
+    pub fn local_bytes(&self) -> u64 {
         let bytes =
             self.args.iter().map(|arg| if let ArgumentKind::Local(bytes) = arg.kind { bytes } else { 0 });
         bytes.fold(0, u64::saturating_add)
     }
 
     /// The tensors that the kernel writes, with their argument index.
-    pub(crate) fn outputs(&self) -> impl Iterator<Item = (usize, &Argument)> {
+    pub fn outputs(&self) -> impl Iterator<Item = (usize, &Argument)> {
         self.args.iter().enumerate().filter(|(_, arg)| arg.is_written())
     }
 }
 
 impl Argument {
-    pub(crate) const fn is_written(&self) -> bool {
+    /// Whether it is a tensor that the kernel writes.
+    #[must_use]
+    pub const fn is_written(&self) -> bool {
         matches!(&self.kind, ArgumentKind::Tensor(tensor) if tensor.access.writes())
     }
 }

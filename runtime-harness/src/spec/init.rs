@@ -8,7 +8,7 @@ use super::scalar::{decode_float, encode_float, integer_bounds, low_64_bits};
 
 /// The initial content of a tensor.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Init {
+pub enum Init {
     /// All elements 0.
     Zeros,
     /// All elements 1.
@@ -28,7 +28,7 @@ pub(crate) enum Init {
 
 /// Half-open range of random values.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Interval {
+pub enum Interval {
     /// For a floating-point type, or both parts of a complex type.
     Float(f64, f64),
     /// For an integer type or bool.

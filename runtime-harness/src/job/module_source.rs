@@ -5,7 +5,10 @@ use runtime_core::{CodeFormat, DType, Error, ModuleSource, OptionValue, Result};
 use crate::spec::{KernelSource, Specialise};
 
 /// The code of a spec with its options, specialised to the constants and element type.
-pub(crate) fn module_source(code: &KernelSource, specialise: &Specialise) -> Result<ModuleSource> {
+///
+/// # Errors
+/// `Unsupported` for constants of code that has none.
+pub fn module_source(code: &KernelSource, specialise: &Specialise) -> Result<ModuleSource> {
     let portable = code.format == CodeFormat::WGSL;
     let mut source = if portable { ModuleSource::wgsl_file(&code.path) } else { native(code) };
     for (key, value) in code.options.iter().filter(|(key, _)| !(portable && *key == "unchecked")) {
@@ -51,7 +54,7 @@ fn unchecked(source: ModuleSource) -> ModuleSource {
     unsafe { source.unchecked() }
 }
 
-#[allow(unsafe_code, reason = "the one place where the command trusts native code")]
+#[allow(unsafe_code, reason = "the one place where native code is trusted")]
 fn native(code: &KernelSource) -> ModuleSource {
     // SAFETY: the user who runs a spec is responsible for its kernel and argument list, as docs/spec.md states.
     unsafe { ModuleSource::native_file(code.format.clone(), &code.path) }

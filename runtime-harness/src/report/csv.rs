@@ -1,23 +1,23 @@
 //! The CSV report: a header and one line per row.
 
-use runtime_core::{Error, ErrorKind, Measurement, Result, Validation};
+use runtime_core::{Error, ErrorKind, Result};
 
-use super::Row;
+use crate::row::{Measurement, Row, Validation};
 
 /// A column: its name, and its value for a row that has one.
 type Column = (&'static str, fn(&Row) -> Option<String>);
 
 const COLUMNS: [Column; 30] = [
-    ("spec", |row| Some(row.spec.display().to_string())),
+    ("spec", |row| Some(row.spec.clone())),
     ("kernel", |row| Some(row.kernel.name.clone())),
     ("entry", |row| Some(row.kernel.entry.clone())),
     ("format", |row| Some(row.kernel.format.clone())),
     ("device", |row| Some(row.device.clone())),
-    ("device_name", |row| row.info.as_ref().map(|info| info.name.clone())),
-    ("device_arch", |row| row.info.as_ref()?.arch.clone()),
-    ("status", |row| Some(row.outcome.status().to_owned())),
-    ("reason", |row| row.outcome.reason()),
-    ("clock", |row| measured(row, |it| Some(it.clock))),
+    ("device_name", |row| device_text(row, "name")),
+    ("device_arch", |row| device_text(row, "arch")),
+    ("status", |row| Some(row.status.name().to_owned())),
+    ("reason", |row| row.reason.clone()),
+    ("clock", |row| measured(row, |it| Some(it.clock.clone()))),
     ("cold", |row| measured(row, |it| Some(it.cold))),
     ("samples", |row| measured(row, |it| Some(it.samples_ns.len()))),
     ("number", |row| measured(row, |it| Some(it.number))),
@@ -40,39 +40,49 @@ const COLUMNS: [Column; 30] = [
     ("transfer_median_ns", |row| {
         measured(row, |it| it.transfer.as_ref().map(|transfer| transfer.statistics.median_ns))
     }),
-    ("gflops_per_s", |row| measured(row, Measurement::gflops_per_s)),
-    ("gbytes_per_s", |row| measured(row, Measurement::gbytes_per_s)),
-    ("max_absolute_error", |row| measured(row, max_absolute_error)),
-    ("wrong_elements", |row| measured(row, wrong_elements)),
+    ("gflops_per_s", |row| measured(row, |it| it.gflops_per_s)),
+    ("gbytes_per_s", |row| measured(row, |it| it.gbytes_per_s)),
+    ("max_absolute_error", max_absolute_error),
+    ("wrong_elements", wrong_elements),
 ];
 
 fn measured<T: ToString>(row: &Row, value: fn(&Measurement) -> Option<T>) -> Option<String> {
-    row.outcome.measurement().and_then(value).map(|value| value.to_string())
+    row.measurement.as_ref().and_then(value).map(|value| value.to_string())
 }
 
-fn max_absolute_error(measurement: &Measurement) -> Option<f64> {
-    match &measurement.validation {
-        Validation::Passed(agreement) => Some(agreement.max_absolute_error),
-        Validation::Failed(mismatch) => Some(mismatch.absolute_error),
-        Validation::Skipped { .. } => None,
-    }
+fn device_text(row: &Row, key: &str) -> Option<String> {
+    row.device_info.as_ref()?.get(key)?.as_str().map(str::to_owned)
 }
 
-fn wrong_elements(measurement: &Measurement) -> Option<usize> {
-    match &measurement.validation {
-        Validation::Passed(_) => Some(0),
-        Validation::Failed(mismatch) => Some(mismatch.wrong),
-        Validation::Skipped { .. } => None,
-    }
+fn max_absolute_error(row: &Row) -> Option<String> {
+    let error = match row.validation.as_ref()? {
+        Validation::Right(agreement) => agreement.max_absolute_error,
+        Validation::Wrong(mismatch) => mismatch.absolute_error,
+    };
+    Some(error.to_string())
+}
+
+fn wrong_elements(row: &Row) -> Option<String> {
+    let wrong = match row.validation.as_ref()? {
+        Validation::Right(_) => 0,
+        Validation::Wrong(mismatch) => mismatch.wrong,
+    };
+    Some(wrong.to_string())
 }
 
 /// The header line.
-pub(super) fn header() -> Result<String> {
+///
+/// # Errors
+/// `Internal` if it cannot be written as CSV.
+pub fn header() -> Result<String> {
     record(COLUMNS.map(|(name, _)| name))
 }
 
 /// The line for a row.
-pub(super) fn line(row: &Row) -> Result<String> {
+///
+/// # Errors
+/// `Internal` if it cannot be written as CSV.
+pub fn line(row: &Row) -> Result<String> {
     record(COLUMNS.map(|(_, value)| value(row).unwrap_or_default()))
 }
 
