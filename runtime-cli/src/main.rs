@@ -19,6 +19,7 @@ mod registry;
 mod report;
 mod run;
 mod table;
+mod worker;
 
 use std::process::ExitCode;
 
@@ -44,9 +45,10 @@ fn main() -> ExitCode {
 }
 
 fn run_command(action: &Action) -> Result<ExitCode> {
-    // The suite makes backends crash and reports that itself; its test runner may exit over an argument.
-    let is_suite = matches!(action, Action::Conformance(_));
-    let _signals = (!is_suite).then(|| {
+    // The suite makes backends crash and reports that itself; its test runner may exit over an argument. A worker is
+    // watched by its supervisor, which handles signals on its own.
+    let is_apart = matches!(action, Action::Conformance(_) | Action::Worker(_));
+    let _signals = (!is_apart).then(|| {
         crash_context::install_handlers();
         SignalGuard::install()
     });
@@ -57,6 +59,8 @@ fn run_command(action: &Action) -> Result<ExitCode> {
         Action::Run(arguments) => run::run(arguments),
         Action::Lower(arguments) => lower::lower(arguments).map(|()| ExitCode::SUCCESS),
         Action::Conformance(arguments) => conformance::run(arguments),
+        Action::Serve(arguments) => worker::serve(arguments).map(|()| ExitCode::SUCCESS),
+        Action::Worker(arguments) => worker::run(arguments).map(|()| ExitCode::SUCCESS),
     }
 }
 

@@ -27,13 +27,33 @@ static CONTEXTS: Mutex<Vec<(u64, String)>> = Mutex::new(Vec::new());
 /// The handlers installed before ours: Rust's own reports stack overflows.
 static PREVIOUS_HANDLERS: OnceLock<[libc::sigaction; SIGNALS.len()]> = OnceLock::new();
 
-/// Installs the signal and exit handlers.
+/// Installs the signal and exit handlers, once.
 pub fn install_handlers() {
-    let previous = SIGNALS.map(|(signal, _)| install(signal));
-    if PREVIOUS_HANDLERS.set(previous).is_ok() {
+    if install_signal_handlers() {
         // SAFETY: the handler is a function of this program, valid until the process ends.
         unsafe { libc::atexit(on_exit) };
     }
+}
+
+/// Installs the signal handlers, which report what was running; returns whether they were not installed before.
+pub fn install_signal_handlers() -> bool {
+    let mut is_first = false;
+    PREVIOUS_HANDLERS.get_or_init(|| {
+        is_first = true;
+        SIGNALS.map(|(signal, _)| install(signal))
+    });
+    is_first
+}
+
+/// Takes the report of a crash off the end of `output`, and returns the operation that it names.
+#[must_use]
+pub fn take_report(output: &mut String) -> Option<String> {
+    let end = output.trim_end();
+    let begin = end.rfind('\n').map_or(0, |at| at + 1);
+    let report = end[begin..].strip_prefix("error: SIG")?;
+    let operation = report.split_once(' ')?.1.to_owned();
+    output.truncate(begin);
+    Some(operation)
 }
 
 /// Marks foreign code as running until the value is dropped.
@@ -122,4 +142,18 @@ fn write_report(name: &str) -> bool {
         unsafe { libc::write(libc::STDERR_FILENO, part.as_ptr().cast(), part.len()) };
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_taken_off_the_output() {
+        let mut output = "printed\nerror: SIGSEGV while \"k\" ran on host:0\n".to_owned();
+        assert_eq!(take_report(&mut output).as_deref(), Some("while \"k\" ran on host:0"));
+        assert_eq!(output, "printed\n");
+        assert_eq!(take_report(&mut output), None);
+        assert_eq!(output, "printed\n");
+    }
 }

@@ -62,14 +62,17 @@ fn measure(
     settings: &Settings,
     enter: &mut dyn FnMut(Phase, &str),
 ) -> (Measured, Result<()>) {
-    let operation = format!("while \"{}\" ran on {name}", job.spec.name);
+    let operation = format!("while \"{}\" was loaded on {name}", job.spec.name);
     enter(Phase::Compile, &operation);
-    let context = CrashContext::enter(operation.clone());
+    let context = CrashContext::enter(operation);
     let bound = match BoundKernel::new(device, job, &job.spec.kernel) {
         Ok(bound) => bound,
         Err(error) => return (Err(error), Ok(())),
     };
+    drop(context);
+    let operation = format!("while \"{}\" ran on {name}", job.spec.name);
     enter(Phase::Run, &operation);
+    let context = CrashContext::enter(operation);
     let measured = time(device, &bound, job, settings);
     let released = release(bound, &format!("\"{}\"", job.spec.name), name, release::DEADLINE);
     drop(context);

@@ -33,6 +33,7 @@ const CRATES: &[Layers] = &[
     Layers {
         source: "runtime-harness/src",
         order: &[
+            "platform",
             "text_file",
             "describe",
             "crash_context",
@@ -45,6 +46,9 @@ const CRATES: &[Layers] = &[
             "candidate",
             "device",
             "evaluate",
+            "worker",
+            "pool",
+            "server",
         ],
         exceptions: &[],
     },

@@ -7,5 +7,6 @@ mod fixture;
 mod host;
 mod hostile;
 mod interruption;
+mod isolation;
 mod kernels;
 mod lower;
