@@ -10,3 +10,4 @@ mod interruption;
 mod isolation;
 mod kernels;
 mod lower;
+mod report;

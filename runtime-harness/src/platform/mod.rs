@@ -61,7 +61,7 @@ pub(crate) fn reap_one(process: i32) {
 
 /// Sends a signal to a process, or to a process group if `process` is negative. Nobody may be left to get it.
 pub(crate) fn kill(process: i32, signal: i32) {
-    // SAFETY: the caller names processes that it started, which are not reaped yet.
+    // SAFETY: the call has no other effect than the signal.
     unsafe { libc::kill(process, signal) };
 }
 

@@ -196,10 +196,14 @@ impl DeviceThread {
     fn worker_ended(&mut self, ended: Ended, operation: Option<String>) -> Failure {
         let Some(worker) = self.worker.take() else { return Failure::Stopped };
         let is_fresh = worker.candidates <= 1;
-        let (status, output, left) = worker.finish();
-        self.note_left(&ended.left, left);
+        let groups = worker.groups();
+        let (status, output, survived) = worker.finish();
+        self.note_left(&ended.left, survived);
         // Without a last line, the supervisor itself was killed.
-        let is_told = ended.code.is_some() || ended.signal.is_some();
+        let is_told = ended != Ended::default();
+        if !is_told {
+            groups.kill();
+        }
         let ended = if is_told { ended } else { status.unwrap_or_default() };
         let has_begun = operation.is_some();
         let outcome = ending::outcome(&ended, output, operation);
@@ -219,16 +223,19 @@ impl DeviceThread {
 
     fn end_worker(&mut self, end: impl FnOnce(WorkerProcess) -> Result<(), String>) {
         let Some(worker) = self.worker.take() else { return };
-        let number = worker.number;
-        let ended = end(worker);
-        let left = self.inbox.left_by(number, LAST_LINE_TIMEOUT);
-        self.note_left(&left, ended);
+        let (number, groups) = (worker.number, worker.groups());
+        let survived = end(worker);
+        let left = self.inbox.last_line(number, LAST_LINE_TIMEOUT);
+        if left.is_none() {
+            groups.kill();
+        }
+        self.note_left(&left.unwrap_or_default(), survived);
     }
 
     /// Stops using the device if processes could not be killed: they may hold it.
-    fn note_left(&mut self, left: &[i32], ended: Result<(), String>) {
+    fn note_left(&mut self, left: &[i32], survived: Result<(), String>) {
         let survivors = left.iter().map(|process| format!("process {process} cannot be killed")).next();
-        if let Some(reason) = ended.err().or(survivors) {
+        if let Some(reason) = survived.err().or(survivors) {
             self.unusable = Some(reason);
         }
     }

@@ -58,19 +58,13 @@ pub(super) struct Inbox {
     queue: VecDeque<Task>,
     is_finishing: bool,
     is_stopped: bool,
-    /// The last worker that has ended, and the processes that it could not kill.
-    ended: (u64, Vec<i32>),
+    /// The last worker that has ended, and what its last line says about the processes that it could not kill.
+    ended: (u64, Option<Vec<i32>>),
 }
 
 impl Inbox {
     pub(super) fn new(events: Receiver<Event>) -> Self {
-        Self {
-            events,
-            queue: VecDeque::new(),
-            is_finishing: false,
-            is_stopped: false,
-            ended: (0, Vec::new()),
-        }
+        Self { events, queue: VecDeque::new(), is_finishing: false, is_stopped: false, ended: (0, None) }
     }
 
     /// Waits for the next candidate; `None` if there will be none.
@@ -104,16 +98,17 @@ impl Inbox {
         }
     }
 
-    /// The processes that a worker that was told to end has left behind.
-    pub(super) fn left_by(&mut self, worker: u64, timeout: Duration) -> Vec<i32> {
+    /// Waits for the last line of a worker that was told to end: the processes that it could not kill. `None` if there is no
+    /// such line.
+    pub(super) fn last_line(&mut self, worker: u64, timeout: Duration) -> Option<Vec<i32>> {
         let begin = Instant::now();
         while !self.has_ended(worker) {
             match self.wait(worker, timeout.saturating_sub(begin.elapsed())) {
                 Incoming::Reply(_) | Incoming::Closed => {}
-                Incoming::TimedOut | Incoming::Stopped => return Vec::new(),
+                Incoming::TimedOut | Incoming::Stopped => return None,
             }
         }
-        std::mem::take(&mut self.ended.1)
+        self.ended.1.take()
     }
 
     /// Whether a worker has ended by itself.
@@ -133,13 +128,13 @@ impl Inbox {
             Event::Stop => self.is_stopped = true,
             Event::Closed { worker } => {
                 if worker > self.ended.0 {
-                    self.ended = (worker, Vec::new());
+                    self.ended = (worker, None);
                 }
                 return Some((worker, Incoming::Closed));
             }
             Event::Reply { worker, reply } => {
                 if let Reply::Ended { ended } = &*reply {
-                    self.ended = (worker, ended.left.clone());
+                    self.ended = (worker, Some(ended.left.clone()));
                 }
                 return Some((worker, Incoming::Reply(*reply)));
             }
@@ -169,7 +164,8 @@ mod tests {
         assert!(matches!(inbox.wait(2, SOON), Incoming::TimedOut));
         assert!(inbox.has_ended(1) && !inbox.has_ended(2));
         sender.send(Event::Reply { worker: 2, reply: ended(&[8]) }).unwrap();
-        assert_eq!(inbox.left_by(2, SOON), [8]);
+        assert_eq!(inbox.last_line(2, SOON), Some(vec![8]));
+        assert_eq!(inbox.last_line(2, SOON), None);
         assert!(inbox.has_ended(2));
     }
 

@@ -58,6 +58,11 @@ impl WorkerProcess {
         Ok(worker)
     }
 
+    /// Its process groups.
+    pub(super) fn groups(&self) -> ProcessGroups {
+        ProcessGroups { supervisor: self.child.id(), inner: self.inner }
+    }
+
     /// Gives the worker a candidate.
     pub(super) fn send(&mut self, request: &Request) -> io::Result<()> {
         self.candidates += 1;
@@ -96,10 +101,7 @@ impl WorkerProcess {
         if let Some(status) = self.poll(timeout) {
             return Ok(status);
         }
-        let groups = [Some(self.child.id()), self.inner];
-        for group in groups.into_iter().flatten() {
-            platform::kill(-group.cast_signed(), libc::SIGKILL);
-        }
+        self.groups().kill();
         self.poll(KILL_TIMEOUT).ok_or_else(|| format!("process {} cannot be killed", self.child.id()))
     }
 
@@ -112,6 +114,24 @@ impl WorkerProcess {
                 // Somebody else has waited for it.
                 Err(_) => return Some(ExitStatus::default()),
             }
+        }
+    }
+}
+
+/// The process groups of a worker: that of its supervisor, and that of its inner process once it is known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ProcessGroups {
+    supervisor: u32,
+    inner: Option<u32>,
+}
+
+impl ProcessGroups {
+    /// Kills what is left of them. A supervisor that does its work leaves nothing.
+    pub(super) fn kill(self) {
+        let groups = [Some(self.supervisor), self.inner].into_iter().flatten();
+        // The groups 0 and 1 stand for this process's own and for all processes.
+        for group in groups.filter_map(|group| i32::try_from(group).ok()).filter(|group| *group > 1) {
+            platform::kill(-group, libc::SIGKILL);
         }
     }
 }

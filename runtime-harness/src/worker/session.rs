@@ -161,6 +161,12 @@ fn kill_leftovers(before: &BTreeSet<i32>) {
 
 /// Whether the device of a row may be in a state in which others would fail for this candidate's fault.
 fn is_device_error(row: &Row) -> bool {
-    let kinds = [ErrorKind::DeviceLost, ErrorKind::Timeout, ErrorKind::Driver, ErrorKind::Failed];
+    let kinds = [
+        ErrorKind::DeviceLost,
+        ErrorKind::Timeout,
+        ErrorKind::Driver,
+        ErrorKind::Failed,
+        ErrorKind::Internal,
+    ];
     kinds.iter().any(|kind| row.error_kind.as_deref() == Some(&kind.to_string()))
 }
