@@ -15,7 +15,8 @@ pub(crate) fn die_with_parent() {
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
 }
 
-/// The running children of this process.
+/// The children of this process, also those that have ended and were not reaped: a child that ends while the processes are
+/// listed may have started one that is not on the list.
 ///
 /// All processes are read: `/proc/self/task/*/children` is not part of every kernel.
 pub(crate) fn children() -> Vec<i32> {
@@ -26,8 +27,7 @@ pub(crate) fn children() -> Vec<i32> {
         let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
         // The name in front is in parentheses and may contain any character.
         let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-        let is_dead = matches!(fields.next()?, "Z" | "X");
-        (!is_dead && fields.next()? == own).then_some(id)
+        (fields.nth(1)? == own).then_some(id)
     };
     entries.filter_map(child).collect()
 }
@@ -50,11 +50,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_child_is_listed_while_it_runs() {
+    fn a_child_is_listed_until_it_is_reaped() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let id = i32::try_from(child.id()).unwrap();
         assert!(children().contains(&id));
         child.kill().unwrap();
+        assert!(children().contains(&id));
         child.wait().unwrap();
         assert!(!children().contains(&id));
     }

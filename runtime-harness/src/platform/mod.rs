@@ -39,7 +39,7 @@ pub(crate) fn reap() -> Option<(i32, ExitKind)> {
     (process > 0).then_some((process, kind))
 }
 
-/// The running children of this process.
+/// The children of this process that are not reaped yet.
 pub(crate) fn children() -> Vec<i32> {
     if has_children() { system::children() } else { Vec::new() }
 }
@@ -53,7 +53,7 @@ fn has_children() -> bool {
     unsafe { libc::waitid(libc::P_ALL, 0, &raw mut info, options) == 0 }
 }
 
-/// Removes a child that was killed, if it has ended.
+/// Removes a child, if it has ended.
 pub(crate) fn reap_one(process: i32) {
     // SAFETY: no status is asked for.
     unsafe { libc::waitpid(process, std::ptr::null_mut(), libc::WNOHANG) };

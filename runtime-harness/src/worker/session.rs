@@ -143,17 +143,15 @@ fn stamps(spec: &Spec) -> Vec<Stamp> {
 /// Kills the processes that a candidate has started and left behind: they would disturb the next one.
 fn kill_leftovers(before: &BTreeSet<i32>) {
     let begin = Instant::now();
-    let mut killed = BTreeSet::new();
     while begin.elapsed() < KILL_TIMEOUT {
-        killed.iter().for_each(|process| platform::reap_one(*process));
-        let left: Vec<i32> =
-            platform::children().into_iter().filter(|child| !before.contains(child)).collect();
+        let left = platform::children().into_iter().filter(|child| !before.contains(child));
+        let left: Vec<i32> = left.collect();
         if left.is_empty() {
             return;
         }
         for process in left {
             platform::kill(process, libc::SIGKILL);
-            killed.insert(process);
+            platform::reap_one(process);
         }
         std::thread::sleep(Duration::from_millis(1));
     }
