@@ -386,6 +386,14 @@ fn crashes_leave_no_process_file_or_descriptor() {
     server.submit(0, "right");
     assert_eq!(server.last_reply()["row"]["status"], "right");
     let (processes, descriptors) = (sandbox.processes().len(), server.descriptors());
+    for entry in ["forks", "forks_a_daemon"] {
+        server.submit(0, entry);
+        assert_eq!(server.last_reply()["row"]["status"], "right");
+        assert!(
+            sandbox.processes().len() <= processes,
+            "{entry}: the worker goes on, its kernel's children do not"
+        );
+    }
     for id in 1..21 {
         let is_bad = id % 2 == 1;
         server.submit(id, if is_bad { "crashes_with_children" } else { "right" });
