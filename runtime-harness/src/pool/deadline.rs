@@ -65,8 +65,13 @@ mod tests {
         };
         let settings = Settings { budget_s: Some(100.0), ..Settings::default() };
         let mut deadline = Deadline::new(&options, &settings);
+        deadline.begin = Instant::now().checked_sub(Duration::from_secs(50)).unwrap();
         deadline.enter(Phase::Compile);
         assert_eq!(deadline.limit(), Duration::from_secs(1000));
+        assert!(
+            deadline.left() <= Duration::from_secs(950),
+            "compilation has the time that preparation has left"
+        );
         deadline.enter(Phase::Run);
         assert_eq!(deadline.limit(), Duration::from_secs(107));
         assert!(deadline.left() > Duration::from_secs(90));
