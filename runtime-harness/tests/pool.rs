@@ -14,7 +14,7 @@ use runtime_harness::{Candidate, Outcome, Pool, PoolOptions, Row, Status};
 const DEADLINE: Duration = Duration::from_secs(60);
 
 const HELLO: &str = r#"echo "{\"hello\": {\"protocol\": 1, \"version\": \"0\", \"pid\": $$}}""#;
-const RUN: &str = r#"echo '{"id": 1, "phase": "run", "operation": "while it ran"}'"#;
+const RUN: &str = r#"id=${line%%,*}; id=${id#*:}; echo "{\"id\": $id, \"phase\": \"run\", \"operation\": \"while it ran\"}""#;
 
 /// A directory with a spec, and a pool whose workers run a script in it.
 struct Fixture {
@@ -146,7 +146,7 @@ fn a_process_left_at_a_deadline_makes_its_device_unusable() {
 /// The first worker fails its second candidate; the next one does its work.
 #[test]
 fn a_crash_in_a_used_worker_is_tried_again_in_a_new_one() {
-    let failed = r#"echo '{"id": 1, "error": "first"}'"#;
+    let failed = r#"echo '{"id": 77, "error": "stray"}'; echo "{\"id\": $id, \"error\": \"first\"}""#;
     let script = format!(
         "echo >> count; {HELLO}; while read line; do {RUN}; \
          if [ -e used ]; then rm used; kill -SEGV $$; fi; {failed}; echo > used; done"

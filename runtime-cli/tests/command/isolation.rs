@@ -33,6 +33,7 @@ void stops(float *x) { raise(SIGSTOP); }
 void stops_its_group(float *x) { kill(0, SIGSTOP); }
 void loops(float *x) { for (;;) __asm__ volatile(""); }
 void forks(float *x) { right(x); if (fork() == 0) { sleep(1000); _exit(0); } }
+void forks_and_returns(float *x) { right(x); fork(); }
 void forks_a_daemon(float *x) {
     right(x);
     if (fork() == 0) { setsid(); if (fork() == 0) { signal(SIGTERM, SIG_IGN); sleep(1000); } _exit(0); }
@@ -153,6 +154,7 @@ fn every_misbehaviour_has_its_own_outcome_and_the_next_kernel_is_right() {
         ("exits", "failed", json!({"kind": "exited", "code": 0})),
         ("exits_with_a_code", "failed", json!({"kind": "exited", "code": 42})),
         ("forks", "right", json!({"kind": "ok"})),
+        ("forks_and_returns", "right", json!({"kind": "ok"})),
         ("forks_a_daemon", "right", json!({"kind": "ok"})),
         ("crashes_with_children", "failed", crashed(libc::SIGSEGV)),
         ("floods", "right", json!({"kind": "ok"})),

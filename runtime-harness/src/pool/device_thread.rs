@@ -29,6 +29,8 @@ pub(super) struct DeviceThread {
     outstanding: Arc<AtomicUsize>,
     worker: Option<WorkerProcess>,
     workers_started: u64,
+    /// Number of the last request.
+    requests: u64,
     /// The device string, as the worker writes it.
     device: String,
     device_info: Option<Value>,
@@ -61,6 +63,7 @@ impl DeviceThread {
             outstanding,
             worker: None,
             workers_started: 0,
+            requests: 0,
             device: device.to_owned(),
             device_info: None,
             unusable: None,
@@ -108,36 +111,47 @@ impl DeviceThread {
     }
 
     fn attempt(&mut self, task: &Task) -> Result<Reply, Failure> {
+        // A number of its own, so that nothing that was said about an earlier candidate is taken for a reply.
+        self.requests += 1;
+        let id = self.requests;
         let worker = self.ready_worker()?;
         let number = worker.number;
         // A worker that cannot be written to has ended, as its next event says.
-        let _ = worker.send(&Request { id: task.id, candidate: task.candidate.clone() });
+        let _ = worker.send(&Request { id, candidate: task.candidate.clone() });
         let mut deadline = Deadline::new(&self.options, &task.settings());
         let mut operation = None;
         loop {
-            match self.inbox.wait(number, deadline.left()) {
-                Incoming::Reply(Reply::Hello { .. } | Reply::Error { id: None, .. }) => {}
-                Incoming::Reply(reply @ (Reply::Row { .. } | Reply::Error { .. })) => return Ok(reply),
+            let reply = match self.inbox.wait(number, deadline.left()) {
                 Incoming::Reply(Reply::Ended { ended }) => return Err(self.worker_ended(ended, operation)),
+                Incoming::Reply(reply) => reply,
                 Incoming::Closed => return Err(self.worker_ended(Ended::default(), operation)),
                 Incoming::TimedOut => return Err(self.timed_out(&deadline, operation)),
                 Incoming::Stopped => return Err(Failure::Stopped),
-                Incoming::Reply(reply) => {
-                    match &reply {
-                        Reply::Phase { phase, operation: begun, .. } => {
-                            deadline.enter(*phase);
-                            operation = Some(begun.clone());
-                        }
-                        Reply::Device { device, device_info, .. } => {
-                            self.device.clone_from(device);
-                            self.device_info.clone_from(device_info);
-                        }
-                        _ => {}
-                    }
-                    // If the receiver is gone, the row finds out.
-                    let _ = self.replies.send(reply);
-                }
+            };
+            if reply.id() != Some(id) {
+                continue;
             }
+            let reply = reply.with_id(task.id);
+            if reply.is_final() {
+                return Ok(reply);
+            }
+            self.note_progress(&reply, &mut deadline, &mut operation);
+            // If the receiver is gone, the row finds out.
+            let _ = self.replies.send(reply);
+        }
+    }
+
+    fn note_progress(&mut self, reply: &Reply, deadline: &mut Deadline, operation: &mut Option<String>) {
+        match reply {
+            Reply::Phase { phase, operation: begun, .. } => {
+                deadline.enter(*phase);
+                *operation = Some(begun.clone());
+            }
+            Reply::Device { device, device_info, .. } => {
+                self.device.clone_from(device);
+                self.device_info.clone_from(device_info);
+            }
+            _ => {}
         }
     }
 

@@ -37,18 +37,23 @@ pub fn serve(runtime: impl FnOnce() -> Runtime, options: WorkerOptions) -> Resul
     }
     crash_context::install_signal_handlers();
     let runtime = runtime();
-    let mut connection = Connection { input: BufReader::new(input), output };
+    let mut connection = Connection { process: std::process::id(), input: BufReader::new(input), output };
     connection.send(&Reply::Hello { hello: Hello::current() }).map_err(io_error)?;
     connection.answer_all(&mut Session::new(&runtime)).map_err(io_error)
 }
 
 struct Connection {
+    process: u32,
     input: BufReader<File>,
     output: File,
 }
 
 impl Connection {
     fn send(&mut self, reply: &Reply) -> std::io::Result<()> {
+        if std::process::id() != self.process {
+            // A kernel has forked and returned in both processes; only one is the worker.
+            platform::exit_now();
+        }
         protocol::write_line(&mut self.output, reply)
     }
 

@@ -109,6 +109,35 @@ impl Hello {
     }
 }
 
+impl Reply {
+    /// The number of the request that it is about.
+    #[must_use]
+    pub const fn id(&self) -> Option<u64> {
+        match self {
+            Self::Hello { .. } | Self::Ended { .. } => None,
+            Self::Phase { id, .. } | Self::Device { id, .. } | Self::Row { id, .. } => Some(*id),
+            Self::Error { id, .. } => *id,
+        }
+    }
+
+    /// The same reply to the request with another number.
+    #[must_use]
+    pub fn with_id(mut self, new: u64) -> Self {
+        match &mut self {
+            Self::Hello { .. } | Self::Ended { .. } => {}
+            Self::Phase { id, .. } | Self::Device { id, .. } | Self::Row { id, .. } => *id = new,
+            Self::Error { id, .. } => *id = Some(new),
+        }
+        self
+    }
+
+    /// Whether no further reply to the request follows.
+    #[must_use]
+    pub const fn is_final(&self) -> bool {
+        matches!(self, Self::Row { .. } | Self::Error { .. })
+    }
+}
+
 impl Request {
     /// Reads a request.
     ///
