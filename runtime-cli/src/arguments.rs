@@ -1,16 +1,16 @@
 //! The command line.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use runtime_conformance::{FaultArguments, SuiteArguments};
-use runtime_core::{ClockChoice, DType, Error, ErrorKind, FlushCache, OptionValue, Options, Result};
+use runtime_core::{ClockChoice, DType, Error, FlushCache, OptionValue, Options, Result};
 use runtime_harness::settings::parse_flush;
 use runtime_harness::spec::Number;
-use runtime_harness::{Overrides, PoolOptions, Settings};
+use runtime_harness::{Overrides, Settings};
 
 use crate::lower::LowerArguments;
+use crate::worker::{PoolArguments, ServeArguments, WorkerArguments};
 
 /// Find compute devices, run kernels on them, time them and check their results.
 #[derive(Debug, Parser)]
@@ -89,68 +89,6 @@ impl EvalArguments {
             None => Ok(()),
         }
     }
-}
-
-/// Options of worker processes.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Isolation")]
-pub(crate) struct PoolArguments {
-    /// Time limit for running a kernel, beyond its timing budget [default: 60]
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
-    timeout: Option<Duration>,
-    /// Time limit for preparing a kernel's data and loading its code [default: 300]
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
-    compile_timeout: Option<Duration>,
-    /// Limit for the memory of a worker
-    #[arg(long, value_name = "BYTES")]
-    memory_limit: Option<u64>,
-}
-
-impl PoolArguments {
-    /// An option that was given.
-    fn given(&self) -> Option<&'static str> {
-        let given = [
-            (self.timeout.is_some(), "--timeout"),
-            (self.compile_timeout.is_some(), "--compile-timeout"),
-            (self.memory_limit.is_some(), "--memory-limit"),
-        ];
-        given.into_iter().find(|(is_given, _)| *is_given).map(|(_, option)| option)
-    }
-
-    /// A pool of workers that are this program.
-    ///
-    /// # Errors
-    /// `Io` if this program is not found.
-    pub(crate) fn options(&self) -> Result<PoolOptions> {
-        let program = std::env::current_exe()
-            .map_err(|error| Error::new(ErrorKind::Io, format!("cannot find this program: {error}")))?;
-        let mut options = PoolOptions::new(program);
-        options.timeout = self.timeout.unwrap_or(options.timeout);
-        options.compile_timeout = self.compile_timeout.unwrap_or(options.compile_timeout);
-        if let Some(bytes) = self.memory_limit {
-            options.arguments.extend(["--memory-limit".into(), bytes.to_string().into()]);
-        }
-        Ok(options)
-    }
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ServeArguments {
-    /// Read requests from standard input and write replies to standard output
-    #[arg(long, required = true)]
-    stdio: bool,
-    #[command(flatten)]
-    pub(crate) pool: PoolArguments,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct WorkerArguments {
-    /// Evaluate; without it, supervise a process that does
-    #[arg(long)]
-    pub(crate) inner: bool,
-    /// Limit for the memory of the process
-    #[arg(long, value_name = "BYTES")]
-    pub(crate) memory_limit: Option<u64>,
 }
 
 #[derive(Debug, Args)]
@@ -284,16 +222,11 @@ pub(crate) struct ConformanceArguments {
     pub(crate) runner: Vec<String>,
 }
 
-fn parse_real(text: &str) -> Result<f64, String> {
+pub(crate) fn parse_real(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(value) if value >= 0.0 && f64::is_finite(value) => Ok(value),
         _ => Err("expected a finite number of at least 0".to_owned()),
     }
-}
-
-fn parse_seconds(text: &str) -> Result<Duration, String> {
-    let seconds = parse_real(text)?;
-    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
 fn parse_save(text: &str) -> Result<(String, PathBuf), String> {
