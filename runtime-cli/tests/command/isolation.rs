@@ -27,6 +27,7 @@ void null_dereference(float *x) { *(volatile int *)0 = 1; }
 static int deeper(volatile int *depth) { volatile char frame[4096]; frame[0] = 1; ++*depth; return deeper(depth) + frame[0]; }
 void stack_overflow(float *x) { volatile int depth = 0; x[0] = deeper(&depth); }
 void aborts(float *x) { puts("to standard output"); fflush(stdout); fputs("last words\n", stderr); abort(); }
+void frees_twice(float *x) { void *volatile p = malloc(64); free(p); free(p); right(x); }
 void exits(float *x) { exit(0); }
 void exits_with_a_code(float *x) { _exit(42); }
 void stops(float *x) { raise(SIGSTOP); }
@@ -151,6 +152,7 @@ fn every_misbehaviour_has_its_own_outcome_and_the_next_kernel_is_right() {
             "failed",
             json!({"kind": "crashed", "signal": libc::SIGABRT, "output": "to standard output\nlast words"}),
         ),
+        ("frees_twice", "failed", crashed(libc::SIGABRT)),
         ("exits", "failed", json!({"kind": "exited", "code": 0})),
         ("exits_with_a_code", "failed", json!({"kind": "exited", "code": 42})),
         ("forks", "right", json!({"kind": "ok"})),

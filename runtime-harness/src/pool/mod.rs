@@ -60,6 +60,35 @@ impl PoolOptions {
 /// [`Reply::Row`], or [`Reply::Error`] for a device that does not exist. Every candidate gets its row, whatever it does.
 ///
 /// Dropping a pool ends its workers at once. It leaves no process behind, except one that the system cannot kill.
+///
+/// ```no_run
+/// use std::sync::mpsc;
+///
+/// use runtime_core::Options;
+/// use runtime_harness::worker::protocol::Reply;
+/// use runtime_harness::{Candidate, Overrides, Pool, PoolOptions, Settings};
+///
+/// # fn main() -> runtime_core::Result<()> {
+/// let (sender, replies) = mpsc::channel();
+/// let mut pool = Pool::new(PoolOptions::new("/usr/bin/runtime"), sender);
+/// for (id, spec) in (0..).zip(["a.toml", "b.toml"]) {
+///     pool.submit(id, Candidate {
+///         spec: spec.into(),
+///         device: "cuda:0".to_owned(),
+///         overrides: Overrides::default(),
+///         settings: Settings::default(),
+///         options: Options::new(),
+///     })?;
+/// }
+/// pool.finish();
+/// for reply in replies {
+///     if let Reply::Row { id, row, .. } = reply {
+///         println!("{id}: {} {:?}", row.kernel.name, row.outcome);
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Pool {
     options: Arc<PoolOptions>,
