@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use runtime_conformance::{FaultArguments, SuiteArguments};
-use runtime_core::{ClockChoice, DType, Error, FlushCache, OptionValue, Options, Result, did_you_mean};
+use runtime_core::{ClockChoice, DType, Error, FlushCache, OptionValue, Options, Result};
+use runtime_harness::settings::parse_flush;
+use runtime_harness::spec::Number;
+use runtime_harness::{Overrides, Settings};
 
 use crate::lower::LowerArguments;
-use crate::settings::{FLUSH_CHOICES, Settings};
-use crate::spec::Overrides;
-use crate::spec::scalar::Number;
+use crate::worker::{PoolArguments, ServeArguments, WorkerArguments};
 
 /// Find compute devices, run kernels on them, time them and check their results.
 #[derive(Debug, Parser)]
@@ -33,6 +34,11 @@ pub(crate) enum Action {
     Lower(LowerArguments),
     /// Run the conformance suite against backends
     Conformance(ConformanceArguments),
+    /// Evaluate candidates for another program, in worker processes
+    Serve(ServeArguments),
+    /// Evaluate candidates in a process that may crash
+    #[command(hide = true)]
+    Worker(WorkerArguments),
 }
 
 #[derive(Debug, Args)]
@@ -65,6 +71,24 @@ pub(crate) struct EvalArguments {
     pub(crate) csv: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) settings: SettingsArguments,
+    /// Evaluate kernels in worker processes, so that a crash or a hang costs one row
+    #[arg(long, help_heading = "Isolation")]
+    pub(crate) isolate: bool,
+    #[command(flatten)]
+    pub(crate) pool: PoolArguments,
+}
+
+impl EvalArguments {
+    /// Checks the combination of options.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for an option of workers without workers.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.pool.given().filter(|_| !self.isolate) {
+            Some(option) => Err(Error::invalid(format!("{option} needs --isolate"))),
+            None => Ok(()),
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -198,16 +222,11 @@ pub(crate) struct ConformanceArguments {
     pub(crate) runner: Vec<String>,
 }
 
-fn parse_real(text: &str) -> Result<f64, String> {
+pub(crate) fn parse_real(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(value) if value >= 0.0 && f64::is_finite(value) => Ok(value),
         _ => Err("expected a finite number of at least 0".to_owned()),
     }
-}
-
-fn parse_flush(text: &str) -> Result<FlushCache, String> {
-    let found = FLUSH_CHOICES.iter().find(|(name, _)| *name == text).map(|(_, flush)| *flush);
-    found.ok_or_else(|| did_you_mean(text, &FLUSH_CHOICES.map(|(name, _)| name)))
 }
 
 fn parse_save(text: &str) -> Result<(String, PathBuf), String> {

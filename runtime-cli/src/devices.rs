@@ -1,14 +1,14 @@
 //! `runtime devices`: lists devices, and why any of them cannot be used.
 
-use runtime_core::{DeviceInfo, DeviceKind, Result, Runtime, Target, Telemetry};
+use runtime_core::{DeviceInfo, Result, Runtime, Target, Telemetry};
+use runtime_harness::crash_context::CrashContext;
+use runtime_harness::describe::{self, Program};
+use runtime_harness::release::{self, release};
 use serde_json::{Value, json};
 
 use crate::arguments::DevicesArguments;
-use crate::crash_context::CrashContext;
 use crate::output;
 use crate::registry;
-use crate::release::{self, release};
-use crate::report::describe;
 use crate::table::Table;
 
 pub(crate) fn list(arguments: &DevicesArguments) -> Result<()> {
@@ -48,22 +48,13 @@ fn row(device: &DeviceInfo) -> Vec<String> {
     vec![
         device.id.to_string(),
         status,
-        kind(device.kind).to_owned(),
+        describe::kind(device.kind).to_owned(),
         device.name.clone(),
         device.arch.clone().unwrap_or_default(),
         device.compute_units.map_or_else(String::new, |units| units.to_string()),
         memory.map_or_else(String::new, memory_size),
         device.format_names().join(" "),
     ]
-}
-
-/// The name of a device kind.
-pub(crate) const fn kind(kind: DeviceKind) -> &'static str {
-    match kind {
-        DeviceKind::Host => "host",
-        DeviceKind::Accelerator => "accelerator",
-        DeviceKind::Embedded => "embedded",
-    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
@@ -85,7 +76,7 @@ fn json(targets: &[Target], telemetry_of: Option<&Runtime>) -> String {
     let document = json!({
         "schema": "runtime.devices",
         "version": 1,
-        "runtime": describe::program(),
+        "runtime": Program::current(),
         "targets": targets,
     });
     format!("{document:#}\n")
@@ -131,6 +122,8 @@ fn read_telemetry(runtime: &Runtime, info: &DeviceInfo) -> Result<Telemetry> {
 
 #[cfg(test)]
 mod tests {
+    use runtime_core::DeviceKind;
+
     use super::*;
 
     #[test]

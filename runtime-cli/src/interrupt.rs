@@ -133,11 +133,11 @@ fn kill_descendants() {
     // SAFETY: makes this process adopt orphaned descendants, so that they are found too.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
     let begin = Instant::now();
-    while begin.elapsed() < CHILD_TIMEOUT {
+    let mut empty_scans = 0;
+    // A process that ends while the processes are listed may have started one that is not on the list.
+    while begin.elapsed() < CHILD_TIMEOUT && empty_scans < 2 {
         let children = descendants(&parents_by_process(Path::new("/proc")), std::process::id());
-        if children.is_empty() {
-            return;
-        }
+        empty_scans = if children.is_empty() { empty_scans + 1 } else { 0 };
         for child in children {
             // SAFETY: the process descends from this one and was not reaped, so its ID was not reused.
             unsafe { libc::kill(child.cast_signed(), libc::SIGKILL) };

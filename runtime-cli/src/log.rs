@@ -5,12 +5,12 @@ use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+use runtime_harness::crash_context::CrashContext;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-use crate::crash_context::CrashContext;
 use crate::output;
 
 /// Installs the subscriber.

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use runtime_core::{Access, DType, Error, Result};
+use runtime_harness::text_file;
 use runtime_kernel::{Checks, Dialect, Interface, Program, Specialisation};
 use serde_json::{Value, json};
 
 use crate::output::Destination;
 use crate::output_paths;
 use crate::table::Table;
-use crate::text_file;
 
 #[derive(Debug, Args)]
 pub(crate) struct LowerArguments {

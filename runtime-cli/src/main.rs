@@ -4,29 +4,22 @@
 //! wrong usage, an invalid spec or device name, a file that cannot be written.
 
 mod arguments;
-mod bound_kernel;
 mod conformance;
-mod crash_context;
 mod devices;
 mod doctor;
 mod eval;
 mod interrupt;
 mod log;
 mod lower;
-mod module_source;
 mod output;
 mod output_paths;
 mod probe;
 mod progress;
 mod registry;
-mod release;
 mod report;
 mod run;
-mod settings;
-mod spec;
 mod table;
-mod text_file;
-mod workload;
+mod worker;
 
 use std::process::ExitCode;
 
@@ -35,6 +28,7 @@ use clap::Parser;
 use arguments::{Action, Command};
 use interrupt::SignalGuard;
 use runtime_core::Result;
+use runtime_harness::{crash_context, release};
 
 fn main() -> ExitCode {
     let command = Command::parse();
@@ -45,15 +39,16 @@ fn main() -> ExitCode {
     });
     match release::is_driver_stuck() {
         // A normal exit would wait for the driver.
-        true => release::exit_now(code),
+        true => exit_now(code),
         false => code,
     }
 }
 
 fn run_command(action: &Action) -> Result<ExitCode> {
-    // The suite makes backends crash and reports that itself; its test runner may exit over an argument.
-    let is_suite = matches!(action, Action::Conformance(_));
-    let _signals = (!is_suite).then(|| {
+    // The suite makes backends crash and reports that itself; its test runner may exit over an argument. A worker is
+    // watched by its supervisor, which handles signals on its own.
+    let is_apart = matches!(action, Action::Conformance(_) | Action::Worker(_));
+    let _signals = (!is_apart).then(|| {
         crash_context::install_handlers();
         SignalGuard::install()
     });
@@ -64,5 +59,13 @@ fn run_command(action: &Action) -> Result<ExitCode> {
         Action::Run(arguments) => run::run(arguments),
         Action::Lower(arguments) => lower::lower(arguments).map(|()| ExitCode::SUCCESS),
         Action::Conformance(arguments) => conformance::run(arguments),
+        Action::Serve(arguments) => worker::serve(arguments).map(|()| ExitCode::SUCCESS),
+        Action::Worker(arguments) => worker::run(arguments).map(|()| ExitCode::SUCCESS),
     }
+}
+
+/// Exits the process without waiting for the stuck thread.
+fn exit_now(code: ExitCode) -> ExitCode {
+    let known = [0, 1, 2].into_iter().find(|known| ExitCode::from(*known) == code);
+    signal_hook::low_level::exit(known.map_or(2, i32::from))
 }

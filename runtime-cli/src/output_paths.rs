@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use runtime_core::{Error, Result};
-
-use crate::spec::Spec;
+use runtime_harness::Spec;
 
 /// Checks outputs, each given with its option, against each other and against every file that the specs use.
 ///

@@ -7,41 +7,40 @@ use std::sync::Arc;
 use runtime_core::{
     CommonRuntime, Error, ErrorKind, Evaluation, HostArray, Result, Runtime, Validation, did_you_mean,
 };
+use runtime_harness::crash_context::CrashContext;
+use runtime_harness::job::{BoundKernel, Job};
+use runtime_harness::release::{self, release};
+use runtime_harness::row::{error_text, status_of};
+use runtime_harness::spec::Spec;
 
 use crate::arguments::RunArguments;
-use crate::bound_kernel::BoundKernel;
-use crate::crash_context::CrashContext;
 use crate::output::{self, Destination};
 use crate::output_paths;
 use crate::registry;
-use crate::release::{self, release};
-use crate::report::{error_text, status_of};
-use crate::spec::Spec;
-use crate::workload::Workload;
 
 pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let spec = Spec::load(&arguments.spec, &arguments.overrides.overrides()?)?;
     let saves = check_saves(&spec, &arguments.saves)?;
     let runtime = registry::runtime();
-    let mut workload = Workload::new(spec);
-    let device = open(&runtime, &workload.spec, arguments)?;
-    let validates = !arguments.no_validate && workload.spec.settings.validates();
+    let mut job = Job::new(spec);
+    let device = open(&runtime, &job.spec, arguments)?;
+    let validates = !arguments.no_validate && job.spec.settings.validates();
     if validates {
-        workload.find_expected(&runtime);
+        job.find_expected(&runtime);
     }
-    let (name, id) = (workload.spec.name.clone(), device.device_id().to_string());
+    let (name, id) = (job.spec.name.clone(), device.device_id().to_string());
     let (row, context) =
         (format!("{name} on {id}"), CrashContext::enter(format!("while \"{name}\" ran on {id}")));
-    let bound = match &workload.expected {
+    let bound = match &job.expected {
         Err(error) if validates => Err(error.clone()),
-        _ => BoundKernel::new(&*device, &workload, &workload.spec.kernel),
+        _ => BoundKernel::new(&*device, &job, &job.spec.kernel),
     };
     let outcome = match &bound {
-        Ok(bound) => execute(&*device, bound, &workload, validates),
+        Ok(bound) => execute(&*device, bound, &job, validates),
         Err(error) => Err(error.clone()),
     };
     drop(context);
-    let code = finish(&workload, &row, outcome, saves);
+    let code = finish(&job, &row, outcome, saves);
     if let Err(error) = release((bound, device), &format!("\"{name}\""), &id, release::DEADLINE) {
         output::print_stderr(&format!("error: {error}"));
     }
@@ -50,7 +49,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
 
 /// Saves the outputs and prints the result.
 fn finish(
-    workload: &Workload,
+    job: &Job,
     row: &str,
     outcome: Result<(Validation, Vec<(usize, HostArray)>)>,
     saves: Vec<(usize, PathBuf)>,
@@ -60,7 +59,7 @@ fn finish(
             for (index, path) in saves {
                 save(&outputs, index, &path)?;
             }
-            output::print(&format!("{row}: {}\n", describe(&workload.spec, &validation)))?;
+            output::print(&format!("{row}: {}\n", describe(&job.spec, &validation)))?;
             Ok(if validation.is_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
         }
         Err(error) => {
@@ -118,15 +117,15 @@ fn open(runtime: &Runtime, spec: &Spec, arguments: &RunArguments) -> Result<Arc<
 fn execute(
     device: &dyn CommonRuntime,
     bound: &BoundKernel,
-    workload: &Workload,
+    job: &Job,
     validates: bool,
 ) -> Result<(Validation, Vec<(usize, HostArray)>)> {
-    let spec = &workload.spec;
+    let spec = &job.spec;
     let mut evaluation = Evaluation::new(&bound.kernel, bound.config(spec)?, bound.evaluation_args(spec));
     // Without a reference, that is the reason to report, also if validation is off.
     evaluation.validate = validates || spec.reference.is_none();
-    evaluation.reference = if validates { workload.expected.clone()? } else { Vec::new() };
-    evaluation.tolerance = workload.tolerance();
+    evaluation.reference = if validates { job.expected.clone()? } else { Vec::new() };
+    evaluation.tolerance = job.tolerance();
     let validation = device.validate(&mut evaluation)?;
     Ok((validation, bound.outputs(spec)?))
 }
@@ -139,7 +138,7 @@ fn save(outputs: &[(usize, HostArray)], index: usize, path: &std::path::Path) ->
 }
 
 fn describe(spec: &Spec, validation: &Validation) -> String {
-    let status = status_of(validation);
+    let status = status_of(validation).name();
     match validation {
         Validation::Passed(agreement) => {
             format!(

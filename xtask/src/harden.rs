@@ -23,11 +23,12 @@ const NIGHTLY: &str = "nightly";
 const TSAN_OPTIONS: &str = "halt_on_error=1 exitcode=66 allocator_may_return_null=1";
 
 /// The packages tested under the thread sanitizer.
-const SANITIZED: [&str; 7] = [
+const SANITIZED: [&str; 8] = [
     "runtime-core",
     "runtime-null",
     "runtime-host",
     "runtime-kernel",
+    "runtime-harness",
     "runtime-cli",
     "runtime-loader-tests",
     "runtime-conformance",

@@ -27,6 +27,28 @@ const CRATES: &[Layers] = &[
         // A kernel whose functions cannot be judged on their own is inlined first.
         exceptions: &[("check::barriers", "transform")],
     },
+    Layers {
+        source: "runtime-harness/src",
+        order: &[
+            "platform",
+            "text_file",
+            "describe",
+            "crash_context",
+            "release",
+            "settings",
+            "spec",
+            "job",
+            "row",
+            "report",
+            "candidate",
+            "device",
+            "evaluate",
+            "worker",
+            "pool",
+            "server",
+        ],
+        exceptions: &[],
+    },
 ];
 
 pub(crate) fn check(workspace: &Workspace) -> Outcome {

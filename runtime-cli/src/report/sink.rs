@@ -2,10 +2,12 @@
 
 use std::io;
 
-use super::table::Columns;
-use super::{Row, csv, json};
-use crate::output::{self, Destination};
 use runtime_core::{Options, Result};
+use runtime_harness::report::{csv, json};
+use runtime_harness::{Row, Status, describe};
+
+use super::table::Columns;
+use crate::output::{self, Destination};
 
 /// The format of a report.
 #[derive(Debug)]
@@ -104,7 +106,7 @@ impl Format {
     fn head(&self) -> Result<String> {
         match self {
             Self::Table(columns) => Ok(columns.header()),
-            Self::Json(options) => Ok(json::head(options)),
+            Self::Json(options) => Ok(json::head(&describe::options(options))),
             Self::Csv => csv::header(),
         }
     }
@@ -112,7 +114,7 @@ impl Format {
     fn row(&mut self, row: &Row, is_first: bool) -> Result<String> {
         match self {
             Self::Table(columns) => Ok(columns.row(row)),
-            Self::Json(_) => Ok(json::row_text(row, is_first)),
+            Self::Json(_) => json::row(row, is_first),
             Self::Csv => csv::line(row),
         }
     }
@@ -147,9 +149,8 @@ impl Reports {
     /// Adds a row to every report. Returns `false` once no report can be written any more.
     pub(crate) fn add(&mut self, row: &Row) -> Result<bool> {
         self.rows += 1;
-        let status = row.outcome.status();
-        self.any_ran |= matches!(status, "right" | "unchecked");
-        self.any_wrong |= matches!(status, "wrong" | "failed");
+        self.any_ran |= matches!(row.status, Status::Right | Status::Unchecked);
+        self.any_wrong |= matches!(row.status, Status::Wrong | Status::Failed);
         for sink in &mut self.sinks {
             sink.add(row, self.rows == self.expected_rows)?;
         }

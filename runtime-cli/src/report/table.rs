@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use console::measure_text_width;
-use runtime_core::{Error, Measurement, Validation};
+use runtime_harness::row::{Measurement, ResourceUsage, Validation};
+use runtime_harness::{Row, Status};
 
 use super::number_format::{duration, significant, uncertainty};
-use super::{Outcome, ResourceUsage, Row, error_text};
 
 const HEADER: [&str; 9] =
     ["kernel", "device", "status", "median", "min", "GFLOP/s", "GB/s", "clock", "calls"];
@@ -47,19 +47,17 @@ impl Columns {
     pub(super) fn row(&mut self, row: &Row) -> String {
         let mut note = note(row);
         let mut cells = vec![row.kernel.name.clone(), row.device.clone()];
-        match &row.outcome {
-            Outcome::Measured(measurement) => {
-                cells.push(status(measurement));
-                cells.extend(figures(measurement));
+        if let Some(measurement) = &row.measurement {
+            cells.push(status(row));
+            cells.extend(figures(measurement));
+        } else {
+            let reason = row.reason.as_deref().unwrap_or_default();
+            let prefix = if row.status == Status::NotRun { "not run" } else { "failed" };
+            let mut cell = format!("{prefix}: {}", headline(reason));
+            if self.shorten(&mut cell) {
+                note = Some(reason.to_owned());
             }
-            Outcome::NotRun(error) => cells.push(format!("not run: {}", headline(error))),
-            Outcome::Failed(error) => cells.push(format!("failed: {}", headline(error))),
-        }
-        if let (Outcome::NotRun(error) | Outcome::Failed(error), Some(cell)) =
-            (&row.outcome, cells.last_mut())
-            && self.shorten(cell)
-        {
-            note = Some(error_text(error));
+            cells.push(cell);
         }
         if let Some(note) = note {
             let _ = writeln!(self.notes, "{} on {}: {note}", row.kernel.name, row.device);
@@ -96,8 +94,7 @@ impl Columns {
 }
 
 /// The most informative line of an error: a compiler's first error, which notes and warnings may precede.
-fn headline(error: &Error) -> String {
-    let text = error_text(error);
+fn headline(text: &str) -> String {
     let is_error = |line: &&str| line.contains(": error:") || line.contains(": fatal error:");
     let found = text.lines().find(is_error).or_else(|| text.lines().find(|line| !line.trim().is_empty()));
     // Control characters in compiler output or a file name could reprogram the terminal.
@@ -105,12 +102,14 @@ fn headline(error: &Error) -> String {
     found.unwrap_or_default().chars().map(clean).collect::<String>().trim().to_owned()
 }
 
-fn status(measurement: &Measurement) -> String {
-    match &measurement.validation {
-        Validation::Passed(agreement) if agreement.max_absolute_error == 0.0 => "right (exact)".to_owned(),
-        Validation::Passed(agreement) => format!("right (error {:.1e})", agreement.max_absolute_error),
-        Validation::Failed(mismatch) => format!("wrong ({} of {})", mismatch.wrong, mismatch.elements),
-        Validation::Skipped { .. } => "unchecked".to_owned(),
+fn status(row: &Row) -> String {
+    match &row.validation {
+        Some(Validation::Right(agreement)) if agreement.max_absolute_error == 0.0 => {
+            "right (exact)".to_owned()
+        }
+        Some(Validation::Right(agreement)) => format!("right (error {:.1e})", agreement.max_absolute_error),
+        Some(Validation::Wrong(mismatch)) => format!("wrong ({} of {})", mismatch.wrong, mismatch.elements),
+        None => "unchecked".to_owned(),
     }
 }
 
@@ -122,8 +121,8 @@ fn figures(measurement: &Measurement) -> [String; 6] {
     [
         format!("{}{}", duration(statistics.median_ns), interval.unwrap_or_default()),
         duration(statistics.min_ns),
-        rate(measurement.gflops_per_s()),
-        rate(measurement.gbytes_per_s()),
+        rate(measurement.gflops_per_s),
+        rate(measurement.gbytes_per_s),
         format!("{}{}", measurement.clock, if measurement.cold { " (cold)" } else { "" }),
         measurement.calls.to_string(),
     ]
@@ -131,20 +130,15 @@ fn figures(measurement: &Measurement) -> [String; 6] {
 
 /// Details that do not fit into the row.
 fn note(row: &Row) -> Option<String> {
-    let measurement = match &row.outcome {
-        Outcome::NotRun(error) | Outcome::Failed(error) => {
-            return error.message().contains('\n').then(|| error_text(error));
-        }
-        Outcome::Measured(measurement) => measurement,
-    };
+    let reason = row.reason.as_deref().unwrap_or_default();
+    let Some(measurement) = &row.measurement else { return reason.contains('\n').then(|| reason.to_owned()) };
     let mut notes = Vec::new();
-    match &measurement.validation {
-        Validation::Failed(mismatch) => {
-            let name = row.names.get(mismatch.arg).map_or("?", String::as_str);
-            notes.push(format!("wrong, \"{name}\": {mismatch}"));
+    match &row.validation {
+        Some(Validation::Wrong(mismatch)) => {
+            notes.push(format!("wrong, \"{}\": {reason}", mismatch.name.as_deref().unwrap_or("?")));
         }
-        Validation::Skipped { reason } => notes.push(format!("unchecked: {reason}")),
-        Validation::Passed(_) => {}
+        Some(Validation::Right(_)) => {}
+        None => notes.push(format!("unchecked: {reason}")),
     }
     if !measurement.is_complete() {
         let taken = measurement.samples_ns.len();
@@ -153,14 +147,12 @@ fn note(row: &Row) -> Option<String> {
     if let Some(transfer) = &measurement.transfer {
         notes.push(format!("{} of it is transfer", duration(transfer.statistics.median_ns)));
     }
-    notes.extend(row.usage.as_ref().and_then(ResourceUsage::note));
+    notes.extend(row.code.as_ref().and_then(ResourceUsage::note));
     (!notes.is_empty()).then(|| notes.join("; "))
 }
 
 #[cfg(test)]
 mod tests {
-    use runtime_core::ErrorKind;
-
     use super::*;
 
     #[test]
@@ -175,10 +167,8 @@ mod tests {
     fn the_headline_is_the_compilers_first_error() {
         let log =
             "k.c: In function 'f':\nk.c:1:2: warning: x\nk.c:1:20: error: 'u' undeclared\nexit status: 1: cc";
-        let error = Error::new(ErrorKind::CompileFailed, log).in_operation("load");
-        assert_eq!(headline(&error), "k.c:1:20: error: 'u' undeclared");
-        let error = Error::new(ErrorKind::OutOfMemory, "8 bytes\x1b[2J").in_operation("x");
-        assert_eq!(headline(&error), "out of memory: x: 8 bytes [2J");
+        assert_eq!(headline(log), "k.c:1:20: error: 'u' undeclared");
+        assert_eq!(headline("x: 8 bytes\x1b[2J"), "x: 8 bytes [2J");
     }
 
     #[test]

@@ -7,5 +7,7 @@ mod fixture;
 mod host;
 mod hostile;
 mod interruption;
+mod isolation;
 mod kernels;
 mod lower;
+mod report;

@@ -5,22 +5,21 @@
 use std::sync::Arc;
 
 use runtime_core::{CommonRuntime, HostArray, Queue, Runtime};
+use runtime_harness::job::{BoundKernel, Job, module_source};
+use runtime_harness::spec::{ArgumentKind, Spec};
 
-use crate::bound_kernel::BoundKernel;
 use crate::options::Options;
-use crate::spec::{ArgumentKind, Spec};
-use crate::workload::Workload;
 
 /// Prepares a spec: its initial data, and its expected outputs from the reference.
-pub(crate) fn workload(runtime: &Runtime, spec: Spec) -> Workload {
-    let mut workload = Workload::new(spec);
-    workload.find_expected(runtime);
-    workload
+pub(crate) fn job(runtime: &Runtime, spec: Spec) -> Job {
+    let mut job = Job::new(spec);
+    job.find_expected(runtime);
+    job
 }
 
 /// The kernel on the host device.
 pub(crate) struct HostKernel<'a> {
-    pub(crate) workload: &'a Workload,
+    pub(crate) job: &'a Job,
     bound: BoundKernel,
     queue: Queue,
     _device: Arc<dyn CommonRuntime>,
@@ -35,27 +34,27 @@ pub(crate) enum RawArg {
 }
 
 impl<'a> HostKernel<'a> {
-    pub(crate) fn new(runtime: &Runtime, workload: &'a Workload, options: &Options) -> Self {
+    pub(crate) fn new(runtime: &Runtime, job: &'a Job, options: &Options) -> Self {
         let device = runtime.open("host:0").expect("the host opens");
-        let mut bound = BoundKernel::new(&*device, workload, &workload.spec.kernel)
-            .unwrap_or_else(|error| panic!("{}: {error}", workload.spec.name));
+        let mut bound = BoundKernel::new(&*device, job, &job.spec.kernel)
+            .unwrap_or_else(|error| panic!("{}: {error}", job.spec.name));
         if options.unchecked {
-            bound.kernel = unchecked(&*device, &workload.spec);
+            bound.kernel = unchecked(&*device, &job.spec);
         }
         let queue = device.queue().expect("a queue opens");
-        Self { workload, bound, queue, _device: device }
+        Self { job, bound, queue, _device: device }
     }
 
     /// Launches and waits on this thread.
     pub(crate) fn call(&self) {
-        let spec = &self.workload.spec;
+        let spec = &self.job.spec;
         let args = self.bound.args(spec);
         self.queue.call(&self.bound.kernel, spec.config, &args).expect("the kernel runs");
     }
 
     /// Launches, then waits for the event.
     pub(crate) fn launch_and_wait(&self) {
-        let spec = &self.workload.spec;
+        let spec = &self.job.spec;
         let args = self.bound.args(spec);
         let event = self.queue.launch(&self.bound.kernel, spec.config, &args);
         event.and_then(|event| event.wait()).expect("the kernel runs");
@@ -63,7 +62,7 @@ impl<'a> HostKernel<'a> {
 
     /// The arguments in order, with the memory that the host device uses.
     pub(crate) fn raw(&self) -> Vec<RawArg> {
-        let args = self.workload.spec.args.iter().zip(&self.bound.tensors);
+        let args = self.job.spec.args.iter().zip(&self.bound.tensors);
         args.map(|(arg, tensor)| match (&arg.kind, tensor) {
             (ArgumentKind::Scalar(dtype, bits), _) => RawArg::Scalar(*bits, dtype.bytes()),
             (_, Some(tensor)) => {
@@ -77,21 +76,20 @@ impl<'a> HostKernel<'a> {
 
     /// Runs `call` on the initial data, and checks its outputs.
     pub(crate) fn check(&self, whose: &str, call: impl Fn()) {
-        let name = &self.workload.spec.name;
-        let expected = self.workload.expected.as_ref().unwrap_or_else(|error| panic!("{name}: {error}"));
+        let name = &self.job.spec.name;
+        let expected = self.job.expected.as_ref().unwrap_or_else(|error| panic!("{name}: {error}"));
         self.restore();
         call();
-        let outputs = self.bound.outputs(&self.workload.spec).expect("outputs can be read");
+        let outputs = self.bound.outputs(&self.job.spec).expect("outputs can be read");
         for ((index, actual), (_, expected)) in outputs.iter().zip(expected) {
-            let found =
-                self.workload.tolerance().compare(*index, actual, expected).expect("same dtype and shape");
+            let found = self.job.tolerance().compare(*index, actual, expected).expect("same dtype and shape");
             assert!(!found.is_failed(), "{whose} {name}: {found:?}");
         }
         self.restore();
     }
 
     fn restore(&self) {
-        let inputs = self.workload.inputs.as_ref().expect("initial data");
+        let inputs = self.job.inputs.as_ref().expect("initial data");
         let write = |(tensor, input): (&Option<_>, &Option<HostArray>)| match (tensor, input) {
             (Some(tensor), Some(input)) => runtime_core::Tensor::write_array(tensor, input),
             (Some(tensor), None) => runtime_core::Tensor::fill(tensor, &[0xff]),
@@ -102,8 +100,7 @@ impl<'a> HostKernel<'a> {
 }
 
 fn unchecked(device: &dyn CommonRuntime, spec: &Spec) -> runtime_core::Kernel {
-    let source =
-        crate::module_source::module_source(&spec.kernel, &spec.specialise).expect("the code is there");
+    let source = module_source(&spec.kernel, &spec.specialise).expect("the code is there");
     // SAFETY: the kernels of this repository keep to their arguments, which their tests show.
     let source = unsafe { source.unchecked() };
     device.kernel(&source, &spec.kernel.entry).expect("the kernel loads")

@@ -4,41 +4,26 @@
 //! ```text
 //! cargo bench --package runtime-bench --bench portable -- [--only NAME]... [--rounds COUNT] [--unchecked]
 //! ```
-#![allow(dead_code, unused_imports, reason = "the command uses all of what is shared with it, and tests it")]
-#![allow(clippy::unwrap_used, reason = "as in the tests of what is shared")]
 #![allow(clippy::print_stderr, reason = "a report on the terminal")]
 
-#[path = "../../../../runtime-cli/src/bound_kernel.rs"]
-mod bound_kernel;
-mod crash_context;
 mod host_kernel;
 mod interleave;
-#[path = "../../../../runtime-cli/src/module_source.rs"]
-mod module_source;
 mod openmp_loop;
 mod options;
 mod pocl;
 mod report;
-#[path = "../../../../runtime-cli/src/settings.rs"]
-mod settings;
-#[path = "../../../../runtime-cli/src/spec/mod.rs"]
-mod spec;
-#[path = "../../../../runtime-cli/src/text_file.rs"]
-mod text_file;
-#[path = "../../../../runtime-cli/src/workload.rs"]
-mod workload;
 
 use std::path::PathBuf;
 
 use runtime_core::Runtime;
+use runtime_harness::spec::Number;
+use runtime_harness::{Job, Overrides, Spec};
 
 use host_kernel::HostKernel;
 use openmp_loop::OpenMpLoop;
 use options::Options;
 use pocl::Pocl;
 use report::Row;
-use spec::{Overrides, Spec};
-use workload::Workload;
 
 fn main() {
     let options = Options::read();
@@ -49,7 +34,7 @@ fn main() {
         rows.push(compare(
             &runtime,
             opencl.as_ref(),
-            &host_kernel::workload(&runtime, load(&path, &[])),
+            &host_kernel::job(&runtime, load(&path, &[])),
             &options,
         ));
     }
@@ -81,36 +66,36 @@ fn specs() -> Vec<PathBuf> {
 }
 
 fn load(path: &std::path::Path, values: &[(&str, i128)]) -> Spec {
-    let value = |(name, value): &(&str, i128)| ((*name).to_owned(), spec::scalar::Number::Integer(*value));
+    let value = |(name, value): &(&str, i128)| ((*name).to_owned(), Number::Integer(*value));
     let overrides = Overrides { values: values.iter().map(value).collect(), element: None };
     Spec::load(path, &overrides).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// A kernel on the host and on PoCL.
-fn compare(runtime: &Runtime, opencl: Option<&Pocl>, workload: &Workload, options: &Options) -> Row {
-    let ours = HostKernel::new(runtime, workload, options);
+fn compare(runtime: &Runtime, opencl: Option<&Pocl>, job: &Job, options: &Options) -> Row {
+    let ours = HostKernel::new(runtime, job, options);
     let other = opencl.map(|opencl| opencl.prepare(&ours, options));
     ours.check("ours", || ours.call());
     if let Some(other) = &other {
         ours.check("PoCL's", || other.call());
     }
     let samples = interleave::take(options, &mut || ours.call(), other.as_ref().map(|other| || other.call()));
-    Row::new(&workload.spec.name, &samples, workload.spec.cost)
+    Row::new(&job.spec.name, &samples, job.spec.cost)
 }
 
 fn loop_in_c(runtime: &Runtime, options: &Options) -> Row {
-    let workload = host_kernel::workload(runtime, load(&kernels().join("saxpy.toml"), &[]));
-    let ours = HostKernel::new(runtime, &workload, options);
+    let job = host_kernel::job(runtime, load(&kernels().join("saxpy.toml"), &[]));
+    let ours = HostKernel::new(runtime, &job, options);
     let plain = OpenMpLoop::compile();
     ours.check("the loop's", || plain.call(&ours));
     let samples = interleave::take(options, &mut || ours.call(), Some(|| plain.call(&ours)));
-    Row::new("saxpy", &samples, workload.spec.cost)
+    Row::new("saxpy", &samples, job.spec.cost)
 }
 
 /// Launches 64 groups that do almost nothing: as a call on this thread, and as a launch with a wait for its event.
 fn small(runtime: &Runtime, opencl: Option<&Pocl>, options: &Options) -> Vec<Row> {
-    let workload = host_kernel::workload(runtime, load(&kernels().join("saxpy.toml"), &[("n", 64 * 256)]));
-    let ours = HostKernel::new(runtime, &workload, options);
+    let job = host_kernel::job(runtime, load(&kernels().join("saxpy.toml"), &[("n", 64 * 256)]));
+    let ours = HostKernel::new(runtime, &job, options);
     let other = opencl.map(|opencl| opencl.prepare(&ours, options));
     let other = || other.as_ref().map(|other| || other.call());
     let call = interleave::take_many(options, &mut || ours.call(), other());

@@ -12,11 +12,11 @@ use cl3::kernel::{create_kernel, set_kernel_arg};
 use cl3::memory::{CL_MEM_READ_WRITE, CL_MEM_USE_HOST_PTR, create_buffer};
 use cl3::platform::{CL_PLATFORM_NAME, CL_PLATFORM_VERSION, get_platform_ids, get_platform_info};
 use cl3::program::{CL_PROGRAM_BUILD_LOG, build_program, create_program_with_source, get_program_build_info};
+use runtime_harness::Spec;
 use runtime_kernel::{Checks, Dialect, Program, Specialisation};
 
 use crate::host_kernel::{HostKernel, RawArg};
 use crate::options::Options;
-use crate::spec::Spec;
 
 /// PoCL's device; the benchmark ends before it is released.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Pocl {
 
     /// Builds our kernel, with our memory as its arguments.
     pub(crate) fn prepare(&self, ours: &HostKernel<'_>, options: &Options) -> PoclKernel {
-        let spec = &ours.workload.spec;
+        let spec = &ours.job.spec;
         let (code, symbol) = code(spec, options);
         let kernel = self.build(&code, &symbol, &spec.name);
         let mut arguments = Arguments { kernel, count: 0 };

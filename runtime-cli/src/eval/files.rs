@@ -1,0 +1,42 @@
+//! The outputs of `runtime eval`.
+
+use std::path::Path;
+
+use runtime_core::{Options, Result};
+use runtime_harness::Spec;
+
+use crate::arguments::EvalArguments;
+use crate::output::Destination;
+use crate::output_paths;
+use crate::report::{Columns, Format, Sink};
+
+/// The files that reports are written to.
+pub(super) struct Files {
+    json: Option<Destination>,
+    csv: Option<Destination>,
+}
+
+impl Files {
+    pub(super) fn open(arguments: &EvalArguments, specs: &[Spec]) -> Result<Self> {
+        let outputs = [("--json", &arguments.json), ("--csv", &arguments.csv)];
+        let outputs: Vec<(&str, &Path)> =
+            outputs.into_iter().filter_map(|(flag, path)| Some((flag, path.as_deref()?))).collect();
+        output_paths::check(&outputs, specs)?;
+        let open = |path: &Option<_>| path.as_deref().map(Destination::open).transpose();
+        Ok(Self { json: open(&arguments.json)?, csv: open(&arguments.csv)? })
+    }
+
+    /// The requested files, and a table unless one of them is standard output.
+    pub(super) fn sinks(self, specs: &[Spec], devices: &[String], options: &Options) -> Vec<Sink> {
+        let is_standard = |file: &Option<Destination>| file.as_ref().is_some_and(Destination::is_standard);
+        let table = !is_standard(&self.json) && !is_standard(&self.csv);
+        let table = table.then(|| {
+            let kernels = specs.iter().map(|spec| spec.name.as_str());
+            let columns = Columns::new(kernels, devices.iter().map(String::as_str));
+            Sink::new(Format::Table(columns), Destination::Standard)
+        });
+        let json = self.json.map(|file| Sink::new(Format::Json(options.clone()), file));
+        let csv = self.csv.map(|file| Sink::new(Format::Csv, file));
+        table.into_iter().chain(json).chain(csv).collect()
+    }
+}

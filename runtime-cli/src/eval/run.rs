@@ -1,0 +1,67 @@
+//! A run of `runtime eval`: its reports, its progress bar, and what an interrupt does to them.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use runtime_core::{Options, Result};
+use runtime_harness::{Row, Spec};
+
+use super::Files;
+use crate::interrupt;
+use crate::progress::Progress;
+use crate::report::Reports;
+
+/// How long an interrupt waits for a row that is being written: the reader of a pipe may have stopped reading.
+const ROW_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The reports and the progress bar of a run.
+pub(super) struct Run {
+    reports: Arc<Mutex<Reports>>,
+    progress: Progress,
+}
+
+impl Run {
+    /// Begins a run with a row for each spec on each device.
+    pub(super) fn begin(files: Files, specs: &[Spec], devices: &[String], options: &Options) -> Self {
+        let rows = specs.len() * devices.len();
+        let reports = Arc::new(Mutex::new(Reports::new(files.sinks(specs, devices, options), rows)));
+        let interrupted = Arc::clone(&reports);
+        interrupt::on_interrupt(move |signal| {
+            if let Some(mut reports) = interrupted.try_lock_for(ROW_TIMEOUT) {
+                reports.interrupt(signal);
+                // The lock is never released, so no further row is added.
+                std::mem::forget(reports);
+            }
+        });
+        Self { reports, progress: Progress::new(rows) }
+    }
+
+    /// Shows what is running.
+    pub(super) fn announce(&self, what: String) {
+        self.progress.set_message(what);
+    }
+
+    /// Adds a row to every report. Returns `false` once no report can be written any more.
+    pub(super) fn add(&self, row: &Row) -> Result<bool> {
+        self.progress.advance();
+        self.progress.suspend(|| self.reports.lock().add(row))
+    }
+
+    /// Removes the progress bar.
+    pub(super) fn finish_progress(&self) {
+        self.progress.finish();
+    }
+
+    /// Completes the reports; the exit code tells what is in them.
+    pub(super) fn end(self) -> Result<ExitCode> {
+        let mut reports = self.reports.lock();
+        reports.close()?;
+        Ok(match (reports.has_failed(), reports.is_right()) {
+            (true, _) => ExitCode::from(2),
+            (false, true) => ExitCode::SUCCESS,
+            (false, false) => ExitCode::FAILURE,
+        })
+    }
+}

@@ -1,0 +1,99 @@
+//! `runtime worker`, which `runtime eval --isolate` and `runtime serve` start, and `runtime serve`.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use clap::Args;
+use runtime_core::{Error, ErrorKind, Result};
+use runtime_harness::worker::{self, WorkerOptions};
+use runtime_harness::{PoolOptions, server};
+
+use crate::arguments::parse_real;
+use crate::registry;
+
+/// Options of worker processes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Isolation")]
+pub(crate) struct PoolArguments {
+    /// Time limit for running a kernel, beyond its timing budget [default: 60]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    timeout: Option<Duration>,
+    /// Time limit for preparing a kernel's data and loading its code [default: 300]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    compile_timeout: Option<Duration>,
+    /// Limit for the memory of a worker
+    #[arg(long, value_name = "BYTES")]
+    memory_limit: Option<u64>,
+}
+
+impl PoolArguments {
+    /// An option that was given.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let given = [
+            (self.timeout.is_some(), "--timeout"),
+            (self.compile_timeout.is_some(), "--compile-timeout"),
+            (self.memory_limit.is_some(), "--memory-limit"),
+        ];
+        given.into_iter().find(|(is_given, _)| *is_given).map(|(_, option)| option)
+    }
+
+    /// A pool of workers that are this program.
+    ///
+    /// # Errors
+    /// `Io` if this program is not found.
+    pub(crate) fn options(&self) -> Result<PoolOptions> {
+        let mut options = PoolOptions::new(this_program()?);
+        options.timeout = self.timeout.unwrap_or(options.timeout);
+        options.compile_timeout = self.compile_timeout.unwrap_or(options.compile_timeout);
+        if let Some(bytes) = self.memory_limit {
+            options.arguments.extend(["--memory-limit".into(), bytes.to_string().into()]);
+        }
+        Ok(options)
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArguments {
+    /// Read requests from standard input and write replies to standard output
+    #[arg(long, required = true)]
+    stdio: bool,
+    #[command(flatten)]
+    pool: PoolArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WorkerArguments {
+    /// Evaluate; without it, supervise a process that does
+    #[arg(long)]
+    inner: bool,
+    /// Limit for the memory of the process
+    #[arg(long, value_name = "BYTES")]
+    memory_limit: Option<u64>,
+}
+
+/// Runs a worker, or supervises one.
+pub(crate) fn run(arguments: &WorkerArguments) -> Result<()> {
+    if arguments.inner {
+        let options = WorkerOptions { memory_limit_bytes: arguments.memory_limit };
+        return worker::serve(registry::runtime, options);
+    }
+    let mut inner = Command::new(this_program()?);
+    inner.args(std::env::args_os().skip(1)).arg("--inner");
+    worker::supervise(inner)
+}
+
+/// Serves a pool of workers on standard input and output.
+pub(crate) fn serve(arguments: &ServeArguments) -> Result<()> {
+    server::serve_stdio(arguments.pool.options()?)
+}
+
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds = parse_real(text)?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+fn this_program() -> Result<PathBuf> {
+    std::env::current_exe()
+        .map_err(|error| Error::new(ErrorKind::Io, format!("cannot find this program: {error}")))
+}

@@ -1,0 +1,77 @@
+//! A kernel to evaluate, as data that can be sent to another process.
+
+use std::path::PathBuf;
+
+use runtime_core::Options;
+use serde::{Deserialize, Serialize};
+
+use crate::describe::options_json;
+use crate::settings::Settings;
+use crate::spec::Overrides;
+
+/// A kernel to evaluate on a device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Candidate {
+    /// The spec file.
+    pub spec: PathBuf,
+    /// The device string, e.g. `cuda:0`.
+    pub device: String,
+    /// Overrides of the spec's values.
+    #[serde(default)]
+    pub overrides: Overrides,
+    /// Settings that take precedence over those of the spec.
+    #[serde(default)]
+    pub settings: Settings,
+    /// Options to open the device with.
+    #[serde(default, with = "options_json")]
+    pub options: Options,
+}
+
+#[cfg(test)]
+mod tests {
+    use runtime_core::{ClockChoice, DType, FlushCache};
+
+    use super::*;
+    use crate::spec::Number;
+
+    #[test]
+    fn a_candidate_survives_json() {
+        let values = [
+            ("n".to_owned(), Number::Integer(i128::from(u64::MAX))),
+            ("x".to_owned(), Number::Float(1.0)),
+            ("infinite".to_owned(), Number::Float(f64::NEG_INFINITY)),
+            ("on".to_owned(), Number::Bool(true)),
+        ];
+        let candidate = Candidate {
+            spec: "a.toml".into(),
+            device: "host:0".to_owned(),
+            overrides: Overrides { values: values.to_vec(), element: Some(DType::F16) },
+            settings: Settings {
+                repeat: Some(3),
+                clock: Some(ClockChoice::Auto),
+                flush_cache: Some(FlushCache::PerCall),
+                ..Settings::default()
+            },
+            options: Options::new().with("a", 1_i64).with("b", "text").with("a", true),
+        };
+        let text = serde_json::to_string(&candidate).unwrap();
+        let read: Candidate = serde_json::from_str(&text).unwrap();
+        assert_eq!(read.options.iter().count(), 3);
+        assert_eq!((read.overrides, read.settings), (candidate.overrides, candidate.settings), "{text}");
+    }
+
+    #[test]
+    fn most_fields_are_optional_and_unknown_ones_are_errors() {
+        let read = |text: &str| serde_json::from_str::<Candidate>(text).map_err(|error| error.to_string());
+        assert_eq!(read(r#"{"spec": "a", "device": "host"}"#).unwrap().settings, Settings::default());
+        for (text, word) in [
+            (r#"{"spec": "a", "device": "host", "sped": 1}"#, "sped"),
+            (r#"{"spec": "a", "device": "host", "settings": {"clock": "sundial"}}"#, "host_wall"),
+            (r#"{"spec": "a", "device": "host", "overrides": {"values": {"n": "many"}}}"#, "many"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(word), "{error}");
+        }
+    }
+}

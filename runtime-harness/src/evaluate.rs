@@ -1,0 +1,98 @@
+//! Checks and times a job on a device, in this process.
+
+use runtime_core::{CommonRuntime, Error, ErrorKind, Evaluation, Measurement, Result};
+
+use crate::crash_context::CrashContext;
+use crate::device::DeviceUnderTest;
+use crate::job::{BoundKernel, Job};
+use crate::release::{self, release};
+use crate::row::{Phase, ResourceUsage, Row};
+use crate::settings::Settings;
+
+/// The result of an evaluation.
+#[derive(Debug)]
+pub struct Evaluated {
+    /// The row.
+    pub row: Row,
+    /// An error if the driver did not release the kernel. The device is then no longer used.
+    pub released: Result<()>,
+}
+
+/// Checks and times a job on a device.
+///
+/// Outputs are compared if [`Job::find_expected`] found what is expected. The kernel runs in this process, which it may
+/// take down.
+pub fn evaluate(job: &Job, device: &mut DeviceUnderTest, settings: &Settings) -> Evaluated {
+    evaluate_with(job, device, settings, &mut |_, _| {})
+}
+
+/// As [`evaluate`], and calls `progress` at the beginning of each phase, with what is about to run.
+pub fn evaluate_with(
+    job: &Job,
+    device: &mut DeviceUnderTest,
+    settings: &Settings,
+    progress: &mut dyn FnMut(Phase, &str),
+) -> Evaluated {
+    let mut phase = Phase::Prepare;
+    let mut enter = |next: Phase, operation: &str| {
+        phase = next;
+        progress(next, operation);
+    };
+    let (measured, released) = match &device.opened {
+        Ok(opened) => measure(&device.name, &**opened, job, settings, &mut enter),
+        Err(error) => (Err(error.clone()), Ok(())),
+    };
+    if let Err(error) = &released {
+        device.opened = Err(error.clone());
+    }
+    let row = match measured {
+        Ok((usage, measurement)) => Row::measured(&job.spec, settings, &device.name, (usage, &measurement)),
+        Err(error) => Row::failed(&job.spec, settings, &device.name, &error, phase),
+    };
+    Evaluated { row: row.on(device.describe()), released }
+}
+
+type Measured = Result<(ResourceUsage, Measurement)>;
+
+/// Measures a kernel. The second result is an error if the driver did not release it.
+fn measure(
+    name: &str,
+    device: &dyn CommonRuntime,
+    job: &Job,
+    settings: &Settings,
+    enter: &mut dyn FnMut(Phase, &str),
+) -> (Measured, Result<()>) {
+    let operation = format!("while \"{}\" was loaded on {name}", job.spec.name);
+    enter(Phase::Compile, &operation);
+    let context = CrashContext::enter(operation);
+    let bound = match BoundKernel::new(device, job, &job.spec.kernel) {
+        Ok(bound) => bound,
+        Err(error) => return (Err(error), Ok(())),
+    };
+    drop(context);
+    let operation = format!("while \"{}\" ran on {name}", job.spec.name);
+    enter(Phase::Run, &operation);
+    let context = CrashContext::enter(operation);
+    let measured = time(device, &bound, job, settings);
+    let released = release(bound, &format!("\"{}\"", job.spec.name), name, release::DEADLINE);
+    drop(context);
+    (measured, released)
+}
+
+fn time(device: &dyn CommonRuntime, bound: &BoundKernel, job: &Job, settings: &Settings) -> Measured {
+    let spec = &job.spec;
+    let config = bound.config(spec)?;
+    let mut evaluation = Evaluation::new(&bound.kernel, config, bound.evaluation_args(spec));
+    evaluation.timing = settings.timing();
+    evaluation.cost = spec.cost;
+    evaluation.validate = settings.validates();
+    evaluation.tolerance = job.tolerance();
+    if evaluation.validate {
+        evaluation.reference = job.expected.clone()?;
+    }
+    let usage = ResourceUsage::of(&bound.kernel, &config, spec.local_bytes());
+    let executor = tokio::runtime::Builder::new_current_thread().build().map_err(|error| {
+        Error::new(ErrorKind::OutOfResources, format!("cannot start an executor: {error}"))
+    })?;
+    executor.block_on(device.evaluate(&mut evaluation)).map(|measurement| (usage, measurement))
+}

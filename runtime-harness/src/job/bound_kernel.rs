@@ -1,0 +1,166 @@
+//! A loaded kernel with its tensors and arguments on one device.
+
+use runtime_core::{
+    Access, Arg, CommonRuntime, DataLocation, Error, EvaluationArg, HostArray, Kernel, LaunchConfig,
+    Placement, Result, Tensor,
+};
+
+use super::{Job, module_source};
+use crate::spec::{ArgumentKind, KernelSource, Spec, TensorSpec};
+
+/// Initial content of write-only tensors: NaN in every floating-point type.
+const POISON: [u8; 16] = [0xff; 16];
+
+/// A loaded kernel with its tensors on a device.
+#[derive(Debug)]
+pub struct BoundKernel {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// The tensors by argument index; `None` for other arguments.
+    pub tensors: Vec<Option<Tensor>>,
+}
+
+impl BoundKernel {
+    /// Loads `code`, allocates the tensors and writes their initial data.
+    ///
+    /// # Errors
+    /// The error in the initial data; those of loading, allocating and writing.
+    pub fn new(device: &dyn CommonRuntime, job: &Job, code: &KernelSource) -> Result<Self> {
+        let inputs = job.inputs.as_ref().map_err(Clone::clone)?;
+        let kernel = device.kernel(&module_source(code, &job.spec.specialise)?, &code.entry)?;
+        let tensors = job.spec.args.iter().zip(inputs).map(|(arg, input)| match &arg.kind {
+            ArgumentKind::Tensor(tensor) => {
+                place(device, tensor, input.as_ref()).map(Some).map_err(|error| error.in_operation(&arg.name))
+            }
+            _ => Ok(None),
+        });
+        Ok(Self { kernel, tensors: tensors.collect::<Result<_>>()? })
+    }
+
+    /// What a launch runs. If the spec gives no group size, the code's own is used.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if both are given and differ.
+    pub fn config(&self, spec: &Spec) -> Result<LaunchConfig> {
+        let LaunchConfig::Groups(mut geometry) = spec.config else { return Ok(spec.config) };
+        match self.kernel.info().group_size {
+            Some(fixed) if !spec.has_group_size => geometry.group_size = fixed,
+            Some(fixed) if fixed != geometry.group_size => {
+                return Err(Error::invalid(format!(
+                    "group_size in [launch] is {:?}, but the kernel's code fixes it to {fixed:?}; leave it out",
+                    geometry.group_size
+                )));
+            }
+            _ => {}
+        }
+        Ok(geometry.into())
+    }
+
+    /// The arguments of a launch.
+    #[must_use]
+    pub fn args<'a>(&'a self, spec: &'a Spec) -> Vec<Arg<'a>> {
+        let args = spec.args.iter().zip(&self.tensors);
+        args.filter_map(|(arg, tensor)| match (&arg.kind, tensor) {
+            (ArgumentKind::Tensor(spec), Some(tensor)) => {
+                // A spec gives strides only for kernels that compute with them.
+                Some(Arg::tensor(tensor, spec.access).strided())
+            }
+            (kind, _) => value(kind),
+        })
+        .collect()
+    }
+
+    /// The arguments of an evaluation.
+    #[must_use]
+    pub fn evaluation_args<'a>(&'a self, spec: &'a Spec) -> Vec<EvaluationArg<'a>> {
+        let args = spec.args.iter().zip(&self.tensors);
+        args.filter_map(|(arg, tensor)| match (&arg.kind, tensor) {
+            (ArgumentKind::Tensor(spec), Some(tensor)) => {
+                Some(EvaluationArg::tensor(tensor, spec.access, spec.on).strided())
+            }
+            (kind, _) => value(kind).map(EvaluationArg::from),
+        })
+        .collect()
+    }
+
+    /// The contents of the written arguments, each with its index.
+    ///
+    /// # Errors
+    /// Those of [`Tensor::to_array`].
+    pub fn outputs(&self, spec: &Spec) -> Result<Vec<(usize, HostArray)>> {
+        let outputs = spec.outputs().filter_map(|(index, _)| Some((index, self.tensors[index].as_ref()?)));
+        outputs.map(|(index, tensor)| Ok((index, tensor.to_array()?))).collect()
+    }
+}
+
+fn value(kind: &ArgumentKind) -> Option<Arg<'_>> {
+    match kind {
+        ArgumentKind::Tensor(_) => None,
+        ArgumentKind::Scalar(dtype, bits) => Some(Arg::scalar_bits(*dtype, *bits)),
+        ArgumentKind::Record(record) => Some(Arg::record(record)),
+        ArgumentKind::Bytes(bytes) => Some(Arg::bytes(bytes)),
+        ArgumentKind::Local(bytes) => Some(Arg::local(*bytes)),
+    }
+}
+
+fn place(device: &dyn CommonRuntime, spec: &TensorSpec, input: Option<&HostArray>) -> Result<Tensor> {
+    let placement = match spec.on {
+        // A host has a single memory, so `on` has no meaning there.
+        _ if device.as_host().is_some() => Placement::default(),
+        DataLocation::Device | DataLocation::Host => Placement::default(),
+        DataLocation::Pinned => Placement::space("pinned"),
+        DataLocation::Shared => Placement::space("shared"),
+    };
+    let tensor = match (&spec.strides, spec.offset) {
+        (None, 0) => device.allocate(spec.dtype, &spec.shape, &placement)?,
+        _ => view(device, spec, &placement)?,
+    };
+    match input {
+        Some(array) => tensor.write_array(array)?,
+        None if spec.access == Access::Write => tensor.fill(&POISON[..spec.dtype.bytes()])?,
+        None => {}
+    }
+    Ok(tensor)
+}
+
+/// A view into a larger buffer of zeros.
+fn view(device: &dyn CommonRuntime, spec: &TensorSpec, placement: &Placement) -> Result<Tensor> {
+    let elements = spec.base_elements().ok_or_else(|| Error::invalid("the tensor is too large"))?;
+    let base = device.allocate(spec.dtype, &[elements], placement)?;
+    base.write_array(&HostArray::new(spec.dtype, &[elements])?)?;
+    base.view(&spec.shape, &strides(spec)?, spec.offset)
+}
+
+fn strides(spec: &TensorSpec) -> Result<Vec<i64>> {
+    let mut strides = spec.strides.clone().unwrap_or_else(|| vec![1; spec.shape.len()]);
+    if spec.strides.is_none() {
+        for axis in (1..spec.shape.len()).rev() {
+            strides[axis - 1] = strides[axis] * spec.shape[axis].max(1);
+        }
+    }
+    let too_large = |_| Error::invalid("a stride is too large");
+    strides.into_iter().map(|stride| i64::try_from(stride).map_err(too_large)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use runtime_core::DType;
+
+    use super::*;
+    use crate::spec::Init;
+
+    #[test]
+    fn strides_default_to_row_major() {
+        let spec = TensorSpec {
+            dtype: DType::F32,
+            shape: vec![2, 3, 4],
+            strides: None,
+            offset: 1,
+            init: Init::Zeros,
+            access: Access::Read,
+            on: DataLocation::Device,
+        };
+        assert_eq!(strides(&spec).unwrap(), [12, 4, 1]);
+        assert_eq!(strides(&TensorSpec { strides: Some(vec![1, 2, 6]), ..spec }).unwrap(), [1, 2, 6]);
+    }
+}

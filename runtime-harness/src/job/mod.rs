@@ -1,0 +1,108 @@
+//! A spec with its initial data and expected outputs, prepared once for all devices.
+
+mod bound_kernel;
+mod module_source;
+
+use runtime_core::{Error, ErrorKind, Geometry, HostArray, Result, Runtime, Tolerance};
+
+use crate::crash_context::CrashContext;
+use crate::spec::{Argument, ArgumentKind, Expected, Init, KernelSource, Spec, TensorSpec};
+pub use bound_kernel::BoundKernel;
+pub use module_source::module_source;
+
+/// A spec with its initial data, prepared once for all devices and the reference.
+#[derive(Debug)]
+pub struct Job {
+    /// The spec.
+    pub spec: Spec,
+    /// Per argument, the row-major elements of a tensor that is read; or the error in them.
+    pub inputs: Result<Vec<Option<HostArray>>>,
+    /// Per written argument, its index and its expected content; or why that is unknown.
+    pub expected: Result<Vec<(usize, HostArray)>>,
+}
+
+impl Job {
+    /// Prepares the initial data of a spec.
+    #[must_use]
+    pub fn new(spec: Spec) -> Self {
+        let inputs = spec.args.iter().map(|arg| match &arg.kind {
+            ArgumentKind::Tensor(tensor) if tensor.access.reads() => initial(tensor, arg).map(Some),
+            _ => Ok(None),
+        });
+        Self { inputs: inputs.collect(), spec, expected: Ok(Vec::new()) }
+    }
+
+    /// Computes the expected outputs: runs the reference on the host, or reads its files.
+    pub fn find_expected(&mut self, runtime: &Runtime) {
+        let Some(reference) = &self.spec.reference else { return };
+        self.expected = match &reference.expected {
+            Expected::Files(paths) => self
+                .spec
+                .outputs()
+                .zip(paths)
+                .map(|((index, arg), path)| match &arg.kind {
+                    ArgumentKind::Tensor(tensor) => Ok((index, load(path, tensor, arg)?)),
+                    _ => Err(Error::new(ErrorKind::Internal, "a written argument is not a tensor")),
+                })
+                .collect(),
+            Expected::Kernel(code) => {
+                self.run_reference(runtime, code).map_err(|error| error.in_operation("reference"))
+            }
+        };
+    }
+
+    /// The tolerance for differences from the expected outputs.
+    #[must_use]
+    pub fn tolerance(&self) -> Tolerance {
+        self.spec.reference.as_ref().map(|reference| reference.tolerance).unwrap_or_default()
+    }
+
+    /// Rejects opaque bytes, which a reference on the host cannot take.
+    fn check_bytes(&self) -> Result<()> {
+        match self.spec.args.iter().find(|arg| matches!(arg.kind, ArgumentKind::Bytes(_))) {
+            Some(arg) => Err(Error::invalid(format!(
+                "{}: argument \"{}\": a reference on the host needs the fields of a structure; write struct = \
+                 [[\"f32\", 0.5], …] instead of bytes",
+                arg.location, arg.name
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn run_reference(&self, runtime: &Runtime, code: &KernelSource) -> Result<Vec<(usize, HostArray)>> {
+        self.check_bytes()?;
+        let _context = CrashContext::enter(format!("while the reference of \"{}\" ran", self.spec.name));
+        let host = runtime.open("host:0")?;
+        let bound = BoundKernel::new(&*host, self, code)?;
+        let queue = host.queue()?;
+        queue.call(&bound.kernel, Geometry::single(), &bound.args(&self.spec))?;
+        bound.outputs(&self.spec)
+    }
+}
+
+fn initial(tensor: &TensorSpec, arg: &Argument) -> Result<HostArray> {
+    if let Init::File(path) = &tensor.init {
+        return load(path, tensor, arg);
+    }
+    let mut array = HostArray::new(tensor.dtype, &tensor.shape)?;
+    tensor.init.fill(tensor.dtype, array.bytes_mut());
+    Ok(array)
+}
+
+fn load(path: &std::path::Path, tensor: &TensorSpec, arg: &Argument) -> Result<HostArray> {
+    // The table shows messages without their operations, so the message must hold everything.
+    let about = format!("{}: argument \"{}\": {}", arg.location, arg.name, path.display());
+    let array = HostArray::load_npy(path).map_err(|error| {
+        Error::new(error.kind(), format!("{about}: {}", error.message())).with_source(error)
+    })?;
+    match array.dtype() == tensor.dtype && array.shape() == tensor.shape {
+        true => Ok(array),
+        false => Err(Error::invalid(format!(
+            "{about} holds {} {:?}, the argument is {} {:?}",
+            array.dtype(),
+            array.shape(),
+            tensor.dtype,
+            tensor.shape
+        ))),
+    }
+}

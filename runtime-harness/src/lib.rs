@@ -1,0 +1,51 @@
+//! Checks and times kernels that spec files describe, on any device of a [`Runtime`](runtime_core::Runtime).
+//!
+//! A [`Spec`] names a kernel, its arguments and the expected outputs (`docs/spec.md` documents the file). A [`Job`] is a
+//! spec with its data. [`evaluate`] runs a job on a device and returns a [`Row`]: plain data, which is written to and read
+//! from a [`Report`] (`docs/output.md` documents both).
+//!
+//! ```no_run
+//! use runtime_core::{Options, Runtime};
+//! use runtime_harness::{DeviceUnderTest, Job, Overrides, Settings, Spec, evaluate};
+//!
+//! # fn main() -> runtime_core::Result<()> {
+//! let runtime = Runtime::builder().with_lowering(runtime_kernel::wgsl()).build();
+//! let mut device = DeviceUnderTest::open(&runtime, "host:0", &Options::new());
+//! let mut job = Job::new(Spec::load("kernels/saxpy.toml".as_ref(), &Overrides::default())?);
+//! job.find_expected(&runtime);
+//! let settings = Settings { repeat: Some(30), ..job.spec.settings };
+//! let row = evaluate(&job, &mut device, &settings).row;
+//! match &row.measurement {
+//!     Some(measurement) => println!("{}: {} ns", row.kernel.name, measurement.statistics.median_ns),
+//!     None => println!("{}: {}", row.kernel.name, row.reason.unwrap_or_default()),
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod candidate;
+pub mod crash_context;
+pub mod describe;
+mod device;
+mod evaluate;
+pub mod job;
+mod platform;
+pub mod pool;
+pub mod release;
+pub mod report;
+pub mod row;
+pub mod server;
+pub mod settings;
+pub mod spec;
+pub mod text_file;
+pub mod worker;
+
+pub use candidate::Candidate;
+pub use device::DeviceUnderTest;
+pub use evaluate::{Evaluated, evaluate, evaluate_with};
+pub use job::Job;
+pub use pool::{Pool, PoolOptions};
+pub use report::Report;
+pub use row::{Outcome, Phase, Row, Status};
+pub use settings::Settings;
+pub use spec::{Overrides, Spec};

@@ -1,0 +1,97 @@
+//! The CSV report: a header and one line per row.
+
+use runtime_core::{Error, ErrorKind, Result};
+
+use crate::row::{Measurement, Row, Validation};
+
+/// A column: its name, and its value for a row that has one.
+type Column = (&'static str, fn(&Row) -> Option<String>);
+
+const COLUMNS: [Column; 30] = [
+    ("spec", |row| Some(row.spec.clone())),
+    ("kernel", |row| Some(row.kernel.name.clone())),
+    ("entry", |row| Some(row.kernel.entry.clone())),
+    ("format", |row| Some(row.kernel.format.clone())),
+    ("device", |row| Some(row.device.clone())),
+    ("device_name", |row| device_text(row, "name")),
+    ("device_arch", |row| device_text(row, "arch")),
+    ("status", |row| Some(row.status.name().to_owned())),
+    ("reason", |row| row.reason.clone()),
+    ("clock", |row| measured(row, |it| Some(it.clock.clone()))),
+    ("cold", |row| measured(row, |it| Some(it.cold))),
+    ("samples", |row| measured(row, |it| Some(it.samples_ns.len()))),
+    ("number", |row| measured(row, |it| Some(it.number))),
+    ("calls", |row| measured(row, |it| Some(it.calls))),
+    ("median_ns", |row| measured(row, |it| Some(it.statistics.median_ns))),
+    ("median_ci95_low_ns", |row| {
+        measured(row, |it| it.statistics.median_ci95_ns.map(|interval| interval[0]))
+    }),
+    ("median_ci95_high_ns", |row| {
+        measured(row, |it| it.statistics.median_ci95_ns.map(|interval| interval[1]))
+    }),
+    ("min_ns", |row| measured(row, |it| Some(it.statistics.min_ns))),
+    ("mean_ns", |row| measured(row, |it| Some(it.statistics.mean_ns))),
+    ("max_ns", |row| measured(row, |it| Some(it.statistics.max_ns))),
+    ("stddev_ns", |row| measured(row, |it| it.statistics.stddev_ns)),
+    ("p5_ns", |row| measured(row, |it| Some(it.statistics.p5_ns))),
+    ("p95_ns", |row| measured(row, |it| Some(it.statistics.p95_ns))),
+    ("outliers", |row| measured(row, |it| Some(it.statistics.outliers))),
+    ("overhead_ns", |row| measured(row, |it| it.overhead_ns)),
+    ("transfer_median_ns", |row| {
+        measured(row, |it| it.transfer.as_ref().map(|transfer| transfer.statistics.median_ns))
+    }),
+    ("gflops_per_s", |row| measured(row, |it| it.gflops_per_s)),
+    ("gbytes_per_s", |row| measured(row, |it| it.gbytes_per_s)),
+    ("max_absolute_error", max_absolute_error),
+    ("wrong_elements", wrong_elements),
+];
+
+fn measured<T: ToString>(row: &Row, value: fn(&Measurement) -> Option<T>) -> Option<String> {
+    row.measurement.as_ref().and_then(value).map(|value| value.to_string())
+}
+
+fn device_text(row: &Row, key: &str) -> Option<String> {
+    row.device_info.as_ref()?.get(key)?.as_str().map(str::to_owned)
+}
+
+fn max_absolute_error(row: &Row) -> Option<String> {
+    let error = match row.validation.as_ref()? {
+        Validation::Right(agreement) => agreement.max_absolute_error,
+        Validation::Wrong(mismatch) => mismatch.absolute_error,
+    };
+    Some(error.to_string())
+}
+
+fn wrong_elements(row: &Row) -> Option<String> {
+    let wrong = match row.validation.as_ref()? {
+        Validation::Right(_) => 0,
+        Validation::Wrong(mismatch) => mismatch.wrong,
+    };
+    Some(wrong.to_string())
+}
+
+/// The header line.
+///
+/// # Errors
+/// `Internal` if it cannot be written as CSV.
+pub fn header() -> Result<String> {
+    record(COLUMNS.map(|(name, _)| name))
+}
+
+/// The line for a row.
+///
+/// # Errors
+/// `Internal` if it cannot be written as CSV.
+pub fn line(row: &Row) -> Result<String> {
+    record(COLUMNS.map(|(_, value)| value(row).unwrap_or_default()))
+}
+
+fn record(cells: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Result<String> {
+    write(cells).map_err(|error| Error::new(ErrorKind::Internal, format!("CSV: {error}")))
+}
+
+fn write(cells: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Result<String, Box<dyn std::error::Error>> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(cells)?;
+    Ok(String::from_utf8(writer.into_inner()?)?)
+}

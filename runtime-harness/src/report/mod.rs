@@ -1,0 +1,96 @@
+//! Reports: all rows of a run, as JSON or CSV. `docs/output.md` documents both.
+//!
+//! A report is written row by row ([`json`], [`csv`]), so that no measured row is lost when the program is ended, and read
+//! as a whole.
+
+pub mod csv;
+pub mod json;
+
+use std::path::Path;
+
+use runtime_core::{Error, ErrorKind, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::describe::Program;
+use crate::row::Row;
+
+/// The schema of JSON reports.
+pub const SCHEMA: &str = "runtime.evaluation";
+/// The version of the schema that this program writes, and the newest one that it reads.
+pub const VERSION: u64 = 1;
+
+/// All rows of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// [`VERSION`].
+    pub version: u64,
+    /// The program that wrote it.
+    pub runtime: Program,
+    /// The options that devices were opened with.
+    pub device_options: Map<String, Value>,
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// Whether no row is missing.
+    pub complete: bool,
+}
+
+impl Report {
+    /// Reads a JSON report.
+    ///
+    /// # Errors
+    /// `Io` if the file cannot be read. `InvalidArgument` if it is not JSON, has another schema or a newer version, or a
+    /// field is wrong.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Error::new(ErrorKind::Io, format!("cannot read {}: {error}", path.display())).with_source(error)
+        })?;
+        Self::parse(&text).map_err(|message| Error::invalid(format!("{}: {message}", path.display())))
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let document: Value =
+            serde_json::from_str(text).map_err(|error| format!("not a JSON document: {error}"))?;
+        match (document["schema"].as_str(), document["version"].as_u64()) {
+            (Some(SCHEMA), Some(VERSION)) => {}
+            (Some(SCHEMA), Some(version)) => {
+                return Err(format!("version {version} of the schema; this program reads version {VERSION}"));
+            }
+            (Some(SCHEMA), None) => return Err("the version is missing".to_owned()),
+            (Some(other), _) => return Err(format!("the schema is \"{other}\", expected \"{SCHEMA}\"")),
+            (None, _) => return Err(format!("not a report: the schema \"{SCHEMA}\" is missing")),
+        }
+        serde_json::from_value(document).map_err(|error| format!("not a valid report: {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_a_report_is_rejected_with_the_reason() {
+        for (text, word) in [
+            ("{", "not a JSON document"),
+            ("{}", "the schema \"runtime.evaluation\" is missing"),
+            (r#"{"schema": "runtime.devices", "version": 1}"#, "the schema is \"runtime.devices\""),
+            (r#"{"schema": "runtime.evaluation"}"#, "the version is missing"),
+            (r#"{"schema": "runtime.evaluation", "version": 2}"#, "this program reads version 1"),
+            (r#"{"schema": "runtime.evaluation", "version": 1}"#, "missing field `runtime`"),
+        ] {
+            let message = Report::parse(text).unwrap_err();
+            assert!(message.contains(word), "{text}: {message}");
+        }
+        assert!(Report::read("/missing/report.json".as_ref()).unwrap_err().message().contains("cannot read"));
+    }
+
+    #[test]
+    fn a_report_written_row_by_row_is_read_as_a_whole() {
+        let text = json::head(&Map::new()) + &json::tail(true);
+        let report = Report::parse(&text).unwrap();
+        assert!(report.complete && report.rows.is_empty());
+        assert_eq!(report.runtime, Program::current());
+    }
+}

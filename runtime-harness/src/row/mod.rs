@@ -1,0 +1,145 @@
+//! The result of a kernel on a device, as plain data. `docs/output.md` documents every field.
+
+mod measurement;
+mod outcome;
+mod resource_usage;
+mod validation;
+
+use runtime_core::{Error, ErrorKind, Measurement as CoreMeasurement, Validation as CoreValidation};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::describe;
+use crate::settings::{EffectiveSettings, Settings};
+use crate::spec::Spec;
+
+pub use measurement::{Measurement, Statistics, Transfer};
+pub use outcome::{Outcome, Phase, Status, error_text};
+pub use resource_usage::{Occupancy, ResourceUsage};
+pub use validation::{Agreement, Mismatch, Validation, status_of};
+
+/// The result of a kernel on a device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// Path of the spec, as given.
+    pub spec: String,
+    /// The kernel.
+    pub kernel: KernelIdentity,
+    /// The device string.
+    pub device: String,
+    /// The device, as [`describe::device`] describes it; `None` if it does not exist.
+    pub device_info: Option<Value>,
+    /// Resource usage of the code; `None` if nothing was timed.
+    pub code: Option<ResourceUsage>,
+    /// The settings in effect.
+    pub settings: EffectiveSettings,
+    /// The status.
+    pub status: Status,
+    /// Why it is not right.
+    pub reason: Option<String>,
+    /// The kind of the error, if there was one.
+    pub error_kind: Option<String>,
+    /// How the evaluation ended.
+    pub outcome: Outcome,
+    /// The comparison with the expected outputs; `None` if there was none.
+    pub validation: Option<Validation>,
+    /// The times; `None` if nothing was timed.
+    pub measurement: Option<Measurement>,
+}
+
+/// The kernel of a row.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelIdentity {
+    /// Name of the row.
+    pub name: String,
+    /// Path of the code.
+    pub path: String,
+    /// Name of the entry point.
+    pub entry: String,
+    /// Format of the code.
+    pub format: String,
+    /// Options that the code is loaded with.
+    pub options: Map<String, Value>,
+}
+
+impl KernelIdentity {
+    fn of(spec: &Spec) -> Self {
+        Self {
+            name: spec.name.clone(),
+            path: spec.kernel.path.display().to_string(),
+            entry: spec.kernel.entry.clone(),
+            format: spec.kernel.format.to_string(),
+            options: describe::options(&spec.kernel.options),
+        }
+    }
+}
+
+impl Row {
+    /// A row of `spec` on `device` that was not measured, with its reason.
+    #[must_use]
+    pub fn unmeasured(spec: &Spec, settings: &Settings, device: &str, outcome: Outcome) -> Self {
+        Self {
+            spec: spec.path.display().to_string(),
+            kernel: KernelIdentity::of(spec),
+            device: device.to_owned(),
+            device_info: None,
+            code: None,
+            settings: settings.effective(),
+            status: outcome.status(),
+            reason: outcome.reason(),
+            error_kind: outcome.error_kind().map(|kind| kind.to_string()),
+            outcome,
+            validation: None,
+            measurement: None,
+        }
+    }
+
+    /// A row of a kernel that failed with `error` in `phase`.
+    #[must_use]
+    pub fn failed(spec: &Spec, settings: &Settings, device: &str, error: &Error, phase: Phase) -> Self {
+        Self {
+            reason: Some(error_text(error)),
+            error_kind: Some(error.kind().to_string()),
+            ..Self::unmeasured(spec, settings, device, Outcome::of_error(error, phase))
+        }
+    }
+
+    /// A row of a kernel that was measured.
+    #[must_use]
+    pub fn measured(
+        spec: &Spec,
+        settings: &Settings,
+        device: &str,
+        (code, measurement): (ResourceUsage, &CoreMeasurement),
+    ) -> Self {
+        let name = |index: usize| spec.args.get(index).map(|arg| arg.name.clone());
+        let validation = Validation::of(&measurement.validation, name);
+        let outcome = match &validation {
+            Some(Validation::Wrong(mismatch)) => Outcome::WrongResult(mismatch.clone()),
+            _ => Outcome::Ok,
+        };
+        Self {
+            code: Some(code),
+            status: status_of(&measurement.validation),
+            reason: match &measurement.validation {
+                CoreValidation::Skipped { reason } => Some(reason.clone()),
+                CoreValidation::Failed(mismatch) => Some(mismatch.to_string()),
+                CoreValidation::Passed(_) => None,
+            },
+            validation,
+            measurement: Some(measurement.into()),
+            ..Self::unmeasured(spec, settings, device, outcome)
+        }
+    }
+
+    /// The same row with a description of its device.
+    #[must_use]
+    pub fn on(self, device_info: Option<Value>) -> Self {
+        Self { device_info, ..self }
+    }
+}
+
+/// Whether an error says that the device cannot run the kernel, rather than that it failed.
+const fn is_skipped(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Unavailable | ErrorKind::Unsupported)
+}

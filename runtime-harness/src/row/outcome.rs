@@ -1,0 +1,235 @@
+//! How an evaluation ended.
+
+use runtime_core::{Error, ErrorKind};
+use serde::{Deserialize, Serialize};
+
+use super::{Mismatch, is_skipped};
+
+/// How an evaluation ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Outcome {
+    /// It ran, and its outputs are right or were not checked.
+    Ok,
+    /// It ran, and an output is wrong.
+    WrongResult(Mismatch),
+    /// Its code does not compile or link.
+    CompileFailed {
+        /// The complete log.
+        log: String,
+    },
+    /// It could not be prepared or launched, or reported a failure.
+    LaunchFailed {
+        /// The error.
+        message: String,
+    },
+    /// A deadline passed.
+    Timeout {
+        /// What was running.
+        phase: Phase,
+    },
+    /// Its process was ended by a signal.
+    Crashed {
+        /// The signal.
+        signal: i32,
+        /// What was running.
+        operation: Option<String>,
+        /// The last lines that the process wrote.
+        output: String,
+    },
+    /// It ended its process.
+    Exited {
+        /// The exit code.
+        code: i32,
+        /// What was running.
+        operation: Option<String>,
+        /// The last lines that the process wrote.
+        output: String,
+    },
+    /// The device was lost.
+    DeviceLost,
+    /// Memory was exhausted.
+    OutOfMemory,
+    /// Another resource was exhausted, e.g. registers or work-group memory.
+    OutOfResources,
+    /// It did not run: the device is unavailable or cannot run it.
+    Skipped {
+        /// The reason.
+        reason: String,
+    },
+}
+
+/// A part of an evaluation, which has a deadline of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Initial data and the expected outputs; opening the device.
+    Prepare,
+    /// Loading the code and placing its tensors.
+    Compile,
+    /// Checking and timing.
+    Run,
+}
+
+/// The status of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Every output matches.
+    Right,
+    /// An output is wrong.
+    Wrong,
+    /// It ran unchecked.
+    Unchecked,
+    /// The device cannot run it.
+    NotRun,
+    /// It should have run but did not.
+    Failed,
+}
+
+impl Status {
+    /// The name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Right => "right",
+            Self::Wrong => "wrong",
+            Self::Unchecked => "unchecked",
+            Self::NotRun => "not_run",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl Outcome {
+    /// The outcome of an evaluation that failed in `phase`.
+    #[must_use]
+    pub fn of_error(error: &Error, phase: Phase) -> Self {
+        match error.kind() {
+            kind if is_skipped(kind) => Self::Skipped { reason: error_text(error) },
+            ErrorKind::CompileFailed => Self::CompileFailed { log: error_text(error) },
+            ErrorKind::Timeout => Self::Timeout { phase },
+            ErrorKind::DeviceLost => Self::DeviceLost,
+            ErrorKind::OutOfMemory => Self::OutOfMemory,
+            ErrorKind::OutOfResources => Self::OutOfResources,
+            _ => Self::LaunchFailed { message: error_text(error) },
+        }
+    }
+
+    /// The status of a row with this outcome, before its outputs are considered.
+    pub(super) const fn status(&self) -> Status {
+        match self {
+            Self::Ok => Status::Unchecked,
+            Self::WrongResult(_) => Status::Wrong,
+            Self::Skipped { .. } => Status::NotRun,
+            _ => Status::Failed,
+        }
+    }
+
+    /// The kind of error that it stands for; `None` if its process ended, or there was none.
+    pub(super) const fn error_kind(&self) -> Option<ErrorKind> {
+        match self {
+            Self::Ok | Self::WrongResult(_) | Self::Crashed { .. } | Self::Exited { .. } => None,
+            Self::CompileFailed { .. } => Some(ErrorKind::CompileFailed),
+            Self::LaunchFailed { .. } => Some(ErrorKind::Failed),
+            Self::Timeout { .. } => Some(ErrorKind::Timeout),
+            Self::DeviceLost => Some(ErrorKind::DeviceLost),
+            Self::OutOfMemory => Some(ErrorKind::OutOfMemory),
+            Self::OutOfResources => Some(ErrorKind::OutOfResources),
+            Self::Skipped { .. } => Some(ErrorKind::Unavailable),
+        }
+    }
+
+    /// The outcome in words; `None` for `Ok`.
+    pub(super) fn reason(&self) -> Option<String> {
+        let ended = |how: String, operation: &Option<String>, output: &str| {
+            let operation = operation.as_ref().map_or(String::new(), |operation| format!(" {operation}"));
+            let output = if output.is_empty() { String::new() } else { format!("\n{output}") };
+            Some(format!("{how}{operation}{output}"))
+        };
+        match self {
+            Self::Ok | Self::WrongResult(_) => None,
+            Self::CompileFailed { log } => Some(log.clone()),
+            Self::LaunchFailed { message } => Some(message.clone()),
+            Self::Timeout { phase } => Some(format!("the deadline passed {}", phase.activity())),
+            Self::Crashed { signal, operation, output } => ended(signal_name(*signal), operation, output),
+            Self::Exited { code, operation, output } => {
+                ended(format!("the process exited with code {code}"), operation, output)
+            }
+            Self::DeviceLost => Some("the device was lost".to_owned()),
+            Self::OutOfMemory => Some("out of memory".to_owned()),
+            Self::OutOfResources => Some("out of resources".to_owned()),
+            Self::Skipped { reason } => Some(reason.clone()),
+        }
+    }
+}
+
+impl Phase {
+    const fn activity(self) -> &'static str {
+        match self {
+            Self::Prepare => "while the data and the expected outputs were prepared",
+            Self::Compile => "while the kernel was loaded",
+            Self::Run => "while the kernel ran",
+        }
+    }
+}
+
+/// The error text, with a prefix that identifies a lack of memory.
+#[must_use]
+pub fn error_text(error: &Error) -> String {
+    match error.kind() {
+        ErrorKind::OutOfMemory if !error.message().starts_with("out of memory") => {
+            format!("out of memory: {error}")
+        }
+        _ => error.to_string(),
+    }
+}
+
+fn signal_name(signal: i32) -> String {
+    const NAMES: [(i32, &str); 9] = [
+        (libc::SIGSEGV, "SIGSEGV"),
+        (libc::SIGBUS, "SIGBUS"),
+        (libc::SIGILL, "SIGILL"),
+        (libc::SIGFPE, "SIGFPE"),
+        (libc::SIGABRT, "SIGABRT"),
+        (libc::SIGTRAP, "SIGTRAP"),
+        (libc::SIGKILL, "SIGKILL"),
+        (libc::SIGTERM, "SIGTERM"),
+        (libc::SIGSYS, "SIGSYS"),
+    ];
+    let known = NAMES.iter().find(|(number, _)| *number == signal);
+    known.map_or_else(|| format!("signal {signal}"), |(_, name)| (*name).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_error_has_an_outcome() {
+        let outcome = |kind| Outcome::of_error(&Error::new(kind, "why"), Phase::Run);
+        let text = |outcome: &Outcome| serde_json::to_string(outcome).unwrap();
+        for (kind, json) in [
+            (ErrorKind::Unsupported, r#"{"kind":"skipped","reason":"why"}"#),
+            (ErrorKind::CompileFailed, r#"{"kind":"compile_failed","log":"why"}"#),
+            (ErrorKind::Timeout, r#"{"kind":"timeout","phase":"run"}"#),
+            (ErrorKind::DeviceLost, r#"{"kind":"device_lost"}"#),
+            (ErrorKind::OutOfResources, r#"{"kind":"out_of_resources"}"#),
+            (ErrorKind::Driver, r#"{"kind":"launch_failed","message":"why"}"#),
+        ] {
+            assert_eq!(text(&outcome(kind)), json);
+            assert_eq!(serde_json::from_str::<Outcome>(json).unwrap(), outcome(kind));
+        }
+    }
+
+    #[test]
+    fn a_crash_says_what_was_running() {
+        let crashed = Outcome::Crashed {
+            signal: libc::SIGSEGV,
+            operation: Some("while \"k\" ran on host:0".to_owned()),
+            output: "last words".to_owned(),
+        };
+        assert_eq!(crashed.reason().unwrap(), "SIGSEGV while \"k\" ran on host:0\nlast words");
+        assert_eq!((crashed.status(), crashed.error_kind()), (Status::Failed, None));
+    }
+}

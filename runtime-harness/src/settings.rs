@@ -1,0 +1,217 @@
+//! Settings of the timing loop, from the spec and the command line.
+
+use std::time::Duration;
+
+use runtime_core::{ClockChoice, FlushCache, Timing, Warmup, did_you_mean};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// The values of `--flush-cache`.
+pub const FLUSH_CHOICES: [(&str, FlushCache); 3] =
+    [("never", FlushCache::Never), ("sample", FlushCache::PerSample), ("call", FlushCache::PerCall)];
+
+/// The settings given; `None` stands for the default of the timing loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Number of samples.
+    pub repeat: Option<u64>,
+    /// Calls per sample.
+    pub number: Option<u64>,
+    /// Minimum duration of a sample.
+    pub min_repeat_ms: Option<f64>,
+    /// Calls before the first sample.
+    pub warmup: Option<u64>,
+    /// Whether to compare outputs.
+    pub validate: Option<bool>,
+    /// The clock.
+    #[serde(with = "clock_json")]
+    pub clock: Option<ClockChoice>,
+    /// When to flush caches.
+    #[serde(with = "flush_json")]
+    pub flush_cache: Option<FlushCache>,
+    /// Pause between samples.
+    pub cooldown_ms: Option<f64>,
+    /// Time limit.
+    pub budget_s: Option<f64>,
+}
+
+impl Settings {
+    /// These settings, completed by those of `other`.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            repeat: self.repeat.or(other.repeat),
+            number: self.number.or(other.number),
+            min_repeat_ms: self.min_repeat_ms.or(other.min_repeat_ms),
+            warmup: self.warmup.or(other.warmup),
+            validate: self.validate.or(other.validate),
+            clock: self.clock.or(other.clock),
+            flush_cache: self.flush_cache.or(other.flush_cache),
+            cooldown_ms: self.cooldown_ms.or(other.cooldown_ms),
+            budget_s: self.budget_s.or(other.budget_s),
+        }
+    }
+
+    /// Whether to compare outputs if there is a reference.
+    #[must_use]
+    pub fn validates(&self) -> bool {
+        self.validate.unwrap_or(true)
+    }
+
+    /// The settings as the timing loop takes them.
+    #[must_use]
+    pub fn timing(&self) -> Timing {
+        let mut timing = Timing::default();
+        timing.repeat =
+            self.repeat.map_or(timing.repeat, |repeat| usize::try_from(repeat).unwrap_or(usize::MAX));
+        timing.number = self.number.or(timing.number);
+        timing.min_repeat = self.min_repeat_ms.map_or(timing.min_repeat, |ms| seconds(ms / 1e3));
+        timing.warmup = self.warmup.map_or(timing.warmup, Warmup::Calls);
+        timing.clock = self.clock.unwrap_or(timing.clock);
+        timing.flush_cache = self.flush_cache.unwrap_or(timing.flush_cache);
+        timing.cooldown = self.cooldown_ms.map_or(timing.cooldown, |ms| seconds(ms / 1e3));
+        timing.budget = self.budget_s.map_or(timing.budget, seconds);
+        timing
+    }
+
+    /// The settings in effect, defaults included.
+    #[must_use]
+    pub fn effective(&self) -> EffectiveSettings {
+        let timing = self.timing();
+        let (warmup, warmup_ms) = match timing.warmup {
+            Warmup::Calls(calls) => (Some(calls), None),
+            Warmup::Time(time) => (None, Some(milliseconds(time))),
+        };
+        EffectiveSettings {
+            repeat: timing.repeat,
+            number: timing.number,
+            min_repeat_ms: milliseconds(timing.min_repeat),
+            warmup,
+            warmup_ms,
+            validate: self.validates(),
+            clock: clock_name(timing.clock).to_owned(),
+            flush_cache: flush_name(timing.flush_cache).to_owned(),
+            cooldown_ms: milliseconds(timing.cooldown),
+            budget_s: timing.budget.as_secs_f64(),
+        }
+    }
+}
+
+/// The settings of a measurement, defaults included.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EffectiveSettings {
+    /// Number of samples.
+    pub repeat: usize,
+    /// Calls per sample; `None`: calibrated with `min_repeat_ms`.
+    pub number: Option<u64>,
+    /// Minimum duration of a sample.
+    pub min_repeat_ms: f64,
+    /// Calls before the first sample; `None`: warm-up by time.
+    pub warmup: Option<u64>,
+    /// Time before the first sample; `None`: warm-up by calls.
+    pub warmup_ms: Option<f64>,
+    /// Whether outputs are compared if there is a reference.
+    pub validate: bool,
+    /// `auto` or the name of a clock.
+    pub clock: String,
+    /// `never`, `sample` or `call`.
+    pub flush_cache: String,
+    /// Pause between samples.
+    pub cooldown_ms: f64,
+    /// Time limit.
+    pub budget_s: f64,
+}
+
+const fn clock_name(choice: ClockChoice) -> &'static str {
+    match choice {
+        ClockChoice::Auto => "auto",
+        ClockChoice::Use(clock) => clock.name(),
+    }
+}
+
+fn flush_name(flush: FlushCache) -> &'static str {
+    FLUSH_CHOICES.iter().find(|(_, known)| *known == flush).map_or("", |(name, _)| *name)
+}
+
+/// A clock by its name.
+mod clock_json {
+    use super::*;
+
+    pub(super) fn serialize<S: Serializer>(
+        clock: &Option<ClockChoice>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        clock.map(clock_name).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<ClockChoice>, D::Error> {
+        let name: Option<String> = Option::deserialize(deserializer)?;
+        name.map(|name| name.parse().map_err(D::Error::custom)).transpose()
+    }
+}
+
+/// When to flush caches, by its name.
+mod flush_json {
+    use super::*;
+
+    pub(super) fn serialize<S: Serializer>(
+        flush: &Option<FlushCache>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        flush.map(flush_name).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<FlushCache>, D::Error> {
+        let name: Option<String> = Option::deserialize(deserializer)?;
+        name.map(|name| parse_flush(&name).map_err(D::Error::custom)).transpose()
+    }
+}
+
+/// The choice of this name.
+///
+/// # Errors
+/// A message that lists the names.
+pub fn parse_flush(name: &str) -> Result<FlushCache, String> {
+    let found = FLUSH_CHOICES.iter().find(|(known, _)| *known == name).map(|(_, flush)| *flush);
+    found.ok_or_else(|| did_you_mean(name, &FLUSH_CHOICES.map(|(name, _)| name)))
+}
+
+/// Saturates: more seconds than a `Duration` holds amount to no limit.
+fn seconds(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+}
+
+fn milliseconds(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use runtime_core::Clock;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_takes_precedence_over_the_spec() {
+        let line = Settings { repeat: Some(3), ..Settings::default() };
+        let spec = Settings { repeat: Some(5), warmup: Some(0), clock: Some(Clock::HostWall.into()), ..line };
+        let settings = line.or(spec);
+        assert_eq!((settings.repeat, settings.warmup), (Some(3), Some(0)));
+        let effective = settings.effective();
+        assert_eq!((effective.warmup, effective.warmup_ms), (Some(0), None));
+        assert_eq!((&*effective.clock, &*effective.flush_cache), ("host_wall", "never"));
+    }
+
+    #[test]
+    fn numbers_become_durations() {
+        let settings = Settings { min_repeat_ms: Some(1.5), budget_s: Some(1e300), ..Settings::default() };
+        assert_eq!(settings.timing().min_repeat, Duration::from_micros(1500));
+        assert_eq!(settings.timing().budget, Duration::MAX);
+        assert_eq!(Settings::default().timing(), Timing::default());
+    }
+}

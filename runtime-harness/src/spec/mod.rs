@@ -1,0 +1,173 @@
+//! The spec file: a kernel, its arguments, cost and reference. `docs/spec.md` documents every key.
+
+mod argument;
+mod document;
+mod expression;
+mod init;
+mod json;
+mod overrides;
+mod parse;
+mod scalar;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+use runtime_core::{
+    Access, CodeFormat, Cost, DType, DataLocation, LaunchConfig, Options, Record, Result, Tolerance,
+};
+
+use crate::settings::Settings;
+use crate::text_file;
+pub use init::{Init, Interval};
+pub use overrides::Overrides;
+pub use scalar::Number;
+
+/// A parsed and validated spec file.
+#[derive(Debug)]
+pub struct Spec {
+    /// The file.
+    pub path: PathBuf,
+    /// Name of the row.
+    pub name: String,
+    /// The kernel.
+    pub kernel: KernelSource,
+    /// Its arguments, in order.
+    pub args: Vec<Argument>,
+    /// Constants and element type that the code is specialised to.
+    pub specialise: Specialise,
+    /// What a launch runs.
+    pub config: LaunchConfig,
+    /// Whether the spec gives a group size; otherwise the code may.
+    pub has_group_size: bool,
+    /// Operations and bytes of one call.
+    pub cost: Cost,
+    /// The expected outputs.
+    pub reference: Option<Reference>,
+    /// Defaults of the command's options.
+    pub settings: Settings,
+    /// The spec and every file that it names.
+    files: Vec<PathBuf>,
+}
+
+/// An entry point of a code file.
+#[derive(Debug)]
+pub struct KernelSource {
+    /// The file.
+    pub path: PathBuf,
+    /// Name of the entry point.
+    pub entry: String,
+    /// What the file holds.
+    pub format: CodeFormat,
+    /// Options that the code is loaded with.
+    pub options: Options,
+}
+
+/// What the code is specialised to when it is loaded.
+#[derive(Debug, Default)]
+pub struct Specialise {
+    /// Symbols and values of constants.
+    pub constants: Vec<(String, runtime_core::OptionValue)>,
+    /// Element type of a generic kernel.
+    pub element: Option<DType>,
+}
+
+/// One argument.
+#[derive(Debug)]
+pub struct Argument {
+    /// Its name; `arg0`, `arg1`, … where the spec gives none.
+    pub name: String,
+    /// `file:line`, for messages.
+    pub location: String,
+    /// What it is, with its data.
+    pub kind: ArgumentKind,
+}
+
+/// The kind of an argument, with its data.
+#[derive(Debug)]
+pub enum ArgumentKind {
+    /// A tensor.
+    Tensor(TensorSpec),
+    /// A type, and the bits of its value.
+    Scalar(DType, u64),
+    /// A structure by value.
+    Record(Record),
+    /// Opaque bytes by value.
+    Bytes(Vec<u8>),
+    /// A size of work-group memory in bytes.
+    Local(u64),
+}
+
+/// A tensor argument.
+#[derive(Debug)]
+pub struct TensorSpec {
+    /// Element type.
+    pub dtype: DType,
+    /// Extent of each dimension.
+    pub shape: Vec<usize>,
+    /// Strides in elements; `None`: contiguous.
+    pub strides: Option<Vec<usize>>,
+    /// Offset of the first element, in elements.
+    pub offset: usize,
+    /// Initial content.
+    pub init: Init,
+    /// How the kernel uses it.
+    pub access: Access,
+    /// Where the data is when the clock starts.
+    pub on: DataLocation,
+}
+
+/// The expected contents of the written arguments.
+#[derive(Debug)]
+pub struct Reference {
+    /// Where they come from.
+    pub expected: Expected,
+    /// How far an output may deviate from them.
+    pub tolerance: Tolerance,
+}
+
+/// Where the expected values come from.
+#[derive(Debug)]
+pub enum Expected {
+    /// A host kernel with the same arguments.
+    Kernel(KernelSource),
+    /// `.npy` files, one per written argument, in order.
+    Files(Vec<PathBuf>),
+}
+
+impl Spec {
+    /// Reads a spec file and applies `overrides`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` that names the file and the line; `Io` if the file cannot be read.
+    pub fn load(path: &Path, overrides: &Overrides) -> Result<Self> {
+        parse::parse(path, &text_file::read(path)?, overrides)
+    }
+
+    /// The spec file and every file that it names.
+    #[must_use]
+    pub fn files(&self) -> Vec<PathBuf> {
+        self.files.clone()
+    }
+
+    /// The dynamic work-group memory that the arguments ask for.
+    #[must_use]
+    pub fn local_bytes(&self) -> u64 {
+        let bytes =
+            self.args.iter().map(|arg| if let ArgumentKind::Local(bytes) = arg.kind { bytes } else { 0 });
+        bytes.fold(0, u64::saturating_add)
+    }
+
+    /// The tensors that the kernel writes, with their argument index.
+    pub fn outputs(&self) -> impl Iterator<Item = (usize, &Argument)> {
+        self.args.iter().enumerate().filter(|(_, arg)| arg.is_written())
+    }
+}
+
+impl Argument {
+    /// Whether it is a tensor that the kernel writes.
+    #[must_use]
+    pub const fn is_written(&self) -> bool {
+        matches!(&self.kind, ArgumentKind::Tensor(tensor) if tensor.access.writes())
+    }
+}

@@ -1,0 +1,83 @@
+//! The inner process of a worker, which evaluates candidates.
+
+use std::fs::File;
+use std::io::BufReader;
+
+use runtime_core::{Error, ErrorKind, Result, Runtime};
+
+use super::protocol::{self, Hello, Reply, Request};
+use super::session::Session;
+use crate::crash_context;
+use crate::platform;
+
+/// Options of a worker.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WorkerOptions {
+    /// Limit of its private memory.
+    pub memory_limit_bytes: Option<u64>,
+}
+
+/// Evaluates candidates from standard input until it ends, or until a device fails, whose process should not be used again.
+///
+/// Standard output becomes standard error, so that what a kernel prints does not mix with the protocol. `runtime` makes the
+/// runtime that devices are opened with.
+///
+/// # Errors
+/// `Io` if the streams cannot be used; `Unsupported` if the memory cannot be limited.
+pub fn serve(runtime: impl FnOnce() -> Runtime, options: WorkerOptions) -> Result<()> {
+    platform::die_with_parent();
+    platform::adopt_orphans();
+    let io_error = |error: std::io::Error| {
+        Error::new(ErrorKind::Io, format!("the streams of the protocol: {error}")).with_source(error)
+    };
+    let (input, output) = platform::take_standard_streams().map_err(io_error)?;
+    if let Some(bytes) = options.memory_limit_bytes {
+        platform::limit_data(bytes)
+            .map_err(|error| Error::unsupported(format!("the memory cannot be limited: {error}")))?;
+    }
+    crash_context::install_signal_handlers();
+    let runtime = runtime();
+    let mut connection = Connection { process: std::process::id(), input: BufReader::new(input), output };
+    connection.send(&Reply::Hello { hello: Hello::current() }).map_err(io_error)?;
+    connection.answer_all(&mut Session::new(&runtime)).map_err(io_error)
+}
+
+struct Connection {
+    process: u32,
+    input: BufReader<File>,
+    output: File,
+}
+
+impl Connection {
+    fn send(&mut self, reply: &Reply) -> std::io::Result<()> {
+        if std::process::id() != self.process {
+            // A kernel has forked and returned in both processes; only one is the worker.
+            platform::exit_now();
+        }
+        protocol::write_line(&mut self.output, reply)
+    }
+
+    fn answer_all(&mut self, session: &mut Session<'_>) -> std::io::Result<()> {
+        while let Some(line) = protocol::read_line(&mut self.input)? {
+            let reply = match Request::parse(&line) {
+                Ok(request) => self.answer(&request, session),
+                Err(reply) => reply,
+            };
+            self.send(&reply)?;
+            if matches!(reply, Reply::Row { last: true, .. }) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, request: &Request, session: &mut Session<'_>) -> Reply {
+        let id = request.id;
+        // A reader that is gone is noticed at the last line.
+        let mut tell = |reply: Reply| drop(self.send(&reply));
+        match session.evaluate(id, &request.candidate, &mut tell) {
+            Ok((row, last)) => Reply::Row { id, row: Box::new(row), last },
+            Err(error) => Reply::Error { id: Some(id), error: error.to_string() },
+        }
+    }
+}

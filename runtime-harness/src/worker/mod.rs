@@ -1,0 +1,13 @@
+//! Worker processes, which evaluate candidates and may crash.
+//!
+//! A worker is two processes. [`supervise`] runs in the outer one, which has a single thread and no driver: it starts the
+//! inner one, and kills all that descends from it when it ends, when it is told to end, or when the process that started
+//! the worker is gone. [`serve`] runs in the inner one, which evaluates. `docs/serve.md` documents what they say.
+
+mod inner;
+pub mod protocol;
+mod session;
+mod supervisor;
+
+pub use inner::{WorkerOptions, serve};
+pub use supervisor::supervise;

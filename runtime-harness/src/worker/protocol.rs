@@ -1,0 +1,224 @@
+//! What is said to workers and by them: one JSON object per line. `docs/serve.md` documents it.
+
+use std::io::{self, BufRead, Read, Write};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::candidate::Candidate;
+use crate::row::{Phase, Row};
+
+/// The version of the protocol.
+pub const VERSION: u32 = 1;
+
+/// Longer than any request or row. Without a limit, a line without an end would fill the memory.
+const MAX_LINE_BYTES: u64 = 256 << 20;
+
+/// A candidate to evaluate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// A number of the caller's choice, which the replies repeat.
+    pub id: u64,
+    /// The candidate.
+    pub candidate: Candidate,
+}
+
+/// A line from a worker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Reply {
+    /// The worker is ready. Comes first.
+    Hello {
+        /// Who it is.
+        hello: Hello,
+    },
+    /// A candidate has entered a phase.
+    Phase {
+        /// The number of the request.
+        id: u64,
+        /// The phase.
+        phase: Phase,
+        /// What runs, as in "while … ran on host:0".
+        operation: String,
+    },
+    /// The device of a candidate was opened.
+    Device {
+        /// The number of the request.
+        id: u64,
+        /// The device string.
+        device: String,
+        /// The device, as in reports.
+        device_info: Option<Value>,
+    },
+    /// A candidate was evaluated.
+    Row {
+        /// The number of the request.
+        id: u64,
+        /// The result.
+        row: Box<Row>,
+        /// Whether the worker ends now.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        last: bool,
+    },
+    /// A request is invalid.
+    Error {
+        /// The number of the request, if it has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<u64>,
+        /// What is wrong with it.
+        error: String,
+    },
+    /// The worker has ended. Comes last, from its supervisor.
+    Ended {
+        /// How it ended.
+        ended: Ended,
+    },
+}
+
+/// A worker that is ready.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// [`VERSION`].
+    pub protocol: u32,
+    /// The version of the program.
+    pub version: String,
+    /// The process that evaluates, which leads its own process group.
+    pub pid: u32,
+}
+
+/// How a worker ended: by a code or by a signal.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// The exit code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<i32>,
+    /// The signal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// Processes that could not be killed, for example because they wait in a driver.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<i32>,
+}
+
+impl Hello {
+    /// This process.
+    #[must_use]
+    pub fn current() -> Self {
+        Self { protocol: VERSION, version: env!("CARGO_PKG_VERSION").to_owned(), pid: std::process::id() }
+    }
+}
+
+impl Reply {
+    /// The number of the request that it is about.
+    #[must_use]
+    pub const fn id(&self) -> Option<u64> {
+        match self {
+            Self::Hello { .. } | Self::Ended { .. } => None,
+            Self::Phase { id, .. } | Self::Device { id, .. } | Self::Row { id, .. } => Some(*id),
+            Self::Error { id, .. } => *id,
+        }
+    }
+
+    /// The same reply to the request with another number.
+    #[must_use]
+    pub fn with_id(mut self, new: u64) -> Self {
+        match &mut self {
+            Self::Hello { .. } | Self::Ended { .. } => {}
+            Self::Phase { id, .. } | Self::Device { id, .. } | Self::Row { id, .. } => *id = new,
+            Self::Error { id, .. } => *id = Some(new),
+        }
+        self
+    }
+
+    /// Whether no further reply to the request follows.
+    #[must_use]
+    pub const fn is_final(&self) -> bool {
+        matches!(self, Self::Row { .. } | Self::Error { .. })
+    }
+}
+
+impl Request {
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// The reply to a malformed request.
+    pub fn parse(line: &str) -> Result<Self, Reply> {
+        serde_json::from_str(line).map_err(|error| {
+            let id = serde_json::from_str(line).ok().and_then(|value: Value| value.get("id")?.as_u64());
+            Reply::Error { id, error: format!("not a valid request: {error}") }
+        })
+    }
+}
+
+/// Writes one line.
+///
+/// # Errors
+/// Any I/O error.
+pub fn write_line(output: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    output.write_all(&line)?;
+    output.flush()
+}
+
+/// Reads the next line that is not empty; `None` at the end.
+///
+/// # Errors
+/// Any I/O error; `InvalidData` for a line without an end, or one that is not UTF-8.
+pub fn read_line(input: &mut impl BufRead) -> io::Result<Option<String>> {
+    loop {
+        let mut bytes = Vec::new();
+        input.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut bytes)?;
+        match bytes.pop() {
+            None => return Ok(None),
+            Some(b'\n') => {}
+            Some(last) => bytes.push(last),
+        }
+        if bytes.len() as u64 >= MAX_LINE_BYTES - 1 {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is too long"));
+        }
+        if !bytes.iter().all(u8::is_ascii_whitespace) {
+            let text = String::from_utf8(bytes);
+            return text.map(Some).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_are_told_apart() {
+        for (line, expected) in [
+            (r#"{"hello":{"protocol":1,"version":"0","pid":4}}"#, "Hello"),
+            (r#"{"id":7,"phase":"run","operation":"while x ran"}"#, "Phase"),
+            (r#"{"id":7,"device":"host:0","device_info":null}"#, "Device"),
+            (r#"{"id":7,"error":"why"}"#, "Error { id: Some(7)"),
+            (r#"{"error":"why"}"#, "Error { id: None"),
+            (r#"{"ended":{"signal":11}}"#, "Ended"),
+        ] {
+            let reply: Reply = serde_json::from_str(line).unwrap();
+            assert!(format!("{reply:?}").starts_with(expected), "{reply:?}");
+            assert_eq!(serde_json::to_string(&reply).unwrap(), line);
+        }
+    }
+
+    #[test]
+    fn a_malformed_request_is_answered_with_its_number() {
+        let reply = |line| Request::parse(line).unwrap_err();
+        assert!(matches!(reply("{"), Reply::Error { id: None, .. }));
+        assert!(
+            matches!(reply(r#"{"id": 3}"#), Reply::Error { id: Some(3), error } if error.contains("candidate"))
+        );
+    }
+
+    #[test]
+    fn empty_lines_are_skipped_and_the_last_line_needs_no_end() {
+        let mut input = &b"\n \na\nb"[..];
+        assert_eq!(read_line(&mut input).unwrap().as_deref(), Some("a"));
+        assert_eq!(read_line(&mut input).unwrap().as_deref(), Some("b"));
+        assert_eq!(read_line(&mut input).unwrap(), None);
+    }
+}

@@ -1,0 +1,165 @@
+//! What a worker keeps between candidates: its device, and the data of the last job.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime};
+
+use runtime_core::{ErrorKind, Options, Result, Runtime};
+
+use super::protocol::Reply;
+use crate::candidate::Candidate;
+use crate::device::DeviceUnderTest;
+use crate::evaluate::{Evaluated, evaluate_with};
+use crate::job::Job;
+use crate::platform;
+use crate::row::{Phase, Row};
+use crate::spec::{Overrides, Spec};
+
+/// How long to wait for processes that were killed. Their supervisor kills them again.
+const KILL_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The device and the job that were used last.
+pub(super) struct Session<'r> {
+    runtime: &'r Runtime,
+    device: Option<OpenDevice>,
+    job: Option<PreparedJob>,
+}
+
+struct OpenDevice {
+    name: String,
+    options: Options,
+    device: DeviceUnderTest,
+}
+
+struct PreparedJob {
+    overrides: Overrides,
+    stamps: Vec<Stamp>,
+    job: Job,
+    has_expected: bool,
+}
+
+/// A file with its size and its time of modification.
+type Stamp = (PathBuf, Option<(u64, SystemTime)>);
+
+impl<'r> Session<'r> {
+    pub(super) fn new(runtime: &'r Runtime) -> Self {
+        Self { runtime, device: None, job: None }
+    }
+
+    /// Evaluates a candidate. The second result says whether the process should not be used again.
+    ///
+    /// # Errors
+    /// An invalid spec; the name or an option of a device that is wrong.
+    pub(super) fn evaluate(
+        &mut self,
+        id: u64,
+        candidate: &Candidate,
+        tell: &mut dyn FnMut(Reply),
+    ) -> Result<(Row, bool)> {
+        let before: BTreeSet<i32> = platform::children().into_iter().collect();
+        let phase = |phase, operation: &str| Reply::Phase { id, phase, operation: operation.to_owned() };
+        tell(phase(Phase::Prepare, &format!("while {} was opened", candidate.device)));
+        let spec = Spec::load(&candidate.spec, &candidate.overrides)?;
+        let device = open(&mut self.device, self.runtime, candidate)?;
+        tell(Reply::Device { id, device: device.name.clone(), device_info: device.describe() });
+        tell(phase(Phase::Prepare, &format!("while the data of \"{}\" was prepared", spec.name)));
+        let settings = candidate.settings.or(spec.settings);
+        let prepared = prepare(&mut self.job, spec, &candidate.overrides);
+        if settings.validates() && device.accepts(&prepared.job.spec) {
+            prepared.find_expected(self.runtime);
+        }
+        let mut enter = |next, operation: &str| tell(phase(next, operation));
+        let Evaluated { row, released } = evaluate_with(&prepared.job, device, &settings, &mut enter);
+        kill_leftovers(&before);
+        let last = released.is_err() || is_device_error(&row);
+        Ok((row, last))
+    }
+}
+
+/// The device of the candidate: the one that is open, or another one in its place.
+fn open<'d>(
+    held: &'d mut Option<OpenDevice>,
+    runtime: &Runtime,
+    candidate: &Candidate,
+) -> Result<&'d mut DeviceUnderTest> {
+    let is_same = |open: &OpenDevice| open.name == candidate.device && open.options == candidate.options;
+    let open = match held.take() {
+        Some(open) if is_same(&open) => open,
+        other => {
+            drop(other);
+            let device = DeviceUnderTest::open(runtime, &candidate.device, &candidate.options);
+            OpenDevice { name: candidate.device.clone(), options: candidate.options.clone(), device }
+        }
+    };
+    match &open.device.opened {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidArgument) => {
+            Err(error.clone().in_operation(&format!("device {}", candidate.device)))
+        }
+        _ => Ok(&mut held.insert(open).device),
+    }
+}
+
+/// The job of the spec: the one that is prepared, if nothing has changed, or another one in its place.
+fn prepare<'j>(held: &'j mut Option<PreparedJob>, spec: Spec, overrides: &Overrides) -> &'j mut PreparedJob {
+    let stamps = stamps(&spec);
+    let is_same = |prepared: &PreparedJob| prepared.overrides == *overrides && prepared.stamps == stamps;
+    let prepared = match held.take() {
+        Some(prepared) if is_same(&prepared) => prepared,
+        other => {
+            drop(other);
+            PreparedJob { overrides: overrides.clone(), stamps, job: Job::new(spec), has_expected: false }
+        }
+    };
+    held.insert(prepared)
+}
+
+impl PreparedJob {
+    fn find_expected(&mut self, runtime: &Runtime) {
+        if !self.has_expected {
+            self.job.find_expected(runtime);
+            self.has_expected = true;
+        }
+    }
+}
+
+/// The files that the data of a job depends on: all but the kernel's code, which is loaded each time.
+fn stamps(spec: &Spec) -> Vec<Stamp> {
+    let mut files = spec.files();
+    if let Some(at) = files.iter().position(|path| *path == spec.kernel.path) {
+        files.remove(at);
+    }
+    let stamp = |path: PathBuf| {
+        let metadata = path.metadata().and_then(|metadata| Ok((metadata.len(), metadata.modified()?)));
+        (path, metadata.ok())
+    };
+    files.into_iter().map(stamp).collect()
+}
+
+/// Kills the processes that a candidate has started and left behind: they would disturb the next one.
+fn kill_leftovers(before: &BTreeSet<i32>) {
+    let begin = Instant::now();
+    while begin.elapsed() < KILL_TIMEOUT {
+        let left = platform::children().into_iter().filter(|child| !before.contains(child));
+        let left: Vec<i32> = left.collect();
+        if left.is_empty() {
+            return;
+        }
+        for process in left {
+            platform::kill(process, libc::SIGKILL);
+            platform::reap_one(process);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Whether the device of a row may be in a state in which others would fail for this candidate's fault.
+fn is_device_error(row: &Row) -> bool {
+    let kinds = [
+        ErrorKind::DeviceLost,
+        ErrorKind::Timeout,
+        ErrorKind::Driver,
+        ErrorKind::Failed,
+        ErrorKind::Internal,
+    ];
+    kinds.iter().any(|kind| row.error_kind.as_deref() == Some(&kind.to_string()))
+}
