@@ -69,7 +69,7 @@ fn kernel_limit(kernel: &Kernel) -> u32 {
 fn run(device: &dyn CommonRuntime, items: u32, elements: u64, barrier: &str) -> Result<(Vec<u32>, Vec<u32>)> {
     let groups = 4;
     let total = groups * items;
-    let kernel = device.kernel(&ModuleSource::wgsl(&code(items, elements, barrier)), "k")?;
+    let kernel = device.kernel(ModuleSource::wgsl(&code(items, elements, barrier)), "k")?;
     let y = device.allocate(DType::U32, &[total as usize], &runtime_core::Placement::default())?;
     let last = u32::try_from(elements).unwrap_or(u32::MAX) - total;
     let args = [Arg::write(&y), Arg::scalar(0_u32), Arg::scalar(last)];
