@@ -22,8 +22,8 @@ pub(crate) struct PoolArguments {
     /// Time limit for preparing a kernel's data and loading its code [default: 300]
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     compile_timeout: Option<Duration>,
-    /// Limit for the memory of a worker
-    #[arg(long, value_name = "BYTES")]
+    /// Limit for the memory of a worker, e.g. `4G` (binary units: K, M, G)
+    #[arg(long, value_name = "BYTES", value_parser = parse_memory_limit)]
     memory_limit: Option<u64>,
 }
 
@@ -93,7 +93,44 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
+/// The least that a worker needs to load backends and drivers.
+const MIN_MEMORY_BYTES: u64 = 64 << 20;
+
+/// Parses a number of bytes with an optional binary unit.
+fn parse_memory_limit(text: &str) -> Result<u64, String> {
+    let (number, shift) = match text.char_indices().last() {
+        Some((at, 'K' | 'k')) => (&text[..at], 10),
+        Some((at, 'M' | 'm')) => (&text[..at], 20),
+        Some((at, 'G' | 'g')) => (&text[..at], 30),
+        _ => (text, 0),
+    };
+    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
+    match bytes {
+        None => Err("expected a number of bytes, e.g. 4000000000, 500M or 4G".to_owned()),
+        Some(bytes) if bytes < MIN_MEMORY_BYTES => Err("a worker needs at least 64M".to_owned()),
+        Some(bytes) => Ok(bytes),
+    }
+}
+
 fn this_program() -> Result<PathBuf> {
     std::env::current_exe()
         .map_err(|error| Error::new(ErrorKind::Io, format!("cannot find this program: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_limits_have_binary_units() {
+        for (text, bytes) in
+            [("64M", 64 << 20), ("4g", 4 << 30), ("70000K", 70000 << 10), ("99999999", 99_999_999)]
+        {
+            assert_eq!(parse_memory_limit(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "G", "4T", "-1", "1.5G", "99999999999G", "ü"] {
+            assert!(parse_memory_limit(text).unwrap_err().contains("500M"), "{text}");
+        }
+        assert_eq!(parse_memory_limit("63M"), Err("a worker needs at least 64M".to_owned()));
+    }
 }
