@@ -34,6 +34,7 @@ const CRATES: &[Layers] = &[
         source: "runtime-harness/src",
         order: &[
             "platform",
+            "random",
             "text_file",
             "describe",
             "crash_context",
@@ -43,6 +44,7 @@ const CRATES: &[Layers] = &[
             "job",
             "row",
             "report",
+            "compare",
             "candidate",
             "device",
             "evaluate",
