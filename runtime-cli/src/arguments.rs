@@ -9,6 +9,7 @@ use runtime_harness::settings::parse_flush;
 use runtime_harness::spec::Number;
 use runtime_harness::{Overrides, Settings};
 
+use crate::compare::{CompareArguments, ThresholdArgument};
 use crate::lower::LowerArguments;
 use crate::worker::{PoolArguments, ServeArguments, WorkerArguments};
 
@@ -30,6 +31,8 @@ pub(crate) enum Action {
     Eval(EvalArguments),
     /// Run a kernel once on one device, check its outputs and save them
     Run(RunArguments),
+    /// Compare reports of `runtime eval --json`, and fail if a kernel has become slower
+    Compare(CompareArguments),
     /// Print the code that a portable kernel is lowered to, or its interface
     Lower(LowerArguments),
     /// Run the conformance suite against backends
@@ -69,6 +72,11 @@ pub(crate) struct EvalArguments {
     /// Write one line per row as CSV; with `-`, to standard output, without the table
     #[arg(long, value_name = "FILE|-")]
     pub(crate) csv: Option<PathBuf>,
+    /// Compare with an earlier report, and fail if a kernel has become slower
+    #[arg(long, value_name = "FILE")]
+    pub(crate) baseline: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) threshold: ThresholdArgument,
     #[command(flatten)]
     pub(crate) settings: SettingsArguments,
     /// Evaluate kernels in worker processes, so that a crash or a hang costs one row
@@ -82,8 +90,11 @@ impl EvalArguments {
     /// Checks the combination of options.
     ///
     /// # Errors
-    /// `InvalidArgument` for an option of workers without workers.
+    /// `InvalidArgument` for an option of workers without workers, or of a comparison without a baseline.
     pub(crate) fn check(&self) -> Result<()> {
+        if self.threshold.is_given() && self.baseline.is_none() {
+            return Err(Error::invalid("--threshold needs --baseline"));
+        }
         match self.pool.given().filter(|_| !self.isolate) {
             Some(option) => Err(Error::invalid(format!("{option} needs --isolate"))),
             None => Ok(()),

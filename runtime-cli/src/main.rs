@@ -1,9 +1,10 @@
 //! The `runtime` command.
 //!
-//! Exit codes: 0, success; 1, the command ran, and a result is wrong or something failed; 2, the command could not run:
+//! Exit codes: 0, success; 1, the command ran, and a result is wrong, slower than before, or something failed; 2, the command could not run:
 //! wrong usage, an invalid spec or device name, a file that cannot be written.
 
 mod arguments;
+mod compare;
 mod conformance;
 mod devices;
 mod doctor;
@@ -57,6 +58,7 @@ fn run_command(action: &Action) -> Result<ExitCode> {
         Action::Doctor => doctor::report().map(|()| ExitCode::SUCCESS),
         Action::Eval(arguments) => eval::evaluate(arguments),
         Action::Run(arguments) => run::run(arguments),
+        Action::Compare(arguments) => compare::compare(arguments),
         Action::Lower(arguments) => lower::lower(arguments).map(|()| ExitCode::SUCCESS),
         Action::Conformance(arguments) => conformance::run(arguments),
         Action::Serve(arguments) => worker::serve(arguments).map(|()| ExitCode::SUCCESS),

@@ -24,6 +24,7 @@
 //! ```
 
 mod candidate;
+pub mod compare;
 pub mod crash_context;
 pub mod describe;
 mod device;
@@ -31,6 +32,7 @@ mod evaluate;
 pub mod job;
 mod platform;
 pub mod pool;
+mod random;
 pub mod release;
 pub mod report;
 pub mod row;
@@ -41,6 +43,7 @@ pub mod text_file;
 pub mod worker;
 
 pub use candidate::Candidate;
+pub use compare::Comparison;
 pub use device::DeviceUnderTest;
 pub use evaluate::{Evaluated, evaluate, evaluate_with};
 pub use job::Job;

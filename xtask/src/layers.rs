@@ -31,6 +31,7 @@ const CRATES: &[Layers] = &[
         source: "runtime-harness/src",
         order: &[
             "platform",
+            "random",
             "text_file",
             "describe",
             "crash_context",
@@ -40,6 +41,7 @@ const CRATES: &[Layers] = &[
             "job",
             "row",
             "report",
+            "compare",
             "candidate",
             "device",
             "evaluate",

@@ -1,17 +1,19 @@
-//! The outputs of `runtime eval`.
+//! The outputs of `runtime eval`, and its baseline.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use runtime_core::{Options, Result};
 use runtime_harness::Spec;
 
+use super::Baseline;
 use crate::arguments::EvalArguments;
 use crate::output::Destination;
 use crate::output_paths;
 use crate::report::{Columns, Format, Sink};
 
-/// The files that reports are written to.
+/// The files that reports are written to, and the one that they are compared with.
 pub(super) struct Files {
+    pub(super) baseline: Option<Baseline>,
     json: Option<Destination>,
     csv: Option<Destination>,
 }
@@ -21,9 +23,16 @@ impl Files {
         let outputs = [("--json", &arguments.json), ("--csv", &arguments.csv)];
         let outputs: Vec<(&str, &Path)> =
             outputs.into_iter().filter_map(|(flag, path)| Some((flag, path.as_deref()?))).collect();
-        output_paths::check(&outputs, specs)?;
+        let mut inputs: Vec<PathBuf> = specs.iter().flat_map(Spec::files).collect();
+        inputs.extend(arguments.baseline.clone());
+        output_paths::check_against(&outputs, &inputs)?;
         let open = |path: &Option<_>| path.as_deref().map(Destination::open).transpose();
-        Ok(Self { json: open(&arguments.json)?, csv: open(&arguments.csv)? })
+        let (json, csv) = (open(&arguments.json)?, open(&arguments.csv)?);
+        let shows_table = ![&json, &csv].into_iter().flatten().any(Destination::is_standard);
+        let baseline = arguments.baseline.as_deref();
+        let baseline =
+            baseline.map(|path| Baseline::read(path, &arguments.threshold, shows_table)).transpose()?;
+        Ok(Self { baseline, json, csv })
     }
 
     /// The requested files, and a table unless one of them is standard output.

@@ -1,5 +1,6 @@
 //! `runtime eval`: checks and times every spec on every device.
 
+mod baseline;
 mod files;
 mod in_process;
 mod isolated;
@@ -11,6 +12,7 @@ use runtime_core::{Error, ErrorKind, Result, Runtime};
 use runtime_harness::Spec;
 
 use crate::arguments::EvalArguments;
+use baseline::Baseline;
 use files::Files;
 use run::Run;
 

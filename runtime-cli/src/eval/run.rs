@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use runtime_core::{Options, Result};
 use runtime_harness::{Row, Spec};
 
-use super::Files;
+use super::{Baseline, Files};
 use crate::interrupt;
 use crate::progress::Progress;
 use crate::report::Reports;
@@ -18,14 +18,16 @@ const ROW_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The reports and the progress bar of a run.
 pub(super) struct Run {
+    baseline: Option<Baseline>,
     reports: Arc<Mutex<Reports>>,
     progress: Progress,
 }
 
 impl Run {
     /// Begins a run with a row for each spec on each device.
-    pub(super) fn begin(files: Files, specs: &[Spec], devices: &[String], options: &Options) -> Self {
+    pub(super) fn begin(mut files: Files, specs: &[Spec], devices: &[String], options: &Options) -> Self {
         let rows = specs.len() * devices.len();
+        let baseline = files.baseline.take().map(|baseline| baseline.with_options(options));
         let reports = Arc::new(Mutex::new(Reports::new(files.sinks(specs, devices, options), rows)));
         let interrupted = Arc::clone(&reports);
         interrupt::on_interrupt(move |signal| {
@@ -35,7 +37,7 @@ impl Run {
                 std::mem::forget(reports);
             }
         });
-        Self { reports, progress: Progress::new(rows) }
+        Self { baseline, reports, progress: Progress::new(rows) }
     }
 
     /// Shows what is running.
@@ -46,6 +48,9 @@ impl Run {
     /// Adds a row to every report. Returns `false` once no report can be written any more.
     pub(super) fn add(&self, row: &Row) -> Result<bool> {
         self.progress.advance();
+        if let Some(baseline) = &self.baseline {
+            baseline.add(row);
+        }
         self.progress.suspend(|| self.reports.lock().add(row))
     }
 
@@ -54,11 +59,12 @@ impl Run {
         self.progress.finish();
     }
 
-    /// Completes the reports; the exit code tells what is in them.
+    /// Completes the reports and compares them with the baseline; the exit code tells what is in them.
     pub(super) fn end(self) -> Result<ExitCode> {
         let mut reports = self.reports.lock();
         reports.close()?;
-        Ok(match (reports.has_failed(), reports.is_right()) {
+        let has_regression = self.baseline.map_or(Ok(false), Baseline::compare)?;
+        Ok(match (reports.has_failed(), reports.is_right() && !has_regression) {
             (true, _) => ExitCode::from(2),
             (false, true) => ExitCode::SUCCESS,
             (false, false) => ExitCode::FAILURE,

@@ -4,5 +4,6 @@ mod number_format;
 mod sink;
 mod table;
 
+pub(crate) use number_format::{duration, significant};
 pub(crate) use sink::{Format, Reports, Sink};
 pub(crate) use table::Columns;

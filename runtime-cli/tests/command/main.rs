@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod accelerators;
+mod compare;
 mod fixture;
 mod host;
 mod hostile;

@@ -38,6 +38,19 @@ pub struct Report {
 }
 
 impl Report {
+    /// A report of this program, without rows.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            schema: SCHEMA.to_owned(),
+            version: VERSION,
+            runtime: Program::current(),
+            device_options: Map::new(),
+            rows: Vec::new(),
+            complete: true,
+        }
+    }
+
     /// Reads a JSON report.
     ///
     /// # Errors
@@ -63,6 +76,12 @@ impl Report {
             (None, _) => return Err(format!("not a report: the schema \"{SCHEMA}\" is missing")),
         }
         serde_json::from_value(document).map_err(|error| format!("not a valid report: {error}"))
+    }
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

@@ -1,0 +1,110 @@
+//! What differs between two rows or reports, apart from the times.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::report::Report;
+use crate::row::Row;
+
+/// A property that has two values.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Difference {
+    /// The property.
+    pub what: &'static str,
+    /// Its value before; null if unknown.
+    pub old: Value,
+    /// Its value now; null if unknown.
+    pub new: Value,
+    /// Whether the two times are not times of the same thing, so that their ratio has no meaning.
+    pub forbids_verdict: bool,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |value: &Value| match value {
+            Value::String(text) => text.clone(),
+            Value::Null => "none".to_owned(),
+            other => other.to_string(),
+        };
+        write!(f, "{}: {}, now {}", self.what, text(&self.old), text(&self.new))?;
+        if self.forbids_verdict { f.write_str("; the ratio is not meaningful") } else { Ok(()) }
+    }
+}
+
+/// Properties with a value each, and whether a difference forbids a verdict.
+type Properties = Vec<(&'static str, Value, bool)>;
+
+/// What differs between two rows.
+pub(super) fn of_rows(old: &Row, new: &Row) -> Vec<Difference> {
+    let is_measured = old.measurement.is_some() && new.measurement.is_some();
+    let properties = |row: &Row| {
+        let mut properties = identity(row);
+        properties.extend(settings(row));
+        // Of a row without one, nothing is known that could differ.
+        if is_measured {
+            properties.extend(measurement(row));
+        }
+        properties
+    };
+    differences(properties(old), properties(new))
+}
+
+/// What differs between two reports.
+pub(super) fn of_reports(old: &Report, new: &Report) -> Vec<Difference> {
+    let properties = |report: &Report| {
+        vec![
+            ("version of the program", json!(report.runtime.version), false),
+            ("operating system", json!(report.runtime.os), false),
+            ("architecture", json!(report.runtime.architecture), false),
+            ("device options", json!(report.device_options), false),
+        ]
+    };
+    differences(properties(old), properties(new))
+}
+
+fn differences(old: Properties, new: Properties) -> Vec<Difference> {
+    let pairs = old.into_iter().zip(new).filter(|((_, old, _), (_, new, _))| old != new);
+    let difference = |((what, old, forbids), (_, new, _)): ((_, Value, bool), (_, Value, _))| {
+        // A cost that was added to the spec does not change what is measured.
+        let forbids_verdict = forbids && !old.is_null() && !new.is_null();
+        Difference { what, old, new, forbids_verdict }
+    };
+    pairs.map(difference).collect()
+}
+
+fn identity(row: &Row) -> Properties {
+    let device = |key: &str| row.device_info.as_ref().map_or(Value::Null, |info| info[key].clone());
+    vec![
+        ("device", device("name"), false),
+        ("driver", device("driver_version"), false),
+        ("device architecture", device("arch"), false),
+        ("kernel format", json!(row.kernel.format), false),
+        ("kernel entry", json!(row.kernel.entry), false),
+        ("kernel options", json!(row.kernel.options), false),
+    ]
+}
+
+fn settings(row: &Row) -> Properties {
+    let settings = &row.settings;
+    vec![
+        ("repeat", json!(settings.repeat), false),
+        ("number", json!(settings.number), false),
+        ("min_repeat_ms", json!(settings.min_repeat_ms), false),
+        ("warmup", json!(settings.warmup), false),
+        ("warmup_ms", json!(settings.warmup_ms), false),
+        ("cooldown_ms", json!(settings.cooldown_ms), false),
+        ("flush_cache", json!(settings.flush_cache), true),
+    ]
+}
+
+fn measurement(row: &Row) -> Properties {
+    let Some(measurement) = &row.measurement else { return Vec::new() };
+    vec![
+        ("clock", json!(measurement.clock), true),
+        ("cold", json!(measurement.cold), true),
+        ("flops per call", json!(measurement.flops), true),
+        ("bytes per call", json!(measurement.bytes), true),
+    ]
+}

@@ -1,0 +1,53 @@
+//! One side of a comparison.
+
+use serde::{Deserialize, Serialize};
+
+use crate::row::{Row, Status};
+
+/// What a report says about a row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Side {
+    /// The status.
+    pub status: Status,
+    /// Why it is not right.
+    pub reason: Option<String>,
+    /// Median of the samples, in nanoseconds; `None` if nothing was timed.
+    pub median_ns: Option<f64>,
+    /// Number of samples.
+    pub samples: usize,
+}
+
+impl Side {
+    pub(super) fn of(row: &Row) -> Self {
+        Self {
+            status: row.status,
+            reason: row.reason.clone(),
+            median_ns: row.measurement.as_ref().map(|measurement| measurement.statistics.median_ns),
+            samples: row.measurement.as_ref().map_or(0, |measurement| measurement.samples_ns.len()),
+        }
+    }
+
+    /// Whether it ran, and no output is known to be wrong.
+    pub(super) const fn has_run(&self) -> bool {
+        matches!(self.status, Status::Right | Status::Unchecked)
+    }
+
+    /// Whether it is wrong or failed.
+    pub(super) const fn is_bad(&self) -> bool {
+        matches!(self.status, Status::Wrong | Status::Failed)
+    }
+
+    /// Why it has no time to compare.
+    pub(super) fn obstacle(&self, when: &str) -> Option<String> {
+        let what = match (self.status, self.median_ns) {
+            (Status::Wrong, _) => "wrong",
+            (Status::Failed, _) => "failed",
+            (Status::NotRun, _) => "not run",
+            (_, None) => return Some(format!("no measurement {when}")),
+            (_, Some(_)) => return None,
+        };
+        let reason = self.reason.as_deref().unwrap_or_default();
+        let reason = reason.lines().next().unwrap_or_default();
+        Some(if reason.is_empty() { format!("{what} {when}") } else { format!("{what} {when}: {reason}") })
+    }
+}
