@@ -11,7 +11,9 @@ use runtime_harness::spec::Number;
 use runtime_harness::{Overrides, PoolOptions, Settings};
 
 use crate::compare::{CompareArguments, ThresholdArgument};
+use crate::examples;
 use crate::lower::LowerArguments;
+use crate::shell::{CompletionsArguments, ManArguments};
 
 /// Find compute devices, run kernels on them, time them and check their results.
 #[derive(Debug, Parser)]
@@ -24,21 +26,35 @@ pub(crate) struct Command {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
     /// List the devices of this machine, and why any of them cannot be used
+    #[command(after_help = examples::DEVICES)]
     Devices(DevicesArguments),
     /// Show which backends were loaded from where, what is missing and how to get it
+    #[command(after_help = examples::DOCTOR)]
     Doctor,
     /// Check and time kernels: one row per kernel and device
+    #[command(after_help = examples::EVAL)]
     Eval(EvalArguments),
     /// Run a kernel once on one device, check its outputs and save them
+    #[command(after_help = examples::RUN)]
     Run(RunArguments),
     /// Compare reports of `runtime eval --json`, and fail if a kernel has become slower
+    #[command(after_help = examples::COMPARE)]
     Compare(CompareArguments),
     /// Print the code that a portable kernel is lowered to, or its interface
+    #[command(after_help = examples::LOWER)]
     Lower(LowerArguments),
     /// Run the conformance suite against backends
+    #[command(after_help = examples::CONFORMANCE)]
     Conformance(ConformanceArguments),
     /// Evaluate candidates for another program, in worker processes
+    #[command(after_help = examples::SERVE)]
     Serve(ServeArguments),
+    /// Print completions of the command line for a shell
+    #[command(after_help = examples::COMPLETIONS)]
+    Completions(CompletionsArguments),
+    /// Print the manual page, or write those of all commands to a folder
+    #[command(after_help = examples::MAN)]
+    Man(ManArguments),
     /// Evaluate candidates in a process that may crash
     #[command(hide = true)]
     Worker(WorkerArguments),
@@ -348,6 +364,20 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Command::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_examples_that_parse() {
+        for command in Command::command().get_subcommands().filter(|command| !command.is_hide_set()) {
+            let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let examples: Vec<&str> = text.lines().skip(1).map(str::trim).collect();
+            assert!((1..=3).contains(&examples.len()), "{}: {text}", command.get_name());
+            for example in examples {
+                let words = example.split(['|', '>']).next().unwrap_or_default().split_whitespace();
+                assert!(example.starts_with(&format!("runtime {}", command.get_name())), "{example}");
+                assert!(Command::try_parse_from(words).is_ok(), "{example}");
+            }
+        }
     }
 
     #[test]
