@@ -88,6 +88,9 @@ pub(crate) struct EvalArguments {
     /// Write one line per row as CSV; with `-`, to standard output, without the table
     #[arg(long, value_name = "FILE|-")]
     pub(crate) csv: Option<PathBuf>,
+    /// Write the table as Markdown; with `-`, to standard output, instead of the plain one
+    #[arg(long, value_name = "FILE|-")]
+    pub(crate) markdown: Option<PathBuf>,
     /// Compare with an earlier report, and fail if a kernel has become slower
     #[arg(long, value_name = "FILE")]
     pub(crate) baseline: Option<PathBuf>,

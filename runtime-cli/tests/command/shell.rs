@@ -4,10 +4,16 @@ use super::fixture::{Folder, runtime};
 
 #[test]
 fn completions_of_every_shell_know_the_commands() {
-    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+    for (shell, own) in [
+        ("bash", "complete -F"),
+        ("elvish", "edit:completion"),
+        ("fish", "complete -c runtime"),
+        ("powershell", "Register-ArgumentCompleter"),
+        ("zsh", "#compdef runtime"),
+    ] {
         let run = runtime(&["completions", shell]);
         assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{shell}");
-        for word in ["compare", "completions", "min-repeat-ms"] {
+        for word in [own, "compare", "completions", "min-repeat-ms"] {
             assert!(run.stdout.contains(word), "{shell}: {word}");
         }
     }
