@@ -10,7 +10,9 @@ use runtime_harness::spec::Number;
 use runtime_harness::{Overrides, Settings};
 
 use crate::compare::{CompareArguments, ThresholdArgument};
+use crate::examples;
 use crate::lower::LowerArguments;
+use crate::shell::{CompletionsArguments, ManArguments};
 use crate::worker::{PoolArguments, ServeArguments, WorkerArguments};
 
 /// Find compute devices, run kernels on them, time them and check their results.
@@ -24,21 +26,35 @@ pub(crate) struct Command {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
     /// List the devices of this machine, and why any of them cannot be used
+    #[command(after_help = examples::DEVICES)]
     Devices(DevicesArguments),
     /// Show which backends were loaded from where, what is missing and how to get it
+    #[command(after_help = examples::DOCTOR)]
     Doctor,
     /// Check and time kernels: one row per kernel and device
+    #[command(after_help = examples::EVAL)]
     Eval(EvalArguments),
     /// Run a kernel once on one device, check its outputs and save them
+    #[command(after_help = examples::RUN)]
     Run(RunArguments),
     /// Compare reports of `runtime eval --json`, and fail if a kernel has become slower
+    #[command(after_help = examples::COMPARE)]
     Compare(CompareArguments),
     /// Print the code that a portable kernel is lowered to, or its interface
+    #[command(after_help = examples::LOWER)]
     Lower(LowerArguments),
     /// Run the conformance suite against backends
+    #[command(after_help = examples::CONFORMANCE)]
     Conformance(ConformanceArguments),
     /// Evaluate candidates for another program, in worker processes
+    #[command(after_help = examples::SERVE)]
     Serve(ServeArguments),
+    /// Print completions of the command line for a shell
+    #[command(after_help = examples::COMPLETIONS)]
+    Completions(CompletionsArguments),
+    /// Print the manual page, or write those of all commands to a folder
+    #[command(after_help = examples::MAN)]
+    Man(ManArguments),
     /// Evaluate candidates in a process that may crash
     #[command(hide = true)]
     Worker(WorkerArguments),
@@ -72,6 +88,9 @@ pub(crate) struct EvalArguments {
     /// Write one line per row as CSV; with `-`, to standard output, without the table
     #[arg(long, value_name = "FILE|-")]
     pub(crate) csv: Option<PathBuf>,
+    /// Write the table as Markdown; with `-`, to standard output, instead of the plain one
+    #[arg(long, value_name = "FILE|-")]
+    pub(crate) markdown: Option<PathBuf>,
     /// Compare with an earlier report, and fail if a kernel has become slower
     #[arg(long, value_name = "FILE")]
     pub(crate) baseline: Option<PathBuf>,
@@ -281,6 +300,20 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Command::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_examples_that_parse() {
+        for command in Command::command().get_subcommands().filter(|command| !command.is_hide_set()) {
+            let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let examples: Vec<&str> = text.lines().skip(1).map(str::trim).collect();
+            assert!((1..=3).contains(&examples.len()), "{}: {text}", command.get_name());
+            for example in examples {
+                let words = example.split(['|', '>']).next().unwrap_or_default().split_whitespace();
+                assert!(example.starts_with(&format!("runtime {}", command.get_name())), "{example}");
+                assert!(Command::try_parse_from(words).is_ok(), "{example}");
+            }
+        }
     }
 
     #[test]

@@ -9,46 +9,64 @@ use serde_json::{Value, json};
 use crate::arguments::DevicesArguments;
 use crate::output;
 use crate::registry;
-use crate::table::Table;
+use crate::table::{Table, terminal_width};
 
 pub(crate) fn list(arguments: &DevicesArguments) -> Result<()> {
     let runtime = registry::runtime();
     let targets = runtime.targets();
     let telemetry_of = arguments.telemetry.then_some(&runtime);
-    output::print(&if arguments.json { json(&targets, telemetry_of) } else { table(&targets) })
+    let listed: Vec<Listed> = targets.iter().map(|target| (&*target.name, &target.devices)).collect();
+    output::print(&match arguments.json {
+        true => json(&targets, telemetry_of),
+        false => table(&listed, terminal_width()),
+    })
 }
 
-fn table(targets: &[Target]) -> String {
-    let mut table = Table::new(&["device", "status", "kind", "name", "arch", "units", "memory", "formats"]);
-    for target in targets {
-        match &target.devices {
-            Ok(devices) if devices.is_empty() => table.row(absent_row(&target.name, "no devices")),
-            Ok(devices) => devices.iter().for_each(|device| table.row(row(device))),
-            Err(error) => table.row(absent_row(&target.name, &format!("unavailable: {}", error.message()))),
+/// A backend and its devices, or why it has none.
+type Listed<'a> = (&'a str, &'a Result<Vec<DeviceInfo>>);
+
+/// One line per device or absent backend, and below them the reasons why some cannot be used.
+fn table(targets: &[Listed], width: Option<u16>) -> String {
+    let header = ["device", "status", "name", "arch", "units", "memory", "formats"];
+    let mut table = Table::one_line_rows(width, &header, &[2, 6]);
+    let mut reasons = Table::within(width, &["not usable", "reason"]);
+    let mut has_reasons = false;
+    for (target, devices) in targets {
+        let (rows, unusable) = rows(target, devices);
+        rows.into_iter().for_each(|row| table.row(row));
+        has_reasons |= !unusable.is_empty();
+        unusable.into_iter().for_each(|(device, reason)| reasons.row(vec![device, reason]));
+    }
+    match (targets.is_empty(), has_reasons) {
+        (true, _) => "no backend was found; `runtime doctor` shows the search paths\n".to_owned(),
+        (false, true) => format!("{table}\n{reasons}"),
+        (false, false) => table.to_string(),
+    }
+}
+
+/// The rows of a backend, and the reasons why it or its devices cannot be used.
+fn rows(target: &str, devices: &Result<Vec<DeviceInfo>>) -> (Vec<Vec<String>>, Vec<(String, String)>) {
+    let absent = |reason: &str| {
+        let mut cells = vec![target.to_owned(), "absent".to_owned()];
+        cells.resize(7, "—".to_owned());
+        (vec![cells], vec![(target.to_owned(), reason.to_owned())])
+    };
+    match devices {
+        Ok(devices) if devices.is_empty() => absent("it has no devices"),
+        Err(error) => absent(error.message()),
+        Ok(devices) => {
+            let reason =
+                |device: &DeviceInfo| Some((device.id.to_string(), device.unavailable_reason.clone()?));
+            (devices.iter().map(row).collect(), devices.iter().filter_map(reason).collect())
         }
     }
-    match targets.is_empty() {
-        true => "no backend was found; `runtime doctor` shows the search paths\n".to_owned(),
-        false => table.to_string(),
-    }
-}
-
-fn absent_row(target: &str, reason: &str) -> Vec<String> {
-    let mut cells = vec![target.to_owned(), reason.to_owned()];
-    cells.resize(8, "—".to_owned());
-    cells
 }
 
 fn row(device: &DeviceInfo) -> Vec<String> {
-    let status = device
-        .unavailable_reason
-        .as_ref()
-        .map_or_else(|| "available".to_owned(), |reason| format!("unusable: {reason}"));
     let memory = device.spaces.first().and_then(|space| space.total_bytes);
     vec![
         device.id.to_string(),
-        status,
-        describe::kind(device.kind).to_owned(),
+        if device.unavailable_reason.is_some() { "unusable" } else { "available" }.to_owned(),
         device.name.clone(),
         device.arch.clone().unwrap_or_default(),
         device.compute_units.map_or_else(String::new, |units| units.to_string()),
@@ -122,20 +140,50 @@ fn read_telemetry(runtime: &Runtime, info: &DeviceInfo) -> Result<Telemetry> {
 
 #[cfg(test)]
 mod tests {
-    use runtime_core::DeviceKind;
+    use runtime_core::{DeviceKind, Error, ErrorKind};
 
     use super::*;
 
+    fn listed(index: u32, name: &str, unavailable_reason: Option<&str>) -> DeviceInfo {
+        let mut device = DeviceInfo::new(DeviceKind::Accelerator, index, name);
+        device.id.target = "opencl".to_owned();
+        device.arch = Some("vulkan-1.3".to_owned());
+        device.unavailable_reason = unavailable_reason.map(str::to_owned);
+        device
+    }
+
     #[test]
-    fn an_unusable_device_is_listed_with_the_reason() {
-        let mut broken = DeviceInfo::new(DeviceKind::Accelerator, 1, "Old");
-        broken.id.target = "x".to_owned();
-        broken.unavailable_reason = Some("driver too old".to_owned());
-        assert_eq!(row(&broken)[..3], ["x:1", "unusable: driver too old", "accelerator"]);
-        broken.unavailable_reason = None;
-        assert_eq!(row(&broken)[1], "available");
-        assert_eq!(row(&broken).len(), absent_row("cuda", "unavailable: no libcuda.so.1").len());
-        assert!(table(&[]).contains("runtime doctor"));
+    fn reasons_are_below_the_table_and_rows_are_one_line() {
+        let name = "a device with a long name, several words and a version (LLVM 15.0.6)";
+        let reason =
+            "the driver is too old for this device, and this sentence is longer than a line of a terminal";
+        let devices = vec![listed(0, name, None), listed(1, name, Some(reason))];
+        let absent = Error::new(ErrorKind::Unavailable, "no libcuda.so.1");
+        let (devices, absent, none) = (Ok(devices), Err(absent), Ok(Vec::new()));
+        let targets: [Listed; 3] = [("opencl", &devices), ("cuda", &absent), ("none", &none)];
+        let text = table(&targets, Some(80));
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.iter().all(|line| line.chars().count() <= 80), "{text}");
+        for (line, start) in [
+            (1, "opencl:0  available"),
+            (2, "opencl:1  unusable"),
+            (3, "cuda      absent"),
+            (4, "none      absent"),
+        ] {
+            assert!(lines[line].starts_with(start), "{text}");
+        }
+        assert!(lines[1].contains('…') && lines[5].is_empty(), "{text}");
+        let rest: Vec<&str> = lines[6..].iter().flat_map(|line| line.split_whitespace()).collect();
+        let rest = rest.join(" ");
+        assert!(
+            rest.contains(&format!("opencl:1 {reason}")) && rest.contains("cuda no libcuda.so.1"),
+            "{text}"
+        );
+        let narrow = table(&targets, Some(60));
+        assert!(narrow.contains("\nopencl:0  available") && narrow.contains(" vulkan-1.3\n"), "{narrow}");
+        assert!(table(&targets, None).contains(name), "nothing is cut in a pipe");
+        assert!(!table(&targets[..0], None).contains("reason"));
+        assert!(table(&[], None).contains("runtime doctor"));
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod conformance;
 mod devices;
 mod doctor;
 mod eval;
+mod examples;
 mod interrupt;
 mod log;
 mod lower;
@@ -19,6 +20,7 @@ mod progress;
 mod registry;
 mod report;
 mod run;
+mod shell;
 mod table;
 mod worker;
 
@@ -62,6 +64,8 @@ fn run_command(action: &Action) -> Result<ExitCode> {
         Action::Lower(arguments) => lower::lower(arguments).map(|()| ExitCode::SUCCESS),
         Action::Conformance(arguments) => conformance::run(arguments),
         Action::Serve(arguments) => worker::serve(arguments).map(|()| ExitCode::SUCCESS),
+        Action::Completions(arguments) => shell::completions(arguments).map(|()| ExitCode::SUCCESS),
+        Action::Man(arguments) => shell::man(arguments).map(|()| ExitCode::SUCCESS),
         Action::Worker(arguments) => worker::run(arguments).map(|()| ExitCode::SUCCESS),
     }
 }

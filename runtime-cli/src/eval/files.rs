@@ -9,36 +9,39 @@ use super::Baseline;
 use crate::arguments::EvalArguments;
 use crate::output::Destination;
 use crate::output_paths;
-use crate::report::{Columns, Format, Sink};
+use crate::report::{Columns, Format, Notes, Sink};
 
 /// The files that reports are written to, and the one that they are compared with.
 pub(super) struct Files {
     pub(super) baseline: Option<Baseline>,
     json: Option<Destination>,
     csv: Option<Destination>,
+    markdown: Option<Destination>,
 }
 
 impl Files {
     pub(super) fn open(arguments: &EvalArguments, specs: &[Spec]) -> Result<Self> {
-        let outputs = [("--json", &arguments.json), ("--csv", &arguments.csv)];
+        let outputs =
+            [("--json", &arguments.json), ("--csv", &arguments.csv), ("--markdown", &arguments.markdown)];
         let outputs: Vec<(&str, &Path)> =
             outputs.into_iter().filter_map(|(flag, path)| Some((flag, path.as_deref()?))).collect();
         let mut inputs: Vec<PathBuf> = specs.iter().flat_map(Spec::files).collect();
         inputs.extend(arguments.baseline.clone());
         output_paths::check_against(&outputs, &inputs)?;
         let open = |path: &Option<_>| path.as_deref().map(Destination::open).transpose();
-        let (json, csv) = (open(&arguments.json)?, open(&arguments.csv)?);
-        let shows_table = ![&json, &csv].into_iter().flatten().any(Destination::is_standard);
+        let (json, csv, markdown) =
+            (open(&arguments.json)?, open(&arguments.csv)?, open(&arguments.markdown)?);
+        let shows_table = ![&json, &csv, &markdown].into_iter().flatten().any(Destination::is_standard);
         let baseline = arguments.baseline.as_deref();
         let baseline =
             baseline.map(|path| Baseline::read(path, &arguments.threshold, shows_table)).transpose()?;
-        Ok(Self { baseline, json, csv })
+        Ok(Self { baseline, json, csv, markdown })
     }
 
     /// The requested files, and a table unless one of them is standard output.
     pub(super) fn sinks(self, specs: &[Spec], devices: &[String], options: &Options) -> Vec<Sink> {
-        let is_standard = |file: &Option<Destination>| file.as_ref().is_some_and(Destination::is_standard);
-        let table = !is_standard(&self.json) && !is_standard(&self.csv);
+        let files = [&self.json, &self.csv, &self.markdown];
+        let table = !files.into_iter().flatten().any(Destination::is_standard);
         let table = table.then(|| {
             let kernels = specs.iter().map(|spec| spec.name.as_str());
             let columns = Columns::new(kernels, devices.iter().map(String::as_str));
@@ -46,6 +49,7 @@ impl Files {
         });
         let json = self.json.map(|file| Sink::new(Format::Json(options.clone()), file));
         let csv = self.csv.map(|file| Sink::new(Format::Csv, file));
-        table.into_iter().chain(json).chain(csv).collect()
+        let markdown = self.markdown.map(|file| Sink::new(Format::Markdown(Notes::default()), file));
+        table.into_iter().chain(json).chain(csv).chain(markdown).collect()
     }
 }

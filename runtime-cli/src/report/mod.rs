@@ -1,9 +1,11 @@
-//! Reports of `runtime eval`: the table, JSON and CSV, each to its destination.
+//! Reports of `runtime eval`: the table, JSON, CSV and Markdown, each to its destination.
 
+mod markdown;
 mod number_format;
 mod sink;
 mod table;
 
+pub(crate) use markdown::Notes;
 pub(crate) use number_format::{duration, significant};
 pub(crate) use sink::{Format, Reports, Sink};
 pub(crate) use table::Columns;

@@ -6,6 +6,7 @@ use runtime_core::{Options, Result};
 use runtime_harness::report::{csv, json};
 use runtime_harness::{Row, Status, describe};
 
+use super::markdown::{self, Notes};
 use super::table::Columns;
 use crate::output::{self, Destination};
 
@@ -16,6 +17,7 @@ pub(crate) enum Format {
     /// With the options that the devices were opened with.
     Json(Options),
     Csv,
+    Markdown(Notes),
 }
 
 /// A report being written to one destination.
@@ -108,6 +110,7 @@ impl Format {
             Self::Table(columns) => Ok(columns.header()),
             Self::Json(options) => Ok(json::head(&describe::options(options))),
             Self::Csv => csv::header(),
+            Self::Markdown(_) => Ok(markdown::header()),
         }
     }
 
@@ -116,6 +119,7 @@ impl Format {
             Self::Table(columns) => Ok(columns.row(row)),
             Self::Json(_) => json::row(row, is_first),
             Self::Csv => csv::line(row),
+            Self::Markdown(notes) => Ok(notes.row(row)),
         }
     }
 
@@ -124,6 +128,7 @@ impl Format {
             Self::Table(columns) => columns.notes(),
             Self::Json(_) => json::tail(complete),
             Self::Csv => String::new(),
+            Self::Markdown(notes) => notes.text(),
         }
     }
 }

@@ -8,7 +8,7 @@ use runtime_harness::{Row, Status};
 
 use super::number_format::{duration, significant, uncertainty};
 
-const HEADER: [&str; 9] =
+pub(super) const HEADER: [&str; 9] =
     ["kernel", "device", "status", "median", "min", "GFLOP/s", "GB/s", "clock", "calls"];
 /// Usual widths of the columns from `status` on. Rows are printed as they are measured, so the widest cell is unknown.
 const WIDTHS: [usize; 7] = [21, 16, 9, 8, 8, 12, 1];
@@ -46,18 +46,10 @@ impl Columns {
     /// The line of a row. Details that do not fit are kept for the notes.
     pub(super) fn row(&mut self, row: &Row) -> String {
         let mut note = note(row);
-        let mut cells = vec![row.kernel.name.clone(), row.device.clone()];
-        if let Some(measurement) = &row.measurement {
-            cells.push(status(row));
-            cells.extend(figures(measurement));
-        } else {
-            let reason = row.reason.as_deref().unwrap_or_default();
-            let prefix = if row.status == Status::NotRun { "not run" } else { "failed" };
-            let mut cell = format!("{prefix}: {}", headline(reason));
-            if self.shorten(&mut cell) {
-                note = Some(reason.to_owned());
-            }
-            cells.push(cell);
+        let mut cells = cells(row);
+        // A row without figures ends with its reason.
+        if row.measurement.is_none() && cells.last_mut().is_some_and(|reason| self.shorten(reason)) {
+            note = row.reason.clone();
         }
         if let Some(note) = note {
             let _ = writeln!(self.notes, "{} on {}: {note}", row.kernel.name, row.device);
@@ -93,8 +85,21 @@ impl Columns {
     }
 }
 
+/// The cells of a row; without figures if nothing was timed.
+pub(super) fn cells(row: &Row) -> Vec<String> {
+    let mut cells = vec![row.kernel.name.clone(), row.device.clone()];
+    if let Some(measurement) = &row.measurement {
+        cells.push(status(row));
+        cells.extend(figures(measurement));
+    } else {
+        let prefix = if row.status == Status::NotRun { "not run" } else { "failed" };
+        cells.push(format!("{prefix}: {}", headline(row.reason.as_deref().unwrap_or_default())));
+    }
+    cells
+}
+
 /// The most informative line of an error: a compiler's first error, which notes and warnings may precede.
-fn headline(text: &str) -> String {
+pub(super) fn headline(text: &str) -> String {
     let is_error = |line: &&str| line.contains(": error:") || line.contains(": fatal error:");
     let found = text.lines().find(is_error).or_else(|| text.lines().find(|line| !line.trim().is_empty()));
     // Control characters in compiler output or a file name could reprogram the terminal.
@@ -129,7 +134,7 @@ fn figures(measurement: &Measurement) -> [String; 6] {
 }
 
 /// Details that do not fit into the row.
-fn note(row: &Row) -> Option<String> {
+pub(super) fn note(row: &Row) -> Option<String> {
     let reason = row.reason.as_deref().unwrap_or_default();
     let Some(measurement) = &row.measurement else { return reason.contains('\n').then(|| reason.to_owned()) };
     let mut notes = Vec::new();

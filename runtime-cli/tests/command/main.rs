@@ -12,3 +12,4 @@ mod isolation;
 mod kernels;
 mod lower;
 mod report;
+mod shell;

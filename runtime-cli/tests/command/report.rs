@@ -26,3 +26,28 @@ fn a_report_of_every_status_is_read_back_unchanged() {
     let written: Value = serde_json::from_str(&folder.read("rows.json")).unwrap();
     assert_eq!(serde_json::to_value(&report).unwrap(), written);
 }
+
+#[test]
+fn the_table_is_also_written_as_markdown() {
+    let folder = Folder::new();
+    folder.write("wrong.toml", &SCALE.replacen("entry = \"scale\"", "entry = \"forgetful\"", 1));
+    folder.write("failed.toml", &SCALE.replacen("entry = \"scale\"", "entry = \"absent_entry\"", 1));
+    folder.write("broken.c", "void scale(void) {\n  undeclared = 1;\n}\n");
+    folder.write("broken.toml", &SCALE.replacen("scale.c", "broken.c", 1));
+    let specs = ["scale.toml", "wrong.toml", "failed.toml", "broken.toml"];
+    let run = folder.runtime(&[&["eval"], &specs[..], &["--repeat", "7", "--markdown", "-"]].concat());
+    assert_eq!((run.code, run.stderr.as_str()), (1, ""), "{run:?}");
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    assert!(lines[0].starts_with("| kernel | device | status | median |"), "{run:?}");
+    assert_eq!(lines[1], "| --- | --- | --- | ---: | ---: | ---: | ---: | --- | ---: |");
+    let cells: Vec<usize> = lines[..6].iter().map(|line| line.split(" | ").count()).collect();
+    assert_eq!(cells, [9; 6], "{run:?}");
+    assert!(lines[2].starts_with("| scale | host:0 | right (exact) |"), "{run:?}");
+    assert!(lines[2].contains("host\\_wall") && lines[4].contains("absent\\_entry"), "{run:?}");
+    assert!(lines[5].contains("error: 'undeclared'"), "{run:?}");
+    assert!(lines[6].is_empty() && lines[7].starts_with("- scale on host:0: wrong, "), "{run:?}");
+    assert_eq!(lines.len(), 8, "one note: {run:?}");
+    let both = folder.runtime(&["eval", "scale.toml", "--repeat", "7", "--markdown", "t.md"]);
+    assert!(both.code == 0 && both.stdout.starts_with("kernel"), "{both:?}");
+    assert_eq!(folder.read("t.md").lines().count(), 3);
+}

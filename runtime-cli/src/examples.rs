@@ -1,0 +1,38 @@
+//! Examples at the end of each command's `--help`.
+
+pub(crate) const DEVICES: &str = "Examples:
+  runtime devices
+  runtime devices --json --telemetry";
+
+pub(crate) const DOCTOR: &str = "Examples:
+  runtime doctor";
+
+pub(crate) const EVAL: &str = "Examples:
+  runtime eval kernels/matmul.toml --device host:0 --set m=1000
+  runtime eval kernels/saxpy.toml --isolate --timeout 10 --json rows.json
+  runtime eval kernels/saxpy.toml --baseline rows.json --threshold 5%";
+
+pub(crate) const COMPARE: &str = "Examples:
+  runtime compare main.json branch.json --threshold 5%
+  runtime compare monday.json tuesday.json wednesday.json";
+
+pub(crate) const RUN: &str = "Examples:
+  runtime run kernels/vector_add.toml --save c=c.npy";
+
+pub(crate) const LOWER: &str = "Examples:
+  runtime lower kernels/saxpy.wgsl --interface
+  runtime lower kernels/saxpy.wgsl --to spirv --constant GROUP=128 | spirv-dis";
+
+pub(crate) const CONFORMANCE: &str = "Examples:
+  runtime conformance ./libruntime_mine.so -- --list
+  runtime conformance null --faults -- queues";
+
+pub(crate) const SERVE: &str = "Examples:
+  runtime serve --stdio --timeout 10";
+
+pub(crate) const COMPLETIONS: &str = "Examples:
+  runtime completions bash > ~/.local/share/bash-completion/completions/runtime";
+
+pub(crate) const MAN: &str = "Examples:
+  runtime man | man -l -
+  runtime man ~/.local/share/man/man1";

@@ -1,0 +1,64 @@
+//! The table of `runtime eval` as Markdown, with its notes as a list below it.
+
+use std::fmt::Write;
+
+use runtime_harness::Row;
+
+use super::table::{HEADER, cells, headline, note};
+
+/// The notes of the rows so far.
+#[derive(Debug, Default)]
+pub(crate) struct Notes(String);
+
+/// The header line and the line below it. Times and rates are aligned to the right.
+pub(super) fn header() -> String {
+    let alignment = |name: &&str| match *name {
+        "median" | "min" | "GFLOP/s" | "GB/s" | "calls" => "---:",
+        _ => "---",
+    };
+    let alignments: Vec<&str> = HEADER.iter().map(alignment).collect();
+    format!("| {} |\n| {} |\n", HEADER.join(" | "), alignments.join(" | "))
+}
+
+impl Notes {
+    /// The line of a row. Details that do not fit are kept for the notes.
+    pub(super) fn row(&mut self, row: &Row) -> String {
+        // The headline of an unmeasured row is in its cell.
+        if let Some(note) = note(row).filter(|_| row.measurement.is_some()) {
+            let place = format!("{} on {}", row.kernel.name, row.device);
+            let _ = writeln!(self.0, "- {}: {}", escaped(&place), escaped(&headline(&note)));
+        }
+        let mut cells: Vec<String> = cells(row).iter().map(|cell| escaped(cell)).collect();
+        cells.resize(HEADER.len(), String::new());
+        format!("| {} |\n", cells.join(" | "))
+    }
+
+    /// The list below the table.
+    pub(super) fn text(&self) -> String {
+        if self.0.is_empty() { String::new() } else { format!("\n{}", self.0) }
+    }
+}
+
+/// Text without the characters that mean something in Markdown.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::new();
+    for c in text.chars() {
+        if matches!(c, '|' | '*' | '_' | '`' | '<' | '[' | '\\') {
+            escaped.push('\\');
+        }
+        escaped.push(if c.is_control() { ' ' } else { c });
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_break_the_table() {
+        assert_eq!(escaped("a|b_c\nd"), "a\\|b\\_c d");
+        let lines: Vec<usize> = header().lines().map(|line| line.matches('|').count()).collect();
+        assert_eq!(lines, [HEADER.len() + 1; 2]);
+    }
+}
