@@ -33,7 +33,7 @@ pub(crate) enum Action {
     Doctor,
     /// Check and time kernels: one row per kernel and device
     #[command(after_help = examples::EVAL)]
-    Eval(EvalArguments),
+    Eval(Box<EvalArguments>),
     /// Run a kernel once on one device, check its outputs and save them
     #[command(after_help = examples::RUN)]
     Run(RunArguments),
@@ -85,6 +85,9 @@ pub(crate) struct EvalArguments {
     /// Write the full report as JSON; with `-`, to standard output, without the table
     #[arg(long, value_name = "FILE|-")]
     pub(crate) json: Option<PathBuf>,
+    /// As --json, and keep the rows that the file has already, of a run that was interrupted
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    pub(crate) resume: Option<PathBuf>,
     /// Write one line per row as CSV; with `-`, to standard output, without the table
     #[arg(long, value_name = "FILE|-")]
     pub(crate) csv: Option<PathBuf>,

@@ -21,16 +21,20 @@ pub(super) struct Files {
 
 impl Files {
     pub(super) fn open(arguments: &EvalArguments, specs: &[Spec]) -> Result<Self> {
-        let outputs =
-            [("--json", &arguments.json), ("--csv", &arguments.csv), ("--markdown", &arguments.markdown)];
+        let outputs = [
+            ("--json", &arguments.json),
+            ("--resume", &arguments.resume),
+            ("--csv", &arguments.csv),
+            ("--markdown", &arguments.markdown),
+        ];
         let outputs: Vec<(&str, &Path)> =
             outputs.into_iter().filter_map(|(flag, path)| Some((flag, path.as_deref()?))).collect();
         let mut inputs: Vec<PathBuf> = specs.iter().flat_map(Spec::files).collect();
         inputs.extend(arguments.baseline.clone());
         output_paths::check_against(&outputs, &inputs)?;
         let open = |path: &Option<_>| path.as_deref().map(Destination::open).transpose();
-        let (json, csv, markdown) =
-            (open(&arguments.json)?, open(&arguments.csv)?, open(&arguments.markdown)?);
+        let json = if arguments.resume.is_some() { &arguments.resume } else { &arguments.json };
+        let (json, csv, markdown) = (open(json)?, open(&arguments.csv)?, open(&arguments.markdown)?);
         let shows_table = ![&json, &csv, &markdown].into_iter().flatten().any(Destination::is_standard);
         let baseline = arguments.baseline.as_deref();
         let baseline =

@@ -4,59 +4,93 @@ use std::process::ExitCode;
 
 use runtime_core::{ErrorKind, Options, Result, Runtime};
 use runtime_harness::release::{self, release};
-use runtime_harness::{DeviceUnderTest, Evaluated, Job, Spec};
+use runtime_harness::{DeviceUnderTest, Evaluated, Job, Row, Settings, Spec};
 
-use super::{Files, Run, available_devices};
+use super::{Files, Resumed, Run, available_devices};
 use crate::arguments::EvalArguments;
 use crate::output;
 use crate::registry;
 
-pub(super) fn evaluate(arguments: &EvalArguments, specs: Vec<Spec>, files: Files) -> Result<ExitCode> {
+pub(super) fn evaluate(
+    arguments: &EvalArguments,
+    specs: Vec<Spec>,
+    files: Files,
+    resumed: &Resumed,
+) -> Result<ExitCode> {
     let runtime = registry::runtime();
     let options = arguments.open.options();
     let devices = choose(&runtime, &arguments.devices, &options)?;
     let names: Vec<String> = devices.iter().map(|device| device.name.clone()).collect();
     let run = Run::begin(files, &specs, &names, &options);
-    measure(arguments, specs, devices, &runtime, &run)?;
+    Evaluator { arguments, runtime: &runtime, run: &run, resumed }.evaluate_all(specs, devices)?;
     run.end()
 }
 
-fn measure(
-    arguments: &EvalArguments,
-    specs: Vec<Spec>,
-    mut devices: Vec<DeviceUnderTest>,
-    runtime: &Runtime,
-    run: &Run,
-) -> Result<()> {
-    // One spec at a time, so that only one spec's data is in memory. One device at a time: several may be the same chip
-    // (a GPU through CUDA, OpenCL and Vulkan), and all share the host.
-    for spec in specs {
-        let settings = arguments.settings.settings().or(spec.settings);
-        let mut job = Job::new(spec);
-        if settings.validates() && devices.iter().any(|device| device.accepts(&job.spec)) {
-            run.announce(format!("reference of {}", job.spec.name));
-            job.find_expected(runtime);
-        }
-        for device in &mut devices {
-            run.announce(format!("{} on {}", job.spec.name, device.name));
-            let Evaluated { row, released } = runtime_harness::evaluate(&job, device, &settings);
-            if let Err(error) = released {
-                output::print_stderr(&format!("error: {error}"));
-            }
-            if !run.add(&row)? {
+/// What all evaluations have in common.
+struct Evaluator<'a> {
+    arguments: &'a EvalArguments,
+    runtime: &'a Runtime,
+    run: &'a Run,
+    resumed: &'a Resumed,
+}
+
+impl Evaluator<'_> {
+    fn evaluate_all(&self, specs: Vec<Spec>, mut devices: Vec<DeviceUnderTest>) -> Result<()> {
+        // One spec at a time, so that only one spec's data is in memory. One device at a time: several may be the same
+        // chip (a GPU through CUDA, OpenCL and Vulkan), and all share the host.
+        for spec in specs {
+            if !self.evaluate(spec, &mut devices)? {
                 return Ok(());
             }
         }
+        self.run.finish_progress();
+        for device in devices {
+            if let Ok(opened) = device.opened
+                && let Err(error) = release(opened, "the device", &device.name, release::DEADLINE)
+            {
+                output::print_stderr(&format!("error: {error}"));
+            }
+        }
+        Ok(())
     }
-    run.finish_progress();
-    for device in devices {
-        if let Ok(opened) = device.opened
-            && let Err(error) = release(opened, "the device", &device.name, release::DEADLINE)
-        {
+
+    /// Evaluates a spec on every device. Returns `false` once no report can be written any more.
+    fn evaluate(&self, spec: Spec, devices: &mut [DeviceUnderTest]) -> Result<bool> {
+        let settings = self.arguments.settings.settings().or(spec.settings);
+        let known = devices.iter().map(|device| self.resumed.row(&spec, &settings, &device.name));
+        let known: Vec<Option<&Row>> = known.collect();
+        let job = known.contains(&None).then(|| self.prepare(spec, &settings, devices));
+        for (device, known) in devices.iter_mut().zip(known) {
+            let is_wanted = match (known, &job) {
+                (None, Some(job)) => self.run.add(&self.measure(job, device, &settings))?,
+                (Some(row), _) => self.run.add(row)?,
+                (None, None) => true,
+            };
+            if !is_wanted {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Makes the job of a spec, with its expected outputs if they are compared.
+    fn prepare(&self, spec: Spec, settings: &Settings, devices: &[DeviceUnderTest]) -> Job {
+        let mut job = Job::new(spec);
+        if settings.validates() && devices.iter().any(|device| device.accepts(&job.spec)) {
+            self.run.announce(format!("reference of {}", job.spec.name));
+            job.find_expected(self.runtime);
+        }
+        job
+    }
+
+    fn measure(&self, job: &Job, device: &mut DeviceUnderTest, settings: &Settings) -> Row {
+        self.run.announce(format!("{} on {}", job.spec.name, device.name));
+        let Evaluated { row, released } = runtime_harness::evaluate(job, device, settings);
+        if let Err(error) = released {
             output::print_stderr(&format!("error: {error}"));
         }
+        row
     }
-    Ok(())
 }
 
 /// The devices named, or all available ones without their sub-devices.

@@ -4,6 +4,7 @@ mod baseline;
 mod files;
 mod in_process;
 mod isolated;
+mod resumed;
 mod run;
 
 use std::process::ExitCode;
@@ -14,6 +15,7 @@ use runtime_harness::Spec;
 use crate::arguments::EvalArguments;
 use baseline::Baseline;
 use files::Files;
+use resumed::Resumed;
 use run::Run;
 
 pub(crate) fn evaluate(arguments: &EvalArguments) -> Result<ExitCode> {
@@ -22,9 +24,10 @@ pub(crate) fn evaluate(arguments: &EvalArguments) -> Result<ExitCode> {
     let specs = arguments.specs.iter().map(|path| Spec::load(path, &overrides));
     let specs: Vec<Spec> = specs.collect::<Result<_>>()?;
     let files = Files::open(arguments, &specs)?;
+    let resumed = Resumed::read(arguments.resume.as_deref(), &arguments.open.options())?;
     match arguments.isolate {
-        true => isolated::evaluate(arguments, &specs, files),
-        false => in_process::evaluate(arguments, specs, files),
+        true => isolated::evaluate(arguments, &specs, files, &resumed),
+        false => in_process::evaluate(arguments, specs, files, &resumed),
     }
 }
 

@@ -12,4 +12,5 @@ mod isolation;
 mod kernels;
 mod lower;
 mod report;
+mod resume;
 mod shell;

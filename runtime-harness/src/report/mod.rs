@@ -10,7 +10,7 @@ use std::path::Path;
 
 use runtime_core::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::describe::Program;
 use crate::row::Row;
@@ -64,7 +64,7 @@ impl Report {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        let document: Value =
+        let mut document: Value =
             serde_json::from_str(text).map_err(|error| format!("not a JSON document: {error}"))?;
         match (document["schema"].as_str(), document["version"].as_u64()) {
             (Some(SCHEMA), Some(VERSION)) => {}
@@ -75,7 +75,22 @@ impl Report {
             (Some(other), _) => return Err(format!("the schema is \"{other}\", expected \"{SCHEMA}\"")),
             (None, _) => return Err(format!("not a report: the schema \"{SCHEMA}\" is missing")),
         }
+        add_outcomes(&mut document);
         serde_json::from_value(document).map_err(|error| format!("not a valid report: {error}"))
+    }
+}
+
+/// Adds outcomes to the rows of a report that is older than this field.
+fn add_outcomes(document: &mut Value) {
+    let rows = document.get_mut("rows").and_then(Value::as_array_mut);
+    for row in rows.into_iter().flatten() {
+        if row.get("outcome").is_none() && row.is_object() {
+            row["outcome"] = match row["status"].as_str() {
+                Some("not_run") => json!({ "kind": "skipped", "reason": row["reason"] }),
+                Some("failed") => json!({ "kind": "launch_failed", "message": row["reason"] }),
+                _ => json!({ "kind": "ok" }),
+            };
+        }
     }
 }
 
@@ -103,6 +118,23 @@ mod tests {
             assert!(message.contains(word), "{text}: {message}");
         }
         assert!(Report::read("/missing/report.json".as_ref()).unwrap_err().message().contains("cannot read"));
+    }
+
+    #[test]
+    fn reports_from_before_outcomes_are_read() {
+        let outcome = |status: &str| {
+            let mut document = json!({ "rows": [{ "status": status, "reason": "why" }] });
+            add_outcomes(&mut document);
+            document["rows"][0]["outcome"].clone()
+        };
+        assert_eq!(outcome("right"), json!({ "kind": "ok" }));
+        assert_eq!(outcome("not_run"), json!({ "kind": "skipped", "reason": "why" }));
+        assert_eq!(outcome("failed"), json!({ "kind": "launch_failed", "message": "why" }));
+        let mut document =
+            json!({ "rows": [{ "status": "failed", "outcome": { "kind": "device_lost" } }, 7] });
+        let before = document.clone();
+        add_outcomes(&mut document);
+        assert_eq!(document, before);
     }
 
     #[test]

@@ -132,6 +132,17 @@ impl Row {
         }
     }
 
+    /// Whether it is the result of evaluating `spec` with these settings on the device.
+    #[must_use]
+    pub fn is_of(&self, spec: &Spec, settings: &Settings, device: &str) -> bool {
+        // A target without an index means the first device.
+        let is_device = self.device == device || self.device.strip_suffix(":0") == Some(device);
+        is_device
+            && self.spec == spec.path.display().to_string()
+            && self.kernel == KernelIdentity::of(spec)
+            && self.settings == settings.effective()
+    }
+
     /// The same row with a description of its device.
     #[must_use]
     pub fn on(self, device_info: Option<Value>) -> Self {
