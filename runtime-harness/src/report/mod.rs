@@ -1,6 +1,6 @@
 //! Reports: all rows of a run, as JSON or CSV. `docs/output.md` documents both.
 //!
-//! A report is written row by row ([`json`], [`csv`]), so that no measured row is lost when the program is ended, and read
+//! A report is written row by row ([`mod@json`], [`csv`]), so that no measured row is lost when the program is ended, and read
 //! as a whole.
 
 pub mod csv;
