@@ -443,7 +443,7 @@ mod tests {
             let (code, options) = (code(elements), Options::new());
             wgsl().lower(&PortableSource { code: &code, path: "k.wgsl", options: &options }, &device)
         };
-        // 4 MiB for 256 invocations, of which the helper uses 4 KiB each.
+        // Half the stack is 16 KiB per invocation; the helper takes 4 KiB of it.
         assert!(lower(3072, Some(8 << 20)).is_ok());
         let error = lower(3073, Some(8 << 20)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported);

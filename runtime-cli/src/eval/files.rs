@@ -17,6 +17,8 @@ pub(super) struct Files {
     json: Option<Destination>,
     csv: Option<Destination>,
     markdown: Option<Destination>,
+    /// Whether standard output is free for the table.
+    shows_table: bool,
 }
 
 impl Files {
@@ -39,14 +41,12 @@ impl Files {
         let baseline = arguments.baseline.as_deref();
         let baseline =
             baseline.map(|path| Baseline::read(path, &arguments.threshold, shows_table)).transpose()?;
-        Ok(Self { baseline, json, csv, markdown })
+        Ok(Self { baseline, json, csv, markdown, shows_table })
     }
 
     /// The requested files, and a table unless one of them is standard output.
     pub(super) fn sinks(self, specs: &[Spec], devices: &[String], options: &Options) -> Vec<Sink> {
-        let files = [&self.json, &self.csv, &self.markdown];
-        let table = !files.into_iter().flatten().any(Destination::is_standard);
-        let table = table.then(|| {
+        let table = self.shows_table.then(|| {
             let kernels = specs.iter().map(|spec| spec.name.as_str());
             let columns = Columns::new(kernels, devices.iter().map(String::as_str));
             Sink::new(Format::Table(columns), Destination::Standard)

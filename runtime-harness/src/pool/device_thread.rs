@@ -136,7 +136,7 @@ impl DeviceThread {
                 return Ok(reply);
             }
             self.note_progress(&reply, &mut deadline, &mut operation);
-            // If the receiver is gone, the row finds out.
+            // A receiver that is gone is noticed when the row is sent.
             let _ = self.replies.send(reply);
         }
     }
@@ -214,11 +214,11 @@ impl DeviceThread {
         let (status, output, survived) = worker.finish();
         self.note_left(&ended.left, survived);
         // Without a last line, the supervisor itself was killed.
-        let is_told = ended != Ended::default();
-        if !is_told {
+        let has_last_line = ended != Ended::default();
+        if !has_last_line {
             groups.kill();
         }
-        let ended = if is_told { ended } else { status.unwrap_or_default() };
+        let ended = if has_last_line { ended } else { status.unwrap_or_default() };
         let has_begun = operation.is_some();
         let outcome = ending::outcome(&ended, output, operation);
         // Memory that an earlier candidate has corrupted may be noticed only now.

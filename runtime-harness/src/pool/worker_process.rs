@@ -142,7 +142,7 @@ fn read_replies(replies: Option<ChildStdout>, worker: u64, events: &Sender<Event
     while let Some(input) = &mut input
         && let Ok(Some(line)) = protocol::read_line(input)
     {
-        // What is no reply was written by a stray process that holds the pipe.
+        // Any other line comes from a stray process that holds the pipe.
         let Ok(reply) = serde_json::from_str::<Reply>(&line) else { continue };
         if events.send(Event::Reply { worker, reply: Box::new(reply) }).is_err() {
             return;

@@ -74,8 +74,8 @@ impl Connection {
     fn answer(&mut self, request: &Request, session: &mut Session<'_>) -> Reply {
         let id = request.id;
         // A reader that is gone is noticed at the last line.
-        let mut tell = |reply: Reply| drop(self.send(&reply));
-        match session.evaluate(id, &request.candidate, &mut tell) {
+        let mut report = |reply: Reply| drop(self.send(&reply));
+        match session.evaluate(id, &request.candidate, &mut report) {
             Ok((row, last)) => Reply::Row { id, row: Box::new(row), last },
             Err(error) => Reply::Error { id: Some(id), error: error.to_string() },
         }

@@ -54,21 +54,21 @@ impl<'r> Session<'r> {
         &mut self,
         id: u64,
         candidate: &Candidate,
-        tell: &mut dyn FnMut(Reply),
+        report: &mut dyn FnMut(Reply),
     ) -> Result<(Row, bool)> {
         let before: BTreeSet<i32> = platform::children().into_iter().collect();
         let phase = |phase, operation: &str| Reply::Phase { id, phase, operation: operation.to_owned() };
-        tell(phase(Phase::Prepare, &format!("while {} was opened", candidate.device)));
+        report(phase(Phase::Prepare, &format!("while {} was opened", candidate.device)));
         let spec = Spec::load(&candidate.spec, &candidate.overrides)?;
         let device = open(&mut self.device, self.runtime, candidate)?;
-        tell(Reply::Device { id, device: device.name.clone(), device_info: device.describe() });
-        tell(phase(Phase::Prepare, &format!("while the data of \"{}\" was prepared", spec.name)));
+        report(Reply::Device { id, device: device.name.clone(), device_info: device.describe() });
+        report(phase(Phase::Prepare, &format!("while the data of \"{}\" was prepared", spec.name)));
         let settings = candidate.settings.or(spec.settings);
         let prepared = prepare(&mut self.job, spec, &candidate.overrides);
         if settings.validates() && device.accepts(&prepared.job.spec) {
             prepared.find_expected(self.runtime);
         }
-        let mut enter = |next, operation: &str| tell(phase(next, operation));
+        let mut enter = |next, operation: &str| report(phase(next, operation));
         let Evaluated { row, released } = evaluate_with(&prepared.job, device, &settings, &mut enter);
         kill_leftovers(&before);
         let last = released.is_err() || is_device_error(&row);
