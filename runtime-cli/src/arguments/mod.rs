@@ -1,19 +1,23 @@
 //! The command line.
 
+mod eval;
+mod timing;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use runtime_conformance::{FaultArguments, SuiteArguments};
-use runtime_core::{ClockChoice, DType, Error, FlushCache, OptionValue, Options, Result};
-use runtime_harness::settings::parse_flush;
+use runtime_core::{DType, Error, OptionValue, Options, Result};
+use runtime_harness::Overrides;
 use runtime_harness::spec::Number;
-use runtime_harness::{Overrides, Settings};
 
-use crate::compare::{CompareArguments, ThresholdArgument};
+use crate::compare::CompareArguments;
 use crate::examples;
 use crate::lower::LowerArguments;
 use crate::shell::{CompletionsArguments, ManArguments};
-use crate::worker::{PoolArguments, ServeArguments, WorkerArguments};
+use crate::worker::{ServeArguments, WorkerArguments};
+pub(crate) use eval::EvalArguments;
+pub(crate) use timing::SettingsArguments;
 
 /// Find compute devices, run kernels on them, time them and check their results.
 #[derive(Debug, Parser)]
@@ -68,60 +72,6 @@ pub(crate) struct DevicesArguments {
     /// Open each device, and add its current clocks, temperature, power and energy
     #[arg(long, requires = "json")]
     pub(crate) telemetry: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct EvalArguments {
-    /// Spec files
-    #[arg(value_name = "SPEC", required = true)]
-    pub(crate) specs: Vec<PathBuf>,
-    /// A device, e.g. `host:0`; may be repeated [default: every available device]
-    #[arg(long = "device", value_name = "DEVICE")]
-    pub(crate) devices: Vec<String>,
-    #[command(flatten)]
-    pub(crate) open: OpenArguments,
-    #[command(flatten)]
-    pub(crate) overrides: OverrideArguments,
-    /// Write the full report as JSON; with `-`, to standard output, without the table
-    #[arg(long, value_name = "FILE|-")]
-    pub(crate) json: Option<PathBuf>,
-    /// As --json, and keep the rows that the file has already, of a run that was interrupted
-    #[arg(long, value_name = "FILE", conflicts_with = "json")]
-    pub(crate) resume: Option<PathBuf>,
-    /// Write one line per row as CSV; with `-`, to standard output, without the table
-    #[arg(long, value_name = "FILE|-")]
-    pub(crate) csv: Option<PathBuf>,
-    /// Write the table as Markdown; with `-`, to standard output, instead of the plain one
-    #[arg(long, value_name = "FILE|-")]
-    pub(crate) markdown: Option<PathBuf>,
-    /// Compare with an earlier report, and fail if a kernel has become slower
-    #[arg(long, value_name = "FILE")]
-    pub(crate) baseline: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) threshold: ThresholdArgument,
-    #[command(flatten)]
-    pub(crate) settings: SettingsArguments,
-    /// Evaluate kernels in worker processes, so that a crash or a hang costs one row
-    #[arg(long, help_heading = "Isolation")]
-    pub(crate) isolate: bool,
-    #[command(flatten)]
-    pub(crate) pool: PoolArguments,
-}
-
-impl EvalArguments {
-    /// Checks the combination of options.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for an option of workers without workers, or of a comparison without a baseline.
-    pub(crate) fn check(&self) -> Result<()> {
-        if self.threshold.is_given() && self.baseline.is_none() {
-            return Err(Error::invalid("--threshold needs --baseline"));
-        }
-        match self.pool.given().filter(|_| !self.isolate) {
-            Some(option) => Err(Error::invalid(format!("{option} needs --isolate"))),
-            None => Ok(()),
-        }
-    }
 }
 
 #[derive(Debug, Args)]
@@ -185,56 +135,6 @@ impl OverrideArguments {
             }
         }
         Ok(Overrides { values: self.values.clone(), element: self.element })
-    }
-}
-
-/// Options of the timing loop. They take precedence over the `[eval]` table of the spec.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Timing")]
-pub(crate) struct SettingsArguments {
-    /// Number of samples
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
-    repeat: Option<u64>,
-    /// Calls per sample [default: as many as fill --min-repeat-ms]
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
-    number: Option<u64>,
-    /// Minimum duration of a sample
-    #[arg(long, value_name = "MS", value_parser = parse_real)]
-    min_repeat_ms: Option<f64>,
-    /// Calls before the first sample; 0 measures a cold start
-    #[arg(long, value_name = "COUNT")]
-    warmup: Option<u64>,
-    /// Do not compare with the reference
-    #[arg(long)]
-    no_validate: bool,
-    /// Clock: `auto`, `device_kernel`, `device_batch`, `device_graph`, `host_wall` or `host_submit`
-    #[arg(long)]
-    clock: Option<ClockChoice>,
-    /// When to flush caches, outside the timed window: `never`, `sample` or `call`
-    #[arg(long, value_name = "WHEN", value_parser = parse_flush)]
-    flush_cache: Option<FlushCache>,
-    /// Pause between samples
-    #[arg(long, value_name = "MS", value_parser = parse_real)]
-    cooldown_ms: Option<f64>,
-    /// Time limit for one kernel on one device
-    #[arg(long, value_name = "SECONDS", value_parser = parse_real)]
-    budget_s: Option<f64>,
-}
-
-impl SettingsArguments {
-    /// The settings given on the command line.
-    pub(crate) fn settings(&self) -> Settings {
-        Settings {
-            repeat: self.repeat,
-            number: self.number,
-            min_repeat_ms: self.min_repeat_ms,
-            warmup: self.warmup,
-            validate: self.no_validate.then_some(false),
-            clock: self.clock,
-            flush_cache: self.flush_cache,
-            cooldown_ms: self.cooldown_ms,
-            budget_s: self.budget_s,
-        }
     }
 }
 
@@ -332,27 +232,5 @@ mod tests {
         }
         assert!(parse_option("flag").is_err());
         assert!(parse_option("=1").is_err());
-    }
-
-    #[test]
-    fn settings_come_from_the_command_line() {
-        let parse = |line: &[&str]| match Command::try_parse_from(line).map(|command| command.action) {
-            Ok(Action::Eval(arguments)) => Ok(arguments.settings.settings()),
-            Ok(_) => panic!("not eval"),
-            Err(error) => Err(error.to_string()),
-        };
-        let settings =
-            parse(&["runtime", "eval", "a.toml", "--repeat", "3", "--no-validate", "--clock", "host_wall"]);
-        let settings = settings.unwrap();
-        assert_eq!((settings.repeat, settings.validate, settings.number), (Some(3), Some(false), None));
-        assert!(parse(&["runtime", "eval", "a.toml", "--repeat", "0"]).is_err());
-        assert!(
-            parse(&["runtime", "eval", "a.toml", "--clock", "sundial"]).unwrap_err().contains("host_wall")
-        );
-        assert!(parse(&["runtime", "eval", "a.toml", "--cooldown-ms", "-1"]).is_err());
-        assert!(parse(&["runtime", "eval"]).is_err());
-        assert!(parse(&["runtime", "eval", "a.toml", "--set", "n=x"]).unwrap_err().contains("NAME=NUMBER"));
-        assert!(parse(&["runtime", "eval", "a.toml", "--set", "n=1e3", "--element", "f16"]).is_ok());
-        assert!(parse(&["runtime", "eval", "a.toml", "--element", "f23"]).unwrap_err().contains("f23"));
     }
 }

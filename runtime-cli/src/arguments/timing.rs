@@ -1,0 +1,87 @@
+//! Options of the timing loop.
+
+use clap::Args;
+use runtime_core::{ClockChoice, FlushCache};
+use runtime_harness::Settings;
+use runtime_harness::settings::parse_flush;
+
+use super::parse_real;
+
+/// Options of the timing loop. They take precedence over the `[eval]` table of the spec.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Timing")]
+pub(crate) struct SettingsArguments {
+    /// Number of samples
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    repeat: Option<u64>,
+    /// Calls per sample [default: as many as fill --min-repeat-ms]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    number: Option<u64>,
+    /// Minimum duration of a sample
+    #[arg(long, value_name = "MS", value_parser = parse_real)]
+    min_repeat_ms: Option<f64>,
+    /// Calls before the first sample; 0 measures a cold start
+    #[arg(long, value_name = "COUNT")]
+    warmup: Option<u64>,
+    /// Do not compare with the reference
+    #[arg(long)]
+    no_validate: bool,
+    /// Clock: `auto`, `device_kernel`, `device_batch`, `device_graph`, `host_wall` or `host_submit`
+    #[arg(long)]
+    clock: Option<ClockChoice>,
+    /// When to flush caches, outside the timed window: `never`, `sample` or `call`
+    #[arg(long, value_name = "WHEN", value_parser = parse_flush)]
+    flush_cache: Option<FlushCache>,
+    /// Pause between samples
+    #[arg(long, value_name = "MS", value_parser = parse_real)]
+    cooldown_ms: Option<f64>,
+    /// Time limit for one kernel on one device
+    #[arg(long, value_name = "SECONDS", value_parser = parse_real)]
+    budget_s: Option<f64>,
+}
+
+impl SettingsArguments {
+    /// The settings given on the command line.
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
+            repeat: self.repeat,
+            number: self.number,
+            min_repeat_ms: self.min_repeat_ms,
+            warmup: self.warmup,
+            validate: self.no_validate.then_some(false),
+            clock: self.clock,
+            flush_cache: self.flush_cache,
+            cooldown_ms: self.cooldown_ms,
+            budget_s: self.budget_s,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::super::{Action, Command};
+
+    #[test]
+    fn settings_come_from_the_command_line() {
+        let parse = |line: &[&str]| match Command::try_parse_from(line).map(|command| command.action) {
+            Ok(Action::Eval(arguments)) => Ok(arguments.settings.settings()),
+            Ok(_) => panic!("not eval"),
+            Err(error) => Err(error.to_string()),
+        };
+        let settings =
+            parse(&["runtime", "eval", "a.toml", "--repeat", "3", "--no-validate", "--clock", "host_wall"]);
+        let settings = settings.unwrap();
+        assert_eq!((settings.repeat, settings.validate, settings.number), (Some(3), Some(false), None));
+        assert!(parse(&["runtime", "eval", "a.toml", "--repeat", "0"]).is_err());
+        assert!(
+            parse(&["runtime", "eval", "a.toml", "--clock", "sundial"]).unwrap_err().contains("host_wall")
+        );
+        assert!(parse(&["runtime", "eval", "a.toml", "--cooldown-ms", "-1"]).is_err());
+        assert!(parse(&["runtime", "eval"]).is_err());
+        assert!(parse(&["runtime", "eval", "a.toml", "--set", "n=x"]).unwrap_err().contains("NAME=NUMBER"));
+        assert!(parse(&["runtime", "eval", "a.toml", "--set", "n=1e3", "--element", "f16"]).is_ok());
+        assert!(parse(&["runtime", "eval", "a.toml", "--element", "f23"]).unwrap_err().contains("f23"));
+    }
+}
