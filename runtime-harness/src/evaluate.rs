@@ -1,6 +1,8 @@
 //! Checks and times a job on a device, in this process.
 
-use runtime_core::{CommonRuntime, Error, ErrorKind, Evaluation, Measurement, Result};
+use std::future::Future;
+
+use runtime_core::{CommonRuntime, Error, ErrorKind, Evaluation, Measurement, Result, Turn};
 
 use crate::crash_context::CrashContext;
 use crate::device::DeviceUnderTest;
@@ -45,14 +47,24 @@ pub fn evaluate_with(
     if let Err(error) = &released {
         device.opened = Err(error.clone());
     }
+    Evaluated { row: row(job, settings, device, (measured, phase)), released }
+}
+
+/// The row of a job that was measured, or that failed in a phase.
+pub(crate) fn row(
+    job: &Job,
+    settings: &Settings,
+    device: &DeviceUnderTest,
+    (measured, phase): (Measured, Phase),
+) -> Row {
     let row = match measured {
         Ok((usage, measurement)) => Row::measured(&job.spec, settings, &device.name, (usage, &measurement)),
         Err(error) => Row::failed(&job.spec, settings, &device.name, &error, phase),
     };
-    Evaluated { row: row.on(device.describe()), released }
+    row.on(device.describe())
 }
 
-type Measured = Result<(ResourceUsage, Measurement)>;
+pub(crate) type Measured = Result<(ResourceUsage, Measurement)>;
 
 /// Measures a kernel. The second result is an error if the driver did not release it.
 fn measure(
@@ -62,24 +74,45 @@ fn measure(
     settings: &Settings,
     enter: &mut dyn FnMut(Phase, &str),
 ) -> (Measured, Result<()>) {
-    let operation = format!("while \"{}\" was loaded on {name}", job.spec.name);
-    enter(Phase::Compile, &operation);
-    let context = CrashContext::enter(operation);
-    let bound = match BoundKernel::new(device, job, &job.spec.kernel) {
+    let bound = match load(name, device, job, enter) {
         Ok(bound) => bound,
         Err(error) => return (Err(error), Ok(())),
     };
-    drop(context);
-    let operation = format!("while \"{}\" ran on {name}", job.spec.name);
+    let operation = running(job, name);
     enter(Phase::Run, &operation);
     let context = CrashContext::enter(operation);
-    let measured = time(device, &bound, job, settings);
+    let measured = block_on(time(device, &bound, job, settings, None)).flatten();
     let released = release(bound, &format!("\"{}\"", job.spec.name), name, release::DEADLINE);
     drop(context);
     (measured, released)
 }
 
-fn time(device: &dyn CommonRuntime, bound: &BoundKernel, job: &Job, settings: &Settings) -> Measured {
+/// Loads the kernel of a job and places its tensors.
+pub(crate) fn load(
+    name: &str,
+    device: &dyn CommonRuntime,
+    job: &Job,
+    enter: &mut dyn FnMut(Phase, &str),
+) -> Result<BoundKernel> {
+    let operation = format!("while \"{}\" was loaded on {name}", job.spec.name);
+    enter(Phase::Compile, &operation);
+    let _context = CrashContext::enter(operation);
+    BoundKernel::new(device, job, &job.spec.kernel)
+}
+
+/// What runs, as reported if it crashes.
+pub(crate) fn running(job: &Job, device: &str) -> String {
+    format!("while \"{}\" ran on {device}", job.spec.name)
+}
+
+/// Checks and times a loaded kernel; in turns with others if there is a `turn`.
+pub(crate) async fn time(
+    device: &dyn CommonRuntime,
+    bound: &BoundKernel,
+    job: &Job,
+    settings: &Settings,
+    turn: Option<Turn>,
+) -> Measured {
     let spec = &job.spec;
     let config = bound.config(spec)?;
     let mut evaluation = Evaluation::new(&bound.kernel, config, bound.evaluation_args(spec));
@@ -87,12 +120,21 @@ fn time(device: &dyn CommonRuntime, bound: &BoundKernel, job: &Job, settings: &S
     evaluation.cost = spec.cost;
     evaluation.validate = settings.validates();
     evaluation.tolerance = job.tolerance();
+    evaluation.turn = turn;
     if evaluation.validate {
         evaluation.reference = job.expected.clone()?;
     }
     let usage = ResourceUsage::of(&bound.kernel, &config, spec.local_bytes());
+    device.evaluate(&mut evaluation).await.map(|measurement| (usage, measurement))
+}
+
+/// Runs a future on this thread.
+///
+/// # Errors
+/// `OutOfResources` if there is no executor.
+pub(crate) fn block_on<F: Future>(future: F) -> Result<F::Output> {
     let executor = tokio::runtime::Builder::new_current_thread().build().map_err(|error| {
         Error::new(ErrorKind::OutOfResources, format!("cannot start an executor: {error}"))
     })?;
-    executor.block_on(device.evaluate(&mut evaluation)).map(|measurement| (usage, measurement))
+    Ok(executor.block_on(future))
 }

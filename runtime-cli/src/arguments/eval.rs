@@ -40,6 +40,9 @@ pub(crate) struct EvalArguments {
     pub(crate) threshold: ThresholdArgument,
     #[command(flatten)]
     pub(crate) settings: SettingsArguments,
+    /// Let all kernels take turns, one sample each, so that drift affects all of them alike
+    #[arg(long, help_heading = "Timing", conflicts_with = "isolate")]
+    pub(crate) interleave: bool,
     /// Evaluate kernels in worker processes, so that a crash or a hang costs one row
     #[arg(long, help_heading = "Isolation")]
     pub(crate) isolate: bool,

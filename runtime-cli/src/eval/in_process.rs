@@ -27,21 +27,21 @@ pub(super) fn evaluate(
 }
 
 /// What all evaluations have in common.
-struct Evaluator<'a> {
-    arguments: &'a EvalArguments,
+pub(super) struct Evaluator<'a> {
+    pub(super) arguments: &'a EvalArguments,
     runtime: &'a Runtime,
-    run: &'a Run,
-    resumed: &'a Resumed,
+    pub(super) run: &'a Run,
+    pub(super) resumed: &'a Resumed,
 }
 
 impl Evaluator<'_> {
     fn evaluate_all(&self, specs: Vec<Spec>, mut devices: Vec<DeviceUnderTest>) -> Result<()> {
-        // One spec at a time, so that only one spec's data is in memory. One device at a time: several may be the same
-        // chip (a GPU through CUDA, OpenCL and Vulkan), and all share the host.
-        for spec in specs {
-            if !self.evaluate(spec, &mut devices)? {
-                return Ok(());
-            }
+        let is_complete = match self.arguments.interleave {
+            true => self.evaluate_interleaved(specs, &mut devices)?,
+            false => self.evaluate_in_order(specs, &mut devices)?,
+        };
+        if !is_complete {
+            return Ok(());
         }
         self.run.finish_progress();
         for device in devices {
@@ -52,6 +52,18 @@ impl Evaluator<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Evaluates one spec after the other. Returns `false` once no report can be written any more.
+    fn evaluate_in_order(&self, specs: Vec<Spec>, devices: &mut [DeviceUnderTest]) -> Result<bool> {
+        // One spec at a time, so that only one spec's data is in memory. One device at a time: several may be the same
+        // chip (a GPU through CUDA, OpenCL and Vulkan), and all share the host.
+        for spec in specs {
+            if !self.evaluate(spec, devices)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Evaluates a spec on every device. Returns `false` once no report can be written any more.
@@ -74,7 +86,7 @@ impl Evaluator<'_> {
     }
 
     /// Makes the job of a spec, with its expected outputs if they are compared.
-    fn prepare(&self, spec: Spec, settings: &Settings, devices: &[DeviceUnderTest]) -> Job {
+    pub(super) fn prepare(&self, spec: Spec, settings: &Settings, devices: &[DeviceUnderTest]) -> Job {
         let mut job = Job::new(spec);
         if settings.validates() && devices.iter().any(|device| device.accepts(&job.spec)) {
             self.run.announce(format!("reference of {}", job.spec.name));
@@ -85,12 +97,16 @@ impl Evaluator<'_> {
 
     fn measure(&self, job: &Job, device: &mut DeviceUnderTest, settings: &Settings) -> Row {
         self.run.announce(format!("{} on {}", job.spec.name, device.name));
-        let Evaluated { row, released } = runtime_harness::evaluate(job, device, settings);
-        if let Err(error) = released {
-            output::print_stderr(&format!("error: {error}"));
-        }
-        row
+        row(runtime_harness::evaluate(job, device, settings))
     }
+}
+
+/// The row of a result; prints an error of the driver that is not part of it.
+pub(super) fn row(evaluated: Evaluated) -> Row {
+    if let Err(error) = evaluated.released {
+        output::print_stderr(&format!("error: {error}"));
+    }
+    evaluated.row
 }
 
 /// The devices named, or all available ones without their sub-devices.

@@ -3,6 +3,7 @@
 mod baseline;
 mod files;
 mod in_process;
+mod interleaved;
 mod isolated;
 mod resumed;
 mod run;

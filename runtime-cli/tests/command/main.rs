@@ -7,6 +7,7 @@ mod compare;
 mod fixture;
 mod host;
 mod hostile;
+mod interleave;
 mod interruption;
 mod isolation;
 mod kernels;

@@ -11,6 +11,7 @@ mod statistics;
 mod timed_window;
 mod timing_loop;
 mod timing_options;
+mod turns;
 mod validate;
 mod validator;
 
@@ -23,6 +24,7 @@ pub use clock::{Clock, ClockChoice};
 pub use measurement::{Cost, Measurement, Transfer};
 pub use statistics::{Statistics, median_interval, percentile};
 pub use timing_options::{FlushCache, Timing, Warmup};
+pub use turns::{Turn, Turns};
 pub use validate::{Agreement, Mismatch, Tolerance, Validation};
 
 use timed_window::{BenchInputs, QueueTarget};
@@ -105,6 +107,8 @@ pub struct Evaluation<'a> {
     pub reference: Vec<(usize, HostArray)>,
     /// How far outputs may deviate from `reference`.
     pub tolerance: Tolerance,
+    /// Its place among evaluations that take turns, which it leaves when it ends. Default: none.
+    pub turn: Option<Turn>,
 }
 
 impl<'a> Evaluation<'a> {
@@ -121,6 +125,7 @@ impl<'a> Evaluation<'a> {
             validate: true,
             reference: Vec::new(),
             tolerance: Tolerance::default(),
+            turn: None,
         }
     }
 
@@ -183,19 +188,25 @@ pub(crate) async fn evaluate(
 }
 
 async fn evaluate_kernel(device: &Arc<OpenDevice>, evaluation: &mut Evaluation<'_>) -> Result<Measurement> {
+    // Taken, so that it is dropped with this future.
+    let mut turn = evaluation.turn.take();
+    if let Some(turn) = &mut turn {
+        turn.wait().await;
+    }
     let clock = evaluation.check(&device.info)?;
     // On some queues, timestamps slow down every submission (OpenCL's profiling), so enable them only for
     // device clocks.
     let queue =
         Queue::open(device, &QueueOptions { timestamps: clock.is_device(), ..QueueOptions::default() })?;
     let cold = evaluation.timing.warmup.is_none();
-    let Evaluation { kernel, config, args, timing, setup, cost, validate, reference, tolerance } = evaluation;
+    let Evaluation { kernel, config, args, timing, setup, cost, validate, reference, tolerance, .. } =
+        evaluation;
     let validator = Validator::new(args, reference, tolerance, *validate).with_initial_contents()?;
     let mut target =
         QueueTarget::new(BenchInputs { device, queue: &queue, kernel, config, args, setup }, timing, clock)?;
     // Validation runs the kernel, after which nothing is cold.
     let validated = if cold { None } else { Some(validator.run_restored(|| target.call())?) };
-    let samples = timing_loop::run(&mut target, timing).await?;
+    let samples = timing_loop::run(&mut target, timing, turn.as_mut()).await?;
     let validation = match validated {
         Some(validation) => validation,
         None => validator.run_restored(|| target.call())?,

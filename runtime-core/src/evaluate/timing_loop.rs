@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::calibrate::{Goal, MAX_NUMBER, Trial, next_number};
 use super::statistics::percentile;
-use super::{FlushCache, Timing, Warmup};
+use super::{FlushCache, Timing, Turn, Warmup};
 use crate::{Error, ErrorKind, Result};
 
 /// Number of no-op windows; the overhead is their median.
@@ -61,10 +61,14 @@ pub(crate) struct Samples {
 }
 
 /// Times a kernel.
-pub(crate) async fn run(target: &mut impl TimingTarget, timing: &Timing) -> Result<Samples> {
+pub(crate) async fn run(
+    target: &mut impl TimingTarget,
+    timing: &Timing,
+    mut turn: Option<&mut Turn>,
+) -> Result<Samples> {
     let (samples_ns, transfers_ns) = (with_capacity(timing.repeat)?, with_capacity(timing.repeat)?);
     let budget_ns = u64::try_from(timing.budget.as_nanos()).unwrap_or(u64::MAX);
-    let deadline_ns = target.now_ns().saturating_add(budget_ns);
+    let mut deadline_ns = target.now_ns().saturating_add(budget_ns);
     warm_up(target, timing.warmup, deadline_ns).await?;
     let number = match timing.fixed_number() {
         Some(number) => number,
@@ -73,6 +77,10 @@ pub(crate) async fn run(target: &mut impl TimingTarget, timing: &Timing) -> Resu
     let mut run = Samples { samples_ns, transfers_ns, number };
     let mut yielded_ns = 0;
     for index in 0..timing.repeat {
+        if let Some(turn) = &mut turn {
+            let waited_ns = take_turn(target, timing, turn).await?;
+            deadline_ns = deadline_ns.saturating_add(waited_ns);
+        }
         if index > 0 {
             let now_ns = cool_down(target, timing.cooldown, deadline_ns);
             if now_ns >= deadline_ns {
@@ -88,6 +96,19 @@ pub(crate) async fn run(target: &mut impl TimingTarget, timing: &Timing) -> Resu
         run.transfers_ns.push(window.transfer_ns / number as f64);
     }
     Ok(run)
+}
+
+/// Lets the other members of the group take their turns; returns how long that took, in nanoseconds.
+async fn take_turn(target: &mut impl TimingTarget, timing: &Timing, turn: &mut Turn) -> Result<u64> {
+    let begin_ns = target.now_ns();
+    let has_switched = turn.pass().await;
+    let waited_ns = target.now_ns() - begin_ns;
+    // Other kernels have replaced the contents of the caches.
+    if has_switched && !timing.warmup.is_none() && timing.flush_cache == FlushCache::Never {
+        target.setup();
+        target.window(1).await?;
+    }
+    Ok(waited_ns)
 }
 
 /// Reserves memory for all samples, so that the loop does not allocate.

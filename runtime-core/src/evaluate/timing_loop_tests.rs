@@ -1,7 +1,10 @@
-use std::pin::pin;
+use std::pin::{Pin, pin};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Waker};
 
 use super::*;
+use crate::Turns;
 
 const MS: u64 = 1_000_000;
 
@@ -117,7 +120,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> (T, usize) {
 }
 
 fn timed(mock: &mut Mock, timing: &Timing) -> Samples {
-    block_on(run(mock, timing)).0.unwrap()
+    block_on(run(mock, timing, None)).0.unwrap()
 }
 
 /// Three samples of two calls each, without warm-up.
@@ -138,7 +141,7 @@ fn every_repeat_is_returned_in_order() {
 fn the_loop_yields_between_long_samples_and_reads_the_clock_once_for_each() {
     for (call_ns, expected) in [(MS, 2), (MS / 4, 1), (10, 0)] {
         let mut mock = Mock { now_ns: 0, call_ns, ..Mock::default() };
-        let (_, yields) = block_on(run(&mut mock, &plain()));
+        let (_, yields) = block_on(run(&mut mock, &plain(), None));
         assert_eq!((yields, mock.clock_reads), (expected, 3), "calls of {call_ns} ns");
     }
 }
@@ -267,7 +270,7 @@ fn transfers_are_reported_per_call() {
 fn failures_are_returned() {
     for fail_at in 1..=3 {
         let mut mock = Mock { fail_at: Some(fail_at), ..Mock::default() };
-        assert_eq!(block_on(run(&mut mock, &plain())).0.unwrap_err().kind(), ErrorKind::Failed);
+        assert_eq!(block_on(run(&mut mock, &plain(), None)).0.unwrap_err().kind(), ErrorKind::Failed);
         assert_eq!(mock.windows().len(), fail_at);
     }
 }
@@ -275,7 +278,81 @@ fn failures_are_returned() {
 #[test]
 fn more_samples_than_memory_is_an_error() {
     let timing = Timing { repeat: usize::MAX, ..plain() };
-    assert_eq!(block_on(run(&mut Mock::default(), &timing)).0.unwrap_err().kind(), ErrorKind::OutOfMemory);
+    assert_eq!(
+        block_on(run(&mut Mock::default(), &timing, None)).0.unwrap_err().kind(),
+        ErrorKind::OutOfMemory
+    );
+}
+
+/// A device that others use, too: they share its clock. A call takes 1 ms.
+struct Shared<'a> {
+    name: char,
+    clock_ns: &'a AtomicU64,
+    windows: &'a Mutex<String>,
+}
+
+impl TimingTarget for Shared<'_> {
+    fn now_ns(&mut self) -> u64 {
+        self.clock_ns.load(Ordering::Relaxed)
+    }
+
+    fn setup(&mut self) {}
+
+    fn flush_cache(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn pause(&mut self, _: Duration) {}
+
+    async fn window(&mut self, number: u64) -> Result<Window> {
+        self.clock_ns.fetch_add(number * MS, Ordering::Relaxed);
+        self.windows.lock().unwrap().push_str(&format!("{}{number} ", self.name));
+        Ok(Window { elapsed_ns: (number * MS) as f64, transfer_ns: 0.0 })
+    }
+
+    async fn empty_window(&mut self, _: u64) -> Result<Option<f64>> {
+        Ok(None)
+    }
+}
+
+/// The windows of two kernels that take turns, and the number of samples of each.
+fn interleaved(timing: &Timing) -> (String, Vec<usize>) {
+    let (clock_ns, windows, turns) = (AtomicU64::new(0), Mutex::default(), Turns::new());
+    let mut samples = vec![0; 2];
+    let members =
+        samples.iter_mut().zip(['a', 'b']).map(|(count, name)| -> Pin<Box<dyn Future<Output = ()>>> {
+            let (mut target, mut turn) =
+                (Shared { name, clock_ns: &clock_ns, windows: &windows }, turns.join());
+            Box::pin(async move {
+                turn.wait().await;
+                *count = run(&mut target, timing, Some(&mut turn)).await.unwrap().samples_ns.len();
+            })
+        });
+    let mut members: Vec<_> = members.collect();
+    while !members.is_empty() {
+        members
+            .retain_mut(|member| member.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    }
+    drop(members);
+    (windows.into_inner().unwrap(), samples)
+}
+
+#[test]
+fn kernels_take_turns_and_each_sample_follows_a_call_of_its_own() {
+    let warm = Timing { warmup: Warmup::Calls(3), repeat: 2, ..plain() };
+    let (windows, _) = interleaved(&warm);
+    assert_eq!(windows, "a1 a2 b1 b2 a1 a2 b1 b2 a1 a2 b1 b2 ");
+    let (windows, _) = interleaved(&Timing { flush_cache: FlushCache::PerSample, ..warm.clone() });
+    assert_eq!(windows, "a1 a2 b1 b2 a2 b2 a2 b2 ");
+    let (windows, _) = interleaved(&Timing { warmup: Warmup::Calls(0), ..warm });
+    assert_eq!(windows, "a2 b2 a2 b2 ");
+}
+
+#[test]
+fn waiting_for_a_turn_does_not_count_against_the_budget() {
+    let timing = Timing { repeat: 10, number: Some(10), budget: Duration::from_millis(35), ..plain() };
+    let (_, samples) = interleaved(&timing);
+    assert_eq!(samples, [4, 4]);
 }
 
 #[test]

@@ -1,0 +1,128 @@
+//! Evaluates kernels in turns, one sample each, so that drift of clocks and other load affects all of them alike.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::Poll;
+
+use runtime_core::{Result, Turns};
+
+use crate::crash_context::CrashContext;
+use crate::device::DeviceUnderTest;
+use crate::evaluate::{Evaluated, Measured, block_on, load, row, running, time};
+use crate::job::{BoundKernel, Job};
+use crate::release::{self, release};
+use crate::row::Phase;
+use crate::settings::Settings;
+
+/// A kernel that takes turns with others.
+#[derive(Clone, Copy, Debug)]
+pub struct Contender<'a> {
+    /// The kernel with its data.
+    pub job: &'a Job,
+    /// Index of its device.
+    pub device: usize,
+    /// Its settings.
+    pub settings: Settings,
+}
+
+/// Checks and times all kernels in turns; returns their results in the order given.
+///
+/// All kernels and their tensors are on their devices at the same time. `progress` is called at the beginning of each phase,
+/// with what is about to run; all kernels enter [`Phase::Run`] together.
+pub fn evaluate_interleaved(
+    contenders: &[Contender<'_>],
+    devices: &mut [DeviceUnderTest],
+    progress: &mut dyn FnMut(Phase, &str),
+) -> Vec<Evaluated> {
+    let bound: Vec<Result<BoundKernel>> =
+        contenders.iter().map(|contender| contender.load(devices, progress)).collect();
+    progress(Phase::Run, &format!("while {} kernels took turns", contenders.len()));
+    let measured = take_turns(contenders, devices, &bound);
+    let results = contenders.iter().zip(bound).zip(measured);
+    results.map(|((contender, bound), measured)| contender.finish(devices, bound, measured)).collect()
+}
+
+/// Measures the loaded kernels in turns.
+fn take_turns(
+    contenders: &[Contender<'_>],
+    devices: &[DeviceUnderTest],
+    bound: &[Result<BoundKernel>],
+) -> Vec<Measured> {
+    let turns = Turns::new();
+    let members = contenders.iter().zip(bound).map(|(contender, bound)| -> Member<'_> {
+        let turn = turns.join();
+        Box::pin(async move {
+            let bound = bound.as_ref().map_err(Clone::clone)?;
+            let device = devices[contender.device].opened.as_ref().map_err(Clone::clone)?;
+            let name = &devices[contender.device].name;
+            let timed = time(&**device, bound, contender.job, &contender.settings, Some(turn));
+            in_context(running(contender.job, name), timed).await
+        })
+    });
+    let members: Vec<Member<'_>> = members.collect();
+    block_on(join_all(members)).unwrap_or_else(|error| vec![Err(error); contenders.len()])
+}
+
+type Member<'a> = Pin<Box<dyn Future<Output = Measured> + 'a>>;
+
+/// The results of all members.
+async fn join_all(mut members: Vec<Member<'_>>) -> Vec<Measured> {
+    let mut results: Vec<Option<Measured>> = members.iter().map(|_| None).collect();
+    poll_fn(|context| {
+        for (member, result) in members.iter_mut().zip(&mut results) {
+            if result.is_none()
+                && let Poll::Ready(measured) = member.as_mut().poll(context)
+            {
+                *result = Some(measured);
+            }
+        }
+        if results.iter().all(Option::is_some) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    results.into_iter().flatten().collect()
+}
+
+/// Runs a future in a crash context that it enters whenever it makes progress, since others do in between.
+async fn in_context<F: Future>(operation: String, future: F) -> F::Output {
+    let mut future = Box::pin(future);
+    poll_fn(|context| {
+        let _context = CrashContext::enter(operation.clone());
+        future.as_mut().poll(context)
+    })
+    .await
+}
+
+impl Contender<'_> {
+    fn load(
+        &self,
+        devices: &[DeviceUnderTest],
+        progress: &mut dyn FnMut(Phase, &str),
+    ) -> Result<BoundKernel> {
+        let device = &devices[self.device];
+        let opened = device.opened.as_ref().map_err(Clone::clone)?;
+        load(&device.name, &**opened, self.job, progress)
+    }
+
+    /// Releases the kernel and makes its row.
+    fn finish(
+        &self,
+        devices: &mut [DeviceUnderTest],
+        bound: Result<BoundKernel>,
+        measured: Measured,
+    ) -> Evaluated {
+        let device = &mut devices[self.device];
+        // An error of a kernel that was not loaded is one of its compilation.
+        let phase = match (&device.opened, &bound) {
+            (Err(_), _) => Phase::Prepare,
+            (_, Err(_)) => Phase::Compile,
+            _ => Phase::Run,
+        };
+        let released = bound.map_or(Ok(()), |bound| {
+            release(bound, &format!("\"{}\"", self.job.spec.name), &device.name, release::DEADLINE)
+        });
+        if let Err(error) = &released {
+            device.opened = Err(error.clone());
+        }
+        Evaluated { row: row(self.job, &self.settings, device, (measured, phase)), released }
+    }
+}
