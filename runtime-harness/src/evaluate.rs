@@ -21,7 +21,7 @@ pub struct Evaluated {
 /// Checks and times a job on a device.
 ///
 /// Outputs are compared if [`Job::find_expected`] found what is expected. The kernel runs in this process, which it may
-/// take down.
+/// take down. While other processes time kernels on the device, this one waits, unless [`DeviceUnderTest::share`] is set.
 pub fn evaluate(job: &Job, device: &mut DeviceUnderTest, settings: &Settings) -> Evaluated {
     evaluate_with(job, device, settings, &mut |_, _| {})
 }
@@ -39,7 +39,7 @@ pub fn evaluate_with(
         progress(next, operation);
     };
     let (measured, released) = match &device.opened {
-        Ok(opened) => measure(&device.name, &**opened, job, settings, &mut enter),
+        Ok(opened) => measure((device, &**opened), job, settings, &mut enter),
         Err(error) => (Err(error.clone()), Ok(())),
     };
     if let Err(error) = &released {
@@ -56,12 +56,12 @@ type Measured = Result<(ResourceUsage, Measurement)>;
 
 /// Measures a kernel. The second result is an error if the driver did not release it.
 fn measure(
-    name: &str,
-    device: &dyn CommonRuntime,
+    (under_test, device): (&DeviceUnderTest, &dyn CommonRuntime),
     job: &Job,
     settings: &Settings,
     enter: &mut dyn FnMut(Phase, &str),
 ) -> (Measured, Result<()>) {
+    let name = &under_test.name;
     let operation = format!("while \"{}\" was loaded on {name}", job.spec.name);
     enter(Phase::Compile, &operation);
     let context = CrashContext::enter(operation);
@@ -70,10 +70,12 @@ fn measure(
         Err(error) => return (Err(error), Ok(())),
     };
     drop(context);
+    let lock = under_test.lock(&mut |operation| enter(Phase::Wait, operation));
     let operation = format!("while \"{}\" ran on {name}", job.spec.name);
     enter(Phase::Run, &operation);
     let context = CrashContext::enter(operation);
     let measured = time(device, &bound, job, settings);
+    drop(lock);
     let released = release(bound, &format!("\"{}\"", job.spec.name), name, release::DEADLINE);
     drop(context);
     (measured, released)
