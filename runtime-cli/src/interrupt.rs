@@ -1,4 +1,5 @@
-//! Cleans up when a signal ends the command: completes the outputs, kills child processes, removes temporary files.
+//! Cleans up when a signal ends the command: completes the outputs, ends workers and kills child processes, removes
+//! temporary files.
 //!
 //! The signal handlers only wake a thread, which cleans up and then lets the signal end the process. A second signal
 //! ends it at once.
@@ -13,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use runtime_core::backend::TemporaryFolder;
+use runtime_harness::pool::Stopper;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use signal_hook::{flag, low_level};
@@ -28,6 +30,12 @@ static CLOSE_REPORTS: Mutex<Option<CloseReports>> = Mutex::new(None);
 /// The directory of all temporary files of the process.
 static TEMPORARY_FOLDER: Mutex<Option<TemporaryFolder>> = Mutex::new(None);
 
+/// The workers of the process.
+static WORKERS: Mutex<Option<Stopper>> = Mutex::new(None);
+
+/// How long workers may take to kill their processes and to remove their files, on whatever machine they are. A supervisor
+/// waits 1 s for its inner process, and tries for 3 s to kill what is left.
+const WORKERS_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long to wait for child processes to exit.
 const CHILD_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long to retry removing temporary files.
@@ -74,6 +82,12 @@ pub(crate) fn on_interrupt(close: impl FnOnce(&str) + Send + 'static) {
     *CLOSE_REPORTS.lock() = Some(Box::new(close));
 }
 
+/// Registers workers, which are asked to end before child processes are killed. Blocks as [`on_interrupt`] does.
+pub(crate) fn stop_workers(stopper: Stopper) {
+    let _not_ending = TERMINATION.lock();
+    *WORKERS.lock() = Some(stopper);
+}
+
 fn handle_signals() -> std::io::Result<()> {
     let ending = Arc::new(AtomicBool::new(false));
     // Exceeding the file size limit is an error like a full disk; it must not end the process.
@@ -106,6 +120,10 @@ fn terminate(signal: i32) {
     let _ending = TERMINATION.lock();
     if let Some(close) = CLOSE_REPORTS.lock().take() {
         close(low_level::signal_name(signal).unwrap_or("a signal"));
+    }
+    if let Some(workers) = WORKERS.lock().take() {
+        // Those that are left are killed with the other children.
+        let _ = workers.stop(WORKERS_TIMEOUT);
     }
     kill_descendants();
     remove_temporary_folder();

@@ -18,11 +18,15 @@ pub(crate) struct ProbeResult {
     pub(crate) target: String,
     version: String,
     devices: Result<Vec<Device>, String>,
+    /// Whether the backend says why it has no devices, such as a missing driver.
+    is_absent: bool,
 }
 
 #[derive(Debug)]
 struct Device {
     id: String,
+    /// Whether it is a part of another device.
+    is_sub_device: bool,
     /// Why the device cannot be used, if it cannot.
     unavailable_reason: Option<String>,
 }
@@ -32,7 +36,7 @@ pub(crate) fn probe_library(path: &Path, target: Option<&str>) -> ProbeResult {
     let target = target.unwrap_or("?").to_owned();
     match run(path).and_then(|text| parse(&text)) {
         Ok(result) => result,
-        Err(reason) => ProbeResult { target, version: String::new(), devices: Err(reason) },
+        Err(reason) => ProbeResult { target, version: String::new(), devices: Err(reason), is_absent: false },
     }
 }
 
@@ -87,16 +91,20 @@ fn parse(text: &str) -> Result<ProbeResult, String> {
         let device = |device: &Value| {
             Some(Device {
                 id: text_of(&device["id"])?,
+                is_sub_device: !device["sub"].is_null(),
                 unavailable_reason: text_of(&device["unavailable_reason"]),
             })
         };
         devices.map(device).collect::<Option<Vec<_>>>()
     };
-    let devices = match text_of(&target["reason"]) {
+    let reason = text_of(&target["reason"]);
+    let is_absent = reason.is_some();
+    let devices = match reason {
         Some(reason) => Err(format!("unavailable: {reason}")),
         None => Ok(list().ok_or("the library was not loaded")?),
     };
     Ok(ProbeResult {
+        is_absent,
         target: text_of(&target["target"]).unwrap_or_default(),
         version: text_of(&target["version"]).unwrap_or_default(),
         devices,
@@ -104,6 +112,21 @@ fn parse(text: &str) -> Result<ProbeResult, String> {
 }
 
 impl ProbeResult {
+    /// The devices that can be used, without their sub-devices; none if the backend says why it has none.
+    ///
+    /// # Errors
+    /// Why its devices could not be listed.
+    pub(crate) fn available(&self) -> Result<Vec<String>, String> {
+        match &self.devices {
+            Ok(devices) => {
+                let usable = |device: &&Device| device.unavailable_reason.is_none() && !device.is_sub_device;
+                Ok(devices.iter().filter(usable).map(|device| device.id.clone()).collect())
+            }
+            Err(_) if self.is_absent => Ok(Vec::new()),
+            Err(reason) => Err(format!("{}: {reason}", self.target)),
+        }
+    }
+
     /// Why devices cannot be used, one line per device.
     pub(crate) fn missing(&self) -> Vec<String> {
         match &self.devices {
@@ -143,12 +166,17 @@ mod tests {
     #[test]
     fn a_probe_result_prints_as_one_line() {
         let text = r#"{"targets": [{"target": "x", "version": "1", "reason": null, "devices": [
-            {"id": "x:0", "unavailable_reason": null}, {"id": "x:1", "unavailable_reason": "too old"}]}]}"#;
+            {"id": "x:0", "sub": null, "unavailable_reason": null},
+            {"id": "x:0.1", "sub": 1, "unavailable_reason": null},
+            {"id": "x:1", "sub": null, "unavailable_reason": "too old"}]}]}"#;
         let probed = parse(text).unwrap();
-        assert_eq!(probed.to_string(), "x 1: 2 devices, 1 unusable (`runtime devices` says why)");
+        assert_eq!(probed.to_string(), "x 1: 3 devices, 1 unusable (`runtime devices` says why)");
         assert_eq!(probed.missing(), ["x:1: too old"]);
+        assert_eq!(probed.available().unwrap(), ["x:0"], "neither what cannot be used nor a part");
         let reason = text.replacen("null, \"devices\"", "\"no driver\", \"devices\"", 1);
-        assert_eq!(parse(&reason).unwrap().to_string(), "x 1: unavailable: no driver");
+        let absent = parse(&reason).unwrap();
+        assert_eq!(absent.to_string(), "x 1: unavailable: no driver");
+        assert_eq!(absent.available(), Ok(Vec::new()));
         assert!(parse("").unwrap_err().contains("not valid JSON"));
         assert!(parse("{\"targets\": []}").unwrap_err().contains("not loaded"));
     }

@@ -2,15 +2,21 @@
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use clap::Args;
 use runtime_core::{Error, ErrorKind, Result};
+use runtime_harness::pool::LaunchTemplate;
+use runtime_harness::worker::protocol::Reply;
 use runtime_harness::worker::{self, WorkerOptions};
-use runtime_harness::{PoolOptions, server};
+use runtime_harness::{Pool, PoolOptions, server};
 
 use crate::arguments::parse_real;
-use crate::registry;
+use crate::{interrupt, registry};
+
+/// How long a launched worker may take to start by default: a scheduler may have to wait for a machine.
+const LAUNCH_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Options of worker processes.
 #[derive(Debug, Args)]
@@ -25,6 +31,32 @@ pub(crate) struct PoolArguments {
     /// Limit for the memory of a worker, e.g. `4G` (binary units: K, M, G)
     #[arg(long, value_name = "BYTES", value_parser = parse_memory_limit)]
     memory_limit: Option<u64>,
+    /// Command that starts a worker, e.g. `srun --gres=gpu:1 {worker}` or `ssh host {worker}`
+    #[arg(long, value_name = "TEMPLATE")]
+    launch: Option<LaunchTemplate>,
+    /// How many workers share the kernels of a device, each started by --launch [default: 1]
+    #[arg(long, value_name = "COUNT", requires = "launch", value_parser = clap::value_parser!(u16).range(1..))]
+    workers: Option<u16>,
+    /// Time limit for starting a worker [default: 60, with --launch 300]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    start_timeout: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) share: ShareArguments,
+}
+
+/// Whether to wait for other processes.
+#[derive(Debug, Args)]
+pub(crate) struct ShareArguments {
+    /// Time kernels while other processes time theirs on the same device, instead of taking turns
+    #[arg(long, help_heading = "Timing")]
+    share: bool,
+}
+
+impl ShareArguments {
+    /// Whether devices are shared, by the option or by `RUNTIME_SHARE=1`.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.share || std::env::var_os("RUNTIME_SHARE").is_some_and(|value| value == "1")
+    }
 }
 
 impl PoolArguments {
@@ -34,8 +66,30 @@ impl PoolArguments {
             (self.timeout.is_some(), "--timeout"),
             (self.compile_timeout.is_some(), "--compile-timeout"),
             (self.memory_limit.is_some(), "--memory-limit"),
+            (self.launch.is_some(), "--launch"),
+            (self.start_timeout.is_some(), "--start-timeout"),
         ];
         given.into_iter().find(|(is_given, _)| *is_given).map(|(_, option)| option)
+    }
+
+    /// Whether workers are started on machines that this program knows nothing of.
+    pub(crate) const fn is_launched(&self) -> bool {
+        self.launch.is_some()
+    }
+
+    /// How many candidates of a device are evaluated at once.
+    pub(crate) fn workers(&self) -> usize {
+        self.workers.map_or(1, usize::from)
+    }
+
+    /// A pool, whose workers end when a signal ends this program.
+    ///
+    /// # Errors
+    /// Those of [`options`](Self::options).
+    pub(crate) fn pool(&self, replies: Sender<Reply>) -> Result<Pool> {
+        let pool = Pool::new(self.options()?, replies);
+        interrupt::stop_workers(pool.stopper());
+        Ok(pool)
     }
 
     /// A pool of workers that are this program.
@@ -44,6 +98,15 @@ impl PoolArguments {
     /// `Io` if this program is not found.
     pub(crate) fn options(&self) -> Result<PoolOptions> {
         let mut options = PoolOptions::new(this_program()?);
+        options.launch.clone_from(&self.launch);
+        options.workers = self.workers();
+        if self.is_launched() {
+            options.start_timeout = LAUNCH_TIMEOUT;
+        }
+        options.start_timeout = self.start_timeout.unwrap_or(options.start_timeout);
+        if self.share.is_shared() {
+            options.arguments.push("--share".into());
+        }
         options.timeout = self.timeout.unwrap_or(options.timeout);
         options.compile_timeout = self.compile_timeout.unwrap_or(options.compile_timeout);
         if let Some(bytes) = self.memory_limit {
@@ -70,12 +133,15 @@ pub(crate) struct WorkerArguments {
     /// Limit for the memory of the process
     #[arg(long, value_name = "BYTES")]
     memory_limit: Option<u64>,
+    #[command(flatten)]
+    share: ShareArguments,
 }
 
 /// Runs a worker, or supervises one.
 pub(crate) fn run(arguments: &WorkerArguments) -> Result<()> {
     if arguments.inner {
-        let options = WorkerOptions { memory_limit_bytes: arguments.memory_limit };
+        let share = arguments.share.is_shared();
+        let options = WorkerOptions { memory_limit_bytes: arguments.memory_limit, share };
         return worker::serve(registry::runtime, options);
     }
     let mut inner = Command::new(this_program()?);
@@ -85,7 +151,7 @@ pub(crate) fn run(arguments: &WorkerArguments) -> Result<()> {
 
 /// Serves a pool of workers on standard input and output.
 pub(crate) fn serve(arguments: &ServeArguments) -> Result<()> {
-    server::serve_stdio(arguments.pool.options()?)
+    server::serve_stdio(arguments.pool.options()?, interrupt::stop_workers)
 }
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {

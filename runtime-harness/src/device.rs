@@ -1,11 +1,13 @@
 //! A device that kernels are evaluated on.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use runtime_core::{CommonRuntime, DeviceInfo, ErrorKind, Options, Result, Runtime};
 use serde_json::Value;
 
 use crate::describe;
+use crate::device_lock::{DeviceLock, lock_key};
 use crate::spec::Spec;
 
 /// A device to evaluate kernels on, or the reason why it cannot be used.
@@ -17,6 +19,8 @@ pub struct DeviceUnderTest {
     pub info: Option<DeviceInfo>,
     /// The opened device, or why it cannot be used.
     pub opened: Result<Arc<dyn CommonRuntime>>,
+    /// Whether kernels are timed while other processes time theirs, without the device's [lock](crate::device_lock).
+    pub share: bool,
 }
 
 impl DeviceUnderTest {
@@ -26,14 +30,15 @@ impl DeviceUnderTest {
         let opened = runtime.open_with(name, options);
         match &opened {
             Ok(device) => {
-                Self { name: device.device_id().to_string(), info: Some(device.info().clone()), opened }
+                let name = device.device_id().to_string();
+                Self { name, info: Some(device.info().clone()), opened, share: false }
             }
             Err(error) => {
                 // A name that is wrong starts no other driver.
                 let is_known = !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidArgument);
                 let mut known = if is_known { runtime.devices() } else { Vec::new() }.into_iter();
                 let info = known.find(|info| info.id.to_string() == name);
-                Self { name: name.to_owned(), info, opened }
+                Self { name: name.to_owned(), info, opened, share: false }
             }
         }
     }
@@ -45,8 +50,55 @@ impl DeviceUnderTest {
         self.opened.is_ok() && self.info.as_ref().is_some_and(takes)
     }
 
+    /// Waits until no other process times kernels on it. Calls `on_wait` with what it waits for.
+    ///
+    /// There is no lock if the device is shared, or has none.
+    pub(crate) fn lock(&self, on_wait: &mut dyn FnMut(&str)) -> Vec<DeviceLock> {
+        Self::lock_all([self], on_wait)
+    }
+
+    /// Waits until no other process times kernels on any of the devices, of which several may be one chip.
+    pub(crate) fn lock_all<'a>(
+        devices: impl IntoIterator<Item = &'a Self>,
+        on_wait: &mut dyn FnMut(&str),
+    ) -> Vec<DeviceLock> {
+        let keys = devices.into_iter().filter(|device| !device.share);
+        let keys = keys.filter_map(|device| Some((lock_key(device.info.as_ref()?)?, &device.name)));
+        // Every process takes them in the same order, so that no two wait for each other.
+        let keys: BTreeMap<String, &String> = keys.collect();
+        let locks = keys.into_iter().map(|(key, name)| {
+            DeviceLock::acquire(&key, &mut |holder| on_wait(&format!("while {name} is in use by {holder}")))
+        });
+        locks.collect()
+    }
+
     /// Its description as in reports.
     pub(crate) fn describe(&self) -> Option<Value> {
         self.info.as_ref().map(describe::device)
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use runtime_core::{DeviceKind, Error};
+
+    use super::*;
+
+    fn device(name: &str, uuid: u8, share: bool) -> DeviceUnderTest {
+        let mut info = DeviceInfo::new(DeviceKind::Accelerator, 0, name);
+        info.uuid = Some([uuid; 16]);
+        let opened = Err(Error::new(ErrorKind::Unavailable, "not opened"));
+        DeviceUnderTest { name: name.to_owned(), info: Some(info), opened, share }
+    }
+
+    #[test]
+    fn devices_of_one_chip_are_locked_once() {
+        let devices =
+            [device("cuda:0", 251, false), device("opencl:0", 251, false), device("cuda:1", 252, false)];
+        let locks = DeviceUnderTest::lock_all(&devices, &mut |operation| panic!("waits {operation}"));
+        assert_eq!(locks.len(), 2);
+        drop(locks);
+        assert!(device("cuda:0", 251, true).lock(&mut |_| {}).is_empty());
     }
 }

@@ -23,7 +23,7 @@ pub struct Evaluated {
 /// Checks and times a job on a device.
 ///
 /// Outputs are compared if [`Job::find_expected`] found what is expected. The kernel runs in this process, which it may
-/// take down.
+/// take down. While other processes time kernels on the device, this one waits, unless [`DeviceUnderTest::share`] is set.
 pub fn evaluate(job: &Job, device: &mut DeviceUnderTest, settings: &Settings) -> Evaluated {
     evaluate_with(job, device, settings, &mut |_, _| {})
 }
@@ -41,7 +41,7 @@ pub fn evaluate_with(
         progress(next, operation);
     };
     let (measured, released) = match &device.opened {
-        Ok(opened) => measure(&device.name, &**opened, job, settings, &mut enter),
+        Ok(opened) => measure((device, &**opened), job, settings, &mut enter),
         Err(error) => (Err(error.clone()), Ok(())),
     };
     if let Err(error) = &released {
@@ -68,36 +68,41 @@ pub(crate) type Measured = Result<(ResourceUsage, Measurement)>;
 
 /// Measures a kernel. The second result is an error if the driver did not release it.
 fn measure(
-    name: &str,
-    device: &dyn CommonRuntime,
+    (under_test, device): (&DeviceUnderTest, &dyn CommonRuntime),
     job: &Job,
     settings: &Settings,
     enter: &mut dyn FnMut(Phase, &str),
 ) -> (Measured, Result<()>) {
-    let bound = match load(name, device, job, enter) {
+    let name = &under_test.name;
+    let bound = match load(under_test, job, enter) {
         Ok(bound) => bound,
         Err(error) => return (Err(error), Ok(())),
     };
+    let lock = under_test.lock(&mut |operation| enter(Phase::Wait, operation));
     let operation = running(job, name);
     enter(Phase::Run, &operation);
     let context = CrashContext::enter(operation);
     let measured = block_on(time(device, &bound, job, settings, None)).flatten();
+    drop(lock);
     let released = release(bound, &format!("\"{}\"", job.spec.name), name, release::DEADLINE);
     drop(context);
     (measured, released)
 }
 
 /// Loads the kernel of a job and places its tensors.
+///
+/// # Errors
+/// That of the device, if it is not open; those of [`BoundKernel::new`].
 pub(crate) fn load(
-    name: &str,
-    device: &dyn CommonRuntime,
+    device: &DeviceUnderTest,
     job: &Job,
     enter: &mut dyn FnMut(Phase, &str),
 ) -> Result<BoundKernel> {
-    let operation = format!("while \"{}\" was loaded on {name}", job.spec.name);
+    let opened = device.opened.as_ref().map_err(Clone::clone)?;
+    let operation = format!("while \"{}\" was loaded on {}", job.spec.name, device.name);
     enter(Phase::Compile, &operation);
     let _context = CrashContext::enter(operation);
-    BoundKernel::new(device, job, &job.spec.kernel)
+    BoundKernel::new(&**opened, job, &job.spec.kernel)
 }
 
 /// What runs, as reported if it crashes.

@@ -34,10 +34,15 @@ pub fn evaluate_interleaved(
     devices: &mut [DeviceUnderTest],
     progress: &mut dyn FnMut(Phase, &str),
 ) -> Vec<Evaluated> {
-    let bound: Vec<Result<BoundKernel>> =
-        contenders.iter().map(|contender| contender.load(devices, progress)).collect();
+    let bound: Vec<Result<BoundKernel>> = contenders
+        .iter()
+        .map(|contender| load(&devices[contender.device], contender.job, progress))
+        .collect();
+    let used = contenders.iter().map(|contender| &devices[contender.device]);
+    let locks = DeviceUnderTest::lock_all(used, &mut |operation| progress(Phase::Wait, operation));
     progress(Phase::Run, &format!("while {} kernels took turns", contenders.len()));
     let measured = take_turns(contenders, devices, &bound);
+    drop(locks);
     let results = contenders.iter().zip(bound).zip(measured);
     results.map(|((contender, bound), measured)| contender.finish(devices, bound, measured)).collect()
 }
@@ -93,16 +98,6 @@ async fn in_context<F: Future>(operation: String, future: F) -> F::Output {
 }
 
 impl Contender<'_> {
-    fn load(
-        &self,
-        devices: &[DeviceUnderTest],
-        progress: &mut dyn FnMut(Phase, &str),
-    ) -> Result<BoundKernel> {
-        let device = &devices[self.device];
-        let opened = device.opened.as_ref().map_err(Clone::clone)?;
-        load(&device.name, &**opened, self.job, progress)
-    }
-
     /// Releases the kernel and makes its row.
     fn finish(
         &self,

@@ -7,22 +7,23 @@ use std::time::Duration;
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::platform;
-use crate::pool::{Pool, PoolOptions};
+use crate::pool::{Pool, PoolOptions, Stopper};
 use crate::worker::protocol::{self, Hello, Reply, Request};
 
 /// How often it is checked whether all candidates are done.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Answers requests from standard input on standard output, in any order, until the input ends and every candidate is done,
-/// or nobody reads the output any more.
+/// or nobody reads the output any more. `watch` gets what ends the workers when a signal ends the program.
 ///
 /// # Errors
 /// `Io` if the streams cannot be used.
-pub fn serve_stdio(options: PoolOptions) -> Result<()> {
+pub fn serve_stdio(options: PoolOptions, watch: impl FnOnce(Stopper)) -> Result<()> {
     let (sender, replies) = mpsc::channel();
     // The receiver lives in the writer.
     let _ = sender.send(Reply::Hello { hello: Hello::current() });
     let mut pool = Pool::new(options, sender.clone());
+    watch(pool.stopper());
     let writer = std::thread::Builder::new().name("replies".to_owned()).spawn(move || write_all(&replies));
     let writer = writer.map_err(|error| failed(&error))?;
     let mut input = BufReader::new(io::stdin().lock());

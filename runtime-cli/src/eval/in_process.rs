@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use runtime_core::{ErrorKind, Options, Result, Runtime};
+use runtime_core::{Error, ErrorKind, Options, Result, Runtime};
 use runtime_harness::release::{self, release};
-use runtime_harness::{DeviceUnderTest, Evaluated, Job, Row, Settings, Spec};
+use runtime_harness::{DeviceUnderTest, Evaluated, Job, Phase, Row, Settings, Spec, evaluate_with};
 
-use super::{Files, Resumed, Run, available_devices};
+use super::{Files, Resumed, Run};
 use crate::arguments::EvalArguments;
 use crate::output;
 use crate::registry;
@@ -19,7 +19,10 @@ pub(super) fn evaluate(
 ) -> Result<ExitCode> {
     let runtime = registry::runtime();
     let options = arguments.open.options();
-    let devices = choose(&runtime, &arguments.devices, &options)?;
+    let mut devices = choose(&runtime, &arguments.devices, &options)?;
+    for device in &mut devices {
+        device.share = arguments.pool.share.is_shared();
+    }
     let names: Vec<String> = devices.iter().map(|device| device.name.clone()).collect();
     let run = Run::begin(files, &specs, &names, &options);
     Evaluator { arguments, runtime: &runtime, run: &run, resumed }.evaluate_all(specs, devices)?;
@@ -97,7 +100,15 @@ impl Evaluator<'_> {
 
     fn measure(&self, job: &Job, device: &mut DeviceUnderTest, settings: &Settings) -> Row {
         self.run.announce(format!("{} on {}", job.spec.name, device.name));
-        row(runtime_harness::evaluate(job, device, settings))
+        let mut progress = |phase, operation: &str| self.note_wait(phase, operation);
+        row(evaluate_with(job, device, settings, &mut progress))
+    }
+
+    /// Says which process the evaluation waits for.
+    pub(super) fn note_wait(&self, phase: Phase, operation: &str) {
+        if phase == Phase::Wait {
+            self.run.note(&format!("waiting {operation}"));
+        }
     }
 }
 
@@ -123,5 +134,16 @@ fn open(runtime: &Runtime, name: &str, options: &Options) -> Result<DeviceUnderT
             Err(error.clone().in_operation(&format!("--device {name}")))
         }
         _ => Ok(device),
+    }
+}
+
+/// All available devices without their sub-devices.
+fn available_devices(runtime: &Runtime) -> Result<Vec<String>> {
+    let known = runtime.devices();
+    let whole = known.iter().filter(|info| info.unavailable_reason.is_none() && info.id.sub.is_none());
+    let names: Vec<String> = whole.map(|info| info.id.to_string()).collect();
+    match names.is_empty() {
+        true => Err(Error::new(ErrorKind::Unavailable, "no device is available; `runtime doctor` says why")),
+        false => Ok(names),
     }
 }

@@ -24,7 +24,10 @@ impl Evaluator<'_> {
             .collect();
         let contenders: Vec<Contender<'_>> =
             pairs.iter().filter(|(_, known)| known.is_none()).map(|(contender, _)| *contender).collect();
-        let mut announce = |_, what: &str| self.run.announce(what.to_owned());
+        let mut announce = |phase, what: &str| {
+            self.run.announce(what.to_owned());
+            self.note_wait(phase, what);
+        };
         let mut measured = evaluate_interleaved(&contenders, devices, &mut announce).into_iter().map(row);
         for (_, known) in pairs {
             let row = known.cloned().or_else(|| measured.next());

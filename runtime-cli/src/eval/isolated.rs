@@ -5,11 +5,10 @@ use std::sync::mpsc::{self, Receiver};
 
 use runtime_core::{Error, ErrorKind, Result};
 use runtime_harness::worker::protocol::Reply;
-use runtime_harness::{Candidate, Pool, Row, Spec};
+use runtime_harness::{Candidate, Phase, Pool, Row, Spec};
 
-use super::{Files, Resumed, Run, available_devices};
+use super::{Files, Resumed, Run, listed_devices};
 use crate::arguments::EvalArguments;
-use crate::registry;
 
 pub(super) fn evaluate(
     arguments: &EvalArguments,
@@ -18,62 +17,111 @@ pub(super) fn evaluate(
     resumed: &Resumed,
 ) -> Result<ExitCode> {
     let devices = match &arguments.devices[..] {
-        [] => available_devices(&registry::runtime())?,
+        [] => listed_devices::available_devices()?,
         names => names.to_vec(),
     };
     let run = Run::begin(files, specs, &devices, &arguments.open.options());
-    let measured = measure(arguments, (specs, &devices), &run, resumed);
+    let (sender, replies) = mpsc::channel();
+    let pool = arguments.pool.pool(sender)?;
+    let evaluator = Evaluator { arguments, run: &run, resumed, replies };
+    let candidates = specs.iter().flat_map(|spec| devices.iter().map(move |device| (spec, device.as_str())));
+    let measured = match arguments.pool.workers() {
+        1 => evaluator.one_at_a_time(pool, candidates),
+        _ => evaluator.all_at_once(pool, candidates),
+    };
     let code = run.end();
     measured.and(code)
 }
 
-/// Evaluates one candidate at a time, because the devices may be one chip, and all share the host.
-fn measure(
-    arguments: &EvalArguments,
-    (specs, devices): (&[Spec], &[String]),
-    run: &Run,
-    resumed: &Resumed,
-) -> Result<()> {
-    let (sender, replies) = mpsc::channel();
-    let mut pool = Pool::new(arguments.pool.options()?, sender);
-    for spec in specs {
-        for device in devices {
-            let settings = arguments.settings.settings().or(spec.settings);
-            let row = match resumed.row(spec, &settings, device) {
-                Some(row) => row.clone(),
+/// What all candidates have in common.
+struct Evaluator<'a> {
+    arguments: &'a EvalArguments,
+    run: &'a Run,
+    resumed: &'a Resumed,
+    replies: Receiver<Reply>,
+}
+
+impl<'a> Evaluator<'a> {
+    /// One candidate at a time, because the devices may be one chip, and all share the host.
+    fn one_at_a_time(
+        &self,
+        mut pool: Pool,
+        candidates: impl Iterator<Item = (&'a Spec, &'a str)>,
+    ) -> Result<()> {
+        for (spec, device) in candidates {
+            let is_wanted = match self.known(spec, device) {
+                Some(row) => self.run.add(row)?,
                 None => {
-                    run.announce(format!("{} on {device}", spec.name));
-                    pool.submit(0, candidate(arguments, spec, device)?)?;
-                    next_row(&replies)?
+                    self.run.announce(format!("{} on {device}", spec.name));
+                    pool.submit(0, self.candidate(spec, device)?)?;
+                    self.run.add(&self.next_row()?)?
                 }
             };
-            if !run.add(&row)? {
+            if !is_wanted {
                 return Ok(());
             }
         }
+        self.run.finish_progress();
+        pool.finish();
+        Ok(())
     }
-    run.finish_progress();
-    pool.finish();
-    Ok(())
-}
 
-fn candidate(arguments: &EvalArguments, spec: &Spec, device: &str) -> Result<Candidate> {
-    Ok(Candidate {
-        spec: spec.path.clone(),
-        device: device.to_owned(),
-        overrides: arguments.overrides.overrides()?,
-        settings: arguments.settings.settings(),
-        options: arguments.open.options(),
-    })
-}
-
-fn next_row(replies: &Receiver<Reply>) -> Result<Row> {
-    for reply in replies {
-        match reply {
-            Reply::Row { row, .. } => return Ok(*row),
-            Reply::Error { error, .. } => return Err(Error::invalid(error)),
-            _ => {}
+    /// All candidates at once, for workers that share them; rows are written as they come, so that none is lost.
+    fn all_at_once(
+        &self,
+        mut pool: Pool,
+        candidates: impl Iterator<Item = (&'a Spec, &'a str)>,
+    ) -> Result<()> {
+        let (known, new): (Vec<_>, Vec<_>) =
+            candidates.partition(|(spec, device)| self.known(spec, device).is_some());
+        for row in known.iter().filter_map(|(spec, device)| self.known(spec, device)) {
+            if !self.run.add(row)? {
+                return Ok(());
+            }
         }
+        for (spec, device) in &new {
+            pool.submit(0, self.candidate(spec, device)?)?;
+        }
+        for left in (1..=new.len()).rev() {
+            self.run.announce(format!("{} in flight", left.min(self.arguments.pool.workers())));
+            if !self.run.add(&self.next_row()?)? {
+                return Ok(());
+            }
+        }
+        self.run.finish_progress();
+        pool.finish();
+        Ok(())
     }
-    Err(Error::new(ErrorKind::Internal, "the pool of workers has ended"))
+
+    /// The row that an earlier run has measured.
+    fn known(&self, spec: &Spec, device: &str) -> Option<&Row> {
+        self.resumed.row(spec, &self.arguments.settings.settings().or(spec.settings), device)
+    }
+
+    fn candidate(&self, spec: &Spec, device: &str) -> Result<Candidate> {
+        Ok(Candidate {
+            spec: spec.path.clone(),
+            device: device.to_owned(),
+            overrides: self.arguments.overrides.overrides()?,
+            settings: self.arguments.settings.settings(),
+            options: self.arguments.open.options(),
+        })
+    }
+
+    fn next_row(&self) -> Result<Row> {
+        for reply in &self.replies {
+            match reply {
+                Reply::Row { row, .. } => return Ok(*row),
+                Reply::Error { error, .. } => return Err(Error::invalid(error)),
+                Reply::Phase { phase: Phase::Wait, operation, .. } => {
+                    self.run.note(&format!("waiting {operation}"));
+                }
+                Reply::Retired { device, retired } => {
+                    self.run.note(&format!("warning: a worker of {device} is not used any more: {retired}"));
+                }
+                _ => {}
+            }
+        }
+        Err(Error::new(ErrorKind::Internal, "the pool of workers has ended"))
+    }
 }

@@ -5,12 +5,13 @@ mod files;
 mod in_process;
 mod interleaved;
 mod isolated;
+mod listed_devices;
 mod resumed;
 mod run;
 
 use std::process::ExitCode;
 
-use runtime_core::{Error, ErrorKind, Result, Runtime};
+use runtime_core::Result;
 use runtime_harness::Spec;
 
 use crate::arguments::EvalArguments;
@@ -29,16 +30,5 @@ pub(crate) fn evaluate(arguments: &EvalArguments) -> Result<ExitCode> {
     match arguments.isolate {
         true => isolated::evaluate(arguments, &specs, files, &resumed),
         false => in_process::evaluate(arguments, specs, files, &resumed),
-    }
-}
-
-/// All available devices without their sub-devices.
-fn available_devices(runtime: &Runtime) -> Result<Vec<String>> {
-    let known = runtime.devices();
-    let whole = known.iter().filter(|info| info.unavailable_reason.is_none() && info.id.sub.is_none());
-    let names: Vec<String> = whole.map(|info| info.id.to_string()).collect();
-    match names.is_empty() {
-        true => Err(Error::new(ErrorKind::Unavailable, "no device is available; `runtime doctor` says why")),
-        false => Ok(names),
     }
 }

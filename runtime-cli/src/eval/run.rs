@@ -9,9 +9,9 @@ use runtime_core::{Options, Result};
 use runtime_harness::{Row, Spec};
 
 use super::{Baseline, Files};
-use crate::interrupt;
 use crate::progress::Progress;
 use crate::report::Reports;
+use crate::{interrupt, output};
 
 /// How long an interrupt waits for a row that is being written: the reader of a pipe may have stopped reading.
 const ROW_TIMEOUT: Duration = Duration::from_secs(1);
@@ -43,6 +43,11 @@ impl Run {
     /// Shows what is running.
     pub(super) fn announce(&self, what: String) {
         self.progress.set_message(what);
+    }
+
+    /// Says what the run is waiting for, or what has gone wrong beside its rows, on standard error.
+    pub(super) fn note(&self, text: &str) {
+        self.progress.suspend(|| output::print_stderr(text));
     }
 
     /// Adds a row to every report. Returns `false` once no report can be written any more.

@@ -4,6 +4,7 @@
 
 mod accelerators;
 mod compare;
+mod device_lock;
 mod fixture;
 mod host;
 mod hostile;

@@ -2,6 +2,12 @@
 
 use std::fs;
 use std::io;
+use std::mem::size_of;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+
+/// The event of a socket whose other end only reads any more. `sshd` gives its commands such a socket as their input.
+pub(super) const WRITER_IS_GONE: i16 = libc::POLLRDHUP;
 
 /// Makes this process adopt descendants whose parents have died.
 pub(crate) fn adopt_orphans() {
@@ -43,6 +49,16 @@ pub(crate) fn limit_data(bytes: u64) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// The process that listens at the other end of a connection; `None` if it is not visible here, as from another container.
+pub(crate) fn listening_process(stream: &UnixStream) -> Option<u32> {
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut bytes = libc::socklen_t::try_from(size_of::<libc::ucred>()).ok()?;
+    let (socket, out) = (stream.as_raw_fd(), (&raw mut peer).cast());
+    // SAFETY: both out-parameters are local variables, and the size is that of the structure.
+    let code = unsafe { libc::getsockopt(socket, libc::SOL_SOCKET, libc::SO_PEERCRED, out, &raw mut bytes) };
+    u32::try_from(peer.pid).ok().filter(|process| code == 0 && *process > 0)
 }
 
 #[cfg(test)]

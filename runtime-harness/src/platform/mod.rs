@@ -16,6 +16,8 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::time::Duration;
 
+#[cfg(target_os = "linux")]
+pub(crate) use system::listening_process;
 pub(crate) use system::{adopt_orphans, die_with_parent, limit_data};
 
 /// How a process ended.
@@ -74,11 +76,13 @@ pub(crate) fn exit_now() -> ! {
 /// Waits until `readable` has data, the other end of `pipe` is gone, or the time is over; returns whether it is gone.
 pub(crate) fn wait(readable: Option<RawFd>, pipe: Option<RawFd>, timeout: Option<Duration>) -> bool {
     let entry = |descriptor, events| libc::pollfd { fd: descriptor, events, revents: 0 };
-    let mut entries = [entry(readable.unwrap_or(-1), libc::POLLIN), entry(pipe.unwrap_or(-1), 0)];
+    let mut entries =
+        [entry(readable.unwrap_or(-1), libc::POLLIN), entry(pipe.unwrap_or(-1), system::WRITER_IS_GONE)];
     let milliseconds = timeout.map_or(-1, |time| i32::try_from(time.as_millis() + 1).unwrap_or(i32::MAX));
     // SAFETY: the entries are local variables, and their number fits.
     let ready = unsafe { libc::poll(entries.as_mut_ptr(), 2, milliseconds) };
-    ready > 0 && entries[1].revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0
+    let gone = libc::POLLHUP | libc::POLLERR | libc::POLLNVAL | system::WRITER_IS_GONE;
+    ready > 0 && entries[1].revents & gone != 0
 }
 
 /// Takes standard input and output away from foreign code: returns private copies, and leaves an empty input in their

@@ -2,6 +2,9 @@
 
 use std::io;
 
+/// The other end of a socket that only reads any more has no event of its own.
+pub(super) const WRITER_IS_GONE: i16 = 0;
+
 pub(crate) fn adopt_orphans() {}
 
 pub(crate) fn die_with_parent() {}

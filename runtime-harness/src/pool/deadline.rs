@@ -42,6 +42,7 @@ impl Deadline {
     pub(super) const fn limit(&self) -> Duration {
         match self.phase {
             Phase::Prepare | Phase::Compile => self.compile_timeout,
+            Phase::Wait => Duration::MAX,
             Phase::Run => self.run_timeout,
         }
     }

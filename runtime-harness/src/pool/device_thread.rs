@@ -1,14 +1,15 @@
-//! The thread of a device: evaluates its candidates one after the other in its worker.
+//! A thread of a device: evaluates candidates one after the other in its worker.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::deadline::Deadline;
-use super::inbox::{Event, Inbox, Incoming, Task};
+use super::inbox::{Event, Inbox, Incoming};
+use super::task_queue::{Task, TaskQueue};
 use super::worker_process::WorkerProcess;
 use super::{PoolOptions, ending};
 use crate::row::{Outcome, Phase, Row};
@@ -16,6 +17,10 @@ use crate::worker::protocol::{self, Ended, Hello, Reply, Request};
 
 /// How long the last line of a worker may take to arrive.
 const LAST_LINE_TIMEOUT: Duration = Duration::from_secs(1);
+/// How often a thread that waits for its worker looks whether the others have evaluated all candidates.
+const DRAIN_INTERVAL: Duration = Duration::from_millis(100);
+/// How many workers may die from outside while they evaluate a candidate.
+const MAX_LOST_WORKERS: u32 = 2;
 
 /// The state of a device's thread.
 #[derive(Debug)]
@@ -44,6 +49,10 @@ enum Failure {
     Outcome(Box<Outcome>, Option<String>),
     /// With the end of the worker, which may be the fault of an earlier candidate.
     Doubtful,
+    /// With the end of the worker, which was not the fault of any candidate: what it would be if it were.
+    Lost(Box<Outcome>),
+    /// The other threads have evaluated all candidates.
+    NotNeeded,
     /// The pool was dropped.
     Stopped,
 }
@@ -52,12 +61,13 @@ impl DeviceThread {
     pub(super) fn new(
         device: &str,
         options: Arc<PoolOptions>,
+        queue: Arc<TaskQueue>,
         (events, received): (Sender<Event>, Receiver<Event>),
         (replies, outstanding): (Sender<Reply>, Arc<AtomicUsize>),
     ) -> Self {
         Self {
             options,
-            inbox: Inbox::new(received),
+            inbox: Inbox::new(received, queue),
             events,
             replies,
             outstanding,
@@ -72,35 +82,107 @@ impl DeviceThread {
 
     /// Evaluates candidates until the pool ends.
     pub(super) fn run(mut self) {
-        while let Some(task) = self.inbox.next_task() {
-            let Some(reply) = self.evaluate(&task) else { break };
-            let is_last = matches!(reply, Reply::Row { last: true, .. });
-            let sent = self.replies.send(reply);
-            self.outstanding.fetch_sub(1, Ordering::SeqCst);
-            if sent.is_err() {
+        while self.inbox.wait_for_task() {
+            // A worker comes first: it may have to wait for a machine, and other threads have theirs.
+            let prepared = self.prepare_worker();
+            if matches!(prepared, Err(Failure::Stopped)) {
                 break;
             }
-            if is_last {
-                self.end_worker(WorkerProcess::close);
+            if self.leaves_device(&prepared) {
+                return;
+            }
+            let Some(task) = self.inbox.queue.take() else { continue };
+            let reply = match prepared {
+                Ok(()) => self.evaluate(task),
+                Err(failure) => self.judge(task, failure),
+            };
+            if let Some(reply) = reply
+                && !self.send(reply)
+            {
+                break;
+            }
+            if self.inbox.is_stopped() {
+                break;
             }
         }
         self.end_worker(if self.inbox.is_stopped() { WorkerProcess::kill } else { WorkerProcess::close });
     }
 
-    /// The last reply to a candidate; `None` if the pool was dropped.
-    fn evaluate(&mut self, task: &Task) -> Option<Reply> {
+    /// Sends the last reply to a candidate; returns whether somebody wants further ones.
+    fn send(&mut self, reply: Reply) -> bool {
+        let is_last = matches!(reply, Reply::Row { last: true, .. });
+        let sent = self.replies.send(reply);
+        self.outstanding.fetch_sub(1, Ordering::SeqCst);
+        if is_last {
+            self.end_worker(WorkerProcess::close);
+        }
+        sent.is_ok()
+    }
+
+    /// A worker, unless the device is not used any more. A start that fails from outside is tried twice.
+    fn prepare_worker(&mut self) -> Result<(), Failure> {
+        if self.unusable.is_some() {
+            return Ok(());
+        }
+        let first = self.ready_worker().map(|_| ());
+        let second =
+            if matches!(first, Err(Failure::Lost(_))) { self.ready_worker().map(|_| ()) } else { first };
+        second.map_err(|failure| match failure {
+            Failure::Lost(outcome) => Failure::Outcome(outcome, None),
+            failure => failure,
+        })
+    }
+
+    /// Leaves the candidates to the other threads if this one has no worker. The last thread stays.
+    fn leaves_device(&mut self, prepared: &Result<(), Failure>) -> bool {
+        let reason = match (&self.unusable, prepared) {
+            (Some(reason), _) => reason.clone(),
+            (None, Err(Failure::Outcome(outcome, reason))) => {
+                reason.clone().or_else(|| outcome.reason()).unwrap_or_default()
+            }
+            (None, _) => return false,
+        };
+        if !self.inbox.queue.leave() {
+            return false;
+        }
+        // A receiver that is gone needs no reason.
+        let _ = self.replies.send(Reply::Retired { device: self.device.clone(), retired: reason });
+        true
+    }
+
+    /// The last reply to a candidate; `None` if it was put back, or the pool was dropped.
+    fn evaluate(&mut self, task: Task) -> Option<Reply> {
         loop {
             if let Some(reason) = &self.unusable {
                 let reason = format!("{} is not used any more: {reason}", self.device);
-                return Some(self.row(task, Outcome::Skipped { reason }, None));
+                return Some(self.row(&task, Outcome::Skipped { reason }, None));
             }
-            match self.attempt(task) {
+            match self.attempt(&task) {
                 Ok(reply) => return Some(reply),
-                Err(Failure::Outcome(outcome, reason)) => return Some(self.row(task, *outcome, reason)),
                 // The next worker is fresh, so that there is no further doubt.
                 Err(Failure::Doubtful) => {}
-                Err(Failure::Stopped) => return None,
+                Err(failure) => return self.judge(task, failure),
             }
+        }
+    }
+
+    /// The reply to a candidate that failed with its worker; `None` if another worker is to evaluate it.
+    fn judge(&self, mut task: Task, failure: Failure) -> Option<Reply> {
+        match failure {
+            Failure::Outcome(outcome, reason) => Some(self.row(&task, *outcome, reason)),
+            Failure::Lost(outcome) if task.lost_workers + 1 >= MAX_LOST_WORKERS => {
+                Some(self.row(&task, *outcome, None))
+            }
+            Failure::Lost(_) => {
+                task.lost_workers += 1;
+                self.inbox.queue.put_back(task);
+                None
+            }
+            Failure::Doubtful | Failure::NotNeeded => {
+                self.inbox.queue.put_back(task);
+                None
+            }
+            Failure::Stopped => None,
         }
     }
 
@@ -114,10 +196,11 @@ impl DeviceThread {
         // A number of its own, so that nothing that was said about an earlier candidate is taken for a reply.
         self.requests += 1;
         let id = self.requests;
+        let request = self.request(id, task)?;
         let worker = self.ready_worker()?;
         let number = worker.number;
         // A worker that cannot be written to has ended, as its next event says.
-        let _ = worker.send(&Request { id, candidate: task.candidate.clone() });
+        let _ = worker.send(&request);
         let mut deadline = Deadline::new(&self.options, &task.settings());
         let mut operation = None;
         loop {
@@ -133,11 +216,33 @@ impl DeviceThread {
             }
             let reply = reply.with_id(task.id);
             if reply.is_final() {
-                return Ok(reply);
+                return Ok(self.as_given(reply, task));
             }
             self.note_progress(&reply, &mut deadline, &mut operation);
             // A receiver that is gone is noticed when the row is sent.
             let _ = self.replies.send(reply);
+        }
+    }
+
+    /// What a worker is told. One that was launched may be in another folder, so that it needs an absolute path.
+    fn request(&self, id: u64, task: &Task) -> Result<Request, Failure> {
+        let mut candidate = task.candidate.clone();
+        if self.options.launch.is_some() {
+            candidate.spec = std::path::absolute(&candidate.spec).map_err(|error| {
+                let message = format!("{}: {error}", candidate.spec.display());
+                Failure::Outcome(Box::new(Outcome::LaunchFailed { message }), None)
+            })?;
+        }
+        Ok(Request { id, candidate })
+    }
+
+    /// A row with the paths as they were given.
+    fn as_given(&self, reply: Reply, task: &Task) -> Reply {
+        match reply {
+            Reply::Row { id, row, last } if self.options.launch.is_some() => {
+                Reply::Row { id, row: Box::new(row.identified_as(&task.spec)), last }
+            }
+            reply => reply,
         }
     }
 
@@ -169,25 +274,35 @@ impl DeviceThread {
     fn start_worker(&mut self) -> Result<(), Failure> {
         self.workers_started += 1;
         let number = self.workers_started;
-        let failed = |message| Failure::Outcome(Box::new(Outcome::LaunchFailed { message }), None);
-        let started = WorkerProcess::start(&self.options, number, &self.events);
-        let started = started.map_err(|error| {
-            failed(format!("cannot start a worker, {}: {error}", self.options.program.display()))
-        })?;
-        self.worker = Some(started);
+        self.worker = Some(WorkerProcess::start(&self.options, number, &self.events).map_err(launch_failed)?);
         let operation = "while the worker started".to_owned();
-        let timeout = self.options.start_timeout;
-        match self.inbox.wait(number, timeout) {
-            Incoming::Reply(Reply::Hello { hello }) => self.greet(&hello).map_err(failed),
-            Incoming::Reply(Reply::Ended { ended }) => Err(self.worker_ended(ended, Some(operation))),
-            Incoming::Closed => Err(self.worker_ended(Ended::default(), Some(operation))),
-            Incoming::Stopped => Err(Failure::Stopped),
-            Incoming::Reply(_) | Incoming::TimedOut => {
-                self.end_worker(WorkerProcess::kill);
-                let reason = format!("the worker was not ready after {} s", timeout.as_secs_f64());
-                Err(Failure::Outcome(Box::new(Outcome::Timeout { phase: Phase::Prepare }), Some(reason)))
+        let begin = Instant::now();
+        loop {
+            let left = self.options.start_timeout.saturating_sub(begin.elapsed());
+            match self.inbox.wait(number, left.min(DRAIN_INTERVAL)) {
+                Incoming::Reply(Reply::Hello { hello }) => return self.greet(&hello).map_err(launch_failed),
+                Incoming::Reply(Reply::Ended { ended }) => {
+                    return Err(self.worker_ended(ended, Some(operation)));
+                }
+                Incoming::Closed => return Err(self.worker_ended(Ended::default(), Some(operation))),
+                Incoming::Stopped => return Err(Failure::Stopped),
+                // A launcher may print anything before.
+                Incoming::Reply(_) => {}
+                Incoming::TimedOut if self.inbox.queue.is_drained() => {
+                    self.end_worker(WorkerProcess::kill);
+                    return Err(Failure::NotNeeded);
+                }
+                Incoming::TimedOut if begin.elapsed() < self.options.start_timeout => {}
+                Incoming::TimedOut => return Err(self.not_ready()),
             }
         }
+    }
+
+    fn not_ready(&mut self) -> Failure {
+        self.end_worker(WorkerProcess::kill);
+        let seconds = self.options.start_timeout.as_secs_f64();
+        let reason = format!("the worker was not ready after {seconds} s");
+        Failure::Outcome(Box::new(Outcome::Timeout { phase: Phase::Prepare }), Some(reason))
     }
 
     fn greet(&mut self, hello: &Hello) -> Result<(), String> {
@@ -201,7 +316,7 @@ impl DeviceThread {
             ));
         }
         if let Some(worker) = &mut self.worker {
-            worker.inner = Some(hello.pid);
+            worker.greet(hello);
         }
         Ok(())
     }
@@ -213,18 +328,22 @@ impl DeviceThread {
         let groups = worker.groups();
         let (status, output, survived) = worker.finish();
         self.note_left(&ended.left, survived);
-        // Without a last line, the supervisor itself was killed.
+        // Without a last line, its supervisor or its launcher was killed, or its machine is gone.
         let has_last_line = ended != Ended::default();
         if !has_last_line {
             groups.kill();
         }
-        let ended = if has_last_line { ended } else { status.unwrap_or_default() };
+        // The supervisor was told to end, and has ended the inner process.
+        let is_lost = ended.code.is_none() && ended.signal.is_none();
+        let ended = if is_lost { status.unwrap_or_default() } else { ended };
         let has_begun = operation.is_some();
-        let outcome = ending::outcome(&ended, output, operation);
+        let outcome = Box::new(ending::outcome(&ended, output, operation));
         // Memory that an earlier candidate has corrupted may be noticed only now.
-        match matches!(outcome, Outcome::Crashed { .. }) || !has_begun {
-            true if !is_fresh => Failure::Doubtful,
-            _ => Failure::Outcome(Box::new(outcome), None),
+        let is_doubtful = matches!(*outcome, Outcome::Crashed { .. }) || !has_begun;
+        match is_lost {
+            true => Failure::Lost(outcome),
+            false if is_doubtful && !is_fresh => Failure::Doubtful,
+            false => Failure::Outcome(outcome, None),
         }
     }
 
@@ -253,4 +372,8 @@ impl DeviceThread {
             self.unusable = Some(reason);
         }
     }
+}
+
+fn launch_failed(message: String) -> Failure {
+    Failure::Outcome(Box::new(Outcome::LaunchFailed { message }), None)
 }

@@ -1,41 +1,23 @@
 //! What comes to the thread of a device: candidates from the pool, replies from its workers.
 
-use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use crate::candidate::Candidate;
-use crate::settings::Settings;
-use crate::spec::Spec;
+use super::task_queue::TaskQueue;
 use crate::worker::protocol::Reply;
 
 /// What happens to a device's thread.
 #[derive(Debug)]
 pub(super) enum Event {
-    /// A candidate was submitted.
-    Task(Box<Task>),
+    /// The queue of candidates has changed.
+    Wake,
     /// A worker has replied.
     Reply { worker: u64, reply: Box<Reply> },
     /// All processes of a worker have ended.
     Closed { worker: u64 },
-    /// No further candidates will come.
-    Finish,
     /// No further results are wanted.
     Stop,
-}
-
-/// A candidate in the queue.
-#[derive(Debug)]
-pub(super) struct Task {
-    pub(super) id: u64,
-    pub(super) candidate: Candidate,
-    pub(super) spec: Spec,
-}
-
-impl Task {
-    pub(super) fn settings(&self) -> Settings {
-        self.candidate.settings.or(self.spec.settings)
-    }
 }
 
 /// What a worker said in time.
@@ -55,28 +37,29 @@ pub(super) enum Incoming {
 #[derive(Debug)]
 pub(super) struct Inbox {
     events: Receiver<Event>,
-    queue: VecDeque<Task>,
-    is_finishing: bool,
+    pub(super) queue: Arc<TaskQueue>,
     is_stopped: bool,
     /// The last worker that has ended, and what its last line says about the processes that it could not kill.
     ended: (u64, Option<Vec<i32>>),
 }
 
 impl Inbox {
-    pub(super) fn new(events: Receiver<Event>) -> Self {
-        Self { events, queue: VecDeque::new(), is_finishing: false, is_stopped: false, ended: (0, None) }
+    pub(super) fn new(events: Receiver<Event>, queue: Arc<TaskQueue>) -> Self {
+        Self { events, queue, is_stopped: false, ended: (0, None) }
     }
 
-    /// Waits for the next candidate; `None` if there will be none.
-    pub(super) fn next_task(&mut self) -> Option<Task> {
+    /// Waits until there is a candidate, which another thread may take first; `false` if there will be none.
+    pub(super) fn wait_for_task(&mut self) -> bool {
         loop {
-            match self.queue.pop_front() {
-                _ if self.is_stopped => return None,
-                Some(task) => return Some(task),
-                None if self.is_finishing => return None,
-                None => {}
+            if self.is_stopped {
+                return false;
             }
-            let event = self.events.recv().ok()?;
+            match self.queue.has_task() {
+                Some(true) => return true,
+                Some(false) => {}
+                None => return false,
+            }
+            let Ok(event) = self.events.recv() else { return false };
             self.note(event);
         }
     }
@@ -123,8 +106,7 @@ impl Inbox {
     /// Records an event; returns what a worker said, with its number.
     fn note(&mut self, event: Event) -> Option<(u64, Incoming)> {
         match event {
-            Event::Task(task) => self.queue.push_back(*task),
-            Event::Finish => self.is_finishing = true,
+            Event::Wake => {}
             Event::Stop => self.is_stopped = true,
             Event::Closed { worker } => {
                 if worker > self.ended.0 {
@@ -156,10 +138,15 @@ mod tests {
         Box::new(Reply::Ended { ended: Ended { left: left.to_vec(), ..Ended::default() } })
     }
 
+    fn inbox() -> (mpsc::Sender<Event>, Inbox) {
+        let (sender, events) = mpsc::channel();
+        let queue = Arc::new(TaskQueue::new(vec![sender.clone()]));
+        (sender, Inbox::new(events, queue))
+    }
+
     #[test]
     fn replies_of_earlier_workers_are_ignored() {
-        let (sender, events) = mpsc::channel();
-        let mut inbox = Inbox::new(events);
+        let (sender, mut inbox) = inbox();
         sender.send(Event::Closed { worker: 1 }).unwrap();
         assert!(matches!(inbox.wait(2, SOON), Incoming::TimedOut));
         assert!(inbox.has_ended(1) && !inbox.has_ended(2));
@@ -171,12 +158,11 @@ mod tests {
 
     #[test]
     fn a_stop_ends_every_wait_and_a_finish_only_that_for_candidates() {
-        let (sender, events) = mpsc::channel();
-        let mut inbox = Inbox::new(events);
-        sender.send(Event::Finish).unwrap();
-        assert!(inbox.next_task().is_none());
+        let (_sender, mut inbox) = inbox();
+        inbox.queue.finish();
+        assert!(!inbox.wait_for_task());
         assert!(matches!(inbox.wait(1, SOON), Incoming::TimedOut));
-        sender.send(Event::Stop).unwrap();
+        inbox.queue.stop();
         assert!(matches!(inbox.wait(1, Duration::MAX), Incoming::Stopped));
     }
 }

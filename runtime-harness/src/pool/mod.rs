@@ -1,20 +1,21 @@
-//! Worker processes, one per device, that evaluate candidates.
+//! Worker processes, one or more per device, that evaluate candidates.
 
 mod deadline;
 mod device_thread;
 mod ending;
 mod inbox;
+mod launch_template;
+mod options;
+mod stopper;
 mod tail;
+mod task_queue;
 mod worker_process;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use runtime_core::{Error, ErrorKind, Result};
 
@@ -22,40 +23,19 @@ use crate::candidate::Candidate;
 use crate::spec::Spec;
 use crate::worker::protocol::Reply;
 use device_thread::DeviceThread;
-use inbox::{Event, Task};
+use stopper::Running;
+use task_queue::{Task, TaskQueue};
 
-/// Options of a [`Pool`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PoolOptions {
-    /// The program that calls [`supervise`](crate::worker::supervise): the command `runtime`.
-    pub program: PathBuf,
-    /// Its arguments, such as `worker`.
-    pub arguments: Vec<OsString>,
-    /// How long a candidate may take to be checked and timed, beyond its timing budget.
-    pub timeout: Duration,
-    /// How long a candidate may take to be prepared and compiled.
-    pub compile_timeout: Duration,
-    /// How long a worker may take to start.
-    pub start_timeout: Duration,
-}
-
-impl PoolOptions {
-    /// Workers of the command `runtime` at `program`: 60 s to run, 300 s to compile, 60 s to start.
-    #[must_use]
-    pub fn new(program: impl Into<PathBuf>) -> Self {
-        Self {
-            program: program.into(),
-            arguments: vec!["worker".into()],
-            timeout: Duration::from_secs(60),
-            compile_timeout: Duration::from_secs(300),
-            start_timeout: Duration::from_secs(60),
-        }
-    }
-}
+pub use launch_template::LaunchTemplate;
+pub use options::PoolOptions;
+pub use stopper::Stopper;
 
 /// Evaluates candidates in worker processes: one per device, which is replaced after a crash, a timeout or a device error.
 ///
-/// Candidates of one device are evaluated in the order in which they were submitted; devices work at the same time.
+/// Candidates of one device are evaluated in the order in which they were submitted, as many at once as the device has
+/// [workers](PoolOptions::workers); devices work at the same time. A candidate whose worker dies from outside (its machine
+/// is lost, a scheduler ends it) is evaluated once more, in another worker.
+///
 /// Replies come through a channel: [`Reply::Device`] and [`Reply::Phase`] while a candidate is evaluated, then
 /// [`Reply::Row`], or [`Reply::Error`] for a device that does not exist. Every candidate gets its row, whatever it does.
 ///
@@ -95,19 +75,26 @@ pub struct Pool {
     replies: Sender<Reply>,
     outstanding: Arc<AtomicUsize>,
     devices: BTreeMap<String, Device>,
+    stopper: Stopper,
 }
 
 #[derive(Debug)]
 struct Device {
-    events: Sender<Event>,
-    thread: JoinHandle<()>,
+    queue: Arc<TaskQueue>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Pool {
     /// Makes a pool without workers, which are started for the first candidate of their device.
     #[must_use]
     pub fn new(options: PoolOptions, replies: Sender<Reply>) -> Self {
-        Self { options: Arc::new(options), replies, outstanding: Arc::default(), devices: BTreeMap::new() }
+        Self {
+            options: Arc::new(options),
+            replies,
+            outstanding: Arc::default(),
+            devices: BTreeMap::new(),
+            stopper: Stopper::default(),
+        }
     }
 
     /// Queues a candidate. Its replies have the number `id`.
@@ -116,12 +103,10 @@ impl Pool {
     /// Those of [`Spec::load`]; `OutOfResources` if no thread can be started.
     pub fn submit(&mut self, id: u64, candidate: Candidate) -> Result<()> {
         let spec = Spec::load(&candidate.spec, &candidate.overrides)?;
-        let events = self.device(&candidate.device)?.events.clone();
+        let queue = Arc::clone(&self.device(&candidate.device)?.queue);
         self.outstanding.fetch_add(1, Ordering::SeqCst);
-        events.send(Event::Task(Box::new(Task { id, candidate, spec }))).map_err(|_| {
-            self.outstanding.fetch_sub(1, Ordering::SeqCst);
-            Error::new(ErrorKind::Internal, "the thread of a device has ended")
-        })
+        queue.push(Task { id, candidate, spec, lost_workers: 0 });
+        Ok(())
     }
 
     /// Number of candidates that have no last reply yet.
@@ -130,41 +115,63 @@ impl Pool {
         self.outstanding.load(Ordering::SeqCst)
     }
 
+    /// Ends the workers from another thread, as a signal handler's.
+    #[must_use]
+    pub fn stopper(&self) -> Stopper {
+        self.stopper.clone()
+    }
+
     fn device(&mut self, name: &str) -> Result<&Device> {
         if !self.devices.contains_key(name) {
-            let (events, received) = mpsc::channel();
-            let replies = (self.replies.clone(), Arc::clone(&self.outstanding));
-            let thread =
-                DeviceThread::new(name, Arc::clone(&self.options), (events.clone(), received), replies);
-            let spawned =
-                std::thread::Builder::new().name(format!("pool {name}")).spawn(move || thread.run());
-            let thread = spawned.map_err(|error| {
-                Error::new(ErrorKind::OutOfResources, format!("cannot start a thread: {error}"))
-            })?;
-            self.devices.insert(name.to_owned(), Device { events, thread });
+            let device = self.start(name)?;
+            self.devices.insert(name.to_owned(), device);
         }
         self.devices.get(name).ok_or_else(|| Error::new(ErrorKind::Internal, "a device was not added"))
     }
 
-    /// Waits until every candidate was evaluated, and ends the workers.
-    pub fn finish(mut self) {
-        self.end(|| Event::Finish);
+    /// Starts the threads of a device, one per worker.
+    fn start(&self, name: &str) -> Result<Device> {
+        let (senders, receivers): (Vec<_>, Vec<_>) =
+            (0..self.options.workers.max(1)).map(|_| mpsc::channel()).unzip();
+        let queue = Arc::new(TaskQueue::new(senders.clone()));
+        self.stopper.add(&queue);
+        let mut threads = Vec::new();
+        for events in senders.into_iter().zip(receivers) {
+            let replies = (self.replies.clone(), Arc::clone(&self.outstanding));
+            let thread =
+                DeviceThread::new(name, Arc::clone(&self.options), Arc::clone(&queue), events, replies);
+            let running = Running::new(&self.stopper);
+            let spawned = std::thread::Builder::new().name(format!("pool {name}")).spawn(move || {
+                let _running = running;
+                thread.run();
+            });
+            threads.push(spawned.map_err(|error| {
+                // Those that were started have nothing to do.
+                queue.stop();
+                Error::new(ErrorKind::OutOfResources, format!("cannot start a thread: {error}"))
+            })?);
+        }
+        Ok(Device { queue, threads })
     }
 
-    fn end(&mut self, event: impl Fn() -> Event) {
+    /// Waits until every candidate was evaluated, and ends the workers.
+    pub fn finish(mut self) {
+        self.end(TaskQueue::finish);
+    }
+
+    fn end(&mut self, how: impl Fn(&TaskQueue)) {
         let devices = std::mem::take(&mut self.devices);
         for device in devices.values() {
-            // A thread that has ended has no worker.
-            let _ = device.events.send(event());
+            how(&device.queue);
         }
-        for device in devices.into_values() {
-            let _ = device.thread.join();
+        for thread in devices.into_values().flat_map(|device| device.threads) {
+            let _ = thread.join();
         }
     }
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.end(|| Event::Stop);
+        self.end(TaskQueue::stop);
     }
 }

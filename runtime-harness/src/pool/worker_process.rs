@@ -1,5 +1,7 @@
 //! A worker as its parent sees it.
 
+use std::ffi::{OsStr, OsString};
+use std::fmt::Display;
 use std::io::{self, BufReader};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
@@ -10,24 +12,29 @@ use super::PoolOptions;
 use super::inbox::Event;
 use super::tail::Tail;
 use crate::platform;
-use crate::worker::protocol::{self, Ended, Reply, Request};
+use crate::worker::protocol::{self, Ended, Hello, Reply, Request};
 
 /// How long a supervisor may take to end after it was told to. It tries for 3 s to kill what is left.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a launcher may take to end after it was told to.
+const LAUNCHER_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a process may take to end after it was killed.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long the rest of the output may take to arrive.
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A running worker. Its supervisor leads its process group.
+/// A running worker. Its supervisor, or its launcher, leads its process group.
 #[derive(Debug)]
 pub(super) struct WorkerProcess {
     /// Distinguishes its events from those of its predecessors.
     pub(super) number: u64,
     /// How many candidates it was given.
     pub(super) candidates: u64,
-    /// The inner process, which leads another group; known once it is ready.
-    pub(super) inner: Option<u32>,
+    /// The inner process, which leads another group; known once it is ready. `None` behind a launcher: its number belongs to
+    /// another machine, where it is another process than here.
+    inner: Option<u32>,
+    is_launched: bool,
+    is_ready: bool,
     child: Child,
     /// Closing it tells the worker to end.
     requests: Option<ChildStdin>,
@@ -37,15 +44,35 @@ pub(super) struct WorkerProcess {
 
 impl WorkerProcess {
     /// Starts a worker, whose replies become events.
-    pub(super) fn start(options: &PoolOptions, number: u64, events: &Sender<Event>) -> io::Result<Self> {
-        let mut command = Command::new(&options.program);
-        command.args(&options.arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.process_group(0).spawn()?;
+    ///
+    /// # Errors
+    /// Why it does not start.
+    pub(super) fn start(options: &PoolOptions, number: u64, events: &Sender<Event>) -> Result<Self, String> {
+        let failed =
+            |what: &OsStr, error: &dyn Display| format!("cannot start a worker, {}: {error}", what.display());
+        let words = options.command().map_err(|error| error.to_string())?;
+        let program = words.first().map_or(options.program.as_os_str(), OsString::as_os_str);
+        let mut command = Command::new(program);
+        command.args(words.iter().skip(1));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.process_group(0).spawn().map_err(|error| failed(program, &error))?;
+        Self::watch(child, options, number, events).map_err(|error| failed(program, &error))
+    }
+
+    fn watch(
+        mut child: Child,
+        options: &PoolOptions,
+        number: u64,
+        events: &Sender<Event>,
+    ) -> io::Result<Self> {
         let output = Tail::default();
         let (ended, output_end) = mpsc::channel();
         let (replies, errors, kept) = (child.stdout.take(), child.stderr.take(), output.clone());
         let requests = child.stdin.take();
-        let worker = Self { number, candidates: 0, inner: None, child, requests, output, output_end };
+        let (is_launched, candidates) = (options.launch.is_some(), 0);
+        let (inner, is_ready) = (None, false);
+        let worker =
+            Self { number, candidates, inner, is_launched, is_ready, child, requests, output, output_end };
         let events = events.clone();
         let reader = std::thread::Builder::new().name("worker replies".to_owned());
         reader.spawn(move || read_replies(replies, number, &events))?;
@@ -58,9 +85,15 @@ impl WorkerProcess {
         Ok(worker)
     }
 
+    /// Notes that it is ready.
+    pub(super) fn greet(&mut self, hello: &Hello) {
+        self.is_ready = true;
+        self.inner = (!self.is_launched).then_some(hello.pid);
+    }
+
     /// Its process groups.
     pub(super) fn groups(&self) -> ProcessGroups {
-        ProcessGroups { supervisor: self.child.id(), inner: self.inner }
+        ProcessGroups { leader: self.child.id(), inner: self.inner }
     }
 
     /// Gives the worker a candidate.
@@ -73,8 +106,18 @@ impl WorkerProcess {
 
     /// Kills the worker and all that descends from it; the error is what cannot be killed.
     pub(super) fn kill(mut self) -> Result<(), String> {
-        platform::kill(self.child.id().cast_signed(), libc::SIGTERM);
+        match self.is_launched && self.is_ready {
+            // A signal does not reach another machine. Its supervisor kills what is left, and says what it could not kill.
+            true => drop(self.requests.take()),
+            false => self.terminate(),
+        }
         self.wait(END_TIMEOUT).map(|_| ())
+    }
+
+    /// Tells the leader of its process group to end: a supervisor is alone in it, a launcher may have children.
+    fn terminate(&self) {
+        let leader = self.child.id().cast_signed();
+        platform::kill(if self.is_launched { -leader } else { leader }, libc::SIGTERM);
     }
 
     /// Waits for a worker that has ended: how, and the end of its output.
@@ -101,6 +144,12 @@ impl WorkerProcess {
         if let Some(status) = self.poll(timeout) {
             return Ok(status);
         }
+        if self.is_launched {
+            self.terminate();
+            if let Some(status) = self.poll(LAUNCHER_TIMEOUT) {
+                return Ok(status);
+            }
+        }
         self.groups().kill();
         self.poll(KILL_TIMEOUT).ok_or_else(|| format!("process {} cannot be killed", self.child.id()))
     }
@@ -118,17 +167,18 @@ impl WorkerProcess {
     }
 }
 
-/// The process groups of a worker: that of its supervisor, and that of its inner process once it is known.
+/// The process groups of a worker on this machine: that of its supervisor or launcher, and that of its inner process once it
+/// is known.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProcessGroups {
-    supervisor: u32,
+    leader: u32,
     inner: Option<u32>,
 }
 
 impl ProcessGroups {
     /// Kills what is left of them. A supervisor that does its work leaves nothing.
     pub(super) fn kill(self) {
-        let groups = [Some(self.supervisor), self.inner].into_iter().flatten();
+        let groups = [Some(self.leader), self.inner].into_iter().flatten();
         // The groups 0 and 1 stand for this process's own and for all processes.
         for group in groups.filter_map(|group| i32::try_from(group).ok()).filter(|group| *group > 1) {
             platform::kill(-group, libc::SIGKILL);
@@ -140,10 +190,10 @@ impl ProcessGroups {
 fn read_replies(replies: Option<ChildStdout>, worker: u64, events: &Sender<Event>) {
     let mut input = replies.map(BufReader::new);
     while let Some(input) = &mut input
-        && let Ok(Some(line)) = protocol::read_line(input)
+        && let Ok(Some(line)) = protocol::read_bytes(input)
     {
-        // Any other line comes from a stray process that holds the pipe.
-        let Ok(reply) = serde_json::from_str::<Reply>(&line) else { continue };
+        // Any other line comes from a launcher, or from a stray process that holds the pipe.
+        let Ok(reply) = serde_json::from_slice::<Reply>(&line) else { continue };
         if events.send(Event::Reply { worker, reply: Box::new(reply) }).is_err() {
             return;
         }

@@ -143,6 +143,11 @@ impl Row {
             && self.settings == settings.effective()
     }
 
+    /// The same row with the paths of `spec`, where another machine has measured it.
+    pub(crate) fn identified_as(self, spec: &Spec) -> Self {
+        Self { spec: spec.path.display().to_string(), kernel: KernelIdentity::of(spec), ..self }
+    }
+
     /// The same row with a description of its device.
     #[must_use]
     pub fn on(self, device_info: Option<Value>) -> Self {

@@ -67,6 +67,8 @@ pub enum Phase {
     Prepare,
     /// Loading the code and placing its tensors.
     Compile,
+    /// Waiting for another process to release the device. It has no deadline.
+    Wait,
     /// Checking and timing.
     Run,
 }
@@ -141,7 +143,7 @@ impl Outcome {
     }
 
     /// The outcome in words; `None` for `Ok`.
-    pub(super) fn reason(&self) -> Option<String> {
+    pub(crate) fn reason(&self) -> Option<String> {
         let ended = |how: String, operation: &Option<String>, output: &str| {
             let operation = operation.as_ref().map_or(String::new(), |operation| format!(" {operation}"));
             let output = if output.is_empty() { String::new() } else { format!("\n{output}") };
@@ -169,6 +171,7 @@ impl Phase {
         match self {
             Self::Prepare => "while the data and the expected outputs were prepared",
             Self::Compile => "while the kernel was loaded",
+            Self::Wait => "while another process used the device",
             Self::Run => "while the kernel ran",
         }
     }

@@ -15,6 +15,8 @@ use crate::platform;
 pub struct WorkerOptions {
     /// Limit of its private memory.
     pub memory_limit_bytes: Option<u64>,
+    /// Whether kernels are timed while other processes time theirs.
+    pub share: bool,
 }
 
 /// Evaluates candidates from standard input until it ends, or until a device fails, whose process should not be used again.
@@ -39,7 +41,7 @@ pub fn serve(runtime: impl FnOnce() -> Runtime, options: WorkerOptions) -> Resul
     let runtime = runtime();
     let mut connection = Connection { process: std::process::id(), input: BufReader::new(input), output };
     connection.send(&Reply::Hello { hello: Hello::current() }).map_err(io_error)?;
-    connection.answer_all(&mut Session::new(&runtime)).map_err(io_error)
+    connection.answer_all(&mut Session::new(&runtime, options.share)).map_err(io_error)
 }
 
 struct Connection {

@@ -69,6 +69,13 @@ pub enum Reply {
         /// What is wrong with it.
         error: String,
     },
+    /// A worker of a device is not used any more; others go on with its candidates.
+    Retired {
+        /// The device string.
+        device: String,
+        /// Why it is not used.
+        retired: String,
+    },
     /// The worker has ended. Comes last, from its supervisor.
     Ended {
         /// How it ended.
@@ -87,7 +94,7 @@ pub struct Hello {
     pub pid: u32,
 }
 
-/// How a worker ended: by a code or by a signal.
+/// How a worker ended: by a code, by a signal, or by neither if it was told to end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
     /// The exit code.
@@ -114,7 +121,7 @@ impl Reply {
     #[must_use]
     pub const fn id(&self) -> Option<u64> {
         match self {
-            Self::Hello { .. } | Self::Ended { .. } => None,
+            Self::Hello { .. } | Self::Retired { .. } | Self::Ended { .. } => None,
             Self::Phase { id, .. } | Self::Device { id, .. } | Self::Row { id, .. } => Some(*id),
             Self::Error { id, .. } => *id,
         }
@@ -124,7 +131,7 @@ impl Reply {
     #[must_use]
     pub fn with_id(mut self, new: u64) -> Self {
         match &mut self {
-            Self::Hello { .. } | Self::Ended { .. } => {}
+            Self::Hello { .. } | Self::Retired { .. } | Self::Ended { .. } => {}
             Self::Phase { id, .. } | Self::Device { id, .. } | Self::Row { id, .. } => *id = new,
             Self::Error { id, .. } => *id = Some(new),
         }
@@ -167,6 +174,12 @@ pub fn write_line(output: &mut impl Write, message: &impl Serialize) -> io::Resu
 /// # Errors
 /// Any I/O error; `InvalidData` for a line without an end, or one that is not UTF-8.
 pub fn read_line(input: &mut impl BufRead) -> io::Result<Option<String>> {
+    let line = read_bytes(input)?.map(String::from_utf8).transpose();
+    line.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// As [`read_line`], of a line that need not be text.
+pub(crate) fn read_bytes(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     loop {
         let mut bytes = Vec::new();
         input.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut bytes)?;
@@ -179,8 +192,7 @@ pub fn read_line(input: &mut impl BufRead) -> io::Result<Option<String>> {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is too long"));
         }
         if !bytes.iter().all(u8::is_ascii_whitespace) {
-            let text = String::from_utf8(bytes);
-            return text.map(Some).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error));
+            return Ok(Some(bytes));
         }
     }
 }
@@ -197,6 +209,7 @@ mod tests {
             (r#"{"id":7,"device":"host:0","device_info":null}"#, "Device"),
             (r#"{"id":7,"error":"why"}"#, "Error { id: Some(7)"),
             (r#"{"error":"why"}"#, "Error { id: None"),
+            (r#"{"device":"host:0","retired":"why"}"#, "Retired"),
             (r#"{"ended":{"signal":11}}"#, "Ended"),
         ] {
             let reply: Reply = serde_json::from_str(line).unwrap();

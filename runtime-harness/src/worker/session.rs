@@ -21,6 +21,8 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 /// The device and the job that were used last.
 pub(super) struct Session<'r> {
     runtime: &'r Runtime,
+    /// Whether devices are used while other processes use them.
+    share: bool,
     device: Option<OpenDevice>,
     job: Option<PreparedJob>,
 }
@@ -42,8 +44,8 @@ struct PreparedJob {
 type Stamp = (PathBuf, Option<(u64, SystemTime)>);
 
 impl<'r> Session<'r> {
-    pub(super) fn new(runtime: &'r Runtime) -> Self {
-        Self { runtime, device: None, job: None }
+    pub(super) fn new(runtime: &'r Runtime, share: bool) -> Self {
+        Self { runtime, share, device: None, job: None }
     }
 
     /// Evaluates a candidate. The second result says whether the process should not be used again.
@@ -61,6 +63,7 @@ impl<'r> Session<'r> {
         report(phase(Phase::Prepare, &format!("while {} was opened", candidate.device)));
         let spec = Spec::load(&candidate.spec, &candidate.overrides)?;
         let device = open(&mut self.device, self.runtime, candidate)?;
+        device.share = self.share;
         report(Reply::Device { id, device: device.name.clone(), device_info: device.describe() });
         report(phase(Phase::Prepare, &format!("while the data of \"{}\" was prepared", spec.name)));
         let settings = candidate.settings.or(spec.settings);

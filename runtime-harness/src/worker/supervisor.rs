@@ -45,9 +45,11 @@ pub fn supervise(mut inner: Command) -> Result<()> {
     let child = inner.process_group(0).spawn().map_err(failed)?;
     let mut tree = Tree { inner: child.id().cast_signed(), ended: None };
     tree.watch(&signals);
+    // What ends because this process was told to end has not ended by itself.
+    let ended = tree.ended.filter(|_| !signals.is_terminated());
     let left = tree.kill();
     drop(folder);
-    report(tree.ended, left);
+    report(ended, left);
     Ok(())
 }
 

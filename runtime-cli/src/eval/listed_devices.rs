@@ -1,0 +1,26 @@
+//! The devices of this machine, listed in processes of their own: a driver that crashes costs only its own devices.
+
+use runtime_core::{Error, ErrorKind, LoadOutcome, Result};
+
+use crate::{output, probe, registry};
+
+/// All available devices without their sub-devices. Backends that cannot list theirs are named on standard error.
+///
+/// # Errors
+/// `Unavailable` if there are none.
+pub(super) fn available_devices() -> Result<Vec<String>> {
+    // Loading a library starts no driver.
+    let runtime = registry::runtime();
+    let loaded = runtime.load_report().iter().filter(|line| line.outcome == LoadOutcome::Loaded);
+    let mut names = Vec::new();
+    for line in loaded {
+        match probe::probe_library(&line.path, line.target.as_deref()).available() {
+            Ok(available) => names.extend(available),
+            Err(reason) => output::print_stderr(&format!("warning: {reason}")),
+        }
+    }
+    match names.is_empty() {
+        true => Err(Error::new(ErrorKind::Unavailable, "no device is available; `runtime doctor` says why")),
+        false => Ok(names),
+    }
+}

@@ -1,0 +1,56 @@
+//! How a pool starts its workers, and how long it waits for them.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use runtime_core::Result;
+
+use super::LaunchTemplate;
+
+/// Options of a [`Pool`](super::Pool).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolOptions {
+    /// The program that calls [`supervise`](crate::worker::supervise): the command `runtime`.
+    pub program: PathBuf,
+    /// Its arguments, such as `worker`.
+    pub arguments: Vec<OsString>,
+    /// The command that starts the program somewhere else; `None` to start it here.
+    pub launch: Option<LaunchTemplate>,
+    /// How many workers share the candidates of a device, at least 1. With more than 1, `launch` must give each a device of
+    /// its own.
+    pub workers: usize,
+    /// How long a candidate may take to be checked and timed, beyond its timing budget.
+    pub timeout: Duration,
+    /// How long a candidate may take to be prepared and compiled.
+    pub compile_timeout: Duration,
+    /// How long a worker may take to start.
+    pub start_timeout: Duration,
+}
+
+impl PoolOptions {
+    /// One worker per device, of the command `runtime` at `program`: 60 s to run, 300 s to compile, 60 s to start.
+    #[must_use]
+    pub fn new(program: impl Into<PathBuf>) -> Self {
+        Self {
+            program: program.into(),
+            arguments: vec!["worker".into()],
+            launch: None,
+            workers: 1,
+            timeout: Duration::from_secs(60),
+            compile_timeout: Duration::from_secs(300),
+            start_timeout: Duration::from_secs(60),
+        }
+    }
+
+    /// The command that starts a worker: at least one word.
+    pub(super) fn command(&self) -> Result<Vec<OsString>> {
+        match &self.launch {
+            Some(launch) => launch.command(self.program.as_os_str(), &self.arguments),
+            None => {
+                let program = self.program.clone().into_os_string();
+                Ok(std::iter::once(program).chain(self.arguments.iter().cloned()).collect())
+            }
+        }
+    }
+}
