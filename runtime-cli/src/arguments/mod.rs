@@ -134,7 +134,7 @@ impl OverrideArguments {
                 return Err(Error::invalid(message));
             }
         }
-        Ok(Overrides { values: self.values.clone(), element: self.element })
+        Ok(Overrides { values: self.values.clone(), element: self.element, ..Overrides::default() })
     }
 }
 

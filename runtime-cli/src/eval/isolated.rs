@@ -43,7 +43,7 @@ fn measure(
                 Some(row) => row.clone(),
                 None => {
                     run.announce(format!("{} on {device}", spec.name));
-                    pool.submit(0, candidate(arguments, spec, device)?)?;
+                    pool.submit(0, candidate(arguments, spec, device))?;
                     next_row(&replies)?
                 }
             };
@@ -57,14 +57,14 @@ fn measure(
     Ok(())
 }
 
-fn candidate(arguments: &EvalArguments, spec: &Spec, device: &str) -> Result<Candidate> {
-    Ok(Candidate {
+fn candidate(arguments: &EvalArguments, spec: &Spec, device: &str) -> Candidate {
+    Candidate {
         spec: spec.path.clone(),
         device: device.to_owned(),
-        overrides: arguments.overrides.overrides()?,
+        overrides: spec.overrides.clone(),
         settings: arguments.settings.settings(),
         options: arguments.open.options(),
-    })
+    }
 }
 
 fn next_row(replies: &Receiver<Reply>) -> Result<Row> {
