@@ -32,7 +32,7 @@ pub(crate) fn evaluate(arguments: &EvalArguments) -> Result<ExitCode> {
 }
 
 /// All available devices without their sub-devices.
-fn available_devices(runtime: &Runtime) -> Result<Vec<String>> {
+pub(crate) fn available_devices(runtime: &Runtime) -> Result<Vec<String>> {
     let known = runtime.devices();
     let whole = known.iter().filter(|info| info.unavailable_reason.is_none() && info.id.sub.is_none());
     let names: Vec<String> = whole.map(|info| info.id.to_string()).collect();
