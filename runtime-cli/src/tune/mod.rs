@@ -59,9 +59,12 @@ pub(crate) fn tune(arguments: &TuneArguments) -> Result<ExitCode> {
     if let Some(progress) = progress {
         progress.finish();
     }
-    let complete = tunings?.iter().all(|tuning| tuning.complete);
+    let complete = tunings.as_ref().is_ok_and(|tunings| tunings.iter().all(|tuning| tuning.complete));
     let mut board = board.lock();
-    board.finish(complete)?;
+    // An error, such as a full disk under the log, must not take away what was measured.
+    let is_shown = tunings.is_ok() || board.trials() > 0;
+    let finished = if is_shown { board.finish(complete) } else { Ok(()) };
+    tunings.and(finished)?;
     Ok(if board.has_best() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -87,7 +90,7 @@ fn note(board: &Mutex<Board>, progress: &mut Option<Progress>, event: Event<'_>)
     if let Some(progress) = progress {
         match event {
             Event::Start { name, device } => {
-                progress.set_message(format!("{}{name} on {device}", board.summary()))
+                progress.set_message(format!("{}{name} on {device}", board.summary()));
             }
             Event::Trial { .. } | Event::Repeated => progress.advance(),
             Event::Begin { .. } | Event::Logged { .. } => {}

@@ -14,3 +14,4 @@ mod lower;
 mod report;
 mod resume;
 mod shell;
+mod tune;

@@ -42,8 +42,8 @@ pub(super) fn parse(item: &Item<'_>, known: &Known<'_>, table: &'static str) -> 
         return Err(section.error(&format!("{table} varies nothing: name a scalar argument or constant")));
     }
     let parameters: Vec<Parameter> = parameters.into_iter().map(|(parameter, _)| parameter).collect();
-    let counts = parameters.iter().map(|parameter| parameter.choices.count());
-    let combinations = counts.fold(Some(1_u64), |product, count| product?.checked_mul(count));
+    let mut counts = parameters.iter().map(|parameter| parameter.choices.count());
+    let combinations = counts.try_fold(1_u64, u64::checked_mul);
     let combinations = combinations.filter(|count| *count <= 1 << 63);
     let combinations = combinations.ok_or_else(|| section.error("more than 2^63 combinations"))?;
     let space = Space {

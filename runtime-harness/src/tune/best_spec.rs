@@ -77,7 +77,9 @@ impl Moved {
     /// Rewrites `file:PATH`.
     fn rewrite_file(&self, value: &mut Value) -> Result<()> {
         let Some(path) = value.as_str().and_then(|text| text.strip_prefix("file:")) else { return Ok(()) };
-        *value = Value::from(format!("file:{}", self.path(path)?)).decorated(" ", "");
+        let mut moved = Value::from(format!("file:{}", self.path(path)?));
+        *moved.decor_mut() = value.decor().clone();
+        *value = moved;
         Ok(())
     }
 
@@ -145,17 +147,19 @@ fn set_values(top: &mut Table, overrides: &Overrides) {
 
 /// The table of a scalar argument.
 fn scalar<'a>(top: &'a mut Table, name: &str) -> Option<&'a mut dyn TableLike> {
-    let is_it = |arg: &dyn TableLike| arg.get("name").and_then(Item::as_str) == Some(name);
-    match top.get_mut("arg")? {
-        Item::ArrayOfTables(args) => {
-            args.iter_mut().find(|arg| is_it(*arg)).map(|arg| arg as &mut dyn TableLike)
-        }
+    let args: Vec<&mut dyn TableLike> = match top.get_mut("arg")? {
+        Item::ArrayOfTables(args) => args.iter_mut().map(|arg| arg as &mut dyn TableLike).collect(),
         Item::Value(Value::Array(args)) => {
-            let mut tables = args.iter_mut().filter_map(Value::as_inline_table_mut);
-            tables.find(|arg| is_it(*arg)).map(|arg| arg as &mut dyn TableLike)
+            let tables = args.iter_mut().filter_map(Value::as_inline_table_mut);
+            tables.map(|arg| arg as &mut dyn TableLike).collect()
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    let is_it = |(position, arg): &(usize, &mut dyn TableLike)| match arg.get("name").and_then(Item::as_str) {
+        Some(own) => own == name,
+        None => name == format!("arg{position}"),
+    };
+    args.into_iter().enumerate().find(is_it).map(|(_, arg)| arg)
 }
 
 /// A table in a table, which is added if it is missing.
@@ -204,5 +208,61 @@ fn extent_value(extent: &Extent) -> Value {
     match extent {
         Extent::Number(number) => (*number).into(),
         Extent::Expression(text) => text.as_str().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPEC: &str = "version = 1
+kernel = { path = \"k.c\", entry = \"k\" }
+arg = [
+    { name = \"x\", dtype = \"f32\", shape = [2], init = \"file:x.npy\" }, # the data
+    { scalar = \"i64\", value = 3 },
+    { name = \"y\", dtype = \"f32\", shape = [2], use = \"write\" },
+]
+[specialise]
+constants = { N = 4 } # four
+[reference]
+outputs = [\"file:x.npy\"]
+[tune]
+arg1 = [3, 5]
+[sweep]
+N = [4, 8]
+";
+
+    #[test]
+    fn every_value_and_path_is_in_the_new_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        std::fs::create_dir(&from).unwrap();
+        std::fs::create_dir(&to).unwrap();
+        for (name, text) in [("k.c", ""), ("x.npy", ""), ("k.toml", SPEC)] {
+            std::fs::write(from.join(name), text).unwrap();
+        }
+        let overrides = Overrides {
+            values: vec![("arg1".to_owned(), Number::Integer(5)), ("N".to_owned(), Number::Integer(8))],
+            options: vec![("flags".to_owned(), vec!["-O3".into(), "-g".into()])],
+            launch: [("group_size".to_owned(), vec![Extent::Number(2), Extent::Expression("N".to_owned())])]
+                .into(),
+            element: None,
+        };
+        let text = best_spec(&from.join("k.toml"), &overrides, &to, "found\ntoday").unwrap();
+        assert!(text.starts_with("# found\n# today\n"), "{text}");
+        assert!(text.contains("# the data") && text.contains("{ N = 8 } # four"), "{text}");
+        std::fs::write(to.join("best.toml"), &text).unwrap();
+        let spec = |path: PathBuf, overrides: &Overrides| Spec::load(&path, overrides).unwrap();
+        let best = spec(to.join("best.toml"), &Overrides::default());
+        let expected = spec(from.join("k.toml"), &overrides);
+        assert!(best.tune.is_none() && best.sweep.is_none());
+        assert_eq!(best.name, "k");
+        assert_eq!(
+            (best.config, best.specialise.constants),
+            (expected.config, expected.specialise.constants)
+        );
+        assert_eq!(format!("{:?}", best.kernel.options), format!("{:?}", expected.kernel.options));
+        assert_eq!(format!("{:?}", best.args[1].kind), format!("{:?}", expected.args[1].kind));
+        assert_eq!(best.kernel.path.canonicalize().unwrap(), from.join("k.c").canonicalize().unwrap());
     }
 }

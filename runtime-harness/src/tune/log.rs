@@ -50,6 +50,9 @@ impl Log {
         let failed = |error: &dyn std::fmt::Display| {
             Error::new(ErrorKind::Io, format!("cannot use the log {}: {error}", path.display()))
         };
+        if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+            return Err(failed(&"it is not a regular file"));
+        }
         let options = File::options().read(true).append(true).create(true).open(path);
         let mut file = options.map_err(|error| failed(&error))?;
         match file.try_lock() {

@@ -9,6 +9,8 @@ mod device_group;
 mod fingerprint;
 mod log;
 mod ranking;
+#[cfg(test)]
+mod ranking_tests;
 mod strategy;
 mod trial;
 mod tuner;

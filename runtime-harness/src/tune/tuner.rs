@@ -294,7 +294,11 @@ impl Run<'_> {
 
     /// Begins the next round of each contest; returns `false` if all are over.
     fn begin_rounds(&mut self, batch: &[usize]) -> bool {
-        batch.iter().fold(false, |any, &contest| self.contests[contest].begin_round() || any)
+        let mut has_begun = false;
+        for &contest in batch {
+            has_begun |= self.contests[contest].begin_round();
+        }
+        has_begun
     }
 
     /// Contests whose devices share no chip, so that they can run at the same time.
