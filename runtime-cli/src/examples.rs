@@ -16,6 +16,11 @@ pub(crate) const COMPARE: &str = "Examples:
   runtime compare main.json branch.json --threshold 5%
   runtime compare monday.json tuesday.json wednesday.json";
 
+pub(crate) const TUNE: &str = "Examples:
+  runtime tune kernels/matmul.toml --device host:0 --set m=256 --log matmul.jsonl --best fastest.toml
+  runtime tune kernels/matmul.toml --strategy halving --samples 64 --time-limit 600
+  runtime tune kernels/matmul.toml --device cuda:0 --device cuda:1 --spread";
+
 pub(crate) const RUN: &str = "Examples:
   runtime run kernels/vector_add.toml --save c=c.npy";
 

@@ -22,6 +22,7 @@ mod report;
 mod run;
 mod shell;
 mod table;
+mod tune;
 mod worker;
 
 use std::process::ExitCode;
@@ -59,6 +60,7 @@ fn run_command(action: &Action) -> Result<ExitCode> {
         Action::Devices(arguments) => devices::list(arguments).map(|()| ExitCode::SUCCESS),
         Action::Doctor => doctor::report().map(|()| ExitCode::SUCCESS),
         Action::Eval(arguments) => eval::evaluate(arguments),
+        Action::Tune(arguments) => tune::tune(arguments),
         Action::Run(arguments) => run::run(arguments),
         Action::Compare(arguments) => compare::compare(arguments),
         Action::Lower(arguments) => lower::lower(arguments).map(|()| ExitCode::SUCCESS),

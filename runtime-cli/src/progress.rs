@@ -2,9 +2,10 @@
 //!
 //! It is redrawn between measurements only: a drawing thread would disturb the timing.
 
+use std::fmt::Write;
 use std::io::IsTerminal;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 /// Counts rows. Clones share the bar.
 #[derive(Clone, Debug)]
@@ -16,9 +17,13 @@ impl Progress {
         if !std::io::stderr().is_terminal() {
             return Self(ProgressBar::hidden());
         }
-        let bar = ProgressBar::with_draw_target(Some(rows as u64), ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{pos}/{len} [{elapsed}] {wide_msg}") {
-            bar.set_style(style);
+        Self::on(ProgressDrawTarget::stderr(), rows)
+    }
+
+    fn on(target: ProgressDrawTarget, rows: usize) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(rows as u64), target);
+        if let Ok(style) = ProgressStyle::with_template("{pos}/{len} [{elapsed}{left}] {wide_msg}") {
+            bar.set_style(style.with_key("left", write_time_left));
         }
         Self(bar)
     }
@@ -41,5 +46,35 @@ impl Progress {
     /// Removes the bar.
     pub(crate) fn finish(&self) {
         self.0.finish_and_clear();
+    }
+}
+
+/// Writes the time left, which is unknown before the first row.
+fn write_time_left(state: &ProgressState, output: &mut dyn Write) {
+    let is_known = state.pos() > 0 && state.len().is_some_and(|rows| state.pos() < rows);
+    if is_known {
+        // A failure would leave a gap in the bar, no more.
+        let _ = write!(output, ", {:#} left", HumanDuration(state.eta()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use indicatif::InMemoryTerm;
+
+    use super::*;
+
+    #[test]
+    fn the_time_left_is_shown_once_it_is_known() {
+        let terminal = InMemoryTerm::new(5, 80);
+        let target = ProgressDrawTarget::term_like(Box::new(terminal.clone()));
+        let progress = Progress::on(target, 3);
+        progress.set_message("first".to_owned());
+        assert!(terminal.contents().starts_with("0/3") && !terminal.contents().contains("left"));
+        progress.advance();
+        assert!(
+            terminal.contents().starts_with("1/3") && terminal.contents().contains(" left]"),
+            "{terminal:?}"
+        );
     }
 }

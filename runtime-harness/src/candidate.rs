@@ -33,7 +33,7 @@ mod tests {
     use runtime_core::{ClockChoice, DType, FlushCache};
 
     use super::*;
-    use crate::spec::Number;
+    use crate::spec::{Extent, Number};
 
     #[test]
     fn a_candidate_survives_json() {
@@ -46,7 +46,13 @@ mod tests {
         let candidate = Candidate {
             spec: "a.toml".into(),
             device: "host:0".to_owned(),
-            overrides: Overrides { values: values.to_vec(), element: Some(DType::F16) },
+            overrides: Overrides {
+                values: values.to_vec(),
+                element: Some(DType::F16),
+                options: vec![("flags".to_owned(), vec!["-O3".into(), true.into()])],
+                launch: [("groups".to_owned(), vec![Extent::Number(4), Extent::Expression("n".to_owned())])]
+                    .into(),
+            },
             settings: Settings {
                 repeat: Some(3),
                 clock: Some(ClockChoice::Auto),

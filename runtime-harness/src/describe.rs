@@ -120,7 +120,8 @@ pub fn options(options: &Options) -> Map<String, Value> {
     object
 }
 
-fn option(value: &OptionValue) -> Value {
+/// An option's value.
+pub(crate) fn option(value: &OptionValue) -> Value {
     match value {
         OptionValue::Flag(value) => json!(value),
         OptionValue::Integer(value) => json!(value),
@@ -136,15 +137,20 @@ fn option(value: &OptionValue) -> Value {
 pub fn read_options(object: &Map<String, Value>) -> Result<Options, String> {
     let mut read = Options::new();
     for (key, value) in object {
-        let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
-        for value in values {
-            let value = read_option(value).ok_or_else(|| {
-                format!("option \"{key}\" must be text, a number, true or false, or a list of these")
-            })?;
-            read.push(key, value);
-        }
+        read_option_list(key, value)?.into_iter().for_each(|value| read.push(key, value));
     }
     Ok(read)
+}
+
+/// Reads the value of an option, or the list of its values.
+pub(crate) fn read_option_list(key: &str, value: &Value) -> Result<Vec<OptionValue>, String> {
+    let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+    let read = values.iter().map(|value| {
+        read_option(value).ok_or_else(|| {
+            format!("option \"{key}\" must be text, a number, true or false, or a list of these")
+        })
+    });
+    read.collect()
 }
 
 fn read_option(value: &Value) -> Option<OptionValue> {

@@ -42,6 +42,7 @@ pub mod server;
 pub mod settings;
 pub mod spec;
 pub mod text_file;
+pub mod tune;
 pub mod worker;
 
 pub use candidate::Candidate;
@@ -56,3 +57,4 @@ pub use report::Report;
 pub use row::{Outcome, Phase, Row, Status};
 pub use settings::Settings;
 pub use spec::{Overrides, Spec};
+pub use tune::Tuner;

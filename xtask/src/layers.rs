@@ -47,6 +47,7 @@ const CRATES: &[Layers] = &[
             "evaluate",
             "worker",
             "pool",
+            "tune",
             "server",
         ],
         exceptions: &[],

@@ -15,6 +15,7 @@ use crate::compare::CompareArguments;
 use crate::examples;
 use crate::lower::LowerArguments;
 use crate::shell::{CompletionsArguments, ManArguments};
+use crate::tune::TuneArguments;
 use crate::worker::{ServeArguments, WorkerArguments};
 pub(crate) use eval::EvalArguments;
 pub(crate) use timing::SettingsArguments;
@@ -38,6 +39,9 @@ pub(crate) enum Action {
     /// Check and time kernels: one row per kernel and device
     #[command(after_help = examples::EVAL)]
     Eval(Box<EvalArguments>),
+    /// Find the fastest values of what the [tune] table of a spec varies
+    #[command(after_help = examples::TUNE)]
+    Tune(Box<TuneArguments>),
     /// Run a kernel once on one device, check its outputs and save them
     #[command(after_help = examples::RUN)]
     Run(RunArguments),
@@ -134,7 +138,7 @@ impl OverrideArguments {
                 return Err(Error::invalid(message));
             }
         }
-        Ok(Overrides { values: self.values.clone(), element: self.element })
+        Ok(Overrides { values: self.values.clone(), element: self.element, ..Overrides::default() })
     }
 }
 

@@ -7,7 +7,7 @@ use runtime_core::{Error, ErrorKind, Result};
 use runtime_harness::worker::protocol::Reply;
 use runtime_harness::{Candidate, Phase, Pool, Row, Spec};
 
-use super::{Files, Resumed, Run, listed_devices};
+use super::{Files, Resumed, Run, available_devices};
 use crate::arguments::EvalArguments;
 
 pub(super) fn evaluate(
@@ -17,7 +17,7 @@ pub(super) fn evaluate(
     resumed: &Resumed,
 ) -> Result<ExitCode> {
     let devices = match &arguments.devices[..] {
-        [] => listed_devices::available_devices()?,
+        [] => available_devices()?,
         names => names.to_vec(),
     };
     let run = Run::begin(files, specs, &devices, &arguments.open.options());
@@ -53,7 +53,7 @@ impl<'a> Evaluator<'a> {
                 Some(row) => self.run.add(row)?,
                 None => {
                     self.run.announce(format!("{} on {device}", spec.name));
-                    pool.submit(0, self.candidate(spec, device)?)?;
+                    pool.submit(0, self.candidate(spec, device))?;
                     self.run.add(&self.next_row()?)?
                 }
             };
@@ -80,7 +80,7 @@ impl<'a> Evaluator<'a> {
             }
         }
         for (spec, device) in &new {
-            pool.submit(0, self.candidate(spec, device)?)?;
+            pool.submit(0, self.candidate(spec, device))?;
         }
         for left in (1..=new.len()).rev() {
             self.run.announce(format!("{} in flight", left.min(self.arguments.pool.workers())));
@@ -98,14 +98,14 @@ impl<'a> Evaluator<'a> {
         self.resumed.row(spec, &self.arguments.settings.settings().or(spec.settings), device)
     }
 
-    fn candidate(&self, spec: &Spec, device: &str) -> Result<Candidate> {
-        Ok(Candidate {
+    fn candidate(&self, spec: &Spec, device: &str) -> Candidate {
+        Candidate {
             spec: spec.path.clone(),
             device: device.to_owned(),
-            overrides: self.arguments.overrides.overrides()?,
+            overrides: spec.overrides.clone(),
             settings: self.arguments.settings.settings(),
             options: self.arguments.open.options(),
-        })
+        }
     }
 
     fn next_row(&self) -> Result<Row> {

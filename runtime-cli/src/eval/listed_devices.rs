@@ -8,7 +8,7 @@ use crate::{output, probe, registry};
 ///
 /// # Errors
 /// `Unavailable` if there are none.
-pub(super) fn available_devices() -> Result<Vec<String>> {
+pub(crate) fn available_devices() -> Result<Vec<String>> {
     // Loading a library starts no driver.
     let runtime = registry::runtime();
     let loaded = runtime.load_report().iter().filter(|line| line.outcome == LoadOutcome::Loaded);

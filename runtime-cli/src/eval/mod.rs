@@ -17,14 +17,15 @@ use runtime_harness::Spec;
 use crate::arguments::EvalArguments;
 use baseline::Baseline;
 use files::Files;
+pub(crate) use listed_devices::available_devices;
 use resumed::Resumed;
 use run::Run;
 
 pub(crate) fn evaluate(arguments: &EvalArguments) -> Result<ExitCode> {
     arguments.check()?;
     let overrides = arguments.overrides.overrides()?;
-    let specs = arguments.specs.iter().map(|path| Spec::load(path, &overrides));
-    let specs: Vec<Spec> = specs.collect::<Result<_>>()?;
+    let specs = arguments.specs.iter().map(|path| Spec::load_sweep(path, &overrides));
+    let specs: Vec<Spec> = specs.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
     let files = Files::open(arguments, &specs)?;
     let resumed = Resumed::read(arguments.resume.as_deref(), &arguments.open.options())?;
     match arguments.isolate {

@@ -40,7 +40,7 @@ impl Notes {
 }
 
 /// Text without the characters that mean something in Markdown.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for c in text.chars() {
         if matches!(c, '|' | '*' | '_' | '`' | '<' | '[' | '\\') {

@@ -5,7 +5,7 @@ mod number_format;
 mod sink;
 mod table;
 
-pub(crate) use markdown::Notes;
-pub(crate) use number_format::{duration, significant};
+pub(crate) use markdown::{Notes, escaped};
+pub(crate) use number_format::{duration, significant, uncertainty};
 pub(crate) use sink::{Format, Reports, Sink};
-pub(crate) use table::Columns;
+pub(crate) use table::{Columns, headline, status};

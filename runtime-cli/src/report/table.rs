@@ -99,7 +99,7 @@ pub(super) fn cells(row: &Row) -> Vec<String> {
 }
 
 /// The most informative line of an error: a compiler's first error, which notes and warnings may precede.
-pub(super) fn headline(text: &str) -> String {
+pub(crate) fn headline(text: &str) -> String {
     let is_error = |line: &&str| line.contains(": error:") || line.contains(": fatal error:");
     let found = text.lines().find(is_error).or_else(|| text.lines().find(|line| !line.trim().is_empty()));
     // Control characters in compiler output or a file name could reprogram the terminal.
@@ -107,7 +107,8 @@ pub(super) fn headline(text: &str) -> String {
     found.unwrap_or_default().chars().map(clean).collect::<String>().trim().to_owned()
 }
 
-fn status(row: &Row) -> String {
+/// The status of a row that was measured.
+pub(crate) fn status(row: &Row) -> String {
     match &row.validation {
         Some(Validation::Right(agreement)) if agreement.max_absolute_error == 0.0 => {
             "right (exact)".to_owned()

@@ -16,3 +16,4 @@ mod lower;
 mod report;
 mod resume;
 mod shell;
+mod tune;

@@ -5,6 +5,8 @@ mod outcome;
 mod resource_usage;
 mod validation;
 
+use std::collections::BTreeMap;
+
 use runtime_core::{Error, ErrorKind, Measurement as CoreMeasurement, Validation as CoreValidation};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -31,6 +33,9 @@ pub struct Row {
     pub device_info: Option<Value>,
     /// Resource usage of the code; `None` if nothing was timed.
     pub code: Option<ResourceUsage>,
+    /// Values set by the command line, a sweep or a tuner, by name.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, Value>,
     /// The settings in effect.
     pub settings: EffectiveSettings,
     /// The status.
@@ -84,6 +89,7 @@ impl Row {
             device: device.to_owned(),
             device_info: None,
             code: None,
+            parameters: spec.overrides.parameters(),
             settings: settings.effective(),
             status: outcome.status(),
             reason: outcome.reason(),
@@ -141,6 +147,8 @@ impl Row {
             && self.spec == spec.path.display().to_string()
             && self.kernel == KernelIdentity::of(spec)
             && self.settings == settings.effective()
+            // Reports from before this field have it in the kernel's name only.
+            && (self.parameters.is_empty() || self.parameters == spec.overrides.parameters())
     }
 
     /// The same row with the paths of `spec`, where another machine has measured it.

@@ -132,7 +132,12 @@ impl<'a> Item<'a> {
         self.document.error(&self.value.span(), &format!("{} in {}: {message}", self.key, self.section))
     }
 
-    fn expected(&self, what: &str) -> Error {
+    /// `file:line` of the value.
+    pub(super) fn location(&self) -> String {
+        self.document.location(&self.value.span())
+    }
+
+    pub(super) fn expected(&self, what: &str) -> Error {
         let got = match self.value.get_ref() {
             DeValue::String(_) => "text",
             DeValue::Integer(_) => "an integer",
@@ -147,6 +152,10 @@ impl<'a> Item<'a> {
 
     pub(super) fn is_list(&self) -> bool {
         self.value.get_ref().is_array()
+    }
+
+    pub(super) fn is_table(&self) -> bool {
+        self.value.get_ref().is_table()
     }
 
     pub(super) fn is_text(&self) -> bool {
@@ -289,7 +298,7 @@ impl<'a> Item<'a> {
 
 /// Converts `value` if it is exactly an integer.
 #[expect(clippy::cast_possible_truncation, reason = "whole and below 2^53")]
-fn to_integer(value: f64) -> Option<i128> {
+pub(super) fn to_integer(value: f64) -> Option<i128> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     (value.fract() == 0.0 && value.abs() <= EXACT).then_some(value as i128)
 }

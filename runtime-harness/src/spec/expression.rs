@@ -1,4 +1,5 @@
-//! Expressions over shapes, scalars and constants: `2 * A[0] * A[1] * B[1]`, `len(A) + bytes(B)`, `ceil(n / TILE)`.
+//! Expressions over shapes, scalars and constants: `2 * A[0] * A[1] * B[1]`, `len(A) + bytes(B)`, `ceil(n / TILE)`,
+//! `TILE * TILE <= 1024 and n % TILE == 0`. A condition is 1 if it is true, else 0.
 
 use std::collections::BTreeMap;
 
@@ -17,15 +18,27 @@ pub(crate) enum Symbol {
 pub(crate) type Symbols = BTreeMap<String, Symbol>;
 
 const MAX_CHARACTERS: usize = 1000;
+const MAX_DEPTH: usize = 100;
+
+/// A comparison of two numbers.
+type Comparison = fn(&f64, &f64) -> bool;
+
+/// The comparisons. A symbol comes before its prefix.
+const COMPARISONS: [(&str, Comparison); 6] =
+    [("<=", f64::le), (">=", f64::ge), ("==", f64::eq), ("!=", f64::ne), ("<", f64::lt), (">", f64::gt)];
+
+fn truth(is_true: bool) -> f64 {
+    f64::from(u8::from(is_true))
+}
 
 /// Evaluates an expression. Errors name the column.
 pub(crate) fn evaluate(text: &str, names: &Symbols) -> Result<f64, String> {
-    // The parser recurses per parenthesis; the limit bounds its stack.
+    // The parser recurses per parenthesis and sign; the limits bound its stack.
     if text.len() > MAX_CHARACTERS {
         return Err(format!("the expression is longer than {MAX_CHARACTERS} characters"));
     }
-    let mut parser = Parser { text, at: 0, names };
-    let value = parser.sum()?;
+    let mut parser = Parser { text, at: 0, depth: 0, names };
+    let value = parser.disjunction()?;
     parser.skip_blanks();
     match parser.rest().chars().next() {
         None => Ok(value),
@@ -36,6 +49,8 @@ pub(crate) fn evaluate(text: &str, names: &Symbols) -> Result<f64, String> {
 struct Parser<'a> {
     text: &'a str,
     at: usize,
+    /// Parentheses that are open.
+    depth: usize,
     names: &'a Symbols,
 }
 
@@ -66,6 +81,45 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// Accepts a word such as `and`, which is not the beginning of a longer name.
+    fn accept_word(&mut self, word: &str) -> bool {
+        self.skip_blanks();
+        let goes_on = |rest: &str| rest.starts_with(|next: char| next.is_ascii_alphanumeric() || next == '_');
+        let found = self.rest().strip_prefix(word).is_some_and(|rest| !goes_on(rest));
+        self.at += if found { word.len() } else { 0 };
+        found
+    }
+
+    fn disjunction(&mut self) -> Result<f64, String> {
+        let mut value = self.conjunction()?;
+        while self.accept_word("or") {
+            let other = self.conjunction()?;
+            value = truth(value != 0.0 || other != 0.0);
+        }
+        Ok(value)
+    }
+
+    fn conjunction(&mut self) -> Result<f64, String> {
+        let mut value = self.comparison()?;
+        while self.accept_word("and") {
+            let other = self.comparison()?;
+            value = truth(value != 0.0 && other != 0.0);
+        }
+        Ok(value)
+    }
+
+    fn comparison(&mut self) -> Result<f64, String> {
+        let left = self.sum()?;
+        self.skip_blanks();
+        let Some((symbol, holds)) = COMPARISONS.iter().find(|(symbol, _)| self.rest().starts_with(symbol))
+        else {
+            return Ok(left);
+        };
+        self.at += symbol.len();
+        let right = self.sum()?;
+        Ok(truth(holds(&left, &right)))
+    }
+
     fn sum(&mut self) -> Result<f64, String> {
         let mut value = self.product()?;
         loop {
@@ -86,6 +140,8 @@ impl<'a> Parser<'a> {
                 value *= self.factor()?;
             } else if self.accept('/') {
                 value /= self.factor()?;
+            } else if self.accept('%') {
+                value %= self.factor()?;
             } else {
                 return Ok(value);
             }
@@ -97,7 +153,12 @@ impl<'a> Parser<'a> {
             return Ok(-self.factor()?);
         }
         if self.accept('(') {
-            let value = self.sum()?;
+            self.depth += 1;
+            if self.depth > MAX_DEPTH {
+                return Err(self.fail(&format!("more than {MAX_DEPTH} parentheses are open")));
+            }
+            let value = self.disjunction()?;
+            self.depth -= 1;
             self.expect(')')?;
             return Ok(value);
         }
@@ -238,6 +299,13 @@ mod tests {
             ("len(empty)", 1.0),
             ("ceil(A[1] / 2) * 2", 4.0),
             ("ceil(4 / 2)", 2.0),
+            ("7 % 4 * 2", 6.0),
+            ("A[0] < A[1]", 1.0),
+            ("2 >= 2 and 1 != 1", 0.0),
+            ("2 > 2 or 1+1 == 2", 1.0),
+            ("1 or 0 and 0", 1.0),
+            ("(1 or 0) and 0", 0.0),
+            ("(1 <= 2) + (2 <= 1)", 1.0),
         ] {
             assert_eq!(value(text), Ok(expected), "{text}");
         }
@@ -257,11 +325,18 @@ mod tests {
             ("(1 + 2", "missing \")\" at column 7 of \"(1 + 2\""),
             ("1 +", "expected an operand at column 4 of \"1 +\""),
             ("2x", "\"2x\" is not a number at column 1 of \"2x\""),
+            ("1 = 2", "unexpected \"=\" at column 3 of \"1 = 2\""),
+            ("1 < 2 < 3", "unexpected \"<\" at column 7 of \"1 < 2 < 3\""),
+            ("1 andy", "unexpected \"a\" at column 3 of \"1 andy\""),
             ("1 $ 2", "unexpected \"$\" at column 3 of \"1 $ 2\""),
         ] {
             assert_eq!(value(text), Err(message.to_owned()), "{text}");
         }
         assert!(value(&"(".repeat(100_000)).unwrap_err().contains("longer than"));
-        assert!(value(&"(".repeat(MAX_CHARACTERS)).unwrap_err().contains("expected an operand"));
+        assert!(value(&"(".repeat(MAX_CHARACTERS)).unwrap_err().contains("more than 100 parentheses"));
+        assert!(value(&"-".repeat(MAX_CHARACTERS)).unwrap_err().contains("expected an operand"));
+        assert!(value(&"ceil(".repeat(200)).unwrap_err().contains("expected an operand"));
+        let deep = format!("{}1{}", "(".repeat(MAX_DEPTH), ")".repeat(MAX_DEPTH));
+        assert_eq!(value(&deep), Ok(1.0));
     }
 }

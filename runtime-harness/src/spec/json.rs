@@ -1,8 +1,8 @@
-//! Overrides as JSON: `{"values": {"m": 1000, "alpha": 0.5}, "element": "f16"}`.
+//! Overrides as JSON: `{"values": {"m": 1000, "alpha": 0.5}, "element": "f16", "options": {"flags": ["-O3"]}}`.
 
 use std::fmt;
 
-use runtime_core::DType;
+use runtime_core::{DType, OptionValue};
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
@@ -98,6 +98,36 @@ pub(super) mod values {
             }
         }
         deserializer.deserialize_map(Reader)
+    }
+}
+
+/// Options as an object of lists.
+pub(super) mod options {
+    use serde_json::{Map, Value};
+
+    use super::*;
+    use crate::describe;
+
+    pub(crate) fn serialize<S: Serializer>(
+        options: &[(String, Vec<OptionValue>)],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(options.len()))?;
+        for (key, values) in options {
+            map.serialize_entry(key, &values.iter().map(describe::option).collect::<Vec<_>>())?;
+        }
+        map.end()
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<(String, Vec<OptionValue>)>, D::Error> {
+        let object: Map<String, Value> = Map::deserialize(deserializer)?;
+        let read = |(key, value): (String, Value)| {
+            let list = describe::read_option_list(&key, &value).map_err(de::Error::custom)?;
+            Ok((key, list))
+        };
+        object.into_iter().map(read).collect()
     }
 }
 

@@ -7,7 +7,12 @@ mod init;
 mod json;
 mod overrides;
 mod parse;
+mod permutation;
 mod scalar;
+mod space;
+mod space_table;
+#[cfg(test)]
+mod space_tests;
 #[cfg(test)]
 mod tests;
 
@@ -20,8 +25,12 @@ use runtime_core::{
 use crate::settings::Settings;
 use crate::text_file;
 pub use init::{Init, Interval};
-pub use overrides::Overrides;
+pub use overrides::{Extent, Overrides};
 pub use scalar::Number;
+pub use space::{MAX_TRIED, Point, Space};
+
+/// The most combinations of a sweep.
+pub const MAX_SWEPT: u64 = 10_000;
 
 /// A parsed and validated spec file.
 #[derive(Debug)]
@@ -46,6 +55,12 @@ pub struct Spec {
     pub reference: Option<Reference>,
     /// Defaults of the command's options.
     pub settings: Settings,
+    /// What a tuner varies.
+    pub tune: Option<Space>,
+    /// What a sweep varies, apart from what is overridden.
+    pub sweep: Option<Space>,
+    /// The overrides in effect.
+    pub overrides: Overrides,
     /// The spec and every file that it names.
     files: Vec<PathBuf>,
 }
@@ -142,6 +157,18 @@ impl Spec {
     /// `InvalidArgument` that names the file and the line; `Io` if the file cannot be read.
     pub fn load(path: &Path, overrides: &Overrides) -> Result<Self> {
         parse::parse(path, &text_file::read(path)?, overrides)
+    }
+
+    /// Reads a spec file, once for each combination of its `[sweep]` table, or once if it has none. What is overridden is
+    /// not swept.
+    ///
+    /// # Errors
+    /// Those of [`Spec::load`] and [`Space::all`]; there may be at most [`MAX_SWEPT`] combinations.
+    pub fn load_sweep(path: &Path, overrides: &Overrides) -> Result<Vec<Self>> {
+        let spec = Self::load(path, overrides)?;
+        let Some(space) = &spec.sweep else { return Ok(vec![spec]) };
+        let points = space.all(MAX_SWEPT)?;
+        points.iter().map(|point| Self::load(path, &overrides.with(&point.overrides))).collect()
     }
 
     /// The spec file and every file that it names.

@@ -3,18 +3,30 @@
 use std::path::Path;
 
 use runtime_core::{
-    CodeFormat, Cost, Geometry, LaunchConfig, OptionValue, Options, ParallelRange, Result, Tolerance,
+    CodeFormat, Cost, Error, Geometry, LaunchConfig, OptionValue, Options, ParallelRange, Result, Tolerance,
 };
 
 use super::argument::{self, Scope, dtype, file_of, is_identifier, is_scalar};
-use super::document::{Document, Item, Section};
+use super::document::{Document, Item, Section, to_integer};
 use super::expression::{Symbol, Symbols, evaluate};
 use super::scalar::{decode_float, integer_bounds};
-use super::{Argument, ArgumentKind, Expected, KernelSource, Overrides, Reference, Spec, Specialise};
+use super::space_table::{self, Known};
+use super::{Argument, ArgumentKind, Expected, Extent, KernelSource, Overrides, Reference, Spec, Specialise};
 use crate::settings::{FLUSH_CHOICES, Settings};
 
-const TOP_LEVEL_KEYS: [&str; 9] =
-    ["version", "name", "kernel", "arg", "specialise", "launch", "cost", "reference", "eval"];
+const TOP_LEVEL_KEYS: [&str; 11] = [
+    "version",
+    "name",
+    "kernel",
+    "arg",
+    "specialise",
+    "launch",
+    "cost",
+    "reference",
+    "eval",
+    "tune",
+    "sweep",
+];
 const LAUNCH_KEYS: [&str; 6] = ["groups", "group_size", "cluster", "cooperative", "range", "grain"];
 const EVAL_KEYS: [&str; 9] = [
     "repeat",
@@ -48,12 +60,22 @@ pub(super) fn parse(path: &Path, text: &str, overrides: &Overrides) -> Result<Sp
     overrides.check(path, &overridable, specialise.element.is_some())?;
     names.extend(args.iter().filter_map(|arg| Some((arg.name.clone(), symbol(arg)?))));
     let name = top.optional("name").map(|item| item.text()).transpose()?;
-    let (config, has_group_size) =
-        top.optional("launch").map_or(Ok(((1, 1).into(), false)), |item| launch(&item, &names))?;
+    let launch = Launch { section: launch_section(&top)?, path, names: &names, overrides };
+    let (config, has_group_size) = launch.config()?;
+    let mut kernel =
+        code(&top.required("kernel")?.section("[kernel]", &["path", "entry", "format", "options"])?)?;
+    kernel.options = overrides.applied_to(&kernel.options);
+    let known = Known { overrides, specialise: &specialise, args: &args, config: &config, names: &names };
+    let space =
+        |key, table| top.optional(key).map_or(Ok(None), |item| space_table::parse(&item, &known, table));
+    let (tune, sweep) = (space("tune", "[tune]")?, space("sweep", "[sweep]")?);
     Ok(Spec {
         path: path.to_owned(),
         name: name.map_or_else(|| stem(path), str::to_owned) + &overrides.describe(),
-        kernel: code(&top.required("kernel")?.section("[kernel]", &["path", "entry", "format", "options"])?)?,
+        kernel,
+        tune,
+        sweep,
+        overrides: overrides.clone(),
         specialise,
         config,
         has_group_size,
@@ -95,7 +117,7 @@ fn arguments(top: &Section<'_>, scope: &mut Scope<'_>) -> Result<Vec<Argument>> 
     Ok(args)
 }
 
-fn duplicate_name(item: &Item<'_>, arg: &Argument) -> runtime_core::Error {
+fn duplicate_name(item: &Item<'_>, arg: &Argument) -> Error {
     item.error(&format!(
         "the name \"{0}\" is used by two arguments, or by an argument and a constant",
         arg.name
@@ -180,27 +202,92 @@ fn specialise(item: &Item<'_>, overrides: &Overrides) -> Result<Specialise> {
     Ok(Specialise { constants, element: element.map(|element| overrides.element.unwrap_or(element)) })
 }
 
-/// What a launch runs, and whether the spec gives the group size.
-fn launch(item: &Item<'_>, names: &Symbols) -> Result<(LaunchConfig, bool)> {
-    let section = item.section("[launch]", &LAUNCH_KEYS)?;
-    let extents = |key, least| section.optional(key).map_or(Ok([1; 3]), |item| extents(&item, names, least));
-    let geometry = Geometry {
-        groups: extents("groups", 0)?,
-        group_size: extents("group_size", 1)?,
-        cluster: extents("cluster", 1)?,
-        cooperative: section.optional("cooperative").map_or(Ok(false), |item| item.flag())?,
-    };
-    let range = section.optional("range").map(|item| range(&item, names)).transpose()?;
-    let grain = section.optional("grain");
-    match (range, grain) {
-        (None, Some(grain)) => Err(grain.error("is only valid with `range`")),
-        (None, None) => Ok((LaunchConfig::Groups(geometry), section.has("group_size"))),
-        (Some(_), _) if geometry != Geometry::single() => Err(section
-            .error("`range` cannot be combined with `groups`, `group_size`, `cluster` or `cooperative`")),
-        (Some([begin, end]), grain) => {
-            let grain = grain.map(|item| item.size(names, 1)).transpose()?;
-            Ok((LaunchConfig::Range(ParallelRange { begin, end, grain }), false))
+fn launch_section<'a>(top: &Section<'a>) -> Result<Option<Section<'a>>> {
+    top.optional("launch").map(|item| item.section("[launch]", &LAUNCH_KEYS)).transpose()
+}
+
+/// `[launch]` with its overrides.
+struct Launch<'a> {
+    section: Option<Section<'a>>,
+    path: &'a Path,
+    names: &'a Symbols,
+    overrides: &'a Overrides,
+}
+
+impl Launch<'_> {
+    /// What a launch runs, and whether the group size is given.
+    fn config(&self) -> Result<(LaunchConfig, bool)> {
+        let geometry = Geometry {
+            groups: self.extents("groups", 0)?,
+            group_size: self.extents("group_size", 1)?,
+            cluster: self.extents("cluster", 1)?,
+            cooperative: self.optional("cooperative").map_or(Ok(false), |item| item.flag())?,
+        };
+        let range = self.optional("range").map(|item| range(&item, self.names)).transpose()?;
+        let has = |key: &str| self.optional(key).is_some() || self.overrides.launch.contains_key(key);
+        match range {
+            None if has("grain") => Err(self.error("grain", "is only valid with `range`")),
+            None => Ok((LaunchConfig::Groups(geometry), has("group_size"))),
+            Some(_) if geometry != Geometry::single() => Err(self.error(
+                "range",
+                "cannot be combined with `groups`, `group_size`, `cluster` or `cooperative`",
+            )),
+            Some([begin, end]) => {
+                let grain = self.grain()?;
+                Ok((LaunchConfig::Range(ParallelRange { begin, end, grain }), false))
+            }
         }
+    }
+
+    fn optional(&self, key: &str) -> Option<Item<'_>> {
+        self.section.as_ref()?.optional(key)
+    }
+
+    fn error(&self, key: &str, message: &str) -> Error {
+        match self.optional(key) {
+            Some(item) => item.error(message),
+            None => Error::invalid(format!("{}: {key} {message}", self.path.display())),
+        }
+    }
+
+    fn extents(&self, key: &str, least: i128) -> Result<[u32; 3]> {
+        let Some(overridden) = self.overrides.launch.get(key) else {
+            return self.optional(key).map_or(Ok([1; 3]), |item| extents(&item, self.names, least));
+        };
+        if !(1..=3).contains(&overridden.len()) {
+            return Err(self.error(key, &format!("expected 1 to 3 dimensions, got {}", overridden.len())));
+        }
+        let mut extents = [1; 3];
+        for (extent, overridden) in extents.iter_mut().zip(overridden) {
+            *extent = self.overridden(key, overridden, least)?;
+        }
+        Ok(extents)
+    }
+
+    fn grain<T: TryFrom<i128>>(&self) -> Result<Option<T>> {
+        match self.overrides.launch.get("grain").map(Vec::as_slice) {
+            Some([grain]) => self.overridden("grain", grain, 1).map(Some),
+            Some(_) => Err(self.error("grain", "expected one number")),
+            None => self.optional("grain").map(|item| item.size(self.names, 1)).transpose(),
+        }
+    }
+
+    /// The value of an extent from outside of the file, so that there is no line to name.
+    fn overridden<T: TryFrom<i128>>(&self, key: &str, extent: &Extent, least: i128) -> Result<T> {
+        let failed =
+            |message: &str| Error::invalid(format!("{}: {key} = {extent}: {message}", self.path.display()));
+        let whole = match extent {
+            Extent::Number(number) => i128::from(*number),
+            Extent::Expression(text) => {
+                let value = evaluate(text, self.names).map_err(|message| failed(&message))?;
+                to_integer(value)
+                    .ok_or_else(|| failed(&format!("the value is {value}, not a whole number")))?
+            }
+        };
+        if whole < least {
+            return Err(failed(&format!("must be at least {least}, got {whole}")));
+        }
+        T::try_from(whole).map_err(|_| failed(&format!("{whole} is too large")))
     }
 }
 

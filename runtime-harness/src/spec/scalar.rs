@@ -27,6 +27,14 @@ impl Number {
         }
     }
 
+    /// The value in expressions, where `true` is 1.
+    pub(crate) fn value(self) -> f64 {
+        match self {
+            Self::Bool(value) => f64::from(u8::from(value)),
+            number => number.as_f64().unwrap_or(f64::NAN),
+        }
+    }
+
     /// The number as a specialisation constant; `None` for an integer that is too large.
     pub(crate) fn constant(self) -> Option<OptionValue> {
         match self {

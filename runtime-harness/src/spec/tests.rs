@@ -498,7 +498,8 @@ fn sizes_are_expressions() {
 fn overrides_change_sizes_constants_and_types() {
     let values = [("n", Number::Integer(17)), ("TILE", Number::Integer(4)), ("FAST", Number::Bool(true))];
     let values = values.map(|(name, value)| (name.to_owned(), value)).to_vec();
-    let spec = parse_with(SIZED, &Overrides { values, element: Some(DType::F64) }).unwrap();
+    let spec =
+        parse_with(SIZED, &Overrides { values, element: Some(DType::F64), ..Overrides::default() }).unwrap();
     let x = tensor(&spec.args[0]);
     assert_eq!(
         (x.dtype, &x.shape[..], spec.config.geometry().unwrap().groups),
@@ -509,7 +510,8 @@ fn overrides_change_sizes_constants_and_types() {
         (Some(DType::F64), &OptionValue::Integer(4))
     );
     assert_eq!(spec.name, "spec n=17 TILE=4 FAST=true f64");
-    let change = |name: &str, value| Overrides { values: vec![(name.to_owned(), value)], element: None };
+    let change =
+        |name: &str, value| Overrides { values: vec![(name.to_owned(), value)], ..Overrides::default() };
     for (overrides, message) in [
         (
             change("m", Number::Integer(1)),

@@ -4,6 +4,7 @@
 //! inner one, and kills all that descends from it when it ends, when it is told to end, or when the process that started
 //! the worker is gone. [`serve`] runs in the inner one, which evaluates. `docs/serve.md` documents what they say.
 
+mod carry_over;
 mod inner;
 pub mod protocol;
 mod session;

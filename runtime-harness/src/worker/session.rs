@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use runtime_core::{ErrorKind, Options, Result, Runtime};
 
+use super::carry_over::carry_over;
 use super::protocol::Reply;
 use crate::candidate::Candidate;
 use crate::device::DeviceUnderTest;
@@ -109,8 +110,9 @@ fn prepare<'j>(held: &'j mut Option<PreparedJob>, spec: Spec, overrides: &Overri
     let prepared = match held.take() {
         Some(prepared) if is_same(&prepared) => prepared,
         other => {
-            drop(other);
-            PreparedJob { overrides: overrides.clone(), stamps, job: Job::new(spec), has_expected: false }
+            let old = other.filter(|old| old.stamps == stamps).map(|old| (old.job, old.has_expected));
+            let (job, has_expected) = carry_over(old, spec);
+            PreparedJob { overrides: overrides.clone(), stamps, job, has_expected }
         }
     };
     held.insert(prepared)

@@ -67,7 +67,7 @@ fn specs() -> Vec<PathBuf> {
 
 fn load(path: &std::path::Path, values: &[(&str, i128)]) -> Spec {
     let value = |(name, value): &(&str, i128)| ((*name).to_owned(), Number::Integer(*value));
-    let overrides = Overrides { values: values.iter().map(value).collect(), element: None };
+    let overrides = Overrides { values: values.iter().map(value).collect(), ..Overrides::default() };
     Spec::load(path, &overrides).unwrap_or_else(|error| panic!("{error}"))
 }
 
