@@ -42,7 +42,7 @@ impl Board {
                  were not used",
                 read - used
             )),
-            Event::Start { .. } | Event::Repeated | Event::Logged { .. } => {}
+            Event::Start { .. } | Event::Repeated | Event::Note(_) | Event::Logged { .. } => {}
         }
     }
 

@@ -83,7 +83,8 @@ fn finish_on_interrupt(board: &Arc<Mutex<Board>>) {
 }
 
 fn note(board: &Mutex<Board>, progress: &mut Option<Progress>, event: Event<'_>) {
-    if let Event::Begin { evaluations, .. } = event {
+    if let Event::Begin { evaluations, stopper, .. } = event {
+        interrupt::stop_workers(stopper.clone());
         *progress = Some(Progress::new(evaluations));
     }
     let mut board = board.lock();
@@ -93,6 +94,7 @@ fn note(board: &Mutex<Board>, progress: &mut Option<Progress>, event: Event<'_>)
                 progress.set_message(format!("{}{name} on {device}", board.summary()));
             }
             Event::Trial { .. } | Event::Repeated => progress.advance(),
+            Event::Note(text) => progress.suspend(|| output::print_stderr(text)),
             Event::Begin { .. } | Event::Logged { .. } => {}
         }
     }

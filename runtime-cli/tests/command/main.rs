@@ -17,3 +17,4 @@ mod report;
 mod resume;
 mod shell;
 mod tune;
+mod tune_workers;

@@ -27,8 +27,8 @@ pub(super) struct Contest {
     /// The round that is measured; `None`: the spec's own values.
     round: Option<usize>,
     pending: VecDeque<Entry>,
-    /// What each device measures.
-    pub(super) running: Vec<Option<(u64, Entry)>>,
+    /// What each device measures, with the numbers of the requests: one candidate per worker.
+    pub(super) running: Vec<Vec<(u64, Entry)>>,
     points: Vec<Overrides>,
     pub(super) trials: Vec<Trial>,
 }
@@ -49,7 +49,7 @@ impl Contest {
         };
         Self {
             pending: (0..devices.len()).map(default).collect(),
-            running: devices.iter().map(|_| None).collect(),
+            running: devices.iter().map(|_| Vec::new()).collect(),
             trials: Vec::new(),
             round: None,
             devices,
@@ -68,6 +68,13 @@ impl Contest {
         let may_run = |entry: &Entry| entry.device.is_none_or(|own| own == device);
         let at = self.pending.iter().position(may_run)?;
         self.pending.remove(at)
+    }
+
+    /// Takes the entry of a request; `None` if it is not running on the device.
+    pub(super) fn take(&mut self, device: usize, request: u64) -> Option<Entry> {
+        let running = &mut self.running[device];
+        let at = running.iter().position(|(id, _)| *id == request)?;
+        Some(running.swap_remove(at).1)
     }
 
     /// Begins the next round; returns `false` if there is none.

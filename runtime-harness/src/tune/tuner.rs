@@ -17,8 +17,8 @@ use super::strategy::Strategy;
 use super::trial::Trial;
 use crate::candidate::Candidate;
 use crate::compare::CompareOptions;
-use crate::pool::{Pool, PoolOptions};
-use crate::row::{Outcome, Row};
+use crate::pool::{Pool, PoolOptions, Stopper};
+use crate::row::{Outcome, Phase, Row};
 use crate::settings::Settings;
 use crate::spec::{Overrides, Spec};
 use crate::worker::protocol::Reply;
@@ -80,6 +80,8 @@ pub enum Event<'a> {
         devices: &'a [Vec<String>],
         /// How many evaluations it takes at most, in total.
         evaluations: usize,
+        /// Ends the workers, from another thread.
+        stopper: &'a Stopper,
     },
     /// A candidate is evaluated on a device.
     Start {
@@ -95,6 +97,8 @@ pub enum Event<'a> {
         /// The candidate and its result.
         trial: &'a Trial,
     },
+    /// Something that the user wants to know: which process a worker waits for, or why one is not used any more.
+    Note(&'a str),
     /// A candidate has the spec's own values, which were measured already.
     Repeated,
     /// The search has ended; there was a log.
@@ -218,7 +222,8 @@ impl Tuner {
             on_event: &mut on_event,
         };
         let evaluations = run.contests.iter().map(Contest::evaluations).sum();
-        let begun = (run.on_event)(Event::Begin { devices: &groups, evaluations });
+        let stopper = &run.pool.stopper();
+        let begun = (run.on_event)(Event::Begin { devices: &groups, evaluations, stopper });
         let complete = begun.is_continue() && run.search()?.is_continue();
         if let Some(log) = &run.log {
             let (read, used) = log.usage();
@@ -349,14 +354,14 @@ impl Run<'_> {
     fn evaluate(&mut self, places: &[(usize, usize)]) -> Result<ControlFlow<()>> {
         loop {
             for &(contest, device) in places {
-                while self.contests[contest].running[device].is_none() {
+                while self.contests[contest].running[device].len() < self.tuner.pool.workers.max(1) {
                     let Some(entry) = self.contests[contest].next(device) else { break };
                     if self.start(contest, device, entry)?.is_break() {
                         return Ok(ControlFlow::Break(()));
                     }
                 }
             }
-            if places.iter().all(|&(contest, device)| self.contests[contest].running[device].is_none()) {
+            if places.iter().all(|&(contest, device)| self.contests[contest].running[device].is_empty()) {
                 return Ok(ControlFlow::Continue(()));
             }
             let left = self.deadline.saturating_duration_since(Instant::now());
@@ -407,7 +412,7 @@ impl Run<'_> {
             options: self.tuner.options.clone(),
         };
         self.pool.submit(self.requests, candidate)?;
-        self.contests[contest].running[device] = Some((self.requests, entry));
+        self.contests[contest].running[device].push((self.requests, entry));
         Ok(started)
     }
 
@@ -420,12 +425,16 @@ impl Run<'_> {
     }
 
     fn receive(&mut self, reply: Reply) -> Result<ControlFlow<()>> {
+        if let Reply::Retired { device, retired } = &reply {
+            let note = format!("warning: a worker of {device} is not used any more: {retired}");
+            return Ok((self.on_event)(Event::Note(&note)));
+        }
         let Some((contest, device)) = reply.id().and_then(|id| self.place(id)) else {
             return Ok(ControlFlow::Continue(()));
         };
         match reply {
-            Reply::Row { row, .. } => {
-                let Some((_, entry)) = self.contests[contest].running[device].take() else {
+            Reply::Row { id, row, .. } => {
+                let Some(entry) = self.contests[contest].take(device, id) else {
                     return Ok(ControlFlow::Continue(()));
                 };
                 self.note_device(contest, device, row.device_info.as_ref())?;
@@ -440,13 +449,16 @@ impl Run<'_> {
                 self.note_device(contest, device, device_info.as_ref())?;
                 Ok(ControlFlow::Continue(()))
             }
+            Reply::Phase { phase: Phase::Wait, operation, .. } => {
+                Ok((self.on_event)(Event::Note(&format!("waiting {operation}"))))
+            }
             Reply::Error { error, .. } => Err(Error::invalid(error)),
             _ => Ok(ControlFlow::Continue(())),
         }
     }
 
     fn place(&self, request: u64) -> Option<(usize, usize)> {
-        let is_it = |running: &Option<(u64, Entry)>| running.as_ref().is_some_and(|(id, _)| *id == request);
+        let is_it = |running: &Vec<(u64, Entry)>| running.iter().any(|(id, _)| *id == request);
         let find = |(at, contest): (usize, &Contest)| Some((at, contest.running.iter().position(is_it)?));
         self.contests.iter().enumerate().find_map(find)
     }
