@@ -1,7 +1,6 @@
 //! The lock of a device in a process that forks. A test program of its own: the child keeps the sockets of all tests.
 
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::mpsc;
 use std::time::Duration;
