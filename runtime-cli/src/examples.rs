@@ -33,7 +33,8 @@ pub(crate) const CONFORMANCE: &str = "Examples:
   runtime conformance null --faults -- queues";
 
 pub(crate) const SERVE: &str = "Examples:
-  runtime serve --stdio --timeout 10";
+  runtime serve --stdio --timeout 10
+  runtime serve --stdio --launch 'ssh host {worker}'";
 
 pub(crate) const COMPLETIONS: &str = "Examples:
   runtime completions bash > ~/.local/share/bash-completion/completions/runtime";

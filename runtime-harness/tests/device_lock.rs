@@ -28,7 +28,7 @@ fn acquire(key: &str) -> DeviceLock {
 fn start_holder(key: &str) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "a_child_holds_a_lock", "--nocapture", "--test-threads=1"]).env(CHILD, key);
-    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().contains("lock is held")));
     child
@@ -40,7 +40,8 @@ fn a_child_holds_a_lock() {
     let Some(key) = std::env::var(CHILD).ok() else { return };
     let _lock = acquire(&key);
     println!("lock is held");
-    std::thread::sleep(DEADLINE * 10);
+    // Until it is killed, or its parent is gone.
+    std::io::stdin().read_line(&mut String::new()).unwrap();
 }
 
 #[test]

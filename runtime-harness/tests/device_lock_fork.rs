@@ -1,6 +1,7 @@
 //! The lock of a device in a process that forks. A test program of its own: the child keeps the sockets of all tests.
 
 #![cfg(target_os = "linux")]
+
 use std::sync::mpsc;
 use std::time::Duration;
 

@@ -43,6 +43,7 @@ const CRATES: &[Layers] = &[
             "report",
             "compare",
             "candidate",
+            "device_lock",
             "device",
             "evaluate",
             "worker",

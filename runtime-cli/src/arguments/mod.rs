@@ -216,7 +216,7 @@ mod tests {
             let examples: Vec<&str> = text.lines().skip(1).map(str::trim).collect();
             assert!((1..=3).contains(&examples.len()), "{}: {text}", command.get_name());
             for example in examples {
-                let words = example.split(['|', '>']).next().unwrap_or_default().split_whitespace();
+                let words = shlex::split(example.split(['|', '>']).next().unwrap_or_default()).unwrap();
                 assert!(example.starts_with(&format!("runtime {}", command.get_name())), "{example}");
                 assert!(Command::try_parse_from(words).is_ok(), "{example}");
             }

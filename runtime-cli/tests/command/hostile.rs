@@ -123,6 +123,11 @@ fn a_crashing_backend_is_named_and_does_not_stop_doctor() {
                 assert!(text(&run).contains(part), "{code} {arguments:?}: {part} in {}", text(&run));
             }
         }
+        let run = with(&["eval", "--isolate", "scale.toml"]);
+        assert_eq!(run.status.code(), Some(0), "the other backend's devices are used: {}", text(&run));
+        for part in ["warning: cdemo: its process ended while listing its devices", words, "host:0"] {
+            assert!(text(&run).contains(part), "{code}: {part} in {}", text(&run));
+        }
         let run = with(&["doctor"]);
         assert_eq!(run.status.code(), Some(0), "{}", text(&run));
         for part in

@@ -1,7 +1,7 @@
 //! Kernels that are evaluated by launched workers, and what is left of these.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -113,7 +113,7 @@ impl Jobs {
         end: impl FnOnce(&Self),
     ) {
         let mut command = self.command(template, environment);
-        command.args(["--timeout", "1000", "loops_once.toml"]).stdout(std::process::Stdio::piped());
+        command.args(["--timeout", "1000", "loops_once.toml"]).stdout(Stdio::piped());
         let child = command.spawn().unwrap();
         wait_for("the kernel runs", || self.path().join("begun").exists());
         end(self);
@@ -121,6 +121,27 @@ impl Jobs {
         let rows = Self::rows(&output);
         assert_eq!((rows.len(), &rows[0]["status"]), (1, &Value::from("right")), "{rows:#?}");
         self.wait_until_nothing_is_left();
+    }
+
+    /// A signal to the command ends its workers by the end of their input, so that the launcher sees them end.
+    pub(crate) fn check_interrupt(&self) {
+        let ended = self.path().join("ended");
+        let template = format!("sh -c '{{worker}}; echo > {}'", ended.display());
+        let mut command = self.command(&template, &[]);
+        command.args(["--timeout", "1000", "right.toml", "loops_once.toml"]).stdout(Stdio::piped());
+        let child = command.spawn().unwrap();
+        wait_for("the kernel runs", || self.path().join("begun").exists());
+        assert!(!ended.exists());
+        Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(ended.exists(), "the launcher was not killed");
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(
+            (document["rows"].as_array().unwrap().len(), &document["complete"]),
+            (1, &Value::from(false))
+        );
+        self.wait_until_nothing_is_left();
+        std::fs::remove_file(self.path().join("begun")).unwrap();
     }
 
     /// Kills every process that has the mark of this directory, but not the command that has started them.

@@ -34,6 +34,7 @@ struct Missing(String);
 fn local() -> Result<(), Missing> {
     let jobs = Jobs::new();
     jobs.check("env {worker}", &[]);
+    jobs.check_interrupt();
     jobs.check_second_try("env {worker}", &[], |jobs| jobs.kill_workers());
     Ok(())
 }

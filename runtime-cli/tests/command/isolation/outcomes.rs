@@ -155,6 +155,13 @@ fn a_wrong_device_or_option_is_an_error_of_the_command() {
     for (arguments, words) in [
         (&["eval", "--isolate", "--device", "host:9", "right.toml"][..], "no device \"host:9\""),
         (&["eval", "--device", "host:0", "--timeout", "3", "right.toml"], "--timeout needs --isolate"),
+        (
+            &["eval", "--device", "host:0", "--launch", "srun {worker}", "right.toml"],
+            "--launch needs --isolate",
+        ),
+        (&["eval", "--isolate", "--launch", "srun {worker}", "right.toml"], "--launch needs --device"),
+        (&["eval", "--isolate", "--device", "host:0", "--launch", "srun", "right.toml"], "add {worker}"),
+        (&["eval", "--isolate", "--device", "host:0", "--workers", "2", "right.toml"], "--launch <TEMPLATE>"),
     ] {
         let output = sandbox.command(arguments).output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
