@@ -39,7 +39,7 @@ pub(crate) enum Action {
     /// Check and time kernels: one row per kernel and device
     #[command(after_help = examples::EVAL)]
     Eval(Box<EvalArguments>),
-    /// Find the fastest values of what the [tune] table of a spec varies
+    /// Find the fastest values of what the table `tune` of a spec varies
     #[command(after_help = examples::TUNE)]
     Tune(Box<TuneArguments>),
     /// Run a kernel once on one device, check its outputs and save them

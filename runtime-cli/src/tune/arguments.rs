@@ -13,7 +13,7 @@ use crate::worker::PoolArguments;
 
 #[derive(Debug, Args)]
 pub(crate) struct TuneArguments {
-    /// The spec file, with a table [tune]
+    /// The spec file, with a table `tune`
     #[arg(value_name = "SPEC")]
     pub(super) spec: PathBuf,
     /// A device, e.g. `cuda:0`; may be repeated: each is tuned for itself [default: every available device]

@@ -6,17 +6,20 @@
 mod best_spec;
 mod contest;
 mod device_group;
+mod event;
 mod fingerprint;
 mod log;
 mod ranking;
 #[cfg(test)]
 mod ranking_tests;
+mod search;
 mod strategy;
 mod trial;
 mod tuner;
 
 pub use best_spec::best_spec;
+pub use event::Event;
 pub use ranking::{Ranked, Ranking};
 pub use strategy::{Rung, Strategy};
 pub use trial::{Trial, TrialClass};
-pub use tuner::{Event, Tuner, Tuning};
+pub use tuner::{Tuner, Tuning};
