@@ -35,7 +35,6 @@ fn start_holder(key: &str) -> Child {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "tells the parent")]
 fn a_child_holds_a_lock() {
     let Some(key) = std::env::var(CHILD).ok() else { return };
     let _lock = acquire(&key);

@@ -16,7 +16,7 @@ use test_process::required;
 use jobs::Jobs;
 
 fn main() -> ExitCode {
-    let cases: [(&'static str, fn() -> Result<(), Missing>); 3] =
+    let cases: [(&'static str, Case); 3] =
         [("local", local), ("ssh", ssh::evaluate), ("slurm", slurm::evaluate)];
     let trials = cases.map(|(name, case)| {
         Trial::ignorable_test(name, move || match case() {
@@ -27,6 +27,8 @@ fn main() -> ExitCode {
     });
     libtest_mimic::run(&Arguments::from_args(), trials.into()).exit_code()
 }
+
+type Case = fn() -> Result<(), Missing>;
 
 /// What is not installed.
 struct Missing(String);
