@@ -16,6 +16,10 @@ pub(crate) const COMPARE: &str = "Examples:
   runtime compare main.json branch.json --threshold 5%
   runtime compare monday.json tuesday.json wednesday.json";
 
+pub(crate) const PEAK: &str = "Examples:
+  runtime peak --device cuda:0
+  runtime peak --quick --json > peaks.json";
+
 pub(crate) const RUN: &str = "Examples:
   runtime run kernels/vector_add.toml --save c=c.npy";
 

@@ -15,6 +15,7 @@ mod log;
 mod lower;
 mod output;
 mod output_paths;
+mod peak;
 mod probe;
 mod progress;
 mod registry;
@@ -60,6 +61,7 @@ fn run_command(action: &Action) -> Result<ExitCode> {
         Action::Doctor => doctor::report().map(|()| ExitCode::SUCCESS),
         Action::Eval(arguments) => eval::evaluate(arguments),
         Action::Run(arguments) => run::run(arguments),
+        Action::Peak(arguments) => peak::measure(arguments),
         Action::Compare(arguments) => compare::compare(arguments),
         Action::Lower(arguments) => lower::lower(arguments).map(|()| ExitCode::SUCCESS),
         Action::Conformance(arguments) => conformance::run(arguments),

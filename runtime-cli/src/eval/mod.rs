@@ -6,6 +6,7 @@ mod in_process;
 mod isolated;
 mod resumed;
 mod run;
+mod shares;
 
 use std::process::ExitCode;
 
@@ -17,6 +18,7 @@ use baseline::Baseline;
 use files::Files;
 use resumed::Resumed;
 use run::Run;
+use shares::Shares;
 
 pub(crate) fn evaluate(arguments: &EvalArguments) -> Result<ExitCode> {
     arguments.check()?;
@@ -32,7 +34,7 @@ pub(crate) fn evaluate(arguments: &EvalArguments) -> Result<ExitCode> {
 }
 
 /// All available devices without their sub-devices.
-fn available_devices(runtime: &Runtime) -> Result<Vec<String>> {
+pub(crate) fn available_devices(runtime: &Runtime) -> Result<Vec<String>> {
     let known = runtime.devices();
     let whole = known.iter().filter(|info| info.unavailable_reason.is_none() && info.id.sub.is_none());
     let names: Vec<String> = whole.map(|info| info.id.to_string()).collect();

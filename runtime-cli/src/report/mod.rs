@@ -6,6 +6,6 @@ mod sink;
 mod table;
 
 pub(crate) use markdown::Notes;
-pub(crate) use number_format::{duration, significant};
+pub(crate) use number_format::{duration, significant, uncertainty};
 pub(crate) use sink::{Format, Reports, Sink};
 pub(crate) use table::Columns;

@@ -4,12 +4,16 @@ mod measurement;
 mod outcome;
 mod resource_usage;
 mod validation;
+mod workload;
+
+use std::collections::BTreeMap;
 
 use runtime_core::{Error, ErrorKind, Measurement as CoreMeasurement, Validation as CoreValidation};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::describe;
+use crate::peak::Roofline;
 use crate::settings::{EffectiveSettings, Settings};
 use crate::spec::Spec;
 
@@ -45,6 +49,18 @@ pub struct Row {
     pub validation: Option<Validation>,
     /// The times; `None` if nothing was timed.
     pub measurement: Option<Measurement>,
+    /// The element type that the kernel computes with, if its tensors tell.
+    #[serde(default)]
+    pub dtype: Option<String>,
+    /// The bytes of its tensors.
+    #[serde(default)]
+    pub working_set_bytes: Option<u64>,
+    /// How close it comes to the limits of its device; `None` without a cost or without kept peaks.
+    #[serde(default)]
+    pub roofline: Option<Roofline>,
+    /// Values set by the command line, a sweep or a tuner, by name.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, Value>,
 }
 
 /// The kernel of a row.
@@ -91,6 +107,10 @@ impl Row {
             outcome,
             validation: None,
             measurement: None,
+            dtype: workload::dtype(spec).map(|dtype| dtype.to_string()),
+            working_set_bytes: workload::working_set_bytes(spec),
+            roofline: None,
+            parameters: BTreeMap::new(),
         }
     }
 

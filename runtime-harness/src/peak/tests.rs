@@ -1,0 +1,1 @@
+//! Tests of kept peaks and rooflines.
