@@ -82,7 +82,9 @@ fn kernels(info: &DeviceInfo) -> Vec<Arithmetic> {
         ]);
         return kernels;
     }
-    let chains = if info.accepts(&CodeFormat::OPENCL_C) { Arithmetic::opencl } else { Arithmetic::portable };
+    // Processors want vectors wider than those of portable code, on which graphics processors run out of registers.
+    let is_wide = info.accepts(&CodeFormat::OPENCL_C) && info.properties.text("type") == Some("cpu");
+    let chains = if is_wide { Arithmetic::opencl } else { Arithmetic::portable };
     kernels.extend([("f64", DType::F64), ("f32", DType::F32), ("f16", DType::F16)].map(|(name, dtype)| chains(name, dtype, info)));
     kernels.push(Arithmetic::portable("i8", DType::I32, info));
     if info.accepts(&CodeFormat::CUDA_C) {

@@ -23,10 +23,10 @@ const GROUPS_PER_UNIT: u32 = 8;
 const UNITS: u32 = 32;
 /// Floats of a vector of the portable kernels.
 const VECTOR: usize = 4;
-/// The smallest chunk in vectors: `read` loads four per work-item and turn.
+/// The smallest chunk in vectors, 16 KiB.
 const MIN_CHUNK: usize = 4 * GROUP as usize;
 /// Working sets that are measured on a device that does not tell its caches.
-const PROBED_BYTES: [(&str, u64); 2] = [("4 MiB", 4 << 20), ("32 MiB", 32 << 20)];
+const PROBED_BYTES: [(&str, u64); 3] = [("4 MiB", 4 << 20), ("32 MiB", 32 << 20), ("64 MiB", 64 << 20)];
 /// Sums of ones in `f32` are exact up to 2²⁴.
 const EXACT: usize = 1 << 24;
 /// The smallest array for the last level.
@@ -72,7 +72,7 @@ pub(super) fn levels(info: &DeviceInfo) -> Vec<Level> {
     } else {
         for (name, bytes) in PROBED_BYTES {
             add(name, Some(bytes), bytes, false);
-            last_cache = bytes;
+            last_cache = bytes / 2;
         }
     }
     let memory = info.spaces.first().and_then(|space| space.total_bytes).unwrap_or(u64::MAX);
@@ -226,12 +226,12 @@ impl Division {
 
     /// Floats of the result of `read`.
     fn sums(&self) -> usize {
-        if self.is_host { 16 * self.chunks } else { self.chunks * GROUP as usize * VECTOR }
+        if self.is_host { 16 * self.chunks } else { self.chunks * GROUP as usize }
     }
 
     /// What each element of the result of `read` is, if all elements are 1.
     fn sum(&self, rounds: u32) -> usize {
-        let per_round = if self.is_host { self.chunk / host_lanes() } else { self.chunk / VECTOR / GROUP as usize };
+        let per_round = if self.is_host { self.chunk / host_lanes() } else { self.chunk / GROUP as usize };
         per_round * rounds as usize
     }
 
