@@ -20,6 +20,7 @@ mod probe;
 mod progress;
 mod registry;
 mod report;
+mod report_command;
 mod run;
 mod shell;
 mod table;
@@ -62,6 +63,7 @@ fn run_command(action: &Action) -> Result<ExitCode> {
         Action::Eval(arguments) => eval::evaluate(arguments),
         Action::Run(arguments) => run::run(arguments),
         Action::Peak(arguments) => peak::measure(arguments),
+        Action::Report(arguments) => report_command::write(arguments).map(|()| ExitCode::SUCCESS),
         Action::Compare(arguments) => compare::compare(arguments),
         Action::Lower(arguments) => lower::lower(arguments).map(|()| ExitCode::SUCCESS),
         Action::Conformance(arguments) => conformance::run(arguments),

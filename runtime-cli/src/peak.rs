@@ -6,10 +6,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 use runtime_core::{Error, ErrorKind, Options, Result};
-use runtime_harness::peak::{self, Effort, KeptPeaks, Peak};
-use runtime_harness::release::{self, release};
 use runtime_harness::DeviceUnderTest;
 use runtime_harness::describe::Program;
+use runtime_harness::peak::{self, Effort, KeptPeaks, Peak};
+use runtime_harness::release::{self, release};
 use serde_json::{Value, json};
 
 use crate::eval::available_devices;

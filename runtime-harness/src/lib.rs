@@ -39,6 +39,8 @@ mod random;
 pub mod release;
 pub mod report;
 pub mod row;
+#[cfg(test)]
+mod row_fixture;
 pub mod server;
 pub mod settings;
 pub mod spec;

@@ -25,7 +25,9 @@ impl Shares {
     pub(super) fn complete(&self, row: &Row) -> Row {
         let mut row = row.clone();
         let has_cost = row.measurement.as_ref().is_some_and(|it| it.flops.or(it.bytes).is_some());
-        let Some(subject) = row.device_info.as_ref().filter(|_| has_cost).and_then(Subject::of) else { return row };
+        let Some(subject) = row.device_info.as_ref().filter(|_| has_cost).and_then(Subject::of) else {
+            return row;
+        };
         let mut found = self.found.borrow_mut();
         let lookup = found.entry(row.device.clone()).or_insert_with(|| self.kept.find(&subject));
         row.roofline = match lookup {
@@ -48,7 +50,10 @@ impl Shares {
     fn hint(&self) -> Option<String> {
         let found = self.found.borrow();
         let devices = |wanted: &Lookup| {
-            let names = found.iter().filter(|(_, lookup)| *lookup == wanted).map(|(name, _)| format!(" --device {name}"));
+            let names = found
+                .iter()
+                .filter(|(_, lookup)| *lookup == wanted)
+                .map(|(name, _)| format!(" --device {name}"));
             names.collect::<String>()
         };
         let (absent, outdated) = (devices(&Lookup::Absent), devices(&Lookup::Outdated));
@@ -58,7 +63,9 @@ impl Shares {
             ("", outdated) => Some(format!(
                 "run `runtime peak{outdated}` again to see shares of the peak: the driver, its clock limit or this program has changed"
             )),
-            (absent, outdated) => Some(format!("run `runtime peak{absent}{outdated}` to see shares of the peak")),
+            (absent, outdated) => {
+                Some(format!("run `runtime peak{absent}{outdated}` to see shares of the peak"))
+            }
         }
     }
 }

@@ -76,7 +76,12 @@ fn level(level: &MemoryLevel) -> Vec<Line> {
 
 fn line(what: String, how: String, figure: &Figure, unit: fn(f64) -> String) -> Line {
     let interval = figure.ci95.map(|interval| uncertainty(figure.median, interval)).unwrap_or_default();
-    [what, how, format!("{} {interval}", unit(figure.median)), format!("best {}, {}", unit(figure.best), figure.clock)]
+    [
+        what,
+        how,
+        format!("{} {interval}", unit(figure.median)),
+        format!("best {}, {}", unit(figure.best), figure.clock),
+    ]
 }
 
 fn operations(gflops_per_s: f64) -> String {

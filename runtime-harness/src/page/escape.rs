@@ -26,7 +26,10 @@ mod tests {
 
     #[test]
     fn no_text_becomes_markup() {
-        assert_eq!(escaped("<script>alert('x' & \"y\")</script>"), "&lt;script&gt;alert(&#39;x&#39; &amp; &quot;y&quot;)&lt;/script&gt;");
+        assert_eq!(
+            escaped("<script>alert('x' & \"y\")</script>"),
+            "&lt;script&gt;alert(&#39;x&#39; &amp; &quot;y&quot;)&lt;/script&gt;"
+        );
         assert_eq!(escaped("a\0b\x1b[2J\n\u{202e}"), "a\u{fffd}b\u{fffd}[2J\n\u{fffd}");
     }
 }

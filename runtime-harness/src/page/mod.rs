@@ -25,12 +25,18 @@ pub fn page(report: &Report, peaks: &BTreeMap<String, Peak>) -> String {
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Kernel evaluation</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n"
     );
-    let _ = writeln!(text, "<h1>Kernel evaluation</h1>\n<p class=\"faint\">{}</p>", escaped(&summary(report)));
+    let _ =
+        writeln!(text, "<h1>Kernel evaluation</h1>\n<p class=\"faint\">{}</p>", escaped(&summary(report)));
     section(&mut text, "Results", &tables::results(&report.rows));
     section(&mut text, "Notes", &tables::notes(&report.rows));
     let mut figures = String::new();
     for panel in plot::panels(&report.rows, peaks) {
-        let _ = writeln!(figures, "<figure role=\"img\" aria-label=\"{}\">{}</figure>", escaped(&panel.title), panel.svg);
+        let _ = writeln!(
+            figures,
+            "<figure role=\"img\" aria-label=\"{}\">{}</figure>",
+            escaped(&panel.title),
+            panel.svg
+        );
     }
     section(&mut text, "Pictures", &figures);
     section(&mut text, "Validation", &tables::validation(&report.rows));
@@ -51,8 +57,11 @@ fn summary(report: &Report) -> String {
     let count = |status: Status| report.rows.iter().filter(|row| row.status == status).count();
     let counts = [Status::Right, Status::Wrong, Status::Unchecked, Status::Failed, Status::NotRun]
         .map(|status| (count(status), status.name().replace('_', " ")));
-    let parts: Vec<String> =
-        counts.iter().filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}")).collect();
+    let parts: Vec<String> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, name)| format!("{count} {name}"))
+        .collect();
     let incomplete = if report.complete { "" } else { "; rows are missing, because the run was interrupted" };
     format!("{} rows: {}{incomplete}", report.rows.len(), parts.join(", "))
 }

@@ -17,7 +17,9 @@ fn cell(text: &mut String, class: &str, content: &str) {
 
 fn table(header: &[&str], rows: &str) -> String {
     let header: String = header.iter().map(|name| format!("<th>{}</th>", escaped(name))).collect();
-    format!("<div class=\"wide\"><table>\n<thead><tr>{header}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n")
+    format!(
+        "<div class=\"wide\"><table>\n<thead><tr>{header}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n"
+    )
 }
 
 /// A number with four significant digits.
@@ -47,7 +49,18 @@ fn uncertainty(median: f64, interval: Option<[f64; 2]>) -> String {
 }
 
 pub(super) fn results(rows: &[Row]) -> String {
-    let header = ["kernel", "device", "status", "median", "min", "GFLOP/s", "GB/s", "share of its limit", "clock", "samples × calls"];
+    let header = [
+        "kernel",
+        "device",
+        "status",
+        "median",
+        "min",
+        "GFLOP/s",
+        "GB/s",
+        "share of its limit",
+        "clock",
+        "samples × calls",
+    ];
     let mut text = String::new();
     for row in rows {
         text.push_str("<tr>");
@@ -87,7 +100,11 @@ pub(super) fn notes(rows: &[Row]) -> String {
         let mut notes: Vec<String> = row.reason.iter().cloned().collect();
         if let Some(measurement) = &row.measurement {
             if !measurement.is_complete() {
-                notes.push(format!("{} of {} samples: the budget was spent", measurement.samples_ns.len(), measurement.repeat));
+                notes.push(format!(
+                    "{} of {} samples: the budget was spent",
+                    measurement.samples_ns.len(),
+                    measurement.repeat
+                ));
             }
             if let Some(transfer) = &measurement.transfer {
                 notes.push(format!("{} of it is transfer", duration(transfer.statistics.median_ns)));
@@ -96,7 +113,11 @@ pub(super) fn notes(rows: &[Row]) -> String {
         notes.extend(row.code.as_ref().and_then(ResourceUsage::note));
         if !notes.is_empty() {
             let place = escaped(&format!("{} on {}", row.kernel.name, row.device));
-            let _ = writeln!(text, "<details open><summary>{place}</summary><pre>{}</pre></details>", escaped(&notes.join("\n")));
+            let _ = writeln!(
+                text,
+                "<details open><summary>{place}</summary><pre>{}</pre></details>",
+                escaped(&notes.join("\n"))
+            );
         }
     }
     text
@@ -112,7 +133,10 @@ pub(super) fn validation(rows: &[Row]) -> String {
         cell(&mut text, &format!("status {}", row.status.name()), row.status.name());
         let found = match validation {
             Validation::Right(agreement) => {
-                format!("{} elements, largest absolute error {:e}", agreement.elements, agreement.max_absolute_error)
+                format!(
+                    "{} elements, largest absolute error {:e}",
+                    agreement.elements, agreement.max_absolute_error
+                )
             }
             Validation::Wrong(mismatch) => format!(
                 "{} of {} elements of \"{}\" are wrong, {} of them never written; worst at {:?}: {} instead of {}",
@@ -128,7 +152,11 @@ pub(super) fn validation(rows: &[Row]) -> String {
         cell(&mut text, "", &found);
         text.push_str("</tr>\n");
     }
-    if text.is_empty() { text } else { table(&["kernel", "device", "status", "compared with the reference"], &text) }
+    if text.is_empty() {
+        text
+    } else {
+        table(&["kernel", "device", "status", "compared with the reference"], &text)
+    }
 }
 
 pub(super) fn peaks(peaks: &BTreeMap<String, Peak>) -> String {
@@ -138,16 +166,29 @@ pub(super) fn peaks(peaks: &BTreeMap<String, Peak>) -> String {
         cell(&mut text, "", device);
         cell(&mut text, "", what);
         cell(&mut text, "number", &format!("{} {unit}", significant(figure.best)));
-        cell(&mut text, "number", &format!("{} {unit}{}", significant(figure.median), uncertainty(figure.median, figure.ci95)));
+        cell(
+            &mut text,
+            "number",
+            &format!("{} {unit}{}", significant(figure.median), uncertainty(figure.median, figure.ci95)),
+        );
         cell(&mut text, "", &figure.clock);
         text.push_str("</tr>\n");
     };
     for (device, peak) in peaks {
         for it in &peak.compute {
-            line(device, &format!("{} ({} units, {})", it.dtype, it.unit.name(), it.format), &it.gflops_per_s, "GFLOP/s");
+            line(
+                device,
+                &format!("{} ({} units, {})", it.dtype, it.unit.name(), it.format),
+                &it.gflops_per_s,
+                "GFLOP/s",
+            );
         }
         for it in &peak.memory {
-            for (how, figure) in [("read", &it.read_gbytes_per_s), ("copy", &it.copy_gbytes_per_s), ("triad", &it.triad_gbytes_per_s)] {
+            for (how, figure) in [
+                ("read", &it.read_gbytes_per_s),
+                ("copy", &it.copy_gbytes_per_s),
+                ("triad", &it.triad_gbytes_per_s),
+            ] {
                 if let Some(figure) = figure {
                     line(device, &format!("{}: {how}", it.name), figure, "GB/s");
                 }
@@ -175,7 +216,9 @@ pub(super) fn machine(report: &Report) -> String {
     let mut details = String::new();
     let mut known: Vec<&str> = Vec::new();
     for row in &report.rows {
-        let Some(info) = row.device_info.as_ref().filter(|_| !known.contains(&&*row.device)) else { continue };
+        let Some(info) = row.device_info.as_ref().filter(|_| !known.contains(&&*row.device)) else {
+            continue;
+        };
         known.push(&row.device);
         let value = |key: &str| match &info[key] {
             Value::String(text) => text.clone(),
@@ -195,7 +238,8 @@ pub(super) fn machine(report: &Report) -> String {
             escaped(&format!("{info:#}"))
         );
     }
-    text + &table(&["device", "name", "architecture", "driver", "units", "UUID", "PCI address"], &rows) + &details
+    text + &table(&["device", "name", "architecture", "driver", "units", "UUID", "PCI address"], &rows)
+        + &details
 }
 
 /// The settings of each row; rows with the same ones are together.
@@ -210,15 +254,29 @@ pub(super) fn settings(rows: &[Row]) -> String {
     }
     let mut text = String::new();
     for (settings, rows) in &groups {
-        let _ = writeln!(text, "<details open><summary>{}</summary><pre>{}</pre></details>", escaped(&who(rows)), escaped(settings));
+        let _ = writeln!(
+            text,
+            "<details open><summary>{}</summary><pre>{}</pre></details>",
+            escaped(&who(rows)),
+            escaped(settings)
+        );
     }
     let mut kernels = String::new();
     for row in rows {
         kernels.push_str("<tr>");
         let options = Value::Object(row.kernel.options.clone());
         let options = if row.kernel.options.is_empty() { "—".to_owned() } else { options.to_string() };
-        let parameters: Vec<String> = row.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        for content in [&row.kernel.name, &row.spec, &row.kernel.path, &row.kernel.entry, &row.kernel.format, &options, &parameters.join(" ")] {
+        let parameters: Vec<String> =
+            row.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        for content in [
+            &row.kernel.name,
+            &row.spec,
+            &row.kernel.path,
+            &row.kernel.entry,
+            &row.kernel.format,
+            &options,
+            &parameters.join(" "),
+        ] {
             cell(&mut kernels, "", content);
         }
         kernels.push_str("</tr>\n");

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use runtime_core::{
-    Arg, CommonRuntime, Error, ErrorKind, HostArray, Kernel, LaunchConfig, Measurement, Queue, Result, Tensor,
-    Tolerance, Warmup,
+    Arg, CommonRuntime, Error, ErrorKind, HostArray, Kernel, LaunchConfig, Measurement, Queue, Result,
+    Tensor, Tolerance, Warmup,
 };
 
 use super::Effort;
@@ -91,7 +91,8 @@ impl<'a> Bench<'a> {
         transfer()?;
         let deadline = Instant::now() + self.effort.budget();
         let mut samples_ns = Vec::new();
-        while samples_ns.len() < self.effort.samples() && (samples_ns.is_empty() || Instant::now() < deadline) {
+        while samples_ns.len() < self.effort.samples() && (samples_ns.is_empty() || Instant::now() < deadline)
+        {
             let begin = Instant::now();
             transfer()?;
             samples_ns.push(nanoseconds(begin.elapsed()));

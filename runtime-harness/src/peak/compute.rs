@@ -2,7 +2,8 @@
 
 use half::f16;
 use runtime_core::{
-    Arg, CodeFormat, DType, DeviceInfo, Error, ErrorKind, HostArray, LaunchConfig, ModuleSource, ParallelRange, Result, abi,
+    Arg, CodeFormat, DType, DeviceInfo, Error, ErrorKind, HostArray, LaunchConfig, ModuleSource,
+    ParallelRange, Result, abi,
 };
 
 use super::bench::{Bench, Timed};
@@ -85,7 +86,10 @@ fn kernels(info: &DeviceInfo) -> Vec<Arithmetic> {
     // Processors want vectors wider than those of portable code, on which graphics processors run out of registers.
     let is_wide = info.accepts(&CodeFormat::OPENCL_C) && info.properties.text("type") == Some("cpu");
     let chains = if is_wide { Arithmetic::opencl } else { Arithmetic::portable };
-    kernels.extend([("f64", DType::F64), ("f32", DType::F32), ("f16", DType::F16)].map(|(name, dtype)| chains(name, dtype, info)));
+    kernels.extend(
+        [("f64", DType::F64), ("f32", DType::F32), ("f16", DType::F16)]
+            .map(|(name, dtype)| chains(name, dtype, info)),
+    );
     kernels.push(Arithmetic::portable("i8", DType::I32, info));
     if info.accepts(&CodeFormat::CUDA_C) {
         // Multiply-adds of an `mma` divided by 32 threads, as in the names of its shapes.
@@ -126,7 +130,12 @@ impl Arithmetic {
         }
     }
 
-    fn host_dots(dtype: &'static str, entry: &'static str, result: DType, (cores, length): (u32, u32)) -> Self {
+    fn host_dots(
+        dtype: &'static str,
+        entry: &'static str,
+        result: DType,
+        (cores, length): (u32, u32),
+    ) -> Self {
         Self {
             operations: f64::from(2 * 12 * 16 * length),
             pattern: Pattern::Sum(12 * 16 * length),
@@ -198,8 +207,15 @@ impl Arithmetic {
     }
 
     /// `k` is the length of the products that a step adds to each element; 0: that of `f64`, which depends on the architecture.
-    fn matrix(dtype: &'static str, entry: &'static str, (result, k): (DType, u32), info: &DeviceInfo) -> Self {
-        let is_hopper = info.arch.as_deref().and_then(|arch| arch.strip_prefix("sm_")?.get(..2)?.parse().ok()) >= Some(90);
+    fn matrix(
+        dtype: &'static str,
+        entry: &'static str,
+        (result, k): (DType, u32),
+        info: &DeviceInfo,
+    ) -> Self {
+        let is_hopper =
+            info.arch.as_deref().and_then(|arch| arch.strip_prefix("sm_")?.get(..2)?.parse().ok())
+                >= Some(90);
         let (elements, k) = match (k, is_hopper) {
             (0, true) => (4, 16),
             (0, false) => (2, 4),
@@ -227,7 +243,9 @@ impl Arithmetic {
         }
         let kernel = bench.device.kernel(&self.source, self.entry).map_err(|error| match error.kind() {
             // The code has these kernels only where the compiler can use such instructions.
-            ErrorKind::NotFound => Error::unsupported("the processor or its C compiler has no instructions for it"),
+            ErrorKind::NotFound => {
+                Error::unsupported("the processor or its C compiler has no instructions for it")
+            }
             _ => error,
         })?;
         let items = self.items as usize;
@@ -271,9 +289,13 @@ impl Arithmetic {
             DType::F64 => HostArray::from_slice(&shape, &values.collect::<Vec<f64>>()),
             DType::F16 => HostArray::from_slice(&shape, &values.map(f16::from_f64).collect::<Vec<f16>>()),
             #[expect(clippy::cast_possible_truncation, reason = "integers that the type holds")]
-            DType::F32 => HostArray::from_slice(&shape, &values.map(|value| value as f32).collect::<Vec<f32>>()),
+            DType::F32 => {
+                HostArray::from_slice(&shape, &values.map(|value| value as f32).collect::<Vec<f32>>())
+            }
             #[expect(clippy::cast_possible_truncation, reason = "integers that the type holds")]
-            DType::I32 => HostArray::from_slice(&shape, &values.map(|value| value as i32).collect::<Vec<i32>>()),
+            DType::I32 => {
+                HostArray::from_slice(&shape, &values.map(|value| value as i32).collect::<Vec<i32>>())
+            }
             other => Err(Error::unsupported(format!("no peak kernel has results of type {other}"))),
         }
     }

@@ -1,5 +1,6 @@
 //! Peaks that were measured before, kept in the user's cache folder.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use runtime_core::backend::cache_folder;
@@ -8,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{Peak, Subject, VERSION};
+use crate::row::Row;
 
 /// The folder of kept peaks, one file per device.
 #[derive(Clone, Debug)]
@@ -52,12 +54,29 @@ impl KeptPeaks {
         let text = self.file(subject).and_then(|path| std::fs::read_to_string(path).ok());
         let document = text.and_then(|text| serde_json::from_str::<Document>(&text).ok());
         match document {
-            Some(Document { version: VERSION, peak }) if peak.is_sound() => match peak.subject.is_same(subject) {
-                true => Lookup::Found(Box::new(peak)),
-                false => Lookup::Outdated,
-            },
+            Some(Document { version: VERSION, peak }) if peak.is_sound() => {
+                match peak.subject.is_same(subject) {
+                    true => Lookup::Found(Box::new(peak)),
+                    false => Lookup::Outdated,
+                }
+            }
             _ => Lookup::Absent,
         }
+    }
+
+    /// The kept peaks of the devices of these rows, by device string.
+    #[must_use]
+    pub fn of_rows(&self, rows: &[Row]) -> BTreeMap<String, Peak> {
+        let mut peaks = BTreeMap::new();
+        for row in rows.iter().filter(|row| row.measurement.is_some()) {
+            if !peaks.contains_key(&row.device)
+                && let Some(subject) = row.device_info.as_ref().and_then(Subject::of)
+                && let Lookup::Found(peak) = self.find(&subject)
+            {
+                peaks.insert(row.device.clone(), *peak);
+            }
+        }
+        peaks
     }
 
     /// Keeps a peak, in place of the device's earlier one.
@@ -66,13 +85,18 @@ impl KeptPeaks {
     /// `Io` if there is no folder, or the file cannot be written.
     pub fn keep(&self, peak: &Peak) -> Result<()> {
         let path = self.file(&peak.subject).ok_or_else(|| {
-            Error::new(ErrorKind::Io, "there is no cache folder to keep the peaks in; set XDG_CACHE_HOME or HOME")
+            Error::new(
+                ErrorKind::Io,
+                "there is no cache folder to keep the peaks in; set XDG_CACHE_HOME or HOME",
+            )
         })?;
         let document = Document { version: VERSION, peak: peak.clone() };
         let text = serde_json::to_string_pretty(&document)
             .map_err(|error| Error::new(ErrorKind::Internal, format!("JSON: {error}")))?;
         let written = AtomicFile::new(&path).and_then(|file| file.replace(&[text.as_bytes(), b"\n"]));
-        written.map_err(|error| Error::new(ErrorKind::Io, format!("cannot keep the peaks in {}: {error}", path.display())))
+        written.map_err(|error| {
+            Error::new(ErrorKind::Io, format!("cannot keep the peaks in {}: {error}", path.display()))
+        })
     }
 
     /// The file of a device, whatever its driver: a new driver replaces the peaks of the old one.

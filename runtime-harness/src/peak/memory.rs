@@ -58,7 +58,9 @@ pub(super) fn levels(info: &DeviceInfo) -> Vec<Level> {
     };
     let mut last_cache = 0;
     if info.accepts(&CodeFormat::C) {
-        for (name, key, units) in [("L1", "l1d_bytes", units), ("L2", "l2_bytes", units), ("L3", "l3_bytes", 1)] {
+        for (name, key, units) in
+            [("L1", "l1d_bytes", units), ("L2", "l2_bytes", units), ("L3", "l3_bytes", 1)]
+        {
             if let Some(bytes) = property(info, key) {
                 last_cache = bytes * units;
                 add(name, Some(last_cache), last_cache / 2, units > 1);
@@ -185,7 +187,8 @@ impl Division {
         let units = info.compute_units.unwrap_or(UNITS);
         let is_single_round = level.keeps_bytes.is_none();
         // Arrays of 4-byte elements; some devices bind no larger ones.
-        let array = (level.fits_bytes / pattern.arrays() as u64).min(property(info, "binding_bytes").unwrap_or(u64::MAX));
+        let array = (level.fits_bytes / pattern.arrays() as u64)
+            .min(property(info, "binding_bytes").unwrap_or(u64::MAX));
         let floats = usize::try_from(array / 4).unwrap_or(usize::MAX);
         if info.accepts(&CodeFormat::C) {
             let parts = if level.is_private || level.keeps_bytes.is_some() { 1 } else { 8 };
@@ -196,10 +199,10 @@ impl Division {
         }
         let groups = units as usize * GROUPS_PER_UNIT as usize;
         let (chunk, chunks) = match level.keeps_bytes {
-            // One chunk per group, which is read in several rounds.
+            // One chunk per group, which is read in several rounds. Chunks are rounded down, so there may be more of them.
             Some(_) => {
                 let chunk = floor_power(floats / VECTOR / groups).max(MIN_CHUNK);
-                (chunk, (floats / VECTOR / chunk).clamp(1, groups))
+                (chunk, (floats / VECTOR / chunk).clamp(1, 2 * groups))
             }
             None => (4 * MIN_CHUNK, (floats / VECTOR / (4 * MIN_CHUNK)).clamp(1, 65_535)),
         };
@@ -247,7 +250,9 @@ impl Division {
         if self.is_flat && pattern == Pattern::Copy {
             return tensors.collect();
         }
-        tensors.chain([Arg::scalar(chunk), Arg::scalar(rounds), Arg::scalar(self.shift), Arg::scalar(factor)]).collect()
+        tensors
+            .chain([Arg::scalar(chunk), Arg::scalar(rounds), Arg::scalar(self.shift), Arg::scalar(factor)])
+            .collect()
     }
 }
 
@@ -311,7 +316,8 @@ fn group_memory(bench: &Bench<'_>) -> Result<MemoryLevel> {
     let info = bench.device.info();
     let groups = info.compute_units.unwrap_or(UNITS) * GROUPS_PER_UNIT;
     let items = (groups * GROUP) as usize;
-    let kernel = bench.device.kernel(&unchecked(GROUP_MEMORY_WGSL).constant("GROUP", GROUP), "read_memory")?;
+    let kernel =
+        bench.device.kernel(&unchecked(GROUP_MEMORY_WGSL).constant("GROUP", GROUP), "read_memory")?;
     let c = bench.device.allocate(DType::F32, &[items * VECTOR], &Default::default())?;
     let args = |rounds: u32| vec![Arg::write(&c), Arg::scalar(rounds)];
     let timed = Timed { kernel: &kernel, config: (groups, GROUP).into(), args: &args };

@@ -14,7 +14,7 @@ mod memory;
 mod native;
 mod roofline;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod transfers;
 
 use serde::{Deserialize, Serialize};
@@ -218,7 +218,8 @@ impl Peak {
     #[must_use]
     pub fn compute_of(&self, dtype: &str, format: &str) -> Option<&ComputePeak> {
         let reaches = |peak: &&ComputePeak| {
-            peak.dtype == dtype && (peak.unit == Unit::Vector || format != runtime_core::CodeFormat::WGSL.as_str())
+            peak.dtype == dtype
+                && (peak.unit == Unit::Vector || format != runtime_core::CodeFormat::WGSL.as_str())
         };
         let rate = |peak: &&ComputePeak| peak.gflops_per_s.best;
         self.compute.iter().filter(reaches).max_by(|a, b| rate(a).total_cmp(&rate(b)))
@@ -227,7 +228,9 @@ impl Peak {
     /// The fastest level that keeps this many bytes from one call to the next.
     #[must_use]
     pub fn level_of(&self, working_set_bytes: u64) -> Option<&MemoryLevel> {
-        self.memory.iter().find(|level| level.keeps_bytes.is_none_or(|keeps| keeps >= working_set_bytes.max(1)))
+        self.memory
+            .iter()
+            .find(|level| level.keeps_bytes.is_none_or(|keeps| keeps >= working_set_bytes.max(1)))
     }
 
     /// The highest bandwidth of a level, in 10⁹ bytes per second: what a larger one reaches, it reaches as well.
@@ -241,7 +244,9 @@ impl Peak {
     pub(crate) fn is_sound(&self) -> bool {
         let compute = self.compute.iter().map(|peak| &peak.gflops_per_s);
         let memory = self.memory.iter().flat_map(|level| {
-            [&level.read_gbytes_per_s, &level.copy_gbytes_per_s, &level.triad_gbytes_per_s].into_iter().flatten()
+            [&level.read_gbytes_per_s, &level.copy_gbytes_per_s, &level.triad_gbytes_per_s]
+                .into_iter()
+                .flatten()
         });
         let transfers = self.transfers.iter().map(|transfer| &transfer.gbytes_per_s);
         let launches = self.launches.iter().flat_map(|launch| [&launch.latency_ns, &launch.throughput_ns]);

@@ -1,6 +1,9 @@
 //! The code of the peak kernels, which this crate vouches for.
 
-#![allow(unsafe_code, reason = "the peak kernels are native or unchecked code, written for their launches in this module")]
+#![allow(
+    unsafe_code,
+    reason = "the peak kernels are native or unchecked code, written for their launches in this module"
+)]
 
 use runtime_core::{CodeFormat, ModuleSource};
 

@@ -2,7 +2,8 @@
 
 use plotters::coord::Shift;
 use plotters::prelude::{
-    Circle, Color, DrawingArea, IntoDrawingArea, PathElement, Polygon, Rectangle, SVGBackend, ShapeStyle, Text, WHITE,
+    Circle, Color, DrawingArea, IntoDrawingArea, PathElement, Polygon, Rectangle, SVGBackend, ShapeStyle,
+    Text, WHITE,
 };
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{FontDesc, FontFamily, FontStyle, RGBColor, TextStyle};
@@ -51,9 +52,7 @@ impl Canvas<'_> {
             Align::Right => HPos::Right,
         };
         let font = FontDesc::new(FontFamily::SansSerif, f64::from(size), FontStyle::Normal);
-        let style = TextStyle::from(font)
-            .color(&colour)
-            .pos(Pos::new(position, VPos::Center));
+        let style = TextStyle::from(font).color(&colour).pos(Pos::new(position, VPos::Center));
         let _ = self.area.draw(&Text::new(super::names::clean(text), at, style));
     }
 
@@ -71,7 +70,10 @@ impl Canvas<'_> {
         #[expect(clippy::cast_possible_truncation, reason = "within the line")]
         let point = |at: f64| {
             let fraction = (at / length).min(1.0);
-            ((f64::from(from.0) + fraction * dx).round() as i32, (f64::from(from.1) + fraction * dy).round() as i32)
+            (
+                (f64::from(from.0) + fraction * dx).round() as i32,
+                (f64::from(from.1) + fraction * dy).round() as i32,
+            )
         };
         let mut at = 0.0;
         for (index, part) in dashes.iter().cycle().enumerate() {

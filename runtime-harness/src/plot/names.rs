@@ -61,7 +61,9 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        for (value, text) in [(0.0, "0"), (1500.0, "1500"), (2.5, "2.5"), (0.25, "0.25"), (1e6, "1e6"), (12.345, "12.3")] {
+        for (value, text) in
+            [(0.0, "0"), (1500.0, "1500"), (2.5, "2.5"), (0.25, "0.25"), (1e6, "1e6"), (12.345, "12.3")]
+        {
             assert_eq!(number(value), text);
         }
         assert_eq!(duration(2_500_000.0), "2.5 ms");

@@ -16,8 +16,9 @@ const LEFT: i32 = 64;
 const RIGHT: i32 = 610;
 /// Height of a line of the legend.
 const LINE: i32 = 17;
-/// Least distance between the labels of two roofs.
-const APART: i32 = 13;
+/// Left and right edge of the legend.
+const LEGEND: i32 = RIGHT + 26;
+const EDGE: i32 = WIDTH.cast_signed() - 16;
 
 /// A kernel in the picture.
 struct Kernel {
@@ -47,7 +48,8 @@ pub(super) fn panels(rows: &[Row], peaks: &BTreeMap<String, Peak>) -> Vec<Panel>
     let panels = devices.into_iter().filter_map(|device| {
         let rows: Vec<&Row> = rows.iter().filter(|row| row.device == device).collect();
         let kernels: Vec<Kernel> = rows.iter().filter_map(|row| Kernel::of(row)).collect();
-        let roofs = peaks.get(device).map_or_else(|| Roofs::of_rows(&rows), |peak| Roofs::of_peak(peak, &rows));
+        let roofs =
+            peaks.get(device).map_or_else(|| Roofs::of_rows(&rows), |peak| Roofs::of_peak(peak, &rows));
         let is_empty = kernels.is_empty() || roofs.compute.is_empty() || roofs.memory.is_empty();
         (!is_empty).then(|| panel(device, &kernels, &roofs))
     });
@@ -73,7 +75,8 @@ impl Roofs {
     /// The levels that kernels can be in, and the element types that the rows use, or all if that is unknown.
     fn of_peak(peak: &Peak, rows: &[&Row]) -> Self {
         let used: Vec<&str> = rows.iter().filter_map(|row| row.dtype.as_deref()).collect();
-        let compute = peak.compute.iter().filter(|compute| used.contains(&&*compute.dtype) || used.is_empty());
+        let compute =
+            peak.compute.iter().filter(|compute| used.contains(&&*compute.dtype) || used.is_empty());
         let levels = peak.memory.iter().filter(|level| level.keeps_bytes != Some(0));
         Self {
             compute: compute.map(|it| (label(&it.dtype, it.unit), it.gflops_per_s.best)).collect(),
@@ -106,8 +109,8 @@ fn label(dtype: &str, unit: Unit) -> String {
 
 fn panel(device: &str, all: &[Kernel], roofs: &Roofs) -> Panel {
     let kernels = &all[..all.len().min(MAX_ROWS)];
-    let lines = i32::try_from(kernels.len()).unwrap_or(0);
-    let bottom = BOTTOM.max(TOP + LINE * (lines + 1));
+    let lines = kernels.len() + roofs.memory.len() + roofs.compute.len() + 2;
+    let bottom = BOTTOM.max(TOP + LINE * i32::try_from(lines).unwrap_or(0));
     let title = match all.len() > kernels.len() {
         true => format!("Roofline of {device}: the first {} of {} kernels", kernels.len(), all.len()),
         false => format!("Roofline of {device}"),
@@ -117,17 +120,35 @@ fn panel(device: &str, all: &[Kernel], roofs: &Roofs) -> Panel {
         canvas.x_axis(&x, (TOP, BOTTOM), ("operations per byte", number));
         canvas.y_axis(&y, (LEFT, RIGHT), ("GFLOP/s", number));
         draw_roofs(canvas, roofs, (&x, &y));
-        canvas.text((RIGHT + 24, TOP - 18), "kernel", (12, GREY), Align::Left);
-        canvas.text((WIDTH.cast_signed() - 16, TOP - 18), "share of its limit", (12, GREY), Align::Right);
-        for (index, (kernel, line)) in kernels.iter().zip((TOP..).step_by(LINE.cast_unsigned() as usize)).enumerate() {
+        let below = legend_of_roofs(canvas, roofs) + 3 * LINE / 2;
+        canvas.text((LEGEND, below), "kernel", (12, GREY), Align::Left);
+        canvas.text((EDGE, below), "share of its limit", (12, GREY), Align::Right);
+        let heights = (below + LINE..).step_by(LINE.cast_unsigned() as usize);
+        for (index, (kernel, height)) in kernels.iter().zip(heights).enumerate() {
             let at = (x.pixel(kernel.intensity), y.pixel(kernel.gflops_per_s));
             canvas.mark(at, mark(index), colour(index));
-            canvas.mark((RIGHT + 30, line), mark(index), colour(index));
-            canvas.text((RIGHT + 42, line), &shortened(&kernel.name, 34), (12, INK), Align::Left);
+            canvas.mark((LEGEND + 6, height), mark(index), colour(index));
+            canvas.text((LEGEND + 18, height), &shortened(&kernel.name, 34), (12, INK), Align::Left);
             let share = kernel.share.as_deref().unwrap_or("—");
-            canvas.text((WIDTH.cast_signed() - 16, line), share, (12, INK), Align::Right);
+            canvas.text((EDGE, height), share, (12, INK), Align::Right);
         }
     })
+}
+
+/// Names and figures of the roofs; returns the height below them.
+fn legend_of_roofs(canvas: &Canvas<'_>, roofs: &Roofs) -> i32 {
+    let memory =
+        roofs.memory.iter().enumerate().map(|(index, roof)| (roof, "GB/s", colour(index), dash(index)));
+    let compute = roofs.compute.iter().enumerate().map(|(index, roof)| (roof, "GFLOP/s", INK, dash(index)));
+    let mut height = TOP - 18;
+    canvas.text((LEGEND, height), "limit", (12, GREY), Align::Left);
+    for ((name, value), unit, colour, dash) in compute.chain(memory) {
+        height += LINE;
+        canvas.dashed([(LEGEND, height), (LEGEND + 40, height)], colour, dash);
+        canvas.text((LEGEND + 50, height), name, (12, INK), Align::Left);
+        canvas.text((EDGE, height), &format!("{} {unit}", number(*value)), (12, INK), Align::Right);
+    }
+    height
 }
 
 /// Axes that show every kernel, every roof, and the ridges where memory and arithmetic meet.
@@ -143,34 +164,16 @@ fn draw_roofs(canvas: &Canvas<'_>, roofs: &Roofs, (x, y): (&Scale, &Scale)) {
     let highest = roofs.compute.iter().map(|roof| roof.1).fold(0.0, f64::max);
     let fastest = roofs.memory.iter().map(|roof| roof.1).fold(0.0, f64::max);
     let ((left, right), (bottom, _)) = (x.range(), y.range());
-    let mut taken: Vec<i32> = Vec::new();
-    for (index, (name, gflops_per_s)) in roofs.compute.iter().enumerate() {
+    for (index, (_, gflops_per_s)) in roofs.compute.iter().enumerate() {
         let from = (gflops_per_s / fastest).clamp(left, right);
         let height = y.pixel(*gflops_per_s);
         canvas.dashed([(x.pixel(from), height), (RIGHT, height)], INK, dash(index));
-        let place = free_place(height - 8, &mut taken);
-        canvas.text((RIGHT - 4, place), &format!("{name}: {} GFLOP/s", number(*gflops_per_s)), (11, INK), Align::Right);
     }
-    let mut taken: Vec<i32> = Vec::new();
-    for (index, (name, gbytes_per_s)) in roofs.memory.iter().enumerate() {
+    for (index, (_, gbytes_per_s)) in roofs.memory.iter().enumerate() {
         // From where the line enters the picture to the highest roof.
-        let from = (bottom / gbytes_per_s).max(left);
+        let from = (bottom / gbytes_per_s).clamp(left, right);
         let to = (highest / gbytes_per_s).clamp(from, right);
         let point = |intensity: f64| (x.pixel(intensity), y.pixel(intensity * gbytes_per_s));
         canvas.dashed([point(from), point(to)], colour(index), dash(index));
-        let start = point(from);
-        let place = free_place(start.1 - 6, &mut taken);
-        let text = format!("{name}: {} GB/s", number(*gbytes_per_s));
-        canvas.text((start.0 + 10 + (place - start.1 + 6).abs() / 2, place), &text, (11, colour(index)), Align::Left);
     }
-}
-
-/// The nearest height at or above `wanted` at which no label is.
-fn free_place(wanted: i32, taken: &mut Vec<i32>) -> i32 {
-    let mut place = wanted;
-    while let Some(other) = taken.iter().find(|other| (**other - place).abs() < APART) {
-        place = other - APART;
-    }
-    taken.push(place);
-    place
 }

@@ -26,7 +26,10 @@ pub(super) fn panel_of(rows: &[&Row], total: usize) -> Panel {
         false => "Samples".to_owned(),
     };
     canvas::panel(&title, u32::try_from(bottom + 62).unwrap_or(0), |canvas| {
-        let samples = rows.iter().filter_map(|row| row.measurement.as_ref()).flat_map(|it| it.samples_ns.iter().copied());
+        let samples = rows
+            .iter()
+            .filter_map(|row| row.measurement.as_ref())
+            .flat_map(|it| it.samples_ns.iter().copied());
         let scale = Scale::fitting(samples, (LEFT, RIGHT));
         let axis = if scale.is_log() { "time per call (logarithmic)" } else { "time per call" };
         canvas.x_axis(&scale, (TOP, bottom), (axis, duration));
@@ -52,14 +55,17 @@ pub(super) fn panel(rows: &[Row]) -> Option<Panel> {
 
 /// The picture of a report without times.
 pub(super) fn nothing() -> Panel {
-    canvas::panel("No row was timed", 60, |canvas| canvas.text((16, 44), "there is nothing to draw", (12, GREY), Align::Left))
+    canvas::panel("No row was timed", 60, |canvas| {
+        canvas.text((16, 44), "there is nothing to draw", (12, GREY), Align::Left)
+    })
 }
 
 fn lane(canvas: &Canvas<'_>, (row, measurement): (&Row, &Measurement), (scale, y): (&Scale, i32)) {
     let is_wrong = row.status == Status::Wrong;
     let mark: RGBColor = if is_wrong { PALETTE[1] } else { PALETTE[0] };
     let name = format!("{} · {}", row.kernel.name, row.device);
-    let name = if is_wrong { format!("{} (wrong)", shortened(&name, NAME - 8)) } else { shortened(&name, NAME) };
+    let name =
+        if is_wrong { format!("{} (wrong)", shortened(&name, NAME - 8)) } else { shortened(&name, NAME) };
     canvas.text((LEFT - 10, y), &name, (12, INK), Align::Right);
     let mut sorted = measurement.samples_ns.clone();
     sorted.sort_unstable_by(f64::total_cmp);

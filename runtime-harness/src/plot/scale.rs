@@ -19,7 +19,13 @@ impl Scale {
         let (low, high) = bounds(values.filter(|value| *value > 0.0));
         // A decade in all at least, so that equal values are in the middle.
         let margin = if high / low < 10.0 { (10.0 * low / high).sqrt() } else { 1.3 };
-        Self { low: low / margin, high: high * margin, is_log: true, from: f64::from(from), to: f64::from(to) }
+        Self {
+            low: low / margin,
+            high: (high * margin).min(f64::MAX),
+            is_log: true,
+            from: f64::from(from),
+            to: f64::from(to),
+        }
     }
 
     /// An axis that fits the range of the values.
@@ -44,7 +50,8 @@ impl Scale {
     /// The pixel of a value, within the axis.
     pub(super) fn pixel(&self, value: f64) -> i32 {
         let fraction = match self.is_log {
-            true => (value.max(self.low) / self.low).ln() / (self.high / self.low).ln(),
+            // Differences of logarithms, because a quotient could overflow.
+            true => (value.max(self.low).ln() - self.low.ln()) / (self.high.ln() - self.low.ln()),
             false => (value - self.low) / (self.high - self.low),
         };
         #[expect(clippy::cast_possible_truncation, reason = "within the pixels of the axis")]
@@ -61,7 +68,7 @@ impl Scale {
     }
 
     fn log_ticks(&self, count: usize) -> Vec<f64> {
-        let decades = (self.high / self.low).log10();
+        let decades = self.high.log10() - self.low.log10();
         let (first, last) = (self.low.log10().floor(), self.high.log10().ceil());
         let step = (decades / count.max(1) as f64).ceil().max(1.0);
         let steps: &[f64] = if decades < 1.5 { &[1.0, 2.0, 5.0] } else { &[1.0] };
@@ -88,8 +95,8 @@ impl Scale {
 
 fn bounds(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let finite = values.filter(|value| value.is_finite());
-    let (low, high) =
-        finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
+    let (low, high) = finite
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
     if low > high { (1.0, 10.0) } else { (low, high) }
 }
 
@@ -100,7 +107,7 @@ mod tests {
     #[test]
     fn ticks_are_round_and_within_the_axis() {
         let linear = Scale::fitting([10.2, 14.9].into_iter(), (0, 100));
-        assert_eq!(linear.ticks(5), [10.0, 11.0, 12.0, 13.0, 14.0, 15.0]);
+        assert_eq!(linear.ticks(6), [10.0, 11.0, 12.0, 13.0, 14.0, 15.0]);
         let log = Scale::fitting([1.0, 1e6].into_iter(), (0, 100));
         assert!(log.is_log());
         assert_eq!(log.ticks(3), [1.0, 1e3, 1e6]);

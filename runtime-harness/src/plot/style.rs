@@ -37,7 +37,8 @@ pub(super) enum Mark {
 
 /// The shape of the `index`-th series.
 pub(super) const fn mark(index: usize) -> Mark {
-    const MARKS: [Mark; 6] = [Mark::Circle, Mark::Square, Mark::Triangle, Mark::Diamond, Mark::Cross, Mark::Plus];
+    const MARKS: [Mark; 6] =
+        [Mark::Circle, Mark::Square, Mark::Triangle, Mark::Diamond, Mark::Cross, Mark::Plus];
     MARKS[index % MARKS.len()]
 }
 

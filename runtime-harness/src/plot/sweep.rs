@@ -35,7 +35,8 @@ impl<'a> Sweep<'a> {
     }
 
     fn of(spec: &'a str, rows: &'a [Row]) -> Option<Self> {
-        let rows: Vec<&Row> = rows.iter().filter(|row| row.spec == spec && row.measurement.is_some()).collect();
+        let rows: Vec<&Row> =
+            rows.iter().filter(|row| row.spec == spec && row.measurement.is_some()).collect();
         let names: BTreeSet<&String> = rows.iter().flat_map(|row| row.parameters.keys()).collect();
         let mut varied = names.into_iter().filter(|name| {
             let first = rows[0].parameters.get(*name);
@@ -70,7 +71,8 @@ impl<'a> Sweep<'a> {
                 false => self.plot(canvas, right, ("GB/s", number), |it| it.gbytes_per_s),
             }
             for (index, (device, _)) in self.devices.iter().enumerate() {
-                let (column, line) = (i32::try_from(index % 3).unwrap_or(0), i32::try_from(index / 3).unwrap_or(0));
+                let (column, line) =
+                    (i32::try_from(index % 3).unwrap_or(0), i32::try_from(index / 3).unwrap_or(0));
                 let (x, y) = (LEFT + 290 * column, legend - 8 + 18 * line);
                 canvas.dashed([(x, y), (x + 28, y)], colour(index), dash(index));
                 canvas.mark((x + 14, y), mark(index), colour(index));
@@ -80,7 +82,9 @@ impl<'a> Sweep<'a> {
     }
 
     fn measurements(&self) -> impl Iterator<Item = &Measurement> {
-        self.devices.iter().flat_map(|(_, points)| points.iter().filter_map(|(_, row)| row.measurement.as_ref()))
+        self.devices
+            .iter()
+            .flat_map(|(_, points)| points.iter().filter_map(|(_, row)| row.measurement.as_ref()))
     }
 
     fn plot(

@@ -30,7 +30,8 @@ const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
 /// The bytes of all tensors together.
 pub(super) fn working_set_bytes(spec: &Spec) -> Option<u64> {
     let bytes = tensors(spec).map(|tensor| {
-        let elements = tensor.shape.iter().try_fold(1u64, |product, extent| product.checked_mul(*extent as u64));
+        let elements =
+            tensor.shape.iter().try_fold(1u64, |product, extent| product.checked_mul(*extent as u64));
         elements?.checked_mul(tensor.dtype.bytes() as u64)
     });
     bytes.sum()
