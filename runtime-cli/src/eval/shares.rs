@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 
 use runtime_harness::Row;
-use runtime_harness::peak::{KeptPeaks, Lookup, Roofline, Subject};
+use runtime_harness::peak::{KeptPeaks, Lookup, Subject};
 
 use crate::output;
 
@@ -31,7 +31,7 @@ impl Shares {
         let mut found = self.found.borrow_mut();
         let lookup = found.entry(row.device.clone()).or_insert_with(|| self.kept.find(&subject));
         row.roofline = match lookup {
-            Lookup::Found(peak) => Roofline::of(&row, peak),
+            Lookup::Found(peak) => peak.roofline(&row),
             _ => None,
         };
         row

@@ -3,8 +3,7 @@
 use std::fmt::Write;
 
 use console::measure_text_width;
-use runtime_harness::peak::Roofline;
-use runtime_harness::row::{Measurement, ResourceUsage, Validation};
+use runtime_harness::row::{Measurement, ResourceUsage, Roofline, Validation};
 use runtime_harness::{Row, Status};
 
 use super::number_format::{duration, significant, uncertainty};

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::escape::escaped;
 use crate::peak::{Figure, Peak};
 use crate::report::Report;
-use crate::row::{Measurement, ResourceUsage, Row, Validation};
+use crate::row::{Measurement, ResourceUsage, Roofline, Row, Validation};
 
 /// A cell with its class; the content is escaped.
 fn cell(text: &mut String, class: &str, content: &str) {
@@ -88,7 +88,7 @@ fn figures(text: &mut String, row: &Row, measurement: &Measurement) {
     cell(text, "number", &duration(statistics.min_ns));
     cell(text, "number", &rate(measurement.gflops_per_s));
     cell(text, "number", &rate(measurement.gbytes_per_s));
-    cell(text, "", &row.roofline.as_ref().map_or_else(|| "—".to_owned(), crate::peak::Roofline::text));
+    cell(text, "", &row.roofline.as_ref().map_or_else(|| "—".to_owned(), Roofline::text));
     cell(text, "", &format!("{}{}", measurement.clock, if measurement.cold { " (cold)" } else { "" }));
     cell(text, "number", &format!("{} × {}", measurement.samples_ns.len(), measurement.number));
 }

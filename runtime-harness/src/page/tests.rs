@@ -52,7 +52,7 @@ fn every_part_of_the_report_is_on_the_page() {
         row["reason"] = json!("cc: note\nk.c:1: error: no such thing");
     });
     let timed = row("fine", &[20e6; 7], |row| {
-        row["validation"] = json!({ "elements": 77, "max_absolute_error": 0.25 })
+        row["validation"] = json!({ "elements": 77, "max_absolute_error": 0.25 });
     });
     let page = page_of(vec![timed, failed]);
     for text in [

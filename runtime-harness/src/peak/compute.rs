@@ -8,7 +8,8 @@ use runtime_core::{
 
 use super::bench::{Bench, Timed};
 use super::native::{native, unchecked};
-use super::{ComputePeak, Figure, Missing, Peak, Unit};
+use super::{ComputePeak, Figure, Missing, Peak};
+use crate::row::Unit;
 
 const CHAINS_WGSL: &str = include_str!("kernels/chains.wgsl");
 const CHAINS_CL: &str = include_str!("kernels/chains.cl");

@@ -1,6 +1,6 @@
 //! Bandwidth of each memory level.
 //!
-//! Reading, and copy and triad as STREAM defines them (McCalpin 1995): bytes read and written by the program, without those that
+//! Reading, and copy and triad as STREAM defines them (J. D. `McCalpin` 1995): bytes read and written by the program, without those that
 //! the hardware reads before it writes.
 
 use runtime_core::{
@@ -316,8 +316,7 @@ fn group_memory(bench: &Bench<'_>) -> Result<MemoryLevel> {
     let info = bench.device.info();
     let groups = info.compute_units.unwrap_or(UNITS) * GROUPS_PER_UNIT;
     let items = (groups * GROUP) as usize;
-    let kernel =
-        bench.device.kernel(&unchecked(GROUP_MEMORY_WGSL).constant("GROUP", GROUP), "read_memory")?;
+    let kernel = bench.device.kernel(unchecked(GROUP_MEMORY_WGSL).constant("GROUP", GROUP), "read_memory")?;
     let c = bench.device.allocate(DType::F32, &[items * VECTOR], &Default::default())?;
     let args = |rounds: u32| vec![Arg::write(&c), Arg::scalar(rounds)];
     let timed = Timed { kernel: &kernel, config: (groups, GROUP).into(), args: &args };

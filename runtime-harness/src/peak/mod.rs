@@ -2,7 +2,7 @@
 //! and of transfers, and the time of launches.
 //!
 //! [`measure`] runs kernels of its own through the project's timing loop and checks their results; [`KeptPeaks`] keeps what it
-//! found; [`Roofline`] compares a kernel with it.
+//! found; [`Peak::roofline`] compares a kernel with it.
 
 mod bench;
 mod compute;
@@ -12,7 +12,7 @@ mod launches;
 mod measure;
 mod memory;
 mod native;
-mod roofline;
+mod share;
 #[cfg(test)]
 pub(crate) mod tests;
 mod transfers;
@@ -21,10 +21,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::describe::Program;
+use crate::row::Unit;
 pub use figure::Figure;
 pub use kept::{KeptPeaks, Lookup};
 pub use measure::{Effort, measure};
-pub use roofline::{Limit, Roofline};
 
 /// The schema of `runtime peak --json`.
 pub const SCHEMA: &str = "runtime.peaks";
@@ -82,27 +82,6 @@ pub struct ComputePeak {
     pub format: String,
     /// 10⁹ operations per second; a multiply-add counts as two.
     pub gflops_per_s: Figure,
-}
-
-/// A kind of arithmetic unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Unit {
-    /// Ordinary arithmetic, in vectors where the device has them.
-    Vector,
-    /// Matrix units, such as tensor cores.
-    Matrix,
-}
-
-impl Unit {
-    /// The name in listings and JSON.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Vector => "vector",
-            Self::Matrix => "matrix",
-        }
-    }
 }
 
 /// Bandwidth of a memory level.

@@ -4,7 +4,7 @@ use runtime_core::{CodeFormat, DeviceInfo, DeviceKind};
 use serde_json::json;
 
 use super::*;
-use crate::row::Row;
+use crate::row::{Limit, Roofline, Row};
 use crate::row_fixture::row;
 
 fn figure(best: f64) -> Figure {
@@ -52,7 +52,7 @@ pub(crate) fn peak(row: &Row) -> Peak {
 fn roofline(edit: impl FnOnce(&mut Value)) -> Option<Roofline> {
     // 2 GFLOP and 1 GB in 20 ms: 100 GFLOP/s, 50 GB/s.
     let row = row("k", &[20e6; 7], edit);
-    Roofline::of(&row, &peak(&row))
+    peak(&row).roofline(&row)
 }
 
 #[test]

@@ -7,8 +7,8 @@ use super::names::{number, shortened};
 use super::scale::Scale;
 use super::style::{GREY, INK, colour, dash, mark};
 use super::{MAX_ROWS, Panel, WIDTH};
-use crate::peak::{Peak, Unit};
-use crate::row::Row;
+use crate::peak::Peak;
+use crate::row::{Row, Unit};
 
 const TOP: i32 = 62;
 const BOTTOM: i32 = 440;

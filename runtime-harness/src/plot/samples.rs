@@ -56,7 +56,7 @@ pub(super) fn panel(rows: &[Row]) -> Option<Panel> {
 /// The picture of a report without times.
 pub(super) fn nothing() -> Panel {
     canvas::panel("No row was timed", 60, |canvas| {
-        canvas.text((16, 44), "there is nothing to draw", (12, GREY), Align::Left)
+        canvas.text((16, 44), "there is nothing to draw", (12, GREY), Align::Left);
     })
 }
 

@@ -45,7 +45,7 @@ fn a_roofline_has_a_line_for_each_level_and_a_share_for_each_kernel() {
     let mut rows = vec![row("a", &[20e6; 7], |_| {}), row("b", &[40e6; 7], |_| {})];
     let peak = peak(&rows[0]);
     for row in &mut rows {
-        row.roofline = crate::peak::Roofline::of(row, &peak);
+        row.roofline = peak.roofline(row);
     }
     let svg = panels(&rows, &BTreeMap::from([("host:0".to_owned(), peak)]))[0].svg.clone();
     let texts = texts(&svg);

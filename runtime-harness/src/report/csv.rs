@@ -2,8 +2,7 @@
 
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::peak::Roofline;
-use crate::row::{Measurement, Row, Validation};
+use crate::row::{Measurement, Roofline, Row, Validation};
 
 /// A column: its name, and its value for a row that has one.
 type Column = (&'static str, fn(&Row) -> Option<String>);

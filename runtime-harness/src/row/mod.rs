@@ -3,6 +3,7 @@
 mod measurement;
 mod outcome;
 mod resource_usage;
+mod roofline;
 mod validation;
 mod workload;
 
@@ -13,13 +14,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::describe;
-use crate::peak::Roofline;
 use crate::settings::{EffectiveSettings, Settings};
 use crate::spec::Spec;
 
 pub use measurement::{Measurement, Statistics, Transfer};
 pub use outcome::{Outcome, Phase, Status, error_text};
 pub use resource_usage::{Occupancy, ResourceUsage};
+pub use roofline::{ComputeRoof, Limit, MemoryRoof, Roofline, Unit};
 pub use validation::{Agreement, Mismatch, Validation, status_of};
 
 /// The result of a kernel on a device.

@@ -2,9 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Peak, Unit};
-use crate::row::Row;
-
 /// How close a kernel comes to the limits of its device.
 ///
 /// A call cannot take less time than its operations at the peak of their element type, nor less than its bytes at the bandwidth of
@@ -36,6 +33,27 @@ pub enum Limit {
     Memory,
 }
 
+/// A kind of arithmetic unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Ordinary arithmetic, in vectors where the device has them.
+    Vector,
+    /// Matrix units, such as tensor cores.
+    Matrix,
+}
+
+impl Unit {
+    /// The name in listings and JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Vector => "vector",
+            Self::Matrix => "matrix",
+        }
+    }
+}
+
 /// The peak of an element type.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ComputeRoof {
@@ -57,28 +75,8 @@ pub struct MemoryRoof {
 }
 
 impl Roofline {
-    /// The roofline of a row by the peak of its device; `None` if nothing was timed, the spec gives no cost, or no limit is known for
-    /// it. A kernel whose bytes cross the bus in each call, and one that is timed cold, have other limits.
-    #[must_use]
-    pub fn of(row: &Row, peak: &Peak) -> Option<Self> {
-        let measurement = row.measurement.as_ref().filter(|it| it.transfer.is_none() && !it.cold)?;
-        let some = |cost: Option<f64>| cost.filter(|cost| *cost > 0.0);
-        let (flops, bytes) = (some(measurement.flops), some(measurement.bytes));
-        let is_flushed = row.settings.flush_cache != "never";
-        let working_set = row.working_set_bytes.filter(|_| !is_flushed).unwrap_or(u64::MAX);
-        let compute = row.dtype.as_deref().and_then(|dtype| {
-            let found = peak.compute_of(dtype, &row.kernel.format)?;
-            let (dtype, unit) = (found.dtype.clone(), found.unit);
-            Some(ComputeRoof { dtype, unit, gflops_per_s: found.gflops_per_s.best })
-        });
-        let memory = peak.level_of(working_set).map(|level| MemoryRoof {
-            level: level.name.clone(),
-            gbytes_per_s: peak.bandwidth_gbytes_per_s(&level.name),
-        });
-        Self::from_roofs((flops, bytes), measurement.statistics.median_ns, (compute, memory))
-    }
-
-    fn from_roofs(
+    /// The roofline of a call with these operations and bytes, by the limits that are known.
+    pub(crate) fn from_roofs(
         (flops, bytes): (Option<f64>, Option<f64>),
         median_ns: f64,
         (compute, memory): (Option<ComputeRoof>, Option<MemoryRoof>),
