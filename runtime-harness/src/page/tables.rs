@@ -15,8 +15,13 @@ fn cell(text: &mut String, class: &str, content: &str) {
     let _ = write!(text, "<td class=\"{class}\">{}</td>", escaped(content));
 }
 
+/// Columns of numbers, whose headers are aligned like them.
+const NUMBERS: [&str; 6] = ["median", "min", "GFLOP/s", "GB/s", "samples × calls", "best"];
+
 fn table(header: &[&str], rows: &str) -> String {
-    let header: String = header.iter().map(|name| format!("<th>{}</th>", escaped(name))).collect();
+    let class = |name: &str| if NUMBERS.contains(&name) { "number" } else { "" };
+    let cell = |name: &&str| format!("<th class=\"{}\">{}</th>", class(name), escaped(name));
+    let header: String = header.iter().map(cell).collect();
     format!(
         "<div class=\"wide\"><table>\n<thead><tr>{header}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n"
     )
@@ -71,7 +76,13 @@ pub(super) fn results(rows: &[Row]) -> String {
             Some(measurement) => figures(&mut text, row, measurement),
             None => {
                 let reason = row.reason.as_deref().unwrap_or_default();
-                let first = reason.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+                // A compiler's first error says most; notes below the table have the rest.
+                let mut lines = reason.lines().filter(|line| !line.trim().is_empty());
+                let first = lines
+                    .clone()
+                    .find(|line| line.contains("error:"))
+                    .or_else(|| lines.next())
+                    .unwrap_or_default();
                 let _ = write!(text, "<td colspan=\"7\">{}</td>", escaped(first));
             }
         }
@@ -89,7 +100,7 @@ fn figures(text: &mut String, row: &Row, measurement: &Measurement) {
     cell(text, "number", &rate(measurement.gflops_per_s));
     cell(text, "number", &rate(measurement.gbytes_per_s));
     cell(text, "", &row.roofline.as_ref().map_or_else(|| "—".to_owned(), Roofline::text));
-    cell(text, "", &format!("{}{}", measurement.clock, if measurement.cold { " (cold)" } else { "" }));
+    cell(text, "clock", &format!("{}{}", measurement.clock, if measurement.cold { " (cold)" } else { "" }));
     cell(text, "number", &format!("{} × {}", measurement.samples_ns.len(), measurement.number));
 }
 
