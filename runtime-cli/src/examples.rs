@@ -9,7 +9,7 @@ pub(crate) const DOCTOR: &str = "Examples:
 
 pub(crate) const EVAL: &str = "Examples:
   runtime eval kernels/matmul.toml --device host:0 --set m=1000
-  runtime eval kernels/saxpy.toml --isolate --timeout 10 --json rows.json
+  runtime eval kernels/saxpy.toml --isolate --timeout 10 --json rows.json --html rows.html
   runtime eval kernels/saxpy.toml --baseline rows.json --threshold 5%";
 
 pub(crate) const COMPARE: &str = "Examples:
@@ -20,6 +20,14 @@ pub(crate) const TUNE: &str = "Examples:
   runtime tune kernels/matmul.toml --device host:0 --set m=256 --log matmul.jsonl --best fastest.toml
   runtime tune kernels/matmul.toml --strategy halving --samples 64 --time-limit 600
   runtime tune kernels/matmul.toml --device cuda:0 --device cuda:1 --spread";
+
+pub(crate) const PEAK: &str = "Examples:
+  runtime peak --device cuda:0
+  runtime peak --quick --json > peaks.json";
+
+pub(crate) const REPORT: &str = "Examples:
+  runtime report rows.json --html rows.html --plot rows.svg
+  runtime report rows.json --markdown -";
 
 pub(crate) const RUN: &str = "Examples:
   runtime run kernels/vector_add.toml --save c=c.npy";

@@ -15,10 +15,12 @@ mod log;
 mod lower;
 mod output;
 mod output_paths;
+mod peak;
 mod probe;
 mod progress;
 mod registry;
 mod report;
+mod report_command;
 mod run;
 mod shell;
 mod table;
@@ -62,6 +64,8 @@ fn run_command(action: &Action) -> Result<ExitCode> {
         Action::Eval(arguments) => eval::evaluate(arguments),
         Action::Tune(arguments) => tune::tune(arguments),
         Action::Run(arguments) => run::run(arguments),
+        Action::Peak(arguments) => peak::measure(arguments),
+        Action::Report(arguments) => report_command::write(arguments).map(|()| ExitCode::SUCCESS),
         Action::Compare(arguments) => compare::compare(arguments),
         Action::Lower(arguments) => lower::lower(arguments).map(|()| ExitCode::SUCCESS),
         Action::Conformance(arguments) => conformance::run(arguments),

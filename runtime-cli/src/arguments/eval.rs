@@ -33,6 +33,12 @@ pub(crate) struct EvalArguments {
     /// Write the table as Markdown; with `-`, to standard output, instead of the plain one
     #[arg(long, value_name = "FILE|-")]
     pub(crate) markdown: Option<PathBuf>,
+    /// Draw rooflines, sweeps and samples as SVG, at the end of the run
+    #[arg(long, value_name = "FILE.svg|-")]
+    pub(crate) plot: Option<PathBuf>,
+    /// Write a web page with tables, pictures, machine and settings, at the end of the run
+    #[arg(long, value_name = "FILE|-")]
+    pub(crate) html: Option<PathBuf>,
     /// Compare with an earlier report, and fail if a kernel has become slower
     #[arg(long, value_name = "FILE")]
     pub(crate) baseline: Option<PathBuf>,

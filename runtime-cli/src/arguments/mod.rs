@@ -14,6 +14,8 @@ use runtime_harness::spec::Number;
 use crate::compare::CompareArguments;
 use crate::examples;
 use crate::lower::LowerArguments;
+use crate::peak::PeakArguments;
+use crate::report_command::ReportArguments;
 use crate::shell::{CompletionsArguments, ManArguments};
 use crate::tune::TuneArguments;
 use crate::worker::{ServeArguments, WorkerArguments};
@@ -45,6 +47,12 @@ pub(crate) enum Action {
     /// Run a kernel once on one device, check its outputs and save them
     #[command(after_help = examples::RUN)]
     Run(RunArguments),
+    /// Measure what devices can do at most; `runtime eval` then shows each kernel's share of it
+    #[command(after_help = examples::PEAK)]
+    Peak(PeakArguments),
+    /// Write a report of `runtime eval --json` in other formats
+    #[command(after_help = examples::REPORT)]
+    Report(ReportArguments),
     /// Compare reports of `runtime eval --json`, and fail if a kernel has become slower
     #[command(after_help = examples::COMPARE)]
     Compare(CompareArguments),

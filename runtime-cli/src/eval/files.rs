@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use runtime_core::{Options, Result};
-use runtime_harness::Spec;
+use runtime_harness::{Report, Spec, describe};
 
 use super::Baseline;
 use crate::arguments::EvalArguments;
@@ -17,6 +17,8 @@ pub(super) struct Files {
     json: Option<Destination>,
     csv: Option<Destination>,
     markdown: Option<Destination>,
+    plot: Option<Destination>,
+    html: Option<Destination>,
     /// Whether standard output is free for the table.
     shows_table: bool,
 }
@@ -28,6 +30,8 @@ impl Files {
             ("--resume", &arguments.resume),
             ("--csv", &arguments.csv),
             ("--markdown", &arguments.markdown),
+            ("--plot", &arguments.plot),
+            ("--html", &arguments.html),
         ];
         let outputs: Vec<(&str, &Path)> =
             outputs.into_iter().filter_map(|(flag, path)| Some((flag, path.as_deref()?))).collect();
@@ -37,11 +41,13 @@ impl Files {
         let open = |path: &Option<_>| path.as_deref().map(Destination::open).transpose();
         let json = if arguments.resume.is_some() { &arguments.resume } else { &arguments.json };
         let (json, csv, markdown) = (open(json)?, open(&arguments.csv)?, open(&arguments.markdown)?);
-        let shows_table = ![&json, &csv, &markdown].into_iter().flatten().any(Destination::is_standard);
+        let (plot, html) = (open(&arguments.plot)?, open(&arguments.html)?);
+        let shows_table =
+            ![&json, &csv, &markdown, &plot, &html].into_iter().flatten().any(Destination::is_standard);
         let baseline = arguments.baseline.as_deref();
         let baseline =
             baseline.map(|path| Baseline::read(path, &arguments.threshold, shows_table)).transpose()?;
-        Ok(Self { baseline, json, csv, markdown, shows_table })
+        Ok(Self { baseline, json, csv, markdown, plot, html, shows_table })
     }
 
     /// The requested files, and a table unless one of them is standard output.
@@ -54,6 +60,9 @@ impl Files {
         let json = self.json.map(|file| Sink::new(Format::Json(options.clone()), file));
         let csv = self.csv.map(|file| Sink::new(Format::Csv, file));
         let markdown = self.markdown.map(|file| Sink::new(Format::Markdown(Notes::default()), file));
-        table.into_iter().chain(json).chain(csv).chain(markdown).collect()
+        let report = Report { device_options: describe::options(options), ..Report::new() };
+        let plot = self.plot.map(|file| Sink::new(Format::Plot(Box::new(report.clone())), file));
+        let html = self.html.map(|file| Sink::new(Format::Page(Box::new(report)), file));
+        table.into_iter().chain(json).chain(csv).chain(markdown).chain(plot).chain(html).collect()
     }
 }

@@ -8,6 +8,7 @@ mod isolated;
 mod listed_devices;
 mod resumed;
 mod run;
+mod shares;
 
 use std::process::ExitCode;
 
@@ -20,6 +21,7 @@ use files::Files;
 pub(crate) use listed_devices::available_devices;
 use resumed::Resumed;
 use run::Run;
+use shares::Shares;
 
 pub(crate) fn evaluate(arguments: &EvalArguments) -> Result<ExitCode> {
     arguments.check()?;

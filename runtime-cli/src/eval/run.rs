@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use runtime_core::{Options, Result};
 use runtime_harness::{Row, Spec};
 
-use super::{Baseline, Files};
+use super::{Baseline, Files, Shares};
 use crate::progress::Progress;
 use crate::report::Reports;
 use crate::{interrupt, output};
@@ -21,6 +21,7 @@ pub(super) struct Run {
     baseline: Option<Baseline>,
     reports: Arc<Mutex<Reports>>,
     progress: Progress,
+    shares: Shares,
 }
 
 impl Run {
@@ -37,7 +38,7 @@ impl Run {
                 std::mem::forget(reports);
             }
         });
-        Self { baseline, reports, progress: Progress::new(rows) }
+        Self { baseline, reports, progress: Progress::new(rows), shares: Shares::new() }
     }
 
     /// Shows what is running.
@@ -50,9 +51,10 @@ impl Run {
         self.progress.suspend(|| output::print_stderr(text));
     }
 
-    /// Adds a row to every report. Returns `false` once no report can be written any more.
+    /// Adds a row to every report, with its share of the peak. Returns `false` once no report can be written any more.
     pub(super) fn add(&self, row: &Row) -> Result<bool> {
         self.progress.advance();
+        let row = &self.shares.complete(row);
         if let Some(baseline) = &self.baseline {
             baseline.add(row);
         }
@@ -68,6 +70,7 @@ impl Run {
     pub(super) fn end(self) -> Result<ExitCode> {
         let mut reports = self.reports.lock();
         reports.close()?;
+        self.shares.print_hint();
         let has_regression = self.baseline.map_or(Ok(false), Baseline::compare)?;
         Ok(match (reports.has_failed(), reports.is_right() && !has_regression) {
             (true, _) => ExitCode::from(2),

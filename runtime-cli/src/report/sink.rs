@@ -3,8 +3,10 @@
 use std::io;
 
 use runtime_core::{Options, Result};
+use runtime_harness::page::page;
+use runtime_harness::peak::KeptPeaks;
 use runtime_harness::report::{csv, json};
-use runtime_harness::{Row, Status, describe};
+use runtime_harness::{Report, Row, Status, describe, plot};
 
 use super::markdown::{self, Notes};
 use super::table::Columns;
@@ -18,6 +20,10 @@ pub(crate) enum Format {
     Json(Options),
     Csv,
     Markdown(Notes),
+    /// Made of all rows when the run ends, also by a signal.
+    Plot(Box<Report>),
+    /// As `Plot`.
+    Page(Box<Report>),
 }
 
 /// A report being written to one destination.
@@ -58,6 +64,11 @@ impl Sink {
     /// Adds a row, the last one if `complete`. A file is then a complete document with all rows so far; a stream still lacks
     /// its tail.
     pub(crate) fn add(&mut self, row: &Row, complete: bool) -> Result<()> {
+        if let Format::Plot(report) | Format::Page(report) = &mut self.format {
+            report.rows.push(row.clone());
+            self.rows += 1;
+            return Ok(());
+        }
         let mut piece = if self.rows == 0 { self.format.head()? } else { String::new() };
         piece.push_str(&self.format.row(row, self.rows == 0)?);
         self.rows += 1;
@@ -111,6 +122,7 @@ impl Format {
             Self::Json(options) => Ok(json::head(&describe::options(options))),
             Self::Csv => csv::header(),
             Self::Markdown(_) => Ok(markdown::header()),
+            Self::Plot(_) | Self::Page(_) => Ok(String::new()),
         }
     }
 
@@ -120,6 +132,7 @@ impl Format {
             Self::Json(_) => json::row(row, is_first),
             Self::Csv => csv::line(row),
             Self::Markdown(notes) => Ok(notes.row(row)),
+            Self::Plot(_) | Self::Page(_) => Ok(String::new()),
         }
     }
 
@@ -129,6 +142,11 @@ impl Format {
             Self::Json(_) => json::tail(complete),
             Self::Csv => String::new(),
             Self::Markdown(notes) => notes.text(),
+            Self::Plot(report) => plot::document(&report.rows, &KeptPeaks::of_user().of_rows(&report.rows)),
+            Self::Page(report) => {
+                let whole = Report { complete: complete && report.complete, ..(**report).clone() };
+                page(&whole, &KeptPeaks::of_user().of_rows(&report.rows))
+            }
         }
     }
 }

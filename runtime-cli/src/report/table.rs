@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use console::measure_text_width;
-use runtime_harness::row::{Measurement, ResourceUsage, Validation};
+use runtime_harness::row::{Measurement, ResourceUsage, Roofline, Validation};
 use runtime_harness::{Row, Status};
 
 use super::number_format::{duration, significant, uncertainty};
@@ -153,6 +153,7 @@ pub(super) fn note(row: &Row) -> Option<String> {
     if let Some(transfer) = &measurement.transfer {
         notes.push(format!("{} of it is transfer", duration(transfer.statistics.median_ns)));
     }
+    notes.extend(row.roofline.as_ref().map(Roofline::text));
     notes.extend(row.code.as_ref().and_then(ResourceUsage::note));
     (!notes.is_empty()).then(|| notes.join("; "))
 }

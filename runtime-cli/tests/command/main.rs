@@ -13,6 +13,7 @@ mod interruption;
 mod isolation;
 mod kernels;
 mod lower;
+mod peak;
 mod report;
 mod resume;
 mod shell;

@@ -2,12 +2,12 @@
 
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::row::{Measurement, Row, Validation};
+use crate::row::{Measurement, Roofline, Row, Validation};
 
 /// A column: its name, and its value for a row that has one.
 type Column = (&'static str, fn(&Row) -> Option<String>);
 
-const COLUMNS: [Column; 30] = [
+const COLUMNS: [Column; 32] = [
     ("spec", |row| Some(row.spec.clone())),
     ("kernel", |row| Some(row.kernel.name.clone())),
     ("entry", |row| Some(row.kernel.entry.clone())),
@@ -44,6 +44,8 @@ const COLUMNS: [Column; 30] = [
     ("gbytes_per_s", |row| measured(row, |it| it.gbytes_per_s)),
     ("max_absolute_error", max_absolute_error),
     ("wrong_elements", wrong_elements),
+    ("roofline_share", |row| row.roofline.as_ref().map(|roofline| roofline.share.to_string())),
+    ("roofline_limit", |row| row.roofline.as_ref().map(Roofline::limit_text)),
 ];
 
 fn measured<T: ToString>(row: &Row, value: fn(&Measurement) -> Option<T>) -> Option<String> {

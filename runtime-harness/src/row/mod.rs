@@ -3,7 +3,9 @@
 mod measurement;
 mod outcome;
 mod resource_usage;
+mod roofline;
 mod validation;
+mod workload;
 
 use std::collections::BTreeMap;
 
@@ -18,6 +20,7 @@ use crate::spec::Spec;
 pub use measurement::{Measurement, Statistics, Transfer};
 pub use outcome::{Outcome, Phase, Status, error_text};
 pub use resource_usage::{Occupancy, ResourceUsage};
+pub use roofline::{ComputeRoof, Limit, MemoryRoof, Roofline, Unit};
 pub use validation::{Agreement, Mismatch, Validation, status_of};
 
 /// The result of a kernel on a device.
@@ -50,6 +53,15 @@ pub struct Row {
     pub validation: Option<Validation>,
     /// The times; `None` if nothing was timed.
     pub measurement: Option<Measurement>,
+    /// The element type that the kernel computes with, if its tensors tell.
+    #[serde(default)]
+    pub dtype: Option<String>,
+    /// The bytes of its tensors.
+    #[serde(default)]
+    pub working_set_bytes: Option<u64>,
+    /// How close it comes to the limits of its device; `None` without a cost or without kept peaks.
+    #[serde(default)]
+    pub roofline: Option<Roofline>,
 }
 
 /// The kernel of a row.
@@ -97,6 +109,9 @@ impl Row {
             outcome,
             validation: None,
             measurement: None,
+            dtype: workload::dtype(spec).map(|dtype| dtype.to_string()),
+            working_set_bytes: workload::working_set_bytes(spec),
+            roofline: None,
         }
     }
 

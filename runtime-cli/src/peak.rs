@@ -1,0 +1,114 @@
+//! `runtime peak`: measures what devices can do at most, and keeps it for `runtime eval`.
+
+mod text;
+
+use std::process::ExitCode;
+
+use clap::Args;
+use runtime_core::{Error, ErrorKind, Options, Result};
+use runtime_harness::DeviceUnderTest;
+use runtime_harness::describe::Program;
+use runtime_harness::peak::{self, Effort, KeptPeaks, Peak};
+use runtime_harness::release::{self, release};
+use serde_json::{Value, json};
+
+use crate::eval::available_devices;
+use crate::output;
+use crate::progress::Progress;
+use crate::registry;
+
+#[derive(Debug, Args)]
+pub(crate) struct PeakArguments {
+    /// A device, e.g. `cuda:0`; may be repeated [default: every available device]
+    #[arg(long = "device", value_name = "DEVICE")]
+    devices: Vec<String>,
+    /// Measure in a fifth of the time, with wider intervals
+    #[arg(long)]
+    quick: bool,
+    /// Print the peaks as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The peaks of a device, or why there are none.
+struct Measured {
+    device: String,
+    peak: Result<Peak>,
+}
+
+/// Measures, keeps and prints; the exit code says whether every named device, or at least one of all, was measured.
+///
+/// # Errors
+/// `NotFound` or `InvalidArgument` for a wrong device name, `Unavailable` if there is no device.
+pub(crate) fn measure(arguments: &PeakArguments) -> Result<ExitCode> {
+    let runtime = registry::runtime();
+    let names = match &arguments.devices[..] {
+        [] => available_devices()?,
+        names => names.to_vec(),
+    };
+    let devices: Vec<DeviceUnderTest> =
+        names.iter().map(|name| DeviceUnderTest::open(&runtime, name, &Options::new())).collect();
+    if let Some(error) = devices.iter().find_map(wrong_name) {
+        return Err(error);
+    }
+    let effort = if arguments.quick { Effort::Quick } else { Effort::Full };
+    let (progress, kept) = (Progress::new(devices.len()), KeptPeaks::of_user());
+    let mut all = Vec::new();
+    for device in devices {
+        let one = measure_device(device, effort, &progress);
+        if let Ok(peak) = &one.peak
+            && let Err(error) = kept.keep(peak)
+        {
+            progress.suspend(|| output::print_stderr(&format!("warning: {error}")));
+        }
+        progress.advance();
+        if !arguments.json {
+            progress.suspend(|| output::print(&text::peaks(&one.device, &one.peak, !all.is_empty())))?;
+        }
+        all.push(one);
+    }
+    progress.finish();
+    if arguments.json {
+        output::print(&document(&all))?;
+    }
+    let mut measured = all.iter().map(|one| one.peak.is_ok());
+    let is_success = if arguments.devices.is_empty() { measured.any(|ok| ok) } else { measured.all(|ok| ok) };
+    Ok(if is_success { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The error of a device whose name is wrong.
+fn wrong_name(device: &DeviceUnderTest) -> Option<Error> {
+    let error = device.opened.as_ref().err()?;
+    let is_wrong = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidArgument);
+    is_wrong.then(|| error.clone().in_operation(&format!("--device {}", device.name)))
+}
+
+fn measure_device(device: DeviceUnderTest, effort: Effort, progress: &Progress) -> Measured {
+    let DeviceUnderTest { name, opened, .. } = device;
+    let announce = |what: &str| progress.set_message(format!("{what} of {name}"));
+    let peak = opened.and_then(|opened| {
+        let peak = peak::measure(&*opened, effort, &mut |what| announce(what));
+        match release(opened, "the device", &name, release::DEADLINE) {
+            Ok(()) => peak,
+            Err(error) => Err(error),
+        }
+    });
+    Measured { device: name, peak }
+}
+
+fn document(all: &[Measured]) -> String {
+    let devices: Vec<Value> = all
+        .iter()
+        .map(|one| {
+            let reason = one.peak.as_ref().err().map(ToString::to_string);
+            json!({ "device": one.device, "peak": one.peak.as_ref().ok(), "reason": reason })
+        })
+        .collect();
+    let document = json!({
+        "schema": peak::SCHEMA,
+        "version": peak::VERSION,
+        "runtime": Program::current(),
+        "devices": devices,
+    });
+    format!("{document:#}\n")
+}

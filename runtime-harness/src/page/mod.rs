@@ -1,0 +1,67 @@
+//! A report as one self-contained web page: results, pictures, machine and settings, without scripts or anything from elsewhere.
+
+mod escape;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use crate::peak::Peak;
+use crate::plot;
+use crate::report::Report;
+use crate::row::Status;
+use escape::escaped;
+
+const STYLE: &str = include_str!("style.css");
+/// The page loads nothing and runs nothing, whatever a name in it may hold.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
+
+/// The page about a report. `peaks` are those of its devices, by device string.
+#[must_use]
+pub fn page(report: &Report, peaks: &BTreeMap<String, Peak>) -> String {
+    let mut text = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Kernel evaluation</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n"
+    );
+    let _ =
+        writeln!(text, "<h1>Kernel evaluation</h1>\n<p class=\"faint\">{}</p>", escaped(&summary(report)));
+    section(&mut text, "Results", &tables::results(&report.rows));
+    section(&mut text, "Notes", &tables::notes(&report.rows));
+    let mut figures = String::new();
+    for panel in plot::panels(&report.rows, peaks) {
+        let _ = writeln!(
+            figures,
+            "<figure role=\"img\" aria-label=\"{}\">{}</figure>",
+            escaped(&panel.title),
+            panel.svg
+        );
+    }
+    section(&mut text, "Pictures", &figures);
+    section(&mut text, "Validation", &tables::validation(&report.rows));
+    section(&mut text, "Peaks", &tables::peaks(peaks));
+    section(&mut text, "Machine", &tables::machine(report));
+    section(&mut text, "Settings", &tables::settings(&report.rows));
+    text + "</body>\n</html>\n"
+}
+
+/// A section, unless it is empty.
+fn section(text: &mut String, title: &str, content: &str) {
+    if !content.is_empty() {
+        let _ = writeln!(text, "<h2>{title}</h2>\n{content}");
+    }
+}
+
+fn summary(report: &Report) -> String {
+    let count = |status: Status| report.rows.iter().filter(|row| row.status == status).count();
+    let counts = [Status::Right, Status::Wrong, Status::Unchecked, Status::Failed, Status::NotRun]
+        .map(|status| (count(status), status.name().replace('_', " ")));
+    let parts: Vec<String> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, name)| format!("{count} {name}"))
+        .collect();
+    let incomplete = if report.complete { "" } else { "; rows are missing, because the run was interrupted" };
+    format!("{} rows: {}{incomplete}", report.rows.len(), parts.join(", "))
+}
