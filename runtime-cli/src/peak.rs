@@ -16,6 +16,7 @@ use crate::eval::available_devices;
 use crate::output;
 use crate::progress::Progress;
 use crate::registry;
+use crate::worker::ShareArguments;
 
 #[derive(Debug, Args)]
 pub(crate) struct PeakArguments {
@@ -28,6 +29,8 @@ pub(crate) struct PeakArguments {
     /// Print the peaks as JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    share: ShareArguments,
 }
 
 /// The peaks of a device, or why there are none.
@@ -54,7 +57,8 @@ pub(crate) fn measure(arguments: &PeakArguments) -> Result<ExitCode> {
     let effort = if arguments.quick { Effort::Quick } else { Effort::Full };
     let (progress, kept) = (Progress::new(devices.len()), KeptPeaks::of_user());
     let mut all = Vec::new();
-    for device in devices {
+    for mut device in devices {
+        device.share = arguments.share.is_shared();
         let one = measure_device(device, effort, &progress);
         if let Ok(peak) = &one.peak
             && let Err(error) = kept.keep(peak)
@@ -84,6 +88,10 @@ fn wrong_name(device: &DeviceUnderTest) -> Option<Error> {
 }
 
 fn measure_device(device: DeviceUnderTest, effort: Effort, progress: &Progress) -> Measured {
+    let wait = &mut |operation: &str| {
+        progress.suspend(|| output::print_stderr(&format!("waiting {operation}")));
+    };
+    let _lock = device.lock(wait);
     let DeviceUnderTest { name, opened, .. } = device;
     let announce = |what: &str| progress.set_message(format!("{what} of {name}"));
     let peak = opened.and_then(|opened| {

@@ -53,7 +53,8 @@ impl DeviceUnderTest {
     /// Waits until no other process times kernels on it. Calls `on_wait` with what it waits for.
     ///
     /// There is no lock if the device is shared, or has none.
-    pub(crate) fn lock(&self, on_wait: &mut dyn FnMut(&str)) -> Vec<DeviceLock> {
+    #[must_use = "the device is locked until the result is dropped"]
+    pub fn lock(&self, on_wait: &mut dyn FnMut(&str)) -> Vec<DeviceLock> {
         Self::lock_all([self], on_wait)
     }
 
