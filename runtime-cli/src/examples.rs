@@ -4,6 +4,10 @@ pub(crate) const DEVICES: &str = "Examples:
   runtime devices
   runtime devices --json --telemetry";
 
+pub(crate) const COUNTERS: &str = "Examples:
+  runtime counters --device host:0
+  runtime counters --device cuda:0 --json";
+
 pub(crate) const DOCTOR: &str = "Examples:
   runtime doctor";
 

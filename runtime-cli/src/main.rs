@@ -6,6 +6,7 @@
 mod arguments;
 mod compare;
 mod conformance;
+mod counters;
 mod devices;
 mod doctor;
 mod eval;
@@ -60,6 +61,7 @@ fn run_command(action: &Action) -> Result<ExitCode> {
     });
     match action {
         Action::Devices(arguments) => devices::list(arguments).map(|()| ExitCode::SUCCESS),
+        Action::Counters(arguments) => counters::list(arguments).map(|()| ExitCode::SUCCESS),
         Action::Doctor => doctor::report().map(|()| ExitCode::SUCCESS),
         Action::Eval(arguments) => eval::evaluate(arguments),
         Action::Tune(arguments) => tune::tune(arguments),

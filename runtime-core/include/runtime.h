@@ -10,7 +10,7 @@
 // - Every table, and every structure that may grow, begins with `struct_size`: the offset of the end of its
 //   last field. The receiver copies `min(sender's size, own size)` bytes into a zeroed structure of its own.
 // - A function pointer that is null or lies beyond `struct_size` is unsupported.
-// - Elements of arrays (`Arg`, `Property`, `MemorySpace`, `Str`) are frozen within a major version.
+// - Elements of arrays (`Arg`, `Property`, `MemorySpace`, `Counter`, `CounterReading`, `Str`) are frozen within a major version.
 // - For an output structure the *caller* sets `struct_size`; the callee writes at most that many bytes.
 // - Core rejects lists and strings longer than the `MAX_*` limits. A count is the number of elements
 //   actually present.
@@ -63,7 +63,13 @@
 #define RT_MAJOR 1
 
 // ABI minor version; incremented whenever fields are appended.
-#define RT_MINOR 0
+#define RT_MINOR 1
+
+// `CounterReading::flags`: there is a value.
+#define RT_READING_VALID 1
+
+// `CounterReading::flags`: the value is a ratio, a rate or a percentage, which does not grow with the amount of work.
+#define RT_READING_RATIO (1 << 1)
 
 // `Property::kind`: `value.integer` is 0 or 1.
 #define RT_VALUE_FLAG 1
@@ -155,6 +161,9 @@
 // Capability: `copy_2d`, a pitched 2-D copy between buffers of the device.
 #define RT_CAP_COPY_2D (1 << 17)
 
+// Capability: counters (`CounterTable`).
+#define RT_CAP_COUNTERS (1 << 18)
+
 // `AllocateRequest::flags`: back the allocation with huge pages; fails if there are none.
 #define RT_ALLOCATE_HUGE_PAGES 1
 
@@ -232,6 +241,12 @@
 
 // Maximum number of entry points of a module.
 #define RT_MAX_SYMBOLS 1048576
+
+// Maximum number of counters of a device, and of a set.
+#define RT_MAX_COUNTERS 65536
+
+// Maximum number of passes of a set of counters.
+#define RT_MAX_COUNTER_PASSES 4096
 
 // Maximum number of parameters of a kernel.
 #define RT_MAX_PARAMS 65536
@@ -985,6 +1000,67 @@ typedef struct rt_EmbeddedTable {
     rt_Status (*read)(rt_Handle device, uint32_t tensor, uint64_t offset, uint8_t *destination, uint64_t bytes);
 } rt_EmbeddedTable;
 
+// Description of a counter. Frozen; borrowed from the device that listed it.
+typedef struct rt_Counter {
+    // The name that opens it, e.g. `cache-misses`, `dram__bytes_read.sum`.
+    struct rt_Str name;
+    // What it counts, in one line.
+    struct rt_Str description;
+    // Unit of its values, e.g. `bytes`; empty for plain counts.
+    struct rt_Str unit;
+    // Why it cannot be read on this machine, with the remedy; empty if it can.
+    struct rt_Str unavailable_reason;
+} rt_Counter;
+
+// How an open set of counters is read.
+typedef struct rt_CounterSetInfo {
+    // End of the last field.
+    uint32_t struct_size;
+    // How often the same work must run until every counter has been read; at least 1.
+    uint32_t passes;
+    // Per counter, why it cannot be read; an empty string if it can. Borrowed from the set. Null if all can.
+    const struct rt_Str *unavailable_reasons;
+    // Number of `unavailable_reasons`: 0, or the number of counters.
+    size_t reason_count;
+} rt_CounterSetInfo;
+
+// The value of a counter over all passes. Frozen.
+typedef struct rt_CounterReading {
+    // The value in the unit of the counter, extrapolated to the whole time if `counted` is below 1.
+    double value;
+    // Share of the time between `begin` and `end` during which it counted, above 0 and at most 1. Below 1 if more
+    // counters share the hardware than it has registers.
+    double counted;
+    // `READING_*` bits; 0 if there is no value.
+    uint32_t flags;
+    // Zero.
+    uint32_t reserved;
+} rt_CounterReading;
+
+// Counters of the hardware and the system. Core serialises calls on one *set*.
+typedef struct rt_CounterTable {
+    // End of the last field.
+    uint32_t struct_size;
+    // Zero.
+    uint32_t reserved;
+    // Lists the counters of a device, including those that cannot be read on this machine. Further names may be
+    // valid, e.g. raw codes. The list is valid, and the same in each call, until the device is closed.
+    rt_Status (*list)(rt_Handle device, const struct rt_Counter **out, size_t *count);
+    // Opens a set of `count` counters; no name occurs twice. Fails with `NotFound` for an unknown name. A counter
+    // that exists but cannot be read is part of the set, with its reason.
+    rt_Status (*open)(rt_Handle device, const struct rt_Str *names, size_t count, rt_Handle *out);
+    // Reports the passes of a set, and which of its counters cannot be read.
+    rt_Status (*info)(rt_Handle set, struct rt_CounterSetInfo *out);
+    // Begins pass `pass`, counted from 0. No work of the device is in flight. Pass 0 discards earlier values.
+    rt_Status (*begin)(rt_Handle set, uint32_t pass);
+    // Ends the pass. All work submitted since `begin` has ended.
+    rt_Status (*end)(rt_Handle set);
+    // Reads the values after the last pass, in the order of the names; `count` is their number.
+    rt_Status (*read)(rt_Handle set, struct rt_CounterReading *out, size_t count);
+    // Closes a set. A pass that has begun is abandoned.
+    void (*close)(rt_Handle set);
+} rt_CounterTable;
+
 // The table that `EntryPoint` returns; it lives as long as the library.
 typedef struct rt_BackendTable {
     // ABI version of the backend.
@@ -1007,6 +1083,8 @@ typedef struct rt_BackendTable {
     const struct rt_GraphTable *graph;
     // Embedded devices; null if unsupported.
     const struct rt_EmbeddedTable *embedded;
+    // Counters; null if unsupported. Since minor version 1.
+    const struct rt_CounterTable *counters;
 } rt_BackendTable;
 
 // The exported entry point of a backend library: stores the address of a static table in `out`. Makes no

@@ -294,6 +294,7 @@ pub use code::scalar::Scalar;
 pub use code::source::ModuleSource;
 pub use device::accelerator::AcceleratorDevice;
 pub use device::common_runtime::CommonRuntime;
+pub use device::counters::CounterSet;
 pub use device::embedded::EmbeddedDevice;
 pub use device::host::Host;
 pub use device::methods::Device;
@@ -304,6 +305,7 @@ pub use graph::executable::ExecutableGraph;
 pub use graph::recorder::Recorder;
 pub use model::access::{Access, ArgKind};
 pub use model::code_format::CodeFormat;
+pub use model::counters::{CounterInfo, CounterReading};
 pub use model::device_info::{
     Capabilities, DeviceId, DeviceInfo, DeviceKind, Limits, MemorySpace, MemoryUsage, Telemetry,
 };

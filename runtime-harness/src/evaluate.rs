@@ -4,6 +4,7 @@ use std::future::Future;
 
 use runtime_core::{CommonRuntime, Error, ErrorKind, Evaluation, Measurement, Result, Turn};
 
+use crate::counters::{self, Beside};
 use crate::crash_context::CrashContext;
 use crate::device::DeviceUnderTest;
 use crate::job::{BoundKernel, Job};
@@ -58,15 +59,22 @@ pub(crate) fn row(
     (measured, phase): (Measured, Phase),
 ) -> Row {
     let row = match measured {
-        Ok((usage, measurement)) => Row::measured(&job.spec, settings, &device.name, (usage, &measurement)),
+        Ok(((usage, measurement), Beside { counters, energy })) => Row {
+            counters,
+            energy,
+            ..Row::measured(&job.spec, settings, &device.name, (usage, &measurement))
+        },
         Err(error) => Row::failed(&job.spec, settings, &device.name, &error, phase),
     };
     row.on(device.describe())
 }
 
-pub(crate) type Measured = Result<(ResourceUsage, Measurement)>;
+/// What is timed.
+pub(crate) type Timed = (ResourceUsage, Measurement);
+/// What is timed, and what is measured beside it.
+pub(crate) type Measured = Result<(Timed, Beside)>;
 
-/// Measures a kernel. The second result is an error if the driver did not release it.
+/// Measures a kernel. The second result is an error if the device or its driver does not work any more.
 fn measure(
     (under_test, device): (&DeviceUnderTest, &dyn CommonRuntime),
     job: &Job,
@@ -74,7 +82,7 @@ fn measure(
     enter: &mut dyn FnMut(Phase, &str),
 ) -> (Measured, Result<()>) {
     let name = &under_test.name;
-    let bound = match load(under_test, job, enter) {
+    let bound = match load(under_test, job, settings, enter) {
         Ok(bound) => bound,
         Err(error) => return (Err(error), Ok(())),
     };
@@ -82,23 +90,49 @@ fn measure(
     let operation = running(job, name);
     enter(Phase::Run, &operation);
     let context = CrashContext::enter(operation);
-    let measured = block_on(time(device, &bound, job, settings, None)).flatten();
+    let timed = block_on(time(device, &bound, job, settings, None)).flatten();
+    let measured = timed.map(|timed| with_beside(device, &bound, job, settings, timed));
     drop(lock);
     let released = release(bound, &format!("\"{}\"", job.spec.name), name, release::DEADLINE);
     drop(context);
-    (measured, released)
+    let still_works = if measured.is_ok() { check_works(device, settings) } else { Ok(()) };
+    (measured, released.and(still_works))
 }
 
-/// Loads the kernel of a job and places its tensors.
+/// Measures what was asked for beside the times: after the timing, so that the times are those of a run without counters.
+pub(crate) fn with_beside(
+    device: &dyn CommonRuntime,
+    bound: &BoundKernel,
+    job: &Job,
+    settings: &Settings,
+    timed: Timed,
+) -> (Timed, Beside) {
+    let beside = Beside::measure(device, bound, job, settings, &timed.1);
+    (timed, beside)
+}
+
+/// Checks that counting has not lost the device. The row is that of the timing; a device that was lost after it must not
+/// fail the next kernel.
+pub(crate) fn check_works(device: &dyn CommonRuntime, settings: &Settings) -> Result<()> {
+    let may_be_lost = settings.counters.is_some() || settings.measures_energy();
+    match may_be_lost.then(|| device.queue().err()).flatten() {
+        Some(error) if error.kind() == ErrorKind::DeviceLost => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Loads the kernel of a job and places its tensors, after checking the names of the counters.
 ///
 /// # Errors
-/// That of the device, if it is not open; those of [`BoundKernel::new`].
+/// That of the device, if it is not open; those of [`counters::check_names`] and [`BoundKernel::new`].
 pub(crate) fn load(
     device: &DeviceUnderTest,
     job: &Job,
+    settings: &Settings,
     enter: &mut dyn FnMut(Phase, &str),
 ) -> Result<BoundKernel> {
     let opened = device.opened.as_ref().map_err(Clone::clone)?;
+    counters::check_names(&**opened, settings)?;
     let operation = format!("while \"{}\" was loaded on {}", job.spec.name, device.name);
     enter(Phase::Compile, &operation);
     let _context = CrashContext::enter(operation);
@@ -117,7 +151,7 @@ pub(crate) async fn time(
     job: &Job,
     settings: &Settings,
     turn: Option<Turn>,
-) -> Measured {
+) -> Result<Timed> {
     let spec = &job.spec;
     let config = bound.config(spec)?;
     let mut evaluation = Evaluation::new(&bound.kernel, config, bound.evaluation_args(spec));

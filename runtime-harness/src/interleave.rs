@@ -8,14 +8,16 @@ use runtime_core::{Result, Turns};
 
 use crate::crash_context::CrashContext;
 use crate::device::DeviceUnderTest;
-use crate::evaluate::{Evaluated, Measured, block_on, load, row, running, time};
+use crate::evaluate::{
+    Evaluated, Measured, Timed, block_on, check_works, load, row, running, time, with_beside,
+};
 use crate::job::{BoundKernel, Job};
 use crate::release::{self, release};
 use crate::row::Phase;
 use crate::settings::Settings;
 
 /// A kernel that takes turns with others.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Contender<'a> {
     /// The kernel with its data.
     pub job: &'a Job,
@@ -36,12 +38,15 @@ pub fn evaluate_interleaved(
 ) -> Vec<Evaluated> {
     let bound: Vec<Result<BoundKernel>> = contenders
         .iter()
-        .map(|contender| load(&devices[contender.device], contender.job, progress))
+        .map(|contender| load(&devices[contender.device], contender.job, &contender.settings, progress))
         .collect();
     let used = contenders.iter().map(|contender| &devices[contender.device]);
     let locks = DeviceUnderTest::lock_all(used, &mut |operation| progress(Phase::Wait, operation));
     progress(Phase::Run, &format!("while {} kernels took turns", contenders.len()));
-    let measured = take_turns(contenders, devices, &bound);
+    let timed = take_turns(contenders, devices, &bound);
+    let all = contenders.iter().zip(&bound).zip(timed);
+    let measured = all.map(|((contender, bound), timed)| contender.measure_beside(devices, bound, timed));
+    let measured: Vec<Measured> = measured.collect();
     drop(locks);
     let results = contenders.iter().zip(bound).zip(measured);
     results.map(|((contender, bound), measured)| contender.finish(devices, bound, measured)).collect()
@@ -52,7 +57,7 @@ fn take_turns(
     contenders: &[Contender<'_>],
     devices: &[DeviceUnderTest],
     bound: &[Result<BoundKernel>],
-) -> Vec<Measured> {
+) -> Vec<Result<Timed>> {
     let turns = Turns::new();
     let members = contenders.iter().zip(bound).map(|(contender, bound)| -> Member<'_> {
         let turn = turns.join();
@@ -68,17 +73,17 @@ fn take_turns(
     block_on(join_all(members)).unwrap_or_else(|error| vec![Err(error); contenders.len()])
 }
 
-type Member<'a> = Pin<Box<dyn Future<Output = Measured> + 'a>>;
+type Member<'a> = Pin<Box<dyn Future<Output = Result<Timed>> + 'a>>;
 
 /// The results of all members.
-async fn join_all(mut members: Vec<Member<'_>>) -> Vec<Measured> {
-    let mut results: Vec<Option<Measured>> = members.iter().map(|_| None).collect();
+async fn join_all(mut members: Vec<Member<'_>>) -> Vec<Result<Timed>> {
+    let mut results: Vec<Option<Result<Timed>>> = members.iter().map(|_| None).collect();
     poll_fn(|context| {
         for (member, result) in members.iter_mut().zip(&mut results) {
             if result.is_none()
-                && let Poll::Ready(measured) = member.as_mut().poll(context)
+                && let Poll::Ready(timed) = member.as_mut().poll(context)
             {
-                *result = Some(measured);
+                *result = Some(timed);
             }
         }
         if results.iter().all(Option::is_some) { Poll::Ready(()) } else { Poll::Pending }
@@ -98,6 +103,20 @@ async fn in_context<F: Future>(operation: String, future: F) -> F::Output {
 }
 
 impl Contender<'_> {
+    /// Measures what was asked for beside the times.
+    fn measure_beside(
+        &self,
+        devices: &[DeviceUnderTest],
+        bound: &Result<BoundKernel>,
+        timed: Result<Timed>,
+    ) -> Measured {
+        let (timed, bound) = (timed?, bound.as_ref().map_err(Clone::clone)?);
+        let device = &devices[self.device];
+        let opened = device.opened.as_ref().map_err(Clone::clone)?;
+        let _context = CrashContext::enter(running(self.job, &device.name));
+        Ok(with_beside(&**opened, bound, self.job, &self.settings, timed))
+    }
+
     /// Releases the kernel and makes its row.
     fn finish(
         &self,
@@ -115,6 +134,8 @@ impl Contender<'_> {
         let released = bound.map_or(Ok(()), |bound| {
             release(bound, &format!("\"{}\"", self.job.spec.name), &device.name, release::DEADLINE)
         });
+        let works = device.opened.as_ref().map_or(Ok(()), |opened| check_works(&**opened, &self.settings));
+        let released = released.and(works);
         if let Err(error) = &released {
             device.opened = Err(error.clone());
         }

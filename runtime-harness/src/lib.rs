@@ -13,7 +13,7 @@
 //! let mut device = DeviceUnderTest::open(&runtime, "host:0", &Options::new());
 //! let mut job = Job::new(Spec::load("kernels/saxpy.toml".as_ref(), &Overrides::default())?);
 //! job.find_expected(&runtime);
-//! let settings = Settings { repeat: Some(30), ..job.spec.settings };
+//! let settings = Settings { repeat: Some(30), ..job.spec.settings.clone() };
 //! let row = evaluate(&job, &mut device, &settings).row;
 //! match &row.measurement {
 //!     Some(measurement) => println!("{}: {} ns", row.kernel.name, measurement.statistics.median_ns),
@@ -25,6 +25,7 @@
 
 mod candidate;
 pub mod compare;
+pub mod counters;
 pub mod crash_context;
 pub mod describe;
 mod device;

@@ -10,8 +10,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub const FLUSH_CHOICES: [(&str, FlushCache); 3] =
     [("never", FlushCache::Never), ("sample", FlushCache::PerSample), ("call", FlushCache::PerCall)];
 
+/// The most time that is spent on measuring the energy of a call.
+pub const ENERGY_LIMIT: Duration = Duration::from_secs(10);
+
 /// The settings given; `None` stands for the default of the timing loop.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// Number of samples.
@@ -34,12 +37,16 @@ pub struct Settings {
     pub cooldown_ms: Option<f64>,
     /// Time limit.
     pub budget_s: Option<f64>,
+    /// Counters to read in a run of their own, after the timing.
+    pub counters: Option<Vec<String>>,
+    /// Whether to measure the energy of a call, in a run of its own.
+    pub energy: Option<bool>,
 }
 
 impl Settings {
     /// These settings, completed by those of `other`.
     #[must_use]
-    pub fn or(self, other: Self) -> Self {
+    pub fn or(&self, other: &Self) -> Self {
         Self {
             repeat: self.repeat.or(other.repeat),
             number: self.number.or(other.number),
@@ -50,6 +57,8 @@ impl Settings {
             flush_cache: self.flush_cache.or(other.flush_cache),
             cooldown_ms: self.cooldown_ms.or(other.cooldown_ms),
             budget_s: self.budget_s.or(other.budget_s),
+            counters: self.counters.clone().or_else(|| other.counters.clone()),
+            energy: self.energy.or(other.energy),
         }
     }
 
@@ -57,6 +66,19 @@ impl Settings {
     #[must_use]
     pub fn validates(&self) -> bool {
         self.validate.unwrap_or(true)
+    }
+
+    /// Whether to measure the energy of a call.
+    #[must_use]
+    pub fn measures_energy(&self) -> bool {
+        self.energy.unwrap_or(false)
+    }
+
+    /// The most time that an evaluation takes if every call is quick: the budget of the timing loop, and what comes after.
+    #[must_use]
+    pub fn time_limit(&self) -> Duration {
+        let energy = if self.measures_energy() { ENERGY_LIMIT } else { Duration::ZERO };
+        self.timing().budget.saturating_add(energy)
     }
 
     /// The settings as the timing loop takes them.
@@ -94,6 +116,8 @@ impl Settings {
             flush_cache: flush_name(timing.flush_cache).to_owned(),
             cooldown_ms: milliseconds(timing.cooldown),
             budget_s: timing.budget.as_secs_f64(),
+            counters: self.counters.clone().unwrap_or_default(),
+            energy: self.measures_energy(),
         }
     }
 }
@@ -121,6 +145,12 @@ pub struct EffectiveSettings {
     pub cooldown_ms: f64,
     /// Time limit.
     pub budget_s: f64,
+    /// Counters read after the timing.
+    #[serde(default)]
+    pub counters: Vec<String>,
+    /// Whether the energy of a call is measured.
+    #[serde(default)]
+    pub energy: bool,
 }
 
 const fn clock_name(choice: ClockChoice) -> &'static str {
@@ -199,8 +229,13 @@ mod tests {
     #[test]
     fn the_command_line_takes_precedence_over_the_spec() {
         let line = Settings { repeat: Some(3), ..Settings::default() };
-        let spec = Settings { repeat: Some(5), warmup: Some(0), clock: Some(Clock::HostWall.into()), ..line };
-        let settings = line.or(spec);
+        let spec = Settings {
+            repeat: Some(5),
+            warmup: Some(0),
+            clock: Some(Clock::HostWall.into()),
+            ..line.clone()
+        };
+        let settings = line.or(&spec);
         assert_eq!((settings.repeat, settings.warmup), (Some(3), Some(0)));
         let effective = settings.effective();
         assert_eq!((effective.warmup, effective.warmup_ms), (Some(0), None));

@@ -74,7 +74,8 @@ fn whole(topology: &Topology) -> DeviceInfo {
             | abi::CAP_IMPORT_HOST
             | abi::CAP_RANGE
             | abi::CAP_GROUPS
-            | half_precision(&features),
+            | half_precision(&features)
+            | COUNTERS,
     );
     info.limits = Limits {
         groups: [i32::MAX as u64; 3],
@@ -90,6 +91,9 @@ fn whole(topology: &Topology) -> DeviceInfo {
     info.properties = properties(&features);
     info
 }
+
+/// Counters come from Linux.
+const COUNTERS: u64 = if cfg!(target_os = "linux") { abi::CAP_COUNTERS } else { 0 };
 
 /// Compilers support the type everywhere; this reports it only if the processor can at least convert it to and from f32.
 fn half_precision(features: &[&str]) -> u64 {

@@ -5,9 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-use runtime_core::backend::{Allocate, Backend, Device, HostBytesMut, Log, NoGraph, QueueOptions, Source};
-use runtime_core::{DeviceInfo, Error, ErrorKind, MemoryUsage, OptionSpec, Options, Result, Telemetry};
+use runtime_core::backend::{
+    Allocate, Backend, CounterSet, Device, HostBytesMut, Log, NoGraph, QueueOptions, Source,
+};
+use runtime_core::{
+    CounterInfo, DeviceInfo, Error, ErrorKind, MemoryUsage, OptionSpec, Options, Result, Telemetry,
+};
 
+use crate::counters::{self, HostCounters};
 use crate::describe::{describe, node_space};
 use crate::memory::HostBuffer;
 use crate::module::{self, HostModule};
@@ -135,6 +140,14 @@ impl Device for HostDevice {
 
     fn load(&self, source: &Source<'_>) -> Result<HostModule> {
         HostModule::load(source, self.log)
+    }
+
+    fn counters(&self) -> Result<Vec<CounterInfo>> {
+        Ok(counters::list())
+    }
+
+    fn open_counters(&self, names: &[&str]) -> Result<Box<dyn CounterSet>> {
+        Ok(Box::new(HostCounters::open(names)?))
     }
 
     /// Ignores the priority: scheduling is up to the operating system.

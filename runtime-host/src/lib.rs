@@ -49,6 +49,7 @@ mod cache;
 mod call;
 mod compile;
 mod convention;
+mod counters;
 mod cpu_features;
 mod describe;
 mod device;

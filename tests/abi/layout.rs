@@ -52,6 +52,7 @@ macro_rules! layouts {
     }};
 }
 
+#[expect(clippy::too_many_lines, reason = "a line per structure")]
 fn current() -> BTreeMap<String, Layout> {
     layouts! {
         Header { magic, struct_size, major, minor }
@@ -97,8 +98,11 @@ fn current() -> BTreeMap<String, Layout> {
         }
         TensorDescription { struct_size, ndim, dtype, access, shape, data, data_bytes, seed }
         RunReport { struct_size, exit_code, cycles, elapsed_ns }
+        Counter { name, description, unit, unavailable_reason }
+        CounterSetInfo { struct_size, passes, unavailable_reasons, reason_count }
+        CounterReading { value, counted, flags, reserved }
         HostTable { header, log }
-        BackendTable { header, name, version, instance, device, memory, module, queue, graph, embedded }
+        BackendTable { header, name, version, instance, device, memory, module, queue, graph, embedded, counters }
         InstanceTable { struct_size, reserved, options, open, close, devices, open_device }
         DeviceTable { struct_size, reserved, close, memory_usage, peer_access, telemetry }
         MemoryTable { struct_size, reserved, allocate, free, import_host, import_device_memory }
@@ -109,6 +113,7 @@ fn current() -> BTreeMap<String, Layout> {
         }
         GraphTable { struct_size, reserved, instantiate, update, replay, close }
         EmbeddedTable { struct_size, reserved, flash, run, read }
+        CounterTable { struct_size, reserved, list, open, info, begin, end, read, close }
         ; unions
         Value { integer, number, text }
         ArgValue { tensor, scalar, data, local_bytes, record }

@@ -12,6 +12,7 @@ use runtime_harness::Overrides;
 use runtime_harness::spec::Number;
 
 use crate::compare::CompareArguments;
+use crate::counters::CountersArguments;
 use crate::examples;
 use crate::lower::LowerArguments;
 use crate::peak::PeakArguments;
@@ -35,6 +36,9 @@ pub(crate) enum Action {
     /// List the devices of this machine, and why any of them cannot be used
     #[command(after_help = examples::DEVICES)]
     Devices(DevicesArguments),
+    /// List what a device can count beside the times, and why any of it cannot be read
+    #[command(after_help = examples::COUNTERS)]
+    Counters(CountersArguments),
     /// Show which backends were loaded from where, what is missing and how to get it
     #[command(after_help = examples::DOCTOR)]
     Doctor,

@@ -38,6 +38,12 @@ pub(crate) struct SettingsArguments {
     /// Time limit for one kernel on one device
     #[arg(long, value_name = "SECONDS", value_parser = parse_real)]
     budget_s: Option<f64>,
+    /// Counters to read in a run of their own, after the timing; `runtime counters` lists them
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = parse_counter, help_heading = "Beside the times")]
+    counters: Option<Vec<String>>,
+    /// Measure the energy of a call in a run of its own, of at most 10 s
+    #[arg(long, help_heading = "Beside the times")]
+    energy: bool,
 }
 
 impl SettingsArguments {
@@ -53,8 +59,26 @@ impl SettingsArguments {
             flush_cache: self.flush_cache,
             cooldown_ms: self.cooldown_ms,
             budget_s: self.budget_s,
+            counters: self.counters.as_deref().map(whole_names),
+            energy: self.energy.then_some(true),
         }
     }
+}
+
+fn parse_counter(text: &str) -> Result<String, String> {
+    if text.is_empty() { Err("expected the name of a counter".to_owned()) } else { Ok(text.to_owned()) }
+}
+
+/// Joins the parts of raw codes, which contain commas themselves: `cpu/event=0xc2,umask=0x01/`.
+fn whole_names(parts: &[String]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for part in parts {
+        match names.last_mut() {
+            Some(open) if open.matches('/').count() == 1 => *open = format!("{open},{part}"),
+            _ => names.push(part.clone()),
+        }
+    }
+    names
 }
 
 #[cfg(test)]
@@ -80,6 +104,11 @@ mod tests {
         );
         assert!(parse(&["runtime", "eval", "a.toml", "--cooldown-ms", "-1"]).is_err());
         assert!(parse(&["runtime", "eval"]).is_err());
+        let line = ["runtime", "eval", "a.toml", "--energy", "--counters", "a,cpu/event=1,umask=2/,b"];
+        let beside = parse(&line).unwrap();
+        let names = ["a", "cpu/event=1,umask=2/", "b"].map(str::to_owned);
+        assert_eq!((beside.counters, beside.energy), (Some(names.to_vec()), Some(true)));
+        assert!(parse(&["runtime", "eval", "a.toml", "--counters", "a,,b"]).is_err());
         assert!(parse(&["runtime", "eval", "a.toml", "--set", "n=x"]).unwrap_err().contains("NAME=NUMBER"));
         assert!(parse(&["runtime", "eval", "a.toml", "--set", "n=1e3", "--element", "f16"]).is_ok());
         assert!(parse(&["runtime", "eval", "a.toml", "--element", "f23"]).unwrap_err().contains("f23"));

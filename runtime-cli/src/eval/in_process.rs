@@ -23,6 +23,7 @@ pub(super) fn evaluate(
     for device in &mut devices {
         device.share = arguments.pool.share.is_shared();
     }
+    check_counters(arguments, &specs, &devices)?;
     let names: Vec<String> = devices.iter().map(|device| device.name.clone()).collect();
     let run = Run::begin(files, &specs, &names, &options);
     Evaluator { arguments, runtime: &runtime, run: &run, resumed }.evaluate_all(specs, devices)?;
@@ -71,7 +72,7 @@ impl Evaluator<'_> {
 
     /// Evaluates a spec on every device. Returns `false` once no report can be written any more.
     fn evaluate(&self, spec: Spec, devices: &mut [DeviceUnderTest]) -> Result<bool> {
-        let settings = self.arguments.settings.settings().or(spec.settings);
+        let settings = self.arguments.settings.settings().or(&spec.settings);
         let known = devices.iter().map(|device| self.resumed.row(&spec, &settings, &device.name));
         let known: Vec<Option<&Row>> = known.collect();
         let job = known.contains(&None).then(|| self.prepare(spec, &settings, devices));
@@ -118,6 +119,19 @@ pub(super) fn row(evaluated: Evaluated) -> Row {
         output::print_stderr(&format!("error: {error}"));
     }
     evaluated.row
+}
+
+/// Checks the names of the counters on every device, before anything is measured.
+fn check_counters(arguments: &EvalArguments, specs: &[Spec], devices: &[DeviceUnderTest]) -> Result<()> {
+    for spec in specs {
+        let settings = arguments.settings.settings().or(&spec.settings);
+        for device in devices {
+            if let Ok(opened) = &device.opened {
+                runtime_harness::counters::check_names(&**opened, &settings)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The devices named, or all available ones without their sub-devices.

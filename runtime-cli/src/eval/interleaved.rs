@@ -17,13 +17,16 @@ impl Evaluator<'_> {
         let pairs = jobs.iter().flat_map(|job| (0..names.len()).map(move |device| (job, device)));
         let pairs: Vec<(Contender<'_>, Option<&Row>)> = pairs
             .map(|(job, device)| {
-                let settings = self.arguments.settings.settings().or(job.spec.settings);
+                let settings = self.arguments.settings.settings().or(&job.spec.settings);
                 let known = self.resumed.row(&job.spec, &settings, &names[device]);
                 (Contender { job, device, settings }, known)
             })
             .collect();
-        let contenders: Vec<Contender<'_>> =
-            pairs.iter().filter(|(_, known)| known.is_none()).map(|(contender, _)| *contender).collect();
+        let contenders: Vec<Contender<'_>> = pairs
+            .iter()
+            .filter(|(_, known)| known.is_none())
+            .map(|(contender, _)| contender.clone())
+            .collect();
         let mut announce = |phase, what: &str| {
             self.run.announce(what.to_owned());
             self.note_wait(phase, what);
@@ -41,7 +44,7 @@ impl Evaluator<'_> {
     }
 
     fn interleaved_job(&self, spec: Spec, devices: &[DeviceUnderTest]) -> Job {
-        let settings = self.arguments.settings.settings().or(spec.settings);
+        let settings = self.arguments.settings.settings().or(&spec.settings);
         self.prepare(spec, &settings, devices)
     }
 }

@@ -95,7 +95,7 @@ impl<'a> Evaluator<'a> {
 
     /// The row that an earlier run has measured.
     fn known(&self, spec: &Spec, device: &str) -> Option<&Row> {
-        self.resumed.row(spec, &self.arguments.settings.settings().or(spec.settings), device)
+        self.resumed.row(spec, &self.arguments.settings.settings().or(&spec.settings), device)
     }
 
     fn candidate(&self, spec: &Spec, device: &str) -> Candidate {

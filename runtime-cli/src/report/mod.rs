@@ -1,5 +1,6 @@
 //! Reports of `runtime eval`: the table, JSON, CSV and Markdown, each to its destination.
 
+mod beside;
 mod markdown;
 mod number_format;
 mod sink;

@@ -6,6 +6,7 @@ use console::measure_text_width;
 use runtime_harness::row::{Measurement, ResourceUsage, Roofline, Validation};
 use runtime_harness::{Row, Status};
 
+use super::beside;
 use super::number_format::{duration, significant, uncertainty};
 
 pub(super) const HEADER: [&str; 9] =
@@ -155,6 +156,7 @@ pub(super) fn note(row: &Row) -> Option<String> {
     }
     notes.extend(row.roofline.as_ref().map(Roofline::text));
     notes.extend(row.code.as_ref().and_then(ResourceUsage::note));
+    notes.extend(beside::note(row));
     (!notes.is_empty()).then(|| notes.join("; "))
 }
 

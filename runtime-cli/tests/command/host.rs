@@ -37,7 +37,7 @@ fn devices_adds_telemetry_on_request() {
     };
     let values = &device("null:0")["telemetry"];
     assert_eq!(
-        (&values["temperature_millicelsius"], &values["energy_microjoules"]),
+        (&values["temperature_millicelsius"], &values["power_milliwatts"]),
         (&42_000.into(), &Value::Null)
     );
     assert_eq!(device("null:0")["telemetry_reason"], Value::Null);

@@ -4,6 +4,7 @@
 
 mod accelerators;
 mod compare;
+mod counters;
 mod device_lock;
 mod fixture;
 mod host;

@@ -197,6 +197,8 @@ pub const CAP_F64: u64 = 1 << 15;
 pub const CAP_IMPORT_DEVICE_MEMORY: u64 = 1 << 16;
 /// Capability: `copy_2d`, a pitched 2-D copy between buffers of the device.
 pub const CAP_COPY_2D: u64 = 1 << 17;
+/// Capability: counters ([`super::CounterTable`]).
+pub const CAP_COUNTERS: u64 = 1 << 18;
 
 /// An allocation request.
 #[repr(C)]

@@ -13,6 +13,10 @@ pub const MAX_PROPERTIES: usize = 65_536;
 pub const MAX_OPTIONS: usize = 65_536;
 /// Maximum number of entry points of a module.
 pub const MAX_SYMBOLS: usize = 1_048_576;
+/// Maximum number of counters of a device, and of a set.
+pub const MAX_COUNTERS: usize = 65_536;
+/// Maximum number of passes of a set of counters.
+pub const MAX_COUNTER_PASSES: u32 = 4_096;
 /// Maximum number of parameters of a kernel.
 pub const MAX_PARAMS: usize = 65_536;
 /// Maximum length of a name or other short string, in bytes.

@@ -1,13 +1,13 @@
-//! The function tables. Handles form a hierarchy: instance → device → buffer, module → kernel, queue, graph.
+//! The function tables. Handles form a hierarchy: instance → device → buffer, module → kernel, queue, graph, counter set.
 //!
 //! Threads: every function may be called from any thread. Core serialises calls on one *queue*, except `poll`,
 //! `wait`, `wait_blocking`, `failure`, `run_inline` and `read_timestamp`, which it calls without holding the queue's
 //! lock. A device that declares `CAP_SERIAL` is called by one thread at a time.
 
 use super::{
-    AllocateRequest, Allocation, Arg, Copy2D, DeviceInfo, GraphNode, Handle, Header, HostTable, KernelInfo,
-    Launch, MemoryUsage, ModuleSource, Occupancy, OptionSpec, Progress, Property, QueueOptions, RunReport,
-    Status, Str, SubmitInfo, Telemetry, TensorDescription,
+    AllocateRequest, Allocation, Arg, Copy2D, Counter, CounterReading, CounterSetInfo, DeviceInfo, GraphNode,
+    Handle, Header, HostTable, KernelInfo, Launch, MemoryUsage, ModuleSource, Occupancy, OptionSpec,
+    Progress, Property, QueueOptions, RunReport, Status, Str, SubmitInfo, Telemetry, TensorDescription,
 };
 
 /// The table that [`super::EntryPoint`] returns; it lives as long as the library.
@@ -34,6 +34,8 @@ pub struct BackendTable {
     pub graph: *const GraphTable,
     /// Embedded devices; null if unsupported.
     pub embedded: *const EmbeddedTable,
+    /// Counters; null if unsupported. Since minor version 1.
+    pub counters: *const CounterTable,
 }
 
 // SAFETY: the table and everything it points to are immutable and live as long as the library.
@@ -224,5 +226,25 @@ EmbeddedTable => EmbeddedCalls {
     run: fn(device: Handle, deadline_ns: u64, out: *mut RunReport) -> Status;
     /// Reads bytes of tensor `tensor`.
     read: fn(device: Handle, tensor: u32, offset: u64, destination: *mut u8, bytes: u64) -> Status;
+}
+
+/// Counters of the hardware and the system. Core serialises calls on one *set*.
+CounterTable => CounterCalls {
+    /// Lists the counters of a device, including those that cannot be read on this machine. Further names may be
+    /// valid, e.g. raw codes. The list is valid, and the same in each call, until the device is closed.
+    list: fn(device: Handle, out: *mut *const Counter, count: *mut usize) -> Status;
+    /// Opens a set of `count` counters; no name occurs twice. Fails with `NotFound` for an unknown name. A counter
+    /// that exists but cannot be read is part of the set, with its reason.
+    open: fn(device: Handle, names: *const Str, count: usize, out: *mut Handle) -> Status;
+    /// Reports the passes of a set, and which of its counters cannot be read.
+    info: fn(set: Handle, out: *mut CounterSetInfo) -> Status;
+    /// Begins pass `pass`, counted from 0. No work of the device is in flight. Pass 0 discards earlier values.
+    begin: fn(set: Handle, pass: u32) -> Status;
+    /// Ends the pass. All work submitted since `begin` has ended.
+    end: fn(set: Handle) -> Status;
+    /// Reads the values after the last pass, in the order of the names; `count` is their number.
+    read: fn(set: Handle, out: *mut CounterReading, count: usize) -> Status;
+    /// Closes a set. A pass that has begun is abandoned.
+    close: fn(set: Handle);
 }
 }

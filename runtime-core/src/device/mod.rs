@@ -2,6 +2,7 @@
 
 pub(crate) mod accelerator;
 pub(crate) mod common_runtime;
+pub(crate) mod counters;
 pub(crate) mod embedded;
 pub(crate) mod host;
 pub(crate) mod methods;

@@ -3,8 +3,8 @@
 use std::mem::MaybeUninit;
 
 use crate::abi::{
-    self, BackendTable, DeviceCalls, EmbeddedCalls, GraphCalls, Header, InstanceCalls, MemoryCalls,
-    ModuleCalls, QueueCalls, Status, Stub,
+    self, BackendTable, CounterCalls, DeviceCalls, EmbeddedCalls, GraphCalls, Header, InstanceCalls,
+    MemoryCalls, ModuleCalls, QueueCalls, Status, Stub,
 };
 use crate::plugin::convert;
 use crate::{Error, ErrorKind, Result};
@@ -19,6 +19,7 @@ pub(crate) struct DispatchTable {
     pub(crate) queue: QueueCalls,
     pub(crate) graph: GraphCalls,
     pub(crate) embedded: EmbeddedCalls,
+    pub(crate) counters: CounterCalls,
 }
 
 /// A backend's table after negotiation.
@@ -145,6 +146,7 @@ pub(crate) unsafe fn negotiate(table: *const BackendTable) -> Result<ResolvedBac
             queue: copy_table("queue", table.queue)?.into(),
             graph: copy_table("graph", table.graph)?.into(),
             embedded: copy_table("embedded", table.embedded)?.into(),
+            counters: copy_table("counters", table.counters)?.into(),
         },
     })
 }
@@ -168,7 +170,7 @@ mod tests {
 
     fn table(device: *const DeviceTable) -> BackendTable {
         BackendTable {
-            header: header(end_of!(BackendTable, embedded)),
+            header: header(end_of!(BackendTable, counters)),
             name: Str::new("x"),
             version: Str::new("1"),
             instance: std::ptr::null(),
@@ -178,6 +180,7 @@ mod tests {
             queue: std::ptr::null(),
             graph: std::ptr::null(),
             embedded: std::ptr::null(),
+            counters: std::ptr::null(),
         }
     }
 

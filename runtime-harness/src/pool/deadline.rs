@@ -22,7 +22,7 @@ impl Deadline {
             begin: Instant::now(),
             phase: Phase::Prepare,
             compile_timeout: options.compile_timeout,
-            run_timeout: options.timeout.saturating_add(settings.timing().budget),
+            run_timeout: options.timeout.saturating_add(settings.time_limit()),
         }
     }
 

@@ -21,7 +21,7 @@ pub(super) struct Task {
 
 impl Task {
     pub(super) fn settings(&self) -> Settings {
-        self.candidate.settings.or(self.spec.settings)
+        self.candidate.settings.or(&self.spec.settings)
     }
 }
 

@@ -7,7 +7,7 @@ use crate::row::{Measurement, Roofline, Row, Validation};
 /// A column: its name, and its value for a row that has one.
 type Column = (&'static str, fn(&Row) -> Option<String>);
 
-const COLUMNS: [Column; 32] = [
+const COLUMNS: [Column; 33] = [
     ("spec", |row| Some(row.spec.clone())),
     ("kernel", |row| Some(row.kernel.name.clone())),
     ("entry", |row| Some(row.kernel.entry.clone())),
@@ -46,6 +46,7 @@ const COLUMNS: [Column; 32] = [
     ("wrong_elements", wrong_elements),
     ("roofline_share", |row| row.roofline.as_ref().map(|roofline| roofline.share.to_string())),
     ("roofline_limit", |row| row.roofline.as_ref().map(Roofline::limit_text)),
+    ("energy_uj", |row| Some(row.energy.as_ref()?.microjoules_per_call?.to_string())),
 ];
 
 fn measured<T: ToString>(row: &Row, value: fn(&Measurement) -> Option<T>) -> Option<String> {

@@ -1,5 +1,6 @@
 //! The result of a kernel on a device, as plain data. `docs/output.md` documents every field.
 
+mod counters;
 mod measurement;
 mod outcome;
 mod resource_usage;
@@ -17,6 +18,7 @@ use crate::describe;
 use crate::settings::{EffectiveSettings, Settings};
 use crate::spec::Spec;
 
+pub use counters::{CounterValue, Energy};
 pub use measurement::{Measurement, Statistics, Transfer};
 pub use outcome::{Outcome, Phase, Status, error_text};
 pub use resource_usage::{Occupancy, ResourceUsage};
@@ -62,6 +64,12 @@ pub struct Row {
     /// How close it comes to the limits of its device; `None` without a cost or without kept peaks.
     #[serde(default)]
     pub roofline: Option<Roofline>,
+    /// Counters per call, in the order in which they were asked for; empty if none was, or nothing was timed.
+    #[serde(default)]
+    pub counters: Vec<CounterValue>,
+    /// Energy per call; `None` if it was not asked for, or nothing was timed.
+    #[serde(default)]
+    pub energy: Option<Energy>,
 }
 
 /// The kernel of a row.
@@ -112,6 +120,8 @@ impl Row {
             dtype: workload::dtype(spec).map(|dtype| dtype.to_string()),
             working_set_bytes: workload::working_set_bytes(spec),
             roofline: None,
+            counters: Vec::new(),
+            energy: None,
         }
     }
 

@@ -28,7 +28,7 @@ const TOP_LEVEL_KEYS: [&str; 11] = [
     "sweep",
 ];
 const LAUNCH_KEYS: [&str; 6] = ["groups", "group_size", "cluster", "cooperative", "range", "grain"];
-const EVAL_KEYS: [&str; 9] = [
+const EVAL_KEYS: [&str; 11] = [
     "repeat",
     "number",
     "min_repeat_ms",
@@ -38,6 +38,8 @@ const EVAL_KEYS: [&str; 9] = [
     "flush_cache",
     "cooldown_ms",
     "budget_s",
+    "counters",
+    "energy",
 ];
 const REFERENCE_KEYS: [&str; 8] =
     ["path", "entry", "format", "options", "outputs", "rtol", "atol", "reduction"];
@@ -375,6 +377,11 @@ fn files(item: &Item<'_>, written: usize) -> Result<Vec<std::path::PathBuf>> {
     items.iter().map(|item| file_of(item)?.ok_or_else(|| item.error("expected \"file:PATH.npy\""))).collect()
 }
 
+fn counter_names(item: &Item<'_>) -> Result<Vec<String>> {
+    let items = item.list()?;
+    items.iter().map(|name| name.text().map(str::to_owned)).collect()
+}
+
 fn settings(item: &Item<'_>) -> Result<Settings> {
     let section = item.section("[eval]", &EVAL_KEYS)?;
     let real = |key, least| section.optional(key).map(|item| item.real(least)).transpose();
@@ -388,5 +395,7 @@ fn settings(item: &Item<'_>) -> Result<Settings> {
         flush_cache: section.optional("flush_cache").map(|item| item.choice(&FLUSH_CHOICES)).transpose()?,
         cooldown_ms: real("cooldown_ms", 0.0)?,
         budget_s: real("budget_s", 0.0)?,
+        counters: section.optional("counters").map(|item| counter_names(&item)).transpose()?,
+        energy: section.optional("energy").map(|item| item.flag()).transpose()?,
     })
 }

@@ -38,13 +38,13 @@ impl Contest {
         devices: Vec<String>,
         points: Vec<Overrides>,
         rungs: Vec<Rung>,
-        settings: Settings,
+        settings: &Settings,
     ) -> Self {
         let default = |device| Entry {
             overrides: Overrides::default(),
             is_default: true,
             rung: 0,
-            settings,
+            settings: settings.clone(),
             device: Some(device),
         };
         Self {
@@ -82,8 +82,14 @@ impl Contest {
         let next = self.round.map_or(0, |round| round + 1);
         let Some(rung) = self.rungs.get(next) else { return false };
         let entrants = if next == 0 { self.points.clone() } else { self.best_of(next - 1, rung.candidates) };
-        let settings = rung.settings;
-        let entry = |overrides| Entry { overrides, is_default: false, rung: next, settings, device: None };
+        let settings = rung.settings.clone();
+        let entry = |overrides| Entry {
+            overrides,
+            is_default: false,
+            rung: next,
+            settings: settings.clone(),
+            device: None,
+        };
         self.pending = entrants.into_iter().map(entry).collect();
         self.round = Some(next);
         true

@@ -176,7 +176,7 @@ impl Search<'_> {
             spec: self.tuner.spec.clone(),
             device: name,
             overrides,
-            settings: entry.settings,
+            settings: entry.settings.clone(),
             options: self.tuner.options.clone(),
         };
         self.pool.submit(self.requests, candidate)?;

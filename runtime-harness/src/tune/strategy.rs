@@ -33,7 +33,7 @@ pub enum Strategy {
 }
 
 /// A round of a search.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Rung {
     /// Number of candidates that it measures.
     pub candidates: usize,
@@ -58,7 +58,7 @@ impl Strategy {
     /// The rounds for a number of candidates. The last one has the settings given.
     #[must_use]
     pub fn rungs(&self, candidates: usize, settings: &Settings) -> Vec<Rung> {
-        let last = |candidates| Rung { candidates, settings: *settings };
+        let last = |candidates| Rung { candidates, settings: settings.clone() };
         if !matches!(self, Self::Halving { .. }) {
             return vec![last(candidates)];
         }
@@ -89,7 +89,10 @@ fn shortened(settings: &Settings, halvings: usize) -> Settings {
             Warmup::Calls(calls) => Some(calls),
             Warmup::Time(_) => Some(1),
         },
-        ..*settings
+        // Only the last round needs what is measured beside the times.
+        counters: Some(Vec::new()),
+        energy: Some(false),
+        ..settings.clone()
     }
 }
 
@@ -105,14 +108,14 @@ mod tests {
         assert_eq!(counts, [100, 50, 25, 13, 7, 4]);
         let repeats: Vec<u64> = rungs.iter().filter_map(|rung| rung.settings.repeat).collect();
         assert_eq!(repeats, [3, 3, 6, 12, 24, 48]);
-        let first = rungs[0].settings;
+        let first = &rungs[0].settings;
         assert_eq!(
             (first.min_repeat_ms, first.warmup),
             (Some(4.0), Some(1)),
             "a 32nd of 48 · 8 ms is 3 · 4 ms"
         );
         assert_eq!(rungs[5].settings, settings);
-        assert_eq!(Strategy::All.rungs(9, &settings), [Rung { candidates: 9, settings }]);
+        assert_eq!(Strategy::All.rungs(9, &settings), [Rung { candidates: 9, settings: settings.clone() }]);
         assert_eq!(Strategy::Halving { samples: None, seed: 0 }.rungs(4, &settings).len(), 1);
     }
 }

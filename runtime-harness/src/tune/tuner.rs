@@ -155,13 +155,13 @@ impl Tuner {
     pub fn run(&self, mut on_event: impl FnMut(Event<'_>) -> ControlFlow<()>) -> Result<Vec<Tuning>> {
         let spec = Spec::load(&self.spec, &self.overrides)?;
         let points = self.points(&spec)?;
-        let settings = self.settings.or(spec.settings);
+        let settings = self.settings.or(&spec.settings);
         let rungs = self.strategy.rungs(points.len(), &settings);
         let groups: Vec<Vec<String>> = match self.spread {
             true => vec![self.devices.clone()],
             false => self.devices.iter().map(|device| vec![device.clone()]).collect(),
         };
-        let contest = |devices| Contest::new(devices, points.clone(), rungs.clone(), settings);
+        let contest = |devices| Contest::new(devices, points.clone(), rungs.clone(), &settings);
         let contests: Vec<Contest> = groups.iter().cloned().map(contest).collect();
         let contents = Contents::of(&spec, &self.options);
         let (sender, replies) = mpsc::channel();

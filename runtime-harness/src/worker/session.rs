@@ -67,7 +67,7 @@ impl<'r> Session<'r> {
         device.share = self.share;
         report(Reply::Device { id, device: device.name.clone(), device_info: device.describe() });
         report(phase(Phase::Prepare, &format!("while the data of \"{}\" was prepared", spec.name)));
-        let settings = candidate.settings.or(spec.settings);
+        let settings = candidate.settings.or(&spec.settings);
         let prepared = prepare(&mut self.job, spec, &candidate.overrides);
         if settings.validates() && device.accepts(&prepared.job.spec) {
             prepared.find_expected(self.runtime);

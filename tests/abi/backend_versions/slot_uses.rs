@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use runtime_core::{
-    Arg, CommonRuntime, Element, Error, ErrorKind, Event, Geometry, HostArray, Kernel, LoadOutcome,
-    ModuleSource, Queue, Result, Runtime, Tensor,
+    Arg, CommonRuntime, CounterSet, Element, Error, ErrorKind, Event, Geometry, HostArray, Kernel,
+    LoadOutcome, ModuleSource, Queue, Result, Runtime, Tensor,
 };
 
 /// The result of a use when the function is missing.
@@ -129,6 +129,13 @@ pub(crate) const SLOT_USES: &[SlotUse] = &[
     truncatable("EmbeddedTable.flash", Unsupported, |runtime| embedded(runtime, 1)),
     truncatable("EmbeddedTable.run", Unsupported, |runtime| embedded(runtime, 2)),
     truncatable("EmbeddedTable.read", Unsupported, |runtime| embedded(runtime, 3)),
+    truncatable("CounterTable.list", Unsupported, |runtime| runtime.open("null")?.counters().map(drop)),
+    truncatable("CounterTable.open", Unsupported, |runtime| counter_set(runtime).map(drop)),
+    truncatable("CounterTable.info", Unsupported, |runtime| counter_set(runtime).map(drop)),
+    truncatable("CounterTable.begin", Unsupported, |runtime| counter_set(runtime)?.begin()),
+    truncatable("CounterTable.end", Unsupported, counts),
+    truncatable("CounterTable.read", Unsupported, counts),
+    truncatable("CounterTable.close", Emulated, counts),
 ];
 
 fn loads(runtime: &Runtime) -> Result<()> {
@@ -248,6 +255,18 @@ fn graph(
     let (queue, noop) = (queue(&*device)?, kernel(&*device, "noop")?);
     let recorded = queue.record(|recorder| recorder.launch(&noop, Geometry::single(), &[]))?;
     then(&queue, &mut queue.instantiate(&recorded)?)
+}
+
+fn counter_set(runtime: &Runtime) -> Result<CounterSet> {
+    runtime.open("null")?.counter_set(&["launches"])
+}
+
+fn counts(runtime: &Runtime) -> Result<()> {
+    let readings = counter_set(runtime)?.measure(|| Ok(()))?;
+    match readings[..] {
+        [Some(reading)] if reading.value == 0.0 => Ok(()),
+        _ => Err(Error::invalid(format!("wrong counts {readings:?}"))),
+    }
 }
 
 fn embedded(runtime: &Runtime, steps: u32) -> Result<()> {

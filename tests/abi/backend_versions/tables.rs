@@ -3,7 +3,8 @@
 use std::mem::offset_of;
 
 use runtime_core::abi::{
-    BackendTable, DeviceTable, EmbeddedTable, GraphTable, InstanceTable, MemoryTable, ModuleTable, QueueTable,
+    BackendTable, CounterTable, DeviceTable, EmbeddedTable, GraphTable, InstanceTable, MemoryTable,
+    ModuleTable, QueueTable,
 };
 
 /// Functions that a later version might append.
@@ -12,7 +13,7 @@ const EXTRA_SLOTS: usize = 3;
 pub(crate) const LATER_MINOR: u16 = runtime_core::abi::MINOR + 7;
 
 /// A sub-table: its name, and the offset of its pointer in a [`BackendTable`].
-const TABLES: [(&str, usize); 7] = [
+const TABLES: [(&str, usize); 8] = [
     ("InstanceTable", offset_of!(BackendTable, instance)),
     ("DeviceTable", offset_of!(BackendTable, device)),
     ("MemoryTable", offset_of!(BackendTable, memory)),
@@ -20,6 +21,7 @@ const TABLES: [(&str, usize); 7] = [
     ("QueueTable", offset_of!(BackendTable, queue)),
     ("GraphTable", offset_of!(BackendTable, graph)),
     ("EmbeddedTable", offset_of!(BackendTable, embedded)),
+    ("CounterTable", offset_of!(BackendTable, counters)),
 ];
 
 macro_rules! slots {
@@ -41,6 +43,7 @@ slots! {
     }
     GraphTable { instantiate, update, replay, close }
     EmbeddedTable { flash, run, read }
+    CounterTable { list, open, info, begin, end, read, close }
 }
 
 /// The function beyond the stated end of a table: calling it aborts the test.

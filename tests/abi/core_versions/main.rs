@@ -56,7 +56,7 @@ fn every_table_states_its_own_size() {
         }
         check! {
             instance: InstanceTable, device: DeviceTable, memory: MemoryTable, module: ModuleTable, queue: QueueTable,
-            graph: GraphTable, embedded: EmbeddedTable
+            graph: GraphTable, embedded: EmbeddedTable, counters: CounterTable
         }
     }
 }
@@ -112,6 +112,14 @@ fn an_allocation_is_written_as_far_as_there_is_room() {
             opened.free(given.handle(std::mem::offset_of!(abi::Allocation, buffer)));
         }
     }
+}
+
+#[test]
+fn a_counter_set_is_described_as_far_as_there_is_room() {
+    let opened = RawDevice::new(runtime_null::backend().table(), 0);
+    opened.with_counter_set("launches", |set| {
+        check_every_size::<abi::CounterSetInfo>(4, |out| opened.counter_info(set, out));
+    });
 }
 
 #[test]

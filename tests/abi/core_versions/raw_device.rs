@@ -151,6 +151,18 @@ impl RawDevice {
         assert_eq!(progress.first_failed, 0);
     }
 
+    /// Opens a set of one counter around `use_set`.
+    pub(crate) fn with_counter_set(&self, name: &'static str, use_set: impl FnOnce(Handle)) {
+        let (name, mut set) = (Str::new(name), std::ptr::null_mut());
+        call!(self.counters.open(self.device, &raw const name, 1, &raw mut set)).unwrap();
+        use_set(set);
+        call_void!(self.counters.close(set));
+    }
+
+    pub(crate) fn counter_info(&self, set: Handle, out: *mut abi::CounterSetInfo) -> Result<()> {
+        call!(self.counters.info(set, out))
+    }
+
     /// Flashes the builtin `name` without tensors.
     pub(crate) fn flash(&self, name: &'static str) {
         let image = source(name);

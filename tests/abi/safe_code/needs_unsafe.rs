@@ -22,7 +22,7 @@ pub(crate) const NEEDS_UNSAFE: &[UnsafeProgram] = &[
                 header: Header { magic: abi::MAGIC, struct_size: 112, major: abi::MAJOR, minor: abi::MINOR },
                 name: Str { ptr: std::ptr::without_provenance(1 << 16), len: 1 << 20 }, version: Str::EMPTY,
                 instance: null(), device: null(), memory: null(), module: null(), queue: null(), graph: null(),
-                embedded: null(),
+                embedded: null(), counters: null(),
             };
             pub fn main() {
                 let backend = UNSAFE { LinkedBackend::from_table(&TABLE) };

@@ -4,6 +4,7 @@ use crate::case::Case;
 
 mod arguments;
 mod clocks;
+mod counters;
 mod embedded;
 mod errors;
 mod evaluation;
@@ -64,6 +65,7 @@ pub(crate) const TOPICS: &[(&str, &[Case])] = &[
     ("validation", validation::CASES),
     ("errors", errors::CASES),
     ("embedded", embedded::CASES),
+    ("counters", counters::CASES),
     ("threads", threads::CASES),
     ("process", process::CASES),
 ];

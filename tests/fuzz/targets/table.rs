@@ -19,17 +19,17 @@ struct Plan {
     major: Option<u16>,
     minor: u16,
     /// Stated sizes: of the table and of its sub-tables; `None`: null's own.
-    sizes: [Option<u16>; 8],
+    sizes: [Option<u16>; 9],
     /// Sub-tables that are null pointers.
-    absent: u8,
+    absent: u16,
     /// Functions that are missing, per sub-table.
-    missing: [u32; 7],
+    missing: [u32; 8],
     name: Option<Vec<u8>>,
     version: Option<Vec<u8>>,
 }
 
 /// Functions, by index, that are missing only if a table is too short: without them, objects would pile up.
-const KEPT: [u32; 7] = [1 << 2, 1 << 0, 1 << 1, 1 << 1 | 1 << 4, 1 << 1, 1 << 3, 0];
+const KEPT: [u32; 8] = [1 << 2, 1 << 0, 1 << 1, 1 << 1 | 1 << 4, 1 << 1, 1 << 3, 0, 1 << 6];
 
 /// Zeroed memory of a stated size, freed with its owner.
 struct Memory(*mut u8, Layout);
@@ -93,6 +93,7 @@ fuzz_target!(|plan: Plan| {
         queue: part!(5, queue),
         graph: part!(6, graph),
         embedded: part!(7, embedded),
+        counters: part!(8, counters),
         name: text(&plan.name, null.name),
         version: text(&plan.version, null.version),
         ..null
@@ -125,6 +126,8 @@ fn use_all(backend: LinkedBackend) {
 }
 
 fn use_device(device: &dyn CommonRuntime) {
+    let _ = device.counters();
+    let _ = device.counter_set(&["launches", "misses"]).and_then(|mut set| set.measure(|| Ok(())));
     let _ = (device.telemetry(), device.memory_usage("device"), device.sub_devices());
     // SAFETY: null's builtins check their arguments.
     let kernel = device

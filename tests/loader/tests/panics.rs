@@ -13,7 +13,8 @@ use crate::fixture::{built, load};
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Functions without a status: their panics are only logged.
-const SILENT: [&str; 6] = ["close_device", "close_queue", "close_graph", "free", "unload", "release_kernel"];
+const SILENT: [&str; 7] =
+    ["close_device", "close_queue", "close_graph", "close_counters", "free", "unload", "release_kernel"];
 
 /// All errors of a program.
 #[derive(Default)]
@@ -46,6 +47,10 @@ fn exercise(runtime: &Runtime, options: &Options) -> Vec<Error> {
 fn exercise_device(device: &dyn CommonRuntime, errors: &mut Errors) -> Option<()> {
     errors.keep(device.memory_usage("device"));
     errors.keep(device.telemetry());
+    errors.keep(device.counters());
+    if let Some(mut set) = errors.keep(device.counter_set(&["launches"])) {
+        errors.keep(set.measure(|| Ok(())));
+    }
     let module = errors.keep(device.load(&source("noop\nfail\nspin")))?;
     errors.keep(module.symbols());
     let noop = errors.keep(module.kernel("noop"))?;

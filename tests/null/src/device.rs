@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 
 use runtime_core::abi;
 use runtime_core::backend::{
-    Allocate, Device, DeviceBytes, GraphNode, Program, QueueOptions, RunReport, Source,
+    Allocate, CounterSet, Device, DeviceBytes, GraphNode, Program, QueueOptions, RunReport, Source,
 };
 use runtime_core::{
-    Capabilities, DeviceInfo, DeviceKind, Error, ErrorKind, Limits, MemorySpace, MemoryUsage, Options,
-    Result, Telemetry,
+    Capabilities, CounterInfo, DeviceInfo, DeviceKind, Error, ErrorKind, Limits, MemorySpace, MemoryUsage,
+    Options, Result, Telemetry,
 };
 
+use crate::counters::{self, NullCounters};
 use crate::embedded::Embedded;
 use crate::fault::{Faults, OnDrop};
 use crate::graph::NullGraph;
@@ -23,6 +24,9 @@ use crate::timeline::DeviceQueues;
 const SPACE_BYTES: u64 = 2 << 30;
 /// Clock of the simulated processor.
 const CLOCK_HZ: u64 = 1_000_000_000;
+/// Energy that a launch is said to use, and the step in which the energy counter advances.
+const LAUNCH_MICROJOULES: u64 = 250;
+const ENERGY_STEP_MICROJOULES: u64 = 1000;
 const ALIGNMENT_BYTES: u64 = 256;
 const UNUSABLE: &str = "it is only listed, as an example of a device that cannot be opened; use null:0";
 const CAPABILITIES: u64 = abi::CAP_TIMESTAMPS
@@ -33,7 +37,8 @@ const CAPABILITIES: u64 = abi::CAP_TIMESTAMPS
     | abi::CAP_PEERS
     | abi::CAP_F64
     | abi::CAP_IMPORT_DEVICE_MEMORY
-    | abi::CAP_COPY_2D;
+    | abi::CAP_COPY_2D
+    | abi::CAP_COUNTERS;
 
 /// All devices, whole ones before their sub-devices.
 pub(crate) fn list() -> Vec<DeviceInfo> {
@@ -169,6 +174,10 @@ impl Device for NullDevice {
         Ok(Telemetry {
             clock_hz: self.info.clock_hz,
             temperature_millicelsius: Some(42_000),
+            energy_microjoules: Some(
+                self.faults.launches() * LAUNCH_MICROJOULES / ENERGY_STEP_MICROJOULES
+                    * ENERGY_STEP_MICROJOULES,
+            ),
             ..Telemetry::default()
         })
     }
@@ -217,6 +226,18 @@ impl Device for NullDevice {
             return Err(Error::unsupported("instantiate is not supported"));
         }
         NullGraph::new(nodes, &self.faults)
+    }
+
+    fn counters(&self) -> Result<Vec<CounterInfo>> {
+        self.faults.call("counters")?;
+        self.accelerator("counters")?;
+        Ok(counters::list())
+    }
+
+    fn open_counters(&self, names: &[&str]) -> Result<Box<dyn CounterSet>> {
+        self.faults.call("open_counters")?;
+        self.accelerator("counters")?;
+        Ok(Box::new(NullCounters::open(&self.faults, names)?))
     }
 
     fn flash(&self, image: &Source<'_>, program: &Program<'_>) -> Result<()> {

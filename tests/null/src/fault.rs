@@ -7,11 +7,16 @@ use std::time::Duration;
 use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result, did_you_mean};
 
 /// Functions of the ABI's tables that can be made to fail.
-const FALLIBLE: [&str; 30] = [
+const FALLIBLE: [&str; 35] = [
     "open_device",
     "memory_usage",
     "peer_access",
     "telemetry",
+    "counters",
+    "open_counters",
+    "begin_counters",
+    "end_counters",
+    "read_counters",
     "allocate",
     "import_device_memory",
     "load",
@@ -40,7 +45,7 @@ const FALLIBLE: [&str; 30] = [
     "any",
 ];
 /// Functions without a status, which can only panic or hang.
-const OTHERS: [&str; 9] = [
+const OTHERS: [&str; 10] = [
     "close_device",
     "free",
     "unload",
@@ -49,6 +54,7 @@ const OTHERS: [&str; 9] = [
     "kernel_info",
     "close_queue",
     "close_graph",
+    "close_counters",
     "failure",
 ];
 
@@ -123,6 +129,8 @@ pub(crate) struct Faults {
     delay: Duration,
     lose_after: Option<u64>,
     submitted: AtomicU64,
+    /// Launches and no-ops so far, which the simulated counters report.
+    launches: AtomicU64,
     out_of_order: bool,
     reorders: bool,
     needs_flush: bool,
@@ -182,6 +190,17 @@ impl Faults {
             self.submitted.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    /// Counts a launch or a no-op.
+    #[inline]
+    pub(crate) fn note_launch(&self) {
+        self.launches.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Launches and no-ops so far.
+    pub(crate) fn launches(&self) -> u64 {
+        self.launches.load(Ordering::Relaxed)
     }
 
     /// Called first in every function that has no status to return.

@@ -171,6 +171,9 @@ impl Timeline {
         work: impl FnOnce(&mut State) -> Result<()> + Send + 'static,
     ) -> Result<()> {
         self.faults.submit(call.slot())?;
+        if matches!(call, Call::Launch | Call::Noop | Call::Replay) {
+            self.faults.note_launch();
+        }
         let mut state = self.state.lock();
         state.calls[call as usize] += 1;
         state.submitted = submit.ticket;
@@ -210,6 +213,7 @@ impl Timeline {
         ticket: u64,
         work: impl FnOnce(&mut State) -> Result<()>,
     ) -> Result<()> {
+        self.faults.note_launch();
         let mut state = self.state.lock();
         state.inline_ticket = 0;
         state.run(ticket, &self.faults, work);

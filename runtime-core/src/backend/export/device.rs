@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 
+use super::counters::OpenedDevice;
 use super::ffi::{borrow, byte_len, from_handle, into_handle, out_param, read_struct, write_struct};
 use super::panic::{catch_panic, guard};
 use super::{Backend, BufferOf, QueueOf, Shims};
@@ -32,7 +33,7 @@ impl<B: Backend> Shims<B> {
         // The hook logs a panic in `drop`; there is no status to return it in.
         let _ = catch_panic("close_device", || {
             // SAFETY: core passes each device that `open_device` created exactly once.
-            drop(unsafe { from_handle::<B::Device>(device) });
+            drop(unsafe { from_handle::<OpenedDevice<B::Device>>(device) });
         });
     }
 

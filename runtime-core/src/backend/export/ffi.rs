@@ -15,7 +15,8 @@ pub(super) fn into_handle<T>(object: T) -> Handle {
 /// Borrows the object behind a handle.
 ///
 /// # Safety
-/// `handle` is null or came from [`into_handle`] with this `T`, and is not passed to [`from_handle`] during `'a`.
+/// `handle` is null or came from [`into_handle`] with this `T`, or with a `repr(C)` type whose first field is a `T`, and is
+/// not passed to [`from_handle`] during `'a`.
 #[inline]
 pub(super) unsafe fn borrow<'a, T>(handle: Handle) -> Result<&'a T> {
     // SAFETY: guaranteed by the caller.
@@ -69,6 +70,7 @@ macro_rules! impl_sized_struct {
 impl_sized_struct!(
     AllocateRequest,
     Allocation,
+    CounterSetInfo,
     GraphNode,
     KernelInfo,
     MemoryUsage,

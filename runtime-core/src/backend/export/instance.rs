@@ -3,6 +3,7 @@
 use std::any::TypeId;
 use std::sync::{Mutex, PoisonError};
 
+use super::counters::OpenedDevice;
 use super::ffi::{abi_mismatch, borrow, from_handle, into_handle, out_param};
 use super::panic::{catch_panic, guard, install_hook};
 use super::{Backend, Shims};
@@ -100,7 +101,7 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core passes `count` properties, readable during the call.
             let options = unsafe { convert::read_properties("options", options, count) }?;
             let sub = (sub != abi::WHOLE_DEVICE).then_some(sub);
-            device.write(into_handle(instance.backend.open_device(index, sub, &options)?));
+            device.write(into_handle(OpenedDevice::new(instance.backend.open_device(index, sub, &options)?)));
             Ok(())
         })
     }

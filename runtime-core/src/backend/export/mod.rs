@@ -8,6 +8,7 @@
     reason = "the backend's side of the ABI: raw handles and structures received from core"
 )]
 
+mod counters;
 mod device;
 mod embedded;
 mod ffi;
@@ -41,7 +42,7 @@ impl<B: Backend> Shims<B> {
     const TABLE: &'static BackendTable = &BackendTable {
         header: Header {
             magic: abi::MAGIC,
-            struct_size: end_of!(BackendTable, embedded),
+            struct_size: end_of!(BackendTable, counters),
             major: abi::MAJOR,
             minor: abi::MINOR,
         },
@@ -54,6 +55,7 @@ impl<B: Backend> Shims<B> {
         queue: Self::QUEUE,
         graph: Self::GRAPH,
         embedded: Self::EMBEDDED,
+        counters: Self::COUNTERS,
     };
 }
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Buffer, Graph, Module, Program, Queue, Source};
+use super::{Buffer, CounterSet, Graph, Module, Program, Queue, Source};
 use crate::backend::{DeviceBytes, GraphNode, HostBytesMut, QueueOptions, RunReport};
-use crate::{Error, MemoryUsage, Result, Telemetry};
+use crate::{CounterInfo, Error, MemoryUsage, Result, Telemetry};
 
 /// An open device.
 pub trait Device: Send + Sync + 'static {
@@ -90,6 +90,22 @@ pub trait Device: Send + Sync + 'static {
         _nodes: &[GraphNode<'_, Self::Buffer, <Self::Module as Module>::Kernel>],
     ) -> Result<Self::Graph> {
         Err(Error::unsupported("instantiate is not supported"))
+    }
+
+    /// Lists the counters, including those that cannot be read on this machine. Called once per opened device.
+    ///
+    /// # Errors
+    /// `Unsupported` by default; `Unavailable` with the remedy if no counter can be listed.
+    fn counters(&self) -> Result<Vec<CounterInfo>> {
+        Err(Error::unsupported("counters are not supported"))
+    }
+
+    /// Opens a set of counters; no name occurs twice. A counter that exists but cannot be read does not make it fail.
+    ///
+    /// # Errors
+    /// `Unsupported` by default; `NotFound` for an unknown name.
+    fn open_counters(&self, _names: &[&str]) -> Result<Box<dyn CounterSet>> {
+        Err(Error::unsupported("counters are not supported"))
     }
 
     /// Flashes an embedded device. `args` refer to `tensors` by index.

@@ -2,6 +2,7 @@
 
 mod backend;
 mod buffer;
+mod counters;
 mod device;
 mod graph;
 mod module;
@@ -10,6 +11,7 @@ mod queue;
 
 pub use backend::Backend;
 pub use buffer::Buffer;
+pub use counters::CounterSet;
 pub use device::{Allocate, Device};
 pub use graph::{Graph, NoGraph};
 pub use module::{Kernel, Module, Source};

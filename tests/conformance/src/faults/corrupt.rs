@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::ffi::c_void;
 
 use runtime_core::abi::{
-    self, Allocation, DeviceInfo, Error, Handle, KernelInfo, MemorySpace, MemoryUsage, Occupancy, OptionSpec,
-    Progress, RunReport, Status, Str, Telemetry,
+    self, Allocation, Counter, CounterReading, CounterSetInfo, DeviceInfo, Error, Handle, KernelInfo,
+    MemorySpace, MemoryUsage, Occupancy, OptionSpec, Progress, RunReport, Status, Str, Telemetry,
 };
 use runtime_core::{ErrorKind, convert, end_of};
 
@@ -227,6 +227,29 @@ impl OutValue for Occupancy {
     }
 }
 
+impl OutValue for CounterSetInfo {
+    fn corrupt(&mut self, corruption: Corruption) {
+        self.passes = corrupt_u32(self.passes, corruption);
+        match corruption {
+            Corruption::ListsHuge => self.reason_count = usize::MAX,
+            Corruption::ListsNull => self.unavailable_reasons = std::ptr::null(),
+            _ => self.unavailable_reasons.corrupt(corruption),
+        }
+    }
+}
+
+impl OutValue for CounterReading {
+    fn corrupt(&mut self, corruption: Corruption) {
+        (self.value, self.counted) = match corruption {
+            Corruption::Zero => (0.0, 0.0),
+            Corruption::One => (1.0, f64::NAN),
+            Corruption::Huge => (f64::MAX, 1.5),
+            Corruption::Max => (f64::INFINITY, -1.0),
+            _ => return,
+        };
+    }
+}
+
 impl OutValue for RunReport {
     fn corrupt(&mut self, corruption: Corruption) {
         self.cycles = corrupt_u64(self.cycles, corruption);
@@ -314,6 +337,25 @@ impl List<Str> {
     pub(super) unsafe fn corrupt(self, corruption: Corruption) {
         // SAFETY: guaranteed by the caller.
         unsafe { self.change(|names| names[0] = corrupt_str(names[0], corruption)) };
+    }
+}
+
+impl List<Counter> {
+    /// Corrupts the first counter of a device.
+    ///
+    /// # Safety
+    /// As for `change`.
+    pub(super) unsafe fn corrupt(self, corruption: Corruption) {
+        let change = |counters: &mut Vec<Counter>| {
+            let first = &mut counters[0];
+            for text in
+                [&mut first.name, &mut first.description, &mut first.unit, &mut first.unavailable_reason]
+            {
+                *text = corrupt_str(*text, corruption);
+            }
+        };
+        // SAFETY: guaranteed by the caller.
+        unsafe { self.change(change) };
     }
 }
 

@@ -157,7 +157,20 @@ const PROGRESS: &[Corruption] = &[
 const BY_FUNCTION: &[(&[&str], &[&[Corruption]])] = &[
     (&["instance.options"], &[ERRORS, COUNTS, TEXTS, &[Corruption::UnknownKind]]),
     (&["instance.devices"], &[ERRORS, COUNTS, TEXTS, STRUCTURE, DEVICE]),
-    (&["module.symbols"], &[ERRORS, COUNTS, TEXTS]),
+    (&["module.symbols", "counters.list"], &[ERRORS, COUNTS, TEXTS]),
+    (
+        &["counters.info"],
+        &[
+            ERRORS,
+            FIGURES,
+            &[
+                Corruption::ListsHuge,
+                Corruption::ListsNull,
+                Corruption::LowPointer,
+                Corruption::MisalignedPointer,
+            ],
+        ],
+    ),
     (
         &["module.kernel_info"],
         &[ERRORS, FIGURES, STRUCTURE, &[Corruption::LowPointer, Corruption::MisalignedPointer]],
@@ -170,6 +183,7 @@ const BY_FUNCTION: &[(&[&str], &[&[Corruption]])] = &[
             "device.telemetry",
             "module.occupancy",
             "queue.read_timestamp",
+            "counters.read",
             "embedded.run",
         ],
         &[ERRORS, FIGURES],
@@ -200,6 +214,7 @@ const BY_FUNCTION: &[(&[&str], &[&[Corruption]])] = &[
             "module.kernel",
             "queue.open",
             "graph.instantiate",
+            "counters.open",
         ],
         &[ERRORS, &[Corruption::Skipped, Corruption::NullPointer]],
     ),

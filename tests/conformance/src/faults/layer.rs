@@ -10,10 +10,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use runtime_core::abi::{
-    self, AllocateRequest, Allocation, Arg, BackendTable, Copy2D, DeviceInfo, DeviceTable, EmbeddedTable,
-    GraphNode, GraphTable, Handle, Header, HostTable, InstanceTable, KernelInfo, Launch, MemoryTable,
-    MemoryUsage, ModuleSource, ModuleTable, Occupancy, OptionSpec, Progress, Property, QueueOptions,
-    QueueTable, RunReport, Status, Str, SubmitInfo, Telemetry, TensorDescription,
+    self, AllocateRequest, Allocation, Arg, BackendTable, Copy2D, Counter, CounterReading, CounterSetInfo,
+    CounterTable, DeviceInfo, DeviceTable, EmbeddedTable, GraphNode, GraphTable, Handle, Header, HostTable,
+    InstanceTable, KernelInfo, Launch, MemoryTable, MemoryUsage, ModuleSource, ModuleTable, Occupancy,
+    OptionSpec, Progress, Property, QueueOptions, QueueTable, RunReport, Status, Str, SubmitInfo, Telemetry,
+    TensorDescription,
 };
 use runtime_core::{Error, ErrorKind, convert};
 
@@ -30,6 +31,7 @@ struct Below {
     queue: QueueTable,
     graph: GraphTable,
     embedded: EmbeddedTable,
+    counters: CounterTable,
 }
 
 static BELOW: OnceLock<Below> = OnceLock::new();
@@ -49,6 +51,7 @@ pub(super) fn wrap_backend(backend_table: &'static BackendTable) -> &'static Bac
         queue: sub_table(table.queue),
         graph: sub_table(table.graph),
         embedded: sub_table(table.embedded),
+        counters: sub_table(table.counters),
     });
     leak(BackendTable {
         header: Header { struct_size: struct_size::<BackendTable>(), ..table.header },
@@ -59,6 +62,7 @@ pub(super) fn wrap_backend(backend_table: &'static BackendTable) -> &'static Bac
         queue: leak(queue::wrap(&below.queue)),
         graph: leak(graph::wrap(&below.graph)),
         embedded: leak(embedded::wrap(&below.embedded)),
+        counters: leak(counters::wrap(&below.counters)),
         ..table
     })
 }
@@ -301,6 +305,10 @@ const fn graph_of(handle: Handle) -> (Kind, Handle) {
     (Kind::Graph, handle)
 }
 
+const fn counter_set(handle: Handle) -> (Kind, Handle) {
+    (Kind::CounterSet, handle)
+}
+
 const NULL: Handle = std::ptr::null_mut();
 
 layer! {
@@ -364,5 +372,14 @@ layer! {
         flash(device: Handle, image: *const ModuleSource, tensors: *const *const TensorDescription, count: usize, args: *const Arg, arg_count: usize) -> Status = Uses([device_of(device)]);
         run(device: Handle, deadline_ns: u64, out: *mut RunReport) -> Status = Uses([device_of(device)]);
         read(device: Handle, tensor: u32, offset: u64, destination: *mut u8, bytes: u64) -> Status = Uses([device_of(device)]);
+    }
+    counters: CounterTable {
+        list(device: Handle, out: *mut *const Counter, count: *mut usize) -> Status = Uses([device_of(device)]), List(out, count);
+        open(device: Handle, names: *const Str, count: usize, out: *mut Handle) -> Status = Opens(Kind::CounterSet, device_of(device), out);
+        info(set: Handle, out: *mut CounterSetInfo) -> Status = Uses([counter_set(set)]);
+        begin(set: Handle, pass: u32) -> Status = Uses([counter_set(set)]);
+        end(set: Handle) -> Status = Uses([counter_set(set)]);
+        read(set: Handle, out: *mut CounterReading, count: usize) -> Status = Uses([counter_set(set)]);
+        close(set: Handle) = Closes(Kind::CounterSet, set);
     }
 }

@@ -21,6 +21,7 @@ pub(super) enum Kind {
     Kernel,
     Queue,
     Graph,
+    CounterSet,
 }
 
 /// The fault of a run.
@@ -174,6 +175,7 @@ impl fmt::Display for Kind {
             Self::Kernel => "kernel",
             Self::Queue => "queue",
             Self::Graph => "graph",
+            Self::CounterSet => "counter set",
         })
     }
 }

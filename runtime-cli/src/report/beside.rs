@@ -1,0 +1,69 @@
+//! What was measured beside the times, in the notes below a row: counters and energy per call.
+
+use std::fmt::Write;
+
+use runtime_harness::Row;
+use runtime_harness::row::{CounterValue, Energy};
+
+use super::number_format::significant;
+
+/// The counters and the energy of a row, if it has any.
+pub(super) fn note(row: &Row) -> Option<String> {
+    let notes: Vec<String> =
+        counters(&row.counters).into_iter().chain(row.energy.as_ref().map(energy)).collect();
+    (!notes.is_empty()).then(|| notes.join("; "))
+}
+
+/// Counters with a value first, then those without one.
+fn counters(counters: &[CounterValue]) -> Option<String> {
+    let values: Vec<String> =
+        counters.iter().filter_map(|counter| Some(value(counter, counter.value?))).collect();
+    let passes = counters.iter().map(|counter| counter.passes).max()?;
+    let mut text = String::new();
+    if !values.is_empty() {
+        let _ = match passes {
+            0 | 1 => write!(text, "per call: {}", values.join(", ")),
+            _ => write!(text, "per call, in {passes} passes: {}", values.join(", ")),
+        };
+    }
+    for (reason, names) in reasons(counters) {
+        let separator = if text.is_empty() { "" } else { "; " };
+        let _ = write!(text, "{separator}no {}: {reason}", names.join(", "));
+    }
+    Some(text)
+}
+
+/// Each reason with the counters that it is about.
+fn reasons(counters: &[CounterValue]) -> Vec<(&str, Vec<&str>)> {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for counter in counters {
+        let Some(reason) = counter.reason.as_deref() else { continue };
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, names)) => names.push(&counter.name),
+            None => reasons.push((reason, vec![&counter.name])),
+        }
+    }
+    reasons
+}
+
+fn value(counter: &CounterValue, value: f64) -> String {
+    let mut text = format!("{} {}", counter.name, significant(value));
+    if let Some(unit) = &counter.unit {
+        let _ = write!(text, " {unit}");
+    }
+    if let Some(share) = counter.counted_share {
+        let _ = write!(text, " (extrapolated from {:.0}% of the time)", share * 100.0);
+    }
+    text
+}
+
+fn energy(energy: &Energy) -> String {
+    match (energy.microjoules_per_call, energy.resolution_microjoules) {
+        (Some(per_call), Some(resolution)) => format!(
+            "{} µJ per call (in {} calls, resolution {resolution} µJ)",
+            significant(per_call),
+            energy.calls
+        ),
+        _ => format!("no energy: {}", energy.reason.as_deref().unwrap_or("unknown")),
+    }
+}

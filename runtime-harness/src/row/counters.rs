@@ -1,0 +1,40 @@
+//! Counters and energy of a call as plain data.
+
+use serde::{Deserialize, Serialize};
+
+/// A counter of a row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CounterValue {
+    /// Name of the counter.
+    pub name: String,
+    /// Its value per call, or of the whole run if `is_ratio`; `None` if it has none.
+    pub value: Option<f64>,
+    /// Unit of the value; `None` for plain counts, or if it is unknown.
+    pub unit: Option<String>,
+    /// Whether the value is a ratio, a rate or a percentage.
+    #[serde(default)]
+    pub is_ratio: bool,
+    /// Share of the time during which it counted, if it shared the hardware and the value is extrapolated.
+    pub counted_share: Option<f64>,
+    /// Number of calls that were counted in each pass.
+    pub calls: u64,
+    /// How often these calls were run to read all counters of the row.
+    pub passes: u32,
+    /// Why there is no value.
+    pub reason: Option<String>,
+}
+
+/// The energy of a call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Energy {
+    /// Microjoules per call; `None` if the counter is too coarse or unavailable.
+    pub microjoules_per_call: Option<f64>,
+    /// The smallest step that the counter was seen to take, in microjoules.
+    pub resolution_microjoules: Option<u64>,
+    /// Microjoules counted during `calls`.
+    pub total_microjoules: u64,
+    /// Number of calls during which energy was counted.
+    pub calls: u64,
+    /// Why there is no value.
+    pub reason: Option<String>,
+}
