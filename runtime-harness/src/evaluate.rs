@@ -1,10 +1,11 @@
 //! Checks and times a job on a device, in this process.
 
-use runtime_core::{CommonRuntime, Error, ErrorKind, Evaluation, Measurement, Result};
+use runtime_core::{CommonRuntime, DeviceKind, Error, ErrorKind, Evaluation, Measurement, Result};
 
 use crate::crash_context::CrashContext;
 use crate::device::DeviceUnderTest;
 use crate::job::{BoundKernel, Job};
+use crate::noise::{Noise, Recorder};
 use crate::release::{self, release};
 use crate::row::{Phase, ResourceUsage, Row};
 use crate::settings::Settings;
@@ -46,13 +47,16 @@ pub fn evaluate_with(
         device.opened = Err(error.clone());
     }
     let row = match measured {
-        Ok((usage, measurement)) => Row::measured(&job.spec, settings, &device.name, (usage, &measurement)),
+        Ok((usage, measurement, noise)) => {
+            let on_host = device.info.as_ref().is_some_and(|info| info.kind == DeviceKind::Host);
+            Row::measured(&job.spec, settings, &device.name, (usage, &measurement)).with_noise(noise, on_host)
+        }
         Err(error) => Row::failed(&job.spec, settings, &device.name, &error, phase),
     };
     Evaluated { row: row.on(device.describe()), released }
 }
 
-type Measured = Result<(ResourceUsage, Measurement)>;
+type Measured = Result<(ResourceUsage, Measurement, Option<Noise>)>;
 
 /// Measures a kernel. The second result is an error if the driver did not release it.
 fn measure(
@@ -82,6 +86,7 @@ fn measure(
 fn time(device: &dyn CommonRuntime, bound: &BoundKernel, job: &Job, settings: &Settings) -> Measured {
     let spec = &job.spec;
     let config = bound.config(spec)?;
+    let mut recorder = Recorder::new(device);
     let mut evaluation = Evaluation::new(&bound.kernel, config, bound.evaluation_args(spec));
     evaluation.timing = settings.timing();
     evaluation.cost = spec.cost;
@@ -94,5 +99,11 @@ fn time(device: &dyn CommonRuntime, bound: &BoundKernel, job: &Job, settings: &S
     let executor = tokio::runtime::Builder::new_current_thread().build().map_err(|error| {
         Error::new(ErrorKind::OutOfResources, format!("cannot start an executor: {error}"))
     })?;
-    executor.block_on(device.evaluate(&mut evaluation)).map(|measurement| (usage, measurement))
+    evaluation.observer = Some(Box::new(|moment| recorder.observe(moment)));
+    let measured = executor.block_on(device.evaluate(&mut evaluation));
+    drop(evaluation);
+    measured.map(|measurement| {
+        let noise = recorder.noise(&measurement);
+        (usage, measurement, noise)
+    })
 }

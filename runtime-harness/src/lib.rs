@@ -30,6 +30,7 @@ pub mod describe;
 mod device;
 mod evaluate;
 pub mod job;
+pub mod noise;
 mod platform;
 pub mod pool;
 mod random;

@@ -16,6 +16,8 @@ pub const FLUSH_CHOICES: [(&str, FlushCache); 3] =
 pub struct Settings {
     /// Number of samples.
     pub repeat: Option<u64>,
+    /// Goes on until the median's interval is this narrow, in percent of the median.
+    pub until_percent: Option<f64>,
     /// Calls per sample.
     pub number: Option<u64>,
     /// Minimum duration of a sample.
@@ -42,6 +44,7 @@ impl Settings {
     pub fn or(self, other: Self) -> Self {
         Self {
             repeat: self.repeat.or(other.repeat),
+            until_percent: self.until_percent.or(other.until_percent),
             number: self.number.or(other.number),
             min_repeat_ms: self.min_repeat_ms.or(other.min_repeat_ms),
             warmup: self.warmup.or(other.warmup),
@@ -65,6 +68,7 @@ impl Settings {
         let mut timing = Timing::default();
         timing.repeat =
             self.repeat.map_or(timing.repeat, |repeat| usize::try_from(repeat).unwrap_or(usize::MAX));
+        timing.until = self.until_percent.map(|percent| percent / 100.0);
         timing.number = self.number.or(timing.number);
         timing.min_repeat = self.min_repeat_ms.map_or(timing.min_repeat, |ms| seconds(ms / 1e3));
         timing.warmup = self.warmup.map_or(timing.warmup, Warmup::Calls);
@@ -85,6 +89,7 @@ impl Settings {
         };
         EffectiveSettings {
             repeat: timing.repeat,
+            until_percent: self.until_percent,
             number: timing.number,
             min_repeat_ms: milliseconds(timing.min_repeat),
             warmup,
@@ -103,6 +108,9 @@ impl Settings {
 pub struct EffectiveSettings {
     /// Number of samples.
     pub repeat: usize,
+    /// Goes on until the median's interval is this narrow, in percent of the median.
+    #[serde(default)]
+    pub until_percent: Option<f64>,
     /// Calls per sample; `None`: calibrated with `min_repeat_ms`.
     pub number: Option<u64>,
     /// Minimum duration of a sample.
@@ -209,6 +217,8 @@ mod tests {
 
     #[test]
     fn numbers_become_durations() {
+        let precise = Settings { until_percent: Some(1.0), ..Settings::default() };
+        assert_eq!((precise.timing().until, precise.effective().until_percent), (Some(0.01), Some(1.0)));
         let settings = Settings { min_repeat_ms: Some(1.5), budget_s: Some(1e300), ..Settings::default() };
         assert_eq!(settings.timing().min_repeat, Duration::from_micros(1500));
         assert_eq!(settings.timing().budget, Duration::MAX);

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use runtime_core::backend::{Allocate, Backend, Device, HostBytesMut, Log, NoGraph, QueueOptions, Source};
-use runtime_core::{DeviceInfo, Error, ErrorKind, MemoryUsage, OptionSpec, Options, Result, Telemetry};
+use runtime_core::{
+    DeviceInfo, Error, ErrorKind, MemoryUsage, OptionSpec, Options, Result, Telemetry, ThrottleReasons,
+};
 
 use crate::describe::{describe, node_space};
 use crate::memory::HostBuffer;
@@ -15,6 +17,7 @@ use crate::platform;
 use crate::pool::Pool;
 use crate::queue::HostQueue;
 use crate::telemetry::{SYSFS, Sensors};
+use crate::throttle_counters::ThrottleCounters;
 use crate::topology::{Node, SYSTEM, Topology};
 
 /// The backend `host`: the processor that the program runs on.
@@ -41,12 +44,14 @@ pub struct HostDevice {
     /// The memory spaces: a node's memory, or `None` for memory of any node.
     spaces: Vec<Option<Node>>,
     sensors: Sensors,
+    throttle_counters: ThrottleCounters,
 }
 
 impl HostDevice {
     fn new(backend: &HostBackend, name: String, cpus: &[usize], spaces: Vec<Option<Node>>) -> Self {
         let pool = Arc::new(Pool::new(format!("{name}-range"), cpus));
         let sensors = Sensors::new(&backend.sysfs, cpus);
+        let throttle_counters = ThrottleCounters::new(&backend.sysfs, cpus);
         Self {
             log: backend.log,
             epoch: backend.epoch,
@@ -55,6 +60,7 @@ impl HostDevice {
             pool,
             spaces,
             sensors,
+            throttle_counters,
         }
     }
 
@@ -118,6 +124,10 @@ impl Device for HostDevice {
 
     fn telemetry(&self) -> Result<Telemetry> {
         self.sensors.read()
+    }
+
+    fn throttle_reasons(&self) -> Result<ThrottleReasons> {
+        self.throttle_counters.read()
     }
 
     fn allocate(&self, request: &Allocate<'_, HostQueue>) -> Result<HostBuffer> {

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use super::calibrate::{Goal, MAX_NUMBER, Trial, next_number};
 use super::statistics::percentile;
-use super::{FlushCache, Timing, Warmup};
-use crate::{Error, ErrorKind, Result};
+use super::stop_rule::StopRule;
+use super::throttling::Throttling;
+use super::{FlushCache, Moment, Throttled, Timing, Warmup};
+use crate::{Error, ErrorKind, Result, ThrottleReasons};
 
 /// Number of no-op windows; the overhead is their median.
 const OVERHEAD_WINDOWS: usize = 11;
@@ -25,6 +27,12 @@ pub(crate) trait TimingTarget: Send {
 
     /// Runs the caller's setup hook before a window.
     fn setup(&mut self);
+
+    /// Calls the caller's observer.
+    fn observe(&mut self, moment: Moment);
+
+    /// Why the device runs slower than it could, now or since the last call; `None` if it does not report that.
+    fn throttle_reasons(&mut self) -> Option<ThrottleReasons>;
 
     /// Evicts everything from the caches.
     fn flush_cache(&mut self) -> Result<()>;
@@ -58,6 +66,22 @@ pub(crate) struct Samples {
     pub(crate) transfers_ns: Vec<f64>,
     /// Calls per sample.
     pub(crate) number: u64,
+    /// Whether the median became as precise as was asked for.
+    pub(crate) reached_until: Option<bool>,
+    /// How often the device throttled, if it reports that.
+    pub(crate) throttled: Option<Throttled>,
+}
+
+impl Samples {
+    fn push(&mut self, window: Window) {
+        self.samples_ns.push(window.elapsed_ns / self.number as f64);
+        self.transfers_ns.push(window.transfer_ns / self.number as f64);
+    }
+
+    pub(crate) fn truncate(&mut self, count: usize) {
+        self.samples_ns.truncate(count);
+        self.transfers_ns.truncate(count);
+    }
 }
 
 /// Times a kernel.
@@ -65,17 +89,34 @@ pub(crate) async fn run(target: &mut impl TimingTarget, timing: &Timing) -> Resu
     let (samples_ns, transfers_ns) = (with_capacity(timing.repeat)?, with_capacity(timing.repeat)?);
     let budget_ns = u64::try_from(timing.budget.as_nanos()).unwrap_or(u64::MAX);
     let deadline_ns = target.now_ns().saturating_add(budget_ns);
+    let mut throttling = Throttling::new(target, timing.repeat, deadline_ns);
     warm_up(target, timing.warmup, deadline_ns).await?;
     let number = match timing.fixed_number() {
         Some(number) => number,
         None => calibrate(target, timing, deadline_ns).await?,
     };
-    let mut run = Samples { samples_ns, transfers_ns, number };
-    let mut yielded_ns = 0;
-    for index in 0..timing.repeat {
-        if index > 0 {
+    let mut run = Samples { samples_ns, transfers_ns, number, reached_until: None, throttled: None };
+    take_samples(target, timing, deadline_ns, &mut throttling, &mut run).await?;
+    run.throttled = throttling.result();
+    Ok(run)
+}
+
+/// Takes samples until there are enough of them, or the budget is spent.
+async fn take_samples(
+    target: &mut impl TimingTarget,
+    timing: &Timing,
+    deadline_ns: u64,
+    throttling: &mut Throttling,
+    run: &mut Samples,
+) -> Result<()> {
+    let mut stop = StopRule::new(timing);
+    let (mut is_first, mut yielded_ns) = (true, 0);
+    target.observe(Moment::BeforeSamples);
+    throttling.begin(target);
+    loop {
+        if !is_first {
             let now_ns = cool_down(target, timing.cooldown, deadline_ns);
-            if now_ns >= deadline_ns {
+            if now_ns >= deadline_ns && !run.samples_ns.is_empty() {
                 break;
             }
             if now_ns - yielded_ns >= YIELD_INTERVAL_NS {
@@ -83,11 +124,19 @@ pub(crate) async fn run(target: &mut impl TimingTarget, timing: &Timing) -> Resu
                 yielded_ns = now_ns;
             }
         }
-        let window = sample(target, number, timing.flush_cache).await?;
-        run.samples_ns.push(window.elapsed_ns / number as f64);
-        run.transfers_ns.push(window.transfer_ns / number as f64);
+        is_first = false;
+        let window = sample(target, run.number, timing.flush_cache).await?;
+        run.push(window);
+        let is_enough = stop.is_enough(&run.samples_ns);
+        let is_valid = throttling.check(target, run, is_enough);
+        if is_enough && is_valid {
+            break;
+        }
     }
-    Ok(run)
+    throttling.finish(target, run);
+    target.observe(Moment::AfterSamples);
+    run.reached_until = stop.reached();
+    Ok(())
 }
 
 /// Reserves memory for all samples, so that the loop does not allocate.

@@ -10,10 +10,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::describe;
+use crate::noise::{Evidence, Noise, advice};
 use crate::settings::{EffectiveSettings, Settings};
 use crate::spec::Spec;
 
-pub use measurement::{Measurement, Statistics, Transfer};
+pub use measurement::{Measurement, Statistics, Throttled, Transfer};
 pub use outcome::{Outcome, Phase, Status, error_text};
 pub use resource_usage::{Occupancy, ResourceUsage};
 pub use validation::{Agreement, Mismatch, Validation, status_of};
@@ -45,6 +46,12 @@ pub struct Row {
     pub validation: Option<Validation>,
     /// The times; `None` if nothing was timed.
     pub measurement: Option<Measurement>,
+    /// What may have disturbed it; `None` if nothing was timed.
+    #[serde(default)]
+    pub noise: Option<Noise>,
+    /// What spoils the result, and what to do about it; empty for a good result.
+    #[serde(default)]
+    pub advice: Vec<String>,
 }
 
 /// The kernel of a row.
@@ -91,6 +98,8 @@ impl Row {
             outcome,
             validation: None,
             measurement: None,
+            noise: None,
+            advice: Vec::new(),
         }
     }
 
@@ -141,6 +150,19 @@ impl Row {
             && self.spec == spec.path.display().to_string()
             && self.kernel == KernelIdentity::of(spec)
             && self.settings == settings.effective()
+    }
+
+    /// The same row with what may have disturbed its measurement, and advice; `on_host` says where the kernel ran.
+    #[must_use]
+    pub(crate) fn with_noise(self, noise: Option<Noise>, on_host: bool) -> Self {
+        let evidence = self.measurement.as_ref().zip(noise.as_ref()).map(|(measurement, noise)| Evidence {
+            settings: &self.settings,
+            measurement,
+            noise,
+            on_host,
+        });
+        let advice = evidence.as_ref().map(advice).unwrap_or_default();
+        Self { noise, advice, ..self }
     }
 
     /// The same row with a description of its device.

@@ -16,8 +16,9 @@ use crate::settings::{FLUSH_CHOICES, Settings};
 const TOP_LEVEL_KEYS: [&str; 9] =
     ["version", "name", "kernel", "arg", "specialise", "launch", "cost", "reference", "eval"];
 const LAUNCH_KEYS: [&str; 6] = ["groups", "group_size", "cluster", "cooperative", "range", "grain"];
-const EVAL_KEYS: [&str; 9] = [
+const EVAL_KEYS: [&str; 10] = [
     "repeat",
+    "until_percent",
     "number",
     "min_repeat_ms",
     "warmup",
@@ -293,6 +294,7 @@ fn settings(item: &Item<'_>) -> Result<Settings> {
     let real = |key, least| section.optional(key).map(|item| item.real(least)).transpose();
     Ok(Settings {
         repeat: section.optional("repeat").map(|item| item.integer(1)).transpose()?,
+        until_percent: real("until_percent", 0.001)?,
         number: section.optional("number").map(|item| item.integer(1)).transpose()?,
         min_repeat_ms: real("min_repeat_ms", 0.0)?,
         warmup: section.optional("warmup").map(|item| item.integer(0)).transpose()?,

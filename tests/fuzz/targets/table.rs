@@ -126,6 +126,7 @@ fn use_all(backend: LinkedBackend) {
 
 fn use_device(device: &dyn CommonRuntime) {
     let _ = (device.telemetry(), device.memory_usage("device"), device.sub_devices());
+    let _ = (device.throttle_reasons(), device.processes());
     // SAFETY: null's builtins check their arguments.
     let kernel = device
         .load(&unsafe { ModuleSource::native("null", "scale_f32") })

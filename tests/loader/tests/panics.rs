@@ -46,6 +46,8 @@ fn exercise(runtime: &Runtime, options: &Options) -> Vec<Error> {
 fn exercise_device(device: &dyn CommonRuntime, errors: &mut Errors) -> Option<()> {
     errors.keep(device.memory_usage("device"));
     errors.keep(device.telemetry());
+    errors.keep(device.throttle_reasons());
+    errors.keep(device.processes());
     let module = errors.keep(device.load(&source("noop\nfail\nspin")))?;
     errors.keep(module.symbols());
     let noop = errors.keep(module.kernel("noop"))?;

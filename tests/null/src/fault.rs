@@ -7,11 +7,13 @@ use std::time::Duration;
 use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result, did_you_mean};
 
 /// Functions of the ABI's tables that can be made to fail.
-const FALLIBLE: [&str; 30] = [
+const FALLIBLE: [&str; 32] = [
     "open_device",
     "memory_usage",
     "peer_access",
     "telemetry",
+    "throttle_reasons",
+    "processes",
     "allocate",
     "import_device_memory",
     "load",
