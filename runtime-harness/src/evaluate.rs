@@ -5,9 +5,9 @@ use runtime_core::{CommonRuntime, DeviceKind, Error, ErrorKind, Evaluation, Meas
 use crate::crash_context::CrashContext;
 use crate::device::DeviceUnderTest;
 use crate::job::{BoundKernel, Job};
-use crate::noise::{Noise, Recorder};
+use crate::noise::{Evidence, Recorder, advice};
 use crate::release::{self, release};
-use crate::row::{Phase, ResourceUsage, Row};
+use crate::row::{Noise, Phase, ResourceUsage, Row};
 use crate::settings::Settings;
 
 /// The result of an evaluation.
@@ -48,12 +48,19 @@ pub fn evaluate_with(
     }
     let row = match measured {
         Ok((usage, measurement, noise)) => {
+            let row = Row::measured(&job.spec, settings, &device.name, (usage, &measurement));
             let on_host = device.info.as_ref().is_some_and(|info| info.kind == DeviceKind::Host);
-            Row::measured(&job.spec, settings, &device.name, (usage, &measurement)).with_noise(noise, on_host)
+            Row { advice: advise(&row, noise.as_ref(), on_host), noise, ..row }
         }
         Err(error) => Row::failed(&job.spec, settings, &device.name, &error, phase),
     };
     Evaluated { row: row.on(device.describe()), released }
+}
+
+/// Advice about a measured row.
+fn advise(row: &Row, noise: Option<&Noise>, on_host: bool) -> Vec<String> {
+    let (Some(measurement), Some(noise)) = (&row.measurement, noise) else { return Vec::new() };
+    advice(&Evidence { settings: &row.settings, measurement, noise, on_host })
 }
 
 type Measured = Result<(ResourceUsage, Measurement, Option<Noise>)>;

@@ -11,6 +11,7 @@ mod interruption;
 mod isolation;
 mod kernels;
 mod lower;
+mod noise;
 mod report;
 mod resume;
 mod shell;

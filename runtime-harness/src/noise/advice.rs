@@ -4,8 +4,7 @@ mod causes;
 
 use causes::{Cause, causes};
 
-use super::{Defect, Noise};
-use crate::row::Measurement;
+use crate::row::{Defect, Measurement, Noise};
 use crate::settings::EffectiveSettings;
 
 /// The uncertainty of the median from which on a result is spoiled, unless `--until` asks for more.
@@ -32,10 +31,14 @@ pub(crate) fn advice(evidence: &Evidence<'_>) -> Vec<String> {
         .collect()
 }
 
-/// A share in percent, with two significant digits below 10%.
+/// A share in percent, with enough digits.
 fn percent(share: f64) -> String {
     let percent = 100.0 * share.abs();
-    if percent < 9.95 { format!("{percent:.1}%") } else { format!("{percent:.0}%") }
+    match percent {
+        ..0.095 => format!("{percent:.3}%"),
+        ..9.95 => format!("{percent:.1}%"),
+        _ => format!("{percent:.0}%"),
+    }
 }
 
 fn incomplete(evidence: &Evidence<'_>) -> Option<String> {

@@ -1,6 +1,5 @@
-use super::super::{DeviceNoise, HostNoise, OtherProcess};
 use super::*;
-use crate::row::{Statistics, Throttled};
+use crate::row::{DeviceNoise, HostNoise, OtherProcess, Statistics, Throttled};
 use crate::settings::Settings;
 
 /// A quiet measurement: 30 samples of 10 ms.

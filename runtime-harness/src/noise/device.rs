@@ -1,36 +1,9 @@
 //! The state of the device during the samples.
 
 use runtime_core::{CommonRuntime, Telemetry, ThrottleReasons};
-use serde::{Deserialize, Serialize};
 
 use super::system::System;
-
-/// The state of the device during the samples of a measurement. Pairs are values before the first sample and after the last.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct DeviceNoise {
-    /// Clock of the compute units.
-    pub clock_hz: Option<[u64; 2]>,
-    /// Clock of the memory.
-    pub memory_clock_hz: Option<[u64; 2]>,
-    /// Temperature.
-    pub temperature_millicelsius: Option<[i64; 2]>,
-    /// Power.
-    pub power_milliwatts: Option<[u64; 2]>,
-    /// All reasons for throttling that were reported.
-    pub throttle_reasons: Option<Vec<String>>,
-    /// Other processes that use the device.
-    pub processes: Option<Vec<OtherProcess>>,
-}
-
-/// Another process that uses the device.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OtherProcess {
-    /// Its ID; `None` if it is in another PID namespace.
-    pub id: Option<u32>,
-    /// Its name, if it can be read.
-    pub name: Option<String>,
-}
+use crate::row::{DeviceNoise, OtherProcess};
 
 /// The device at one moment.
 #[derive(Clone, Debug)]

@@ -1,41 +1,10 @@
 //! The state of the host during the samples.
 
-use serde::{Deserialize, Serialize};
-
 use super::system::{CpuTimes, Snapshot, System};
+use crate::row::HostNoise;
 
 /// The processors' times are counted in ticks of 10 ms; with fewer of them, a share is too coarse.
 const MIN_TICKS: u64 = 10;
-
-/// The state of the host during the samples of a measurement.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct HostNoise {
-    /// Time from before the first sample until after the last.
-    pub elapsed_s: Option<f64>,
-    /// The processors that the measuring thread may run on.
-    pub affinity: Option<Vec<u32>>,
-    /// Frequency governors of these processors, each once.
-    pub governors: Option<Vec<String>>,
-    /// Whether processors may run above their nominal frequency.
-    pub turbo: Option<bool>,
-    /// Load average over the minute before the samples.
-    pub load: Option<f64>,
-    /// How many of these processors were busy with other processes, on average.
-    pub others_busy_cpus: Option<f64>,
-    /// The busiest core: the share of the time in which its second busiest thread was busy. `None` without SMT.
-    pub smt_siblings_busy: Option<f64>,
-    /// The share that the hypervisor gave to others, of the time in which the processors had work.
-    pub steal_share: Option<f64>,
-    /// Page faults of this process that needed no input.
-    pub minor_page_faults: Option<u64>,
-    /// Page faults of this process that waited for input.
-    pub major_page_faults: Option<u64>,
-    /// Context switches of this process because it waited.
-    pub voluntary_switches: Option<u64>,
-    /// Context switches of this process because something else ran.
-    pub involuntary_switches: Option<u64>,
-}
 
 /// What is known when the samples begin.
 #[derive(Debug)]

@@ -2,11 +2,11 @@
 
 use runtime_core::{CommonRuntime, Measurement, Moment};
 
-use super::Noise;
-use super::device::{DeviceNoise, DeviceReading};
-use super::host::{Beginning, HostNoise};
+use super::device::DeviceReading;
+use super::host::Beginning;
 use super::series::defect;
 use super::system::{Snapshot, System};
+use crate::row::{DeviceNoise, HostNoise, Noise};
 
 /// Takes readings around the samples of an evaluation on a device.
 pub(crate) struct Recorder<'d> {

@@ -7,7 +7,8 @@
 //! third that is 10% slower in 98% (85%), two equal modes that are 20% apart in 97% (43%).
 
 use runtime_core::percentile;
-use serde::{Deserialize, Serialize};
+
+use crate::row::Defect;
 
 /// The relative difference from which on a defect matters.
 const DIFFERENCE: f64 = 0.02;
@@ -15,33 +16,6 @@ const DIFFERENCE: f64 = 0.02;
 const MIN_SAMPLES: usize = 8;
 /// Points of a long series that are compared pairwise.
 const MAX_POINTS: usize = 300;
-
-/// A defect of a series.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Defect {
-    /// The times rise or fall.
-    Drift {
-        /// The change from the first to the last sample, as a share of the median.
-        change: f64,
-    },
-    /// The first samples differ from the rest.
-    FirstPart {
-        /// How many samples.
-        samples: usize,
-        /// Their median, divided by that of the rest.
-        ratio: f64,
-    },
-    /// There are two kinds of samples.
-    TwoModes {
-        /// The mean of the faster samples.
-        low_ns: f64,
-        /// The mean of the slower samples.
-        high_ns: f64,
-        /// The share of the slower samples.
-        high_share: f64,
-    },
-}
 
 /// The defect of samples in the order taken, if there is one. A defect in the order hides one in the distribution.
 #[must_use]

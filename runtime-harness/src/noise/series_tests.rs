@@ -1,8 +1,11 @@
 use super::*;
 use crate::random::Random;
 
+/// Draws a sample.
+type Noise = fn(&mut Random) -> f64;
+
 /// Distributions without a defect. Their scale makes the least difference that matters irrelevant.
-const NOISES: [(&str, fn(&mut Random) -> f64); 6] = [
+const NOISES: [(&str, Noise); 6] = [
     ("normal", |random| 1.0 + 0.1 * random.normal()),
     ("uniform", |random| 1.0 + random.uniform()),
     ("exponential", |random| 1.0 - random.uniform().ln()),

@@ -1,6 +1,7 @@
 //! The result of a kernel on a device, as plain data. `docs/output.md` documents every field.
 
 mod measurement;
+mod noise;
 mod outcome;
 mod resource_usage;
 mod validation;
@@ -10,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::describe;
-use crate::noise::{Evidence, Noise, advice};
 use crate::settings::{EffectiveSettings, Settings};
 use crate::spec::Spec;
 
 pub use measurement::{Measurement, Statistics, Throttled, Transfer};
+pub use noise::{Defect, DeviceNoise, HostNoise, Noise, OtherProcess};
 pub use outcome::{Outcome, Phase, Status, error_text};
 pub use resource_usage::{Occupancy, ResourceUsage};
 pub use validation::{Agreement, Mismatch, Validation, status_of};
@@ -150,19 +151,6 @@ impl Row {
             && self.spec == spec.path.display().to_string()
             && self.kernel == KernelIdentity::of(spec)
             && self.settings == settings.effective()
-    }
-
-    /// The same row with what may have disturbed its measurement, and advice; `on_host` says where the kernel ran.
-    #[must_use]
-    pub(crate) fn with_noise(self, noise: Option<Noise>, on_host: bool) -> Self {
-        let evidence = self.measurement.as_ref().zip(noise.as_ref()).map(|(measurement, noise)| Evidence {
-            settings: &self.settings,
-            measurement,
-            noise,
-            on_host,
-        });
-        let advice = evidence.as_ref().map(advice).unwrap_or_default();
-        Self { noise, advice, ..self }
     }
 
     /// The same row with a description of its device.

@@ -1,7 +1,7 @@
 //! Why the times of a measurement vary, ranked by the share of the time that each cause explains.
 
 use super::Evidence;
-use crate::noise::OtherProcess;
+use crate::row::OtherProcess;
 
 /// Smaller shares explain no wide interval.
 const MIN_SHARE: f64 = 0.01;
