@@ -10,7 +10,7 @@ use crate::settings::EffectiveSettings;
 /// The uncertainty of the median from which on a result is spoiled, unless `--until` asks for more.
 const WIDE: f64 = 0.05;
 /// The share of the processors that other processes use from which on a time of the host is spoiled.
-const CROWDED: f64 = 0.5;
+const CROWDED: f64 = 0.1;
 
 /// A measurement and what is known of its circumstances.
 pub(crate) struct Evidence<'a> {
