@@ -23,7 +23,7 @@ const CLOCK_SM: c_int = 1;
 /// `NVML_CLOCK_MEM`.
 const CLOCK_MEMORY: c_int = 2;
 /// More processes than share a GPU.
-const MAX_PROCESSES: usize = 1024;
+const MAX_PROCESSES: u16 = 1024;
 /// `NVML_TEMPERATURE_GPU`.
 const TEMPERATURE_GPU: c_int = 0;
 
@@ -284,8 +284,8 @@ impl Nvml {
         device: NvmlDevice,
     ) -> Result<Vec<u32>> {
         let function = function.ok_or_else(|| lacks(name))?;
-        let mut list = vec![ProcessInfo::default(); MAX_PROCESSES];
-        let mut count = MAX_PROCESSES as c_uint;
+        let mut list = vec![ProcessInfo::default(); usize::from(MAX_PROCESSES)];
+        let mut count = c_uint::from(MAX_PROCESSES);
         // SAFETY: the device is a handle of the initialised library, and the list has room for `count` entries.
         let code = unsafe { function(device, &raw mut count, list.as_mut_ptr()) };
         // If there are more, the list is empty.

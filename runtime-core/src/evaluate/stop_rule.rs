@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(plain.reached(), None);
     }
 
-    /// Uniform in (0, 1): SplitMix64.
+    /// Uniform in (0, 1): `SplitMix64`.
     fn uniform(state: &mut u64) -> f64 {
         *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = *state;
