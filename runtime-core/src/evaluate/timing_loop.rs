@@ -48,6 +48,16 @@ pub(crate) trait TimingTarget: Send {
     fn empty_window(&mut self, number: u64) -> impl Future<Output = Result<Option<f64>>> + Send;
 }
 
+impl<T: TimingTarget> super::throttling::ThrottleSource for T {
+    fn now_ns(&mut self) -> u64 {
+        TimingTarget::now_ns(self)
+    }
+
+    fn throttle_reasons(&mut self) -> Option<ThrottleReasons> {
+        TimingTarget::throttle_reasons(self)
+    }
+}
+
 /// A timed window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Window {
@@ -78,7 +88,7 @@ impl Samples {
         self.transfers_ns.push(window.transfer_ns / self.number as f64);
     }
 
-    pub(crate) fn truncate(&mut self, count: usize) {
+    fn truncate(&mut self, count: usize) {
         self.samples_ns.truncate(count);
         self.transfers_ns.truncate(count);
     }
@@ -128,12 +138,13 @@ async fn take_samples(
         let window = sample(target, run.number, timing.flush_cache).await?;
         run.push(window);
         let is_enough = stop.is_enough(&run.samples_ns);
-        let is_valid = throttling.check(target, run, is_enough);
-        if is_enough && is_valid {
+        let remaining = throttling.check(target, run.samples_ns.len(), is_enough);
+        if is_enough && remaining == run.samples_ns.len() {
             break;
         }
+        run.truncate(remaining);
     }
-    throttling.finish(target, run);
+    throttling.finish(target, run.samples_ns.len());
     target.observe(Moment::AfterSamples);
     run.reached_until = stop.reached();
     Ok(())
