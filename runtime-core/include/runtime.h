@@ -182,6 +182,24 @@
 // `Telemetry::valid`: `energy_microjoules`.
 #define RT_TELEMETRY_ENERGY (1 << 4)
 
+// A reason of `throttle_reasons`: the device exceeds its power limit.
+#define RT_THROTTLE_POWER_CAP 1
+
+// A reason of `throttle_reasons`: the driver lowers the clocks because of the temperature.
+#define RT_THROTTLE_SOFTWARE_THERMAL (1 << 1)
+
+// A reason of `throttle_reasons`: the hardware lowers the clocks because of the temperature.
+#define RT_THROTTLE_HARDWARE_THERMAL (1 << 2)
+
+// A reason of `throttle_reasons`: the power supply demands less power.
+#define RT_THROTTLE_POWER_BRAKE (1 << 3)
+
+// A reason of `throttle_reasons`: the hardware lowers the clocks, for a reason of its own.
+#define RT_THROTTLE_HARDWARE_SLOWDOWN (1 << 4)
+
+// A reason of `throttle_reasons`: somebody has limited the clocks.
+#define RT_THROTTLE_CLOCK_LIMIT (1 << 5)
+
 // `Arg::kind`: a tensor.
 #define RT_ARG_TENSOR 1
 
@@ -501,6 +519,12 @@ typedef struct rt_DeviceTable {
     rt_Status (*peer_access)(rt_Handle device, rt_Handle other, uint32_t *out);
     // Reads current clocks, temperature, power and energy.
     rt_Status (*telemetry)(rt_Handle device, struct rt_Telemetry *out);
+    // Stores the `THROTTLE_*` reasons for which the device runs slower than it could, now or at any time since the
+    // last call. Core calls it between kernels, so it must be fast.
+    rt_Status (*throttle_reasons)(rt_Handle device, uint64_t *out);
+    // Stores the IDs of other processes that use the device, at most `capacity`, and how many there are. The ID of a
+    // process of another PID namespace is 0.
+    rt_Status (*processes)(rt_Handle device, uint32_t *ids, uint32_t capacity, uint32_t *count);
 } rt_DeviceTable;
 
 // An allocation request.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use runtime_core::backend::{Allocate, Device, DeviceBytes, GraphNode, QueueOptions, Source};
-use runtime_core::{Error, MemoryUsage, OptionSpec, Options, Result, Telemetry};
+use runtime_core::{Error, MemoryUsage, OptionSpec, Options, Result, Telemetry, ThrottleReasons};
 
 use crate::context::PrimaryContext;
 use crate::describe;
@@ -11,7 +11,7 @@ use crate::free_list::{self, FreeList};
 use crate::graph::CudaGraph;
 use crate::memory::{CudaBuffer, Request, Space};
 use crate::module::{CudaKernel, CudaModule};
-use crate::nvml::{Nvml, NvmlDevice};
+use crate::nvml::{Nvml, NvmlDevice, without_own};
 use crate::queue::CudaQueue;
 use crate::staging::StagingConfig;
 
@@ -120,6 +120,18 @@ impl Device for CudaDevice {
         self.primary.check_alive()?;
         let nvml = Nvml::load()?;
         nvml.telemetry(self.nvml_device(nvml)?)
+    }
+
+    fn throttle_reasons(&self) -> Result<ThrottleReasons> {
+        self.primary.check_alive()?;
+        let nvml = Nvml::load()?;
+        nvml.throttle_reasons(self.nvml_device(nvml)?)
+    }
+
+    fn processes(&self) -> Result<Vec<u32>> {
+        self.primary.check_alive()?;
+        let nvml = Nvml::load()?;
+        Ok(without_own(nvml.processes(self.nvml_device(nvml)?)?, std::process::id()))
     }
 
     fn peer_access(&self, other: &Self) -> Result<bool> {

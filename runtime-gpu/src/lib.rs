@@ -37,6 +37,9 @@
 //! NVML (`libnvidia-ml.so.1`), which the first call initialises. Without NVML, only telemetry is unavailable. A MIG
 //! instance has none: NVML reports most values for the whole GPU only.
 //!
+//! NVML also gives the reasons for throttling at the moment of the call, and the other processes that compute or draw on
+//! the GPU. In a container it may list the processes of the whole machine, whose IDs are then unknown (0).
+//!
 //! # Failure
 //!
 //! An illegal address, a failed assertion or any other kernel fault disables CUDA in the whole process: every later

@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 
 use libloading::Library;
 use parking_lot::Mutex;
-use runtime_core::{Error, ErrorKind, Result, Telemetry};
+use runtime_core::{Error, ErrorKind, Result, Telemetry, ThrottleReasons, abi};
 
 use crate::bind::open_driver_library;
 
@@ -22,8 +22,23 @@ use crate::bind::open_driver_library;
 const CLOCK_SM: c_int = 1;
 /// `NVML_CLOCK_MEM`.
 const CLOCK_MEMORY: c_int = 2;
+/// More processes than share a GPU.
+const MAX_PROCESSES: u16 = 1024;
 /// `NVML_TEMPERATURE_GPU`.
 const TEMPERATURE_GPU: c_int = 0;
+
+/// Each reason of `nvmlDeviceGetCurrentClocksEventReasons` (`nvmlClocksEventReason…`), as the ABI calls it. Idleness is no
+/// reason to throttle.
+const EVENT_REASONS: [(u64, u64); 8] = [
+    (0x2, abi::THROTTLE_CLOCK_LIMIT),       // ApplicationsClocksSetting
+    (0x4, abi::THROTTLE_POWER_CAP),         // SwPowerCap
+    (0x8, abi::THROTTLE_HARDWARE_SLOWDOWN), // HwSlowdown
+    (0x10, abi::THROTTLE_CLOCK_LIMIT),      // SyncBoost
+    (0x20, abi::THROTTLE_SOFTWARE_THERMAL), // SwThermalSlowdown
+    (0x40, abi::THROTTLE_HARDWARE_THERMAL), // HwThermalSlowdown
+    (0x80, abi::THROTTLE_POWER_BRAKE),      // HwPowerBrakeSlowdown
+    (0x100, abi::THROTTLE_CLOCK_LIMIT),     // DisplayClockSetting
+];
 
 /// `nvmlReturn_t`. Not an enum: a driver may return codes newer than any list.
 #[repr(transparent)]
@@ -40,6 +55,19 @@ unsafe impl Send for NvmlDevice {}
 // SAFETY: as above.
 unsafe impl Sync for NvmlDevice {}
 
+/// `nvmlProcessInfo_t` of the second and third version of the functions.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct ProcessInfo {
+    pid: c_uint,
+    used_bytes: u64,
+    gpu_instance: c_uint,
+    compute_instance: c_uint,
+}
+
+/// Lists processes: the count is the room before, and the number of processes after.
+type ListProcesses = unsafe extern "C" fn(NvmlDevice, *mut c_uint, *mut ProcessInfo) -> NvmlReturn;
+
 /// Reads a 32-bit value that an index selects.
 type ReadIndexed = unsafe extern "C" fn(NvmlDevice, c_int, *mut c_uint) -> NvmlReturn;
 
@@ -53,6 +81,10 @@ pub(crate) struct Nvml {
     nvmlDeviceGetTemperature: Option<ReadIndexed>,
     nvmlDeviceGetPowerUsage: Option<unsafe extern "C" fn(NvmlDevice, *mut c_uint) -> NvmlReturn>,
     nvmlDeviceGetTotalEnergyConsumption: Option<unsafe extern "C" fn(NvmlDevice, *mut u64) -> NvmlReturn>,
+    /// `nvmlDeviceGetCurrentClocksEventReasons`, or its name before driver 535.
+    event_reasons: Option<unsafe extern "C" fn(NvmlDevice, *mut u64) -> NvmlReturn>,
+    nvmlDeviceGetComputeRunningProcesses_v3: Option<ListProcesses>,
+    nvmlDeviceGetGraphicsRunningProcesses_v3: Option<ListProcesses>,
     initialised: Mutex<bool>,
     _library: Library,
 }
@@ -97,6 +129,16 @@ impl Nvml {
             nvmlDeviceGetTemperature: symbol!(library, nvmlDeviceGetTemperature),
             nvmlDeviceGetPowerUsage: symbol!(library, nvmlDeviceGetPowerUsage),
             nvmlDeviceGetTotalEnergyConsumption: symbol!(library, nvmlDeviceGetTotalEnergyConsumption),
+            event_reasons: symbol!(library, nvmlDeviceGetCurrentClocksEventReasons)
+                .or_else(|| symbol!(library, nvmlDeviceGetCurrentClocksThrottleReasons)),
+            nvmlDeviceGetComputeRunningProcesses_v3: symbol!(
+                library,
+                nvmlDeviceGetComputeRunningProcesses_v3
+            ),
+            nvmlDeviceGetGraphicsRunningProcesses_v3: symbol!(
+                library,
+                nvmlDeviceGetGraphicsRunningProcesses_v3
+            ),
             initialised: Mutex::new(false),
             _library: library,
         })
@@ -196,6 +238,62 @@ impl Nvml {
         self.check(name, code).map(|()| millijoules.saturating_mul(1000))
     }
 
+    /// Why the device runs slower than it could, at this moment.
+    ///
+    /// # Errors
+    /// The library's error.
+    pub(crate) fn throttle_reasons(&self, device: NvmlDevice) -> Result<ThrottleReasons> {
+        let name = "nvmlDeviceGetCurrentClocksEventReasons";
+        let function = self.event_reasons.ok_or_else(|| lacks(name))?;
+        let mut reasons = 0_u64;
+        // SAFETY: the device is a handle of the initialised library, and the out-parameter is writable.
+        let code = unsafe { function(device, &raw mut reasons) };
+        self.check(name, code)?;
+        let active = EVENT_REASONS.iter().filter(|(bit, _)| reasons & bit != 0);
+        Ok(ThrottleReasons(active.fold(0, |all, (_, reason)| all | reason)))
+    }
+
+    /// The IDs of processes that use the device for computing or graphics, each once.
+    ///
+    /// # Errors
+    /// The library's error if it lists neither.
+    pub(crate) fn processes(&self, device: NvmlDevice) -> Result<Vec<u32>> {
+        let computing = self.list_processes(
+            "nvmlDeviceGetComputeRunningProcesses_v3",
+            self.nvmlDeviceGetComputeRunningProcesses_v3,
+            device,
+        );
+        let drawing = self.list_processes(
+            "nvmlDeviceGetGraphicsRunningProcesses_v3",
+            self.nvmlDeviceGetGraphicsRunningProcesses_v3,
+            device,
+        );
+        let mut ids = match (computing, drawing) {
+            (Err(error), Err(_)) => return Err(error),
+            (computing, drawing) => [computing.unwrap_or_default(), drawing.unwrap_or_default()].concat(),
+        };
+        ids.sort_unstable();
+        ids.dedup();
+        Ok(ids)
+    }
+
+    fn list_processes(
+        &self,
+        name: &str,
+        function: Option<ListProcesses>,
+        device: NvmlDevice,
+    ) -> Result<Vec<u32>> {
+        let function = function.ok_or_else(|| lacks(name))?;
+        let mut list = vec![ProcessInfo::default(); usize::from(MAX_PROCESSES)];
+        let mut count = c_uint::from(MAX_PROCESSES);
+        // SAFETY: the device is a handle of the initialised library, and the list has room for `count` entries.
+        let code = unsafe { function(device, &raw mut count, list.as_mut_ptr()) };
+        // If there are more, the list is empty.
+        self.check(name, code)?;
+        list.truncate(count as usize);
+        Ok(list.into_iter().map(|process| process.pid).collect())
+    }
+
     fn check(&self, function: &str, code: NvmlReturn) -> Result<()> {
         if code == NvmlReturn(0) { Ok(()) } else { Err(self.error(function, code)) }
     }
@@ -241,6 +339,17 @@ fn lacks(function: &str) -> Error {
     Error::unsupported(format!("the NVIDIA management library lacks {function}; update the driver"))
 }
 
+/// The processes of `all` without this one, whose ID is `own`.
+///
+/// A process in a container has another ID in NVML's list. If `own` is not on the list although this process uses the
+/// device, the IDs are those of another PID namespace: one of them is this process, and all of them are unknown here.
+pub(crate) fn without_own(all: Vec<u32>, own: u32) -> Vec<u32> {
+    if all.contains(&own) {
+        return all.into_iter().filter(|id| *id != own).collect();
+    }
+    vec![0; all.len().saturating_sub(1)]
+}
+
 /// A UUID as NVML writes it: `GPU-` or `MIG-`, and the bytes in order.
 fn uuid_name(uuid: [u8; 16], is_mig_instance: bool) -> String {
     let kind = if is_mig_instance { "MIG" } else { "GPU" };
@@ -257,6 +366,13 @@ mod tests {
         let uuid = std::array::from_fn(|index| 0x0f + u8::try_from(index).unwrap() * 0x10);
         assert_eq!(uuid_name(uuid, false), "GPU-0f1f2f3f-4f5f-6f7f-8f9f-afbfcfdfefff");
         assert_eq!(uuid_name([0; 16], true), "MIG-00000000-0000-0000-0000-000000000000");
+    }
+
+    #[test]
+    fn the_own_process_is_not_another_one() {
+        assert_eq!(without_own(vec![3, 7, 9], 7), [3, 9]);
+        assert_eq!(without_own(vec![3, 8, 9], 7), [0, 0], "the IDs are those of another namespace");
+        assert_eq!(without_own(vec![], 7), [0; 0]);
     }
 
     #[test]

@@ -2,14 +2,15 @@
 
 use std::future::Future;
 
-use runtime_core::{CommonRuntime, Error, ErrorKind, Evaluation, Measurement, Result, Turn};
+use runtime_core::{CommonRuntime, DeviceKind, Error, ErrorKind, Evaluation, Measurement, Result, Turn};
 
 use crate::counters::{self, Beside};
 use crate::crash_context::CrashContext;
 use crate::device::DeviceUnderTest;
 use crate::job::{BoundKernel, Job};
+use crate::noise::{Evidence, Recorder, advice};
 use crate::release::{self, release};
-use crate::row::{Phase, ResourceUsage, Row};
+use crate::row::{Noise, Phase, ResourceUsage, Row};
 use crate::settings::Settings;
 
 /// The result of an evaluation.
@@ -59,18 +60,24 @@ pub(crate) fn row(
     (measured, phase): (Measured, Phase),
 ) -> Row {
     let row = match measured {
-        Ok(((usage, measurement), Beside { counters, energy })) => Row {
-            counters,
-            energy,
-            ..Row::measured(&job.spec, settings, &device.name, (usage, &measurement))
-        },
+        Ok(((usage, measurement, noise), Beside { counters, energy })) => {
+            let row = Row::measured(&job.spec, settings, &device.name, (usage, &measurement));
+            let on_host = device.info.as_ref().is_some_and(|info| info.kind == DeviceKind::Host);
+            Row { advice: advise(&row, noise.as_ref(), on_host), noise, counters, energy, ..row }
+        }
         Err(error) => Row::failed(&job.spec, settings, &device.name, &error, phase),
     };
     row.on(device.describe())
 }
 
+/// Advice about a measured row.
+fn advise(row: &Row, noise: Option<&Noise>, on_host: bool) -> Vec<String> {
+    let (Some(measurement), Some(noise)) = (&row.measurement, noise) else { return Vec::new() };
+    advice(&Evidence { settings: &row.settings, measurement, noise, on_host })
+}
+
 /// What is timed.
-pub(crate) type Timed = (ResourceUsage, Measurement);
+pub(crate) type Timed = (ResourceUsage, Measurement, Option<Noise>);
 /// What is timed, and what is measured beside it.
 pub(crate) type Measured = Result<(Timed, Beside)>;
 
@@ -154,6 +161,7 @@ pub(crate) async fn time(
 ) -> Result<Timed> {
     let spec = &job.spec;
     let config = bound.config(spec)?;
+    let mut recorder = Recorder::new(device);
     let mut evaluation = Evaluation::new(&bound.kernel, config, bound.evaluation_args(spec));
     evaluation.timing = settings.timing();
     evaluation.cost = spec.cost;
@@ -164,7 +172,13 @@ pub(crate) async fn time(
         evaluation.reference = job.expected.clone()?;
     }
     let usage = ResourceUsage::of(&bound.kernel, &config, spec.local_bytes());
-    device.evaluate(&mut evaluation).await.map(|measurement| (usage, measurement))
+    evaluation.observer = Some(Box::new(|moment| recorder.observe(moment)));
+    let measured = device.evaluate(&mut evaluation).await;
+    drop(evaluation);
+    measured.map(|measurement| {
+        let noise = recorder.noise(&measurement);
+        (usage, measurement, noise)
+    })
 }
 
 /// Runs a future on this thread.

@@ -33,6 +33,7 @@ pub mod device_lock;
 mod evaluate;
 mod interleave;
 pub mod job;
+pub mod noise;
 pub mod page;
 pub mod peak;
 mod platform;

@@ -19,6 +19,8 @@ pub const ENERGY_LIMIT: Duration = Duration::from_secs(10);
 pub struct Settings {
     /// Number of samples.
     pub repeat: Option<u64>,
+    /// Goes on until the median's interval is this narrow, in percent of the median; 0: does not.
+    pub until_percent: Option<f64>,
     /// Calls per sample.
     pub number: Option<u64>,
     /// Minimum duration of a sample.
@@ -49,6 +51,7 @@ impl Settings {
     pub fn or(&self, other: &Self) -> Self {
         Self {
             repeat: self.repeat.or(other.repeat),
+            until_percent: self.until_percent.or(other.until_percent),
             number: self.number.or(other.number),
             min_repeat_ms: self.min_repeat_ms.or(other.min_repeat_ms),
             warmup: self.warmup.or(other.warmup),
@@ -66,6 +69,10 @@ impl Settings {
     #[must_use]
     pub fn validates(&self) -> bool {
         self.validate.unwrap_or(true)
+    }
+
+    fn precision_percent(&self) -> Option<f64> {
+        self.until_percent.filter(|percent| *percent != 0.0)
     }
 
     /// Whether to measure the energy of a call.
@@ -87,6 +94,7 @@ impl Settings {
         let mut timing = Timing::default();
         timing.repeat =
             self.repeat.map_or(timing.repeat, |repeat| usize::try_from(repeat).unwrap_or(usize::MAX));
+        timing.until = self.precision_percent().map(|percent| percent / 100.0);
         timing.number = self.number.or(timing.number);
         timing.min_repeat = self.min_repeat_ms.map_or(timing.min_repeat, |ms| seconds(ms / 1e3));
         timing.warmup = self.warmup.map_or(timing.warmup, Warmup::Calls);
@@ -107,6 +115,7 @@ impl Settings {
         };
         EffectiveSettings {
             repeat: timing.repeat,
+            until_percent: self.precision_percent(),
             number: timing.number,
             min_repeat_ms: milliseconds(timing.min_repeat),
             warmup,
@@ -127,6 +136,9 @@ impl Settings {
 pub struct EffectiveSettings {
     /// Number of samples.
     pub repeat: usize,
+    /// Goes on until the median's interval is this narrow, in percent of the median.
+    #[serde(default)]
+    pub until_percent: Option<f64>,
     /// Calls per sample; `None`: calibrated with `min_repeat_ms`.
     pub number: Option<u64>,
     /// Minimum duration of a sample.
@@ -244,6 +256,10 @@ mod tests {
 
     #[test]
     fn numbers_become_durations() {
+        let fixed = Settings { until_percent: Some(0.0), ..Settings::default() };
+        assert_eq!((fixed.timing().until, fixed.effective().until_percent), (None, None));
+        let precise = Settings { until_percent: Some(1.0), ..Settings::default() };
+        assert_eq!((precise.timing().until, precise.effective().until_percent), (Some(0.01), Some(1.0)));
         let settings = Settings { min_repeat_ms: Some(1.5), budget_s: Some(1e300), ..Settings::default() };
         assert_eq!(settings.timing().min_repeat, Duration::from_micros(1500));
         assert_eq!(settings.timing().budget, Duration::MAX);

@@ -10,6 +10,7 @@ use runtime_core::backend::{
 };
 use runtime_core::{
     CounterInfo, DeviceInfo, Error, ErrorKind, MemoryUsage, OptionSpec, Options, Result, Telemetry,
+    ThrottleReasons,
 };
 
 use crate::counters::{self, HostCounters};
@@ -20,6 +21,7 @@ use crate::platform;
 use crate::pool::Pool;
 use crate::queue::HostQueue;
 use crate::telemetry::{SYSFS, Sensors};
+use crate::throttle_counters::ThrottleCounters;
 use crate::topology::{Node, SYSTEM, Topology};
 
 /// The backend `host`: the processor that the program runs on.
@@ -46,12 +48,14 @@ pub struct HostDevice {
     /// The memory spaces: a node's memory, or `None` for memory of any node.
     spaces: Vec<Option<Node>>,
     sensors: Sensors,
+    throttle_counters: ThrottleCounters,
 }
 
 impl HostDevice {
     fn new(backend: &HostBackend, name: String, cpus: &[usize], spaces: Vec<Option<Node>>) -> Self {
         let pool = Arc::new(Pool::new(format!("{name}-range"), cpus));
         let sensors = Sensors::new(&backend.sysfs, cpus);
+        let throttle_counters = ThrottleCounters::new(&backend.sysfs, cpus);
         Self {
             log: backend.log,
             epoch: backend.epoch,
@@ -60,6 +64,7 @@ impl HostDevice {
             pool,
             spaces,
             sensors,
+            throttle_counters,
         }
     }
 
@@ -123,6 +128,10 @@ impl Device for HostDevice {
 
     fn telemetry(&self) -> Result<Telemetry> {
         self.sensors.read()
+    }
+
+    fn throttle_reasons(&self) -> Result<ThrottleReasons> {
+        self.throttle_counters.read()
     }
 
     fn allocate(&self, request: &Allocate<'_, HostQueue>) -> Result<HostBuffer> {

@@ -42,7 +42,7 @@
 //! Telemetry (Linux only) reports the values that the process may read: the highest current clock of the processors,
 //! the highest temperature of the processor's own sensors, and the energy of all packages together, which usually only
 //! root may read. A sub-device reports only the clock. Virtual machines often report none of these; the capability is
-//! then not declared.
+//! then not declared. Throttling because of heat is counted by processors of Intel, and not in virtual machines.
 
 mod arg_packing;
 mod cache;
@@ -66,6 +66,7 @@ mod range;
 mod record_type;
 mod shared_object;
 mod telemetry;
+mod throttle_counters;
 mod timer;
 mod toolchain;
 mod topology;

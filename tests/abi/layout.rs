@@ -104,7 +104,7 @@ fn current() -> BTreeMap<String, Layout> {
         HostTable { header, log }
         BackendTable { header, name, version, instance, device, memory, module, queue, graph, embedded, counters }
         InstanceTable { struct_size, reserved, options, open, close, devices, open_device }
-        DeviceTable { struct_size, reserved, close, memory_usage, peer_access, telemetry }
+        DeviceTable { struct_size, reserved, close, memory_usage, peer_access, telemetry, throttle_reasons, processes }
         MemoryTable { struct_size, reserved, allocate, free, import_host, import_device_memory }
         ModuleTable { struct_size, reserved, load, unload, symbols, kernel, release_kernel, kernel_info, occupancy }
         QueueTable {

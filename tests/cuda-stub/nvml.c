@@ -1,18 +1,21 @@
-/* An NVIDIA management library for the stub's devices: clocks, temperature, power and energy.
+/* An NVIDIA management library for the stub's devices: clocks, temperature, power, energy, reasons for throttling, processes.
  *
  * It fails every call before `nvmlInit_v2`, and reports nothing of MIG instances. With the option nvml_init_aborts=1,
- * `nvmlInit_v2` ends the process. */
+ * `nvmlInit_v2` ends the process. event_reasons=BITS are reported as they are. This process and another one compute on a device,
+ * and a third one computes and draws; with other_namespace=1 this process is listed with another ID. */
 #include "cuda.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     NVML_ERROR_UNINITIALIZED = 1,
     NVML_ERROR_INVALID_ARGUMENT = 2,
     NVML_ERROR_NOT_SUPPORTED = 3,
     NVML_ERROR_NOT_FOUND = 6,
+    NVML_ERROR_INSUFFICIENT_SIZE = 7,
     NVML_ERROR_GPU_IS_LOST = 15,
 };
 
@@ -81,4 +84,33 @@ int nvmlDeviceGetTotalEnergyConsumption(struct nvml_device *device, unsigned lon
     ENTER_DEVICE;
     *millijoules = 2184220;
     return 0;
+}
+int nvmlDeviceGetCurrentClocksEventReasons(struct nvml_device *device, unsigned long long *reasons) {
+    ENTER_DEVICE;
+    *reasons = (unsigned long long)option_number("event_reasons", 0);
+    return 0;
+}
+int nvmlDeviceGetCurrentClocksThrottleReasons(struct nvml_device *device, unsigned long long *reasons) {
+    return nvmlDeviceGetCurrentClocksEventReasons(device, reasons);
+}
+struct process {
+    unsigned pid;
+    unsigned long long used_bytes;
+    unsigned gpu_instance, compute_instance;
+};
+static int list(unsigned *count, struct process *out, const unsigned *pids, unsigned pid_count) {
+    unsigned room = *count;
+    *count = pid_count;
+    if (room < pid_count) return NVML_ERROR_INSUFFICIENT_SIZE;
+    for (unsigned i = 0; i < pid_count; i++) out[i] = (struct process){pids[i], 1 << 20, ~0u, ~0u};
+    return 0;
+}
+int nvmlDeviceGetComputeRunningProcesses_v3(struct nvml_device *device, unsigned *count, struct process *out) {
+    ENTER_DEVICE;
+    unsigned own = (unsigned)getpid() + (option_number("other_namespace", 0) ? 1u << 30 : 0);
+    return list(count, out, (unsigned[]){4000001, own, 4000002}, 3);
+}
+int nvmlDeviceGetGraphicsRunningProcesses_v3(struct nvml_device *device, unsigned *count, struct process *out) {
+    ENTER_DEVICE;
+    return list(count, out, (unsigned[]){4000002}, 1);
 }

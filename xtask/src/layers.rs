@@ -41,6 +41,7 @@ const CRATES: &[Layers] = &[
             "job",
             "row",
             "report",
+            "noise",
             "compare",
             "candidate",
             "device_lock",

@@ -14,6 +14,9 @@ pub(crate) struct SettingsArguments {
     /// Number of samples
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     repeat: Option<u64>,
+    /// Go on until the median's interval is at most this far from it, e.g. `1%`, or the budget is spent
+    #[arg(long, value_name = "PERCENT", value_parser = parse_until)]
+    until: Option<f64>,
     /// Calls per sample [default: as many as fill --min-repeat-ms]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     number: Option<u64>,
@@ -32,11 +35,14 @@ pub(crate) struct SettingsArguments {
     /// When to flush caches, outside the timed window: `never`, `sample` or `call`
     #[arg(long, value_name = "WHEN", value_parser = parse_flush)]
     flush_cache: Option<FlushCache>,
+    /// Flush the last-level cache before each call: the same as --flush-cache call
+    #[arg(long, conflicts_with = "flush_cache")]
+    cold: bool,
     /// Pause between samples
     #[arg(long, value_name = "MS", value_parser = parse_real)]
     cooldown_ms: Option<f64>,
     /// Time limit for one kernel on one device
-    #[arg(long, value_name = "SECONDS", value_parser = parse_real)]
+    #[arg(long, visible_alias = "budget", value_name = "SECONDS", value_parser = parse_real)]
     budget_s: Option<f64>,
     /// Counters to read in a run of their own, after the timing; `runtime counters` lists them
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = parse_counter, help_heading = "Beside the times")]
@@ -51,12 +57,13 @@ impl SettingsArguments {
     pub(crate) fn settings(&self) -> Settings {
         Settings {
             repeat: self.repeat,
+            until_percent: self.until,
             number: self.number,
             min_repeat_ms: self.min_repeat_ms,
             warmup: self.warmup,
             validate: self.no_validate.then_some(false),
             clock: self.clock,
-            flush_cache: self.flush_cache,
+            flush_cache: self.flush_cache.or(self.cold.then_some(FlushCache::PerCall)),
             cooldown_ms: self.cooldown_ms,
             budget_s: self.budget_s,
             counters: self.counters.as_deref().map(whole_names),
@@ -81,9 +88,17 @@ fn whole_names(parts: &[String]) -> Vec<String> {
     names
 }
 
+/// Parses `1%` as 1. Without the sign, 0.01 and 1 would be ambiguous.
+fn parse_until(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').and_then(|number| number.trim_end().parse::<f64>().ok());
+    let percent = number.filter(|percent| *percent >= 0.001 && percent.is_finite());
+    percent.ok_or_else(|| "expected a percentage of at least 0.001%, e.g. `1%`".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use runtime_core::FlushCache;
 
     use super::super::{Action, Command};
 
@@ -98,6 +113,15 @@ mod tests {
             parse(&["runtime", "eval", "a.toml", "--repeat", "3", "--no-validate", "--clock", "host_wall"]);
         let settings = settings.unwrap();
         assert_eq!((settings.repeat, settings.validate, settings.number), (Some(3), Some(false), None));
+        let cold =
+            parse(&["runtime", "eval", "a.toml", "--until", "0.5%", "--cold", "--budget", "3"]).unwrap();
+        assert_eq!((cold.until_percent, cold.budget_s), (Some(0.5), Some(3.0)));
+        assert_eq!(cold.flush_cache, Some(FlushCache::PerCall));
+        assert!(parse(&["runtime", "eval", "a.toml", "--cold", "--flush-cache", "never"]).is_err());
+        for until in ["1", "0%", "-1%", "nan%", "inf%", "%"] {
+            let error = parse(&["runtime", "eval", "a.toml", "--until", until]).unwrap_err();
+            assert!(error.contains("1%"), "{until}: {error}");
+        }
         assert!(parse(&["runtime", "eval", "a.toml", "--repeat", "0"]).is_err());
         assert!(
             parse(&["runtime", "eval", "a.toml", "--clock", "sundial"]).unwrap_err().contains("host_wall")

@@ -24,9 +24,10 @@ impl Notes {
     /// The line of a row. Details that do not fit are kept for the notes.
     pub(super) fn row(&mut self, row: &Row) -> String {
         // The headline of an unmeasured row is in its cell.
-        if let Some(note) = note(row).filter(|_| row.measurement.is_some()) {
+        let note = note(row).filter(|_| row.measurement.is_some()).map(|note| headline(&note));
+        for line in note.iter().chain(&row.advice) {
             let place = format!("{} on {}", row.kernel.name, row.device);
-            let _ = writeln!(self.0, "- {}: {}", escaped(&place), escaped(&headline(&note)));
+            let _ = writeln!(self.0, "- {}: {}", escaped(&place), escaped(line));
         }
         let mut cells: Vec<String> = cells(row).iter().map(|cell| escaped(cell)).collect();
         cells.resize(HEADER.len(), String::new());

@@ -55,6 +55,9 @@ impl Columns {
         if let Some(note) = note {
             let _ = writeln!(self.notes, "{} on {}: {note}", row.kernel.name, row.device);
         }
+        for advice in &row.advice {
+            let _ = writeln!(self.notes, "{} on {}: {advice}", row.kernel.name, row.device);
+        }
         self.line(&cells)
     }
 
@@ -147,14 +150,17 @@ pub(super) fn note(row: &Row) -> Option<String> {
         Some(Validation::Right(_)) => {}
         None => notes.push(format!("unchecked: {reason}")),
     }
-    if !measurement.is_complete() {
+    if let Some(reached) = measurement.reached_until {
         let taken = measurement.samples_ns.len();
-        notes.push(format!("{taken} of {} samples: the budget was spent", measurement.repeat));
+        notes.push(format!("{taken} samples{}", if reached { "" } else { ", not as precise as asked for" }));
     }
     if let Some(transfer) = &measurement.transfer {
         notes.push(format!("{} of it is transfer", duration(transfer.statistics.median_ns)));
     }
     notes.extend(row.roofline.as_ref().map(Roofline::text));
+    if let Some(throttled) = measurement.throttled.filter(|throttled| throttled.remeasured > 0) {
+        notes.push(format!("{} samples were measured again because of throttling", throttled.remeasured));
+    }
     notes.extend(row.code.as_ref().and_then(ResourceUsage::note));
     notes.extend(beside::note(row));
     (!notes.is_empty()).then(|| notes.join("; "))

@@ -14,6 +14,7 @@ mod interruption;
 mod isolation;
 mod kernels;
 mod lower;
+mod noise;
 mod peak;
 mod report;
 mod resume;

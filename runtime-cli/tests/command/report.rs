@@ -45,9 +45,10 @@ fn the_table_is_also_written_as_markdown() {
     assert!(lines[2].starts_with("| scale | host:0 | right (exact) |"), "{run:?}");
     assert!(lines[2].contains("host\\_wall") && lines[4].contains("absent\\_entry"), "{run:?}");
     assert!(lines[5].contains("error: 'undeclared'"), "{run:?}");
-    assert!(lines[6].is_empty() && lines[7].starts_with("- scale on host:0: wrong, "), "{run:?}");
-    assert_eq!(lines.len(), 8, "one note: {run:?}");
+    // Noise may add advice.
+    let wrong = lines[7..].iter().filter(|line| line.starts_with("- scale on host:0: wrong, ")).count();
+    assert!(lines[6].is_empty() && wrong == 1, "one note: {run:?}");
     let both = folder.runtime(&["eval", "scale.toml", "--repeat", "7", "--markdown", "t.md"]);
     assert!(both.code == 0 && both.stdout.starts_with("kernel"), "{both:?}");
-    assert_eq!(folder.read("t.md").lines().count(), 3);
+    assert_eq!(folder.read("t.md").lines().filter(|line| line.starts_with('|')).count(), 3);
 }

@@ -285,6 +285,19 @@ pub const TELEMETRY_POWER: u32 = 1 << 3;
 /// [`Telemetry::valid`]: `energy_microjoules`.
 pub const TELEMETRY_ENERGY: u32 = 1 << 4;
 
+/// A reason of `throttle_reasons`: the device exceeds its power limit.
+pub const THROTTLE_POWER_CAP: u64 = 1;
+/// A reason of `throttle_reasons`: the driver lowers the clocks because of the temperature.
+pub const THROTTLE_SOFTWARE_THERMAL: u64 = 1 << 1;
+/// A reason of `throttle_reasons`: the hardware lowers the clocks because of the temperature.
+pub const THROTTLE_HARDWARE_THERMAL: u64 = 1 << 2;
+/// A reason of `throttle_reasons`: the power supply demands less power.
+pub const THROTTLE_POWER_BRAKE: u64 = 1 << 3;
+/// A reason of `throttle_reasons`: the hardware lowers the clocks, for a reason of its own.
+pub const THROTTLE_HARDWARE_SLOWDOWN: u64 = 1 << 4;
+/// A reason of `throttle_reasons`: somebody has limited the clocks.
+pub const THROTTLE_CLOCK_LIMIT: u64 = 1 << 5;
+
 /// Code to load.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

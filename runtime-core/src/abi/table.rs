@@ -112,6 +112,12 @@ DeviceTable => DeviceCalls {
     peer_access: fn(device: Handle, other: Handle, out: *mut u32) -> Status;
     /// Reads current clocks, temperature, power and energy.
     telemetry: fn(device: Handle, out: *mut Telemetry) -> Status;
+    /// Stores the `THROTTLE_*` reasons for which the device runs slower than it could, now or at any time since the
+    /// last call. Core calls it between kernels, so it must be fast.
+    throttle_reasons: fn(device: Handle, out: *mut u64) -> Status;
+    /// Stores the IDs of other processes that use the device, at most `capacity`, and how many there are. The ID of a
+    /// process of another PID namespace is 0.
+    processes: fn(device: Handle, ids: *mut u32, capacity: u32, count: *mut u32) -> Status;
 }
 
 /// Device memory.

@@ -10,7 +10,7 @@ use crate::model::placement::Placement;
 use crate::timeline::open_device::OpenDevice;
 use crate::{
     AcceleratorDevice, DType, DeviceId, DeviceInfo, EmbeddedDevice, Error, Evaluation, Host, Measurement,
-    MemoryUsage, Module, ModuleSource, Queue, QueueOptions, Result, Telemetry, Tensor, abi,
+    MemoryUsage, Module, ModuleSource, Queue, QueueOptions, Result, Telemetry, Tensor, ThrottleReasons, abi,
 };
 
 pub(crate) mod sealed {
@@ -94,6 +94,22 @@ pub trait CommonRuntime: sealed::Opened + fmt::Debug + Send + Sync {
     /// `Unsupported` if the driver does not report them.
     fn telemetry(&self) -> Result<Telemetry> {
         telemetry(self.opened().0)
+    }
+
+    /// Why the device runs slower than it could, now or at any time since the last call.
+    ///
+    /// # Errors
+    /// `Unsupported` if the driver does not report it.
+    fn throttle_reasons(&self) -> Result<ThrottleReasons> {
+        self.opened().0.throttle_reasons()
+    }
+
+    /// The IDs of other processes that use the device, at most 256; 0 for a process of another PID namespace.
+    ///
+    /// # Errors
+    /// `Unsupported` if the driver does not report them.
+    fn processes(&self) -> Result<Vec<u32>> {
+        processes(self.opened().0)
     }
 
     /// Allocates a row-major tensor. Its content is unspecified until it is written: reading it is allowed, and
@@ -183,4 +199,17 @@ fn telemetry(device: &Arc<OpenDevice>) -> Result<Telemetry> {
         power_milliwatts: valid(abi::TELEMETRY_POWER).then_some(raw.power_milliwatts),
         energy_microjoules: valid(abi::TELEMETRY_ENERGY).then_some(raw.energy_microjoules),
     })
+}
+
+#[allow(unsafe_code, reason = "calls a function of a backend's table")]
+fn processes(device: &Arc<OpenDevice>) -> Result<Vec<u32>> {
+    const CAPACITY: u32 = 256;
+    let mut ids = vec![0; CAPACITY as usize];
+    let mut count = 0;
+    // SAFETY: the device is open, and the outputs live during the call; there is room for `CAPACITY` IDs.
+    device.call("processes", |calls, device| unsafe {
+        (calls.device.processes)(device, ids.as_mut_ptr(), CAPACITY, &raw mut count)
+    })?;
+    ids.truncate(count as usize);
+    Ok(ids)
 }

@@ -1,7 +1,7 @@
 //! The result of an evaluation.
 
 use super::{Clock, Statistics, Validation};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, ThrottleReasons};
 
 /// The cost of one kernel call, as stated by the caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -33,8 +33,12 @@ pub struct Measurement {
     pub statistics: Statistics,
     /// The clock that the samples were measured with.
     pub clock: Clock,
-    /// Number of samples requested; fewer were taken if the budget ran out.
+    /// Number of samples requested; fewer were taken if the budget ran out, more for [`Timing::until`](super::Timing::until).
     pub repeat: usize,
+    /// Whether the median became as precise as [`Timing::until`](super::Timing::until) asks; `None` if it does not ask.
+    pub reached_until: Option<bool>,
+    /// How often the device throttled; `None` if it does not report that.
+    pub throttled: Option<Throttled>,
     /// Calls per sample.
     pub number: u64,
     /// Total number of calls: validation, warm-up, calibration and samples.
@@ -70,14 +74,26 @@ impl Measurement {
 
     /// Whether all requested samples were taken before the budget ran out.
     #[must_use]
-    pub fn is_complete(&self) -> bool {
-        self.samples_ns.len() == self.repeat
+    pub const fn is_complete(&self) -> bool {
+        self.samples_ns.len() >= self.repeat
     }
 
     /// Units per nanosecond equal 10^9 units per second.
     fn rate(&self, amount: Option<f64>) -> Option<f64> {
         amount.map(|amount| amount / self.statistics.median_ns).filter(|rate| rate.is_finite())
     }
+}
+
+/// Samples during which the device lowered its clocks because of heat or the power supply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Throttled {
+    /// Samples that were thrown away and measured again.
+    pub remeasured: usize,
+    /// Samples of the measurement: it went on for too long, or the budget was spent.
+    pub kept: usize,
+    /// All reasons that were reported, harmless ones included.
+    pub reasons: ThrottleReasons,
 }
 
 /// Transfers of arguments between host and device, by the host's clock.
@@ -115,6 +131,8 @@ mod tests {
             statistics: statistics(samples_ns).unwrap(),
             clock: Clock::DeviceBatch,
             repeat: 3,
+            reached_until: None,
+            throttled: None,
             number: 5,
             calls: 17,
             cold: false,

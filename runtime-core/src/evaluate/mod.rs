@@ -7,7 +7,10 @@ mod clock;
 mod flush;
 mod graph_cache;
 mod measurement;
+mod observer;
 mod statistics;
+mod stop_rule;
+mod throttling;
 mod timed_window;
 mod timing_loop;
 mod timing_options;
@@ -21,7 +24,8 @@ use std::sync::Arc;
 pub use arg_location::{DataLocation, EvaluationArg};
 pub use benchmark::Benchmark;
 pub use clock::{Clock, ClockChoice};
-pub use measurement::{Cost, Measurement, Transfer};
+pub use measurement::{Cost, Measurement, Throttled, Transfer};
+pub use observer::{Moment, Observer};
 pub use statistics::{Statistics, median_interval, percentile};
 pub use timing_options::{FlushCache, Timing, Warmup};
 pub use turns::{Turn, Turns};
@@ -99,6 +103,9 @@ pub struct Evaluation<'a> {
     /// Runs before every window, including those of warm-up, calibration and validation, outside the timed
     /// part.
     pub setup: Option<Box<dyn FnMut() + Send + 'a>>,
+    /// Called when the first sample is about to begin and after the last one, outside the timed part, with warm-up,
+    /// calibration and compilation done: for readings of the machine that belong to the samples.
+    pub observer: Option<Observer<'a>>,
     /// The cost of one call.
     pub cost: Cost,
     /// Whether to compare with `reference`, if there is one.
@@ -121,6 +128,7 @@ impl<'a> Evaluation<'a> {
             args,
             timing: Timing::default(),
             setup: None,
+            observer: None,
             cost: Cost::default(),
             validate: true,
             reference: Vec::new(),
@@ -161,6 +169,7 @@ impl fmt::Debug for Evaluation<'_> {
             .field("args", &self.args)
             .field("timing", &self.timing)
             .field("setup", &self.setup.is_some())
+            .field("observer", &self.observer.is_some())
             .field("cost", &self.cost)
             .field("validate", &self.validate)
             .field("reference", &self.reference)
@@ -199,11 +208,25 @@ async fn evaluate_kernel(device: &Arc<OpenDevice>, evaluation: &mut Evaluation<'
     let queue =
         Queue::open(device, &QueueOptions { timestamps: clock.is_device(), ..QueueOptions::default() })?;
     let cold = evaluation.timing.warmup.is_none();
-    let Evaluation { kernel, config, args, timing, setup, cost, validate, reference, tolerance, .. } =
-        evaluation;
+    let Evaluation {
+        kernel,
+        config,
+        args,
+        timing,
+        setup,
+        observer,
+        cost,
+        validate,
+        reference,
+        tolerance,
+        ..
+    } = evaluation;
     let validator = Validator::new(args, reference, tolerance, *validate).with_initial_contents()?;
-    let mut target =
-        QueueTarget::new(BenchInputs { device, queue: &queue, kernel, config, args, setup }, timing, clock)?;
+    let mut target = QueueTarget::new(
+        BenchInputs { device, queue: &queue, kernel, config, args, setup, observer },
+        timing,
+        clock,
+    )?;
     // Validation runs the kernel, after which nothing is cold.
     let validated = if cold { None } else { Some(validator.run_restored(|| target.call())?) };
     let samples = timing_loop::run(&mut target, timing, turn.as_mut()).await?;
@@ -219,6 +242,8 @@ async fn evaluate_kernel(device: &Arc<OpenDevice>, evaluation: &mut Evaluation<'
         samples_ns: samples.samples_ns,
         clock,
         repeat: timing.repeat,
+        reached_until: samples.reached_until,
+        throttled: samples.throttled,
         number: samples.number,
         calls: target.calls(),
         cold,

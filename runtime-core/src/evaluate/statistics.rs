@@ -50,6 +50,20 @@ impl Statistics {
             outliers: outliers(&sorted),
         })
     }
+
+    /// The distance from the median to the farther end of its confidence interval, divided by the median; `None` without
+    /// an interval.
+    #[must_use]
+    pub fn median_uncertainty(&self) -> Option<f64> {
+        self.median_ci95_ns.map(|interval| relative_uncertainty(self.median_ns, interval))
+    }
+}
+
+/// The distance from `median` to the farther end of `interval`, as a share of the median; 0 for an interval without a
+/// width.
+pub(crate) fn relative_uncertainty(median: f64, [low, high]: [f64; 2]) -> f64 {
+    let distance = (high - median).max(median - low);
+    if distance == 0.0 { 0.0 } else { distance / median }
 }
 
 /// A running mean, which cannot overflow where the sum would.

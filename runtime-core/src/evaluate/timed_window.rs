@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use super::flush::Flusher;
 use super::graph_cache::{Call, GraphCache};
 use super::timing_loop::{TimingTarget, Window};
-use super::{Clock, EvaluationArg, Timing};
+use super::{Clock, EvaluationArg, Moment, Observer, Timing};
 use crate::timeline::open_device::OpenDevice;
 use crate::{
     Access, Arg, DeviceKind, Error, ErrorKind, Event, HostArray, Kernel, LaunchConfig, Queue, Result, Tensor,
-    abi,
+    ThrottleReasons, abi,
 };
 
 /// Maximum number of timestamp pairs in flight: the query pools of drivers are limited.
@@ -24,15 +24,18 @@ pub(crate) struct BenchInputs<'s, 'a> {
     pub(crate) config: &'s LaunchConfig,
     pub(crate) args: &'s [EvaluationArg<'a>],
     pub(crate) setup: &'s mut Option<Box<dyn FnMut() + Send + 'a>>,
+    pub(crate) observer: &'s mut Option<Observer<'a>>,
 }
 
 /// A kernel on a queue.
 pub(crate) struct QueueTarget<'s, 'a> {
+    device: &'s OpenDevice,
     queue: &'s Queue,
     kernel: &'s Kernel,
     config: &'s LaunchConfig,
     args: Vec<Arg<'s>>,
     setup: &'s mut Option<Box<dyn FnMut() + Send + 'a>>,
+    observer: &'s mut Option<Observer<'a>>,
     clock: Clock,
     /// Calls run inline on this thread.
     inline: bool,
@@ -63,7 +66,7 @@ enum Workload {
 
 impl<'s, 'a> QueueTarget<'s, 'a> {
     pub(crate) fn new(inputs: BenchInputs<'s, 'a>, timing: &Timing, clock: Clock) -> Result<Self> {
-        let BenchInputs { device, queue, kernel, config, args, setup } = inputs;
+        let BenchInputs { device, queue, kernel, config, args, setup, observer } = inputs;
         let info = &device.info;
         let inline = info.kind == DeviceKind::Host && clock == Clock::HostWall;
         let mut host_tensors = Vec::new();
@@ -71,11 +74,13 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
             host_tensors.push(HostTensor { tensor, access, host: tensor.to_array()? });
         }
         Ok(Self {
+            device,
             queue,
             kernel,
             config,
             args: args.iter().map(|arg| arg.arg).collect(),
             setup,
+            observer,
             clock,
             inline,
             // A graph cannot contain no-op kernels.
@@ -262,6 +267,16 @@ impl TimingTarget for QueueTarget<'_, '_> {
         if let Some(setup) = self.setup {
             setup();
         }
+    }
+
+    fn observe(&mut self, moment: Moment) {
+        if let Some(observer) = self.observer {
+            observer(moment);
+        }
+    }
+
+    fn throttle_reasons(&mut self) -> Option<ThrottleReasons> {
+        self.device.throttle_reasons().ok()
     }
 
     fn flush_cache(&mut self) -> Result<()> {

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use super::calibrate::{Goal, MAX_NUMBER, Trial, next_number};
 use super::statistics::percentile;
-use super::{FlushCache, Timing, Turn, Warmup};
-use crate::{Error, ErrorKind, Result};
+use super::stop_rule::StopRule;
+use super::throttling::Throttling;
+use super::{FlushCache, Moment, Throttled, Timing, Turn, Warmup};
+use crate::{Error, ErrorKind, Result, ThrottleReasons};
 
 /// Number of no-op windows; the overhead is their median.
 const OVERHEAD_WINDOWS: usize = 11;
@@ -26,6 +28,12 @@ pub(crate) trait TimingTarget: Send {
     /// Runs the caller's setup hook before a window.
     fn setup(&mut self);
 
+    /// Calls the caller's observer.
+    fn observe(&mut self, moment: Moment);
+
+    /// Why the device runs slower than it could, now or since the last call; `None` if it does not report that.
+    fn throttle_reasons(&mut self) -> Option<ThrottleReasons>;
+
     /// Evicts everything from the caches.
     fn flush_cache(&mut self) -> Result<()>;
 
@@ -38,6 +46,16 @@ pub(crate) trait TimingTarget: Send {
     /// Times `number` calls of a no-op kernel with the same clock, in nanoseconds; `None` if there is no such
     /// kernel.
     fn empty_window(&mut self, number: u64) -> impl Future<Output = Result<Option<f64>>> + Send;
+}
+
+impl<T: TimingTarget> super::throttling::ThrottleSource for T {
+    fn now_ns(&mut self) -> u64 {
+        TimingTarget::now_ns(self)
+    }
+
+    fn throttle_reasons(&mut self) -> Option<ThrottleReasons> {
+        TimingTarget::throttle_reasons(self)
+    }
 }
 
 /// A timed window.
@@ -58,32 +76,75 @@ pub(crate) struct Samples {
     pub(crate) transfers_ns: Vec<f64>,
     /// Calls per sample.
     pub(crate) number: u64,
+    /// Whether the median became as precise as was asked for.
+    pub(crate) reached_until: Option<bool>,
+    /// How often the device throttled, if it reports that.
+    pub(crate) throttled: Option<Throttled>,
+}
+
+impl Samples {
+    fn push(&mut self, window: Window) {
+        self.samples_ns.push(window.elapsed_ns / self.number as f64);
+        self.transfers_ns.push(window.transfer_ns / self.number as f64);
+    }
+
+    fn truncate(&mut self, count: usize) {
+        self.samples_ns.truncate(count);
+        self.transfers_ns.truncate(count);
+    }
 }
 
 /// Times a kernel.
 pub(crate) async fn run(
     target: &mut impl TimingTarget,
     timing: &Timing,
-    mut turn: Option<&mut Turn>,
+    turn: Option<&mut Turn>,
 ) -> Result<Samples> {
     let (samples_ns, transfers_ns) = (with_capacity(timing.repeat)?, with_capacity(timing.repeat)?);
     let budget_ns = u64::try_from(timing.budget.as_nanos()).unwrap_or(u64::MAX);
-    let mut deadline_ns = target.now_ns().saturating_add(budget_ns);
+    let deadline_ns = target.now_ns().saturating_add(budget_ns);
+    let mut throttling = Throttling::new(target, timing.repeat, deadline_ns);
     warm_up(target, timing.warmup, deadline_ns).await?;
     let number = match timing.fixed_number() {
         Some(number) => number,
         None => calibrate(target, timing, deadline_ns).await?,
     };
-    let mut run = Samples { samples_ns, transfers_ns, number };
-    let mut yielded_ns = 0;
-    for index in 0..timing.repeat {
+    let mut run = Samples { samples_ns, transfers_ns, number, reached_until: None, throttled: None };
+    let schedule = Schedule { timing, deadline_ns, turn };
+    take_samples(target, schedule, &mut throttling, &mut run).await?;
+    run.throttled = throttling.result();
+    Ok(run)
+}
+
+/// When samples are taken.
+struct Schedule<'a> {
+    timing: &'a Timing,
+    deadline_ns: u64,
+    turn: Option<&'a mut Turn>,
+}
+
+/// Takes samples until there are enough of them, or the budget is spent.
+async fn take_samples(
+    target: &mut impl TimingTarget,
+    schedule: Schedule<'_>,
+    throttling: &mut Throttling,
+    run: &mut Samples,
+) -> Result<()> {
+    let Schedule { timing, mut deadline_ns, mut turn } = schedule;
+    let mut stop = StopRule::new(timing);
+    let (mut is_first, mut yielded_ns) = (true, 0);
+    loop {
         if let Some(turn) = &mut turn {
             let waited_ns = take_turn(target, timing, turn).await?;
             deadline_ns = deadline_ns.saturating_add(waited_ns);
+            throttling.postpone(waited_ns);
         }
-        if index > 0 {
+        if is_first {
+            target.observe(Moment::BeforeSamples);
+            throttling.begin(target);
+        } else {
             let now_ns = cool_down(target, timing.cooldown, deadline_ns);
-            if now_ns >= deadline_ns {
+            if now_ns >= deadline_ns && !run.samples_ns.is_empty() {
                 break;
             }
             if now_ns - yielded_ns >= YIELD_INTERVAL_NS {
@@ -91,11 +152,20 @@ pub(crate) async fn run(
                 yielded_ns = now_ns;
             }
         }
-        let window = sample(target, number, timing.flush_cache).await?;
-        run.samples_ns.push(window.elapsed_ns / number as f64);
-        run.transfers_ns.push(window.transfer_ns / number as f64);
+        is_first = false;
+        let window = sample(target, run.number, timing.flush_cache).await?;
+        run.push(window);
+        let is_enough = stop.is_enough(&run.samples_ns);
+        let remaining = throttling.check(target, run.samples_ns.len(), is_enough);
+        if is_enough && remaining == run.samples_ns.len() {
+            break;
+        }
+        run.truncate(remaining);
     }
-    Ok(run)
+    throttling.finish(target, run.samples_ns.len());
+    target.observe(Moment::AfterSamples);
+    run.reached_until = stop.reached();
+    Ok(())
 }
 
 /// Lets the other members of the group take their turns; returns how long that took, in nanoseconds.

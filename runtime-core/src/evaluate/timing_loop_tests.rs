@@ -4,13 +4,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Waker};
 
 use super::*;
-use crate::Turns;
+use crate::{Turns, abi};
 
 const MS: u64 = 1_000_000;
 
 #[derive(Clone, Debug, PartialEq)]
 enum Step {
     Setup,
+    Observe(Moment),
+    Reading,
     Flush,
     Pause(Duration),
     Window(u64),
@@ -32,6 +34,10 @@ struct Mock {
     empty_ns: Option<f64>,
     clock_reads: usize,
     fail_at: Option<usize>,
+    /// Whether the device is throttled after each window from the first sample on, if it reports that.
+    throttled: Option<Vec<bool>>,
+    /// Duration of a reading of the throttle reasons.
+    reading_ns: u64,
     steps: Vec<Step>,
 }
 
@@ -47,6 +53,8 @@ impl Default for Mock {
             empty_ns: Some(100.0),
             clock_reads: 0,
             fail_at: None,
+            throttled: None,
+            reading_ns: 0,
             steps: Vec::new(),
         }
     }
@@ -60,6 +68,23 @@ impl TimingTarget for Mock {
 
     fn setup(&mut self) {
         self.steps.push(Step::Setup);
+    }
+
+    fn observe(&mut self, moment: Moment) {
+        self.steps.push(Step::Observe(moment));
+    }
+
+    fn throttle_reasons(&mut self) -> Option<ThrottleReasons> {
+        let throttled = self.throttled.as_ref()?;
+        self.now_ns += self.reading_ns;
+        self.steps.push(Step::Reading);
+        let is_throttled =
+            self.windows().len().checked_sub(1).is_some_and(|last| throttled.get(last) == Some(&true));
+        Some(ThrottleReasons(if is_throttled {
+            abi::THROTTLE_HARDWARE_THERMAL
+        } else {
+            abi::THROTTLE_POWER_CAP
+        }))
     }
 
     fn flush_cache(&mut self) -> Result<()> {
@@ -152,13 +177,16 @@ fn steps_are_in_order_and_no_cooldown_follows_the_last_sample() {
     let mut mock = Mock::default();
     timed(&mut mock, &Timing { repeat: 2, cooldown, flush_cache: FlushCache::PerSample, ..plain() });
     let sample = [Step::Setup, Step::Flush, Step::Window(2)];
-    assert_eq!(mock.steps, [&sample[..], &[Step::Pause(cooldown)], &sample].concat());
+    let observed = |moment| [Step::Observe(moment)];
+    let (before, after) = (observed(Moment::BeforeSamples), observed(Moment::AfterSamples));
+    assert_eq!(mock.steps, [&before[..], &sample, &[Step::Pause(cooldown)], &sample, &after].concat());
 }
 
 #[test]
 fn a_flush_per_call_makes_each_call_a_window() {
     let mut mock = Mock { flush_ns: 5 * MS, noise_ns: vec![10.0, 30.0], ..Mock::default() };
     let run = timed(&mut mock, &Timing { repeat: 1, flush_cache: FlushCache::PerCall, ..plain() });
+    mock.steps.retain(|step| !matches!(step, Step::Observe(_)));
     assert_eq!(mock.steps, [Step::Setup, Step::Flush, Step::Window(1), Step::Flush, Step::Window(1)]);
     assert_eq!(run.samples_ns, [1020.0], "the flush is not part of the sample");
 }
@@ -261,6 +289,94 @@ fn calibration_leaves_budget_for_the_samples() {
 }
 
 #[test]
+fn the_observer_sees_samples_only() {
+    let mut mock = Mock::default();
+    timed(&mut mock, &Timing { repeat: 2, warmup: Warmup::Calls(3), number: Some(5), ..Timing::default() });
+    let before = mock.steps.iter().position(|step| *step == Step::Observe(Moment::BeforeSamples)).unwrap();
+    let windows = |steps: &[Step]| {
+        steps.iter().filter(|step| matches!(step, Step::Window(_))).cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(windows(&mock.steps[..before]), [Step::Window(1), Step::Window(2)], "warm-up");
+    assert_eq!(windows(&mock.steps[before..]), [Step::Window(5), Step::Window(5)]);
+    assert_eq!(mock.steps.last(), Some(&Step::Observe(Moment::AfterSamples)));
+}
+
+#[test]
+fn sampling_goes_on_until_the_median_is_precise() {
+    let noise_ns = (0..200).map(|index| f64::from(index * 37 % 100) * 4.0).collect();
+    let mut mock = Mock { noise_ns, ..Mock::default() };
+    let run = timed(&mut mock, &Timing { until: Some(0.01), ..plain() });
+    assert_eq!(run.reached_until, Some(true));
+    assert!(run.samples_ns.len() > 50 && run.transfers_ns.len() == run.samples_ns.len());
+    let spread = (0..20_000).map(|index| f64::from(index * 37 % 100) * 40.0).collect();
+    let mut mock = Mock { call_ns: MS, noise_ns: spread, ..Mock::default() };
+    let timing = Timing { until: Some(1e-9), budget: Duration::from_secs(1), ..plain() };
+    let run = timed(&mut mock, &timing);
+    assert_eq!((run.reached_until, run.samples_ns.len()), (Some(false), 500), "the budget bounds the search");
+    assert_eq!(timed(&mut Mock::default(), &plain()).reached_until, None);
+}
+
+/// `timing` on a device that is throttled during these windows.
+fn throttled_during(windows: &[usize], timing: &Timing) -> (Vec<f64>, Throttled, Mock) {
+    let mut throttled = vec![false; 1000];
+    windows.iter().for_each(|window| throttled[*window] = true);
+    // Every window is longer than the one before.
+    let noise_ns = (0..1000).map(|index| f64::from(index) * 2.0).collect();
+    let mut mock = Mock { throttled: Some(throttled), noise_ns, ..Mock::default() };
+    let run = timed(&mut mock, timing);
+    assert_eq!(run.transfers_ns.len(), run.samples_ns.len());
+    (run.samples_ns.iter().map(|sample| sample - 1000.0).collect(), run.throttled.unwrap(), mock)
+}
+
+#[test]
+fn a_throttled_sample_is_measured_again() {
+    let (samples, throttled, _) = throttled_during(&[1, 2], &plain());
+    assert_eq!(samples, [0.0, 3.0, 4.0]);
+    assert_eq!((throttled.remeasured, throttled.kept), (2, 0));
+    assert_eq!(
+        throttled.reasons.to_string(),
+        "power cap, hardware thermal",
+        "harmless reasons are reported too"
+    );
+    let (samples, throttled, _) = throttled_during(&[2], &plain());
+    assert_eq!((samples, throttled.remeasured), (vec![0.0, 1.0, 3.0], 1), "the last sample, too");
+    let (samples, throttled, _) = throttled_during(&[], &plain());
+    assert_eq!((samples.len(), throttled.remeasured + throttled.kept), (3, 0));
+}
+
+#[test]
+fn samples_are_kept_if_throttling_does_not_end() {
+    let all: Vec<usize> = (0..1000).collect();
+    let (samples, throttled, _) = throttled_during(&all, &plain());
+    assert_eq!(samples, [3.0, 4.0, 5.0], "as many as were asked for are measured again");
+    assert_eq!((throttled.remeasured, throttled.kept), (3, 3));
+    // With the budget spent, nothing is measured again.
+    let (samples, throttled, _) = throttled_during(&all, &Timing { budget: Duration::ZERO, ..plain() });
+    assert_eq!((samples.len(), throttled.remeasured, throttled.kept), (1, 0, 1));
+    let budget = Duration::from_nanos(5000);
+    let (samples, throttled, _) = throttled_during(&all, &Timing { budget, ..plain() });
+    assert_eq!(
+        (samples, throttled.remeasured, throttled.kept),
+        (vec![2.0], 2, 1),
+        "there is always a sample"
+    );
+}
+
+#[test]
+fn a_slow_reading_covers_several_samples() {
+    let timing = Timing { repeat: 100, ..plain() };
+    let throttled = vec![false; 1000];
+    let mut mock = Mock { throttled: Some(throttled), reading_ns: 1000, ..Mock::default() };
+    timed(&mut mock, &timing);
+    let readings = mock.steps.iter().filter(|step| **step == Step::Reading).count();
+    // 200 µs of samples allow 4 readings of 1 µs, beside those before the samples and after the last.
+    assert!((4..=8).contains(&readings), "{readings} readings");
+    let mut quick = Mock { throttled: Some(vec![false; 1000]), ..Mock::default() };
+    timed(&mut quick, &timing);
+    assert!(quick.steps.iter().filter(|step| **step == Step::Reading).count() >= 100);
+}
+
+#[test]
 fn transfers_are_reported_per_call() {
     let mut mock = Mock { transfer_ns: 300.0, ..Mock::default() };
     assert_eq!(timed(&mut mock, &plain()).transfers_ns, [300.0; 3]);
@@ -297,6 +413,12 @@ impl TimingTarget for Shared<'_> {
     }
 
     fn setup(&mut self) {}
+
+    fn observe(&mut self, _: Moment) {}
+
+    fn throttle_reasons(&mut self) -> Option<ThrottleReasons> {
+        None
+    }
 
     fn flush_cache(&mut self) -> Result<()> {
         Ok(())

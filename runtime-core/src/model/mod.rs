@@ -12,3 +12,4 @@ pub(crate) mod lowering;
 pub(crate) mod options;
 pub(crate) mod pitched;
 pub(crate) mod placement;
+pub(crate) mod throttle_reasons;

@@ -228,7 +228,7 @@ mod tests {
         let forgotten = table(&raw const forgotten);
         let text = reason(&raw const forgotten);
         assert!(
-            text.starts_with("struct_size of BackendTable.device is 0, but the table has 40 bytes"),
+            text.starts_with("struct_size of BackendTable.device is 0, but the table has 56 bytes"),
             "{text}"
         );
         assert!(reason(std::ptr::without_provenance(5)).contains("not a valid address"));

@@ -18,7 +18,7 @@ use crate::timeline::hazards::Use;
 use crate::timeline::queue_table::{QueueStatus, QueueTable};
 use crate::timeline::wait_thread::WaitThread;
 use crate::timeline::{KeepOpen, LAST_PAUSE, LAST_TRIES, Timeline};
-use crate::{DeviceInfo, Error, ErrorKind, QueueOptions, Result};
+use crate::{DeviceInfo, Error, ErrorKind, QueueOptions, Result, ThrottleReasons};
 
 /// How long closing a device waits for work in flight before it leaks the device.
 const DROP_DEADLINE: Duration = Duration::from_secs(5);
@@ -123,6 +123,16 @@ impl OpenDevice {
             self.mark_lost(&error);
         }
         Err(error)
+    }
+
+    /// Why the device runs slower than it could, now or at any time since the last call.
+    pub(crate) fn throttle_reasons(&self) -> Result<ThrottleReasons> {
+        let mut reasons = 0;
+        // SAFETY: the device is open and the output lives during the call.
+        self.call("throttle_reasons", |calls, device| unsafe {
+            (calls.device.throttle_reasons)(device, &raw mut reasons)
+        })?;
+        Ok(ThrottleReasons(reasons))
     }
 
     /// A reference that does not keep the device open.

@@ -90,6 +90,7 @@ fn settings(row: &Row) -> Properties {
     let settings = &row.settings;
     vec![
         ("repeat", json!(settings.repeat), false),
+        ("until_percent", json!(settings.until_percent), false),
         ("number", json!(settings.number), false),
         ("min_repeat_ms", json!(settings.min_repeat_ms), false),
         ("warmup", json!(settings.warmup), false),

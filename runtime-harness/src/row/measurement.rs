@@ -12,6 +12,12 @@ pub struct Measurement {
     pub cold: bool,
     /// Number of samples requested.
     pub repeat: usize,
+    /// Whether the median became as precise as was asked for; `None` if that was not asked for.
+    #[serde(default)]
+    pub reached_until: Option<bool>,
+    /// How often the device throttled; `None` if it does not report that.
+    #[serde(default)]
+    pub throttled: Option<Throttled>,
     /// Calls per sample.
     pub number: u64,
     /// Total number of calls.
@@ -32,6 +38,15 @@ pub struct Measurement {
     pub gflops_per_s: Option<f64>,
     /// 10⁹ bytes per second.
     pub gbytes_per_s: Option<f64>,
+}
+
+/// Samples during which the device lowered its clocks because of heat or the power supply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Throttled {
+    /// Samples that were thrown away and measured again.
+    pub remeasured: usize,
+    /// Samples of the measurement.
+    pub kept: usize,
 }
 
 /// Statistics of samples, in nanoseconds.
@@ -73,8 +88,19 @@ pub struct Transfer {
 impl Measurement {
     /// Whether all requested samples were taken before the budget ran out.
     #[must_use]
-    pub fn is_complete(&self) -> bool {
-        self.samples_ns.len() == self.repeat
+    pub const fn is_complete(&self) -> bool {
+        self.samples_ns.len() >= self.repeat
+    }
+}
+
+impl Statistics {
+    /// The distance from the median to the farther end of its confidence interval, divided by the median; `None` without
+    /// an interval or a measurable time.
+    #[must_use]
+    pub fn median_uncertainty(&self) -> Option<f64> {
+        let [low, high] = self.median_ci95_ns?;
+        let uncertainty = (high - self.median_ns).max(self.median_ns - low) / self.median_ns;
+        uncertainty.is_finite().then_some(uncertainty)
     }
 }
 
@@ -84,6 +110,10 @@ impl From<&CoreMeasurement> for Measurement {
             clock: measurement.clock.name().to_owned(),
             cold: measurement.cold,
             repeat: measurement.repeat,
+            reached_until: measurement.reached_until,
+            throttled: measurement
+                .throttled
+                .map(|throttled| Throttled { remeasured: throttled.remeasured, kept: throttled.kept }),
             number: measurement.number,
             calls: measurement.calls,
             samples_ns: measurement.samples_ns.clone(),

@@ -2,6 +2,7 @@
 
 mod counters;
 mod measurement;
+mod noise;
 mod outcome;
 mod resource_usage;
 mod roofline;
@@ -19,7 +20,8 @@ use crate::settings::{EffectiveSettings, Settings};
 use crate::spec::Spec;
 
 pub use counters::{CounterValue, Energy};
-pub use measurement::{Measurement, Statistics, Transfer};
+pub use measurement::{Measurement, Statistics, Throttled, Transfer};
+pub use noise::{Defect, DeviceNoise, HostNoise, Noise, OtherProcess};
 pub use outcome::{Outcome, Phase, Status, error_text};
 pub use resource_usage::{Occupancy, ResourceUsage};
 pub use roofline::{ComputeRoof, Limit, MemoryRoof, Roofline, Unit};
@@ -70,6 +72,12 @@ pub struct Row {
     /// Energy per call; `None` if it was not asked for, or nothing was timed.
     #[serde(default)]
     pub energy: Option<Energy>,
+    /// What may have disturbed it; `None` if nothing was timed.
+    #[serde(default)]
+    pub noise: Option<Noise>,
+    /// What spoils the result, and what to do about it; empty for a good result.
+    #[serde(default)]
+    pub advice: Vec<String>,
 }
 
 /// The kernel of a row.
@@ -122,6 +130,8 @@ impl Row {
             roofline: None,
             counters: Vec::new(),
             energy: None,
+            noise: None,
+            advice: Vec::new(),
         }
     }
 

@@ -28,8 +28,9 @@ const TOP_LEVEL_KEYS: [&str; 11] = [
     "sweep",
 ];
 const LAUNCH_KEYS: [&str; 6] = ["groups", "group_size", "cluster", "cooperative", "range", "grain"];
-const EVAL_KEYS: [&str; 11] = [
+const EVAL_KEYS: [&str; 12] = [
     "repeat",
+    "until_percent",
     "number",
     "min_repeat_ms",
     "warmup",
@@ -387,6 +388,7 @@ fn settings(item: &Item<'_>) -> Result<Settings> {
     let real = |key, least| section.optional(key).map(|item| item.real(least)).transpose();
     Ok(Settings {
         repeat: section.optional("repeat").map(|item| item.integer(1)).transpose()?,
+        until_percent: real("until_percent", 0.001)?,
         number: section.optional("number").map(|item| item.integer(1)).transpose()?,
         min_repeat_ms: real("min_repeat_ms", 0.0)?,
         warmup: section.optional("warmup").map(|item| item.integer(0)).transpose()?,

@@ -41,6 +41,8 @@ fn trial(value: i128, rung: usize, median: f64, noise: f64) -> Trial {
         bytes: None,
         gflops_per_s: None,
         gbytes_per_s: None,
+        reached_until: None,
+        throttled: None,
     };
     let values = if value == 0 { vec![] } else { vec![("V".to_owned(), Number::Integer(value))] };
     Trial {

@@ -89,7 +89,8 @@ fn shortened(settings: &Settings, halvings: usize) -> Settings {
             Warmup::Calls(calls) => Some(calls),
             Warmup::Time(_) => Some(1),
         },
-        // Only the last round needs what is measured beside the times.
+        // Only the last round needs to be precise, and what is measured beside the times.
+        until_percent: Some(0.0),
         counters: Some(Vec::new()),
         energy: Some(false),
         ..settings.clone()

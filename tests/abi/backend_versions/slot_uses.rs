@@ -50,6 +50,10 @@ pub(crate) const SLOT_USES: &[SlotUse] = &[
     }),
     truncatable("DeviceTable.peer_access", Unsupported, peers),
     truncatable("DeviceTable.telemetry", Unsupported, |runtime| runtime.open("null")?.telemetry().map(drop)),
+    truncatable("DeviceTable.throttle_reasons", Unsupported, |runtime| {
+        runtime.open("null")?.throttle_reasons().map(drop)
+    }),
+    truncatable("DeviceTable.processes", Unsupported, |runtime| runtime.open("null")?.processes().map(drop)),
     truncatable("MemoryTable.allocate", Unsupported, |runtime| tensor(&*runtime.open("null")?).map(drop)),
     truncatable("MemoryTable.free", Emulated, everything),
     truncatable("MemoryTable.import_host", Unsupported, imports),

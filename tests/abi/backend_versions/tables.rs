@@ -34,7 +34,7 @@ macro_rules! slots {
 
 slots! {
     InstanceTable { options, open, close, devices, open_device }
-    DeviceTable { close, memory_usage, peer_access, telemetry }
+    DeviceTable { close, memory_usage, peer_access, telemetry, throttle_reasons, processes }
     MemoryTable { allocate, free, import_host, import_device_memory }
     ModuleTable { load, unload, symbols, kernel, release_kernel, kernel_info, occupancy }
     QueueTable {

@@ -1,4 +1,5 @@
-//! Telemetry of the CUDA backend on a stub of NVML: its values, and what remains of them without it or when it fails.
+//! Telemetry, reasons for throttling and processes of the CUDA backend on a stub of NVML: the values, and what remains of them
+//! without it or when it fails.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,7 +9,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use runtime_core::{Runtime, Telemetry, abi};
+use runtime_core::{Result, Runtime, Telemetry, abi};
 use runtime_cuda_stub_tests::BROKEN_NVML;
 
 /// Longer than any case takes.
@@ -35,12 +36,23 @@ struct Case {
     /// Whether the device declares the capability.
     declared: bool,
     calls: [String; 2],
+    /// The reasons and the processes that are printed; empty if they are not compared.
+    disturbances: &'static str,
 }
 
 impl Case {
     fn new(name: &str, options: &str, calls: [String; 2]) -> Self {
         let (name, options) = (name.to_owned(), options.to_owned());
-        Self { name, defines: &[], options, device: "cuda:0", declared: true, calls }
+        Self { name, defines: &[], options, device: "cuda:0", declared: true, calls, disturbances: "" }
+    }
+
+    fn disturbed(
+        name: &str,
+        defines: &'static [&'static str],
+        options: &str,
+        disturbances: &'static str,
+    ) -> Self {
+        Self { defines, disturbances, ..Self::new(name, options, [values(ALL), values(ALL)]) }
     }
 
     fn lacking(name: &str, defines: &'static [&'static str], declared: bool, call: &str) -> Self {
@@ -120,7 +132,53 @@ fn cases() -> Vec<Case> {
         cases.push(Case::lacking(&format!("an_nvml_with_{}", define[0]), define, true, &values(rest)));
     }
     cases.extend(failing());
+    cases.extend(disturbed());
     cases
+}
+
+/// Reasons for throttling and other processes: as reported, by the name of older drivers, without the functions, and with
+/// failing calls.
+fn disturbed() -> Vec<Case> {
+    const EVENT: &str = "nvmlDeviceGetCurrentClocksEventReasons=gone_event";
+    const THROTTLE: &str = "nvmlDeviceGetCurrentClocksThrottleReasons=gone_throttle";
+    let others = "processes [4000001, 4000002]";
+    let failing = |function: &str| format!("fail={function}:3:1");
+    vec![
+        Case::disturbed("nothing_disturbs", &[], "", "reasons []; processes [4000001, 4000002]"),
+        Case::disturbed(
+            "all_reasons_are_reported_but_idleness",
+            &[],
+            "event_reasons=511",
+            "reasons [power cap, software thermal, hardware thermal, power brake, hardware slowdown, clock limit]",
+        ),
+        Case::disturbed("an_idle_device_does_not_throttle", &[], "event_reasons=1", "reasons []"),
+        Case::disturbed("heat", &[], "event_reasons=64", "reasons [hardware thermal]"),
+        Case::disturbed("a_power_brake", &[], "event_reasons=128", "reasons [power brake]"),
+        Case::disturbed("reasons_by_their_older_name", &[EVENT], "event_reasons=4", "reasons [power cap]"),
+        Case::disturbed("an_nvml_without_reasons", &[EVENT, THROTTLE], "", "reasons Unsupported"),
+        Case::disturbed(
+            "reasons_fail",
+            &[],
+            &failing("nvmlDeviceGetCurrentClocksEventReasons"),
+            "reasons Unsupported",
+        ),
+        Case::disturbed("processes_of_another_namespace", &[], "other_namespace=1", "processes [0, 0]"),
+        Case::disturbed(
+            "a_failing_list_leaves_the_other",
+            &[],
+            &failing("nvmlDeviceGetGraphicsRunningProcesses_v3"),
+            others,
+        ),
+        Case::disturbed(
+            "an_nvml_without_processes",
+            &[
+                "nvmlDeviceGetComputeRunningProcesses_v3=gone_compute",
+                "nvmlDeviceGetGraphicsRunningProcesses_v3=gone_graphics",
+            ],
+            "",
+            "processes Unsupported",
+        ),
+    ]
 }
 
 /// Each value: the definition that removes its function, the function, which call of it, and what remains without it.
@@ -173,7 +231,7 @@ fn failing() -> Vec<Case> {
     cases
 }
 
-fn run(case: &Case, folder: &Path) -> Result<(), Failed> {
+fn run(case: &Case, folder: &Path) -> std::result::Result<(), Failed> {
     static BUILDING: Mutex<()> = Mutex::new(());
     let building = BUILDING.lock();
     if !folder.join("libnvrtc.so.12").is_file() {
@@ -184,6 +242,11 @@ fn run(case: &Case, folder: &Path) -> Result<(), Failed> {
     let mut command = runtime_cuda_stub_tests::rerun_with_stub(folder, &case.options)?;
     let text = test_process::finish(command.env("STUB_DEVICE", case.device), DEADLINE)?.success()?;
     let (declared, calls) = text.split_once('\n').ok_or("no output")?;
+    let (calls, disturbances) = calls.split_once("reasons ").unwrap_or((calls, ""));
+    let disturbances = format!("reasons {disturbances}");
+    if !disturbances.contains(case.disturbances) {
+        return Err(format!("expected {}, got {disturbances}", case.disturbances).into());
+    }
     let calls: Vec<_> = calls.lines().collect();
     let expected = case.calls.iter().filter(|_| !case.device.is_empty());
     let differs = calls.len() != expected.clone().count()
@@ -204,7 +267,7 @@ fn is_as_expected(expected: &str, call: &str) -> bool {
     }
 }
 
-/// The process that loads the stub: lists and opens the device, and prints two calls of its `telemetry`.
+/// The process that loads the stub: lists and opens the device, and prints two calls of its `telemetry`, and what disturbs it.
 #[allow(clippy::print_stdout, reason = "the parent reads it")]
 fn worker() -> ExitCode {
     let name = std::env::var("STUB_DEVICE").unwrap();
@@ -219,6 +282,12 @@ fn worker() -> ExitCode {
             Ok(telemetry) => println!("{}", values(telemetry)),
             Err(error) => println!("{:?} {error}", error.kind()),
         }
+    }
+    if !name.is_empty() {
+        let shown = |shown: Result<String>| shown.unwrap_or_else(|error| format!("{:?}", error.kind()));
+        let reasons = shown(device.throttle_reasons().map(|reasons| format!("[{reasons}]")));
+        let processes = shown(device.processes().map(|ids| format!("{ids:?}")));
+        println!("reasons {reasons}; processes {processes}");
     }
     ExitCode::SUCCESS
 }

@@ -129,6 +129,7 @@ fn use_device(device: &dyn CommonRuntime) {
     let _ = device.counters();
     let _ = device.counter_set(&["launches", "misses"]).and_then(|mut set| set.measure(|| Ok(())));
     let _ = (device.telemetry(), device.memory_usage("device"), device.sub_devices());
+    let _ = (device.throttle_reasons(), device.processes());
     // SAFETY: null's builtins check their arguments.
     let kernel = device
         .load(&unsafe { ModuleSource::native("null", "scale_f32") })

@@ -51,6 +51,8 @@ fn exercise_device(device: &dyn CommonRuntime, errors: &mut Errors) -> Option<()
     if let Some(mut set) = errors.keep(device.counter_set(&["launches"])) {
         errors.keep(set.measure(|| Ok(())));
     }
+    errors.keep(device.throttle_reasons());
+    errors.keep(device.processes());
     let module = errors.keep(device.load(&source("noop\nfail\nspin")))?;
     errors.keep(module.symbols());
     let noop = errors.keep(module.kernel("noop"))?;

@@ -9,10 +9,11 @@ use runtime_core::backend::{
 };
 use runtime_core::{
     Capabilities, CounterInfo, DeviceInfo, DeviceKind, Error, ErrorKind, Limits, MemorySpace, MemoryUsage,
-    Options, Result, Telemetry,
+    Options, Result, Telemetry, ThrottleReasons,
 };
 
 use crate::counters::{self, NullCounters};
+use crate::disturbance::Disturbances;
 use crate::embedded::Embedded;
 use crate::fault::{Faults, OnDrop};
 use crate::graph::NullGraph;
@@ -103,6 +104,7 @@ fn space(name: &str, host_visible: bool) -> MemorySpace {
 #[derive(Debug)]
 pub struct NullDevice {
     faults: Arc<Faults>,
+    disturbances: Disturbances,
     info: DeviceInfo,
     usage: Vec<Arc<Usage>>,
     queues: DeviceQueues,
@@ -128,6 +130,7 @@ impl NullDevice {
             queues: DeviceQueues::default(),
             opened: Instant::now(),
             _close: OnDrop::new(&faults, "close_device"),
+            disturbances: Disturbances::new(options)?,
             faults,
         })
     }
@@ -180,6 +183,18 @@ impl Device for NullDevice {
             ),
             ..Telemetry::default()
         })
+    }
+
+    fn throttle_reasons(&self) -> Result<ThrottleReasons> {
+        self.faults.call("throttle_reasons")?;
+        self.accelerator("throttle_reasons")?;
+        Ok(self.disturbances.throttle_reasons())
+    }
+
+    fn processes(&self) -> Result<Vec<u32>> {
+        self.faults.call("processes")?;
+        self.accelerator("processes")?;
+        Ok(self.disturbances.processes().to_vec())
     }
 
     fn allocate(&self, request: &Allocate<'_, NullQueue>) -> Result<NullBuffer> {

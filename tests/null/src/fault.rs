@@ -7,7 +7,7 @@ use std::time::Duration;
 use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result, did_you_mean};
 
 /// Functions of the ABI's tables that can be made to fail.
-const FALLIBLE: [&str; 35] = [
+const FALLIBLE: [&str; 37] = [
     "open_device",
     "memory_usage",
     "peer_access",
@@ -17,6 +17,8 @@ const FALLIBLE: [&str; 35] = [
     "begin_counters",
     "end_counters",
     "read_counters",
+    "throttle_reasons",
+    "processes",
     "allocate",
     "import_device_memory",
     "load",

@@ -3,7 +3,7 @@
 //! # Add a backend in six steps
 //!
 //! 1. Copy this folder to `runtime-NAME`, rename both packages and the plugin's library, add both to the members of
-//!    the workspace. Delete `arguments`, `builtins`, `counters`, `embedded`, `fault`, `graph` and `timeline` (they simulate
+//!    the workspace. Delete `arguments`, `builtins`, `counters`, `disturbance`, `embedded`, `fault`, `graph` and `timeline` (they simulate
 //!    hardware and its failures) and whatever then fails to compile.
 //! 2. In this file: the name, and the `options` of devices and modules.
 //! 3. `device`: list the devices, with the reason for each one that is unavailable, and open them.
@@ -32,6 +32,7 @@ mod arguments;
 pub mod builtins;
 mod counters;
 mod device;
+mod disturbance;
 mod embedded;
 mod fault;
 mod graph;
@@ -68,6 +69,7 @@ unsafe impl Backend for Null {
 
     fn options() -> Vec<OptionSpec> {
         let mut options = fault::options();
+        options.extend(disturbance::options());
         options.push(OptionSpec::module("prefix", "", "Prefix of the names of the entry points."));
         options
     }

@@ -12,12 +12,14 @@ use crate::{MemoryUsage, Telemetry, end_of};
 
 impl<B: Backend> Shims<B> {
     pub(super) const DEVICE: &'static DeviceTable = &DeviceTable {
-        struct_size: end_of!(DeviceTable, telemetry),
+        struct_size: end_of!(DeviceTable, processes),
         reserved: 0,
         close: Some(Self::close_device),
         memory_usage: Some(Self::memory_usage),
         peer_access: Some(Self::peer_access),
         telemetry: Some(Self::telemetry),
+        throttle_reasons: Some(Self::throttle_reasons),
+        processes: Some(Self::processes),
     };
 
     pub(super) const MEMORY: &'static MemoryTable = &MemoryTable {
@@ -67,6 +69,32 @@ impl<B: Backend> Shims<B> {
             let raw = raw_telemetry(unsafe { borrow::<B::Device>(device) }?.telemetry()?);
             // SAFETY: core passes a structure that states its size.
             unsafe { write_struct(telemetry, raw) }
+        })
+    }
+
+    unsafe extern "C" fn throttle_reasons(device: Handle, reasons: *mut u64) -> Status {
+        guard("throttle_reasons", || {
+            // SAFETY: core passes a live device of this backend.
+            let found = unsafe { borrow::<B::Device>(device) }?.throttle_reasons()?;
+            // SAFETY: core passes a writable output pointer.
+            unsafe { out_param(reasons) }?.write(found.0);
+            Ok(())
+        })
+    }
+
+    unsafe extern "C" fn processes(device: Handle, ids: *mut u32, capacity: u32, count: *mut u32) -> Status {
+        guard("processes", || {
+            // SAFETY: core passes a live device of this backend.
+            let found = unsafe { borrow::<B::Device>(device) }?.processes()?;
+            // SAFETY: core passes a writable output pointer.
+            unsafe { out_param(count) }?.write(u32::try_from(found.len()).unwrap_or(u32::MAX));
+            for (index, id) in found.into_iter().take(capacity as usize).enumerate() {
+                // SAFETY: core passes room for `capacity` IDs.
+                let place = unsafe { ids.add(index) };
+                // SAFETY: as above.
+                unsafe { out_param(place) }?.write(id);
+            }
+            Ok(())
         })
     }
 

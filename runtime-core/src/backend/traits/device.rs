@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Buffer, CounterSet, Graph, Module, Program, Queue, Source};
 use crate::backend::{DeviceBytes, GraphNode, HostBytesMut, QueueOptions, RunReport};
-use crate::{CounterInfo, Error, MemoryUsage, Result, Telemetry};
+use crate::{CounterInfo, Error, MemoryUsage, Result, Telemetry, ThrottleReasons};
 
 /// An open device.
 pub trait Device: Send + Sync + 'static {
@@ -39,6 +39,23 @@ pub trait Device: Send + Sync + 'static {
     /// `Unsupported` by default.
     fn telemetry(&self) -> Result<Telemetry> {
         Err(Error::unsupported("telemetry is not supported"))
+    }
+
+    /// Returns why the device runs slower than it could, now or at any time since the last call. It is called between
+    /// kernels, so it must be fast.
+    ///
+    /// # Errors
+    /// `Unsupported` by default.
+    fn throttle_reasons(&self) -> Result<ThrottleReasons> {
+        Err(Error::unsupported("throttle_reasons is not supported"))
+    }
+
+    /// Returns the IDs of other processes that use the device; 0 for one of another PID namespace.
+    ///
+    /// # Errors
+    /// `Unsupported` by default.
+    fn processes(&self) -> Result<Vec<u32>> {
+        Err(Error::unsupported("processes is not supported"))
     }
 
     /// Allocates memory.

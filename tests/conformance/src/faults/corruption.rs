@@ -181,6 +181,8 @@ const BY_FUNCTION: &[(&[&str], &[&[Corruption]])] = &[
             "device.memory_usage",
             "device.peer_access",
             "device.telemetry",
+            "device.throttle_reasons",
+            "device.processes",
             "module.occupancy",
             "queue.read_timestamp",
             "counters.read",

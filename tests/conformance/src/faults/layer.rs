@@ -324,6 +324,8 @@ layer! {
         memory_usage(device: Handle, space: u32, out: *mut MemoryUsage) -> Status = Uses([device_of(device)]);
         peer_access(device: Handle, other: Handle, out: *mut u32) -> Status = Uses([device_of(device), device_of(other)]);
         telemetry(device: Handle, out: *mut Telemetry) -> Status = Uses([device_of(device)]);
+        throttle_reasons(device: Handle, out: *mut u64) -> Status = Uses([device_of(device)]);
+        processes(device: Handle, ids: *mut u32, capacity: u32, count: *mut u32) -> Status = Uses([device_of(device)]);
     }
     memory: MemoryTable {
         allocate(device: Handle, request: *const AllocateRequest, out: *mut Allocation) -> Status = Allocates(device_of(device), out);

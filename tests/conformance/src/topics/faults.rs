@@ -102,7 +102,7 @@ fn an_error_kind_reaches_the_caller(context: &Context) -> Verdict {
 }
 
 /// The functions that [`use_everything`] calls and whose errors reach the caller.
-const REPORTED: [&str; 20] = [
+const REPORTED: [&str; 22] = [
     "allocate",
     "copy",
     "fill",
@@ -119,6 +119,8 @@ const REPORTED: [&str; 20] = [
     "read",
     "read_timestamp",
     "telemetry",
+    "throttle_reasons",
+    "processes",
     "timestamp",
     "wait",
     "wait_for",
@@ -184,6 +186,8 @@ fn use_everything(context: &Context, options: &Options, work_us: i64) -> Option<
 fn use_device(context: &Context, fixture: &Fixture, work_us: i64, errors: &mut Errors) {
     errors.note(fixture.device().memory_usage(&context.info().spaces[0].name));
     errors.note(fixture.device().telemetry());
+    errors.note(fixture.device().throttle_reasons());
+    errors.note(fixture.device().processes());
     errors.note(fixture.module().and_then(|module| Ok(module.symbols()?)));
     let (Some(queue), Some(other)) = (errors.note(fixture.queue()), errors.note(fixture.queue())) else {
         return;

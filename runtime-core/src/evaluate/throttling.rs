@@ -1,0 +1,98 @@
+//! Samples that the device took at lowered clocks are measured again.
+
+use super::Throttled;
+use crate::ThrottleReasons;
+
+/// The readings together take at most one part in so many of the time. A reading covers the samples since the last one.
+const MIN_INTERVAL_IN_READINGS: u64 = 50;
+
+/// What the readings come from.
+pub(crate) trait ThrottleSource {
+    /// The host's clock, in nanoseconds since an arbitrary point in time.
+    fn now_ns(&mut self) -> u64;
+
+    /// Why the device runs slower than it could, now or since the last call; `None` if it does not report that.
+    fn throttle_reasons(&mut self) -> Option<ThrottleReasons>;
+}
+
+/// Watches for throttling between the samples.
+#[derive(Debug)]
+pub(crate) struct Throttling {
+    /// `None` if the device does not report it.
+    throttled: Option<Throttled>,
+    /// How many samples may be measured again.
+    most: usize,
+    deadline_ns: u64,
+    /// How many samples a reading has covered.
+    covered: usize,
+    last_ns: u64,
+    reading_ns: u64,
+}
+
+impl Throttling {
+    /// Finds out whether the device reports throttling. The first reading may initialise a library, which takes long.
+    pub(crate) fn new(target: &mut impl ThrottleSource, repeat: usize, deadline_ns: u64) -> Self {
+        let throttled = target.throttle_reasons().map(|_| Throttled::default());
+        Self { throttled, most: repeat, deadline_ns, covered: 0, last_ns: 0, reading_ns: 0 }
+    }
+
+    /// Forgets what happened before the first sample.
+    pub(crate) fn begin(&mut self, target: &mut impl ThrottleSource) {
+        if self.throttled.is_some() {
+            self.read(target);
+        }
+    }
+
+    /// Moves the deadline after a pause that does not count against the budget.
+    pub(crate) const fn postpone(&mut self, pause_ns: u64) {
+        self.deadline_ns = self.deadline_ns.saturating_add(pause_ns);
+    }
+
+    /// Checks the `count` samples so far, if it is time or `is_last`. Returns how many of them remain; the others are to be
+    /// measured again.
+    pub(crate) fn check(&mut self, target: &mut impl ThrottleSource, count: usize, is_last: bool) -> usize {
+        if self.throttled.is_none() || !(is_last || self.is_due(target)) {
+            return count;
+        }
+        let disturbed = self.read(target);
+        let has_time = self.last_ns < self.deadline_ns;
+        let Some(throttled) = &mut self.throttled else { return count };
+        let new = count - self.covered;
+        if disturbed && has_time && throttled.remeasured + new <= self.most {
+            throttled.remeasured += new;
+            return self.covered;
+        }
+        throttled.kept += if disturbed { new } else { 0 };
+        self.covered = count;
+        count
+    }
+
+    fn is_due(&self, target: &mut impl ThrottleSource) -> bool {
+        target.now_ns()
+            >= self.last_ns.saturating_add(MIN_INTERVAL_IN_READINGS.saturating_mul(self.reading_ns))
+    }
+
+    /// Checks the samples that no reading has covered, and keeps them: there is no time left.
+    pub(crate) fn finish(&mut self, target: &mut impl ThrottleSource, count: usize) {
+        if count > self.covered {
+            self.most = 0;
+            self.check(target, count, true);
+        }
+    }
+
+    pub(crate) const fn result(&self) -> Option<Throttled> {
+        self.throttled
+    }
+
+    /// Reads the reasons, and returns whether they disturb. A failed reading knows of none.
+    fn read(&mut self, target: &mut impl ThrottleSource) -> bool {
+        let begin_ns = target.now_ns();
+        let reasons = target.throttle_reasons().unwrap_or_default();
+        self.last_ns = target.now_ns();
+        self.reading_ns = self.last_ns - begin_ns;
+        if let Some(throttled) = &mut self.throttled {
+            throttled.reasons = throttled.reasons.and(reasons);
+        }
+        reasons.disturbs()
+    }
+}

@@ -1,0 +1,50 @@
+//! Takes readings around the samples of an evaluation.
+
+use runtime_core::{CommonRuntime, Measurement, Moment};
+
+use super::device::DeviceReading;
+use super::host::Beginning;
+use super::series::defect;
+use super::system::{Snapshot, System};
+use crate::row::{DeviceNoise, HostNoise, Noise};
+
+/// Takes readings around the samples of an evaluation on a device.
+pub(crate) struct Recorder<'d> {
+    system: System,
+    device: &'d dyn CommonRuntime,
+    before: Option<(Beginning, DeviceReading)>,
+    after: Option<(Snapshot, DeviceReading)>,
+}
+
+impl<'d> Recorder<'d> {
+    /// A recorder for this device. Initialises what readings need, so that they take no time between warm-up and samples.
+    pub(crate) fn new(device: &'d dyn CommonRuntime) -> Self {
+        drop(DeviceReading::now(device));
+        Self { system: System::of_machine(), device, before: None, after: None }
+    }
+
+    /// Takes a reading. The host is read closest to the samples.
+    pub(crate) fn observe(&mut self, moment: Moment) {
+        match moment {
+            Moment::BeforeSamples => {
+                let reading = DeviceReading::now(self.device);
+                self.before = Some((Beginning::now(&self.system), reading));
+            }
+            Moment::AfterSamples => {
+                let snapshot = self.system.snapshot();
+                self.after = Some((snapshot, DeviceReading::now(self.device)));
+            }
+        }
+    }
+
+    /// What disturbed the measurement; `None` if there were no samples.
+    pub(crate) fn noise(&self, measurement: &Measurement) -> Option<Noise> {
+        let ((beginning, before), (end, after)) = self.before.as_ref().zip(self.after.as_ref())?;
+        let reasons = measurement.throttled.map(|throttled| throttled.reasons);
+        Some(Noise {
+            host: HostNoise::between(&self.system, beginning, end),
+            device: DeviceNoise::between(&self.system, before, after, reasons),
+            defect: defect(&measurement.samples_ns),
+        })
+    }
+}
