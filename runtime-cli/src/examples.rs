@@ -12,9 +12,8 @@ pub(crate) const DOCTOR: &str = "Examples:
   runtime doctor";
 
 pub(crate) const EVAL: &str = "Examples:
-  runtime eval kernels/matmul.toml --device host:0 --set m=1000
+  runtime eval kernels/matmul.toml --device host:0 --set m=1000 --until 1%
   runtime eval kernels/saxpy.toml --isolate --timeout 10 --json rows.json --html rows.html
-  runtime eval kernels/saxpy.toml --until 1% --budget 60 --cold
   runtime eval kernels/saxpy.toml --baseline rows.json --threshold 5%";
 
 pub(crate) const COMPARE: &str = "Examples:

@@ -15,7 +15,7 @@ pub(crate) struct SettingsArguments {
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     repeat: Option<u64>,
     /// Go on until the median's interval is at most this far from it, e.g. `1%`, or the budget is spent
-    #[arg(long, value_name = "PERCENT", value_parser = parse_until)]
+    #[arg(long, allow_hyphen_values = true, value_name = "PERCENT", value_parser = parse_until)]
     until: Option<f64>,
     /// Calls per sample [default: as many as fill --min-repeat-ms]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]

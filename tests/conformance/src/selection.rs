@@ -9,7 +9,7 @@ use crate::exceptions::{self, Exception};
 /// Lists required backends, separated by commas: if one is unavailable, the run fails.
 const REQUIRE: &str = "RUNTIME_REQUIRE";
 /// Names in the same list that are not backends; other tests use them.
-const TOOLS: [&str; 15] = [
+const TOOLS: [&str; 17] = [
     "clang",
     "glslang",
     "intel-opencl",
@@ -21,7 +21,9 @@ const TOOLS: [&str; 15] = [
     "python",
     "safetensors",
     "set-uid",
+    "slurm",
     "spirv-val",
+    "ssh",
     "torch",
     "tvm",
     "vulkan-validation",
