@@ -72,9 +72,17 @@ impl PoolArguments {
         given.into_iter().find(|(is_given, _)| *is_given).map(|(_, option)| option)
     }
 
-    /// Whether workers are started on machines that this program knows nothing of.
-    pub(crate) const fn is_launched(&self) -> bool {
-        self.launch.is_some()
+    /// Checks that the devices of workers on other machines are named.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if they are not.
+    pub(crate) fn check(&self, devices: &[String]) -> Result<()> {
+        match self.launch.is_some() && devices.is_empty() {
+            true => Err(Error::invalid(
+                "--launch needs --device: the devices of another machine are not known here",
+            )),
+            false => Ok(()),
+        }
     }
 
     /// How many candidates of a device are evaluated at once.
@@ -100,7 +108,7 @@ impl PoolArguments {
         let mut options = PoolOptions::new(this_program()?);
         options.launch.clone_from(&self.launch);
         options.workers = self.workers();
-        if self.is_launched() {
+        if self.launch.is_some() {
             options.start_timeout = LAUNCH_TIMEOUT;
         }
         options.start_timeout = self.start_timeout.unwrap_or(options.start_timeout);

@@ -34,7 +34,7 @@
 //! # Telemetry
 //!
 //! Clocks of the multiprocessors and of the memory, temperature, power, and energy since the driver was loaded, from
-//! NVML (`libnvidia-ml.so.1`), which the first call initialises. Without NVML, only telemetry is unavailable. A MIG
+//! NVML (`libnvidia-ml.so.1`), which the first call initialises. Without NVML, only telemetry, throttle reasons and the list of processes are unavailable. A MIG
 //! instance has none: NVML reports most values for the whole GPU only.
 //!
 //! NVML also gives the reasons for throttling at the moment of the call, and the other processes that compute or draw on

@@ -256,7 +256,7 @@ impl Nvml {
     /// The IDs of processes that use the device for computing or graphics, each once.
     ///
     /// # Errors
-    /// The library's error if it lists neither.
+    /// The library's error if it cannot list those that compute; those that draw may be missing.
     pub(crate) fn processes(&self, device: NvmlDevice) -> Result<Vec<u32>> {
         let computing = self.list_processes(
             "nvmlDeviceGetComputeRunningProcesses_v3",
@@ -268,10 +268,7 @@ impl Nvml {
             self.nvmlDeviceGetGraphicsRunningProcesses_v3,
             device,
         );
-        let mut ids = match (computing, drawing) {
-            (Err(error), Err(_)) => return Err(error),
-            (computing, drawing) => [computing.unwrap_or_default(), drawing.unwrap_or_default()].concat(),
-        };
+        let mut ids = [computing?, drawing.unwrap_or_default()].concat();
         ids.sort_unstable();
         ids.dedup();
         Ok(ids)
@@ -288,7 +285,7 @@ impl Nvml {
         let mut count = c_uint::from(MAX_PROCESSES);
         // SAFETY: the device is a handle of the initialised library, and the list has room for `count` entries.
         let code = unsafe { function(device, &raw mut count, list.as_mut_ptr()) };
-        // If there are more, the list is empty.
+        // With more processes, the call fails.
         self.check(name, code)?;
         list.truncate(count as usize);
         Ok(list.into_iter().map(|process| process.pid).collect())

@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::platform;
+use crate::platform::{self, Watched};
 use crate::pool::{Pool, PoolOptions, Stopper};
 use crate::worker::protocol::{self, Hello, Reply, Request};
 
 /// How often it is checked whether all candidates are done.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// A socket may be input and output at once: the end of the input is not that of the output.
+const OUTPUT: Watched = Watched::Output(libc::STDOUT_FILENO);
 
 /// Answers requests from standard input on standard output, in any order, until the input ends and every candidate is done,
 /// or nobody reads the output any more. `watch` gets what ends the workers when a signal ends the program.
@@ -40,7 +42,7 @@ pub fn serve_stdio(options: PoolOptions, watch: impl FnOnce(Stopper)) -> Result<
         error.into_iter().for_each(|reply| drop(sender.send(reply)));
     }
     drop(sender);
-    while pool.outstanding() > 0 && !platform::wait(None, Some(libc::STDOUT_FILENO), Some(POLL_INTERVAL)) {}
+    while pool.outstanding() > 0 && !platform::wait(None, Some(OUTPUT), Some(POLL_INTERVAL)) {}
     drop(pool);
     // It ends with the last sender.
     let _ = writer.join();
@@ -55,7 +57,7 @@ fn failed(error: &io::Error) -> Error {
 fn next_line(input: &mut BufReader<impl io::Read>) -> io::Result<Option<String>> {
     let is_buffered = input.buffer().contains(&b'\n');
     if !is_buffered {
-        let gone = platform::wait(Some(libc::STDIN_FILENO), Some(libc::STDOUT_FILENO), None);
+        let gone = platform::wait(Some(libc::STDIN_FILENO), Some(OUTPUT), None);
         if gone || input.fill_buf()?.is_empty() {
             return Ok(None);
         }

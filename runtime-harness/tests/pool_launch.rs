@@ -29,6 +29,15 @@ struct Fixture {
 impl Fixture {
     /// `script` runs in the directory, instead of a worker, with the worker's command as its parameters.
     fn new(script: &str, workers: usize) -> Self {
+        Self::with_timeout(script, workers, DEADLINE)
+    }
+
+    /// The same, for a worker that does not answer.
+    fn impatient(script: &str) -> Self {
+        Self::with_timeout(script, 1, Duration::from_millis(300))
+    }
+
+    fn with_timeout(script: &str, workers: usize, timeout: Duration) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("k.c"), "void k(void) {}\n").unwrap();
         let spec = "version = 1\n[kernel]\npath = \"k.c\"\nentry = \"k\"\n[eval]\nbudget_s = 0\n";
@@ -36,14 +45,14 @@ impl Fixture {
         let script = format!("cd {}\n{script}", folder.path().display());
         std::fs::write(folder.path().join("launcher"), script).unwrap();
         let launcher = folder.path().join("launcher");
-        Self::with_template(&format!("sh {} {{worker}}", launcher.display()), workers, folder)
+        Self::with_template(&format!("sh {} {{worker}}", launcher.display()), workers, folder, timeout)
     }
 
-    fn with_template(template: &str, workers: usize, folder: tempfile::TempDir) -> Self {
+    fn with_template(template: &str, workers: usize, folder: tempfile::TempDir, timeout: Duration) -> Self {
         let options = PoolOptions {
             launch: Some(template.parse().unwrap()),
             workers,
-            timeout: Duration::from_millis(300),
+            timeout,
             start_timeout: Duration::from_secs(3),
             ..PoolOptions::new("/there/runtime")
         };
@@ -109,7 +118,7 @@ fn a_launcher_gets_the_workers_command() {
         format!("sh -c 'echo \"$0\" \"$@\" {{arguments}} > {}; exit 7' a {{worker}}", file.display());
     let mut fixture = Fixture::new("", 1);
     let other = std::mem::replace(&mut fixture.folder, tempfile::tempdir().unwrap());
-    let mut fixture = Fixture::with_template(&template, 1, other);
+    let mut fixture = Fixture::with_template(&template, 1, other, DEADLINE);
     assert!(matches!(fixture.evaluate().outcome, Outcome::Exited { code: 7, .. }));
     assert_eq!(std::fs::read_to_string(file).unwrap(), "a /there/runtime worker worker\n");
 }
@@ -118,7 +127,7 @@ fn a_launcher_gets_the_workers_command() {
 fn a_launcher_that_is_missing_dies_or_hangs_is_an_outcome() {
     let mut fixture = Fixture::new("", 1);
     let folder = std::mem::replace(&mut fixture.folder, tempfile::tempdir().unwrap());
-    let mut fixture = Fixture::with_template("/missing/srun {worker}", 1, folder);
+    let mut fixture = Fixture::with_template("/missing/srun {worker}", 1, folder, DEADLINE);
     let row = fixture.evaluate();
     assert!(row.reason.unwrap().contains("/missing/srun"), "the launcher is named, not the worker");
 
@@ -175,7 +184,7 @@ fn a_launched_workers_process_number_is_not_used_here() {
         format!("{hello}; {READ}; kill -KILL $$"),
         format!("trap '' TERM; {hello}; {READ}; while :; do sleep 0.1; done"),
     ] {
-        let mut fixture = Fixture::new(&script, 1);
+        let mut fixture = Fixture::impatient(&script);
         fixture.evaluate();
         drop(fixture.pool);
         assert!(bystander.try_wait().unwrap().is_none(), "it runs");
@@ -188,7 +197,7 @@ fn a_launched_workers_process_number_is_not_used_here() {
 #[test]
 fn a_launched_worker_is_ended_by_the_end_of_its_input() {
     let script = format!("{HELLO}; {READ}; cat > /dev/null; echo > ended; echo '{{\"ended\": {{}}}}'");
-    let mut fixture = Fixture::new(&script, 1);
+    let mut fixture = Fixture::impatient(&script);
     assert_eq!(fixture.evaluate().outcome, Outcome::Timeout { phase: Phase::Run });
     assert!(fixture.folder.path().join("ended").exists());
 }

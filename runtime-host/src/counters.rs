@@ -76,6 +76,19 @@ impl HostCounters {
         Ok(Self { counters: names.iter().map(open).collect::<Result<_>>()? })
     }
 
+    fn open_threads(&mut self) -> Result<()> {
+        let threads = sys::threads()?;
+        for counter in self.available() {
+            counter.total = Total::default();
+            counter.threads.clear();
+            for &thread in &threads {
+                // A thread that has ended in the meantime has nothing to count.
+                counter.threads.extend(ThreadCounter::open(&counter.event, thread)?);
+            }
+        }
+        Ok(())
+    }
+
     fn available(&mut self) -> impl Iterator<Item = &mut Counter> {
         self.counters.iter_mut().filter(|counter| counter.unavailable.is_none())
     }
@@ -87,14 +100,10 @@ impl CounterSet for HostCounters {
     }
 
     fn begin(&mut self, _pass: u32) -> Result<()> {
-        let threads = sys::threads()?;
-        for counter in self.available() {
-            counter.total = Total::default();
-            counter.threads.clear();
-            for &thread in &threads {
-                // A thread that has ended in the meantime has nothing to count.
-                counter.threads.extend(ThreadCounter::open(&counter.event, thread)?);
-            }
+        if let Err(error) = self.open_threads() {
+            // Without descriptors, nothing else of the process works.
+            self.available().for_each(|counter| counter.threads.clear());
+            return Err(error);
         }
         self.available().flat_map(|counter| &counter.threads).for_each(ThreadCounter::enable);
         Ok(())
@@ -102,13 +111,16 @@ impl CounterSet for HostCounters {
 
     fn end(&mut self) -> Result<()> {
         self.available().flat_map(|counter| &counter.threads).for_each(ThreadCounter::disable);
+        let mut result = Ok(());
         for counter in self.available() {
             for thread in std::mem::take(&mut counter.threads) {
-                let (count, enabled_ns, running_ns) = thread.read()?;
-                counter.total.add(count, enabled_ns, running_ns);
+                match thread.read() {
+                    Ok((count, enabled_ns, running_ns)) => counter.total.add(count, enabled_ns, running_ns),
+                    Err(error) => result = Err(error),
+                }
             }
         }
-        Ok(())
+        result
     }
 
     fn read(&mut self) -> Result<Vec<Option<CounterReading>>> {

@@ -65,11 +65,7 @@ impl EvalArguments {
         if self.threshold.is_given() && self.baseline.is_none() {
             return Err(Error::invalid("--threshold needs --baseline"));
         }
-        if self.pool.is_launched() && self.devices.is_empty() {
-            return Err(Error::invalid(
-                "--launch needs --device: the devices of another machine are not known here",
-            ));
-        }
+        self.pool.check(&self.devices)?;
         match self.pool.given().filter(|_| !self.isolate) {
             Some(option) => Err(Error::invalid(format!("{option} needs --isolate"))),
             None => Ok(()),

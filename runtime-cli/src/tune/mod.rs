@@ -31,6 +31,7 @@ pub(crate) fn tune(arguments: &TuneArguments) -> Result<ExitCode> {
     let overrides = arguments.overrides.overrides()?;
     let spec = Spec::load(&arguments.spec, &overrides)?;
     output_paths::check(&arguments.outputs(), std::slice::from_ref(&spec))?;
+    arguments.pool.check(&arguments.devices)?;
     let devices = match &arguments.devices[..] {
         [] => available_devices()?,
         names => names.to_vec(),

@@ -111,7 +111,7 @@ fn an_unknown_counter_is_an_error_before_anything_is_measured() {
         assert_eq!(folder.read("rows.json"), "untouched");
     }
     let run = folder.runtime_with_null(&[&line[..], &["launch", "--isolate"]].concat());
-    assert!(run.code == 1 && run.stdout.contains("did you mean"), "{run:?}");
+    assert!(run.code == 2 && run.stderr.contains("did you mean"), "{run:?}");
 }
 
 #[test]

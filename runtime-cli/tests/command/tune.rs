@@ -299,7 +299,7 @@ fn candidates_are_spread_over_devices_of_one_model() {
     let run = folder.runtime_with_null(&[&line[..], &devices].concat());
     assert_eq!(run.code, 0, "{run:?}");
     let document = json(&folder, "out.json");
-    assert_eq!(candidates(&document, "us")[0].0, 1000);
+    assert!(candidates(&document, "us")[0].0 <= 2000, "{document}");
     let used: BTreeSet<&str> =
         document["rows"].as_array().unwrap().iter().map(|row| row["device"].as_str().unwrap()).collect();
     assert_eq!(used, ["null:0", "null:1"].into());

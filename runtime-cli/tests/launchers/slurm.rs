@@ -77,7 +77,7 @@ impl Slurm {
 
     /// Cancels all jobs, as a scheduler that preempts them.
     fn cancel(&self) {
-        let jobs = self.run("squeue", &["--noheader", "--format=%i"]);
+        let jobs = self.run("squeue", &["--noheader", "--states=RUNNING", "--format=%i"]);
         let jobs: Vec<&str> = jobs.split_whitespace().collect();
         assert_eq!(jobs.len(), 1, "{jobs:?}");
         self.run("scancel", &jobs);

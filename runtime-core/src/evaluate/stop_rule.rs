@@ -5,9 +5,9 @@ use super::statistics::{median_interval, percentile, relative_uncertainty};
 
 /// Samples before the first look at the interval. Fewer would end the search too often because they happen to agree.
 const MIN_SAMPLES: usize = 20;
-/// The number of samples grows by one in so many between two looks.
+/// Between two looks, the number of samples grows by this fraction of it (1/4).
 const GROWTH: usize = 4;
-/// The interval must be narrow at so many consecutive looks: a single one may be narrow by chance.
+/// The interval must be narrow at this many consecutive looks: a single one may be narrow by chance.
 const LOOKS: u32 = 2;
 /// Samples after which the search ends without success: the memory is bounded, and so is the time that sorting takes.
 const MAX_SAMPLES: usize = 1 << 20;
@@ -39,6 +39,12 @@ impl StopRule {
         self.next_look = count + 1 + count / GROWTH;
         self.narrow = if self.is_precise(samples, until) { self.narrow + 1 } else { 0 };
         self.narrow >= LOOKS || count >= self.repeat.max(MAX_SAMPLES)
+    }
+
+    /// Forgets what it saw of samples that are measured again; `count` remain.
+    pub(crate) fn discard(&mut self, count: usize) {
+        self.narrow = 0;
+        self.next_look = self.repeat.max(MIN_SAMPLES).max(count + 1);
     }
 
     /// Whether the precision asked for was reached; `None` if none was asked for.

@@ -31,9 +31,9 @@ pub(crate) struct Throttling {
 
 impl Throttling {
     /// Finds out whether the device reports throttling. The first reading may initialise a library, which takes long.
-    pub(crate) fn new(target: &mut impl ThrottleSource, repeat: usize, deadline_ns: u64) -> Self {
+    pub(crate) fn new(target: &mut impl ThrottleSource, repeat: usize) -> Self {
         let throttled = target.throttle_reasons().map(|_| Throttled::default());
-        Self { throttled, most: repeat, deadline_ns, covered: 0, last_ns: 0, reading_ns: 0 }
+        Self { throttled, most: repeat, deadline_ns: 0, covered: 0, last_ns: 0, reading_ns: 0 }
     }
 
     /// Forgets what happened before the first sample.
@@ -43,7 +43,7 @@ impl Throttling {
         }
     }
 
-    /// Moves the deadline after a pause that does not count against the budget.
+    /// Moves the deadline, which is at first 0: by a pause that does not count against the budget.
     pub(crate) const fn postpone(&mut self, pause_ns: u64) {
         self.deadline_ns = self.deadline_ns.saturating_add(pause_ns);
     }
@@ -84,7 +84,7 @@ impl Throttling {
         self.throttled
     }
 
-    /// Reads the reasons, and returns whether they disturb. A failed reading knows of none.
+    /// Reads the reasons, and returns whether they disturb. A failed reading counts as no reason.
     fn read(&mut self, target: &mut impl ThrottleSource) -> bool {
         let begin_ns = target.now_ns();
         let reasons = target.throttle_reasons().unwrap_or_default();

@@ -102,8 +102,9 @@ pub(crate) async fn run(
 ) -> Result<Samples> {
     let (samples_ns, transfers_ns) = (with_capacity(timing.repeat)?, with_capacity(timing.repeat)?);
     let budget_ns = u64::try_from(timing.budget.as_nanos()).unwrap_or(u64::MAX);
+    let mut throttling = Throttling::new(target, timing.repeat);
     let deadline_ns = target.now_ns().saturating_add(budget_ns);
-    let mut throttling = Throttling::new(target, timing.repeat, deadline_ns);
+    throttling.postpone(deadline_ns);
     warm_up(target, timing.warmup, deadline_ns).await?;
     let number = match timing.fixed_number() {
         Some(number) => number,
@@ -141,8 +142,12 @@ async fn take_samples(
         }
         if is_first {
             target.observe(Moment::BeforeSamples);
+        }
+        if is_first || turn.is_some() {
+            // What happened before, or during the turns of others, does not concern the next sample.
             throttling.begin(target);
-        } else {
+        }
+        if !is_first {
             let now_ns = cool_down(target, timing.cooldown, deadline_ns);
             if now_ns >= deadline_ns && !run.samples_ns.is_empty() {
                 break;
@@ -156,11 +161,14 @@ async fn take_samples(
         let window = sample(target, run.number, timing.flush_cache).await?;
         run.push(window);
         let is_enough = stop.is_enough(&run.samples_ns);
-        let remaining = throttling.check(target, run.samples_ns.len(), is_enough);
+        let remaining = throttling.check(target, run.samples_ns.len(), is_enough || turn.is_some());
         if is_enough && remaining == run.samples_ns.len() {
             break;
         }
-        run.truncate(remaining);
+        if remaining < run.samples_ns.len() {
+            run.truncate(remaining);
+            stop.discard(remaining);
+        }
     }
     throttling.finish(target, run.samples_ns.len());
     target.observe(Moment::AfterSamples);
@@ -181,7 +189,7 @@ async fn take_turn(target: &mut impl TimingTarget, timing: &Timing, turn: &mut T
     Ok(waited_ns)
 }
 
-/// Reserves memory for all samples, so that the loop does not allocate.
+/// Reserves memory for `repeat` samples; for more, the loop allocates between windows.
 fn with_capacity(count: usize) -> Result<Vec<f64>> {
     let mut samples = Vec::new();
     match samples.try_reserve_exact(count) {

@@ -64,22 +64,26 @@ impl Turn {
     /// Waits until it is this member's turn.
     pub(crate) async fn wait(&mut self) {
         poll_fn(|context| {
+            let waker = context.waker().clone();
             let mut order = self.order.lock();
             let current = order.current;
-            match order.members.iter_mut().position(|member| member.number == self.number) {
-                Some(index) if index != current => {
-                    order.members[index].waker = Some(context.waker().clone());
-                    Poll::Pending
-                }
-                _ => Poll::Ready(()),
-            }
+            let index = order.members.iter().position(|member| member.number == self.number);
+            let Some(index) = index.filter(|index| *index != current) else { return Poll::Ready(()) };
+            let previous = order.members[index].waker.replace(waker);
+            // Nothing of an executor is called with the lock held: it may poll or drop another member at once.
+            drop(order);
+            drop(previous);
+            Poll::Pending
         })
         .await;
     }
 
     /// Ends this turn and waits for the next one; returns whether others had theirs in between.
     pub(crate) async fn pass(&mut self) -> bool {
-        let has_others = self.order.lock().advance();
+        let (has_others, waker) = self.order.lock().advance();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
         if has_others {
             self.wait().await;
         }
@@ -88,32 +92,37 @@ impl Turn {
 }
 
 impl Order {
-    /// Makes it the next member's turn; returns whether that is another one.
-    fn advance(&mut self) -> bool {
+    /// Makes it the next member's turn; returns whether that is another one, and what wakes it.
+    fn advance(&mut self) -> (bool, Option<Waker>) {
         self.current = (self.current + 1) % self.members.len().max(1);
-        self.wake();
-        self.members.len() > 1
+        (self.members.len() > 1, self.waker())
     }
 
-    fn wake(&mut self) {
-        if let Some(waker) = self.members.get_mut(self.current).and_then(|member| member.waker.take()) {
-            waker.wake();
+    /// Removes a member; returns what wakes the one whose turn it is now, and the member.
+    fn leave(&mut self, number: u64) -> (Option<Waker>, Option<Member>) {
+        let Some(index) = self.members.iter().position(|member| member.number == number) else {
+            return (None, None);
+        };
+        let left = self.members.remove(index);
+        if index < self.current {
+            self.current -= 1;
         }
+        self.current %= self.members.len().max(1);
+        (self.waker(), Some(left))
+    }
+
+    fn waker(&mut self) -> Option<Waker> {
+        self.members.get_mut(self.current).and_then(|member| member.waker.take())
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let mut order = self.order.lock();
-        let Some(index) = order.members.iter().position(|member| member.number == self.number) else {
-            return;
-        };
-        order.members.remove(index);
-        if index < order.current {
-            order.current -= 1;
+        let (waker, left) = self.order.lock().leave(self.number);
+        drop(left);
+        if let Some(waker) = waker {
+            waker.wake();
         }
-        order.current %= order.members.len().max(1);
-        order.wake();
     }
 }
 

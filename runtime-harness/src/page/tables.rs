@@ -122,6 +122,7 @@ pub(super) fn notes(rows: &[Row]) -> String {
             }
         }
         notes.extend(row.code.as_ref().and_then(ResourceUsage::note));
+        notes.extend(row.advice.iter().cloned());
         if !notes.is_empty() {
             let place = escaped(&format!("{} on {}", row.kernel.name, row.device));
             let _ = writeln!(

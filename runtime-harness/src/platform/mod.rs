@@ -73,15 +73,28 @@ pub(crate) fn exit_now() -> ! {
     unsafe { libc::_exit(1) }
 }
 
-/// Waits until `readable` has data, the other end of `pipe` is gone, or the time is over; returns whether it is gone.
-pub(crate) fn wait(readable: Option<RawFd>, pipe: Option<RawFd>, timeout: Option<Duration>) -> bool {
+/// A stream whose other end may be gone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Watched {
+    /// It is read: its end is gone when nobody can write to it any more, even if this process can still write to a socket.
+    Input(RawFd),
+    /// It is written: its end is gone when nobody can read from it any more.
+    Output(RawFd),
+}
+
+/// Waits until `readable` has data, the other end of `watched` is gone, or the time is over; returns whether it is gone.
+pub(crate) fn wait(readable: Option<RawFd>, watched: Option<Watched>, timeout: Option<Duration>) -> bool {
     let entry = |descriptor, events| libc::pollfd { fd: descriptor, events, revents: 0 };
-    let mut entries =
-        [entry(readable.unwrap_or(-1), libc::POLLIN), entry(pipe.unwrap_or(-1), system::WRITER_IS_GONE)];
+    let (stream, events) = match watched {
+        Some(Watched::Input(stream)) => (stream, system::WRITER_IS_GONE),
+        Some(Watched::Output(stream)) => (stream, 0),
+        None => (-1, 0),
+    };
+    let mut entries = [entry(readable.unwrap_or(-1), libc::POLLIN), entry(stream, events)];
     let milliseconds = timeout.map_or(-1, |time| i32::try_from(time.as_millis() + 1).unwrap_or(i32::MAX));
     // SAFETY: the entries are local variables, and their number fits.
     let ready = unsafe { libc::poll(entries.as_mut_ptr(), 2, milliseconds) };
-    let gone = libc::POLLHUP | libc::POLLERR | libc::POLLNVAL | system::WRITER_IS_GONE;
+    let gone = libc::POLLHUP | libc::POLLERR | libc::POLLNVAL | events;
     ready > 0 && entries[1].revents & gone != 0
 }
 

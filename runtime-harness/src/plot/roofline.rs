@@ -8,7 +8,7 @@ use super::scale::Scale;
 use super::style::{GREY, INK, colour, dash, mark};
 use super::{MAX_ROWS, Panel, WIDTH};
 use crate::peak::Peak;
-use crate::row::{Row, Unit};
+use crate::row::{Row, Status, Unit};
 
 const TOP: i32 = 62;
 const BOTTOM: i32 = 440;
@@ -58,7 +58,8 @@ pub(super) fn panels(rows: &[Row], peaks: &BTreeMap<String, Peak>) -> Vec<Panel>
 
 impl Kernel {
     fn of(row: &Row) -> Option<Self> {
-        let measurement = row.measurement.as_ref()?;
+        // A kernel that leaves work out is no fast one.
+        let measurement = row.measurement.as_ref().filter(|_| row.status != Status::Wrong)?;
         let (flops, bytes) = (measurement.flops?, measurement.bytes?);
         let rate = measurement.gflops_per_s?;
         let is_drawable = flops > 0.0 && bytes > 0.0 && rate > 0.0 && rate.is_finite();

@@ -7,7 +7,7 @@ use super::names::{duration, number, shortened};
 use super::scale::Scale;
 use super::style::{INK, colour, dash, mark};
 use super::{Panel, WIDTH};
-use crate::row::{Measurement, Row};
+use crate::row::{Measurement, Row, Status};
 
 const TOP: i32 = 62;
 const BOTTOM: i32 = 340;
@@ -35,8 +35,10 @@ impl<'a> Sweep<'a> {
     }
 
     fn of(spec: &'a str, rows: &'a [Row]) -> Option<Self> {
-        let rows: Vec<&Row> =
-            rows.iter().filter(|row| row.spec == spec && row.measurement.is_some()).collect();
+        let rows: Vec<&Row> = rows
+            .iter()
+            .filter(|row| row.spec == spec && row.measurement.is_some() && row.status != Status::Wrong)
+            .collect();
         let names: BTreeSet<&String> = rows.iter().flat_map(|row| row.parameters.keys()).collect();
         let mut varied = names.into_iter().filter(|name| {
             let first = rows[0].parameters.get(*name);

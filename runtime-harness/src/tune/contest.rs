@@ -15,6 +15,8 @@ pub(super) struct Entry {
     pub(super) is_default: bool,
     pub(super) rung: usize,
     pub(super) settings: Settings,
+    /// Of what it is in the log, once it is evaluated.
+    pub(super) fingerprint: Option<String>,
     /// Where it must run; `None`: anywhere.
     pub(super) device: Option<usize>,
 }
@@ -45,6 +47,7 @@ impl Contest {
             is_default: true,
             rung: 0,
             settings: settings.clone(),
+            fingerprint: None,
             device: Some(device),
         };
         Self {
@@ -88,6 +91,7 @@ impl Contest {
             is_default: false,
             rung: next,
             settings: settings.clone(),
+            fingerprint: None,
             device: None,
         };
         self.pending = entrants.into_iter().map(entry).collect();

@@ -51,9 +51,13 @@ impl Ranking {
         });
         let default = last.iter().find(|trial| trial.is_default && trial.class() == TrialClass::Ran).copied();
         let best = last.first().copied();
+        // A comparison takes about 1 ms, and the slower candidates are, the less likely are ties.
+        let mut slower = 0;
         let candidates = last.iter().enumerate().map(|(at, trial)| {
             let ran = trial.class() == TrialClass::Ran;
-            let is_tied = best.is_some_and(|best| rung(best) == rung(trial) && is_tied(best, trial, options));
+            let may_tie = slower < MAX_INTERVALS && best.is_some_and(|best| rung(best) == rung(trial));
+            let is_tied = may_tie && best.is_some_and(|best| is_tied(best, trial, options));
+            slower = if is_tied { 0 } else { slower + 1 };
             let medians = default.and_then(Trial::median_ns).zip(trial.median_ns());
             let has_interval = ran && at < MAX_INTERVALS;
             let estimate = default

@@ -165,7 +165,15 @@ impl Search<'_> {
             return Ok((self.on_event)(Event::Repeated));
         }
         let settings = entry.settings.effective();
-        if let Some(row) = self.log.as_mut().and_then(|log| log.take(&fingerprint, &settings, &name)) {
+        // Devices that candidates are spread over are equal, so that it does not matter which of them measured it.
+        let measured_on = match entry.device {
+            Some(_) => std::slice::from_ref(&name),
+            None => &self.contests[contest].devices[..],
+        };
+        let log = self.log.as_mut();
+        let logged =
+            log.and_then(|log| measured_on.iter().find_map(|name| log.take(&fingerprint, &settings, name)));
+        if let Some(row) = logged {
             let info = &mut self.infos[contest][device];
             *info = info.take().or_else(|| row.device_info.clone());
             return Ok(self.record(contest, device, entry, row, true));
@@ -180,6 +188,7 @@ impl Search<'_> {
             options: self.tuner.options.clone(),
         };
         self.pool.submit(self.requests, candidate)?;
+        let entry = Entry { fingerprint: Some(fingerprint), ..entry };
         self.contests[contest].running[device].push((self.requests, entry));
         Ok(started)
     }
@@ -206,10 +215,10 @@ impl Search<'_> {
                     return Ok(ControlFlow::Continue(()));
                 };
                 self.note_device(contest, device, row.device_info.as_ref())?;
-                let overrides = self.tuner.overrides.with(&entry.overrides);
-                if let Some(log) = &mut self.log {
-                    let spec = Spec::load(&self.tuner.spec, &overrides)?;
-                    log.add(&self.contents.fingerprint(&spec), &row)?;
+                if let (Some(log), Some(fingerprint)) = (&mut self.log, &entry.fingerprint)
+                    && is_verdict(&row.outcome)
+                {
+                    log.add(fingerprint, &row)?;
                 }
                 Ok(self.record(contest, device, entry, *row, false))
             }
@@ -244,6 +253,13 @@ impl Search<'_> {
                 log.path().display()
             )));
         }
+        if let Some(known) = &self.infos[contest][device]
+            && let Some(difference) = difference(known, info)
+        {
+            return Err(Error::invalid(format!(
+                "the workers have different devices called {name}: {difference}; tune one kind of device at a time"
+            )));
+        }
         self.infos[contest][device] = Some(info.clone());
         Ok(())
     }
@@ -270,4 +286,16 @@ impl Search<'_> {
         }
         event
     }
+}
+
+/// Whether an outcome says something about the candidate, not about its device or its worker.
+const fn is_verdict(outcome: &Outcome) -> bool {
+    !matches!(
+        outcome,
+        Outcome::Skipped { .. }
+            | Outcome::DeviceLost
+            | Outcome::LaunchFailed { .. }
+            | Outcome::Timeout { .. }
+            | Outcome::OutOfMemory
+    )
 }

@@ -183,7 +183,8 @@ impl Tuner {
         let stopper = &search.pool.stopper();
         let begun = (search.on_event)(Event::Begin { devices: &groups, evaluations, stopper });
         let complete = begun.is_continue() && search.run()?.is_continue();
-        if let Some(log) = &search.log {
+        // Rows that were not reached are no others.
+        if let Some(log) = search.log.as_ref().filter(|_| complete) {
             let (read, used) = log.usage();
             let _ = (search.on_event)(Event::Logged { read, used });
         }

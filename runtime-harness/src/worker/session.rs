@@ -9,6 +9,7 @@ use runtime_core::{ErrorKind, Options, Result, Runtime};
 use super::carry_over::carry_over;
 use super::protocol::Reply;
 use crate::candidate::Candidate;
+use crate::counters;
 use crate::device::DeviceUnderTest;
 use crate::evaluate::{Evaluated, evaluate_with};
 use crate::job::Job;
@@ -68,6 +69,9 @@ impl<'r> Session<'r> {
         report(Reply::Device { id, device: device.name.clone(), device_info: device.describe() });
         report(phase(Phase::Prepare, &format!("while the data of \"{}\" was prepared", spec.name)));
         let settings = candidate.settings.or(&spec.settings);
+        if let Ok(opened) = &device.opened {
+            counters::check_names(&**opened, &settings)?;
+        }
         let prepared = prepare(&mut self.job, spec, &candidate.overrides);
         if settings.validates() && device.accepts(&prepared.job.spec) {
             prepared.find_expected(self.runtime);

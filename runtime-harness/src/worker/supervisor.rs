@@ -15,7 +15,7 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 
 use super::protocol::{self, Ended, Reply};
-use crate::platform::{self, ExitKind};
+use crate::platform::{self, ExitKind, Watched};
 
 /// How long the inner process may take to end by itself once its input is closed.
 const GRACE: Duration = Duration::from_secs(1);
@@ -144,7 +144,7 @@ impl Signals {
 
     /// Waits for a signal, or until nobody can write to `input`; returns whether that is so.
     fn wait(&self, input: Option<i32>, timeout: Option<Duration>) -> bool {
-        let hung_up = platform::wait(Some(self.pipe.as_raw_fd()), input, timeout);
+        let hung_up = platform::wait(Some(self.pipe.as_raw_fd()), input.map(Watched::Input), timeout);
         while (&self.pipe).read(&mut [0; 64]).is_ok_and(|count| count > 0) {}
         hung_up
     }
