@@ -9,7 +9,8 @@ use libloading::Library;
 use runtime_core::backend::open_library;
 
 /// Where the libraries of NVIDIA's driver are: the system's search path, then the folders used by containers and WSL.
-const FOLDERS: &[&str] = &["", "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/wsl/lib"];
+pub(crate) const FOLDERS: &[&str] =
+    &["", "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/wsl/lib"];
 
 /// Opens the driver's library `name` from the first folder that has it.
 ///

@@ -11,6 +11,7 @@ use runtime_core::backend::HostBorrowGuard;
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::builtin::Builtins;
+use crate::counters::CounterState;
 use crate::driver::abi::{
     self, Context, CuResult, NO_TIMING, NON_BLOCKING, Ordinal, Stream, device_attribute, pool_attribute,
 };
@@ -38,6 +39,7 @@ pub(crate) struct PrimaryContext {
     pub(crate) clock: DeviceClock,
     pub(crate) pinned_blocks: PinnedBlockPool,
     host_borrows: HostBorrowGuard,
+    pub(crate) counters: CounterState,
     builtins: Mutex<Option<Arc<Builtins>>>,
     staging: OnceLock<Staging>,
     queues: Mutex<Vec<Weak<StreamState>>>,
@@ -106,6 +108,7 @@ impl PrimaryContext {
             clock: DeviceClock::default(),
             pinned_blocks: PinnedBlockPool::default(),
             host_borrows: HostBorrowGuard::default(),
+            counters: CounterState::default(),
             builtins: Mutex::default(),
             staging: OnceLock::new(),
             queues: Mutex::default(),

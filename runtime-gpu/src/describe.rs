@@ -8,6 +8,7 @@ use runtime_core::{
     Capabilities, CodeFormat, DeviceInfo, DeviceKind, Limits, MemorySpace, Options, Result, abi,
 };
 
+use crate::counters;
 use crate::driver::abi::{
     COMPUTE_MODE_PROHIBITED, CUdevice_attribute, CUuuid, Ordinal, device_attribute as key,
 };
@@ -126,6 +127,7 @@ fn capabilities(driver: &Driver, ordinal: Ordinal, peers: bool) -> Capabilities 
     let attribute = |key| driver.attribute(ordinal, key);
     let has = |condition: bool, capability: u64| if condition { capability } else { 0 };
     // Whether NVML reports anything of a MIG instance is known only after it is initialised, which listing must not do.
+    let compute_capability = (attribute(key::MAJOR), attribute(key::MINOR));
     let has_telemetry = Nvml::load().is_ok() && !is_mig_instance(driver, ordinal);
     let cooperative = driver.launch_ex.is_some() || driver.cooperative_launch.is_some();
     Capabilities(
@@ -145,7 +147,9 @@ fn capabilities(driver: &Driver, ordinal: Ordinal, peers: bool) -> Capabilities 
             | has(driver.launch_ex.is_some() && attribute(key::CLUSTER_LAUNCH) != 0, abi::CAP_CLUSTERS)
             | has(peers, abi::CAP_PEERS)
             | has(has_telemetry, abi::CAP_TELEMETRY)
-            | has((attribute(key::MAJOR), attribute(key::MINOR)) >= (5, 3), abi::CAP_F16),
+            // CUPTI is not loaded before counters are asked for.
+            | has(counters::is_supported(compute_capability), abi::CAP_COUNTERS)
+            | has(compute_capability >= (5, 3), abi::CAP_F16),
     )
 }
 

@@ -2,10 +2,13 @@
 
 use std::sync::{Arc, OnceLock};
 
-use runtime_core::backend::{Allocate, Device, DeviceBytes, GraphNode, QueueOptions, Source};
-use runtime_core::{Error, MemoryUsage, OptionSpec, Options, Result, Telemetry, ThrottleReasons};
+use runtime_core::backend::{Allocate, CounterSet, Device, DeviceBytes, GraphNode, QueueOptions, Source};
+use runtime_core::{
+    CounterInfo, Error, MemoryUsage, OptionSpec, Options, Result, Telemetry, ThrottleReasons,
+};
 
 use crate::context::PrimaryContext;
+use crate::counters::{self, CudaCounters};
 use crate::describe;
 use crate::free_list::{self, FreeList};
 use crate::graph::CudaGraph;
@@ -188,6 +191,14 @@ impl Device for CudaDevice {
     fn instantiate(&self, nodes: &[GraphNode<'_, CudaBuffer, CudaKernel>]) -> Result<CudaGraph> {
         self.primary.check_alive()?;
         CudaGraph::new(&self.primary, nodes)
+    }
+
+    fn counters(&self) -> Result<Vec<CounterInfo>> {
+        counters::list(&self.primary)
+    }
+
+    fn open_counters(&self, names: &[&str]) -> Result<Box<dyn CounterSet>> {
+        Ok(Box::new(CudaCounters::open(&self.primary, names)?))
     }
 }
 

@@ -52,6 +52,7 @@ mod builtin;
 mod completion_events;
 mod context;
 mod convert;
+mod counters;
 mod describe;
 mod device;
 mod driver;

@@ -287,13 +287,18 @@ fn choose_architecture(supported: &[c_int], compute: u32) -> (String, bool) {
 /// Paths to try; the system's own search comes first.
 fn library_candidates() -> Vec<PathBuf> {
     let mut paths: Vec<_> = LIBRARY_NAMES.iter().map(PathBuf::from).collect();
-    let set = TOOLKIT_VARIABLES.iter().filter_map(std::env::var_os).map(PathBuf::from);
-    for toolkit in set.chain([PathBuf::from(DEFAULT_TOOLKIT)]).filter(|toolkit| toolkit.is_absolute()) {
+    for toolkit in toolkits() {
         for folder in ["lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"] {
             paths.extend(LIBRARY_NAMES.iter().map(|name| toolkit.join(folder).join(name)));
         }
     }
     paths
+}
+
+/// The folders of CUDA toolkits: those that are set, then the default one.
+pub(crate) fn toolkits() -> Vec<PathBuf> {
+    let set = TOOLKIT_VARIABLES.iter().filter_map(std::env::var_os).map(PathBuf::from);
+    set.chain([PathBuf::from(DEFAULT_TOOLKIT)]).filter(|toolkit| toolkit.is_absolute()).collect()
 }
 
 /// The include folder of the toolkit: next to the library, or of the configured or default toolkit.

@@ -1,6 +1,7 @@
 //! Counters: the list, sets, passes, and values around work.
 
 use std::collections::HashSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use runtime_core::{CounterInfo, CounterSet, Error, ErrorKind, abi};
 
@@ -20,6 +21,12 @@ cases! {
     [Requirement::Capability(abi::CAP_COUNTERS), Requirement::Kernel("scale_f32")] =>
         every_counter_has_a_value_or_a_reason, a_set_can_be_read_again;
     [Requirement::Queues] => counters_are_listed_or_unsupported;
+}
+
+/// Held by cases that count: a device may have one set in its passes at a time, and cases run in parallel.
+fn exclusive() -> MutexGuard<'static, ()> {
+    static COUNTING: Mutex<()> = Mutex::new(());
+    COUNTING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn listed(context: &Context) -> Result<Vec<CounterInfo>, Failure> {
@@ -73,6 +80,7 @@ fn sets_without_or_with_equal_names_are_refused(context: &Context) -> Verdict {
 }
 
 fn every_counter_has_a_value_or_a_reason(context: &Context) -> Verdict {
+    let _exclusive = exclusive();
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     let x = fixture.full(N, 1.0)?;
     let mut set = open(context)?;
@@ -97,6 +105,7 @@ fn every_counter_has_a_value_or_a_reason(context: &Context) -> Verdict {
 }
 
 fn a_set_can_be_read_again(context: &Context) -> Verdict {
+    let _exclusive = exclusive();
     let mut set = open(context)?;
     let first = set.measure(|| Ok(()))?;
     let again = set.measure(|| Ok(()))?;
@@ -106,6 +115,7 @@ fn a_set_can_be_read_again(context: &Context) -> Verdict {
 }
 
 fn a_pass_that_has_not_begun_cannot_end(context: &Context) -> Verdict {
+    let _exclusive = exclusive();
     let mut set = open(context)?;
     expect_error("end", set.end(), ErrorKind::InvalidArgument, &[])?;
     expect_error("read", set.read(), ErrorKind::InvalidArgument, &[])?;
@@ -116,6 +126,7 @@ fn a_pass_that_has_not_begun_cannot_end(context: &Context) -> Verdict {
 }
 
 fn a_set_can_be_dropped_in_a_pass(context: &Context) -> Verdict {
+    let _exclusive = exclusive();
     for _ in 0..3 {
         let mut set = open(context)?;
         set.begin()?;
@@ -125,6 +136,7 @@ fn a_set_can_be_dropped_in_a_pass(context: &Context) -> Verdict {
 }
 
 fn a_set_keeps_its_device_open(context: &Context) -> Verdict {
+    let _exclusive = exclusive();
     let names = some_names(context)?;
     let device = context.runtime().open(context.name())?;
     let mut set = device.counter_set(&names)?;
