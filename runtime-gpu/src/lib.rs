@@ -34,11 +34,17 @@
 //! # Telemetry
 //!
 //! Clocks of the multiprocessors and of the memory, temperature, power, and energy since the driver was loaded, from
-//! NVML (`libnvidia-ml.so.1`), which the first call initialises. Without NVML, only telemetry, throttle reasons and the list of processes are unavailable. A MIG
-//! instance has none: NVML reports most values for the whole GPU only.
+//! NVML (`libnvidia-ml.so.1`), which the first call initialises. Without NVML, only telemetry, throttle
+//! reasons and the list of processes are unavailable. A MIG instance has none: NVML reports most values for the whole GPU
+//! only.
 //!
 //! NVML also gives the reasons for throttling at the moment of the call, and the other processes that compute or draw on
 //! the GPU. In a container it may list the processes of the whole machine, whose IDs are then unknown (0).
+//!
+//! # Counters
+//!
+//! Those of CUPTI 12.6 and newer (`libcupti.so`), which is searched for like NVRTC when counters are first asked for, and
+//! never newer than the driver. Outside a list and a set its profiler is off.
 //!
 //! # Failure
 //!

@@ -32,6 +32,14 @@ pub fn build(folder: &Path, defines: &[&str]) -> Result<(), String> {
     compile(&folder.join("libnvrtc.so.12"), &["nvrtc.c"], &[])
 }
 
+/// Builds the stub of CUPTI in `folder`, with `defines` (`-D`).
+///
+/// # Errors
+/// The compiler's output, or that it cannot be started.
+pub fn build_cupti(folder: &Path, defines: &[&str]) -> Result<(), String> {
+    compile(&folder.join("libcupti.so.12"), &["cupti.c"], defines)
+}
+
 fn compile(library: &Path, sources: &[&str], defines: &[&str]) -> Result<(), String> {
     let output = Command::new("cc")
         .args(FLAGS)

@@ -197,7 +197,7 @@ fn candidates(driver_major: u32) -> Vec<PathBuf> {
         .map(|major| format!("libcupti.so.{major}"))
         .chain(["libcupti.so".to_owned()])
         .collect();
-    let inside = ["extras/CUPTI/lib64", "lib64", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"];
+    let inside = ["extras/CUPTI/lib64", "lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"];
     let toolkits = toolkits();
     let folders = toolkits.iter().flat_map(|toolkit| inside.map(|folder| toolkit.join(folder)));
     let folders: Vec<_> = FOLDERS.iter().map(|folder| Path::new(folder).to_owned()).chain(folders).collect();
