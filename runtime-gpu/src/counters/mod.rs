@@ -122,3 +122,18 @@ impl CounterSet for CudaCounters {
         Ok(self.are_ratios.iter().enumerate().map(reading).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_those_of_turing_and_newer() {
+        for capability in [(7, 5), (8, 0), (9, 0), (12, 1)] {
+            assert!(is_supported(capability), "{capability:?}");
+        }
+        for capability in [(5, 3), (7, 0), (7, 2)] {
+            assert!(!is_supported(capability), "{capability:?}");
+        }
+    }
+}

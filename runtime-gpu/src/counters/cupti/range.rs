@@ -145,10 +145,12 @@ impl RangeProfiler {
 
 impl Drop for RangeProfiler {
     fn drop(&mut self) {
-        if self.counting {
+        // A lost device may not answer any more.
+        let is_alive = self.device.check_alive().is_ok();
+        if is_alive && self.counting {
             let _ = self.stop();
         }
-        if let Ok(_current) = self.device.make_current() {
+        if is_alive && let Ok(_current) = self.device.make_current() {
             let mut params = layouts::OfProfiler::new();
             params.profiler = self.handle;
             let _ = call!(self.session.cupti, cuptiRangeProfilerDisable, params);
