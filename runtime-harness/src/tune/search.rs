@@ -295,7 +295,7 @@ const fn is_verdict(outcome: &Outcome) -> bool {
         Outcome::Skipped { .. }
             | Outcome::DeviceLost
             | Outcome::LaunchFailed { .. }
-            | Outcome::Timeout { .. }
+            | Outcome::Timeout { phase: Phase::Prepare }
             | Outcome::OutOfMemory
     )
 }
