@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
-use runtime_core::{Error, ErrorKind, Options, Result, Runtime};
+use runtime_core::{ErrorKind, Options, Result, Runtime};
 use runtime_harness::release::{self, release};
 use runtime_harness::{DeviceUnderTest, Evaluated, Job, Phase, Row, Settings, Spec, evaluate_with};
 
+use super::listed_devices::at_least_one;
 use super::{Files, Resumed, Run};
 use crate::arguments::EvalArguments;
 use crate::output;
@@ -155,9 +156,5 @@ fn open(runtime: &Runtime, name: &str, options: &Options) -> Result<DeviceUnderT
 fn available_devices(runtime: &Runtime) -> Result<Vec<String>> {
     let known = runtime.devices();
     let whole = known.iter().filter(|info| info.unavailable_reason.is_none() && info.id.sub.is_none());
-    let names: Vec<String> = whole.map(|info| info.id.to_string()).collect();
-    match names.is_empty() {
-        true => Err(Error::new(ErrorKind::Unavailable, "no device is available; `runtime doctor` says why")),
-        false => Ok(names),
-    }
+    at_least_one(whole.map(|info| info.id.to_string()).collect())
 }

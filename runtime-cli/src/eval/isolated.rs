@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, Receiver};
 
 use runtime_core::{Error, ErrorKind, Result};
 use runtime_harness::worker::protocol::Reply;
-use runtime_harness::{Candidate, Phase, Pool, Row, Spec};
+use runtime_harness::{Candidate, Pool, Row, Spec};
 
 use super::{Files, Resumed, Run, available_devices};
 use crate::arguments::EvalArguments;
@@ -110,15 +110,12 @@ impl<'a> Evaluator<'a> {
 
     fn next_row(&self) -> Result<Row> {
         for reply in &self.replies {
+            if let Some(note) = reply.note() {
+                self.run.note(&note);
+            }
             match reply {
                 Reply::Row { row, .. } => return Ok(*row),
                 Reply::Error { error, .. } => return Err(Error::invalid(error)),
-                Reply::Phase { phase: Phase::Wait, operation, .. } => {
-                    self.run.note(&format!("waiting {operation}"));
-                }
-                Reply::Retired { device, retired } => {
-                    self.run.note(&format!("warning: a worker of {device} is not used any more: {retired}"));
-                }
                 _ => {}
             }
         }

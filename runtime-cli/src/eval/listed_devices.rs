@@ -19,6 +19,14 @@ pub(crate) fn available_devices() -> Result<Vec<String>> {
             Err(reason) => output::print_stderr(&format!("warning: {reason}")),
         }
     }
+    at_least_one(names)
+}
+
+/// The names.
+///
+/// # Errors
+/// `Unavailable` if there are none.
+pub(super) fn at_least_one(names: Vec<String>) -> Result<Vec<String>> {
     match names.is_empty() {
         true => Err(Error::new(ErrorKind::Unavailable, "no device is available; `runtime doctor` says why")),
         false => Ok(names),

@@ -202,8 +202,7 @@ impl Search<'_> {
     }
 
     fn receive(&mut self, reply: Reply) -> Result<ControlFlow<()>> {
-        if let Reply::Retired { device, retired } = &reply {
-            let note = format!("warning: a worker of {device} is not used any more: {retired}");
+        if let Some(note) = reply.note() {
             return Ok((self.on_event)(Event::Note(&note)));
         }
         let Some((contest, device)) = reply.id().and_then(|id| self.place(id)) else {
@@ -225,9 +224,6 @@ impl Search<'_> {
             Reply::Device { device_info, .. } => {
                 self.note_device(contest, device, device_info.as_ref())?;
                 Ok(ControlFlow::Continue(()))
-            }
-            Reply::Phase { phase: Phase::Wait, operation, .. } => {
-                Ok((self.on_event)(Event::Note(&format!("waiting {operation}"))))
             }
             Reply::Error { error, .. } => Err(Error::invalid(error)),
             _ => Ok(ControlFlow::Continue(())),

@@ -117,6 +117,18 @@ impl Hello {
 }
 
 impl Reply {
+    /// What the user wants to know at once: which process a worker waits for, or why one is not used any more.
+    #[must_use]
+    pub fn note(&self) -> Option<String> {
+        match self {
+            Self::Phase { phase: Phase::Wait, operation, .. } => Some(format!("waiting {operation}")),
+            Self::Retired { device, retired } => {
+                Some(format!("warning: a worker of {device} is not used any more: {retired}"))
+            }
+            _ => None,
+        }
+    }
+
     /// The number of the request that it is about.
     #[must_use]
     pub const fn id(&self) -> Option<u64> {
