@@ -40,7 +40,7 @@ fn a_set_that_needs_two_passes_runs_the_work_twice() {
 }
 
 #[test]
-fn each_measurement_starts_anew() {
+fn each_measurement_starts_from_zero() {
     let device = open(&Options::new());
     let mut set = device.counter_set(&["launches"]).unwrap();
     for times in [5, 2, 0] {

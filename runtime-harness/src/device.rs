@@ -58,7 +58,7 @@ impl DeviceUnderTest {
         Self::lock_all([self], on_wait)
     }
 
-    /// Waits until no other process times kernels on any of the devices, of which several may be one chip.
+    /// Waits until no other process times kernels on any of the devices. Several of them may be one chip.
     pub(crate) fn lock_all<'a>(
         devices: impl IntoIterator<Item = &'a Self>,
         on_wait: &mut dyn FnMut(&str),

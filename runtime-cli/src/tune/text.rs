@@ -49,7 +49,7 @@ fn has_any(ranking: &Ranking) -> bool {
     ranking.best().is_some()
 }
 
-/// Several rounds, of which most candidates saw the first only.
+/// Several rounds; most candidates take part only in the first.
 fn has_rounds(ranking: &Ranking) -> bool {
     ranking.candidates.iter().any(|candidate| candidate.trial.rung > 0)
 }

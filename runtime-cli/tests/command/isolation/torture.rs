@@ -1,4 +1,4 @@
-//! A thousand candidates, of which every twentieth misbehaves: all are answered, and nothing is left.
+//! A thousand candidates; every twentieth misbehaves. All get an answer, and nothing is left behind.
 
 use std::collections::BTreeSet;
 use std::process::Command;

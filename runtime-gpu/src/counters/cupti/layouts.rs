@@ -40,7 +40,7 @@ macro_rules! params {
 
         impl Params for $name {
             fn new() -> Self {
-                // SAFETY: numbers and pointers, of which zero is a valid value.
+                // SAFETY: all fields are numbers or pointers, for which zero is valid.
                 let zeroed: Self = unsafe { std::mem::zeroed() };
                 Self { struct_size: $size, ..zeroed }
             }
