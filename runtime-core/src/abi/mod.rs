@@ -10,7 +10,8 @@
 //! - Every table, and every structure that may grow, begins with `struct_size`: the offset of the end of its
 //!   last field. The receiver copies `min(sender's size, own size)` bytes into a zeroed structure of its own.
 //! - A function pointer that is null or lies beyond `struct_size` is unsupported.
-//! - Elements of arrays ([`Arg`], [`Property`], [`MemorySpace`], [`Counter`], [`CounterReading`], [`Str`]) are frozen within a major version.
+//! - Elements of arrays ([`Arg`], [`Property`], [`MemorySpace`], [`Counter`], [`CounterReading`],
+//!   [`CompiledKernel`], [`Str`]) are frozen within a major version.
 //! - For an output structure the *caller* sets `struct_size`; the callee writes at most that many bytes.
 //! - Core rejects lists and strings longer than the `MAX_*` limits. A count is the number of elements
 //!   actually present.
@@ -22,12 +23,14 @@
 //!
 //! `include/runtime.h` is generated from this module.
 
+mod compiled;
 mod counters;
 mod data;
 mod kernel;
 mod limits;
 mod table;
 
+pub use compiled::*;
 pub use counters::*;
 pub use data::*;
 pub use kernel::*;
@@ -39,7 +42,7 @@ pub const MAGIC: u64 = 0x0045_4d49_544e_5552;
 /// ABI major version; part of the entry point's name. A library of another major version is never loaded.
 pub const MAJOR: u16 = 1;
 /// ABI minor version; incremented whenever fields are appended.
-pub const MINOR: u16 = 1;
+pub const MINOR: u16 = 2;
 /// Name of the one symbol that a backend library exports.
 pub const ENTRY_SYMBOL: &str = "runtime_backend_v1";
 /// Name of the object-file section that holds the [`Manifest`].

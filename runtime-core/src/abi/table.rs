@@ -1,13 +1,15 @@
-//! The function tables. Handles form a hierarchy: instance → device → buffer, module → kernel, queue, graph, counter set.
+//! The function tables. Handles form a hierarchy: instance → device → buffer, module → kernel, queue, graph, counter set;
+//! compiled code depends on nothing.
 //!
 //! Threads: every function may be called from any thread. Core serialises calls on one *queue*, except `poll`,
 //! `wait`, `wait_blocking`, `failure`, `run_inline` and `read_timestamp`, which it calls without holding the queue's
 //! lock. A device that declares `CAP_SERIAL` is called by one thread at a time.
 
 use super::{
-    AllocateRequest, Allocation, Arg, Copy2D, Counter, CounterReading, CounterSetInfo, DeviceInfo, GraphNode,
-    Handle, Header, HostTable, KernelInfo, Launch, MemoryUsage, ModuleSource, Occupancy, OptionSpec,
-    Progress, Property, QueueOptions, RunReport, Status, Str, SubmitInfo, Telemetry, TensorDescription,
+    AllocateRequest, Allocation, Arg, CompiledCode, Copy2D, Counter, CounterReading, CounterSetInfo,
+    DeviceInfo, GraphNode, Handle, Header, HostTable, KernelInfo, Launch, MemoryUsage, ModuleSource,
+    Occupancy, OptionSpec, Progress, Property, QueueOptions, RunReport, Status, Str, SubmitInfo, Telemetry,
+    TensorDescription,
 };
 
 /// The table that [`super::EntryPoint`] returns; it lives as long as the library.
@@ -99,6 +101,12 @@ InstanceTable => InstanceCalls {
     devices: fn(instance: Handle, out: *mut *const *const DeviceInfo, count: *mut usize) -> Status;
     /// Opens device `index`, or its sub-device `sub` if that is not `WHOLE_DEVICE`.
     open_device: fn(instance: Handle, index: u32, sub: u32, options: *const Property, count: usize, out: *mut Handle) -> Status;
+    /// Describes the device that code for `architecture` is compiled for: its formats, capabilities and limits, as far
+    /// as they follow from the architecture. Needs no device. `NotFound` lists the architectures. Valid until the next
+    /// call or `close`. Since minor version 2.
+    architecture: fn(instance: Handle, architecture: Str, out: *mut *const DeviceInfo) -> Status;
+    /// Compiles code for an architecture; needs no device. As `ModuleTable.compile` otherwise. Since minor version 2.
+    compile_for: fn(instance: Handle, architecture: Str, source: *const ModuleSource, out: *mut Handle) -> Status;
 }
 
 /// Open devices.
@@ -152,6 +160,20 @@ ModuleTable => ModuleCalls {
     /// Computes the occupancy of a compute unit by the groups of `launch`, whose only argument is the size of its
     /// dynamic work-group memory ([`super::ARG_LOCAL`]).
     occupancy: fn(kernel: Handle, launch: *const Launch, out: *mut Occupancy) -> Status;
+    /// Stores a text that identifies everything outside `source` that compiled code depends on: the compiler and its
+    /// version, the processor, environment variables, the content of included files. Stores at most `capacity` bytes,
+    /// and the length of the whole text. The code may be missing, if its format and options suffice. `Unsupported`: such
+    /// code is not compiled, or must not be kept. Since minor version 2.
+    compiler_identity: fn(device: Handle, source: *const ModuleSource, buffer: *mut u8, capacity: usize, bytes: *mut usize) -> Status;
+    /// Compiles code to native code that `load` accepts, without loading it. `Unsupported` if such code is not compiled
+    /// or the driver does not give it out; `CompileFailed` carries the complete compiler log. Since minor version 2.
+    compile: fn(device: Handle, source: *const ModuleSource, out: *mut Handle) -> Status;
+    /// Reports the compiled code, borrowed from `compiled`. Since minor version 2.
+    compiled_code: fn(compiled: Handle, out: *mut CompiledCode) -> Status;
+    /// Releases compiled code. Since minor version 2.
+    release_compiled: fn(compiled: Handle);
+    /// Stores how native code fits the device: a `FITS_*` value. Since minor version 2.
+    fits: fn(device: Handle, code: *const ModuleSource, out: *mut u32) -> Status;
 }
 
 /// Queues. A submission returns without waiting; if it fails, its ticket has not been taken.

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use crate::abi::{self, Handle};
 use crate::code::module::Module;
 use crate::code::raw_launch::{RawLaunch, raw_arg};
-use crate::model::kernel_info::{KernelInfo, Param};
-use crate::plugin::convert;
+use crate::model::kernel_info::KernelInfo;
+use crate::plugin::kernel_info;
 use crate::timeline::deferred_free::Resource;
 use crate::timeline::open_device::OpenDevice;
-use crate::{Access, Arg, ArgKind, DType, Geometry, LaunchConfig, LoweredKernel, Occupancy, Result};
+use crate::{Arg, Geometry, LaunchConfig, LoweredKernel, Occupancy, Result};
 
 /// An entry point of a module. Clones share it.
 #[derive(Clone, Debug)]
@@ -141,20 +141,7 @@ impl Kernel {
 impl KernelHandle {
     /// Queries the driver for information about the kernel.
     fn query_info(&self) -> Result<KernelInfo> {
-        let mut raw = abi::KernelInfo {
-            struct_size: crate::end_of!(abi::KernelInfo, private_bytes),
-            registers: abi::UNKNOWN,
-            spilled_bytes: abi::UNKNOWN,
-            shared_bytes: abi::UNKNOWN,
-            max_group_items: abi::UNKNOWN,
-            group_size: [0; 3],
-            params: std::ptr::null(),
-            param_count: 0,
-            binary_version: abi::UNKNOWN,
-            virtual_version: abi::UNKNOWN,
-            preferred_multiple: abi::UNKNOWN,
-            private_bytes: abi::UNKNOWN,
-        };
+        let mut raw = kernel_info::unknown();
         let device = self.module.device();
         let queried = device.call("kernel_info", |calls, _| {
             // SAFETY: the kernel exists and `raw` is writable.
@@ -165,38 +152,8 @@ impl KernelHandle {
             other => other?,
         }
         // SAFETY: the parameters belong to the kernel, which is alive.
-        let params = unsafe {
-            convert::borrow_slice("KernelInfo.params", raw.params, raw.param_count, abi::MAX_PARAMS)
-        };
-        let params = params.map_err(|error| error.in_operation("kernel_info").on_device(&device.name))?;
-        let reported = |value: u32| (value != abi::UNKNOWN).then_some(value);
-        Ok(KernelInfo {
-            registers: reported(raw.registers),
-            spilled_bytes: reported(raw.spilled_bytes),
-            shared_bytes: reported(raw.shared_bytes),
-            max_group_items: reported(raw.max_group_items),
-            group_size: (raw.group_size != [0; 3]).then_some(raw.group_size),
-            params: (!raw.params.is_null()).then(|| params.iter().map(param).collect()),
-            binary_version: reported(raw.binary_version).filter(|&version| version != 0),
-            virtual_version: reported(raw.virtual_version).filter(|&version| version != 0),
-            preferred_multiple: reported(raw.preferred_multiple).filter(|&multiple| multiple != 0),
-            private_bytes: reported(raw.private_bytes),
-        })
-    }
-}
-
-fn param(raw: &abi::Param) -> Param {
-    let kind = match raw.kind {
-        abi::ARG_TENSOR => ArgKind::Tensor,
-        abi::ARG_BYTES => ArgKind::Bytes,
-        abi::ARG_LOCAL => ArgKind::Local,
-        _ => ArgKind::Scalar,
-    };
-    Param {
-        kind,
-        access: Access::from_bits(raw.access),
-        strided: raw.access & abi::ACCESS_STRIDED != 0,
-        dtype: (raw.dtype.bits != 0).then_some(DType(raw.dtype)),
+        unsafe { kernel_info::read("KernelInfo", &raw) }
+            .map_err(|error| error.in_operation("kernel_info").on_device(&device.name))
     }
 }
 

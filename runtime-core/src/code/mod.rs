@@ -2,6 +2,7 @@
 
 pub(crate) mod arg;
 pub(crate) mod argument_tuples;
+pub(crate) mod compile;
 pub(crate) mod kernel;
 pub(crate) mod launch_checks;
 pub(crate) mod lowering;

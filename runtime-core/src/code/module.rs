@@ -55,7 +55,7 @@ impl Module {
             Some((lowered, kernels)) => (lowered, Some(kernels.iter().cloned().map(Arc::new).collect())),
             None => (source, None),
         };
-        source.check(device).map_err(annotate)?;
+        source.check(&device.info, &device.instance).map_err(annotate)?;
         let mut handle = std::ptr::null_mut();
         source.with_raw(|raw| {
             // SAFETY: the device is open and the structures live during the call.

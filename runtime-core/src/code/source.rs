@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use crate::abi::{self, Str};
 use crate::model::options::did_you_mean;
 use crate::plugin::convert;
-use crate::timeline::open_device::OpenDevice;
-use crate::{CodeFormat, DType, Error, ErrorKind, OptionScope, OptionValue, Options, Result};
+use crate::plugin::instance::Instance;
+use crate::{CodeFormat, DType, DeviceInfo, Error, ErrorKind, OptionScope, OptionValue, Options, Result};
 
 /// Code to load, with load options.
 ///
@@ -149,16 +149,17 @@ impl ModuleSource {
         })
     }
 
-    pub(crate) fn check(&self, device: &OpenDevice) -> Result<()> {
-        if !device.info.accepts(&self.format) {
+    /// Checks the format and the load options.
+    pub(crate) fn check(&self, device: &DeviceInfo, instance: &Instance) -> Result<()> {
+        if !device.accepts(&self.format) {
             let message = format!(
                 "format \"{}\" is not accepted by {}; {}",
                 self.format,
-                device.name,
-                did_you_mean(self.format.as_str(), &device.info.format_names())
+                device.id,
+                did_you_mean(self.format.as_str(), &device.format_names())
             );
             let error = Error::new(ErrorKind::Unsupported, message);
-            return Err(if self.format == CodeFormat::WGSL && device.instance.lowerings.is_empty() {
+            return Err(if self.format == CodeFormat::WGSL && instance.lowerings.is_empty() {
                 error.with_note(
                     "to lower it, build the Runtime with RuntimeBuilder::with_lowering(runtime_kernel::wgsl())",
                 )
@@ -166,6 +167,6 @@ impl ModuleSource {
                 error
             });
         }
-        self.options.validate(&device.instance.specs, OptionScope::Module)
+        self.options.validate(&instance.specs, OptionScope::Module)
     }
 }

@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use crate::code::compile;
 use crate::evaluate;
 use crate::model::placement::Placement;
 use crate::timeline::open_device::OpenDevice;
 use crate::{
-    AcceleratorDevice, DType, DeviceId, DeviceInfo, EmbeddedDevice, Error, Evaluation, Host, Measurement,
-    MemoryUsage, Module, ModuleSource, Queue, QueueOptions, Result, Telemetry, Tensor, ThrottleReasons, abi,
+    AcceleratorDevice, CompiledCode, DType, DeviceId, DeviceInfo, EmbeddedDevice, Error, Evaluation, Fit,
+    Host, Measurement, MemoryUsage, Module, ModuleSource, Queue, QueueOptions, Result, Telemetry, Tensor,
+    ThrottleReasons, abi,
 };
 
 pub(crate) mod sealed {
@@ -130,6 +132,23 @@ pub trait CommonRuntime: sealed::Opened + fmt::Debug + Send + Sync {
     /// the accepted ones; `InvalidArgument` for an unknown or invalid load option.
     fn load(&self, source: &ModuleSource) -> Result<Module> {
         Module::load(self.opened().0, source)
+    }
+
+    /// Compiles code to native code for this device, without loading it. Portable code is lowered first.
+    ///
+    /// # Errors
+    /// `CompileFailed`, with the complete log; `Unsupported` for native code, and if the backend does not give out compiled
+    /// code; `InvalidArgument` for an unknown or invalid load option.
+    fn compile(&self, source: &ModuleSource) -> Result<CompiledCode> {
+        compile::compile_for_device(self.opened().0, source)
+    }
+
+    /// How native code fits this device and its driver, for code that was compiled elsewhere or earlier.
+    ///
+    /// # Errors
+    /// `Unsupported` if the backend cannot say.
+    fn fits(&self, code: &ModuleSource) -> Result<Fit> {
+        compile::fits(self.opened().0, code)
     }
 
     /// Opens a queue.

@@ -67,7 +67,7 @@ impl EmbeddedDevice {
     /// `InvalidArgument`, naming the argument; `Unsupported` for a format that the device does not accept.
     pub fn flash(&self, image: &ModuleSource, args: &[Arg<'_>]) -> Result<()> {
         let annotate = |error: Error| error.in_operation("flash").on_device(&self.device.name);
-        image.check(&self.device).map_err(annotate)?;
+        image.check(&self.device.info, &self.device.instance).map_err(annotate)?;
         let mut tensors = Vec::new();
         let mut raw_args = Vec::new();
         let placeholders: Vec<_> = (0..args.len() as u64).map(placeholder).collect();

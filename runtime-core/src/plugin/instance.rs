@@ -7,7 +7,7 @@ use std::sync::{Arc, Once};
 
 use parking_lot::Mutex;
 
-use crate::abi::{self, Handle, Status};
+use crate::abi::{self, Handle, Status, Str};
 use crate::model::lowering;
 use crate::plugin::convert;
 use crate::plugin::decode;
@@ -125,8 +125,27 @@ impl Instance {
         Ok(device)
     }
 
+    /// Describes the device that code for `architecture` is compiled for. Makes no driver call.
+    ///
+    /// # Errors
+    /// `NotFound`, with the architectures; `Unsupported` if the backend compiles for open devices only.
+    pub(crate) fn architecture(&self, architecture: &str) -> Result<DeviceInfo> {
+        self.check_not_forked()?;
+        let _guard = self.list_lock.lock();
+        let mut device = std::ptr::null();
+        let name = Str::new(architecture);
+        // SAFETY: the instance is open and the output pointer is writable.
+        let status = unsafe { (self.calls.instance.architecture)(self.handle, name, &raw mut device) };
+        check_status(status)?;
+        // SAFETY: the description is valid until the next call, which the lock prevents.
+        let mut devices = unsafe { decode::devices(&self.name, &raw const device, 1) }?;
+        let mut device = devices.remove(0);
+        lowering::add_portable_formats(&self.lowerings, &mut device);
+        Ok(device)
+    }
+
     /// Fails in a forked child.
-    fn check_not_forked(&self) -> Result<()> {
+    pub(crate) fn check_not_forked(&self) -> Result<()> {
         if self.generation == process::generation() {
             return Ok(());
         }
@@ -162,7 +181,7 @@ fn option_specs(calls: &DispatchTable) -> Result<Vec<OptionSpec>> {
 }
 
 /// Converts the status that a table function returned.
-fn check_status(status: Status) -> Result<()> {
+pub(crate) fn check_status(status: Status) -> Result<()> {
     // SAFETY: every table function returns null or an owned error object, consumed here once.
     unsafe { convert::from_status(status) }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::backend::LinkedBackend;
+use crate::code::compile;
 use crate::device;
 use crate::device::common_runtime::CommonRuntime;
 use crate::plugin::instance::Instance;
@@ -16,7 +17,10 @@ use crate::plugin::search::{Environment, Found, Request, search};
 use crate::runtime::device_string::DeviceRef;
 use crate::timeline::open_device::OpenDevice;
 use crate::timeline::queue_table::QueueTable;
-use crate::{DeviceInfo, Error, ErrorKind, Lowering, OptionSpec, Options, Result, did_you_mean};
+use crate::{
+    CompiledCode, DeviceInfo, Error, ErrorKind, Lowering, ModuleSource, OptionSpec, Options, Result,
+    did_you_mean,
+};
 
 /// The registry of backends and their devices. Cheap to clone; a process may have several.
 ///
@@ -115,6 +119,29 @@ impl Runtime {
     /// As [`Runtime::open`]; `InvalidArgument` for an unknown or invalid option.
     pub fn open_with(&self, device: &str, options: &Options) -> Result<Arc<dyn CommonRuntime>> {
         self.open_device(device, options).map_err(|error| error.in_operation("open"))
+    }
+
+    /// Describes the device that code for an architecture is compiled for: `target:architecture`, such as `cuda:sm_90`, or
+    /// `target` for the backend's default. Needs no device.
+    ///
+    /// # Errors
+    /// `NotFound` for an unknown target or architecture, with the valid ones; `Unsupported` if the backend compiles for
+    /// open devices only.
+    pub fn architecture(&self, architecture: &str) -> Result<DeviceInfo> {
+        let (target, name) = architecture.split_once(':').unwrap_or((architecture, ""));
+        let described = self.instance(target)?.architecture(name);
+        described.map_err(|error| error.in_operation("architecture").on_device(architecture))
+    }
+
+    /// Compiles code, lowered first if it is portable, to native code of an architecture (as for
+    /// [`Runtime::architecture`]), without a device.
+    ///
+    /// # Errors
+    /// As [`Runtime::architecture`]; `Unavailable` without the compiler; `CompileFailed`, with the complete log.
+    pub fn compile(&self, architecture: &str, source: &ModuleSource) -> Result<CompiledCode> {
+        let (target, name) = architecture.split_once(':').unwrap_or((architecture, ""));
+        let compiled = compile::compile_for_architecture(self.instance(target)?, name, source);
+        compiled.map_err(|error| error.in_operation("compile").on_device(architecture))
     }
 
     fn open_device(&self, text: &str, options: &Options) -> Result<Arc<dyn CommonRuntime>> {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use runtime_core::{
-    Arg, CommonRuntime, CounterSet, Element, Error, ErrorKind, Event, Geometry, HostArray, Kernel,
-    LoadOutcome, ModuleSource, Queue, Result, Runtime, Tensor,
+    Arg, CommonRuntime, CounterSet, Element, Error, ErrorKind, Event, Fit, Geometry, HostArray, Kernel,
+    LoadOutcome, ModuleSource, Options, Queue, Result, Runtime, Tensor,
 };
 
 /// The result of a use when the function is missing.
@@ -70,6 +70,23 @@ pub(crate) const SLOT_USES: &[SlotUse] = &[
     truncatable("ModuleTable.kernel_info", Emulated, everything),
     truncatable("ModuleTable.occupancy", Unsupported, |runtime| {
         kernel(&*runtime.open("null")?, "noop")?.occupancy(&Geometry::new(1, 64), 0).map(drop)
+    }),
+    truncatable("InstanceTable.architecture", Unsupported, |runtime| runtime.architecture("null").map(drop)),
+    truncatable("InstanceTable.compile_for", Unsupported, |runtime| {
+        runtime.compile("null", &two_kernels()).map(drop)
+    }),
+    truncatable("ModuleTable.compiler_identity", Emulated, |runtime| {
+        let device = runtime.open_with("null", &Options::new().with("compiler", true))?;
+        module(&*device)?.kernel("noop").map(drop)
+    }),
+    truncatable("ModuleTable.compile", Unsupported, compiles),
+    truncatable("ModuleTable.compiled_code", Unsupported, compiles),
+    truncatable("ModuleTable.release_compiled", Emulated, compiles),
+    truncatable("ModuleTable.fits", Unsupported, |runtime| {
+        match runtime.open("null")?.fits(&two_kernels())? {
+            Fit::Recompile => Ok(()),
+            other => Err(Error::invalid(format!("wrong fit {other:?}"))),
+        }
     }),
     truncatable("QueueTable.open", Unsupported, |runtime| queue(&*runtime.open("null")?).map(drop)),
     nullable("QueueTable.close", Emulated, everything),
@@ -156,6 +173,19 @@ fn tensor(device: &dyn CommonRuntime) -> Result<Tensor> {
 fn module(device: &dyn CommonRuntime) -> Result<runtime_core::Module> {
     // SAFETY: every use passes the arguments that the builtins expect.
     device.load(&unsafe { ModuleSource::native("null", "noop\nspin\nfail\nscale_f32\nfill_f32") })
+}
+
+fn two_kernels() -> ModuleSource {
+    // SAFETY: nothing is launched.
+    unsafe { ModuleSource::native("null", "noop\nadd = add_f32") }
+}
+
+fn compiles(runtime: &Runtime) -> Result<()> {
+    let compiled = runtime.open("null")?.compile(&two_kernels())?;
+    match (compiled.format.as_str(), &*compiled.code, compiled.kernels.len()) {
+        ("null-binary", b"null binary 1\nnoop=noop\nadd=add_f32\n", 2) => Ok(()),
+        other => Err(Error::invalid(format!("wrong code {other:?}"))),
+    }
 }
 
 fn kernel(device: &dyn CommonRuntime, name: &str) -> Result<Kernel> {

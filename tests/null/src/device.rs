@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use runtime_core::abi;
 use runtime_core::backend::{
-    Allocate, CounterSet, Device, DeviceBytes, GraphNode, Program, QueueOptions, RunReport, Source,
+    Allocate, CompiledCode, CounterSet, Device, DeviceBytes, Fit, GraphNode, Program, QueueOptions,
+    RunReport, Source,
 };
 use runtime_core::{
     Capabilities, CounterInfo, DeviceInfo, DeviceKind, Error, ErrorKind, Limits, MemorySpace, MemoryUsage,
@@ -18,7 +19,7 @@ use crate::embedded::Embedded;
 use crate::fault::{Faults, OnDrop};
 use crate::graph::NullGraph;
 use crate::memory::{NullBuffer, Usage};
-use crate::module::{NullKernel, NullModule};
+use crate::module::{self, NullKernel, NullModule};
 use crate::queue::NullQueue;
 use crate::timeline::DeviceQueues;
 
@@ -40,6 +41,17 @@ const CAPABILITIES: u64 = abi::CAP_TIMESTAMPS
     | abi::CAP_IMPORT_DEVICE_MEMORY
     | abi::CAP_COPY_2D
     | abi::CAP_COUNTERS;
+
+/// The device that code is compiled for without a device.
+pub(crate) fn architecture(name: &str) -> Result<DeviceInfo> {
+    match name {
+        "" | "null" => Ok(describe(DeviceKind::Accelerator, 0, None)),
+        other => Err(Error::new(
+            ErrorKind::NotFound,
+            format!("unknown architecture \"{other}\"; the only one is \"null\""),
+        )),
+    }
+}
 
 /// All devices, whole ones before their sub-devices.
 pub(crate) fn list() -> Vec<DeviceInfo> {
@@ -67,7 +79,7 @@ fn describe(kind: DeviceKind, index: u32, sub: Option<u32>) -> DeviceInfo {
     info.dlpack_type = 12;
     info.compute_units = Some(if sub.is_some() { 1 } else { 2 });
     info.clock_hz = Some(CLOCK_HZ);
-    info.formats = vec!["null".into()];
+    info.formats = module::FORMATS.map(Into::into).to_vec();
     info.properties = Options::new().with("simulated", true);
     if kind == DeviceKind::Embedded {
         info.spaces = vec![space("device", false)];
@@ -110,6 +122,8 @@ pub struct NullDevice {
     queues: DeviceQueues,
     opened: Instant,
     embedded: Option<Embedded>,
+    /// Whether its code is compiled before it is loaded.
+    compiles: bool,
     _close: OnDrop,
 }
 
@@ -129,6 +143,7 @@ impl NullDevice {
             info,
             queues: DeviceQueues::default(),
             opened: Instant::now(),
+            compiles: options.flag("compiler"),
             _close: OnDrop::new(&faults, "close_device"),
             disturbances: Disturbances::new(options)?,
             faults,
@@ -227,6 +242,24 @@ impl Device for NullDevice {
         self.faults.call("load")?;
         self.accelerator("load")?;
         NullModule::load(source, &self.faults)
+    }
+
+    fn compiler_identity(&self, _source: &Source<'_>) -> Result<String> {
+        self.faults.call("compiler_identity")?;
+        match self.compiles {
+            true => Ok(concat!("null compiler ", env!("CARGO_PKG_VERSION")).to_owned()),
+            false => Err(Error::unsupported("the device option \"compiler\" is not set")),
+        }
+    }
+
+    fn compile(&self, source: &Source<'_>) -> Result<CompiledCode> {
+        self.faults.call("compile")?;
+        module::compile(source)
+    }
+
+    fn fits(&self, code: &Source<'_>) -> Result<Fit> {
+        self.faults.call("fits")?;
+        module::fits(code)
     }
 
     fn open_queue(&self, _options: &QueueOptions) -> Result<NullQueue> {

@@ -47,7 +47,7 @@ pub use memory::{NullBuffer, freed_in_use};
 pub use module::{NullKernel, NullModule};
 pub use queue::NullQueue;
 
-use runtime_core::backend::{Backend, Level, LinkedBackend, Log};
+use runtime_core::backend::{Backend, CompiledCode, Level, LinkedBackend, Log, Source};
 use runtime_core::{DeviceInfo, OptionSpec, Options, Result};
 
 /// The backend's state.
@@ -70,6 +70,11 @@ unsafe impl Backend for Null {
     fn options() -> Vec<OptionSpec> {
         let mut options = fault::options();
         options.extend(disturbance::options());
+        options.push(OptionSpec::device(
+            "compiler",
+            false,
+            "Compile code before it is loaded, so that core keeps it.",
+        ));
         options.push(OptionSpec::module("prefix", "", "Prefix of the names of the entry points."));
         options
     }
@@ -82,6 +87,15 @@ unsafe impl Backend for Null {
         let device = NullDevice::open(index, sub, options)?;
         self.log.write(Level::Debug, "null", &format!("opened device {index}"));
         Ok(device)
+    }
+
+    fn architecture(&self, architecture: &str) -> Result<DeviceInfo> {
+        device::architecture(architecture)
+    }
+
+    fn compile_for(&self, architecture: &str, source: &Source<'_>) -> Result<CompiledCode> {
+        device::architecture(architecture)?;
+        module::compile(source)
     }
 }
 

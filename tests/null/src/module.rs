@@ -1,9 +1,10 @@
-//! Code: text with one builtin per line.
+//! Code: text with one builtin per line, and its compiled form, which begins with [`BINARY`].
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
-use runtime_core::backend::{Kernel, KernelInfo, Module, Source};
-use runtime_core::{Error, ErrorKind, Geometry, Occupancy, Result, did_you_mean};
+use runtime_core::backend::{CompiledCode, Fit, Kernel, KernelInfo, Module, Source};
+use runtime_core::{Error, ErrorKind, Geometry, Occupancy, Options, Result, did_you_mean};
 
 use crate::builtins::{BUILTINS, Builtin};
 use crate::fault::{Faults, OnDrop};
@@ -14,6 +15,11 @@ const SUB_GROUP_ITEMS: u32 = 32;
 const UNIT_SUB_GROUPS: u32 = 64;
 /// The reported work-group memory per compute unit.
 const UNIT_SHARED_BYTES: u32 = 96 << 10;
+
+/// The accepted formats: text, and compiled text.
+pub(crate) const FORMATS: [&str; 2] = ["null", "null-binary"];
+/// The first line of compiled text.
+const BINARY: &str = "null binary 1\n";
 
 /// Loaded code.
 #[derive(Debug)]
@@ -27,14 +33,24 @@ pub struct NullModule {
 impl NullModule {
     /// Reads the text: an entry point per line.
     pub(crate) fn load(source: &Source<'_>, faults: &Arc<Faults>) -> Result<Self> {
-        if source.format != "null" {
+        if !FORMATS.contains(&source.format) {
             return Err(Error::unsupported(format!(
                 "code of format \"{}\" is not supported; pass \"null\"",
                 source.format
             )));
         }
+        let text = text(source)?;
+        let code = match source.format {
+            "null-binary" => text.strip_prefix(BINARY).ok_or_else(|| {
+                Error::new(
+                    ErrorKind::CompileFailed,
+                    "this is not a null binary of this version; compile it again",
+                )
+            })?,
+            _ => &text,
+        };
         let prefix = source.options.text("prefix").unwrap_or_default();
-        let (names, builtins) = parse(&text(source)?, prefix)?;
+        let (names, builtins) = parse(code, prefix)?;
         Ok(Self { names, builtins, faults: Arc::clone(faults), _unload: OnDrop::new(faults, "unload") })
     }
 
@@ -80,15 +96,7 @@ pub struct NullKernel {
 impl Kernel for NullKernel {
     fn info(&self) -> KernelInfo {
         self.faults.enter("kernel_info");
-        KernelInfo {
-            registers: Some(16),
-            spilled_bytes: Some(0),
-            shared_bytes: Some(0),
-            params: self.builtin.params.map(<[_]>::to_vec),
-            preferred_multiple: Some(SUB_GROUP_ITEMS),
-            private_bytes: Some(0),
-            ..KernelInfo::default()
-        }
+        info(self.builtin)
     }
 
     fn occupancy(&self, geometry: &Geometry, local_bytes: u64) -> Result<Occupancy> {
@@ -97,6 +105,47 @@ impl Kernel for NullKernel {
         let fitting = UNIT_SHARED_BYTES.checked_div(u32::try_from(local_bytes).unwrap_or(u32::MAX));
         let groups = (UNIT_SUB_GROUPS / sub_groups).min(fitting.unwrap_or(UNIT_SUB_GROUPS));
         Ok(Occupancy { groups, sub_groups: groups * sub_groups, max_sub_groups: UNIT_SUB_GROUPS })
+    }
+}
+
+/// Compiles text: resolves its names, so that the binary has a line `NAME=BUILTIN` per entry point.
+pub(crate) fn compile(source: &Source<'_>) -> Result<CompiledCode> {
+    if source.format != "null" {
+        return Err(Error::unsupported(format!("\"{}\" is not compiled", source.format)));
+    }
+    let (names, builtins) = parse(&text(source)?, source.options.text("prefix").unwrap_or_default())?;
+    let mut code = BINARY.to_owned();
+    for (name, builtin) in names.iter().zip(&builtins) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(code, "{name}={}", builtin.name);
+    }
+    Ok(CompiledCode {
+        format: "null-binary".into(),
+        code: code.into_bytes(),
+        log: format!("{} entry points", names.len()),
+        options: Options::new(),
+        kernels: names.into_iter().zip(builtins.into_iter().map(info)).collect(),
+    })
+}
+
+/// How compiled text fits: only this version reads it.
+pub(crate) fn fits(code: &Source<'_>) -> Result<Fit> {
+    Ok(match code.format {
+        "null-binary" if text(code)?.starts_with(BINARY) => Fit::Optimal,
+        "null" => Fit::Recompile,
+        _ => Fit::Unsupported,
+    })
+}
+
+fn info(builtin: &Builtin) -> KernelInfo {
+    KernelInfo {
+        registers: Some(16),
+        spilled_bytes: Some(0),
+        shared_bytes: Some(0),
+        params: builtin.params.map(<[_]>::to_vec),
+        preferred_multiple: Some(SUB_GROUP_ITEMS),
+        private_bytes: Some(0),
+        ..KernelInfo::default()
     }
 }
 

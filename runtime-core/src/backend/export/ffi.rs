@@ -70,6 +70,7 @@ macro_rules! impl_sized_struct {
 impl_sized_struct!(
     AllocateRequest,
     Allocation,
+    CompiledCode,
     CounterSetInfo,
     GraphNode,
     KernelInfo,

@@ -3,30 +3,35 @@
 use std::any::TypeId;
 use std::sync::{Mutex, PoisonError};
 
+use super::compiled::Compiled;
 use super::counters::OpenedDevice;
 use super::ffi::{abi_mismatch, borrow, from_handle, into_handle, out_param};
+use super::module::source;
 use super::panic::{catch_panic, guard, install_hook};
 use super::{Backend, Shims};
-use crate::abi::{self, Handle, HostTable, InstanceTable, Property, Status, Str};
+use crate::abi::{self, Handle, HostTable, InstanceTable, ModuleSource, Property, Status, Str};
 use crate::backend::Log;
 use crate::plugin::convert;
-use crate::{DeviceInfo, DeviceKind, OptionScope, OptionSpec, Result, end_of};
+use crate::{DeviceInfo, DeviceKind, OptionScope, OptionSpec, Options, Result, end_of};
 
 /// A backend's state, and the device list that core may still be reading.
 struct Instance<B> {
     backend: B,
     last_list: Mutex<Option<DeviceList>>,
+    last_architecture: Mutex<Option<DeviceList>>,
 }
 
 impl<B: Backend> Shims<B> {
     pub(super) const INSTANCE: &'static InstanceTable = &InstanceTable {
-        struct_size: end_of!(InstanceTable, open_device),
+        struct_size: end_of!(InstanceTable, compile_for),
         reserved: 0,
         options: Some(Self::options),
         open: Some(Self::open),
         close: Some(Self::close),
         devices: Some(Self::devices),
         open_device: Some(Self::open_device),
+        architecture: Some(Self::architecture),
+        compile_for: Some(Self::compile_for),
     };
 
     unsafe extern "C" fn options(list: *mut *const abi::OptionSpec, count: *mut usize) -> Status {
@@ -51,7 +56,11 @@ impl<B: Backend> Shims<B> {
             install_hook(log);
             // SAFETY: core follows the contract of `Backend::open`.
             let backend = unsafe { B::open(log) }?;
-            handle.write(into_handle(Instance { backend, last_list: Mutex::new(None) }));
+            handle.write(into_handle(Instance {
+                backend,
+                last_list: Mutex::default(),
+                last_architecture: Mutex::default(),
+            }));
             Ok(())
         })
     }
@@ -105,6 +114,55 @@ impl<B: Backend> Shims<B> {
             Ok(())
         })
     }
+
+    unsafe extern "C" fn architecture(
+        instance: Handle,
+        architecture: Str,
+        device: *mut *const abi::DeviceInfo,
+    ) -> Status {
+        guard("architecture", || {
+            // SAFETY: core passes a live instance of this backend.
+            let instance = unsafe { borrow::<Instance<B>>(instance) }?;
+            // SAFETY: core passes a writable output pointer.
+            let device = unsafe { out_param(device) }?;
+            // SAFETY: core passes text that is readable during the call.
+            let architecture = unsafe { architecture_name(architecture) }?;
+            let list = DeviceList::new(vec![instance.backend.architecture(architecture)?]);
+            let mut last = instance.last_architecture.lock().unwrap_or_else(PoisonError::into_inner);
+            device.write(last.insert(list).pointers[0]);
+            Ok(())
+        })
+    }
+
+    unsafe extern "C" fn compile_for(
+        instance: Handle,
+        architecture: Str,
+        code: *const ModuleSource,
+        handle: *mut Handle,
+    ) -> Status {
+        guard("compile_for", || {
+            // SAFETY: core passes a live instance of this backend.
+            let instance = unsafe { borrow::<Instance<B>>(instance) }?;
+            // SAFETY: core passes a writable output pointer.
+            let handle = unsafe { out_param(handle) }?;
+            // SAFETY: core passes text that is readable during the call.
+            let architecture = unsafe { architecture_name(architecture) }?;
+            let mut options = Options::new();
+            // SAFETY: core passes a structure that states its size; it is readable during the call.
+            let code = unsafe { source(code, &mut options) }?;
+            handle.write(into_handle(Compiled::new(instance.backend.compile_for(architecture, &code)?)));
+            Ok(())
+        })
+    }
+}
+
+/// Reads text that core passes.
+///
+/// # Safety
+/// `architecture` is readable for `'a`.
+unsafe fn architecture_name<'a>(architecture: Str) -> Result<&'a str> {
+    // SAFETY: guaranteed by the caller.
+    unsafe { convert::borrow_str("architecture", architecture) }
 }
 
 unsafe fn host_log(host: *const HostTable) -> Result<Log> {

@@ -8,6 +8,7 @@
     reason = "the backend's side of the ABI: raw handles and structures received from core"
 )]
 
+mod compiled;
 mod counters;
 mod device;
 mod embedded;

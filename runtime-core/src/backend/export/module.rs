@@ -69,7 +69,7 @@ pub(super) unsafe fn launch<'a, B: Backend>(launch: *const abi::Launch) -> Resul
 
 impl<B: Backend> Shims<B> {
     pub(super) const MODULE: &'static ModuleTable = &ModuleTable {
-        struct_size: end_of!(ModuleTable, occupancy),
+        struct_size: end_of!(ModuleTable, fits),
         reserved: 0,
         load: Some(Self::load),
         unload: Some(Self::unload),
@@ -78,6 +78,11 @@ impl<B: Backend> Shims<B> {
         release_kernel: Some(Self::release_kernel),
         kernel_info: Some(Self::kernel_info),
         occupancy: Some(Self::occupancy),
+        compiler_identity: Some(Self::compiler_identity),
+        compile: Some(Self::compile),
+        compiled_code: Some(Self::compiled_code),
+        release_compiled: Some(Self::release_compiled),
+        fits: Some(Self::fits),
     };
 
     unsafe extern "C" fn load(device: Handle, code: *const ModuleSource, handle: *mut Handle) -> Status {
@@ -146,24 +151,10 @@ impl<B: Backend> Shims<B> {
                 unsafe { borrow::<LoadedKernel<KernelOf<B>>>(kernel) }?;
             let (known, params) = cached.get_or_init(|| {
                 let info = kernel.info();
-                let params = info.params.iter().flatten().map(raw_param).collect();
+                let params = raw_params(&info);
                 (info, params)
             });
-            let raw = abi::KernelInfo {
-                struct_size: end_of!(abi::KernelInfo, private_bytes),
-                registers: known.registers.unwrap_or(abi::UNKNOWN),
-                spilled_bytes: known.spilled_bytes.unwrap_or(abi::UNKNOWN),
-                shared_bytes: known.shared_bytes.unwrap_or(abi::UNKNOWN),
-                max_group_items: known.max_group_items.unwrap_or(abi::UNKNOWN),
-                group_size: known.group_size.unwrap_or_default(),
-                // An empty list is not null: null means unknown.
-                params: if known.params.is_some() { params.as_ptr() } else { std::ptr::null() },
-                param_count: params.len(),
-                binary_version: known.binary_version.unwrap_or(abi::UNKNOWN),
-                virtual_version: known.virtual_version.unwrap_or(abi::UNKNOWN),
-                preferred_multiple: known.preferred_multiple.unwrap_or(abi::UNKNOWN),
-                private_bytes: known.private_bytes.unwrap_or(abi::UNKNOWN),
-            };
+            let raw = raw_info(known, params);
             // SAFETY: core passes a structure that states its size.
             unsafe { write_struct(info, raw) }
         })
@@ -187,6 +178,30 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core passes a structure that states its size.
             unsafe { write_struct(occupancy, raw) }
         })
+    }
+}
+
+/// The parameters in C form, as far as they are known.
+pub(super) fn raw_params(info: &KernelInfo) -> Vec<abi::Param> {
+    info.params.iter().flatten().map(raw_param).collect()
+}
+
+/// The C form, which borrows `params`.
+pub(super) fn raw_info(known: &KernelInfo, params: &[abi::Param]) -> abi::KernelInfo {
+    abi::KernelInfo {
+        struct_size: end_of!(abi::KernelInfo, private_bytes),
+        registers: known.registers.unwrap_or(abi::UNKNOWN),
+        spilled_bytes: known.spilled_bytes.unwrap_or(abi::UNKNOWN),
+        shared_bytes: known.shared_bytes.unwrap_or(abi::UNKNOWN),
+        max_group_items: known.max_group_items.unwrap_or(abi::UNKNOWN),
+        group_size: known.group_size.unwrap_or_default(),
+        // An empty list is not null: null means unknown.
+        params: if known.params.is_some() { params.as_ptr() } else { std::ptr::null() },
+        param_count: params.len(),
+        binary_version: known.binary_version.unwrap_or(abi::UNKNOWN),
+        virtual_version: known.virtual_version.unwrap_or(abi::UNKNOWN),
+        preferred_multiple: known.preferred_multiple.unwrap_or(abi::UNKNOWN),
+        private_bytes: known.private_bytes.unwrap_or(abi::UNKNOWN),
     }
 }
 

@@ -1,8 +1,8 @@
 //! The state of a backend.
 
-use super::Device;
-use crate::backend::Log;
-use crate::{DeviceInfo, OptionSpec, Options, Result};
+use super::{Device, Source};
+use crate::backend::{CompiledCode, Log};
+use crate::{DeviceInfo, Error, OptionSpec, Options, Result};
 
 /// The state of a backend: one per `Runtime`. Creating it makes no driver call.
 ///
@@ -55,4 +55,21 @@ pub unsafe trait Backend: Sized + Send + Sync + 'static {
     /// # Errors
     /// Any kind. A failure leaks nothing.
     fn open_device(&self, index: u32, sub: Option<u32>, options: &Options) -> Result<Self::Device>;
+
+    /// Describes the device that code for `architecture` is compiled for: its formats, capabilities and limits, as far as
+    /// they follow from the architecture. Makes no driver call.
+    ///
+    /// # Errors
+    /// `Unsupported` by default; `NotFound`, with the architectures, for an unknown one.
+    fn architecture(&self, _architecture: &str) -> Result<DeviceInfo> {
+        Err(Error::unsupported("compiling without a device is not supported"))
+    }
+
+    /// As [`Device::compile`], for an architecture, without a device.
+    ///
+    /// # Errors
+    /// `Unsupported` by default; `Unavailable` without the compiler; `CompileFailed` with the complete log.
+    fn compile_for(&self, _architecture: &str, _source: &Source<'_>) -> Result<CompiledCode> {
+        Err(Error::unsupported("compiling without a device is not supported"))
+    }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Buffer, CounterSet, Graph, Module, Program, Queue, Source};
-use crate::backend::{DeviceBytes, GraphNode, HostBytesMut, QueueOptions, RunReport};
+use crate::backend::{CompiledCode, DeviceBytes, Fit, GraphNode, HostBytesMut, QueueOptions, RunReport};
 use crate::{CounterInfo, Error, MemoryUsage, Result, Telemetry, ThrottleReasons};
 
 /// An open device.
@@ -91,6 +91,33 @@ pub trait Device: Send + Sync + 'static {
     /// # Errors
     /// `CompileFailed` with the complete log; `Unsupported` for a format that the device does not accept.
     fn load(&self, source: &Source<'_>) -> Result<Self::Module>;
+
+    /// A text that identifies everything outside `source` that [`Device::compile`]'s result depends on: the compiler and
+    /// its version, the processor, environment variables, the content of included files. Core keeps compiled code under
+    /// it, beside the source, its options, and the device's architecture and driver version. For portable code the code
+    /// is empty: it is not lowered yet.
+    ///
+    /// # Errors
+    /// `Unsupported` by default: such code is loaded as it is, or its compiled form must not be kept.
+    fn compiler_identity(&self, _source: &Source<'_>) -> Result<String> {
+        Err(Error::unsupported("compiler_identity is not supported"))
+    }
+
+    /// Compiles code to native code that [`Device::load`] accepts, without loading it.
+    ///
+    /// # Errors
+    /// `Unsupported` by default, and for code that is native already; `CompileFailed` with the complete log.
+    fn compile(&self, _source: &Source<'_>) -> Result<CompiledCode> {
+        Err(Error::unsupported("compile is not supported"))
+    }
+
+    /// How native code fits this device and its driver.
+    ///
+    /// # Errors
+    /// `Unsupported` by default.
+    fn fits(&self, _code: &Source<'_>) -> Result<Fit> {
+        Err(Error::unsupported("fits is not supported"))
+    }
 
     /// Creates a queue.
     ///

@@ -1,0 +1,111 @@
+//! Compiles code without loading it.
+
+#![allow(unsafe_code, reason = "calls the functions of a backend's table")]
+
+use crate::abi::{self, Str};
+use crate::code::lowering;
+use crate::plugin::compiled;
+use crate::plugin::instance::{Instance, check_status};
+use crate::timeline::open_device::OpenDevice;
+use crate::{CompiledCode, Error, ErrorKind, Fit, ModuleSource, Result};
+
+/// Room for a compiler's identity; a longer one costs a second call.
+const IDENTITY_BYTES: usize = 1 << 10;
+
+/// Compiles `source`, lowered first if it is portable, to native code for `device`.
+///
+/// # Errors
+/// `Unsupported` for native code, and for a backend that does not give out compiled code; `CompileFailed`.
+pub(crate) fn compile_for_device(device: &OpenDevice, source: &ModuleSource) -> Result<CompiledCode> {
+    let annotate = |error: Error| error.in_operation("compile").on_device(&device.name);
+    let lowered = lowering::lower(source, &device.instance, &device.info).map_err(annotate)?;
+    let source = lowered.as_ref().map_or(source, |(lowered, _)| lowered);
+    source.check(&device.info, &device.instance).map_err(annotate)?;
+    compile(device, source)
+}
+
+/// Compiles `source`, lowered first if it is portable, for an architecture of a backend. Makes no driver call.
+///
+/// # Errors
+/// `NotFound` for an unknown architecture; `Unavailable` without the compiler; as [`compile_for_device`] otherwise.
+pub(crate) fn compile_for_architecture(
+    instance: &Instance,
+    architecture: &str,
+    source: &ModuleSource,
+) -> Result<CompiledCode> {
+    let target = instance.architecture(architecture)?;
+    let lowered = lowering::lower(source, instance, &target)?;
+    let source = lowered.as_ref().map_or(source, |(lowered, _)| lowered);
+    source.check(&target, instance)?;
+    let (name, mut handle) = (Str::new(architecture), std::ptr::null_mut());
+    // SAFETY: the instance is open, and everything lives during the call.
+    let status = source.with_raw(|raw| unsafe {
+        (instance.calls.instance.compile_for)(instance.handle, name, raw, &raw mut handle)
+    });
+    check_status(status)?;
+    // SAFETY: the backend has just compiled it.
+    unsafe { compiled::take(&instance.calls, handle) }
+}
+
+/// Compiles code that the device accepts.
+pub(crate) fn compile(device: &OpenDevice, source: &ModuleSource) -> Result<CompiledCode> {
+    let mut handle = std::ptr::null_mut();
+    source.with_raw(|raw| {
+        // SAFETY: the device is open and the structures live during the call.
+        device
+            .call("compile", |calls, device| unsafe { (calls.module.compile)(device, raw, &raw mut handle) })
+    })?;
+    // SAFETY: the backend has just compiled it.
+    unsafe { compiled::take(&device.calls, handle) }
+        .map_err(|error| error.in_operation("compile").on_device(&device.name))
+}
+
+/// What identifies everything outside the source that compiled code depends on; `None` if code like this is not
+/// compiled, or must not be kept.
+///
+/// # Errors
+/// Any error of the backend, such as `Unavailable` without a compiler.
+pub(crate) fn compiler_identity(device: &OpenDevice, source: &ModuleSource) -> Result<Option<Vec<u8>>> {
+    let mut text = vec![0; IDENTITY_BYTES];
+    loop {
+        let mut bytes = 0;
+        let asked = source.with_raw(|raw| {
+            device.call("compiler_identity", |calls, device| {
+                let (buffer, capacity) = (text.as_mut_ptr(), text.len());
+                // SAFETY: the device is open, and everything lives during the call.
+                unsafe { (calls.module.compiler_identity)(device, raw, buffer, capacity, &raw mut bytes) }
+            })
+        });
+        match asked {
+            Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(None),
+            other => other?,
+        }
+        if bytes <= text.len() {
+            text.truncate(bytes);
+            return Ok(Some(text));
+        }
+        if bytes > abi::MAX_TEXT_BYTES {
+            let message = format!("the compiler's identity has {bytes} bytes");
+            return Err(Error::new(ErrorKind::AbiMismatch, message).on_device(&device.name));
+        }
+        // It may have grown meanwhile, so ask again.
+        text = vec![0; bytes];
+    }
+}
+
+/// How native code fits the device.
+///
+/// # Errors
+/// `Unsupported` if the backend cannot say.
+pub(crate) fn fits(device: &OpenDevice, source: &ModuleSource) -> Result<Fit> {
+    let mut fit = abi::FITS_NOT;
+    source.with_raw(|raw| {
+        // SAFETY: the device is open, and everything lives during the call.
+        device.call("fits", |calls, device| unsafe { (calls.module.fits)(device, raw, &raw mut fit) })
+    })?;
+    Ok(match fit {
+        abi::FITS_OPTIMALLY => Fit::Optimal,
+        abi::FITS_RECOMPILE => Fit::Recompile,
+        _ => Fit::Unsupported,
+    })
+}

@@ -1,0 +1,30 @@
+//! Native code that was compiled and not loaded.
+
+use crate::{CodeFormat, KernelInfo, Options};
+
+/// Native code, with what its compiler reports.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CompiledCode {
+    /// Its format, which the device accepts.
+    pub format: CodeFormat,
+    /// The code.
+    pub code: Vec<u8>,
+    /// The compiler's messages; may be empty.
+    pub log: String,
+    /// Load options that the native code needs.
+    pub options: Options,
+    /// The entry points by name, as far as the compiler describes them. What the driver reports of the loaded kernel
+    /// takes precedence.
+    pub kernels: Vec<(String, KernelInfo)>,
+}
+
+/// How native code fits a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// Recompiling would not improve it.
+    Optimal,
+    /// It runs, but code that is compiled for this device and driver would be better.
+    Recompile,
+    /// It does not run on the device, or no longer with this driver.
+    Unsupported,
+}
