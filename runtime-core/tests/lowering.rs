@@ -147,6 +147,52 @@ fn options_that_remove_checks_are_unsafe() {
 }
 
 #[test]
+fn compiled_portable_code_keeps_the_names_and_checks_of_its_source() {
+    let (here, elsewhere) = (runtime(), runtime());
+    let source = ModuleSource::wgsl("main saxpy_f32").constant("PREFIX", "p_");
+    let compiled = here.compile("null", &source).unwrap();
+    assert_eq!(compiled.native.format, CodeFormat::from("null-binary"));
+    assert_eq!(elsewhere.open("null").unwrap().compile(&source).unwrap(), compiled, "for a device");
+
+    let device = elsewhere.open("null").unwrap();
+    // SAFETY: a builtin of the null backend, which stays in its arguments.
+    let module = device.load(&unsafe { ModuleSource::compiled(compiled) }).unwrap();
+    assert_eq!(module.symbols().unwrap(), ["main"]);
+    let kernel = module.kernel("main").unwrap();
+    assert_eq!((kernel.name(), kernel.info().group_size), ("main", Some([1; 3])));
+    assert_eq!(module.kernel("p_saxpy_f32").unwrap_err().kind(), ErrorKind::NotFound);
+
+    let all = device.tensor([4], &[1.0f32, 2.0, 10.0, 20.0]).unwrap();
+    let (x, y) = (all.slice(0, 0..2).unwrap(), all.slice(0, 2..4).unwrap());
+    let queue = device.queue().unwrap();
+    let launch = |x: &Tensor, y: &Tensor| {
+        queue
+            .call(&kernel, Geometry::single(), &[Arg::read(x), Arg::read_write(y), Arg::scalar(2.0f32)])
+            .map(drop)
+    };
+    launch(&x, &y).unwrap();
+    assert_eq!(y.to_vec::<f32>().unwrap(), [12.0, 24.0]);
+    let error = launch(&y, &y).unwrap_err();
+    assert!(error.message().contains("arguments 0 and 1 of \"main\" share memory"), "{error}");
+}
+
+#[test]
+fn what_the_driver_does_not_report_of_compiled_code_comes_from_its_compiler() {
+    let runtime = runtime();
+    // SAFETY: nothing is launched.
+    let source = unsafe { ModuleSource::native("null", "noop\nadd = add_f32") };
+    let mut compiled = runtime.compile("null", &source).unwrap();
+    assert_eq!(compiled.lowered, None);
+    compiled.native.kernels[1].1.registers = Some(99);
+    compiled.native.kernels[1].1.virtual_version = Some(7);
+    // SAFETY: nothing is launched.
+    let module = runtime.open("null").unwrap().load(&unsafe { ModuleSource::compiled(compiled) }).unwrap();
+    let info = |name: &str| module.kernel(name).unwrap().info().clone();
+    assert_eq!(info("noop").virtual_version, None, "of another kernel");
+    assert_eq!((info("add").registers, info("add").virtual_version), (Some(16), Some(7)));
+}
+
+#[test]
 fn errors_name_their_origin() {
     let device = runtime().open("null").unwrap();
     let error = device.load(&ModuleSource::wgsl("nonsense")).unwrap_err();

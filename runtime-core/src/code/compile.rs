@@ -7,7 +7,7 @@ use crate::code::lowering;
 use crate::plugin::compiled;
 use crate::plugin::instance::{Instance, check_status};
 use crate::timeline::open_device::OpenDevice;
-use crate::{CompiledCode, Error, ErrorKind, Fit, ModuleSource, Result};
+use crate::{Compiled, CompiledCode, Error, ErrorKind, Fit, LoweredKernel, ModuleSource, Result};
 
 /// Room for a compiler's identity; a longer one costs a second call.
 const IDENTITY_BYTES: usize = 1 << 10;
@@ -16,12 +16,12 @@ const IDENTITY_BYTES: usize = 1 << 10;
 ///
 /// # Errors
 /// `Unsupported` for native code, and for a backend that does not give out compiled code; `CompileFailed`.
-pub(crate) fn compile_for_device(device: &OpenDevice, source: &ModuleSource) -> Result<CompiledCode> {
+pub(crate) fn compile_for_device(device: &OpenDevice, source: &ModuleSource) -> Result<Compiled> {
     let annotate = |error: Error| error.in_operation("compile").on_device(&device.name);
     let lowered = lowering::lower(source, &device.instance, &device.info).map_err(annotate)?;
-    let source = lowered.as_ref().map_or(source, |(lowered, _)| lowered);
+    let (source, lowered) = split(source, lowered.as_ref());
     source.check(&device.info, &device.instance).map_err(annotate)?;
-    compile(device, source)
+    Ok(Compiled { native: compile(device, source)?, lowered })
 }
 
 /// Compiles `source`, lowered first if it is portable, for an architecture of a backend. Makes no driver call.
@@ -32,10 +32,10 @@ pub(crate) fn compile_for_architecture(
     instance: &Instance,
     architecture: &str,
     source: &ModuleSource,
-) -> Result<CompiledCode> {
+) -> Result<Compiled> {
     let target = instance.architecture(architecture)?;
     let lowered = lowering::lower(source, instance, &target)?;
-    let source = lowered.as_ref().map_or(source, |(lowered, _)| lowered);
+    let (source, lowered) = split(source, lowered.as_ref());
     source.check(&target, instance)?;
     let (name, mut handle) = (Str::new(architecture), std::ptr::null_mut());
     // SAFETY: the instance is open, and everything lives during the call.
@@ -44,7 +44,19 @@ pub(crate) fn compile_for_architecture(
     });
     check_status(status)?;
     // SAFETY: the backend has just compiled it.
-    unsafe { compiled::take(&instance.calls, handle) }
+    let native = unsafe { compiled::take(&instance.calls, handle) }?;
+    Ok(Compiled { native, lowered })
+}
+
+/// What to compile, and the entry points if it was lowered.
+fn split<'a>(
+    source: &'a ModuleSource,
+    lowered: Option<&'a (ModuleSource, Vec<LoweredKernel>)>,
+) -> (&'a ModuleSource, Option<Vec<LoweredKernel>>) {
+    match lowered {
+        Some((source, kernels)) => (source, Some(kernels.clone())),
+        None => (source, None),
+    }
 }
 
 /// Compiles code that the device accepts.

@@ -50,9 +50,13 @@ impl Kernel {
         handle: Handle,
         name: &str,
         lowered: Option<Arc<LoweredKernel>>,
+        compiler: Option<&KernelInfo>,
     ) -> Result<Self> {
         let owned = KernelHandle { module: module.clone(), handle };
         let mut info = owned.query_info()?;
+        if let Some(compiler) = compiler {
+            info.complete(compiler);
+        }
         if let Some(lowered) = &lowered {
             // The portable code is more precise than the driver.
             info.params = Some(lowered.params.iter().map(|param| param.param).collect());

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use crate::abi::{self, Handle, Str};
 use crate::code::kernel::Kernel;
 use crate::code::lowering;
+use crate::code::source::CompiledKernels;
 use crate::model::options::did_you_mean;
 use crate::plugin::convert;
 use crate::timeline::deferred_free::Resource;
 use crate::timeline::open_device::OpenDevice;
-use crate::{Error, ErrorKind, LoweredKernel, ModuleSource, Result};
+use crate::{Error, ErrorKind, KernelInfo, LoweredKernel, ModuleSource, Result};
 
 /// Loaded code. Clones share it; it is unloaded once its last user is gone and the work that uses it has ended.
 ///
@@ -39,6 +40,8 @@ struct ModuleInner {
     handle: Handle,
     /// The entry points, if the code was lowered.
     lowered: Option<Vec<Arc<LoweredKernel>>>,
+    /// What the compilers know of the kernels, if the code was compiled before.
+    compiled: Option<Arc<CompiledKernels>>,
 }
 
 // SAFETY: the ABI lets any thread use a module.
@@ -51,9 +54,10 @@ impl Module {
         device.reap();
         let annotate = |error: Error| error.in_operation("load").on_device(&device.name);
         let lowered = lowering::lower(source, &device.instance, &device.info).map_err(annotate)?;
+        let compiled = source.compiled_kernels().cloned();
         let (source, kernels) = match &lowered {
             Some((lowered, kernels)) => (lowered, Some(kernels.iter().cloned().map(Arc::new).collect())),
-            None => (source, None),
+            None => (source, compiled.as_ref().and_then(|compiled| compiled.lowered.clone())),
         };
         source.check(&device.info, &device.instance).map_err(annotate)?;
         let mut handle = std::ptr::null_mut();
@@ -62,7 +66,7 @@ impl Module {
             device.call("load", |calls, device| unsafe { (calls.module.load)(device, raw, &raw mut handle) })
         })?;
         device.check_made("load", "module", handle)?;
-        Ok(Self(Arc::new(ModuleInner { device: device.clone(), handle, lowered: kernels })))
+        Ok(Self(Arc::new(ModuleInner { device: device.clone(), handle, lowered: kernels, compiled })))
     }
 
     /// The names of the entry points, as far as the code declares them.
@@ -109,7 +113,13 @@ impl Module {
             _ => error,
         })?;
         device.check_made("kernel", "kernel", handle)?;
-        Kernel::from_handle(self, handle, name, lowered.cloned())
+        Kernel::from_handle(self, handle, name, lowered.cloned(), self.compiler_info(symbol))
+    }
+
+    /// What the compiler reported of an entry point, if the code was compiled before it was loaded.
+    fn compiler_info(&self, symbol: &str) -> Option<&KernelInfo> {
+        let infos = &self.0.compiled.as_ref()?.infos;
+        infos.iter().find(|(name, _)| name == symbol).map(|(_, info)| info)
     }
 
     fn kernel_not_found(&self, name: &str, kernels: &[Arc<LoweredKernel>]) -> Error {

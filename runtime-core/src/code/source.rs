@@ -4,12 +4,16 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::abi::{self, Str};
 use crate::model::options::did_you_mean;
 use crate::plugin::convert;
 use crate::plugin::instance::Instance;
-use crate::{CodeFormat, DType, DeviceInfo, Error, ErrorKind, OptionScope, OptionValue, Options, Result};
+use crate::{
+    CodeFormat, Compiled, DType, DeviceInfo, Error, ErrorKind, KernelInfo, LoweredKernel, OptionScope,
+    OptionValue, Options, Result,
+};
 
 /// Code to load, with load options.
 ///
@@ -23,6 +27,17 @@ pub struct ModuleSource {
     options: Options,
     /// Whether the caller is responsible for what the kernels access.
     trusted: bool,
+    /// What the compilers know of the kernels, if the code was compiled before.
+    kernels: Option<Arc<CompiledKernels>>,
+}
+
+/// What the compilers know of the kernels of compiled code.
+#[derive(Debug)]
+pub(crate) struct CompiledKernels {
+    /// The entry points of the portable code.
+    pub(crate) lowered: Option<Vec<Arc<LoweredKernel>>>,
+    /// The entry points of the native code.
+    pub(crate) infos: Vec<(String, KernelInfo)>,
 }
 
 impl ModuleSource {
@@ -35,6 +50,7 @@ impl ModuleSource {
             code: Some(text.as_bytes().to_vec()),
             options: Options::new(),
             trusted: false,
+            kernels: None,
         }
     }
 
@@ -47,12 +63,13 @@ impl ModuleSource {
             code: None,
             options: Options::new(),
             trusted: false,
+            kernels: None,
         }
     }
 
     /// The output of a lowering.
     pub(crate) fn lowered(format: CodeFormat, path: &str, code: Vec<u8>, options: Options) -> Self {
-        Self { format, path: path.into(), code: Some(code), options, trusted: true }
+        Self { format, path: path.into(), code: Some(code), options, trusted: true, kernels: None }
     }
 
     /// Native code in memory.
@@ -68,6 +85,7 @@ impl ModuleSource {
             code: Some(code.into()),
             options: Options::new(),
             trusted: true,
+            kernels: None,
         }
     }
 
@@ -77,7 +95,35 @@ impl ModuleSource {
     /// As for [`ModuleSource::native`]; in addition, the file must not change while it is being loaded.
     #[must_use]
     pub unsafe fn native_file(format: impl Into<CodeFormat>, path: impl Into<PathBuf>) -> Self {
-        Self { format: format.into(), path: path.into(), code: None, options: Options::new(), trusted: true }
+        Self {
+            format: format.into(),
+            path: path.into(),
+            code: None,
+            options: Options::new(),
+            trusted: true,
+            kernels: None,
+        }
+    }
+
+    /// Code that [`CommonRuntime::compile`](crate::CommonRuntime::compile) or [`Runtime::compile`](crate::Runtime::compile)
+    /// returned, in this process or another. Its kernels have the names, the parameters and the checks of the source that it
+    /// was compiled from.
+    ///
+    /// # Safety
+    /// As for [`ModuleSource::native`]. Code of a checked portable kernel fulfils it, if neither the code nor what
+    /// describes it was changed, and no option was added.
+    #[must_use]
+    pub unsafe fn compiled(compiled: Compiled) -> Self {
+        let Compiled { native, lowered } = compiled;
+        let lowered = lowered.map(|kernels| kernels.into_iter().map(Arc::new).collect());
+        Self {
+            format: native.format,
+            path: PathBuf::new(),
+            code: Some(native.code),
+            options: native.options,
+            trusted: true,
+            kernels: Some(Arc::new(CompiledKernels { lowered, infos: native.kernels })),
+        }
     }
 
     /// Adds a load option of the backend. Repeating a key makes a list.
@@ -129,6 +175,10 @@ impl ModuleSource {
 
     pub(crate) const fn options(&self) -> &Options {
         &self.options
+    }
+
+    pub(crate) const fn compiled_kernels(&self) -> Option<&Arc<CompiledKernels>> {
+        self.kernels.as_ref()
     }
 
     /// Passes the ABI form of the source to `call`.

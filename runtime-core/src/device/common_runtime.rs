@@ -10,7 +10,7 @@ use crate::evaluate;
 use crate::model::placement::Placement;
 use crate::timeline::open_device::OpenDevice;
 use crate::{
-    AcceleratorDevice, CompiledCode, DType, DeviceId, DeviceInfo, EmbeddedDevice, Error, Evaluation, Fit,
+    AcceleratorDevice, Compiled, DType, DeviceId, DeviceInfo, EmbeddedDevice, Error, Evaluation, Fit,
     Host, Measurement, MemoryUsage, Module, ModuleSource, Queue, QueueOptions, Result, Telemetry, Tensor,
     ThrottleReasons, abi,
 };
@@ -139,7 +139,7 @@ pub trait CommonRuntime: sealed::Opened + fmt::Debug + Send + Sync {
     /// # Errors
     /// `CompileFailed`, with the complete log; `Unsupported` for native code, and if the backend does not give out compiled
     /// code; `InvalidArgument` for an unknown or invalid load option.
-    fn compile(&self, source: &ModuleSource) -> Result<CompiledCode> {
+    fn compile(&self, source: &ModuleSource) -> Result<Compiled> {
         compile::compile_for_device(self.opened().0, source)
     }
 

@@ -1,6 +1,6 @@
 //! Native code that was compiled and not loaded.
 
-use crate::{CodeFormat, KernelInfo, Options};
+use crate::{CodeFormat, KernelInfo, LoweredKernel, Options};
 
 /// Native code, with what its compiler reports.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +16,17 @@ pub struct CompiledCode {
     /// The entry points by name, as far as the compiler describes them. What the driver reports of the loaded kernel
     /// takes precedence.
     pub kernels: Vec<(String, KernelInfo)>,
+}
+
+/// Compiled code with all that a launch needs to know of it.
+///
+/// [`ModuleSource::compiled`](crate::ModuleSource::compiled) loads it, now or in another process.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compiled {
+    /// The native code.
+    pub native: CompiledCode,
+    /// The entry points of the portable code that it was compiled from; `None` if that was not portable.
+    pub lowered: Option<Vec<LoweredKernel>>,
 }
 
 /// How native code fits a device.

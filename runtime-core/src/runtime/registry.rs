@@ -18,7 +18,7 @@ use crate::runtime::device_string::DeviceRef;
 use crate::timeline::open_device::OpenDevice;
 use crate::timeline::queue_table::QueueTable;
 use crate::{
-    CompiledCode, DeviceInfo, Error, ErrorKind, Lowering, ModuleSource, OptionSpec, Options, Result,
+    Compiled, DeviceInfo, Error, ErrorKind, Lowering, ModuleSource, OptionSpec, Options, Result,
     did_you_mean,
 };
 
@@ -138,7 +138,7 @@ impl Runtime {
     ///
     /// # Errors
     /// As [`Runtime::architecture`]; `Unavailable` without the compiler; `CompileFailed`, with the complete log.
-    pub fn compile(&self, architecture: &str, source: &ModuleSource) -> Result<CompiledCode> {
+    pub fn compile(&self, architecture: &str, source: &ModuleSource) -> Result<Compiled> {
         let (target, name) = architecture.split_once(':').unwrap_or((architecture, ""));
         let compiled = compile::compile_for_architecture(self.instance(target)?, name, source);
         compiled.map_err(|error| error.in_operation("compile").on_device(architecture))

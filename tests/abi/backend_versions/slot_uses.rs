@@ -181,7 +181,7 @@ fn two_kernels() -> ModuleSource {
 }
 
 fn compiles(runtime: &Runtime) -> Result<()> {
-    let compiled = runtime.open("null")?.compile(&two_kernels())?;
+    let compiled = runtime.open("null")?.compile(&two_kernels())?.native;
     match (compiled.format.as_str(), &*compiled.code, compiled.kernels.len()) {
         ("null-binary", b"null binary 1\nnoop=noop\nadd=add_f32\n", 2) => Ok(()),
         other => Err(Error::invalid(format!("wrong code {other:?}"))),
