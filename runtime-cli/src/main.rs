@@ -5,6 +5,7 @@
 
 mod arguments;
 mod compare;
+mod compile;
 mod conformance;
 mod counters;
 mod devices;
@@ -16,6 +17,7 @@ mod log;
 mod lower;
 mod output;
 mod output_paths;
+mod package;
 mod peak;
 mod probe;
 mod progress;
@@ -70,6 +72,8 @@ fn run_command(action: &Action) -> Result<ExitCode> {
         Action::Report(arguments) => report_command::write(arguments).map(|()| ExitCode::SUCCESS),
         Action::Compare(arguments) => compare::compare(arguments),
         Action::Lower(arguments) => lower::lower(arguments).map(|()| ExitCode::SUCCESS),
+        Action::Compile(arguments) => compile::compile(arguments),
+        Action::Package(arguments) => package::run(arguments),
         Action::Conformance(arguments) => conformance::run(arguments),
         Action::Serve(arguments) => worker::serve(arguments).map(|()| ExitCode::SUCCESS),
         Action::Completions(arguments) => shell::completions(arguments).map(|()| ExitCode::SUCCESS),

@@ -12,9 +12,11 @@ use runtime_harness::Overrides;
 use runtime_harness::spec::Number;
 
 use crate::compare::CompareArguments;
+use crate::compile::CompileArguments;
 use crate::counters::CountersArguments;
 use crate::examples;
 use crate::lower::LowerArguments;
+use crate::package::PackageArguments;
 use crate::peak::PeakArguments;
 use crate::report_command::ReportArguments;
 use crate::shell::{CompletionsArguments, ManArguments};
@@ -63,6 +65,12 @@ pub(crate) enum Action {
     /// Print the code that a portable kernel is lowered to, or its interface
     #[command(after_help = examples::LOWER)]
     Lower(LowerArguments),
+    /// Compile kernels ahead of time, for several targets, into a package
+    #[command(after_help = examples::COMPILE)]
+    Compile(CompileArguments),
+    /// List, verify or extract a package of compiled kernels
+    #[command(after_help = examples::PACKAGE)]
+    Package(PackageArguments),
     /// Run the conformance suite against backends
     #[command(after_help = examples::CONFORMANCE)]
     Conformance(ConformanceArguments),
@@ -188,7 +196,7 @@ fn parse_save(text: &str) -> Result<(String, PathBuf), String> {
 }
 
 /// Parses `KEY=VALUE`. A value that is not a boolean, an integer or a number is text.
-fn parse_option(text: &str) -> Result<(String, OptionValue), String> {
+pub(crate) fn parse_option(text: &str) -> Result<(String, OptionValue), String> {
     let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or("expected KEY=VALUE")?;
     let value = match (value.parse(), value.parse(), value.parse()) {
         (Ok(flag), _, _) => OptionValue::Flag(flag),

@@ -1,0 +1,143 @@
+//! `runtime package`: what is in a package, whether it is intact, and its files.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use runtime_core::{ErrorKind, KernelInfo, Result};
+use runtime_package::{CodeFile, Package, PackagedKernel};
+use serde_json::json;
+
+use crate::output;
+use crate::table::Table;
+
+#[derive(Debug, Args)]
+#[command(arg_required_else_help = true, disable_help_subcommand = true)]
+pub(crate) struct PackageArguments {
+    #[command(subcommand)]
+    action: PackageAction,
+}
+
+#[derive(Debug, Subcommand)]
+enum PackageAction {
+    /// Show the kernels, the targets that they are compiled for, and what the compilers report
+    List(FileArguments),
+    /// Read everything, and compare it with the checksums; fails if something is damaged
+    Verify(FileArguments),
+    /// Write the code and the manifest to a folder
+    Extract {
+        #[command(flatten)]
+        file: FileArguments,
+        /// The folder: new, or empty [default: the name of the package]
+        #[arg(short = 'C', long = "directory", value_name = "DIR")]
+        folder: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Args)]
+struct FileArguments {
+    /// The package
+    #[arg(value_name = "FILE.rtpkg")]
+    path: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lists, verifies or extracts a package.
+///
+/// # Errors
+/// `Io`; `InvalidArgument` for what is no package. A damaged package is no error of `verify`: it is printed, and the exit
+/// code is 1.
+pub(crate) fn run(arguments: &PackageArguments) -> Result<ExitCode> {
+    match &arguments.action {
+        PackageAction::List(file) => list(file).map(|()| ExitCode::SUCCESS),
+        PackageAction::Verify(file) => verify(file),
+        PackageAction::Extract { file, folder } => extract(file, folder.clone()).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn list(file: &FileArguments) -> Result<()> {
+    let package = Package::open(&file.path)?;
+    if file.json {
+        return output::print(&format!("{:#}\n", json!(package.manifest())));
+    }
+    output::print(&content_table(package.kernels()))
+}
+
+fn verify(file: &FileArguments) -> Result<ExitCode> {
+    let path = file.path.display().to_string();
+    let verified = Package::open(&file.path).and_then(|package| package.verify());
+    let (text, json, code) = match verified {
+        Ok(files) => (
+            format!("{path}: {files} files are intact\n"),
+            json!({ "path": path, "intact": true, "files": files }),
+            ExitCode::SUCCESS,
+        ),
+        Err(error) if error.kind() == ErrorKind::InvalidArgument => {
+            let (message, error) = (format!("{}\n", error.message()), error.message());
+            (message, json!({ "path": path, "intact": false, "error": error }), ExitCode::FAILURE)
+        }
+        Err(error) => return Err(error),
+    };
+    output::print(&if file.json { format!("{json:#}\n") } else { text })?;
+    Ok(code)
+}
+
+fn extract(file: &FileArguments, folder: Option<PathBuf>) -> Result<()> {
+    let package = Package::open(&file.path)?;
+    let folder = folder.unwrap_or_else(|| file.path.file_stem().unwrap_or_default().into());
+    let files: Vec<_> = package.extract(&folder)?.iter().map(|path| path.display().to_string()).collect();
+    output::print(&match file.json {
+        true => format!("{:#}\n", json!({ "files": files })),
+        false => files.iter().map(|file| format!("{file}\n")).collect(),
+    })
+}
+
+/// A row for each entry point of each code, and for each fallback.
+pub(crate) fn content_table(kernels: &[PackagedKernel]) -> String {
+    let mut table =
+        Table::new(&["kernel", "entry", "target", "format", "bytes", "registers", "spilled", "ms"]);
+    for kernel in kernels {
+        for code in &kernel.codes {
+            let ms = code.compile_ms.map(|ms| format!("{ms:.1}")).unwrap_or_default();
+            let mut entries: Vec<_> =
+                code.resources.iter().map(|(name, info)| (name.as_str(), Some(info))).collect();
+            // Portable code has the names that it is launched by.
+            if let Some(lowered) = &code.lowered {
+                let resources = |symbol: &str| code.resources.iter().find(|(name, _)| name == symbol);
+                let entry = |kernel| -> (_, Option<&KernelInfo>) {
+                    let runtime_core::LoweredKernel { name, symbol, .. } = kernel;
+                    (name.as_str(), resources(symbol).map(|(_, info)| info))
+                };
+                entries = lowered.iter().map(entry).collect();
+            }
+            if entries.is_empty() {
+                entries.push(("", None));
+            }
+            for (entry, info) in entries {
+                let figure = |of: fn(&KernelInfo) -> Option<u32>| {
+                    info.and_then(of).map(|figure| figure.to_string()).unwrap_or_default()
+                };
+                let [registers, spilled] = [figure(|info| info.registers), figure(|info| info.spilled_bytes)];
+                table.row(row(
+                    &kernel.name,
+                    entry,
+                    &code.target,
+                    &code.file,
+                    [registers, spilled, ms.clone()],
+                ));
+            }
+        }
+        if let Some(fallback) = &kernel.fallback {
+            table.row(row(&kernel.name, "", "fallback", &fallback.file, Default::default()));
+        }
+    }
+    table.to_string()
+}
+
+fn row(kernel: &str, entry: &str, target: &str, file: &CodeFile, figures: [String; 3]) -> Vec<String> {
+    let [registers, spilled, ms] = figures;
+    let (format, bytes) = (file.format.to_string(), file.bytes.to_string());
+    vec![kernel.to_owned(), entry.to_owned(), target.to_owned(), format, bytes, registers, spilled, ms]
+}

@@ -1,0 +1,8 @@
+//! Packages on the null backend: written, read, chosen from, and damaged.
+
+#![allow(unsafe_code, reason = "loads builtins of the null backend")]
+
+mod choice;
+mod fixture;
+mod hostile;
+mod round_trip;
