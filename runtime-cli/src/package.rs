@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use runtime_core::{ErrorKind, KernelInfo, Result};
-use runtime_package::{CodeFile, Package, PackagedKernel};
+use runtime_package::{CodeFile, Package, PackagedCode, PackagedKernel};
 use serde_json::json;
 
 use crate::output;
@@ -99,45 +99,32 @@ pub(crate) fn content_table(kernels: &[PackagedKernel]) -> String {
     let mut table =
         Table::new(&["kernel", "entry", "target", "format", "bytes", "registers", "spilled", "ms"]);
     for kernel in kernels {
-        for code in &kernel.codes {
-            let ms = code.compile_ms.map(|ms| format!("{ms:.1}")).unwrap_or_default();
-            let mut entries: Vec<_> =
-                code.resources.iter().map(|(name, info)| (name.as_str(), Some(info))).collect();
-            // Portable code has the names that it is launched by.
-            if let Some(lowered) = &code.lowered {
-                let resources = |symbol: &str| code.resources.iter().find(|(name, _)| name == symbol);
-                let entry = |kernel| -> (_, Option<&KernelInfo>) {
-                    let runtime_core::LoweredKernel { name, symbol, .. } = kernel;
-                    (name.as_str(), resources(symbol).map(|(_, info)| info))
-                };
-                entries = lowered.iter().map(entry).collect();
-            }
-            if entries.is_empty() {
-                entries.push(("", None));
-            }
-            for (entry, info) in entries {
-                let figure = |of: fn(&KernelInfo) -> Option<u32>| {
-                    info.and_then(of).map(|figure| figure.to_string()).unwrap_or_default()
-                };
-                let [registers, spilled] = [figure(|info| info.registers), figure(|info| info.spilled_bytes)];
-                table.row(row(
-                    &kernel.name,
-                    entry,
-                    &code.target,
-                    &code.file,
-                    [registers, spilled, ms.clone()],
-                ));
-            }
-        }
+        let codes = kernel.codes.iter().flat_map(|code| code_rows(&kernel.name, code));
+        codes.for_each(|cells| table.row(cells));
         if let Some(fallback) = &kernel.fallback {
-            table.row(row(&kernel.name, "", "fallback", &fallback.file, Default::default()));
+            table.row(row([&kernel.name, "", "fallback"], &fallback.file, Default::default()));
         }
     }
     table.to_string()
 }
 
-fn row(kernel: &str, entry: &str, target: &str, file: &CodeFile, figures: [String; 3]) -> Vec<String> {
-    let [registers, spilled, ms] = figures;
-    let (format, bytes) = (file.format.to_string(), file.bytes.to_string());
-    vec![kernel.to_owned(), entry.to_owned(), target.to_owned(), format, bytes, registers, spilled, ms]
+fn code_rows(kernel: &str, code: &PackagedCode) -> Vec<Vec<String>> {
+    let ms = code.compile_ms.map(|ms| format!("{ms:.1}")).unwrap_or_default();
+    let mut entries = code.entries();
+    if entries.is_empty() {
+        entries.push(("", None));
+    }
+    let cells = |(entry, info): (&str, Option<&KernelInfo>)| {
+        let figure = |of: fn(&KernelInfo) -> Option<u32>| {
+            info.and_then(of).map(|figure| figure.to_string()).unwrap_or_default()
+        };
+        let (registers, spilled) = (figure(|info| info.registers), figure(|info| info.spilled_bytes));
+        row([kernel, entry, &code.target], &code.file, [registers, spilled, ms.clone()])
+    };
+    entries.into_iter().map(cells).collect()
+}
+
+fn row(names: [&str; 3], file: &CodeFile, figures: [String; 3]) -> Vec<String> {
+    let file = [file.format.to_string(), file.bytes.to_string()];
+    names.map(str::to_owned).into_iter().chain(file).chain(figures).collect()
 }

@@ -169,9 +169,9 @@ impl PackageBuilder {
         let compile_ms = Some((started.elapsed().as_secs_f64() * 1e6).round() / 1e3);
         let code = self.packaged(kernel, target, compiled)?;
         let packaged = &mut self.manifest.kernels[at];
-        for entry in entries(&code) {
-            if !packaged.entries.contains(&entry) {
-                packaged.entries.push(entry);
+        for (entry, _) in code.entries() {
+            if !packaged.entries.iter().any(|known| known == entry) {
+                packaged.entries.push(entry.to_owned());
             }
         }
         packaged.codes.push(PackagedCode { arch, compile_ms, ..code });
@@ -219,14 +219,6 @@ impl PackageBuilder {
         write().map_err(|error| {
             Error::new(ErrorKind::Io, format!("cannot write {}: {error}", path.display())).with_source(error)
         })
-    }
-}
-
-/// The entry points that code is known to have, by the names of its source.
-fn entries(code: &PackagedCode) -> Vec<String> {
-    match &code.lowered {
-        Some(kernels) => kernels.iter().map(|kernel| kernel.name.clone()).collect(),
-        None => code.resources.iter().map(|(name, _)| name.clone()).collect(),
     }
 }
 

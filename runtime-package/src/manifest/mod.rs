@@ -179,6 +179,19 @@ impl PackagedKernel {
     }
 }
 
+impl PackagedCode {
+    /// The entry points, as far as they are known, by the names that they are launched by, with what the compiler reports.
+    #[must_use]
+    pub fn entries(&self) -> Vec<(&str, Option<&KernelInfo>)> {
+        let Some(lowered) = &self.lowered else {
+            return self.resources.iter().map(|(name, info)| (name.as_str(), Some(info))).collect();
+        };
+        let report =
+            |symbol: &String| self.resources.iter().find(|(name, _)| name == symbol).map(|(_, info)| info);
+        lowered.iter().map(|kernel| (kernel.name.as_str(), report(&kernel.symbol))).collect()
+    }
+}
+
 impl CodeFile {
     fn check(&self) -> Result<()> {
         check_name("format", self.format.as_str())?;

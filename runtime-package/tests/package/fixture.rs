@@ -152,13 +152,13 @@ pub(crate) fn package_of(codes: &[Code<'_>], fallback: Option<(&str, &str)>) -> 
         kernel["fallback"] = file_entry("kernel/source", format, code.as_bytes());
         files.push(("kernel/source".to_owned(), code));
     }
-    let manifest = manifest(json!([kernel]));
+    let manifest = manifest(&json!([kernel]));
     let files = files.iter().map(|(name, code)| (name.as_str(), code.as_bytes()));
     Package::from_bytes(archive(files.chain([("manifest.json", manifest.as_bytes())]))).unwrap()
 }
 
 /// A manifest of version 1.
-pub(crate) fn manifest(kernels: Value) -> String {
+pub(crate) fn manifest(kernels: &Value) -> String {
     json!({ "schema": "rtpkg", "version": 1, "program": "by hand", "kernels": kernels }).to_string()
 }
 

@@ -23,7 +23,7 @@ fn error(bytes: Vec<u8>) -> String {
 
 /// A package of one kernel with a fallback of these fields, and a file.
 fn with_file(name: &str, entry: &Value, content: &[u8]) -> Vec<u8> {
-    let manifest = manifest(json!([{ "name": "k", "fallback": entry }]));
+    let manifest = manifest(&json!([{ "name": "k", "fallback": entry }]));
     archive([("manifest.json", manifest.as_bytes()), (name, content)])
 }
 
@@ -86,14 +86,14 @@ fn manifests_are_checked() {
     let message = of(r#"{"schema": "rtpkg", "version": 2, "kernels": "in a new form"}"#);
     assert!(message.contains("version 2") && message.contains("update it"), "{message}");
     let twice = json!([{ "name": "k" }, { "name": "k" }]);
-    assert!(of(&manifest(twice)).contains("two kernels \"k\""));
+    assert!(of(&manifest(&twice)).contains("two kernels \"k\""));
     for name in ["", "\u{1b}[31m", &"x".repeat(201)] {
-        assert!(of(&manifest(json!([{ "name": name }]))).contains("is not allowed"), "{name:?}");
+        assert!(of(&manifest(&json!([{ "name": name }]))).contains("is not allowed"), "{name:?}");
     }
     let escape = json!([{ "name": "k", "entries": ["\u{1b}]0;"] }]);
-    assert!(of(&manifest(escape)).contains("the entry point"));
+    assert!(of(&manifest(&escape)).contains("the entry point"));
     // Later versions may add fields.
-    let more = archive([("manifest.json", manifest(json!([{ "name": "k", "new": 1 }])).as_bytes())]);
+    let more = archive([("manifest.json", manifest(&json!([{ "name": "k", "new": 1 }])).as_bytes())]);
     examine(more).unwrap();
 }
 
@@ -130,7 +130,7 @@ fn names_cannot_leave_the_folder() {
     }
     // Files that the manifest does not name stay in the archive, whatever their names.
     let entry = file_entry("a", "null", b"noop");
-    let listed = manifest(json!([{ "name": "k", "fallback": entry }]));
+    let listed = manifest(&json!([{ "name": "k", "fallback": entry }]));
     let bytes = archive([
         ("manifest.json", listed.as_bytes()),
         ("a", b"noop"),
@@ -174,7 +174,7 @@ fn bombs_do_not_fill_the_memory() {
     let shared: Vec<_> = (0..100)
         .map(|at| json!({ "name": format!("k{at}"), "fallback": file_entry("a", "null", b"noop") }))
         .collect();
-    let bytes = archive([("manifest.json", manifest(json!(shared)).as_bytes()), ("a", b"noop".as_slice())]);
+    let bytes = archive([("manifest.json", manifest(&json!(shared)).as_bytes()), ("a", b"noop".as_slice())]);
     assert!(error(bytes).contains("two kernels or targets have the file \"a\""));
     // More in all than is allowed.
     let many: Vec<_> = (0..17)
@@ -184,14 +184,14 @@ fn bombs_do_not_fill_the_memory() {
             json!({ "name": format!("k{at}"), "fallback": entry })
         })
         .collect();
-    let bytes = archive([("manifest.json", manifest(json!(many)).as_bytes())]);
+    let bytes = archive([("manifest.json", manifest(&json!(many)).as_bytes())]);
     assert!(error(bytes).contains("the files have 4563402752 bytes"));
 }
 
 #[test]
 fn a_size_that_the_archive_lies_about_is_found_while_reading() {
     let entry = file_entry("a", "null", b"noop");
-    let whole = with_file("a", &entry, &[b'n'; 1 << 16]);
+    let whole = with_file("a", &entry, &vec![b'n'; 1 << 16]);
     // In the directory: the size 65,536 becomes 4.
     let size = (1u32 << 16).to_le_bytes();
     let mut lying = whole.clone();
@@ -208,7 +208,7 @@ fn a_size_that_the_archive_lies_about_is_found_while_reading() {
 #[test]
 fn two_files_of_one_name_are_refused() {
     // The writer refuses them, so a second name is made equal to the first.
-    let text = manifest(json!([{ "name": "k", "fallback": file_entry("first", "null", b"noop") }]));
+    let text = manifest(&json!([{ "name": "k", "fallback": file_entry("first", "null", b"noop") }]));
     let mut bytes = archive([
         ("manifest.json", text.as_bytes()),
         ("first", b"noop".as_slice()),
