@@ -305,6 +305,7 @@ pub use graph::executable::ExecutableGraph;
 pub use graph::recorder::Recorder;
 pub use model::access::{Access, ArgKind};
 pub use model::code_format::CodeFormat;
+pub use model::code_load::{CodeLoad, CodeOrigin};
 pub use model::compiled::{CompiledCode, Fit};
 pub use model::counters::{CounterInfo, CounterReading};
 pub use model::device_info::{
