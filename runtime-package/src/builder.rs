@@ -15,7 +15,7 @@ use crate::archive;
 use crate::choose::with_options;
 use crate::manifest::{
     CodeFile, Fallback, MANIFEST, MAX_FILE_BYTES, Manifest, PackagedCode, PackagedKernel, check_name,
-    extension, in_archive,
+    in_archive,
 };
 use crate::package::{is_portable, sha256};
 
@@ -234,7 +234,7 @@ fn store(
     if bytes > MAX_FILE_BYTES {
         return Err(Error::invalid(format!("{path} has {bytes} bytes; the most are {MAX_FILE_BYTES}")));
     }
-    let extension = extension(&format);
+    let extension = in_archive(format.extension());
     let is_taken = |name: &String| contents.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
     let numbered = |number: u32| match number {
         1 => format!("{path}.{extension}"),

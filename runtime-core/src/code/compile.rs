@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
 use crate::abi::{self, Str};
-use crate::code::lowering;
+use crate::code::{lowering, registers};
 use crate::plugin::compiled;
 use crate::plugin::instance::{Instance, check_status};
 use crate::timeline::open_device::OpenDevice;
@@ -37,15 +37,29 @@ pub(crate) fn compile_for_architecture(
     let lowered = lowering::lower(source, instance, &target)?;
     let (source, lowered) = split(source, lowered.as_ref());
     source.check(&target, instance)?;
-    let (name, mut handle) = (Str::new(architecture), std::ptr::null_mut());
-    // SAFETY: the instance is open, and everything lives during the call.
-    let status = source.with_raw(|raw| unsafe {
-        (instance.calls.instance.compile_for)(instance.handle, name, raw, &raw mut handle)
-    });
-    check_status(status)?;
-    // SAFETY: the backend has just compiled it.
-    let native = unsafe { compiled::take(&instance.calls, handle) }?;
+    let native = with_best_budget(source, instance, |source| {
+        let (name, mut handle) = (Str::new(architecture), std::ptr::null_mut());
+        // SAFETY: the instance is open, and everything lives during the call.
+        let status = source.with_raw(|raw| unsafe {
+            (instance.calls.instance.compile_for)(instance.handle, name, raw, &raw mut handle)
+        });
+        check_status(status)?;
+        // SAFETY: the backend has just compiled it.
+        unsafe { compiled::take(&instance.calls, handle) }
+    })?;
     Ok(Compiled { native, lowered })
+}
+
+/// Compiles with the register budget that is best for the code, if its options select none.
+fn with_best_budget(
+    source: &ModuleSource,
+    instance: &Instance,
+    compile: impl Fn(&ModuleSource) -> Result<CompiledCode>,
+) -> Result<CompiledCode> {
+    registers::compile(source.options(), &instance.specs, |budget| match budget {
+        None => compile(source),
+        Some(budget) => compile(&source.clone().option(registers::OPTION, budget.to_string())),
+    })
 }
 
 /// What to compile, and the entry points if it was lowered.
@@ -61,15 +75,18 @@ fn split<'a>(
 
 /// Compiles code that the device accepts.
 pub(crate) fn compile(device: &OpenDevice, source: &ModuleSource) -> Result<CompiledCode> {
-    let mut handle = std::ptr::null_mut();
-    source.with_raw(|raw| {
-        // SAFETY: the device is open and the structures live during the call.
-        device
-            .call("compile", |calls, device| unsafe { (calls.module.compile)(device, raw, &raw mut handle) })
-    })?;
-    // SAFETY: the backend has just compiled it.
-    unsafe { compiled::take(&device.calls, handle) }
-        .map_err(|error| error.in_operation("compile").on_device(&device.name))
+    with_best_budget(source, &device.instance, |source| {
+        let mut handle = std::ptr::null_mut();
+        source.with_raw(|raw| {
+            // SAFETY: the device is open and the structures live during the call.
+            device.call("compile", |calls, device| unsafe {
+                (calls.module.compile)(device, raw, &raw mut handle)
+            })
+        })?;
+        // SAFETY: the backend has just compiled it.
+        unsafe { compiled::take(&device.calls, handle) }
+            .map_err(|error| error.in_operation("compile").on_device(&device.name))
+    })
 }
 
 /// What identifies everything outside the source that compiled code depends on; `None` if code like this is not

@@ -49,13 +49,13 @@ impl Kernel {
         module: &Module,
         handle: Handle,
         name: &str,
+        symbol: &str,
         lowered: Option<Arc<LoweredKernel>>,
-        compiler: Option<&KernelInfo>,
     ) -> Result<Self> {
         let owned = KernelHandle { module: module.clone(), handle };
         let mut info = owned.query_info()?;
-        if let Some(compiler) = compiler {
-            info.complete(compiler);
+        if let Some(compiled) = module.resources(symbol) {
+            info.complete(compiled);
         }
         if let Some(lowered) = &lowered {
             // The portable code is more precise than the driver.

@@ -10,8 +10,8 @@ use crate::evaluate;
 use crate::model::placement::Placement;
 use crate::timeline::open_device::OpenDevice;
 use crate::{
-    AcceleratorDevice, Compiled, DType, DeviceId, DeviceInfo, EmbeddedDevice, Error, Evaluation, Fit,
-    Host, Measurement, MemoryUsage, Module, ModuleSource, Queue, QueueOptions, Result, Telemetry, Tensor,
+    AcceleratorDevice, Compiled, DType, DeviceId, DeviceInfo, EmbeddedDevice, Error, Evaluation, Fit, Host,
+    Measurement, MemoryUsage, Module, ModuleSource, Queue, QueueOptions, Result, Telemetry, Tensor,
     ThrottleReasons, abi,
 };
 

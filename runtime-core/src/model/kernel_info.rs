@@ -29,20 +29,13 @@ pub struct KernelInfo {
 }
 
 impl KernelInfo {
-    /// Takes from `known` what is unknown here.
-    pub(crate) fn complete(&mut self, known: &Self) {
-        self.registers = self.registers.or(known.registers);
-        self.spilled_bytes = self.spilled_bytes.or(known.spilled_bytes);
-        self.shared_bytes = self.shared_bytes.or(known.shared_bytes);
-        self.max_group_items = self.max_group_items.or(known.max_group_items);
-        self.group_size = self.group_size.or(known.group_size);
-        if self.params.is_none() {
-            self.params.clone_from(&known.params);
+    /// Takes over what only `other` knows.
+    pub(crate) fn complete(&mut self, other: &Self) {
+        macro_rules! complete {
+            ($($field:ident),*) => { $(if self.$field.is_none() { self.$field.clone_from(&other.$field); })* };
         }
-        self.binary_version = self.binary_version.or(known.binary_version);
-        self.virtual_version = self.virtual_version.or(known.virtual_version);
-        self.preferred_multiple = self.preferred_multiple.or(known.preferred_multiple);
-        self.private_bytes = self.private_bytes.or(known.private_bytes);
+        complete!(registers, spilled_bytes, shared_bytes, max_group_items, group_size, params);
+        complete!(binary_version, virtual_version, preferred_multiple, private_bytes);
     }
 }
 

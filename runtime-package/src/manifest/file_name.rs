@@ -1,7 +1,5 @@
 //! Names of files in a package: the same on every system, and within its folder.
 
-use runtime_core::CodeFormat;
-
 /// Whether a file of this name stays within the folder that a package is extracted to, on every system: parts of letters,
 /// digits and `._+-`, separated by `/`, none of which begins or ends with a dot.
 pub(crate) fn is_safe(name: &str) -> bool {
@@ -19,19 +17,6 @@ pub(crate) fn in_archive(name: &str) -> String {
     let letter =
         |letter: char| if letter.is_ascii_alphanumeric() || "_+-".contains(letter) { letter } else { '-' };
     name.chars().take(64).map(letter).collect()
-}
-
-/// The extension for a format.
-pub(crate) fn extension(format: &CodeFormat) -> String {
-    match format.as_str() {
-        "shared-object" => "so".to_owned(),
-        "archive" => "a".to_owned(),
-        "object" => "o".to_owned(),
-        "cuda-c" => "cu".to_owned(),
-        "opencl-c" => "cl".to_owned(),
-        "spirv-shader" | "spirv-kernel" => "spv".to_owned(),
-        other => in_archive(other),
-    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use runtime_core::{CodeFormat, Error, ErrorKind, KernelInfo, LoweredKernel, Options, Result};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use file_name::{extension, in_archive, is_safe};
+pub(crate) use file_name::{in_archive, is_safe};
 
 /// Name of the manifest's file.
 pub(crate) const MANIFEST: &str = "manifest.json";
