@@ -206,3 +206,85 @@ fn is_missing(error: &Error, runtime: &Runtime, target: &str) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use runtime_package::Package;
+
+    use super::*;
+
+    fn runtime() -> Runtime {
+        Runtime::builder().discover(false).register(runtime_null::backend()).build()
+    }
+
+    /// Builds in a folder with the kernels `good.null` and `bad.null`.
+    fn build(build: Build) -> (tempfile::TempDir, Result<(PathBuf, Vec<String>)>) {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("good.null"), "noop\nadd_f32").unwrap();
+        std::fs::write(folder.path().join("bad.null"), "no such builtin").unwrap();
+        let built = build.runtime(runtime()).build_in(folder.path(), folder.path());
+        (folder, built)
+    }
+
+    #[test]
+    fn cargo_is_told_what_the_package_depends_on() {
+        let (folder, built) =
+            build(package("good.null").target("null:null").includes("good.h").name("kernels"));
+        let (path, messages) = built.unwrap();
+        assert_eq!(path, folder.path().join("kernels.rtpkg"));
+        let root = folder.path().display();
+        let expected = [
+            format!("cargo:rerun-if-changed={root}/good.null"),
+            format!("cargo:rerun-if-changed={root}/good.h"),
+            "cargo:rerun-if-env-changed=RUNTIME_BACKENDS".to_owned(),
+            "cargo:rerun-if-env-changed=RUNTIME_BACKEND_PATH".to_owned(),
+        ];
+        assert_eq!(messages, expected);
+        let package = Package::open(path).unwrap();
+        assert_eq!(package.kernels()[0].entries, ["noop", "add_f32"]);
+        assert_eq!(package.verify().unwrap(), 2);
+    }
+
+    #[test]
+    fn a_missing_backend_is_a_warning_unless_it_is_required() {
+        let wanted = || package("good.null").target("null:null").target("absent:any");
+        let (_folder, built) = build(wanted());
+        let (path, messages) = built.unwrap();
+        assert!(
+            messages[3].starts_with("cargo:warning=\"good\" has no code for absent:any: "),
+            "{messages:?}"
+        );
+        assert!(!messages[3].contains('\n'));
+        assert_eq!(Package::open(path).unwrap().kernels()[0].codes.len(), 1);
+        let (_folder, built) = build(wanted().required(true));
+        let error = built.unwrap_err();
+        assert!(error.message().contains("in \"good\" for absent:any"), "{error}");
+    }
+
+    #[test]
+    fn mistakes_are_errors() {
+        for (wanted, kind) in [
+            (package("bad.null").target("null:null"), ErrorKind::CompileFailed),
+            (package("good.null").target("null:other"), ErrorKind::NotFound),
+            (package("missing.null").target("null:null"), ErrorKind::Io),
+            (package("good.null").file("good.null"), ErrorKind::InvalidArgument),
+            (package("good.null").target("null:null").option("suffix", "x"), ErrorKind::InvalidArgument),
+        ] {
+            let (_folder, built) = build(wanted);
+            assert_eq!(built.unwrap_err().kind(), kind);
+        }
+    }
+
+    #[test]
+    fn the_source_can_be_left_out() {
+        let (_folder, built) = build(package("good.null").target("null:null").fallback(false));
+        let (path, _) = built.unwrap();
+        assert_eq!(Package::open(path).unwrap().kernels()[0].fallback, None);
+    }
+
+    #[test]
+    fn outside_a_build_script_it_says_so() {
+        let error = package("good.null").runtime(runtime()).try_build().unwrap_err();
+        assert!(error.message().contains("OUT_DIR is not set: call this from a build script"), "{error}");
+    }
+}

