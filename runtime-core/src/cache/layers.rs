@@ -82,18 +82,10 @@ impl Layers {
 
     /// The code of `key`, from the first layer that has it.
     pub(super) fn get(&self, key: &Key, compile: impl FnOnce() -> Result<CachedCode>) -> Obtained {
-        let deadline = Instant::now() + self.lock_timeout;
-        let (code, outcome) = match self.access {
-            CacheAccess::Off => (Arc::new(compile()?), CacheOutcome::Uncached),
-            _ => match self.in_flight.join(key, deadline) {
-                Turn::First(publisher) => {
-                    let result = self.obtain(key, deadline, compile);
-                    publisher.publish(&result);
-                    result?
-                }
-                Turn::Done(result) => result?,
-                Turn::TimedOut => self.obtain(key, deadline, compile)?,
-            },
+        let (code, outcome) = match self.stored(key) {
+            Some(code) => (Arc::new(code), CacheOutcome::Hit),
+            None if self.access == CacheAccess::Off => (Arc::new(compile()?), CacheOutcome::Uncached),
+            None => self.obtain_once(key, compile)?,
         };
         if matches!(outcome, CacheOutcome::Miss | CacheOutcome::Uncached) {
             self.share(key, &code);
@@ -108,14 +100,25 @@ impl Layers {
         Ok(self.overridden(key, &code).unwrap_or((code, outcome)))
     }
 
-    /// Looks in the store and the shared store, then compiles. Other processes wait meanwhile.
-    fn obtain(&self, key: &Key, deadline: Instant, compile: impl FnOnce() -> Result<CachedCode>) -> Obtained {
-        if let Some(code) = self.stored(key) {
-            return Ok((Arc::new(code), CacheOutcome::Hit));
+    /// Obtains code that is not in the store, or waits for the thread that does.
+    fn obtain_once(&self, key: &Key, compile: impl FnOnce() -> Result<CachedCode>) -> Obtained {
+        let deadline = Instant::now() + self.lock_timeout;
+        match self.in_flight.join(key, deadline) {
+            Turn::First(publisher) => {
+                let result = self.obtain(key, deadline, compile);
+                publisher.publish(&result);
+                result
+            }
+            Turn::Done(result) => result,
+            Turn::TimedOut => self.obtain(key, deadline, compile),
         }
-        let lock = self.store.as_ref().ok().and_then(|store| store.lock(key, deadline));
-        // Its last holder may have stored it.
-        if let Some(code) = lock.as_ref().and_then(|_| self.stored(key)) {
+    }
+
+    /// Asks the shared store, then compiles. Other processes wait meanwhile.
+    fn obtain(&self, key: &Key, deadline: Instant, compile: impl FnOnce() -> Result<CachedCode>) -> Obtained {
+        let _lock = self.store.as_ref().ok().and_then(|store| store.lock(key, deadline));
+        // Another thread or process may have stored it meanwhile.
+        if let Some(code) = self.stored(key) {
             return Ok((Arc::new(code), CacheOutcome::Hit));
         }
         if let Some(code) = self.shared_entry(key) {
@@ -140,8 +143,10 @@ impl Layers {
                 None
             }
             Lookup::Damaged(damage) => {
-                tracing::debug!(target: "runtime::cache", "removed entry {}: {damage}", key.name());
-                self.remove(key);
+                tracing::debug!(target: "runtime::cache", "entry {} is damaged: {damage}", key.name());
+                if store.is_writable() {
+                    self.warn_of("remove", "cannot remove an entry", store.remove_damaged(&key.name()));
+                }
                 None
             }
         }

@@ -119,7 +119,7 @@ impl CodeCache {
                 Some(_) if !file.path.exists() && !file.path.is_symlink() => {}
                 Some(reason) => {
                     if store.is_writable() {
-                        store.remove(&file.name)?;
+                        store.remove_damaged(&file.name)?;
                     }
                     report.damaged.push(DamagedEntry { name: file.name, reason });
                 }

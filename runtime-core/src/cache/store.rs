@@ -150,6 +150,20 @@ impl Store {
         }
     }
 
+    /// Removes a damaged entry, if it exists. Its size may have changed, so the next write scans the folder.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub(super) fn remove_damaged(&self, name: &str) -> io::Result<()> {
+        match fs::remove_file(path_of(&self.folder, name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => {
+                Usage::forget(&self.folder);
+                Ok(())
+            }
+        }
+    }
+
     /// Removes an entry, if it exists.
     ///
     /// # Errors
