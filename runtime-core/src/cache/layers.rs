@@ -41,7 +41,7 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    /// Opens the store. A store that cannot be used costs a warning.
+    /// Opens the store.
     pub(super) fn open(settings: Settings) -> Self {
         process::install();
         let Settings { options, warnings: problems } = settings;
@@ -52,17 +52,6 @@ impl Layers {
         let limits = Limits { bytes: options.max_bytes, entries: options.max_entries };
         let folder = options.folder.clone().or_else(default_folder);
         let store = open_store(&options, folder.as_deref(), limits);
-        let is_missing = matches!((&store, &folder), (Err(_), Some(folder)) if !folder.exists());
-        match &store {
-            Err(error) if options.access == CacheAccess::ReadWrite => {
-                warnings.report("open", format_args!("code is not cached: {}", error.message()));
-            }
-            // A missing folder is an empty cache.
-            Err(error) if options.access == CacheAccess::ReadOnly && !is_missing => {
-                warnings.report("open", format_args!("the code cache is not used: {}", error.message()));
-            }
-            _ => {}
-        }
         let in_flight = store.as_ref().map(|store| store.locks().in_flight().clone()).unwrap_or_default();
         Self {
             access: options.access,
@@ -102,6 +91,7 @@ impl Layers {
 
     /// Obtains code that is not in the store, or waits for the thread that does.
     fn obtain_once(&self, key: &Key, compile: impl FnOnce() -> Result<CachedCode>) -> Obtained {
+        self.warn_without_store();
         let deadline = Instant::now() + self.lock_timeout;
         match self.in_flight.join(key, deadline) {
             Turn::First(publisher) => {
@@ -111,6 +101,17 @@ impl Layers {
             }
             Turn::Done(result) => result,
             Turn::TimedOut => self.obtain(key, deadline, compile),
+        }
+    }
+
+    /// Reports why there is no store. A folder that is missing and would only be read is an empty cache.
+    fn warn_without_store(&self) {
+        let is_missing = || self.folder.as_deref().is_some_and(|folder| !folder.exists());
+        match &self.store {
+            Err(error) if self.access == CacheAccess::ReadWrite || !is_missing() => {
+                self.warnings.report("open", format_args!("code is not cached: {}", error.message()));
+            }
+            _ => {}
         }
     }
 

@@ -142,3 +142,13 @@ impl CodeCache {
         self.layers().folder.as_deref()
     }
 }
+
+/// Reads an entry, and metadata without the hash in front of it.
+#[cfg(fuzzing)]
+pub(crate) fn fuzz(bytes: &[u8]) {
+    let _ = entry::read_any(&mut &*bytes, bytes.len() as u64);
+    let _ = entry::read_description(&mut &*bytes, bytes.len() as u64);
+    if let Some(code) = encoding::decode(bytes, Vec::new()) {
+        assert_eq!(encoding::encode(&code), bytes, "what is accepted is encoded in the same way");
+    }
+}

@@ -79,7 +79,7 @@ fn the_stages_that_were_asked_for_are_written() {
     let (asm, lowered, binary) =
         (file(".asm", &ptx.code), file(".lowered.ptx", b"lowered"), file(".ptx", &ptx.code));
     assert_eq!(dumped(&[], &ptx), []);
-    assert_eq!(dumped(&[DumpStage::Lowered], &ptx), [lowered.clone()]);
+    assert_eq!(dumped(&[DumpStage::Lowered], &ptx), std::slice::from_ref(&lowered));
     assert_eq!(
         dumped(&[DumpStage::Asm, DumpStage::Binary, DumpStage::Lowered], &ptx),
         [asm, lowered, binary]

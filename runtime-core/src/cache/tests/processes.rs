@@ -13,16 +13,27 @@ const FOLDER: &str = "RUNTIME_CACHE_TEST_FOLDER";
 /// No test waits longer for a child.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// The arguments of this binary as a child.
+const CHILD_ARGUMENTS: [&str; 5] =
+    ["--exact", "cache::tests::processes::child", "--ignored", "--nocapture", "--test-threads=1"];
+
 /// Starts this binary as a child that does `what` with the cache in `folder`.
 fn start(what: &str, folder: &Path) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([
-        "--exact",
-        "cache::tests::processes::child",
-        "--ignored",
-        "--nocapture",
-        "--test-threads=1",
-    ]);
+    command.args(CHILD_ARGUMENTS);
+    spawn(command, what, folder)
+}
+
+/// Starts it by a shell in a name space of its own, after commands in which `$0` is the folder.
+fn start_after(commands: &str, what: &str, folder: &Path) -> Child {
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--mount", "sh", "-c"]);
+    command.arg(format!("{commands} && exec \"$@\"")).arg(folder);
+    command.arg(std::env::current_exe().unwrap()).args(CHILD_ARGUMENTS);
+    spawn(command, what, folder)
+}
+
+fn spawn(mut command: Command, what: &str, folder: &Path) -> Child {
     command.env(CHILD, what).env(FOLDER, folder);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().unwrap()
 }
@@ -91,6 +102,8 @@ fn child() {
             };
             drop(CodeCache::with_options(options).get(&key(1), hold));
         }
+        "hold and fork" => hold_and_fork(options, &beside),
+        "fail to write" => fail_to_write(options, &beside),
         bounded => {
             let start: u32 = bounded.parse().unwrap();
             let cache = CodeCache::with_options(CacheOptions { max_entries: 50, ..options });
@@ -99,6 +112,56 @@ fn child() {
             }
         }
     }
+}
+
+/// Forks while it compiles, and is killed. Its child lives on until it finds a file.
+fn hold_and_fork(options: CacheOptions, log: &Path) {
+    let cache = CodeCache::with_options(options);
+    let compile = || {
+        if fork() {
+            append(log, "held\n");
+            std::thread::sleep(PATIENCE);
+            return Ok(code(1));
+        }
+        // Only this thread exists here; the key is in flight, and its lock is the parent's.
+        let outcomes = [1, 2].map(|number| cache.get(&key(number), || Ok(code(number))).unwrap().1);
+        append(log, if outcomes == [CacheOutcome::Uncached; 2] { "forked\n" } else { "wrong outcome\n" });
+        let (begin, end) = (Instant::now(), log.with_extension("end"));
+        while !end.exists() && begin.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        append(log, "ended\n");
+        exit_now()
+    };
+    drop(cache.get(&key(1), compile));
+}
+
+#[expect(unsafe_code, reason = "the behaviour after a fork is what is tested")]
+fn fork() -> bool {
+    // SAFETY: the child runs only on the thread that forked; the C library prepares its allocator for that.
+    unsafe { libc::fork() != 0 }
+}
+
+#[expect(unsafe_code, reason = "a forked child must not run the exit handlers of its parent")]
+fn exit_now() -> ! {
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(0) }
+}
+
+/// Stores until the disk is full or a file is too large, and expects that code is only used from then on.
+fn fail_to_write(options: CacheOptions, log: &Path) {
+    let cache = CodeCache::with_options(options);
+    let large = |number| CachedCode { code: vec![7; 40_000], ..code(number) };
+    let outcomes: Vec<_> = (0..20)
+        .map(|number| {
+            let (found, outcome) = cache.get(&key(number), || Ok(large(number))).unwrap();
+            assert_eq!(*found, large(number));
+            append(log, &format!("{outcome:?}\n"));
+            outcome
+        })
+        .collect();
+    assert!(outcomes.contains(&CacheOutcome::Uncached));
+    assert!(cache.verify().unwrap().damaged.is_empty());
 }
 
 /// Writes, replaces and removes entries until it is killed.
@@ -222,4 +285,68 @@ fn a_stopped_process_is_not_waited_for() {
     child.kill().unwrap();
     child.wait().unwrap();
     std::fs::remove_file(log).unwrap();
+}
+
+#[test]
+fn a_forked_child_holds_no_lock_and_waits_for_none() {
+    let fixture = Fixture::new();
+    let mut parent = start("hold and fork", fixture.path());
+    let log = PathBuf::from(format!("{}.log", fixture.path().display()));
+    let begin = Instant::now();
+    while lines(&log) < 2 {
+        assert!(begin.elapsed() < PATIENCE);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    let begin = Instant::now();
+    assert_eq!(fixture.get(&fixture.cache(), 1), CacheOutcome::Miss);
+    assert!(begin.elapsed() < Duration::from_secs(30), "the lock went with the parent");
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert!(text.contains("forked") && !text.contains("ended"), "the child lives: {text}");
+    std::fs::write(log.with_extension("end"), "").unwrap();
+    while lines(&log) < 3 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::fs::remove_file(log.with_extension("end")).unwrap();
+    std::fs::remove_file(log).unwrap();
+}
+
+/// The outcomes that a child logged.
+fn outcomes(folder: &Path) -> String {
+    let log = PathBuf::from(format!("{}.log", folder.display()));
+    let text = std::fs::read_to_string(&log).unwrap();
+    std::fs::remove_file(log).unwrap();
+    text
+}
+
+#[test]
+fn a_file_that_cannot_be_written_completely_leaves_nothing() {
+    let fixture = Fixture::new();
+    let mut command = Command::new("sh");
+    // The entries have 40 KB; a file of the shell's unit, 512 or 1024 bytes, is enough for the others.
+    command.args(["-c", "trap '' XFSZ; ulimit -f 20; exec \"$0\" \"$@\""]);
+    command.arg(std::env::current_exe().unwrap()).args(CHILD_ARGUMENTS);
+    finish(spawn(command, "fail to write", fixture.path()));
+    assert_eq!(outcomes(fixture.path()), "Uncached\n".repeat(20));
+    check_intact(&fixture);
+    assert_eq!(fixture.cache().usage().unwrap().entries, 0);
+    assert_eq!(
+        [1, 1].map(|number| fixture.get(&fixture.cache(), number)),
+        [CacheOutcome::Miss, CacheOutcome::Hit]
+    );
+}
+
+#[test]
+#[ignore = "mounts a small disk in a name space of its own, which not every machine allows"]
+fn a_full_disk_and_a_read_only_one_are_no_errors() {
+    for (commands, first) in [
+        ("mount -t tmpfs -o size=256k,mode=700 tmpfs \"$0\"", "Miss"),
+        ("mount -t tmpfs -o size=256k,mode=700,ro tmpfs \"$0\"", "Uncached"),
+    ] {
+        let fixture = Fixture::new();
+        finish(start_after(commands, "fail to write", fixture.path()));
+        let outcomes = outcomes(fixture.path());
+        assert!(outcomes.starts_with(first) && outcomes.ends_with("Uncached\n"), "{outcomes}");
+    }
 }

@@ -111,7 +111,7 @@ mod http {
                 (Mode::WrongBytes, "GET") => send("200 OK", &[7; 5000]),
                 (Mode::Endless, "GET") => {
                     stream.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n").ok()?;
-                    while stream.write_all(&[0; 1 << 16]).is_ok() {}
+                    while stream.write_all(&[0; 1 << 12]).is_ok() {}
                     None
                 }
                 (Mode::OtherEntry, "GET") => {
