@@ -6,10 +6,12 @@ mod bounds;
 mod dumps;
 mod entries;
 mod layers;
+mod measure;
 mod processes;
 mod shared;
 mod threads;
 mod trust;
+mod warnings;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
