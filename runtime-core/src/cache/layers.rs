@@ -237,9 +237,10 @@ impl Layers {
     }
 }
 
-/// `runtime/code` in the user's cache folder.
+/// `runtime/code` in the user's cache folder. A privileged program must not trust what names it.
 fn default_folder() -> Option<PathBuf> {
-    platform::user_caches().map(|caches| caches.join("runtime").join("code"))
+    let caches = if platform::is_privileged() { None } else { platform::user_caches() };
+    caches.map(|caches| caches.join("runtime").join("code"))
 }
 
 fn open_store(options: &CacheOptions, folder: Option<&Path>, limits: Limits) -> Result<Store> {

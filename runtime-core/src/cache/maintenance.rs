@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::CodeCache;
 use super::entry;
-use super::eviction::{self, StoredFile};
+use super::eviction::{self, Limits, StoredFile};
 use super::key::{self, Key};
 use super::lock::UsageLock;
 use super::options::CacheAccess;
@@ -110,7 +110,7 @@ impl CodeCache {
         let mut report = VerifyReport::default();
         let Some(store) = self.existing_store()? else { return Ok(report) };
         for file in eviction::scan(store.folder(), store.is_writable()) {
-            match check(&file) {
+            match check(&file, store.limits()) {
                 None => {
                     report.intact.bytes += file.bytes;
                     report.intact.entries += 1;
@@ -195,11 +195,14 @@ fn lock_usage(store: &Store) -> Result<UsageLock<'_>> {
 }
 
 /// Why an entry cannot be used; `None` if it can.
-fn check(file: &StoredFile) -> Option<String> {
+fn check(file: &StoredFile, limits: Limits) -> Option<String> {
     let (mut opened, metadata) = match trust::open_file(&file.path, Owner::User) {
         Ok(opened) => opened,
         Err(error) => return Some(error.to_string()),
     };
+    if metadata.len() > limits.bytes {
+        return Some("it is larger than the bound of the cache".to_owned());
+    }
     match entry::read_any(&mut opened, metadata.len()) {
         Ok((key, _)) if key.name() == file.name => None,
         Ok((key, _)) => Some(format!("it is entry {} under a wrong name", key.name())),

@@ -58,6 +58,10 @@ impl Store {
         &self.folder
     }
 
+    pub(super) fn limits(&self) -> Limits {
+        self.limits
+    }
+
     pub(super) fn is_writable(&self) -> bool {
         self.is_writable
     }
@@ -78,6 +82,9 @@ impl Store {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Lookup::Missing,
             Err(error) => return Lookup::Damaged(Damage::Unreadable(error)),
         };
+        if metadata.len() > self.limits.bytes {
+            return Lookup::Damaged(Damage::Length);
+        }
         match entry::read(&mut file, metadata.len(), key) {
             Ok(code) => {
                 self.note_use(&file, &metadata);

@@ -9,7 +9,7 @@ use super::*;
 fn a_shared_folder_is_read_and_copied_but_not_written() {
     let (shared, fixture) = (Fixture::new(), Fixture::new());
     shared.get(&shared.cache(), 1);
-    let store: Arc<dyn SharedStore> = Arc::new(SharedFolder::new(shared.path()));
+    let store: Arc<dyn SharedStore> = Arc::new(SharedFolder::new(shared.path(), 1 << 20));
     let cache = CodeCache::with_options(CacheOptions { shared: Some(store), ..fixture.options() });
     assert_eq!(fixture.get(&cache, 1), CacheOutcome::SharedHit);
     assert_eq!(fixture.get(&fixture.cache(), 1), CacheOutcome::Hit, "it was copied");

@@ -59,7 +59,7 @@ fn an_entry_that_cannot_be_written_is_reported_once() {
 #[test]
 fn a_shared_store_that_fails_is_reported_once() {
     let fixture = Fixture::new();
-    let store: Arc<dyn SharedStore> = Arc::new(SharedFolder::new(&fixture.path().join("missing")));
+    let store: Arc<dyn SharedStore> = Arc::new(SharedFolder::new(&fixture.path().join("missing"), 1 << 20));
     let shared = CacheOptions { shared: Some(store), ..fixture.options() };
     assert_one(&messages(shared), &["the shared code cache", "missing", "is not used"]);
 }
