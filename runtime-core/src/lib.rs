@@ -288,7 +288,7 @@ pub use half;
 
 pub use cache::{
     CacheAccess, CacheEntryInfo, CacheOptions, CacheUsage, CodeCache, DamagedEntry, DumpOptions, DumpStage,
-    PruneOptions, SharedStore, VerifyReport, parse_byte_count,
+    LoadTotals, PruneOptions, SharedStore, StageTotals, VerifyReport, parse_byte_count,
 };
 pub use code::arg::Arg;
 pub use code::argument_tuples::{Arguments, IntoArg, read, read_write, write};
