@@ -122,10 +122,12 @@ fn average(totals: &StageTotals) -> Option<String> {
     let loads = u32::try_from(totals.loads).unwrap_or(u32::MAX);
     let stages =
         [("read", totals.read), ("lower", totals.lower), ("compile", totals.compile), ("load", totals.load)];
-    let taken = stages.into_iter().filter(|(_, time)| !time.is_zero());
-    let taken = taken
-        .map(|(name, time)| Some(format!("{name} {:.2} ms", time.checked_div(loads)?.as_secs_f64() * 1e3)));
-    taken.collect::<Option<Vec<_>>>().map(|stages| stages.join(", "))
+    let stage = |(name, time): (&str, Duration)| {
+        Some(format!("{name} {:.2} ms", time.checked_div(loads)?.as_secs_f64() * 1e3))
+    };
+    // A stage that no such load has is left out.
+    let taken = stages.into_iter().filter(|(_, time)| !time.is_zero() || loads == 0);
+    taken.map(stage).collect::<Option<Vec<_>>>().map(|stages| stages.join(", "))
 }
 
 fn missing(probed: &[ProbeResult], compilers: &[String]) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! Loading through the code cache: where code comes from, what its key depends on, and what happens if a driver refuses it.
 
-#![allow(unsafe_code, reason = "constructs native code")]
+#![allow(unsafe_code, clippy::unwrap_used, reason = "a test that constructs native code")]
 
 use std::path::Path;
 use std::sync::{Arc, Barrier, Mutex};
