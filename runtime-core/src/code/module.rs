@@ -162,9 +162,11 @@ fn load_native(device: &OpenDevice, source: &ModuleSource) -> Result<Handle> {
 fn report(device: &OpenDevice, source: &ModuleSource, origin: CodeOrigin, stages: Stages, load: Duration) {
     let Stages { read, lower, compile } = stages;
     tracing::debug!(target: "runtime::load", device = %device.name, format = %source.format(), %origin, ?read, ?lower, ?compile, ?load, "loaded code");
+    let (device_name, format) = (device.name.clone(), source.format().clone());
+    let event = CodeLoad { device: device_name, format, origin, read, lower, compile, load };
+    device.instance.cache.count(&event);
     if let Some(LoadHook(hook)) = &device.instance.load_hook {
-        let (device, format) = (device.name.clone(), source.format().clone());
-        hook(&CodeLoad { device, format, origin, read, lower, compile, load });
+        hook(&event);
     }
 }
 
