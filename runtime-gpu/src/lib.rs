@@ -55,6 +55,7 @@
 mod binary_check;
 mod bind;
 mod builtin;
+mod compile;
 mod completion_events;
 mod context;
 mod convert;
@@ -88,9 +89,10 @@ pub use tensor_map::{Interleave, L2Promotion, OobFill, Swizzle, TensorMap, Tiled
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use runtime_core::backend::{Backend, Level, LinkedBackend, Log};
+use runtime_core::backend::{Backend, CompiledCode, Level, LinkedBackend, Log, Source};
 use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result};
 
+use compile::architecture::Architecture;
 use context::PrimaryContext;
 use driver::Driver;
 use driver::abi::Ordinal;
@@ -158,6 +160,14 @@ unsafe impl Backend for Cuda {
         self.log.write(Level::Debug, "cuda", &format!("opened device {index}"));
         Ok(CudaDevice::new(primary, options))
     }
+
+    fn architecture(&self, architecture: &str) -> Result<DeviceInfo> {
+        Ok(Architecture::find(architecture)?.describe(architecture))
+    }
+
+    fn compile_for(&self, architecture: &str, source: &Source<'_>) -> Result<CompiledCode> {
+        compile::for_architecture(architecture, source)
+    }
 }
 
 /// Compiles CUDA C with NVRTC for `arch`, e.g. `sm_90`, as loading a module does, but without a device. Returns a cubin, or PTX
@@ -174,7 +184,7 @@ pub fn compile(source: &str, arch: &str, options: &[&str]) -> Result<Vec<u8>> {
         include: Vec::new(),
         options: options.to_vec(),
     };
-    let (nvrtc::CompiledCode::Cubin(code) | nvrtc::CompiledCode::Ptx(code)) =
+    let (nvrtc::DeviceCode::Cubin(code) | nvrtc::DeviceCode::Ptx(code), _) =
         nvrtc::Nvrtc::load()?.compile(&request)?;
     Ok(code)
 }

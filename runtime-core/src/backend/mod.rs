@@ -46,7 +46,7 @@ pub use fill_pattern::FillPattern;
 pub use host_borrow::HostBorrowGuard;
 pub use host_bytes::{HostBytes, HostBytesMut};
 pub use included_files::included_files;
-pub use library::{check_library, open_library};
+pub use library::{check_library, find_library, open_library};
 pub use linked::LinkedBackend;
 pub use log::{Level, Log};
 pub use polling::{backoff, spin_until};
