@@ -71,21 +71,19 @@ pub(crate) fn cubin_architecture(code: &[u8]) -> Option<Architecture> {
     let endian = header.endian().ok()?;
     let flags = header.e_flags(endian);
     let (compute, is_specific) = match header.e_ident.abi_version >= ABI_VERSION_2 {
-        true => (flags >> 8 & 0xff, flags & ACCELERATED_2 != 0 || has_specific_property(code)?),
+        true => (flags >> 8 & 0xff, flags & ACCELERATED_2 != 0 || has_specific_property(code).unwrap_or(false)),
         false => (flags & 0xff, flags & ACCELERATED_1 != 0),
     };
     let variant = if is_specific { Variant::Specific } else { Variant::Portable };
     Some(Architecture { compute, variant, is_virtual: false })
 }
 
-/// Whether the section of properties says that the code is for one architecture only.
+/// Whether the section of properties says that the code is for one architecture only; `None` without that section.
 fn has_specific_property(code: &[u8]) -> Option<bool> {
     let header = FileHeader64::<LittleEndian>::parse(code).ok()?;
     let endian = header.endian().ok()?;
     let sections = header.sections(endian, code).ok()?;
-    let Some((_, section)) = sections.section_by_name(endian, COMPATIBILITY_SECTION) else {
-        return Some(false);
-    };
+    let (_, section) = sections.section_by_name(endian, COMPATIBILITY_SECTION)?;
     let mut rest = section.data(endian, code).ok()?;
     while let Some((&[format, property, low, high], behind)) = rest.split_first_chunk() {
         let value = u16::from_le_bytes([low, high]);
@@ -94,7 +92,7 @@ fn has_specific_property(code: &[u8]) -> Option<bool> {
         }
         rest = if format == COMPATIBILITY_SIZED { behind.get(usize::from(value)..)? } else { behind };
     }
-    Some(false)
+    None
 }
 
 /// The parts of a fat binary, as far as it is complete.

@@ -183,6 +183,7 @@ pub fn compile(source: &str, arch: &str, options: &[&str]) -> Result<Vec<u8>> {
         compute: 0,
         include: Vec::new(),
         options: options.to_vec(),
+        with_figures: false,
     };
     let (nvrtc::DeviceCode::Cubin(code) | nvrtc::DeviceCode::Ptx(code), _) =
         nvrtc::Nvrtc::load()?.compile(&request)?;

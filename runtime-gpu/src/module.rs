@@ -391,9 +391,11 @@ fn load_ptx(
     limit: Option<u32>,
 ) -> Result<(abi::Module, Vec<(String, KernelInfo)>)> {
     let text = jit::ptx_text(code)?;
-    let mut options = JitOptions::with_logs(limit);
-    let handle = load_data(primary, text.as_ptr().cast(), &mut options)?;
-    Ok((handle, ptxas_log::kernels(&options.information())))
+    jit::with_figures(|figures| {
+        let mut options = JitOptions::with_logs(limit, figures);
+        let handle = load_data(primary, text.as_ptr().cast(), &mut options)?;
+        Ok((handle, ptxas_log::kernels(&options.information())))
+    })
 }
 
 /// Loads code. The driver may wait for running kernels meanwhile, which blocks every other call on the context (seen in stacks

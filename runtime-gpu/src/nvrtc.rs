@@ -31,6 +31,7 @@ const DEFAULT_TOOLKIT: &str = "/usr/local/cuda";
 type Code = c_uint;
 
 const SUCCESS: Code = nvrtcResult::NVRTC_SUCCESS as Code;
+const COMPILATION: Code = nvrtcResult::NVRTC_ERROR_COMPILATION as Code;
 const INVALID_OPTION: Code = nvrtcResult::NVRTC_ERROR_INVALID_OPTION as Code;
 
 bind_as_in_header! { Code as nvrtcResult;
@@ -86,7 +87,7 @@ pub(crate) enum DeviceCode {
 }
 
 /// A source and its compile options.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CompileRequest<'a> {
     pub(crate) text: &'a [u8],
     /// File name in the log.
@@ -97,6 +98,8 @@ pub(crate) struct CompileRequest<'a> {
     pub(crate) compute: u32,
     pub(crate) include: Vec<String>,
     pub(crate) options: Vec<&'a str>,
+    /// Whether the log has the resources of each kernel.
+    pub(crate) with_figures: bool,
 }
 
 impl Nvrtc {
@@ -158,6 +161,7 @@ impl Nvrtc {
         let mut options = vec![format!("--gpu-architecture={arch}")];
         options.extend(request.include.iter().map(|folder| format!("--include-path={folder}")));
         options.extend(self.include.iter().map(|folder| format!("--include-path={}", folder.display())));
+        options.extend(request.with_figures.then(|| ptxas_log::VERBOSE.to_owned()));
         options.extend(request.options.iter().map(|&option| option.to_owned()));
         let text = to_c_string("code", request.text)?;
         let name = to_c_string("path", request.name.as_bytes())?;
@@ -185,7 +189,12 @@ impl Nvrtc {
         // SAFETY: the program is alive, and there are as many options.
         let code = unsafe { (self.required.nvrtcCompileProgram)(program.handle, count, options.as_ptr()) };
         if code != SUCCESS {
-            return Err(program.compile_error(code));
+            let log = program.log().unwrap_or_default();
+            // With figures, NVRTC 11.8 to 13.5 leave the assembler's own errors out of the log.
+            return match request.with_figures && code == COMPILATION && ptxas_log::messages(&log).is_empty() {
+                true => self.compile(&CompileRequest { with_figures: false, ..request.clone() }),
+                false => Err(self.error("nvrtcCompileProgram", code, &log)),
+            };
         }
         let code = if real {
             let (size, read) = (self.required.nvrtcGetCUBINSize, self.required.nvrtcGetCUBIN);
@@ -253,11 +262,6 @@ struct OwnedProgram<'a> {
 }
 
 impl OwnedProgram<'_> {
-    fn compile_error(&self, code: Code) -> Error {
-        let log = self.log().unwrap_or_default();
-        self.nvrtc.error("nvrtcCompileProgram", code, &log)
-    }
-
     fn log(&self) -> Result<String> {
         let api = &self.nvrtc.required;
         let (size, read) = (api.nvrtcGetProgramLogSize, api.nvrtcGetProgramLog);

@@ -64,7 +64,6 @@ impl<'a> CudaSource<'a> {
 pub(crate) fn compile(source: &Source<'_>, text: &[u8], target: Target<'_>) -> Result<CompiledCode> {
     let cuda = CudaSource::new(source);
     let limit = registers::parse(source.options)?.map(|registers| format!("--maxrregcount={registers}"));
-    let own = limit.as_deref().into_iter().chain([ptxas_log::VERBOSE]);
     let (arch, compute) = match target {
         Target::Device(compute) => (cuda.arch, compute),
         Target::Architecture(name) => (Some(name), 0),
@@ -75,7 +74,8 @@ pub(crate) fn compile(source: &Source<'_>, text: &[u8], target: Target<'_>) -> R
         arch,
         compute,
         include: cuda.include,
-        options: own.chain(cuda.options).collect(),
+        options: limit.as_deref().into_iter().chain(cuda.options).collect(),
+        with_figures: true,
     })?;
     let (format, code) = match code {
         DeviceCode::Cubin(code) => ("cubin", code),

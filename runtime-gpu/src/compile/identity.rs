@@ -39,6 +39,11 @@ pub(crate) fn of_ptx() -> Result<String> {
 /// # Errors
 /// `Unavailable` without NVRTC; `Unsupported` if the files that the code depends on cannot be known.
 pub(crate) fn of_cuda_c(source: &Source<'_>) -> Result<String> {
+    of_cuda_c_with(source, nvrtc::files()?)
+}
+
+/// As [`of_cuda_c`], with the compiler's own files.
+fn of_cuda_c_with(source: &Source<'_>, compiler: Vec<PathBuf>) -> Result<String> {
     if let Some(name) = OPTION_VARIABLES.into_iter().find(|name| std::env::var_os(name).is_some()) {
         return Err(Error::unsupported(format!("{name} is set: its options may name further files")));
     }
@@ -51,7 +56,7 @@ pub(crate) fn of_cuda_c(source: &Source<'_>) -> Result<String> {
     let files = included_files(&String::from_utf8_lossy(code), Some(&cuda.own_folder), &folders);
     let files = files.ok_or_else(|| Error::unsupported("the files that the code includes cannot be known"))?;
     let mut identity = variables();
-    for file in nvrtc::files()? {
+    for file in compiler {
         // Writing to a string cannot fail.
         let _ = writeln!(identity, "{}", describe_file(&file));
     }
@@ -105,6 +110,8 @@ fn option_folders<'a>(options: &'a [&'a str]) -> impl Iterator<Item = PathBuf> +
 
 #[cfg(test)]
 mod tests {
+    use runtime_core::{ErrorKind, Options};
+
     use super::*;
 
     #[test]
@@ -125,15 +132,41 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_changes_has_another_description() {
-        let folder = std::env::temp_dir().join(format!("runtime-identity-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let path = folder.join("library");
-        let missing = describe_file(&path);
-        std::fs::write(&path, "1").unwrap();
-        let first = describe_file(&path);
-        std::fs::write(&path, "12").unwrap();
-        assert!(missing != first && first != describe_file(&path));
-        std::fs::remove_dir_all(&folder).unwrap();
+    fn everything_that_the_compiler_reads_is_a_part_of_the_identity() {
+        let folder = tempfile::tempdir().unwrap();
+        let (library, header) = (folder.path().join("libnvrtc.so"), folder.path().join("n.h"));
+        std::fs::write(&library, "1").unwrap();
+        let include = folder.path().to_str().unwrap().to_owned();
+        let options = Options::new().with("options", format!("-I{include}"));
+        let identity = |code: &'static str| {
+            let source =
+                Source { format: "cuda-c", code: Some(code.as_bytes()), path: "", options: &options };
+            of_cuda_c_with(&source, vec![library.clone()])
+        };
+        let mut seen = vec![identity("#include \"n.h\"").unwrap()];
+        let mut changed = |what: &str| {
+            let now = identity("#include \"n.h\"").unwrap();
+            assert!(!seen.contains(&now), "{what}");
+            seen.push(now);
+        };
+        std::fs::write(&header, "#define N 4").unwrap();
+        changed("a header that was missing");
+        std::fs::write(&header, "#define N 5").unwrap();
+        changed("a header's content");
+        std::fs::write(&library, "12").unwrap();
+        changed("the library's size");
+        let again = folder.path().join("again");
+        std::fs::copy(&library, &again).unwrap();
+        std::fs::rename(&again, &library).unwrap();
+        changed("the library's inode");
+        assert_eq!(identity("#include NAME").unwrap_err().kind(), ErrorKind::Unsupported);
+    }
+
+    #[test]
+    fn code_with_options_that_read_other_files_has_no_identity() {
+        let options = Options::new().with("options", "--pre-include=a.h");
+        let source = Source { format: "cuda-c", code: Some(b""), path: "", options: &options };
+        let error = of_cuda_c_with(&source, Vec::new()).unwrap_err();
+        assert!(error.message().contains("--pre-include"), "{error}");
     }
 }

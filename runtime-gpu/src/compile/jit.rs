@@ -31,8 +31,8 @@ impl JitOptions {
         Self { keys: Vec::new(), values: Vec::new(), errors: Vec::new(), information: Vec::new() }
     }
 
-    /// Logs of errors and of the resources of each kernel, with at most this number of registers.
-    pub(crate) fn with_logs(registers: Option<u32>) -> Self {
+    /// Logs of errors, with `figures` of the resources of each kernel too; with at most this number of registers.
+    pub(crate) fn with_logs(registers: Option<u32>, figures: bool) -> Self {
         let mut options =
             Self { errors: vec![0; LOG_BYTES], information: vec![0; LOG_BYTES], ..Self::none() };
         // The driver takes numbers themselves in place of pointers to them.
@@ -42,7 +42,9 @@ impl JitOptions {
         options.push(jit::ERROR_LOG_BYTES, number(LOG_BYTES));
         options.push(jit::INFO_LOG, information.cast());
         options.push(jit::INFO_LOG_BYTES, number(LOG_BYTES));
-        options.push(jit::LOG_VERBOSE, number(1));
+        if figures {
+            options.push(jit::LOG_VERBOSE, number(1));
+        }
         if let Some(registers) = registers {
             options.push(jit::MAX_REGISTERS, number(registers as usize));
         }
@@ -88,6 +90,17 @@ fn out_of_resources(error: &Error) -> Error {
         .in_operation(error.operation())
 }
 
+/// Calls `compile` with figures of the kernels, and without them if it fails: with them, NVIDIA's compilers leave out errors.
+///
+/// # Errors
+/// Those of `compile`.
+pub(crate) fn with_figures<R>(compile: impl Fn(bool) -> Result<R>) -> Result<R> {
+    match compile(true) {
+        Err(error) if matches!(error.kind(), ErrorKind::CompileFailed | ErrorKind::Driver) => compile(false),
+        other => other,
+    }
+}
+
 /// PTX as the driver reads it.
 ///
 /// # Errors
@@ -117,10 +130,11 @@ pub(crate) fn compile_ptx(
         Error::unsupported("the driver cannot compile PTX without loading it; update it, or load the PTX")
     })?;
     let _current = primary.make_current()?;
-    let mut link = Link::new(primary, api, registers)?;
-    link.add(text)?;
-    let code = link.complete()?;
-    let log = link.options.information();
+    let (code, log) = with_figures(|figures| {
+        let mut link = Link::new(primary, api, JitOptions::with_logs(registers, figures))?;
+        link.add(text)?;
+        Ok((link.complete()?, link.options.information()))
+    })?;
     Ok(CompiledCode {
         format: "cubin".into(),
         code,
@@ -139,8 +153,7 @@ struct Link<'a> {
 }
 
 impl<'a> Link<'a> {
-    fn new(primary: &'a PrimaryContext, api: Linker, registers: Option<u32>) -> Result<Self> {
-        let mut options = JitOptions::with_logs(registers);
+    fn new(primary: &'a PrimaryContext, api: Linker, mut options: JitOptions) -> Result<Self> {
         let mut state: CUlinkState = std::ptr::null_mut();
         let code = options.with_raw(|count, keys, values| {
             // SAFETY: there are as many options, and their logs outlive the link.
