@@ -71,7 +71,9 @@ pub(crate) fn cubin_architecture(code: &[u8]) -> Option<Architecture> {
     let endian = header.endian().ok()?;
     let flags = header.e_flags(endian);
     let (compute, is_specific) = match header.e_ident.abi_version >= ABI_VERSION_2 {
-        true => (flags >> 8 & 0xff, flags & ACCELERATED_2 != 0 || has_specific_property(code).unwrap_or(false)),
+        true => {
+            (flags >> 8 & 0xff, flags & ACCELERATED_2 != 0 || has_specific_property(code).unwrap_or(false))
+        }
         false => (flags & 0xff, flags & ACCELERATED_1 != 0),
     };
     let variant = if is_specific { Variant::Specific } else { Variant::Portable };

@@ -367,8 +367,7 @@ pub(crate) fn check_options(source: &Source<'_>) -> Result<()> {
         _ => false,
     };
     let Some((key, _)) = source.options.iter().find(|(key, _)| !applies(key)) else { return Ok(()) };
-    let formats =
-        if key == registers::KEY { "formats \"cuda-c\" and \"ptx\"" } else { "format \"cuda-c\"" };
+    let formats = if key == registers::KEY { "formats \"cuda-c\" and \"ptx\"" } else { "format \"cuda-c\"" };
     Err(Error::invalid(format!("option \"{key}\" applies to {formats}, not to \"{}\"", source.format)))
 }
 
@@ -400,11 +399,7 @@ fn load_ptx(
 
 /// Loads code. The driver may wait for running kernels meanwhile, which blocks every other call on the context (seen in stacks
 /// on an H200, driver 580.159: `cuLaunchKernel` waits for a lock that this call holds).
-fn load_data(
-    primary: &PrimaryContext,
-    code: *const c_void,
-    options: &mut JitOptions,
-) -> Result<abi::Module> {
+fn load_data(primary: &PrimaryContext, code: *const c_void, options: &mut JitOptions) -> Result<abi::Module> {
     let _current = primary.make_current()?;
     let mut module = abi::Module::NULL;
     let status = options.with_raw(|count, keys, values| {

@@ -144,9 +144,9 @@ impl Nvrtc {
             code_texts: CodeTexts::bind(&library)?,
             architectures: Architectures::bind(&library).ok(),
             include: toolkit_include_folder(path),
-            file: Some(path.to_owned()).filter(|path| path.is_absolute()).or_else(|| {
-                loaded_file(required.nvrtcCreateProgram as *const std::ffi::c_void)
-            }),
+            file: Some(path.to_owned())
+                .filter(|path| path.is_absolute())
+                .or_else(|| loaded_file(required.nvrtcCreateProgram as *const std::ffi::c_void)),
             required,
             _library: library,
         })

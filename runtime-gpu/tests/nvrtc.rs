@@ -124,11 +124,9 @@ fn compile_for(arch: &str, code: &str, registers: &str) -> Result<CompiledCode> 
 }
 
 fn architectures() -> std::result::Result<(), Failed> {
-    for (arch, format) in [
-        ("sm_80", CodeFormat::CUBIN),
-        ("sm_90a", CodeFormat::CUBIN),
-        ("compute_80", CodeFormat::PTX),
-    ] {
+    for (arch, format) in
+        [("sm_80", CodeFormat::CUBIN), ("sm_90a", CodeFormat::CUBIN), ("compute_80", CodeFormat::PTX)]
+    {
         let compiled = compile_for(arch, SUITE, "default")?;
         assert_eq!(compiled.format, format, "{arch}");
         assert_eq!(compiled.log, "", "{arch}: figures are no messages");

@@ -31,16 +31,14 @@
 //!
 //! # Code
 //!
-//! The only format is `spirv-shader`, with compute entry points.
+//! The formats are `spirv-shader`, with compute entry points, and `vulkan-binary`: the same with what the driver compiled of
+//! it, which no other driver or version uses.
 //!
 //! | argument | what the kernel takes |
 //! | --- | --- |
 //! | tensor | a storage buffer: set 0, binding 0, 1, … in the order of the tensors |
 //! | scalar, by-value bytes | a member of the push constants, in order |
 //! | work-group memory | not an argument: its size is a specialisation constant |
-//!
-//! Compiled pipelines are cached in the user's cache folder for later runs, one file per device (`pipeline_cache`);
-//! processes with elevated privileges cache nothing.
 //!
 //! The code fixes the group size. The load option `constant` sets specialisation constants.
 //!
@@ -49,8 +47,9 @@
 
 mod barriers;
 mod batches;
+mod binary;
 mod builtin;
-mod cache;
+mod compile;
 mod context;
 mod convert;
 mod describe;
@@ -80,7 +79,7 @@ pub use queue::VulkanQueue;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use runtime_core::backend::{Backend, Level, LinkedBackend, Log};
+use runtime_core::backend::{Backend, CompiledCode, Level, LinkedBackend, Log, Source};
 use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result};
 
 use context::Context;
@@ -165,6 +164,14 @@ unsafe impl Backend for Vulkan {
         state.open.push((index, Arc::downgrade(&context)));
         self.log.write(Level::Debug, "vulkan", &format!("opened device {index}"));
         Ok(VulkanDevice::new(context))
+    }
+
+    fn architecture(&self, architecture: &str) -> Result<DeviceInfo> {
+        compile::architecture(architecture)
+    }
+
+    fn compile_for(&self, architecture: &str, source: &Source<'_>) -> Result<CompiledCode> {
+        compile::for_architecture(architecture, source)
     }
 }
 

@@ -141,7 +141,9 @@ mod tests {
         assert_eq!(Architecture::parse("sm_90a"), arch(90, Variant::Specific, false));
         assert_eq!(Architecture::parse("sm_100f"), arch(100, Variant::Family, false));
         assert_eq!(Architecture::parse("compute_75"), arch(75, Variant::Portable, true));
-        for wrong in ["", "sm_", "sm_a", "90", "sm_9", "sm_9999", "sm_90b", "sm_+90", "SM_90", "sm_90 ", "sm_9\u{664}"] {
+        for wrong in
+            ["", "sm_", "sm_a", "90", "sm_9", "sm_9999", "sm_90b", "sm_+90", "SM_90", "sm_90 ", "sm_9\u{664}"]
+        {
             assert_eq!(Architecture::parse(wrong), None, "{wrong}");
         }
     }

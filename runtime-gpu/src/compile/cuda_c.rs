@@ -47,10 +47,7 @@ impl<'a> CudaSource<'a> {
         Self {
             name: if path.is_empty() { UNNAMED } else { path },
             arch: options.text("arch").filter(|arch| !arch.is_empty()),
-            include: include
-                .chain(own.clone())
-                .map(|folder| folder.to_string_lossy().into_owned())
-                .collect(),
+            include: include.chain(own.clone()).map(|folder| folder.to_string_lossy().into_owned()).collect(),
             own_folder: own.unwrap_or_else(|| PathBuf::from(".")),
             options: options.texts("options").filter(|option| !option.is_empty()).collect(),
         }

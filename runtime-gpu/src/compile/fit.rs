@@ -100,11 +100,9 @@ fn newest_ptx_version(cuda_version: u32) -> (u32, u32) {
     match cuda_version {
         13_000.. => (cuda_version / 1000 - 4, cuda_version % 1000 / 10),
         12_090.. => (8, 8),
-        _ => PTX_VERSIONS
-            .iter()
-            .rev()
-            .find(|(cuda, _)| *cuda <= cuda_version)
-            .map_or((6, 3), |(_, ptx)| *ptx),
+        _ => {
+            PTX_VERSIONS.iter().rev().find(|(cuda, _)| *cuda <= cuda_version).map_or((6, 3), |(_, ptx)| *ptx)
+        }
     }
 }
 

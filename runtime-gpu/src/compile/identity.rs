@@ -18,7 +18,15 @@ const OPTION_VARIABLES: [&str; 2] = ["NVRTC_PREPEND_FLAGS", "NVRTC_APPEND_FLAGS"
 const ONLY_PTX: [&str; 2] = ["CUDA_FORCE_PTX_JIT", "CUDA_FORCE_JIT"];
 /// Options of NVRTC that read or write other files than the included ones.
 const FILE_OPTIONS: [&str; 9] = [
-    "-include", "--pre-include", "-pch", "--pch", "-create-pch", "--create-pch", "-use-pch", "--use-pch", "@",
+    "-include",
+    "--pre-include",
+    "-pch",
+    "--pch",
+    "-create-pch",
+    "--create-pch",
+    "-use-pch",
+    "--use-pch",
+    "@",
 ];
 
 /// The identity of what compiles PTX: the driver, which core knows, under these variables.
@@ -28,7 +36,9 @@ const FILE_OPTIONS: [&str; 9] = [
 pub(crate) fn of_ptx() -> Result<String> {
     for name in ONLY_PTX {
         if std::env::var_os(name).is_some_and(|value| value != "0") {
-            return Err(Error::unsupported(format!("{name} is set: the driver compiles PTX when it loads it")));
+            return Err(Error::unsupported(format!(
+                "{name} is set: the driver compiles PTX when it loads it"
+            )));
         }
     }
     Ok(variables())
@@ -52,9 +62,11 @@ fn of_cuda_c_with(source: &Source<'_>, compiler: Vec<PathBuf>) -> Result<String>
         return Err(Error::unsupported(format!("option \"{option}\" makes the compiler read further files")));
     }
     let code = source.code.unwrap_or_default();
-    let folders: Vec<_> = cuda.include.iter().map(PathBuf::from).chain(option_folders(&cuda.options)).collect();
+    let folders: Vec<_> =
+        cuda.include.iter().map(PathBuf::from).chain(option_folders(&cuda.options)).collect();
     let files = included_files(&String::from_utf8_lossy(code), Some(&cuda.own_folder), &folders);
-    let files = files.ok_or_else(|| Error::unsupported("the files that the code includes cannot be known"))?;
+    let files =
+        files.ok_or_else(|| Error::unsupported("the files that the code includes cannot be known"))?;
     let mut identity = variables();
     for file in compiler {
         // Writing to a string cannot fail.

@@ -118,15 +118,19 @@ info    : Used 32 registers, used 0 barriers, 900 bytes cumulative stack size
                 "{LOG}info : Function properties for g\n  8 bytes stack frame, {stores} bytes spill stores, 0 bytes spill loads\n"
             )
         };
-        let spilled =
-            |log: &str| kernels(log).iter().map(|(_, info)| info.spilled_bytes).collect::<Vec<_>>();
+        let spilled = |log: &str| kernels(log).iter().map(|(_, info)| info.spilled_bytes).collect::<Vec<_>>();
         assert_eq!(spilled(&callee(0)), [Some(0), Some(1300)]);
         assert_eq!(spilled(&callee(4)), [None, None]);
     }
 
     #[test]
     fn a_log_without_figures_has_no_kernels() {
-        for log in ["", "Used 5 registers", "Function properties for f\n 1 bytes spill stores", "Compiling entry function 'f"] {
+        for log in [
+            "",
+            "Used 5 registers",
+            "Function properties for f\n 1 bytes spill stores",
+            "Compiling entry function 'f",
+        ] {
             assert_eq!(kernels(log), [], "{log}");
         }
         let unfinished = kernels("Compiling entry function 'f' for 'sm_1'\nUsed many registers");
@@ -135,8 +139,12 @@ info    : Used 32 registers, used 0 barriers, 900 bytes cumulative stack size
 
     #[test]
     fn a_lack_of_resources_is_told_apart_from_other_errors() {
-        assert!(is_out_of_resources("ptxas error   : Entry function 'f' uses too much shared data (0x61a80 bytes, 0xc000 max)"));
-        assert!(is_out_of_resources("ptxas fatal   : (C7600) Register allocation failed with register count of '16'."));
+        assert!(is_out_of_resources(
+            "ptxas error   : Entry function 'f' uses too much shared data (0x61a80 bytes, 0xc000 max)"
+        ));
+        assert!(is_out_of_resources(
+            "ptxas fatal   : (C7600) Register allocation failed with register count of '16'."
+        ));
         assert!(!is_out_of_resources("k.cu(1): error: identifier \"too_much\" is undefined"));
     }
 }

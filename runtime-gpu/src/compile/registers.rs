@@ -50,7 +50,8 @@ mod tests {
         assert_eq!(parsed("255").unwrap(), Some(255));
         for wrong in ["", "15", "256", "-1", "many", "64.0", "4294967312"] {
             let error = parsed(wrong).unwrap_err();
-            let says = ["registers", "default", "16 to 255"].iter().all(|word| error.message().contains(word));
+            let says =
+                ["registers", "default", "16 to 255"].iter().all(|word| error.message().contains(word));
             assert!(says, "{wrong}: {error}");
         }
     }

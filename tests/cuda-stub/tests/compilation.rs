@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use runtime_core::{
-    Arg, CodeFormat, CommonRuntime, CompiledCode, ErrorKind, Fit, Geometry, KernelInfo, ModuleSource, Options,
-    Runtime,
+    Arg, CodeFormat, CommonRuntime, CompiledCode, ErrorKind, Fit, Geometry, KernelInfo, ModuleSource,
+    Options, Runtime,
 };
 
 /// Text with kernels of the stub, whose compilers take any text.
-const CODE: &str = "extern \"C\" __global__ void spin(long us); __global__ void fill_f32(float *out, float value, long n);";
+const CODE: &str =
+    "extern \"C\" __global__ void spin(long us); __global__ void fill_f32(float *out, float value, long n);";
 
 type Case = fn(&Runtime, &Arc<dyn CommonRuntime>) -> Result<(), Failed>;
 
@@ -107,14 +108,20 @@ fn spills(_: &Runtime, device: &Arc<dyn CommonRuntime>) -> Result<(), Failed> {
         assert_eq!(spilled("64")?, (Some(40), Some(0)), "{format}");
         assert_eq!(spilled("24")?, (Some(24), Some(64)), "{format}");
         // Loading the source reports them too.
-        assert_eq!(device.load(&limited("24"))?.kernel("fill_f32")?.info().spilled_bytes, Some(64), "{format}");
+        assert_eq!(
+            device.load(&limited("24"))?.kernel("fill_f32")?.info().spilled_bytes,
+            Some(64),
+            "{format}"
+        );
     }
     Ok(())
 }
 
 fn registers_are_checked(_: &Runtime, device: &Arc<dyn CommonRuntime>) -> Result<(), Failed> {
     let options = |limit: &str| Options::new().with("registers", limit);
-    for source in [source(CodeFormat::CUDA_C, CODE, options("8")), source(CodeFormat::PTX, CODE, options("many"))] {
+    for source in
+        [source(CodeFormat::CUDA_C, CODE, options("8")), source(CodeFormat::PTX, CODE, options("many"))]
+    {
         for error in [device.compile(&source).unwrap_err(), device.load(&source).unwrap_err()] {
             assert_eq!(error.kind(), ErrorKind::InvalidArgument);
             assert!(error.message().contains("16 to 255"), "{error}");
@@ -159,7 +166,10 @@ fn fits(_: &Runtime, device: &Arc<dyn CommonRuntime>) -> Result<(), Failed> {
         source(CodeFormat::CUBIN, code, Options::new())
     };
     assert_eq!(device.fits(&changed(0x50_0550))?, Fit::Unsupported, "sm_80");
-    assert_eq!(device.fits(&source(CodeFormat::CUBIN, &compiled.code[..40], Options::new()))?, Fit::Unsupported);
+    assert_eq!(
+        device.fits(&source(CodeFormat::CUBIN, &compiled.code[..40], Options::new()))?,
+        Fit::Unsupported
+    );
     assert_eq!(device.fits(&source(CodeFormat::FATBIN, &b"short"[..], Options::new()))?, Fit::Unsupported);
     assert_eq!(device.fits(&ptx(".version 7.0\n.target sm_80\n"))?, Fit::Recompile);
     assert_eq!(device.fits(&ptx(".version 99.0\n.target sm_80\n"))?, Fit::Unsupported);
