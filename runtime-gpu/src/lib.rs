@@ -31,6 +31,11 @@
 //!
 //! Argument sizes are checked against the code where the driver reports them (CUDA 12.4 and newer).
 //!
+//! CUDA C and PTX are compiled to a cubin without loading it (`compile`): for an open device, or CUDA C for an architecture by name
+//! (`cuda:sm_90`; with `a` for one architecture's own features, `f` for its family's, `compute_80` for PTX), for which only NVRTC
+//! is needed. The option `registers` limits the registers of each work-item. Registers and spills of a kernel are those that
+//! the assembler reports; a cubin from elsewhere with private memory has spills that are unknown.
+//!
 //! # Telemetry
 //!
 //! Clocks of the multiprocessors and of the memory, temperature, power, and energy since the driver was loaded, from

@@ -40,7 +40,9 @@
 //! | scalar, by-value bytes | a member of the push constants, in order |
 //! | work-group memory | not an argument: its size is a specialisation constant |
 //!
-//! The code fixes the group size. The load option `constant` sets specialisation constants.
+//! The code fixes the group size. The load option `constant` sets specialisation constants. A binary has their values.
+//!
+//! `compile` makes a `vulkan-binary` for an open device, and SPIR-V for the architecture `vulkan` without one.
 //!
 //! Portable code bounds-checks its own memory accesses, and the caller is responsible for native code. So
 //! `robustBufferAccess` is off, unless the option `robust` is set.
