@@ -47,22 +47,22 @@ fn main() -> ExitCode {
     if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn source(format: CodeFormat, code: impl Into<Vec<u8>>, options: Options) -> ModuleSource {
+fn source(format: CodeFormat, code: impl Into<Vec<u8>>, options: &Options) -> ModuleSource {
     // SAFETY: the kernels stay within their arguments.
     let source = unsafe { ModuleSource::native(format, code.into()) };
     options.iter().fold(source, |source, (key, value)| source.option(key, value.clone()))
 }
 
 fn cuda_c(code: &str) -> ModuleSource {
-    source(CodeFormat::CUDA_C, code, Options::new())
+    source(CodeFormat::CUDA_C, code, &Options::new())
 }
 
 fn ptx(code: &str) -> ModuleSource {
-    source(CodeFormat::PTX, code, Options::new())
+    source(CodeFormat::PTX, code, &Options::new())
 }
 
 fn loadable(compiled: &CompiledCode) -> ModuleSource {
-    source(compiled.format.clone(), compiled.code.clone(), compiled.options.clone())
+    source(compiled.format.clone(), compiled.code.clone(), &compiled.options)
 }
 
 fn behaves_as_its_source(_: &Runtime, device: &Arc<dyn CommonRuntime>) -> Result<(), Failed> {
@@ -99,7 +99,7 @@ fn reports_kernels(_: &Runtime, device: &Arc<dyn CommonRuntime>) -> Result<(), F
 
 fn spills(_: &Runtime, device: &Arc<dyn CommonRuntime>) -> Result<(), Failed> {
     for format in [CodeFormat::CUDA_C, CodeFormat::PTX] {
-        let limited = |limit: &str| source(format.clone(), CODE, Options::new().with("registers", limit));
+        let limited = |limit: &str| source(format.clone(), CODE, &Options::new().with("registers", limit));
         let spilled = |limit: &str| -> Result<_, Failed> {
             let compiled = device.compile(&limited(limit))?;
             Ok((compiled.kernels[1].1.registers, compiled.kernels[1].1.spilled_bytes))
@@ -120,7 +120,7 @@ fn spills(_: &Runtime, device: &Arc<dyn CommonRuntime>) -> Result<(), Failed> {
 fn registers_are_checked(_: &Runtime, device: &Arc<dyn CommonRuntime>) -> Result<(), Failed> {
     let options = |limit: &str| Options::new().with("registers", limit);
     for source in
-        [source(CodeFormat::CUDA_C, CODE, options("8")), source(CodeFormat::PTX, CODE, options("many"))]
+        [source(CodeFormat::CUDA_C, CODE, &options("8")), source(CodeFormat::PTX, CODE, &options("many"))]
     {
         for error in [device.compile(&source).unwrap_err(), device.load(&source).unwrap_err()] {
             assert_eq!(error.kind(), ErrorKind::InvalidArgument);
@@ -163,14 +163,14 @@ fn fits(_: &Runtime, device: &Arc<dyn CommonRuntime>) -> Result<(), Failed> {
     let changed = |flags: u32| {
         let mut code = compiled.code.clone();
         code[48..52].copy_from_slice(&flags.to_le_bytes());
-        source(CodeFormat::CUBIN, code, Options::new())
+        source(CodeFormat::CUBIN, code, &Options::new())
     };
     assert_eq!(device.fits(&changed(0x50_0550))?, Fit::Unsupported, "sm_80");
     assert_eq!(
-        device.fits(&source(CodeFormat::CUBIN, &compiled.code[..40], Options::new()))?,
+        device.fits(&source(CodeFormat::CUBIN, &compiled.code[..40], &Options::new()))?,
         Fit::Unsupported
     );
-    assert_eq!(device.fits(&source(CodeFormat::FATBIN, &b"short"[..], Options::new()))?, Fit::Unsupported);
+    assert_eq!(device.fits(&source(CodeFormat::FATBIN, &b"short"[..], &Options::new()))?, Fit::Unsupported);
     assert_eq!(device.fits(&ptx(".version 7.0\n.target sm_80\n"))?, Fit::Recompile);
     assert_eq!(device.fits(&ptx(".version 99.0\n.target sm_80\n"))?, Fit::Unsupported);
     assert_eq!(device.fits(&cuda_c(CODE))?, Fit::Recompile);
@@ -189,7 +189,7 @@ fn architectures(runtime: &Runtime, _: &Arc<dyn CommonRuntime>) -> Result<(), Fa
     }
     let error = runtime.compile("cuda:sm_80", &ptx(CODE)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
-    let other = source(CodeFormat::CUDA_C, CODE, Options::new().with("arch", "sm_90"));
+    let other = source(CodeFormat::CUDA_C, CODE, &Options::new().with("arch", "sm_90"));
     let error = runtime.compile("cuda:sm_80", &other).unwrap_err();
     assert!(error.message().contains("sm_90") && error.message().contains("sm_80"), "{error}");
     Ok(())

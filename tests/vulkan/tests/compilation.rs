@@ -32,6 +32,7 @@ override factor: f32 = 2.0;
 /// Offset of the driver's data from the end: the stub's, behind a header of 32 bytes.
 const STUB_DATA_BYTES: usize = 32 + 68;
 
+type Case = fn(&Driver) -> Result<(), Failed>;
 type Step = fn(&Runtime, &Arc<dyn CommonRuntime>) -> Result<(), Failed>;
 
 const STEPS: [(&str, Step); 8] = [
@@ -72,7 +73,7 @@ fn trials(driver: &Driver) -> Vec<Trial> {
             Ok(finish(&mut command, DEADLINE)?.success().map(drop)?)
         })
     });
-    let on_stub: [(&str, fn(&Driver) -> Result<(), Failed>); 3] = [
+    let on_stub: [(&str, Case); 3] = [
         ("the_driver_gets_its_data_back", its_data_come_back),
         ("data_of_another_driver_are_not_shown_to_it", other_data_are_ignored),
         ("a_driver_may_reject_its_data", data_are_rejected),

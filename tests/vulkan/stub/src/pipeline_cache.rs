@@ -76,7 +76,9 @@ unsafe extern "system" fn data(
         // SAFETY: the caller's cache, and room for the header.
         let _ = unsafe { real(device, cache, &raw mut header_bytes, out) };
         // SAFETY: the caller queried the size, and has room for it.
-        unsafe { DATA.as_ptr().copy_to_nonoverlapping(out.cast::<u8>().add(HEADER_BYTES), DATA.len()) };
+        unsafe {
+            DATA.as_ptr().copy_to_nonoverlapping(out.cast::<u8>().wrapping_add(HEADER_BYTES), DATA.len());
+        };
     }
     // SAFETY: the caller's.
     unsafe { *bytes = HEADER_BYTES + DATA.len() };
