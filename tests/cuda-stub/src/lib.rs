@@ -20,7 +20,7 @@ pub const BROKEN_NVML: &str = "BROKEN_NVML";
 pub fn build(folder: &Path, defines: &[&str]) -> Result<(), String> {
     compile(
         &folder.join("libcuda.so.1"),
-        &["cuda.c", "options.c", "events.c", "graphs.c", "kernels.c", "benchmark.c"],
+        &["cuda.c", "options.c", "events.c", "graphs.c", "kernels.c", "benchmark.c", "assembler.c", "link.c"],
         defines,
     )?;
     let nvml = folder.join("libnvidia-ml.so.1");
@@ -29,7 +29,7 @@ pub fn build(folder: &Path, defines: &[&str]) -> Result<(), String> {
     } else {
         compile(&nvml, &["nvml.c", "options.c"], defines)?;
     }
-    compile(&folder.join("libnvrtc.so.12"), &["nvrtc.c"], &[])
+    compile(&folder.join("libnvrtc.so.12"), &["nvrtc.c", "assembler.c"], &[])
 }
 
 /// Builds the stub of CUPTI in `folder`, with `defines` (`-D`).
