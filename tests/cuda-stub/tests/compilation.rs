@@ -67,7 +67,7 @@ fn loadable(compiled: &CompiledCode) -> ModuleSource {
 
 fn behaves_as_its_source(_: &Runtime, device: &Arc<dyn CommonRuntime>) -> Result<(), Failed> {
     for source in [cuda_c(CODE), ptx(CODE)] {
-        let compiled = device.compile(&source)?;
+        let compiled = device.compile(&source)?.native;
         assert_eq!(compiled.format, CodeFormat::CUBIN);
         let (from_source, module) = (device.load(&source)?, device.load(&loadable(&compiled))?);
         assert_eq!(module.symbols()?, from_source.symbols()?);
@@ -87,13 +87,13 @@ fn behaves_as_its_source(_: &Runtime, device: &Arc<dyn CommonRuntime>) -> Result
 }
 
 fn reports_kernels(_: &Runtime, device: &Arc<dyn CommonRuntime>) -> Result<(), Failed> {
-    let compiled = device.compile(&cuda_c(&format!("{CODE} // unused")))?;
+    let compiled = device.compile(&cuda_c(&format!("{CODE} // unused")))?.native;
     let names: Vec<_> = compiled.kernels.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["spin", "fill_f32"]);
     assert_eq!(compiled.kernels[0].1.registers, Some(40));
     assert_eq!(compiled.kernels[0].1.spilled_bytes, Some(0));
     assert_eq!(compiled.log, "kernel.cu(1): warning: unused", "figures are no messages");
-    assert_eq!(device.compile(&ptx(CODE))?.kernels, compiled.kernels);
+    assert_eq!(device.compile(&ptx(CODE))?.native.kernels, compiled.kernels);
     Ok(())
 }
 
@@ -101,7 +101,7 @@ fn spills(_: &Runtime, device: &Arc<dyn CommonRuntime>) -> Result<(), Failed> {
     for format in [CodeFormat::CUDA_C, CodeFormat::PTX] {
         let limited = |limit: &str| source(format.clone(), CODE, &Options::new().with("registers", limit));
         let spilled = |limit: &str| -> Result<_, Failed> {
-            let compiled = device.compile(&limited(limit))?;
+            let compiled = device.compile(&limited(limit))?.native;
             Ok((compiled.kernels[1].1.registers, compiled.kernels[1].1.spilled_bytes))
         };
         assert_eq!(spilled("default")?, (Some(40), Some(0)), "{format}");
@@ -127,7 +127,7 @@ fn registers_are_checked(_: &Runtime, device: &Arc<dyn CommonRuntime>) -> Result
             assert!(error.message().contains("16 to 255"), "{error}");
         }
     }
-    let native = loadable(&device.compile(&cuda_c(CODE))?).option("registers", "64");
+    let native = loadable(&device.compile(&cuda_c(CODE))?.native).option("registers", "64");
     let error = device.load(&native).unwrap_err();
     assert!(error.message().contains("not to \"cubin\""), "{error}");
     Ok(())
@@ -151,14 +151,14 @@ fn errors_are_those_of_loading(_: &Runtime, device: &Arc<dyn CommonRuntime>) -> 
 }
 
 fn native_code_is_not_compiled(_: &Runtime, device: &Arc<dyn CommonRuntime>) -> Result<(), Failed> {
-    let compiled = device.compile(&cuda_c(CODE))?;
+    let compiled = device.compile(&cuda_c(CODE))?.native;
     let error = device.compile(&loadable(&compiled)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     Ok(())
 }
 
 fn fits(_: &Runtime, device: &Arc<dyn CommonRuntime>) -> Result<(), Failed> {
-    let compiled = device.compile(&cuda_c(CODE))?;
+    let compiled = device.compile(&cuda_c(CODE))?.native;
     assert_eq!(device.fits(&loadable(&compiled))?, Fit::Optimal);
     let changed = |flags: u32| {
         let mut code = compiled.code.clone();
@@ -180,8 +180,8 @@ fn fits(_: &Runtime, device: &Arc<dyn CommonRuntime>) -> Result<(), Failed> {
 fn architectures(runtime: &Runtime, _: &Arc<dyn CommonRuntime>) -> Result<(), Failed> {
     let info = runtime.architecture("cuda:sm_80")?;
     assert_eq!((info.arch.as_deref(), info.limits.shared_bytes), (Some("sm_80"), 163 << 10));
-    assert_eq!(runtime.compile("cuda:sm_80", &cuda_c(CODE))?.format, CodeFormat::CUBIN);
-    assert_eq!(runtime.compile("cuda:compute_80", &cuda_c(CODE))?.format, CodeFormat::PTX);
+    assert_eq!(runtime.compile("cuda:sm_80", &cuda_c(CODE))?.native.format, CodeFormat::CUBIN);
+    assert_eq!(runtime.compile("cuda:compute_80", &cuda_c(CODE))?.native.format, CodeFormat::PTX);
     for unknown in ["cuda", "cuda:", "cuda:sm_70", "cuda:sm_90b", "cuda:sm_80a", "cuda:hopper"] {
         let error = runtime.architecture(unknown).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound, "{unknown}: {error}");

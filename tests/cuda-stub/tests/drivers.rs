@@ -344,7 +344,7 @@ fn kernels(device: &dyn CommonRuntime) -> Result<()> {
 /// Compiles PTX without loading it, and loads the result.
 fn compilation(device: &dyn CommonRuntime) -> Result<()> {
     // SAFETY: nothing is launched.
-    let compiled = device.compile(&unsafe { ModuleSource::native(CodeFormat::PTX, CODE) })?;
+    let compiled = device.compile(&unsafe { ModuleSource::native(CodeFormat::PTX, CODE) })?.native;
     // SAFETY: as above.
     device.load(&unsafe { ModuleSource::native(compiled.format, compiled.code) })?.kernel("spin").map(drop)
 }

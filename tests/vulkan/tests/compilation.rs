@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use runtime_core::{CodeFormat, CommonRuntime, CompiledCode, ErrorKind, Fit, ModuleSource, Options, Runtime};
+use runtime_package::{KernelFile, Package, PackageBuilder, Taken};
 use vulkan_tests::{
     Driver, built_file, finish, install_stub, is_child, lavapipe, missing, respawn, use_driver,
 };
@@ -35,13 +36,14 @@ const STUB_DATA_BYTES: usize = 32 + 68;
 type Case = fn(&Driver) -> Result<(), Failed>;
 type Step = fn(&Runtime, &Arc<dyn CommonRuntime>) -> Result<(), Failed>;
 
-const STEPS: [(&str, Step); 8] = [
+const STEPS: [(&str, Step); 9] = [
     ("a_binary_behaves_as_its_code", behaves_as_its_code),
     ("a_binary_keeps_the_values_of_constants", keeps_constants),
     ("an_entry_point_beyond_the_limits_fails_when_it_is_asked_for", limits_are_checked_later),
     ("a_binary_fits_the_driver_that_compiled_it", fits),
     ("damaged_binaries_are_refused", damage_is_refused),
     ("portable_code_needs_no_device", portable_code),
+    ("a_package_that_was_made_without_a_device_runs", packages_run),
     ("save", save),
     ("load", load),
 ];
@@ -104,7 +106,7 @@ fn on_stub(driver: &Driver, folder: &Path, step: &str, cache: &str) -> Result<()
 }
 
 fn save(_: &Runtime, device: &Arc<dyn CommonRuntime>) -> Result<(), Failed> {
-    let compiled = device.compile(&ModuleSource::wgsl(SCALE))?;
+    let compiled = device.compile(&ModuleSource::wgsl(SCALE))?.native;
     Ok(std::fs::write(std::env::var(BINARY)?, compiled.code)?)
 }
 
@@ -166,7 +168,7 @@ fn scaled(device: &Arc<dyn CommonRuntime>, source: &ModuleSource) -> Result<Vec<
 
 fn behaves_as_its_code(_: &Runtime, device: &Arc<dyn CommonRuntime>) -> Result<(), Failed> {
     let source = ModuleSource::wgsl(SCALE);
-    let compiled = device.compile(&source)?;
+    let compiled = device.compile(&source)?.native;
     assert_eq!(compiled.format, CodeFormat::VULKAN_BINARY);
     assert_eq!(compiled.options, Options::new());
     let (module, from_source) = (device.load(&loadable(&compiled))?, device.load(&source)?);
@@ -184,18 +186,39 @@ fn behaves_as_its_code(_: &Runtime, device: &Arc<dyn CommonRuntime>) -> Result<(
 }
 
 fn spirv(device: &Runtime, code: &str) -> Result<Vec<u8>, Failed> {
-    Ok(device.compile("vulkan", &ModuleSource::wgsl(code))?.code)
+    Ok(device.compile("vulkan", &ModuleSource::wgsl(code))?.native.code)
 }
 
 fn keeps_constants(runtime: &Runtime, device: &Arc<dyn CommonRuntime>) -> Result<(), Failed> {
     let source = ModuleSource::wgsl(SCALE).constant("factor", 5.0);
-    assert_eq!(scaled(device, &loadable(&device.compile(&source)?))?, [15.0; 100]);
-    let refused = loadable(&device.compile(&source)?).option("constant", "factor=7.0");
+    assert_eq!(scaled(device, &loadable(&device.compile(&source)?.native))?, [15.0; 100]);
+    let refused = loadable(&device.compile(&source)?.native).option("constant", "factor=7.0");
     let error = device.load(&refused).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
     // Portable SPIR-V carries them in its options or its code.
-    let portable = runtime.compile("vulkan:spirv", &source)?;
+    let portable = runtime.compile("vulkan:spirv", &source)?.native;
     assert_eq!(scaled(device, &loadable(&portable))?, [15.0; 100]);
+    Ok(())
+}
+
+fn packages_run(runtime: &Runtime, device: &Arc<dyn CommonRuntime>) -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("scale.wgsl");
+    std::fs::write(&path, SCALE)?;
+    let mut kernel = KernelFile::new(path)?;
+    kernel.options.push("constant", "factor=5.0");
+    let mut builder = PackageBuilder::new("tests");
+    builder.add(kernel)?;
+    builder.compile(runtime, "scale", "vulkan")?;
+    let package = Package::from_bytes(builder.to_bytes()?)?;
+    // SAFETY: compiled from the portable code above.
+    let choice = unsafe { package.load(&**device, "scale") }?.1;
+    let target = "vulkan".to_owned();
+    assert!(
+        matches!(&choice.taken, Taken::Code { target: taken, fit: Some(_) } if *taken == target),
+        "{choice:?}"
+    );
+    assert_eq!(scaled(device, &choice.source)?, [15.0; 100]);
     Ok(())
 }
 
@@ -207,7 +230,7 @@ fn limits_are_checked_later(runtime: &Runtime, device: &Arc<dyn CommonRuntime>) 
     code[at + 4..at + 8].copy_from_slice(&1_000_000_u32.to_le_bytes());
     // SAFETY: nothing is launched.
     let source = unsafe { ModuleSource::native(CodeFormat::SPIRV_SHADER, code) };
-    let compiled = device.compile(&source)?;
+    let compiled = device.compile(&source)?.native;
     assert_eq!(compiled.kernels.len(), 1, "{:?}", compiled.kernels);
     let (module, from_source) = (device.load(&loadable(&compiled))?, device.load(&source)?);
     assert_eq!(module.symbols()?.len(), 2);
@@ -222,7 +245,7 @@ fn limits_are_checked_later(runtime: &Runtime, device: &Arc<dyn CommonRuntime>) 
 }
 
 fn fits(runtime: &Runtime, device: &Arc<dyn CommonRuntime>) -> Result<(), Failed> {
-    let compiled = device.compile(&ModuleSource::wgsl(SCALE))?;
+    let compiled = device.compile(&ModuleSource::wgsl(SCALE))?.native;
     assert_eq!(device.fits(&loadable(&compiled))?, Fit::Optimal);
     let changed = |at: usize| {
         let mut code = compiled.code.clone();
@@ -241,7 +264,7 @@ fn fits(runtime: &Runtime, device: &Arc<dyn CommonRuntime>) -> Result<(), Failed
 }
 
 fn damage_is_refused(_: &Runtime, device: &Arc<dyn CommonRuntime>) -> Result<(), Failed> {
-    let code = device.compile(&ModuleSource::wgsl(SCALE))?.code;
+    let code = device.compile(&ModuleSource::wgsl(SCALE))?.native.code;
     for length in (0..code.len()).step_by(7) {
         let error = device.load(&binary(&code[..length])).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::CompileFailed, "{length}: {error}");
@@ -257,7 +280,7 @@ fn damage_is_refused(_: &Runtime, device: &Arc<dyn CommonRuntime>) -> Result<(),
 }
 
 fn portable_code(runtime: &Runtime, device: &Arc<dyn CommonRuntime>) -> Result<(), Failed> {
-    let compiled = runtime.compile("vulkan", &ModuleSource::wgsl(SCALE))?;
+    let compiled = runtime.compile("vulkan", &ModuleSource::wgsl(SCALE))?.native;
     assert_eq!(compiled.format, CodeFormat::SPIRV_SHADER);
     assert_eq!(compiled.kernels.len(), 2);
     assert!(

@@ -355,7 +355,7 @@ fn load(device: &Device, raw: &Raw) {
     const CALLS: usize = 50;
     // SAFETY: the kernel does nothing.
     let source = unsafe { ModuleSource::native(CodeFormat::CUDA_C, CUDA_C) };
-    let Ok(compiled) = device.compile(&source) else {
+    let Ok(compiled) = device.compile(&source).map(|compiled| compiled.native) else {
         println!("| load | NVRTC is missing | | |");
         return;
     };
