@@ -10,7 +10,8 @@
 // - Every table, and every structure that may grow, begins with `struct_size`: the offset of the end of its
 //   last field. The receiver copies `min(sender's size, own size)` bytes into a zeroed structure of its own.
 // - A function pointer that is null or lies beyond `struct_size` is unsupported.
-// - Elements of arrays (`Arg`, `Property`, `MemorySpace`, `Counter`, `CounterReading`, `Str`) are frozen within a major version.
+// - Elements of arrays (`Arg`, `Property`, `MemorySpace`, `Counter`, `CounterReading`,
+//   `CompiledKernel`, `Str`) are frozen within a major version.
 // - For an output structure the *caller* sets `struct_size`; the callee writes at most that many bytes.
 // - Core rejects lists and strings longer than the `MAX_*` limits. A count is the number of elements
 //   actually present.
@@ -63,7 +64,16 @@
 #define RT_MAJOR 1
 
 // ABI minor version; incremented whenever fields are appended.
-#define RT_MINOR 1
+#define RT_MINOR 2
+
+// Native code fits the device: recompiling it would not make it faster.
+#define RT_FITS_OPTIMALLY 0
+
+// Native code runs on the device, but code that is compiled for it would be better.
+#define RT_FITS_RECOMPILE 1
+
+// Native code does not run on the device, or no longer with this driver.
+#define RT_FITS_NOT 2
 
 // `CounterReading::flags`: there is a value.
 #define RT_READING_VALID 1
@@ -450,6 +460,26 @@ typedef struct rt_DeviceInfo {
     size_t property_count;
 } rt_DeviceInfo;
 
+// Code to load.
+typedef struct rt_ModuleSource {
+    // End of the last field.
+    uint32_t struct_size;
+    // Zero.
+    uint32_t reserved;
+    // A code format, e.g. `c`, `cubin`, `spirv-shader`.
+    struct rt_Str format;
+    // Path of the source file, for messages and relative includes; may be empty.
+    struct rt_Str path;
+    // The code; null if the backend is to read `path`.
+    const uint8_t *code;
+    // Size of `code` in bytes.
+    size_t code_bytes;
+    // Load options.
+    const struct rt_Property *options;
+    // Number of `options`.
+    size_t option_count;
+} rt_ModuleSource;
+
 // The state of a backend. Several instances may coexist.
 typedef struct rt_InstanceTable {
     // End of the last field.
@@ -471,6 +501,15 @@ typedef struct rt_InstanceTable {
                              uint32_t sub,
                              const struct rt_Property *options,
                              size_t count,
+                             rt_Handle *out);
+    // Describes the device that code for `architecture` is compiled for: its formats, capabilities and limits, as far
+    // as they follow from the architecture. Needs no device. `NotFound` lists the architectures. Valid until the next
+    // call or `close`. Since minor version 2.
+    rt_Status (*architecture)(rt_Handle instance, struct rt_Str architecture, const struct rt_DeviceInfo **out);
+    // Compiles code for an architecture; needs no device. As `ModuleTable.compile` otherwise. Since minor version 2.
+    rt_Status (*compile_for)(rt_Handle instance,
+                             struct rt_Str architecture,
+                             const struct rt_ModuleSource *source,
                              rt_Handle *out);
 } rt_InstanceTable;
 
@@ -588,26 +627,6 @@ typedef struct rt_MemoryTable {
                                       uint64_t bytes,
                                       struct rt_Allocation *out);
 } rt_MemoryTable;
-
-// Code to load.
-typedef struct rt_ModuleSource {
-    // End of the last field.
-    uint32_t struct_size;
-    // Zero.
-    uint32_t reserved;
-    // A code format, e.g. `c`, `cubin`, `spirv-shader`.
-    struct rt_Str format;
-    // Path of the source file, for messages and relative includes; may be empty.
-    struct rt_Str path;
-    // The code; null if the backend is to read `path`.
-    const uint8_t *code;
-    // Size of `code` in bytes.
-    size_t code_bytes;
-    // Load options.
-    const struct rt_Property *options;
-    // Number of `options`.
-    size_t option_count;
-} rt_ModuleSource;
 
 // An element type as DLPack encodes it: code, bits, lanes.
 typedef struct rt_DType {
@@ -763,6 +782,38 @@ typedef struct rt_Occupancy {
     uint32_t max_sub_groups;
 } rt_Occupancy;
 
+// An entry point of compiled code. Frozen.
+typedef struct rt_CompiledKernel {
+    // Its name.
+    struct rt_Str name;
+    // What the compiler reports of it.
+    const struct rt_KernelInfo *info;
+} rt_CompiledKernel;
+
+// Native code, with what a compiler reports of it.
+typedef struct rt_CompiledCode {
+    // End of the last field.
+    uint32_t struct_size;
+    // Zero.
+    uint32_t reserved;
+    // The format of `code`, which the device accepts.
+    struct rt_Str format;
+    // The native code.
+    const uint8_t *code;
+    // Size of `code` in bytes.
+    size_t code_bytes;
+    // The compiler's messages; may be empty.
+    struct rt_Str log;
+    // Load options that the native code needs.
+    const struct rt_Property *options;
+    // Number of `options`.
+    size_t option_count;
+    // The entry points, as far as the compiler describes them.
+    const struct rt_CompiledKernel *kernels;
+    // Number of `kernels`.
+    size_t kernel_count;
+} rt_CompiledCode;
+
 // Loaded code.
 typedef struct rt_ModuleTable {
     // End of the last field.
@@ -784,6 +835,24 @@ typedef struct rt_ModuleTable {
     // Computes the occupancy of a compute unit by the groups of `launch`, whose only argument is the size of its
     // dynamic work-group memory (`ARG_LOCAL`).
     rt_Status (*occupancy)(rt_Handle kernel, const struct rt_Launch *launch, struct rt_Occupancy *out);
+    // Stores a text that identifies everything outside `source` that compiled code depends on: the compiler and its
+    // version, the processor, environment variables, the content of included files. Stores at most `capacity` bytes,
+    // and the length of the whole text. The code may be missing, if its format and options suffice. `Unsupported`: such
+    // code is not compiled, or must not be kept. Since minor version 2.
+    rt_Status (*compiler_identity)(rt_Handle device,
+                                   const struct rt_ModuleSource *source,
+                                   uint8_t *buffer,
+                                   size_t capacity,
+                                   size_t *bytes);
+    // Compiles code to native code that `load` accepts, without loading it. `Unsupported` if such code is not compiled
+    // or the driver does not give it out; `CompileFailed` carries the complete compiler log. Since minor version 2.
+    rt_Status (*compile)(rt_Handle device, const struct rt_ModuleSource *source, rt_Handle *out);
+    // Reports the compiled code, borrowed from `compiled`. Since minor version 2.
+    rt_Status (*compiled_code)(rt_Handle compiled, struct rt_CompiledCode *out);
+    // Releases compiled code. Since minor version 2.
+    void (*release_compiled)(rt_Handle compiled);
+    // Stores how native code fits the device: a `FITS_*` value. Since minor version 2.
+    rt_Status (*fits)(rt_Handle device, const struct rt_ModuleSource *code, uint32_t *out);
 } rt_ModuleTable;
 
 // Options of a queue.

@@ -264,6 +264,7 @@
 
 pub mod abi;
 pub mod backend;
+mod cache;
 mod code;
 mod device;
 mod error;
@@ -285,6 +286,10 @@ mod timeline;
 /// The crate of the element types `f16` and `bf16`.
 pub use half;
 
+pub use cache::{
+    CacheAccess, CacheEntryInfo, CacheOptions, CacheUsage, CodeCache, DamagedEntry, DumpOptions, DumpStage,
+    PruneOptions, SharedStore, VerifyReport, parse_byte_count,
+};
 pub use code::arg::Arg;
 pub use code::argument_tuples::{Arguments, IntoArg, read, read_write, write};
 pub use code::kernel::Kernel;
@@ -305,6 +310,7 @@ pub use graph::executable::ExecutableGraph;
 pub use graph::recorder::Recorder;
 pub use model::access::{Access, ArgKind};
 pub use model::code_format::CodeFormat;
+pub use model::code_load::{CodeLoad, CodeOrigin};
 pub use model::compiled::{CompiledCode, Fit};
 pub use model::counters::{CounterInfo, CounterReading};
 pub use model::device_info::{

@@ -23,6 +23,9 @@ pub fn wgsl() -> Arc<dyn Lowering> {
 #[derive(Debug)]
 struct Wgsl;
 
+/// The version of this crate, and a hash of its sources.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("RUNTIME_KERNEL_VERSION"));
+
 /// How a format is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Writer {
@@ -84,6 +87,13 @@ unsafe impl Lowering for Wgsl {
 
     fn target(&self, device: &DeviceInfo) -> Option<CodeFormat> {
         device.formats.iter().find_map(writer).map(|(format, _)| format)
+    }
+
+    fn identity(&self, device: &DeviceInfo) -> Option<String> {
+        let DeviceInfo { formats, capabilities, limits, properties, .. } = device;
+        // Its peers differ between devices that are otherwise alike, and change no code.
+        let properties: Vec<_> = properties.iter().filter(|(key, _)| *key != "peer").collect();
+        Some(format!("{VERSION} {formats:?} {capabilities:?} {limits:?} {properties:?}"))
     }
 
     fn lower(&self, source: &PortableSource<'_>, device: &DeviceInfo) -> Result<Lowered> {

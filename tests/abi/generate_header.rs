@@ -98,6 +98,7 @@ fn generate() -> String {
     let folder = tempfile::tempdir().unwrap();
     let sources = [
         ("mod.rs", source("mod.rs")),
+        ("compiled.rs", source("compiled.rs")),
         ("counters.rs", source("counters.rs")),
         ("data.rs", source("data.rs")),
         ("kernel.rs", source("kernel.rs")),

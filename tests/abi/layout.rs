@@ -99,14 +99,16 @@ fn current() -> BTreeMap<String, Layout> {
         TensorDescription { struct_size, ndim, dtype, access, shape, data, data_bytes, seed }
         RunReport { struct_size, exit_code, cycles, elapsed_ns }
         Counter { name, description, unit, unavailable_reason }
+        CompiledCode { struct_size, reserved, format, code, code_bytes, log, options, option_count, kernels, kernel_count }
+        CompiledKernel { name, info }
         CounterSetInfo { struct_size, passes, unavailable_reasons, reason_count }
         CounterReading { value, counted, flags, reserved }
         HostTable { header, log }
         BackendTable { header, name, version, instance, device, memory, module, queue, graph, embedded, counters }
-        InstanceTable { struct_size, reserved, options, open, close, devices, open_device }
+        InstanceTable { struct_size, reserved, options, open, close, devices, open_device, architecture, compile_for }
         DeviceTable { struct_size, reserved, close, memory_usage, peer_access, telemetry, throttle_reasons, processes }
         MemoryTable { struct_size, reserved, allocate, free, import_host, import_device_memory }
-        ModuleTable { struct_size, reserved, load, unload, symbols, kernel, release_kernel, kernel_info, occupancy }
+        ModuleTable { struct_size, reserved, load, unload, symbols, kernel, release_kernel, kernel_info, occupancy, compiler_identity, compile, compiled_code, release_compiled, fits }
         QueueTable {
             struct_size, reserved, open, close, launch, try_begin_inline, run_inline, write, read, copy, fill, noop, timestamp,
             read_timestamp, signal, flush, poll, wait, wait_for, failure, copy_2d, wait_blocking,

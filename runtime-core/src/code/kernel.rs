@@ -49,10 +49,14 @@ impl Kernel {
         module: &Module,
         handle: Handle,
         name: &str,
+        symbol: &str,
         lowered: Option<Arc<LoweredKernel>>,
     ) -> Result<Self> {
         let owned = KernelHandle { module: module.clone(), handle };
         let mut info = owned.query_info()?;
+        if let Some(compiled) = module.resources(symbol) {
+            info.complete(compiled);
+        }
         if let Some(lowered) = &lowered {
             // The portable code is more precise than the driver.
             info.params = Some(lowered.params.iter().map(|param| param.param).collect());

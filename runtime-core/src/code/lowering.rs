@@ -93,39 +93,86 @@ fn tensor<'a>(arg: &Arg<'a>) -> Option<(&'a Tensor, Access)> {
     }
 }
 
+/// How portable code is brought to a device: its lowering, the format that results, and its options, checked and split.
+pub(crate) struct LoweringPlan<'a> {
+    lowering: &'a dyn Lowering,
+    target: CodeFormat,
+    own: Options,
+    backend: Options,
+}
+
+impl<'a> LoweringPlan<'a> {
+    /// The plan for `source` on a device of `instance`; `None` if no lowering accepts its format.
+    ///
+    /// # Errors
+    /// `Unsupported` if the device accepts no format that it can be lowered to; `InvalidArgument` for an unknown or invalid
+    /// option.
+    pub(crate) fn of(
+        source: &ModuleSource,
+        instance: &'a Instance,
+        device: &DeviceInfo,
+    ) -> Result<Option<Self>> {
+        let Some(lowering) = find_lowering(source.format(), &instance.lowerings) else { return Ok(None) };
+        let Some(target) = lowering.target(device) else {
+            let known = device.format_names();
+            let message = format!(
+                "format \"{}\" cannot be lowered to a format that {} accepts; {}",
+                source.format(),
+                device.id,
+                did_you_mean(source.format().as_str(), &known)
+            );
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        };
+        let specs = lowering.options();
+        check_options(source, &specs, &instance.specs)?;
+        let (mut own, mut backend) = (Options::new(), Options::new());
+        for (key, value) in source.options().iter() {
+            let list = if specs.iter().any(|spec| spec.key == key) { &mut own } else { &mut backend };
+            list.push(key, value.clone());
+        }
+        Ok(Some(Self { lowering, target, own, backend }))
+    }
+
+    /// What the lowered code depends on besides the source and its options; `None` if it must not be kept.
+    pub(crate) fn identity(&self, device: &DeviceInfo) -> Option<String> {
+        self.lowering.identity(device)
+    }
+
+    /// The lowered code without the code, to ask the backend about its compiler.
+    pub(crate) fn without_code(&self, source: &ModuleSource) -> ModuleSource {
+        let path = source.path().to_string_lossy();
+        ModuleSource::lowered(self.target.clone(), &path, Vec::new(), self.backend.clone())
+    }
+
+    /// Lowers the code.
+    ///
+    /// # Errors
+    /// `Io`; any error of the lowering.
+    pub(crate) fn lower(
+        &self,
+        source: &ModuleSource,
+        device: &DeviceInfo,
+    ) -> Result<(ModuleSource, Vec<LoweredKernel>)> {
+        let path = source.path().to_string_lossy();
+        let portable = PortableSource { code: &read_text(source)?, path: &path, options: &self.own };
+        let lowered = self.lowering.lower(&portable, device)?;
+        let mut options = lowered.options;
+        self.backend.iter().for_each(|(key, value)| options.push(key, value.clone()));
+        Ok((ModuleSource::lowered(lowered.format, &path, lowered.code, options), lowered.kernels))
+    }
+}
+
 /// Lowers `source` for a device of `instance`, if a lowering accepts its format.
 ///
 /// # Errors
-/// `InvalidArgument` for an unknown or invalid option; `Io`; any error of the lowering.
+/// As [`LoweringPlan::of`] and [`LoweringPlan::lower`].
 pub(crate) fn lower(
     source: &ModuleSource,
     instance: &Instance,
     device: &DeviceInfo,
 ) -> Result<Option<(ModuleSource, Vec<LoweredKernel>)>> {
-    let Some(lowering) = find_lowering(source.format(), &instance.lowerings) else { return Ok(None) };
-    if lowering.target(device).is_none() {
-        let known = device.format_names();
-        let message = format!(
-            "format \"{}\" cannot be lowered to a format that {} accepts; {}",
-            source.format(),
-            device.id,
-            did_you_mean(source.format().as_str(), &known)
-        );
-        return Err(Error::new(ErrorKind::Unsupported, message));
-    }
-    let specs = lowering.options();
-    check_options(source, &specs, &instance.specs)?;
-    let (mut own, mut rest) = (Options::new(), Options::new());
-    for (key, value) in source.options().iter() {
-        let list = if specs.iter().any(|spec| spec.key == key) { &mut own } else { &mut rest };
-        list.push(key, value.clone());
-    }
-    let path = source.path().to_string_lossy();
-    let lowered =
-        lowering.lower(&PortableSource { code: &read_text(source)?, path: &path, options: &own }, device)?;
-    let mut options = lowered.options;
-    rest.iter().for_each(|(key, value)| options.push(key, value.clone()));
-    Ok(Some((ModuleSource::lowered(lowered.format, &path, lowered.code, options), lowered.kernels)))
+    let plan = LoweringPlan::of(source, instance, device)?;
+    plan.map(|plan| plan.lower(source, device)).transpose()
 }
 
 fn find_lowering<'a>(format: &CodeFormat, lowerings: &'a [Arc<dyn Lowering>]) -> Option<&'a dyn Lowering> {

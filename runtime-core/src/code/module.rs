@@ -3,17 +3,22 @@
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::abi::{self, Handle, Str};
 use crate::code::kernel::Kernel;
-use crate::code::lowering;
+use crate::code::loading::{Prepared, Stages};
+use crate::model::code_load::LoadHook;
 use crate::model::options::did_you_mean;
 use crate::plugin::convert;
 use crate::timeline::deferred_free::Resource;
 use crate::timeline::open_device::OpenDevice;
-use crate::{Error, ErrorKind, LoweredKernel, ModuleSource, Result};
+use crate::{CodeLoad, CodeOrigin, Error, ErrorKind, KernelInfo, LoweredKernel, ModuleSource, Result};
 
 /// Loaded code. Clones share it; it is unloaded once its last user is gone and the work that uses it has ended.
+///
+/// A device loads the same code once: two loads of equal sources give one module, with its variables, unless the source is
+/// [`unshared`](ModuleSource::unshared).
 ///
 /// ```
 /// # use runtime_core::{ErrorKind, ModuleSource, Runtime};
@@ -39,6 +44,8 @@ struct ModuleInner {
     handle: Handle,
     /// The entry points, if the code was lowered.
     lowered: Option<Vec<Arc<LoweredKernel>>>,
+    /// What the compiler reported of the kernels, by name in the native code.
+    resources: Vec<(String, KernelInfo)>,
 }
 
 // SAFETY: the ABI lets any thread use a module.
@@ -49,20 +56,36 @@ unsafe impl Sync for ModuleInner {}
 impl Module {
     pub(crate) fn load(device: &Arc<OpenDevice>, source: &ModuleSource) -> Result<Self> {
         device.reap();
+        let started = Instant::now();
         let annotate = |error: Error| error.in_operation("load").on_device(&device.name);
-        let lowered = lowering::lower(source, &device.instance, &device.info).map_err(annotate)?;
-        let (source, kernels) = match &lowered {
-            Some((lowered, kernels)) => (lowered, Some(kernels.iter().cloned().map(Arc::new).collect())),
-            None => (source, None),
+        let source = source.read_for(device).map_err(annotate)?;
+        let shared = source.shared_key();
+        if let Some(loaded) = shared.and_then(|key| device.loaded(&key)) {
+            report(device, &source, CodeOrigin::Loaded, Stages::default(), started.elapsed());
+            return Ok(Self(loaded));
+        }
+        let prepared = Prepared::new(device, &source).map_err(annotate)?;
+        let loading = Instant::now();
+        let (handle, prepared) = match load_native(device, &prepared.source) {
+            Err(error) if prepared.is_refused(device, &error) => {
+                let direct = Prepared::without_cache(device, &source).map_err(annotate)?;
+                (load_native(device, &direct.source)?, direct)
+            }
+            loaded => (loaded?, prepared),
         };
-        source.check(&device.info, &device.instance).map_err(annotate)?;
-        let mut handle = std::ptr::null_mut();
-        source.with_raw(|raw| {
-            // SAFETY: the device is open and the structures live during the call.
-            device.call("load", |calls, device| unsafe { (calls.module.load)(device, raw, &raw mut handle) })
-        })?;
-        device.check_made("load", "module", handle)?;
-        Ok(Self(Arc::new(ModuleInner { device: device.clone(), handle, lowered: kernels })))
+        let Prepared { lowered, resources, origin, stages, .. } = prepared;
+        report(device, &source, origin, stages, loading.elapsed());
+        let lowered = lowered.map(|kernels| kernels.into_iter().map(Arc::new).collect());
+        let module = Arc::new(ModuleInner { device: device.clone(), handle, lowered, resources });
+        Ok(Self(match shared {
+            Some(key) => device.share_loaded(key, module),
+            None => module,
+        }))
+    }
+
+    /// What the compiler reported of a kernel.
+    pub(crate) fn resources(&self, symbol: &str) -> Option<&KernelInfo> {
+        self.0.resources.iter().find(|(name, _)| name == symbol).map(|(_, info)| info)
     }
 
     /// The names of the entry points, as far as the code declares them.
@@ -109,7 +132,7 @@ impl Module {
             _ => error,
         })?;
         device.check_made("kernel", "kernel", handle)?;
-        Kernel::from_handle(self, handle, name, lowered.cloned())
+        Kernel::from_handle(self, handle, name, symbol, lowered.cloned())
     }
 
     fn kernel_not_found(&self, name: &str, kernels: &[Arc<LoweredKernel>]) -> Error {
@@ -120,6 +143,27 @@ impl Module {
 
     pub(crate) fn device(&self) -> &Arc<OpenDevice> {
         &self.0.device
+    }
+}
+
+/// Loads code that the device accepts.
+fn load_native(device: &OpenDevice, source: &ModuleSource) -> Result<Handle> {
+    let mut handle = std::ptr::null_mut();
+    source.with_raw(|raw| {
+        // SAFETY: the device is open and the structures live during the call.
+        device.call("load", |calls, device| unsafe { (calls.module.load)(device, raw, &raw mut handle) })
+    })?;
+    device.check_made("load", "module", handle)?;
+    Ok(handle)
+}
+
+/// Tells the program and the log about a load.
+fn report(device: &OpenDevice, source: &ModuleSource, origin: CodeOrigin, stages: Stages, load: Duration) {
+    let Stages { read, lower, compile } = stages;
+    tracing::debug!(target: "runtime::load", device = %device.name, format = %source.format(), %origin, ?read, ?lower, ?compile, ?load, "loaded code");
+    if let Some(LoadHook(hook)) = &device.instance.load_hook {
+        let (device, format) = (device.name.clone(), source.format().clone());
+        hook(&CodeLoad { device, format, origin, read, lower, compile, load });
     }
 }
 

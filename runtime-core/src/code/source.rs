@@ -2,13 +2,17 @@
 
 #![allow(unsafe_code, reason = "the caller is responsible for native code")]
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use crate::abi::{self, Str};
+use crate::code::compile;
 use crate::model::options::did_you_mean;
 use crate::plugin::convert;
 use crate::plugin::instance::Instance;
+use crate::timeline::open_device::OpenDevice;
 use crate::{CodeFormat, DType, DeviceInfo, Error, ErrorKind, OptionScope, OptionValue, Options, Result};
 
 /// Code to load, with load options.
@@ -23,36 +27,33 @@ pub struct ModuleSource {
     options: Options,
     /// Whether the caller is responsible for what the kernels access.
     trusted: bool,
+    /// Whether it is loaded even if the device has loaded the same code already.
+    unshared: bool,
+    /// Identifies the code within this process; computed once.
+    digest: OnceLock<[u8; 32]>,
 }
 
 impl ModuleSource {
+    fn new(format: CodeFormat, path: PathBuf, code: Option<Vec<u8>>, trusted: bool) -> Self {
+        let (options, digest) = (Options::new(), OnceLock::new());
+        Self { format, path, code, options, trusted, unshared: false, digest }
+    }
+
     /// A portable kernel. It is bounds-checked, so it cannot corrupt memory.
     #[must_use]
     pub fn wgsl(text: &str) -> Self {
-        Self {
-            format: CodeFormat::WGSL,
-            path: PathBuf::new(),
-            code: Some(text.as_bytes().to_vec()),
-            options: Options::new(),
-            trusted: false,
-        }
+        Self::new(CodeFormat::WGSL, PathBuf::new(), Some(text.as_bytes().to_vec()), false)
     }
 
     /// A portable kernel in a file, which is read at load time.
     #[must_use]
     pub fn wgsl_file(path: impl Into<PathBuf>) -> Self {
-        Self {
-            format: CodeFormat::WGSL,
-            path: path.into(),
-            code: None,
-            options: Options::new(),
-            trusted: false,
-        }
+        Self::new(CodeFormat::WGSL, path.into(), None, false)
     }
 
-    /// The output of a lowering.
+    /// The output of a lowering or of a compiler.
     pub(crate) fn lowered(format: CodeFormat, path: &str, code: Vec<u8>, options: Options) -> Self {
-        Self { format, path: path.into(), code: Some(code), options, trusted: true }
+        Self { options, ..Self::new(format, path.into(), Some(code), true) }
     }
 
     /// Native code in memory.
@@ -62,13 +63,7 @@ impl ModuleSource {
     /// declares, and not harm the process.
     #[must_use]
     pub unsafe fn native(format: impl Into<CodeFormat>, code: impl Into<Vec<u8>>) -> Self {
-        Self {
-            format: format.into(),
-            path: PathBuf::new(),
-            code: Some(code.into()),
-            options: Options::new(),
-            trusted: true,
-        }
+        Self::new(format.into(), PathBuf::new(), Some(code.into()), true)
     }
 
     /// Native code in a file.
@@ -77,7 +72,15 @@ impl ModuleSource {
     /// As for [`ModuleSource::native`]; in addition, the file must not change while it is being loaded.
     #[must_use]
     pub unsafe fn native_file(format: impl Into<CodeFormat>, path: impl Into<PathBuf>) -> Self {
-        Self { format: format.into(), path: path.into(), code: None, options: Options::new(), trusted: true }
+        Self::new(format.into(), path.into(), None, true)
+    }
+
+    /// Loads the code even if the device has loaded the same code already: for code with variables of its own that must not
+    /// be shared.
+    #[must_use]
+    pub fn unshared(mut self) -> Self {
+        self.unshared = true;
+        self
     }
 
     /// Adds a load option of the backend. Repeating a key makes a list.
@@ -121,6 +124,42 @@ impl ModuleSource {
 
     pub(crate) fn code(&self) -> Option<&[u8]> {
         self.code.as_deref()
+    }
+
+    /// The source with its code, read from its file if the device compiles such code. Other files are left to the backend.
+    ///
+    /// # Errors
+    /// `Io` if the file cannot be read; any error of the backend.
+    pub(crate) fn read_for(&self, device: &OpenDevice) -> Result<Cow<'_, Self>> {
+        let is_portable = || device.instance.lowerings.iter().any(|lowering| lowering.format() == self.format);
+        let is_left = self.code.is_some()
+            || !(is_portable() || compile::compiler_identity(device, self)?.is_some());
+        if is_left {
+            return Ok(Cow::Borrowed(self));
+        }
+        let code = std::fs::read(&self.path).map_err(|error| {
+            Error::new(ErrorKind::Io, format!("cannot read \"{}\": {error}", self.path.display()))
+                .with_source(error)
+        })?;
+        Ok(Cow::Owned(Self { code: Some(code), ..self.clone() }))
+    }
+
+    /// Identifies the source among those that a device has loaded; `None` if it is not to be shared.
+    pub(crate) fn shared_key(&self) -> Option<[u8; 32]> {
+        let code = self.code.as_ref().filter(|_| !self.unshared)?;
+        let mut hasher = blake3::Hasher::new();
+        let mut add = |part: &[u8]| {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        };
+        add(self.digest.get_or_init(|| *blake3::hash(code).as_bytes()));
+        add(self.format.as_str().as_bytes());
+        add(self.path.as_os_str().as_encoded_bytes());
+        for (key, value) in self.options.iter() {
+            add(key.as_bytes());
+            add(format!("{} {value}", value.type_name()).as_bytes());
+        }
+        Some(*hasher.finalize().as_bytes())
     }
 
     pub(crate) const fn is_trusted(&self) -> bool {

@@ -49,6 +49,19 @@ impl CodeFormat {
         &self.0
     }
 
+    /// The extension of a file of this format; its name, if no other is usual.
+    pub(crate) fn extension(&self) -> &str {
+        match self.as_str() {
+            "shared-object" => "so",
+            "archive" => "a",
+            "object" => "o",
+            "cuda-c" => "cu",
+            "opencl-c" => "cl",
+            "spirv-kernel" | "spirv-shader" => "spv",
+            name => name,
+        }
+    }
+
     /// The format for the extension of a file.
     #[must_use]
     pub fn from_path(path: &Path) -> Option<Self> {

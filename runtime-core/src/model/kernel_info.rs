@@ -28,6 +28,17 @@ pub struct KernelInfo {
     pub private_bytes: Option<u32>,
 }
 
+impl KernelInfo {
+    /// Takes over what only `other` knows.
+    pub(crate) fn complete(&mut self, other: &Self) {
+        macro_rules! complete {
+            ($($field:ident),*) => { $(if self.$field.is_none() { self.$field.clone_from(&other.$field); })* };
+        }
+        complete!(registers, spilled_bytes, shared_bytes, max_group_items, group_size, params);
+        complete!(binary_version, virtual_version, preferred_multiple, private_bytes);
+    }
+}
+
 /// A kernel parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Param {

@@ -30,6 +30,12 @@ pub unsafe trait Lowering: fmt::Debug + Send + Sync {
     /// accepts.
     fn target(&self, device: &DeviceInfo) -> Option<CodeFormat>;
 
+    /// A text that identifies this version of the lowering, and everything of `device` that lowered code depends on.
+    /// Compiled code is kept under it, beside the source and its options. `None`, the default: it is not kept.
+    fn identity(&self, _device: &DeviceInfo) -> Option<String> {
+        None
+    }
+
     /// Lowers code for a device that it can target. Unless the option `unchecked` of
     /// [`ModuleSource::unchecked`](crate::ModuleSource::unchecked) is set, the lowered code accesses no memory other than that of its
     /// arguments, whatever their values.

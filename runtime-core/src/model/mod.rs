@@ -3,6 +3,7 @@
 pub(crate) mod access;
 pub(crate) mod byte_range;
 pub(crate) mod code_format;
+pub(crate) mod code_load;
 pub(crate) mod compiled;
 pub(crate) mod counters;
 pub(crate) mod device_info;

@@ -20,11 +20,13 @@ use std::path::{Path, PathBuf};
 mod elf;
 #[cfg(target_os = "macos")]
 mod macho;
+mod record_lock;
 
 #[cfg(not(target_os = "macos"))]
 pub(crate) use elf::{check_library, check_library_file, manifest_section};
 #[cfg(target_os = "macos")]
 pub(crate) use macho::{check_library, check_library_file, manifest_section};
+pub(crate) use record_lock::{try_lock_byte, unlock_byte};
 
 const LIBRARY_PREFIX: &str = "libruntime_";
 const LIBRARY_SUFFIX: &str = if cfg!(target_os = "macos") { ".dylib" } else { ".so" };
@@ -69,12 +71,18 @@ pub fn cache_folder(backend: &str) -> Option<PathBuf> {
     if is_privileged() {
         return None;
     }
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let caches = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))?;
+    let caches = user_caches()?;
     let folder = caches.join("runtime").join(backend);
     DirBuilder::new().recursive(true).mode(0o700).create(&folder).ok()?;
     let metadata = folder.metadata().ok()?;
     (metadata.uid() == user() && metadata.mode() & 0o022 == 0).then_some(folder)
+}
+
+/// The folder of the user's caches; `None` if the environment names no absolute path. Privileged programs must
+/// not use it.
+pub(crate) fn user_caches() -> Option<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))
 }
 
 /// The effective user ID of the process.

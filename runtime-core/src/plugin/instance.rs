@@ -2,19 +2,31 @@
 
 #![allow(unsafe_code, reason = "calls functions of a backend's table")]
 
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::{Arc, Once};
 
 use parking_lot::Mutex;
 
 use crate::abi::{self, Handle, Status, Str};
+use crate::model::code_load::LoadHook;
 use crate::model::lowering;
 use crate::plugin::convert;
 use crate::plugin::decode;
 use crate::plugin::host_log;
 use crate::plugin::negotiate::{DispatchTable, ResolvedBackend};
 use crate::process;
-use crate::{DeviceId, DeviceInfo, Error, ErrorKind, Lowering, OptionScope, OptionSpec, Options, Result};
+use crate::{CodeCache, DeviceId, DeviceInfo, Error, ErrorKind, Lowering, OptionScope, OptionSpec, Options, Result};
+
+/// What a `Runtime` has for the code of all its backends.
+#[derive(Clone, Debug)]
+pub(crate) struct CodeServices {
+    /// Lowerings for portable code.
+    pub(crate) lowerings: Arc<[Arc<dyn Lowering>]>,
+    /// Keeps compiled code.
+    pub(crate) cache: CodeCache,
+    pub(crate) load_hook: Option<LoadHook>,
+}
 
 /// A backend of a `Runtime`. Its open devices keep it alive.
 #[derive(Debug)]
@@ -26,13 +38,20 @@ pub(crate) struct Instance {
     pub(crate) calls: DispatchTable,
     pub(crate) handle: Handle,
     pub(crate) specs: Vec<OptionSpec>,
-    /// Lowerings for portable code.
-    pub(crate) lowerings: Arc<[Arc<dyn Lowering>]>,
+    code: CodeServices,
     generation: u32,
     /// A device list is valid until the next call, so only one thread at a time may read one.
     list_lock: Mutex<()>,
     /// Reinstalls the exit hook when the first device is opened.
     exit_hook: Once,
+}
+
+impl Deref for Instance {
+    type Target = CodeServices;
+
+    fn deref(&self) -> &CodeServices {
+        &self.code
+    }
 }
 
 // SAFETY: `handle` is a backend's instance, which the ABI allows any thread to use.
@@ -48,7 +67,7 @@ impl Instance {
     pub(crate) fn open(
         backend: ResolvedBackend,
         path: Option<PathBuf>,
-        lowerings: Arc<[Arc<dyn Lowering>]>,
+        code: CodeServices,
     ) -> Result<Self> {
         process::install();
         let calls = backend.calls;
@@ -68,7 +87,7 @@ impl Instance {
             calls,
             handle,
             specs,
-            lowerings,
+            code,
             generation,
             list_lock: Mutex::default(),
             exit_hook: Once::new(),

@@ -8,7 +8,8 @@ use crate::backend::LinkedBackend;
 use crate::code::compile;
 use crate::device;
 use crate::device::common_runtime::CommonRuntime;
-use crate::plugin::instance::Instance;
+use crate::model::code_load::LoadHook;
+use crate::plugin::instance::{CodeServices, Instance};
 use crate::plugin::load_report::{LoadOutcome, LoadReport, LoadStage};
 use crate::plugin::loader;
 use crate::plugin::manifest;
@@ -18,7 +19,7 @@ use crate::runtime::device_string::DeviceRef;
 use crate::timeline::open_device::OpenDevice;
 use crate::timeline::queue_table::QueueTable;
 use crate::{
-    CompiledCode, DeviceInfo, Error, ErrorKind, Lowering, ModuleSource, OptionSpec, Options, Result,
+    CodeCache, CodeLoad, CompiledCode, DeviceInfo, Error, ErrorKind, Lowering, ModuleSource, OptionSpec, Options, Result,
     did_you_mean,
 };
 
@@ -80,6 +81,8 @@ impl Runtime {
             libraries: Vec::new(),
             directories: Vec::new(),
             lowerings: Vec::new(),
+            cache: CodeCache::from_environment(),
+            load_hook: None,
             discover: true,
         }
     }
@@ -201,6 +204,8 @@ pub struct RuntimeBuilder {
     libraries: Vec<PathBuf>,
     directories: Vec<PathBuf>,
     lowerings: Vec<Arc<dyn Lowering>>,
+    cache: CodeCache,
+    load_hook: Option<LoadHook>,
     discover: bool,
 }
 
@@ -242,6 +247,19 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Sets the cache of compiled code; by default [`CodeCache::from_environment`].
+    pub fn code_cache(mut self, cache: CodeCache) -> Self {
+        self.cache = cache;
+        self
+    }
+
+    /// Calls `hook` after each load of a module, on the thread that loads it: where its code came from, and how long each
+    /// stage took.
+    pub fn on_load(mut self, hook: impl Fn(&CodeLoad) + Send + Sync + 'static) -> Self {
+        self.load_hook = Some(LoadHook(Arc::new(hook)));
+        self
+    }
+
     /// Whether to search the standard locations too (default: yes).
     pub fn discover(mut self, discover: bool) -> Self {
         self.discover = discover;
@@ -251,7 +269,12 @@ impl RuntimeBuilder {
     /// Loads the backends. Failures are reported in [`Runtime::load_report`].
     #[must_use]
     pub fn build(self) -> Runtime {
-        let mut registry = Registry { lowerings: self.lowerings.into(), ..Registry::default() };
+        let code = CodeServices {
+            lowerings: self.lowerings.into(),
+            cache: self.cache,
+            load_hook: self.load_hook,
+        };
+        let mut registry = Registry { inner: Inner::default(), code, files: HashMap::new() };
         for &backend in &self.registered {
             registry.register(backend);
         }
@@ -274,10 +297,9 @@ enum Registration {
 }
 
 /// A `Runtime` under construction.
-#[derive(Default)]
 struct Registry {
     inner: Inner,
-    lowerings: Arc<[Arc<dyn Lowering>]>,
+    code: CodeServices,
     files: HashMap<(u64, u64), PathBuf>,
 }
 
@@ -328,7 +350,7 @@ impl Registry {
         *stage = LoadStage::Instance;
         let what =
             format!("{} {} (ABI {}.{})", backend.name, backend.version, crate::abi::MAJOR, backend.minor);
-        let instance = Instance::open(backend, path, self.lowerings.clone())?;
+        let instance = Instance::open(backend, path, self.code.clone())?;
         self.inner.instances.push(Arc::new(instance));
         Ok(Registration::Loaded(what))
     }

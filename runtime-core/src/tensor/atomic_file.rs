@@ -82,14 +82,18 @@ pub(crate) fn write_atomic(path: &Path, write: impl FnOnce(&mut File) -> Result<
 }
 
 /// A new file that is not yet complete.
-struct TemporaryFile {
-    file: File,
+pub(crate) struct TemporaryFile {
+    pub(crate) file: File,
     /// Its temporary name; `None` if it has none.
     name: Option<PathBuf>,
 }
 
 impl TemporaryFile {
-    fn create_beside(path: &Path) -> io::Result<Self> {
+    /// Creates a file that may become `path`.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub(crate) fn create_beside(path: &Path) -> io::Result<Self> {
         if path.file_name().is_none() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path has no file name"));
         }
@@ -119,7 +123,11 @@ impl TemporaryFile {
         Err(io::Error::new(io::ErrorKind::AlreadyExists, "another program keeps removing the temporary file"))
     }
 
-    fn persist(mut self, path: &Path) -> io::Result<()> {
+    /// Makes it `path`, in place of any file that is there.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub(crate) fn persist(mut self, path: &Path) -> io::Result<()> {
         if let Ok(old) = fs::metadata(path) {
             // Keep the permissions: users who could not read the old file must not be able to read the new one.
             self.file.set_permissions(old.permissions())?;
@@ -175,8 +183,16 @@ fn temporary_name(path: &Path) -> PathBuf {
 
 /// Removes the temporary files of `path` whose writers are gone.
 fn remove_stale_files(path: &Path) {
-    let prefix = temporary_prefix(path);
-    for entry in fs::read_dir(parent_folder(path)).into_iter().flatten().flatten() {
+    remove_stale_with_prefix(parent_folder(path), &temporary_prefix(path));
+}
+
+/// Removes all temporary files in `folder` whose writers are gone.
+pub(crate) fn remove_all_stale_files(folder: &Path) {
+    remove_stale_with_prefix(folder, OsStr::new("."));
+}
+
+fn remove_stale_with_prefix(folder: &Path, prefix: &OsStr) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let name = name.as_encoded_bytes();
         let is_temporary = name.starts_with(prefix.as_encoded_bytes()) && name.ends_with(TEMPORARY_SUFFIX);

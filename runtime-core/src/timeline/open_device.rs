@@ -2,6 +2,8 @@
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
+use std::any::Any;
+use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::{Arc, Weak};
 use std::task::Waker;
@@ -43,6 +45,8 @@ pub(crate) struct OpenDevice {
     /// Idle timelines for transfers by the program.
     program_timelines: Mutex<Vec<Arc<Timeline>>>,
     timelines: Mutex<Vec<Arc<Timeline>>>,
+    /// What was made of code and may be shared, by what identifies the code.
+    loaded: Mutex<HashMap<[u8; 32], Weak<dyn Any + Send + Sync>>>,
     this: Weak<Self>,
 }
 
@@ -101,6 +105,7 @@ impl OpenDevice {
             transfer_queues: Mutex::default(),
             program_timelines: Mutex::default(),
             timelines: Mutex::default(),
+            loaded: Mutex::default(),
             this: this.clone(),
         })
     }
@@ -133,6 +138,29 @@ impl OpenDevice {
             (calls.device.throttle_reasons)(device, &raw mut reasons)
         })?;
         Ok(ThrottleReasons(reasons))
+    }
+
+    /// What was loaded under `key`, if it is still in use.
+    pub(crate) fn loaded<T: Any + Send + Sync>(&self, key: &[u8; 32]) -> Option<Arc<T>> {
+        let found = self.loaded.lock().get(key)?.upgrade()?;
+        found.downcast().ok()
+    }
+
+    /// Shares what was loaded under `key`. Returns what another thread has shared meanwhile, if it has.
+    pub(crate) fn share_loaded<T: Any + Send + Sync>(&self, key: [u8; 32], new: Arc<T>) -> Arc<T> {
+        let mut loaded = self.loaded.lock();
+        if let Some(other) = loaded.get(&key).and_then(Weak::upgrade).and_then(|other| other.downcast().ok()) {
+            // Unlock before `new` is dropped.
+            drop(loaded);
+            return other;
+        }
+        if loaded.len() == loaded.capacity() {
+            loaded.retain(|_, shared| shared.strong_count() > 0);
+        }
+        let shared: Arc<dyn Any + Send + Sync> = new.clone();
+        loaded.insert(key, Arc::downgrade(&shared));
+        drop(loaded);
+        new
     }
 
     /// A reference that does not keep the device open.

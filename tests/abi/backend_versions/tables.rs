@@ -33,10 +33,13 @@ macro_rules! slots {
 }
 
 slots! {
-    InstanceTable { options, open, close, devices, open_device }
+    InstanceTable { options, open, close, devices, open_device, architecture, compile_for }
     DeviceTable { close, memory_usage, peer_access, telemetry, throttle_reasons, processes }
     MemoryTable { allocate, free, import_host, import_device_memory }
-    ModuleTable { load, unload, symbols, kernel, release_kernel, kernel_info, occupancy }
+    ModuleTable {
+        load, unload, symbols, kernel, release_kernel, kernel_info, occupancy, compiler_identity, compile, compiled_code,
+        release_compiled, fits
+    }
     QueueTable {
         open, close, launch, try_begin_inline, run_inline, write, read, copy, fill, noop, timestamp, read_timestamp, signal, flush, poll,
         wait, wait_for, failure, copy_2d, wait_blocking

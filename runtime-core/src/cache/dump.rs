@@ -1,0 +1,147 @@
+//! Writes code to files for a look at it, and reads code that replaces an entry's.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::code::CachedCode;
+use super::options::{DumpOptions, DumpStage};
+use super::trust::{self, Owner};
+use crate::tensor::atomic_file::write_atomic;
+use crate::{CodeFormat, Error, ErrorKind, Result};
+
+/// How long a disassembler may take.
+const DISASSEMBLER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Writes the stages that were asked for, once per entry and process.
+#[derive(Debug)]
+pub(super) struct Dump {
+    options: DumpOptions,
+    written: Mutex<HashSet<PathBuf>>,
+}
+
+impl Dump {
+    pub(super) fn new(options: DumpOptions) -> Self {
+        Self { options, written: Mutex::default() }
+    }
+
+    /// Writes code of a stage to `<name>.lowered.<extension>` or, for other stages, `<name>.<extension>`.
+    ///
+    /// # Errors
+    /// `Io`, with the path.
+    pub(super) fn write(&self, name: &str, stage: DumpStage, extension: &str, bytes: &[u8]) -> Result<()> {
+        let infix = if stage == DumpStage::Lowered { ".lowered" } else { "" };
+        let path = self.options.folder.join(format!("{name}{infix}.{extension}"));
+        if !self.options.stages.contains(&stage) || !self.written.lock().insert(path.clone()) {
+            return Ok(());
+        }
+        trust::create_folder(&self.options.folder)?;
+        write_file(&path, bytes)
+    }
+
+    /// Writes native code, and its disassembly.
+    ///
+    /// # Errors
+    /// `Io`, with the path.
+    pub(super) fn write_native(&self, name: &str, code: &CachedCode) -> Result<()> {
+        let extension = code.format.extension();
+        self.write(name, DumpStage::Binary, extension, &code.code)?;
+        let path = self.options.folder.join(format!("{name}.asm"));
+        if !self.options.stages.contains(&DumpStage::Asm) || !self.written.lock().insert(path.clone()) {
+            return Ok(());
+        }
+        trust::create_folder(&self.options.folder)?;
+        let Some(command) = disassembler(&code.format) else { return write_file(&path, &code.code) };
+        let binary = self.options.folder.join(format!(".{name}.{extension}"));
+        write_file(&binary, &code.code)?;
+        let listing = disassemble(&command, &binary);
+        // It is in the way of nothing.
+        let _ = fs::remove_file(&binary);
+        match listing {
+            Ok(text) => write_file(&path, &text),
+            Err(reason) => write_file(&path.with_extension("asm.note"), format!("{reason}\n").as_bytes()),
+        }
+    }
+}
+
+/// The command that disassembles a file of this format; `None` for text, which is readable as it is.
+fn disassembler(format: &CodeFormat) -> Option<Vec<&'static str>> {
+    match format.as_str() {
+        "cubin" => Some(vec!["nvdisasm", "-c"]),
+        "fatbin" => Some(vec!["cuobjdump", "-sass"]),
+        "shared-object" | "object" | "archive" | "elf" => Some(vec!["objdump", "-d", "-C"]),
+        "spirv-kernel" | "spirv-shader" => Some(vec!["spirv-dis", "--no-color"]),
+        _ => None,
+    }
+}
+
+/// Runs a disassembler on a file. Returns its output, or why there is none.
+fn disassemble(command: &[&str], file: &Path) -> Result<Vec<u8>, String> {
+    let tool = command[0];
+    let mut process = Command::new(tool);
+    process.args(&command[1..]).arg(file).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = process.spawn().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => format!("`{tool}` is not in PATH; install it for a disassembly"),
+        _ => format!("`{tool}` cannot be run: {error}"),
+    })?;
+    let stdout = child.stdout.take();
+    let reader = std::thread::spawn(move || {
+        let mut text = Vec::new();
+        stdout.map_or(Ok(0), |mut stdout| stdout.read_to_end(&mut text)).map(|_| text)
+    });
+    let status = wait(&mut child).map_err(|error| format!("`{tool}`: {error}"))?;
+    let text = reader.join().map_err(|_| format!("`{tool}`: its output could not be read"))?;
+    match status {
+        true => text.map_err(|error| format!("`{tool}`: {error}")),
+        false => Err(format!("`{tool}` failed on this code")),
+    }
+}
+
+/// Waits for a process, and kills it at the deadline. Returns whether it succeeded.
+fn wait(child: &mut Child) -> io::Result<bool> {
+    let deadline = Instant::now() + DISASSEMBLER_TIMEOUT;
+    loop {
+        match child.try_wait()? {
+            Some(status) => return Ok(status.success()),
+            None if Instant::now() > deadline => {
+                child.kill()?;
+                child.wait()?;
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            None => std::thread::sleep(Duration::from_millis(2)),
+        }
+    }
+}
+
+fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
+    let written = write_atomic(path, |file| Ok(file.write_all(bytes)?));
+    written.map_err(|error| Error::new(ErrorKind::Io, format!("{}: {}", path.display(), error.message())))
+}
+
+/// The code that replaces an entry's; `None` if there is none. The folder and the file must be trusted as the cache's
+/// are, and may also belong to root.
+///
+/// # Errors
+/// As [`trust::check_folder`]; `Io` for a file that cannot be used.
+pub(super) fn read_override(folder: &Path, name: &str, format: &CodeFormat) -> Result<Option<Vec<u8>>> {
+    let folder = trust::check_folder(folder, Owner::UserOrRoot)?;
+    for path in [folder.join(name), folder.join(format!("{name}.{}", format.extension()))] {
+        let opened: io::Result<(File, _)> = trust::open_file(&path, Owner::UserOrRoot);
+        let read = opened.and_then(|(mut file, _)| {
+            let mut code = Vec::new();
+            file.read_to_end(&mut code)?;
+            Ok(code)
+        });
+        match read {
+            Ok(code) => return Ok(Some(code)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::new(ErrorKind::Io, format!("{}: {error}", path.display()))),
+        }
+    }
+    Ok(None)
+}

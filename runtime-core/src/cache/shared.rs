@@ -1,0 +1,68 @@
+//! Stores that several users or machines share.
+
+use std::fmt::Debug;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use super::store::path_of;
+use super::trust::{self, Owner};
+use crate::{Error, ErrorKind, Result};
+
+/// A second store behind the local one, for example of a team.
+///
+/// What it returns is checked like a local file: its length, its hash and its key. That finds damage, not malice:
+/// **whoever can write to the store can run code in every process that reads from it.**
+pub trait SharedStore: Debug + Send + Sync {
+    /// What messages call it, such as its path or address.
+    fn location(&self) -> String;
+
+    /// The entry with this name, 64 hexadecimal digits; `None` if there is none.
+    ///
+    /// # Errors
+    /// Any. The store is then not used again by this process.
+    fn get(&self, name: &str) -> Result<Option<Vec<u8>>>;
+
+    /// Stores an entry. A read-only store ignores it.
+    ///
+    /// # Errors
+    /// Any. The store is then not used again by this process.
+    fn put(&self, name: &str, bytes: &[u8]) -> Result<()>;
+}
+
+/// A folder with the layout of a cache folder, which is only read. It and all folders above it must belong to this
+/// user or root, and only they may write to them.
+#[derive(Debug)]
+pub(super) struct SharedFolder {
+    path: PathBuf,
+}
+
+impl SharedFolder {
+    pub(super) fn new(path: &Path) -> Self {
+        Self { path: path.to_owned() }
+    }
+}
+
+impl SharedStore for SharedFolder {
+    fn location(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    fn get(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        let folder = trust::check_folder(&self.path, Owner::UserOrRoot)?;
+        let path = path_of(&folder, name);
+        let read = trust::open_file(&path, Owner::UserOrRoot).and_then(|(mut file, metadata)| {
+            let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default());
+            file.read_to_end(&mut bytes)?;
+            Ok(bytes)
+        });
+        match read {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::new(ErrorKind::Io, format!("{}: {error}", path.display()))),
+        }
+    }
+
+    fn put(&self, _name: &str, _bytes: &[u8]) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,207 @@
+//! Brings source code to the form that is loaded: from the code cache where possible, else lowered and compiled.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use crate::cache::{CacheOutcome, CachedCode, Key, KeyBuilder};
+use crate::code::compile;
+use crate::code::lowering::LoweringPlan;
+use crate::code::registers;
+use crate::timeline::open_device::OpenDevice;
+use crate::{CodeOrigin, Error, ErrorKind, KernelInfo, LoweredKernel, ModuleSource, Result};
+
+/// Code that is ready to be loaded.
+pub(crate) struct Prepared {
+    pub(crate) source: ModuleSource,
+    /// The entry points, if the code was portable.
+    pub(crate) lowered: Option<Vec<LoweredKernel>>,
+    /// What the compiler reported of the kernels.
+    pub(crate) resources: Vec<(String, KernelInfo)>,
+    pub(crate) origin: CodeOrigin,
+    pub(crate) stages: Stages,
+    /// The entry that the code came from.
+    key: Option<Key>,
+}
+
+/// How long the stages took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Stages {
+    pub(crate) read: Duration,
+    pub(crate) lower: Duration,
+    pub(crate) compile: Duration,
+}
+
+impl Prepared {
+    /// Prepares code through the cache.
+    ///
+    /// # Errors
+    /// As [`CommonRuntime::load`](crate::CommonRuntime::load).
+    pub(crate) fn new(device: &OpenDevice, source: &ModuleSource) -> Result<Self> {
+        let plan = LoweringPlan::of(source, &device.instance, &device.info)?;
+        if plan.is_none() {
+            source.check(&device.info, &device.instance)?;
+        }
+        let started = Instant::now();
+        let Some(key) = key(device, source, plan.as_ref())? else {
+            return Self::uncached(device, source, plan.as_ref());
+        };
+        let stages = Cell::new(Stages::default());
+        let built = device.instance.cache.get(&key, || build(device, source, plan.as_ref(), &key, &stages));
+        let mut stages = stages.get();
+        stages.read = started.elapsed().saturating_sub(stages.lower + stages.compile);
+        match built {
+            Ok((code, outcome)) => Ok(Self::cached(code, outcome, key, stages, source)),
+            // The backend cannot give out the compiled form of this code.
+            Err(error) if error.kind() == ErrorKind::Unsupported => {
+                Self::uncached(device, source, plan.as_ref())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn cached(
+        code: CachedCode,
+        outcome: CacheOutcome,
+        key: Key,
+        stages: Stages,
+        source: &ModuleSource,
+    ) -> Self {
+        let CachedCode { format, code, options, lowered, resources, .. } = code;
+        let path = source.path().to_string_lossy();
+        let origin = match outcome {
+            CacheOutcome::Hit => CodeOrigin::Cache,
+            CacheOutcome::SharedHit => CodeOrigin::SharedCache,
+            CacheOutcome::Miss => CodeOrigin::Compiled,
+            CacheOutcome::Uncached => CodeOrigin::NotKept,
+            CacheOutcome::Override => CodeOrigin::Override,
+        };
+        let source = ModuleSource::lowered(format, &path, code, options);
+        Self { source, lowered, resources, origin, stages, key: Some(key) }
+    }
+
+    /// Prepares code without the cache: the backend compiles it while it loads it.
+    ///
+    /// # Errors
+    /// As [`CommonRuntime::load`](crate::CommonRuntime::load).
+    pub(crate) fn without_cache(device: &OpenDevice, source: &ModuleSource) -> Result<Self> {
+        let plan = LoweringPlan::of(source, &device.instance, &device.info)?;
+        Self::uncached(device, source, plan.as_ref())
+    }
+
+    fn uncached(device: &OpenDevice, source: &ModuleSource, plan: Option<&LoweringPlan<'_>>) -> Result<Self> {
+        let started = Instant::now();
+        let (source, lowered) = lower(device, source, plan)?;
+        let lower = if plan.is_some() { started.elapsed() } else { Duration::ZERO };
+        Ok(Self {
+            source: source.into_owned(),
+            lowered,
+            resources: Vec::new(),
+            origin: CodeOrigin::Direct,
+            stages: Stages { lower, ..Stages::default() },
+            key: None,
+        })
+    }
+
+    /// After the driver refused the code: forgets it if it was stored. Returns whether to prepare it without the cache.
+    pub(crate) fn is_refused(&self, device: &OpenDevice, error: &Error) -> bool {
+        let is_about_code = !matches!(
+            error.kind(),
+            ErrorKind::DeviceLost
+                | ErrorKind::OutOfMemory
+                | ErrorKind::OutOfResources
+                | ErrorKind::Unavailable
+                | ErrorKind::Timeout
+                | ErrorKind::Cancelled
+        );
+        match &self.key {
+            Some(key) if is_about_code && self.origin != CodeOrigin::Override => {
+                tracing::warn!(target: "runtime::cache", device = %device.name, entry = %key.name(), %error, "the driver refused compiled code; compiling it again");
+                device.instance.cache.remove(key);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The source in a format that the device accepts.
+fn lower<'s>(
+    device: &OpenDevice,
+    source: &'s ModuleSource,
+    plan: Option<&LoweringPlan<'_>>,
+) -> Result<(Cow<'s, ModuleSource>, Option<Vec<LoweredKernel>>)> {
+    let Some(plan) = plan else { return Ok((Cow::Borrowed(source), None)) };
+    let (lowered, kernels) = plan.lower(source, &device.info)?;
+    lowered.check(&device.info, &device.instance)?;
+    Ok((Cow::Owned(lowered), Some(kernels)))
+}
+
+/// Lowers and compiles code.
+fn build(
+    device: &OpenDevice,
+    source: &ModuleSource,
+    plan: Option<&LoweringPlan<'_>>,
+    key: &Key,
+    stages: &Cell<Stages>,
+) -> Result<CachedCode> {
+    let started = Instant::now();
+    let (native, lowered) = lower(device, source, plan)?;
+    let lower = started.elapsed();
+    if plan.is_some() {
+        let extension = native.format().as_str();
+        device.instance.cache.dump(key, "lowered", extension, native.code().unwrap_or_default());
+    }
+    let compiled = registers::compile(native.options(), &device.instance.specs, |budget| match budget {
+        None => compile::compile(device, &native),
+        Some(budget) => {
+            let source = native.clone().into_owned();
+            compile::compile(device, &source.option(registers::OPTION, budget.to_string()))
+        }
+    })?;
+    stages.set(Stages { lower, compile: started.elapsed() - lower, read: Duration::ZERO });
+    Ok(CachedCode {
+        format: compiled.format,
+        code: compiled.code,
+        log: compiled.log,
+        options: compiled.options,
+        lowered,
+        resources: compiled.kernels,
+    })
+}
+
+/// The key of the compiled form of `source`; `None` if it is not to be kept.
+///
+/// # Errors
+/// `Io` if the file of the source cannot be read; any error of the backend.
+fn key(device: &OpenDevice, source: &ModuleSource, plan: Option<&LoweringPlan<'_>>) -> Result<Option<Key>> {
+    let instance = &device.instance;
+    if instance.cache.is_off() {
+        return Ok(None);
+    }
+    let mut parts = KeyBuilder::new();
+    let identity = match plan {
+        Some(plan) => {
+            let Some(lowering) = plan.identity(&device.info) else { return Ok(None) };
+            parts.part("lowering", lowering.as_bytes());
+            compile::compiler_identity(device, &plan.without_code(source))?
+        }
+        None => compile::compiler_identity(device, source)?,
+    };
+    let Some(identity) = identity else { return Ok(None) };
+    let info = &device.info;
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    parts
+        .part("format", source.format().as_str().as_bytes())
+        .part("backend", format!("{} {}", instance.name(), instance.version).as_bytes())
+        .part("arch", text(&info.arch).as_bytes())
+        .part("device", info.name.as_bytes())
+        .part("driver", text(&info.driver_version).as_bytes())
+        .part("compiler", &identity)
+        .part("path", source.path().as_os_str().as_encoded_bytes());
+    for (key, value) in source.options().iter() {
+        parts.part(key, format!("{} {value}", value.type_name()).as_bytes());
+    }
+    parts.part("source", source.code().unwrap_or_default());
+    Ok(Some(parts.finish()))
+}
