@@ -270,6 +270,9 @@
 // Maximum number of entry points of a module.
 #define RT_MAX_SYMBOLS 1048576
 
+// Maximum size of compiled code, in bytes.
+#define RT_MAX_CODE_BYTES 4294967296
+
 // Maximum number of counters of a device, and of a set.
 #define RT_MAX_COUNTERS 65536
 

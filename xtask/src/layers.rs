@@ -16,8 +16,8 @@ const CRATES: &[Layers] = &[
     Layers {
         source: "runtime-core/src",
         order: &[
-            "abi", "error", "platform", "process", "model", "plugin", "timeline", "memory", "tensor", "cache",
-            "code", "queue", "graph", "evaluate", "device", "backend", "runtime",
+            "abi", "error", "platform", "process", "model", "plugin", "timeline", "memory", "tensor",
+            "cache", "code", "queue", "graph", "evaluate", "device", "backend", "runtime",
         ],
         exceptions: &[],
     },

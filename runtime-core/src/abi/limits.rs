@@ -13,6 +13,8 @@ pub const MAX_PROPERTIES: usize = 65_536;
 pub const MAX_OPTIONS: usize = 65_536;
 /// Maximum number of entry points of a module.
 pub const MAX_SYMBOLS: usize = 1_048_576;
+/// Maximum size of compiled code, in bytes.
+pub const MAX_CODE_BYTES: usize = 4_294_967_296;
 /// Maximum number of counters of a device, and of a set.
 pub const MAX_COUNTERS: usize = 65_536;
 /// Maximum number of passes of a set of counters.

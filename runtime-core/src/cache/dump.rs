@@ -30,6 +30,10 @@ impl Dump {
         Self { options, written: Mutex::default() }
     }
 
+    pub(super) fn wants(&self, stage: DumpStage) -> bool {
+        self.options.stages.contains(&stage)
+    }
+
     /// Writes code of a stage to `<name>.lowered.<extension>` or, for other stages, `<name>.<extension>`.
     ///
     /// # Errors
@@ -37,7 +41,7 @@ impl Dump {
     pub(super) fn write(&self, name: &str, stage: DumpStage, extension: &str, bytes: &[u8]) -> Result<()> {
         let infix = if stage == DumpStage::Lowered { ".lowered" } else { "" };
         let path = self.options.folder.join(format!("{name}{infix}.{extension}"));
-        if !self.options.stages.contains(&stage) || !self.written.lock().insert(path.clone()) {
+        if !self.wants(stage) || !self.written.lock().insert(path.clone()) {
             return Ok(());
         }
         trust::create_folder(&self.options.folder)?;
@@ -52,7 +56,7 @@ impl Dump {
         let extension = code.format.extension();
         self.write(name, DumpStage::Binary, extension, &code.code)?;
         let path = self.options.folder.join(format!("{name}.asm"));
-        if !self.options.stages.contains(&DumpStage::Asm) || !self.written.lock().insert(path.clone()) {
+        if !self.wants(DumpStage::Asm) || !self.written.lock().insert(path.clone()) {
             return Ok(());
         }
         trust::create_folder(&self.options.folder)?;

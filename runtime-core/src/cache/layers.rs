@@ -218,6 +218,16 @@ impl Layers {
         Some((Arc::new(own), CacheOutcome::Override))
     }
 
+    /// Whether code of a stage is to be written.
+    pub(super) fn dumps(&self, stage: DumpStage) -> bool {
+        self.dump.as_ref().is_some_and(|dump| dump.wants(stage))
+    }
+
+    /// Whether code neither comes from anywhere but the compiler, nor goes anywhere.
+    pub(super) fn is_off(&self) -> bool {
+        self.access == CacheAccess::Off && self.dump.is_none() && self.override_folder.is_none()
+    }
+
     /// Writes code of a stage, if the user asked for it.
     pub(super) fn dump(&self, key: &Key, stage: DumpStage, extension: &str, bytes: &[u8]) {
         if let Some(dump) = &self.dump {

@@ -4,8 +4,6 @@
 //! only spare work: without them, code is compiled twice, and the last result stays. `docs/cache.md` describes the
 //! format of the files, whom the cache trusts, and its layers.
 
-#![cfg_attr(not(test), allow(dead_code, reason = "modules are not loaded through it yet"))]
-
 mod code;
 mod dump;
 mod encoding;
@@ -38,7 +36,6 @@ use layers::Layers;
 
 pub(crate) use code::{CacheOutcome, CachedCode};
 pub(crate) use key::Key;
-#[cfg_attr(not(test), expect(unused_imports, reason = "modules are not loaded through it yet"))]
 pub(crate) use key::KeyBuilder;
 pub use maintenance::{CacheEntryInfo, CacheUsage, DamagedEntry, PruneOptions, VerifyReport};
 pub use options::{CacheAccess, CacheOptions, DumpOptions, DumpStage, parse_byte_count};
@@ -128,6 +125,16 @@ impl CodeCache {
         if !self.is_inherited() {
             self.layers().dump(key, stage, extension, bytes);
         }
+    }
+
+    /// Whether code of a stage is to be written.
+    pub(crate) fn dumps(&self, stage: DumpStage) -> bool {
+        !self.is_inherited() && self.layers().dumps(stage)
+    }
+
+    /// Whether it does nothing, so that code needs no key.
+    pub(crate) fn is_off(&self) -> bool {
+        self.is_inherited() || self.layers().is_off()
     }
 
     /// Whether this is a forked child of the process that made it. Its locks may be held by threads that do not exist

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cache::{CacheOutcome, CachedCode, Key, KeyBuilder};
@@ -9,7 +10,7 @@ use crate::code::compile;
 use crate::code::lowering::LoweringPlan;
 use crate::code::registers;
 use crate::timeline::open_device::OpenDevice;
-use crate::{CodeOrigin, Error, ErrorKind, KernelInfo, LoweredKernel, ModuleSource, Result};
+use crate::{CodeOrigin, DumpStage, Error, ErrorKind, KernelInfo, LoweredKernel, ModuleSource, Result};
 
 /// Code that is ready to be loaded.
 pub(crate) struct Prepared {
@@ -46,12 +47,13 @@ impl Prepared {
         let Some(key) = key(device, source, plan.as_ref())? else {
             return Self::uncached(device, source, plan.as_ref());
         };
+        dump_lowered(device, source, plan.as_ref(), &key)?;
         let stages = Cell::new(Stages::default());
-        let built = device.instance.cache.get(&key, || build(device, source, plan.as_ref(), &key, &stages));
+        let built = device.instance.cache.get(&key, || build(device, source, plan.as_ref(), &stages));
         let mut stages = stages.get();
         stages.read = started.elapsed().saturating_sub(stages.lower + stages.compile);
         match built {
-            Ok((code, outcome)) => Ok(Self::cached(code, outcome, key, stages, source)),
+            Ok((code, outcome)) => Ok(Self::cached(Arc::unwrap_or_clone(code), outcome, key, stages, source)),
             // The backend cannot give out the compiled form of this code.
             Err(error) if error.kind() == ErrorKind::Unsupported => {
                 Self::uncached(device, source, plan.as_ref())
@@ -137,21 +139,32 @@ fn lower<'s>(
     Ok((Cow::Owned(lowered), Some(kernels)))
 }
 
+/// Writes lowered code to the folder of dumps, whether it is compiled or not.
+fn dump_lowered(
+    device: &OpenDevice,
+    source: &ModuleSource,
+    plan: Option<&LoweringPlan<'_>>,
+    key: &Key,
+) -> Result<()> {
+    let cache = &device.instance.cache;
+    if plan.is_some() && cache.dumps(DumpStage::Lowered) {
+        let (lowered, _) = lower(device, source, plan)?;
+        let extension = lowered.format().extension();
+        cache.dump(key, DumpStage::Lowered, extension, lowered.code().unwrap_or_default());
+    }
+    Ok(())
+}
+
 /// Lowers and compiles code.
 fn build(
     device: &OpenDevice,
     source: &ModuleSource,
     plan: Option<&LoweringPlan<'_>>,
-    key: &Key,
     stages: &Cell<Stages>,
 ) -> Result<CachedCode> {
     let started = Instant::now();
     let (native, lowered) = lower(device, source, plan)?;
     let lower = started.elapsed();
-    if plan.is_some() {
-        let extension = native.format().as_str();
-        device.instance.cache.dump(key, "lowered", extension, native.code().unwrap_or_default());
-    }
     let compiled = registers::compile(native.options(), &device.instance.specs, |budget| match budget {
         None => compile::compile(device, &native),
         Some(budget) => {

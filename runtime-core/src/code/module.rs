@@ -58,6 +58,7 @@ impl Module {
         device.reap();
         let started = Instant::now();
         let annotate = |error: Error| error.in_operation("load").on_device(&device.name);
+        device.check().map_err(annotate)?;
         let source = source.read_for(device).map_err(annotate)?;
         let shared = source.shared_key();
         if let Some(loaded) = shared.and_then(|key| device.loaded(&key)) {

@@ -41,7 +41,9 @@ pub(crate) fn compile(
     }
     match (first, compile(Some(largest))) {
         (Err(_), Ok(larger)) => Ok(larger),
-        (Ok(first), Ok(larger)) if spilled_bytes(&larger) < spilled_bytes(&first) && holds_groups(&larger) => {
+        (Ok(first), Ok(larger))
+            if spilled_bytes(&larger) < spilled_bytes(&first) && holds_groups(&larger) =>
+        {
             Ok(larger)
         }
         (first, _) => first,

@@ -131,9 +131,10 @@ impl ModuleSource {
     /// # Errors
     /// `Io` if the file cannot be read; any error of the backend.
     pub(crate) fn read_for(&self, device: &OpenDevice) -> Result<Cow<'_, Self>> {
-        let is_portable = || device.instance.lowerings.iter().any(|lowering| lowering.format() == self.format);
-        let is_left = self.code.is_some()
-            || !(is_portable() || compile::compiler_identity(device, self)?.is_some());
+        let is_portable =
+            || device.instance.lowerings.iter().any(|lowering| lowering.format() == self.format);
+        let is_left =
+            self.code.is_some() || !(is_portable() || compile::compiler_identity(device, self)?.is_some());
         if is_left {
             return Ok(Cow::Borrowed(self));
         }

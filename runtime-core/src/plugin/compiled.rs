@@ -43,7 +43,8 @@ unsafe fn read(raw: &abi::CompiledCode) -> Result<CompiledCode> {
     // SAFETY: the texts and lists are readable, as the caller guarantees.
     let format = unsafe { convert::read_str("CompiledCode.format", raw.format) }?;
     // SAFETY: as above.
-    let code = unsafe { convert::borrow_slice("CompiledCode.code", raw.code, raw.code_bytes, usize::MAX) }?;
+    let code =
+        unsafe { convert::borrow_slice("CompiledCode.code", raw.code, raw.code_bytes, abi::MAX_CODE_BYTES) }?;
     // SAFETY: as above.
     let log =
         unsafe { convert::borrow_slice("CompiledCode.log", raw.log.ptr, raw.log.len, abi::MAX_LOG_BYTES) }?;

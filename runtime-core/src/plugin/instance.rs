@@ -16,7 +16,9 @@ use crate::plugin::decode;
 use crate::plugin::host_log;
 use crate::plugin::negotiate::{DispatchTable, ResolvedBackend};
 use crate::process;
-use crate::{CodeCache, DeviceId, DeviceInfo, Error, ErrorKind, Lowering, OptionScope, OptionSpec, Options, Result};
+use crate::{
+    CodeCache, DeviceId, DeviceInfo, Error, ErrorKind, Lowering, OptionScope, OptionSpec, Options, Result,
+};
 
 /// What a `Runtime` has for the code of all its backends.
 #[derive(Clone, Debug)]
@@ -64,11 +66,7 @@ impl Instance {
     ///
     /// # Errors
     /// Any error of the backend.
-    pub(crate) fn open(
-        backend: ResolvedBackend,
-        path: Option<PathBuf>,
-        code: CodeServices,
-    ) -> Result<Self> {
+    pub(crate) fn open(backend: ResolvedBackend, path: Option<PathBuf>, code: CodeServices) -> Result<Self> {
         process::install();
         let calls = backend.calls;
         let specs =

@@ -19,8 +19,8 @@ use crate::runtime::device_string::DeviceRef;
 use crate::timeline::open_device::OpenDevice;
 use crate::timeline::queue_table::QueueTable;
 use crate::{
-    CodeCache, CodeLoad, CompiledCode, DeviceInfo, Error, ErrorKind, Lowering, ModuleSource, OptionSpec, Options, Result,
-    did_you_mean,
+    CodeCache, CodeLoad, CompiledCode, DeviceInfo, Error, ErrorKind, Lowering, ModuleSource, OptionSpec,
+    Options, Result, did_you_mean,
 };
 
 /// The registry of backends and their devices. Cheap to clone; a process may have several.
@@ -269,11 +269,8 @@ impl RuntimeBuilder {
     /// Loads the backends. Failures are reported in [`Runtime::load_report`].
     #[must_use]
     pub fn build(self) -> Runtime {
-        let code = CodeServices {
-            lowerings: self.lowerings.into(),
-            cache: self.cache,
-            load_hook: self.load_hook,
-        };
+        let code =
+            CodeServices { lowerings: self.lowerings.into(), cache: self.cache, load_hook: self.load_hook };
         let mut registry = Registry { inner: Inner::default(), code, files: HashMap::new() };
         for &backend in &self.registered {
             registry.register(backend);

@@ -149,7 +149,8 @@ impl OpenDevice {
     /// Shares what was loaded under `key`. Returns what another thread has shared meanwhile, if it has.
     pub(crate) fn share_loaded<T: Any + Send + Sync>(&self, key: [u8; 32], new: Arc<T>) -> Arc<T> {
         let mut loaded = self.loaded.lock();
-        if let Some(other) = loaded.get(&key).and_then(Weak::upgrade).and_then(|other| other.downcast().ok()) {
+        if let Some(other) = loaded.get(&key).and_then(Weak::upgrade).and_then(|other| other.downcast().ok())
+        {
             // Unlock before `new` is dropped.
             drop(loaded);
             return other;

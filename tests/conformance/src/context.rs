@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use runtime_core::backend::LinkedBackend;
-use runtime_core::{DeviceInfo, Error, ErrorKind, Options, Runtime, Target};
+use runtime_core::{DeviceInfo, Error, ErrorKind, Options, Runtime, RuntimeBuilder, Target};
 
 use crate::backend_table;
 use crate::call_counter;
@@ -52,7 +52,15 @@ impl Context {
 
     /// A new `Runtime` with the same backend.
     pub(crate) fn another_runtime(&self) -> Result<Runtime, Failure> {
-        let builder = crate::builder().discover(false);
+        self.another_runtime_with(|builder| builder)
+    }
+
+    /// A new `Runtime` with the same backend, set up by `change`.
+    pub(crate) fn another_runtime_with(
+        &self,
+        change: impl FnOnce(RuntimeBuilder) -> RuntimeBuilder,
+    ) -> Result<Runtime, Failure> {
+        let builder = change(crate::builder().discover(false));
         match (self.linked, &self.target.path) {
             (Some(backend), _) => Ok(builder.register(backend).build()),
             // SAFETY: the user selected this library for the suite.

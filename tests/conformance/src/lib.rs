@@ -33,6 +33,7 @@ mod wait;
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 pub use arguments::SuiteArguments;
 pub use child_process::child;
@@ -44,7 +45,8 @@ pub use serde_json::Value;
 
 use output::{OutputPipe, StopFlag};
 use report::{Records, Report};
-use runtime_core::{Runtime, RuntimeBuilder};
+use runtime_core::backend::TemporaryFolder;
+use runtime_core::{CacheOptions, CodeCache, Runtime, RuntimeBuilder};
 
 /// Runs the suite against `selection`, with the test runner's own `arguments` (filter, list, threads, format), then
 /// prints a summary of each device: the failures, what was not tested and why, and how many cases each missing
@@ -83,9 +85,17 @@ pub fn case_count() -> usize {
     topics::TOPICS.iter().map(|(_, cases)| cases.len()).sum()
 }
 
-/// The builder of every `Runtime` of the suite; it has the WGSL lowering, for devices that load only portable code.
+/// The builder of every `Runtime` of the suite; it has the WGSL lowering, for devices that load only portable code, and a
+/// code cache that begins empty: the backend under test may have changed since its code was last compiled.
 fn builder() -> RuntimeBuilder {
-    Runtime::builder().with_lowering(runtime_kernel::wgsl())
+    static CACHE: OnceLock<Option<TemporaryFolder>> = OnceLock::new();
+    let folder = CACHE.get_or_init(|| TemporaryFolder::new("runtime-conformance-cache-").ok());
+    let cache = folder.as_ref().map_or_else(CodeCache::off, |folder| {
+        let mut options = CacheOptions::default();
+        options.folder = Some(folder.path().to_owned());
+        CodeCache::with_options(options)
+    });
+    Runtime::builder().with_lowering(runtime_kernel::wgsl()).code_cache(cache)
 }
 
 /// The exit code of a run without a report.

@@ -4,6 +4,7 @@ use crate::case::Case;
 
 mod arguments;
 mod clocks;
+mod compile;
 mod counters;
 mod embedded;
 mod errors;
@@ -44,6 +45,7 @@ pub(crate) const TOPICS: &[(&str, &[Case])] = &[
     ("interchange", interchange::CASES),
     ("tensors", tensors::CASES),
     ("modules", modules::CASES),
+    ("compile", compile::CASES),
     ("launch", launch::CASES),
     ("arguments", arguments::CASES),
     ("structures", structures::CASES),

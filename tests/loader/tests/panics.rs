@@ -53,6 +53,8 @@ fn exercise_device(device: &dyn CommonRuntime, errors: &mut Errors) -> Option<()
     }
     errors.keep(device.throttle_reasons());
     errors.keep(device.processes());
+    errors.keep(device.compile(&source("noop")));
+    errors.keep(device.fits(&source("noop")));
     let module = errors.keep(device.load(&source("noop\nfail\nspin")))?;
     errors.keep(module.symbols());
     let noop = errors.keep(module.kernel("noop"))?;

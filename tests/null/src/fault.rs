@@ -7,7 +7,7 @@ use std::time::Duration;
 use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result, did_you_mean};
 
 /// Functions of the ABI's tables that can be made to fail.
-const FALLIBLE: [&str; 37] = [
+const FALLIBLE: [&str; 40] = [
     "open_device",
     "memory_usage",
     "peer_access",
@@ -22,6 +22,9 @@ const FALLIBLE: [&str; 37] = [
     "allocate",
     "import_device_memory",
     "load",
+    "compiler_identity",
+    "compile",
+    "fits",
     "kernel",
     "occupancy",
     "open_queue",

@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::ffi::c_void;
 
 use runtime_core::abi::{
-    self, Allocation, Counter, CounterReading, CounterSetInfo, DeviceInfo, Error, Handle, KernelInfo,
-    MemorySpace, MemoryUsage, Occupancy, OptionSpec, Progress, RunReport, Status, Str, Telemetry,
+    self, Allocation, CompiledCode, Counter, CounterReading, CounterSetInfo, DeviceInfo, Error, Handle,
+    KernelInfo, MemorySpace, MemoryUsage, Occupancy, OptionSpec, Progress, RunReport, Status, Str, Telemetry,
 };
 use runtime_core::{ErrorKind, convert, end_of};
 
@@ -290,6 +290,23 @@ impl OutValue for KernelInfo {
                 (param.kind, param.access, param.dtype.lanes) = (0xee, 0xff, 0);
                 (self.params, self.param_count) = (Box::leak(Box::new(param)), 1);
             }
+            _ => {}
+        }
+    }
+}
+
+impl OutValue for CompiledCode {
+    fn corrupt(&mut self, corruption: Corruption) {
+        (self.format, self.log) = (corrupt_str(self.format, corruption), corrupt_str(self.log, corruption));
+        match corruption {
+            Corruption::ListsHuge => {
+                (self.code_bytes, self.kernel_count, self.option_count) = (usize::MAX, usize::MAX, 1 << 59);
+            }
+            Corruption::ListsNull => (self.code, self.kernels) = (std::ptr::null(), std::ptr::null()),
+            Corruption::LowPointer => {
+                (self.code, self.kernels) = (std::ptr::without_provenance(8), std::ptr::without_provenance(8));
+            }
+            Corruption::MisalignedPointer => self.kernels = self.kernels.wrapping_byte_add(1),
             _ => {}
         }
     }

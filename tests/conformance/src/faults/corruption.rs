@@ -175,6 +175,25 @@ const BY_FUNCTION: &[(&[&str], &[&[Corruption]])] = &[
         &["module.kernel_info"],
         &[ERRORS, FIGURES, STRUCTURE, &[Corruption::LowPointer, Corruption::MisalignedPointer]],
     ),
+    (
+        &["module.compiled_code"],
+        &[
+            ERRORS,
+            TEXTS,
+            &[
+                Corruption::Skipped,
+                Corruption::ListsHuge,
+                Corruption::ListsNull,
+                Corruption::LowPointer,
+                Corruption::MisalignedPointer,
+            ],
+        ],
+    ),
+    // Core reads a description that a pointer of any other value leads to.
+    (
+        &["instance.architecture"],
+        &[ERRORS, &[Corruption::Skipped, Corruption::NullPointer, Corruption::LowPointer]],
+    ),
     (&["queue.poll"], &[ERRORS, FIGURES, PROGRESS]),
     (
         &[
@@ -183,6 +202,8 @@ const BY_FUNCTION: &[(&[&str], &[&[Corruption]])] = &[
             "device.telemetry",
             "device.throttle_reasons",
             "device.processes",
+            "module.compiler_identity",
+            "module.fits",
             "module.occupancy",
             "queue.read_timestamp",
             "counters.read",
@@ -212,6 +233,8 @@ const BY_FUNCTION: &[(&[&str], &[&[Corruption]])] = &[
         &[
             "instance.open",
             "instance.open_device",
+            "instance.compile_for",
+            "module.compile",
             "module.load",
             "module.kernel",
             "queue.open",

@@ -10,11 +10,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use runtime_core::abi::{
-    self, AllocateRequest, Allocation, Arg, BackendTable, Copy2D, Counter, CounterReading, CounterSetInfo,
-    CounterTable, DeviceInfo, DeviceTable, EmbeddedTable, GraphNode, GraphTable, Handle, Header, HostTable,
-    InstanceTable, KernelInfo, Launch, MemoryTable, MemoryUsage, ModuleSource, ModuleTable, Occupancy,
-    OptionSpec, Progress, Property, QueueOptions, QueueTable, RunReport, Status, Str, SubmitInfo, Telemetry,
-    TensorDescription,
+    self, AllocateRequest, Allocation, Arg, BackendTable, CompiledCode, Copy2D, Counter, CounterReading,
+    CounterSetInfo, CounterTable, DeviceInfo, DeviceTable, EmbeddedTable, GraphNode, GraphTable, Handle,
+    Header, HostTable, InstanceTable, KernelInfo, Launch, MemoryTable, MemoryUsage, ModuleSource,
+    ModuleTable, Occupancy, OptionSpec, Progress, Property, QueueOptions, QueueTable, RunReport, Status, Str,
+    SubmitInfo, Telemetry, TensorDescription,
 };
 use runtime_core::{Error, ErrorKind, convert};
 
@@ -318,6 +318,8 @@ layer! {
         close(instance: Handle) = Closes(Kind::Instance, instance);
         devices(instance: Handle, out: *mut *const *const DeviceInfo, count: *mut usize) -> Status = Uses([instance_of(instance)]), List(out, count);
         open_device(instance: Handle, index: u32, sub: u32, options: *const Property, count: usize, out: *mut Handle) -> Status = Opens(Kind::Device, instance_of(instance), out);
+        architecture(instance: Handle, architecture: Str, out: *mut *const DeviceInfo) -> Status = Uses([instance_of(instance)]);
+        compile_for(instance: Handle, architecture: Str, source: *const ModuleSource, out: *mut Handle) -> Status = Opens(Kind::Compiled, instance_of(instance), out);
     }
     device: DeviceTable {
         close(device: Handle) = Closes(Kind::Device, device);
@@ -341,6 +343,11 @@ layer! {
         release_kernel(kernel: Handle) = Closes(Kind::Kernel, kernel);
         kernel_info(kernel: Handle, out: *mut KernelInfo) -> Status = Uses([kernel_of(kernel)]);
         occupancy(kernel: Handle, launch: *const Launch, out: *mut Occupancy) -> Status = Uses([kernel_of(kernel)]);
+        compiler_identity(device: Handle, source: *const ModuleSource, buffer: *mut u8, capacity: usize, bytes: *mut usize) -> Status = Uses([device_of(device)]);
+        compile(device: Handle, source: *const ModuleSource, out: *mut Handle) -> Status = Opens(Kind::Compiled, device_of(device), out);
+        compiled_code(compiled: Handle, out: *mut CompiledCode) -> Status = Uses([(Kind::Compiled, compiled)]);
+        release_compiled(compiled: Handle) = Closes(Kind::Compiled, compiled);
+        fits(device: Handle, code: *const ModuleSource, out: *mut u32) -> Status = Uses([device_of(device)]);
     }
     queue: QueueTable {
         open(device: Handle, options: *const QueueOptions, out: *mut Handle) -> Status = Opens(Kind::Queue, device_of(device), out);

@@ -22,6 +22,7 @@ pub(super) enum Kind {
     Queue,
     Graph,
     CounterSet,
+    Compiled,
 }
 
 /// The fault of a run.
@@ -176,6 +177,7 @@ impl fmt::Display for Kind {
             Self::Queue => "queue",
             Self::Graph => "graph",
             Self::CounterSet => "counter set",
+            Self::Compiled => "compiled code",
         })
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use runtime_core::backend::LinkedBackend;
-use runtime_core::{Error, ErrorKind, LoadOutcome};
+use runtime_core::{CodeCache, Error, ErrorKind, LoadOutcome};
 
 use super::job::{Job, RunResult, RunStatus};
 use super::object_tracker::Injection;
@@ -65,7 +65,8 @@ fn record_panic(info: &PanicHookInfo<'_>) {
 /// Loads a library through core, to get its errors, then puts the layer over its table.
 fn load(path: &Path) -> Result<LinkedBackend, Error> {
     // SAFETY: the user selected this library for the suite.
-    let runtime = unsafe { crate::builder().discover(false).library(path) }.build();
+    let runtime =
+        unsafe { crate::builder().discover(false).library(path) }.code_cache(CodeCache::off()).build();
     if let Some(line) = runtime.load_report().iter().find(|line| line.outcome != LoadOutcome::Loaded) {
         return Err(Error::new(ErrorKind::Unavailable, line.to_string()));
     }
@@ -121,7 +122,7 @@ fn run_case_on(job: &Job, backend: LinkedBackend, case: &'static Case) -> (Endin
 }
 
 fn open(job: &Job, backend: LinkedBackend) -> Result<Context, Error> {
-    let runtime = crate::builder().discover(false).register(backend).build();
+    let runtime = crate::builder().discover(false).register(backend).code_cache(CodeCache::off()).build();
     let targets = runtime.targets();
     let target = targets.first().ok_or_else(|| {
         let line = runtime.load_report().first().map(ToString::to_string);
