@@ -18,7 +18,7 @@ use crate::context::SharedContext;
 use crate::driver::handle::{self, Owned};
 use crate::driver::info::{decode_u64, decode_usizes};
 use crate::memory::OpenClBuffer;
-use crate::module::BuiltProgram;
+use crate::program::BuiltProgram;
 use crate::signature::{ParamKind, Parameter};
 
 /// An entry point.

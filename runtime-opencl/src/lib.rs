@@ -63,10 +63,14 @@ mod kernel_binding;
 mod launch;
 mod memory;
 mod module;
+mod native_code;
+mod offline;
 mod parallel_copy;
+mod program;
 mod progress;
 mod queue;
 mod quirks;
+mod registers;
 mod signature;
 mod staging;
 mod sub_buffers;
@@ -84,7 +88,7 @@ pub use quirks::{Partition, Quirks};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use runtime_core::backend::{Backend, Level, LinkedBackend, Log};
+use runtime_core::backend::{Backend, CompiledCode, Level, LinkedBackend, Log, Source};
 use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result};
 
 use context::SharedContext;
@@ -184,6 +188,14 @@ unsafe impl Backend for OpenCl {
     fn devices(&self) -> Result<Vec<DeviceInfo>> {
         let driver = self.driver()?;
         Ok(describe::describe_all(driver, &self.devices(driver)?, &self.quirks))
+    }
+
+    fn architecture(&self, architecture: &str) -> Result<DeviceInfo> {
+        Ok(offline::architecture(architecture))
+    }
+
+    fn compile_for(&self, architecture: &str, source: &Source<'_>) -> Result<CompiledCode> {
+        offline::compile_for(architecture, source)
     }
 
     fn open_device(&self, index: u32, sub: Option<u32>, options: &Options) -> Result<OpenClDevice> {
