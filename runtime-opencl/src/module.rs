@@ -38,6 +38,11 @@ pub(crate) fn options() -> Vec<OptionSpec> {
             "Folder with OpenCL C headers, relative to the source file's folder; a list.",
         ),
         OptionSpec::module("save_binary", "", "Write the compiled code to this file, as \"opencl-binary\"."),
+        OptionSpec::module(
+            "parameters",
+            "",
+            "Parameters of a kernel in an \"opencl-binary\", as compiling reported them, for drivers that do not keep them; a list.",
+        ),
         registers::option(),
         offline::option(),
     ]

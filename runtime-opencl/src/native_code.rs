@@ -10,10 +10,10 @@ use runtime_core::{CodeFormat, Error, ErrorKind, Options, Result};
 
 use crate::context::SharedContext;
 use crate::driver::Raw;
-use crate::kernel::OpenClKernel;
+use crate::kernel::{self, OpenClKernel};
 use crate::offline::{self, spills};
 use crate::program::{self, BuiltProgram};
-use crate::{module, registers};
+use crate::{module, registers, signature};
 
 /// Beginnings of the environment variables that drivers read, of Intel's driver for processors, its compiler
 /// and its driver for GPUs, Oclgrind, PoCL and Mesa. All count: which ones change the compiled code is written nowhere.
@@ -43,7 +43,7 @@ pub(crate) fn compile(
         format: CodeFormat::OPENCL_BINARY,
         code: program.binary()?,
         log,
-        options: options_of_binary(source.options)?,
+        options: options_of_binary(source.options, &signatures(&program))?,
         kernels,
     })
 }
@@ -63,13 +63,23 @@ fn kernels(program: &Arc<BuiltProgram>, logged: &[(String, KernelInfo)]) -> Vec<
     program.symbols().into_iter().filter_map(info).collect()
 }
 
-/// The options with which a binary is loaded: some drivers compile on from it.
-fn options_of_binary(options: &Options) -> Result<Options> {
+/// The signatures of the kernels that the driver reports, as text.
+fn signatures(program: &BuiltProgram) -> Vec<String> {
+    let text = |name: String| {
+        let params = kernel::reported_signature(program, &CString::new(name.as_str()).ok()?)?;
+        Some(signature::to_text(&name, &params))
+    };
+    program.symbols().into_iter().filter_map(text).collect()
+}
+
+/// The options with which a binary is loaded: some drivers compile on from it, and some lose the parameters of its kernels.
+fn options_of_binary(options: &Options, signatures: &[String]) -> Result<Options> {
     let mut kept = Options::new();
     options.texts("build_options").for_each(|words| kept.push("build_options", words));
     if let Some(flag) = registers::named(options)? {
         kept.push("build_options", flag);
     }
+    signatures.iter().for_each(|text| kept.push("parameters", text.as_str()));
     if let Some(path) = options.text("save_binary") {
         kept.push("save_binary", path);
     }
@@ -215,9 +225,10 @@ mod tests {
             .with("include", "folder")
             .with("registers", "256")
             .with("save_binary", "k.bin");
-        let kept = options_of_binary(&options).unwrap();
+        let kept = options_of_binary(&options, &["f\t0".to_owned()]).unwrap();
         let words: Vec<_> = kept.texts("build_options").collect();
         assert_eq!(words, ["-DN=4", "-cl-intel-256-GRF-per-thread"]);
-        assert_eq!((kept.text("save_binary"), kept.iter().count()), (Some("k.bin"), 3));
+        assert_eq!((kept.text("save_binary"), kept.iter().count()), (Some("k.bin"), 4));
+        assert_eq!(kept.text("parameters"), Some("f\t0"));
     }
 }

@@ -18,6 +18,7 @@ use crate::deferred_release::DeferredObject;
 use crate::driver::handle::{Owned, Program};
 use crate::driver::info::{decode_text, decode_usizes};
 use crate::driver::{Raw, code_name};
+use crate::signature::{self, Parameter};
 use crate::{module, registers};
 
 /// Makes the driver keep the parameters of kernels for queries.
@@ -32,6 +33,8 @@ pub(crate) struct BuiltProgram {
     /// `None` only during drop.
     program: Option<Owned<Program>>,
     device: usize,
+    /// The option `parameters`: the signatures of kernels.
+    signatures: Vec<String>,
 }
 
 impl BuiltProgram {
@@ -69,7 +72,8 @@ impl BuiltProgram {
             build(context, &program, device, &options)?;
         }
         let (context, device) = (Arc::clone(context), device.expose_provenance());
-        Ok(Self { context, program: Some(program), device })
+        let signatures = source.options.texts("parameters").map(str::to_owned).collect();
+        Ok(Self { context, program: Some(program), device, signatures })
     }
 
     pub(crate) fn raw(&self) -> Raw {
@@ -86,6 +90,11 @@ impl BuiltProgram {
         let mut names: Vec<_> = names.split(';').filter(|name| !name.is_empty()).map(str::to_owned).collect();
         names.sort_unstable();
         names
+    }
+
+    /// The parameters of a kernel that came with the binary.
+    pub(crate) fn kept_signature(&self, kernel: &str) -> Option<Vec<Parameter>> {
+        signature::from_texts(self.signatures.iter().map(String::as_str), kernel)
     }
 
     /// The messages of the compiler; may be empty.

@@ -50,7 +50,11 @@ impl Settings {
             match absolute(&value) {
                 Some(folder) => settings.options.override_folder = Some(folder),
                 None => {
-                    settings.warn("RUNTIME_CACHE_OVERRIDE", &value, "set it to the absolute path of a folder");
+                    settings.warn(
+                        "RUNTIME_CACHE_OVERRIDE",
+                        &value,
+                        "set it to the absolute path of a folder",
+                    );
                 }
             }
         }

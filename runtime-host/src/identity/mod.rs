@@ -8,7 +8,7 @@ mod flags;
 mod preprocessed;
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use runtime_core::backend::{Source, read_file};
 use runtime_core::{Error, Result};
@@ -35,7 +35,7 @@ pub(crate) fn of(source: &Source<'_>) -> Result<String> {
         "{compiler}\n{}\n{}\n{}",
         platform::processor(),
         platform::c_library(),
-        environment::of(|name| std::env::var_os(name))
+        environment::of(std::env::var_os)
     );
     let mut add = |what: &str, state: String| {
         // Writing to a string cannot fail.
@@ -60,7 +60,7 @@ fn content(path: &Path) -> Result<String> {
 }
 
 /// The state of a library, which may be large: what changes with its content.
-fn state(path: &PathBuf) -> String {
+fn state(path: &Path) -> String {
     compiler::file_state(path).unwrap_or_else(|| "absent".to_owned())
 }
 
