@@ -6,11 +6,8 @@ use std::path::{Path, PathBuf};
 use runtime_core::backend::{Log, Source};
 use runtime_core::{Error, OptionSpec, OptionValue, Options, Result};
 
-use crate::cache::Entry;
-use crate::module::{cannot_write, private_folder};
-use crate::toolchain::{self, Built, Origin, existing, joined};
-
-const DEFAULT_FLAGS: [&str; 3] = ["-O3", "-march=native", "-std=gnu11"];
+use crate::architecture::Architecture;
+use crate::toolchain::{self, Build, Built, Origin, existing, joined};
 
 /// The load options that only format `c` has.
 pub(crate) fn options() -> Vec<OptionSpec> {
@@ -18,12 +15,7 @@ pub(crate) fn options() -> Vec<OptionSpec> {
         OptionSpec::module(
             "default_flags",
             true,
-            "Start with -O3 -march=native -std=gnu11. Format c only, like the next four options.",
-        ),
-        OptionSpec::module(
-            "cache",
-            false,
-            "Cache the compiled code in the user's cache folder. Only for code that includes no headers but the system's.",
+            "Start with -O3 -march=native -std=gnu11. Format c only, like the next three options.",
         ),
         OptionSpec::module("define", "", "Macro to define, NAME or NAME=VALUE; a list."),
         OptionSpec::module("include", "", "Folder of header files, relative to the source file's; a list."),
@@ -40,37 +32,71 @@ pub(crate) fn options() -> Vec<OptionSpec> {
 /// # Errors
 /// `CompileFailed` with the compiler's whole output and the command; `Unavailable` without a compiler;
 /// `InvalidArgument` and `Io` for missing files.
-pub(crate) fn compile(source: &Source<'_>, log: Log) -> Result<Built> {
-    let wanted = source.options.value("cache") == Some(&OptionValue::Flag(true));
-    let entry = if wanted { Entry::of(source, log) } else { None };
-    if let Some(library) = entry.as_ref().and_then(Entry::find) {
-        return Ok(Built { library, folder: None });
+pub(crate) fn compile(source: &Source<'_>, architecture: Architecture, log: Log) -> Result<Built> {
+    let build = Build::new(source, architecture, log)?;
+    let unit = Unit::new(source, &build)?;
+    let arguments = unit.arguments(source.options, architecture, &build.library())?;
+    build.run(&arguments)
+}
+
+/// The text of `source` and of its further files after preprocessing, as the compiler sees it on this machine.
+///
+/// # Errors
+/// `Unsupported` if that fails, as compiling will; otherwise as [`compile`].
+pub(crate) fn preprocess(source: &Source<'_>) -> Result<Vec<u8>> {
+    let build = Build::new(source, Architecture::Native, Log::silent())?;
+    let unit = Unit::new(source, &build)?;
+    let mut arguments = unit.flags(source.options, Architecture::Native)?;
+    arguments.push("-E".into());
+    arguments.extend(unit.files(source.options)?);
+    let (_, output) = build.output(&arguments)?;
+    if !output.status.success() {
+        return Err(Error::unsupported("code that cannot be preprocessed is not kept"));
     }
-    let private = private_folder()?;
-    let unit = Unit::new(source, private.path())?;
-    let arguments = unit.arguments(source.options, &toolchain::library_in(private.path()))?;
-    let built = toolchain::build(source.options, &arguments, &unit.origin, private, log)?;
-    if let Some(entry) = entry {
-        entry.store(&built.library);
+    // The folder has another name each time.
+    Ok(without(&output.stdout, build.folder().as_os_str().as_encoded_bytes()))
+}
+
+/// The files of the option `source`.
+///
+/// # Errors
+/// As [`Origin::relative`].
+pub(crate) fn further_files(source: &Source<'_>) -> Result<Vec<PathBuf>> {
+    Origin::new(source, Path::new("/")).further_files(source.options)
+}
+
+fn without(text: &[u8], word: &[u8]) -> Vec<u8> {
+    let mut rest = text;
+    let mut kept = Vec::with_capacity(text.len());
+    while let Some(at) = rest.windows(word.len().max(1)).position(|window| window == word) {
+        kept.extend_from_slice(&rest[..at]);
+        rest = &rest[at + word.len()..];
     }
-    Ok(built)
+    kept.extend_from_slice(rest);
+    kept
+}
+
+impl Origin {
+    fn further_files(&self, options: &Options) -> Result<Vec<PathBuf>> {
+        let given = options.texts("source").filter(|other| !other.is_empty());
+        given.map(|other| self.relative(other, "source")).collect()
+    }
 }
 
 /// A C file to compile.
 #[derive(Debug)]
-struct Unit {
+struct Unit<'a> {
     file: PathBuf,
     /// The base of relative paths in the options, flags and code.
-    origin: Origin,
+    origin: &'a Origin,
 }
 
-impl Unit {
-    fn new(source: &Source<'_>, private: &Path) -> Result<Self> {
-        let origin = Origin::new(source, private);
+impl<'a> Unit<'a> {
+    fn new(source: &Source<'_>, build: &'a Build<'_>) -> Result<Self> {
+        let origin = &build.origin;
         let Some(code) = source.code else {
             return Ok(Self { file: existing(Path::new(source.path), "path")?, origin });
         };
-        let file = private.join("kernel.c");
         let mut text = Vec::with_capacity(code.len() + 64);
         if !source.path.is_empty() {
             // The compiler's messages then name the user's file.
@@ -78,14 +104,37 @@ impl Unit {
         }
         // A byte-order mark is valid only at the beginning of a file.
         text.extend_from_slice(code.strip_prefix(b"\xef\xbb\xbf").unwrap_or(code));
-        std::fs::write(&file, text).map_err(|error| cannot_write(&file, &error))?;
+        let file = build.write("kernel.c", &text)?;
         Ok(Self { file: if origin.has_path { file } else { PathBuf::from("kernel.c") }, origin })
     }
 
-    fn arguments(&self, options: &Options, library: &Path) -> Result<Vec<OsString>> {
+    fn arguments(
+        &self,
+        options: &Options,
+        architecture: Architecture,
+        library: &Path,
+    ) -> Result<Vec<OsString>> {
+        let mut arguments = self.flags(options, architecture)?;
+        arguments.push("-o".into());
+        arguments.push(library.into());
+        arguments.extend(self.files(options)?);
+        arguments.extend(self.origin.link_arguments(options)?);
+        arguments.push("-lm".into());
+        Ok(arguments)
+    }
+
+    /// What the preprocessor and the compiler need.
+    fn flags(&self, options: &Options, architecture: Architecture) -> Result<Vec<OsString>> {
         let mut arguments: Vec<OsString> = Vec::new();
-        if options.value("default_flags") != Some(&OptionValue::Flag(false)) {
-            arguments.extend(DEFAULT_FLAGS.map(OsString::from));
+        let by_default = options.value("default_flags") != Some(&OptionValue::Flag(false));
+        if by_default {
+            arguments.push("-O3".into());
+        }
+        if by_default || architecture != Architecture::Native {
+            arguments.push(architecture.flag().into());
+        }
+        if by_default {
+            arguments.push("-std=gnu11".into());
         }
         arguments.extend(["-fPIC", "-shared"].map(OsString::from));
         arguments.extend(toolchain::flags(options));
@@ -103,15 +152,12 @@ impl Unit {
         for include in options.texts("include").filter(|include| !include.is_empty()) {
             arguments.push(joined("-I", &self.origin.relative(include, "include")?));
         }
-        arguments.push("-o".into());
-        arguments.push(library.into());
-        arguments.push(self.file.clone().into());
-        for other in options.texts("source").filter(|other| !other.is_empty()) {
-            arguments.push(self.origin.relative(other, "source")?.into());
-        }
-        arguments.extend(self.origin.link_arguments(options)?);
-        arguments.push("-lm".into());
         Ok(arguments)
+    }
+
+    fn files(&self, options: &Options) -> Result<Vec<OsString>> {
+        let others = self.origin.further_files(options)?;
+        Ok(std::iter::once(self.file.clone()).chain(others).map(PathBuf::into_os_string).collect())
     }
 }
 
@@ -121,12 +167,15 @@ mod tests {
 
     use super::*;
 
-    fn unit(has_path: bool) -> Unit {
-        Unit { file: "/src/kernel.c".into(), origin: Origin { folder: std::env::temp_dir(), has_path } }
+    fn arguments(has_path: bool, options: &Options) -> Result<String> {
+        arguments_for(Architecture::Native, has_path, options)
     }
 
-    fn arguments(unit: &Unit, options: &Options) -> Result<String> {
-        Ok(toolchain::command_line(&["cc".to_owned()], &unit.arguments(options, Path::new("/out.so"))?))
+    fn arguments_for(architecture: Architecture, has_path: bool, options: &Options) -> Result<String> {
+        let origin = Origin { folder: std::env::temp_dir(), has_path };
+        let unit = Unit { file: "/src/kernel.c".into(), origin: &origin };
+        let arguments = unit.arguments(options, architecture, Path::new("/out.so"))?;
+        Ok(toolchain::command_line(&["cc".to_owned()], &arguments))
     }
 
     #[test]
@@ -134,28 +183,32 @@ mod tests {
         let options =
             Options::new().with("flags", "-O1  -g").with("flags", "-fopenmp").with("define", "N=a b");
         assert_eq!(
-            arguments(&unit(false), &options).unwrap(),
+            arguments(false, &options).unwrap(),
             "cc -O3 -march=native -std=gnu11 -fPIC -shared -O1 -g -fopenmp -DN=a b -o /out.so /src/kernel.c -lm"
         );
         let options = Options::new().with("default_flags", false).with("flags", "-O1").with("libraries", "z");
         assert_eq!(
-            arguments(&unit(false), &options).unwrap(),
+            arguments(false, &options).unwrap(),
             "cc -fPIC -shared -O1 -o /out.so /src/kernel.c -lz -lm"
+        );
+        assert_eq!(
+            arguments_for(Architecture::Level(2), false, &options).unwrap(),
+            "cc -march=x86-64-v3 -fPIC -shared -O1 -o /out.so /src/kernel.c -lz -lm"
         );
     }
 
     #[test]
     fn a_missing_file_is_named_with_its_option() {
-        let error = arguments(&unit(false), &Options::new().with("include", "include")).unwrap_err();
+        let error = arguments(false, &Options::new().with("include", "include")).unwrap_err();
         assert!(error.message().contains("absolute path"), "{error}");
-        let error = arguments(&unit(true), &Options::new().with("source", "no such file.c")).unwrap_err();
+        let error = arguments(true, &Options::new().with("source", "no such file.c")).unwrap_err();
         assert!(
             error.message().contains("option \"source\"") && error.message().contains("no such file.c"),
             "{error}"
         );
-        let error = arguments(&unit(false), &Options::new().with("libraries", "sub/libx.so")).unwrap_err();
+        let error = arguments(false, &Options::new().with("libraries", "sub/libx.so")).unwrap_err();
         assert!(error.message().contains("absolute path"), "{error}");
-        let error = arguments(&unit(true), &Options::new().with("define", "=1")).unwrap_err();
+        let error = arguments(true, &Options::new().with("define", "=1")).unwrap_err();
         assert!(error.message().contains("NAME=VALUE"), "{error}");
     }
 
@@ -163,7 +216,7 @@ mod tests {
     fn a_missing_compiler_is_an_error_with_the_remedy() {
         let options = Options::new().with("compiler", "no-such-compiler -m64");
         let source = Source { format: "c", path: "", code: Some(b"void f(void) {}"), options: &options };
-        let error = compile(&source, Log::silent()).unwrap_err();
+        let error = compile(&source, Architecture::Native, Log::silent()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert!(error.message().contains("no-such-compiler"), "{error}");
     }

@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use runtime_core::{Capabilities, DeviceInfo, DeviceKind, Limits, MemorySpace, Options, abi};
 
+use crate::architecture::Architecture;
 use crate::telemetry::Sensors;
 use crate::topology::{Node, SYSTEM, Topology};
 use crate::{cpu_features, memory, module, platform};
@@ -58,13 +59,25 @@ fn whole(topology: &Topology) -> DeviceInfo {
     let cpuinfo = head("/proc/cpuinfo");
     let total_bytes = platform::memory_usage().total_bytes;
     let features = cpu_features::features();
-    let mut info = DeviceInfo::new(DeviceKind::Host, 0, &cpu_name(&cpuinfo));
-    info.arch = Some(cpu_features::arch(&features).to_owned());
+    let mut info = describe_architecture(Architecture::Native);
+    info.name = cpu_name(&cpuinfo);
     info.vendor = field(&cpuinfo, "vendor_id").map(str::to_owned);
     info.driver_version = Some(kernel_version());
-    info.dlpack_type = DLPACK_CPU;
     info.compute_units = Some(platform::logical_cores());
     info.clock_hz = number::<u64>(format!("{CPU}/cpu0/cpufreq/cpuinfo_max_freq")).map(|khz| khz * 1000);
+    info.spaces = vec![space("device", total_bytes)];
+    info.spaces
+        .extend(topology.with_memory().map(|node| space(&node_space(node), node.memory_usage().total_bytes)));
+    info.properties = properties(&features);
+    info
+}
+
+/// Describes the host that code for `architecture` runs on: formats, capabilities and limits.
+pub(crate) fn describe_architecture(architecture: Architecture) -> DeviceInfo {
+    let name = architecture.name();
+    let mut info = DeviceInfo::new(DeviceKind::Host, 0, name);
+    info.arch = Some(name.to_owned());
+    info.dlpack_type = DLPACK_CPU;
     info.capabilities = Capabilities(
         abi::CAP_INLINE
             | abi::CAP_WAIT_FOR
@@ -74,7 +87,7 @@ fn whole(topology: &Topology) -> DeviceInfo {
             | abi::CAP_IMPORT_HOST
             | abi::CAP_RANGE
             | abi::CAP_GROUPS
-            | half_precision(&features)
+            | half_precision(architecture)
             | COUNTERS,
     );
     info.limits = Limits {
@@ -84,11 +97,7 @@ fn whole(topology: &Topology) -> DeviceInfo {
         shared_bytes: SCRATCH_BYTES,
         allocation_bytes: Some(isize::MAX as u64),
     };
-    info.spaces = vec![space("device", total_bytes)];
-    info.spaces
-        .extend(topology.with_memory().map(|node| space(&node_space(node), node.memory_usage().total_bytes)));
     info.formats = module::FORMATS.map(|(format, _)| format.into()).to_vec();
-    info.properties = properties(&features);
     info
 }
 
@@ -96,11 +105,16 @@ fn whole(topology: &Topology) -> DeviceInfo {
 const COUNTERS: u64 = if cfg!(target_os = "linux") { abi::CAP_COUNTERS } else { 0 };
 
 /// Compilers support the type everywhere; this reports it only if the processor can at least convert it to and from f32.
-fn half_precision(features: &[&str]) -> u64 {
-    match features.iter().any(|feature| ["f16c", "fp16"].contains(feature)) {
-        true => abi::CAP_F16,
-        false => 0,
-    }
+fn half_precision(architecture: Architecture) -> u64 {
+    let converts = match architecture {
+        Architecture::Native => {
+            cpu_features::features().iter().any(|feature| ["f16c", "fp16"].contains(feature))
+        }
+        // From x86-64-v3 on.
+        Architecture::Level(level) => level >= 2,
+        Architecture::Aarch64 => true,
+    };
+    if converts { abi::CAP_F16 } else { 0 }
 }
 
 fn telemetry(sensors: &Sensors) -> u64 {

@@ -6,23 +6,25 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use runtime_core::backend::{
-    Allocate, Backend, CounterSet, Device, HostBytesMut, Log, NoGraph, QueueOptions, Source,
+    Allocate, Backend, CompiledCode, CounterSet, Device, Fit, HostBytesMut, Log, NoGraph, QueueOptions,
+    Source,
 };
 use runtime_core::{
     CounterInfo, DeviceInfo, Error, ErrorKind, MemoryUsage, OptionSpec, Options, Result, Telemetry,
     ThrottleReasons,
 };
 
+use crate::architecture::Architecture;
 use crate::counters::{self, HostCounters};
-use crate::describe::{describe, node_space};
+use crate::describe::{describe, describe_architecture, node_space};
 use crate::memory::HostBuffer;
 use crate::module::{self, HostModule};
-use crate::platform;
 use crate::pool::Pool;
 use crate::queue::HostQueue;
 use crate::telemetry::{SYSFS, Sensors};
 use crate::throttle_counters::ThrottleCounters;
 use crate::topology::{Node, SYSTEM, Topology};
+use crate::{identity, native_code, platform};
 
 /// The backend `host`: the processor that the program runs on.
 #[derive(Debug)]
@@ -95,6 +97,14 @@ unsafe impl Backend for HostBackend {
         Ok(describe(&Topology::read(&self.nodes), &self.sysfs))
     }
 
+    fn architecture(&self, architecture: &str) -> Result<DeviceInfo> {
+        Ok(describe_architecture(Architecture::named(architecture)?))
+    }
+
+    fn compile_for(&self, architecture: &str, source: &Source<'_>) -> Result<CompiledCode> {
+        native_code::compile(source, Architecture::named(architecture)?, self.log)
+    }
+
     fn open_device(&self, index: u32, sub: Option<u32>, _options: &Options) -> Result<HostDevice> {
         if index != 0 {
             let message = format!("there is no host:{index}; the only device is \"host:0\"");
@@ -149,6 +159,18 @@ impl Device for HostDevice {
 
     fn load(&self, source: &Source<'_>) -> Result<HostModule> {
         HostModule::load(source, self.log)
+    }
+
+    fn compiler_identity(&self, source: &Source<'_>) -> Result<String> {
+        identity::of(source)
+    }
+
+    fn compile(&self, source: &Source<'_>) -> Result<CompiledCode> {
+        native_code::compile(source, Architecture::Native, self.log)
+    }
+
+    fn fits(&self, code: &Source<'_>) -> Result<Fit> {
+        native_code::fits(code)
     }
 
     fn counters(&self) -> Result<Vec<CounterInfo>> {

@@ -4,6 +4,10 @@
 //! linked as a whole into a shared object. A queue runs its work in order on a thread of its own, which starts at the
 //! first asynchronous submission. A synchronous call on an idle queue runs on the caller's thread.
 //!
+//! Without a device, code is compiled to a shared object for `host:native` (this processor), `host:x86-64`, `host:x86-64-v2`,
+//! `-v3` and `-v4`, and `host:aarch64`; another machine than this one needs a cross compiler (option `compiler`). Compiled
+//! code is marked with its architecture: a processor that has less refuses to load it.
+//!
 //! The load option `convention` determines how a function receives its arguments (`groups` is described below):
 //!
 //! | argument | `plain`, the default: `void f(…)` | `packed` | `tvm-ffi` |
@@ -44,18 +48,21 @@
 //! root may read. A sub-device reports only the clock. Virtual machines often report none of these; the capability is
 //! then not declared. Throttling because of heat is counted by processors of Intel, and not in virtual machines.
 
+mod architecture;
 mod arg_packing;
-mod cache;
 mod call;
 mod compile;
+mod compiler;
 mod convention;
 mod counters;
 mod cpu_features;
 mod describe;
 mod device;
+mod identity;
 mod link;
 mod memory;
 mod module;
+mod native_code;
 mod packed_func;
 mod parallel_for;
 mod platform;

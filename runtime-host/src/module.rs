@@ -11,11 +11,12 @@ use libloading::os::unix::{Library as Handle, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW}
 use runtime_core::backend::{Kernel, Log, Module, Source, TemporaryFolder, read_file};
 use runtime_core::{Error, ErrorKind, OptionSpec, Result, did_you_mean};
 
+use crate::architecture::Architecture;
 use crate::call::Function;
 use crate::convention::{Convention, entry_points};
 use crate::shared_object::{self, Symbols};
 use crate::toolchain::{self, Origin};
-use crate::{compile, link};
+use crate::{compile, native_code};
 
 /// The variable in which code with asserted proofs reports a violation: a `const char *volatile`.
 const FAILURE: &str = "runtime_kernel_failure";
@@ -46,20 +47,7 @@ pub struct HostKernel(pub(crate) Arc<Function>);
 /// The code formats of the host, and the load options of each.
 pub(crate) const FORMATS: [(&str, &[&str]); 4] = [
     ("shared-object", &["convention", "libraries"]),
-    (
-        "c",
-        &[
-            "cache",
-            "compiler",
-            "convention",
-            "default_flags",
-            "define",
-            "flags",
-            "include",
-            "libraries",
-            "source",
-        ],
-    ),
+    ("c", &["compiler", "convention", "default_flags", "define", "flags", "include", "libraries", "source"]),
     ("object", &["compiler", "convention", "flags", "libraries"]),
     ("archive", &["compiler", "convention", "flags", "libraries"]),
 ];
@@ -80,11 +68,10 @@ impl HostModule {
     /// with the whole log.
     pub(crate) fn load(source: &Source<'_>, log: Log) -> Result<Self> {
         check_options(source)?;
-        let built = match source.format {
-            "c" => compile::compile(source, log)?,
-            "object" | "archive" => link::link(source, log)?,
-            _ => return Self::load_shared(source),
-        };
+        if source.format == "shared-object" {
+            return Self::load_shared(source);
+        }
+        let built = native_code::build(source, Architecture::Native, log)?;
         Self::open(&built.library, &read_file(&built.library)?, source, Vec::new())
     }
 
@@ -171,7 +158,7 @@ impl Module for HostModule {
 impl Kernel for HostKernel {}
 
 /// Checks that the host supports the format, and the format all given options.
-fn check_options(source: &Source<'_>) -> Result<()> {
+pub(crate) fn check_options(source: &Source<'_>) -> Result<()> {
     let Some((format, valid)) = FORMATS.iter().find(|(format, _)| *format == source.format) else {
         let formats = FORMATS.map(|(format, _)| format);
         let message = format!(
@@ -207,7 +194,7 @@ fn cannot_open(what: &str, error: libloading::Error) -> Error {
 }
 
 /// The name of the code in messages.
-fn name_of<'a>(source: &Source<'a>) -> &'a str {
+pub(crate) fn name_of<'a>(source: &Source<'a>) -> &'a str {
     if source.path.is_empty() { "the code" } else { source.path }
 }
 

@@ -96,13 +96,35 @@ fn physical_bytes() -> u64 {
 }
 
 /// Identifies the processor's instruction set.
-pub(crate) fn processor() -> String {
+pub(crate) fn processor() -> &'static str {
+    // On a machine with many processors, reading it takes milliseconds.
+    static PROCESSOR: OnceLock<String> = OnceLock::new();
+    PROCESSOR.get_or_init(read_processor)
+}
+
+fn read_processor() -> String {
     const KEYS: [&str; 5] = ["vendor_id", "cpu family", "model", "stepping", "flags"];
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let first = text.split("\n\n").next().unwrap_or_default().lines();
     let fields: Vec<_> =
         first.filter(|line| line.split(':').next().is_some_and(|key| KEYS.contains(&key.trim()))).collect();
     format!("{} {}", std::env::consts::ARCH, fields.join("\n"))
+}
+
+/// The C library and its version.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub(crate) fn c_library() -> String {
+    // SAFETY: returns a text of the C library that is never changed.
+    let version = unsafe { libc::gnu_get_libc_version() };
+    // SAFETY: as above; it is NUL-terminated.
+    let version = unsafe { std::ffi::CStr::from_ptr(version) };
+    format!("glibc {}", version.to_string_lossy())
+}
+
+/// The C library and its version, if it tells.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub(crate) fn c_library() -> String {
+    std::env::consts::OS.to_owned()
 }
 
 /// The size of `key` in a text like `/proc/meminfo`.

@@ -6,11 +6,14 @@
 use std::path::PathBuf;
 
 use object::elf::{
-    DT_NEEDED, Dyn64, EM_AARCH64, EM_X86_64, ET_CORE, ET_DYN, ET_EXEC, ET_REL, FileHeader64, PT_LOAD,
+    DT_NEEDED, Dyn64, EM_AARCH64, EM_X86_64, ET_CORE, ET_DYN, ET_EXEC, ET_REL, FileHeader64,
+    GNU_PROPERTY_X86_ISA_1_NEEDED, PT_LOAD,
 };
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader, SectionHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
 use runtime_core::{Error, ErrorKind, Result};
+
+use crate::architecture::Marked;
 
 /// The symbols that a shared object exports; empty if its format is unknown.
 #[derive(Debug, Default)]
@@ -66,21 +69,36 @@ fn is_function<'data>(file: &object::File<'data>, symbol: &impl ObjectSymbol<'da
     }
 }
 
-/// Checks that the file is a complete shared object for this machine; `name` is its name in messages.
+/// Checks that the file is a complete shared object for this machine and processor; `name` is its name in messages.
 ///
 /// # Errors
 /// `CompileFailed`, which says what the file is instead.
 pub(crate) fn check(code: &[u8], name: &str) -> Result<()> {
+    check_for(code, name, std::env::consts::ARCH)?;
+    match Marked::of(code) {
+        Marked::Refused(reason) => {
+            let message = format!("\"{name}\" {reason}; compile it for this one");
+            Err(Error::new(ErrorKind::CompileFailed, message))
+        }
+        Marked::Runs | Marked::Best => Ok(()),
+    }
+}
+
+/// Checks that the file is a complete shared object for `machine`, as [`std::env::consts::ARCH`] names it.
+///
+/// # Errors
+/// `CompileFailed`, which says what the file is instead.
+pub(crate) fn check_for(code: &[u8], name: &str, machine: &str) -> Result<()> {
     if cfg!(target_vendor = "apple") {
         return Ok(());
     }
     let wrong = |what: String| Error::new(ErrorKind::CompileFailed, format!("\"{name}\" {what}"));
-    check_identity(code).map_err(wrong)?;
+    check_identity(code, machine).map_err(wrong)?;
     check_complete(code).map_err(wrong)
 }
 
 /// Checks the ELF header: class, byte order, machine and type.
-fn check_identity(code: &[u8]) -> Result<(), String> {
+fn check_identity(code: &[u8], wanted: &str) -> Result<(), String> {
     const WIDE: u8 = 2;
     let little = u8::from(cfg!(target_endian = "big")) + 1;
     let Some(start) = code.first_chunk::<20>().filter(|start| start.starts_with(b"\x7fELF")) else {
@@ -90,17 +108,19 @@ fn check_identity(code: &[u8]) -> Result<(), String> {
         1 => u16::from_le_bytes([start[at], start[at + 1]]),
         _ => u16::from_be_bytes([start[at], start[at + 1]]),
     };
-    let ours = match std::env::consts::ARCH {
+    let ours = match wanted {
         "x86_64" => Some(EM_X86_64),
         "aarch64" => Some(EM_AARCH64),
         _ => None,
     };
     if start[4] != WIDE || start[5] != little || ours.is_some_and(|ours| ours != number(18)) {
-        return Err(format!(
-            "is built for {}, but this machine is {}; build it for this machine",
-            machine(number(18), start[4] == WIDE),
-            std::env::consts::ARCH
-        ));
+        let built_for = machine(number(18), start[4] == WIDE);
+        return Err(match wanted == std::env::consts::ARCH {
+            true => {
+                format!("is built for {built_for}, but this machine is {wanted}; build it for this machine")
+            }
+            false => format!("is built for {built_for}, not for {wanted}"),
+        });
     }
     match number(16) {
         ET_DYN => Ok(()),
@@ -147,6 +167,26 @@ fn check_complete(code: &[u8]) -> Result<(), String> {
         }
         false => Ok(()),
     }
+}
+
+/// The level of x86-64 that a shared object states to need, as an index; most state none.
+pub(crate) fn needed_level(code: &[u8]) -> Option<usize> {
+    let elf = ElfFile64::<Endianness>::parse(code).ok()?;
+    let (endian, sections) = (elf.endian(), elf.elf_section_table());
+    let (_, section) = sections.section_by_name(endian, b".note.gnu.property")?;
+    let mut notes = section.notes(endian, code).ok()??;
+    while let Ok(Some(note)) = notes.next() {
+        let Some(mut properties) = note.gnu_properties(endian) else { continue };
+        while let Ok(Some(property)) = properties.next() {
+            let needed = property.data_u32(endian).ok().filter(|bits| *bits != 0);
+            if property.pr_type() == GNU_PROPERTY_X86_ISA_1_NEEDED
+                && let Some(highest) = needed.and_then(u32::checked_ilog2)
+            {
+                return usize::try_from(highest).ok();
+            }
+        }
+    }
+    None
 }
 
 /// The dependencies that a shared object names; none if its format is unknown.

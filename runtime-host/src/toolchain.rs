@@ -3,12 +3,14 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
-use runtime_core::backend::{Level, Log, Source, TemporaryFolder, is_privileged};
+use runtime_core::backend::{Level, Log, Source, TemporaryFolder};
 use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result};
 
-const COMPILERS: [&str; 3] = ["cc", "clang", "gcc"];
+use crate::architecture::Architecture;
+use crate::compiler;
+use crate::module::{cannot_write, private_folder};
 
 /// The load options of all formats that are compiled or linked; `libraries` applies to every format.
 pub(crate) fn options() -> Vec<OptionSpec> {
@@ -35,9 +37,10 @@ pub(crate) fn options() -> Vec<OptionSpec> {
 #[derive(Debug)]
 pub(crate) struct Built {
     pub(crate) library: PathBuf,
-    /// Its temporary folder, if it has one.
+    /// The compiler's messages.
+    pub(crate) log: String,
     #[expect(dead_code, reason = "kept for its drop")]
-    pub(crate) folder: Option<TemporaryFolder>,
+    folder: TemporaryFolder,
 }
 
 /// The base of relative paths in the options of a module.
@@ -110,6 +113,22 @@ impl Origin {
     }
 }
 
+/// The files that linking `source` reads for its option `libraries`. Libraries by name are only those of this machine's
+/// compiler.
+///
+/// # Errors
+/// As [`Origin::relative`]; `Unsupported` for a name of which the compiler does not tell the file.
+pub(crate) fn linked_libraries(source: &Source<'_>) -> Result<Vec<PathBuf>> {
+    let origin = Origin::new(source, Path::new("/"));
+    let file = |library: &str| match is_path(library) {
+        true => origin.relative(library, "libraries"),
+        false if library.contains(".so") => compiler::file(source.options, library),
+        false => compiler::file(source.options, &format!("lib{library}.so"))
+            .or_else(|_| compiler::file(source.options, &format!("lib{library}.a"))),
+    };
+    libraries(source.options).map(file).collect()
+}
+
 fn libraries(options: &Options) -> impl Iterator<Item = &str> {
     options.texts("libraries").filter(|library| !library.is_empty())
 }
@@ -147,32 +166,80 @@ pub(crate) fn flags(options: &Options) -> impl Iterator<Item = OsString> {
     options.texts("flags").flat_map(str::split_whitespace).map(OsString::from)
 }
 
-/// Runs the compiler in `origin`'s folder; the library is written to `private`.
-///
-/// # Errors
-/// `CompileFailed`, with the compiler's output and the command; `Unavailable` without a compiler.
-pub(crate) fn build(
-    options: &Options,
-    arguments: &[OsString],
-    origin: &Origin,
+/// What a compiler makes of one source, in a private folder.
+#[derive(Debug)]
+pub(crate) struct Build<'a> {
+    options: &'a Options,
+    architecture: Architecture,
+    /// The base of relative paths, in which the compiler runs.
+    pub(crate) origin: Origin,
     private: TemporaryFolder,
     log: Log,
-) -> Result<Built> {
-    let library = library_in(private.path());
-    let (compiler, output) = run(options, arguments, &origin.folder, private.path())?;
-    let text =
-        format!("{}{}", String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
-    let text = text.trim();
-    let command = command_line(&compiler, arguments);
-    if !output.status.success() || !library.is_file() {
-        let error = Error::new(ErrorKind::CompileFailed, failure(text, &output, &command));
-        let full = text.contains("No space left on device");
-        return Err(if full { error.with_note("set TMPDIR to a folder with more space") } else { error });
+}
+
+impl<'a> Build<'a> {
+    /// Makes the private folder.
+    ///
+    /// # Errors
+    /// `Io` and `OutOfResources`, with the remedy.
+    pub(crate) fn new(source: &Source<'a>, architecture: Architecture, log: Log) -> Result<Self> {
+        let private = private_folder()?;
+        let origin = Origin::new(source, private.path());
+        Ok(Self { options: source.options, architecture, origin, private, log })
     }
-    if !text.is_empty() {
-        log.write(Level::Warning, "host::compile", &format!("{command}\n{text}"));
+
+    /// The private folder.
+    pub(crate) fn folder(&self) -> &Path {
+        self.private.path()
     }
-    Ok(Built { library, folder: Some(private) })
+
+    /// Where the library is to be.
+    pub(crate) fn library(&self) -> PathBuf {
+        library_in(self.folder())
+    }
+
+    /// Writes a file into the private folder.
+    ///
+    /// # Errors
+    /// `Io`, with the remedy.
+    pub(crate) fn write(&self, name: &str, content: &[u8]) -> Result<PathBuf> {
+        let file = self.folder().join(name);
+        std::fs::write(&file, content).map_err(|error| cannot_write(&file, &error))?;
+        Ok(file)
+    }
+
+    /// Runs the compiler, which makes the library.
+    ///
+    /// # Errors
+    /// `CompileFailed`, with the compiler's output and the command; `Unavailable` without a compiler.
+    pub(crate) fn run(self, arguments: &[OsString]) -> Result<Built> {
+        let library = self.library();
+        let (command, output) = self.output(arguments)?;
+        let text =
+            format!("{}{}", String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
+        let text = text.trim();
+        if !output.status.success() || !library.is_file() {
+            let error = Error::new(ErrorKind::CompileFailed, failure(text, &output, &command));
+            let full = text.contains("No space left on device");
+            return Err(if full { error.with_note("set TMPDIR to a folder with more space") } else { error });
+        }
+        if !text.is_empty() {
+            self.log.write(Level::Warning, "host::compile", &format!("{command}\n{text}"));
+        }
+        Ok(Built { library, log: text.to_owned(), folder: self.private })
+    }
+
+    /// Runs the compiler, and returns the command and what it printed.
+    ///
+    /// # Errors
+    /// `Unavailable` without a compiler.
+    pub(crate) fn output(&self, arguments: &[OsString]) -> Result<(String, Output)> {
+        let (compiler, output) = compiler::run(self.options, self.architecture, |command| {
+            command.args(arguments).current_dir(&self.origin.folder);
+            command.env("TMPDIR", self.folder());
+        })?;
+        Ok((command_line(&compiler, arguments), output))
+    }
 }
 
 /// The message for a compiler that produced no library.
@@ -202,81 +269,6 @@ pub(crate) fn exhausted(error: &io::Error) -> Option<&'static str> {
 /// The path of the library in a private folder.
 pub(crate) fn library_in(private: &Path) -> PathBuf {
     private.join("module.so")
-}
-
-/// Runs the first installed compiler.
-fn run(
-    options: &Options,
-    arguments: &[OsString],
-    folder: &Path,
-    private: &Path,
-) -> Result<(Vec<String>, Output)> {
-    if is_privileged() {
-        // PATH, CC and other variables would select a program to run with another user's privileges.
-        let message = "a process with elevated privileges runs no compiler; load a shared object instead";
-        return Err(Error::new(ErrorKind::Unavailable, message));
-    }
-    let (candidates, from) = candidates(options);
-    let named = candidates.len() == 1;
-    for compiler in candidates {
-        let mut command = Command::new(&compiler[0]);
-        command.args(&compiler[1..]).args(arguments).current_dir(folder).stdin(Stdio::null());
-        // Messages in English, and the compiler's temporary files next to ours.
-        command.env("LC_ALL", "C").env("TMPDIR", private);
-        match command.output() {
-            Ok(output) => return Ok((compiler, output)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !named => {}
-            Err(error) if exhausted(&error).is_some() => {
-                let remedy = exhausted(&error).unwrap_or_default();
-                let message = format!("cannot start \"{}\": {error}; {remedy}", compiler[0]);
-                return Err(Error::new(ErrorKind::OutOfResources, message).with_source(error));
-            }
-            Err(error) => {
-                let message = format!(
-                    "{from}: cannot run \"{}\": {error}; name a C compiler that is installed",
-                    compiler[0]
-                );
-                return Err(Error::new(ErrorKind::Unavailable, message).with_source(error));
-            }
-        }
-    }
-    let message = format!("no C compiler ({}): install gcc, or set CC", COMPILERS.join(", "));
-    Err(Error::new(ErrorKind::Unavailable, message))
-}
-
-/// The compilers to try, each with its arguments, and the setting that they come from.
-fn candidates(options: &Options) -> (Vec<Vec<String>>, &'static str) {
-    let from_environment = std::env::var("CC").unwrap_or_default();
-    let (wanted, from) = match options.text("compiler") {
-        Some(compiler) if !compiler.trim().is_empty() => (compiler, "option \"compiler\""),
-        _ => (from_environment.as_str(), "CC"),
-    };
-    match words(wanted) {
-        wanted if wanted.is_empty() => (COMPILERS.iter().map(|name| words(name)).collect(), from),
-        wanted => (vec![wanted], from),
-    }
-}
-
-/// Identifies the compiler that would run, and its version; `None` if there is none.
-pub(crate) fn identity(options: &Options) -> Option<String> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = |program: &str| {
-        let program = Path::new(program);
-        // `join` keeps an absolute path as it is.
-        let mut places = std::env::split_paths(&path).map(|folder| folder.join(program));
-        if program.is_absolute() { places.next() } else { places.find(|place| place.is_file()) }
-    };
-    let (compilers, _) = candidates(options);
-    compilers.iter().find_map(|compiler| {
-        let file = found(&compiler[0])?.canonicalize().ok()?;
-        let metadata = file.metadata().ok()?;
-        let modified = metadata.modified().ok()?;
-        Some(format!("{compiler:?} {} {} {modified:?}", file.display(), metadata.len()))
-    })
-}
-
-fn words(text: &str) -> Vec<String> {
-    text.split_whitespace().map(str::to_owned).collect()
 }
 
 /// The command as one line, for messages.

@@ -67,3 +67,27 @@ fn errors_name_the_remedy() {
         ErrorKind::OutOfMemory
     );
 }
+
+#[test]
+fn compiled_code_behaves_as_its_source_does() {
+    let runtime = Runtime::builder().discover(false).register(runtime_host::backend()).build();
+    let host = runtime.open("host").unwrap();
+    let portable =
+        cfg!(target_arch = "x86_64").then(|| runtime.compile("host:x86-64", &source(CODE)).unwrap());
+    let own = host.compile(&source(CODE)).unwrap();
+    for compiled in portable.into_iter().chain([own]) {
+        // SAFETY: as for the source.
+        let native = unsafe { ModuleSource::compiled(compiled) };
+        let kernel = host.kernel(native, "axpy").unwrap();
+        let (x, y) = (host.tensor([3], &[2.0_f32; 3]).unwrap(), host.tensor([3], &[1.0_f32; 3]).unwrap());
+        let args = [Arg::read(&x), Arg::read_write(&y), Arg::scalar(0.5_f32), Arg::scalar(3_i64)];
+        host.queue().unwrap().call(&kernel, Geometry::single(), &args).unwrap();
+        assert_eq!(y.to_vec::<f32>().unwrap(), [2.0; 3]);
+    }
+    let error = runtime.compile("host:x86-64-v9", &source(CODE)).unwrap_err();
+    assert!(error.kind() == ErrorKind::NotFound && error.to_string().contains("x86-64-v4"), "{error}");
+    let loaded = host.load(&source("void f(void) { nonsense; }")).unwrap_err();
+    let compiled = host.compile(&source("void f(void) { nonsense; }")).unwrap_err();
+    assert_eq!(loaded.kind(), compiled.kind());
+    assert!(compiled.to_string().contains("nonsense"), "{compiled}");
+}

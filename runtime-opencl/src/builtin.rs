@@ -8,7 +8,7 @@ use runtime_core::Result;
 use crate::context::SharedContext;
 use crate::driver::Raw;
 use crate::driver::handle::{self, Owned, Program};
-use crate::module;
+use crate::program;
 
 const SOURCE: &str = "kernel void empty(void) {}";
 
@@ -39,7 +39,7 @@ impl BuiltinKernels {
 }
 
 fn build(context: &SharedContext, device: Raw) -> Result<Owned<Program>> {
-    let program = module::create_with_source(context, SOURCE.as_bytes())?;
-    module::build(context, &program, device, "")?;
+    let program = program::create_with_source(context, SOURCE.as_bytes())?;
+    program::build(context, &program, device, "")?;
     Ok(program)
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use runtime_core::backend::{Allocate, Device, GraphNode, HostBytesMut, QueueOptions, Source};
+use runtime_core::backend::{
+    Allocate, CompiledCode, Device, Fit, GraphNode, HostBytesMut, QueueOptions, Source,
+};
 use runtime_core::{Error, Result};
 
 use crate::context::SharedContext;
@@ -11,6 +13,7 @@ use crate::graph::OpenClGraph;
 use crate::kernel::OpenClKernel;
 use crate::memory::{OpenClBuffer, Space};
 use crate::module::OpenClModule;
+use crate::native_code;
 use crate::queue::OpenClQueue;
 
 /// An opened device or sub-device.
@@ -69,6 +72,18 @@ impl Device for OpenClDevice {
 
     fn load(&self, source: &Source<'_>) -> Result<OpenClModule> {
         OpenClModule::load(&self.context, self.raw(), source)
+    }
+
+    fn compiler_identity(&self, source: &Source<'_>) -> Result<String> {
+        native_code::identity(&self.context, source)
+    }
+
+    fn compile(&self, source: &Source<'_>) -> Result<CompiledCode> {
+        native_code::compile(&self.context, self.raw(), source)
+    }
+
+    fn fits(&self, code: &Source<'_>) -> Result<Fit> {
+        native_code::fits(&self.context, self.raw(), code)
     }
 
     fn instantiate(&self, nodes: &[GraphNode<'_, OpenClBuffer, OpenClKernel>]) -> Result<OpenClGraph> {

@@ -9,7 +9,7 @@ use cl3::ext::{
     CL_UNIFIED_SHARED_MEMORY_ACCESS_INTEL,
 };
 
-use crate::device_filter::{CPU, KIND_BITS};
+use crate::device_filter::{CPU, GPU, KIND_BITS};
 use crate::driver::extensions::{CommandBuffers, Usm};
 use crate::driver::info::{decode_text, decode_u64};
 use crate::driver::{Driver, Raw};
@@ -51,6 +51,8 @@ pub(crate) struct DeviceCaps {
     pub(crate) releases_wait: bool,
     /// A kernel is compiled at its first launch, by a compiler that is not thread-safe.
     pub(crate) compiles_at_launch: bool,
+    /// A program can choose how many registers a kernel has.
+    pub(crate) has_register_modes: bool,
     pub(crate) has_compiler: bool,
     pub(crate) accepts_spirv: bool,
     pub(crate) spaces: Vec<Space>,
@@ -96,6 +98,9 @@ impl DeviceCaps {
             fails_for_good: quirks.fails_for_good || is_nvidia,
             releases_wait: quirks.releases_wait || is_nvidia,
             compiles_at_launch: quirks.compiles_at_launch || is_intel,
+            // Intel's own driver for GPUs; Mesa's has no such options.
+            has_register_modes: listed.identity.types & KIND_BITS == GPU
+                && listed.identity.platform.starts_with("Intel(R) OpenCL"),
             has_compiler: number(CL_DEVICE_COMPILER_AVAILABLE) != 0,
             accepts_spirv: driver.device_text(device, CL_DEVICE_IL_VERSION).contains("SPIR-V"),
             extensions,

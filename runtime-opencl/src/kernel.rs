@@ -18,7 +18,7 @@ use crate::context::SharedContext;
 use crate::driver::handle::{self, Owned};
 use crate::driver::info::{decode_u64, decode_usizes};
 use crate::memory::OpenClBuffer;
-use crate::module::BuiltProgram;
+use crate::program::BuiltProgram;
 use crate::signature::{ParamKind, Parameter};
 
 /// An entry point.
@@ -39,16 +39,13 @@ impl OpenClKernel {
     pub(crate) fn find(program: &Arc<BuiltProgram>, name: CString) -> Result<Self> {
         let context = &program.context;
         let handle = create_kernel(program, &name)?;
-        let arg_count = context.driver.query_info(|cl, size, value, needed| {
-            // SAFETY: the kernel is alive, and `value` has room for `size` bytes.
-            Some(unsafe { (cl.clGetKernelInfo?)(handle.raw(), CL_KERNEL_NUM_ARGS, size, value, needed) })
-        });
-        let arg_count =
-            arg_count.and_then(|bytes| decode_u64(&bytes)).and_then(|count| u32::try_from(count).ok());
-        let arg_count = arg_count.ok_or_else(|| {
+        let arg_count = arg_count(program, &handle).ok_or_else(|| {
             Error::new(ErrorKind::Driver, "clGetKernelInfo does not report the number of arguments")
         })?;
         let params = Parameter::query_all(context.driver, handle.raw(), arg_count);
+        let params = params.or_else(|| {
+            program.kept_signature(&name.to_string_lossy()).filter(|kept| kept.len() == arg_count as usize)
+        });
         for (index, parameter) in params.iter().flatten().enumerate() {
             parameter.check_passable(index, &name.to_string_lossy())?;
         }
@@ -159,6 +156,20 @@ impl OpenClKernel {
     pub(crate) fn with_name(&self, error: Error) -> Error {
         error.with_note(format_args!("kernel `{}`", self.display_name()))
     }
+}
+
+/// The parameters of a kernel, as far as the driver reports them, even if no launch can pass arguments for them.
+pub(crate) fn reported_signature(program: &BuiltProgram, name: &CStr) -> Option<Vec<Parameter>> {
+    let handle = create_kernel(program, name).ok()?;
+    Parameter::query_all(program.context.driver, handle.raw(), arg_count(program, &handle)?)
+}
+
+fn arg_count(program: &BuiltProgram, kernel: &Owned<handle::Kernel>) -> Option<u32> {
+    let count = program.context.driver.query_info(|cl, size, value, needed| {
+        // SAFETY: the kernel is alive, and `value` has room for `size` bytes.
+        Some(unsafe { (cl.clGetKernelInfo?)(kernel.raw(), CL_KERNEL_NUM_ARGS, size, value, needed) })
+    });
+    u32::try_from(decode_u64(&count?)?).ok()
 }
 
 impl Drop for OpenClKernel {

@@ -35,6 +35,19 @@
 //! Kernels with images, samplers or pipes are refused when they are looked up. Where the driver reports the parameters, a pointer
 //! without `const` is assumed to be written: pass that tensor with `write` or `read_write`.
 //!
+//! Code is compiled without loading it, to an `opencl-binary` for an open device. Core keeps binaries, and loads them with the
+//! options that they need. PoCL's contain a work-group function for any group size; PoCL compiles another for the size of a
+//! launch at the first launch, and keeps it in a cache of its own. For `opencl:c`, without a device, OpenCL C and SPIR-V stay as they
+//! are. For other architectures, the option `offline_compiler` is the command of a compiler, without a shell, for example
+//!
+//! ```text
+//! ocloc compile -file {input} -spirv_input -device {device} -options {options} -output_no_suffix -output {output}
+//! ```
+//!
+//! `{device}` is the architecture (`pvc` in `opencl:pvc`), and `{options}` are the build options, in one argument. Registers and
+//! spills that Intel's compiler logs are reported of its kernels. The option `registers` selects the registers of a
+//! work-item on Intel's GPUs: `default`, `128`, `256` or `auto`.
+//!
 //! # Failure
 //!
 //! OpenCL continues after a failed command. This backend fails the queue permanently instead, so every command is watched through
@@ -63,10 +76,14 @@ mod kernel_binding;
 mod launch;
 mod memory;
 mod module;
+mod native_code;
+mod offline;
 mod parallel_copy;
+mod program;
 mod progress;
 mod queue;
 mod quirks;
+mod registers;
 mod signature;
 mod staging;
 mod sub_buffers;
@@ -84,7 +101,7 @@ pub use quirks::{Partition, Quirks};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use runtime_core::backend::{Backend, Level, LinkedBackend, Log};
+use runtime_core::backend::{Backend, CompiledCode, Level, LinkedBackend, Log, Source};
 use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result};
 
 use context::SharedContext;
@@ -184,6 +201,14 @@ unsafe impl Backend for OpenCl {
     fn devices(&self) -> Result<Vec<DeviceInfo>> {
         let driver = self.driver()?;
         Ok(describe::describe_all(driver, &self.devices(driver)?, &self.quirks))
+    }
+
+    fn architecture(&self, architecture: &str) -> Result<DeviceInfo> {
+        Ok(offline::architecture(architecture))
+    }
+
+    fn compile_for(&self, architecture: &str, source: &Source<'_>) -> Result<CompiledCode> {
+        offline::compile_for(architecture, source)
     }
 
     fn open_device(&self, index: u32, sub: Option<u32>, options: &Options) -> Result<OpenClDevice> {

@@ -1,30 +1,18 @@
 //! Loaded code: OpenCL programs, built for one device.
 
-#![allow(unsafe_code, reason = "loads code through the driver")]
-
-use std::ffi::{CString, c_void};
+use std::ffi::CString;
 use std::path::Path;
 use std::sync::Arc;
 
-use cl3::ext::{
-    CL_PROGRAM_BINARIES, CL_PROGRAM_BINARY_SIZES, CL_PROGRAM_BUILD_LOG, CL_PROGRAM_DEVICES,
-    CL_PROGRAM_KERNEL_NAMES, cl_int,
-};
-use runtime_core::backend::{Module, Source, read_file};
-use runtime_core::{CodeFormat, Error, ErrorKind, OptionSpec, Result, did_you_mean};
+use runtime_core::backend::{Module, Source};
+use runtime_core::{CodeFormat, Error, ErrorKind, OptionSpec, Result};
 
 use crate::context::SharedContext;
-use crate::deferred_release::DeferredObject;
 use crate::device_caps::DeviceCaps;
-use crate::driver::handle::{Owned, Program};
-use crate::driver::info::{decode_text, decode_usizes};
-use crate::driver::{Raw, code_name};
+use crate::driver::Raw;
 use crate::kernel::OpenClKernel;
-
-/// Makes the driver keep the parameters of kernels for queries.
-const KERNEL_ARG_INFO: &str = "-cl-kernel-arg-info";
-/// Magic number of SPIR-V.
-const SPIRV_MAGIC: [u8; 4] = 0x0723_0203_u32.to_le_bytes();
+use crate::program::BuiltProgram;
+use crate::{offline, registers};
 
 /// The code formats that a device accepts, preferred first.
 pub(crate) fn formats(caps: &DeviceCaps) -> Vec<CodeFormat> {
@@ -50,34 +38,14 @@ pub(crate) fn options() -> Vec<OptionSpec> {
             "Folder with OpenCL C headers, relative to the source file's folder; a list.",
         ),
         OptionSpec::module("save_binary", "", "Write the compiled code to this file, as \"opencl-binary\"."),
+        OptionSpec::module(
+            "parameters",
+            "",
+            "Parameters of a kernel in an \"opencl-binary\", as compiling reported them, for drivers that do not keep them; a list.",
+        ),
+        registers::option(),
+        offline::option(),
     ]
-}
-
-/// A built program and its device.
-#[derive(Debug)]
-pub(crate) struct BuiltProgram {
-    pub(crate) context: Arc<SharedContext>,
-    /// `None` only during drop.
-    program: Option<Owned<Program>>,
-    device: usize,
-}
-
-impl BuiltProgram {
-    pub(crate) fn raw(&self) -> Raw {
-        self.program.as_ref().map_or(std::ptr::null_mut(), Owned::raw)
-    }
-
-    pub(crate) fn device(&self) -> Raw {
-        std::ptr::with_exposed_provenance_mut(self.device)
-    }
-}
-
-impl Drop for BuiltProgram {
-    fn drop(&mut self) {
-        if let Some(program) = self.program.take() {
-            self.context.release(DeferredObject::Program(program));
-        }
-    }
 }
 
 /// Loaded code.
@@ -89,58 +57,16 @@ pub struct OpenClModule {
 
 impl OpenClModule {
     pub(crate) fn load(context: &Arc<SharedContext>, device: Raw, source: &Source<'_>) -> Result<Self> {
-        context.check_alive()?;
-        let known = formats(&context.caps);
-        if !known.iter().any(|format| format.as_str() == source.format) {
-            let names: Vec<_> = known.iter().map(CodeFormat::as_str).collect();
-            let message = format!(
-                "this device does not accept format \"{}\"; {}",
-                source.format,
-                did_you_mean(source.format, &names)
-            );
-            return Err(Error::new(ErrorKind::Unsupported, message));
-        }
-        let read;
-        let code = match source.code {
-            Some(code) => code,
-            None => {
-                read = read_file(Path::new(source.path))?;
-                &read
-            }
-        };
-        if code.is_empty() {
-            // To a driver, a length of 0 means a NUL-terminated text.
-            let message = "the code is empty; check the path";
-            return Err(Error::new(ErrorKind::CompileFailed, message));
-        }
-        let program = match source.format {
-            "opencl-binary" => create_with_binary(context, device, code)?,
-            "spirv-kernel" => create_with_il(context, code)?,
-            _ => create_with_source(context, code)?,
-        };
-        let options = build_options(context, source);
-        // With the option, NVIDIA's compiler emits invalid code for kernels without parameters: then build without it.
-        let has_arg_info = source.format == "opencl-c"
-            && build(context, &program, device, &format!("{KERNEL_ARG_INFO} {options}")).is_ok();
-        if !has_arg_info {
-            build(context, &program, device, &options)?;
-        }
-        let module = Self {
-            symbols: symbols(context, &program),
-            program: Arc::new(BuiltProgram {
-                context: Arc::clone(context),
-                program: Some(program),
-                device: device.expose_provenance(),
-            }),
-        };
+        offline::check_not_given(source.options)?;
+        let module = Self::new(BuiltProgram::new(context, device, source)?);
         if let Some(path) = source.options.text("save_binary").filter(|path| !path.is_empty()) {
-            let written = std::fs::write(path, module.binary()?);
-            written.map_err(|error| {
-                let message = format!("save_binary: \"{path}\": {error}; check the path");
-                Error::new(ErrorKind::Io, message).with_source(error)
-            })?;
+            save(&module.binary()?, Path::new(path))?;
         }
         Ok(module)
+    }
+
+    pub(crate) fn new(program: BuiltProgram) -> Self {
+        Self { symbols: program.symbols(), program: Arc::new(program) }
     }
 
     /// The compiled code, in format `opencl-binary`.
@@ -148,31 +74,15 @@ impl OpenClModule {
     /// # Errors
     /// `Unsupported` if the driver does not provide it.
     pub fn binary(&self) -> Result<Vec<u8>> {
-        let (driver, program) = (self.program.context.driver, self.program.raw());
-        let devices = program_info(&self.program.context, program, CL_PROGRAM_DEVICES);
-        let sizes = program_info(&self.program.context, program, CL_PROGRAM_BINARY_SIZES);
-        let mut binaries: Vec<Vec<u8>> =
-            decode_usizes(&sizes).into_iter().map(|size| vec![0; size]).collect();
-        let pointers: Vec<*mut u8> = binaries
-            .iter_mut()
-            .map(|bytes| if bytes.is_empty() { std::ptr::null_mut() } else { bytes.as_mut_ptr() })
-            .collect();
-        driver.check("clGetProgramInfo", |cl| {
-            let (size, value) = (size_of_val(pointers.as_slice()), pointers.as_ptr().cast_mut().cast());
-            // SAFETY: one buffer per device, of the size that the driver reported.
-            Some(unsafe {
-                (cl.clGetProgramInfo?)(program, CL_PROGRAM_BINARIES, size, value, std::ptr::null_mut())
-            })
-        })?;
-        let binary = decode_usizes(&devices)
-            .into_iter()
-            .zip(binaries)
-            .find(|(device, _)| *device == self.program.device);
-        binary
-            .map(|(_, binary)| binary)
-            .filter(|binary| !binary.is_empty())
-            .ok_or_else(|| Error::unsupported("the driver provides no binary of this code"))
+        self.program.binary()
     }
+}
+
+fn save(binary: &[u8], path: &Path) -> Result<()> {
+    std::fs::write(path, binary).map_err(|error| {
+        let message = format!("save_binary: \"{}\": {error}; check the path", path.display());
+        Error::new(ErrorKind::Io, message).with_source(error)
+    })
 }
 
 impl Module for OpenClModule {
@@ -187,156 +97,5 @@ impl Module for OpenClModule {
         let known = self.symbols.is_empty() || self.symbols.iter().any(|symbol| symbol == name);
         let terminated = CString::new(name).ok().filter(|_| known && !name.is_empty()).ok_or_else(missing)?;
         OpenClKernel::find(&self.program, terminated)
-    }
-}
-
-/// A property of a program; empty if the query fails.
-fn program_info(context: &SharedContext, program: Raw, key: u32) -> Vec<u8> {
-    let info = context.driver.query_info(|cl, size, value, needed| {
-        // SAFETY: the program is alive, and `value` has room for `size` bytes.
-        Some(unsafe { (cl.clGetProgramInfo?)(program, key, size, value, needed) })
-    });
-    info.unwrap_or_default()
-}
-
-fn symbols(context: &SharedContext, program: &Owned<Program>) -> Vec<String> {
-    let names = decode_text(&program_info(context, program.raw(), CL_PROGRAM_KERNEL_NAMES));
-    let mut names: Vec<_> = names.split(';').filter(|name| !name.is_empty()).map(str::to_owned).collect();
-    names.sort_unstable();
-    names
-}
-
-pub(crate) fn create_with_source(context: &SharedContext, code: &[u8]) -> Result<Owned<Program>> {
-    if std::str::from_utf8(code).is_err() {
-        let message = "the code is not UTF-8; is it OpenCL C?";
-        return Err(Error::new(ErrorKind::CompileFailed, message));
-    }
-    let (mut text, length) = (code.as_ptr().cast(), code.len());
-    let raw = context.driver.create("clCreateProgramWithSource", |cl, code| {
-        let context = context.handle.raw();
-        // SAFETY: one text of that length, which the driver copies.
-        Some(unsafe { (cl.clCreateProgramWithSource?)(context, 1, &raw mut text, &raw const length, code) })
-    })?;
-    // SAFETY: it was just created.
-    Ok(unsafe { Owned::new(context.driver, raw) })
-}
-
-fn create_with_il(context: &SharedContext, code: &[u8]) -> Result<Owned<Program>> {
-    if !code.starts_with(&SPIRV_MAGIC) || !code.len().is_multiple_of(4) {
-        let message = "the code is not SPIR-V in this machine's byte order; pass the bytes of a .spv file";
-        return Err(Error::new(ErrorKind::CompileFailed, message));
-    }
-    let (driver, handle, il) = (context.driver, context.handle.raw(), code.as_ptr().cast::<c_void>());
-    let raw = if context.caps.version >= (2, 1) {
-        driver.create("clCreateProgramWithIL", |cl, status| {
-            // SAFETY: `il` has that many bytes, which the driver copies.
-            Some(unsafe { (cl.clCreateProgramWithIL?)(handle, il, code.len(), status) })
-        })?
-    } else {
-        let create = driver
-            .create_program_with_il(context.listed.platform)
-            .ok_or_else(|| Error::unsupported("this driver does not accept SPIR-V"))?;
-        driver.create("clCreateProgramWithILKHR", |_, status| {
-            // SAFETY: as above.
-            Some(unsafe { create(handle, il, code.len(), status) })
-        })?
-    };
-    // SAFETY: it was just created.
-    Ok(unsafe { Owned::new(driver, raw) })
-}
-
-fn create_with_binary(context: &SharedContext, device: Raw, code: &[u8]) -> Result<Owned<Program>> {
-    let (length, mut bytes) = (code.len(), code.as_ptr());
-    let mut status: cl_int = 0;
-    let created = context.driver.create("clCreateProgramWithBinary", |cl, code| {
-        let context = context.handle.raw();
-        // SAFETY: one device of the context, and one binary of that length, which the driver copies.
-        Some(unsafe {
-            (cl.clCreateProgramWithBinary?)(
-                context,
-                1,
-                &raw const device,
-                &raw const length,
-                &raw mut bytes,
-                &raw mut status,
-                code,
-            )
-        })
-    });
-    let raw = created.map_err(|error| match error.driver() {
-        // Some drivers return INVALID_VALUE for bytes that are not a binary: report INVALID_BINARY.
-        Some((_, -30)) => context.driver.error("clCreateProgramWithBinary", -42),
-        _ => error,
-    })?;
-    // SAFETY: it was just created.
-    let program = unsafe { Owned::new(context.driver, raw) };
-    if status != 0 {
-        return Err(context.driver.error("clCreateProgramWithBinary", status));
-    }
-    Ok(program)
-}
-
-/// The compiler options of a load.
-fn build_options(context: &SharedContext, source: &Source<'_>) -> String {
-    let mut words = vec![context.quirks.build_options.clone()];
-    if source.format == "opencl-c" {
-        let folder = Path::new(source.path).parent().unwrap_or(Path::new("")).to_path_buf();
-        let own = (!source.path.is_empty() && !folder.as_os_str().is_empty()).then(|| folder.clone());
-        let given = source.options.texts("include").filter(|path| !path.is_empty());
-        let folders = given.map(|path| folder.join(path)).chain(own);
-        words.extend(folders.map(|folder| include_option(&folder.to_string_lossy())));
-    }
-    words.extend(source.options.texts("build_options").map(str::to_owned));
-    words.retain(|word| !word.is_empty());
-    words.join(" ")
-}
-
-fn include_option(folder: &str) -> String {
-    if folder.contains(char::is_whitespace) { format!("-I \"{folder}\"") } else { format!("-I {folder}") }
-}
-
-pub(crate) fn build(
-    context: &SharedContext,
-    program: &Owned<Program>,
-    device: Raw,
-    options: &str,
-) -> Result<()> {
-    let terminated =
-        CString::new(options).map_err(|_| Error::invalid("build_options contains a NUL byte; remove it"))?;
-    let none = std::ptr::null_mut();
-    let guard = context.lock_compiler();
-    let code = context.driver.call("clBuildProgram", |cl| {
-        // SAFETY: program and device are in one context, the options are NUL-terminated, and there is no callback.
-        Some(unsafe {
-            (cl.clBuildProgram?)(program.raw(), 1, &raw const device, terminated.as_ptr(), None, none)
-        })
-    })?;
-    drop(guard);
-    if code == 0 {
-        return Ok(());
-    }
-    let log = context.driver.query_info(|cl, size, value, needed| {
-        // SAFETY: the program is alive, and `value` has room for `size` bytes.
-        Some(unsafe {
-            (cl.clGetProgramBuildInfo?)(program.raw(), device, CL_PROGRAM_BUILD_LOG, size, value, needed)
-        })
-    });
-    let error = context.error("clBuildProgram", code);
-    let log = log.map_or_else(String::new, |log| decode_text(&log));
-    if log.is_empty() {
-        return Err(error.with_note(format_args!("options: {options}")));
-    }
-    let kind = if error.kind() == ErrorKind::Driver { ErrorKind::CompileFailed } else { error.kind() };
-    Err(Error::new(kind, format!("clBuildProgram: {log}")).with_driver(code_name(code), i64::from(code)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn folders_with_spaces_are_quoted() {
-        assert_eq!(include_option("/a/b"), "-I /a/b");
-        assert_eq!(include_option("/a b"), "-I \"/a b\"");
     }
 }

@@ -18,7 +18,39 @@ use crate::driver::{Driver, Raw};
 pub(crate) struct Parameter {
     name: String,
     type_name: String,
+    address: u32,
+    access: u32,
+    constant: bool,
     pub(crate) kind: ParamKind,
+}
+
+/// Fields of a parameter in the text of a signature.
+const FIELDS: usize = 5;
+
+/// A kernel and its parameters as text, for binaries of drivers that do not report them: the name, and the fields of each
+/// parameter, separated by tabs.
+pub(crate) fn to_text(kernel: &str, params: &[Parameter]) -> String {
+    params.iter().fold(kernel.to_owned(), |text, param| {
+        let Parameter { name, type_name, address, access, constant, .. } = param;
+        format!("{text}\t{address:x}\t{access:x}\t{}\t{type_name}\t{name}", u8::from(*constant))
+    })
+}
+
+/// The parameters of `kernel` from the texts of several signatures; `None` if it is in none, or its text is damaged.
+pub(crate) fn from_texts<'a>(
+    mut texts: impl Iterator<Item = &'a str>,
+    kernel: &str,
+) -> Option<Vec<Parameter>> {
+    let fields: Vec<_> = texts.find_map(|text| {
+        let mut fields = text.split('\t');
+        (fields.next() == Some(kernel)).then(|| fields.collect())
+    })?;
+    let param = |fields: &[&str]| {
+        let [address, access, constant, type_name, name] = *fields else { return None };
+        let number = |text| u32::from_str_radix(text, 16).ok();
+        Some(Parameter::new(number(address)?, number(access)?, constant == "1", type_name, name))
+    };
+    fields.chunks(FIELDS).map(param).collect()
 }
 
 /// What can be passed for a parameter.
@@ -74,9 +106,13 @@ impl Parameter {
         let access = u32::try_from(arg_u64(CL_KERNEL_ARG_ACCESS_QUALIFIER)?).ok()?;
         let constant = arg_u64(CL_KERNEL_ARG_TYPE_QUALIFIER)? & u64::from(CL_KERNEL_ARG_TYPE_CONST) != 0;
         let type_name = decode_text(&arg_info(CL_KERNEL_ARG_TYPE_NAME)?);
-        let kind = classify(address, access, constant, &type_name);
         let name = arg_info(CL_KERNEL_ARG_NAME).map_or_else(String::new, |name| decode_text(&name));
-        Some(Self { name, type_name, kind })
+        Some(Self::new(address, access, constant, &type_name, &name))
+    }
+
+    fn new(address: u32, access: u32, constant: bool, type_name: &str, name: &str) -> Self {
+        let kind = classify(address, access, constant, type_name);
+        Self { name: name.to_owned(), type_name: type_name.to_owned(), address, access, constant, kind }
     }
 
     /// The parameter in core's form; `None` if its kind is unknown. A pointer without `const` counts as written.
@@ -169,8 +205,13 @@ mod tests {
 
     #[test]
     fn an_image_parameter_is_refused_by_name() {
-        let parameter =
-            Parameter { name: "in".into(), type_name: "image2d_t".into(), kind: ParamKind::Unpassable };
+        let parameter = Parameter::new(
+            CL_KERNEL_ARG_ADDRESS_GLOBAL,
+            CL_KERNEL_ARG_ACCESS_READ_ONLY,
+            false,
+            "image2d_t",
+            "in",
+        );
         let error = parameter.check_passable(2, "blur").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         for words in ["parameter 2", "blur", "image2d_t in"] {
@@ -180,12 +221,31 @@ mod tests {
 
     #[test]
     fn pointers_without_const_count_as_written() {
-        let tensor = |constant| Parameter {
-            name: "a".into(),
-            type_name: "float*".into(),
-            kind: ParamKind::Tensor { constant, dtype: None },
-        };
+        let tensor = |constant| Parameter::new(CL_KERNEL_ARG_ADDRESS_GLOBAL, NONE, constant, "float*", "a");
         assert_eq!(tensor(false).to_param().map(|param| param.access), Some(Access::Write));
         assert_eq!(tensor(true).to_param().map(|param| param.access), Some(Access::Read));
+    }
+
+    #[test]
+    fn a_signature_survives_as_text() {
+        let params = [
+            Parameter::new(CL_KERNEL_ARG_ADDRESS_GLOBAL, NONE, true, "float*", "a"),
+            Parameter::new(CL_KERNEL_ARG_ADDRESS_PRIVATE, NONE, false, "unsigned long", ""),
+            Parameter::new(
+                CL_KERNEL_ARG_ADDRESS_GLOBAL,
+                CL_KERNEL_ARG_ACCESS_READ_ONLY,
+                false,
+                "image2d_t",
+                "in",
+            ),
+        ];
+        let texts = [to_text("none", &[]), to_text("k", &params)];
+        let read = |kernel| from_texts(texts.iter().map(String::as_str), kernel);
+        assert_eq!(read("k").as_deref(), Some(&params[..]));
+        assert_eq!(read("none"), Some(Vec::new()));
+        assert_eq!(read("other"), None);
+        for damaged in ["k\t1", "k\tx\t0\t0\tint\tn", "k\t0\t0\t0\tint\tn\t0"] {
+            assert_eq!(from_texts([damaged].into_iter(), "k"), None, "{damaged}");
+        }
     }
 }

@@ -17,8 +17,8 @@ const MAX_BYTES: u64 = 1 << 30;
 /// a file that appears in an earlier folder changes the description. Files are followed whether their line is in use or
 /// not, so one that no folder has is no error; it is the compiler's own, or not needed.
 ///
-/// Returns `None` if the files cannot be known: the name of one is computed by a macro, the text imports modules or
-/// embeds data, or there are too many.
+/// Returns `None` if the files cannot be known: the name of one is computed by a macro, the text imports modules,
+/// embeds data or contains the time of its compilation, or there are too many.
 #[must_use]
 pub fn included_files(text: &str, own_folder: Option<&Path>, folders: &[PathBuf]) -> Option<String> {
     let mut search = Search { folders, found: BTreeMap::new(), waiting: Vec::new(), bytes: 0 };
@@ -36,6 +36,10 @@ pub fn included_files(text: &str, own_folder: Option<&Path>, folders: &[PathBuf]
     }
     Some(lines)
 }
+
+/// What is never accepted: `??=` is `#`, and `??/` joins lines; an assembler reads files, too; and what a compiler reads
+/// includes the time.
+const UNKNOWN: [&str; 7] = ["??=", "??/", "incbin", ".include", "__DATE__", "__TIME__", "__TIMESTAMP__"];
 
 struct Search<'a> {
     folders: &'a [PathBuf],
@@ -88,8 +92,7 @@ fn resolved(path: &Path) -> PathBuf {
 /// The names in a text's `#include` directives and `__has_include` conditions, also in comments; `None` if one cannot be
 /// known.
 fn names(text: &[u8]) -> Option<Vec<PathBuf>> {
-    // `??=` is `#`, and `??/` joins lines. An assembler reads files, too.
-    if ["??=", "??/", "incbin", ".include"].iter().any(|word| contains(text, word.as_bytes())) {
+    if UNKNOWN.iter().any(|word| contains(text, word.as_bytes())) {
         return None;
     }
     let text = joined_lines(text);

@@ -38,11 +38,10 @@ impl Prepared {
     /// # Errors
     /// As [`CommonRuntime::load`](crate::CommonRuntime::load).
     pub(crate) fn new(device: &OpenDevice, source: &ModuleSource) -> Result<Self> {
-        if let Some(kernels) = source.compiled_kernels() {
-            source.check(&device.info, &device.instance)?;
-            let (lowered, resources) = (kernels.lowered.clone(), kernels.resources.clone());
-            return Ok(Self { lowered, resources, ..Self::direct(source.clone()) });
-        }
+        Self::through_cache(device, source).map(|prepared| prepared.described_by(source))
+    }
+
+    fn through_cache(device: &OpenDevice, source: &ModuleSource) -> Result<Self> {
         let plan = LoweringPlan::of(source, &device.instance, &device.info)?;
         if plan.is_none() {
             source.check(&device.info, &device.instance)?;
@@ -92,27 +91,32 @@ impl Prepared {
     /// As [`CommonRuntime::load`](crate::CommonRuntime::load).
     pub(crate) fn without_cache(device: &OpenDevice, source: &ModuleSource) -> Result<Self> {
         let plan = LoweringPlan::of(source, &device.instance, &device.info)?;
-        Self::uncached(device, source, plan.as_ref())
+        Self::uncached(device, source, plan.as_ref()).map(|prepared| prepared.described_by(source))
+    }
+
+    /// Adds what is known of the kernels if `source` is itself the output of a compiler.
+    fn described_by(mut self, source: &ModuleSource) -> Self {
+        if let Some(kernels) = source.compiled_kernels() {
+            self.lowered = self.lowered.or_else(|| kernels.lowered.clone());
+            if self.resources.is_empty() {
+                self.resources.clone_from(&kernels.resources);
+            }
+        }
+        self
     }
 
     fn uncached(device: &OpenDevice, source: &ModuleSource, plan: Option<&LoweringPlan<'_>>) -> Result<Self> {
         let started = Instant::now();
         let (source, lowered) = lower(device, source, plan)?;
         let lower = if plan.is_some() { started.elapsed() } else { Duration::ZERO };
-        let stages = Stages { lower, ..Stages::default() };
-        Ok(Self { lowered, stages, ..Self::direct(source.into_owned()) })
-    }
-
-    /// Code that the driver takes as it is.
-    fn direct(source: ModuleSource) -> Self {
-        Self {
-            source,
-            lowered: None,
+        Ok(Self {
+            source: source.into_owned(),
+            lowered,
             resources: Vec::new(),
             origin: CodeOrigin::Direct,
-            stages: Stages::default(),
+            stages: Stages { lower, ..Stages::default() },
             key: None,
-        }
+        })
     }
 
     /// After the driver refused the code: forgets it if it was stored. Returns whether to prepare it without the cache.

@@ -111,7 +111,7 @@ impl Arithmetic {
         Self {
             dtype,
             unit: Unit::Vector,
-            source: native(CodeFormat::C, HOST_C).option("cache", true),
+            source: native(CodeFormat::C, HOST_C),
             entry,
             result,
             config: ParallelRange::from(0..i64::from(items)).grain(1).into(),

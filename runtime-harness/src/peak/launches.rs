@@ -32,7 +32,7 @@ pub(super) fn measure(bench: &Bench<'_>, peak: &mut Peak) {
 fn time(bench: &Bench<'_>, number: u64) -> Result<Figure> {
     let is_host = bench.device.info().accepts(&CodeFormat::C);
     let source = match is_host {
-        true => native(CodeFormat::C, "void empty(void) {}").option("cache", true),
+        true => native(CodeFormat::C, "void empty(void) {}"),
         false => unchecked(EMPTY_WGSL),
     };
     let kernel = bench.device.kernel(&source, "empty")?;

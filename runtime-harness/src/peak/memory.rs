@@ -89,7 +89,7 @@ pub(super) fn levels(info: &DeviceInfo) -> Vec<Level> {
 pub(super) fn measure(bench: &Bench<'_>, peak: &mut Peak) {
     let info = bench.device.info();
     if info.accepts(&CodeFormat::C) {
-        measure_levels(bench, &native(CodeFormat::C, HOST_C).option("cache", true), peak);
+        measure_levels(bench, &native(CodeFormat::C, HOST_C), peak);
         return;
     }
     if info.limits.shared_bytes >= u64::from(GROUP) * 32 {

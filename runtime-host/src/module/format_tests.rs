@@ -59,7 +59,11 @@ fn libraries_are_linked_or_opened_first() {
     let build = |name: &str, code: &str| {
         let options = Options::new().with("flags", format!("-Wl,-soname,{name}"));
         let source = Source { format: "c", path: "", code: Some(code.as_bytes()), options: &options };
-        std::fs::copy(compile::compile(&source, Log::silent()).unwrap().library, path(name)).unwrap();
+        std::fs::copy(
+            compile::compile(&source, Architecture::Native, Log::silent()).unwrap().library,
+            path(name),
+        )
+        .unwrap();
     };
     build("libseven.so", "unsigned long long runtime_host_test_seven(void) { return 7; }");
     let code = "unsigned long long runtime_host_test_seven(void);\n\

@@ -163,7 +163,7 @@ fn a_changed_file_is_loaded_again() {
         let options = Options::new();
         let source = Source { format: "c", path: "", code: Some(code.as_bytes()), options: &options };
         std::fs::copy(
-            compile::compile(&source, Log::silent()).unwrap().library,
+            compile::compile(&source, Architecture::Native, Log::silent()).unwrap().library,
             folder.path().join("new.so"),
         )
         .unwrap();

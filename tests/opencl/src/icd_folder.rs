@@ -71,6 +71,8 @@ impl IcdFolder {
         CLEARED_VARIABLES.into_iter().chain(["RUNTIME_BACKEND_PATH", "LD_LIBRARY_PATH"]).for_each(|name| {
             command.env_remove(name);
         });
+        // What one test run compiles is of no use to the next.
+        command.env("RUNTIME_CACHE", self.path().join("cache"));
         command.envs(OCLGRIND_SETTINGS).env("OCLGRIND_LOG", self.log());
         let required: Vec<_> = PASSED_REQUIREMENTS.into_iter().filter(|name| crate::required(name)).collect();
         command.env("RUNTIME_REQUIRE", required.join(","));

@@ -99,10 +99,10 @@ const MODULES: [Module; 9] = [
         runs: &[("runtime-core", &["--lib", "--test=evaluate"])],
     },
     Module {
-        name: "cache",
+        name: "identity",
         package: "runtime-host",
-        files: &["runtime-host/src/cache.rs"],
-        runs: &[("runtime-host", &["--lib", "--test=cache"])],
+        files: &["runtime-host/src/identity/**"],
+        runs: &[("runtime-host", &["--lib"])],
     },
     Module {
         name: "proof",
@@ -349,9 +349,9 @@ mod tests {
 
     #[test]
     fn modules_and_shards_are_selected() {
-        let words = ["--shard", "0/4", "cache"].map(str::to_owned);
+        let words = ["--shard", "0/4", "identity"].map(str::to_owned);
         let request = Request::parse(&words).unwrap();
-        assert_eq!(request.modules.iter().map(|module| module.name).collect::<Vec<_>>(), ["cache"]);
+        assert_eq!(request.modules.iter().map(|module| module.name).collect::<Vec<_>>(), ["identity"]);
         assert!(request.is_sharded && request.options == ["--shard", "0/4"]);
         assert_eq!(Request::parse(&[]).unwrap().modules.len(), MODULES.len());
         let failure = Request::parse(&["hazard".to_owned()]).unwrap_err().to_string();

@@ -51,6 +51,7 @@ fn files_that_cannot_be_known_are_refused() {
         "import a;",
         "int x;\n export import a;",
         "#pragma include_alias(\"a.h\", \"b.h\")",
+        "const char *when = __TIME__;",
         "asm(\".incbin \\\"a.bin\\\"\");",
     ] {
         assert_eq!(names_in(text), None, "{text}");

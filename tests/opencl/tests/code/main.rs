@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, unsafe_code, reason = "a test, which loads code")]
 
 mod binaries;
+mod compiled;
 mod errors;
 mod features;
 mod fixture;
@@ -41,11 +42,12 @@ fn main() -> ExitCode {
 
 fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     let name = fixture.driver.name();
-    let topics: [(&str, &[Case]); 5] = [
+    let topics: [(&str, &[Case]); 6] = [
         ("idioms", idioms::CASES),
         ("views", views::CASES),
         ("features", features::CASES),
         ("binaries", binaries::CASES),
+        ("compiled", compiled::CASES),
         ("errors", errors::CASES),
     ];
     // Under Oclgrind, only what the kernels do matters, and that calls are serialised.

@@ -1,0 +1,91 @@
+//! The text after preprocessing, which has every included file in it.
+
+use std::path::PathBuf;
+
+use runtime_core::backend::{Source, read_file};
+use runtime_core::{Error, Result};
+
+use crate::compile;
+
+/// Words without which a text reads no file. A trigraph may be part of `#include`.
+const READING: [&str; 5] = ["include", "import", "embed", ASSEMBLER, "??"];
+/// Words of which the value changes at every compilation.
+const CHANGING: [&str; 3] = ["__DATE__", "__TIME__", "__TIMESTAMP__"];
+/// What an assembler reads files with.
+const ASSEMBLER: &str = ".inc";
+
+/// The files of the option `source`, which are compiled along with the source.
+pub(super) fn files(source: &Source<'_>) -> Result<Vec<PathBuf>> {
+    if source.format == "c" { compile::further_files(source) } else { Ok(Vec::new()) }
+}
+
+/// A hash of the preprocessed text of a source and of `files`; `None` if nothing includes a file.
+///
+/// # Errors
+/// `Unsupported` for a text that is not the same at every compilation, or whose assembly reads files; `CompileFailed`.
+pub(super) fn of(source: &Source<'_>, files: &[PathBuf]) -> Result<Option<String>> {
+    if source.format != "c" {
+        return Ok(None);
+    }
+    let mut texts = vec![match source.code {
+        Some(code) => code.to_vec(),
+        None => read_file(source.path.as_ref())?,
+    }];
+    for file in files {
+        texts.push(read_file(file)?);
+    }
+    let texts = texts.iter().map(|text| without_joints(text)).collect::<Vec<_>>();
+    let mentions = |words: &[&str]| texts.iter().any(|text| words.iter().any(|word| text.contains(word)));
+    if mentions(&CHANGING) {
+        return Err(Error::unsupported("code with the time of its compilation is not kept"));
+    }
+    if !mentions(&READING) {
+        return Ok(None);
+    }
+    let text = compile::preprocess(source)?;
+    if asks_assembler(&text) {
+        return Err(Error::unsupported("code whose assembly may include files is not kept"));
+    }
+    Ok(Some(blake3::hash(&text).to_hex().to_string()))
+}
+
+/// Whether preprocessed text, without the lines that name its files, has a directive of the assembler that reads a file.
+fn asks_assembler(text: &[u8]) -> bool {
+    let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.starts_with(b"#"));
+    lines.into_iter().any(|line| line.windows(ASSEMBLER.len()).any(|word| word == ASSEMBLER.as_bytes()))
+}
+
+/// The text without what joins lines, which may be in the middle of a word.
+fn without_joints(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    let mut pieces = text.split('\\');
+    let mut joined = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let rest = piece.trim_start_matches([' ', '\t', '\r', '\x0b', '\x0c']);
+        match rest.strip_prefix('\n') {
+            Some(next) => joined.push_str(next),
+            None => {
+                joined.push('\\');
+                joined.push_str(piece);
+            }
+        }
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn joined_lines_hide_no_word() {
+        assert_eq!(without_joints(b"#inc\\\nlude \\ \r\n<a>"), "#include <a>");
+        assert_eq!(without_joints(b"'\\n' \\\\\nx \\"), "'\\n' \\x \\");
+    }
+
+    #[test]
+    fn only_directives_of_the_assembler_count() {
+        assert!(asks_assembler(b"__asm__(\".incbin \\\"a\\\"\");"));
+        assert!(!asks_assembler(b"# 1 \"a.inc\" 2\nint a;"));
+    }
+}
