@@ -120,7 +120,9 @@ fn compile_for(arch: &str, code: &str, registers: &str) -> Result<CompiledCode> 
     let runtime = Runtime::builder().discover(false).register(runtime_gpu::backend()).build();
     // SAFETY: nothing is launched.
     let source = unsafe { ModuleSource::native(CodeFormat::CUDA_C, code) };
-    runtime.compile(&format!("cuda:{arch}"), &source.option("registers", registers))
+    runtime
+        .compile(&format!("cuda:{arch}"), &source.option("registers", registers))
+        .map(|compiled| compiled.native)
 }
 
 fn architectures() -> std::result::Result<(), Failed> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fixture::{Finished, Folder};
+use crate::fixture::{Finished, Folder, command_with};
 
 /// A folder with the kernels `sums.null` and `bad.null`.
 fn folder() -> Folder {
@@ -155,4 +155,22 @@ fn damage_is_found() {
     assert!(run.code == 2 && run.stderr.contains("scale.c: the archive is damaged"), "{run:?}");
     let run = folder.runtime_with_null(&["package", "verify", "none.rtpkg"]);
     assert!(run.code == 2 && run.stderr.contains("cannot read none.rtpkg"), "{run:?}");
+}
+
+#[test]
+fn portable_kernels_are_compiled_for_real_targets_without_their_devices() {
+    let folder = Folder::new();
+    let kernel = concat!(env!("CARGO_MANIFEST_DIR"), "/../kernels/saxpy.wgsl");
+    let targets = ["--target", "host:native", "--target", "vulkan", "--target", "opencl:c", "-o", "k.rtpkg"];
+    let arguments = [&["compile", kernel, "--element", "f32"], &targets[..]].concat();
+    let run =
+        command_with(&["host", "vulkan", "opencl"], &arguments).current_dir(folder.path()).output().unwrap();
+    let run = Finished::from(run);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+    let rows = cells(&run.stdout);
+    for (row, format) in rows[1..].iter().zip(["shared-object", "spirv-shader", "opencl-c"]) {
+        assert_eq!((row[0], row[1], row[3]), ("saxpy", "saxpy", format), "{run:?}");
+    }
+    assert_eq!(rows[4][..3], ["saxpy", "fallback", "wgsl"]);
+    assert_eq!(folder.runtime(&["package", "verify", "k.rtpkg"]).stdout, "k.rtpkg: 4 files are intact\n");
 }

@@ -7,6 +7,7 @@ use runtime_core::{
     Arg, CacheOptions, CodeCache, CodeFormat, CodeOrigin, CommonRuntime, CompiledCode, ErrorKind, Fit,
     Geometry, KernelInfo, Module, ModuleSource, Result, Runtime,
 };
+use runtime_package::{KernelFile, Package, PackageBuilder, Taken};
 
 use crate::Case;
 use crate::fixture::{Fixture, assert_equal, opencl_c, source, unsupported};
@@ -20,6 +21,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_binary_is_saved_on_a_hit_too", a_binary_is_saved_on_a_hit_too),
     ("register_modes_are_refused_by_name", register_modes_are_refused_by_name),
     ("text_for_every_device_is_loaded", text_for_every_device_is_loaded),
+    ("a_package_that_was_made_without_a_device_runs", packages_run),
 ];
 
 const IDIOMS: &str = include_str!("../../kernels/idioms.cl");
@@ -209,4 +211,21 @@ fn text_for_every_device_is_loaded(fixture: &Fixture) -> Result<()> {
     let (module, x) = (fixture.device.load(&native(&compiled))?, fixture.zeros::<i32>(1)?);
     fixture.run_from(&module, "f", &Geometry::single(), &[Arg::write(&x)])?;
     assert_equal(&x, &[7])
+}
+
+fn packages_run(fixture: &Fixture) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("square.wgsl");
+    fs::write(&path, include_str!("../../../package/kernels/square.wgsl"))?;
+    let mut builder = PackageBuilder::new("tests");
+    builder.add(KernelFile::new(path)?)?;
+    let runtime = Runtime::builder().with_lowering(runtime_kernel::wgsl()).build();
+    builder.compile(&runtime, "square", "opencl:c")?;
+    let package = Package::from_bytes(builder.to_bytes()?)?;
+    // SAFETY: compiled from the portable code of the file.
+    let (module, choice) = unsafe { package.load(&*fixture.device, "square") }?;
+    assert!(matches!(&choice.taken, Taken::Code { target, .. } if target == "opencl:c"), "{choice:?}");
+    let x = fixture.device.tensor([100], &[3.0f32; 100])?;
+    fixture.device.queue()?.call(&module.kernel("square")?, (2, 64), (&x,))?;
+    assert_equal(&x, &[9.0f32; 100])
 }
