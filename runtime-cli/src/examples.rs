@@ -41,7 +41,7 @@ pub(crate) const LOWER: &str = "Examples:
   runtime lower kernels/saxpy.wgsl --to spirv --constant GROUP=128 | spirv-dis";
 
 pub(crate) const COMPILE: &str = "Examples:
-  runtime compile kernels/saxpy.wgsl --target cuda:sm_90 --target vulkan --target host:x86-64-v3 -o saxpy.rtpkg
+  runtime compile kernels/saxpy.wgsl --constant GROUP=128 --target cuda:sm_90 --target vulkan --target host:x86-64-v3 -o saxpy.rtpkg
   runtime compile a.cu b.cu --target cuda:sm_80 --target cuda:sm_90 --no-fallback -o kernels.rtpkg
   runtime compile kernels/matmul.wgsl --target host:native --constant TILE=8 --element f16 -o matmul.rtpkg";
 

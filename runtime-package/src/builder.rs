@@ -14,8 +14,7 @@ use runtime_core::{
 use crate::archive;
 use crate::choose::with_options;
 use crate::manifest::{
-    CodeFile, Fallback, MANIFEST, MAX_FILE_BYTES, Manifest, PackagedCode, PackagedKernel, check_name,
-    in_archive,
+    CodeFile, Fallback, MANIFEST, MAX_FILE_BYTES, Manifest, PackagedCode, PackagedKernel, in_archive,
 };
 use crate::package::{is_portable, sha256};
 
@@ -132,7 +131,6 @@ impl PackageBuilder {
     /// # Errors
     /// `InvalidArgument` for a name that the package has already.
     pub fn add_without_fallback(&mut self, kernel: KernelFile) -> Result<()> {
-        check_name("kernel", &kernel.name)?;
         if self.kernels.iter().any(|other| other.name == kernel.name) {
             return Err(Error::invalid(format!(
                 "two kernel files are named \"{}\"; rename one of them, or make two packages",

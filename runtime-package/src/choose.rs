@@ -5,8 +5,8 @@
 use std::fmt;
 
 use runtime_core::{
-    CodeFormat, CommonRuntime, Compiled, CompiledCode, Error, ErrorKind, Fit, Module, ModuleSource, Options,
-    Result,
+    CodeFormat, CommonRuntime, Compiled, CompiledCode, Error, ErrorKind, Fit, Module, ModuleSource,
+    OptionValue, Options, Result,
 };
 
 use crate::manifest::{CodeFile, PackagedCode, PackagedKernel};
@@ -250,7 +250,13 @@ impl Package {
 
 /// Adds the options of a list.
 pub(crate) fn with_options(source: ModuleSource, options: &Options) -> ModuleSource {
-    options.iter().fold(source, |source, (key, value)| source.option(key, value.clone()))
+    options.iter().fold(source, |source, (key, value)| match value {
+        // SAFETY: the caller of `choose` or `load` is responsible for the code; code that is only compiled does nothing.
+        OptionValue::Flag(true) if key == "unchecked" && is_portable(source.format()) => unsafe {
+            source.unchecked()
+        },
+        _ => source.option(key, value.clone()),
+    })
 }
 
 fn candidate(

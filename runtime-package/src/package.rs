@@ -10,10 +10,7 @@ use runtime_core::{CodeFormat, Error, ErrorKind, Result, did_you_mean};
 use sha2::{Digest, Sha256};
 
 use crate::archive::{Archive, Reader};
-use crate::manifest::{CodeFile, MANIFEST, Manifest, PackagedKernel};
-
-/// The most bytes of a manifest.
-const MAX_MANIFEST_BYTES: u64 = 16 << 20;
+use crate::manifest::{CodeFile, MANIFEST, MAX_BYTES, Manifest, PackagedKernel};
 
 /// An opened package. Its code is read, and checked for damage, when it is asked for.
 pub struct Package {
@@ -61,7 +58,7 @@ impl Package {
     fn read(reader: Box<dyn Reader>, path: String) -> Result<Self> {
         let read = || {
             let archive = Archive::open(reader)?;
-            let manifest = Manifest::parse(&archive.read(MANIFEST, MAX_MANIFEST_BYTES)?)?;
+            let manifest = Manifest::parse(&archive.read(MANIFEST, MAX_BYTES)?)?;
             Ok((archive, manifest))
         };
         let (archive, manifest) = read().map_err(|error: Error| in_package(&error, &path))?;

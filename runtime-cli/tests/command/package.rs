@@ -162,7 +162,8 @@ fn portable_kernels_are_compiled_for_real_targets_without_their_devices() {
     let folder = Folder::new();
     let kernel = concat!(env!("CARGO_MANIFEST_DIR"), "/../kernels/saxpy.wgsl");
     let targets = ["--target", "host:native", "--target", "vulkan", "--target", "opencl:c", "-o", "k.rtpkg"];
-    let arguments = [&["compile", kernel, "--element", "f32"], &targets[..]].concat();
+    let arguments =
+        [&["compile", kernel, "--element", "f32", "--constant", "GROUP=64"], &targets[..]].concat();
     let run =
         command_with(&["host", "vulkan", "opencl"], &arguments).current_dir(folder.path()).output().unwrap();
     let run = Finished::from(run);
@@ -173,4 +174,15 @@ fn portable_kernels_are_compiled_for_real_targets_without_their_devices() {
     }
     assert_eq!(rows[4][..3], ["saxpy", "fallback", "wgsl"]);
     assert_eq!(folder.runtime(&["package", "verify", "k.rtpkg"]).stdout, "k.rtpkg: 4 files are intact\n");
+    let run = folder.runtime(&[
+        "compile",
+        kernel,
+        "--target",
+        "host:native",
+        "--option",
+        "unchecked=true",
+        "-o",
+        "u",
+    ]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
 }

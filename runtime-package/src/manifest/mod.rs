@@ -19,6 +19,10 @@ const SCHEMA: &str = "rtpkg";
 const VERSION: u32 = 1;
 /// The most bytes of a code file.
 pub(crate) const MAX_FILE_BYTES: u64 = 256 << 20;
+/// The most bytes of a manifest.
+pub(crate) const MAX_BYTES: u64 = 16 << 20;
+/// The most characters of the name of an entry point: names of C++ are long.
+const MAX_ENTRY_CHARS: usize = 4096;
 /// The most bytes of all code files.
 const MAX_TOTAL_BYTES: u64 = 4 << 30;
 /// The most characters of a name or target.
@@ -120,7 +124,11 @@ impl Manifest {
             schema: String,
             version: u32,
         }
-        let invalid = |error: serde_json::Error| Error::invalid(format!("{MANIFEST}: {error}"));
+        let invalid = |error: serde_json::Error| {
+            // It may quote the manifest, and terminals interpret control characters.
+            let error = error.to_string().replace(char::is_control, "?");
+            Error::invalid(format!("{MANIFEST}: {error}"))
+        };
         let Version { schema, version } = serde_json::from_slice(text).map_err(invalid)?;
         if schema != SCHEMA {
             return Err(Error::invalid(format!("{MANIFEST}: the schema is {schema:?}, not \"{SCHEMA}\"")));
@@ -139,17 +147,26 @@ impl Manifest {
         Ok(manifest)
     }
 
+    /// The text of the manifest, which [`Manifest::parse`] accepts.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for what a manifest cannot hold.
     pub(crate) fn to_json(&self) -> Result<String> {
-        let text = serde_json::to_string_pretty(self);
-        text.map(|text| text + "\n").map_err(|error| Error::invalid(format!("{MANIFEST}: {error}")))
+        self.check()?;
+        let invalid = |error: serde_json::Error| Error::invalid(format!("{MANIFEST}: {error}"));
+        let text = serde_json::to_string_pretty(self).map_err(invalid)? + "\n";
+        match text.len() as u64 {
+            0..=MAX_BYTES => Ok(text),
+            bytes => Err(Error::invalid(format!("{MANIFEST} has {bytes} bytes; the most are {MAX_BYTES}"))),
+        }
     }
 
     fn check(&self) -> Result<()> {
         let (mut names, mut files, mut bytes) = (HashSet::new(), HashSet::new(), 0u64);
         for kernel in &self.kernels {
-            check_name("kernel", &kernel.name)?;
-            kernel.entries.iter().try_for_each(|entry| check_name("entry point", entry))?;
-            kernel.codes.iter().try_for_each(|code| check_name("target", &code.target))?;
+            check_name("kernel", &kernel.name, MAX_NAME_CHARS)?;
+            kernel.entries.iter().try_for_each(|entry| check_name("entry point", entry, MAX_ENTRY_CHARS))?;
+            kernel.codes.iter().try_for_each(|code| check_name("target", &code.target, MAX_NAME_CHARS))?;
             if !names.insert(&kernel.name) {
                 return Err(Error::invalid(format!("there are two kernels \"{}\"", kernel.name)));
             }
@@ -194,7 +211,7 @@ impl PackagedCode {
 
 impl CodeFile {
     fn check(&self) -> Result<()> {
-        check_name("format", self.format.as_str())?;
+        check_name("format", self.format.as_str(), MAX_NAME_CHARS)?;
         if !is_safe(&self.name) {
             return Err(Error::invalid(format!("the file name {:?} is not allowed", self.name)));
         }
@@ -214,10 +231,10 @@ impl CodeFile {
 }
 
 /// Checks a text that is shown to users, and that terminals may interpret.
-pub(crate) fn check_name(what: &str, name: &str) -> Result<()> {
-    if name.is_empty() || name.chars().count() > MAX_NAME_CHARS || name.chars().any(char::is_control) {
+fn check_name(what: &str, name: &str, most_chars: usize) -> Result<()> {
+    if name.is_empty() || name.chars().count() > most_chars || name.chars().any(char::is_control) {
         return Err(Error::invalid(format!(
-            "the {what} {name:?} is not allowed; use 1 to {MAX_NAME_CHARS} printable characters"
+            "the {what} {name:?} is not allowed; use 1 to {most_chars} printable characters"
         )));
     }
     Ok(())

@@ -2,17 +2,23 @@
 
 use runtime_core::{OptionValue, Options};
 use serde::de::Error as _;
+use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Number, Value};
 
 pub(super) fn serialize<S: Serializer>(options: &Options, serializer: S) -> Result<S::Ok, S::Error> {
-    let value = |value: &OptionValue| match value {
-        OptionValue::Flag(value) => Value::Bool(*value),
-        OptionValue::Integer(value) => Value::from(*value),
-        OptionValue::Number(value) => Number::from_f64(*value).map_or(Value::Null, Value::Number),
-        OptionValue::Text(value) => Value::from(value.as_str()),
+    let pair = |(key, value): (_, &OptionValue)| {
+        let value = match value {
+            OptionValue::Flag(value) => Value::Bool(*value),
+            OptionValue::Integer(value) => Value::from(*value),
+            OptionValue::Number(value) => Number::from_f64(*value)
+                .map(Value::Number)
+                .ok_or_else(|| S::Error::custom(format!("option {key:?} is not finite")))?,
+            OptionValue::Text(value) => Value::from(value.as_str()),
+        };
+        Ok((key, value))
     };
-    let list: Vec<(&str, Value)> = options.iter().map(|(key, option)| (key, value(option))).collect();
+    let list: Vec<(&str, Value)> = options.iter().map(pair).collect::<Result<_, S::Error>>()?;
     list.serialize(serializer)
 }
 
@@ -67,6 +73,8 @@ mod tests {
         let text = serde_json::to_string(&Holder(options.clone())).unwrap();
         assert_eq!(text, r#"[["a",1],["b",1.0],["a","x"],["c",true],["d",-9223372036854775808]]"#);
         assert_eq!(serde_json::from_str::<Holder>(&text).unwrap(), Holder(options));
+        let infinite = Holder(Options::new().with("a", f64::INFINITY));
+        assert!(serde_json::to_string(&infinite).unwrap_err().to_string().contains("is not finite"));
         let error = serde_json::from_str::<Holder>(r#"[["a",null]]"#).unwrap_err();
         assert!(error.to_string().contains("option \"a\" is no number"), "{error}");
     }

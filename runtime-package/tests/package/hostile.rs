@@ -92,6 +92,9 @@ fn manifests_are_checked() {
     }
     let escape = json!([{ "name": "k", "entries": ["\u{1b}]0;"] }]);
     assert!(of(&manifest(&escape)).contains("the entry point"));
+    let quoted =
+        json!([{ "name": "k", "codes": [{ "lowered": [{ "params": [{ "kind": "\u{1b}[31m" }] }] }] }]);
+    assert!(!of(&manifest(&quoted)).contains('\u{1b}'));
     // Later versions may add fields.
     let more = archive([("manifest.json", manifest(&json!([{ "name": "k", "new": 1 }])).as_bytes())]);
     examine(more).unwrap();

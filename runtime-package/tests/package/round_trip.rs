@@ -1,7 +1,7 @@
 //! What is written is read again.
 
 use runtime_core::{ErrorKind, OptionValue, Options};
-use runtime_package::{Package, PackageBuilder};
+use runtime_package::{KernelFile, Package, PackageBuilder};
 
 use crate::fixture::{Files, builder, runtime};
 
@@ -133,10 +133,31 @@ fn what_cannot_be_read_is_named() {
     std::fs::remove_file(files.path("gone.null")).unwrap();
     let error = builder.add(kernel).unwrap_err();
     assert!(error.kind() == ErrorKind::Io && error.message().contains("gone.null"), "{error}");
-    assert_eq!(
-        runtime_package::KernelFile::new("no_extension").unwrap_err().kind(),
-        ErrorKind::InvalidArgument
-    );
+    assert_eq!(KernelFile::new("no_extension").unwrap_err().kind(), ErrorKind::InvalidArgument);
     let error = builder.write(&files.path("no/folder/k.rtpkg")).unwrap_err();
     assert!(error.kind() == ErrorKind::Io && error.message().contains("k.rtpkg"), "{error}");
+}
+
+#[test]
+fn what_cannot_be_read_again_is_not_written() {
+    let files = Files::new();
+    let write = |change: fn(&mut KernelFile)| {
+        let mut kernel = files.kernel("sums.null", "noop");
+        change(&mut kernel);
+        let mut builder = PackageBuilder::new("tests 1.0");
+        builder.add(kernel).unwrap();
+        builder.to_bytes()
+    };
+    Package::from_bytes(write(|_| {}).unwrap()).unwrap();
+    let changes: [(fn(&mut KernelFile), &str); 5] = [
+        (|kernel| kernel.name = String::new(), "the kernel"),
+        (|kernel| kernel.name = "a\nb".to_owned(), "the kernel"),
+        (|kernel| kernel.format = "".into(), "the format"),
+        (|kernel| kernel.options.push("key", f64::NAN), "option \"key\" is not finite"),
+        (|kernel| kernel.options.push("key", "x".repeat(17 << 20)), "manifest.json has"),
+    ];
+    for (change, words) in changes {
+        let error = write(change).unwrap_err();
+        assert!(error.kind() == ErrorKind::InvalidArgument && error.message().contains(words), "{error}");
+    }
 }
