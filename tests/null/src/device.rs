@@ -39,7 +39,8 @@ const CAPABILITIES: u64 = abi::CAP_TIMESTAMPS
     | abi::CAP_F64
     | abi::CAP_IMPORT_DEVICE_MEMORY
     | abi::CAP_COPY_2D
-    | abi::CAP_COUNTERS;
+    | abi::CAP_COUNTERS
+    | abi::CAP_HOLD;
 
 /// All devices, whole ones before their sub-devices.
 pub(crate) fn list() -> Vec<DeviceInfo> {

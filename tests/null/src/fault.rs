@@ -7,7 +7,7 @@ use std::time::Duration;
 use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result, did_you_mean};
 
 /// Functions of the ABI's tables that can be made to fail.
-const FALLIBLE: [&str; 37] = [
+const FALLIBLE: [&str; 39] = [
     "open_device",
     "memory_usage",
     "peer_access",
@@ -39,6 +39,8 @@ const FALLIBLE: [&str; 37] = [
     "poll",
     "wait",
     "wait_for",
+    "hold",
+    "resume",
     "instantiate",
     "update",
     "replay",
@@ -108,6 +110,11 @@ pub(crate) fn options() -> Vec<OptionSpec> {
         OptionSpec::device("needs_flush", false, "Submissions are batched: nothing runs before `flush`."),
         OptionSpec::device("needs_signals", false, "Only signaled tickets are reported as completed."),
         OptionSpec::device(
+            "most_held",
+            0,
+            "A held queue is resumed after this many submissions, as if it were full; 0: never.",
+        ),
+        OptionSpec::device(
             "out_of_memory_after_bytes",
             -1,
             "Allocations beyond this many bytes in total fail; negative: never.",
@@ -137,6 +144,8 @@ pub(crate) struct Faults {
     reorders: bool,
     needs_flush: bool,
     needs_signals: bool,
+    /// How many submissions a held queue has room for; 0: any number.
+    most_held: u64,
     most_bytes: Option<u64>,
 }
 
@@ -170,6 +179,7 @@ impl Faults {
             reorders: options.flag("reorders"),
             needs_flush: options.flag("needs_flush"),
             needs_signals: options.flag("needs_signals"),
+            most_held: count("most_held", i64::MAX)?,
             most_bytes: number("out_of_memory_after_bytes"),
             ..Self::default()
         };
@@ -279,6 +289,11 @@ impl Faults {
 
     pub(crate) const fn needs_flush(&self) -> bool {
         self.needs_flush
+    }
+
+    /// Whether a held queue is full with this many submissions.
+    pub(crate) const fn fills_a_hold(&self, submissions: u64) -> bool {
+        self.most_held != 0 && submissions >= self.most_held
     }
 
     pub(crate) const fn needs_signals(&self) -> bool {
