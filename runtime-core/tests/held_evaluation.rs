@@ -148,7 +148,11 @@ fn a_flush_runs_before_each_held_call_and_is_not_timed() {
         evaluation.timing.clock = clock.into();
         let measurement = measure(&*device, evaluation).unwrap();
         let counts = out.to_vec::<u64>().unwrap();
-        assert_eq!((counts[0], counts[9]), (measurement.calls, 6), "{clock}: two fills for each of three samples");
+        assert_eq!(
+            (counts[0], counts[9]),
+            (measurement.calls, 6),
+            "{clock}: two fills for each of three samples"
+        );
     }
 }
 
@@ -168,6 +172,9 @@ fn a_device_clock_does_not_wait_for_the_flush() {
         let counts = out.to_vec::<u64>().unwrap();
         counts[4]
     };
-    assert_eq!(polls(Clock::DeviceBatch, FlushCache::PerSample), polls(Clock::DeviceBatch, FlushCache::Never));
+    assert_eq!(
+        polls(Clock::DeviceBatch, FlushCache::PerSample),
+        polls(Clock::DeviceBatch, FlushCache::Never)
+    );
     assert!(polls(Clock::HostWall, FlushCache::PerSample) > polls(Clock::HostWall, FlushCache::Never));
 }

@@ -154,7 +154,11 @@ mod tests {
             (DeviceKind::Accelerator, abi::CAP_HOLD, Clock::HostWall),
             (DeviceKind::Host, abi::CAP_TIMESTAMPS | abi::CAP_HOLD, Clock::HostWall),
             (DeviceKind::Accelerator, abi::CAP_TIMESTAMPS | abi::CAP_HOLD, Clock::DeviceHeld),
-            (DeviceKind::Accelerator, abi::CAP_TIMESTAMPS | abi::CAP_HOLD | abi::CAP_GRAPHS, Clock::DeviceBatch),
+            (
+                DeviceKind::Accelerator,
+                abi::CAP_TIMESTAMPS | abi::CAP_HOLD | abi::CAP_GRAPHS,
+                Clock::DeviceBatch,
+            ),
         ] {
             assert_eq!(ClockChoice::Auto.choose(&info(kind, capabilities), true).unwrap(), expected);
         }
@@ -180,7 +184,10 @@ mod tests {
             }
             assert_eq!(
                 ClockChoice::from(clock)
-                    .choose(&info(DeviceKind::Host, abi::CAP_TIMESTAMPS | abi::CAP_GRAPHS | abi::CAP_HOLD), true)
+                    .choose(
+                        &info(DeviceKind::Host, abi::CAP_TIMESTAMPS | abi::CAP_GRAPHS | abi::CAP_HOLD),
+                        true
+                    )
                     .unwrap(),
                 clock
             );
@@ -189,7 +196,9 @@ mod tests {
 
     #[test]
     fn some_clocks_need_more_than_timestamps() {
-        for (clock, what) in [(Clock::DeviceGraph, "no native graphs"), (Clock::DeviceHeld, "hold its queues")] {
+        for (clock, what) in
+            [(Clock::DeviceGraph, "no native graphs"), (Clock::DeviceHeld, "hold its queues")]
+        {
             let error = ClockChoice::Use(clock)
                 .choose(&info(DeviceKind::Accelerator, abi::CAP_TIMESTAMPS), true)
                 .unwrap_err();

@@ -28,7 +28,14 @@ pub(crate) struct StopRule {
 impl StopRule {
     pub(crate) fn new(timing: &Timing) -> Self {
         let Timing { repeat, until, .. } = *timing;
-        Self { repeat, until, next_look: repeat.max(MIN_SAMPLES), seen: 0, narrow: Vec::new(), sorted: Vec::new() }
+        Self {
+            repeat,
+            until,
+            next_look: repeat.max(MIN_SAMPLES),
+            seen: 0,
+            narrow: Vec::new(),
+            sorted: Vec::new(),
+        }
     }
 
     /// Whether these samples are enough.
@@ -127,7 +134,11 @@ mod tests {
         rule.discard(20);
         assert!(rule.is_enough(&[5.0; 26]), "both looks were at samples that remain");
         rule.discard(25);
-        assert_eq!((rule.reached(), rule.next_look), (Some(false), 26), "look again at the samples that replace it");
+        assert_eq!(
+            (rule.reached(), rule.next_look),
+            (Some(false), 26),
+            "look again at the samples that replace it"
+        );
         rule.discard(19);
         assert!(!rule.is_enough(&[5.0; 26]) && rule.is_enough(&[5.0; 33]), "the first look is void, too");
     }

@@ -370,7 +370,11 @@ fn more_samples_are_measured_again_as_more_are_taken() {
     let mut mock = Mock { throttled: Some(throttled), ..Mock::default() };
     let run = timed(&mut mock, &timing);
     let Throttled { remeasured, kept, .. } = run.throttled.unwrap();
-    assert!(remeasured >= 6 && kept == 0, "{remeasured} measured again, {kept} kept of {}", run.samples_ns.len());
+    assert!(
+        remeasured >= 6 && kept == 0,
+        "{remeasured} measured again, {kept} kept of {}",
+        run.samples_ns.len()
+    );
     assert_eq!(mock.windows().len(), run.samples_ns.len() + remeasured);
     assert!(run.samples_ns.len() < 60, "throttling now and then does not keep it from ending");
 

@@ -25,7 +25,8 @@ const WATCHED: Duration = Duration::from_millis(20);
 
 /// A queue, and a tensor of ones that `scale_f32` has compiled for.
 fn warm(context: &Context) -> Result<(Queue, Tensor), Failure> {
-    let (fixture, options) = (context.fixture(), QueueOptions { timestamps: true, ..QueueOptions::default() });
+    let (fixture, options) =
+        (context.fixture(), QueueOptions { timestamps: true, ..QueueOptions::default() });
     let has_timestamps = context.info().capabilities.has(abi::CAP_TIMESTAMPS);
     let queue = if has_timestamps { fixture.device().open_queue(&options)? } else { fixture.queue()? };
     let x = fixture.full(100, 1.0)?;
@@ -122,9 +123,11 @@ fn earlier_work_is_not_held(context: &Context) -> Verdict {
     expect_all("scaled twice", &x, 4.0)
 }
 
+type Wait = fn(&Queue, Event) -> runtime_core::Result<()>;
+
 fn waiting_ends_a_hold(context: &Context) -> Verdict {
     let (queue, x) = warm(context)?;
-    let waits: [(&str, fn(&Queue, Event) -> runtime_core::Result<()>); 4] = [
+    let waits: [(&str, Wait); 4] = [
         ("a wait", |_, event| wait::event(&event)),
         ("a wait without a deadline", |_, event| event.wait()),
         ("an await", |_, event| block_on(event)),
@@ -195,8 +198,12 @@ fn timestamps_are_taken_after_the_hold(context: &Context) -> Verdict {
     let resumed = Instant::now();
     assert!(held.resume()?);
     wait::event(&end)?;
-    let (elapsed, wall_ns) = ((queue.read_timestamp(&begin)?, queue.read_timestamp(&end)?), resumed.elapsed());
+    let (elapsed, wall_ns) =
+        ((queue.read_timestamp(&begin)?, queue.read_timestamp(&end)?), resumed.elapsed());
     let elapsed_ns = elapsed.1 - elapsed.0;
-    assert!(u128::from(elapsed_ns) <= wall_ns.as_nanos(), "{elapsed_ns} ns of {wall_ns:?} since it was resumed");
+    assert!(
+        u128::from(elapsed_ns) <= wall_ns.as_nanos(),
+        "{elapsed_ns} ns of {wall_ns:?} since it was resumed"
+    );
     Ok(())
 }
