@@ -19,6 +19,8 @@ impl Timeline {
         if self.is_held.load(Ordering::Acquire) {
             return Err(Error::invalid("the queue is already held; resume it first"));
         }
+        // A later signal would wait for the end of the hold, and so hide the end of earlier work.
+        self.signal_last()?;
         // SAFETY: the queue is open, and its lock is held.
         self.raw("hold", |calls, queue| unsafe { (calls.hold)(queue) })?;
         self.is_held.store(true, Ordering::Release);
