@@ -161,7 +161,7 @@ pub(crate) async fn time(
 ) -> Result<Timed> {
     let spec = &job.spec;
     let config = bound.config(spec)?;
-    let mut recorder = Recorder::new(device);
+    let mut recorder = Recorder::new(device, turn.is_some());
     let mut evaluation = Evaluation::new(&bound.kernel, config, bound.evaluation_args(spec));
     evaluation.timing = settings.timing();
     evaluation.cost = spec.cost;

@@ -8,7 +8,7 @@ const MIN_SAMPLES: usize = 20;
 /// Between two looks, the number of samples grows by this fraction of it (1/4).
 const GROWTH: usize = 4;
 /// The interval must be narrow at this many consecutive looks: a single one may be narrow by chance.
-const LOOKS: u32 = 2;
+const LOOKS: usize = 2;
 /// Samples after which the search ends without success: the memory is bounded, and so is the time that sorting takes.
 const MAX_SAMPLES: usize = 1 << 20;
 
@@ -17,8 +17,10 @@ pub(crate) struct StopRule {
     repeat: usize,
     until: Option<f64>,
     next_look: usize,
-    /// Consecutive looks at which the interval was narrow.
-    narrow: u32,
+    /// How many samples there were at the last look.
+    seen: usize,
+    /// How many samples there were at the consecutive looks at which the interval was narrow, up to the last one.
+    narrow: Vec<usize>,
     /// Reused for every look.
     sorted: Vec<f64>,
 }
@@ -26,7 +28,14 @@ pub(crate) struct StopRule {
 impl StopRule {
     pub(crate) fn new(timing: &Timing) -> Self {
         let Timing { repeat, until, .. } = *timing;
-        Self { repeat, until, next_look: repeat.max(MIN_SAMPLES), narrow: 0, sorted: Vec::new() }
+        Self {
+            repeat,
+            until,
+            next_look: repeat.max(MIN_SAMPLES),
+            seen: 0,
+            narrow: Vec::new(),
+            sorted: Vec::new(),
+        }
     }
 
     /// Whether these samples are enough.
@@ -36,20 +45,27 @@ impl StopRule {
         if count < self.next_look {
             return false;
         }
+        self.seen = count;
         self.next_look = count + 1 + count / GROWTH;
-        self.narrow = if self.is_precise(samples, until) { self.narrow + 1 } else { 0 };
-        self.narrow >= LOOKS || count >= self.repeat.max(MAX_SAMPLES)
+        if self.is_precise(samples, until) {
+            self.narrow.push(count);
+        } else {
+            self.narrow.clear();
+        }
+        self.narrow.len() >= LOOKS || count >= self.repeat.max(MAX_SAMPLES)
     }
 
     /// Forgets what it saw of samples that are measured again; `count` remain.
     pub(crate) fn discard(&mut self, count: usize) {
-        self.narrow = 0;
-        self.next_look = self.repeat.max(MIN_SAMPLES).max(count + 1);
+        self.narrow.retain(|seen| *seen <= count);
+        if self.seen > count {
+            self.next_look = self.repeat.max(MIN_SAMPLES).max(count + 1);
+        }
     }
 
     /// Whether the precision asked for was reached; `None` if none was asked for.
     pub(crate) fn reached(&self) -> Option<bool> {
-        self.until.map(|_| self.narrow >= LOOKS)
+        self.until.map(|_| self.narrow.len() >= LOOKS)
     }
 
     fn is_precise(&mut self, samples: &[f64], until: f64) -> bool {
@@ -102,13 +118,29 @@ mod tests {
         let wide: Vec<f64> = (0..26).map(f64::from).collect();
         for (samples, narrow) in [(&[5.0; 20][..], 1), (&wide, 0), (&[5.0; 33], 1), (&[5.0; 42], 2)] {
             assert_eq!(
-                (rule.is_enough(samples), rule.narrow),
+                (rule.is_enough(samples), rule.narrow.len()),
                 (narrow == 2, narrow),
                 "{} samples",
                 samples.len()
             );
         }
         assert_eq!(rule.reached(), Some(true));
+    }
+
+    #[test]
+    fn a_look_at_samples_that_remain_still_counts() {
+        let mut rule = rule(10, 0.01);
+        assert!(!rule.is_enough(&[5.0; 20]));
+        rule.discard(20);
+        assert!(rule.is_enough(&[5.0; 26]), "both looks were at samples that remain");
+        rule.discard(25);
+        assert_eq!(
+            (rule.reached(), rule.next_look),
+            (Some(false), 26),
+            "look again at the samples that replace it"
+        );
+        rule.discard(19);
+        assert!(!rule.is_enough(&[5.0; 26]) && rule.is_enough(&[5.0; 33]), "the first look is void, too");
     }
 
     #[test]

@@ -110,9 +110,11 @@ impl Warmup {
 
 /// When caches are flushed, outside the timed window.
 ///
-/// On other devices than the host, a buffer in device memory is filled that is exactly as large as the last-level cache. On a
-/// host device, the submitting thread writes through memory of twice the last-level cache: most data are then evicted, but
-/// not all, because processors keep some lines that were used often; private caches of other cores are not flushed.
+/// On other devices than the host, a buffer in device memory is filled that is as large as the last-level cache, or 64 MiB if
+/// the device does not report its size: CUDA devices do, OpenCL and Vulkan devices do not. A device clock starts behind the
+/// fill; a host clock starts when the fill has ended. On a host device, the submitting thread writes through memory of twice the
+/// last-level cache: most data are then evicted, but not all, because processors keep some lines that were used often; private
+/// caches of other cores are not flushed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FlushCache {
     /// Never: caches keep the contents of the previous call.
