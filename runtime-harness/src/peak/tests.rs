@@ -122,7 +122,8 @@ fn bytes_without_a_known_bandwidth_have_no_share() {
     let mut peak = peak(&row);
     peak.memory.clear();
     assert_eq!(peak.roofline(&row), None, "perhaps memory binds");
-    let only_flops = crate::row_fixture::row("k", &[20e6; 7], |row| row["measurement"]["bytes"] = json!(null));
+    let only_flops =
+        crate::row_fixture::row("k", &[20e6; 7], |row| row["measurement"]["bytes"] = json!(null));
     assert_eq!(peak.roofline(&only_flops).unwrap().text(), "10% of f32 peak");
 }
 
