@@ -85,7 +85,7 @@ mod tests {
     }
 
     /// A row of 1 GFLOP in 10 ms.
-    fn row(info: Value) -> Row {
+    fn row(info: &Value) -> Row {
         let settings = runtime_harness::Settings::default().effective();
         let statistics = json!({
             "min_ns": 1e7, "median_ns": 1e7, "mean_ns": 1e7, "max_ns": 1e7, "stddev_ns": null, "p5_ns": 1e7, "p95_ns": 1e7,
@@ -123,7 +123,7 @@ mod tests {
     fn devices_of_one_name_on_two_machines_have_a_peak_each() {
         let folder = tempfile::tempdir().unwrap();
         let shares = Shares { kept: KeptPeaks::in_folder(folder.path()), found: RefCell::default() };
-        let share = |uuid: &str| Some(shares.complete(&row(info("cuda:0", uuid))).roofline?.share);
+        let share = |uuid: &str| Some(shares.complete(&row(&info("cuda:0", uuid))).roofline?.share);
         for (uuid, gflops_per_s) in [("a", 200.0), ("b", 1000.0)] {
             shares.kept.keep(&peak(&info("cuda:0", uuid), gflops_per_s)).unwrap();
         }

@@ -1,4 +1,4 @@
-//! Statistics against the figures of SciPy 1.17.1 and NumPy 2.4.6, where `x` is the data as an array. All agree to rounding.
+//! Statistics against the figures of `SciPy` 1.17.1 and `NumPy` 2.4.6, where `x` is the data as an array. All agree to rounding.
 
 use super::statistics::{Statistics, median_interval, percentile};
 
@@ -17,7 +17,7 @@ const NORMAL: [f64; 40] = [
 /// Few different values.
 const TIED: [f64; 13] = [53.0, 55.0, 51.0, 45.0, 48.0, 49.0, 45.0, 50.0, 46.0, 52.0, 52.0, 50.0, 46.0];
 
-/// What SciPy says of a data set.
+/// What `SciPy` says of a data set.
 struct Expected {
     /// `np.median(x)`
     median: f64,

@@ -1,4 +1,4 @@
-//! The interval of the ratio of medians against the bootstrap of SciPy 1.17.1.
+//! The interval of the ratio of medians against the bootstrap of `SciPy` 1.17.1.
 
 use super::bootstrap::{Series, ratio_interval};
 
@@ -33,7 +33,7 @@ fn series(samples: &[f64]) -> Series {
 }
 
 /// Both intervals are random. The share of 10,000 resamples beyond a bound at the quantile 0.5% has a standard deviation of 0.07%; so
-/// the bounds lie between those that SciPy finds, by 200,000 resamples, for the quantiles 0.29% and 0.71%.
+/// the bounds lie between those that `SciPy` finds, by 200,000 resamples, for the quantiles 0.29% and 0.71%.
 ///
 /// `scipy.stats.bootstrap((new, old), lambda a, b, axis: np.median(a, axis=axis) / np.median(b, axis=axis), n_resamples=200_000,
 /// method="percentile", confidence_level=c, vectorized=True, batch=5000, rng=np.random.default_rng(1))`, with `c` 0.9942, then 0.9858.

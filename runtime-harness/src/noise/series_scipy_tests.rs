@@ -1,4 +1,4 @@
-//! The tests of the order of samples against the figures of SciPy 1.17.1, where `x` is the data as an array.
+//! The tests of the order of samples against the figures of `SciPy` 1.17.1, where `x` is the data as an array.
 
 use super::*;
 
@@ -7,7 +7,7 @@ const DRIFT: [f64; 20] = [
     97.9, 100.3, 99.5, 96.6, 104.7, 100.7, 97.0, 98.8, 100.9, 101.2, 103.0, 100.5, 110.4, 101.7, 109.8,
     100.8, 108.0, 98.1, 105.1, 112.0,
 ];
-/// The next smaller score, 84, is not: the test subtracts 1 (the correction for continuity), which SciPy does not.
+/// The next smaller score, 84, is not: the test subtracts 1 (the correction for continuity), which `SciPy` does not.
 const NO_DRIFT: [f64; 20] = [
     101.3, 98.8, 99.0, 102.6, 106.1, 104.0, 101.8, 97.6, 100.9, 101.9, 109.6, 97.0, 108.2, 104.5, 109.0,
     99.8, 107.2, 110.8, 109.1, 113.3,
