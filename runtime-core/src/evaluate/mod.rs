@@ -9,6 +9,8 @@ mod graph_cache;
 mod measurement;
 mod observer;
 mod statistics;
+#[cfg(test)]
+mod statistics_scipy_tests;
 mod stop_rule;
 mod throttling;
 mod timed_window;

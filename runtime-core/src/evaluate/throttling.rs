@@ -91,7 +91,7 @@ impl Throttling {
         self.last_ns = target.now_ns();
         self.reading_ns = self.last_ns - begin_ns;
         if let Some(throttled) = &mut self.throttled {
-            throttled.reasons = throttled.reasons.and(reasons);
+            throttled.reasons = throttled.reasons.union(reasons);
         }
         reasons.disturbs()
     }

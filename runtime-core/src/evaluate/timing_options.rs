@@ -18,8 +18,8 @@ pub struct Timing {
     /// Goes on after `repeat` samples until the median is known this precisely: until the distance to the farther end of its
     /// confidence interval is at most this share of it, e.g. 0.01 for 1%, or the budget is spent. Default: `None`.
     ///
-    /// Looking at the interval more than once makes it too optimistic, because one that is narrow by chance ends the search.
-    /// At least 20 samples are therefore taken, their number grows by a quarter between two looks, and two consecutive looks
+    /// Evaluating the interval more than once makes it too optimistic, because one that is narrow by chance ends the search.
+    /// At least 20 samples are therefore taken, their number grows by a quarter between two evaluations of the interval, and two consecutive ones
     /// must agree. Simulated with normal, exponential and log-normal noise, the interval then contains the median in 93.5% to 97.5% of
     /// cases.
     pub until: Option<f64>,
