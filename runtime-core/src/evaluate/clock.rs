@@ -69,8 +69,8 @@ impl fmt::Display for Clock {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClockChoice {
     /// [`Clock::HostWall`] on host devices, where a call is a function call, and on accelerators without timestamps. On other
-    /// accelerators [`Clock::DeviceHeld`] if the device can hold a queue, has no native graphs, and the evaluation is neither cold
-    /// nor transfers arguments; else [`Clock::DeviceBatch`].
+    /// accelerators [`Clock::DeviceHeld`] if the device can hold a queue and the evaluation is neither cold nor transfers
+    /// arguments; else [`Clock::DeviceBatch`].
     #[default]
     Auto,
     /// This clock; an error if the device lacks it.
@@ -108,9 +108,9 @@ impl ClockChoice {
     pub(crate) fn choose(self, info: &DeviceInfo, can_hold: bool) -> Result<Clock> {
         let has = |capability| info.capabilities.has(capability);
         let timestamps = has(abi::CAP_TIMESTAMPS);
-        let has_gaps = !has(abi::CAP_GRAPHS) && has(abi::CAP_HOLD);
+        let holds = has(abi::CAP_HOLD) && can_hold;
         match self {
-            Self::Auto if timestamps && info.kind == DeviceKind::Accelerator && has_gaps && can_hold => {
+            Self::Auto if timestamps && info.kind == DeviceKind::Accelerator && holds => {
                 Ok(Clock::DeviceHeld)
             }
             Self::Auto if timestamps && info.kind == DeviceKind::Accelerator => Ok(Clock::DeviceBatch),
@@ -157,7 +157,7 @@ mod tests {
             (
                 DeviceKind::Accelerator,
                 abi::CAP_TIMESTAMPS | abi::CAP_HOLD | abi::CAP_GRAPHS,
-                Clock::DeviceBatch,
+                Clock::DeviceHeld,
             ),
         ] {
             assert_eq!(ClockChoice::Auto.choose(&info(kind, capabilities), true).unwrap(), expected);

@@ -128,19 +128,22 @@ mod tests {
     }
 
     #[test]
-    fn a_look_at_samples_that_remain_still_counts() {
+    fn an_evaluation_of_samples_that_remain_still_counts() {
         let mut rule = rule(10, 0.01);
         assert!(!rule.is_enough(&[5.0; 20]));
         rule.discard(20);
-        assert!(rule.is_enough(&[5.0; 26]), "both looks were at samples that remain");
+        assert!(rule.is_enough(&[5.0; 26]), "both evaluations were of samples that remain");
         rule.discard(25);
         assert_eq!(
             (rule.reached(), rule.next_evaluation),
             (Some(false), 26),
-            "look again at the samples that replace it"
+            "evaluate the samples that replace it"
         );
         rule.discard(19);
-        assert!(!rule.is_enough(&[5.0; 26]) && rule.is_enough(&[5.0; 33]), "the first look is void, too");
+        assert!(
+            !rule.is_enough(&[5.0; 26]) && rule.is_enough(&[5.0; 33]),
+            "the first evaluation is void, too"
+        );
     }
 
     #[test]
