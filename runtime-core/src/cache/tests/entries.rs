@@ -113,7 +113,7 @@ fn right_hashes_do_not_help_wrong_metadata() {
     // a length claims.
     let (key, code) = (key(1), CachedCode { code: Vec::new(), ..code(1) });
     let good = bytes_of(&key, &code);
-    let metadata = 68 + key.bytes().len();
+    let metadata = 100 + key.bytes().len();
     for at in metadata..good.len() {
         for value in [0, 1, 2, 0x7f, 0xff] {
             let mut bad = good.clone();
