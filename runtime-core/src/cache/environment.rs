@@ -97,7 +97,7 @@ impl Settings {
                 None => self.warn(name, value, "this program was built without the feature `http-cache`"),
             },
             (_, Some(folder)) => {
-                self.options.shared = Some(Arc::new(SharedFolder::new(&folder, self.options.max_bytes)))
+                self.options.shared = Some(Arc::new(SharedFolder::new(&folder, self.options.max_bytes)));
             }
             _ => self.warn(
                 name,
