@@ -7,8 +7,33 @@ use object::elf::FileHeader64;
 use object::read::elf::{FileHeader, SectionHeader};
 use runtime_core::{Error, ErrorKind, Result};
 
+use crate::compile::architecture::{Architecture, Variant};
+
 /// Magic number of a fat binary.
 const FATBIN_MAGIC: u32 = 0xba55_ed50;
+/// Size of the fixed fields of an entry's header in a fat binary.
+const FATBIN_ENTRY_BYTES: usize = 32;
+/// Kinds of entries of a fat binary.
+const FATBIN_PTX: u16 = 1;
+const FATBIN_ELF: u16 = 2;
+/// `EI_ABIVERSION` from which on the layout of a cubin's flags is the second one.
+const ABI_VERSION_2: u8 = 8;
+/// Flags of code for one architecture only, in both layouts (LLVM's `EF_CUDA_ACCELERATORS_V1` and `EF_CUDA_ACCELERATORS`).
+const ACCELERATED_1: u32 = 0x800;
+const ACCELERATED_2: u32 = 0x8;
+/// Section with properties of the code, and the property of code for one architecture only (seen in the output of NVRTC
+/// 13.5, which no longer sets the flag).
+const COMPATIBILITY_SECTION: &[u8] = b".nv.compat";
+const COMPATIBILITY_SPECIFIC: u8 = 9;
+/// Format of a property with a value of a size of its own.
+const COMPATIBILITY_SIZED: u8 = 4;
+
+/// A part of a fat binary, and the compute capability that it is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FatbinEntry {
+    Binary { compute: u32 },
+    Ptx { compute: u32 },
+}
 
 /// Checks that a cubin is complete.
 ///
@@ -35,6 +60,72 @@ pub(crate) fn check_fatbin(code: &[u8]) -> Result<()> {
         return Ok(());
     }
     Err(invalid("not a complete fat binary; pass the whole file, or its actual format"))
+}
+
+/// The architecture of a cubin; `None` if it is not complete.
+pub(crate) fn cubin_architecture(code: &[u8]) -> Option<Architecture> {
+    if !is_complete_elf(code).unwrap_or(false) {
+        return None;
+    }
+    let header = FileHeader64::<LittleEndian>::parse(code).ok()?;
+    let endian = header.endian().ok()?;
+    let flags = header.e_flags(endian);
+    let (compute, is_specific) = match header.e_ident.abi_version >= ABI_VERSION_2 {
+        true => {
+            (flags >> 8 & 0xff, flags & ACCELERATED_2 != 0 || has_specific_property(code).unwrap_or(false))
+        }
+        false => (flags & 0xff, flags & ACCELERATED_1 != 0),
+    };
+    let variant = if is_specific { Variant::Specific } else { Variant::Portable };
+    Some(Architecture { compute, variant, is_virtual: false })
+}
+
+/// Whether the section of properties says that the code is for one architecture only; `None` without that section.
+fn has_specific_property(code: &[u8]) -> Option<bool> {
+    let header = FileHeader64::<LittleEndian>::parse(code).ok()?;
+    let endian = header.endian().ok()?;
+    let sections = header.sections(endian, code).ok()?;
+    let (_, section) = sections.section_by_name(endian, COMPATIBILITY_SECTION)?;
+    let mut rest = section.data(endian, code).ok()?;
+    while let Some((&[format, property, low, high], behind)) = rest.split_first_chunk() {
+        let value = u16::from_le_bytes([low, high]);
+        if property == COMPATIBILITY_SPECIFIC {
+            return Some(value != 0);
+        }
+        rest = if format == COMPATIBILITY_SIZED { behind.get(usize::from(value)..)? } else { behind };
+    }
+    None
+}
+
+/// The parts of a fat binary, as far as it is complete.
+pub(crate) fn fatbin_entries(code: &[u8]) -> Vec<FatbinEntry> {
+    let mut entries = Vec::new();
+    if check_fatbin(code).is_err() {
+        return entries;
+    }
+    let mut at = usize::from(u16_at(code, 6).unwrap_or(0));
+    while let Some((entry, bytes)) = fatbin_entry(code, at) {
+        entries.extend(entry);
+        at += bytes;
+    }
+    entries
+}
+
+/// The entry at an offset, if it is of a known kind, and its size; `None` where there is none.
+fn fatbin_entry(code: &[u8], at: usize) -> Option<(Option<FatbinEntry>, usize)> {
+    let header_bytes = usize::try_from(u32_at(code, at.checked_add(4)?)?).ok()?;
+    let payload_bytes = usize::try_from(u64_at(code, at.checked_add(8)?)?).ok()?;
+    let compute = u32_at(code, at.checked_add(28)?)?;
+    let bytes = header_bytes.checked_add(payload_bytes)?;
+    if header_bytes < FATBIN_ENTRY_BYTES || at.checked_add(bytes)? > code.len() {
+        return None;
+    }
+    let entry = match u16_at(code, at)? {
+        FATBIN_PTX => Some(FatbinEntry::Ptx { compute }),
+        FATBIN_ELF => Some(FatbinEntry::Binary { compute }),
+        _ => None,
+    };
+    Some((entry, bytes))
 }
 
 fn invalid(what: &str) -> Error {
@@ -121,5 +212,66 @@ mod tests {
         assert!(check_fatbin(&code[..31]).is_err());
         code[8..16].copy_from_slice(&u64::MAX.to_le_bytes());
         assert!(check_fatbin(&code).is_err());
+    }
+
+    #[test]
+    fn both_layouts_of_flags_have_the_architecture() {
+        // Flags of NVRTC 11.8, 12.9 and 13.5.
+        let cases = [
+            (7, 0x50_0550, 80, Variant::Portable),
+            (7, 0x5a_055a, 90, Variant::Portable),
+            (7, 0x5a_0d5a, 90, Variant::Specific),
+            (8, 0x600_5a04, 90, Variant::Portable),
+            (8, 0x600_6402, 100, Variant::Portable),
+            (8, 0x600_640a, 100, Variant::Specific),
+            (8, 0x600_7902, 121, Variant::Portable),
+        ];
+        for (version, flags, compute, variant) in cases {
+            let mut code = elf();
+            code[8] = version;
+            code[48..52].copy_from_slice(&u32::to_le_bytes(flags));
+            let found = cubin_architecture(&code).map(|found| (found.compute, found.variant));
+            assert_eq!(found, Some((compute, variant)), "{flags:#x}");
+            assert_eq!(cubin_architecture(&code[..code.len() - 1]), None);
+        }
+    }
+
+    /// A fat binary with these kinds and architectures, and payloads of 8 bytes.
+    fn fatbin(entries: &[(u16, u32)]) -> Vec<u8> {
+        let mut code = vec![0; 16];
+        for (kind, compute) in entries {
+            let mut entry = [0; 72];
+            entry[..2].copy_from_slice(&kind.to_le_bytes());
+            entry[4..8].copy_from_slice(&64_u32.to_le_bytes());
+            entry[8..16].copy_from_slice(&8_u64.to_le_bytes());
+            entry[28..32].copy_from_slice(&compute.to_le_bytes());
+            code.extend(entry);
+        }
+        let payload = code.len() as u64 - 16;
+        code[..4].copy_from_slice(&FATBIN_MAGIC.to_le_bytes());
+        code[6..8].copy_from_slice(&16_u16.to_le_bytes());
+        code[8..16].copy_from_slice(&payload.to_le_bytes());
+        code
+    }
+
+    #[test]
+    fn the_parts_of_a_fat_binary_are_found() {
+        let code = fatbin(&[(2, 80), (9, 85), (2, 90), (1, 90)]);
+        let (binary, ptx) =
+            (|compute| FatbinEntry::Binary { compute }, |compute| FatbinEntry::Ptx { compute });
+        assert_eq!(fatbin_entries(&code), [binary(80), binary(90), ptx(90)]);
+        for length in 0..code.len() {
+            assert_eq!(fatbin_entries(&code[..length]), [], "{length}");
+        }
+        for at in [16 + 4, 16 + 8] {
+            for hostile in [0, u32::MAX] {
+                let mut code = code.clone();
+                code[at..at + 4].copy_from_slice(&hostile.to_le_bytes());
+                assert!(fatbin_entries(&code).len() <= 4, "{at}");
+            }
+        }
+        let mut endless = code;
+        endless[16 + 4..16 + 16].fill(0);
+        assert_eq!(fatbin_entries(&endless), [], "an entry of no bytes");
     }
 }

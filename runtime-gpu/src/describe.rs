@@ -18,7 +18,7 @@ use crate::module::FORMATS;
 use crate::nvml::Nvml;
 
 /// `kDLCUDA`.
-const DLPACK_CUDA: i32 = 2;
+pub(crate) const DLPACK_CUDA: i32 = 2;
 /// Version of the loaded kernel module.
 const KERNEL_MODULE_VERSION: &str = "/sys/module/nvidia/version";
 
@@ -123,6 +123,21 @@ fn spaces(driver: &Driver, ordinal: Ordinal, total_bytes: u64) -> Vec<MemorySpac
     Space::NAMES.iter().take(space_count(driver, ordinal)).map(space).collect()
 }
 
+/// The capabilities that every device of a compute capability has.
+pub(crate) fn architecture_capabilities(compute_capability: (u32, u32)) -> u64 {
+    let has = |condition: bool, capability: u64| if condition { capability } else { 0 };
+    abi::CAP_TIMESTAMPS
+        | abi::CAP_WAIT_FOR
+        | abi::CAP_NOOP_KERNEL
+        | abi::CAP_GROUPS
+        | abi::CAP_F64
+        | abi::CAP_IMPORT_DEVICE_MEMORY
+        | abi::CAP_COPY_2D
+        | has(compute_capability >= (5, 3), abi::CAP_F16)
+        | has(compute_capability >= (6, 0), abi::CAP_COOPERATIVE)
+        | has(compute_capability >= (9, 0), abi::CAP_CLUSTERS)
+}
+
 fn capabilities(driver: &Driver, ordinal: Ordinal, peers: bool) -> Capabilities {
     let attribute = |key| driver.attribute(ordinal, key);
     let has = |condition: bool, capability: u64| if condition { capability } else { 0 };
@@ -130,14 +145,10 @@ fn capabilities(driver: &Driver, ordinal: Ordinal, peers: bool) -> Capabilities 
     let compute_capability = (attribute(key::MAJOR), attribute(key::MINOR));
     let has_telemetry = Nvml::load().is_ok() && !is_mig_instance(driver, ordinal);
     let cooperative = driver.launch_ex.is_some() || driver.cooperative_launch.is_some();
+    // What a driver has to support, too.
+    let of_driver = abi::CAP_COOPERATIVE | abi::CAP_CLUSTERS;
     Capabilities(
-        abi::CAP_TIMESTAMPS
-            | abi::CAP_WAIT_FOR
-            | abi::CAP_NOOP_KERNEL
-            | abi::CAP_GROUPS
-            | abi::CAP_F64
-            | abi::CAP_IMPORT_DEVICE_MEMORY
-            | abi::CAP_COPY_2D
+        (architecture_capabilities(compute_capability) & !of_driver)
             | has(
                 driver.memory_pools.is_some() && attribute(key::MEMORY_POOLS) != 0,
                 abi::CAP_STREAM_ORDERED,
@@ -148,8 +159,7 @@ fn capabilities(driver: &Driver, ordinal: Ordinal, peers: bool) -> Capabilities 
             | has(peers, abi::CAP_PEERS)
             | has(has_telemetry, abi::CAP_TELEMETRY)
             // CUPTI is not loaded before counters are asked for.
-            | has(counters::is_supported(compute_capability), abi::CAP_COUNTERS)
-            | has(compute_capability >= (5, 3), abi::CAP_F16),
+            | has(counters::is_supported(compute_capability), abi::CAP_COUNTERS),
     )
 }
 

@@ -2,11 +2,14 @@
 
 use std::sync::{Arc, OnceLock};
 
-use runtime_core::backend::{Allocate, CounterSet, Device, DeviceBytes, GraphNode, QueueOptions, Source};
+use runtime_core::backend::{
+    Allocate, CompiledCode, CounterSet, Device, DeviceBytes, Fit, GraphNode, QueueOptions, Source,
+};
 use runtime_core::{
     CounterInfo, Error, MemoryUsage, OptionSpec, Options, Result, Telemetry, ThrottleReasons,
 };
 
+use crate::compile;
 use crate::context::PrimaryContext;
 use crate::counters::{self, CudaCounters};
 use crate::describe;
@@ -181,6 +184,18 @@ impl Device for CudaDevice {
 
     fn load(&self, source: &Source<'_>) -> Result<CudaModule> {
         CudaModule::load(&self.primary, source)
+    }
+
+    fn compiler_identity(&self, source: &Source<'_>) -> Result<String> {
+        compile::identity(source)
+    }
+
+    fn compile(&self, source: &Source<'_>) -> Result<CompiledCode> {
+        compile::for_device(&self.primary, source)
+    }
+
+    fn fits(&self, code: &Source<'_>) -> Result<Fit> {
+        compile::fits(&self.primary, code)
     }
 
     fn open_queue(&self, options: &QueueOptions) -> Result<CudaQueue> {

@@ -132,6 +132,17 @@ FunctionEnumeration {
     cuFuncGetName: fn(*mut *const c_char, CUfunction);
 }
 
+/// Compiling PTX without loading it.
+Linker {
+    cuLinkCreate_v2: fn(c_uint, *mut CUjit_option, *mut *mut c_void, *mut CUlinkState);
+    cuLinkAddData_v2: fn(
+        CUlinkState, CUjitInputType, *mut c_void, usize, *const c_char, c_uint, *mut CUjit_option,
+        *mut *mut c_void,
+    );
+    cuLinkComplete: fn(CUlinkState, *mut *mut c_void, *mut usize);
+    cuLinkDestroy: fn(CUlinkState);
+}
+
 /// Offsets and sizes of the parameters of a function.
 FunctionParams {
     cuFuncGetParamInfo: fn(CUfunction, usize, *mut usize, *mut usize);
@@ -162,6 +173,7 @@ pub(crate) struct Driver {
     pub(crate) launch_ex: Option<LaunchEx>,
     pub(crate) cooperative_launch: Option<CooperativeLaunch>,
     pub(crate) function_enumeration: Option<FunctionEnumeration>,
+    pub(crate) linker: Option<Linker>,
     pub(crate) function_params: Option<FunctionParams>,
     pub(crate) mig_identity: Option<MigIdentity>,
     pub(crate) tensor_maps: Option<TensorMaps>,
@@ -218,6 +230,7 @@ impl Driver {
             launch_ex: LaunchEx::bind(&library).ok(),
             cooperative_launch: CooperativeLaunch::bind(&library).ok(),
             function_enumeration: FunctionEnumeration::bind(&library).ok(),
+            linker: Linker::bind(&library).ok(),
             function_params: FunctionParams::bind(&library).ok(),
             mig_identity: MigIdentity::bind(&library).ok(),
             tensor_maps: TensorMaps::bind(&library).ok(),

@@ -31,6 +31,11 @@
 //!
 //! Argument sizes are checked against the code where the driver reports them (CUDA 12.4 and newer).
 //!
+//! CUDA C and PTX are compiled to a cubin without loading it (`compile`): for an open device, or CUDA C for an architecture by name
+//! (`cuda:sm_90`; with `a` for one architecture's own features, `f` for its family's, `compute_80` for PTX), for which only NVRTC
+//! is needed. The option `registers` limits the registers of each work-item. Registers and spills of a kernel are those that
+//! the assembler reports; a cubin from elsewhere with private memory has spills that are unknown.
+//!
 //! # Telemetry
 //!
 //! Clocks of the multiprocessors and of the memory, temperature, power, and energy since the driver was loaded, from
@@ -55,6 +60,7 @@
 mod binary_check;
 mod bind;
 mod builtin;
+mod compile;
 mod completion_events;
 mod context;
 mod convert;
@@ -88,9 +94,10 @@ pub use tensor_map::{Interleave, L2Promotion, OobFill, Swizzle, TensorMap, Tiled
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use runtime_core::backend::{Backend, Level, LinkedBackend, Log};
+use runtime_core::backend::{Backend, CompiledCode, Level, LinkedBackend, Log, Source};
 use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result};
 
+use compile::architecture::Architecture;
 use context::PrimaryContext;
 use driver::Driver;
 use driver::abi::Ordinal;
@@ -158,6 +165,14 @@ unsafe impl Backend for Cuda {
         self.log.write(Level::Debug, "cuda", &format!("opened device {index}"));
         Ok(CudaDevice::new(primary, options))
     }
+
+    fn architecture(&self, architecture: &str) -> Result<DeviceInfo> {
+        Ok(Architecture::find(architecture)?.describe(architecture))
+    }
+
+    fn compile_for(&self, architecture: &str, source: &Source<'_>) -> Result<CompiledCode> {
+        compile::for_architecture(architecture, source)
+    }
 }
 
 /// Compiles CUDA C with NVRTC for `arch`, e.g. `sm_90`, as loading a module does, but without a device. Returns a cubin, or PTX
@@ -173,8 +188,9 @@ pub fn compile(source: &str, arch: &str, options: &[&str]) -> Result<Vec<u8>> {
         compute: 0,
         include: Vec::new(),
         options: options.to_vec(),
+        with_figures: false,
     };
-    let (nvrtc::CompiledCode::Cubin(code) | nvrtc::CompiledCode::Ptx(code)) =
+    let (nvrtc::DeviceCode::Cubin(code) | nvrtc::DeviceCode::Ptx(code), _) =
         nvrtc::Nvrtc::load()?.compile(&request)?;
     Ok(code)
 }

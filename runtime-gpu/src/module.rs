@@ -4,28 +4,26 @@
 
 use std::ffi::{CString, c_int, c_void};
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use runtime_core::backend::{Kernel, KernelInfo, Module, Source, read_file};
+use runtime_core::backend::{Kernel, KernelInfo, Module, Source};
 use runtime_core::{Error, ErrorKind, Geometry, Occupancy, OptionSpec, Result, did_you_mean};
 
 use crate::binary_check;
+use crate::compile::cuda_c::{self, Target};
+use crate::compile::jit::{self, JitOptions};
+use crate::compile::{self, ptxas_log, registers};
 use crate::context::PrimaryContext;
 use crate::driver::abi::{
     self, CUdevice_attribute, CUfunction_attribute, CuResult, Function, device_attribute, function_attribute,
-    jit,
 };
-use crate::driver::{Driver, c_string, function_name};
+use crate::driver::{Driver, function_name};
 use crate::interner::KernelNameId;
-use crate::nvrtc::{CompileRequest, CompiledCode, Nvrtc};
 use crate::param_buffer::{ParamInfo, packed_bytes};
 
 /// Accepted formats, preferred first.
 pub(crate) const FORMATS: [&str; 4] = ["cubin", "fatbin", "ptx", "cuda-c"];
-/// Size of the driver's JIT log.
-const JIT_LOG_BYTES: usize = 64 << 10;
 /// Work-group memory that every kernel may use without opting in.
 const DEFAULT_SHARED_BYTES: u32 = 48 << 10;
 /// What `cuFuncGetParamInfo` returns past the last parameter.
@@ -45,6 +43,7 @@ pub(crate) fn options() -> Vec<OptionSpec> {
             "Include folder for CUDA C, relative to the folder of the source file; may be repeated.",
         ),
         OptionSpec::module("options", "", "NVRTC option, e.g. --use_fast_math or -DN=4; may be repeated."),
+        registers::option(),
     ]
 }
 
@@ -53,6 +52,8 @@ pub(crate) fn options() -> Vec<OptionSpec> {
 struct LoadedModule {
     primary: Arc<PrimaryContext>,
     handle: abi::Module,
+    /// What the compiler said of the kernels, if the code was compiled when it was loaded.
+    compiled: Vec<(String, KernelInfo)>,
 }
 
 impl Drop for LoadedModule {
@@ -74,26 +75,28 @@ impl CudaModule {
     pub(crate) fn load(primary: &Arc<PrimaryContext>, source: &Source<'_>) -> Result<Self> {
         primary.check_alive()?;
         check_options(source)?;
-        let code = match source.code {
-            Some(code) => code.to_vec(),
-            None => read_file(Path::new(source.path))?,
-        };
-        let handle = match source.format {
+        let limit = registers::parse(source.options)?;
+        let code = compile::code(source)?;
+        let (handle, compiled) = match source.format {
             "cubin" => {
                 binary_check::check_cubin(&code)?;
-                load_binary(primary, &code)?
+                (load_binary(primary, &code)?, Vec::new())
             }
             "fatbin" => {
                 binary_check::check_fatbin(&code)?;
-                load_binary(primary, &code)?
+                (load_binary(primary, &code)?, Vec::new())
             }
-            "ptx" => load_ptx(primary, code)?,
-            _ => match compile(primary, source, &code)? {
-                CompiledCode::Cubin(code) => load_binary(primary, &code)?,
-                CompiledCode::Ptx(code) => load_ptx(primary, code)?,
-            },
+            "ptx" => load_ptx(primary, code.into_owned(), limit)?,
+            _ => {
+                let target = Target::Device(compile::compute_capability(primary));
+                let compiled = cuda_c::compile(source, &code, target)?;
+                match compiled.format.as_str() {
+                    "ptx" => load_ptx(primary, compiled.code, limit)?,
+                    _ => (load_binary(primary, &compiled.code)?, compiled.kernels),
+                }
+            }
         };
-        let loaded = Arc::new(LoadedModule { primary: Arc::clone(primary), handle });
+        let loaded = Arc::new(LoadedModule { primary: Arc::clone(primary), handle, compiled });
         Ok(Self { symbols: enumerate_kernels(&loaded)?, loaded })
     }
 }
@@ -202,6 +205,14 @@ impl CudaKernel {
         if code.is_success() { u32::try_from(value).ok() } else { None }
     }
 
+    /// Bytes spilled: as the compiler said, or none without private memory, which may hold arrays of the code too.
+    fn spilled_bytes(&self, private_bytes: Option<u32>) -> Option<u32> {
+        let name = self.primary().kernel_names.resolve(self.name);
+        let compiled = self.loaded.compiled.iter().find(|(kernel, _)| *kernel == *name);
+        let spilled_bytes = compiled.and_then(|(_, info)| info.spilled_bytes);
+        spilled_bytes.or_else(|| private_bytes.filter(|bytes| *bytes == 0))
+    }
+
     /// Reads an attribute of the device.
     fn device_attribute(&self, attribute: CUdevice_attribute) -> u32 {
         self.primary().driver.attribute(self.primary().ordinal, attribute)
@@ -297,15 +308,16 @@ impl CudaKernel {
 impl Kernel for CudaKernel {
     fn info(&self) -> KernelInfo {
         let Ok(_current) = self.primary().make_current() else { return KernelInfo::default() };
+        let private_bytes = self.attribute(function_attribute::LOCAL_BYTES);
         KernelInfo {
             registers: self.attribute(function_attribute::REGISTERS),
-            spilled_bytes: self.attribute(function_attribute::LOCAL_BYTES),
+            spilled_bytes: self.spilled_bytes(private_bytes),
             shared_bytes: Some(self.shared_bytes),
             max_group_items: self.attribute(function_attribute::MAX_GROUP_ITEMS),
             binary_version: self.attribute(function_attribute::BINARY_VERSION),
             virtual_version: self.attribute(function_attribute::PTX_VERSION),
             preferred_multiple: Some(self.device_attribute(device_attribute::WARP_SIZE)),
-            private_bytes: self.attribute(function_attribute::LOCAL_BYTES),
+            private_bytes,
             ..KernelInfo::default()
         }
     }
@@ -337,7 +349,10 @@ impl Kernel for CudaKernel {
 }
 
 /// Checks the format, and that it accepts the given options.
-fn check_options(source: &Source<'_>) -> Result<()> {
+///
+/// # Errors
+/// `Unsupported` for a format, `InvalidArgument` for an option of another one.
+pub(crate) fn check_options(source: &Source<'_>) -> Result<()> {
     if !FORMATS.contains(&source.format) {
         let message = format!(
             "CUDA does not support format \"{}\"; {}",
@@ -346,30 +361,14 @@ fn check_options(source: &Source<'_>) -> Result<()> {
         );
         return Err(Error::new(ErrorKind::Unsupported, message));
     }
-    match source.options.iter().next() {
-        Some((key, _)) if source.format != "cuda-c" => Err(Error::invalid(format!(
-            "option \"{key}\" applies to format \"cuda-c\", not to \"{}\"",
-            source.format
-        ))),
-        _ => Ok(()),
-    }
-}
-
-fn compile(primary: &PrimaryContext, source: &Source<'_>, text: &[u8]) -> Result<CompiledCode> {
-    let attribute = |attribute| primary.driver.attribute(primary.ordinal, attribute);
-    let folder = Path::new(source.path).parent().map(Path::to_path_buf).filter(|_| !source.path.is_empty());
-    let given = source.options.texts("include").filter(|include| !include.is_empty());
-    let include = given.map(|include| folder.clone().unwrap_or_default().join(include));
-    let own =
-        folder.clone().map(|folder| if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder });
-    Nvrtc::load()?.compile(&CompileRequest {
-        text,
-        name: if source.path.is_empty() { "kernel.cu" } else { source.path },
-        arch: source.options.text("arch").filter(|arch| !arch.is_empty()),
-        compute: attribute(device_attribute::MAJOR) * 10 + attribute(device_attribute::MINOR),
-        include: include.chain(own).map(|folder| folder.to_string_lossy().into_owned()).collect(),
-        options: source.options.texts("options").filter(|option| !option.is_empty()).collect(),
-    })
+    let applies = |key: &str| match source.format {
+        "cuda-c" => true,
+        "ptx" => key == registers::KEY,
+        _ => false,
+    };
+    let Some((key, _)) = source.options.iter().find(|(key, _)| !applies(key)) else { return Ok(()) };
+    let formats = if key == registers::KEY { "formats \"cuda-c\" and \"ptx\"" } else { "format \"cuda-c\"" };
+    Err(Error::invalid(format!("option \"{key}\" applies to {formats}, not to \"{}\"", source.format)))
 }
 
 /// Loads a cubin or fat binary that was checked to be complete or comes from a compiler.
@@ -381,49 +380,36 @@ fn load_binary(primary: &PrimaryContext, code: &[u8]) -> Result<abi::Module> {
         whole[..bytes.len()].copy_from_slice(bytes);
         *word = u64::from_le_bytes(whole);
     }
-    load_data(primary, words.as_ptr().cast(), &mut [])
+    load_data(primary, words.as_ptr().cast(), &mut JitOptions::none())
 }
 
-/// Loads PTX, which the driver compiles; the error has its log.
-fn load_ptx(primary: &PrimaryContext, mut code: Vec<u8>) -> Result<abi::Module> {
-    while code.last() == Some(&0) {
-        code.pop();
-    }
-    let text = CString::new(code).map_err(|_| {
-        Error::new(
-            ErrorKind::CompileFailed,
-            "PTX is text, but the code contains a NUL byte; set the format that it really has",
-        )
-    })?;
-    load_data(primary, text.as_ptr().cast(), &mut vec![0; JIT_LOG_BYTES])
+/// Loads PTX, which the driver compiles; returns what its log says of the kernels, too.
+fn load_ptx(
+    primary: &PrimaryContext,
+    code: Vec<u8>,
+    limit: Option<u32>,
+) -> Result<(abi::Module, Vec<(String, KernelInfo)>)> {
+    let text = jit::ptx_text(code)?;
+    jit::with_figures(|figures| {
+        let mut options = JitOptions::with_logs(limit, figures);
+        let handle = load_data(primary, text.as_ptr().cast(), &mut options)?;
+        Ok((handle, ptxas_log::kernels(&options.information())))
+    })
 }
 
 /// Loads code. The driver may wait for running kernels meanwhile, which blocks every other call on the context (seen in stacks
 /// on an H200, driver 580.159: `cuLaunchKernel` waits for a lock that this call holds).
-fn load_data(primary: &PrimaryContext, code: *const c_void, log: &mut [u8]) -> Result<abi::Module> {
+fn load_data(primary: &PrimaryContext, code: *const c_void, options: &mut JitOptions) -> Result<abi::Module> {
     let _current = primary.make_current()?;
     let mut module = abi::Module::NULL;
-    let mut keys = [jit::ERROR_LOG, jit::ERROR_LOG_BYTES];
-    // The driver takes the number itself in place of a pointer to it.
-    let mut values = [log.as_mut_ptr().cast::<c_void>(), std::ptr::without_provenance_mut(log.len())];
-    let count = if log.is_empty() { 0 } else { 2 };
-    // SAFETY: the code is complete or terminated, both arrays have `count` options, and the context is current.
-    let status = unsafe {
-        (primary.driver.cuModuleLoadDataEx)(
-            &raw mut module.0,
-            code,
-            count,
-            keys.as_mut_ptr(),
-            values.as_mut_ptr(),
-        )
-    };
-    if status.is_success() {
-        return Ok(module);
-    }
-    let error = primary.fail("cuModuleLoadDataEx", status);
-    match c_string(log).as_str() {
-        "" => Err(error),
-        log => Err(error.with_note(log)),
+    let status = options.with_raw(|count, keys, values| {
+        // SAFETY: the code is complete or terminated, both arrays have `count` options, whose logs live during the call, and
+        // the context is current.
+        unsafe { (primary.driver.cuModuleLoadDataEx)(&raw mut module.0, code, count, keys, values) }
+    });
+    match status.is_success() {
+        true => Ok(module),
+        false => Err(options.error(primary, "cuModuleLoadDataEx", status)),
     }
 }
 

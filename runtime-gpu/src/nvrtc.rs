@@ -7,20 +7,24 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
 use libloading::Library;
 use parking_lot::Mutex;
-use runtime_core::backend::open_library;
+use runtime_core::backend::{find_library, open_library};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::bind::{bind, bind_as_in_header};
+use crate::compile::ptxas_log;
 
 /// Names of the library, newest first.
 const LIBRARY_NAMES: &[&str] =
     &["libnvrtc.so.14", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"];
 /// Environment variables with the folder of a CUDA toolkit.
 const TOOLKIT_VARIABLES: &[&str] = &["CUDA_HOME", "CUDA_PATH"];
+/// A header that every toolkit has, by which its include folder is found.
+const TOOLKIT_HEADER: &str = "cuda_fp16.h";
 /// Default installation folder of the toolkit.
 const DEFAULT_TOOLKIT: &str = "/usr/local/cuda";
 
@@ -28,6 +32,7 @@ const DEFAULT_TOOLKIT: &str = "/usr/local/cuda";
 type Code = c_uint;
 
 const SUCCESS: Code = nvrtcResult::NVRTC_SUCCESS as Code;
+const COMPILATION: Code = nvrtcResult::NVRTC_ERROR_COMPILATION as Code;
 const INVALID_OPTION: Code = nvrtcResult::NVRTC_ERROR_INVALID_OPTION as Code;
 
 bind_as_in_header! { Code as nvrtcResult;
@@ -68,12 +73,14 @@ pub(crate) struct Nvrtc {
     architectures: Option<Architectures>,
     /// Include folder of the toolkit that contains the library.
     include: Option<PathBuf>,
+    /// The library's file; `None` where only the system's loader found it, and it does not say where.
+    file: Option<PathBuf>,
     _library: Library,
 }
 
 /// The output of NVRTC.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum CompiledCode {
+pub(crate) enum DeviceCode {
     /// Binary code for the device itself.
     Cubin(Vec<u8>),
     /// PTX for the driver's compiler, for a device newer than the library.
@@ -81,7 +88,7 @@ pub(crate) enum CompiledCode {
 }
 
 /// A source and its compile options.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CompileRequest<'a> {
     pub(crate) text: &'a [u8],
     /// File name in the log.
@@ -92,6 +99,8 @@ pub(crate) struct CompileRequest<'a> {
     pub(crate) compute: u32,
     pub(crate) include: Vec<String>,
     pub(crate) options: Vec<&'a str>,
+    /// Whether the log has the resources of each kernel.
+    pub(crate) with_figures: bool,
 }
 
 impl Nvrtc {
@@ -131,24 +140,29 @@ impl Nvrtc {
 
     /// Binds the functions of a library; the name of the first one that it lacks if that fails.
     fn bind(library: Library, path: &Path) -> std::result::Result<Self, &'static str> {
+        let required = Required::bind(&library)?;
         Ok(Self {
-            required: Required::bind(&library)?,
             code_texts: CodeTexts::bind(&library)?,
             architectures: Architectures::bind(&library).ok(),
             include: toolkit_include_folder(path),
+            file: Some(path.to_owned())
+                .filter(|path| path.is_absolute())
+                .or_else(|| loaded_file(required.nvrtcCreateProgram as *const std::ffi::c_void)),
+            required,
             _library: library,
         })
     }
 
-    /// Compiles a source.
+    /// Compiles a source; returns the code, and the log.
     ///
     /// # Errors
-    /// `CompileFailed` with the whole log; `InvalidArgument` for invalid options.
-    pub(crate) fn compile(&self, request: &CompileRequest<'_>) -> Result<CompiledCode> {
+    /// `CompileFailed` or `OutOfResources` with the whole log; `InvalidArgument` for invalid options.
+    pub(crate) fn compile(&self, request: &CompileRequest<'_>) -> Result<(DeviceCode, String)> {
         let (arch, real) = self.architecture(request);
         let mut options = vec![format!("--gpu-architecture={arch}")];
         options.extend(request.include.iter().map(|folder| format!("--include-path={folder}")));
         options.extend(self.include.iter().map(|folder| format!("--include-path={}", folder.display())));
+        options.extend(request.with_figures.then(|| ptxas_log::VERBOSE.to_owned()));
         options.extend(request.options.iter().map(|&option| option.to_owned()));
         let text = to_c_string("code", request.text)?;
         let name = to_c_string("path", request.name.as_bytes())?;
@@ -176,15 +190,21 @@ impl Nvrtc {
         // SAFETY: the program is alive, and there are as many options.
         let code = unsafe { (self.required.nvrtcCompileProgram)(program.handle, count, options.as_ptr()) };
         if code != SUCCESS {
-            return Err(program.compile_error(code));
+            let log = program.log().unwrap_or_default();
+            // With figures, NVRTC 11.8 to 13.5 leave the assembler's own errors out of the log.
+            return match request.with_figures && code == COMPILATION && ptxas_log::messages(&log).is_empty() {
+                true => self.compile(&CompileRequest { with_figures: false, ..request.clone() }),
+                false => Err(self.error("nvrtcCompileProgram", code, &log)),
+            };
         }
-        if real {
+        let code = if real {
             let (size, read) = (self.required.nvrtcGetCUBINSize, self.required.nvrtcGetCUBIN);
-            program.output("nvrtcGetCUBIN", size, read).map(CompiledCode::Cubin)
+            program.output("nvrtcGetCUBIN", size, read).map(DeviceCode::Cubin)?
         } else {
             let (size, read) = (self.required.nvrtcGetPTXSize, self.required.nvrtcGetPTX);
-            program.output("nvrtcGetPTX", size, read).map(CompiledCode::Ptx)
-        }
+            program.output("nvrtcGetPTX", size, read).map(DeviceCode::Ptx)?
+        };
+        Ok((code, program.log()?))
     }
 
     /// The architecture to compile for, and whether it is a real one, which gives a cubin.
@@ -196,7 +216,7 @@ impl Nvrtc {
     }
 
     /// The architectures that the library supports; empty if it does not report them.
-    fn supported_architectures(&self) -> Vec<c_int> {
+    pub(crate) fn supported_architectures(&self) -> Vec<c_int> {
         let Some(api) = self.architectures else { return Vec::new() };
         let mut number = 0;
         // SAFETY: the out-parameter is writable.
@@ -223,12 +243,13 @@ impl Nvrtc {
             unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
         };
         // A log comes with errors in the source; without one, an option or the library itself is at fault.
-        let (kind, message) = match log.trim_end() {
+        let (kind, message) = match ptxas_log::messages(log).as_str() {
             "" if code == INVALID_OPTION => (
                 ErrorKind::InvalidArgument,
                 "an option is invalid; check \"options\" and \"arch\"".to_owned(),
             ),
             "" => (ErrorKind::CompileFailed, "NVRTC reported no reason".to_owned()),
+            log if ptxas_log::is_out_of_resources(log) => (ErrorKind::OutOfResources, log.to_owned()),
             log => (ErrorKind::CompileFailed, log.to_owned()),
         };
         Error::new(kind, message).with_driver(name, i64::from(code)).in_operation(function)
@@ -242,12 +263,10 @@ struct OwnedProgram<'a> {
 }
 
 impl OwnedProgram<'_> {
-    fn compile_error(&self, code: Code) -> Error {
+    fn log(&self) -> Result<String> {
         let api = &self.nvrtc.required;
         let (size, read) = (api.nvrtcGetProgramLogSize, api.nvrtcGetProgramLog);
-        let log = self.output("nvrtcGetProgramLog", size, read).unwrap_or_default();
-        let log = crate::driver::c_string(&log);
-        self.nvrtc.error("nvrtcCompileProgram", code, &log)
+        self.output("nvrtcGetProgramLog", size, read).map(|log| crate::driver::c_string(&log))
     }
 
     /// Reads an output through its pair of functions, one for the size and one for the bytes.
@@ -284,15 +303,64 @@ fn choose_architecture(supported: &[c_int], compute: u32) -> (String, bool) {
     (format!("compute_{}", older.unwrap_or(own)), false)
 }
 
-/// Paths to try; the system's own search comes first.
+/// The files that decide what CUDA C is compiled to: the libraries that may be loaded, and the toolkit's headers. Loads
+/// nothing, unless only the system's loader finds a library.
+///
+/// # Errors
+/// `Unavailable` without NVRTC; `Unsupported` if its file is unknown.
+pub(crate) fn files() -> Result<Vec<PathBuf>> {
+    let mut files = library_files();
+    if files.is_empty() {
+        let file = Nvrtc::load()?.file.clone();
+        files.push(file.ok_or_else(|| Error::unsupported("the file of NVRTC's library is unknown"))?);
+    }
+    let headers = files.iter().filter_map(|file| toolkit_include_folder(file));
+    let headers: Vec<_> = headers.flat_map(|folder| [folder.join(TOOLKIT_HEADER), folder]).collect();
+    Ok(files.into_iter().chain(headers).collect())
+}
+
+/// Paths to try: files, and last the bare names, for a library that is loaded already or that only the system's loader finds.
 fn library_candidates() -> Vec<PathBuf> {
-    let mut paths: Vec<_> = LIBRARY_NAMES.iter().map(PathBuf::from).collect();
+    library_files().into_iter().chain(LIBRARY_NAMES.iter().map(PathBuf::from)).collect()
+}
+
+/// The libraries that exist, searched for once per process if there are any: that takes a hundred system calls.
+fn library_files() -> Vec<PathBuf> {
+    static FOUND: OnceLock<Vec<PathBuf>> = OnceLock::new();
+    if let Some(found) = FOUND.get() {
+        return found.clone();
+    }
+    let files = search_library_files();
+    match files.is_empty() {
+        true => files,
+        false => FOUND.get_or_init(|| files).clone(),
+    }
+}
+
+/// The libraries in the loader's paths, then those of the toolkits.
+fn search_library_files() -> Vec<PathBuf> {
+    let mut files: Vec<_> = LIBRARY_NAMES.iter().filter_map(|name| find_library(Path::new(name))).collect();
     for toolkit in toolkits() {
         for folder in ["lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"] {
-            paths.extend(LIBRARY_NAMES.iter().map(|name| toolkit.join(folder).join(name)));
+            let paths = LIBRARY_NAMES.iter().map(|name| toolkit.join(folder).join(name));
+            files.extend(paths.filter(|path| path.is_file()));
         }
     }
-    paths
+    files
+}
+
+/// The file of the loaded library that contains a function.
+fn loaded_file(function: *const std::ffi::c_void) -> Option<PathBuf> {
+    // SAFETY: all fields of this structure may be zero.
+    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
+    // SAFETY: takes any address, and the out-parameter is writable.
+    let found = unsafe { libc::dladdr(function, &raw mut info) };
+    if found == 0 || info.dli_fname.is_null() {
+        return None;
+    }
+    // SAFETY: not null, and the loader's names are terminated and live as long as the library, which is never unloaded.
+    let name = unsafe { CStr::from_ptr(info.dli_fname) };
+    Some(PathBuf::from(name.to_str().ok()?)).filter(|path| path.is_absolute())
 }
 
 /// The folders of CUDA toolkits: those that are set, then the default one.
@@ -309,7 +377,7 @@ fn toolkit_include_folder(library: &Path) -> Option<PathBuf> {
         .filter_map(std::env::var_os)
         .map(|toolkit| PathBuf::from(toolkit).join("include"));
     let default = Path::new(DEFAULT_TOOLKIT).join("include");
-    beside.into_iter().chain(set).chain([default]).find(|folder| folder.join("cuda_fp16.h").is_file())
+    beside.into_iter().chain(set).chain([default]).find(|folder| folder.join(TOOLKIT_HEADER).is_file())
 }
 
 fn to_c_string(what: &str, text: &[u8]) -> Result<CString> {

@@ -7,11 +7,26 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
-use runtime_core::{Error, ErrorKind, Result};
+use runtime_core::{CodeFormat, CompiledCode, Error, ErrorKind, ModuleSource, Result, Runtime};
 
 const SUITE: &str = include_str!("../../tests/conformance/src/kernels/suite.cu");
 const BUILTIN: &str = include_str!("../src/builtin.cu");
 const EMPTY: &str = "extern \"C\" __global__ void empty() {}";
+/// Keeps 64 values at once, so that fewer registers spill.
+const SPILLS: &str = "extern \"C\" __global__ void spills(float *a, int n) {
+    float r[64];
+    for (int i = 0; i < 64; i++) r[i] = a[i * n];
+    for (int k = 0; k < n; k++)
+        for (int i = 0; i < 64; i++) r[i] = r[i] * r[(i * 7 + 3) % 64] + a[k];
+    for (int i = 0; i < 64; i++) a[i * n] = r[i];
+}";
+/// Declares 400,000 bytes of work-group memory.
+const LARGE: &str = "extern \"C\" __global__ void large(float *a) {
+    __shared__ float s[100000];
+    s[threadIdx.x] = a[0];
+    __syncthreads();
+    a[1] = s[(int)a[2]];
+}";
 
 type Case = fn() -> std::result::Result<(), Failed>;
 
@@ -22,12 +37,16 @@ fn main() -> ExitCode {
         // SAFETY: no other thread runs yet.
         unsafe { std::env::set_var("CUDA_HOME", toolkit) };
     }
-    let cases: [(&str, Case); 5] = [
+    let cases: [(&str, Case); 9] = [
         ("the suite's kernels compile for several architectures", suite),
         ("the backend's own kernels compile", builtin),
         ("a compile error has its line number", compile_error_line),
         ("an invalid option is rejected", invalid_option),
         ("options are passed to the compiler", options),
+        ("an architecture is compiled for without a device", architectures),
+        ("fewer registers spill more", registers),
+        ("too much work-group memory is a lack of resources", too_large),
+        ("an architecture that NVRTC does not know has the valid ones", unknown_architecture),
     ];
     let required = test_process::required("nvrtc");
     let missing = runtime_gpu::compile(EMPTY, "sm_90", &[])
@@ -93,5 +112,58 @@ fn options() -> std::result::Result<(), Failed> {
     let error = expect_error(runtime_gpu::compile(source, "sm_90", &[]))?;
     assert!(error.message().contains("N is not 4"), "{error}");
     runtime_gpu::compile(source, "sm_90", &["-DN=4"])?;
+    Ok(())
+}
+
+/// Compiles for an architecture through the backend's table.
+fn compile_for(arch: &str, code: &str, registers: &str) -> Result<CompiledCode> {
+    let runtime = Runtime::builder().discover(false).register(runtime_gpu::backend()).build();
+    // SAFETY: nothing is launched.
+    let source = unsafe { ModuleSource::native(CodeFormat::CUDA_C, code) };
+    runtime.compile(&format!("cuda:{arch}"), &source.option("registers", registers))
+}
+
+fn architectures() -> std::result::Result<(), Failed> {
+    for (arch, format) in
+        [("sm_80", CodeFormat::CUBIN), ("sm_90a", CodeFormat::CUBIN), ("compute_80", CodeFormat::PTX)]
+    {
+        let compiled = compile_for(arch, SUITE, "default")?;
+        assert_eq!(compiled.format, format, "{arch}");
+        assert_eq!(compiled.log, "", "{arch}: figures are no messages");
+        // PTX is not assembled, so there are no figures.
+        let add = compiled.kernels.iter().find(|(name, _)| name == "add_f32");
+        assert_eq!(add.is_some(), format == CodeFormat::CUBIN, "{arch}");
+        assert!(add.is_none_or(|(_, info)| info.spilled_bytes == Some(0)), "{arch}: {add:?}");
+    }
+    Ok(())
+}
+
+fn registers() -> std::result::Result<(), Failed> {
+    let figures = |registers: &str| -> Result<(u32, u32)> {
+        let compiled = compile_for("sm_80", SPILLS, registers)?;
+        let (name, info) = &compiled.kernels[0];
+        assert_eq!(name, "spills");
+        Ok((info.registers.unwrap_or(0), info.spilled_bytes.unwrap_or(u32::MAX)))
+    };
+    let (few, many) = (figures("32")?, figures("128")?);
+    assert!(few.0 <= 32 && few.1 > 0, "{few:?}");
+    assert!(many.0 > 32 && many.0 <= 128 && many.1 < few.1, "{many:?} {few:?}");
+    assert_eq!(figures("32")?, few, "the same every time");
+    Ok(())
+}
+
+fn too_large() -> std::result::Result<(), Failed> {
+    let error = compile_for("sm_80", LARGE, "default").err().ok_or("it compiled")?;
+    assert_eq!(error.kind(), ErrorKind::OutOfResources, "{error}");
+    assert!(error.message().contains("shared data") && error.message().contains("large"), "{error}");
+    Ok(())
+}
+
+fn unknown_architecture() -> std::result::Result<(), Failed> {
+    for arch in ["sm_12", "sm_80a", "sm_80f", "ampere", ""] {
+        let error = compile_for(arch, EMPTY, "default").err().ok_or("it compiled")?;
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{arch}: {error}");
+        assert!(error.message().contains("sm_80") && error.message().contains("compute_"), "{error}");
+    }
     Ok(())
 }

@@ -7,7 +7,10 @@ use crate::memory::{self, ALIGNMENT_BYTES};
 use crate::module::FORMATS;
 
 /// DLPack's `DLDeviceType` of Vulkan memory.
-const DLPACK_VULKAN: i32 = 7;
+pub(crate) const DLPACK_VULKAN: i32 = 7;
+/// The capabilities of every device.
+pub(crate) const BASE_CAPABILITIES: u64 =
+    abi::CAP_WAIT_FOR | abi::CAP_NOOP_KERNEL | abi::CAP_GROUPS | abi::CAP_GRAPHS | abi::CAP_COPY_2D;
 
 /// The description of a device.
 pub(crate) fn device(index: u32, caps: &DeviceCaps) -> DeviceInfo {
@@ -51,11 +54,7 @@ fn capabilities(caps: &DeviceCaps) -> Capabilities {
     let features = &caps.features;
     let has_timestamps = caps.compute_family().is_some_and(|family| family.timestamp_bits > 0);
     Capabilities(
-        abi::CAP_WAIT_FOR
-            | abi::CAP_NOOP_KERNEL
-            | abi::CAP_GROUPS
-            | abi::CAP_GRAPHS
-            | abi::CAP_COPY_2D
+        BASE_CAPABILITIES
             | has(has_timestamps && features.host_query_reset, abi::CAP_TIMESTAMPS)
             | has(features.host_import, abi::CAP_IMPORT_HOST)
             | has(features.f16, abi::CAP_F16)

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use runtime_core::backend::{Allocate, Device, GraphNode, HostBytesMut, QueueOptions, Source};
+use runtime_core::backend::{
+    Allocate, CompiledCode, Device, Fit, GraphNode, HostBytesMut, QueueOptions, Source,
+};
 use runtime_core::{Error, MemoryUsage, OptionSpec, Options, Result, Telemetry};
 
+use crate::compile;
 use crate::context::Context;
 use crate::driver::{DeviceOptions, MemoryLocation};
 use crate::graph::VulkanGraph;
@@ -33,23 +36,13 @@ pub(crate) fn options() -> Vec<OptionSpec> {
             "Pass arguments as push descriptors instead of descriptor sets, where the driver supports it. Fixed when the \
              device is first opened.",
         ),
-        OptionSpec::device(
-            "pipeline_cache",
-            true,
-            "Cache compiled pipelines in the user's cache folder, for the next program. Fixed when the device is first \
-             opened.",
-        ),
     ]
 }
 
 /// Reads the options of a device.
 pub(crate) fn parse_options(options: &Options) -> DeviceOptions {
     let is_on = |key: &str| !options.iter().any(|(given, _)| given == key) || options.flag(key);
-    DeviceOptions {
-        robust: options.flag("robust"),
-        push_descriptors: is_on("push_descriptors"),
-        pipeline_cache: is_on("pipeline_cache"),
-    }
+    DeviceOptions { robust: options.flag("robust"), push_descriptors: is_on("push_descriptors") }
 }
 
 impl VulkanDevice {
@@ -104,6 +97,18 @@ impl Device for VulkanDevice {
 
     fn load(&self, source: &Source<'_>) -> Result<VulkanModule> {
         VulkanModule::load(&self.context, source)
+    }
+
+    fn compiler_identity(&self, source: &Source<'_>) -> Result<String> {
+        compile::identity(&self.context, source)
+    }
+
+    fn compile(&self, source: &Source<'_>) -> Result<CompiledCode> {
+        compile::for_device(&self.context, source)
+    }
+
+    fn fits(&self, code: &Source<'_>) -> Result<Fit> {
+        compile::fits(&self.context, code)
     }
 
     fn open_queue(&self, _options: &QueueOptions) -> Result<VulkanQueue> {

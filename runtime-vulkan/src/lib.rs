@@ -31,7 +31,8 @@
 //!
 //! # Code
 //!
-//! The only format is `spirv-shader`, with compute entry points.
+//! The formats are `spirv-shader`, with compute entry points, and `vulkan-binary`: the same with what the driver compiled of
+//! it, which no other driver or version uses.
 //!
 //! | argument | what the kernel takes |
 //! | --- | --- |
@@ -39,18 +40,18 @@
 //! | scalar, by-value bytes | a member of the push constants, in order |
 //! | work-group memory | not an argument: its size is a specialisation constant |
 //!
-//! Compiled pipelines are cached in the user's cache folder for later runs, one file per device (`pipeline_cache`);
-//! processes with elevated privileges cache nothing.
+//! The code fixes the group size. The load option `constant` sets specialisation constants. A binary has their values.
 //!
-//! The code fixes the group size. The load option `constant` sets specialisation constants.
+//! `compile` makes a `vulkan-binary` for an open device, and SPIR-V for the architecture `vulkan` without one.
 //!
 //! Portable code bounds-checks its own memory accesses, and the caller is responsible for native code. So
 //! `robustBufferAccess` is off, unless the option `robust` is set.
 
 mod barriers;
 mod batches;
+mod binary;
 mod builtin;
-mod cache;
+mod compile;
 mod context;
 mod convert;
 mod describe;
@@ -80,7 +81,7 @@ pub use queue::VulkanQueue;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use runtime_core::backend::{Backend, Level, LinkedBackend, Log};
+use runtime_core::backend::{Backend, CompiledCode, Level, LinkedBackend, Log, Source};
 use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result};
 
 use context::Context;
@@ -165,6 +166,14 @@ unsafe impl Backend for Vulkan {
         state.open.push((index, Arc::downgrade(&context)));
         self.log.write(Level::Debug, "vulkan", &format!("opened device {index}"));
         Ok(VulkanDevice::new(context))
+    }
+
+    fn architecture(&self, architecture: &str) -> Result<DeviceInfo> {
+        compile::architecture(architecture)
+    }
+
+    fn compile_for(&self, architecture: &str, source: &Source<'_>) -> Result<CompiledCode> {
+        compile::for_architecture(architecture, source)
     }
 }
 

@@ -6,15 +6,18 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use runtime_core::backend::{Kernel, KernelInfo, Module, Param, Source, read_file};
-use runtime_core::{Access, ArgKind, Error, ErrorKind, OptionSpec, Result, did_you_mean};
+use runtime_core::{Access, ArgKind, Error, ErrorKind, OptionSpec, Options, Result, did_you_mean};
 
+use crate::binary::{self, VulkanBinary};
 use crate::context::Context;
-use crate::driver::{Pipeline, Shader};
+use crate::driver::{Pipeline, PipelineCache, Shader};
 use crate::spirv::{self, Interface, SpecValues, SpirvModule};
 use crate::spirv_capabilities;
 
+/// SPIR-V.
+pub(crate) const SHADER_FORMAT: &str = "spirv-shader";
 /// Accepted formats.
-pub(crate) const FORMATS: [&str; 1] = ["spirv-shader"];
+pub(crate) const FORMATS: [&str; 2] = [SHADER_FORMAT, binary::FORMAT];
 
 /// The load options of SPIR-V.
 pub(crate) fn options() -> Vec<OptionSpec> {
@@ -31,6 +34,8 @@ struct Loaded {
     // Declared, and so dropped, before `context`, which they belong to.
     /// By entry point.
     pipelines: Mutex<HashMap<String, Arc<Pipeline>>>,
+    /// What the driver compiled before.
+    cache: Option<PipelineCache>,
     shader: Shader,
     spirv: SpirvModule,
     spec_values: SpecValues,
@@ -56,26 +61,90 @@ impl VulkanModule {
             );
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
-        let bytes = match source.code {
-            Some(code) => code.to_vec(),
-            None => read_file(Path::new(source.path))?,
-        };
-        let words = spirv::words(&bytes)?;
-        let spirv = SpirvModule::parse(&words)?;
-        spirv_capabilities::check(&spirv.capabilities, &logical.caps)?;
-        let symbols = spirv.entry_names();
-        if symbols.is_empty() {
-            return Err(Error::new(
-                ErrorKind::CompileFailed,
-                "the code has no compute entry point (GLCompute); compile a compute shader",
-            ));
+        let code = read(source)?;
+        if source.format == SHADER_FORMAT {
+            return Self::load_spirv(context, &code, source.options, None);
         }
-        let given = source.options.texts("constant").filter(|text| !text.is_empty());
+        if let Some((key, _)) = source.options.iter().next() {
+            return Err(Error::invalid(format!(
+                "option \"{key}\" applies to format \"{SHADER_FORMAT}\"; a binary has its constants' values"
+            )));
+        }
+        Self::load_binary(context, &VulkanBinary::decode(&code)?)
+    }
+
+    /// Loads SPIR-V; pipelines are looked for in `cache`, and added to it.
+    pub(crate) fn load_spirv(
+        context: &Arc<Context>,
+        code: &[u8],
+        options: &Options,
+        cache: Option<PipelineCache>,
+    ) -> Result<Self> {
+        let words = spirv::words(code)?;
+        let spirv = SpirvModule::parse(&words)?;
+        let given = options.texts("constant").filter(|text| !text.is_empty());
         let spec_values = spirv.parse_spec_values(given)?;
-        let shader = Shader::new(logical, &words)?;
-        let pipelines = Mutex::default();
-        let loaded = Arc::new(Loaded { pipelines, shader, spirv, spec_values, context: Arc::clone(context) });
+        Self::new(context, &words, (spirv, spec_values), cache)
+    }
+
+    fn load_binary(context: &Arc<Context>, binary: &VulkanBinary) -> Result<Self> {
+        let words = spirv::words(&binary.spirv)?;
+        let spirv = SpirvModule::parse(&words)?;
+        spirv.check_spec_values(&binary.spec_values)?;
+        let pipelines = binary.pipelines_for(&context.logical.caps);
+        let cache = pipelines.map(|data| PipelineCache::new(&context.logical, data)).transpose()?;
+        Self::new(context, &words, (spirv, binary.spec_values.clone()), cache)
+    }
+
+    fn new(
+        context: &Arc<Context>,
+        words: &[u32],
+        (spirv, spec_values): (SpirvModule, SpecValues),
+        cache: Option<PipelineCache>,
+    ) -> Result<Self> {
+        let logical = &context.logical;
+        logical.check_alive()?;
+        spirv_capabilities::check(&spirv.capabilities, &logical.caps)?;
+        let symbols = spirv.entry_names()?;
+        let shader = Shader::new(logical, words)?;
+        let (pipelines, context) = (Mutex::default(), Arc::clone(context));
+        let loaded = Arc::new(Loaded { pipelines, cache, shader, spirv, spec_values, context });
         Ok(Self { loaded, symbols })
+    }
+
+    /// Compiles every entry point of the code that was loaded: the binary, and what is known of each. An entry point that the
+    /// device does not run fails when it is asked for, and is left out here.
+    ///
+    /// # Errors
+    /// Any error that is not of an entry point alone.
+    pub(crate) fn compile_all(&self, spirv: Vec<u8>) -> Result<(VulkanBinary, Vec<(String, KernelInfo)>)> {
+        let mut kernels = Vec::new();
+        for name in &self.symbols {
+            match self.kernel(name) {
+                Ok(kernel) => kernels.push((name.clone(), kernel.info())),
+                Err(error) if is_of_entry_point(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let pipelines = self.loaded.cache.as_ref().map(PipelineCache::data).transpose()?.unwrap_or_default();
+        Ok((VulkanBinary { spirv, spec_values: self.loaded.spec_values.clone(), pipelines }, kernels))
+    }
+}
+
+/// Whether other entry points may compile after this error.
+fn is_of_entry_point(error: &Error) -> bool {
+    use ErrorKind as Kind;
+    !matches!(error.kind(), Kind::DeviceLost | Kind::Unavailable | Kind::OutOfMemory | Kind::Io)
+}
+
+/// The bytes of a source, read from its file if it has none.
+///
+/// # Errors
+/// `Io`.
+pub(crate) fn read(source: &Source<'_>) -> Result<Vec<u8>> {
+    match source.code {
+        Some(code) => Ok(code.to_vec()),
+        None => read_file(Path::new(source.path)),
     }
 }
 
@@ -101,6 +170,7 @@ impl Module for VulkanModule {
                     bindings,
                     interface.push_constants.bytes,
                     &loaded.spec_values,
+                    loaded.cache.as_ref(),
                 )?;
                 let pipeline = Arc::new(pipeline);
                 pipelines.insert(name.to_owned(), Arc::clone(&pipeline));
@@ -133,28 +203,35 @@ impl Kernel for VulkanKernel {
     fn info(&self) -> KernelInfo {
         let statistics = self.pipeline.statistics();
         let caps = &self.context().logical.caps;
-        let tensors = self.interface.tensors.iter().map(|tensor| Param {
-            kind: ArgKind::Tensor,
-            access: tensor.access,
-            strided: false,
-            dtype: tensor.dtype,
-        });
-        let values = self.interface.push_constants.members.iter().map(|member| Param {
-            kind: if member.dtype.is_some() { ArgKind::Scalar } else { ArgKind::Bytes },
-            access: Access::Read,
-            strided: false,
-            dtype: member.dtype,
-        });
         KernelInfo {
             registers: statistics.registers,
             spilled_bytes: statistics.spilled_bytes,
-            shared_bytes: Some(self.interface.shared_bytes),
             max_group_items: Some(caps.group_items),
-            group_size: Some(self.interface.group_size),
-            params: Some(tensors.chain(values).collect()),
             preferred_multiple: Some(caps.sub_group.size).filter(|&size| size > 0),
-            ..KernelInfo::default()
+            ..interface_info(&self.interface)
         }
+    }
+}
+
+/// What the code says of an entry point.
+pub(crate) fn interface_info(interface: &Interface) -> KernelInfo {
+    let tensors = interface.tensors.iter().map(|tensor| Param {
+        kind: ArgKind::Tensor,
+        access: tensor.access,
+        strided: false,
+        dtype: tensor.dtype,
+    });
+    let values = interface.push_constants.members.iter().map(|member| Param {
+        kind: if member.dtype.is_some() { ArgKind::Scalar } else { ArgKind::Bytes },
+        access: Access::Read,
+        strided: false,
+        dtype: member.dtype,
+    });
+    KernelInfo {
+        shared_bytes: Some(interface.shared_bytes),
+        group_size: Some(interface.group_size),
+        params: Some(tensors.chain(values).collect()),
+        ..KernelInfo::default()
     }
 }
 

@@ -9,6 +9,7 @@ enum {
     CUDA_ERROR_OUT_OF_MEMORY = 2,
     CUDA_ERROR_INVALID_DEVICE = 101,
     CUDA_ERROR_INVALID_CONTEXT = 201,
+    CUDA_ERROR_INVALID_PTX = 218,
     CUDA_ERROR_NOT_FOUND = 500,
     CUDA_ERROR_NOT_READY = 600,
 };
@@ -33,6 +34,19 @@ struct kernel_call {
 __attribute__((visibility("hidden"))) const struct kernel *find_kernel(const char *name);
 __attribute__((visibility("hidden"))) const struct kernel *all_kernels(void);
 __attribute__((visibility("hidden"))) void run_kernel(const struct kernel_call *call);
+
+/* Compilation. */
+enum { CUBIN_HEADER_BYTES = 64 };
+struct jit_options {
+    int registers, figures;
+    char *information, *errors;
+};
+__attribute__((visibility("hidden"))) char *assemble(const char *text, size_t *bytes);
+__attribute__((visibility("hidden"))) const char *assembled_text(const char *image);
+__attribute__((visibility("hidden"))) const char *assembler_error(const char *text);
+__attribute__((visibility("hidden"))) void describe_kernels(const char *text, int registers, char *log, size_t room);
+__attribute__((visibility("hidden"))) struct jit_options read_jit_options(unsigned count, const int *keys, void **values);
+__attribute__((visibility("hidden"))) int compile_ptx(const char *text, const struct jit_options *options);
 
 /* Guards everything that streams share. */
 extern __attribute__((visibility("hidden"))) pthread_mutex_t lock;

@@ -14,6 +14,15 @@ pub fn check_library(code: &[u8]) -> Result<()> {
     platform::check_library(code)
 }
 
+/// The file that [`open_library`] most likely opens for a library's name: the first one in the loader's folders that is for
+/// this machine. The system's loader may know further folders.
+#[must_use]
+pub fn find_library(name: &Path) -> Option<PathBuf> {
+    let paths = platform::library_directories().into_iter().map(|directory| directory.join(name));
+    let mut found = paths.filter(|path| path.is_absolute() && path.is_file());
+    found.find(|path| platform::check_library_file(path).is_ok())
+}
+
 /// Opens a library by its path, or by a name for the system's loader to resolve; `open` loads it.
 ///
 /// # Errors

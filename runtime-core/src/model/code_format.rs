@@ -11,7 +11,7 @@ use std::path::Path;
 /// | the host | `c`, `object`, `archive`, `shared-object` |
 /// | CUDA | `cuda-c`, `ptx`, `cubin`, `fatbin` |
 /// | OpenCL | `opencl-c`, `opencl-binary`, `spirv-kernel` |
-/// | Vulkan | `spirv-shader` |
+/// | Vulkan | `spirv-shader`, `vulkan-binary` |
 /// | embedded devices | `elf` |
 /// | all, lowered to one of the above | `wgsl` |
 ///
@@ -34,6 +34,7 @@ impl CodeFormat {
     pub const OPENCL_BINARY: Self = Self::named("opencl-binary");
     pub const SPIRV_KERNEL: Self = Self::named("spirv-kernel");
     pub const SPIRV_SHADER: Self = Self::named("spirv-shader");
+    pub const VULKAN_BINARY: Self = Self::named("vulkan-binary");
     pub const ELF: Self = Self::named("elf");
     pub const WGSL: Self = Self::named("wgsl");
 }

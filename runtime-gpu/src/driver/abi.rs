@@ -309,6 +309,8 @@ pub(crate) mod pool_attribute {
 pub(crate) mod jit {
     pub(crate) use cudarc::driver::sys::CUjit_option::{
         CU_JIT_ERROR_LOG_BUFFER as ERROR_LOG, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES as ERROR_LOG_BYTES,
+        CU_JIT_INFO_LOG_BUFFER as INFO_LOG, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES as INFO_LOG_BYTES,
+        CU_JIT_LOG_VERBOSE as LOG_VERBOSE, CU_JIT_MAX_REGISTERS as MAX_REGISTERS,
     };
 }
 

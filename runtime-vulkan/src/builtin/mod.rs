@@ -33,6 +33,7 @@ impl Builtins {
                 bindings,
                 push_constant_bytes,
                 &Vec::new(),
+                None,
             )
         };
         Ok(Self { noop: compile(NOOP, 0, 0)?, fill: compile(FILL, 1, FILL_PUSH_CONSTANT_BYTES)? })

@@ -15,10 +15,8 @@ use runtime_core::{Error, ErrorKind, Result};
 use super::barrier::BarrierFn;
 use super::device_caps::{CPU, DeviceCaps, QueueFamily};
 use super::enabled_features::{self, EnabledFeatures};
-use super::pipeline_cache::PipelineCache;
 use super::shared_queue::SharedQueue;
 use super::{Instance, PhysicalDevice, process_exit, status};
-use crate::cache::CacheFile;
 
 /// Functions of Vulkan 1.2 called without a check: a driver that lacks one is broken.
 const REQUIRED: [&CStr; 5] = [
@@ -47,13 +45,12 @@ pub(crate) struct DeviceOptions {
     pub(crate) robust: bool,
     /// Arguments are push descriptors instead of descriptor sets, where the driver supports it.
     pub(crate) push_descriptors: bool,
-    /// Compiled pipelines are cached on disk.
-    pub(crate) pipeline_cache: bool,
 }
 
 /// An opened device.
 pub(crate) struct LogicalDevice {
     pub(crate) caps: DeviceCaps,
+    pub(crate) options: DeviceOptions,
     pub(crate) instance: Arc<Instance>,
     pub(crate) physical: PhysicalDevice,
     pub(super) handle: ash::Device,
@@ -67,7 +64,6 @@ pub(crate) struct LogicalDevice {
     device_fault: Option<ash::ext::device_fault::Device>,
     /// `None` only while the device is being closed.
     pub(super) allocator: Mutex<Option<Allocator>>,
-    pub(super) cache: PipelineCache,
     /// The device is this machine's CPU. Its memory is the host's, so that no barriers to or from the host are needed,
     /// each of which would stop its threads.
     pub(super) is_host_cpu: bool,
@@ -132,7 +128,6 @@ impl LogicalDevice {
                 .then(|| ash::ext::calibrated_timestamps::Device::new(calls, &handle)),
             device_fault: features.device_fault.then(|| ash::ext::device_fault::Device::new(calls, &handle)),
             allocator: Mutex::new(None),
-            cache: PipelineCache::default(),
             is_host_cpu: caps.kind == CPU,
             sharing_families: std::iter::once(compute).chain(transfer).map(|family| family.index).collect(),
             compute_queues: open_queues(compute, MAX_COMPUTE_QUEUES),
@@ -146,19 +141,19 @@ impl LogicalDevice {
             retired_semaphores: Mutex::default(),
             poll_lock: Mutex::new(()),
             caps,
+            options,
             instance: Arc::clone(instance),
             physical,
             handle,
         };
         // On an error, dropping `opened` destroys what exists so far.
-        let file = options.pipeline_cache.then(|| CacheFile::of(&opened.caps)).flatten();
-        let opened = opened.prepare(file).map(Arc::new)?;
+        let opened = opened.prepare().map(Arc::new)?;
         process_exit::wait_at_exit(&opened);
         Ok(opened)
     }
 
-    /// Creates the allocator and the pipeline cache.
-    fn prepare(mut self, file: Option<CacheFile>) -> Result<Self> {
+    /// Creates the allocator.
+    fn prepare(mut self) -> Result<Self> {
         let sizes = AllocationSizes::new(DEVICE_BLOCK_BYTES[0], HOST_BLOCK_BYTES[0])
             .with_max_device_memblock_size(DEVICE_BLOCK_BYTES[1])
             .with_max_host_memblock_size(HOST_BLOCK_BYTES[1]);
@@ -173,8 +168,6 @@ impl LogicalDevice {
             allocation_sizes: sizes,
         });
         *self.allocator.get_mut() = Some(created.map_err(|failure| status::allocation_error(0, &failure))?);
-        self.cache = PipelineCache::open(&self.handle, file)
-            .map_err(|code| status::error("vkCreatePipelineCache", code))?;
         Ok(self)
     }
 
@@ -351,7 +344,6 @@ impl Drop for LogicalDevice {
             unsafe { self.handle.destroy_semaphore(semaphore, None) };
         }
         drop(self.allocator.get_mut().take());
-        self.cache.close(&self.handle);
         // SAFETY: as above.
         unsafe { self.handle.destroy_device(None) };
     }

@@ -20,11 +20,12 @@ mod shared_queue;
 mod status;
 
 pub(crate) use command_buffer::{CommandBuffer, CommandPool};
-pub(crate) use device_caps::{DeviceCaps, DriverInfo, Version};
+pub(crate) use device_caps::{DeviceCaps, Version};
 pub(crate) use logical_device::{DeviceOptions, LogicalDevice};
 pub(crate) use memory::{Memory, MemoryLocation};
 pub(crate) use physical_device::PhysicalDevice;
 pub(crate) use pipeline::{Binding, Pipeline, Shader};
+pub(crate) use pipeline_cache::PipelineCache;
 pub(crate) use process_exit::warm_up_compiler;
 pub(crate) use query_pool::QueryPool;
 pub(crate) use semaphore::Semaphore;

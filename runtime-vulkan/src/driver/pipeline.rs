@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ash::vk;
 use runtime_core::{Error, ErrorKind, Result};
 
-use super::{LogicalDevice, Memory};
+use super::{LogicalDevice, Memory, PipelineCache};
 use crate::spirv::SpecValues;
 
 /// A `VkShaderModule`.
@@ -75,7 +75,8 @@ impl Shader {
         Ok(Self { logical: Arc::clone(logical), handle: logical.check("vkCreateShaderModule", created)? })
     }
 
-    /// Compiles an entry point that takes `bindings` buffers and `push_constant_bytes` bytes of push constants.
+    /// Compiles an entry point that takes `bindings` buffers and `push_constant_bytes` bytes of push constants, or takes it
+    /// from `cache`.
     ///
     /// # Errors
     /// `CompileFailed`, or another error of the driver.
@@ -85,6 +86,7 @@ impl Shader {
         bindings: u32,
         push_constant_bytes: u32,
         spec_values: &SpecValues,
+        cache: Option<&PipelineCache>,
     ) -> Result<Pipeline> {
         let logical = &self.logical;
         // On an error, dropping `pipeline` destroys what exists so far.
@@ -98,7 +100,7 @@ impl Shader {
             push_descriptors: logical.uses_push_descriptors(bindings),
         };
         pipeline.create_layouts(push_constant_bytes)?;
-        pipeline.compile(self, entry, spec_values)?;
+        pipeline.compile(self, entry, spec_values, cache)?;
         Ok(pipeline)
     }
 }
@@ -173,7 +175,13 @@ impl Pipeline {
         Ok(())
     }
 
-    fn compile(&mut self, shader: &Shader, entry: &str, spec_values: &SpecValues) -> Result<()> {
+    fn compile(
+        &mut self,
+        shader: &Shader,
+        entry: &str,
+        spec_values: &SpecValues,
+        cache: Option<&PipelineCache>,
+    ) -> Result<()> {
         let name = CString::new(entry).map_err(|_| Error::invalid("a kernel's name contains a NUL byte"))?;
         let (mut map_entries, mut data) = (Vec::new(), Vec::new());
         for (constant_id, value) in spec_values {
@@ -205,7 +213,7 @@ impl Pipeline {
         info = if self.logical.disables_robustness { info.push_next(&mut robustness) } else { info };
         let _compiling = self.logical.compiling.read();
         self.logical.check_alive()?;
-        let cache = self.logical.cache.handle;
+        let cache = cache.map_or(vk::PipelineCache::null(), |cache| cache.handle);
         // SAFETY: every handle is alive, and the pipeline cache is synchronised by the driver.
         let created = unsafe { self.logical.handle.create_compute_pipelines(cache, &[info], None) };
         let created = created.map_err(|(_, code)| self.logical.fail("vkCreateComputePipelines", code));

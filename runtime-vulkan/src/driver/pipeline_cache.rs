@@ -1,51 +1,52 @@
-//! The driver's pipeline cache, loaded from a file and saved back to it.
+//! A `VkPipelineCache`: the driver's compiled code, as data.
+
+use std::sync::Arc;
 
 use ash::vk;
+use runtime_core::Result;
 
-use crate::cache::CacheFile;
-
-/// Size of the header of a pipeline cache (`VkPipelineCacheHeaderVersionOne`): data no longer than this have no code.
-const HEADER_BYTES: usize = 32;
+use super::LogicalDevice;
 
 /// A `VkPipelineCache`.
-#[derive(Debug, Default)]
-pub(super) struct PipelineCache {
+#[derive(Debug)]
+pub(crate) struct PipelineCache {
+    logical: Arc<LogicalDevice>,
     pub(super) handle: vk::PipelineCache,
-    file: Option<CacheFile>,
-    /// The file's data, as loaded.
-    loaded: Vec<u8>,
 }
 
 impl PipelineCache {
-    /// Creates a cache from the file's data, or an empty one where the driver rejects them.
+    /// Creates a cache from data of this driver, or an empty one where the driver rejects them.
     ///
     /// # Errors
     /// The driver's error for an empty cache.
-    pub(super) fn open(device: &ash::Device, file: Option<CacheFile>) -> Result<Self, vk::Result> {
-        let mut loaded = file.as_ref().map(CacheFile::read).unwrap_or_default();
+    pub(crate) fn new(logical: &Arc<LogicalDevice>, data: &[u8]) -> Result<Self> {
         let create = |data: &[u8]| {
             let info = vk::PipelineCacheCreateInfo::default().initial_data(data);
-            // SAFETY: the device is open, and the data came from this driver, with their digest intact.
-            unsafe { device.create_pipeline_cache(&info, None) }
+            // SAFETY: the device is open, and the data have the header of its driver; whoever loaded native code guarantees
+            // that the rest is the driver's too.
+            unsafe { logical.handle.create_pipeline_cache(&info, None) }
         };
-        let mut created = create(&loaded);
-        if created.is_err() && !loaded.is_empty() {
-            loaded.clear();
-            created = create(&loaded);
-        }
-        Ok(Self { handle: created?, file, loaded })
+        let created = match create(data) {
+            Err(_) if !data.is_empty() => create(&[]),
+            other => other,
+        };
+        Ok(Self { handle: logical.check("vkCreatePipelineCache", created)?, logical: Arc::clone(logical) })
     }
 
-    /// Saves the data if they changed, and destroys the cache. No pipeline may be in creation.
-    pub(super) fn close(&mut self, device: &ash::Device) {
-        if let (Some(file), false) = (&self.file, self.handle == vk::PipelineCache::null()) {
-            // SAFETY: the cache is alive. On an error there is nothing to save.
-            let data = unsafe { device.get_pipeline_cache_data(self.handle) }.unwrap_or_default();
-            if data.len() > HEADER_BYTES && data != self.loaded {
-                file.write(&data);
-            }
-        }
-        // SAFETY: ours; null is ignored.
-        unsafe { device.destroy_pipeline_cache(self.handle, None) };
+    /// The data.
+    ///
+    /// # Errors
+    /// The driver's error.
+    pub(crate) fn data(&self) -> Result<Vec<u8>> {
+        // SAFETY: the cache is alive.
+        let data = unsafe { self.logical.handle.get_pipeline_cache_data(self.handle) };
+        self.logical.check("vkGetPipelineCacheData", data)
+    }
+}
+
+impl Drop for PipelineCache {
+    fn drop(&mut self) {
+        // SAFETY: ours, and no pipeline is in creation with it.
+        unsafe { self.logical.handle.destroy_pipeline_cache(self.handle, None) };
     }
 }

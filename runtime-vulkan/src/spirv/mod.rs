@@ -15,6 +15,7 @@ pub(crate) use spec_constants::SpecValues;
 use std::collections::HashMap;
 
 use ::spirv::StorageClass;
+use runtime_core::{Error, ErrorKind, Result};
 
 use access::Function;
 
@@ -142,9 +143,19 @@ pub(crate) struct SpirvModule {
 }
 
 impl SpirvModule {
-    /// The names of the compute entry points.
-    pub(crate) fn entry_names(&self) -> Vec<String> {
-        self.entry_points.iter().map(|entry| entry.name.clone()).collect()
+    /// The names of the compute entry points, of which there is at least one.
+    ///
+    /// # Errors
+    /// `CompileFailed` if there is none.
+    pub(crate) fn entry_names(&self) -> Result<Vec<String>> {
+        let names: Vec<_> = self.entry_points.iter().map(|entry| entry.name.clone()).collect();
+        match names.is_empty() {
+            false => Ok(names),
+            true => Err(Error::new(
+                ErrorKind::CompileFailed,
+                "the code has no compute entry point (GLCompute); compile a compute shader",
+            )),
+        }
     }
 
     fn decorations_of(&self, id: Id) -> Decorations {

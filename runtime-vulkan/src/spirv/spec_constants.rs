@@ -1,7 +1,7 @@
 //! Constants, and the values given for specialisation constants.
 
 use half::f16;
-use runtime_core::{Error, Result, did_you_mean};
+use runtime_core::{Error, ErrorKind, Result, did_you_mean};
 
 use super::{Constant, Id, SpirvModule, Type};
 
@@ -49,6 +49,26 @@ impl SpirvModule {
             all.push((id, value));
         }
         Ok(all)
+    }
+
+    /// Checks values that come from elsewhere: the driver reads as many bytes as each constant's type has.
+    ///
+    /// # Errors
+    /// `CompileFailed` for an unknown constant, one given twice, or a value of another size.
+    pub(crate) fn check_spec_values(&self, values: &SpecValues) -> Result<()> {
+        let constants = self.spec_constants();
+        for (index, (id, value)) in values.iter().enumerate() {
+            let constant = constants.iter().find(|constant| constant.id == *id);
+            let ty = constant.and_then(|constant| self.types.get(&constant.ty));
+            let is_repeated = values[..index].iter().any(|(other, _)| other == id);
+            if is_repeated || ty.and_then(value_size) != Some(value.len()) {
+                return Err(Error::new(
+                    ErrorKind::CompileFailed,
+                    format!("the code has no constant {id} of {} bytes; compile it again", value.len()),
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Parses `NAME=VALUE` or `ID=VALUE` to the constant's id and the bytes of its value.
@@ -100,6 +120,17 @@ impl SpirvModule {
     }
 }
 
+/// How many bytes the value of a constant of this type has; `None` for a type that no constant has.
+fn value_size(ty: &Type) -> Option<usize> {
+    match *ty {
+        Type::Bool => Some(4),
+        Type::Int { bits: bits @ (8 | 16 | 32 | 64), .. } | Type::Float { bits: bits @ (16 | 32 | 64) } => {
+            Some(bits as usize / 8)
+        }
+        _ => None,
+    }
+}
+
 /// The bytes of a value, as the driver reads them.
 fn value_bytes(ty: &Type, value: &str) -> Option<Vec<u8>> {
     Some(match ty {
@@ -137,5 +168,32 @@ mod tests {
         assert_eq!(parse(32), Some(1.5_f32.to_le_bytes().to_vec()));
         assert_eq!(parse(64), Some(1.5_f64.to_le_bytes().to_vec()));
         assert_eq!(value_bytes(&Type::Float { bits: 16 }, "much"), None);
+    }
+
+    #[test]
+    fn values_from_elsewhere_have_the_size_of_their_constants() {
+        let mut module = SpirvModule::default();
+        module.types.insert(1, Type::Int { bits: 32, signed: false });
+        module.constants.insert(2, Constant::Scalar { ty: 1, bits: 0, is_spec: true });
+        module.decorations.entry(2).or_default().spec_id = Some(7);
+        let check = |values: &[(u32, &[u8])]| {
+            let values: SpecValues = values.iter().map(|(id, value)| (*id, value.to_vec())).collect();
+            module.check_spec_values(&values)
+        };
+        check(&[]).unwrap();
+        check(&[(7, &[1, 0, 0, 0])]).unwrap();
+        let wrong: [&[(u32, &[u8])]; 4] =
+            [&[(6, &[1, 0, 0, 0])], &[(7, &[1])], &[(7, &[0; 4096])], &[(7, &[0; 4]), (7, &[0; 4])]];
+        for values in wrong {
+            assert_eq!(check(values).unwrap_err().kind(), ErrorKind::CompileFailed, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn every_parsed_value_has_the_size_of_its_type() {
+        let types = [8, 16, 32, 64].map(|bits| Type::Int { bits, signed: true });
+        for ty in types.into_iter().chain([16, 32, 64].map(|bits| Type::Float { bits })).chain([Type::Bool]) {
+            assert_eq!(value_bytes(&ty, "1").map(|bytes| bytes.len()), value_size(&ty), "{ty:?}");
+        }
     }
 }

@@ -20,7 +20,7 @@ pub const BROKEN_NVML: &str = "BROKEN_NVML";
 pub fn build(folder: &Path, defines: &[&str]) -> Result<(), String> {
     compile(
         &folder.join("libcuda.so.1"),
-        &["cuda.c", "options.c", "events.c", "graphs.c", "kernels.c", "benchmark.c"],
+        &["cuda.c", "options.c", "events.c", "graphs.c", "kernels.c", "benchmark.c", "assembler.c", "link.c"],
         defines,
     )?;
     let nvml = folder.join("libnvidia-ml.so.1");
@@ -29,7 +29,7 @@ pub fn build(folder: &Path, defines: &[&str]) -> Result<(), String> {
     } else {
         compile(&nvml, &["nvml.c", "options.c"], defines)?;
     }
-    compile(&folder.join("libnvrtc.so.12"), &["nvrtc.c"], &[])
+    compile(&folder.join("libnvrtc.so.12"), &["nvrtc.c", "assembler.c"], &[])
 }
 
 /// Builds the stub of CUPTI in `folder`, with `defines` (`-D`).
@@ -69,6 +69,8 @@ pub fn rerun_with_stub(folder: &Path, options: &str) -> std::io::Result<Command>
         .env("LD_LIBRARY_PATH", folder)
         .env("STUB_CUDA", options)
         .env(ACTIVE, "1")
+        // Code that the stubs compile is none for a real device, and each process is to compile it.
+        .env("RUNTIME_CACHE", "off")
         .env_remove("CUDA_HOME")
         .env_remove("CUDA_PATH");
     Ok(command)

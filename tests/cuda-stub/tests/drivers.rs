@@ -122,6 +122,9 @@ const FUNCTIONS: &[&str] = &[
     "cuEventRecord",
     "cuEventQuery",
     "cuEventElapsedTime",
+    "cuLinkAddData_v2",
+    "cuLinkComplete",
+    "cuLinkCreate_v2",
     "cuModuleLoadDataEx",
     "cuModuleGetFunction",
     "cuModuleUnload",
@@ -237,7 +240,8 @@ fn report_unopened(error: &Error) -> ExitCode {
 
 /// Reports failures and continues: what matters is that it ends.
 fn use_everything(device: &dyn CommonRuntime, report: &dyn Fn(&Error)) {
-    let parts: [fn(&dyn CommonRuntime) -> Result<()>; 5] = [kernels, memory, transfers, graphs, clocks];
+    let parts: [fn(&dyn CommonRuntime) -> Result<()>; 6] =
+        [kernels, compilation, memory, transfers, graphs, clocks];
     for part in parts {
         if let Err(error) = part(device)
             && !(error.kind() == ErrorKind::Unsupported)
@@ -335,6 +339,14 @@ fn kernels(device: &dyn CommonRuntime) -> Result<()> {
     done(&first)?;
     assert!(x.to_vec::<f32>()?.iter().all(|value| value.to_bits() == 2.0f32.to_bits()));
     Ok(())
+}
+
+/// Compiles PTX without loading it, and loads the result.
+fn compilation(device: &dyn CommonRuntime) -> Result<()> {
+    // SAFETY: nothing is launched.
+    let compiled = device.compile(&unsafe { ModuleSource::native(CodeFormat::PTX, CODE) })?;
+    // SAFETY: as above.
+    device.load(&unsafe { ModuleSource::native(compiled.format, compiled.code) })?.kernel("spin").map(drop)
 }
 
 fn graphs(device: &dyn CommonRuntime) -> Result<()> {

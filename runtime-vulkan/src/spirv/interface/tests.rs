@@ -90,7 +90,7 @@ fn two_entries() -> SpirvModule {
 #[test]
 fn each_entry_point_has_its_own_buffers() {
     let code = two_entries();
-    assert_eq!(code.entry_names(), ["a", "b"]);
+    assert_eq!(code.entry_names().unwrap(), ["a", "b"]);
     let a = code.interface("a", &[]).unwrap();
     assert_eq!((a.tensors.len(), a.required_tensors, a.group_size, a.shared_bytes), (1, 1, [8, 4, 1], 0));
     assert_eq!(a.tensors[0], TensorParam { access: Access::Read, dtype: Some(DType::F32) });

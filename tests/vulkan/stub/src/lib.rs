@@ -17,7 +17,7 @@
 //! | `log_commands=yes` | prints kernels, copies, fills and barriers as they are recorded |
 //! | `extensions=yes` | adds fault reports, a memory budget, compiler statistics, cooperative matrices and pipeline robustness |
 //! | `exit_handler=yes` | registers an exit handler at the first submission, and aborts on work in flight or calls after it |
-//! | `cache=empty`, `cache=saved`, `cache=any` | the pipeline cache has data; accepts no initial data, exactly its own, or either |
+//! | `cache=empty`, `cache=saved`, `cache=any`, `cache=none` | the pipeline cache has data behind the driver's header; accepts no initial data, exactly its own, either, or cannot be created |
 //!
 //! Before a call reports that the device is lost, the driver's work completes: memory of a lost device may be freed at once.
 

@@ -1,5 +1,5 @@
-//! A pipeline cache that always has data, with the setting `cache`: `empty` accepts no initial data, `saved` only the data that
-//! it returned before, and `any` both.
+//! A pipeline cache that always has data behind the driver's own header, with the setting `cache`: `empty` accepts no initial
+//! data, `saved` only the data that it returned before, `any` both, and `none` fails.
 
 use std::ffi::c_void;
 use std::mem::transmute;
@@ -9,10 +9,13 @@ use ash::vk;
 
 use crate::settings;
 
-/// The data of the cache.
-const DATA: [u8; 100] = [0x5a; 100];
+/// Size of the header of a pipeline cache (`VkPipelineCacheHeaderVersionOne`).
+const HEADER_BYTES: usize = 32;
+/// The data behind the header.
+const DATA: [u8; 68] = [0x5a; 68];
 
 static CREATE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+static GET_DATA: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
 /// The override of a function, if the setting asks for one.
 pub(crate) fn override_symbol(name: &str, driver: *mut c_void) -> Option<*const c_void> {
@@ -22,7 +25,10 @@ pub(crate) fn override_symbol(name: &str, driver: *mut c_void) -> Option<*const 
             CREATE.store(driver, Ordering::Release);
             Some(create as *const c_void)
         }
-        "vkGetPipelineCacheData" => Some(data as *const c_void),
+        "vkGetPipelineCacheData" => {
+            GET_DATA.store(driver, Ordering::Release);
+            Some(data as *const c_void)
+        }
         _ => None,
     }
 }
@@ -40,9 +46,11 @@ unsafe extern "system" fn create(
         // SAFETY: the array has as many bytes.
         bytes => unsafe { std::slice::from_raw_parts(info.p_initial_data.cast::<u8>(), bytes) },
     };
+    let is_saved = initial_data.len() == HEADER_BYTES + DATA.len() && initial_data[HEADER_BYTES..] == DATA;
     let fits = match settings::value("cache") {
-        Some("saved") => initial_data == DATA,
-        Some("any") => initial_data.is_empty() || initial_data == DATA,
+        Some("saved") => is_saved,
+        Some("none") => false,
+        Some("any") => initial_data.is_empty() || is_saved,
         _ => initial_data.is_empty(),
     };
     if !fits {
@@ -56,16 +64,23 @@ unsafe extern "system" fn create(
 }
 
 unsafe extern "system" fn data(
-    _device: vk::Device,
-    _cache: vk::PipelineCache,
+    device: vk::Device,
+    cache: vk::PipelineCache,
     bytes: *mut usize,
     out: *mut c_void,
 ) -> vk::Result {
     if !out.is_null() {
+        let mut header_bytes = HEADER_BYTES;
+        // SAFETY: stored before this override was returned.
+        let real: vk::PFN_vkGetPipelineCacheData = unsafe { transmute(GET_DATA.load(Ordering::Acquire)) };
+        // SAFETY: the caller's cache, and room for the header.
+        let _ = unsafe { real(device, cache, &raw mut header_bytes, out) };
         // SAFETY: the caller queried the size, and has room for it.
-        unsafe { DATA.as_ptr().copy_to_nonoverlapping(out.cast(), DATA.len()) };
+        unsafe {
+            DATA.as_ptr().copy_to_nonoverlapping(out.cast::<u8>().wrapping_add(HEADER_BYTES), DATA.len());
+        };
     }
     // SAFETY: the caller's.
-    unsafe { *bytes = DATA.len() };
+    unsafe { *bytes = HEADER_BYTES + DATA.len() };
     vk::Result::SUCCESS
 }

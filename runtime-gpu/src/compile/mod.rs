@@ -1,0 +1,115 @@
+//! Compilation without loading: CUDA C by NVRTC, for a device or for an architecture, and PTX by the driver; what the results
+//! depend on, and how they fit a device.
+
+pub(crate) mod architecture;
+pub(crate) mod cuda_c;
+mod fit;
+mod identity;
+pub(crate) mod jit;
+pub(crate) mod ptxas_log;
+pub(crate) mod registers;
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use runtime_core::backend::{CompiledCode, Fit, Source, read_file};
+use runtime_core::{Error, Result};
+
+use crate::context::PrimaryContext;
+use crate::driver::abi::device_attribute;
+use crate::module::check_options;
+use architecture::Architecture;
+use cuda_c::Target;
+
+/// The bytes of a source, read from its file if it has none.
+///
+/// # Errors
+/// `Io`.
+pub(crate) fn code<'a>(source: &Source<'a>) -> Result<Cow<'a, [u8]>> {
+    match source.code {
+        Some(code) => Ok(Cow::Borrowed(code)),
+        None => read_file(Path::new(source.path)).map(Cow::Owned),
+    }
+}
+
+/// Compute capability of a device, `major * 10 + minor`.
+pub(crate) fn compute_capability(primary: &PrimaryContext) -> u32 {
+    let attribute = |attribute| primary.driver.attribute(primary.ordinal, attribute);
+    attribute(device_attribute::MAJOR) * 10 + attribute(device_attribute::MINOR)
+}
+
+/// What identifies everything outside a source, the device and the driver that its compiled form depends on.
+///
+/// # Errors
+/// `Unsupported` for native code, and for code whose compiled form must not be kept; `Unavailable` without the compiler.
+pub(crate) fn identity(source: &Source<'_>) -> Result<String> {
+    match source.format {
+        "ptx" => identity::of_ptx(),
+        "cuda-c" => identity::of_cuda_c(source),
+        format => Err(is_native(format)),
+    }
+}
+
+fn is_native(format: &str) -> Error {
+    Error::unsupported(format!("\"{format}\" is native code, which is not compiled"))
+}
+
+/// Compiles CUDA C or PTX for an open device.
+///
+/// # Errors
+/// `Unsupported` for native code, and where the driver cannot compile PTX without loading it; `CompileFailed` or
+/// `OutOfResources` with the log.
+pub(crate) fn for_device(primary: &PrimaryContext, source: &Source<'_>) -> Result<CompiledCode> {
+    primary.check_alive()?;
+    check_options(source)?;
+    let limit = registers::parse(source.options)?;
+    let code = code(source)?;
+    match source.format {
+        "ptx" => jit::compile_ptx(primary, &jit::ptx_text(code.into_owned())?, limit),
+        "cuda-c" => {
+            let compiled = cuda_c::compile(source, &code, Target::Device(compute_capability(primary)))?;
+            if compiled.format.as_str() != "ptx" || primary.driver.linker.is_none() {
+                return Ok(compiled);
+            }
+            let ptx = jit::ptx_text(compiled.code)?;
+            let linked = jit::compile_ptx(primary, &ptx, limit)?;
+            let log = [compiled.log, linked.log].join("\n").trim().to_owned();
+            Ok(CompiledCode { log, ..linked })
+        }
+        format => Err(is_native(format)),
+    }
+}
+
+/// Compiles CUDA C for an architecture, without a driver.
+///
+/// # Errors
+/// `NotFound` for an unknown architecture; `Unsupported` for other code; `Unavailable` without NVRTC; `CompileFailed` or
+/// `OutOfResources` with the log.
+pub(crate) fn for_architecture(name: &str, source: &Source<'_>) -> Result<CompiledCode> {
+    check_options(source)?;
+    match source.format {
+        "cuda-c" => {}
+        "ptx" => {
+            return Err(Error::unsupported(
+                "PTX is compiled by the driver, for its own device; pass CUDA C, or use the PTX itself",
+            ));
+        }
+        format => return Err(is_native(format)),
+    }
+    Architecture::find(name)?;
+    if let Some(other) = cuda_c::CudaSource::new(source).arch.filter(|other| *other != name) {
+        return Err(Error::invalid(format!(
+            "option \"arch\" is \"{other}\", but the code is to be compiled for \"{name}\"; leave the option out"
+        )));
+    }
+    cuda_c::compile(source, &code(source)?, Target::Architecture(name))
+}
+
+/// How native code fits a device.
+///
+/// # Errors
+/// `Io`.
+pub(crate) fn fits(primary: &PrimaryContext, source: &Source<'_>) -> Result<Fit> {
+    let (compute, cuda_version) = (compute_capability(primary), primary.driver.cuda_version());
+    Ok(fit::Target { compute, cuda_version }.fit(source.format, &code(source)?))
+}
