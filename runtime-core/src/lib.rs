@@ -336,6 +336,7 @@ pub use model::throttle_reasons::ThrottleReasons;
 pub use plugin::convert;
 pub use plugin::load_report::{LoadOutcome, LoadReport, LoadStage};
 pub use queue::Queue;
+pub use queue::hold::HeldQueue;
 pub use queue::transfer::Download;
 pub use runtime::{Runtime, RuntimeBuilder, Target};
 pub use tensor::host_array::HostArray;

@@ -7,6 +7,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
 use libloading::Library;
@@ -323,8 +324,21 @@ fn library_candidates() -> Vec<PathBuf> {
     library_files().into_iter().chain(LIBRARY_NAMES.iter().map(PathBuf::from)).collect()
 }
 
-/// The libraries that exist: those in the loader's paths, then those of the toolkits.
+/// The libraries that exist, searched for once per process if there are any: that takes a hundred system calls.
 fn library_files() -> Vec<PathBuf> {
+    static FOUND: OnceLock<Vec<PathBuf>> = OnceLock::new();
+    if let Some(found) = FOUND.get() {
+        return found.clone();
+    }
+    let files = search_library_files();
+    match files.is_empty() {
+        true => files,
+        false => FOUND.get_or_init(|| files).clone(),
+    }
+}
+
+/// The libraries in the loader's paths, then those of the toolkits.
+fn search_library_files() -> Vec<PathBuf> {
     let mut files: Vec<_> = LIBRARY_NAMES.iter().filter_map(|name| find_library(Path::new(name))).collect();
     for toolkit in toolkits() {
         for folder in ["lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"] {

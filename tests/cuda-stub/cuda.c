@@ -396,7 +396,8 @@ int cuModuleGetFunction(const struct kernel **function, const char *module, cons
 int cuFuncGetAttribute(int *value, int attribute, const struct kernel *function) {
     (void)function;
     ENTER;
-    *value = attribute == 0 ? 1024 : attribute == 4 ? 16 : attribute == 5 || attribute == 6 ? 90 : 0;
+    /* Kernels have some private memory, of which a driver does not say what it is for. */
+    *value = attribute == 0 ? 1024 : attribute == 3 ? 8 : attribute == 4 ? 16 : attribute == 5 || attribute == 6 ? 90 : 0;
     return 0;
 }
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *groups, const struct kernel *function, int items, size_t shared) {

@@ -69,6 +69,8 @@ pub fn rerun_with_stub(folder: &Path, options: &str) -> std::io::Result<Command>
         .env("LD_LIBRARY_PATH", folder)
         .env("STUB_CUDA", options)
         .env(ACTIVE, "1")
+        // Code that the stubs compile is none for a real device, and each process is to compile it.
+        .env("RUNTIME_CACHE", "off")
         .env_remove("CUDA_HOME")
         .env_remove("CUDA_PATH");
     Ok(command)

@@ -29,6 +29,8 @@ pub fn use_driver<'a>(command: &'a mut Command, manifest: &Path) -> &'a mut Comm
     // Loaders before 1.3.207 read the second one.
     command.env("VK_DRIVER_FILES", manifest).env("VK_ICD_FILENAMES", manifest);
     command.env("VK_LOADER_LAYERS_DISABLE", "*MESA*,*INTEL*").env_remove("VK_INSTANCE_LAYERS");
+    // Each process is to compile its code.
+    command.env("RUNTIME_CACHE", "off");
     command.env_remove("RUNTIME_REQUIRE").env_remove("RUNTIME_BACKENDS").env_remove("RUNTIME_BACKEND_PATH")
 }
 
