@@ -76,7 +76,7 @@ fn row(device: &DeviceInfo) -> Vec<String> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
-fn memory_size(bytes: u64) -> String {
+pub(crate) fn memory_size(bytes: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let (mut value, mut unit) = (bytes as f64, 0);
     while value >= 1024.0 && unit + 1 < units.len() {

@@ -3,8 +3,9 @@
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
-use runtime_core::{LoadOutcome, LoadReport, Result, abi};
+use runtime_core::{CodeCache, LoadOutcome, LoadReport, LoadTotals, Result, StageTotals, abi};
 
 use crate::output;
 use crate::probe::{self, ProbeResult};
@@ -17,7 +18,7 @@ const HINTS: [(&str, &str); 1] = [(
 )];
 
 /// Environment variables that affect what is found or done.
-const VARIABLES: [&str; 4] = ["RUNTIME_BACKENDS", "RUNTIME_BACKEND_PATH", "CC", "NO_COLOR"];
+const VARIABLES: [&str; 5] = ["RUNTIME_BACKENDS", "RUNTIME_BACKEND_PATH", "RUNTIME_CACHE", "CC", "NO_COLOR"];
 
 pub(crate) fn report() -> Result<()> {
     section("program", program())?;
@@ -32,6 +33,7 @@ pub(crate) fn report() -> Result<()> {
     let probed: Vec<ProbeResult> =
         loaded.map(|line| probe::probe_library(&line.path, line.target.as_deref())).collect();
     section("backends", lines(&probed))?;
+    section("code cache", code_cache(&CodeCache::from_environment()))?;
     section("missing", missing(&probed, &compilers))
 }
 
@@ -95,6 +97,37 @@ fn compiler_version(name: &str) -> Option<String> {
     let output = Command::new(words.next()?).args(words).arg("--version").output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout);
     output.status.success().then(|| text.lines().next().unwrap_or_default().to_owned())
+}
+
+/// Where compiled code is kept, and what loads have cost so far.
+fn code_cache(cache: &CodeCache) -> Vec<String> {
+    let Some(folder) = cache.path() else { return vec!["off".to_owned()] };
+    let mut lines = vec![format!("folder {}", folder.display())];
+    match cache.usage().and_then(|usage| Ok((usage, cache.totals()?))) {
+        Err(error) => lines.push(error.to_string()),
+        Ok((usage, LoadTotals { hits, misses, .. })) => {
+            lines.push(format!("entries: {}, {} bytes", usage.entries, usage.bytes));
+            for (what, totals) in [("hits", hits), ("misses", misses)] {
+                lines.extend(
+                    average(&totals).map(|stages| format!("{} {what}, on average {stages}", totals.loads)),
+                );
+            }
+        }
+    }
+    lines
+}
+
+/// The average time of each stage in milliseconds; `None` without loads.
+fn average(totals: &StageTotals) -> Option<String> {
+    let loads = u32::try_from(totals.loads).unwrap_or(u32::MAX);
+    let stages =
+        [("read", totals.read), ("lower", totals.lower), ("compile", totals.compile), ("load", totals.load)];
+    let stage = |(name, time): (&str, Duration)| {
+        Some(format!("{name} {:.2} ms", time.checked_div(loads)?.as_secs_f64() * 1e3))
+    };
+    // A stage that no such load has is left out.
+    let taken = stages.into_iter().filter(|(_, time)| !time.is_zero() || loads == 0);
+    taken.map(stage).collect::<Option<Vec<_>>>().map(|stages| stages.join(", "))
 }
 
 fn missing(probed: &[ProbeResult], compilers: &[String]) -> Vec<String> {

@@ -48,6 +48,11 @@ pub(crate) const SERVE: &str = "Examples:
   runtime serve --stdio --timeout 10
   runtime serve --stdio --launch 'ssh host {worker}'";
 
+pub(crate) const CACHE: &str = "Examples:
+  runtime cache list
+  runtime cache verify
+  runtime cache prune --max-bytes 1GiB --older-than 30";
+
 pub(crate) const COMPLETIONS: &str = "Examples:
   runtime completions bash > ~/.local/share/bash-completion/completions/runtime";
 

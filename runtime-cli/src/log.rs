@@ -1,4 +1,4 @@
-//! Prints backend warnings and errors to standard error, and records calls into backends for crash reports.
+//! Prints warnings and errors of backends and of the code cache to standard error, and records calls into backends for crash reports.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -34,6 +34,9 @@ struct Call {
 /// The tracing target of calls into backends, which may crash.
 const CALLS: &str = "runtime::call";
 
+/// The tracing target of the code cache.
+const CACHE: &str = "runtime::cache";
+
 /// The fields of a record.
 #[derive(Default)]
 struct LogFields {
@@ -58,7 +61,8 @@ impl Visit for LogFields {
 impl Subscriber for Log {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         let is_call = metadata.is_span() && metadata.target() == CALLS;
-        is_call || (metadata.target() == "runtime::backend" && *metadata.level() <= Level::WARN)
+        is_call
+            || (matches!(metadata.target(), "runtime::backend" | CACHE) && *metadata.level() <= Level::WARN)
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
@@ -87,7 +91,10 @@ impl Subscriber for Log {
         event.record(&mut fields);
         let LogFields { backend, message } = fields;
         let kind = if *event.metadata().level() == Level::ERROR { "error" } else { "warning" };
-        output::print_stderr(&format!("{kind}: {backend}: {message}"));
+        output::print_stderr(&match event.metadata().target() {
+            CACHE => format!("{kind}: {message}"),
+            _ => format!("{kind}: {backend}: {message}"),
+        });
     }
 
     fn enter(&self, id: &Id) {

@@ -4,6 +4,7 @@
 //! wrong usage, an invalid spec or device name, a file that cannot be written.
 
 mod arguments;
+mod cache;
 mod compare;
 mod conformance;
 mod counters;
@@ -72,6 +73,7 @@ fn run_command(action: &Action) -> Result<ExitCode> {
         Action::Lower(arguments) => lower::lower(arguments).map(|()| ExitCode::SUCCESS),
         Action::Conformance(arguments) => conformance::run(arguments),
         Action::Serve(arguments) => worker::serve(arguments).map(|()| ExitCode::SUCCESS),
+        Action::Cache(arguments) => cache::run(arguments),
         Action::Completions(arguments) => shell::completions(arguments).map(|()| ExitCode::SUCCESS),
         Action::Man(arguments) => shell::man(arguments).map(|()| ExitCode::SUCCESS),
         Action::Worker(arguments) => worker::run(arguments).map(|()| ExitCode::SUCCESS),

@@ -1,9 +1,10 @@
 //! Loading through the code cache: where code comes from, what its key depends on, and what happens if a driver refuses it.
 
-#![allow(unsafe_code, reason = "constructs native code")]
+#![allow(unsafe_code, clippy::unwrap_used, reason = "a test that constructs native code")]
 
 use std::path::Path;
 use std::sync::{Arc, Barrier, Mutex};
+use std::time::Duration;
 
 use runtime_core::{
     CacheOptions, CodeCache, CodeLoad, CodeOrigin, Device, ErrorKind, ModuleSource, Options, Runtime,
@@ -182,6 +183,20 @@ fn threads_that_load_the_same_code_share_one_module() {
     });
     let compiled = loads.origins().into_iter().filter(|origin| *origin == CodeOrigin::Compiled).count();
     assert_eq!((modules.len(), compiled), (THREADS, 1));
+}
+
+#[test]
+fn the_cost_of_all_loads_is_summed_up() {
+    let (folder, loads) = (tempfile::tempdir().unwrap(), Loads::default());
+    for code in ["noop", "noop", "spin", "noop"] {
+        open(folder.path(), &loads, &Options::new()).load(&source(code)).unwrap();
+    }
+    let mut options = CacheOptions::default();
+    options.folder = Some(folder.path().to_owned());
+    let totals = CodeCache::with_options(options).totals().unwrap();
+    assert_eq!((totals.hits.loads, totals.misses.loads), (2, 2), "{totals:?}");
+    assert!(totals.misses.compile > Duration::ZERO && totals.hits.compile == Duration::ZERO, "{totals:?}");
+    assert!(totals.hits.read > Duration::ZERO && totals.hits.load > Duration::ZERO, "{totals:?}");
 }
 
 #[test]

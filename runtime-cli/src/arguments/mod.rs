@@ -11,6 +11,7 @@ use runtime_core::{DType, Error, OptionValue, Options, Result};
 use runtime_harness::Overrides;
 use runtime_harness::spec::Number;
 
+use crate::cache::CacheArguments;
 use crate::compare::CompareArguments;
 use crate::counters::CountersArguments;
 use crate::examples;
@@ -69,6 +70,9 @@ pub(crate) enum Action {
     /// Evaluate candidates for another program, in worker processes
     #[command(after_help = examples::SERVE)]
     Serve(ServeArguments),
+    /// List, verify or remove the native code that is kept on disk
+    #[command(after_help = examples::CACHE)]
+    Cache(CacheArguments),
     /// Print completions of the command line for a shell
     #[command(after_help = examples::COMPLETIONS)]
     Completions(CompletionsArguments),

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod accelerators;
+mod cache;
 mod compare;
 mod counters;
 mod device_lock;

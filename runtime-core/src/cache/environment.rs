@@ -96,7 +96,9 @@ impl Settings {
                 Some(store) => self.options.shared = Some(store),
                 None => self.warn(name, value, "this program was built without the feature `http-cache`"),
             },
-            (_, Some(folder)) => self.options.shared = Some(Arc::new(SharedFolder::new(&folder))),
+            (_, Some(folder)) => {
+                self.options.shared = Some(Arc::new(SharedFolder::new(&folder, self.options.max_bytes)));
+            }
             _ => self.warn(
                 name,
                 value,

@@ -41,7 +41,7 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    /// Opens the store. A store that cannot be used costs a warning.
+    /// Opens the store.
     pub(super) fn open(settings: Settings) -> Self {
         process::install();
         let Settings { options, warnings: problems } = settings;
@@ -52,17 +52,6 @@ impl Layers {
         let limits = Limits { bytes: options.max_bytes, entries: options.max_entries };
         let folder = options.folder.clone().or_else(default_folder);
         let store = open_store(&options, folder.as_deref(), limits);
-        let is_missing = matches!((&store, &folder), (Err(_), Some(folder)) if !folder.exists());
-        match &store {
-            Err(error) if options.access == CacheAccess::ReadWrite => {
-                warnings.report("open", format_args!("code is not cached: {}", error.message()));
-            }
-            // A missing folder is an empty cache.
-            Err(error) if options.access == CacheAccess::ReadOnly && !is_missing => {
-                warnings.report("open", format_args!("the code cache is not used: {}", error.message()));
-            }
-            _ => {}
-        }
         let in_flight = store.as_ref().map(|store| store.locks().in_flight().clone()).unwrap_or_default();
         Self {
             access: options.access,
@@ -82,18 +71,10 @@ impl Layers {
 
     /// The code of `key`, from the first layer that has it.
     pub(super) fn get(&self, key: &Key, compile: impl FnOnce() -> Result<CachedCode>) -> Obtained {
-        let deadline = Instant::now() + self.lock_timeout;
-        let (code, outcome) = match self.access {
-            CacheAccess::Off => (Arc::new(compile()?), CacheOutcome::Uncached),
-            _ => match self.in_flight.join(key, deadline) {
-                Turn::First(publisher) => {
-                    let result = self.obtain(key, deadline, compile);
-                    publisher.publish(&result);
-                    result?
-                }
-                Turn::Done(result) => result?,
-                Turn::TimedOut => self.obtain(key, deadline, compile)?,
-            },
+        let (code, outcome) = match self.stored(key) {
+            Some(code) => (Arc::new(code), CacheOutcome::Hit),
+            None if self.access == CacheAccess::Off => (Arc::new(compile()?), CacheOutcome::Uncached),
+            None => self.obtain_once(key, compile)?,
         };
         if matches!(outcome, CacheOutcome::Miss | CacheOutcome::Uncached) {
             self.share(key, &code);
@@ -108,14 +89,37 @@ impl Layers {
         Ok(self.overridden(key, &code).unwrap_or((code, outcome)))
     }
 
-    /// Looks in the store and the shared store, then compiles. Other processes wait meanwhile.
-    fn obtain(&self, key: &Key, deadline: Instant, compile: impl FnOnce() -> Result<CachedCode>) -> Obtained {
-        if let Some(code) = self.stored(key) {
-            return Ok((Arc::new(code), CacheOutcome::Hit));
+    /// Obtains code that is not in the store, or waits for the thread that does.
+    fn obtain_once(&self, key: &Key, compile: impl FnOnce() -> Result<CachedCode>) -> Obtained {
+        self.warn_without_store();
+        let deadline = Instant::now() + self.lock_timeout;
+        match self.in_flight.join(key, deadline) {
+            Turn::First(publisher) => {
+                let result = self.obtain(key, deadline, compile);
+                publisher.publish(&result);
+                result
+            }
+            Turn::Done(result) => result,
+            Turn::TimedOut => self.obtain(key, deadline, compile),
         }
-        let lock = self.store.as_ref().ok().and_then(|store| store.lock(key, deadline));
-        // Its last holder may have stored it.
-        if let Some(code) = lock.as_ref().and_then(|_| self.stored(key)) {
+    }
+
+    /// Reports why there is no store. A folder that is missing and would only be read is an empty cache.
+    fn warn_without_store(&self) {
+        let is_missing = || self.folder.as_deref().is_some_and(|folder| !folder.exists());
+        match &self.store {
+            Err(error) if self.access == CacheAccess::ReadWrite || !is_missing() => {
+                self.warnings.report("open", format_args!("code is not cached: {}", error.message()));
+            }
+            _ => {}
+        }
+    }
+
+    /// Asks the shared store, then compiles. Other processes wait meanwhile.
+    fn obtain(&self, key: &Key, deadline: Instant, compile: impl FnOnce() -> Result<CachedCode>) -> Obtained {
+        let _lock = self.store.as_ref().ok().and_then(|store| store.lock(key, deadline));
+        // Another thread or process may have stored it meanwhile.
+        if let Some(code) = self.stored(key) {
             return Ok((Arc::new(code), CacheOutcome::Hit));
         }
         if let Some(code) = self.shared_entry(key) {
@@ -140,8 +144,10 @@ impl Layers {
                 None
             }
             Lookup::Damaged(damage) => {
-                tracing::debug!(target: "runtime::cache", "removed entry {}: {damage}", key.name());
-                self.remove(key);
+                tracing::debug!(target: "runtime::cache", "entry {} is damaged: {damage}", key.name());
+                if store.is_writable() {
+                    self.warn_of("remove", "cannot remove an entry", store.remove_damaged(&key.name()));
+                }
                 None
             }
         }
@@ -241,9 +247,10 @@ impl Layers {
     }
 }
 
-/// `runtime/code` in the user's cache folder.
+/// `runtime/code` in the user's cache folder. A privileged program must not trust what names it.
 fn default_folder() -> Option<PathBuf> {
-    platform::user_caches().map(|caches| caches.join("runtime").join("code"))
+    let caches = if platform::is_privileged() { None } else { platform::user_caches() };
+    caches.map(|caches| caches.join("runtime").join("code"))
 }
 
 fn open_store(options: &CacheOptions, folder: Option<&Path>, limits: Limits) -> Result<Store> {

@@ -5,11 +5,12 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::CodeCache;
 use super::entry;
-use super::eviction::{self, StoredFile};
+use super::eviction::{self, Limits, StoredFile};
 use super::key::{self, Key};
 use super::lock::UsageLock;
 use super::options::CacheAccess;
 use super::store::Store;
+use super::totals::LoadTotals;
 use super::trust::{self, Owner};
 use super::usage::Usage;
 use crate::{Error, ErrorKind, Result};
@@ -102,6 +103,14 @@ impl CodeCache {
         Ok(eviction::total(&eviction::scan(store.folder(), false)).into())
     }
 
+    /// What loads through this folder have cost, without those of caches that are still open.
+    ///
+    /// # Errors
+    /// As [`CodeCache::list`].
+    pub fn totals(&self) -> Result<LoadTotals> {
+        Ok(self.existing_store()?.map(|store| LoadTotals::read(store.folder())).unwrap_or_default())
+    }
+
     /// Reads every entry completely, and removes the damaged ones, unless the cache is read-only.
     ///
     /// # Errors
@@ -110,7 +119,7 @@ impl CodeCache {
         let mut report = VerifyReport::default();
         let Some(store) = self.existing_store()? else { return Ok(report) };
         for file in eviction::scan(store.folder(), store.is_writable()) {
-            match check(&file) {
+            match check(&file, store.limits()) {
                 None => {
                     report.intact.bytes += file.bytes;
                     report.intact.entries += 1;
@@ -119,7 +128,7 @@ impl CodeCache {
                 Some(_) if !file.path.exists() && !file.path.is_symlink() => {}
                 Some(reason) => {
                     if store.is_writable() {
-                        store.remove(&file.name)?;
+                        store.remove_damaged(&file.name)?;
                     }
                     report.damaged.push(DamagedEntry { name: file.name, reason });
                 }
@@ -195,11 +204,14 @@ fn lock_usage(store: &Store) -> Result<UsageLock<'_>> {
 }
 
 /// Why an entry cannot be used; `None` if it can.
-fn check(file: &StoredFile) -> Option<String> {
+fn check(file: &StoredFile, limits: Limits) -> Option<String> {
     let (mut opened, metadata) = match trust::open_file(&file.path, Owner::User) {
         Ok(opened) => opened,
         Err(error) => return Some(error.to_string()),
     };
+    if metadata.len() > limits.bytes {
+        return Some("it is larger than the bound of the cache".to_owned());
+    }
     match entry::read_any(&mut opened, metadata.len()) {
         Ok((key, _)) if key.name() == file.name => None,
         Ok((key, _)) => Some(format!("it is entry {} under a wrong name", key.name())),

@@ -17,9 +17,11 @@ mod key;
 mod layers;
 mod lock;
 mod maintenance;
+mod numbers_file;
 mod options;
 mod shared;
 mod store;
+mod totals;
 mod trust;
 mod usage;
 mod warnings;
@@ -30,9 +32,10 @@ mod tests;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use crate::{Result, process};
+use crate::{CodeLoad, Result, process};
 use environment::Settings;
 use layers::Layers;
+use totals::ProcessTotals;
 
 pub(crate) use code::{CacheOutcome, CachedCode};
 pub(crate) use key::Key;
@@ -40,6 +43,7 @@ pub(crate) use key::KeyBuilder;
 pub use maintenance::{CacheEntryInfo, CacheUsage, DamagedEntry, PruneOptions, VerifyReport};
 pub use options::{CacheAccess, CacheOptions, DumpOptions, DumpStage, parse_byte_count};
 pub use shared::SharedStore;
+pub use totals::{LoadTotals, StageTotals};
 
 /// A cache of native code. Clones share it.
 ///
@@ -54,6 +58,7 @@ pub struct CodeCache(Arc<Inner>);
 struct Inner {
     source: Source,
     layers: OnceLock<Layers>,
+    totals: ProcessTotals,
     /// The process that made it.
     generation: u32,
 }
@@ -85,7 +90,12 @@ impl CodeCache {
     }
 
     fn new(source: Source) -> Self {
-        Self(Arc::new(Inner { source, layers: OnceLock::new(), generation: process::generation() }))
+        Self(Arc::new(Inner {
+            source,
+            layers: OnceLock::new(),
+            totals: ProcessTotals::default(),
+            generation: process::generation(),
+        }))
     }
 
     fn layers(&self) -> &Layers {
@@ -127,6 +137,11 @@ impl CodeCache {
         }
     }
 
+    /// Counts a load.
+    pub(crate) fn count(&self, load: &CodeLoad) {
+        self.0.totals.add(load);
+    }
+
     /// Whether code of a stage is to be written.
     pub(crate) fn dumps(&self, stage: DumpStage) -> bool {
         !self.is_inherited() && self.layers().dumps(stage)
@@ -147,5 +162,25 @@ impl CodeCache {
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.layers().folder.as_deref()
+    }
+}
+
+/// Reads an entry, and metadata without the hash in front of it.
+#[cfg(fuzzing)]
+pub(crate) fn fuzz(bytes: &[u8]) {
+    let _ = entry::read_any(&mut &*bytes, bytes.len() as u64);
+    let _ = entry::read_description(&mut &*bytes, bytes.len() as u64);
+    if let Some(code) = encoding::decode(bytes, Vec::new()) {
+        assert_eq!(encoding::encode(&code), bytes, "what is accepted is encoded in the same way");
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(layers) = self.layers.get()
+            && self.generation == process::generation()
+        {
+            self.totals.flush(layers);
+        }
     }
 }

@@ -34,11 +34,13 @@ pub trait SharedStore: Debug + Send + Sync {
 #[derive(Debug)]
 pub(super) struct SharedFolder {
     path: PathBuf,
+    /// The largest entry that is read.
+    max_bytes: u64,
 }
 
 impl SharedFolder {
-    pub(super) fn new(path: &Path) -> Self {
-        Self { path: path.to_owned() }
+    pub(super) fn new(path: &Path, max_bytes: u64) -> Self {
+        Self { path: path.to_owned(), max_bytes }
     }
 }
 
@@ -51,7 +53,10 @@ impl SharedStore for SharedFolder {
         let folder = trust::check_folder(&self.path, Owner::UserOrRoot)?;
         let path = path_of(&folder, name);
         let read = trust::open_file(&path, Owner::UserOrRoot).and_then(|(mut file, metadata)| {
-            let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default());
+            if metadata.len() > self.max_bytes {
+                return Err(io::ErrorKind::FileTooLarge.into());
+            }
+            let mut bytes = Vec::new();
             file.read_to_end(&mut bytes)?;
             Ok(bytes)
         });

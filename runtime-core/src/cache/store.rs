@@ -15,7 +15,7 @@ use super::lock::{ByteLock, FolderLocks};
 use super::trust::{self, Owner};
 use super::usage::Usage;
 use crate::Result;
-use crate::tensor::atomic_file::TemporaryFile;
+use crate::atomic_file::TemporaryFile;
 
 /// How long a write waits for the usage file before it goes on without it.
 const USAGE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -58,6 +58,10 @@ impl Store {
         &self.folder
     }
 
+    pub(super) fn limits(&self) -> Limits {
+        self.limits
+    }
+
     pub(super) fn is_writable(&self) -> bool {
         self.is_writable
     }
@@ -78,6 +82,9 @@ impl Store {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Lookup::Missing,
             Err(error) => return Lookup::Damaged(Damage::Unreadable(error)),
         };
+        if metadata.len() > self.limits.bytes {
+            return Lookup::Damaged(Damage::Length);
+        }
         match entry::read(&mut file, metadata.len(), key) {
             Ok(code) => {
                 self.note_use(&file, &metadata);
@@ -147,6 +154,20 @@ impl Store {
     fn record(&self, usage: Usage) {
         if usage.write(&self.folder).is_err() {
             Usage::forget(&self.folder);
+        }
+    }
+
+    /// Removes a damaged entry, if it exists. Its size may have changed, so the next write scans the folder.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub(super) fn remove_damaged(&self, name: &str) -> io::Result<()> {
+        match fs::remove_file(path_of(&self.folder, name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => {
+                Usage::forget(&self.folder);
+                Ok(())
+            }
         }
     }
 

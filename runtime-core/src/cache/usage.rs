@@ -3,17 +3,14 @@
 //! It counts an entry before the entry appears, so after a crash it says too much rather than too little. If it
 //! is missing, damaged or old, the next write scans the folder.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::trust::{self, Owner};
+use super::numbers_file;
 
 const NAME: &str = "usage";
-const NUMBERS_BYTES: usize = 24;
-const FILE_BYTES: usize = NUMBERS_BYTES + 32;
 /// Files that users remove are not subtracted, so the folder is scanned again after this time.
 const VALID_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
 
@@ -34,33 +31,17 @@ impl Usage {
 
     /// Reads the file; `None` if the folder must be scanned.
     pub(super) fn read(folder: &Path) -> Option<Self> {
-        let (file, metadata) = trust::open_file(&folder.join(NAME), Owner::User).ok()?;
-        let mut bytes = [0; FILE_BYTES];
-        if metadata.len() != FILE_BYTES as u64 || file.read_exact_at(&mut bytes, 0).is_err() {
-            return None;
-        }
-        let (numbers, hash) = bytes.split_at(NUMBERS_BYTES);
-        let number = |at: usize| Some(u64::from_le_bytes(numbers[at..at + 8].try_into().ok()?));
-        let usage = Self { bytes: number(0)?, entries: number(8)?, checked_s: number(16)? };
-        let is_current = now_s().checked_sub(usage.checked_s).is_some_and(|age| age <= VALID_FOR.as_secs());
-        (blake3::hash(numbers) == *hash && is_current).then_some(usage)
+        let [bytes, entries, checked_s] = numbers_file::read(&folder.join(NAME))?;
+        let is_current = now_s().checked_sub(checked_s).is_some_and(|age| age <= VALID_FOR.as_secs());
+        is_current.then_some(Self { bytes, entries, checked_s })
     }
 
-    /// Writes the file, in place: that works on a full disk, too.
+    /// Writes the file.
     ///
     /// # Errors
     /// The system's error.
     pub(super) fn write(self, folder: &Path) -> io::Result<()> {
-        let mut bytes = Vec::with_capacity(FILE_BYTES);
-        for number in [self.bytes, self.entries, self.checked_s] {
-            bytes.extend(number.to_le_bytes());
-        }
-        bytes.extend(blake3::hash(&bytes).as_bytes());
-        let mut options = File::options();
-        options.write(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-        let file = options.open(folder.join(NAME))?;
-        file.write_all_at(&bytes, 0)?;
-        if file.metadata()?.len() == FILE_BYTES as u64 { Ok(()) } else { file.set_len(FILE_BYTES as u64) }
+        numbers_file::write(&folder.join(NAME), [self.bytes, self.entries, self.checked_s])
     }
 
     /// Removes the file, so that the next write scans the folder.

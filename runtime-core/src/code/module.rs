@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::abi::{self, Handle, Str};
 use crate::code::kernel::Kernel;
-use crate::code::loading::{Prepared, Stages};
+use crate::code::loading::{self, Prepared, Stages};
 use crate::model::code_load::LoadHook;
 use crate::model::options::did_you_mean;
 use crate::plugin::convert;
@@ -59,7 +59,7 @@ impl Module {
         let started = Instant::now();
         let annotate = |error: Error| error.in_operation("load").on_device(&device.name);
         device.check().map_err(annotate)?;
-        let source = source.read_for(device).map_err(annotate)?;
+        let source = loading::read(device, source).map_err(annotate)?;
         let shared = source.shared_key();
         if let Some(loaded) = shared.and_then(|key| device.loaded(&key)) {
             report(device, &source, CodeOrigin::Loaded, Stages::default(), started.elapsed());
@@ -162,9 +162,11 @@ fn load_native(device: &OpenDevice, source: &ModuleSource) -> Result<Handle> {
 fn report(device: &OpenDevice, source: &ModuleSource, origin: CodeOrigin, stages: Stages, load: Duration) {
     let Stages { read, lower, compile } = stages;
     tracing::debug!(target: "runtime::load", device = %device.name, format = %source.format(), %origin, ?read, ?lower, ?compile, ?load, "loaded code");
+    let (device_name, format) = (device.name.clone(), source.format().clone());
+    let event = CodeLoad { device: device_name, format, origin, read, lower, compile, load };
+    device.instance.cache.count(&event);
     if let Some(LoadHook(hook)) = &device.instance.load_hook {
-        let (device, format) = (device.name.clone(), source.format().clone());
-        hook(&CodeLoad { device, format, origin, read, lower, compile, load });
+        hook(&event);
     }
 }
 

@@ -25,13 +25,13 @@ pub(crate) fn unlock_byte(file: &File, offset: u64) {
     let _ = set_lock(file, offset, libc::F_UNLCK);
 }
 
-fn set_lock(file: &File, offset: u64, kind: libc::c_int) -> io::Result<()> {
-    let invalid = |_| io::Error::from(io::ErrorKind::InvalidInput);
+fn set_lock(file: &File, offset: u64, kind: impl TryInto<libc::c_short>) -> io::Result<()> {
+    let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
     // SAFETY: the structure has only integers, for which zero is valid.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
-    lock.l_type = kind.try_into().map_err(invalid)?;
-    lock.l_whence = libc::SEEK_SET.try_into().map_err(invalid)?;
-    lock.l_start = offset.try_into().map_err(invalid)?;
+    lock.l_type = kind.try_into().map_err(|_| invalid())?;
+    lock.l_whence = libc::SEEK_SET.try_into().map_err(|_| invalid())?;
+    lock.l_start = offset.try_into().map_err(|_| invalid())?;
     lock.l_len = 1;
     // SAFETY: the descriptor is open and the structure lives during the call.
     let result = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLK, &raw const lock) };

@@ -1,4 +1,4 @@
-//! Collects the log messages of backends.
+//! Collects the log messages of backends and of the code cache.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +7,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Warnings and errors logged by backends. Clones share them.
+/// Warnings and errors logged by backends and the code cache. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Messages(Arc<Mutex<Vec<String>>>);
 
@@ -42,7 +42,7 @@ impl Visit for Text {
 
 impl Subscriber for Messages {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "runtime::backend" && *metadata.level() <= Level::WARN
+        matches!(metadata.target(), "runtime::backend" | "runtime::cache") && *metadata.level() <= Level::WARN
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {

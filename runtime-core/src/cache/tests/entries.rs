@@ -93,6 +93,21 @@ fn a_damaged_file_is_a_repaired_miss() {
 }
 
 #[test]
+fn a_sparse_file_of_a_terabyte_is_not_read() {
+    let fixture = Fixture::new();
+    fixture.get(&fixture.cache(), 1);
+    let file = fs::File::options().write(true).open(fixture.file(&key(1))).unwrap();
+    file.set_len(1 << 40).unwrap();
+    assert_eq!(
+        fixture.cache().verify().unwrap().damaged[0].reason,
+        "it is larger than the bound of the cache"
+    );
+    fixture.get(&fixture.cache(), 1);
+    fs::File::options().write(true).open(fixture.file(&key(1))).unwrap().set_len(1 << 40).unwrap();
+    assert_eq!(fixture.get(&fixture.cache(), 1), CacheOutcome::Miss);
+}
+
+#[test]
 fn right_hashes_do_not_help_wrong_metadata() {
     // Everything after the header is rehashed, so only the decoder can object; it must not panic, or allocate what
     // a length claims.

@@ -2,8 +2,16 @@
 
 #![cfg(not(miri))]
 
+mod bounds;
+mod dumps;
 mod entries;
 mod layers;
+mod measure;
+mod processes;
+mod shared;
+mod threads;
+mod trust;
+mod warnings;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -46,6 +54,12 @@ impl Fixture {
     /// How often something was compiled.
     fn compiled(&self) -> usize {
         self.compiled.load(Ordering::Relaxed)
+    }
+
+    fn fill(&self, cache: &CodeCache, numbers: std::ops::Range<u32>) {
+        for number in numbers {
+            self.get(cache, number);
+        }
     }
 
     /// Obtains `code(number)`, which must be the result.

@@ -1,6 +1,6 @@
 //! Compares our calls with raw driver calls on a CUDA device, alternating in one process; prints a table of ratios.
 //!
-//! `CUDA_BENCH_CUBIN` is the path of a cubin with a kernel `touch`, to compare loading; without it that line is omitted.
+//! The comparison of loading needs NVRTC.
 
 #![allow(
     missing_docs,
@@ -22,6 +22,7 @@ use runtime_core::{
 };
 
 const PTX: &str = ".version 6.3\n.target sm_75\n.address_size 64\n.visible .entry touch(.param .u64 a, .param .u64 b, .param .u64 c, .param .f32 s)\n{\nret;\n}\n";
+const CUDA_C: &str = "extern \"C\" __global__ void touch(float *a, float *b, float *c, float s) { if (s < 0) c[threadIdx.x] = a[threadIdx.x] + b[threadIdx.x]; }";
 /// Launches per batch: fewer than the capacity of a stream.
 const BATCH: u64 = 400;
 const ROUNDS: usize = 60;
@@ -349,29 +350,37 @@ fn rows(device: &Device, raw: &Raw) {
     }
 }
 
+/// Loading of code that the code cache has, in memory or on disk, beside reading a file and `cuModuleLoadData`.
 fn load(device: &Device, raw: &Raw) {
     const CALLS: usize = 50;
-    let Some(path) = std::env::var_os("CUDA_BENCH_CUBIN") else { return };
-    let code = std::fs::read(path).expect("the cubin is readable");
     // SAFETY: the kernel does nothing.
-    let source = unsafe { ModuleSource::native(CodeFormat::CUBIN, code.clone()) };
-    let plain = || {
-        time(|| {
-            (0..CALLS).for_each(|_| {
-                let (module, _) = raw.load(code.as_ptr().cast(), c"touch");
-                // SAFETY: loaded above.
-                ok(unsafe { (raw.calls.cuModuleUnload)(module) });
-            });
-        })
+    let source = unsafe { ModuleSource::native(CodeFormat::CUDA_C, CUDA_C) };
+    let Ok(compiled) = device.compile(&source) else {
+        println!("| load | NVRTC is missing | | |");
+        return;
     };
-    let ours = || {
-        time(|| {
-            (0..CALLS).for_each(|_| {
-                drop(device.kernel(&source, "touch").expect("the cubin loads"));
-            });
-        })
+    let path = std::env::temp_dir().join(format!("cuda-bench-{}.cubin", std::process::id()));
+    std::fs::write(&path, &compiled.code).expect("the cubin can be written");
+    let read_and_load = || {
+        let code = std::fs::read(&path).expect("the cubin is readable");
+        let (module, _) = raw.load(code.as_ptr().cast(), c"touch");
+        // SAFETY: loaded above.
+        ok(unsafe { (raw.calls.cuModuleUnload)(module) });
     };
-    line("load a cubin, get the function, unload", compare(plain, ours), CALLS as f64);
+    let plain = || time(|| (0..CALLS).for_each(|_| read_and_load()));
+    // SAFETY: as above.
+    let cubin = unsafe { ModuleSource::native(CodeFormat::CUBIN, compiled.code.clone()) };
+    for (what, source) in [("a cubin", &cubin), ("CUDA C, warm from disk", &source)] {
+        let ours =
+            || time(|| (0..CALLS).for_each(|_| drop(device.kernel(source, "touch").expect("it loads"))));
+        line(&format!("load {what}, get the function, unload"), compare(plain, ours), CALLS as f64);
+    }
+    let kept = device.load(&source).expect("it loads");
+    let ours = || time(|| (0..CALLS).for_each(|_| drop(device.load(&source).expect("it loads"))));
+    line("load what is loaded already", compare(plain, ours), CALLS as f64);
+    drop(kept);
+    // Nothing depends on it any more.
+    let _ = std::fs::remove_file(&path);
 }
 
 /// Fewer rounds: each copies 1 GiB.

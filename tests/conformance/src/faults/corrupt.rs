@@ -304,7 +304,8 @@ impl OutValue for CompiledCode {
             }
             Corruption::ListsNull => (self.code, self.kernels) = (std::ptr::null(), std::ptr::null()),
             Corruption::LowPointer => {
-                (self.code, self.kernels) = (std::ptr::without_provenance(8), std::ptr::without_provenance(8));
+                (self.code, self.kernels) =
+                    (std::ptr::without_provenance(8), std::ptr::without_provenance(8));
             }
             Corruption::MisalignedPointer => self.kernels = self.kernels.wrapping_byte_add(1),
             _ => {}
