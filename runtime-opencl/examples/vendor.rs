@@ -3,7 +3,7 @@
 //! Here the vendor is PoCL, with the restrictions of an old accelerator driver: serialised calls, small groups, and no memory but
 //! `cl_mem` buffers. `runtime conformance target/debug/examples/libvendor.so` tests the code paths for such drivers.
 
-use runtime_core::backend::{Backend, Log};
+use runtime_core::backend::{Backend, CompiledCode, Log, Source};
 use runtime_core::{DeviceInfo, OptionSpec, Options, Result};
 use runtime_opencl::{DeviceFilter, OpenCl, OpenClDevice, Partition, Quirks};
 
@@ -44,6 +44,14 @@ unsafe impl Backend for Vendor {
 
     fn open_device(&self, index: u32, sub: Option<u32>, options: &Options) -> Result<OpenClDevice> {
         self.0.open_device(index, sub, options)
+    }
+
+    fn architecture(&self, architecture: &str) -> Result<DeviceInfo> {
+        self.0.architecture(architecture)
+    }
+
+    fn compile_for(&self, architecture: &str, source: &Source<'_>) -> Result<CompiledCode> {
+        self.0.compile_for(architecture, source)
     }
 }
 

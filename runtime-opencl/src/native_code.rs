@@ -19,6 +19,8 @@ use crate::{module, registers, signature};
 /// and its driver for GPUs, Oclgrind, PoCL and Mesa. All count: which ones change the compiled code is written nowhere.
 const VARIABLES: [&str; 7] =
     ["CL_CONFIG_", "IGC_", "NEO", "OCLGRIND_", "OverrideDefault", "POCL_", "RUSTICL_"];
+/// Set, it makes Intel's driver for GPUs read variables of any name.
+const ANY_VARIABLE: &str = "NEOReadDebugKeys";
 /// Compiler options that read no file, each with whatever follows in the word. A value in the next word is a macro's or a
 /// folder's.
 const HARMLESS: [&str; 9] = ["-D", "-I", "-O", "-W", "-cl-", "-g", "-w", "-x", "-ze-"];
@@ -93,6 +95,9 @@ fn options_of_binary(options: &Options, signatures: &[String]) -> Result<Options
 pub(crate) fn identity(context: &SharedContext, source: &Source<'_>) -> Result<String> {
     if source.format == "opencl-binary" {
         return Err(Error::unsupported("a binary is compiled already"));
+    }
+    if std::env::var_os(ANY_VARIABLE).is_some() {
+        return Err(Error::unsupported(format!("code is not kept while {ANY_VARIABLE} is set")));
     }
     let (listed, quirks) = (&context.listed, &context.quirks);
     let mut identity =
