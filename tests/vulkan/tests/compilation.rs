@@ -189,13 +189,47 @@ fn spirv(device: &Runtime, code: &str) -> Result<Vec<u8>, Failed> {
     Ok(device.compile("vulkan", &ModuleSource::wgsl(code))?.native.code)
 }
 
+/// `SCALE` as SPIR-V, with the factor as specialisation constant 7.
+fn with_constant(runtime: &Runtime) -> Result<ModuleSource, Failed> {
+    const CONSTANT: u32 = 43;
+    const SPEC_CONSTANT: u32 = 50;
+    const DECORATE: u32 = 71;
+    const SPEC_ID: u32 = 1;
+    let code = spirv(runtime, SCALE)?;
+    let mut words: Vec<u32> =
+        code.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect();
+    let (mut at, mut decoration, mut factor) = (5, None, None);
+    while at < words.len() {
+        let (length, opcode) = ((words[at] >> 16) as usize, words[at] & 0xffff);
+        match opcode {
+            DECORATE => decoration = decoration.or(Some(at)),
+            CONSTANT if length == 4 && words[at + 3] == 2.0f32.to_bits() => {
+                words[at] = 4 << 16 | SPEC_CONSTANT;
+                factor = Some(words[at + 2]);
+            }
+            _ => {}
+        }
+        at += length;
+    }
+    let (decoration, factor) = decoration.zip(factor).ok_or("no decoration or no factor")?;
+    words.splice(decoration..decoration, [4 << 16 | DECORATE, factor, SPEC_ID, 7]);
+    let code: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
+    // SAFETY: the kernels stay within their arguments.
+    Ok(unsafe { ModuleSource::native(CodeFormat::SPIRV_SHADER, code) })
+}
+
 fn keeps_constants(runtime: &Runtime, device: &Arc<dyn CommonRuntime>) -> Result<(), Failed> {
+    let source = with_constant(runtime)?.option("constant", "7=5.0");
+    assert_eq!(scaled(device, &source)?, [15.0; 100]);
+    assert_eq!(scaled(device, &loadable(&device.compile(&source)?.native))?, [15.0; 100]);
+    let portable = runtime.compile("vulkan:spirv", &source)?.native;
+    assert_eq!(scaled(device, &loadable(&portable))?, [15.0; 100]);
+    // Those of WGSL become a part of the code.
     let source = ModuleSource::wgsl(SCALE).constant("factor", 5.0);
     assert_eq!(scaled(device, &loadable(&device.compile(&source)?.native))?, [15.0; 100]);
     let refused = loadable(&device.compile(&source)?.native).option("constant", "factor=7.0");
     let error = device.load(&refused).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
-    // Portable SPIR-V carries them in its options or its code.
     let portable = runtime.compile("vulkan:spirv", &source)?.native;
     assert_eq!(scaled(device, &loadable(&portable))?, [15.0; 100]);
     Ok(())
