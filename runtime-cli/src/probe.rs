@@ -31,6 +31,11 @@ struct Device {
     unavailable_reason: Option<String>,
 }
 
+/// Whether a device is used when none is named: it can be used, and is no part of another one.
+pub(crate) const fn is_used_by_default(is_sub_device: bool, unavailable_reason: Option<&str>) -> bool {
+    !is_sub_device && unavailable_reason.is_none()
+}
+
 /// Probes the backend library at `path`; `target` is its name, if known.
 pub(crate) fn probe_library(path: &Path, target: Option<&str>) -> ProbeResult {
     let target = target.unwrap_or("?").to_owned();
@@ -119,8 +124,10 @@ impl ProbeResult {
     pub(crate) fn available(&self) -> Result<Vec<String>, String> {
         match &self.devices {
             Ok(devices) => {
-                let usable = |device: &&Device| device.unavailable_reason.is_none() && !device.is_sub_device;
-                Ok(devices.iter().filter(usable).map(|device| device.id.clone()).collect())
+                let is_used = |device: &&Device| {
+                    is_used_by_default(device.is_sub_device, device.unavailable_reason.as_deref())
+                };
+                Ok(devices.iter().filter(is_used).map(|device| device.id.clone()).collect())
             }
             Err(_) if self.is_absent => Ok(Vec::new()),
             Err(reason) => Err(format!("{}: {reason}", self.target)),

@@ -1,4 +1,4 @@
-//! `runtime worker`, which `runtime eval --isolate` and `runtime serve` start, and `runtime serve`.
+//! `runtime serve`, and `runtime worker`: the process that `serve`, `tune` and `eval --isolate` start.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -174,6 +174,9 @@
 // Capability: counters (`CounterTable`).
 #define RT_CAP_COUNTERS (1 << 18)
 
+// Capability: `hold` and `resume` of a queue. Since minor version 2.
+#define RT_CAP_HOLD (1 << 19)
+
 // `AllocateRequest::flags`: back the allocation with huge pages; fails if there are none.
 #define RT_ALLOCATE_HUGE_PAGES 1
 
@@ -993,6 +996,14 @@ typedef struct rt_QueueTable {
     // mean that the ticket has ended: call `poll`. On `Unsupported`, core signals, flushes and waits in
     // slices.
     rt_Status (*wait_blocking)(rt_Handle queue, uint64_t ticket);
+    // Holds a queue: launches, no-ops and timestamps submitted from now on do not start until `resume`, so that they
+    // then follow each other without gaps. Earlier work is not affected. A backend ends the hold itself before a
+    // submission that it cannot hold, or that would block because the driver's queue is full. Since minor version 2.
+    rt_Status (*hold)(rt_Handle queue);
+    // Ends a hold, if there is one, and submits the held work to the driver. Stores 1 if the queue was held until now, 0
+    // otherwise. Core calls it before it waits for held work, makes another queue wait for it, or closes the queue; it
+    // may be called during any other call on the queue. Since minor version 2.
+    rt_Status (*resume)(rt_Handle queue, uint32_t *lasted);
 } rt_QueueTable;
 
 // A node of a graph.

@@ -4,7 +4,7 @@
 //! This crate is the API, and the contract with the backends behind it (the host CPU, CUDA, OpenCL, …). It
 //! knows none of them by name: a backend is a library, discovered at run time or linked in. The crate is made
 //! for frameworks and compilers: it never aborts the process, never prints, and keeps no global state except a
-//! fork counter and an exit flag.
+//! fork counter, an exit flag, and the open lock files of code caches.
 //!
 //! # A first kernel
 //!
@@ -201,6 +201,12 @@
 //! their lowering once ([`RuntimeBuilder::with_lowering`], with `runtime_kernel::wgsl()`); loading one is then the
 //! same call as loading anything else, on every device.
 //!
+//! **Code is compiled once.** Where the backend gives out compiled code, a load takes it from the [`CodeCache`] on disk, which
+//! is checked on every read, or compiles it and keeps it there. Code that the device has loaded already is shared
+//! ([`ModuleSource::unshared`] loads it again). [`CommonRuntime::compile`] compiles without loading, and
+//! [`Runtime::compile`] without a device, for an architecture such as `cuda:sm_90`. [`RuntimeBuilder::on_load`] tells where
+//! code came from, and how long each stage took.
+//!
 //! # Timing
 //!
 //! [`CommonRuntime::evaluate`] runs an [`Evaluation`]: is the kernel correct, how fast is it, by which clock,
@@ -258,11 +264,14 @@
 //! | `RUNTIME_BACKENDS` | libraries and directories to use instead of all others |
 //! | `RUNTIME_BACKEND_PATH` | directories to search first |
 //!
-//! Both are lists like `PATH`, of absolute paths; both are ignored in a process with raised privileges. The
-//! only other variable that core reads is `HOME`. Core logs through `tracing`; log records of backends have the
-//! target `runtime::backend`.
+//! | `RUNTIME_CACHE` and others | where compiled code is kept; see [`CodeCache`] |
+//!
+//! The first two are lists like `PATH`, of absolute paths. All are ignored in a process with raised privileges. Core also
+//! reads `HOME` and `XDG_CACHE_HOME`. It logs through `tracing`; log records of backends have the target
+//! `runtime::backend`.
 
 pub mod abi;
+mod atomic_file;
 pub mod backend;
 mod cache;
 mod code;
@@ -286,6 +295,7 @@ mod timeline;
 /// The crate of the element types `f16` and `bf16`.
 pub use half;
 
+pub use atomic_file::AtomicFile;
 pub use cache::{
     CacheAccess, CacheEntryInfo, CacheOptions, CacheUsage, CodeCache, DamagedEntry, DumpOptions, DumpStage,
     LoadTotals, PruneOptions, SharedStore, StageTotals, VerifyReport, parse_byte_count,
@@ -326,9 +336,9 @@ pub use model::throttle_reasons::ThrottleReasons;
 pub use plugin::convert;
 pub use plugin::load_report::{LoadOutcome, LoadReport, LoadStage};
 pub use queue::Queue;
+pub use queue::hold::HeldQueue;
 pub use queue::transfer::Download;
 pub use runtime::{Runtime, RuntimeBuilder, Target};
-pub use tensor::atomic_file::AtomicFile;
 pub use tensor::host_array::HostArray;
 pub use tensor::host_view::{HostView, HostViewMut};
 pub use tensor::safetensors::{Safetensors, StoredTensor};

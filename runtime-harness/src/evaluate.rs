@@ -4,7 +4,7 @@ use std::future::Future;
 
 use runtime_core::{CommonRuntime, DeviceKind, Error, ErrorKind, Evaluation, Measurement, Result, Turn};
 
-use crate::counters::{self, Beside};
+use crate::counters::Beside;
 use crate::crash_context::CrashContext;
 use crate::device::DeviceUnderTest;
 use crate::job::{BoundKernel, Job};
@@ -26,6 +26,8 @@ pub struct Evaluated {
 ///
 /// Outputs are compared if [`Job::find_expected`] found what is expected. The kernel runs in this process, which it may
 /// take down. While other processes time kernels on the device, this one waits, unless [`DeviceUnderTest::share`] is set.
+/// A counter with an unknown name gets a reason instead of a value; [`counters::check_names`](crate::counters::check_names) finds it
+/// before anything is measured.
 pub fn evaluate(job: &Job, device: &mut DeviceUnderTest, settings: &Settings) -> Evaluated {
     evaluate_with(job, device, settings, &mut |_, _| {})
 }
@@ -42,10 +44,29 @@ pub fn evaluate_with(
         phase = next;
         progress(next, operation);
     };
-    let (measured, released) = match &device.opened {
+    let (measured, bound) = match &device.opened {
         Ok(opened) => measure((device, &**opened), job, settings, &mut enter),
-        Err(error) => (Err(error.clone()), Ok(())),
+        Err(error) => (Err(error.clone()), None),
     };
+    finish((job, settings), device, bound, (measured, phase))
+}
+
+/// Releases the kernel and makes the row. A device that does not work any more is not used again.
+pub(crate) fn finish(
+    (job, settings): (&Job, &Settings),
+    device: &mut DeviceUnderTest,
+    bound: Option<BoundKernel>,
+    (measured, phase): (Measured, Phase),
+) -> Evaluated {
+    let _context = bound.as_ref().map(|_| CrashContext::enter(running(job, &device.name)));
+    let released = bound.map_or(Ok(()), |bound| {
+        release(bound, &format!("\"{}\"", job.spec.name), &device.name, release::DEADLINE)
+    });
+    let works = match &device.opened {
+        Ok(opened) if measured.is_ok() => check_works(&**opened, settings),
+        _ => Ok(()),
+    };
+    let released = released.and(works);
     if let Err(error) = &released {
         device.opened = Err(error.clone());
     }
@@ -53,7 +74,7 @@ pub fn evaluate_with(
 }
 
 /// The row of a job that was measured, or that failed in a phase.
-pub(crate) fn row(
+fn row(
     job: &Job,
     settings: &Settings,
     device: &DeviceUnderTest,
@@ -81,29 +102,26 @@ pub(crate) type Timed = (ResourceUsage, Measurement, Option<Noise>);
 /// What is timed, and what is measured beside it.
 pub(crate) type Measured = Result<(Timed, Beside)>;
 
-/// Measures a kernel. The second result is an error if the device or its driver does not work any more.
+/// Measures a kernel. The second result is the kernel, if it was loaded.
 fn measure(
     (under_test, device): (&DeviceUnderTest, &dyn CommonRuntime),
     job: &Job,
     settings: &Settings,
     enter: &mut dyn FnMut(Phase, &str),
-) -> (Measured, Result<()>) {
+) -> (Measured, Option<BoundKernel>) {
     let name = &under_test.name;
-    let bound = match load(under_test, job, settings, enter) {
+    let bound = match load(under_test, job, enter) {
         Ok(bound) => bound,
-        Err(error) => return (Err(error), Ok(())),
+        Err(error) => return (Err(error), None),
     };
     let lock = under_test.lock(&mut |operation| enter(Phase::Wait, operation));
     let operation = running(job, name);
     enter(Phase::Run, &operation);
-    let context = CrashContext::enter(operation);
+    let _context = CrashContext::enter(operation);
     let timed = block_on(time(device, &bound, job, settings, None)).flatten();
     let measured = timed.map(|timed| with_beside(device, &bound, job, settings, timed));
     drop(lock);
-    let released = release(bound, &format!("\"{}\"", job.spec.name), name, release::DEADLINE);
-    drop(context);
-    let still_works = if measured.is_ok() { check_works(device, settings) } else { Ok(()) };
-    (measured, released.and(still_works))
+    (measured, Some(bound))
 }
 
 /// Measures what was asked for beside the times: after the timing, so that the times are those of a run without counters.
@@ -120,7 +138,7 @@ pub(crate) fn with_beside(
 
 /// Checks that counting has not lost the device. The row is that of the timing; a device that was lost after it must not
 /// fail the next kernel.
-pub(crate) fn check_works(device: &dyn CommonRuntime, settings: &Settings) -> Result<()> {
+fn check_works(device: &dyn CommonRuntime, settings: &Settings) -> Result<()> {
     let may_be_lost = settings.counters.is_some() || settings.measures_energy();
     match may_be_lost.then(|| device.queue().err()).flatten() {
         Some(error) if error.kind() == ErrorKind::DeviceLost => Err(error),
@@ -128,18 +146,16 @@ pub(crate) fn check_works(device: &dyn CommonRuntime, settings: &Settings) -> Re
     }
 }
 
-/// Loads the kernel of a job and places its tensors, after checking the names of the counters.
+/// Loads the kernel of a job and places its tensors.
 ///
 /// # Errors
-/// That of the device, if it is not open; those of [`counters::check_names`] and [`BoundKernel::new`].
+/// That of the device, if it is not open; those of [`BoundKernel::new`].
 pub(crate) fn load(
     device: &DeviceUnderTest,
     job: &Job,
-    settings: &Settings,
     enter: &mut dyn FnMut(Phase, &str),
 ) -> Result<BoundKernel> {
     let opened = device.opened.as_ref().map_err(Clone::clone)?;
-    counters::check_names(&**opened, settings)?;
     let operation = format!("while \"{}\" was loaded on {}", job.spec.name, device.name);
     enter(Phase::Compile, &operation);
     let _context = CrashContext::enter(operation);
@@ -161,7 +177,7 @@ pub(crate) async fn time(
 ) -> Result<Timed> {
     let spec = &job.spec;
     let config = bound.config(spec)?;
-    let mut recorder = Recorder::new(device);
+    let mut recorder = Recorder::new(device, turn.is_some());
     let mut evaluation = Evaluation::new(&bound.kernel, config, bound.evaluation_args(spec));
     evaluation.timing = settings.timing();
     evaluation.cost = spec.cost;

@@ -8,11 +8,8 @@ use runtime_core::{Result, Turns};
 
 use crate::crash_context::CrashContext;
 use crate::device::DeviceUnderTest;
-use crate::evaluate::{
-    Evaluated, Measured, Timed, block_on, check_works, load, row, running, time, with_beside,
-};
+use crate::evaluate::{Evaluated, Measured, Timed, block_on, finish, load, running, time, with_beside};
 use crate::job::{BoundKernel, Job};
-use crate::release::{self, release};
 use crate::row::Phase;
 use crate::settings::Settings;
 
@@ -38,7 +35,7 @@ pub fn evaluate_interleaved(
 ) -> Vec<Evaluated> {
     let bound: Vec<Result<BoundKernel>> = contenders
         .iter()
-        .map(|contender| load(&devices[contender.device], contender.job, &contender.settings, progress))
+        .map(|contender| load(&devices[contender.device], contender.job, progress))
         .collect();
     let used = contenders.iter().map(|contender| &devices[contender.device]);
     let locks = DeviceUnderTest::lock_all(used, &mut |operation| progress(Phase::Wait, operation));
@@ -131,14 +128,6 @@ impl Contender<'_> {
             (_, Err(_)) => Phase::Compile,
             _ => Phase::Run,
         };
-        let released = bound.map_or(Ok(()), |bound| {
-            release(bound, &format!("\"{}\"", self.job.spec.name), &device.name, release::DEADLINE)
-        });
-        let works = device.opened.as_ref().map_or(Ok(()), |opened| check_works(&**opened, &self.settings));
-        let released = released.and(works);
-        if let Err(error) = &released {
-            device.opened = Err(error.clone());
-        }
-        Evaluated { row: row(self.job, &self.settings, device, (measured, phase)), released }
+        finish((self.job, &self.settings), device, bound.ok(), (measured, phase))
     }
 }

@@ -1,7 +1,7 @@
 //! Counters of the processor and of Linux, for all threads of the process.
 //!
-//! Every thread gets a counter of its own, because kernels run on threads that already exist; threads that they start
-//! are counted with them. Such counters cannot be read as a group (`perf_event_open(2)`, `inherit`), so each is scaled by
+//! Every thread gets a counter of its own, because kernels run on threads that already exist; threads and processes that they
+//! start are counted with them. Such counters cannot be read as a group (`perf_event_open(2)`, `inherit`), so each is scaled by
 //! its own time.
 
 pub(crate) mod event;

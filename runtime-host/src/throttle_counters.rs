@@ -14,8 +14,8 @@ const COUNTERS: [&str; 2] = ["core_throttle_count", "package_throttle_count"];
 #[derive(Debug)]
 pub(crate) struct ThrottleCounters {
     files: Vec<PathBuf>,
-    /// The sum at the last reading.
-    last: Mutex<Option<u64>>,
+    /// The last value of each file; `None` before the first.
+    last: Mutex<Vec<Option<u64>>>,
 }
 
 impl ThrottleCounters {
@@ -28,7 +28,8 @@ impl ThrottleCounters {
         };
         let counters = names.iter().flat_map(|name| COUNTERS.map(|counter| (name, counter)));
         let files = counters.map(|(name, counter)| folder.join(name).join("thermal_throttle").join(counter));
-        Self { files: files.filter(|file| file.is_file()).collect(), last: Mutex::new(None) }
+        let files: Vec<_> = files.filter(|file| file.is_file()).collect();
+        Self { last: Mutex::new(vec![None; files.len()]), files }
     }
 
     /// Whether a processor has slowed down since the last reading.
@@ -41,9 +42,13 @@ impl ThrottleCounters {
                 "the system does not count in /sys how often the processors throttle; virtual machines hide it",
             ));
         }
-        let sum = self.files.iter().filter_map(|file| number::<u64>(file.clone())).sum();
-        let before = self.last.lock().replace(sum);
-        let has_throttled = before.is_some_and(|before| before != sum);
+        let mut last = self.last.lock();
+        let mut has_throttled = false;
+        for (file, last) in self.files.iter().zip(last.iter_mut()) {
+            // The counters of a processor vanish while it is offline, and may begin anew.
+            let Some(count) = number::<u64>(file.clone()) else { continue };
+            has_throttled |= last.replace(count).is_some_and(|before| count > before);
+        }
         Ok(ThrottleReasons(if has_throttled { abi::THROTTLE_HARDWARE_THERMAL } else { 0 }))
     }
 }
@@ -72,6 +77,25 @@ mod tests {
         write(sysfs.path(), "cpu1", "package_throttle_count", "8\n");
         assert!(read(&host) && !read(&node), "cpu1 is not part of the node");
         assert!(!read(&host));
+    }
+
+    #[test]
+    fn a_processor_that_goes_offline_is_not_throttled() {
+        let sysfs = tempfile::tempdir().unwrap();
+        write(sysfs.path(), "cpu0", "core_throttle_count", "3\n");
+        write(sysfs.path(), "cpu1", "core_throttle_count", "7\n");
+        let host = ThrottleCounters::new(sysfs.path(), &[]);
+        let read = || host.read().unwrap().disturbs();
+        assert!(!read());
+        let counters = sysfs.path().join("devices/system/cpu/cpu1/thermal_throttle");
+        std::fs::remove_dir_all(&counters).unwrap();
+        assert!(!read(), "its counters have vanished");
+        write(sysfs.path(), "cpu1", "core_throttle_count", "7\n");
+        assert!(!read(), "it is back");
+        write(sysfs.path(), "cpu1", "core_throttle_count", "0\n");
+        assert!(!read(), "it counts anew");
+        write(sysfs.path(), "cpu1", "core_throttle_count", "1\n");
+        assert!(read());
     }
 
     #[test]

@@ -66,7 +66,7 @@ fn describe(
     info.limits = limits(driver, device, caps, quirks);
     info.spaces = spaces(caps, number(CL_DEVICE_GLOBAL_MEM_SIZE));
     info.formats = module::formats(caps);
-    info.capabilities = capabilities(driver, device, caps);
+    info.capabilities = capabilities(driver, device, caps, quirks);
     info.properties = properties(driver, listed, caps);
     info.unavailable_reason = unavailable_reason(driver, device, caps);
     info
@@ -132,7 +132,7 @@ fn spaces(caps: &DeviceCaps, total_bytes: u64) -> Vec<MemorySpace> {
     caps.spaces.iter().map(space).collect()
 }
 
-fn capabilities(driver: &Driver, device: Raw, caps: &DeviceCaps) -> Capabilities {
+fn capabilities(driver: &Driver, device: Raw, caps: &DeviceCaps, quirks: &Quirks) -> Capabilities {
     let has = |condition: bool, capability: u64| if condition { capability } else { 0 };
     let doubles = caps.has("cl_khr_fp64") || driver.device_number(device, CL_DEVICE_DOUBLE_FP_CONFIG) != 0;
     Capabilities(
@@ -143,6 +143,7 @@ fn capabilities(driver: &Driver, device: Raw, caps: &DeviceCaps) -> Capabilities
             | has(caps.has_compiler, abi::CAP_NOOP_KERNEL)
             | has(caps.command_buffers.is_some(), abi::CAP_GRAPHS)
             | has(caps.is_processor, abi::CAP_IMPORT_HOST)
+            | has(quirks.holds, abi::CAP_HOLD)
             | has(doubles, abi::CAP_F64)
             | has(caps.has("cl_khr_fp16"), abi::CAP_F16),
     )

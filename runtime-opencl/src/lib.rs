@@ -58,6 +58,7 @@ mod driver;
 mod enqueuer;
 mod enumeration;
 mod graph;
+mod hold;
 mod kernel;
 mod kernel_binding;
 mod launch;

@@ -20,6 +20,7 @@ use crate::driver::Raw;
 use crate::driver::handle::{self, CommandQueue, Event, Owned};
 use crate::enqueuer::{Enqueuer, Location};
 use crate::graph::OpenClGraph;
+use crate::hold::Hold;
 use crate::kernel::OpenClKernel;
 use crate::kernel_binding::KernelBinding;
 use crate::launch;
@@ -53,6 +54,7 @@ pub struct OpenClQueue {
     progress: Arc<Progress>,
     timestamps: Mutex<UnreadTimestamps<Owned<Event>>>,
     staging: Staging,
+    hold: Hold,
     /// Submissions, markers and barriers since the last flush.
     unflushed: AtomicU32,
 }
@@ -71,6 +73,7 @@ impl OpenClQueue {
             progress,
             timestamps: Mutex::default(),
             staging: Staging::default(),
+            hold: Hold::default(),
             unflushed: AtomicU32::new(0),
         })
     }
@@ -105,9 +108,25 @@ impl OpenClQueue {
     #[inline]
     fn flush_if_needed(&self, idle: bool) {
         let unflushed = self.unflushed.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.hold.is_active() {
+            if self.hold.is_full() {
+                self.end_hold();
+            }
+            // The driver gets everything at once, when the hold ends.
+            return;
+        }
         if idle || unflushed >= FLUSH_INTERVAL {
             // If the flush fails, the next wait flushes again and returns the error.
             let _ = self.flush();
+        }
+    }
+
+    /// Ends a hold before a submission during which the driver may wait for the queue.
+    #[inline]
+    fn end_hold(&self) {
+        if self.hold.is_active() {
+            // If this fails, whoever waits for the queue tries again and returns the error.
+            let _ = self.resume();
         }
     }
 
@@ -151,6 +170,7 @@ impl OpenClQueue {
             None => {
                 let device = std::ptr::with_exposed_provenance_mut(self.device);
                 let noop = self.context.builtins.noop(&self.context, device)?;
+                self.end_hold();
                 _guard = self.context.lock_first_launch(self.raw(), &first);
                 submit_state.noop.insert(noop).raw()
             }
@@ -166,6 +186,7 @@ impl OpenClQueue {
         (offset, bytes): (usize, usize),
         host: &HostRange,
     ) -> Result<()> {
+        self.end_hold();
         let events = match self.inline_copy_address(buffer, offset) {
             _ if bytes == 0 => Vec::new(),
             Some(device) => {
@@ -220,6 +241,18 @@ impl OpenClQueue {
         Err(Error::unsupported("copies between devices need a shared context"))
     }
 
+    /// Makes later submissions wait for an event.
+    fn enqueue_barrier(&self, event: &Owned<Event>) -> Result<()> {
+        let raw = event.raw();
+        let barrier = self.context.enqueue("clEnqueueBarrierWithWaitList", |cl, barrier| {
+            // SAFETY: queue and event are alive and in one context.
+            Some(unsafe { (cl.clEnqueueBarrierWithWaitList?)(self.raw(), 1, &raw const raw, barrier) })
+        })?;
+        self.unflushed.fetch_add(1, Ordering::Relaxed);
+        self.progress.add_barrier(barrier);
+        Ok(())
+    }
+
     fn enqueue_marker(&self) -> Result<Owned<Event>> {
         let marked = self.context.enqueue("clEnqueueMarkerWithWaitList", |cl, event| {
             // SAFETY: the queue is alive; an empty list waits for all earlier commands.
@@ -233,6 +266,12 @@ impl OpenClQueue {
             }
             _ => error,
         })
+    }
+}
+
+impl Drop for OpenClQueue {
+    fn drop(&mut self) {
+        self.end_hold();
     }
 }
 
@@ -267,8 +306,12 @@ impl Queue for OpenClQueue {
             return Ok(());
         }
         let mut first = self.context.lock_first_launch(self.raw(), &kernel.launched);
+        if first.is_some() {
+            self.end_hold();
+        }
         self.with_binding(kernel, |binding| {
             if !binding.set_args(kernel, launch.args())? {
+                self.end_hold();
                 return launch::launch_with_copies(self, submit, kernel, binding, launch);
             }
             if self.context.caps.fails_for_good {
@@ -322,6 +365,7 @@ impl Queue for OpenClQueue {
         let (at, bytes) = to.range("copy: destination", at, bytes)?;
         let (of, _) = from.range("copy: source", of, bytes as u64)?;
         self.check_same_context([to, from])?;
+        self.end_hold();
         let events = match bytes {
             0 => Vec::new(),
             _ => self.enqueuer().copy(to.location(at), from.location(of), bytes)?,
@@ -342,6 +386,7 @@ impl Queue for OpenClQueue {
         if to == from && rows.destination_pitch != rows.source_pitch {
             return Err(Error::unsupported("pitched copies within one buffer need equal pitches"));
         }
+        self.end_hold();
         self.note_submitted(submit, self.enqueuer().copy_2d((to, at), (from, of), rows)?);
         Ok(())
     }
@@ -354,6 +399,7 @@ impl Queue for OpenClQueue {
         pattern: FillPattern,
     ) -> Result<()> {
         let (offset, bytes) = destination.0.range("fill", destination.1, bytes)?;
+        self.end_hold();
         let mut events = Vec::new();
         for piece in convert::split_fill(offset, bytes, pattern) {
             match self.enqueuer().fill(destination.0.location(piece.offset), &piece) {
@@ -399,6 +445,7 @@ impl Queue for OpenClQueue {
     }
 
     fn replay(&self, submit: SubmitInfo, graph: &OpenClGraph) -> Result<()> {
+        self.end_hold();
         self.note_submitted(submit, graph.enqueue(self.raw(), self.options)?);
         Ok(())
     }
@@ -454,14 +501,20 @@ impl Queue for OpenClQueue {
             return Ok(());
         }
         let Some(event) = other.progress.event(ticket)? else { return Ok(()) };
-        let raw = event.raw();
-        let barrier = self.context.enqueue("clEnqueueBarrierWithWaitList", |cl, barrier| {
-            // SAFETY: queue and event are alive and in one context.
-            Some(unsafe { (cl.clEnqueueBarrierWithWaitList?)(self.raw(), 1, &raw const raw, barrier) })
-        })?;
-        self.unflushed.fetch_add(1, Ordering::Relaxed);
-        self.progress.add_barrier(barrier);
+        self.enqueue_barrier(&event)
+    }
+
+    fn hold(&self) -> Result<()> {
+        let gate = self.context.create_user_event()?;
+        self.enqueue_barrier(&gate)?;
+        self.hold.begin(gate);
         Ok(())
+    }
+
+    fn resume(&self) -> Result<bool> {
+        let lasted = self.hold.end(&self.context)?;
+        self.flush()?;
+        Ok(lasted)
     }
 
     fn failure(&self) -> Option<Error> {

@@ -30,6 +30,8 @@ pub struct Quirks {
     pub compiles_at_launch: bool,
     /// The driver's blocking waits are unreliable, so every wait polls.
     pub polls: bool,
+    /// A command that waits for a user event keeps the commands behind it from starting.
+    pub holds: bool,
     /// Maximum work-items of a group, where the driver reports more than actually work.
     pub group_items: Option<u32>,
     /// How devices are partitioned into sub-devices.
@@ -48,6 +50,7 @@ impl Default for Quirks {
             releases_wait: false,
             compiles_at_launch: false,
             polls: false,
+            holds: true,
             group_items: None,
             partition: Partition::default(),
             build_options: String::new(),

@@ -112,6 +112,7 @@ fn current() -> BTreeMap<String, Layout> {
         QueueTable {
             struct_size, reserved, open, close, launch, try_begin_inline, run_inline, write, read, copy, fill, noop, timestamp,
             read_timestamp, signal, flush, poll, wait, wait_for, failure, copy_2d, wait_blocking,
+            hold, resume,
         }
         GraphTable { struct_size, reserved, instantiate, update, replay, close }
         EmbeddedTable { struct_size, reserved, flash, run, read }

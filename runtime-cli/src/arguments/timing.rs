@@ -29,7 +29,7 @@ pub(crate) struct SettingsArguments {
     /// Do not compare with the reference
     #[arg(long)]
     no_validate: bool,
-    /// Clock: `auto`, `device_kernel`, `device_batch`, `device_graph`, `host_wall` or `host_submit`
+    /// Clock: `auto`, `device_kernel`, `device_batch`, `device_graph`, `device_held`, `host_wall` or `host_submit`
     #[arg(long)]
     clock: Option<ClockChoice>,
     /// When to flush caches, outside the timed window: `never`, `sample` or `call`
@@ -44,7 +44,8 @@ pub(crate) struct SettingsArguments {
     /// Time limit for one kernel on one device
     #[arg(long, visible_alias = "budget", value_name = "SECONDS", value_parser = parse_real)]
     budget_s: Option<f64>,
-    /// Counters to read in a run of their own, after the timing; `runtime counters` lists them
+    /// Counters to read in a run of their own, after the timing; `runtime counters` lists them. On the host they include
+    /// processes that the kernel starts
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = parse_counter, help_heading = "Beside the times")]
     counters: Option<Vec<String>>,
     /// Measure the energy of a call in a run of its own, of at most 10 s

@@ -85,12 +85,15 @@ fn names(rows: &[&Comparison]) -> String {
     shown.join(", ") + &more
 }
 
-/// Why rows have no verdict.
+/// Why rows have no verdict, and what to do about it.
 pub(super) fn notes(comparison: &ReportComparison, prefix: &str) -> String {
     let mut text = String::new();
     for row in &comparison.rows {
         if let (Verdict::CannotTell, Some(reason)) = (row.verdict, &row.reason) {
             let _ = writeln!(text, "{prefix}{}: {}", row.key, printable(reason));
+            for advice in &row.advice {
+                let _ = writeln!(text, "  {prefix}{}", printable(advice));
+            }
         }
     }
     text

@@ -10,6 +10,7 @@ use super::listed_devices::at_least_one;
 use super::{Files, Resumed, Run};
 use crate::arguments::EvalArguments;
 use crate::output;
+use crate::probe::is_used_by_default;
 use crate::registry;
 
 pub(super) fn evaluate(
@@ -155,6 +156,8 @@ fn open(runtime: &Runtime, name: &str, options: &Options) -> Result<DeviceUnderT
 /// All available devices without their sub-devices.
 fn available_devices(runtime: &Runtime) -> Result<Vec<String>> {
     let known = runtime.devices();
-    let whole = known.iter().filter(|info| info.unavailable_reason.is_none() && info.id.sub.is_none());
-    at_least_one(whole.map(|info| info.id.to_string()).collect())
+    let used = known
+        .iter()
+        .filter(|info| is_used_by_default(info.id.sub.is_some(), info.unavailable_reason.as_deref()));
+    at_least_one(used.map(|info| info.id.to_string()).collect())
 }

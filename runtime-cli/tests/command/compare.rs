@@ -200,6 +200,28 @@ fn what_cannot_be_compared_is_an_error() {
     }
 }
 
+#[test]
+fn a_comparison_that_noise_spoils_repeats_the_advice_below_the_table() {
+    let mut noisy = row("k", 1e4);
+    for (index, sample) in noisy["measurement"]["samples_ns"].as_array_mut().unwrap().iter_mut().enumerate() {
+        *sample = (sample.as_f64().unwrap() * [0.8, 1.0, 1.3][index % 3]).into();
+    }
+    noisy["advice"] = json!(["the median's interval is ±20%: stop\u{1b} other work"]);
+    let run = compared(&[noisy.clone(), row("l", 1e4)]);
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    assert!(lines[1].ends_with("cannot tell") && lines[2].ends_with("same"), "{run:?}");
+    let below = "  now: the median's interval is ±20%: stop  other work";
+    let at = lines.iter().position(|line| *line == below);
+    assert!(at.is_some_and(|at| lines[at - 1].starts_with("k on host:0: the ratio is uncertain")), "{run:?}");
+    let folder = folder();
+    write(&folder, "new.json", &[noisy]);
+    let run = folder.runtime(&["compare", "old.json", "old.json", "new.json"]);
+    assert!(run.stdout.contains("  #3 now: the median's interval"), "{run:?}");
+    let (_, document) = document(&folder, &["old.json", "new.json"]);
+    let advice = &document["comparisons"][0]["rows"][0]["advice"];
+    assert!(advice[0].as_str().unwrap().starts_with("now: the median's"), "{document}");
+}
+
 /// Multiplies the samples of a report.
 fn scale(folder: &Folder, from: &str, to: &str, factor: f64) {
     let mut document: Value = serde_json::from_str(&folder.read(from)).unwrap();

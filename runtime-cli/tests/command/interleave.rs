@@ -56,6 +56,18 @@ fn a_warm_kernel_is_called_once_before_each_sample() {
 }
 
 #[test]
+fn readings_of_a_group_say_that_they_are() {
+    let folder = folder();
+    for (options, of_group) in [(&["--interleave"][..], true), (&[], false)] {
+        let line = [&["eval", "a.toml", "b.toml", "--json", "report.json"], &SAMPLES[..], options].concat();
+        assert_eq!(folder.runtime(&line).code, 0);
+        let report: Value = serde_json::from_str(&folder.read("report.json")).unwrap();
+        let rows = report["rows"].as_array().unwrap();
+        assert!(rows.iter().all(|row| row["noise"]["of_group"] == of_group), "{rows:?}");
+    }
+}
+
+#[test]
 fn a_kernel_that_fails_leaves_the_others_their_turns() {
     let folder = folder();
     let options = ["--device", "host:0", "--device", "null:0", "--interleave", "--json", "rows.json"];

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -293,6 +294,25 @@ fn a_signal_at_any_moment_keeps_measured_rows_and_leaves_nothing_else() {
             }
         }
     }
+}
+
+#[test]
+fn a_signal_kills_a_compiler_and_what_it_has_started() {
+    let sandbox = Sandbox::new();
+    let compiler = sandbox.folder.path().join("slow-cc");
+    let started = sandbox.folder.path().join("started");
+    // Longer than the group is waited for.
+    let script = format!("#!/bin/sh\nsleep 60 &\ntouch '{}'\nwait\n", started.display());
+    sandbox.folder.write("slow-cc", &script);
+    std::fs::set_permissions(&compiler, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = fixture::command(&RUN);
+    command.current_dir(sandbox.folder.path()).env("TMPDIR", sandbox.folder.path().join("tmp"));
+    command.env("CC", &compiler).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.process_group(0).spawn().unwrap();
+    super::isolation::wait_for(|| started.exists(), "the compiler");
+    signal(&child, libc::SIGTERM);
+    assert_eq!(wait(&mut child).signal(), Some(libc::SIGTERM));
+    wait_for_group(child.id(), "a compiler");
 }
 
 #[test]

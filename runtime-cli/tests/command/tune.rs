@@ -195,7 +195,7 @@ fn results_of_a_changed_kernel_or_setting_are_measured_again() {
     folder.write("log.jsonl", &folder.read("log.jsonl").replace("\"name\":\"", "\"name\":\"old "));
     folder.write("mode.c", CODE);
     let run = tune(&folder, &["--log", "log.jsonl", "--repeat", "9"]);
-    assert!(run.code == 2 && run.stderr.contains("host:0 was another device: the name is"), "{run:?}");
+    assert!(run.code == 2 && run.stderr.contains("host:0 was another device: the name differs"), "{run:?}");
 }
 
 #[test]
@@ -304,9 +304,11 @@ fn candidates_are_spread_over_devices_of_one_model() {
         document["rows"].as_array().unwrap().iter().map(|row| row["device"].as_str().unwrap()).collect();
     assert_eq!(used, ["null:0", "null:1"].into());
     assert_eq!(document["rows"].as_array().unwrap().len(), 8, "us=3000 are the spec's own values");
-    for (other, why) in
-        [("host:0", "the target is"), ("null:0.1", "the compute units is"), ("null:9", "null:9")]
-    {
+    for (other, why) in [
+        ("host:0", "the target differs"),
+        ("null:0.1", "the number of compute units differs"),
+        ("null:9", "null:9"),
+    ] {
         let run = folder.runtime_with_null(&[&line[..], &["--device", "null:0", "--device", other]].concat());
         assert!(run.code == 2 && run.stderr.contains(why), "{run:?}");
     }

@@ -199,6 +199,8 @@ pub const CAP_IMPORT_DEVICE_MEMORY: u64 = 1 << 16;
 pub const CAP_COPY_2D: u64 = 1 << 17;
 /// Capability: counters ([`super::CounterTable`]).
 pub const CAP_COUNTERS: u64 = 1 << 18;
+/// Capability: `hold` and `resume` of a queue. Since minor version 2.
+pub const CAP_HOLD: u64 = 1 << 19;
 
 /// An allocation request.
 #[repr(C)]

@@ -2,8 +2,8 @@
 //! compiled code depends on nothing.
 //!
 //! Threads: every function may be called from any thread. Core serialises calls on one *queue*, except `poll`,
-//! `wait`, `wait_blocking`, `failure`, `run_inline` and `read_timestamp`, which it calls without holding the queue's
-//! lock. A device that declares `CAP_SERIAL` is called by one thread at a time.
+//! `wait`, `wait_blocking`, `failure`, `run_inline`, `read_timestamp` and `resume`, which it calls without holding the
+//! queue's lock. A device that declares `CAP_SERIAL` is called by one thread at a time.
 
 use super::{
     AllocateRequest, Allocation, Arg, CompiledCode, Copy2D, Counter, CounterReading, CounterSetInfo,
@@ -231,6 +231,14 @@ QueueTable => QueueCalls {
     /// mean that the ticket has ended: call `poll`. On `Unsupported`, core signals, flushes and waits in
     /// slices.
     wait_blocking: fn(queue: Handle, ticket: u64) -> Status;
+    /// Holds a queue: launches, no-ops and timestamps submitted from now on do not start until `resume`, so that they
+    /// then follow each other without gaps. Earlier work is not affected. A backend ends the hold itself before a
+    /// submission that it cannot hold, or that would block because the driver's queue is full. Since minor version 2.
+    hold: fn(queue: Handle) -> Status;
+    /// Ends a hold, if there is one, and submits the held work to the driver. Stores 1 if the queue was held until now, 0
+    /// otherwise. Core calls it before it waits for held work, makes another queue wait for it, or closes the queue; it
+    /// may be called during any other call on the queue. Since minor version 2.
+    resume: fn(queue: Handle, lasted: *mut u32) -> Status;
 }
 
 /// Native graphs, built from explicit nodes.

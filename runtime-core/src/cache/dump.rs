@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use super::code::CachedCode;
 use super::options::{DumpOptions, DumpStage};
 use super::trust::{self, Owner};
-use crate::tensor::atomic_file::write_atomic;
+use crate::atomic_file::write_atomic;
 use crate::{CodeFormat, Error, ErrorKind, Result};
 
 /// How long a disassembler may take.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::usage::Usage;
-use crate::tensor::atomic_file;
+use crate::atomic_file;
 
 /// The most that a store may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

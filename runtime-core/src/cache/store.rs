@@ -15,7 +15,7 @@ use super::lock::{ByteLock, FolderLocks};
 use super::trust::{self, Owner};
 use super::usage::Usage;
 use crate::Result;
-use crate::tensor::atomic_file::TemporaryFile;
+use crate::atomic_file::TemporaryFile;
 
 /// How long a write waits for the usage file before it goes on without it.
 const USAGE_TIMEOUT: Duration = Duration::from_secs(10);

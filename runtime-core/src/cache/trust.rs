@@ -89,6 +89,6 @@ fn unusable(message: String) -> Error {
 }
 
 fn folder_error(folder: &Path, error: &io::Error) -> Error {
-    let message = format!("{}: {error}", folder.display());
+    let message = format!("cannot use the folder {}: {error}", folder.display());
     Error::new(ErrorKind::Io, message).with_source(io::Error::from(error.kind()))
 }

@@ -127,6 +127,23 @@ impl Prepared {
     }
 }
 
+/// The source with its code, read from its file if the device compiles such code. Other files are left to the backend.
+///
+/// # Errors
+/// `Io` if the file cannot be read; any error of the backend.
+pub(crate) fn read<'s>(device: &OpenDevice, source: &'s ModuleSource) -> Result<Cow<'s, ModuleSource>> {
+    let is_portable = device.instance.lowerings.iter().any(|lowering| lowering.format() == *source.format());
+    let is_compiled = || Ok::<_, Error>(is_portable || compile::compiler_identity(device, source)?.is_some());
+    if source.code().is_some() || !is_compiled()? {
+        return Ok(Cow::Borrowed(source));
+    }
+    let path = source.path();
+    let code = std::fs::read(path).map_err(|error| {
+        Error::new(ErrorKind::Io, format!("cannot read \"{}\": {error}", path.display())).with_source(error)
+    })?;
+    Ok(Cow::Owned(source.with_code(code)))
+}
+
 /// The source in a format that the device accepts.
 fn lower<'s>(
     device: &OpenDevice,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::abi::{self, Handle, Str};
 use crate::code::kernel::Kernel;
-use crate::code::loading::{Prepared, Stages};
+use crate::code::loading::{self, Prepared, Stages};
 use crate::model::code_load::LoadHook;
 use crate::model::options::did_you_mean;
 use crate::plugin::convert;
@@ -59,7 +59,7 @@ impl Module {
         let started = Instant::now();
         let annotate = |error: Error| error.in_operation("load").on_device(&device.name);
         device.check().map_err(annotate)?;
-        let source = source.read_for(device).map_err(annotate)?;
+        let source = loading::read(device, source).map_err(annotate)?;
         let shared = source.shared_key();
         if let Some(loaded) = shared.and_then(|key| device.loaded(&key)) {
             report(device, &source, CodeOrigin::Loaded, Stages::default(), started.elapsed());

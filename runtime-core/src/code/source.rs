@@ -2,17 +2,14 @@
 
 #![allow(unsafe_code, reason = "the caller is responsible for native code")]
 
-use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crate::abi::{self, Str};
-use crate::code::compile;
 use crate::model::options::did_you_mean;
 use crate::plugin::convert;
 use crate::plugin::instance::Instance;
-use crate::timeline::open_device::OpenDevice;
 use crate::{CodeFormat, DType, DeviceInfo, Error, ErrorKind, OptionScope, OptionValue, Options, Result};
 
 /// Code to load, with load options.
@@ -126,23 +123,9 @@ impl ModuleSource {
         self.code.as_deref()
     }
 
-    /// The source with its code, read from its file if the device compiles such code. Other files are left to the backend.
-    ///
-    /// # Errors
-    /// `Io` if the file cannot be read; any error of the backend.
-    pub(crate) fn read_for(&self, device: &OpenDevice) -> Result<Cow<'_, Self>> {
-        let is_portable =
-            || device.instance.lowerings.iter().any(|lowering| lowering.format() == self.format);
-        let is_left =
-            self.code.is_some() || !(is_portable() || compile::compiler_identity(device, self)?.is_some());
-        if is_left {
-            return Ok(Cow::Borrowed(self));
-        }
-        let code = std::fs::read(&self.path).map_err(|error| {
-            Error::new(ErrorKind::Io, format!("cannot read \"{}\": {error}", self.path.display()))
-                .with_source(error)
-        })?;
-        Ok(Cow::Owned(Self { code: Some(code), ..self.clone() }))
+    /// The source with the content of its file.
+    pub(crate) fn with_code(&self, code: Vec<u8>) -> Self {
+        Self { code: Some(code), ..self.clone() }
     }
 
     /// Identifies the source among those that a device has loaded; `None` if it is not to be shared.

@@ -18,6 +18,10 @@ pub enum Clock {
     /// Device timestamps around a batch of calls, replayed as a graph: the time per call when the device
     /// never waits for a launch. Calls that write nothing in common may overlap.
     DeviceGraph,
+    /// Device timestamps around a batch of calls, on a queue that is held until all of them are submitted: the time per call
+    /// when the device never waits for a launch. Long batches are timed in parts of 256 calls. An evaluation whose queue was
+    /// not held throughout reports [`Clock::DeviceBatch`].
+    DeviceHeld,
     /// The host's clock around submitting a batch and waiting for it: the latency that the program sees.
     HostWall,
     /// The host's clock around submission only: the cost to the submitting thread, independent of the kernel.
@@ -26,8 +30,14 @@ pub enum Clock {
 
 impl Clock {
     /// All clocks.
-    pub const ALL: [Self; 5] =
-        [Self::DeviceKernel, Self::DeviceBatch, Self::DeviceGraph, Self::HostWall, Self::HostSubmit];
+    pub const ALL: [Self; 6] = [
+        Self::DeviceKernel,
+        Self::DeviceBatch,
+        Self::DeviceGraph,
+        Self::DeviceHeld,
+        Self::HostWall,
+        Self::HostSubmit,
+    ];
 
     /// The name in listings, specification files and JSON.
     #[must_use]
@@ -36,6 +46,7 @@ impl Clock {
             Self::DeviceKernel => "device_kernel",
             Self::DeviceBatch => "device_batch",
             Self::DeviceGraph => "device_graph",
+            Self::DeviceHeld => "device_held",
             Self::HostWall => "host_wall",
             Self::HostSubmit => "host_submit",
         }
@@ -44,7 +55,7 @@ impl Clock {
     /// Whether this is a clock of the device, not the host.
     #[must_use]
     pub const fn is_device(self) -> bool {
-        matches!(self, Self::DeviceKernel | Self::DeviceBatch | Self::DeviceGraph)
+        matches!(self, Self::DeviceKernel | Self::DeviceBatch | Self::DeviceGraph | Self::DeviceHeld)
     }
 }
 
@@ -57,8 +68,9 @@ impl fmt::Display for Clock {
 /// The choice of a clock for an evaluation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClockChoice {
-    /// [`Clock::HostWall`] on host devices, where a call is a function call; [`Clock::DeviceBatch`] on accelerators
-    /// with timestamps; else [`Clock::HostWall`].
+    /// [`Clock::HostWall`] on host devices, where a call is a function call, and on accelerators without timestamps. On other
+    /// accelerators [`Clock::DeviceHeld`] if the device can hold a queue and the evaluation is neither cold nor transfers
+    /// arguments; else [`Clock::DeviceBatch`].
     #[default]
     Auto,
     /// This clock; an error if the device lacks it.
@@ -88,23 +100,32 @@ impl FromStr for ClockChoice {
 }
 
 impl ClockChoice {
-    /// Chooses the clock for a device.
+    /// Chooses the clock for a device. `can_hold`: the evaluation warms up and makes no transfers.
     ///
     /// # Errors
-    /// `Unsupported` for a device clock on a device without timestamps, or for `DeviceGraph` without native
-    /// graphs.
-    pub(crate) fn choose(self, info: &DeviceInfo) -> Result<Clock> {
-        let timestamps = info.capabilities.has(abi::CAP_TIMESTAMPS);
+    /// `Unsupported` for a device clock on a device without timestamps, for `DeviceGraph` without native graphs, or for
+    /// `DeviceHeld` on a device that cannot hold queues.
+    pub(crate) fn choose(self, info: &DeviceInfo, can_hold: bool) -> Result<Clock> {
+        let has = |capability| info.capabilities.has(capability);
+        let timestamps = has(abi::CAP_TIMESTAMPS);
+        let holds = has(abi::CAP_HOLD) && can_hold;
         match self {
+            Self::Auto if timestamps && info.kind == DeviceKind::Accelerator && holds => {
+                Ok(Clock::DeviceHeld)
+            }
             Self::Auto if timestamps && info.kind == DeviceKind::Accelerator => Ok(Clock::DeviceBatch),
             Self::Auto => Ok(Clock::HostWall),
             Self::Use(clock) if clock.is_device() && !timestamps => Err(Error::new(
                 ErrorKind::Unsupported,
                 format!("clock {clock}: {} has no timestamps; use host_wall, host_submit or auto", info.id),
             )),
-            Self::Use(Clock::DeviceGraph) if !info.capabilities.has(abi::CAP_GRAPHS) => Err(Error::new(
+            Self::Use(Clock::DeviceGraph) if !has(abi::CAP_GRAPHS) => Err(Error::new(
                 ErrorKind::Unsupported,
                 format!("clock device_graph: {} has no native graphs; use device_batch or auto", info.id),
+            )),
+            Self::Use(Clock::DeviceHeld) if !has(abi::CAP_HOLD) => Err(Error::new(
+                ErrorKind::Unsupported,
+                format!("clock device_held: {} cannot hold its queues; use device_batch or auto", info.id),
             )),
             Self::Use(clock) => Ok(clock),
         }
@@ -130,16 +151,30 @@ mod tests {
             (DeviceKind::Host, abi::CAP_TIMESTAMPS, Clock::HostWall),
             (DeviceKind::Accelerator, 0, Clock::HostWall),
             (DeviceKind::Accelerator, abi::CAP_TIMESTAMPS, Clock::DeviceBatch),
+            (DeviceKind::Accelerator, abi::CAP_HOLD, Clock::HostWall),
+            (DeviceKind::Host, abi::CAP_TIMESTAMPS | abi::CAP_HOLD, Clock::HostWall),
+            (DeviceKind::Accelerator, abi::CAP_TIMESTAMPS | abi::CAP_HOLD, Clock::DeviceHeld),
+            (
+                DeviceKind::Accelerator,
+                abi::CAP_TIMESTAMPS | abi::CAP_HOLD | abi::CAP_GRAPHS,
+                Clock::DeviceHeld,
+            ),
         ] {
-            assert_eq!(ClockChoice::Auto.choose(&info(kind, capabilities)).unwrap(), expected);
+            assert_eq!(ClockChoice::Auto.choose(&info(kind, capabilities), true).unwrap(), expected);
         }
+    }
+
+    #[test]
+    fn auto_holds_no_queue_for_a_cold_evaluation() {
+        let info = info(DeviceKind::Accelerator, abi::CAP_TIMESTAMPS | abi::CAP_HOLD);
+        assert_eq!(ClockChoice::Auto.choose(&info, false).unwrap(), Clock::DeviceBatch);
     }
 
     #[test]
     fn a_clock_that_the_device_lacks_is_an_error() {
         let without = info(DeviceKind::Accelerator, 0);
         for clock in Clock::ALL {
-            let chosen = ClockChoice::from(clock).choose(&without);
+            let chosen = ClockChoice::from(clock).choose(&without, true);
             match chosen {
                 Ok(chosen) => assert!(chosen == clock && !clock.is_device()),
                 Err(error) => {
@@ -149,7 +184,10 @@ mod tests {
             }
             assert_eq!(
                 ClockChoice::from(clock)
-                    .choose(&info(DeviceKind::Host, abi::CAP_TIMESTAMPS | abi::CAP_GRAPHS))
+                    .choose(
+                        &info(DeviceKind::Host, abi::CAP_TIMESTAMPS | abi::CAP_GRAPHS | abi::CAP_HOLD),
+                        true
+                    )
                     .unwrap(),
                 clock
             );
@@ -157,11 +195,15 @@ mod tests {
     }
 
     #[test]
-    fn the_graph_clock_needs_native_graphs() {
-        let error = ClockChoice::Use(Clock::DeviceGraph)
-            .choose(&info(DeviceKind::Accelerator, abi::CAP_TIMESTAMPS))
-            .unwrap_err();
-        assert!(error.message().contains("device_batch"), "{error}");
+    fn some_clocks_need_more_than_timestamps() {
+        for (clock, what) in
+            [(Clock::DeviceGraph, "no native graphs"), (Clock::DeviceHeld, "hold its queues")]
+        {
+            let error = ClockChoice::Use(clock)
+                .choose(&info(DeviceKind::Accelerator, abi::CAP_TIMESTAMPS), true)
+                .unwrap_err();
+            assert!(error.message().contains(what) && error.message().contains("device_batch"), "{error}");
+        }
     }
 
     #[test]

@@ -9,6 +9,8 @@ mod graph_cache;
 mod measurement;
 mod observer;
 mod statistics;
+#[cfg(test)]
+mod statistics_scipy_tests;
 mod stop_rule;
 mod throttling;
 mod timed_window;
@@ -141,7 +143,15 @@ impl<'a> Evaluation<'a> {
     fn check(&self, info: &DeviceInfo) -> Result<Clock> {
         self.timing.check()?;
         self.cost.check()?;
-        let clock = self.timing.clock.choose(info)?;
+        let is_cold = self.timing.warmup.is_none();
+        let transfers = self.args.iter().any(|arg| arg.host_tensor(info).is_some());
+        let clock = self.timing.clock.choose(info, !is_cold && !transfers)?;
+        if is_cold && clock == Clock::DeviceHeld {
+            return Err(Error::invalid(
+                "clock device_held needs a warm-up: some drivers compile a kernel at its first launch, which a held queue \
+                 would block; use device_batch",
+            ));
+        }
         for (index, arg) in self.args.iter().enumerate() {
             arg.check(index, info, clock)?;
         }
@@ -240,7 +250,7 @@ async fn evaluate_kernel(device: &Arc<OpenDevice>, evaluation: &mut Evaluation<'
     Ok(Measurement {
         statistics: measurement::statistics(&samples.samples_ns)?,
         samples_ns: samples.samples_ns,
-        clock,
+        clock: target.clock(),
         repeat: timing.repeat,
         reached_until: samples.reached_until,
         throttled: samples.throttled,

@@ -3,12 +3,12 @@
 use super::Timing;
 use super::statistics::{median_interval, percentile, relative_uncertainty};
 
-/// Samples before the first look at the interval. Fewer would end the search too often because they happen to agree.
+/// Samples before the interval is evaluated first. Fewer would end the search too often because they happen to agree.
 const MIN_SAMPLES: usize = 20;
-/// Between two looks, the number of samples grows by this fraction of it (1/4).
+/// Between two evaluations, the number of samples grows by this fraction of it (1/4).
 const GROWTH: usize = 4;
-/// The interval must be narrow at this many consecutive looks: a single one may be narrow by chance.
-const LOOKS: u32 = 2;
+/// The interval must be narrow in this many consecutive evaluations: a single one may be narrow by chance.
+const NARROW_EVALUATIONS: usize = 2;
 /// Samples after which the search ends without success: the memory is bounded, and so is the time that sorting takes.
 const MAX_SAMPLES: usize = 1 << 20;
 
@@ -16,40 +16,56 @@ const MAX_SAMPLES: usize = 1 << 20;
 pub(crate) struct StopRule {
     repeat: usize,
     until: Option<f64>,
-    next_look: usize,
-    /// Consecutive looks at which the interval was narrow.
-    narrow: u32,
-    /// Reused for every look.
+    next_evaluation: usize,
+    /// How many samples there were at the last evaluation.
+    seen: usize,
+    /// How many samples there were in the consecutive evaluations in which the interval was narrow, up to the last one.
+    narrow: Vec<usize>,
+    /// Reused for every evaluation.
     sorted: Vec<f64>,
 }
 
 impl StopRule {
     pub(crate) fn new(timing: &Timing) -> Self {
         let Timing { repeat, until, .. } = *timing;
-        Self { repeat, until, next_look: repeat.max(MIN_SAMPLES), narrow: 0, sorted: Vec::new() }
+        Self {
+            repeat,
+            until,
+            next_evaluation: repeat.max(MIN_SAMPLES),
+            seen: 0,
+            narrow: Vec::new(),
+            sorted: Vec::new(),
+        }
     }
 
     /// Whether these samples are enough.
     pub(crate) fn is_enough(&mut self, samples: &[f64]) -> bool {
         let count = samples.len();
         let Some(until) = self.until else { return count >= self.repeat };
-        if count < self.next_look {
+        if count < self.next_evaluation {
             return false;
         }
-        self.next_look = count + 1 + count / GROWTH;
-        self.narrow = if self.is_precise(samples, until) { self.narrow + 1 } else { 0 };
-        self.narrow >= LOOKS || count >= self.repeat.max(MAX_SAMPLES)
+        self.seen = count;
+        self.next_evaluation = count + 1 + count / GROWTH;
+        if self.is_precise(samples, until) {
+            self.narrow.push(count);
+        } else {
+            self.narrow.clear();
+        }
+        self.narrow.len() >= NARROW_EVALUATIONS || count >= self.repeat.max(MAX_SAMPLES)
     }
 
     /// Forgets what it saw of samples that are measured again; `count` remain.
     pub(crate) fn discard(&mut self, count: usize) {
-        self.narrow = 0;
-        self.next_look = self.repeat.max(MIN_SAMPLES).max(count + 1);
+        self.narrow.retain(|seen| *seen <= count);
+        if self.seen > count {
+            self.next_evaluation = self.repeat.max(MIN_SAMPLES).max(count + 1);
+        }
     }
 
     /// Whether the precision asked for was reached; `None` if none was asked for.
     pub(crate) fn reached(&self) -> Option<bool> {
-        self.until.map(|_| self.narrow >= LOOKS)
+        self.until.map(|_| self.narrow.len() >= NARROW_EVALUATIONS)
     }
 
     fn is_precise(&mut self, samples: &[f64], until: f64) -> bool {
@@ -82,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_samples_end_it_at_the_second_look() {
+    fn equal_samples_end_it_at_the_second_evaluation() {
         for (repeat, sample, count) in [(10, 5.0, 26), (50, 5.0, 63), (1, 0.0, 26)] {
             let (samples, reached) = ends(rule(repeat, 0.01), |_| sample);
             assert_eq!((samples.len(), reached), (count, true));
@@ -97,18 +113,37 @@ mod tests {
     }
 
     #[test]
-    fn one_narrow_look_is_not_enough() {
+    fn one_narrow_interval_is_not_enough() {
         let mut rule = rule(10, 0.01);
         let wide: Vec<f64> = (0..26).map(f64::from).collect();
         for (samples, narrow) in [(&[5.0; 20][..], 1), (&wide, 0), (&[5.0; 33], 1), (&[5.0; 42], 2)] {
             assert_eq!(
-                (rule.is_enough(samples), rule.narrow),
+                (rule.is_enough(samples), rule.narrow.len()),
                 (narrow == 2, narrow),
                 "{} samples",
                 samples.len()
             );
         }
         assert_eq!(rule.reached(), Some(true));
+    }
+
+    #[test]
+    fn an_evaluation_of_samples_that_remain_still_counts() {
+        let mut rule = rule(10, 0.01);
+        assert!(!rule.is_enough(&[5.0; 20]));
+        rule.discard(20);
+        assert!(rule.is_enough(&[5.0; 26]), "both evaluations were of samples that remain");
+        rule.discard(25);
+        assert_eq!(
+            (rule.reached(), rule.next_evaluation),
+            (Some(false), 26),
+            "evaluate the samples that replace it"
+        );
+        rule.discard(19);
+        assert!(
+            !rule.is_enough(&[5.0; 26]) && rule.is_enough(&[5.0; 33]),
+            "the first evaluation is void, too"
+        );
     }
 
     #[test]

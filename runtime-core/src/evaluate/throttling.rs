@@ -20,8 +20,8 @@ pub(crate) trait ThrottleSource {
 pub(crate) struct Throttling {
     /// `None` if the device does not report it.
     throttled: Option<Throttled>,
-    /// How many samples may be measured again.
-    most: usize,
+    /// How many samples were asked for at first. As many may be measured again, or as many as there are by now.
+    repeat: usize,
     deadline_ns: u64,
     /// How many samples a reading has covered.
     covered: usize,
@@ -33,7 +33,7 @@ impl Throttling {
     /// Finds out whether the device reports throttling. The first reading may initialise a library, which takes long.
     pub(crate) fn new(target: &mut impl ThrottleSource, repeat: usize) -> Self {
         let throttled = target.throttle_reasons().map(|_| Throttled::default());
-        Self { throttled, most: repeat, deadline_ns: 0, covered: 0, last_ns: 0, reading_ns: 0 }
+        Self { throttled, repeat, deadline_ns: 0, covered: 0, last_ns: 0, reading_ns: 0 }
     }
 
     /// Forgets what happened before the first sample.
@@ -58,7 +58,7 @@ impl Throttling {
         let has_time = self.last_ns < self.deadline_ns;
         let Some(throttled) = &mut self.throttled else { return count };
         let new = count - self.covered;
-        if disturbed && has_time && throttled.remeasured + new <= self.most {
+        if disturbed && has_time && throttled.remeasured + new <= self.repeat.max(count) {
             throttled.remeasured += new;
             return self.covered;
         }
@@ -75,7 +75,7 @@ impl Throttling {
     /// Checks the samples that no reading has covered, and keeps them: there is no time left.
     pub(crate) fn finish(&mut self, target: &mut impl ThrottleSource, count: usize) {
         if count > self.covered {
-            self.most = 0;
+            self.deadline_ns = 0;
             self.check(target, count, true);
         }
     }
@@ -91,7 +91,7 @@ impl Throttling {
         self.last_ns = target.now_ns();
         self.reading_ns = self.last_ns - begin_ns;
         if let Some(throttled) = &mut self.throttled {
-            throttled.reasons = throttled.reasons.and(reasons);
+            throttled.reasons = throttled.reasons.union(reasons);
         }
         reasons.disturbs()
     }

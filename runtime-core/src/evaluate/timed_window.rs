@@ -16,6 +16,9 @@ use crate::{
 /// Maximum number of timestamp pairs in flight: the query pools of drivers are limited.
 const MAX_PAIRS: usize = 256;
 
+/// Maximum number of calls for which a queue is held: a driver whose own queue is full would block in a submission.
+const MAX_HELD: u64 = 256;
+
 /// What to time.
 pub(crate) struct BenchInputs<'s, 'a> {
     pub(crate) device: &'s Arc<OpenDevice>,
@@ -37,6 +40,8 @@ pub(crate) struct QueueTarget<'s, 'a> {
     setup: &'s mut Option<Box<dyn FnMut() + Send + 'a>>,
     observer: &'s mut Option<Observer<'a>>,
     clock: Clock,
+    /// The workloads that have run, after which a held queue does not wait for a compiler: the kernel, the no-op kernel.
+    has_run: [bool; 2],
     /// Calls run inline on this thread.
     inline: bool,
     has_empty: bool,
@@ -82,6 +87,7 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
             setup,
             observer,
             clock,
+            has_run: [false; 2],
             inline,
             // A graph cannot contain no-op kernels.
             has_empty: info.capabilities.has(abi::CAP_NOOP_KERNEL) && clock != Clock::DeviceGraph,
@@ -92,6 +98,11 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
             begin: Instant::now(),
             calls: 0,
         })
+    }
+
+    /// The clock that the windows are timed with.
+    pub(crate) const fn clock(&self) -> Clock {
+        self.clock
     }
 
     /// Number of kernel calls so far.
@@ -180,6 +191,7 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
             Clock::HostSubmit => self.host_submit(workload, number),
             Clock::DeviceBatch => self.device_batch(workload, number).await,
             Clock::DeviceGraph => self.device_graph(number).await,
+            Clock::DeviceHeld => self.device_held(workload, number).await,
             Clock::DeviceKernel => self.device_kernel(workload, number).await,
         }
     }
@@ -220,6 +232,29 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
         let mut end = self.queue.timestamp()?;
         (&mut end).await?;
         Ok(Window { elapsed_ns: self.elapsed_between(&begin, &end)?, transfer_ns: 0.0 })
+    }
+
+    /// Times the calls in parts, for each of which the queue is held. The first window of a workload is not held. Gives up
+    /// holding once a hold did not last.
+    async fn device_held(&mut self, workload: Workload, number: u64) -> Result<Window> {
+        if !std::mem::replace(&mut self.has_run[workload as usize], true) {
+            return self.device_batch(workload, number).await;
+        }
+        let (mut window, mut left) = (Window::default(), number);
+        while left > 0 {
+            let calls = left.min(MAX_HELD);
+            let held = self.queue.hold()?;
+            let begin = self.queue.timestamp()?;
+            drop(self.submit_calls(workload, calls)?);
+            let mut end = self.queue.timestamp()?;
+            if !held.resume()? {
+                self.clock = Clock::DeviceBatch;
+            }
+            (&mut end).await?;
+            window.elapsed_ns += self.elapsed_between(&begin, &end)?;
+            left -= calls;
+        }
+        Ok(window)
     }
 
     async fn device_kernel(&mut self, workload: Workload, number: u64) -> Result<Window> {
@@ -280,7 +315,7 @@ impl TimingTarget for QueueTarget<'_, '_> {
     }
 
     fn flush_cache(&mut self) -> Result<()> {
-        self.flusher.flush(self.queue)
+        self.flusher.flush(self.queue, self.clock)
     }
 
     fn pause(&mut self, duration: Duration) {

@@ -363,6 +363,28 @@ fn samples_are_kept_if_throttling_does_not_end() {
 }
 
 #[test]
+fn more_samples_are_measured_again_as_more_are_taken() {
+    // Equal samples are enough after 26. One in four is throttled.
+    let throttled: Vec<bool> = (0..1000).map(|window| window % 4 == 2).collect();
+    let timing = Timing { until: Some(0.01), ..plain() };
+    let mut mock = Mock { throttled: Some(throttled), ..Mock::default() };
+    let run = timed(&mut mock, &timing);
+    let Throttled { remeasured, kept, .. } = run.throttled.unwrap();
+    assert!(
+        remeasured >= 6 && kept == 0,
+        "{remeasured} measured again, {kept} kept of {}",
+        run.samples_ns.len()
+    );
+    assert_eq!(mock.windows().len(), run.samples_ns.len() + remeasured);
+    assert!(run.samples_ns.len() < 60, "throttling now and then does not keep it from ending");
+
+    let mut always = Mock { throttled: Some(vec![true; 1 << 16]), ..Mock::default() };
+    let run = timed(&mut always, &timing);
+    let Throttled { remeasured, kept, .. } = run.throttled.unwrap();
+    assert_eq!((remeasured, kept), (run.samples_ns.len(), run.samples_ns.len()), "it ends nevertheless");
+}
+
+#[test]
 fn a_slow_reading_covers_several_samples() {
     let timing = Timing { repeat: 100, ..plain() };
     let throttled = vec![false; 1000];

@@ -18,8 +18,8 @@ pub struct Timing {
     /// Goes on after `repeat` samples until the median is known this precisely: until the distance to the farther end of its
     /// confidence interval is at most this share of it, e.g. 0.01 for 1%, or the budget is spent. Default: `None`.
     ///
-    /// Looking at the interval more than once makes it too optimistic, because one that is narrow by chance ends the search.
-    /// At least 20 samples are therefore taken, their number grows by a quarter between two looks, and two consecutive looks
+    /// Evaluating the interval more than once makes it too optimistic, because one that is narrow by chance ends the search.
+    /// At least 20 samples are therefore taken, their number grows by a quarter between two evaluations of the interval, and two consecutive ones
     /// must agree. Simulated with normal, exponential and log-normal noise, the interval then contains the median in 93.5% to 97.5% of
     /// cases.
     pub until: Option<f64>,
@@ -110,9 +110,11 @@ impl Warmup {
 
 /// When caches are flushed, outside the timed window.
 ///
-/// On other devices than the host, a buffer in device memory is filled that is exactly as large as the last-level cache. On a
-/// host device, the submitting thread writes through memory of twice the last-level cache: most data are then evicted, but
-/// not all, because processors keep some lines that were used often; private caches of other cores are not flushed.
+/// On other devices than the host, a buffer in device memory is filled that is as large as the last-level cache, or 64 MiB if
+/// the device does not report its size: CUDA devices do, OpenCL and Vulkan devices do not. A device clock starts behind the
+/// fill; a host clock starts when the fill has ended. On a host device, the submitting thread writes through memory of twice the
+/// last-level cache: most data are then evicted, but not all, because processors keep some lines that were used often; private
+/// caches of other cores are not flushed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FlushCache {
     /// Never: caches keep the contents of the previous call.

@@ -45,7 +45,7 @@ pub struct Capabilities(pub u64);
 
 impl Capabilities {
     /// All bits with their names.
-    pub const NAMES: [(u64, &'static str); 19] = [
+    pub const NAMES: [(u64, &'static str); 20] = [
         (abi::CAP_TIMESTAMPS, "timestamps"),
         (abi::CAP_GRAPHS, "graphs"),
         (abi::CAP_WAIT_FOR, "wait_for"),
@@ -65,6 +65,7 @@ impl Capabilities {
         (abi::CAP_IMPORT_DEVICE_MEMORY, "import_device_memory"),
         (abi::CAP_COPY_2D, "copy_2d"),
         (abi::CAP_COUNTERS, "counters"),
+        (abi::CAP_HOLD, "hold"),
     ];
 
     /// Whether all of `bits` are set.

@@ -39,9 +39,9 @@ impl ThrottleReasons {
         NAMES.into_iter().filter(move |(bit, _)| self.0 & bit != 0).map(|(_, name)| name)
     }
 
-    /// These reasons and others.
+    /// The reasons that are in either of both.
     #[must_use]
-    pub const fn and(self, others: Self) -> Self {
+    pub const fn union(self, others: Self) -> Self {
         Self(self.0 | others.0)
     }
 }
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn reasons_have_names() {
-        let both = ThrottleReasons(abi::THROTTLE_POWER_CAP).and(ThrottleReasons(abi::THROTTLE_POWER_BRAKE));
+        let both = ThrottleReasons(abi::THROTTLE_POWER_CAP).union(ThrottleReasons(abi::THROTTLE_POWER_BRAKE));
         assert_eq!(both.to_string(), "power cap, power brake");
         assert_eq!(ThrottleReasons(1 << 63).names().count(), 0);
     }

@@ -4,6 +4,7 @@
 
 pub(crate) mod copy;
 pub(crate) mod device_copy;
+pub(crate) mod hold;
 pub(crate) mod submit;
 pub(crate) mod transfer;
 
@@ -395,6 +396,7 @@ impl Drop for Queue {
         if self.is_lent {
             return self.device.give_back_transfer_queue(self.timeline.clone());
         }
+        let _ = self.timeline.resume();
         // The end of an inline call is recorded by a poll. After an error, reaping polls again.
         let _ = self.timeline.poll();
         let until = if self.timeline.has_ended(self.timeline.last_submitted()) {

@@ -297,6 +297,7 @@ impl Queue {
             };
             source.signal_from_now_on();
             source.signal_and_flush(*ticket)?;
+            source.resume()?;
         }
         Ok(WaitPlan::OnDevice(waits))
     }

@@ -1,7 +1,6 @@
 //! Tensors: an element type, shape, strides and offset over a shared buffer, or the description of an embedded
 //! tensor.
 
-pub(crate) mod atomic_file;
 mod contents;
 pub mod dlpack;
 pub(crate) mod host_array;

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 
-use crate::tensor::atomic_file::write_atomic;
+use crate::atomic_file::write_atomic;
 use crate::{DType, Error, ErrorKind, HostArray, Result};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";

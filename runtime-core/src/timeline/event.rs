@@ -124,6 +124,9 @@ impl Future for Event {
             Err(error) => Poll::Ready(Err(error)),
             Ok(false) => {
                 let Some(device) = self.timeline.device.upgrade() else { return Poll::Ready(self.wait()) };
+                if let Err(error) = self.timeline.resume() {
+                    return Poll::Ready(Err(error));
+                }
                 let Self { timeline, ticket, registration, .. } = self.get_mut();
                 match device.register_waker((timeline, *ticket), registration, context.waker()) {
                     Ok(()) => Poll::Pending,

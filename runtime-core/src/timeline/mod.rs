@@ -33,6 +33,7 @@ pub(crate) mod device_state;
 mod edges;
 pub(crate) mod event;
 pub(crate) mod hazards;
+mod hold;
 pub(crate) mod host_access;
 pub(crate) mod open_device;
 pub(crate) mod queue_table;
@@ -130,6 +131,8 @@ pub(crate) struct Timeline {
     signal_all: AtomicBool,
     /// Whether the backend can block until a ticket has ended; assumed until it refuses.
     can_block: AtomicBool,
+    /// Its work waits until the queue is resumed.
+    is_held: AtomicBool,
     end: AtomicU8,
     /// Number of `edges`, readable without their lock.
     edge_count: AtomicUsize,
@@ -175,6 +178,7 @@ impl Timeline {
             released: AtomicU64::new(0),
             signal_all: AtomicBool::new(false),
             can_block: AtomicBool::new(!handle.is_null()),
+            is_held: AtomicBool::new(false),
             end: AtomicU8::new(OPEN),
             failure: Mutex::default(),
             edges: Mutex::default(),

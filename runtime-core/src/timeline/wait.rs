@@ -130,6 +130,7 @@ impl Timeline {
 
     /// The same as [`Timeline::wait`], on a device that is known to be open.
     pub(crate) fn wait_open(self: &Arc<Self>, ticket: u64, deadline: Option<Instant>) -> Result<()> {
+        self.resume()?;
         if deadline.is_none() && self.wait_blocking(ticket)? {
             self.poll()?;
             if let Some(result) = self.status(ticket) {

@@ -26,6 +26,8 @@ pub struct Comparison {
     pub verdict: Verdict,
     /// Why the verdict is `CannotTell`.
     pub reason: Option<String>,
+    /// If the samples do not decide: what spoils them, as the evaluation advised; `before: …` or `now: …`.
+    pub advice: Vec<String>,
     /// Whether it is slower, or is wrong or failed and was not before.
     pub regression: bool,
 }
@@ -38,9 +40,15 @@ impl Comparison {
         let (old_side, new_side) = (Side::of(old), Side::of(new));
         let samples = |row: &Row| row.measurement.as_ref().map_or(Vec::new(), |it| it.samples_ns.clone());
         let mut estimate = Estimate::of(&samples(old), &samples(new), options);
+        let mut advice = Vec::new();
         if let Some(obstacle) = obstacle(&old_side, &new_side, &differences) {
             estimate.verdict = Verdict::CannotTell;
             estimate.reason = Some(obstacle);
+        } else if estimate.verdict == Verdict::CannotTell {
+            let of = |row: &Row, when: &str| -> Vec<String> {
+                row.advice.iter().map(|text| format!("{when}: {text}")).collect()
+            };
+            advice = [of(old, "before"), of(new, "now")].concat();
         }
         Self {
             key: RowKey::of(new),
@@ -52,6 +60,7 @@ impl Comparison {
             interval: estimate.interval,
             verdict: estimate.verdict,
             reason: estimate.reason,
+            advice,
         }
     }
 }

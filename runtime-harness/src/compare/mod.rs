@@ -4,6 +4,8 @@
 //! the ratio of the medians with its interval, a [`Verdict`], and what else differs between the two.
 
 mod bootstrap;
+#[cfg(test)]
+mod bootstrap_scipy_tests;
 mod comparison;
 mod difference;
 mod independence;

@@ -211,3 +211,25 @@ fn rows_are_matched_by_kernel_and_device() {
     assert!(!comparison.has_regression());
     assert!(ReportComparison::of(&new, &old, &CompareOptions::default()).has_regression());
 }
+
+#[test]
+fn advice_of_the_rows_is_repeated_only_if_the_samples_do_not_decide() {
+    let advised = |ns: f64, advice: &str| edited(ns, |row| row["advice"] = json!([advice]));
+    let noisy = |ns: f64, advice: &str| {
+        edited(ns, |row| {
+            let samples: Vec<f64> = times(ns).iter().map(|time| ns + 20.0 * (time - ns)).collect();
+            row["measurement"]["samples_ns"] = json!(samples);
+            row["advice"] = json!([advice]);
+        })
+    };
+    let undecided = compared(&noisy(100.0, "stop it"), &noisy(100.0, "cool it"));
+    assert_eq!((undecided.verdict, undecided.advice.len()), (Verdict::CannotTell, 2));
+    assert_eq!(undecided.advice, ["before: stop it", "now: cool it"]);
+    assert_eq!(compared(&noisy(100.0, "stop it"), &row(100.0)).advice, ["before: stop it"]);
+    let decided = compared(&advised(100.0, "stop it"), &advised(120.0, "cool it"));
+    assert_eq!((decided.verdict, decided.advice), (Verdict::Slower, Vec::new()));
+    let mut other_clock = noisy(100.0, "stop it");
+    other_clock.measurement.as_mut().unwrap().clock = "device_kernel".to_owned();
+    let incomparable = compared(&noisy(100.0, "stop it"), &other_clock);
+    assert_eq!((incomparable.verdict, incomparable.advice), (Verdict::CannotTell, Vec::new()));
+}

@@ -54,7 +54,7 @@ fn quiet() -> Noise {
         involuntary_switches: Some(1),
     };
     let device = DeviceNoise { processes: Some(Vec::new()), ..DeviceNoise::default() };
-    Noise { host, device, defect: None }
+    Noise { host, device, ..Noise::default() }
 }
 
 fn advice_for(measurement: &Measurement, noise: &Noise, on_host: bool) -> Vec<String> {

@@ -12,15 +12,17 @@ use crate::row::{DeviceNoise, HostNoise, Noise};
 pub(crate) struct Recorder<'d> {
     system: System,
     device: &'d dyn CommonRuntime,
+    of_group: bool,
     before: Option<(Beginning, DeviceReading)>,
     after: Option<(Snapshot, DeviceReading)>,
 }
 
 impl<'d> Recorder<'d> {
-    /// A recorder for this device. Initialises what readings need, so that they take no time between warm-up and samples.
-    pub(crate) fn new(device: &'d dyn CommonRuntime) -> Self {
+    /// A recorder for this device; `of_group`: other kernels run between the samples. Initialises what readings need, so that they
+    /// take no time between warm-up and samples.
+    pub(crate) fn new(device: &'d dyn CommonRuntime, of_group: bool) -> Self {
         drop(DeviceReading::now(device));
-        Self { system: System::of_machine(), device, before: None, after: None }
+        Self { system: System::of_machine(), device, of_group, before: None, after: None }
     }
 
     /// Takes a reading. The host is read closest to the samples.
@@ -42,6 +44,7 @@ impl<'d> Recorder<'d> {
         let ((beginning, before), (end, after)) = self.before.as_ref().zip(self.after.as_ref())?;
         let reasons = measurement.throttled.map(|throttled| throttled.reasons);
         Some(Noise {
+            of_group: self.of_group,
             host: HostNoise::between(&self.system, beginning, end),
             device: DeviceNoise::between(&self.system, before, after, reasons),
             defect: defect(&measurement.samples_ns),

@@ -195,5 +195,8 @@ fn scatter((sum, squares): (f64, f64), count: usize) -> f64 {
 }
 
 #[cfg(test)]
+#[path = "series_scipy_tests.rs"]
+mod scipy_tests;
+#[cfg(test)]
 #[path = "series_tests.rs"]
 mod tests;

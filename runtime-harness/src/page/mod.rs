@@ -1,5 +1,6 @@
 //! A report as one self-contained web page: results, pictures, machine and settings, without scripts or anything from elsewhere.
 
+mod beside;
 mod escape;
 mod tables;
 #[cfg(test)]
@@ -8,7 +9,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::peak::Peak;
+use crate::peak::{Peak, Subject};
 use crate::plot;
 use crate::report::Report;
 use crate::row::Status;
@@ -18,9 +19,9 @@ const STYLE: &str = include_str!("style.css");
 /// The page loads nothing and runs nothing, whatever a name in it may hold.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
-/// The page about a report. `peaks` are those of its devices, by device string.
+/// The page about a report. `peaks` are those of its devices.
 #[must_use]
-pub fn page(report: &Report, peaks: &BTreeMap<String, Peak>) -> String {
+pub fn page(report: &Report, peaks: &BTreeMap<Subject, Peak>) -> String {
     let mut text = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Kernel evaluation</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n"
@@ -29,6 +30,7 @@ pub fn page(report: &Report, peaks: &BTreeMap<String, Peak>) -> String {
         writeln!(text, "<h1>Kernel evaluation</h1>\n<p class=\"faint\">{}</p>", escaped(&summary(report)));
     section(&mut text, "Results", &tables::results(&report.rows));
     section(&mut text, "Notes", &tables::notes(&report.rows));
+    section(&mut text, "Counters and energy", &beside::table_of(&report.rows));
     let mut figures = String::new();
     for panel in plot::panels(&report.rows, peaks) {
         let _ = writeln!(

@@ -1,24 +1,24 @@
 //! The tables of the page.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use serde_json::Value;
 
 use super::escape::escaped;
-use crate::peak::{Figure, Peak};
+use crate::peak::{Figure, Peak, Subject};
 use crate::report::Report;
 use crate::row::{Measurement, ResourceUsage, Roofline, Row, Validation};
 
 /// A cell with its class; the content is escaped.
-fn cell(text: &mut String, class: &str, content: &str) {
+pub(super) fn cell(text: &mut String, class: &str, content: &str) {
     let _ = write!(text, "<td class=\"{class}\">{}</td>", escaped(content));
 }
 
 /// Columns of numbers, whose headers are aligned like them.
-const NUMBERS: [&str; 6] = ["median", "min", "GFLOP/s", "GB/s", "samples × calls", "best"];
+const NUMBERS: [&str; 7] = ["median", "min", "GFLOP/s", "GB/s", "samples × calls", "best", "per call"];
 
-fn table(header: &[&str], rows: &str) -> String {
+pub(super) fn table(header: &[&str], rows: &str) -> String {
     let class = |name: &str| if NUMBERS.contains(&name) { "number" } else { "" };
     let cell = |name: &&str| format!("<th class=\"{}\">{}</th>", class(name), escaped(name));
     let header: String = header.iter().map(cell).collect();
@@ -28,7 +28,7 @@ fn table(header: &[&str], rows: &str) -> String {
 }
 
 /// A number with four significant digits.
-fn significant(value: f64) -> String {
+pub(super) fn significant(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return value.to_string();
     }
@@ -171,7 +171,7 @@ pub(super) fn validation(rows: &[Row]) -> String {
     }
 }
 
-pub(super) fn peaks(peaks: &BTreeMap<String, Peak>) -> String {
+pub(super) fn peaks(peaks: &BTreeMap<Subject, Peak>) -> String {
     let mut text = String::new();
     let mut line = |device: &str, what: &str, figure: &Figure, unit: &str| {
         text.push_str("<tr>");
@@ -186,7 +186,15 @@ pub(super) fn peaks(peaks: &BTreeMap<String, Peak>) -> String {
         cell(&mut text, "", &figure.clock);
         text.push_str("</tr>\n");
     };
-    for (device, peak) in peaks {
+    for (subject, peak) in peaks {
+        let device = &subject.device;
+        // Devices of several machines may have the same device string.
+        let is_unique = peaks.keys().filter(|other| other.device == *device).count() == 1;
+        let device = match is_unique {
+            true => device.clone(),
+            false => format!("{device} ({}, {})", subject.name, subject.identity),
+        };
+        let device = &*device;
         for it in &peak.compute {
             line(
                 device,
@@ -226,12 +234,12 @@ pub(super) fn machine(report: &Report) -> String {
     }
     let mut rows = String::new();
     let mut details = String::new();
-    let mut known: Vec<&str> = Vec::new();
+    let mut known: BTreeSet<(&str, Option<Subject>)> = BTreeSet::new();
     for row in &report.rows {
-        let Some(info) = row.device_info.as_ref().filter(|_| !known.contains(&&*row.device)) else {
+        let Some(info) = &row.device_info else { continue };
+        if !known.insert((&row.device, Subject::of(info))) {
             continue;
-        };
-        known.push(&row.device);
+        }
         let value = |key: &str| match &info[key] {
             Value::String(text) => text.clone(),
             Value::Number(number) => number.to_string(),

@@ -10,7 +10,8 @@ use crate::row_fixture::row;
 const HOSTILE: &str = "<script>alert('x')</script>\"><img src=x onerror=y>\0\u{1b}[2J";
 
 fn page_of(rows: Vec<Row>) -> String {
-    let peaks = BTreeMap::from([("host:0".to_owned(), peak(&rows[0]))]);
+    let peak = peak(&rows[0]);
+    let peaks = BTreeMap::from([(peak.subject.clone(), peak)]);
     page(&Report { rows, ..Report::new() }, &peaks)
 }
 
@@ -68,4 +69,57 @@ fn every_part_of_the_report_is_on_the_page() {
     ] {
         assert!(page.contains(text), "{text}: {page}");
     }
+}
+
+#[test]
+fn devices_of_one_name_on_two_machines_are_two() {
+    let on = |name: &str| row("k", &[5.0, 6.0], |row| row["device_info"]["name"] = json!(name));
+    let rows = vec![on("fast"), on("slow"), on("slow")];
+    let peaks = rows[..2].iter().map(peak).map(|peak| (peak.subject.clone(), peak)).collect();
+    let page = page(&Report { rows, ..Report::new() }, &peaks);
+    for text in ["<td class=\"\">fast</td>", "<td class=\"\">slow</td>"] {
+        assert_eq!(page.matches(text).count(), 1, "a line of the machine table: {text}");
+    }
+    assert!(page.contains("host:0 (fast, host:0)") && page.contains("host:0 (slow, host:0)"), "peaks");
+}
+
+#[test]
+fn counters_and_energy_are_on_the_page_if_there_are_any() {
+    let counter = |name: &str, value: Option<f64>, unit: Option<&str>, reason: Option<&str>| {
+        json!({
+            "name": name, "value": value, "unit": unit, "is_ratio": unit == Some("%"), "counted_share": value.map(|_| 0.25),
+            "calls": 7, "passes": 2, "reason": reason,
+        })
+    };
+    let counted = row("k", &[5.0, 6.0], |row| {
+        row["counters"] = json!([
+            counter("cycles", Some(1234.5), None, None),
+            counter("busy", Some(50.0), Some("%"), None),
+            counter("misses", None, None, Some("no <such> counter")),
+        ]);
+        row["energy"] = json!({
+            "microjoules_per_call": 42.0, "resolution_microjoules": 3, "total_microjoules": 420, "calls": 10, "reason": null,
+        });
+    });
+    let without_energy = row("other", &[5.0, 6.0], |row| {
+        row["energy"] = json!({
+            "microjoules_per_call": null, "resolution_microjoules": null, "total_microjoules": 0, "calls": 0,
+            "reason": "the device reports no energy",
+        });
+    });
+    let page = page_of(vec![counted, without_energy]);
+    for text in [
+        "<h2>Counters and energy</h2>",
+        "1234",
+        "50.00 %",
+        "7 calls, 2 passes, extrapolated from 25% of the time",
+        "no &lt;such&gt; counter",
+        "42.00 µJ",
+        "10 calls, resolution 3 µJ",
+        "the device reports no energy",
+    ] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    let without = page_of(vec![row("k", &[5.0, 6.0], |_| {})]);
+    assert!(!without.contains("Counters and energy"));
 }

@@ -26,6 +26,8 @@ const UNITS: u32 = 32;
 const PARTS_PER_CORE: u32 = 8;
 /// Matrix units sum ones in `f32`, which is exact up to 2²⁴: 512 per step.
 const MATRIX_STEPS: u32 = 1 << 14;
+/// The compute capability from which on `mma` has large shapes of `f64` (PTX ISA, "Matrix multiply-accumulate using mma").
+const LARGE_F64: u32 = 90;
 /// Sums of ones by the host, of 384 or 768 per step.
 const DOT_STEPS: u32 = 1 << 15;
 
@@ -214,14 +216,13 @@ impl Arithmetic {
         (result, k): (DType, u32),
         info: &DeviceInfo,
     ) -> Self {
-        let is_hopper =
-            info.arch.as_deref().and_then(|arch| arch.strip_prefix("sm_")?.get(..2)?.parse().ok())
-                >= Some(90);
-        let (elements, k) = match (k, is_hopper) {
+        let has_large_f64 = compute_capability(info) >= Some(LARGE_F64);
+        let (elements, k) = match (k, has_large_f64) {
             (0, true) => (4, 16),
             (0, false) => (2, 4),
             (k, _) => (4, k),
         };
+        let text = format!("#define LARGE_F64 {}\n{MATRIX_CU}", u8::from(has_large_f64));
         Self {
             unit: Unit::Matrix,
             entry,
@@ -229,7 +230,7 @@ impl Arithmetic {
             operations: f64::from(2 * 8 * elements * k),
             pattern: Pattern::Sum(8 * elements * k),
             limit: MATRIX_STEPS,
-            ..Self::grid(dtype, result, native(CodeFormat::CUDA_C, MATRIX_CU), info)
+            ..Self::grid(dtype, result, native(CodeFormat::CUDA_C, &text), info)
         }
     }
 
@@ -302,6 +303,13 @@ impl Arithmetic {
     }
 }
 
+/// The compute capability of an NVIDIA device, as in the name of its architecture: 90 for `sm_90a`, 100 for `sm_100`.
+fn compute_capability(info: &DeviceInfo) -> Option<u32> {
+    let number = info.arch.as_deref()?.strip_prefix("sm_")?;
+    let end = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
+    number[..end].parse().ok()
+}
+
 /// The vector width that `host.c` chooses.
 pub(super) fn host_vector_bytes() -> u32 {
     #[cfg(target_arch = "x86_64")]
@@ -321,5 +329,32 @@ impl Missing {
         // The first line of a compiler's log says least; its first error says most.
         let line = lines.clone().find(|line| line.contains("error")).or_else(|| lines.clone().next());
         Self { what: what.to_owned(), reason: line.unwrap_or_default().trim().to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use runtime_core::DeviceKind;
+
+    use super::*;
+
+    /// The operations of a step, and what it adds to the result, for `f64` by matrix units.
+    fn matrix_f64(arch: Option<&str>) -> (f64, u32) {
+        let mut info = DeviceInfo::new(DeviceKind::Accelerator, 0, "GPU");
+        info.arch = arch.map(str::to_owned);
+        let arithmetic = Arithmetic::matrix("f64", "matrix_f64", (DType::F64, 0), &info);
+        let Pattern::Sum(sum) = arithmetic.pattern else { panic!("a sum") };
+        (arithmetic.operations, sum)
+    }
+
+    #[test]
+    fn the_large_shape_of_f64_is_used_from_hopper_on() {
+        for arch in ["sm_90", "sm_90a", "sm_100", "sm_100a", "sm_103", "sm_120", "sm_121f"] {
+            assert_eq!(matrix_f64(Some(arch)), (1024.0, 512), "{arch}");
+        }
+        for arch in ["sm_80", "sm_86", "sm_89", "sm_", "gfx942"] {
+            assert_eq!(matrix_f64(Some(arch)), (128.0, 64), "{arch}");
+        }
+        assert_eq!(matrix_f64(None), (128.0, 64));
     }
 }

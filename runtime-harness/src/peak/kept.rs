@@ -1,6 +1,6 @@
 //! Peaks that were measured before, kept in the user's cache folder.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use runtime_core::backend::cache_folder;
@@ -64,19 +64,16 @@ impl KeptPeaks {
         }
     }
 
-    /// The kept peaks of the devices of these rows, by device string.
+    /// The kept peaks of the devices of these rows.
     #[must_use]
-    pub fn of_rows(&self, rows: &[Row]) -> BTreeMap<String, Peak> {
-        let mut peaks = BTreeMap::new();
-        for row in rows.iter().filter(|row| row.measurement.is_some()) {
-            if !peaks.contains_key(&row.device)
-                && let Some(subject) = row.device_info.as_ref().and_then(Subject::of)
-                && let Lookup::Found(peak) = self.find(&subject)
-            {
-                peaks.insert(row.device.clone(), *peak);
-            }
-        }
-        peaks
+    pub fn of_rows(&self, rows: &[Row]) -> BTreeMap<Subject, Peak> {
+        let timed = rows.iter().filter(|row| row.measurement.is_some());
+        let subjects: BTreeSet<Subject> = timed.filter_map(Subject::of_row).collect();
+        let kept = subjects.into_iter().filter_map(|subject| match self.find(&subject) {
+            Lookup::Found(peak) => Some((subject, *peak)),
+            _ => None,
+        });
+        kept.collect()
     }
 
     /// Keeps a peak, in place of the device's earlier one.

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::describe::Program;
-use crate::row::Unit;
+use crate::row::{Row, Unit};
 pub use figure::Figure;
 pub use kept::{KeptPeaks, Lookup};
 pub use measure::{Effort, measure};
@@ -50,8 +50,8 @@ pub struct Peak {
     pub missing: Vec<Missing>,
 }
 
-/// A device in the state that its peaks depend on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A device in the state that its peaks depend on. Devices of several machines may have the same device string.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Subject {
     /// The device string. Not part of the identity of a device that has a UUID or a PCI address.
     pub device: String,
@@ -182,6 +182,17 @@ impl Subject {
             compute_units: device_info["compute_units"].as_u64(),
             program: Program::current().version,
         })
+    }
+
+    /// That of a row's device; `None` if it is not described.
+    pub(crate) fn of_row(row: &Row) -> Option<Self> {
+        row.device_info.as_ref().and_then(Self::of)
+    }
+
+    /// Whether both devices are of one model, and in the same state: they differ in device string and identity at most.
+    pub(crate) fn is_same_model(&self, other: &Self) -> bool {
+        let Self { device, identity, .. } = other;
+        Self { device: device.clone(), identity: identity.clone(), ..self.clone() } == *other
     }
 
     /// Whether both are the same device in the same state.

@@ -117,6 +117,32 @@ fn without_a_known_limit_there_is_no_share() {
 }
 
 #[test]
+fn bytes_without_a_known_bandwidth_have_no_share() {
+    let row = row("k", &[20e6; 7], |_| {});
+    let mut peak = peak(&row);
+    peak.memory.clear();
+    assert_eq!(peak.roofline(&row), None, "perhaps memory binds");
+    let only_flops =
+        crate::row_fixture::row("k", &[20e6; 7], |row| row["measurement"]["bytes"] = json!(null));
+    assert_eq!(peak.roofline(&only_flops).unwrap().text(), "10% of f32 peak");
+}
+
+#[test]
+fn kept_peaks_are_found_for_each_device_of_one_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = KeptPeaks::in_folder(folder.path());
+    let on = |uuid: &str| row("k", &[1.0], |row| row["device_info"]["uuid"] = json!(uuid));
+    let rows = [on("a"), on("b"), on("a"), on("unknown")];
+    for (row, unix_s) in rows[..2].iter().zip([11, 12]) {
+        kept.keep(&Peak { measured_unix_s: unix_s, ..peak(row) }).unwrap();
+    }
+    let found = kept.of_rows(&rows);
+    let found: Vec<(&str, u64)> =
+        found.iter().map(|(subject, peak)| (&*subject.identity, peak.measured_unix_s)).collect();
+    assert_eq!(found, [("a", 11), ("b", 12)]);
+}
+
+#[test]
 fn a_kept_peak_is_for_one_device_in_one_state() {
     let folder = tempfile::tempdir().unwrap();
     let kept = KeptPeaks::in_folder(folder.path());

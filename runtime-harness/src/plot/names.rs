@@ -1,4 +1,4 @@
-//! Names in pictures: without characters that XML forbids, and no longer than their place.
+//! Text of names in pictures: removes characters that XML forbids, and shortens what does not fit.
 
 /// The text without control characters and others that XML does not allow.
 pub(super) fn clean(text: &str) -> String {

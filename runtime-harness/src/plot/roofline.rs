@@ -1,13 +1,14 @@
 //! The roofline of a device: operations per second over operations per byte (Williams, Waterman and Patterson 2009).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::canvas::{self, Align, Canvas};
+use super::device_model::{device_and_model, is_same_model};
 use super::names::{number, shortened};
 use super::scale::Scale;
 use super::style::{GREY, INK, colour, dash, mark};
 use super::{MAX_ROWS, Panel, WIDTH};
-use crate::peak::Peak;
+use crate::peak::{Peak, Subject};
 use crate::row::{Row, Status, Unit};
 
 const TOP: i32 = 62;
@@ -37,34 +38,42 @@ struct Roofs {
     memory: Vec<(String, f64)>,
 }
 
-/// A picture for each device that has limits and a kernel with operations and bytes.
-pub(super) fn panels(rows: &[Row], peaks: &BTreeMap<String, Peak>) -> Vec<Panel> {
-    let mut devices: Vec<&str> = Vec::new();
+/// A picture for each device model that has limits and a kernel with operations and bytes.
+pub(super) fn panels(rows: &[Row], peaks: &BTreeMap<Subject, Peak>) -> Vec<Panel> {
+    let mut models: Vec<Vec<&Row>> = Vec::new();
     for row in rows {
-        if !devices.contains(&&*row.device) {
-            devices.push(&row.device);
+        match models.iter_mut().find(|rows| is_same_model(rows[0], row)) {
+            Some(rows) => rows.push(row),
+            None => models.push(vec![row]),
         }
     }
-    let panels = devices.into_iter().filter_map(|device| {
-        let rows: Vec<&Row> = rows.iter().filter(|row| row.device == device).collect();
-        let kernels: Vec<Kernel> = rows.iter().filter_map(|row| Kernel::of(row)).collect();
-        let roofs =
-            peaks.get(device).map_or_else(|| Roofs::of_rows(&rows), |peak| Roofs::of_peak(peak, &rows));
-        let is_empty = kernels.is_empty() || roofs.compute.is_empty() || roofs.memory.is_empty();
-        (!is_empty).then(|| panel(device, &kernels, &roofs))
-    });
-    panels.collect()
+    models.iter().filter_map(|rows| panel_of_model(rows, peaks)).collect()
+}
+
+fn panel_of_model(rows: &[&Row], peaks: &BTreeMap<Subject, Peak>) -> Option<Panel> {
+    let devices: BTreeSet<&str> = rows.iter().map(|row| &*row.device).collect();
+    let kernels = rows.iter().filter_map(|row| Kernel::of(row, devices.len() > 1));
+    let kernels: Vec<Kernel> = kernels.collect();
+    let peak = rows.iter().find_map(|row| peaks.get(&Subject::of_row(row)?));
+    let roofs = peak.map_or_else(|| Roofs::of_rows(rows), |peak| Roofs::of_peak(peak, rows));
+    let is_empty = kernels.is_empty() || roofs.compute.is_empty() || roofs.memory.is_empty();
+    let devices: Vec<&str> = devices.into_iter().collect();
+    (!is_empty).then(|| panel(&device_and_model(&devices.join(", "), rows[0]), &kernels, &roofs))
 }
 
 impl Kernel {
-    fn of(row: &Row) -> Option<Self> {
+    /// The kernel of a row, with the name of its device if others are in the same picture.
+    fn of(row: &Row, names_device: bool) -> Option<Self> {
         // A kernel that leaves work out is no fast one.
         let measurement = row.measurement.as_ref().filter(|_| row.status != Status::Wrong)?;
         let (flops, bytes) = (measurement.flops?, measurement.bytes?);
         let rate = measurement.gflops_per_s?;
         let is_drawable = flops > 0.0 && bytes > 0.0 && rate > 0.0 && rate.is_finite();
         is_drawable.then(|| Self {
-            name: row.kernel.name.clone(),
+            name: match names_device {
+                true => format!("{} · {}", row.kernel.name, row.device),
+                false => row.kernel.name.clone(),
+            },
             intensity: flops / bytes,
             gflops_per_s: rate,
             share: row.roofline.as_ref().map(|roofline| format!("{:.0}%", 100.0 * roofline.share)),
@@ -108,13 +117,14 @@ fn label(dtype: &str, unit: Unit) -> String {
     if unit == Unit::Matrix { format!("{dtype} matrix") } else { dtype.to_owned() }
 }
 
-fn panel(device: &str, all: &[Kernel], roofs: &Roofs) -> Panel {
+fn panel(devices: &str, all: &[Kernel], roofs: &Roofs) -> Panel {
     let kernels = &all[..all.len().min(MAX_ROWS)];
     let lines = kernels.len() + roofs.memory.len() + roofs.compute.len() + 2;
     let bottom = BOTTOM.max(TOP + LINE * i32::try_from(lines).unwrap_or(0));
+    let devices = shortened(devices, 80);
     let title = match all.len() > kernels.len() {
-        true => format!("Roofline of {device}: the first {} of {} kernels", kernels.len(), all.len()),
-        false => format!("Roofline of {device}"),
+        true => format!("Roofline of {devices}: the first {} of {} kernels", kernels.len(), all.len()),
+        false => format!("Roofline of {devices}"),
     };
     canvas::panel(&title, u32::try_from(bottom + 56).unwrap_or(0), |canvas| {
         let (x, y) = scales(kernels, roofs);

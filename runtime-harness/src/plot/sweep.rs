@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::canvas::{self, Align, Canvas};
+use super::device_model::{device_and_model, is_same_model};
 use super::names::{duration, number, shortened};
 use super::scale::Scale;
 use super::style::{INK, colour, dash, mark};
@@ -22,7 +23,7 @@ pub struct Sweep<'a> {
     pub spec: &'a str,
     /// Name of the parameter.
     pub parameter: String,
-    /// The rows of each device, by the value of the parameter.
+    /// The rows of each device, by the value of the parameter. Unlike devices of several machines may have the same device string.
     pub devices: Vec<(&'a str, Vec<(f64, &'a Row)>)>,
 }
 
@@ -48,7 +49,10 @@ impl<'a> Sweep<'a> {
         let mut devices: Vec<(&str, Vec<(f64, &Row)>)> = Vec::new();
         for row in rows {
             let value = row.parameters.get(&parameter).and_then(serde_json::Value::as_f64)?;
-            match devices.iter_mut().find(|(device, _)| *device == row.device) {
+            let is_its = |(device, points): &&mut (&str, Vec<(f64, &Row)>)| {
+                *device == row.device && is_same_model(points[0].1, row)
+            };
+            match devices.iter_mut().find(is_its) {
                 Some((_, points)) => points.push((value, row)),
                 None => devices.push((&row.device, vec![(value, row)])),
             }
@@ -72,15 +76,22 @@ impl<'a> Sweep<'a> {
                 true => self.plot(canvas, right, ("GFLOP/s", number), |it| it.gflops_per_s),
                 false => self.plot(canvas, right, ("GB/s", number), |it| it.gbytes_per_s),
             }
-            for (index, (device, _)) in self.devices.iter().enumerate() {
+            for index in 0..self.devices.len() {
                 let (column, line) =
                     (i32::try_from(index % 3).unwrap_or(0), i32::try_from(index / 3).unwrap_or(0));
                 let (x, y) = (LEFT + 290 * column, legend - 8 + 18 * line);
                 canvas.dashed([(x, y), (x + 28, y)], colour(index), dash(index));
                 canvas.mark((x + 14, y), mark(index), colour(index));
-                canvas.text((x + 36, y), &shortened(device, 34), (12, INK), Align::Left);
+                canvas.text((x + 36, y), &shortened(&self.label(index), 34), (12, INK), Align::Left);
             }
         })
+    }
+
+    /// The device string, with the model if that alone tells two devices apart.
+    fn label(&self, index: usize) -> String {
+        let (device, points) = &self.devices[index];
+        let is_unique = self.devices.iter().filter(|(other, _)| other == device).count() == 1;
+        if is_unique { (*device).to_owned() } else { device_and_model(device, points[0].1) }
     }
 
     fn measurements(&self) -> impl Iterator<Item = &Measurement> {

@@ -7,6 +7,10 @@ use super::*;
 use crate::peak::tests::peak;
 use crate::row_fixture::row;
 
+fn peaks<const N: usize>(peaks: [Peak; N]) -> BTreeMap<Subject, Peak> {
+    peaks.into_iter().map(|peak| (peak.subject.clone(), peak)).collect()
+}
+
 fn count(svg: &str, tag: &str) -> usize {
     let document = Document::parse(svg).unwrap_or_else(|error| panic!("{error}: {svg}"));
     document.descendants().filter(|node| node.has_tag_name(("http://www.w3.org/2000/svg", tag))).count()
@@ -35,7 +39,7 @@ fn there_is_a_mark_for_each_sample() {
 fn hostile_names_stay_text() {
     let name = "<script>alert(\"1\" & '2')</script>\u{1b}[2J\0\u{fffe}";
     let rows = [row(name, &[5.0, 6.0], |_| {})];
-    let svg = document(&rows, &BTreeMap::from([("host:0".to_owned(), peak(&rows[0]))]));
+    let svg = document(&rows, &peaks([peak(&rows[0])]));
     assert_eq!(count(&svg, "script"), 0);
     assert!(texts(&svg).iter().any(|text| text.starts_with("<script>alert(")), "{svg}");
 }
@@ -47,10 +51,10 @@ fn a_roofline_has_a_line_for_each_level_and_a_share_for_each_kernel() {
     for row in &mut rows {
         row.roofline = peak.roofline(row);
     }
-    let svg = panels(&rows, &BTreeMap::from([("host:0".to_owned(), peak)]))[0].svg.clone();
+    let svg = panels(&rows, &peaks([peak]))[0].svg.clone();
     let texts = texts(&svg);
     for text in [
-        "Roofline of host:0",
+        "Roofline of host:0 (CPU)",
         "L2",
         "DRAM",
         "400 GB/s",
@@ -67,6 +71,58 @@ fn a_roofline_has_a_line_for_each_level_and_a_share_for_each_kernel() {
     assert!(!texts.contains(&"work-group memory".to_owned()), "no kernel is compared with it");
     let without_peak = panels(&rows, &BTreeMap::new());
     assert!(without_peak[0].title.starts_with("Roofline"), "the limits of the rows are drawn");
+}
+
+#[test]
+fn each_device_model_has_one_roofline_whatever_its_device_strings() {
+    let on = |device: &str, name: &str, uuid: &str| {
+        row("k", &[20e6; 7], |row| {
+            row["device"] = json!(device);
+            for (key, value) in [("id", device), ("name", name), ("uuid", uuid)] {
+                row["device_info"][key] = json!(value);
+            }
+        })
+    };
+    let rows = [
+        on("cuda:0", "fast", "1"),
+        on("cuda:0", "slow", "2"),
+        on("cuda:1", "fast", "3"),
+        on("cuda:0", "fast", "4"),
+    ];
+    let mut slow = peak(&rows[1]);
+    slow.memory[2].keeps_bytes = None;
+    slow.compute[0].gflops_per_s.best = 300.0;
+    let panels = panels(&rows, &peaks([peak(&rows[0]), slow]));
+    let titles: Vec<&str> = panels.iter().map(|panel| &*panel.title).collect();
+    assert_eq!(
+        titles,
+        ["Roofline of cuda:0, cuda:1 (fast)", "Roofline of cuda:0 (slow)", "Samples"],
+        "one per model"
+    );
+    let has = |panel: usize, text: &str| texts(&panels[panel].svg).iter().any(|found| found == text);
+    assert!(has(0, "1000 GFLOP/s") && !has(0, "300 GFLOP/s") && has(1, "300 GFLOP/s"));
+    assert!(has(0, "k · cuda:1") && has(1, "k"), "the device is named where there are several");
+}
+
+#[test]
+fn a_sweep_shows_all_rows_and_keeps_unlike_devices_of_one_name_apart() {
+    let many = u64::try_from(MAX_ROWS).unwrap() + 5;
+    let rows: Vec<Row> = (0..2 * many)
+        .map(|index| {
+            row("k", &[5.0], |row| {
+                row["parameters"] = json!({ "n": index / 2 });
+                row["device_info"]["name"] = json!(["fast", "slow"][usize::from(index % 2 == 1)]);
+            })
+        })
+        .collect();
+    let sweeps = Sweep::all(&rows);
+    let points: Vec<usize> = sweeps[0].devices.iter().map(|(_, points)| points.len()).collect();
+    assert_eq!(points, [MAX_ROWS + 5; 2]);
+    let svg = sweeps[0].panel().svg;
+    let texts = texts(&svg);
+    assert!(texts.contains(&"host:0 (fast)".to_owned()) && texts.contains(&"host:0 (slow)".to_owned()));
+    // The first device's mark is a dot, in both plots and in the legend.
+    assert_eq!(count(&svg, "circle"), 2 * (MAX_ROWS + 5) + 1);
 }
 
 #[test]

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Noise {
+    /// The kernel took turns with others, whose turns the readings of host and device include. (Readings around each turn would
+    /// disturb the times.) The throttle reasons and the defect are its own.
+    pub of_group: bool,
     /// The host.
     pub host: HostNoise,
     /// The device.

@@ -83,7 +83,8 @@ impl Roofline {
     ) -> Option<Self> {
         let compute_ns = flops.zip(compute.as_ref()).map(|(flops, roof)| flops / roof.gflops_per_s);
         let memory_ns = bytes.zip(memory.as_ref()).map(|(bytes, roof)| bytes / roof.gbytes_per_s);
-        if flops.is_some() && compute.is_none() {
+        let is_known = flops.is_none() == compute_ns.is_none() && bytes.is_none() == memory_ns.is_none();
+        if !is_known {
             // Perhaps arithmetic binds, perhaps memory.
             return None;
         }

@@ -19,7 +19,9 @@ pub(super) fn may_share_chip(one: &Value, other: &Value) -> bool {
 pub(super) fn difference(one: &Value, other: &Value) -> Option<String> {
     let keys = ["target", "name", "arch", "driver_version", "compute_units"];
     let key = keys.into_iter().find(|key| one[key] != other[key])?;
-    Some(format!("the {} is {} and {}", key.replace('_', " "), one[key], other[key]))
+    let what =
+        if key == "compute_units" { "number of compute units".to_owned() } else { key.replace('_', " ") };
+    Some(format!("the {what} differs ({} and {})", one[key], other[key]))
 }
 
 #[cfg(test)]
@@ -47,9 +49,15 @@ mod tests {
     fn unlike_devices_are_told_apart() {
         let device = |name| json!({ "target": "cuda", "name": name, "compute_units": 3 });
         assert_eq!(difference(&device("H100"), &device("H100")), None);
+        let mut half = device("H100");
+        half["compute_units"] = json!(1);
+        assert_eq!(
+            difference(&device("H100"), &half).unwrap(),
+            "the number of compute units differs (3 and 1)"
+        );
         assert_eq!(
             difference(&device("H100"), &device("H200")).unwrap(),
-            "the name is \"H100\" and \"H200\""
+            "the name differs (\"H100\" and \"H200\")"
         );
     }
 }

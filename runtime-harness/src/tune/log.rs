@@ -28,6 +28,9 @@ struct Head {
 #[derive(Debug, Serialize, Deserialize)]
 struct Line {
     fingerprint: String,
+    /// The program that measured it; the one that began the log, in logs from before this field.
+    #[serde(default)]
+    runtime: Option<Program>,
     row: Row,
 }
 
@@ -93,6 +96,7 @@ impl Log {
         let mut lines = text.lines().zip(1..);
         let Some((head, _)) = lines.next() else { return Ok(()) };
         let head: Head = serde_json::from_str(head).map_err(|error| (1, error.to_string()))?;
+        let current = Program::current();
         if head.schema != SCHEMA || head.version != VERSION {
             return Err((
                 1,
@@ -100,10 +104,11 @@ impl Log {
             ));
         }
         for (line, number) in lines {
-            let Line { fingerprint, row } =
+            let Line { fingerprint, runtime, row } =
                 serde_json::from_str(line).map_err(|error| (number, error.to_string()))?;
+            let program = runtime.as_ref().unwrap_or(&head.runtime);
             // Another version of the program may measure in another way.
-            let fingerprint = if head.runtime == Program::current() { fingerprint } else { String::new() };
+            let fingerprint = if *program == current { fingerprint } else { String::new() };
             self.read += 1;
             self.rows.entry(fingerprint).or_default().push(row);
         }
@@ -141,7 +146,8 @@ impl Log {
 
     /// Adds a row.
     pub(super) fn add(&mut self, fingerprint: &str, row: &Row) -> Result<()> {
-        self.append(&Line { fingerprint: fingerprint.to_owned(), row: row.clone() })
+        let runtime = Some(Program::current());
+        self.append(&Line { fingerprint: fingerprint.to_owned(), runtime, row: row.clone() })
     }
 
     /// Writes a line at once, so that a process that is killed tears the last line only.
@@ -157,3 +163,65 @@ impl Log {
 
 /// How the first line begins, for a file whose run was killed while it wrote that line.
 const SCHEMA_START: &[u8] = br#"{"schema":"runtime.tuning.log""#;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::row_fixture::row;
+
+    fn other_version() -> Program {
+        Program { version: "0.0.1".to_owned(), ..Program::current() }
+    }
+
+    /// A log that `head` began, with a line for each name, measured by the program beside it.
+    fn write(path: &Path, head: &Program, lines: &[(&str, Option<Program>)]) {
+        let head = json!({ "schema": SCHEMA, "version": VERSION, "runtime": head });
+        let lines = lines.iter().map(|(name, program)| {
+            let mut line = json!({ "fingerprint": name, "row": row(name, &[5.0], |_| {}) });
+            if let Some(program) = program {
+                line["runtime"] = json!(program);
+            }
+            line
+        });
+        let text: String = [head].into_iter().chain(lines).map(|line| format!("{line}\n")).collect();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn has(log: &mut Log, name: &str) -> bool {
+        let settings = row(name, &[5.0], |_| {}).settings;
+        log.take(name, &settings, "host:0").is_some()
+    }
+
+    #[test]
+    fn a_log_that_two_versions_wrote_in_turn_has_the_rows_of_each() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.jsonl");
+        for head in [other_version(), Program::current()] {
+            let lines = [
+                ("old", Some(other_version())),
+                ("own", Some(Program::current())),
+                ("older", Some(other_version())),
+            ];
+            write(&path, &head, &lines);
+            let mut log = Log::open(&path).unwrap();
+            assert!(has(&mut log, "own") && !has(&mut log, "old") && !has(&mut log, "older"), "{head:?}");
+            log.add("added", &row("added", &[5.0], |_| {})).unwrap();
+            drop(log);
+            let mut log = Log::open(&path).unwrap();
+            assert!(has(&mut log, "own") && has(&mut log, "added"), "{head:?}");
+            assert_eq!(log.usage(), (4, 2));
+        }
+    }
+
+    #[test]
+    fn a_line_without_a_program_is_of_the_one_that_began_the_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.jsonl");
+        for (head, is_used) in [(Program::current(), true), (other_version(), false)] {
+            write(&path, &head, &[("plain", None)]);
+            assert_eq!(has(&mut Log::open(&path).unwrap(), "plain"), is_used);
+        }
+    }
+}

@@ -1,5 +1,5 @@
-//! Which data of the last job the next one can use: a tuner's candidates differ in what neither their inputs nor the expected
-//! outputs depend on, and a reference may take longer than all the rest.
+//! Decides which data of the last job the next one reuses: a tuner's candidates often have the same inputs and expected outputs,
+//! and computing these may take longer than everything else.
 
 use std::path::Path;
 

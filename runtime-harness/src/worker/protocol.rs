@@ -1,4 +1,4 @@
-//! What is said to workers and by them: one JSON object per line. `docs/serve.md` documents it.
+//! The messages between a worker and its parent: one JSON object per line. `docs/serve.md` documents them.
 
 use std::io::{self, BufRead, Read, Write};
 

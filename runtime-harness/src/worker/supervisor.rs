@@ -1,4 +1,4 @@
-//! The outer process of a worker, which leaves no process behind.
+//! The outer process of a worker: it kills every process that the inner one leaves behind.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;

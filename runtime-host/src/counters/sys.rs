@@ -42,7 +42,7 @@ const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
 const ENABLE: libc::c_ulong = 0x2400;
 const DISABLE: libc::c_ulong = 0x2401;
 
-/// A counter of one thread and of the threads that it starts.
+/// A counter of one thread, and of the threads and processes that it starts.
 #[derive(Debug)]
 pub(super) struct ThreadCounter(File);
 
@@ -115,12 +115,31 @@ fn open(event: &Event, thread: libc::pid_t) -> io::Result<File> {
     }
 }
 
-/// Whether the calling thread can open the event.
+/// Whether the machine lets the calling thread count the event. True if it is only short of resources at the moment: the answer
+/// is kept until the device is closed.
 ///
 /// # Errors
 /// Why not, with the remedy.
 pub(super) fn check(event: &Event) -> std::result::Result<(), String> {
-    open(event, 0).map(drop).map_err(|error| reason(event, &error))
+    judge(event, open(event, 0))
+}
+
+fn judge<T>(event: &Event, opened: io::Result<T>) -> std::result::Result<(), String> {
+    match opened {
+        Err(error) if shortage(&error).is_none() => Err(reason(event, &error)),
+        _ => Ok(()),
+    }
+}
+
+/// What the system is short of, with the remedy, if that is why a counter cannot be opened.
+fn shortage(error: &io::Error) -> Option<&'static str> {
+    match error.raw_os_error()? {
+        libc::EMFILE | libc::ENFILE => Some(
+            "too many open files: each counter needs one per thread; raise `ulimit -n`, or count fewer at a time",
+        ),
+        libc::ENOMEM => Some("the system has no memory for another counter; count fewer at a time"),
+        _ => None,
+    }
 }
 
 /// The threads of this process.
@@ -132,12 +151,9 @@ pub(super) fn threads() -> Result<Vec<libc::pid_t>> {
 }
 
 fn open_error(event: &Event, error: &io::Error) -> Error {
-    match error.raw_os_error() {
-        Some(libc::EMFILE | libc::ENFILE) => Error::new(
-            ErrorKind::OutOfResources,
-            "too many open files: each counter needs one per thread; raise `ulimit -n`, or count fewer at a time",
-        ),
-        _ => Error::new(ErrorKind::Driver, reason(event, error)),
+    match shortage(error) {
+        Some(message) => Error::new(ErrorKind::OutOfResources, message),
+        None => Error::new(ErrorKind::Driver, reason(event, error)),
     }
 }
 
@@ -180,4 +196,24 @@ fn has_unit() -> bool {
     let Ok(units) = std::fs::read_dir(UNITS) else { return false };
     let is_processor = |name: &str| name.starts_with("cpu") || name.starts_with("armv");
     units.flatten().any(|unit| unit.file_name().to_str().is_some_and(is_processor))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_permanent_reason_makes_a_counter_unavailable() {
+        let event = Event::parse("page-faults").unwrap();
+        let failed = |code: i32| io::Result::<()>::Err(io::Error::from_raw_os_error(code));
+        for code in [libc::EMFILE, libc::ENFILE, libc::ENOMEM] {
+            assert_eq!(judge(&event, failed(code)), Ok(()), "{code}");
+            let error = open_error(&event, &io::Error::from_raw_os_error(code));
+            assert_eq!(error.kind(), ErrorKind::OutOfResources, "{code}");
+        }
+        for code in [libc::EACCES, libc::ENOENT, libc::ENOSYS, libc::EBUSY] {
+            assert!(judge(&event, failed(code)).is_err_and(|reason| !reason.is_empty()), "{code}");
+        }
+        assert_eq!(judge(&event, Ok(())), Ok(()));
+    }
 }

@@ -45,6 +45,7 @@ dispatch_table! {
     clCreateProgramWithSource: clCreateProgramWithSource_t,
     clCreateSubBuffer: clCreateSubBuffer_t,
     clCreateSubDevices: clCreateSubDevices_t,
+    clCreateUserEvent: clCreateUserEvent_t,
     clEnqueueBarrierWithWaitList: clEnqueueBarrierWithWaitList_t,
     clEnqueueCopyBuffer: clEnqueueCopyBuffer_t,
     clEnqueueCopyBufferRect: clEnqueueCopyBufferRect_t,
@@ -82,5 +83,6 @@ dispatch_table! {
     clSVMFree: clSVMFree_t,
     clSetKernelArg: clSetKernelArg_t,
     clSetKernelArgSVMPointer: clSetKernelArgSVMPointer_t,
+    clSetUserEventStatus: clSetUserEventStatus_t,
     clWaitForEvents: clWaitForEvents_t,
 }

@@ -137,6 +137,8 @@ pub(crate) const SLOT_USES: &[SlotUse] = &[
     }),
     truncatable("QueueTable.copy_2d", Emulated, copies_rows),
     truncatable("QueueTable.wait_blocking", Emulated, |runtime| spin(&*runtime.open("null")?)?.1.wait()),
+    truncatable("QueueTable.hold", Unsupported, holds),
+    truncatable("QueueTable.resume", Unsupported, holds),
     truncatable("GraphTable.instantiate", Emulated, |runtime| {
         graph(runtime, |queue, graph| queue.replay(graph)?.wait())
     }),
@@ -158,6 +160,15 @@ pub(crate) const SLOT_USES: &[SlotUse] = &[
     truncatable("CounterTable.read", Unsupported, counts),
     truncatable("CounterTable.close", Emulated, counts),
 ];
+
+fn holds(runtime: &Runtime) -> Result<()> {
+    let device = runtime.open("null")?;
+    let queue = queue(&*device)?;
+    let held = queue.hold()?;
+    let empty = queue.launch_noop()?;
+    held.resume()?;
+    empty.wait()
+}
 
 fn loads(runtime: &Runtime) -> Result<()> {
     match runtime.load_report().iter().find(|line| line.outcome == LoadOutcome::Failed) {

@@ -42,7 +42,7 @@ slots! {
     }
     QueueTable {
         open, close, launch, try_begin_inline, run_inline, write, read, copy, fill, noop, timestamp, read_timestamp, signal, flush, poll,
-        wait, wait_for, failure, copy_2d, wait_blocking
+        wait, wait_for, failure, copy_2d, wait_blocking, hold, resume
     }
     GraphTable { instantiate, update, replay, close }
     EmbeddedTable { flash, run, read }

@@ -15,6 +15,7 @@ mod faults;
 mod geometry;
 mod graphs;
 mod hazards;
+mod held_queues;
 mod host_hazards;
 mod identity;
 #[allow(unsafe_code, reason = "reads and writes DLPack structures")]
@@ -52,6 +53,7 @@ pub(crate) const TOPICS: &[(&str, &[Case])] = &[
     ("geometry", geometry::CASES),
     ("queues", queues::CASES),
     ("events", events::CASES),
+    ("held_queues", held_queues::CASES),
     ("hazards", hazards::CASES),
     ("host_hazards", host_hazards::CASES),
     ("programs", programs::CASES),

@@ -40,7 +40,8 @@ const CAPABILITIES: u64 = abi::CAP_TIMESTAMPS
     | abi::CAP_F64
     | abi::CAP_IMPORT_DEVICE_MEMORY
     | abi::CAP_COPY_2D
-    | abi::CAP_COUNTERS;
+    | abi::CAP_COUNTERS
+    | abi::CAP_HOLD;
 
 /// The device that code is compiled for without a device.
 pub(crate) fn architecture(name: &str) -> Result<DeviceInfo> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result, did_you_mean};
 
 /// Functions of the ABI's tables that can be made to fail.
-const FALLIBLE: [&str; 40] = [
+const FALLIBLE: [&str; 42] = [
     "open_device",
     "memory_usage",
     "peer_access",
@@ -42,6 +42,8 @@ const FALLIBLE: [&str; 40] = [
     "poll",
     "wait",
     "wait_for",
+    "hold",
+    "resume",
     "instantiate",
     "update",
     "replay",
@@ -111,6 +113,11 @@ pub(crate) fn options() -> Vec<OptionSpec> {
         OptionSpec::device("needs_flush", false, "Submissions are batched: nothing runs before `flush`."),
         OptionSpec::device("needs_signals", false, "Only signaled tickets are reported as completed."),
         OptionSpec::device(
+            "most_held",
+            0,
+            "A held queue is resumed after this many submissions, as if it were full; 0: never.",
+        ),
+        OptionSpec::device(
             "out_of_memory_after_bytes",
             -1,
             "Allocations beyond this many bytes in total fail; negative: never.",
@@ -140,6 +147,8 @@ pub(crate) struct Faults {
     reorders: bool,
     needs_flush: bool,
     needs_signals: bool,
+    /// How many submissions a held queue has room for; 0: any number.
+    most_held: u64,
     most_bytes: Option<u64>,
 }
 
@@ -173,6 +182,7 @@ impl Faults {
             reorders: options.flag("reorders"),
             needs_flush: options.flag("needs_flush"),
             needs_signals: options.flag("needs_signals"),
+            most_held: count("most_held", i64::MAX)?,
             most_bytes: number("out_of_memory_after_bytes"),
             ..Self::default()
         };
@@ -282,6 +292,11 @@ impl Faults {
 
     pub(crate) const fn needs_flush(&self) -> bool {
         self.needs_flush
+    }
+
+    /// Whether a held queue is full with this many submissions.
+    pub(crate) const fn fills_a_hold(&self, submissions: u64) -> bool {
+        self.most_held != 0 && submissions >= self.most_held
     }
 
     pub(crate) const fn needs_signals(&self) -> bool {

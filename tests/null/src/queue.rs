@@ -190,6 +190,14 @@ impl Queue for NullQueue {
         Ok(())
     }
 
+    fn hold(&self) -> Result<()> {
+        self.timeline.hold()
+    }
+
+    fn resume(&self) -> Result<bool> {
+        self.timeline.resume()
+    }
+
     fn failure(&self) -> Option<Error> {
         self.timeline.failure()
     }

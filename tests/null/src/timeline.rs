@@ -37,6 +37,10 @@ pub(crate) struct State {
     /// The ticket that runs on the caller's thread, or 0; later submissions wait for it.
     inline_ticket: u64,
     flushed: u64,
+    /// While the queue is held: the last ticket that may run.
+    hold: Option<u64>,
+    /// When the last hold ended: what it held has run since.
+    resumed: Instant,
     done: u64,
     first_failed: u64,
     failure: Option<Error>,
@@ -71,16 +75,16 @@ impl State {
         &self.calls
     }
 
-    /// Records the timestamp of `ticket`: when the work before it ended, but not before it was submitted.
+    /// Records the timestamp of `ticket`: when the work before it ended, but not before it was submitted, or let go.
     pub(crate) fn stamp(&mut self, ticket: u64, submitted: Instant) -> Result<()> {
         self.timestamps.discard(ticket);
-        self.timestamps.add(ticket, self.ended.max(submitted));
+        self.timestamps.add(ticket, self.ended.max(submitted).max(self.resumed));
         Ok(())
     }
 
     /// Whether the next submission has nothing to wait for.
     fn is_idle(&self) -> bool {
-        self.inline_ticket == 0 && self.pending.is_empty() && self.edges.is_empty()
+        self.inline_ticket == 0 && self.pending.is_empty() && self.edges.is_empty() && self.hold.is_none()
     }
 
     /// Whether an earlier ticket than `ticket` has failed.
@@ -100,14 +104,31 @@ impl State {
         self.done = self.pending.front().map_or(self.submitted, |first| first.ticket - 1);
     }
 
-    /// The index in `pending` of what runs next; `None` while it must wait for a flush, another queue or the caller's thread.
+    /// Whether `ticket` waits for the end of a hold.
+    fn is_held(&self, ticket: u64) -> bool {
+        self.hold.is_some_and(|last| ticket > last)
+    }
+
+    /// Lets held work run, from now on; returns whether there was a hold.
+    fn end_hold(&mut self) -> bool {
+        let Some(last) = self.hold.take() else { return false };
+        self.resumed = Instant::now();
+        let held = self.pending.iter_mut().filter(|pending| pending.ticket > last);
+        held.for_each(|pending| pending.from = self.resumed);
+        true
+    }
+
+    /// The index in `pending` of what runs next; `None` while it must wait for a flush, another queue or the caller's thread, or
+    /// the queue is held.
     fn next(&self, faults: &Faults) -> Option<usize> {
         if self.inline_ticket != 0 {
             return None;
         }
         let waits = |pending: &Pending| !pending.edges.is_empty() && !self.has_failed(pending.ticket);
         let batched = |pending: &Pending| faults.needs_flush() && pending.ticket > self.flushed;
-        let ready = self.pending.iter().take_while(|pending| !waits(pending) && !batched(pending)).count();
+        let is_ready =
+            |pending: &&Pending| !waits(pending) && !batched(pending) && !self.is_held(pending.ticket);
+        let ready = self.pending.iter().take_while(is_ready).count();
         if !faults.reorders() {
             return (ready > 0).then_some(0);
         }
@@ -119,7 +140,7 @@ impl State {
     fn next_edge(&self, faults: &Faults) -> Option<(Arc<Timeline>, u64)> {
         let waiting = self.pending.iter().find(|pending| !pending.edges.is_empty())?;
         let batched = faults.needs_flush() && waiting.ticket > self.flushed;
-        if batched { None } else { waiting.edges.first().cloned() }
+        if batched || self.is_held(waiting.ticket) { None } else { waiting.edges.first().cloned() }
     }
 
     fn progress(&mut self, only_signals: bool) -> Progress {
@@ -144,6 +165,8 @@ impl Timeline {
             submitted: 0,
             inline_ticket: 0,
             flushed: 0,
+            hold: None,
+            resumed: opened,
             done: 0,
             first_failed: 0,
             failure: None,
@@ -186,6 +209,9 @@ impl Timeline {
         let after = if matches!(call, Call::Timestamp) { submit.ticket - 1 } else { submit.after };
         let (ticket, work) = (submit.ticket, Box::new(work));
         state.pending.push_back(Pending { ticket, after, edges, from: Instant::now(), duration, work });
+        if state.hold.is_some_and(|last| self.faults.fills_a_hold(ticket - last)) {
+            state.end_hold();
+        }
         drop(state);
         if !self.faults.deferred() {
             self.advance();
@@ -245,6 +271,24 @@ impl Timeline {
     pub(crate) fn flush(&self) {
         let mut state = self.state.lock();
         state.flushed = state.submitted;
+    }
+
+    /// Keeps what is submitted from now on from running.
+    pub(crate) fn hold(&self) -> Result<()> {
+        self.faults.call("hold")?;
+        let mut state = self.state.lock();
+        state.hold = Some(state.submitted);
+        Ok(())
+    }
+
+    /// Ends a hold; returns whether there was one.
+    pub(crate) fn resume(&self) -> Result<bool> {
+        self.faults.call("resume")?;
+        let lasted = self.state.lock().end_hold();
+        if lasted && !self.faults.deferred() {
+            self.advance();
+        }
+        Ok(lasted)
     }
 
     /// The progress that the host can observe.

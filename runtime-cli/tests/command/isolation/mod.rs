@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Generous: a loaded machine must not fail a test.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-fn wait_for(mut condition: impl FnMut() -> bool, what: &str) {
+pub(super) fn wait_for(mut condition: impl FnMut() -> bool, what: &str) {
     let begin = Instant::now();
     while !condition() {
         assert!(begin.elapsed() < DEADLINE, "{what}");

@@ -13,7 +13,7 @@ use crate::plugin::convert;
 
 impl<B: Backend> Shims<B> {
     pub(super) const QUEUE: &'static QueueTable = &QueueTable {
-        struct_size: end_of!(QueueTable, wait_blocking),
+        struct_size: end_of!(QueueTable, resume),
         reserved: 0,
         open: Some(Self::open_queue),
         close: Some(Self::close_queue),
@@ -35,6 +35,8 @@ impl<B: Backend> Shims<B> {
         failure: Some(Self::failure),
         copy_2d: Some(Self::copy_2d),
         wait_blocking: Some(Self::wait_blocking),
+        hold: Some(Self::hold),
+        resume: Some(Self::resume),
     };
 
     unsafe extern "C" fn open_queue(
@@ -262,6 +264,21 @@ impl<B: Backend> Shims<B> {
     unsafe extern "C" fn wait_blocking(queue: Handle, ticket: u64) -> Status {
         // SAFETY: core passes a live queue of this backend.
         guard("wait_blocking", || unsafe { borrow::<QueueOf<B>>(queue) }?.wait_blocking(ticket))
+    }
+
+    unsafe extern "C" fn hold(queue: Handle) -> Status {
+        // SAFETY: core passes a live queue of this backend.
+        guard("hold", || unsafe { borrow::<QueueOf<B>>(queue) }?.hold())
+    }
+
+    unsafe extern "C" fn resume(queue: Handle, lasted: *mut u32) -> Status {
+        guard("resume", || {
+            // SAFETY: core passes a writable output pointer.
+            let lasted = unsafe { out_param(lasted) }?;
+            // SAFETY: core passes a live queue of this backend.
+            lasted.write(u32::from(unsafe { borrow::<QueueOf<B>>(queue) }?.resume()?));
+            Ok(())
+        })
     }
 
     unsafe extern "C" fn wait_for(queue: Handle, other: Handle, ticket: u64) -> Status {

@@ -194,6 +194,25 @@ pub trait Queue: Send + Sync + 'static {
         Err(Error::unsupported("wait_for is not supported"))
     }
 
+    /// Holds the queue: launches, no-ops and timestamps submitted from now on do not start until [`Queue::resume`]. Earlier
+    /// work is not affected. End the hold before a submission that cannot be held, or that would block because the
+    /// driver's queue is full.
+    ///
+    /// # Errors
+    /// `Unsupported` by default; any error of the driver. The queue is then not held.
+    fn hold(&self) -> Result<()> {
+        Err(Error::unsupported("hold is not supported"))
+    }
+
+    /// Ends a hold, if there is one, and submits the held work to the driver. Returns whether the queue was held until
+    /// now. May be called during any other call; core calls it before it waits for held work.
+    ///
+    /// # Errors
+    /// Any error of the driver.
+    fn resume(&self) -> Result<bool> {
+        Ok(false)
+    }
+
     /// The error of the ticket `first_failed`.
     fn failure(&self) -> Option<Error>;
 }

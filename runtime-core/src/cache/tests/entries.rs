@@ -3,6 +3,8 @@
 use std::fs;
 
 use super::super::entry;
+use super::super::eviction::Limits;
+use super::super::store::{Lookup, Store};
 use super::*;
 
 fn bytes_of(key: &Key, code: &CachedCode) -> Vec<u8> {
@@ -93,18 +95,30 @@ fn a_damaged_file_is_a_repaired_miss() {
 }
 
 #[test]
-fn a_sparse_file_of_a_terabyte_is_not_read() {
+fn a_file_beyond_the_bound_is_not_read() {
+    const BYTES: u64 = 8 << 20;
     let fixture = Fixture::new();
     fixture.get(&fixture.cache(), 1);
-    let file = fs::File::options().write(true).open(fixture.file(&key(1))).unwrap();
-    file.set_len(1 << 40).unwrap();
-    assert_eq!(
-        fixture.cache().verify().unwrap().damaged[0].reason,
-        "it is larger than the bound of the cache"
-    );
-    fixture.get(&fixture.cache(), 1);
-    fs::File::options().write(true).open(fixture.file(&key(1))).unwrap().set_len(1 << 40).unwrap();
-    assert_eq!(fixture.get(&fixture.cache(), 1), CacheOutcome::Miss);
+    // A sparse file whose head is right.
+    let mut head = entry::encode_head(&key(1), &code(1));
+    let code_bytes = BYTES - head.len() as u64;
+    head[60..68].copy_from_slice(&code_bytes.to_le_bytes());
+    let hash = *blake3::hash(&head[44..]).as_bytes();
+    head[12..44].copy_from_slice(&hash);
+    fs::write(fixture.file(&key(1)), &head).unwrap();
+    fs::File::options().write(true).open(fixture.file(&key(1))).unwrap().set_len(BYTES).unwrap();
+    let read = |max_bytes| {
+        let store = Store::open(fixture.path(), true, Limits { bytes: max_bytes, entries: 10 }).unwrap();
+        match store.read(&key(1)) {
+            Lookup::Damaged(damage) => damage.to_string(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(read(BYTES), "its content does not match its hash");
+    assert_eq!(read(BYTES - 1), "it has a wrong length");
+    let bounded = CodeCache::with_options(CacheOptions { max_bytes: BYTES - 1, ..fixture.options() });
+    let damaged = bounded.verify().unwrap().damaged;
+    assert_eq!(damaged[0].reason, "it is larger than the bound of the cache");
 }
 
 #[test]
@@ -113,7 +127,7 @@ fn right_hashes_do_not_help_wrong_metadata() {
     // a length claims.
     let (key, code) = (key(1), CachedCode { code: Vec::new(), ..code(1) });
     let good = bytes_of(&key, &code);
-    let metadata = 68 + key.bytes().len();
+    let metadata = 100 + key.bytes().len();
     for at in metadata..good.len() {
         for value in [0, 1, 2, 0x7f, 0xff] {
             let mut bad = good.clone();

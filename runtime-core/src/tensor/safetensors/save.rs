@@ -7,7 +7,7 @@ use std::path::Path;
 use ::safetensors::tensor::{Dtype, Metadata, TensorInfo};
 
 use super::{CHUNK_BYTES, ELEMENT_TYPES, LENGTH_BYTES, Safetensors};
-use crate::tensor::atomic_file::write_atomic;
+use crate::atomic_file::write_atomic;
 use crate::{Error, Result, Tensor};
 
 /// Alignment of the tensors' bytes in the file.

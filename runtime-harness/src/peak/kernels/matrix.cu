@@ -28,8 +28,8 @@ KERNEL(matrix_bf16, float, BF16, 0x3f803f80u)
 KERNEL(matrix_tf32, float, TF32, 0x3f800000u)
 KERNEL(matrix_i8, int, I8, 0x01010101u)
 
-// On Hopper only the large shape is fast; m8n8k4 has two elements of the result per thread.
-#if __CUDA_ARCH__ >= 900
+// From Hopper on only the large shape is fast; m8n8k4 has two elements of the result per thread.
+#if LARGE_F64
 #define F64(j) asm volatile("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 " \
         "{%0,%1,%2,%3}, {%4,%4,%4,%4,%4,%4,%4,%4}, {%4,%4,%4,%4}, {%0,%1,%2,%3};" \
         : "+d"(x##j[0]), "+d"(x##j[1]), "+d"(x##j[2]), "+d"(x##j[3]) : "d"(1.0));

@@ -370,6 +370,8 @@ layer! {
         failure(queue: Handle) -> Status = ReadsFailure(queue);
         copy_2d(queue: Handle, submit: SubmitInfo, rows: *const Copy2D) -> Status = Submits(queue, submit, Copies2d(queue_of(queue), rows));
         wait_blocking(queue: Handle, ticket: u64) -> Status = Uses([queue_of(queue)]);
+        hold(queue: Handle) -> Status = Uses([queue_of(queue)]);
+        resume(queue: Handle, lasted: *mut u32) -> Status = Uses([queue_of(queue)]);
     }
     graph: GraphTable {
         instantiate(device: Handle, nodes: *const *const GraphNode, count: usize, out: *mut Handle) -> Status = Opens(Kind::Graph, device_of(device), out);

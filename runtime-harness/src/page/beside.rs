@@ -1,0 +1,55 @@
+//! What was measured beside the times: counters and energy per call.
+
+use super::tables::{cell, significant, table};
+use crate::row::{CounterValue, Energy, Row};
+
+/// A line for each counter, and one for the energy; empty if no row has any.
+pub(super) fn table_of(rows: &[Row]) -> String {
+    let mut text = String::new();
+    let mut line = |row: &Row, what: &str, value: &str, remark: &str| {
+        text.push_str("<tr>");
+        cell(&mut text, "", &row.kernel.name);
+        cell(&mut text, "", &row.device);
+        cell(&mut text, "", what);
+        cell(&mut text, "number", value);
+        cell(&mut text, "", remark);
+        text.push_str("</tr>\n");
+    };
+    for row in rows {
+        for counter in &row.counters {
+            line(row, &counter.name, &value(counter), &remark(counter));
+        }
+        if let Some(energy) = &row.energy {
+            let value = energy.microjoules_per_call;
+            let value = value.map_or_else(|| "—".to_owned(), |value| format!("{} µJ", significant(value)));
+            line(row, "energy", &value, &energy_remark(energy));
+        }
+    }
+    if text.is_empty() { text } else { table(&["kernel", "device", "what", "per call", "how"], &text) }
+}
+
+fn value(counter: &CounterValue) -> String {
+    match (counter.value, &counter.unit) {
+        (Some(value), Some(unit)) => format!("{} {unit}", significant(value)),
+        (Some(value), None) => significant(value),
+        (None, _) => "—".to_owned(),
+    }
+}
+
+/// How it was counted, or why there is no value.
+fn remark(counter: &CounterValue) -> String {
+    if let (None, Some(reason)) = (counter.value, &counter.reason) {
+        return reason.clone();
+    }
+    let passes = if counter.passes > 1 { format!(", {} passes", counter.passes) } else { String::new() };
+    let share = counter.counted_share.map(|share| 100.0 * share);
+    let share = share.map(|percent| format!(", extrapolated from {percent:.0}% of the time"));
+    format!("{} calls{passes}{}", counter.calls, share.unwrap_or_default())
+}
+
+fn energy_remark(energy: &Energy) -> String {
+    match (energy.microjoules_per_call, energy.resolution_microjoules) {
+        (Some(_), Some(resolution)) => format!("{} calls, resolution {resolution} µJ", energy.calls),
+        _ => energy.reason.clone().unwrap_or_default(),
+    }
+}
