@@ -86,7 +86,11 @@ fn has_specific_property(code: &[u8]) -> Option<bool> {
     let endian = header.endian().ok()?;
     let sections = header.sections(endian, code).ok()?;
     let (_, section) = sections.section_by_name(endian, COMPATIBILITY_SECTION)?;
-    let mut rest = section.data(endian, code).ok()?;
+    specific_property(section.data(endian, code).ok()?)
+}
+
+/// The property of code for one architecture only, in a list of properties.
+fn specific_property(mut rest: &[u8]) -> Option<bool> {
     while let Some((&[format, property, low, high], behind)) = rest.split_first_chunk() {
         let value = u16::from_le_bytes([low, high]);
         if property == COMPATIBILITY_SPECIFIC {
@@ -234,6 +238,21 @@ mod tests {
             assert_eq!(found, Some((compute, variant)), "{flags:#x}");
             assert_eq!(cubin_architecture(&code[..code.len() - 1]), None);
         }
+    }
+
+    #[test]
+    fn a_property_says_that_code_is_for_one_architecture_only() {
+        // The sections of NVRTC 13.5 for sm_90 and sm_90a: the first property differs.
+        let rest = [
+            2, 12, 0, 0, 2, 2, 1, 0, 3, 13, 1, 1, 2, 3, 0, 0, 4, 11, 8, 0, 0, 9, 1, 0, 0, 0, 0, 0, 3, 14, 64,
+            4,
+        ];
+        let first = |value: u8| [&[2, 9, value, 0][..], &rest].concat();
+        assert_eq!(specific_property(&first(0)), Some(false));
+        assert_eq!(specific_property(&first(1)), Some(true));
+        assert_eq!(specific_property(&rest), None, "the bytes of a sized property are skipped");
+        assert_eq!(specific_property(&[&rest[..], &[2, 9, 1, 0]].concat()), Some(true));
+        assert_eq!(specific_property(&[4, 11, 255, 255, 2, 9, 1, 0]), None, "not complete");
     }
 
     /// A fat binary with these kinds and architectures, and payloads of 8 bytes.

@@ -75,27 +75,7 @@ impl CudaModule {
     pub(crate) fn load(primary: &Arc<PrimaryContext>, source: &Source<'_>) -> Result<Self> {
         primary.check_alive()?;
         check_options(source)?;
-        let limit = registers::parse(source.options)?;
-        let code = compile::code(source)?;
-        let (handle, compiled) = match source.format {
-            "cubin" => {
-                binary_check::check_cubin(&code)?;
-                (load_binary(primary, &code)?, Vec::new())
-            }
-            "fatbin" => {
-                binary_check::check_fatbin(&code)?;
-                (load_binary(primary, &code)?, Vec::new())
-            }
-            "ptx" => load_ptx(primary, code.into_owned(), limit)?,
-            _ => {
-                let target = Target::Device(compile::compute_capability(primary));
-                let compiled = cuda_c::compile(source, &code, target)?;
-                match compiled.format.as_str() {
-                    "ptx" => load_ptx(primary, compiled.code, limit)?,
-                    _ => (load_binary(primary, &compiled.code)?, compiled.kernels),
-                }
-            }
-        };
+        let (handle, compiled) = load_code(primary, source)?;
         let loaded = Arc::new(LoadedModule { primary: Arc::clone(primary), handle, compiled });
         Ok(Self { symbols: enumerate_kernels(&loaded)?, loaded })
     }
@@ -369,6 +349,34 @@ pub(crate) fn check_options(source: &Source<'_>) -> Result<()> {
     let Some((key, _)) = source.options.iter().find(|(key, _)| !applies(key)) else { return Ok(()) };
     let formats = if key == registers::KEY { "formats \"cuda-c\" and \"ptx\"" } else { "format \"cuda-c\"" };
     Err(Error::invalid(format!("option \"{key}\" applies to {formats}, not to \"{}\"", source.format)))
+}
+
+/// Loads code of any format; returns what the compiler said of the kernels, too.
+fn load_code(
+    primary: &PrimaryContext,
+    source: &Source<'_>,
+) -> Result<(abi::Module, Vec<(String, KernelInfo)>)> {
+    let limit = registers::parse(source.options)?;
+    let code = compile::code(source)?;
+    match source.format {
+        "cubin" => {
+            binary_check::check_cubin(&code)?;
+            Ok((load_binary(primary, &code)?, Vec::new()))
+        }
+        "fatbin" => {
+            binary_check::check_fatbin(&code)?;
+            Ok((load_binary(primary, &code)?, Vec::new()))
+        }
+        "ptx" => load_ptx(primary, code.into_owned(), limit),
+        _ => {
+            let target = Target::Device(compile::compute_capability(primary));
+            let compiled = cuda_c::compile(source, &code, target)?;
+            match compiled.format.as_str() {
+                "ptx" => load_ptx(primary, compiled.code, limit),
+                _ => Ok((load_binary(primary, &compiled.code)?, compiled.kernels)),
+            }
+        }
+    }
 }
 
 /// Loads a cubin or fat binary that was checked to be complete or comes from a compiler.

@@ -159,40 +159,17 @@ impl Nvrtc {
     /// `CompileFailed` or `OutOfResources` with the whole log; `InvalidArgument` for invalid options.
     pub(crate) fn compile(&self, request: &CompileRequest<'_>) -> Result<(DeviceCode, String)> {
         let (arch, real) = self.architecture(request);
-        let mut options = vec![format!("--gpu-architecture={arch}")];
-        options.extend(request.include.iter().map(|folder| format!("--include-path={folder}")));
-        options.extend(self.include.iter().map(|folder| format!("--include-path={}", folder.display())));
-        options.extend(request.with_figures.then(|| ptxas_log::VERBOSE.to_owned()));
-        options.extend(request.options.iter().map(|&option| option.to_owned()));
-        let text = to_c_string("code", request.text)?;
-        let name = to_c_string("path", request.name.as_bytes())?;
-        let options = options
-            .iter()
-            .map(|option| to_c_string("options", option.as_bytes()))
-            .collect::<Result<Vec<_>>>()?;
+        let options = self.options(request, &arch)?;
         let options: Vec<_> = options.iter().map(|option| option.as_ptr()).collect();
-        let mut handle = std::ptr::null_mut();
-        let (none, nothing) = (std::ptr::null(), std::ptr::null());
-        // SAFETY: both strings are terminated and live during the call, and there are no headers.
-        let code = unsafe {
-            (self.required.nvrtcCreateProgram)(
-                &raw mut handle,
-                text.as_ptr(),
-                name.as_ptr(),
-                0,
-                none,
-                nothing,
-            )
-        };
-        self.check("nvrtcCreateProgram", code)?;
-        let program = OwnedProgram { nvrtc: self, handle };
+        let program = self.create(request)?;
         let count = c_int::try_from(options.len()).unwrap_or(c_int::MAX);
         // SAFETY: the program is alive, and there are as many options.
         let code = unsafe { (self.required.nvrtcCompileProgram)(program.handle, count, options.as_ptr()) };
         if code != SUCCESS {
             let log = program.log().unwrap_or_default();
             // With figures, NVRTC 11.8 to 13.5 leave the assembler's own errors out of the log.
-            return match request.with_figures && code == COMPILATION && ptxas_log::messages(&log).is_empty() {
+            let lacks_error = !ptxas_log::messages(&log).contains("error");
+            return match request.with_figures && code == COMPILATION && lacks_error {
                 true => self.compile(&CompileRequest { with_figures: false, ..request.clone() }),
                 false => Err(self.error("nvrtcCompileProgram", code, &log)),
             };
@@ -205,6 +182,34 @@ impl Nvrtc {
             program.output("nvrtcGetPTX", size, read).map(DeviceCode::Ptx)?
         };
         Ok((code, program.log()?))
+    }
+
+    fn options(&self, request: &CompileRequest<'_>, arch: &str) -> Result<Vec<CString>> {
+        let mut options = vec![format!("--gpu-architecture={arch}")];
+        options.extend(request.include.iter().map(|folder| format!("--include-path={folder}")));
+        options.extend(self.include.iter().map(|folder| format!("--include-path={}", folder.display())));
+        options.extend(request.with_figures.then(|| ptxas_log::VERBOSE.to_owned()));
+        options.extend(request.options.iter().map(|&option| option.to_owned()));
+        options.iter().map(|option| to_c_string("options", option.as_bytes())).collect()
+    }
+
+    fn create(&self, request: &CompileRequest<'_>) -> Result<OwnedProgram<'_>> {
+        let text = to_c_string("code", request.text)?;
+        let name = to_c_string("path", request.name.as_bytes())?;
+        let (mut handle, none, nothing) = (std::ptr::null_mut(), std::ptr::null(), std::ptr::null());
+        // SAFETY: both strings are terminated and live during the call, and there are no headers.
+        let code = unsafe {
+            (self.required.nvrtcCreateProgram)(
+                &raw mut handle,
+                text.as_ptr(),
+                name.as_ptr(),
+                0,
+                none,
+                nothing,
+            )
+        };
+        self.check("nvrtcCreateProgram", code)?;
+        Ok(OwnedProgram { nvrtc: self, handle })
     }
 
     /// The architecture to compile for, and whether it is a real one, which gives a cubin.

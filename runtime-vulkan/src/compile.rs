@@ -1,9 +1,9 @@
 //! Compilation without loading: SPIR-V with what the driver makes of it, for an open device, and portable SPIR-V, for none.
 
+use std::sync::Arc;
+
 use runtime_core::backend::{CompiledCode, Fit, Source};
 use runtime_core::{Capabilities, DeviceInfo, DeviceKind, Error, ErrorKind, Limits, Options, Result};
-
-use std::sync::Arc;
 
 use crate::binary::{self, VulkanBinary};
 use crate::context::Context;

@@ -2,6 +2,7 @@
 //! files, and the environment. The library is not loaded for it.
 
 use std::fmt::Write as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use runtime_core::backend::{Source, included_files};
@@ -84,22 +85,11 @@ fn variables() -> String {
 fn describe_file(path: &Path) -> String {
     match std::fs::metadata(path) {
         Ok(metadata) => {
-            let time = metadata.modified().ok();
-            let age = time.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
-            format!("{path:?} {} {age:?} {}", metadata.len(), inode(&metadata))
+            let (seconds, nanoseconds) = (metadata.mtime(), metadata.mtime_nsec());
+            format!("{path:?} {} {seconds}.{nanoseconds:09} {}", metadata.len(), metadata.ino())
         }
         Err(error) => format!("{path:?} {}", error.kind()),
     }
-}
-
-#[cfg(unix)]
-fn inode(metadata: &std::fs::Metadata) -> u64 {
-    std::os::unix::fs::MetadataExt::ino(metadata)
-}
-
-#[cfg(not(unix))]
-fn inode(_metadata: &std::fs::Metadata) -> u64 {
-    0
 }
 
 fn reads_files(option: &str) -> bool {

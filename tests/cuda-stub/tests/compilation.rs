@@ -137,6 +137,7 @@ fn errors_are_those_of_loading(_: &Runtime, device: &Arc<dyn CommonRuntime>) -> 
     let cases = [
         (cuda_c("this is not code"), ErrorKind::CompileFailed, "kernel.cu(1): error"),
         (cuda_c("void f() // too much shared"), ErrorKind::OutOfResources, "too much shared data"),
+        (cuda_c("void f() // unused, too much shared"), ErrorKind::OutOfResources, "too much shared data"),
         (ptx("broken ptx"), ErrorKind::CompileFailed, "line 1: broken ptx"),
         (ptx("void f() // too much shared"), ErrorKind::OutOfResources, "too much shared data"),
         (ptx("a\0b"), ErrorKind::CompileFailed, "NUL"),
