@@ -168,9 +168,9 @@ fn backend_options(writer: Writer, program: &Program, device: &DeviceInfo) -> Op
         }
         // Nothing reads `errno` or floating-point exceptions. Without them, mathematical functions become
         // instructions and both sides of a branch may be evaluated.
-        Writer::C(Dialect::Host) => Options::new()
-            .with("convention", "groups")
-            .with("flags", "-fno-math-errno -fno-trapping-math"),
+        Writer::C(Dialect::Host) => {
+            Options::new().with("convention", "groups").with("flags", "-fno-math-errno -fno-trapping-math")
+        }
         // WGSL requires 2.5 ULP for quotients, and little more for square roots; OpenCL and Vulkan default to
         // that. Subnormal numbers may be flushed, as for OpenCL.
         Writer::C(Dialect::Cuda) => Options::new()
