@@ -140,8 +140,9 @@ fn what_cannot_be_read_is_named() {
 
 #[test]
 fn what_cannot_be_read_again_is_not_written() {
+    type Change = fn(&mut KernelFile);
     let files = Files::new();
-    let write = |change: fn(&mut KernelFile)| {
+    let write = |change: Change| {
         let mut kernel = files.kernel("sums.null", "noop");
         change(&mut kernel);
         let mut builder = PackageBuilder::new("tests 1.0");
@@ -149,7 +150,7 @@ fn what_cannot_be_read_again_is_not_written() {
         builder.to_bytes()
     };
     Package::from_bytes(write(|_| {}).unwrap()).unwrap();
-    let changes: [(fn(&mut KernelFile), &str); 5] = [
+    let changes: [(Change, &str); 5] = [
         (|kernel| kernel.name = String::new(), "the kernel"),
         (|kernel| kernel.name = "a\nb".to_owned(), "the kernel"),
         (|kernel| kernel.format = "".into(), "the format"),
