@@ -3,18 +3,33 @@
 use std::sync::Arc;
 
 use runtime_core::backend::{CompiledCode, Fit, Source};
-use runtime_core::{Capabilities, DeviceInfo, DeviceKind, Error, ErrorKind, Limits, Options, Result};
+use runtime_core::{
+    Capabilities, DeviceInfo, DeviceKind, Error, ErrorKind, Limits, Options, Result, did_you_mean,
+};
 
 use crate::binary::{self, VulkanBinary};
 use crate::context::Context;
 use crate::describe::{BASE_CAPABILITIES, DLPACK_VULKAN};
 use crate::driver::PipelineCache;
-use crate::module::{SHADER_FORMAT, VulkanModule, interface_info, read};
+use crate::module::{SHADER_FORMAT, VulkanModule, fits_limits, interface_info, read};
 use crate::spirv::{self, SpirvModule};
 use crate::spirv_capabilities;
 
-/// The name of the architecture that has no more than every device has; also the empty one.
-const PORTABLE: &str = "spirv";
+/// An architecture: limits that SPIR-V is checked against, and on which devices it then runs.
+struct PortableArch {
+    name: &'static str,
+    group_size: [u32; 3],
+    group_items: u32,
+    bindings: i64,
+}
+
+/// The architectures; the first is the default.
+const ARCHITECTURES: [PortableArch; 2] = [
+    // The default limits of WebGPU, which kernels in WGSL expect. Nearly all devices have them (gpuweb issue 1898).
+    PortableArch { name: "webgpu", group_size: [256, 256, 64], group_items: 256, bindings: 8 },
+    // What Vulkan requires of every device (Vulkan specification, "Required Limits").
+    PortableArch { name: "spirv", group_size: [128, 128, 64], group_items: 128, bindings: 4 },
+];
 /// Prefixes of variables that change what drivers make of the same code, and that choose layers, which may change the code:
 /// Mesa's (its shared parts, then lavapipe, AMD, Intel, NVIDIA, Qualcomm, Arm and virtual devices), and NVIDIA's.
 const VARIABLES: [&str; 21] = [
@@ -103,7 +118,11 @@ pub(crate) fn fits(context: &Context, source: &Source<'_>) -> Result<Fit> {
     let (code, caps) = (read(source)?, &context.logical.caps);
     let runs = |code: &[u8]| {
         let spirv = spirv::words(code).and_then(|words| SpirvModule::parse(&words));
-        spirv.is_ok_and(|spirv| spirv_capabilities::check(&spirv.capabilities, caps).is_ok())
+        spirv.is_ok_and(|spirv| {
+            let fits = |name: &String| fits_limits(&spirv, name, context);
+            spirv_capabilities::check(&spirv.capabilities, caps).is_ok()
+                && spirv.entry_names().is_ok_and(|names| names.iter().any(fits))
+        })
     };
     let fit = match source.format {
         binary::FORMAT => {
@@ -116,32 +135,31 @@ pub(crate) fn fits(context: &Context, source: &Source<'_>) -> Result<Fit> {
     Ok(fit.unwrap_or(Fit::Unsupported))
 }
 
-/// The device that portable SPIR-V is compiled for: one with no more than Vulkan requires of every device (Vulkan
-/// specification, "Required Limits").
+/// The device that portable SPIR-V is compiled for; the default if `name` is empty.
 ///
 /// # Errors
-/// `NotFound` for any other architecture.
+/// `NotFound` for an unknown architecture.
 pub(crate) fn architecture(name: &str) -> Result<DeviceInfo> {
-    if !name.is_empty() && name != PORTABLE {
-        let message = format!(
-            "unknown architecture \"{name}\"; the only one is \"{PORTABLE}\", which every Vulkan device runs"
-        );
+    let found = ARCHITECTURES.iter().find(|arch| name.is_empty() || arch.name == name);
+    let Some(PortableArch { name, group_size, group_items, bindings }) = found else {
+        let names = ARCHITECTURES.map(|arch| arch.name);
+        let message = format!("unknown architecture \"{name}\"; {}", did_you_mean(name, &names));
         return Err(Error::new(ErrorKind::NotFound, message));
-    }
+    };
     let mut info = DeviceInfo::new(DeviceKind::Accelerator, 0, "portable SPIR-V");
-    info.arch = Some(PORTABLE.to_owned());
+    info.arch = Some((*name).to_owned());
     info.dlpack_type = DLPACK_VULKAN;
     info.formats = vec![SHADER_FORMAT.into()];
     info.limits = Limits {
         groups: [65535; 3],
-        group_size: [128, 128, 64],
-        group_items: 128,
+        group_size: *group_size,
+        group_items: *group_items,
         shared_bytes: 16 << 10,
         allocation_bytes: Some(1 << 30),
     };
     info.capabilities = Capabilities(BASE_CAPABILITIES);
     info.properties = Options::new()
-        .with("bindings", 4_i64)
+        .with("bindings", *bindings)
         .with("binding_bytes", 1_i64 << 27)
         .with("push_constant_bytes", 128_i64);
     Ok(info)
@@ -193,11 +211,12 @@ mod tests {
     }
 
     #[test]
-    fn the_portable_architecture_has_the_limits_of_every_device() {
+    fn architectures_have_the_limits_of_their_devices() {
+        let items = |name| architecture(name).unwrap().limits.group_items;
+        assert_eq!((items(""), items("webgpu"), items("spirv")), (256, 256, 128));
         let info = architecture("spirv").unwrap();
-        assert_eq!((info.limits.group_items, info.limits.shared_bytes), (128, 16384));
+        assert_eq!(info.limits.shared_bytes, 16384);
         assert!(!info.capabilities.has(abi::CAP_F16) && !info.capabilities.has(abi::CAP_F64));
-        assert!(architecture("").is_ok());
         let error = architecture("nvidia").unwrap_err();
         assert!(error.kind() == ErrorKind::NotFound && error.message().contains("\"spirv\""), "{error}");
     }

@@ -236,6 +236,13 @@ pub(crate) fn interface_info(interface: &Interface) -> KernelInfo {
 }
 
 /// Rejects an entry point that exceeds the device's limits.
+/// Whether the device can run an entry point, with the constants that the code has by default.
+pub(crate) fn fits_limits(spirv: &SpirvModule, name: &str, context: &Context) -> bool {
+    let values = spirv.parse_spec_values(std::iter::empty());
+    let interface = values.and_then(|values| spirv.interface(name, &values));
+    interface.is_ok_and(|interface| check_limits(name, &interface, context).is_ok())
+}
+
 fn check_limits(name: &str, interface: &Interface, context: &Context) -> Result<()> {
     let caps = &context.logical.caps;
     let size = interface.group_size;
