@@ -117,6 +117,16 @@ fn every_part_of_the_key_makes_a_miss() {
 }
 
 #[test]
+fn code_whose_compiler_changed_meanwhile_is_not_kept() {
+    let (folder, loads) = (tempfile::tempdir().unwrap(), Loads::default());
+    let changing = Options::new().with("fail_call", "compiler_identity:2:unsupported");
+    for options in [&changing, &Options::new()] {
+        open(folder.path(), &loads, options).load(&source("noop")).unwrap();
+    }
+    assert_eq!(loads.origins(), [CodeOrigin::Compiled, CodeOrigin::Compiled]);
+}
+
+#[test]
 fn refused_code_is_compiled_again() {
     let (folder, loads) = (tempfile::tempdir().unwrap(), Loads::default());
     let refusing = Options::new().with("fail_call", "load:1:invalid_argument");

@@ -9,7 +9,9 @@ use crate::cache::{CacheOutcome, CachedCode, Key, KeyBuilder};
 use crate::code::compile;
 use crate::code::lowering::LoweringPlan;
 use crate::timeline::open_device::OpenDevice;
-use crate::{CodeOrigin, DumpStage, Error, ErrorKind, KernelInfo, LoweredKernel, ModuleSource, Result};
+use crate::{
+    CodeOrigin, DeviceInfo, DumpStage, Error, ErrorKind, KernelInfo, LoweredKernel, ModuleSource, Result,
+};
 
 /// Code that is ready to be loaded.
 pub(crate) struct Prepared {
@@ -56,7 +58,15 @@ impl Prepared {
         let mut stages = stages.get();
         stages.read = started.elapsed().saturating_sub(stages.lower + stages.compile);
         match built {
-            Ok((code, outcome)) => Ok(Self::cached(Arc::unwrap_or_clone(code), outcome, key, stages, source)),
+            Ok((code, outcome)) => {
+                // A file that the code includes may have changed before it was compiled.
+                let is_stale =
+                    || Ok::<_, Error>(self::key(device, source, plan.as_ref())?.as_ref() != Some(&key));
+                if outcome == CacheOutcome::Miss && is_stale()? {
+                    device.instance.cache.remove(&key);
+                }
+                Ok(Self::cached(Arc::unwrap_or_clone(code), outcome, key, stages, source))
+            }
             // The backend cannot give out the compiled form of this code.
             Err(error) if error.kind() == ErrorKind::Unsupported => {
                 Self::uncached(device, source, plan.as_ref())
@@ -227,19 +237,52 @@ fn key(device: &OpenDevice, source: &ModuleSource, plan: Option<&LoweringPlan<'_
         None => compile::compiler_identity(device, source)?,
     };
     let Some(identity) = identity else { return Ok(None) };
-    let info = &device.info;
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    parts
-        .part("format", source.format().as_str().as_bytes())
-        .part("backend", format!("{} {}", instance.name(), instance.version).as_bytes())
-        .part("arch", text(&info.arch).as_bytes())
-        .part("device", info.name.as_bytes())
-        .part("driver", text(&info.driver_version).as_bytes())
-        .part("compiler", &identity)
-        .part("path", source.path().as_os_str().as_encoded_bytes());
+    let backend = format!("{} {}", instance.name(), instance.version);
+    parts.part("format", source.format().as_str().as_bytes());
+    add_device(&mut parts, &backend, &device.info, &identity);
+    parts.part("path", source.path().as_os_str().as_encoded_bytes());
     for (key, value) in source.options().iter() {
         parts.part(key, format!("{} {value}", value.type_name()).as_bytes());
     }
     parts.part("source", source.code().unwrap_or_default());
     Ok(Some(parts.finish()))
+}
+
+/// Adds what code for a device depends on, whatever the source.
+fn add_device(parts: &mut KeyBuilder, backend: &str, info: &DeviceInfo, compiler: &[u8]) {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    parts
+        .part("backend", backend.as_bytes())
+        .part("arch", text(&info.arch).as_bytes())
+        .part("device", info.name.as_bytes())
+        .part("driver", text(&info.driver_version).as_bytes())
+        .part("compiler", compiler);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DeviceKind;
+
+    #[test]
+    fn everything_of_a_device_that_changes_code_changes_the_key() {
+        let key = |backend: &str, arch: &str, name: &str, driver: &str, compiler: &str, index: u32| {
+            let mut info = DeviceInfo::new(DeviceKind::Accelerator, index, name);
+            (info.arch, info.driver_version) = (Some(arch.to_owned()), Some(driver.to_owned()));
+            let mut parts = KeyBuilder::new();
+            add_device(&mut parts, backend, &info, compiler.as_bytes());
+            parts.finish()
+        };
+        let usual = key("cuda 1", "sm_90", "H100", "580", "nvrtc", 0);
+        assert_eq!(usual, key("cuda 1", "sm_90", "H100", "580", "nvrtc", 1), "equal devices share code");
+        for other in [
+            key("cuda 2", "sm_90", "H100", "580", "nvrtc", 0),
+            key("cuda 1", "sm_80", "H100", "580", "nvrtc", 0),
+            key("cuda 1", "sm_90", "H200", "580", "nvrtc", 0),
+            key("cuda 1", "sm_90", "H100", "581", "nvrtc", 0),
+            key("cuda 1", "sm_90", "H100", "580", "nvrtc 2", 0),
+        ] {
+            assert_ne!(usual, other);
+        }
+    }
 }

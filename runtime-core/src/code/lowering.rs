@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::code::arg::ArgValue;
+use crate::code::registers;
 use crate::model::options::did_you_mean;
 use crate::plugin::instance::Instance;
 use crate::{
@@ -179,14 +180,17 @@ fn find_lowering<'a>(format: &CodeFormat, lowerings: &'a [Arc<dyn Lowering>]) ->
     lowerings.iter().find(|lowering| lowering.format() == *format).map(|lowering| &**lowering)
 }
 
-/// Options must belong to the lowering. Trusted code may also use those of the backend: with compiler flags,
-/// code can do anything.
+/// Options must belong to the lowering, or select registers. Trusted code may use all those of the backend: with compiler
+/// flags, code can do anything.
 fn check_options(source: &ModuleSource, own: &[OptionSpec], backend: &[OptionSpec]) -> Result<()> {
     if source.is_trusted() {
         let all: Vec<_> = own.iter().chain(backend).cloned().collect();
         return source.options().validate(&all, OptionScope::Module);
     }
-    source.options().validate(own, OptionScope::Module)?;
+    // A register budget changes how fast code is, not what it does.
+    let harmless = backend.iter().filter(|spec| spec.key == registers::OPTION);
+    let all: Vec<_> = own.iter().chain(harmless).cloned().collect();
+    source.options().validate(&all, OptionScope::Module)?;
     if source.options().flag("unchecked") {
         return Err(Error::invalid(
             "option \"unchecked\" makes the code as unsafe as native code; set it with ModuleSource::unchecked",
