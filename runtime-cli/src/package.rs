@@ -1,14 +1,17 @@
-//! `runtime package`: what is in a package, whether it is intact, and its files.
+//! `runtime package`: what is in a package, whether it is intact, its files, and what a device takes from it.
+
+#![allow(unsafe_code, reason = "loads the native code of a package, for which its user is responsible")]
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use runtime_core::{ErrorKind, KernelInfo, Result};
-use runtime_package::{CodeFile, Package, PackagedCode, PackagedKernel};
-use serde_json::json;
+use runtime_package::{Choice, CodeFile, Package, PackagedCode, PackagedKernel, PassedOver, Taken};
+use serde_json::{Value, json};
 
 use crate::output;
+use crate::registry;
 use crate::table::Table;
 
 #[derive(Debug, Args)]
@@ -24,6 +27,14 @@ enum PackageAction {
     List(FileArguments),
     /// Read everything, and compare it with the checksums; fails if something is damaged
     Verify(FileArguments),
+    /// Load every kernel on a device, and tell which code it took and why
+    Load {
+        #[command(flatten)]
+        file: FileArguments,
+        /// The device, e.g. cuda:0
+        #[arg(long)]
+        device: String,
+    },
     /// Write the code and the manifest to a folder
     Extract {
         #[command(flatten)]
@@ -44,7 +55,7 @@ struct FileArguments {
     json: bool,
 }
 
-/// Lists, verifies or extracts a package.
+/// Lists, verifies, loads or extracts a package.
 ///
 /// # Errors
 /// `Io`; `InvalidArgument` for what is no package. A damaged package is no error of `verify`: it is printed, and the exit
@@ -53,6 +64,7 @@ pub(crate) fn run(arguments: &PackageArguments) -> Result<ExitCode> {
     match &arguments.action {
         PackageAction::List(file) => list(file).map(|()| ExitCode::SUCCESS),
         PackageAction::Verify(file) => verify(file),
+        PackageAction::Load { file, device } => load(file, device).map(|()| ExitCode::SUCCESS),
         PackageAction::Extract { file, folder } => extract(file, folder.clone()).map(|()| ExitCode::SUCCESS),
     }
 }
@@ -82,6 +94,42 @@ fn verify(file: &FileArguments) -> Result<ExitCode> {
     };
     output::print(&if file.json { format!("{json:#}\n") } else { text })?;
     Ok(code)
+}
+
+fn load(file: &FileArguments, device: &str) -> Result<()> {
+    let package = Package::open(&file.path)?;
+    let device = registry::runtime().open(device)?;
+    let mut choices = Vec::new();
+    for kernel in package.kernels() {
+        // SAFETY: whoever runs the command trusts the package, as its help says; nothing is launched.
+        let (_, choice) = unsafe { package.load(&*device, &kernel.name) }?;
+        choices.push((&kernel.name, choice));
+    }
+    if file.json {
+        let choices: Vec<_> = choices.iter().map(|(kernel, choice)| choice_json(kernel, choice)).collect();
+        return output::print(&format!("{:#}\n", json!({ "kernels": choices })));
+    }
+    let text = |(kernel, choice): &(&String, Choice)| {
+        let passed_over = |passed: &PassedOver| format!("  not {}: {}\n", passed.target, passed.reason);
+        let passed: String = choice.passed_over.iter().map(passed_over).collect();
+        format!("{kernel}: {}\n{passed}", choice.why)
+    };
+    output::print(&choices.iter().map(text).collect::<String>())
+}
+
+fn choice_json(kernel: &str, choice: &Choice) -> Value {
+    let passed_over =
+        |passed: &PassedOver| json!({ "target": passed.target, "reason": passed.reason.to_string() });
+    let target = match &choice.taken {
+        Taken::Code { target, .. } => Some(target),
+        Taken::Fallback(_) => None,
+    };
+    json!({
+        "kernel": kernel,
+        "target": target,
+        "why": choice.why,
+        "passed_over": choice.passed_over.iter().map(passed_over).collect::<Vec<_>>(),
+    })
 }
 
 fn extract(file: &FileArguments, folder: Option<PathBuf>) -> Result<()> {

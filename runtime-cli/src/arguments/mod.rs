@@ -69,7 +69,7 @@ pub(crate) enum Action {
     /// Compile kernels ahead of time, for several targets, into a package
     #[command(after_help = examples::COMPILE)]
     Compile(CompileArguments),
-    /// List, verify or extract a package of compiled kernels
+    /// List, verify, load or extract a package of compiled kernels
     #[command(after_help = examples::PACKAGE)]
     Package(PackageArguments),
     /// Run the conformance suite against backends

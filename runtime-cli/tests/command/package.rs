@@ -30,6 +30,22 @@ fn cells(text: &str) -> Vec<Vec<&str>> {
 }
 
 #[test]
+fn a_device_tells_what_it_takes_from_a_package() {
+    let folder = packaged();
+    let load =
+        |arguments: &[&str]| folder.runtime_with_null(&[&["package", "load", "k.rtpkg"], arguments].concat());
+    let run = load(&["--device", "null:0"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+    assert!(run.stdout.starts_with("sums: ") && run.stdout.contains("null:null"), "{run:?}");
+    let run = load(&["--device", "host:0", "--json"]);
+    assert!(run.code == 2 && run.stderr.contains("null:null"), "nothing in it is for the host: {run:?}");
+    let run = load(&["--device", "null:0", "--json"]);
+    let choices: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(choices["kernels"][0]["target"], "null:null", "{choices}");
+    assert_eq!(load(&["--device", "null:7"]).code, 2);
+}
+
+#[test]
 fn a_package_is_compiled_listed_verified_and_extracted() {
     let folder = packaged();
     let list = folder.runtime_with_null(&["package", "list", "k.rtpkg"]);
