@@ -107,13 +107,18 @@ impl CompileArguments {
         options
     }
 
-    /// Compiles every file for every target. Returns what failed, a line each.
+    /// Compiles every file for every target. Returns what failed, a line for each cause.
     fn compile_all(&self, builder: &mut PackageBuilder, runtime: &Runtime) -> Vec<String> {
         let names: Vec<String> =
             builder.manifest().kernels.iter().map(|kernel| kernel.name.clone()).collect();
         let mut failures = Vec::new();
-        for name in &names {
-            for target in &self.targets {
+        for target in &self.targets {
+            // Without its compiler, a target fails for all kernels alike.
+            if let Err(error) = runtime.architecture(target) {
+                failures.push(format!("error: {error}"));
+                continue;
+            }
+            for name in &names {
                 if let Err(error) = builder.compile(runtime, name, target) {
                     failures.push(format!("error: \"{name}\" for {target}: {error}"));
                 }
