@@ -5,7 +5,9 @@
 #![allow(unsafe_code, reason = "binds and calls the functions of a foreign library")]
 #![allow(non_snake_case, reason = "the library's own names, so that they are found by a search")]
 
+use std::collections::HashSet;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -313,15 +315,23 @@ fn choose_architecture(supported: &[c_int], compute: u32) -> (String, bool) {
 ///
 /// # Errors
 /// `Unavailable` without NVRTC; `Unsupported` if its file is unknown.
-pub(crate) fn files() -> Result<Vec<PathBuf>> {
-    let mut files = library_files();
-    if files.is_empty() {
-        let file = Nvrtc::load()?.file.clone();
-        files.push(file.ok_or_else(|| Error::unsupported("the file of NVRTC's library is unknown"))?);
+pub(crate) fn files() -> Result<&'static [PathBuf]> {
+    static FILES: OnceLock<Vec<PathBuf>> = OnceLock::new();
+    if let Some(files) = FILES.get() {
+        return Ok(files);
     }
-    let headers = files.iter().filter_map(|file| toolkit_include_folder(file));
+    let mut libraries = library_files();
+    if libraries.is_empty() {
+        let file = Nvrtc::load()?.file.clone();
+        libraries.push(file.ok_or_else(|| Error::unsupported("the file of NVRTC's library is unknown"))?);
+    }
+    let headers = libraries.iter().filter_map(|file| toolkit_include_folder(file));
     let headers: Vec<_> = headers.flat_map(|folder| [folder.join(TOOLKIT_HEADER), folder]).collect();
-    Ok(files.into_iter().chain(headers).collect())
+    // Most of them are links to the same few files; the first ones are what is loaded.
+    let mut known = HashSet::new();
+    let is_new = |path: &PathBuf| path.metadata().is_ok_and(|file| known.insert((file.dev(), file.ino())));
+    let files = libraries.into_iter().chain(headers).filter(is_new).collect();
+    Ok(FILES.get_or_init(|| files))
 }
 
 /// Paths to try: files, and last the bare names, for a library that is loaded already or that only the system's loader finds.

@@ -54,7 +54,7 @@ pub(crate) fn of_cuda_c(source: &Source<'_>) -> Result<String> {
 }
 
 /// As [`of_cuda_c`], with the compiler's own files.
-fn of_cuda_c_with(source: &Source<'_>, compiler: Vec<PathBuf>) -> Result<String> {
+fn of_cuda_c_with(source: &Source<'_>, compiler: &[PathBuf]) -> Result<String> {
     if let Some(name) = OPTION_VARIABLES.into_iter().find(|name| std::env::var_os(name).is_some()) {
         return Err(Error::unsupported(format!("{name} is set: its options may name further files")));
     }
@@ -71,7 +71,7 @@ fn of_cuda_c_with(source: &Source<'_>, compiler: Vec<PathBuf>) -> Result<String>
     let mut identity = variables();
     for file in compiler {
         // Writing to a string cannot fail.
-        let _ = writeln!(identity, "{}", describe_file(&file));
+        let _ = writeln!(identity, "{}", describe_file(file));
     }
     Ok(identity + &files)
 }
@@ -143,7 +143,7 @@ mod tests {
         let identity = |code: &'static str| {
             let source =
                 Source { format: "cuda-c", code: Some(code.as_bytes()), path: "", options: &options };
-            of_cuda_c_with(&source, vec![library.clone()])
+            of_cuda_c_with(&source, std::slice::from_ref(&library))
         };
         let mut seen = vec![identity("#include \"n.h\"").unwrap()];
         let mut changed = |what: &str| {
@@ -168,7 +168,7 @@ mod tests {
     fn code_with_options_that_read_other_files_has_no_identity() {
         let options = Options::new().with("options", "--pre-include=a.h");
         let source = Source { format: "cuda-c", code: Some(b""), path: "", options: &options };
-        let error = of_cuda_c_with(&source, Vec::new()).unwrap_err();
+        let error = of_cuda_c_with(&source, &[]).unwrap_err();
         assert!(error.message().contains("--pre-include"), "{error}");
     }
 }
