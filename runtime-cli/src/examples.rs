@@ -47,7 +47,6 @@ pub(crate) const COMPILE: &str = "Examples:
 
 pub(crate) const PACKAGE: &str = "Examples:
   runtime package list saxpy.rtpkg
-  runtime package verify saxpy.rtpkg
   runtime package load saxpy.rtpkg --device cuda:0
   runtime package extract saxpy.rtpkg -C saxpy";
 

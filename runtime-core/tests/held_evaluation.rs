@@ -70,7 +70,7 @@ fn a_held_batch_makes_every_call_once() {
 }
 
 #[test]
-fn a_queue_is_held_by_default_where_graphs_are_missing_and_the_kernel_is_warm() {
+fn a_queue_is_held_by_default_if_the_kernel_is_warm() {
     let chosen = |id: &str, change: &dyn Fn(&mut Evaluation<'_>)| {
         let device = open(id, &Options::new());
         let (fill, out) = (kernel(&*device, "fill_f32"), device.zeros::<f32>([4]).unwrap());
@@ -80,7 +80,7 @@ fn a_queue_is_held_by_default_where_graphs_are_missing_and_the_kernel_is_warm() 
         measure(&*device, evaluation).map(|measurement| measurement.clock)
     };
     assert_eq!(chosen("null:0", &|_| ()).unwrap(), Clock::DeviceHeld);
-    assert_eq!(chosen("null:1", &|_| ()).unwrap(), Clock::DeviceBatch, "it has graphs");
+    assert_eq!(chosen("null:1", &|_| ()).unwrap(), Clock::DeviceHeld, "also where there are graphs");
     assert_eq!(chosen("null:0", &|e| e.timing.warmup = Warmup::Calls(0)).unwrap(), Clock::DeviceBatch);
     assert_eq!(chosen("null:0", &|e| e.args[0].on = DataLocation::Host).unwrap(), Clock::DeviceBatch);
     let cold = chosen("null:0", &|e| {

@@ -74,8 +74,11 @@ fn a_folder_that_cannot_be_written_costs_a_warning() {
     folder.write("cache", "a file where a folder should be");
     let peak = run(&folder, &["peak", "--device", "host:0", "--quick"]);
     assert_eq!(peak.code, 0, "{peak:?}");
+    let warnings: Vec<_> = peak.stderr.lines().collect();
     assert!(
-        peak.stdout.contains("f32 vector") && peak.stderr.starts_with("warning: there is no cache folder"),
+        peak.stdout.contains("f32 vector")
+            && warnings[0].starts_with("warning: code is not cached: ")
+            && warnings[1].starts_with("warning: there is no cache folder"),
         "{peak:?}"
     );
 }

@@ -21,7 +21,7 @@ pub(crate) fn compile_for_device(device: &OpenDevice, source: &ModuleSource) -> 
     let lowered = lowering::lower(source, &device.instance, &device.info).map_err(annotate)?;
     let (source, lowered) = split(source, lowered.as_ref());
     source.check(&device.info, &device.instance).map_err(annotate)?;
-    Ok(Compiled { native: compile(device, source)?, lowered })
+    Ok(Compiled { native: compile(device, source, "compile")?, lowered })
 }
 
 /// Compiles `source`, lowered first if it is portable, for an architecture of a backend. Makes no driver call.
@@ -73,19 +73,23 @@ fn split<'a>(
     }
 }
 
-/// Compiles code that the device accepts.
-pub(crate) fn compile(device: &OpenDevice, source: &ModuleSource) -> Result<CompiledCode> {
+/// Compiles code that the device accepts, as a part of `operation`, which errors name.
+pub(crate) fn compile(
+    device: &OpenDevice,
+    source: &ModuleSource,
+    operation: &'static str,
+) -> Result<CompiledCode> {
     with_best_budget(source, &device.instance, |source| {
         let mut handle = std::ptr::null_mut();
         source.with_raw(|raw| {
             // SAFETY: the device is open and the structures live during the call.
-            device.call("compile", |calls, device| unsafe {
+            device.call(operation, |calls, device| unsafe {
                 (calls.module.compile)(device, raw, &raw mut handle)
             })
         })?;
         // SAFETY: the backend has just compiled it.
         unsafe { compiled::take(&device.calls, handle) }
-            .map_err(|error| error.in_operation("compile").on_device(&device.name))
+            .map_err(|error| error.in_operation(operation).on_device(&device.name))
     })
 }
 

@@ -206,7 +206,7 @@ fn build(
     let started = Instant::now();
     let (native, lowered) = lower(device, source, plan)?;
     let lower = started.elapsed();
-    let compiled = compile::compile(device, &native)?;
+    let compiled = compile::compile(device, &native, "load")?;
     stages.set(Stages { lower, compile: started.elapsed() - lower, read: Duration::ZERO });
     Ok(CachedCode {
         format: compiled.format,

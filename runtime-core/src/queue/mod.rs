@@ -396,7 +396,8 @@ impl Drop for Queue {
         if self.is_lent {
             return self.device.give_back_transfer_queue(self.timeline.clone());
         }
-        let _ = self.timeline.resume();
+        // Nobody can end its hold any more, so a failure is worth a second attempt.
+        let _ = self.timeline.resume().or_else(|_| self.timeline.resume());
         // The end of an inline call is recorded by a poll. After an error, reaping polls again.
         let _ = self.timeline.poll();
         let until = if self.timeline.has_ended(self.timeline.last_submitted()) {

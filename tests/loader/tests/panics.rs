@@ -71,6 +71,9 @@ fn exercise_queues(device: &dyn CommonRuntime, errors: &mut Errors) -> Option<()
     let other = errors.keep(device.empty::<f32>([64]))?;
     let timestamps = QueueOptions { timestamps: true, ..QueueOptions::default() };
     let queue = errors.keep(device.open_queue(&timestamps))?;
+    if let Some(held) = errors.keep(queue.hold()) {
+        errors.keep(held.resume());
+    }
     transfers(&queue, &tensor, &other, errors);
     exchange(device, &tensor, errors);
     signals(&queue, &noop, &spin, errors);
