@@ -321,9 +321,12 @@ fn portable_code(runtime: &Runtime, device: &Arc<dyn CommonRuntime>) -> Result<(
         compiled.kernels.iter().all(|(_, info)| info.params.as_ref().is_some_and(|list| !list.is_empty()))
     );
     assert_eq!(scaled(device, &loadable(&compiled))?, [6.0; 100]);
-    let large = SCALE.replace("64", "256");
-    let error = runtime.compile("vulkan", &ModuleSource::wgsl(&large)).unwrap_err();
-    assert!(error.message().contains("128"), "the least that a device may have: {error}");
+    let with_groups = |items: &str| ModuleSource::wgsl(&SCALE.replace("64", items));
+    assert!(runtime.compile("vulkan", &with_groups("256")).is_ok(), "the limit of WebGPU");
+    for (architecture, items, limit) in [("vulkan", "257", "256"), ("vulkan:spirv", "129", "128")] {
+        let error = runtime.compile(architecture, &with_groups(items)).unwrap_err();
+        assert!(error.message().contains(limit), "the limit of {architecture}: {error}");
+    }
     assert_eq!(runtime.architecture("vulkan:nvidia").unwrap_err().kind(), ErrorKind::NotFound);
     Ok(())
 }
