@@ -101,7 +101,7 @@ fn specific_property(mut rest: &[u8]) -> Option<bool> {
     None
 }
 
-/// The parts of a fat binary, as far as it is complete.
+/// The complete parts of a fat binary.
 pub(crate) fn fatbin_entries(code: &[u8]) -> Vec<FatbinEntry> {
     let mut entries = Vec::new();
     if check_fatbin(code).is_err() {

@@ -357,7 +357,7 @@ fn load_code(
     source: &Source<'_>,
 ) -> Result<(abi::Module, Vec<(String, KernelInfo)>)> {
     let limit = registers::parse(source.options)?;
-    let code = compile::code(source)?;
+    let code = source.bytes()?;
     match source.format {
         "cubin" => {
             binary_check::check_cubin(&code)?;

@@ -68,14 +68,7 @@ pub(crate) fn fits(code: &Source<'_>) -> Result<Fit> {
         "c" | "object" | "archive" => return Ok(Fit::Recompile),
         _ => return Ok(Fit::Unsupported),
     }
-    let read;
-    let bytes = match code.code {
-        Some(bytes) => bytes,
-        None => {
-            read = read_file(code.path.as_ref())?;
-            &read
-        }
-    };
+    let bytes = &*code.bytes()?;
     match shared_object::check(bytes, name_of(code)) {
         Ok(()) if Marked::of(bytes) == Marked::Best => Ok(Fit::Optimal),
         Ok(()) => Ok(Fit::Recompile),

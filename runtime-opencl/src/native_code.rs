@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use runtime_core::backend::{CompiledCode, Fit, Kernel as _, KernelInfo, Source, included_files, read_file};
+use runtime_core::backend::{CompiledCode, Fit, Kernel as _, KernelInfo, Source, included_files};
 use runtime_core::{CodeFormat, Error, ErrorKind, Options, Result};
 
 use crate::context::SharedContext;
@@ -126,16 +126,9 @@ fn included(source: &Source<'_>) -> Result<String> {
     }
     // PoCL also looks in the current folder.
     folders.push(PathBuf::from("."));
-    let read;
-    let code = match source.code {
-        Some(code) => code,
-        None => {
-            read = read_file(Path::new(source.path))?;
-            &read
-        }
-    };
+    let code = source.bytes()?;
     let own = (!source.path.is_empty()).then(|| Path::new(source.path).parent()).flatten();
-    let files = std::str::from_utf8(code).ok().and_then(|text| included_files(text, own, &folders));
+    let files = std::str::from_utf8(&code).ok().and_then(|text| included_files(text, own, &folders));
     files.ok_or_else(|| Error::unsupported("code of which the included files are not known is not kept"))
 }
 
@@ -173,18 +166,11 @@ pub(crate) fn fits(context: &SharedContext, device: Raw, code: &Source<'_>) -> R
     if code.format != "opencl-binary" {
         return Ok(Fit::Recompile);
     }
-    let read;
-    let bytes = match code.code {
-        Some(bytes) => bytes,
-        None => {
-            read = read_file(Path::new(code.path))?;
-            &read
-        }
-    };
+    let bytes = code.bytes()?;
     if bytes.is_empty() {
         return Ok(Fit::Unsupported);
     }
-    match program::create_with_binary(context, device, bytes) {
+    match program::create_with_binary(context, device, &bytes) {
         // PoCL's binaries name PoCL's version, LLVM's and the processor.
         Ok(_) if context.listed.identity.platform == "Portable Computing Language" => Ok(Fit::Optimal),
         Ok(_) => Ok(Fit::Recompile),

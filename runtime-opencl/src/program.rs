@@ -10,7 +10,7 @@ use cl3::ext::{
     CL_PROGRAM_BINARIES, CL_PROGRAM_BINARY_SIZES, CL_PROGRAM_BUILD_LOG, CL_PROGRAM_DEVICES,
     CL_PROGRAM_KERNEL_NAMES, cl_int,
 };
-use runtime_core::backend::{Source, read_file};
+use runtime_core::backend::Source;
 use runtime_core::{CodeFormat, Error, ErrorKind, Result, did_you_mean};
 
 use crate::context::SharedContext;
@@ -47,14 +47,7 @@ impl BuiltProgram {
         context.check_alive()?;
         check_format(context, source)?;
         let options = build_options(context, source)?;
-        let read;
-        let code = match source.code {
-            Some(code) => code,
-            None => {
-                read = read_file(Path::new(source.path))?;
-                &read
-            }
-        };
+        let code = &source.bytes()?;
         if code.is_empty() {
             // To a driver, a length of 0 means a NUL-terminated text.
             let message = "the code is empty; check the path";

@@ -11,7 +11,7 @@ use crate::binary::{self, VulkanBinary};
 use crate::context::Context;
 use crate::describe::{BASE_CAPABILITIES, DLPACK_VULKAN};
 use crate::driver::PipelineCache;
-use crate::module::{SHADER_FORMAT, VulkanModule, fits_limits, interface_info, read};
+use crate::module::{SHADER_FORMAT, VulkanModule, fits_limits, interface_info};
 use crate::spirv::{self, SpirvModule};
 use crate::spirv_capabilities;
 
@@ -97,7 +97,7 @@ fn check_compiles(source: &Source<'_>) -> Result<()> {
 /// `Unsupported` for native code, and for code that the device cannot run; `CompileFailed`.
 pub(crate) fn for_device(context: &Arc<Context>, source: &Source<'_>) -> Result<CompiledCode> {
     check_compiles(source)?;
-    let code = read(source)?;
+    let code = source.bytes()?.into_owned();
     let cache = PipelineCache::new(&context.logical, &[])?;
     let module = VulkanModule::load_spirv(context, &code, source.options, Some(cache))?;
     let (binary, kernels) = module.compile_all(code)?;
@@ -115,7 +115,7 @@ pub(crate) fn for_device(context: &Arc<Context>, source: &Source<'_>) -> Result<
 /// # Errors
 /// `Io`.
 pub(crate) fn fits(context: &Context, source: &Source<'_>) -> Result<Fit> {
-    let (code, caps) = (read(source)?, &context.logical.caps);
+    let (code, caps) = (source.bytes()?, &context.logical.caps);
     let runs = |code: &[u8]| {
         let spirv = spirv::words(code).and_then(|words| SpirvModule::parse(&words));
         spirv.is_ok_and(|spirv| {
@@ -172,7 +172,7 @@ pub(crate) fn architecture(name: &str) -> Result<DeviceInfo> {
 pub(crate) fn for_architecture(name: &str, source: &Source<'_>) -> Result<CompiledCode> {
     architecture(name)?;
     check_compiles(source)?;
-    let code = read(source)?;
+    let code = source.bytes()?.into_owned();
     let spirv = SpirvModule::parse(&spirv::words(&code)?)?;
     let spec_values =
         spirv.parse_spec_values(source.options.texts("constant").filter(|text| !text.is_empty()))?;

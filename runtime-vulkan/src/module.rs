@@ -1,11 +1,10 @@
 //! Loaded code and its entry points.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use runtime_core::backend::{Kernel, KernelInfo, Module, Param, Source, read_file};
+use runtime_core::backend::{Kernel, KernelInfo, Module, Param, Source};
 use runtime_core::{Access, ArgKind, Error, ErrorKind, OptionSpec, Options, Result, did_you_mean};
 
 use crate::binary::{self, VulkanBinary};
@@ -61,7 +60,7 @@ impl VulkanModule {
             );
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
-        let code = read(source)?;
+        let code = source.bytes()?;
         if source.format == SHADER_FORMAT {
             return Self::load_spirv(context, &code, source.options, None);
         }
@@ -135,17 +134,6 @@ impl VulkanModule {
 fn is_of_entry_point(error: &Error) -> bool {
     use ErrorKind as Kind;
     !matches!(error.kind(), Kind::DeviceLost | Kind::Unavailable | Kind::OutOfMemory | Kind::Io)
-}
-
-/// The bytes of a source, read from its file if it has none.
-///
-/// # Errors
-/// `Io`.
-pub(crate) fn read(source: &Source<'_>) -> Result<Vec<u8>> {
-    match source.code {
-        Some(code) => Ok(code.to_vec()),
-        None => read_file(Path::new(source.path)),
-    }
 }
 
 impl Module for VulkanModule {

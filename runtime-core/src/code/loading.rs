@@ -14,8 +14,8 @@ use crate::{
 };
 
 /// Code that is ready to be loaded.
-pub(crate) struct Prepared {
-    pub(crate) source: ModuleSource,
+pub(crate) struct Prepared<'s> {
+    pub(crate) source: Cow<'s, ModuleSource>,
     /// The entry points, if the code was portable.
     pub(crate) lowered: Option<Vec<LoweredKernel>>,
     /// What the compiler reported of the kernels.
@@ -34,16 +34,16 @@ pub(crate) struct Stages {
     pub(crate) compile: Duration,
 }
 
-impl Prepared {
+impl<'s> Prepared<'s> {
     /// Prepares code through the cache.
     ///
     /// # Errors
     /// As [`CommonRuntime::load`](crate::CommonRuntime::load).
-    pub(crate) fn new(device: &OpenDevice, source: &ModuleSource) -> Result<Self> {
+    pub(crate) fn new(device: &OpenDevice, source: &'s ModuleSource) -> Result<Self> {
         Self::through_cache(device, source).map(|prepared| prepared.described_by(source))
     }
 
-    fn through_cache(device: &OpenDevice, source: &ModuleSource) -> Result<Self> {
+    fn through_cache(device: &OpenDevice, source: &'s ModuleSource) -> Result<Self> {
         let plan = LoweringPlan::of(source, &device.instance, &device.info)?;
         if plan.is_none() {
             source.check(&device.info, &device.instance)?;
@@ -60,9 +60,9 @@ impl Prepared {
         match built {
             Ok((code, outcome)) => {
                 // A file that the code includes may have changed before it was compiled.
-                let is_stale =
-                    || Ok::<_, Error>(self::key(device, source, plan.as_ref())?.as_ref() != Some(&key));
-                if outcome == CacheOutcome::Miss && is_stale()? {
+                let is_fresh =
+                    || self::key(device, source, plan.as_ref()).is_ok_and(|now| now.as_ref() == Some(&key));
+                if outcome == CacheOutcome::Miss && !is_fresh() {
                     device.instance.cache.remove(&key);
                 }
                 Ok(Self::cached(Arc::unwrap_or_clone(code), outcome, key, stages, source))
@@ -91,7 +91,7 @@ impl Prepared {
             CacheOutcome::Uncached => CodeOrigin::NotKept,
             CacheOutcome::Override => CodeOrigin::Override,
         };
-        let source = ModuleSource::lowered(format, &path, code, options);
+        let source = Cow::Owned(ModuleSource::lowered(format, &path, code, options));
         Self { source, lowered, resources, origin, stages, key: Some(key) }
     }
 
@@ -99,7 +99,7 @@ impl Prepared {
     ///
     /// # Errors
     /// As [`CommonRuntime::load`](crate::CommonRuntime::load).
-    pub(crate) fn without_cache(device: &OpenDevice, source: &ModuleSource) -> Result<Self> {
+    pub(crate) fn without_cache(device: &OpenDevice, source: &'s ModuleSource) -> Result<Self> {
         let plan = LoweringPlan::of(source, &device.instance, &device.info)?;
         Self::uncached(device, source, plan.as_ref()).map(|prepared| prepared.described_by(source))
     }
@@ -115,12 +115,16 @@ impl Prepared {
         self
     }
 
-    fn uncached(device: &OpenDevice, source: &ModuleSource, plan: Option<&LoweringPlan<'_>>) -> Result<Self> {
+    fn uncached(
+        device: &OpenDevice,
+        source: &'s ModuleSource,
+        plan: Option<&LoweringPlan<'_>>,
+    ) -> Result<Self> {
         let started = Instant::now();
         let (source, lowered) = lower(device, source, plan)?;
         let lower = if plan.is_some() { started.elapsed() } else { Duration::ZERO };
         Ok(Self {
-            source: source.into_owned(),
+            source,
             lowered,
             resources: Vec::new(),
             origin: CodeOrigin::Direct,

@@ -68,7 +68,7 @@ pub struct CodeLoad {
     pub load: Duration,
 }
 
-/// A function of the program that is told of each load.
+/// A callback of the program, called after each load.
 #[derive(Clone)]
 pub(crate) struct LoadHook(pub(crate) Arc<dyn Fn(&CodeLoad) + Send + Sync>);
 

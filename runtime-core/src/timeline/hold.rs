@@ -1,5 +1,5 @@
-//! Holding a queue: work that is submitted meanwhile starts when the hold ends. Whoever waits for the queue ends it, so that
-//! nothing waits for work that must not start.
+//! Holds a queue: work submitted meanwhile starts when the hold ends. Waiting for the queue ends the hold, so that nothing
+//! waits for work that cannot start.
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 

@@ -9,10 +9,7 @@ pub(crate) mod jit;
 pub(crate) mod ptxas_log;
 pub(crate) mod registers;
 
-use std::borrow::Cow;
-use std::path::Path;
-
-use runtime_core::backend::{CompiledCode, Fit, Source, read_file};
+use runtime_core::backend::{CompiledCode, Fit, Source};
 use runtime_core::{Error, Result};
 
 use crate::context::PrimaryContext;
@@ -20,17 +17,6 @@ use crate::driver::abi::device_attribute;
 use crate::module::check_options;
 use architecture::Architecture;
 use cuda_c::Target;
-
-/// The bytes of a source, read from its file if it has none.
-///
-/// # Errors
-/// `Io`.
-pub(crate) fn code<'a>(source: &Source<'a>) -> Result<Cow<'a, [u8]>> {
-    match source.code {
-        Some(code) => Ok(Cow::Borrowed(code)),
-        None => read_file(Path::new(source.path)).map(Cow::Owned),
-    }
-}
 
 /// Compute capability of a device, `major * 10 + minor`.
 pub(crate) fn compute_capability(primary: &PrimaryContext) -> u32 {
@@ -63,7 +49,7 @@ pub(crate) fn for_device(primary: &PrimaryContext, source: &Source<'_>) -> Resul
     primary.check_alive()?;
     check_options(source)?;
     let limit = registers::parse(source.options)?;
-    let code = code(source)?;
+    let code = source.bytes()?;
     match source.format {
         "ptx" => jit::compile_ptx(primary, &jit::ptx_text(code.into_owned())?, limit),
         "cuda-c" => {
@@ -102,7 +88,7 @@ pub(crate) fn for_architecture(name: &str, source: &Source<'_>) -> Result<Compil
             "option \"arch\" is \"{other}\", but the code is to be compiled for \"{name}\"; leave the option out"
         )));
     }
-    cuda_c::compile(source, &code(source)?, Target::Architecture(name))
+    cuda_c::compile(source, &source.bytes()?, Target::Architecture(name))
 }
 
 /// How native code fits a device.
@@ -111,5 +97,5 @@ pub(crate) fn for_architecture(name: &str, source: &Source<'_>) -> Result<Compil
 /// `Io`.
 pub(crate) fn fits(primary: &PrimaryContext, source: &Source<'_>) -> Result<Fit> {
     let (compute, cuda_version) = (compute_capability(primary), primary.driver.cuda_version());
-    Ok(fit::Target { compute, cuda_version }.fit(source.format, &code(source)?))
+    Ok(fit::Target { compute, cuda_version }.fit(source.format, &source.bytes()?))
 }

@@ -27,10 +27,7 @@ pub(super) fn of(source: &Source<'_>, files: &[PathBuf]) -> Result<Option<String
     if source.format != "c" {
         return Ok(None);
     }
-    let mut texts = vec![match source.code {
-        Some(code) => code.to_vec(),
-        None => read_file(source.path.as_ref())?,
-    }];
+    let mut texts = vec![source.bytes()?.into_owned()];
     for file in files {
         texts.push(read_file(file)?);
     }

@@ -6,7 +6,7 @@ pub(crate) mod spills;
 use std::path::Path;
 use std::time::Duration;
 
-use runtime_core::backend::{CompiledCode, Source, TemporaryFolder, included_files, read_file};
+use runtime_core::backend::{CompiledCode, Source, TemporaryFolder, included_files};
 use runtime_core::{
     Capabilities, CodeFormat, DeviceInfo, DeviceKind, Error, ErrorKind, Limits, OptionSpec, Options, Result,
     abi,
@@ -73,14 +73,7 @@ pub(crate) fn architecture(name: &str) -> DeviceInfo {
 /// `NotFound` for an architecture that only an offline compiler has; `Unsupported` for text that includes files; otherwise as
 /// [`Template::run`].
 pub(crate) fn compile_for(architecture: &str, source: &Source<'_>) -> Result<CompiledCode> {
-    let read;
-    let code = match source.code {
-        Some(code) => code,
-        None => {
-            read = read_file(Path::new(source.path))?;
-            &read
-        }
-    };
+    let code = &source.bytes()?;
     if !["opencl-c", "spirv-kernel"].contains(&source.format) {
         let message =
             format!("format \"{}\" is not compiled; pass \"opencl-c\" or \"spirv-kernel\"", source.format);

@@ -1,6 +1,9 @@
 //! Loaded code and its entry points.
 
-use crate::backend::KernelInfo;
+use std::borrow::Cow;
+use std::path::Path;
+
+use crate::backend::{KernelInfo, read_file};
 use crate::{Error, Geometry, Occupancy, Options, Result};
 
 /// A loaded module.
@@ -46,4 +49,17 @@ pub struct Source<'a> {
     pub code: Option<&'a [u8]>,
     /// Validated load options.
     pub options: &'a Options,
+}
+
+impl<'a> Source<'a> {
+    /// The code, read from its file if there is only a path.
+    ///
+    /// # Errors
+    /// `Io`, as for [`read_file`].
+    pub fn bytes(&self) -> Result<Cow<'a, [u8]>> {
+        match self.code {
+            Some(code) => Ok(Cow::Borrowed(code)),
+            None => read_file(Path::new(self.path)).map(Cow::Owned),
+        }
+    }
 }
