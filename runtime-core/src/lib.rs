@@ -332,6 +332,7 @@ pub use model::kernel_info::{KernelInfo, Param, RunReport};
 pub use model::lowering::{Lowered, LoweredKernel, LoweredParam, Lowering, PortableSource};
 pub use model::options::{OptionScope, OptionSpec, OptionValue, Options, did_you_mean};
 pub use model::placement::{Placement, QueueOptions};
+pub use model::signature::{ElementType, SignatureKind, SignatureParam};
 pub use model::throttle_reasons::ThrottleReasons;
 pub use plugin::convert;
 pub use plugin::load_report::{LoadOutcome, LoadReport, LoadStage};

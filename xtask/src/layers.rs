@@ -32,6 +32,7 @@ const CRATES: &[Layers] = &[
             "graph",
             "evaluate",
             "device",
+            "dispatch",
             "backend",
             "runtime",
         ],

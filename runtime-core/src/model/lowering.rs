@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{CodeFormat, DeviceInfo, OptionSpec, Options, Param, Result};
+use crate::{CodeFormat, DeviceInfo, OptionSpec, Options, Param, Result, SignatureParam};
 
 /// Lowers portable code to a code format that a device accepts. The crate `runtime-kernel` implements it for
 /// WGSL.
@@ -34,6 +34,15 @@ pub unsafe trait Lowering: fmt::Debug + Send + Sync {
     /// Compiled code is kept under it, beside the source and its options. `None`, the default: it is not kept.
     fn identity(&self, _device: &DeviceInfo) -> Option<String> {
         None
+    }
+
+    /// The parameters of an entry point before an element type is chosen, in the order of the arguments. `None`, the
+    /// default: the lowering cannot say.
+    ///
+    /// # Errors
+    /// `CompileFailed` with the compiler's messages; `NotFound` for an unknown entry point.
+    fn signature(&self, _source: &PortableSource<'_>, _entry: &str) -> Result<Option<Vec<SignatureParam>>> {
+        Ok(None)
     }
 
     /// Lowers code for a device that it can target. Unless the option `unchecked` of

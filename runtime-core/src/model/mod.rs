@@ -14,4 +14,5 @@ pub(crate) mod lowering;
 pub(crate) mod options;
 pub(crate) mod pitched;
 pub(crate) mod placement;
+pub(crate) mod signature;
 pub(crate) mod throttle_reasons;

@@ -1,0 +1,44 @@
+//! Signatures of kernels whose element types are not chosen yet.
+
+use crate::{Access, DType};
+
+/// A parameter of a kernel whose element types may still be open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignatureParam {
+    /// Its name in the code; empty if it has none.
+    pub name: String,
+    /// What it takes.
+    pub kind: SignatureKind,
+}
+
+/// What a parameter takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SignatureKind {
+    /// A tensor.
+    Tensor {
+        /// How the kernel accesses it.
+        access: Access,
+        /// Its element type.
+        element: ElementType,
+    },
+    /// A scalar.
+    Scalar(ElementType),
+    /// Shape and strides of a tensor, as a structure `Layout`. The kernel accepts views with gaps of that tensor.
+    Layout {
+        /// The index of the tensor among the parameters.
+        tensor: usize,
+        /// The most dimensions that the structure holds.
+        rank: usize,
+    },
+}
+
+/// The element type of a parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ElementType {
+    /// This one.
+    Fixed(DType),
+    /// The type parameter of this name, such as `T`. All parameters with the same name have the same type.
+    Parameter(String),
+    /// Any: the code reads structures or bytes.
+    Any,
+}
