@@ -27,46 +27,48 @@ pub const fn read_write(tensor: &Tensor) -> Arg<'_> {
 /// code does not say, write [`read(&tensor)`](read), [`write(&tensor)`](write()) or
 /// [`read_write(&tensor)`](read_write).
 pub trait Arguments<'a> {
-    /// Calls `launch` with the list of arguments.
+    /// Calls `launch` with the list of arguments of `kernel`. Without a kernel, a tensor whose access the list does not
+    /// state counts as read and written.
     ///
     /// # Errors
     /// `InvalidArgument` for a tensor whose access is not known; whatever `launch` returns.
-    fn with<T>(self, kernel: &Kernel, launch: impl FnOnce(&[Arg<'a>]) -> Result<T>) -> Result<T>;
+    fn with<T>(self, kernel: Option<&Kernel>, launch: impl FnOnce(&[Arg<'a>]) -> Result<T>) -> Result<T>;
 }
 
 /// One argument in a tuple: an [`Arg`], a `&Tensor`, a `&Record`, or a scalar.
 pub trait IntoArg<'a> {
-    /// The argument, at `index` of the launch of `kernel`.
+    /// The argument, at `index` of the launch of `kernel`; see [`Arguments::with`].
     ///
     /// # Errors
     /// `InvalidArgument` for a tensor whose access is not known.
-    fn into_arg(self, kernel: &Kernel, index: usize) -> Result<Arg<'a>>;
+    fn into_arg(self, kernel: Option<&Kernel>, index: usize) -> Result<Arg<'a>>;
 }
 
 impl<'a> IntoArg<'a> for Arg<'a> {
     #[inline]
-    fn into_arg(self, _kernel: &Kernel, _index: usize) -> Result<Self> {
+    fn into_arg(self, _kernel: Option<&Kernel>, _index: usize) -> Result<Self> {
         Ok(self)
     }
 }
 
 impl<'a, S: Scalar> IntoArg<'a> for S {
     #[inline]
-    fn into_arg(self, _kernel: &Kernel, _index: usize) -> Result<Arg<'a>> {
+    fn into_arg(self, _kernel: Option<&Kernel>, _index: usize) -> Result<Arg<'a>> {
         Ok(Arg::scalar(self))
     }
 }
 
 impl<'a> IntoArg<'a> for &'a Record {
     #[inline]
-    fn into_arg(self, _kernel: &Kernel, _index: usize) -> Result<Arg<'a>> {
+    fn into_arg(self, _kernel: Option<&Kernel>, _index: usize) -> Result<Arg<'a>> {
         Ok(Arg::record(self))
     }
 }
 
 impl<'a> IntoArg<'a> for &'a Tensor {
     #[inline]
-    fn into_arg(self, kernel: &Kernel, index: usize) -> Result<Arg<'a>> {
+    fn into_arg(self, kernel: Option<&Kernel>, index: usize) -> Result<Arg<'a>> {
+        let Some(kernel) = kernel else { return Ok(Arg::read_write(self)) };
         match &kernel.info().params {
             // Without such a parameter, the check of the signature fails with the number of arguments.
             Some(params) => {
@@ -90,21 +92,21 @@ fn unknown_access(kernel: &Kernel, index: usize) -> Error {
 
 impl<'a> Arguments<'a> for &[Arg<'a>] {
     #[inline]
-    fn with<T>(self, _kernel: &Kernel, launch: impl FnOnce(&[Arg<'a>]) -> Result<T>) -> Result<T> {
+    fn with<T>(self, _kernel: Option<&Kernel>, launch: impl FnOnce(&[Arg<'a>]) -> Result<T>) -> Result<T> {
         launch(self)
     }
 }
 
 impl<'a, const N: usize> Arguments<'a> for &[Arg<'a>; N] {
     #[inline]
-    fn with<T>(self, _kernel: &Kernel, launch: impl FnOnce(&[Arg<'a>]) -> Result<T>) -> Result<T> {
+    fn with<T>(self, _kernel: Option<&Kernel>, launch: impl FnOnce(&[Arg<'a>]) -> Result<T>) -> Result<T> {
         launch(self)
     }
 }
 
 impl<'a> Arguments<'a> for &Vec<Arg<'a>> {
     #[inline]
-    fn with<T>(self, _kernel: &Kernel, launch: impl FnOnce(&[Arg<'a>]) -> Result<T>) -> Result<T> {
+    fn with<T>(self, _kernel: Option<&Kernel>, launch: impl FnOnce(&[Arg<'a>]) -> Result<T>) -> Result<T> {
         launch(self)
     }
 }
@@ -113,7 +115,7 @@ macro_rules! tuples {
     ($($($name:ident: $index:tt)*;)*) => {$(
         impl<'a $(, $name: IntoArg<'a>)*> Arguments<'a> for ($($name,)*) {
             #[inline]
-            fn with<T>(self, kernel: &Kernel, launch: impl FnOnce(&[Arg<'a>]) -> Result<T>) -> Result<T> {
+            fn with<T>(self, kernel: Option<&Kernel>, launch: impl FnOnce(&[Arg<'a>]) -> Result<T>) -> Result<T> {
                 let _ = kernel;
                 launch(&[$(self.$index.into_arg(kernel, $index)?),*])
             }

@@ -5,6 +5,7 @@ pub(crate) mod argument_tuples;
 pub(crate) mod compile;
 pub(crate) mod kernel;
 pub(crate) mod launch_checks;
+pub(crate) mod layout;
 pub(crate) mod loading;
 pub(crate) mod lowering;
 pub(crate) mod module;
