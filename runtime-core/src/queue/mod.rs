@@ -4,6 +4,7 @@
 
 pub(crate) mod copy;
 mod default_queue;
+mod dependencies;
 pub(crate) mod device_copy;
 pub(crate) mod hold;
 pub(crate) mod submit;
@@ -324,7 +325,7 @@ impl Queue {
     /// # Errors
     /// `InvalidArgument` for an event of another queue; `NotFound` if it is not a timestamp, or was read before.
     pub fn read_timestamp(&self, event: &Event) -> Result<u64> {
-        if !Arc::ptr_eq(event.timeline(), &self.timeline) {
+        if !event.timeline().is_some_and(|timeline| Arc::ptr_eq(timeline, &self.timeline)) {
             return Err(self.annotate(Error::invalid("the event is of another queue"), "read_timestamp"));
         }
         self.device.check()?;
@@ -334,15 +335,6 @@ impl Queue {
             unsafe { (calls.read_timestamp)(queue, event.ticket(), &raw mut nanoseconds) }
         })?;
         Ok(nanoseconds)
-    }
-
-    /// Makes later submissions of this queue wait for an event of any other queue; on the device, if it can.
-    ///
-    /// # Errors
-    /// The failure of the event's work, if already known. A failure that becomes known later fails the later submissions.
-    pub fn wait_for(&self, event: &Event) -> Result<()> {
-        self.wait_for_ticket(event.timeline(), event.ticket())
-            .map_err(|error| self.annotate(error, "wait_for"))
     }
 
     /// Passes batched submissions to the driver. Every wait does so, too.
