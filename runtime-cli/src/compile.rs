@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use runtime_core::{CodeFormat, DType, Error, OptionValue, Options, Result, Runtime};
+use runtime_core::{CodeFormat, Error, OptionValue, Options, Result, Runtime};
 use runtime_kernel::Specialisation;
 use runtime_package::{KernelFile, PackageBuilder};
 
@@ -35,9 +35,9 @@ pub(crate) struct CompileArguments {
     /// Value of an `override` constant of portable kernels, by name or `@id`; may be repeated
     #[arg(long = "constant", value_name = "NAME=VALUE", value_parser = Specialisation::parse_constant)]
     constants: Vec<(String, String)>,
-    /// Element type that replaces f32 in `alias T = f32;` of portable kernels
-    #[arg(long, value_name = "DTYPE")]
-    element: Option<DType>,
+    /// Element type that replaces f32 in `alias T = f32;` of portable kernels, or in the alias of that name; may be repeated
+    #[arg(long = "element", value_name = "[NAME=]DTYPE")]
+    elements: Vec<String>,
     /// Leave the source out: devices that no native code fits cannot load the package
     #[arg(long)]
     no_fallback: bool,
@@ -98,8 +98,8 @@ impl CompileArguments {
         for (name, value) in &self.constants {
             options.push("constant", format!("{name}={value}"));
         }
-        if let Some(element) = self.element {
-            options.push("element", element.to_string());
+        for element in &self.elements {
+            options.push("element", element.as_str());
         }
         for (key, value) in &self.options {
             options.push(key, value.clone());

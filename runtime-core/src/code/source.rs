@@ -131,6 +131,12 @@ impl ModuleSource {
         self.option("element", dtype.to_string())
     }
 
+    /// Sets a further element type of portable code, i.e. the definition of `alias NAME = …;`.
+    #[must_use]
+    pub fn element_named(self, name: &str, dtype: DType) -> Self {
+        self.option("element", format!("{name}={dtype}"))
+    }
+
     /// Omits the bounds checks of portable code, which then also accepts load options of the backend.
     ///
     /// # Safety
