@@ -276,6 +276,7 @@ pub mod backend;
 mod cache;
 mod code;
 mod device;
+mod dispatch;
 mod error;
 mod evaluate;
 #[cfg(fuzzing)]
@@ -316,6 +317,9 @@ pub use device::counters::CounterSet;
 pub use device::embedded::EmbeddedDevice;
 pub use device::host::Host;
 pub use device::methods::Device;
+pub use dispatch::{
+    ArgType, Dispatch, Dispatcher, DispatcherBuilder, Domain, Extents, NdRange, Overload, Range,
+};
 pub use error::{Error, ErrorKind, Result};
 pub use evaluate::*;
 pub use graph::Graph;

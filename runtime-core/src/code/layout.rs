@@ -22,11 +22,11 @@ pub struct TensorLayout<'a> {
 impl<'a> IntoArg<'a> for TensorLayout<'_> {
     const IS_ONE: bool = false;
 
-    fn push_args(self, _kernel: &Kernel, list: &mut ArgList<'a>) -> Result<()> {
+    fn push_args(self, _kernel: Option<&Kernel>, list: &mut ArgList<'a>) -> Result<()> {
         layout_scalars(self.tensor, self.rank, list)
     }
 
-    fn into_arg(self, _kernel: &Kernel, index: usize) -> Result<Arg<'a>> {
+    fn into_arg(self, _kernel: Option<&Kernel>, index: usize) -> Result<Arg<'a>> {
         Err(Error::invalid(format!("argument {index} is a layout, which is several arguments")))
     }
 }

@@ -211,7 +211,7 @@ fn unfit(fixture: &Fixture) -> Result<()> {
     refused(&x.view(&[1, 1], &[1 << 31, 1], 0)?, 4, "the stride 2147483648 of dimension 0");
     refused(&x.view(&[1 << 32], &[0], 0)?, 4, "the extent 4294967296 of dimension 0");
     refused(&x, 3, "takes 19 arguments, got 15");
-    let error = layout(&x, 4).into_arg(&copy, 3).expect_err("it is several");
+    let error = layout(&x, 4).into_arg(Some(&copy), 3).expect_err("it is several");
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     Ok(())
 }
