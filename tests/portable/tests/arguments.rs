@@ -7,8 +7,8 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use portable::required;
 use runtime_core::num_complex::Complex;
 use runtime_core::{
-    Arg, CommonRuntime, ErrorKind, Geometry, IntoArg, Kernel, ModuleSource, Queue, Result, Runtime, Tensor,
-    abi, layout,
+    Arg, CommonRuntime, Dispatcher, ErrorKind, Geometry, IntoArg, Kernel, ModuleSource, Queue, Result,
+    Runtime, Tensor, abi, layout,
 };
 
 /// Copies between two tensors, element by element in the order of their shapes.
@@ -64,7 +64,7 @@ struct Fixture {
 
 type Case = fn(&Fixture) -> Result<()>;
 
-const CASES: [(&str, Case); 8] = [
+const CASES: [(&str, Case); 9] = [
     ("a_kernel_reads_any_view_by_its_layout", read_views),
     ("a_kernel_writes_a_view_and_leaves_its_gaps", write_view),
     ("a_view_with_gaps_needs_a_layout_of_its_own", refused),
@@ -73,6 +73,7 @@ const CASES: [(&str, Case); 8] = [
     ("an_index_beyond_a_layout_reads_zero", beyond),
     ("a_recorded_launch_keeps_its_layouts", recorded),
     ("a_complex_number_is_two_scalars", complex),
+    ("a_dispatcher_passes_layouts_and_parts_by_itself", dispatched),
 ];
 
 fn main() -> ExitCode {
@@ -300,6 +301,22 @@ fn complex(fixture: &Fixture) -> Result<()> {
         error.message().contains("argument 0 of \"multiply\" is complex128, but the kernel takes f32"),
         "{error}"
     );
+    Ok(())
+}
+
+fn dispatched(fixture: &Fixture) -> Result<()> {
+    let x = fixture.numbers()?;
+    let copy = Dispatcher::new(ModuleSource::wgsl(COPY), "copy");
+    for view in views(&x)? {
+        let dense = fixture.device.zeros::<u32>(view.shape())?;
+        copy.call(view.len().max(1), (&view, &dense, count(&view)))?;
+        assert_eq!(dense.to_vec::<u32>()?, view.to_vec::<u32>()?, "{:?} {:?}", view.shape(), view.strides());
+    }
+    let multiply = Dispatcher::new(ModuleSource::wgsl(MULTIPLY), "multiply");
+    let numbers = [Complex::new(1.0_f32, 2.0), Complex::new(-3.0, 0.5)];
+    let (x, y) = (fixture.device.tensor([2], &numbers)?, fixture.device.zeros::<Complex<f32>>([2])?);
+    multiply.call(2_usize, (&x, &y, Complex::<f32>::i(), 2_u32))?;
+    assert_eq!(y.to_vec::<Complex<f32>>()?, numbers.map(|z| z * Complex::i()));
     Ok(())
 }
 
