@@ -66,10 +66,11 @@ impl SourceTable {
             None => typing::Bindings::new(),
         };
         let mut typed = match portable {
-            true => bindings.iter().fold(source.into_owned(), |source, (name, dtype)| match name.as_str() {
-                "T" => source.element(*dtype),
-                _ => source.option("element", format!("{name}={dtype}")),
-            }),
+            true => {
+                let name =
+                    |source: ModuleSource, (name, dtype): &(String, _)| source.element_named(name, *dtype);
+                bindings.iter().fold(source.into_owned(), name)
+            }
             false => self.native(source, signature.as_deref().unwrap_or_default(), &bindings)?,
         };
         for (name, value) in constants {

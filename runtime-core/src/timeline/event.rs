@@ -70,7 +70,6 @@ impl Event {
     /// Remembers what the work was told to wait for.
     #[inline]
     #[must_use]
-    #[allow(dead_code, reason = "the dispatcher will call it")]
     pub(crate) fn with_dependencies(self, deps: &[&Self]) -> Self {
         if deps.is_empty() { self } else { self.remember(deps) }
     }

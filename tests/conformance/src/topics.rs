@@ -6,6 +6,7 @@ mod arguments;
 mod clocks;
 mod compile;
 mod counters;
+mod dispatch;
 mod embedded;
 mod errors;
 mod evaluation;
@@ -53,6 +54,7 @@ pub(crate) const TOPICS: &[(&str, &[Case])] = &[
     ("geometry", geometry::CASES),
     ("queues", queues::CASES),
     ("events", events::CASES),
+    ("dispatch", dispatch::CASES),
     ("held_queues", held_queues::CASES),
     ("hazards", hazards::CASES),
     ("host_hazards", host_hazards::CASES),
