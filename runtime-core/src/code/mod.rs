@@ -12,5 +12,6 @@ pub(crate) mod module;
 pub(crate) mod raw_launch;
 pub(crate) mod record;
 pub(crate) mod registers;
+pub(crate) mod return_type;
 pub(crate) mod scalar;
 pub(crate) mod source;
