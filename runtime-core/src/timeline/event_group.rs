@@ -93,8 +93,8 @@ impl Event {
 struct Parts {
     kind: Kind,
     parts: Vec<Event>,
-    /// How many of them, at the front, are tickets of queues.
-    tickets: usize,
+    /// Positions of those that are tickets of queues.
+    tickets: Vec<usize>,
     /// An event of a group of any is complete already.
     is_complete: bool,
 }
@@ -116,31 +116,28 @@ impl Parts {
     }
 
     fn add_ticket(&mut self, event: &Event) {
-        let is_same = |known: &&mut Event| match (&known.timeline, &event.timeline) {
+        let is_same = |index: &&usize| match (&self.parts[**index].timeline, &event.timeline) {
             (Some(known), Some(timeline)) => Arc::ptr_eq(known, timeline),
             _ => false,
         };
-        match self.parts[..self.tickets].iter_mut().find(is_same) {
-            Some(known) => {
-                let implied = match self.kind {
-                    Kind::All => event.ticket <= known.ticket,
-                    Kind::Any => event.ticket >= known.ticket,
-                };
-                if !implied {
-                    *known = event.point();
-                }
-            }
-            None => {
-                self.parts.insert(self.tickets, event.point());
-                self.tickets += 1;
-            }
+        let Some(known) = self.tickets.iter().find(is_same) else {
+            self.tickets.push(self.parts.len());
+            return self.parts.push(event.point());
+        };
+        let known = &mut self.parts[*known];
+        let implied = match self.kind {
+            Kind::All => event.ticket <= known.ticket,
+            Kind::Any => event.ticket >= known.ticket,
+        };
+        if !implied {
+            *known = event.point();
         }
     }
 }
 
 impl Group {
     fn event(kind: Kind, events: &[&Event]) -> Event {
-        let mut parts = Parts { kind, parts: Vec::new(), tickets: 0, is_complete: false };
+        let mut parts = Parts { kind, parts: Vec::new(), tickets: Vec::new(), is_complete: false };
         events.iter().for_each(|event| parts.add(event));
         if parts.is_complete && kind == Kind::Any {
             return Event::completed();
