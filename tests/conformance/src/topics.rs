@@ -17,6 +17,7 @@ mod graphs;
 mod hazards;
 mod held_queues;
 mod host_hazards;
+mod host_tasks;
 mod identity;
 #[allow(unsafe_code, reason = "reads and writes DLPack structures")]
 mod interchange;
@@ -53,6 +54,7 @@ pub(crate) const TOPICS: &[(&str, &[Case])] = &[
     ("geometry", geometry::CASES),
     ("queues", queues::CASES),
     ("events", events::CASES),
+    ("host_tasks", host_tasks::CASES),
     ("held_queues", held_queues::CASES),
     ("hazards", hazards::CASES),
     ("host_hazards", host_hazards::CASES),
