@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
-use crate::code::loading;
+use crate::code::{loading, return_type};
 use crate::dispatch::arg_type::ArgType;
 use crate::dispatch::{c_types, typing};
 use crate::timeline::open_device::OpenDevice;
@@ -106,7 +106,7 @@ impl SourceTable {
         bindings: &typing::Bindings,
     ) -> Result<ModuleSource> {
         let code = source.code().and_then(|code| std::str::from_utf8(code).ok());
-        let returned: Option<String> = None; // TODO
+        let returned = code.and_then(|text| return_type::returned_type(source.format(), text, &self.entry));
         if let Some(returned) = returned {
             let entry = &self.entry;
             return Err(Error::invalid(format!(

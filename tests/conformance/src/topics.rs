@@ -18,6 +18,7 @@ mod graphs;
 mod hazards;
 mod held_queues;
 mod host_hazards;
+mod host_tasks;
 mod identity;
 #[allow(unsafe_code, reason = "reads and writes DLPack structures")]
 mod interchange;
@@ -55,6 +56,7 @@ pub(crate) const TOPICS: &[(&str, &[Case])] = &[
     ("queues", queues::CASES),
     ("events", events::CASES),
     ("dispatch", dispatch::CASES),
+    ("host_tasks", host_tasks::CASES),
     ("held_queues", held_queues::CASES),
     ("hazards", hazards::CASES),
     ("host_hazards", host_hazards::CASES),
