@@ -108,6 +108,8 @@ fn parse_program(code: &str, path: &str, depth: Depth, specialisation: &Speciali
         interfaces: Vec::new(),
         zeroes: true,
         asserts: false,
+        is_serial: false,
+        has_debug_info: false,
     };
     program.interfaces = reflect::interfaces(&program)?;
     barriers::check(&program)?;

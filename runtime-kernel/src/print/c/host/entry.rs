@@ -19,7 +19,7 @@ use crate::analysis::proof::FunctionContext;
 use crate::print::c::REJECTED;
 use crate::print::c::invocation::plan::Plan;
 use crate::print::c::invocation::statement::{Printer, case_label};
-use crate::print::c::lines::{Line, Lines};
+use crate::print::c::lines::Line;
 use crate::print::c::writer::Writer;
 use crate::program::{Checks, Program};
 use crate::transform::zeroing::must_zero;
@@ -110,6 +110,11 @@ fn scheduled(
 ) -> Result<(Schedule, Option<Rejected>)> {
     let named = |value| plan.value(value).is_some();
     let make = |form| Schedule::of(program, index, context, checks, &named, form);
+    if program.is_plain() {
+        let plain = make(Form::Plain)?;
+        check_plain(&plain, context).map_err(|error| error.with_note(program.path()))?;
+        return Ok((plain, None));
+    }
     let schedule = make(Form::Full)?;
     if !cfg!(any(test, fuzzing, debug_assertions)) {
         return Ok((schedule, None));
@@ -128,10 +133,14 @@ pub(super) fn verified(
 ) -> Result<(Schedule, Option<Rejected>)> {
     let Err(why) = verify(&schedule, context) else { return Ok((schedule, None)) };
     let plain = plain()?;
-    verify(&plain, context).map_err(|why| {
-        Error::new(ErrorKind::Internal, format!("the plain schedule of an entry point is invalid: {why}"))
-    })?;
+    check_plain(&plain, context)?;
     Ok((plain, Some(why)))
+}
+
+fn check_plain(plain: &Schedule, context: FunctionContext<'_>) -> Result<()> {
+    verify(plain, context).map_err(|why| {
+        Error::new(ErrorKind::Internal, format!("the plain schedule of an entry point is invalid: {why}"))
+    })
 }
 
 impl Entry<'_, '_, '_> {
@@ -139,8 +148,8 @@ impl Entry<'_, '_, '_> {
         let symbol = self.printer.writer.names.entry(index).to_owned();
         let globals = self.globals();
         let (parameters, arguments, unpack) = self.parameters(index, &globals)?;
-        self.printer.lines = Lines::at(0);
-        if self.printer.writer.first("UNORDERED") {
+        self.printer.lines = self.printer.writer.lines_at(0, |lines| lines.of_entry(index));
+        if !self.printer.writer.program.is_plain() && self.printer.writer.first("UNORDERED") {
             self.printer.writer.types.push_str(PREAMBLE);
         }
         let range = "const unsigned int *groups_, long long begin_, long long end_";
