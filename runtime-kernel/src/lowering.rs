@@ -8,7 +8,7 @@ use runtime_core::{
 };
 
 use crate::analysis::features::Feature;
-use crate::analysis::private_memory::{self, call_depth};
+use crate::analysis::private_memory::{self, debug_frame_bytes};
 use crate::interface::Interface;
 use crate::parse::specialise::Specialisation;
 use crate::print::c::CCode;
@@ -204,18 +204,13 @@ fn host_flags(program: &Program) -> Vec<String> {
         flags.push("-ffp-contract=off".to_owned());
     }
     if program.has_debug_info {
-        // Without optimisation, each variable and temporary value has memory of its own.
-        let bytes = DEBUG_STACK_BYTES / call_depth(&program.module);
-        flags.push(format!("-Wframe-larger-than={bytes} -Werror=frame-larger-than="));
+        // Clang takes the limit from here; the code makes the warning an error.
+        flags.push(format!("-Wframe-larger-than={}", debug_frame_bytes(&program.module)));
     } else if program.is_serial {
         flags.push("-O1 -fno-tree-vectorize".to_owned());
     }
     flags
 }
-
-/// Maximum stack bytes of all functions that are active at a time in code for a debugger. The host runs work-groups
-/// only where 1 MiB is left.
-const DEBUG_STACK_BYTES: u64 = 768 << 10;
 
 struct Written {
     code: Vec<u8>,

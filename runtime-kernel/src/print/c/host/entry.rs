@@ -9,12 +9,12 @@ use naga::{
 use runtime_core::{Error, ErrorKind, Result};
 
 use super::environment::{HostEnvironment, LaneArrays, Part};
-use super::preamble::PREAMBLE;
+use super::preamble::{PREAMBLE, frame_limit};
 use super::schedule::regions::{Condition, Step, Steps};
 use super::schedule::variable_storage::{Storage, VariableStorage};
 use super::schedule::{Form, Schedule};
 use super::verify::{Rejected, verify};
-use crate::analysis::private_memory;
+use crate::analysis::private_memory::{self, debug_frame_bytes};
 use crate::analysis::proof::FunctionContext;
 use crate::print::c::REJECTED;
 use crate::print::c::invocation::plan::Plan;
@@ -149,9 +149,7 @@ impl Entry<'_, '_, '_> {
         let globals = self.globals();
         let (parameters, arguments, unpack) = self.parameters(index, &globals)?;
         self.printer.lines = self.printer.writer.lines_at(0, |lines| lines.of_entry(index));
-        if !self.printer.writer.program.is_plain() && self.printer.writer.first("UNORDERED") {
-            self.printer.writer.types.push_str(PREAMBLE);
-        }
+        self.preamble();
         let range = "const unsigned int *groups_, long long begin_, long long end_";
         self.line("");
         self.open(&["static void ", &symbol, "_range(", &parameters, range, ") {"]);
@@ -176,6 +174,15 @@ impl Entry<'_, '_, '_> {
         let text = std::mem::take(&mut self.printer.lines).into_text();
         self.printer.writer.functions.push_str(&text);
         Ok(symbol)
+    }
+
+    fn preamble(&mut self) {
+        let writer = &mut *self.printer.writer;
+        if writer.program.has_debug_info && writer.first("frame_limit") {
+            writer.types.push_str(&frame_limit(debug_frame_bytes(self.module)));
+        } else if !writer.program.is_plain() && writer.first("UNORDERED") {
+            writer.types.push_str(PREAMBLE);
+        }
     }
 
     pub(super) fn line(&mut self, line: &(impl Line + ?Sized)) {
