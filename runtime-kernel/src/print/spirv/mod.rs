@@ -75,7 +75,7 @@ pub(crate) fn write(program: &Program, checks: Checks) -> Result<Vec<u32>> {
 }
 
 /// Bytes that naga may scan for the positions of statements: it counts the lines in front of each anew.
-const SCANNED_BYTES: usize = 4 << 30;
+const SCANNED_BYTES: usize = 2 << 30;
 
 /// Whether naga is to write the text and the positions of statements for debuggers: not if that takes too long.
 fn has_short_debug_info(program: &Program) -> bool {
