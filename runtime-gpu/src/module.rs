@@ -43,6 +43,11 @@ pub(crate) fn options() -> Vec<OptionSpec> {
             "Include folder for CUDA C, relative to the folder of the source file; may be repeated.",
         ),
         OptionSpec::module("options", "", "NVRTC option, e.g. --use_fast_math or -DN=4; may be repeated."),
+        OptionSpec::module(
+            "debug",
+            false,
+            "Compile CUDA C with --device-debug --generate-line-info, for debuggers.",
+        ),
         registers::option(),
     ]
 }

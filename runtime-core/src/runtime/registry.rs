@@ -150,12 +150,13 @@ impl Runtime {
     fn open_device(&self, text: &str, options: &Options) -> Result<Arc<dyn CommonRuntime>> {
         let reference = DeviceRef::parse(text)?;
         let instance = self.instance(reference.target)?;
-        let info = reference.resolve(&instance.devices()?)?;
+        let mut info = reference.resolve(&instance.devices()?)?;
         let name = info.id.to_string();
         if let Some(reason) = &info.unavailable_reason {
             return Err(Error::new(ErrorKind::Unavailable, reason.clone()).on_device(&name));
         }
         let handle = instance.open_device(&info.id, options).map_err(|error| error.on_device(&name))?;
+        info.open_options = options.clone();
         Ok(device::open(OpenDevice::new(instance.clone(), self.inner.queues.clone(), info, handle)))
     }
 

@@ -54,6 +54,11 @@ impl<'a> CudaSource<'a> {
     }
 }
 
+/// The options of NVRTC for a debugger.
+fn debug_flags(options: &Options) -> &'static [&'static str] {
+    if options.flag("debug") { &["--device-debug", "--generate-line-info"] } else { &[] }
+}
+
 /// Compiles CUDA C: to a cubin, or to PTX for a virtual architecture or a device newer than NVRTC.
 ///
 /// # Errors
@@ -71,7 +76,12 @@ pub(crate) fn compile(source: &Source<'_>, text: &[u8], target: Target<'_>) -> R
         arch,
         compute,
         include: cuda.include,
-        options: limit.as_deref().into_iter().chain(cuda.options).collect(),
+        options: debug_flags(source.options)
+            .iter()
+            .copied()
+            .chain(limit.as_deref())
+            .chain(cuda.options)
+            .collect(),
         with_figures: true,
     })?;
     let (format, code) = match code {
