@@ -151,6 +151,9 @@ fn architectures() -> std::result::Result<(), Failed> {
         assert_eq!(add.is_some(), format == CodeFormat::CUBIN, "{arch}");
         assert!(add.is_none_or(|(_, info)| info.spilled_bytes == Some(0)), "{arch}: {add:?}");
     }
+    // The driver allocates the registers of PTX.
+    assert_eq!(compile_for("compute_80", EMPTY, "64")?.options.text("registers"), Some("64"));
+    assert_eq!(compile_for("sm_80", EMPTY, "64")?.options.text("registers"), None);
     Ok(())
 }
 
