@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use runtime_core::{
-    ArgType, CodeFormat, DType, Dispatcher, Domain, Element, ErrorKind, HostArray, ModuleSource, NdRange,
-    Placement, Tensor, half, read_write,
+    ArgType, CodeFormat, DType, DTypeClass, Dispatcher, Domain, Element, ErrorKind, HostArray, ModuleSource,
+    NdRange, Placement, Tensor, half, read_write,
 };
 
 use crate::case::{Failure, Requirement, Verdict, cases};
@@ -108,7 +108,9 @@ fn every_numeric_type_and_bool(context: &Context) -> Verdict {
         let one = device.tensor_from_array(&filled(dtype, 1)?, &placement)?;
         let zero = device.tensor_from_array(&filled(dtype, 0)?, &placement)?;
         let sum = device.allocate(dtype, one.shape(), &placement)?;
-        match add.call(one.len(), (&one, &zero, &sum)) {
+        // A kernel sees two scalars in a complex number.
+        let scalars = if dtype.class() == DTypeClass::Complex { 2 } else { 1 };
+        match add.call(scalars * one.len(), (&one, &zero, &sum)) {
             Ok(()) => {
                 assert!(sum.to_array()?.bytes() == filled(dtype, 1)?.bytes(), "1 + 0 is wrong for {dtype}");
                 ran.push(dtype);
@@ -143,6 +145,8 @@ fn number(dtype: DType, value: u8) -> Vec<u8> {
         DType::BF16 => half::bf16::from_f32(float).to_le_bytes().to_vec(),
         DType::F32 => float.to_le_bytes().to_vec(),
         DType::F64 => f64::from(value).to_le_bytes().to_vec(),
+        DType::COMPLEX64 => [float.to_le_bytes(), [0; 4]].concat(),
+        DType::COMPLEX128 => [f64::from(value).to_le_bytes(), [0; 8]].concat(),
         other => {
             let mut bytes = vec![0; other.bytes()];
             bytes[0] = value;
