@@ -23,7 +23,7 @@ pub(crate) struct LowerArguments {
     #[arg(long, value_name = "FORMAT", value_enum, required_unless_present = "interface")]
     to: Option<Target>,
     /// Show the kernel's interface instead: arguments, work-groups, constants, features
-    #[arg(long, conflicts_with_all = ["to", "unchecked"])]
+    #[arg(long, conflicts_with_all = ["to", "unchecked", "debug"])]
     interface: bool,
     /// Show the interface as JSON
     #[arg(long, requires = "interface")]
@@ -37,6 +37,9 @@ pub(crate) struct LowerArguments {
     /// Leave out bounds checks
     #[arg(long)]
     unchecked: bool,
+    /// Write the code that the load option `debug` selects
+    #[arg(long)]
+    debug: bool,
     /// Write to a file; `-` is standard output [default: standard output]
     #[arg(long, value_name = "FILE|-")]
     output: Option<PathBuf>,
@@ -70,6 +73,7 @@ pub(crate) fn lower(arguments: &LowerArguments) -> Result<()> {
         Specialisation { constants: arguments.constants.clone(), ..Specialisation::default() };
     arguments.elements.iter().try_for_each(|element| specialisation.add_element(element))?;
     let program = Program::parse(&code, &path, &specialisation)?;
+    let program = if arguments.debug { program.with_debug_info() } else { program };
     let checks = if arguments.unchecked { Checks::Unchecked } else { Checks::Bounded };
     let Some(target) = arguments.to else {
         let show = if arguments.json { interface_json } else { interface_text };

@@ -8,7 +8,7 @@ use runtime_core::{
 };
 
 use crate::analysis::features::Feature;
-use crate::analysis::private_memory;
+use crate::analysis::private_memory::{self, debug_frame_bytes};
 use crate::interface::Interface;
 use crate::parse::specialise::Specialisation;
 use crate::print::c::CCode;
@@ -82,6 +82,11 @@ unsafe impl Lowering for Wgsl {
                 false,
                 "Also check accesses that were proven in range, and fail launches that disprove a proof; slow, for tests.",
             ),
+            OptionSpec::module(
+                "debug",
+                false,
+                "Refer to the lines of the text, for debuggers, and keep its statements, functions and variables.",
+            ),
         ]
     }
 
@@ -93,7 +98,8 @@ unsafe impl Lowering for Wgsl {
         let DeviceInfo { formats, capabilities, limits, properties, .. } = device;
         // Its peers differ between devices that are otherwise alike, and change no code.
         let properties: Vec<_> = properties.iter().filter(|(key, _)| *key != "peer").collect();
-        Some(format!("{VERSION} {formats:?} {capabilities:?} {limits:?} {properties:?}"))
+        let serial = is_serial(device);
+        Some(format!("{VERSION} {formats:?} {capabilities:?} {limits:?} {properties:?} {serial}"))
     }
 
     fn signature(&self, source: &PortableSource<'_>, entry: &str) -> Result<Option<Vec<SignatureParam>>> {
@@ -110,6 +116,8 @@ unsafe impl Lowering for Wgsl {
             Some(OptionValue::Flag(false)) => program.with_uninitialised_workgroup_memory(),
             _ => program,
         };
+        let program = if is_serial(device) { program.with_serial_items() } else { program };
+        let program = if source.options.flag("debug") { program.with_debug_info() } else { program };
         check_device(&program, device, writer)?;
         let checks = checks(source.options, device, writer);
         let (written, reports_on) = match source.options.flag("assert_proofs") {
@@ -128,6 +136,11 @@ unsafe impl Lowering for Wgsl {
     }
 }
 
+/// Whether the device was opened as one that runs the invocations of a kernel in order.
+fn is_serial(device: &DeviceInfo) -> bool {
+    device.open_options.flag("serial_items")
+}
+
 fn checks(options: &Options, device: &DeviceInfo, writer: Writer) -> Checks {
     let kind = device.properties.text("type");
     // Processors run a whole work-group on one thread, and a branch around its body defeats that: PoCL's kernels
@@ -142,7 +155,7 @@ fn checks(options: &Options, device: &DeviceInfo, writer: Writer) -> Checks {
         _ if options.flag("unchecked") => Checks::Unchecked,
         Some("1") => Checks::BoundedOnce,
         Some("2") => Checks::Bounded,
-        _ if once => Checks::BoundedOnce,
+        _ if once || options.flag("debug") => Checks::BoundedOnce,
         _ => Checks::Bounded,
     }
 }
@@ -175,7 +188,9 @@ fn backend_options(writer: Writer, program: &Program, device: &DeviceInfo) -> Op
         // Nothing reads `errno` or floating-point exceptions. Without them, mathematical functions become
         // instructions and both sides of a branch may be evaluated.
         Writer::C(Dialect::Host) => {
-            Options::new().with("convention", "groups").with("flags", "-fno-math-errno -fno-trapping-math")
+            let flags = host_flags(program);
+            let options = Options::new().with("convention", "groups");
+            flags.into_iter().fold(options, |options, flag| options.with("flags", flag))
         }
         // WGSL requires 2.5 ULP for quotients, and little more for square roots; OpenCL and Vulkan default to
         // that. Subnormal numbers may be flushed, as for OpenCL.
@@ -185,6 +200,22 @@ fn backend_options(writer: Writer, program: &Program, device: &DeviceInfo) -> Op
             .with("options", "--ftz=true"),
         _ => Options::new(),
     }
+}
+
+/// The flags for host C.
+fn host_flags(program: &Program) -> Vec<String> {
+    let mut flags = vec!["-fno-math-errno -fno-trapping-math".to_owned()];
+    if program.is_plain() {
+        // Results then depend on the program alone, not on which operations the compiler combines.
+        flags.push("-ffp-contract=off".to_owned());
+    }
+    if program.has_debug_info {
+        // Clang takes the limit from here; the code makes the warning an error.
+        flags.push(format!("-Wframe-larger-than={}", debug_frame_bytes(&program.module)));
+    } else if program.is_serial {
+        flags.push("-O1 -fno-tree-vectorize".to_owned());
+    }
+    flags
 }
 
 struct Written {

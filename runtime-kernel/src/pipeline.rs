@@ -49,7 +49,7 @@ impl Program {
             let Parsed { mut module, info, made_private } =
                 parse_and_validate(&code, path).map_err(|text| diagnostic(&text))?;
             made_private.restore(&mut module, &info, &code, path)?;
-            let program = Program::new((module, info), &code, path, depth)?;
+            let program = Self::new((module, info), &code, path, depth)?;
             signature::of_entry(&program, entry, &TypeParameters::of(&tokens, &chosen))
         })
     }

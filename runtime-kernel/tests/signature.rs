@@ -17,6 +17,7 @@ fn signature(code: &str, entry: &str, options: &Options) -> runtime_core::Result
             SignatureKind::Layout { tensor, rank } => {
                 format!("layout of {}, rank {rank}", list[*tensor].name)
             }
+            SignatureKind::Bytes | SignatureKind::Local => "not of WGSL".to_owned(),
         };
         writeln!(text, "{}: {kind}", param.name).unwrap();
     }

@@ -211,6 +211,7 @@ impl Dispatcher {
                 queue.launch_as(kernel, config, args, true)
             })
         })
+        .map(|event| event.with_dependencies(deps))
     }
 
     /// Finds or compiles the overload, and launches it by `launch`.
@@ -236,9 +237,7 @@ impl Dispatcher {
         let prepared = ready(&slot).map_err(annotate)?;
         let config = prepared.config(domain, args).map_err(annotate)?;
         let queue = queue.unwrap_or(&prepared.queue);
-        for dep in deps {
-            queue.wait_for(dep).map_err(annotate)?;
-        }
+        queue.wait_for_all(deps).map_err(annotate)?;
         if prepared.is_plain() {
             return launch(queue, &prepared.kernel, &config, &prepared.plain(args));
         }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
-use crate::code::loading;
+use crate::code::{loading, return_type};
 use crate::dispatch::arg_type::ArgType;
 use crate::dispatch::{c_types, typing};
 use crate::timeline::open_device::OpenDevice;
@@ -66,10 +66,11 @@ impl SourceTable {
             None => typing::Bindings::new(),
         };
         let mut typed = match portable {
-            true => bindings.iter().fold(source.into_owned(), |source, (name, dtype)| match name.as_str() {
-                "T" => source.element(*dtype),
-                _ => source.option("element", format!("{name}={dtype}")),
-            }),
+            true => {
+                let name =
+                    |source: ModuleSource, (name, dtype): &(String, _)| source.element_named(name, *dtype);
+                bindings.iter().fold(source.into_owned(), name)
+            }
             false => self.native(source, signature.as_deref().unwrap_or_default(), &bindings)?,
         };
         for (name, value) in constants {
@@ -105,7 +106,7 @@ impl SourceTable {
         bindings: &typing::Bindings,
     ) -> Result<ModuleSource> {
         let code = source.code().and_then(|code| std::str::from_utf8(code).ok());
-        let returned: Option<String> = None; // TODO
+        let returned = code.and_then(|text| return_type::returned_type(source.format(), text, &self.entry));
         if let Some(returned) = returned {
             let entry = &self.entry;
             return Err(Error::invalid(format!(

@@ -7,6 +7,7 @@ mod default_queue;
 mod dependencies;
 pub(crate) mod device_copy;
 pub(crate) mod hold;
+pub(crate) mod host_task;
 pub(crate) mod submit;
 pub(crate) mod transfer;
 

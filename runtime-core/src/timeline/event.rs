@@ -1,17 +1,20 @@
-//! Events: points on a queue's timeline.
+//! Events: points on a queue's timeline, results of host tasks, and groups of events.
 
 use std::fmt;
-use std::future::{Future, IntoFuture};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use crate::Result;
 use crate::timeline::Timeline;
+use crate::timeline::event_group::Group;
+use crate::timeline::keep_alive::Kept;
+use crate::timeline::signal::Signal;
 
 /// A point on a queue's timeline: `(queue, ticket)`. Wait on it, poll it, `.await` it, or depend on it.
+///
+/// [`Queue::host_task`](crate::Queue::host_task), [`Event::all`] and [`Event::any`] make events that belong to no queue, and are
+/// used in the same way.
 ///
 /// Creating one makes no driver call. If it is still held when the next submission arrives, it is signaled first, so that
 /// a wait for it never waits for later work: `let event = queue.launch(…)?` keeps it, `queue.launch(…)?;` drops it at
@@ -37,22 +40,35 @@ use crate::timeline::Timeline;
 /// ```
 pub struct Event {
     /// `None`: it belongs to no queue.
-    timeline: Option<Arc<Timeline>>,
+    pub(super) timeline: Option<Arc<Timeline>>,
     /// 0 if there is nothing to wait for.
-    ticket: u64,
+    pub(super) ticket: u64,
     /// What few events have.
-    more: Option<Box<More>>,
+    pub(super) more: Option<Box<More>>,
     /// Whether there is, or was, another event of this ticket.
     is_cloned: AtomicBool,
 }
 
 /// What few events have, so that the others stay small.
 #[derive(Default)]
-struct More {
-    /// Its registration with the wait thread; 0: it was never awaited.
-    registration: u64,
+pub(super) struct More {
+    /// What it is, if it is not a ticket.
+    pub(super) source: Option<Source>,
+    /// Its registration with a wait thread or signal; 0: it was never awaited.
+    pub(super) registration: u64,
+    /// The events of a group that a future waits for, with their positions.
+    pub(super) waiting: Vec<(usize, Event)>,
     /// What the work was told to wait for. These remember no dependencies of their own, so that a chain of events does not grow.
     dependencies: Arc<[Event]>,
+    /// What the program keeps with the event.
+    kept: Option<Arc<Kept>>,
+}
+
+/// An event that is not a ticket of a queue.
+#[derive(Clone)]
+pub(super) enum Source {
+    Signal(Arc<Signal>),
+    Group(Arc<Group>),
 }
 
 impl Event {
@@ -61,16 +77,52 @@ impl Event {
         Self { timeline: Some(timeline.clone()), ticket, more: None, is_cloned: AtomicBool::new(false) }
     }
 
+    /// An event of no queue. `None` is complete.
+    pub(super) fn of(source: Option<Source>) -> Self {
+        let more = source.map(|source| Box::new(More { source: Some(source), ..More::default() }));
+        Self { timeline: None, ticket: 0, more, is_cloned: AtomicBool::new(true) }
+    }
+
+    /// The event of a host task.
+    pub(crate) fn of_signal(signal: Arc<Signal>) -> Self {
+        Self::of(Some(Source::Signal(signal)))
+    }
+
     /// An event that is complete from the start, and belongs to no device.
+    ///
+    /// ```
+    /// # use runtime_core::Event;
+    /// assert!(Event::completed().is_done()?);
+    /// # Ok::<(), runtime_core::Error>(())
+    /// ```
     #[must_use]
     pub const fn completed() -> Self {
         Self { timeline: None, ticket: 0, more: None, is_cloned: AtomicBool::new(true) }
     }
 
+    /// The ticket: the number of the submission in its queue, starting at 1; 0 if there was nothing to wait for, or if the event
+    /// belongs to no queue.
+    #[must_use]
+    pub fn ticket(&self) -> u64 {
+        self.ticket
+    }
+
+    pub(crate) const fn timeline(&self) -> Option<&Arc<Timeline>> {
+        self.timeline.as_ref()
+    }
+
+    pub(super) fn source(&self) -> Option<&Source> {
+        self.more.as_ref().and_then(|more| more.source.as_ref())
+    }
+
+    /// Whether it may have to be waited for.
+    pub(super) const fn is_pending(&self) -> bool {
+        self.timeline.is_some() || self.more.is_some()
+    }
+
     /// Remembers what the work was told to wait for.
     #[inline]
     #[must_use]
-    #[allow(dead_code, reason = "the dispatcher will call it")]
     pub(crate) fn with_dependencies(self, deps: &[&Self]) -> Self {
         if deps.is_empty() { self } else { self.remember(deps) }
     }
@@ -81,45 +133,61 @@ impl Event {
         self
     }
 
-    /// The events that the submission was told to wait for. Those do not remember their own dependencies.
+    /// The events that the work was told to wait for: by the dependencies of a host task or a barrier, or by [`Event::all`] and
+    /// [`Event::any`], which leave out those that others imply. They do not remember dependencies of their own, so a chain of
+    /// events does not grow. What [`Queue::wait_for`](crate::Queue::wait_for) and shared tensors imply is not listed.
     #[must_use]
     pub fn dependencies(&self) -> &[Self] {
-        self.more.as_ref().map_or(&[], |more| &more.dependencies)
-    }
-
-    /// Another event of the same point, without what belongs to this one only.
-    fn point(&self) -> Self {
-        self.is_cloned.store(true, Ordering::Relaxed);
-        let (timeline, ticket) = (self.timeline.clone(), self.ticket);
-        Self { timeline, ticket, more: None, is_cloned: AtomicBool::new(true) }
-    }
-
-    fn more_mut(&mut self) -> &mut More {
-        self.more.get_or_insert_default()
-    }
-
-    /// The ticket: the number of the submission in its queue, starting at 1; 0 if there was nothing to wait for.
-    #[must_use]
-    pub fn ticket(&self) -> u64 {
-        self.ticket
-    }
-
-    /// Removes it from the wait thread.
-    #[cold]
-    fn forget(&self, registration: u64) {
-        if let Some(device) = self.timeline.as_ref().and_then(|timeline| timeline.device.upgrade()) {
-            device.forget_waker(registration);
+        match (&self.more, self.source()) {
+            (Some(more), Some(Source::Group(group))) if more.dependencies.is_empty() => group.parts(),
+            (Some(more), _) => &more.dependencies,
+            (None, _) => &[],
         }
     }
 
-    pub(crate) const fn timeline(&self) -> Option<&Arc<Timeline>> {
-        self.timeline.as_ref()
+    /// Keeps `values`, for example what the work uses but the queue does not know of. They are dropped when the event and all its
+    /// clones are dropped, but not before the event has ended: then, on a thread of the runtime. They are leaked where the work
+    /// cannot be seen to end: at exit, in a forked child, and with a device that is leaked.
+    ///
+    /// ```
+    /// # use runtime_core::Runtime;
+    /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+    /// # let queue = runtime.open("null")?.queue()?;
+    /// let table = vec![1, 2, 3];
+    /// let event = queue.launch_noop()?.keeping(table);
+    /// event.wait()?;
+    /// drop(event); // and the table with it
+    /// # Ok::<(), runtime_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn keeping<T: Send + 'static>(mut self, values: T) -> Self {
+        let point = self.point();
+        let more = self.more_mut();
+        let kept = match more.kept.take() {
+            None => Kept::new(point, values),
+            Some(others) => Kept::new(point, (others, values)),
+        };
+        more.kept = Some(Arc::new(kept));
+        self
+    }
+
+    /// Another event of the same point, without what belongs to this one only.
+    pub(crate) fn point(&self) -> Self {
+        self.is_cloned.store(true, Ordering::Relaxed);
+        let mut point = Self::of(self.source().cloned());
+        (point.timeline, point.ticket) = (self.timeline.clone(), self.ticket);
+        point
+    }
+
+    pub(super) fn more_mut(&mut self) -> &mut More {
+        self.more.get_or_insert_default()
     }
 
     /// Blocks until the work has ended.
     ///
     /// # Errors
-    /// The failure of the work, or of work that it depends on; `DeviceLost`.
+    /// The failure of the work, or of work that it depends on; `DeviceLost`; `InvalidArgument` in a host task that waits for its
+    /// own event.
     pub fn wait(&self) -> Result<()> {
         self.wait_until(None)
     }
@@ -132,8 +200,16 @@ impl Event {
         self.wait_until(Instant::now().checked_add(timeout))
     }
 
-    fn wait_until(&self, deadline: Option<Instant>) -> Result<()> {
-        self.timeline.as_ref().map_or(Ok(()), |timeline| timeline.wait(self.ticket, deadline))
+    #[inline]
+    pub(crate) fn wait_until(&self, deadline: Option<Instant>) -> Result<()> {
+        match &self.timeline {
+            Some(timeline) => timeline.wait(self.ticket, deadline),
+            None => match self.source() {
+                Some(Source::Signal(signal)) => signal.wait(deadline),
+                Some(Source::Group(group)) => group.wait(deadline),
+                None => Ok(()),
+            },
+        }
     }
 
     /// Whether the work has ended. Never blocks.
@@ -141,8 +217,22 @@ impl Event {
     /// # Errors
     /// As [`Event::wait`].
     pub fn is_done(&self) -> Result<bool> {
-        let Some(timeline) = &self.timeline else { return Ok(true) };
-        timeline.poll_ticket(self.ticket)?.map_or(Ok(false), |result| result.map(|()| true))
+        self.poll_result()?.map_or(Ok(false), |result| result.map(|()| true))
+    }
+
+    /// Its result after a poll; `None` while it has none.
+    ///
+    /// # Errors
+    /// What prevents the poll.
+    pub(crate) fn poll_result(&self) -> Result<Option<Result<()>>> {
+        match &self.timeline {
+            Some(timeline) => timeline.poll_ticket(self.ticket),
+            None => match self.source() {
+                Some(Source::Signal(signal)) => signal.poll(),
+                Some(Source::Group(group)) => group.poll(),
+                None => Ok(Some(Ok(()))),
+            },
+        }
     }
 }
 
@@ -151,7 +241,9 @@ impl Clone for Event {
     fn clone(&self) -> Self {
         let mut clone = self.point();
         if let Some(more) = &self.more {
-            clone.more = Some(Box::new(More { registration: 0, dependencies: more.dependencies.clone() }));
+            let new = clone.more_mut();
+            new.dependencies = more.dependencies.clone();
+            new.kept.clone_from(&more.kept);
         }
         clone
     }
@@ -165,54 +257,22 @@ impl Drop for Event {
         {
             timeline.event_dropped(self.ticket);
         }
-        if let Some(more) = &self.more
-            && more.registration != 0
-        {
-            self.forget(more.registration);
+        if self.more.is_some() {
+            self.unregister();
         }
-    }
-}
-
-impl Future for Event {
-    type Output = Result<()>;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
-        match self.is_done() {
-            Ok(true) => Poll::Ready(Ok(())),
-            Err(error) => Poll::Ready(Err(error)),
-            Ok(false) => self.get_mut().register(context),
-        }
-    }
-}
-
-impl Event {
-    /// Makes the wait thread wake the task once the work has a result.
-    fn register(&mut self, context: &Context<'_>) -> Poll<Result<()>> {
-        let Some(timeline) = self.timeline.clone() else { return Poll::Ready(Ok(())) };
-        let Some(device) = timeline.device.upgrade() else { return Poll::Ready(self.wait()) };
-        if let Err(error) = timeline.resume() {
-            return Poll::Ready(Err(error));
-        }
-        let ticket = self.ticket;
-        match device.register_waker((&timeline, ticket), &mut self.more_mut().registration, context.waker()) {
-            Ok(()) => Poll::Pending,
-            Err(error) => Poll::Ready(Err(error)),
-        }
-    }
-}
-
-impl IntoFuture for &Event {
-    type Output = Result<()>;
-    type IntoFuture = Event;
-
-    fn into_future(self) -> Event {
-        self.clone()
     }
 }
 
 impl fmt::Debug for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(timeline) = &self.timeline else { return f.write_str("Event(complete)") };
-        write!(f, "Event(ticket {} of queue {} on {})", self.ticket, timeline.id, timeline.device_name())
+        match (&self.timeline, self.source()) {
+            (Some(timeline), _) => {
+                let (id, device) = (timeline.id, timeline.device_name());
+                write!(f, "Event(ticket {} of queue {id} on {device})", self.ticket)
+            }
+            (None, Some(Source::Signal(_))) => f.write_str("Event(host task)"),
+            (None, Some(Source::Group(group))) => write!(f, "Event({group:?})"),
+            (None, None) => f.write_str("Event(complete)"),
+        }
     }
 }

@@ -17,6 +17,7 @@ use crate::plugin::negotiate::DispatchTable;
 use crate::timeline::deferred_free::{DeferredFree, Resource};
 use crate::timeline::device_state::{self, DeviceState};
 use crate::timeline::hazards::Use;
+use crate::timeline::host_pool::HostPool;
 use crate::timeline::queue_table::{QueueStatus, QueueTable};
 use crate::timeline::wait_thread::WaitThread;
 use crate::timeline::{KeepOpen, LAST_PAUSE, LAST_TRIES, Timeline};
@@ -40,6 +41,7 @@ pub(crate) struct OpenDevice {
     /// All queues of the `Runtime`, across backends.
     pub(crate) queues: Arc<QueueTable>,
     wait_thread: WaitThread,
+    host_pool: Arc<HostPool>,
     /// Idle queues for blocking copies.
     transfer_queues: Mutex<Vec<Arc<Timeline>>>,
     /// Idle timelines for transfers by the program.
@@ -87,6 +89,10 @@ impl KeepOpen for OpenDevice {
         Self::reap(self);
         self.deferred.has_owners()
     }
+
+    fn host_pool(&self) -> &Arc<HostPool> {
+        &self.host_pool
+    }
 }
 
 impl OpenDevice {
@@ -102,6 +108,7 @@ impl OpenDevice {
             state: DeviceState::new(instance, info, handle),
             queues,
             wait_thread: WaitThread::default(),
+            host_pool: Arc::default(),
             transfer_queues: Mutex::default(),
             program_timelines: Mutex::default(),
             timelines: Mutex::default(),

@@ -5,7 +5,6 @@ use runtime_core::Result;
 
 use super::invocation::environment::Plain;
 use super::invocation::statement::Printer;
-use super::lines::Lines;
 use super::writer::Writer;
 use crate::analysis::proof::FunctionContext;
 use crate::program::Dialect;
@@ -25,13 +24,16 @@ impl Writer<'_> {
             bounds: self.bounds.entry(index),
         };
         let mut printer = Printer::new(self, context, Plain { entry: true });
+        printer.lines = printer.writer.lines_at(1, |lines| lines.of_entry(index));
+        let directive = printer.lines.directive();
         let scalars = printer.scalar_names(index);
         let parameters = printer.parameters(index, &scalars)?;
         printer.lengths(index)?;
         printer.immediate(index, &scalars)?;
         printer.arguments(entry, group_size)?;
         printer.variables()?;
-        let before = std::mem::replace(&mut printer.lines, Lines::at(1)).into_text();
+        let body = printer.writer.lines_at(1, |lines| lines.of_entry(index));
+        let before = std::mem::replace(&mut printer.lines, body).into_text();
         printer.locals()?;
         printer.body(&entry.function.body)?;
         let body = printer.body_with_unchecked_variant();
@@ -43,7 +45,7 @@ impl Writer<'_> {
         let name = self.names.entry(index).to_owned();
         let parameters = parameters.join(",\n    ");
         let head = [&words, "\nvoid ", &name, "(", &parameters, ")\n{\n"].concat();
-        self.functions.extend(["\n", &head, &before, &body, "}\n"]);
+        self.functions.extend(["\n", &directive, &head, &before, &body, "}\n"]);
         Ok(name)
     }
 
