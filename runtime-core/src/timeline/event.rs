@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crate::Result;
 use crate::timeline::Timeline;
 use crate::timeline::event_group::Group;
+use crate::timeline::event_times::Stamps;
 use crate::timeline::keep_alive::Kept;
 use crate::timeline::signal::Signal;
 
@@ -60,6 +61,8 @@ pub(super) struct More {
     pub(super) waiting: Vec<(usize, Event)>,
     /// What the work was told to wait for. These remember no dependencies of their own, so that a chain of events does not grow.
     dependencies: Arc<[Event]>,
+    /// When the work started and ended.
+    stamps: Option<Arc<Stamps>>,
     /// What the program keeps with the event.
     kept: Option<Arc<Kept>>,
 }
@@ -171,6 +174,16 @@ impl Event {
         self
     }
 
+    /// Adds the timestamps around the work.
+    pub(crate) fn with_stamps(mut self, stamps: Arc<Stamps>) -> Self {
+        self.more_mut().stamps = Some(stamps);
+        self
+    }
+
+    pub(super) fn stamps(&self) -> Option<&Stamps> {
+        self.more.as_ref().and_then(|more| more.stamps.as_deref())
+    }
+
     /// Another event of the same point, without what belongs to this one only.
     pub(crate) fn point(&self) -> Self {
         self.is_cloned.store(true, Ordering::Relaxed);
@@ -243,6 +256,7 @@ impl Clone for Event {
         if let Some(more) = &self.more {
             let new = clone.more_mut();
             new.dependencies = more.dependencies.clone();
+            new.stamps.clone_from(&more.stamps);
             new.kept.clone_from(&more.kept);
         }
         clone
@@ -257,8 +271,9 @@ impl Drop for Event {
         {
             timeline.event_dropped(self.ticket);
         }
-        if self.more.is_some() {
-            self.unregister();
+        // Taken, so that what follows inline need not drop it.
+        if let Some(more) = self.more.take() {
+            more.release(self.timeline.as_ref());
         }
     }
 }

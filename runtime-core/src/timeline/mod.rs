@@ -35,6 +35,7 @@ pub(crate) mod event;
 mod event_future;
 mod event_group;
 pub(crate) mod event_status;
+pub(crate) mod event_times;
 pub(crate) mod hazards;
 mod hold;
 pub(crate) mod host_access;
