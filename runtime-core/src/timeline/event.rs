@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::Result;
 use crate::timeline::Timeline;
-use crate::timeline::event_group::Group;
+use crate::timeline::event_extra::{Extra, More, Source};
 use crate::timeline::event_times::Stamps;
 use crate::timeline::keep_alive::Kept;
 use crate::timeline::signal::Signal;
@@ -45,33 +45,9 @@ pub struct Event {
     /// 0 if there is nothing to wait for.
     pub(super) ticket: u64,
     /// What few events have.
-    pub(super) more: Option<Box<More>>,
+    pub(super) more: Option<Extra>,
     /// Whether there is, or was, another event of this ticket.
     is_cloned: AtomicBool,
-}
-
-/// What few events have, so that the others stay small.
-#[derive(Default)]
-pub(super) struct More {
-    /// What it is, if it is not a ticket.
-    pub(super) source: Option<Source>,
-    /// Its registration with a wait thread or signal; 0: it was never awaited.
-    pub(super) registration: u64,
-    /// The events of a group that a future waits for, with their positions.
-    pub(super) waiting: Vec<(usize, Event)>,
-    /// What the work was told to wait for. These remember no dependencies of their own, so that a chain of events does not grow.
-    dependencies: Arc<[Event]>,
-    /// When the work started and ended.
-    stamps: Option<Arc<Stamps>>,
-    /// What the program keeps with the event.
-    kept: Option<Arc<Kept>>,
-}
-
-/// An event that is not a ticket of a queue.
-#[derive(Clone)]
-pub(super) enum Source {
-    Signal(Arc<Signal>),
-    Group(Arc<Group>),
 }
 
 impl Event {
@@ -82,7 +58,7 @@ impl Event {
 
     /// An event of no queue. `None` is complete.
     pub(super) fn of(source: Option<Source>) -> Self {
-        let more = source.map(|source| Box::new(More { source: Some(source), ..More::default() }));
+        let more = source.map(|source| Extra::new(More { source: Some(source), ..More::default() }));
         Self { timeline: None, ticket: 0, more, is_cloned: AtomicBool::new(true) }
     }
 
@@ -193,7 +169,7 @@ impl Event {
     }
 
     pub(super) fn more_mut(&mut self) -> &mut More {
-        self.more.get_or_insert_default()
+        self.more.get_or_insert_with(|| Extra::new(More::default()))
     }
 
     /// Blocks until the work has ended.
@@ -271,9 +247,8 @@ impl Drop for Event {
         {
             timeline.event_dropped(self.ticket);
         }
-        // Taken, so that what follows inline need not drop it.
-        if let Some(more) = self.more.take() {
-            more.release(self.timeline.as_ref());
+        if self.more.is_some() {
+            self.unregister();
         }
     }
 }

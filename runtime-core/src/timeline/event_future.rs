@@ -7,7 +7,8 @@ use std::task::{Context, Poll};
 
 use crate::Result;
 use crate::timeline::Timeline;
-use crate::timeline::event::{Event, More, Source};
+use crate::timeline::event::Event;
+use crate::timeline::event_extra::Source;
 use crate::timeline::event_group::{Group, Kind};
 use crate::timeline::signal::Signal;
 
@@ -100,24 +101,21 @@ impl Event {
         waiting.retain_mut(|(_, event)| Pin::new(event).poll(context).is_pending());
         group.poll()
     }
-}
 
-impl More {
-    /// Withdraws the waker of a dropped future, and drops what the event had.
+    /// Withdraws the waker of a dropped future.
     #[cold]
-    #[inline(never)]
-    #[allow(clippy::boxed_local, reason = "taking it out of its box would cost the caller a copy")]
-    pub(super) fn release(self: Box<Self>, timeline: Option<&Arc<Timeline>>) {
-        if self.registration == 0 {
+    pub(super) fn unregister(&self) {
+        let Some(registration) = self.more.as_ref().map(|more| more.registration).filter(|id| *id != 0)
+        else {
             return;
-        }
-        match (timeline, &self.source) {
+        };
+        match (&self.timeline, self.source()) {
             (Some(timeline), _) => {
                 if let Some(device) = timeline.device.upgrade() {
-                    device.forget_waker(self.registration);
+                    device.forget_waker(registration);
                 }
             }
-            (None, Some(Source::Signal(signal))) => signal.forget(self.registration),
+            (None, Some(Source::Signal(signal))) => signal.forget(registration),
             (None, _) => {}
         }
     }

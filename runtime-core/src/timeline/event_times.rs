@@ -7,7 +7,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use crate::timeline::Timeline;
-use crate::timeline::event::{Event, Source};
+use crate::timeline::event::Event;
+use crate::timeline::event_extra::Source;
 use crate::{Error, Result};
 
 /// The clock of a start and an end. Times of different clocks cannot be compared.

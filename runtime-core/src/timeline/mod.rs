@@ -32,6 +32,7 @@ pub(crate) mod deferred_free;
 pub(crate) mod device_state;
 mod edges;
 pub(crate) mod event;
+mod event_extra;
 mod event_future;
 mod event_group;
 pub(crate) mod event_status;
