@@ -147,6 +147,57 @@ fn options_that_remove_checks_are_unsafe() {
 }
 
 #[test]
+fn code_for_a_debugger_is_safe_to_load() {
+    let device = runtime().open("null").unwrap();
+    let source = ModuleSource::wgsl("main saxpy_f32");
+    device.load(&source.clone().debug(true)).unwrap();
+    device.load(&source.clone().debug(false)).unwrap();
+    let error = device.load(&source.option("debug", "yes")).unwrap_err();
+    assert!(error.message().contains("debug"), "{error}");
+}
+
+/// Passes the options that it sees on to the code, as text.
+#[derive(Debug)]
+struct Seeing(std::sync::Mutex<Vec<(Options, Options)>>);
+
+// SAFETY: as `Renaming`.
+unsafe impl Lowering for Seeing {
+    fn format(&self) -> CodeFormat {
+        CodeFormat::WGSL
+    }
+
+    fn options(&self) -> Vec<OptionSpec> {
+        let mut options = Renaming.options();
+        options.push(OptionSpec::module("debug", false, "For debuggers."));
+        options
+    }
+
+    fn target(&self, device: &DeviceInfo) -> Option<CodeFormat> {
+        Renaming.target(device)
+    }
+
+    fn lower(&self, source: &PortableSource<'_>, device: &DeviceInfo) -> Result<Lowered> {
+        self.0.lock().unwrap().push((source.options.clone(), device.open_options.clone()));
+        Renaming.lower(source, device)
+    }
+}
+
+#[test]
+fn a_lowering_sees_the_options_of_the_device_and_shares_debug_with_the_backend() {
+    let seeing = Arc::new(Seeing(std::sync::Mutex::default()));
+    let runtime = Runtime::builder().discover(false).register(runtime_null::backend());
+    let runtime = runtime.with_lowering(Arc::<Seeing>::clone(&seeing)).build();
+    let opened = runtime.open_with("null", &Options::new().with("compiler", true)).unwrap();
+    assert!(opened.info().open_options.flag("compiler"));
+    // The option goes to the backend as well, which would refuse another type.
+    opened.load(&ModuleSource::wgsl("main saxpy_f32").debug(true)).unwrap();
+    runtime.open("null").unwrap().load(&ModuleSource::wgsl("main saxpy_f32")).unwrap();
+    let seen = seeing.0.lock().unwrap();
+    let flags = seen.iter().map(|(load, open)| (load.flag("debug"), open.flag("compiler")));
+    assert_eq!(flags.collect::<Vec<_>>(), [(true, true), (false, false)]);
+}
+
+#[test]
 fn compiled_portable_code_keeps_the_names_and_checks_of_its_source() {
     let (here, elsewhere) = (runtime(), runtime());
     let source = ModuleSource::wgsl("main saxpy_f32").constant("PREFIX", "p_");

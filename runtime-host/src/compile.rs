@@ -7,6 +7,7 @@ use runtime_core::backend::{Log, Source};
 use runtime_core::{Error, OptionSpec, OptionValue, Options, Result};
 
 use crate::architecture::Architecture;
+use crate::debug;
 use crate::toolchain::{self, Build, Built, Origin, existing, joined};
 
 /// The load options that only format `c` has.
@@ -127,7 +128,9 @@ impl<'a> Unit<'a> {
     fn flags(&self, options: &Options, architecture: Architecture) -> Result<Vec<OsString>> {
         let mut arguments: Vec<OsString> = Vec::new();
         let by_default = options.value("default_flags") != Some(&OptionValue::Flag(false));
-        if by_default {
+        if debug::is_on(options) {
+            arguments.extend(debug::FLAGS.map(OsString::from));
+        } else if by_default {
             arguments.push("-O3".into());
         }
         if by_default || architecture != Architecture::Native {

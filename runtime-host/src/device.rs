@@ -26,6 +26,9 @@ use crate::throttle_counters::ThrottleCounters;
 use crate::topology::{Node, SYSTEM, Topology};
 use crate::{identity, native_code, platform};
 
+/// The device option of a reference for other code. Lowerings read it in `DeviceInfo::open_options`.
+const SERIAL_ITEMS: &str = "serial_items";
+
 /// The backend `host`: the processor that the program runs on.
 #[derive(Debug)]
 pub struct HostBackend {
@@ -54,8 +57,14 @@ pub struct HostDevice {
 }
 
 impl HostDevice {
-    fn new(backend: &HostBackend, name: String, cpus: &[usize], spaces: Vec<Option<Node>>) -> Self {
-        let pool = Arc::new(Pool::new(format!("{name}-range"), cpus));
+    fn new(
+        backend: &HostBackend,
+        (name, options): (String, &Options),
+        cpus: &[usize],
+        spaces: Vec<Option<Node>>,
+    ) -> Self {
+        let pool = Pool::new(format!("{name}-range"), cpus);
+        let pool = Arc::new(if options.flag(SERIAL_ITEMS) { pool.without_helpers() } else { pool });
         let sensors = Sensors::new(&backend.sysfs, cpus);
         let throttle_counters = ThrottleCounters::new(&backend.sysfs, cpus);
         Self {
@@ -90,7 +99,13 @@ unsafe impl Backend for HostBackend {
     }
 
     fn options() -> Vec<OptionSpec> {
-        module::options()
+        let mut options = module::options();
+        options.push(OptionSpec::device(
+            SERIAL_ITEMS,
+            false,
+            "Run each launch on one thread, and the work-items of a portable kernel in the order of their index, each up to the next barrier.",
+        ));
+        options
     }
 
     fn devices(&self) -> Result<Vec<DeviceInfo>> {
@@ -105,7 +120,7 @@ unsafe impl Backend for HostBackend {
         native_code::compile(source, Architecture::named(architecture)?, self.log)
     }
 
-    fn open_device(&self, index: u32, sub: Option<u32>, _options: &Options) -> Result<HostDevice> {
+    fn open_device(&self, index: u32, sub: Option<u32>, options: &Options) -> Result<HostDevice> {
         if index != 0 {
             let message = format!("there is no host:{index}; the only device is \"host:0\"");
             return Err(Error::new(ErrorKind::NotFound, message));
@@ -113,7 +128,7 @@ unsafe impl Backend for HostBackend {
         let topology = Topology::read(&self.nodes);
         let Some(sub) = sub else {
             let spaces = std::iter::once(None).chain(topology.with_memory().cloned().map(Some)).collect();
-            return Ok(HostDevice::new(self, "rt-host".to_owned(), &[], spaces));
+            return Ok(HostDevice::new(self, ("rt-host".to_owned(), options), &[], spaces));
         };
         let node = topology.with_processors().find(|node| node.id == sub).ok_or_else(|| {
             let valid: Vec<_> =
@@ -122,7 +137,7 @@ unsafe impl Backend for HostBackend {
             Error::new(ErrorKind::NotFound, format!("host:0 has no sub-device {sub}; {valid}"))
         })?;
         let own = (node.memory_usage().total_bytes > 0).then(|| node.clone());
-        Ok(HostDevice::new(self, format!("rt-host.{sub}"), &node.cpus, vec![own]))
+        Ok(HostDevice::new(self, (format!("rt-host.{sub}"), options), &node.cpus, vec![own]))
     }
 }
 

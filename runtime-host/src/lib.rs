@@ -56,6 +56,7 @@ mod compiler;
 mod convention;
 mod counters;
 mod cpu_features;
+mod debug;
 mod describe;
 mod device;
 mod identity;

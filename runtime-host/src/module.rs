@@ -16,7 +16,7 @@ use crate::call::Function;
 use crate::convention::{Convention, entry_points};
 use crate::shared_object::{self, Symbols};
 use crate::toolchain::{self, Origin};
-use crate::{compile, native_code};
+use crate::{compile, debug, native_code};
 
 /// The variable in which code with asserted proofs reports a violation: a `const char *volatile`.
 const FAILURE: &str = "runtime_kernel_failure";
@@ -27,6 +27,8 @@ pub(crate) struct Library {
     handle: Handle,
     /// The option `libraries`; closed after `handle`.
     _dependencies: Vec<Handle>,
+    /// The folder of the file, if a debugger may want to read it.
+    _folder: Option<TemporaryFolder>,
 }
 
 /// Loaded code.
@@ -46,15 +48,28 @@ pub struct HostKernel(pub(crate) Arc<Function>);
 
 /// The code formats of the host, and the load options of each.
 pub(crate) const FORMATS: [(&str, &[&str]); 4] = [
-    ("shared-object", &["convention", "libraries"]),
-    ("c", &["compiler", "convention", "default_flags", "define", "flags", "include", "libraries", "source"]),
-    ("object", &["compiler", "convention", "flags", "libraries"]),
-    ("archive", &["compiler", "convention", "flags", "libraries"]),
+    ("shared-object", &["convention", "debug", "libraries"]),
+    (
+        "c",
+        &[
+            "compiler",
+            "convention",
+            "debug",
+            "default_flags",
+            "define",
+            "flags",
+            "include",
+            "libraries",
+            "source",
+        ],
+    ),
+    ("object", &["compiler", "convention", "debug", "flags", "libraries"]),
+    ("archive", &["compiler", "convention", "debug", "flags", "libraries"]),
 ];
 
 /// All load options.
 pub(crate) fn options() -> Vec<OptionSpec> {
-    let mut options = vec![Convention::option()];
+    let mut options = vec![Convention::option(), debug::option()];
     options.extend(toolchain::options());
     options.extend(compile::options());
     options
@@ -72,7 +87,8 @@ impl HostModule {
             return Self::load_shared(source);
         }
         let built = native_code::build(source, Architecture::Native, log)?;
-        Self::open(&built.library, &read_file(&built.library)?, source, Vec::new())
+        let code = read_file(&built.library)?;
+        Self::open((&built.library, Some(built.folder)), &code, source, Vec::new())
     }
 
     fn load_shared(source: &Source<'_>) -> Result<Self> {
@@ -88,7 +104,7 @@ impl HostModule {
                 // changed since; and two modules of one file would share its variables. A copy avoids both.
                 if !is_loaded(&path) {
                     let dependencies = open_dependencies(&origin.library_files(source.options)?)?;
-                    return Self::open(&path, &code, source, dependencies);
+                    return Self::open((&path, None), &code, source, dependencies);
                 }
                 Cow::Owned(code)
             }
@@ -98,17 +114,24 @@ impl HostModule {
         let private = private_folder()?;
         let path = toolchain::library_in(private.path());
         std::fs::write(&path, &code).map_err(|error| cannot_write(&path, &error))?;
-        Self::open(&path, &code, source, dependencies)
+        Self::open((&path, Some(private)), &code, source, dependencies)
     }
 
-    fn open(path: &Path, code: &[u8], source: &Source<'_>, dependencies: Vec<Handle>) -> Result<Self> {
+    /// Opens a file, which may be in a private folder.
+    fn open(
+        (path, folder): (&Path, Option<TemporaryFolder>),
+        code: &[u8],
+        source: &Source<'_>,
+        dependencies: Vec<Handle>,
+    ) -> Result<Self> {
         // SAFETY: loading native code is unsafe in core's interface; the caller is responsible for its initialisers.
         let handle = unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
             .map_err(|error| explain_undefined(cannot_open("", error), source))?;
         pin_dependencies(code);
+        let folder = folder.filter(|_| debug::is_on(source.options));
         let defined = Symbols::of(code);
         Ok(Self {
-            library: Arc::new(Library { handle, _dependencies: dependencies }),
+            library: Arc::new(Library { handle, _dependencies: dependencies, _folder: folder }),
             symbols: entry_points(defined.functions()),
             defined,
             convention: Convention::of(source.options)?,

@@ -6,7 +6,7 @@ use runtime_core::{CodeFormat, Error, ErrorKind, OptionValue, Options, Result};
 use crate::architecture::{Architecture, Marked};
 use crate::module::{check_options, name_of};
 use crate::toolchain::{self, Built};
-use crate::{compile, link, shared_object};
+use crate::{compile, debug, link, shared_object};
 
 /// Compiles or links `source`, which is no shared object.
 ///
@@ -36,7 +36,7 @@ pub(crate) fn compile(source: &Source<'_>, architecture: Architecture, log: Log)
         .map_err(|error| error.with_note("option `compiler` names a compiler for the architecture"))?;
     // What an object needs is unknown.
     let code = if source.format == "c" { architecture.mark(code) } else { code };
-    let mut options = Options::new();
+    let mut options = debug::carried(source.options);
     if let Some(OptionValue::Text(convention)) = source.options.value("convention") {
         options.push("convention", convention.as_str());
     }

@@ -31,6 +31,12 @@ impl Pool {
         Self { name, cpus: cpus.to_vec(), threads, started: Mutex::new(None) }
     }
 
+    /// The same pool for loops that run on their caller's thread only.
+    pub(crate) const fn without_helpers(mut self) -> Self {
+        self.threads = 1;
+        self
+    }
+
     /// A pool of a given size, whatever the number of processors.
     #[cfg(test)]
     pub(crate) fn with_threads(name: String, threads: usize) -> Self {

@@ -39,8 +39,8 @@ pub(crate) struct Built {
     pub(crate) library: PathBuf,
     /// The compiler's messages.
     pub(crate) log: String,
-    #[expect(dead_code, reason = "kept for its drop")]
-    folder: TemporaryFolder,
+    /// The folder of the library, removed on drop.
+    pub(crate) folder: TemporaryFolder,
 }
 
 /// The base of relative paths in the options of a module.

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use runtime_core::{
-    Access, ArgKind, CodeFormat, DType, DeviceInfo, Error, ErrorKind, Lowered, LoweredKernel, LoweredParam,
-    Lowering, OptionSpec, OptionValue, Options, Param, PortableSource, Result, abi,
+    Access, ArgKind, CodeFormat, DeviceInfo, Error, ErrorKind, Lowered, LoweredKernel, LoweredParam,
+    Lowering, OptionSpec, OptionValue, Options, Param, PortableSource, Result, SignatureParam, abi,
 };
 
 use crate::analysis::features::Feature;
-use crate::analysis::private_memory;
+use crate::analysis::private_memory::{self, debug_frame_bytes};
 use crate::interface::Interface;
 use crate::parse::specialise::Specialisation;
 use crate::print::c::CCode;
@@ -57,7 +57,7 @@ unsafe impl Lowering for Wgsl {
             OptionSpec::module(
                 "element",
                 "",
-                "Element type that replaces f32 in `alias T = f32;`, e.g. f16.",
+                "Element type that replaces f32 in `alias T = f32;`, e.g. f16; NAME=f16 for another alias; may be repeated.",
             ),
             OptionSpec::module(
                 "unchecked",
@@ -82,6 +82,11 @@ unsafe impl Lowering for Wgsl {
                 false,
                 "Also check accesses that were proven in range, and fail launches that disprove a proof; slow, for tests.",
             ),
+            OptionSpec::module(
+                "debug",
+                false,
+                "Refer to the lines of the text, for debuggers, and keep its statements, functions and variables.",
+            ),
         ]
     }
 
@@ -93,7 +98,13 @@ unsafe impl Lowering for Wgsl {
         let DeviceInfo { formats, capabilities, limits, properties, .. } = device;
         // Its peers differ between devices that are otherwise alike, and change no code.
         let properties: Vec<_> = properties.iter().filter(|(key, _)| *key != "peer").collect();
-        Some(format!("{VERSION} {formats:?} {capabilities:?} {limits:?} {properties:?}"))
+        let serial = is_serial(device);
+        Some(format!("{VERSION} {formats:?} {capabilities:?} {limits:?} {properties:?} {serial}"))
+    }
+
+    fn signature(&self, source: &PortableSource<'_>, entry: &str) -> Result<Option<Vec<SignatureParam>>> {
+        let specialisation = specialisation(source.options)?;
+        Program::signature(source.code, source.path, &specialisation, entry).map(Some)
     }
 
     fn lower(&self, source: &PortableSource<'_>, device: &DeviceInfo) -> Result<Lowered> {
@@ -105,6 +116,8 @@ unsafe impl Lowering for Wgsl {
             Some(OptionValue::Flag(false)) => program.with_uninitialised_workgroup_memory(),
             _ => program,
         };
+        let program = if is_serial(device) { program.with_serial_items() } else { program };
+        let program = if source.options.flag("debug") { program.with_debug_info() } else { program };
         check_device(&program, device, writer)?;
         let checks = checks(source.options, device, writer);
         let (written, reports_on) = match source.options.flag("assert_proofs") {
@@ -123,6 +136,11 @@ unsafe impl Lowering for Wgsl {
     }
 }
 
+/// Whether the device was opened as one that runs the invocations of a kernel in order.
+fn is_serial(device: &DeviceInfo) -> bool {
+    device.open_options.flag("serial_items")
+}
+
 fn checks(options: &Options, device: &DeviceInfo, writer: Writer) -> Checks {
     let kind = device.properties.text("type");
     // Processors run a whole work-group on one thread, and a branch around its body defeats that: PoCL's kernels
@@ -137,15 +155,16 @@ fn checks(options: &Options, device: &DeviceInfo, writer: Writer) -> Checks {
         _ if options.flag("unchecked") => Checks::Unchecked,
         Some("1") => Checks::BoundedOnce,
         Some("2") => Checks::Bounded,
-        _ if once => Checks::BoundedOnce,
+        _ if once || options.flag("debug") => Checks::BoundedOnce,
         _ => Checks::Bounded,
     }
 }
 
 fn specialisation(options: &Options) -> Result<Specialisation> {
     let constants = options.texts("constant").map(Specialisation::parse_constant).collect::<Result<_>>()?;
-    let element = options.text("element").map(str::parse::<DType>).transpose()?;
-    Ok(Specialisation { constants, element })
+    let mut specialisation = Specialisation { constants, ..Specialisation::default() };
+    options.texts("element").try_for_each(|text| specialisation.add_element(text))?;
+    Ok(specialisation)
 }
 
 /// Backend options for the lowered code.
@@ -169,7 +188,9 @@ fn backend_options(writer: Writer, program: &Program, device: &DeviceInfo) -> Op
         // Nothing reads `errno` or floating-point exceptions. Without them, mathematical functions become
         // instructions and both sides of a branch may be evaluated.
         Writer::C(Dialect::Host) => {
-            Options::new().with("convention", "groups").with("flags", "-fno-math-errno -fno-trapping-math")
+            let flags = host_flags(program);
+            let options = Options::new().with("convention", "groups");
+            flags.into_iter().fold(options, |options, flag| options.with("flags", flag))
         }
         // WGSL requires 2.5 ULP for quotients, and little more for square roots; OpenCL and Vulkan default to
         // that. Subnormal numbers may be flushed, as for OpenCL.
@@ -179,6 +200,22 @@ fn backend_options(writer: Writer, program: &Program, device: &DeviceInfo) -> Op
             .with("options", "--ftz=true"),
         _ => Options::new(),
     }
+}
+
+/// The flags for host C.
+fn host_flags(program: &Program) -> Vec<String> {
+    let mut flags = vec!["-fno-math-errno -fno-trapping-math".to_owned()];
+    if program.is_plain() {
+        // Results then depend on the program alone, not on which operations the compiler combines.
+        flags.push("-ffp-contract=off".to_owned());
+    }
+    if program.has_debug_info {
+        // Clang takes the limit from here; the code makes the warning an error.
+        flags.push(format!("-Wframe-larger-than={}", debug_frame_bytes(&program.module)));
+    } else if program.is_serial {
+        flags.push("-O1 -fno-tree-vectorize".to_owned());
+    }
+    flags
 }
 
 struct Written {
@@ -244,8 +281,14 @@ impl Written {
 }
 
 fn params(interface: &Interface) -> Vec<LoweredParam> {
-    let tensors = interface.tensors.iter().map(|tensor| LoweredParam {
-        param: Param { kind: ArgKind::Tensor, access: tensor.access, strided: false, dtype: tensor.dtype },
+    let strided = |index| interface.layouts.iter().any(|layout| layout.tensor == index);
+    let tensors = interface.tensors.iter().enumerate().map(|(index, tensor)| LoweredParam {
+        param: Param {
+            kind: ArgKind::Tensor,
+            access: tensor.access,
+            strided: strided(index),
+            dtype: tensor.dtype,
+        },
         min_bytes: tensor.min_bytes,
         alignment_bytes: tensor.alignment_bytes,
     });
@@ -348,7 +391,7 @@ fn check_group(interface: &Interface, device: &DeviceInfo, writer: Writer) -> Re
 
 #[cfg(test)]
 mod tests {
-    use runtime_core::DeviceKind;
+    use runtime_core::{DType, DeviceKind};
 
     use super::*;
 

@@ -7,7 +7,7 @@ use crate::parse::panic_guard;
 use crate::print::{c, spirv};
 use crate::program::{Checks, Dialect, Program};
 use crate::transform::bounds_checks;
-use crate::transform::inline::inline;
+use crate::transform::inline::{Purpose, inline};
 use crate::transform::pointer_arguments::{self, Parts};
 
 /// A module after all transforms, as a writer prints it.
@@ -39,7 +39,7 @@ impl Program {
             let shader = bounds_checks::with_checks(shader.as_ref().unwrap_or(self), Checks::Bounded)?;
             let copied = pointer_arguments::by_value(self, Parts::Computed)?;
             let source = copied.as_ref().unwrap_or(self);
-            let rolled = inline(&source.module, &source.info, false)?;
+            let rolled = inline(&source.module, &source.info, Purpose::SpeedWithoutUnrolling)?;
             let module_of =
                 |program: Option<Self>| program.map_or_else(|| self.module.clone(), |it| it.module);
             Ok(vec![

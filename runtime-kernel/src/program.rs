@@ -6,7 +6,8 @@ use naga::valid::ModuleInfo;
 use naga::{Module, Span};
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::analysis::features::Feature;
+use crate::analysis::features::{Feature, features};
+use crate::analysis::reflect;
 use crate::interface::{Interface, Override};
 use crate::parse::diagnostics::{line, path_or_wgsl, place};
 use crate::parse::limits::Depth;
@@ -30,6 +31,10 @@ pub struct Program {
     pub(crate) zeroes: bool,
     /// Whether accesses that were proven in range report it when they are not.
     pub(crate) asserts: bool,
+    /// Whether the host runs the invocations of a work-group in the order of their indices.
+    pub(crate) is_serial: bool,
+    /// Whether the code refers to the lines of the text, for debuggers.
+    pub(crate) has_debug_info: bool,
 }
 
 /// What an out-of-range access does.
@@ -65,6 +70,34 @@ impl Checks {
 }
 
 impl Program {
+    /// A valid module with its interfaces, without overrides.
+    ///
+    /// # Errors
+    /// `CompileFailed`, naming the rule of the convention that an entry point breaks, and its line.
+    pub(crate) fn new(
+        (module, info): (Module, ModuleInfo),
+        source: &str,
+        path: &str,
+        depth: Depth,
+    ) -> Result<Self> {
+        let mut program = Self {
+            features: features(&module),
+            module,
+            info,
+            source: source.to_owned(),
+            path: path.to_owned(),
+            depth,
+            interfaces: Vec::new(),
+            overrides: Vec::new(),
+            zeroes: true,
+            asserts: false,
+            is_serial: false,
+            has_debug_info: false,
+        };
+        program.interfaces = reflect::interfaces(&program)?;
+        Ok(program)
+    }
+
     /// Leaves work-group memory uninitialised: it holds arbitrary values until the kernel writes it.
     #[must_use]
     pub fn with_uninitialised_workgroup_memory(self) -> Self {
@@ -76,6 +109,25 @@ impl Program {
     #[must_use]
     pub fn with_asserted_proofs(self) -> Self {
         Self { asserts: true, ..self }
+    }
+
+    /// Writes host C that runs the invocations of a work-group one after the other, in the order of their local index, each
+    /// up to the next barrier: a reference for other code.
+    #[must_use]
+    pub fn with_serial_items(self) -> Self {
+        Self { is_serial: true, ..self }
+    }
+
+    /// Writes code for a debugger: it refers to the lines of the text, and keeps the program's statements, functions and
+    /// variables where the language allows.
+    #[must_use]
+    pub fn with_debug_info(self) -> Self {
+        Self { has_debug_info: true, ..self }
+    }
+
+    /// Whether code is written as the program is, rather than for speed.
+    pub(crate) const fn is_plain(&self) -> bool {
+        self.is_serial || self.has_debug_info
     }
 
     /// The entry points, in the order of the text.
@@ -119,12 +171,22 @@ impl Program {
             features: self.features.clone(),
             zeroes: self.zeroes,
             asserts: self.asserts,
+            is_serial: self.is_serial,
+            has_debug_info: self.has_debug_info,
         })
     }
 
     /// The name of the text in messages.
     pub(crate) fn path(&self) -> &str {
         path_or_wgsl(&self.path)
+    }
+
+    /// The name of the text for debuggers: its path, or the name of its first entry point.
+    pub(crate) fn debug_file(&self) -> String {
+        match self.interfaces.first() {
+            Some(entry) if self.path.is_empty() => format!("{}.wgsl", entry.name),
+            _ => self.path().to_owned(),
+        }
     }
 
     /// `path:line` of a span; only the path if the span has no location.

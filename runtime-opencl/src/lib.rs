@@ -62,6 +62,7 @@ mod builtin;
 mod compile_lock;
 mod context;
 mod convert;
+mod debug;
 mod deferred_release;
 mod describe;
 mod device;

@@ -12,7 +12,7 @@ use crate::device_caps::DeviceCaps;
 use crate::driver::Raw;
 use crate::kernel::OpenClKernel;
 use crate::program::BuiltProgram;
-use crate::{offline, registers};
+use crate::{debug, offline, registers};
 
 /// The code formats that a device accepts, preferred first.
 pub(crate) fn formats(caps: &DeviceCaps) -> Vec<CodeFormat> {
@@ -43,6 +43,7 @@ pub(crate) fn options() -> Vec<OptionSpec> {
             "",
             "Parameters of a kernel in an \"opencl-binary\", as compiling reported them, for drivers that do not keep them; a list.",
         ),
+        debug::option(),
         registers::option(),
         offline::option(),
     ]

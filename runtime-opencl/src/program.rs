@@ -19,7 +19,7 @@ use crate::driver::handle::{Owned, Program};
 use crate::driver::info::{decode_text, decode_usizes};
 use crate::driver::{Raw, code_name};
 use crate::signature::{self, Parameter};
-use crate::{module, registers};
+use crate::{debug, module, registers};
 
 /// Makes the driver keep the parameters of kernels for queries.
 const KERNEL_ARG_INFO: &str = "-cl-kernel-arg-info";
@@ -60,9 +60,12 @@ impl BuiltProgram {
         };
         // With the option, NVIDIA's compiler emits invalid code for kernels without parameters: then build without it.
         let has_arg_info = source.format == "opencl-c"
-            && build(context, &program, device, &format!("{KERNEL_ARG_INFO} {options}")).is_ok();
+            && debug::first_accepted(source, &format!("{KERNEL_ARG_INFO} {options}"), |options| {
+                build(context, &program, device, options)
+            })
+            .is_ok();
         if !has_arg_info {
-            build(context, &program, device, &options)?;
+            debug::first_accepted(source, &options, |options| build(context, &program, device, options))?;
         }
         let (context, device) = (Arc::clone(context), device.expose_provenance());
         let signatures = source.options.texts("parameters").map(str::to_owned).collect();

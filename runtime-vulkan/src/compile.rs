@@ -11,7 +11,7 @@ use crate::binary::{self, VulkanBinary};
 use crate::context::Context;
 use crate::describe::{BASE_CAPABILITIES, DLPACK_VULKAN};
 use crate::driver::PipelineCache;
-use crate::module::{SHADER_FORMAT, VulkanModule, fits_limits, interface_info};
+use crate::module::{SHADER_FORMAT, VulkanModule, carried_options, fits_limits, interface_info};
 use crate::spirv::{self, SpirvModule};
 use crate::spirv_capabilities;
 
@@ -105,7 +105,7 @@ pub(crate) fn for_device(context: &Arc<Context>, source: &Source<'_>) -> Result<
         format: binary::FORMAT.into(),
         code: binary.encode()?,
         log: String::new(),
-        options: Options::new(),
+        options: carried_options(source.options),
         kernels,
     })
 }

@@ -18,13 +18,28 @@ pub(crate) const SHADER_FORMAT: &str = "spirv-shader";
 /// Accepted formats.
 pub(crate) const FORMATS: [&str; 2] = [SHADER_FORMAT, binary::FORMAT];
 
+/// The load option of code for a debugger.
+const DEBUG: &str = "debug";
+
 /// The load options of SPIR-V.
 pub(crate) fn options() -> Vec<OptionSpec> {
-    vec![OptionSpec::module(
-        "constant",
-        "",
-        "Value of a specialisation constant, as NAME=VALUE or ID=VALUE; may be repeated.",
-    )]
+    vec![
+        OptionSpec::module(
+            "constant",
+            "",
+            "Value of a specialisation constant, as NAME=VALUE or ID=VALUE; may be repeated.",
+        ),
+        OptionSpec::module(
+            DEBUG,
+            false,
+            "Compile without optimisation (VK_PIPELINE_CREATE_DISABLE_OPTIMIZATION_BIT), for debuggers.",
+        ),
+    ]
+}
+
+/// The option for code that was compiled with `options`.
+pub(crate) fn carried_options(options: &Options) -> Options {
+    if options.flag(DEBUG) { Options::new().with(DEBUG, true) } else { Options::new() }
 }
 
 /// A shader module and its compiled entry points.
@@ -64,12 +79,12 @@ impl VulkanModule {
         if source.format == SHADER_FORMAT {
             return Self::load_spirv(context, &code, source.options, None);
         }
-        if let Some((key, _)) = source.options.iter().next() {
+        if let Some((key, _)) = source.options.iter().find(|(key, _)| *key != DEBUG) {
             return Err(Error::invalid(format!(
                 "option \"{key}\" applies to format \"{SHADER_FORMAT}\"; a binary has its constants' values"
             )));
         }
-        Self::load_binary(context, &VulkanBinary::decode(&code)?)
+        Self::load_binary(context, &VulkanBinary::decode(&code)?, source.options)
     }
 
     /// Loads SPIR-V; pipelines are looked for in `cache`, and added to it.
@@ -83,21 +98,22 @@ impl VulkanModule {
         let spirv = SpirvModule::parse(&words)?;
         let given = options.texts("constant").filter(|text| !text.is_empty());
         let spec_values = spirv.parse_spec_values(given)?;
-        Self::new(context, &words, (spirv, spec_values), cache)
+        Self::new(context, (&words, !options.flag(DEBUG)), (spirv, spec_values), cache)
     }
 
-    fn load_binary(context: &Arc<Context>, binary: &VulkanBinary) -> Result<Self> {
+    fn load_binary(context: &Arc<Context>, binary: &VulkanBinary, options: &Options) -> Result<Self> {
         let words = spirv::words(&binary.spirv)?;
         let spirv = SpirvModule::parse(&words)?;
         spirv.check_spec_values(&binary.spec_values)?;
         let pipelines = binary.pipelines_for(&context.logical.caps);
         let cache = pipelines.map(|data| PipelineCache::new(&context.logical, data)).transpose()?;
-        Self::new(context, &words, (spirv, binary.spec_values.clone()), cache)
+        let spec_values = binary.spec_values.clone();
+        Self::new(context, (&words, !options.flag(DEBUG)), (spirv, spec_values), cache)
     }
 
     fn new(
         context: &Arc<Context>,
-        words: &[u32],
+        (words, is_optimised): (&[u32], bool),
         (spirv, spec_values): (SpirvModule, SpecValues),
         cache: Option<PipelineCache>,
     ) -> Result<Self> {
@@ -105,7 +121,7 @@ impl VulkanModule {
         logical.check_alive()?;
         spirv_capabilities::check(&spirv.capabilities, &logical.caps)?;
         let symbols = spirv.entry_names()?;
-        let shader = Shader::new(logical, words)?;
+        let shader = Shader::new(logical, words, is_optimised)?;
         let (pipelines, context) = (Mutex::default(), Arc::clone(context));
         let loaded = Arc::new(Loaded { pipelines, cache, shader, spirv, spec_values, context });
         Ok(Self { loaded, symbols })

@@ -136,13 +136,18 @@ fn replaced(text: &str, from: &str, to: &str) -> String {
 
 /// The rows of a short evaluation on all devices.
 fn evaluate(folder: &Path, kernel: &str, changes: &[String]) -> (Finished, Vec<Value>) {
+    let backends = backends();
+    let backends: Vec<&str> = backends.iter().map(String::as_str).collect();
+    evaluate_on(&backends, folder, kernel, changes)
+}
+
+/// The rows of a short evaluation on the devices of some backends.
+fn evaluate_on(backends: &[&str], folder: &Path, kernel: &str, changes: &[String]) -> (Finished, Vec<Value>) {
     let spec = folder.join(kernel).with_extension("toml");
     let mut arguments = vec!["eval", spec.to_str().unwrap(), "--json", "-", "--repeat", "1", "--number", "1"];
     arguments.extend(["--warmup", "0"]);
     arguments.extend(changes.iter().map(String::as_str));
-    let backends = backends();
-    let backends: Vec<&str> = backends.iter().map(String::as_str).collect();
-    let run: Finished = command_with(&backends, &arguments).output().unwrap().into();
+    let run: Finished = command_with(backends, &arguments).output().unwrap().into();
     let document: Value =
         serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run:?}"));
     let rows = document["rows"].as_array().unwrap().clone();
@@ -203,6 +208,20 @@ fn sizes(kernel: &str) -> &'static Sizes {
     SIZES.iter().find(|sizes| sizes.kernel == kernel).unwrap()
 }
 
+/// Checks a kernel on the host with its work-items in order, as the compiler optimises it and for a debugger.
+fn check_in_order(sizes: &Sizes) {
+    let mut changes = ["--device", "host", "--option", "serial_items=true"].map(str::to_owned).to_vec();
+    let set = sizes.runs[1].iter().flat_map(|change| ["--set".to_owned(), (*change).to_owned()]);
+    changes.extend(set);
+    let debug = copied(sizes.kernel, str::to_owned, |spec| {
+        replaced(spec, "\n\n[[arg]]", "\noptions = { debug = true }\n\n[[arg]]")
+    });
+    for folder in [&*kernels(), debug.path()] {
+        let (run, rows) = evaluate_on(&["host"], folder, sizes.kernel, &changes);
+        assert!(rows.len() == 1 && rows[0]["status"] == "right", "{}: {run:?}", sizes.kernel);
+    }
+}
+
 #[test]
 fn every_kernel_of_the_folder_is_tested() {
     let specs = std::fs::read_dir(kernels()).unwrap().map(|entry| entry.unwrap().path());
@@ -241,6 +260,7 @@ macro_rules! kernels {
                 replaced(spec, "\n\n[[arg]]", "\noptions = { assert_proofs = true }\n\n[[arg]]")
             });
             check(asserted.path(), sizes.kernel, sizes.runs[1], None);
+            check_in_order(sizes);
         }
     )*};
 }

@@ -40,7 +40,19 @@ impl Dump {
     /// `Io`, with the path.
     pub(super) fn write(&self, name: &str, stage: DumpStage, extension: &str, bytes: &[u8]) -> Result<()> {
         let infix = if stage == DumpStage::Lowered { ".lowered" } else { "" };
-        let path = self.options.folder.join(format!("{name}{infix}.{extension}"));
+        self.write_stage(stage, &format!("{name}{infix}.{extension}"), bytes)
+    }
+
+    /// Writes the text that was lowered, under the name that a debugger looks for.
+    ///
+    /// # Errors
+    /// `Io`, with the path.
+    pub(super) fn write_source(&self, file: &str, text: &[u8]) -> Result<()> {
+        self.write_stage(DumpStage::Lowered, file, text)
+    }
+
+    fn write_stage(&self, stage: DumpStage, file: &str, bytes: &[u8]) -> Result<()> {
+        let path = self.options.folder.join(file);
         if !self.wants(stage) || !self.written.lock().insert(path.clone()) {
             return Ok(());
         }

@@ -242,6 +242,14 @@ impl Layers {
         }
     }
 
+    /// Writes the text of lowered code, if the user asked for the latter.
+    pub(super) fn dump_source(&self, file: &str, text: &[u8]) {
+        if let Some(dump) = &self.dump {
+            let written = dump.write_source(file, text);
+            self.warn_of("dump", "cannot write to the folder of RUNTIME_DUMP", written);
+        }
+    }
+
     fn warn_of<T, E: Display>(&self, cause: &str, what: &str, result: Result<T, E>) -> Option<T> {
         result.map_err(|error| self.warnings.report(cause, format_args!("{what}: {error}"))).ok()
     }

@@ -137,6 +137,13 @@ impl CodeCache {
         }
     }
 
+    /// Writes the text of lowered code to the folder of `RUNTIME_DUMP`, if that gets lowered code.
+    pub(crate) fn dump_source(&self, file: &str, text: &[u8]) {
+        if !self.is_inherited() {
+            self.layers().dump_source(file, text);
+        }
+    }
+
     /// Counts a load.
     pub(crate) fn count(&self, load: &CodeLoad) {
         self.0.totals.add(load);

@@ -2,12 +2,14 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cache::{CacheOutcome, CachedCode, Key, KeyBuilder};
 use crate::code::compile;
 use crate::code::lowering::LoweringPlan;
+use crate::code::source::DEBUG;
 use crate::timeline::open_device::OpenDevice;
 use crate::{
     CodeOrigin, DeviceInfo, DumpStage, Error, ErrorKind, KernelInfo, LoweredKernel, ModuleSource, Result,
@@ -193,11 +195,23 @@ fn dump_lowered(
 ) -> Result<()> {
     let cache = &device.instance.cache;
     if plan.is_some() && cache.dumps(DumpStage::Lowered) {
-        let (lowered, _) = lower(device, source, plan)?;
+        let (lowered, kernels) = lower(device, source, plan)?;
         let extension = lowered.format().extension();
         cache.dump(key, DumpStage::Lowered, extension, lowered.code().unwrap_or_default());
+        if let Some(file) = debug_file(source, kernels.as_deref().unwrap_or_default()) {
+            cache.dump_source(&file, source.code().unwrap_or_default());
+        }
     }
     Ok(())
+}
+
+/// The file in which a debugger looks for a text that was not loaded from one: lowerings name it after the first entry point.
+fn debug_file(source: &ModuleSource, kernels: &[LoweredKernel]) -> Option<String> {
+    let is_from_memory = source.path().as_os_str().is_empty();
+    let first = kernels.first().filter(|_| is_from_memory && source.options().flag(DEBUG))?;
+    let file = format!("{}.{}", first.name, source.format().extension());
+    // A name of another language may contain anything.
+    (Path::new(&file).file_name() == Some(file.as_ref())).then_some(file)
 }
 
 /// Lowers and compiles code.

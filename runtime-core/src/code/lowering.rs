@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::code::arg::ArgValue;
 use crate::code::registers;
+use crate::code::source::DEBUG;
 use crate::model::options::did_you_mean;
 use crate::plugin::instance::Instance;
 use crate::{
@@ -127,9 +128,15 @@ impl<'a> LoweringPlan<'a> {
         let specs = lowering.options();
         check_options(source, &specs, &instance.specs)?;
         let (mut own, mut backend) = (Options::new(), Options::new());
+        let has = |specs: &[OptionSpec], key: &str| specs.iter().any(|spec| spec.key == key);
         for (key, value) in source.options().iter() {
-            let list = if specs.iter().any(|spec| spec.key == key) { &mut own } else { &mut backend };
-            list.push(key, value.clone());
+            let is_own = has(&specs, key);
+            if is_own {
+                own.push(key, value.clone());
+            }
+            if !is_own || (HARMLESS.contains(&key) && has(&instance.specs, key)) {
+                backend.push(key, value.clone());
+            }
         }
         Ok(Some(Self { lowering, target, own, backend }))
     }
@@ -180,16 +187,19 @@ fn find_lowering<'a>(format: &CodeFormat, lowerings: &'a [Arc<dyn Lowering>]) ->
     lowerings.iter().find(|lowering| lowering.format() == *format).map(|lowering| &**lowering)
 }
 
-/// Options must belong to the lowering, or select registers. Trusted code may use all those of the backend: with compiler
-/// flags, code can do anything.
+/// Options of backends that change how fast code is and how well it can be debugged, not what it does. One that the lowering
+/// knows as well is for both.
+const HARMLESS: [&str; 2] = [registers::OPTION, DEBUG];
+
+/// Options must belong to the lowering, or be harmless ones of the backend. Trusted code may use all those of the backend:
+/// with compiler flags, code can do anything.
 fn check_options(source: &ModuleSource, own: &[OptionSpec], backend: &[OptionSpec]) -> Result<()> {
     if source.is_trusted() {
         let all: Vec<_> = own.iter().chain(backend).cloned().collect();
         return source.options().validate(&all, OptionScope::Module);
     }
-    // A register budget changes how fast code is, not what it does.
-    let harmless = backend.iter().filter(|spec| spec.key == registers::OPTION);
-    let all: Vec<_> = own.iter().chain(harmless).cloned().collect();
+    let is_harmless = |spec: &&OptionSpec| HARMLESS.contains(&spec.key.as_str());
+    let all: Vec<_> = own.iter().chain(backend.iter().filter(is_harmless)).cloned().collect();
     source.options().validate(&all, OptionScope::Module)?;
     if source.options().flag("unchecked") {
         return Err(Error::invalid(

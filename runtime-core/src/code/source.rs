@@ -15,6 +15,9 @@ use crate::{
     OptionValue, Options, Result,
 };
 
+/// The load option of code for a debugger.
+pub(crate) const DEBUG: &str = "debug";
+
 /// Code to load, with load options.
 ///
 /// Constructing one from native code is `unsafe`, because the code can do anything; loading and launching it is
@@ -129,6 +132,19 @@ impl ModuleSource {
     #[must_use]
     pub fn element(self, dtype: DType) -> Self {
         self.option("element", dtype.to_string())
+    }
+
+    /// Sets a further element type of portable code, i.e. the definition of `alias NAME = …;`.
+    #[must_use]
+    pub fn element_named(self, name: &str, dtype: DType) -> Self {
+        self.option("element", format!("{name}={dtype}"))
+    }
+
+    /// Whether the code is compiled for a debugger: with the lines of its source, and without optimisation. The same as the load
+    /// option `debug` of the backend, for portable code also of its lowering.
+    #[must_use]
+    pub fn debug(self, debug: bool) -> Self {
+        if debug { self.option(DEBUG, true) } else { self }
     }
 
     /// Omits the bounds checks of portable code, which then also accepts load options of the backend.

@@ -161,6 +161,8 @@ pub struct DeviceInfo {
     pub formats: Vec<CodeFormat>,
     /// Further attributes.
     pub properties: Options,
+    /// The options that the device was opened with; empty before. Some change what code is lowered to.
+    pub open_options: Options,
 }
 
 impl DeviceInfo {
@@ -185,6 +187,7 @@ impl DeviceInfo {
             spaces: Vec::new(),
             formats: Vec::new(),
             properties: Options::new(),
+            open_options: Options::new(),
         }
     }
 

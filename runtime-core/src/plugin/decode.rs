@@ -103,6 +103,7 @@ unsafe fn device(target: &str, at: usize, raw: &abi::DeviceInfo) -> Result<Devic
         properties: unsafe {
             convert::read_properties(field("properties"), raw.properties, raw.property_count)
         }?,
+        open_options: crate::Options::new(),
     })
 }
 

@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
 pub(crate) mod copy;
+mod default_queue;
 mod dependencies;
 pub(crate) mod device_copy;
 pub(crate) mod hold;
@@ -89,7 +90,7 @@ impl Queue {
         args: impl Arguments<'a>,
     ) -> Result<Event> {
         let config = config.into();
-        args.with(kernel, |args| self.launch_as(kernel, &config, args, true))
+        args.with(Some(kernel), |args| self.launch_as(kernel, &config, args, true))
     }
 
     /// Runs a kernel and waits for it. On the host, an idle queue runs it on this thread.
@@ -104,11 +105,11 @@ impl Queue {
         args: impl Arguments<'a>,
     ) -> Result<()> {
         let config = config.into();
-        args.with(kernel, |args| self.call_as(kernel, &config, args))
+        args.with(Some(kernel), |args| self.call_as(kernel, &config, args))
     }
 
     #[inline]
-    fn call_as(&self, kernel: &Kernel, config: &LaunchConfig, args: &[Arg<'_>]) -> Result<()> {
+    pub(crate) fn call_as(&self, kernel: &Kernel, config: &LaunchConfig, args: &[Arg<'_>]) -> Result<()> {
         let flags = SubmitFlags { inline: self.inline, hold: true, ..SubmitFlags::default() };
         match self.start(kernel, config, args, flags, true)? {
             Submitted::Async(ticket) => Event::new(&self.timeline, ticket).wait(),
@@ -130,11 +131,11 @@ impl Queue {
         args: impl Arguments<'a>,
     ) -> Result<Event> {
         let config = config.into();
-        args.with(kernel, |args| self.launch_as(kernel, &config, args, false))
+        args.with(Some(kernel), |args| self.launch_as(kernel, &config, args, false))
     }
 
     #[inline]
-    fn launch_as(
+    pub(crate) fn launch_as(
         &self,
         kernel: &Kernel,
         config: &LaunchConfig,

@@ -100,6 +100,14 @@ impl Runtime {
         self.inner.instances.iter().map(target).collect()
     }
 
+    /// The options that a backend declares. Queries no driver.
+    ///
+    /// # Errors
+    /// `NotFound` for an unknown backend, with the valid ones.
+    pub fn options(&self, target: &str) -> Result<Vec<OptionSpec>> {
+        Ok(self.instance(target)?.specs.clone())
+    }
+
     /// Lists the devices of all backends, including unusable ones. A backend without a driver has none;
     /// [`Runtime::targets`] has the reason.
     #[must_use]
@@ -150,12 +158,13 @@ impl Runtime {
     fn open_device(&self, text: &str, options: &Options) -> Result<Arc<dyn CommonRuntime>> {
         let reference = DeviceRef::parse(text)?;
         let instance = self.instance(reference.target)?;
-        let info = reference.resolve(&instance.devices()?)?;
+        let mut info = reference.resolve(&instance.devices()?)?;
         let name = info.id.to_string();
         if let Some(reason) = &info.unavailable_reason {
             return Err(Error::new(ErrorKind::Unavailable, reason.clone()).on_device(&name));
         }
         let handle = instance.open_device(&info.id, options).map_err(|error| error.on_device(&name))?;
+        info.open_options = options.clone();
         Ok(device::open(OpenDevice::new(instance.clone(), self.inner.queues.clone(), info, handle)))
     }
 

@@ -47,7 +47,7 @@ pub(crate) struct OpenDevice {
     /// Idle timelines for transfers by the program.
     program_timelines: Mutex<Vec<Arc<Timeline>>>,
     timelines: Mutex<Vec<Arc<Timeline>>>,
-    /// What was made of code and may be shared, by what identifies the code.
+    /// What may be shared while somebody holds it, by what identifies it: modules, and the default queue.
     loaded: Mutex<HashMap<[u8; 32], Weak<dyn Any + Send + Sync>>>,
     this: Weak<Self>,
 }
@@ -153,11 +153,16 @@ impl OpenDevice {
         found.downcast().ok()
     }
 
-    /// Shares what was loaded under `key`. Returns what another thread has shared meanwhile, if it has.
-    pub(crate) fn share_loaded<T: Any + Send + Sync>(&self, key: [u8; 32], new: Arc<T>) -> Arc<T> {
+    /// Shares what was loaded under `key`. Returns what another thread has shared meanwhile, if it has and that is `usable`.
+    pub(crate) fn share_loaded<T: Any + Send + Sync>(
+        &self,
+        key: [u8; 32],
+        new: Arc<T>,
+        usable: impl FnOnce(&Arc<T>) -> bool,
+    ) -> Arc<T> {
         let mut loaded = self.loaded.lock();
-        if let Some(other) = loaded.get(&key).and_then(Weak::upgrade).and_then(|other| other.downcast().ok())
-        {
+        let other = loaded.get(&key).and_then(Weak::upgrade).and_then(|other| other.downcast().ok());
+        if let Some(other) = other.filter(usable) {
             // Unlock before `new` is dropped.
             drop(loaded);
             return other;

@@ -54,6 +54,11 @@ impl<'a> CudaSource<'a> {
     }
 }
 
+/// The options of NVRTC for a debugger.
+fn debug_flags(options: &Options) -> &'static [&'static str] {
+    if options.flag("debug") { &["--device-debug", "--generate-line-info"] } else { &[] }
+}
+
 /// Compiles CUDA C: to a cubin, or to PTX for a virtual architecture or a device newer than NVRTC.
 ///
 /// # Errors
@@ -71,18 +76,30 @@ pub(crate) fn compile(source: &Source<'_>, text: &[u8], target: Target<'_>) -> R
         arch,
         compute,
         include: cuda.include,
-        options: limit.as_deref().into_iter().chain(cuda.options).collect(),
+        options: debug_flags(source.options)
+            .iter()
+            .copied()
+            .chain(limit.as_deref())
+            .chain(cuda.options)
+            .collect(),
         with_figures: true,
     })?;
+    let mut options = Options::new();
     let (format, code) = match code {
         DeviceCode::Cubin(code) => ("cubin", code),
-        DeviceCode::Ptx(code) => ("ptx", code),
+        DeviceCode::Ptx(code) => {
+            // The driver allocates the registers of PTX.
+            if let Some(limit) = source.options.value(registers::KEY) {
+                options.push(registers::KEY, limit.clone());
+            }
+            ("ptx", code)
+        }
     };
     Ok(CompiledCode {
         format: format.into(),
         code,
         kernels: ptxas_log::kernels(&log),
         log: ptxas_log::messages(&log),
-        options: Options::new(),
+        options,
     })
 }

@@ -56,6 +56,33 @@ pub(crate) fn of_functions(module: &Module, info: &ModuleInfo) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
+/// Maximum stack bytes of all functions that are active at a time in host code for a debugger. The host runs work-groups only
+/// where 1 MiB is left.
+const DEBUG_STACK_BYTES: u64 = 768 << 10;
+
+/// Maximum stack bytes of a function in host code for a debugger, in which every variable and every temporary value has memory
+/// of its own. The compiler enforces it.
+pub(crate) fn debug_frame_bytes(module: &Module) -> u64 {
+    DEBUG_STACK_BYTES / call_depth(module)
+}
+
+/// The number of functions in the longest chain of calls, including the entry point.
+fn call_depth(module: &Module) -> u64 {
+    let mut depths: Vec<u64> = Vec::with_capacity(module.functions.len());
+    let depth = |body: &naga::Block, depths: &[u64]| {
+        let mut called = vec![false; module.functions.len()];
+        note_calls(body, &mut called);
+        let callees = depths.iter().zip(&called).filter(|(_, called)| **called);
+        callees.map(|(depth, _)| depth).max().copied().unwrap_or(0) + 1
+    };
+    // A function precedes its callers.
+    for (_, function) in module.functions.iter() {
+        let own = depth(&function.body, &depths);
+        depths.push(own);
+    }
+    module.entry_points.iter().map(|entry| depth(&entry.function.body, &depths)).max().unwrap_or(1)
+}
+
 /// The bytes of a value of a type.
 pub(crate) fn size(module: &Module, inner: &TypeInner) -> u64 {
     u64::from(inner.size(module.to_ctx()))

@@ -12,7 +12,7 @@ use crate::analysis::uniformity::Uniformity;
 use crate::ir::blocks::{self, Skip, has_barrier, is_barrier};
 use crate::parse;
 use crate::program::Program;
-use crate::transform::inline::inline;
+use crate::transform::inline::{Purpose, inline};
 
 /// Checks every entry point of a program.
 ///
@@ -27,7 +27,7 @@ pub(crate) fn check(program: &Program) -> Result<()> {
         return Ok(());
     }
     // A function may be correct only for the arguments of its actual calls.
-    let inlined = inline(module, &program.info, false)?;
+    let inlined = inline(module, &program.info, Purpose::SpeedWithoutUnrolling)?;
     let info = parse::validate_again(&inlined)?;
     check_entries(&inlined, &info, &[]).map_err(|found| error(&found, &|span| program.place(span)))
 }

@@ -12,7 +12,7 @@ use runtime_core::{
     abi,
 };
 
-use crate::{program, registers};
+use crate::{debug, program, registers};
 use command::Template;
 
 /// The architecture of portable OpenCL C.
@@ -102,7 +102,8 @@ fn as_it_is(code: &[u8], source: &Source<'_>) -> Result<CompiledCode> {
         return Err(Error::unsupported(message));
     }
     let mut options = Options::new();
-    let kept = source.options.iter().filter(|(key, _)| ["build_options", "registers"].contains(key));
+    let kept =
+        source.options.iter().filter(|(key, _)| ["build_options", debug::OPTION, "registers"].contains(key));
     kept.for_each(|(key, value)| options.push(key, value.clone()));
     let (format, code) = (CodeFormat::from(source.format), code.to_vec());
     Ok(CompiledCode { format, code, log: String::new(), options, kernels: Vec::new() })
@@ -129,6 +130,7 @@ fn build_options(source: &Source<'_>) -> Result<String> {
         let folders = program::include_folders(source).into_iter().map(absolute);
         words.extend(folders.map(|folder| program::include_option(&folder.to_string_lossy())));
     }
+    words.extend(debug::flags(source).first().map(|&flags| flags.to_owned()));
     words.extend(source.options.texts("build_options").map(str::to_owned));
     words.extend(registers::named(source.options)?.map(str::to_owned));
     words.retain(|word| !word.is_empty());

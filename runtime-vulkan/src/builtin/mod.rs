@@ -28,7 +28,7 @@ pub(crate) struct Builtins {
 impl Builtins {
     pub(crate) fn load(logical: &Arc<LogicalDevice>) -> Result<Self> {
         let compile = |code: &[u8], bindings, push_constant_bytes| {
-            Shader::new(logical, &spirv::words(code)?)?.compile(
+            Shader::new(logical, &spirv::words(code)?, true)?.compile(
                 "main",
                 bindings,
                 push_constant_bytes,

@@ -14,6 +14,8 @@ use crate::spirv::SpecValues;
 pub(crate) struct Shader {
     logical: Arc<LogicalDevice>,
     handle: vk::ShaderModule,
+    /// Whether the driver optimises its entry points.
+    is_optimised: bool,
 }
 
 /// A compiled entry point: a `VkPipeline` with its layouts.
@@ -68,11 +70,12 @@ impl Shader {
     ///
     /// # Errors
     /// The driver's error.
-    pub(crate) fn new(logical: &Arc<LogicalDevice>, words: &[u32]) -> Result<Self> {
+    pub(crate) fn new(logical: &Arc<LogicalDevice>, words: &[u32], is_optimised: bool) -> Result<Self> {
         let info = vk::ShaderModuleCreateInfo::default().code(words);
         // SAFETY: the device is open; whoever loaded the code guarantees that it is valid.
         let created = unsafe { logical.handle.create_shader_module(&info, None) };
-        Ok(Self { logical: Arc::clone(logical), handle: logical.check("vkCreateShaderModule", created)? })
+        let handle = logical.check("vkCreateShaderModule", created)?;
+        Ok(Self { logical: Arc::clone(logical), handle, is_optimised })
     }
 
     /// Compiles an entry point that takes `bindings` buffers and `push_constant_bytes` bytes of push constants, or takes it
@@ -199,10 +202,13 @@ impl Pipeline {
             .module(shader.handle)
             .name(&name)
             .specialization_info(&special);
-        let flags = match self.logical.executable_properties {
-            Some(_) => vk::PipelineCreateFlags::CAPTURE_STATISTICS_KHR,
-            None => vk::PipelineCreateFlags::empty(),
-        };
+        let mut flags = vk::PipelineCreateFlags::empty();
+        if self.logical.executable_properties.is_some() {
+            flags |= vk::PipelineCreateFlags::CAPTURE_STATISTICS_KHR;
+        }
+        if !shader.is_optimised {
+            flags |= vk::PipelineCreateFlags::DISABLE_OPTIMIZATION;
+        }
         let disabled = vk::PipelineRobustnessBufferBehaviorEXT::DISABLED;
         let mut robustness = vk::PipelineRobustnessCreateInfoEXT::default()
             .storage_buffers(disabled)

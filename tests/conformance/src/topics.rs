@@ -6,6 +6,7 @@ mod arguments;
 mod clocks;
 mod compile;
 mod counters;
+mod dispatch;
 mod embedded;
 mod errors;
 mod evaluation;
@@ -54,6 +55,7 @@ pub(crate) const TOPICS: &[(&str, &[Case])] = &[
     ("geometry", geometry::CASES),
     ("queues", queues::CASES),
     ("events", events::CASES),
+    ("dispatch", dispatch::CASES),
     ("host_tasks", host_tasks::CASES),
     ("held_queues", held_queues::CASES),
     ("hazards", hazards::CASES),

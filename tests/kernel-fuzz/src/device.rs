@@ -79,18 +79,19 @@ pub struct Device {
 impl Device {
     /// Opens `host`, `opencl:0`, …; load options follow after slashes: `host/variants=2`. Two more options select a
     /// lowering: `unchecked=true` (no bounds checks on the host) and `constants=opaque` (SPIR-V whose constants the
-    /// driver's compiler cannot see).
+    /// driver's compiler cannot see). `serial_items=true` is an option of the host itself.
     ///
     /// # Errors
     /// Those of opening the device.
     pub fn open(name: &str) -> runtime_core::Result<Self> {
         let (name, words) = name.split_once('/').unwrap_or((name, ""));
-        let mut options = Options::new();
+        let (mut options, mut open_options) = (Options::new(), Options::new());
         let mut lowering = verified();
         for (key, value) in words.split('/').filter_map(|word| word.split_once('=')) {
             match key {
                 "unchecked" => lowering = host_checks::unchecked(),
                 "constants" => lowering = opaque_constants(),
+                "serial_items" => open_options.push(key, value == "true"),
                 _ => {
                     options = match value.parse::<bool>() {
                         Ok(flag) => options.with(key, flag),
@@ -100,7 +101,7 @@ impl Device {
             }
         }
         let runtime = Runtime::builder().with_lowering(lowering).build();
-        let device = runtime.open(name)?;
+        let device = runtime.open_with(name, &open_options)?;
         let queue = device.queue()?;
         let checker_log = std::env::var_os(CHECKER_LOG).map(|path| (PathBuf::from(path), Cell::new(0)));
         Ok(Self { device, queue, options, checker_log })

@@ -19,11 +19,13 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 ///
 /// Oclgrind only replays the cases: it is slow, and loses kernels of large modules. So does the reference of
 /// `vulkan:0`, whose SPIR-V must be valid.
-const DEVICES: [(&str, u64); 12] = [
+const DEVICES: [(&str, u64); 14] = [
     ("transforms", 1),
     ("host", 2),
     ("host/variants=2", 1),
     ("host/assert_proofs=true", 1),
+    ("host/serial_items=true", 1),
+    ("host/debug=true", 1),
     ("clang", 1),
     ("opencl:0", 1),
     ("opencl:0/assert_proofs=true", 1),

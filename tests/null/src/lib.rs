@@ -76,6 +76,11 @@ unsafe impl Backend for Null {
             "Compile code before it is loaded, so that core keeps it.",
         ));
         options.push(OptionSpec::module("prefix", "", "Prefix of the names of the entry points."));
+        options.push(OptionSpec::module(
+            "debug",
+            false,
+            "Accepted, and without effect: builtins are not compiled.",
+        ));
         options
     }
 

@@ -45,6 +45,7 @@ pub fn all() -> (Vec<Arc<dyn Executor>>, Vec<Trial>) {
                     match Device::open(&runtime, info) {
                         Ok(device) => {
                             executors.extend(device.with_two_variants());
+                            executors.push(device.with_options("debug", Options::new().with("debug", true)));
                             executors.push(device.with_asserted_proofs());
                             executors.push(Arc::new(device));
                         }
@@ -61,9 +62,11 @@ pub fn all() -> (Vec<Arc<dyn Executor>>, Vec<Trial>) {
         absent.push(self::absent(target, target, &error));
     }
     if seen.iter().any(|name| name == "host") {
-        match host_with_module_checks() {
-            Ok(executor) => executors.push(executor),
-            Err(error) => absent.push(failed_to_open("guarded", &error)),
+        for (name, opened) in [("guarded", host_with_module_checks()), ("serial", serial_host(&runtime))] {
+            match opened {
+                Ok(executor) => executors.push(executor),
+                Err(error) => absent.push(failed_to_open(name, &error)),
+            }
         }
     }
     (executors, absent)
@@ -96,6 +99,13 @@ fn absent(name: &str, target: &str, error: &Error) -> Trial {
     Trial::ignorable_test(format!("{name}::open"), move || {
         if excused { Ok(Completion::ignored_with(reason)) } else { Err(Failed::from(reason)) }
     })
+}
+
+/// The host with its work-items in the order of their index.
+fn serial_host(runtime: &Runtime) -> Result<Arc<dyn Executor>> {
+    let device = runtime.open_with("host", &Options::new().with("serial_items", true))?;
+    let queue = device.queue()?;
+    Ok(Arc::new(Device { name: "serial".to_owned(), device, queue, options: Options::new() }))
 }
 
 impl Device {

@@ -5,7 +5,6 @@ use runtime_core::Result;
 
 use super::invocation::environment::Plain;
 use super::invocation::statement::Printer;
-use super::lines::Lines;
 use super::writer::Writer;
 use crate::analysis::proof::FunctionContext;
 use crate::program::Dialect;
@@ -25,13 +24,16 @@ impl Writer<'_> {
             bounds: self.bounds.entry(index),
         };
         let mut printer = Printer::new(self, context, Plain { entry: true });
+        printer.lines = printer.writer.lines_at(1, |lines| lines.of_entry(index));
+        let directive = printer.lines.directive();
         let scalars = printer.scalar_names(index);
         let parameters = printer.parameters(index, &scalars)?;
         printer.lengths(index)?;
         printer.immediate(index, &scalars)?;
         printer.arguments(entry, group_size)?;
         printer.variables()?;
-        let before = std::mem::replace(&mut printer.lines, Lines::at(1)).into_text();
+        let body = printer.writer.lines_at(1, |lines| lines.of_entry(index));
+        let before = std::mem::replace(&mut printer.lines, body).into_text();
         printer.locals()?;
         printer.body(&entry.function.body)?;
         let body = printer.body_with_unchecked_variant();
@@ -43,7 +45,7 @@ impl Writer<'_> {
         let name = self.names.entry(index).to_owned();
         let parameters = parameters.join(",\n    ");
         let head = [&words, "\nvoid ", &name, "(", &parameters, ")\n{\n"].concat();
-        self.functions.extend(["\n", &head, &before, &body, "}\n"]);
+        self.functions.extend(["\n", &directive, &head, &before, &body, "}\n"]);
         Ok(name)
     }
 
@@ -68,12 +70,17 @@ impl Writer<'_> {
     }
 }
 
+/// The name of a scalar without the brackets and dots of layouts.
+fn identifier(name: &str) -> String {
+    name.replace(['.', '['], "_").replace(']', "")
+}
+
 impl Printer<'_, '_, Plain> {
     /// The names of the scalar parameters.
     fn scalar_names(&mut self, index: usize) -> Vec<String> {
         let interface = &self.writer.program.interfaces[index];
         let names = interface.scalars.iter();
-        names.map(|scalar| self.plan.named(&self.writer.names, &scalar.name)).collect()
+        names.map(|scalar| self.plan.named(&self.writer.names, &identifier(&scalar.name))).collect()
     }
 
     /// The parameters: tensors, scalars, and the tensors' sizes.
@@ -83,12 +90,11 @@ impl Printer<'_, '_, Plain> {
         for tensor in &interface.tensors {
             parameters.push(self.writer.parameter(tensor.variable)?);
         }
-        if let Some(immediate) = interface.immediate
-            && let TypeInner::Struct { members, .. } =
-                &self.context.module.types[self.context.module.global_variables[immediate].ty].inner
-        {
-            for (member, name) in members.iter().zip(scalars) {
-                parameters.push(format!("{} {name}", self.writer.type_name(member.ty)?));
+        if let Some(immediate) = interface.immediate {
+            let mut types = Vec::with_capacity(scalars.len());
+            self.writer.scalar_types(self.context.module.global_variables[immediate].ty, &mut types);
+            for (ty, name) in types.into_iter().zip(scalars) {
+                parameters.push(format!("{} {name}", self.writer.type_name(ty)?));
             }
         }
         self.writer.scalar(naga::Scalar::U64)?;
@@ -115,7 +121,7 @@ impl Printer<'_, '_, Plain> {
         let Some(variable) = self.writer.program.interfaces[index].immediate else { return Ok(()) };
         let ty = self.context.module.global_variables[variable].ty;
         let type_name = self.writer.type_name(ty)?;
-        let value = self.writer.composed(ty, scalars.to_vec())?;
+        let value = self.writer.composed_of_scalars(ty, &mut scalars.iter().cloned())?;
         self.lines.line(&["const ", &type_name, " ", self.writer.names.global(variable), " = ", &value, ";"]);
         Ok(())
     }

@@ -94,6 +94,8 @@ impl<'a> Writer<'a> {
             bounds: self.bounds.function(handle),
         };
         let mut printer = Printer::new(self, context, Plain { entry: false });
+        printer.lines = printer.writer.lines_at(1, |lines| lines.of_function(handle));
+        let directive = printer.lines.directive();
         let mut parameters = Vec::new();
         for (index, argument) in (0..).zip(&function.arguments) {
             let type_name = printer.writer.type_name(argument.ty)?;
@@ -121,6 +123,7 @@ impl<'a> Writer<'a> {
         let inlined = if inlined { "__attribute__((always_inline)) " } else { "" };
         self.functions.extend([
             "\n",
+            &directive,
             before,
             inlined,
             &result,

@@ -41,16 +41,29 @@ const BLANKS: &str = "                                                          
 pub(crate) struct Lines {
     text: String,
     depth: usize,
+    /// The line of the program's text that the next lines come from, if they say so.
+    source: Option<u32>,
 }
 
 impl Lines {
     /// Starts at an indentation of `depth` levels.
     pub(crate) const fn at(depth: usize) -> Self {
-        Self { text: String::new(), depth }
+        Self { text: String::new(), depth, source: None }
+    }
+
+    /// Marks all further lines as coming from a line of the program's text.
+    pub(crate) const fn mark(&mut self, source: u32) {
+        self.source = Some(source);
+    }
+
+    /// The directive that marks a line which is added outside of this text.
+    pub(crate) fn directive(&self) -> String {
+        self.source.map(|source| format!("#line {source}\n")).unwrap_or_default()
     }
 
     /// Adds a line.
     pub(crate) fn line(&mut self, line: &(impl Line + ?Sized)) {
+        self.text.push_str(&self.directive());
         let mut blanks = self.depth * 4;
         while blanks > 0 {
             let some = blanks.min(BLANKS.len());

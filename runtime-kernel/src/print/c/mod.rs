@@ -5,7 +5,7 @@
 //!
 //! | file | what is there |
 //! | --- | --- |
-//! | `writer`, `lines` | the text under construction |
+//! | `writer`, `lines`, `source_lines` | the text under construction, and what it comes from |
 //! | `dialect`, `reserved`, `names` | what the languages spell differently; identifiers |
 //! | `types`, `value`, `form` | types; literals and constants; operators and their precedence |
 //! | `library/` | library functions: integers, floats, vectors, matrices, packing, conversions, `f16` in CUDA C++ |
@@ -22,11 +22,13 @@ mod dialect;
 mod form;
 mod function;
 mod host;
+mod immediates;
 mod invocation;
 mod library;
 mod lines;
 mod names;
 mod reserved;
+mod source_lines;
 #[cfg(test)]
 mod tests;
 mod types;

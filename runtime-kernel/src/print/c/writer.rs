@@ -4,7 +4,9 @@ use naga::{FastHashMap, FastHashSet, Function, Handle, Module, Scalar, ScalarKin
 use runtime_core::{Error, Result};
 
 use super::library::half;
+use super::lines::Lines;
 use super::names::Names;
+use super::source_lines::SourceLines;
 use crate::analysis::proof::allows_unchecked_variants;
 use crate::analysis::proof::bounds::AllBounds;
 use crate::analysis::proof::launch_precondition::Preconditions;
@@ -18,6 +20,8 @@ pub(crate) struct Writer<'a> {
     pub(crate) dialect: Dialect,
     pub(crate) checks: Checks,
     pub(crate) names: Names,
+    /// Where the code refers to the lines of the text.
+    pub(crate) source_lines: Option<SourceLines<'a>>,
     /// Whether entry points get an unchecked variant for launches that satisfy its preconditions.
     pub(super) unchecked_variants: bool,
     /// By function: the preconditions that its accesses depend on.
@@ -42,8 +46,10 @@ impl<'a> Writer<'a> {
             dialect,
             checks,
             names: Names::new(&program.module),
+            source_lines: SourceLines::of(program),
             unchecked_variants: dialect != Dialect::Host
                 && checks == Checks::Bounded
+                && !program.has_debug_info
                 && allows_unchecked_variants(&program.module),
             preconditions: FastHashMap::default(),
             defined: FastHashSet::default(),
@@ -128,22 +134,34 @@ impl<'a> Writer<'a> {
         Ok(name)
     }
 
+    /// An empty text of a function, with the line of the program's text that it begins on for debuggers.
+    pub(crate) fn lines_at(&self, depth: usize, source: impl FnOnce(&SourceLines<'_>) -> u32) -> Lines {
+        let mut lines = Lines::at(depth);
+        if let Some(source_lines) = &self.source_lines {
+            lines.mark(source(source_lines));
+        }
+        lines
+    }
+
     /// The whole text.
     pub(super) fn finish(self) -> String {
         let mut text = String::with_capacity(
             self.types.len() + self.constants.len() + self.library.len() + self.functions.len() + 256,
         );
+        let lines = self.source_lines.as_ref();
+        text.extend(lines.map(SourceLines::before_library));
         for extension in &self.extensions {
             text.extend(["#pragma OPENCL EXTENSION ", extension, " : enable\n"]);
         }
-        for part in [&self.types, &self.constants, &self.library, &self.functions] {
+        let mut add = |part: &str| {
             if !part.is_empty() {
-                if !text.is_empty() {
-                    text.push('\n');
-                }
+                text.push_str(if text.is_empty() { "" } else { "\n" });
                 text.push_str(part.trim_start_matches('\n'));
             }
-        }
+        };
+        [&self.types, &self.constants, &self.library].into_iter().for_each(|part| add(part));
+        add(&lines.map(SourceLines::before_functions).unwrap_or_default());
+        add(&self.functions);
         text
     }
 }

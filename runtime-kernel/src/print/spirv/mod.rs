@@ -3,11 +3,14 @@
 mod layout;
 mod loops;
 
+use std::borrow::Cow;
+
 use naga::back::spv::{self, WriterFlags, ZeroInitializeWorkgroupMemoryMode};
 use naga::{Expression, MathFunction, Scalar};
 use runtime_core::{Error, ErrorKind, Result};
 use spirv::Op;
 
+use crate::ir::blocks;
 use crate::parse::f16_immediates;
 use crate::parse::validate_again;
 use crate::program::{Checks, Program};
@@ -50,20 +53,51 @@ pub(crate) fn write(program: &Program, checks: Checks) -> Result<Vec<u32>> {
     let checked = checks.are_made().then(|| bounds_checks::with_checks(program, checks)).transpose()?;
     let module = checked.as_ref().unwrap_or(&program.module);
     let packed = f16_immediates::has_f16(module).then(|| f16_push_constants::pack(module)).transpose()?;
+    let (file, text) = (program.debug_file(), without_nul(&program.source));
+    let file = without_nul(&file);
+    let options = options(has_short_debug_info(program).then_some(spv::DebugInfo {
+        source_code: &text,
+        file_name: &file,
+        language: spv::SourceLanguage::WGSL,
+    }));
     let written = match packed.as_ref().or(checked.as_ref()) {
-        Some(changed) => spv::write_vec(changed, &validate_again(changed)?, &options(), None),
-        None => spv::write_vec(module, &program.info, &options(), None),
+        Some(changed) => spv::write_vec(changed, &validate_again(changed)?, &options, None),
+        None => spv::write_vec(module, &program.info, &options, None),
     };
     let mut words = written.map_err(|error| {
         Error::new(ErrorKind::Unsupported, format!("{}: in SPIR-V: {error}", program.path()))
     })?;
     layout::remove_from_bools(&mut words);
-    loops::mark_unrolled(module, &mut words);
+    if !program.has_debug_info {
+        loops::mark_unrolled(module, &mut words);
+    }
     Ok(words)
 }
 
-fn options() -> spv::Options<'static> {
+/// Bytes that naga may scan for the positions of statements: it counts the lines in front of each anew.
+const SCANNED_BYTES: usize = 2 << 30;
+
+/// Whether naga is to write the text and the positions of statements for debuggers: not if that takes too long.
+fn has_short_debug_info(program: &Program) -> bool {
+    let module = &program.module;
+    let functions = module.functions.iter().map(|(_, function)| function);
+    let functions = functions.chain(module.entry_points.iter().map(|entry| &entry.function));
+    let mut positions = 0_usize;
+    for function in functions {
+        positions += function.expressions.len();
+        blocks::each(&function.body, &mut |_| positions += 1);
+    }
+    program.has_debug_info && program.source.len().saturating_mul(positions) <= SCANNED_BYTES
+}
+
+/// A text as a string of SPIR-V can hold it, which ends at the first NUL.
+fn without_nul(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') { Cow::Owned(text.replace('\0', " ")) } else { Cow::Borrowed(text) }
+}
+
+fn options(debug_info: Option<spv::DebugInfo<'_>>) -> spv::Options<'_> {
     spv::Options {
+        debug_info,
         lang_version: VERSION,
         flags: WriterFlags::DEBUG,
         // `zeroing` does this where necessary; naga's version lets a single invocation do it, in every kernel.

@@ -35,6 +35,17 @@ const LARGE: usize = 4000;
 /// previous one twice, so a text of a few lines can expand to millions.
 const MAX_SIZE: usize = 400_000;
 
+/// What inlining is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Speed: calls are also inlined where that is cheap, and short loops of constant trip count are unrolled.
+    Speed,
+    /// The same without unrolling.
+    SpeedWithoutUnrolling,
+    /// Only the calls are inlined that the writer cannot express.
+    Required,
+}
+
 /// Whether a function is inlined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Inlining {
@@ -46,22 +57,22 @@ enum Inlining {
     No,
 }
 
-/// The module with its entry points' calls inlined where that is required or cheap. Handles of types, constants,
+/// The module with its entry points' calls inlined where that is required or, for speed, cheap. Handles of types, constants,
 /// global variables and functions stay the same.
 ///
-/// With `unroll`, short loops of constant trip count are unrolled. Constants then replace variables of the program,
-/// and naga may reject the result, such as a division by zero in a branch that is never taken: the caller must then
-/// retry without it.
+/// Where loops are unrolled, constants replace variables of the program, and naga may reject the result, such as a division
+/// by zero in a branch that is never taken: the caller must then retry without it.
 ///
 /// # Errors
 /// `Unsupported` for expressions that kernels do not use; `CompileFailed` if required inlining makes an entry point
 /// too long.
-pub(crate) fn inline(module: &Module, info: &ModuleInfo, unroll: bool) -> Result<Module> {
+pub(crate) fn inline(module: &Module, info: &ModuleInfo, purpose: Purpose) -> Result<Module> {
     let mut spent = 0;
     let mut types = module.types.clone();
     let bool_type =
         types.insert(Type { name: None, inner: TypeInner::Scalar(Scalar::BOOL) }, Span::UNDEFINED);
-    let choices = choices(module);
+    let choices = choices(module, purpose);
+    let unroll = purpose == Purpose::Speed;
     let mut called = vec![false; module.functions.len()];
     let mut entry_points = Vec::with_capacity(module.entry_points.len());
     for (index, point) in module.entry_points.iter().enumerate() {
@@ -100,7 +111,7 @@ fn remaining(module: &Module, mut called: Vec<bool>) -> Arena<Function> {
     functions
 }
 
-fn choices(module: &Module) -> Vec<Inlining> {
+fn choices(module: &Module, purpose: Purpose) -> Vec<Inlining> {
     let mut choices = Vec::with_capacity(module.functions.len());
     for (_, function) in module.functions.iter() {
         let private = function.expressions.iter().any(|(_, expression)| match *expression {
@@ -109,7 +120,8 @@ fn choices(module: &Module) -> Vec<Inlining> {
             }
             _ => false,
         });
-        let small = function.expressions.len() <= SMALL
+        let small = purpose != Purpose::Required
+            && function.expressions.len() <= SMALL
             && (return_elimination::returns_at_end(&function.body)
                 || return_elimination::structured(function.body.clone()).is_some());
         choices.push(match private || needs(&function.body, &choices) {

@@ -1,6 +1,6 @@
 //! Modules: loaded code, its entry points, and errors of code that does not load.
 
-use runtime_core::{ErrorKind, Geometry, Options};
+use runtime_core::{ErrorKind, Geometry, OptionScope, OptionSpec, Options};
 
 use crate::case::{Failure, Requirement, Verdict, cases};
 use crate::context::Context;
@@ -13,7 +13,8 @@ cases! {
         an_empty_symbol_is_not_found, broken_code_is_a_compile_error, an_eleventh_module_works,
         a_kernel_outlives_its_module, kernels_of_two_modules_share_a_queue,
         an_unknown_load_option_is_refused, a_missing_file_is_an_io_error, kernel_info_fits_the_device,
-        occupancy_fits_the_device, loads_from_many_threads, a_failed_load_does_not_poison_the_next;
+        occupancy_fits_the_device, loads_from_many_threads, a_failed_load_does_not_poison_the_next,
+        code_for_a_debugger_gives_the_same_results;
     [] => an_unaccepted_format_lists_the_right_ones, portable_code_needs_a_lowering;
 }
 
@@ -186,6 +187,26 @@ fn a_failed_load_does_not_poison_the_next(context: &Context) -> Verdict {
     let (queue, out) = (fixture.queue()?, fixture.full(10, 0.0)?);
     wait::event(&fixture.fill(&queue, &out, 4.0)?)?;
     expect_all("afterwards", &out, 4.0)
+}
+
+fn code_for_a_debugger_gives_the_same_results(context: &Context) -> Verdict {
+    let fixture = context.fixture();
+    fixture.module()?;
+    let is_debug = |spec: &&OptionSpec| spec.key == "debug" && spec.scope == OptionScope::Module;
+    if !context.target().options.iter().any(|spec| is_debug(&spec)) {
+        return Err(Failure::Unsupported("the backend has no load option \"debug\"".to_owned()));
+    }
+    let source = fixture.kernels()?.source().debug(true);
+    // Once from the compiler, and once from the cache if there is one.
+    for factor in [2.0, 3.0] {
+        let kernel = fixture.device().load(&source.clone().unshared())?.kernel("scale_f32")?;
+        let (queue, x) = (fixture.queue()?, fixture.full(100, 5.0)?);
+        let args = [runtime_core::Arg::read_write(&x), runtime_core::Arg::scalar(factor)];
+        let args = fixture.args("scale_f32", &args, 100)?;
+        wait::event(&queue.launch(&kernel, fixture.geometry(100), &args)?)?;
+        expect_all("scaled by code for a debugger", &x, 5.0 * factor)?;
+    }
+    Ok(())
 }
 
 fn an_unaccepted_format_lists_the_right_ones(context: &Context) -> Verdict {

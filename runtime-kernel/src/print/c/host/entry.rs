@@ -9,17 +9,17 @@ use naga::{
 use runtime_core::{Error, ErrorKind, Result};
 
 use super::environment::{HostEnvironment, LaneArrays, Part};
-use super::preamble::PREAMBLE;
+use super::preamble::{PREAMBLE, frame_limit};
 use super::schedule::regions::{Condition, Step, Steps};
 use super::schedule::variable_storage::{Storage, VariableStorage};
 use super::schedule::{Form, Schedule};
 use super::verify::{Rejected, verify};
-use crate::analysis::private_memory;
+use crate::analysis::private_memory::{self, debug_frame_bytes};
 use crate::analysis::proof::FunctionContext;
 use crate::print::c::REJECTED;
 use crate::print::c::invocation::plan::Plan;
 use crate::print::c::invocation::statement::{Printer, case_label};
-use crate::print::c::lines::{Line, Lines};
+use crate::print::c::lines::Line;
 use crate::print::c::writer::Writer;
 use crate::program::{Checks, Program};
 use crate::transform::zeroing::must_zero;
@@ -110,6 +110,11 @@ fn scheduled(
 ) -> Result<(Schedule, Option<Rejected>)> {
     let named = |value| plan.value(value).is_some();
     let make = |form| Schedule::of(program, index, context, checks, &named, form);
+    if program.is_plain() {
+        let plain = make(Form::Plain)?;
+        check_plain(&plain, context).map_err(|error| error.with_note(program.path()))?;
+        return Ok((plain, None));
+    }
     let schedule = make(Form::Full)?;
     if !cfg!(any(test, fuzzing, debug_assertions)) {
         return Ok((schedule, None));
@@ -128,10 +133,14 @@ pub(super) fn verified(
 ) -> Result<(Schedule, Option<Rejected>)> {
     let Err(why) = verify(&schedule, context) else { return Ok((schedule, None)) };
     let plain = plain()?;
-    verify(&plain, context).map_err(|why| {
-        Error::new(ErrorKind::Internal, format!("the plain schedule of an entry point is invalid: {why}"))
-    })?;
+    check_plain(&plain, context)?;
     Ok((plain, Some(why)))
+}
+
+fn check_plain(plain: &Schedule, context: FunctionContext<'_>) -> Result<()> {
+    verify(plain, context).map_err(|why| {
+        Error::new(ErrorKind::Internal, format!("the plain schedule of an entry point is invalid: {why}"))
+    })
 }
 
 impl Entry<'_, '_, '_> {
@@ -139,10 +148,8 @@ impl Entry<'_, '_, '_> {
         let symbol = self.printer.writer.names.entry(index).to_owned();
         let globals = self.globals();
         let (parameters, arguments, unpack) = self.parameters(index, &globals)?;
-        self.printer.lines = Lines::at(0);
-        if self.printer.writer.first("UNORDERED") {
-            self.printer.writer.types.push_str(PREAMBLE);
-        }
+        self.printer.lines = self.printer.writer.lines_at(0, |lines| lines.of_entry(index));
+        self.preamble();
         let range = "const unsigned int *groups_, long long begin_, long long end_";
         self.line("");
         self.open(&["static void ", &symbol, "_range(", &parameters, range, ") {"]);
@@ -167,6 +174,15 @@ impl Entry<'_, '_, '_> {
         let text = std::mem::take(&mut self.printer.lines).into_text();
         self.printer.writer.functions.push_str(&text);
         Ok(symbol)
+    }
+
+    fn preamble(&mut self) {
+        let writer = &mut *self.printer.writer;
+        if writer.program.has_debug_info && writer.first("frame_limit") {
+            writer.types.push_str(&frame_limit(debug_frame_bytes(self.module)));
+        } else if !writer.program.is_plain() && writer.first("UNORDERED") {
+            writer.types.push_str(PREAMBLE);
+        }
     }
 
     pub(super) fn line(&mut self, line: &(impl Line + ?Sized)) {
@@ -211,11 +227,10 @@ impl Entry<'_, '_, '_> {
             let ty = self.module.global_variables[immediate].ty;
             let (type_name, name) = (writer.type_name(ty)?, writer.names.global(immediate).to_owned());
             unpack.push(format!("{type_name} {name};"));
-            for member in 0..interface.scalars.len() {
-                let field = writer.names.member(ty, u32::try_from(member).unwrap_or_default());
-                let place = format!("{name}.{field}");
-                unpack
-                    .push(format!("__builtin_memcpy(&{place}, &args_[{}], sizeof {place});", word + member));
+            let mut places = Vec::with_capacity(interface.scalars.len());
+            writer.scalar_places(ty, name.clone(), &mut places);
+            for (place, at) in places.iter().zip(word..) {
+                unpack.push(format!("__builtin_memcpy(&{place}, &args_[{at}], sizeof {place});"));
             }
             if globals.contains(&immediate) {
                 parameters.extend([&type_name, " ", &name, ", "]);

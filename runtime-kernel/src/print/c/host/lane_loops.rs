@@ -222,11 +222,20 @@ impl Entry<'_, '_, '_> {
             self.line(&[&name, " = ", &text, ";"]);
         }
         self.close(if region.skips == Skip::No { "}" } else { "} while (0);" });
+        self.mark_entry();
         self.live_out(index);
         if needs.returns {
             self.line(&[&end, ":;"]);
         }
         Ok(())
+    }
+
+    /// Marks the next lines as coming from the declaration of the entry point: a breakpoint in the code of an invocation must
+    /// not stop in the loops around it.
+    pub(super) fn mark_entry(&mut self) {
+        if let Some(lines) = &self.printer.writer.source_lines {
+            self.printer.lines.mark(lines.of_entry(self.index));
+        }
     }
 
     /// Loads the values stored for the invocation, and recomputes cheap ones.

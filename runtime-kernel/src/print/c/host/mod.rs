@@ -30,10 +30,13 @@ use runtime_core::Result;
 pub(super) use entry::entry;
 
 use crate::program::Program;
-use crate::transform::inline::inline;
+use crate::transform::inline::{Purpose, inline};
 
 /// The program to write host entry points from: functions inlined, private variables made local.
 pub(super) fn prepare(program: &Program) -> Result<Program> {
-    let flat = |unrolls| program.with(inline(&program.module, &program.info, unrolls)?);
-    flat(true).or_else(|_| flat(false))
+    let flat = |purpose| program.with(inline(&program.module, &program.info, purpose)?);
+    if program.is_plain() {
+        return flat(Purpose::Required);
+    }
+    flat(Purpose::Speed).or_else(|_| flat(Purpose::SpeedWithoutUnrolling))
 }

@@ -1,5 +1,13 @@
 //! The text in front of all host C: pragmas, compiler options, and vector variants of mathematical functions.
 
+/// Makes the compiler reject functions that need more stack.
+pub(super) fn frame_limit(bytes: u64) -> String {
+    format!(
+        "#ifdef __clang__\n#pragma clang diagnostic error \"-Wframe-larger-than=\"\n#elif defined(__GNUC__)\n\
+         #pragma GCC diagnostic error \"-Wframe-larger-than={bytes}\"\n#endif\n"
+    )
+}
+
 /// `UNORDERED` declares that the iterations of a loop, which are invocations between barriers, may run in any order.
 ///
 /// GCC 12 and 13 lose the end of a loop that they split where an index reaches its bound: `split.wgsl` of the kernel

@@ -65,8 +65,10 @@ impl Plan {
         // For host C, `inline` has already restored the operators where possible.
         if writer.dialect != Dialect::Host {
             plan.flags = logical::flags(context, &plan);
-            let unroll = if checks == Checks::BoundedOnce { Unroll::Innermost } else { Unroll::All };
-            plan.unrolled = unrolled_loops((context.module, function), unroll);
+            if !writer.program.is_plain() {
+                let unroll = if checks == Checks::BoundedOnce { Unroll::Innermost } else { Unroll::All };
+                plan.unrolled = unrolled_loops((context.module, function), unroll);
+            }
         }
         plan
     }

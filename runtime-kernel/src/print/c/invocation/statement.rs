@@ -64,6 +64,13 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
         }
     }
 
+    /// Marks the next lines as coming from the line of a span, if it has a location.
+    pub(crate) fn mark(&mut self, span: Span) {
+        if let Some(line) = self.writer.source_lines.as_ref().and_then(|lines| lines.line(span)) {
+            self.lines.mark(line);
+        }
+    }
+
     /// All statements of a block.
     pub(crate) fn block(&mut self, block: &Block) -> Result<()> {
         lone_block(block).span_iter().try_for_each(|(statement, span)| self.statement(statement, *span))
@@ -97,6 +104,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
     /// `Unsupported` for what the language cannot express.
     pub(crate) fn statement(&mut self, statement: &Statement, span: Span) -> Result<()> {
         let tail = std::mem::take(&mut self.tail);
+        self.mark(span);
         match statement {
             Statement::Emit(range) => range.clone().try_for_each(|expression| self.emit(expression)),
             Statement::Block(block) => {
@@ -205,6 +213,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
         while let [Statement::If { condition, accept, reject: next }] = &reject[..]
             && !accept.is_empty()
         {
+            reject.span_iter().for_each(|(_, span)| self.mark(*span));
             let condition = self.value(*condition)?;
             self.lines.reopen(&["} else if (", &condition, ") {"]);
             self.ending(accept, tail)?;

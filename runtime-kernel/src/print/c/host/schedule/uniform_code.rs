@@ -27,6 +27,9 @@ pub(crate) struct UniformCode<'a> {
     values: Vec<bool>,
     /// Results of calls that run once.
     calls: FastHashSet<Handle<Expression>>,
+    /// Whether control flow is per invocation unless a barrier is in it.
+    is_plain: bool,
+    has_barrier: bool,
 }
 
 impl<'a> UniformCode<'a> {
@@ -41,8 +44,18 @@ impl<'a> UniformCode<'a> {
         let variables = vec![true; function.local_variables.len()];
         let (pure_functions, values) = (pure_functions(module), vec![false; function.expressions.len()]);
         let calls = FastHashSet::default();
-        let mut code =
-            Self { module, function, uniformity, pure_functions, contiguous, variables, values, calls };
+        let mut code = Self {
+            module,
+            function,
+            uniformity,
+            pure_functions,
+            contiguous,
+            variables,
+            values,
+            calls,
+            is_plain: false,
+            has_barrier: true,
+        };
         let mut calls = Vec::new();
         collect_calls(&function.body, &mut calls);
         loop {
@@ -59,7 +72,7 @@ impl<'a> UniformCode<'a> {
         }
     }
 
-    /// The same with nothing running once.
+    /// The same with nothing running once. Without a barrier, each invocation runs the whole body.
     pub(crate) fn nothing(
         module: &'a Module,
         function: &'a Function,
@@ -75,6 +88,8 @@ impl<'a> UniformCode<'a> {
             variables: vec![false; function.local_variables.len()],
             values: vec![false; function.expressions.len()],
             calls: FastHashSet::default(),
+            is_plain: true,
+            has_barrier: blocks::has_barrier(&function.body),
         }
     }
 
@@ -177,6 +192,7 @@ impl<'a> UniformCode<'a> {
     pub(crate) fn is_group_level(&self, statement: &Statement) -> bool {
         match statement {
             Statement::Break | Statement::Continue | Statement::Return { .. } => true,
+            _ if self.is_plain && !self.has_barrier => false,
             Statement::If { condition, accept, reject } => {
                 self.uniformity.is_uniform(*condition)
                     && (contains_barrier(statement)
@@ -206,6 +222,9 @@ impl<'a> UniformCode<'a> {
     ) -> bool {
         if has_barrier_in(body, continuing) {
             return true;
+        }
+        if self.is_plain {
+            return false;
         }
         if loop_head(body).is_some_and(|(_, condition)| self.contiguous.contains_key(&condition)) {
             return false;
