@@ -354,3 +354,4 @@ pub use tensor::safetensors::{Safetensors, StoredTensor};
 pub use tensor::{Tensor, dlpack};
 pub use timeline::event::Event;
 pub use timeline::event_status::EventStatus;
+pub use timeline::event_times::{EventClock, EventTimes};

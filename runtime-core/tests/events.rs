@@ -8,10 +8,11 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use runtime_core::{
-    CommonRuntime, ErrorKind, Event, EventStatus, Kernel, ModuleSource, Options, Queue, Runtime,
+    CommonRuntime, ErrorKind, Event, EventClock, EventStatus, Kernel, ModuleSource, Options, Queue,
+    QueueOptions, Runtime,
 };
 
 const BUSY_US: i64 = 200_000;
@@ -346,4 +347,57 @@ fn a_queue_that_hands_over_late_is_flushed_by_a_group() {
 
 fn block_on(future: impl IntoFuture<Output = runtime_core::Result<()>>) -> runtime_core::Result<()> {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future.into_future())
+}
+
+#[test]
+fn times_are_those_of_the_work() {
+    let scene = Scene::new();
+    let options = QueueOptions { timestamps: true, ..QueueOptions::default() };
+    let queue = scene.device.open_queue(&options).unwrap();
+    let before = Instant::now();
+    let timed = |us: i64| queue.timed(|queue| queue.launch(&scene.spin, (1, 1), (us,))).unwrap();
+    let (first, second) = (timed(BUSY_US), timed(1000));
+    assert_eq!(first.times().unwrap_err().kind(), ErrorKind::InvalidArgument, "it runs");
+    assert_eq!(second.status().unwrap(), EventStatus::Submitted);
+    while first.status().unwrap() != EventStatus::Running {
+        assert!(before.elapsed() < Duration::from_secs(60));
+    }
+    second.wait().unwrap();
+    let ([a, b], clone) = ([first.times().unwrap(), second.times().unwrap()], first.clone());
+    assert!(a.submitted >= before && b.submitted >= a.submitted);
+    assert!(a.end_ns - a.start_ns >= 1000 * BUSY_US.cast_unsigned(), "{a:?}");
+    assert!(b.end_ns - b.start_ns >= 1_000_000 && b.start_ns >= a.end_ns, "{a:?} {b:?}");
+    assert_eq!(a.clock, EventClock::Device("null:0".to_owned()));
+    assert_eq!((first.times().unwrap(), clone.times().unwrap()), (a.clone(), a), "a backend gives them once");
+}
+
+#[test]
+fn no_time_is_invented() {
+    let scene = Scene::new();
+    let event = scene.quick();
+    event.wait().unwrap();
+    let all = Event::all(&[&scene.slow(), &scene.slow()]);
+    all.wait().unwrap();
+    for event in [event, all, Event::completed()] {
+        assert_eq!(event.times().unwrap_err().kind(), ErrorKind::Unsupported);
+    }
+    let options = QueueOptions { timestamps: true, ..QueueOptions::default() };
+    let foreign = scene.device.open_queue(&options).unwrap().timed(|_| Ok(scene.quick()));
+    assert_eq!(foreign.unwrap_err().kind(), ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn a_host_task_has_times_of_the_host() {
+    let scene = Scene::new();
+    let (slow, queue) = (scene.slow(), scene.queue());
+    let first = queue.host_task(&[], || std::thread::sleep(SHORT)).unwrap();
+    let second = queue.host_task(&[&first, &slow], || {}).unwrap();
+    assert_eq!(second.times().unwrap_err().kind(), ErrorKind::InvalidArgument);
+    second.wait().unwrap();
+    let (first, second) = (first.times().unwrap(), second.times().unwrap());
+    assert_eq!((&first.clock, &second.clock), (&EventClock::Host, &EventClock::Host));
+    assert!(
+        first.end_ns - first.start_ns >= 1_000_000 && second.start_ns >= first.end_ns,
+        "{first:?} {second:?}"
+    );
 }

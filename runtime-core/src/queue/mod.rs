@@ -9,6 +9,7 @@ pub(crate) mod device_copy;
 pub(crate) mod hold;
 pub(crate) mod host_task;
 pub(crate) mod submit;
+mod timed;
 pub(crate) mod transfer;
 
 use std::sync::Arc;
@@ -329,13 +330,7 @@ impl Queue {
         if !event.timeline().is_some_and(|timeline| Arc::ptr_eq(timeline, &self.timeline)) {
             return Err(self.annotate(Error::invalid("the event is of another queue"), "read_timestamp"));
         }
-        self.device.check()?;
-        let mut nanoseconds = 0;
-        self.timeline.raw("read_timestamp", |calls, queue| {
-            // SAFETY: the queue is open and the out-parameter is writable.
-            unsafe { (calls.read_timestamp)(queue, event.ticket(), &raw mut nanoseconds) }
-        })?;
-        Ok(nanoseconds)
+        self.timeline.read_timestamp(event.ticket())
     }
 
     /// Passes batched submissions to the driver. Every wait does so, too.

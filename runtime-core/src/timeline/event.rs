@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use crate::Result;
 use crate::timeline::Timeline;
-use crate::timeline::event_group::Group;
+use crate::timeline::event_extra::{Extra, More, Source};
+use crate::timeline::event_times::Stamps;
 use crate::timeline::keep_alive::Kept;
 use crate::timeline::signal::Signal;
 
@@ -44,31 +45,9 @@ pub struct Event {
     /// 0 if there is nothing to wait for.
     pub(super) ticket: u64,
     /// What few events have.
-    pub(super) more: Option<Box<More>>,
+    pub(super) more: Option<Extra>,
     /// Whether there is, or was, another event of this ticket.
     is_cloned: AtomicBool,
-}
-
-/// What few events have, so that the others stay small.
-#[derive(Default)]
-pub(super) struct More {
-    /// What it is, if it is not a ticket.
-    pub(super) source: Option<Source>,
-    /// Its registration with a wait thread or signal; 0: it was never awaited.
-    pub(super) registration: u64,
-    /// The events of a group that a future waits for, with their positions.
-    pub(super) waiting: Vec<(usize, Event)>,
-    /// What the work was told to wait for. These remember no dependencies of their own, so that a chain of events does not grow.
-    dependencies: Arc<[Event]>,
-    /// What the program keeps with the event.
-    kept: Option<Arc<Kept>>,
-}
-
-/// An event that is not a ticket of a queue.
-#[derive(Clone)]
-pub(super) enum Source {
-    Signal(Arc<Signal>),
-    Group(Arc<Group>),
 }
 
 impl Event {
@@ -79,7 +58,7 @@ impl Event {
 
     /// An event of no queue. `None` is complete.
     pub(super) fn of(source: Option<Source>) -> Self {
-        let more = source.map(|source| Box::new(More { source: Some(source), ..More::default() }));
+        let more = source.map(|source| Extra::new(More { source: Some(source), ..More::default() }));
         Self { timeline: None, ticket: 0, more, is_cloned: AtomicBool::new(true) }
     }
 
@@ -171,6 +150,16 @@ impl Event {
         self
     }
 
+    /// Adds the timestamps around the work.
+    pub(crate) fn with_stamps(mut self, stamps: Arc<Stamps>) -> Self {
+        self.more_mut().stamps = Some(stamps);
+        self
+    }
+
+    pub(super) fn stamps(&self) -> Option<&Stamps> {
+        self.more.as_ref().and_then(|more| more.stamps.as_deref())
+    }
+
     /// Another event of the same point, without what belongs to this one only.
     pub(crate) fn point(&self) -> Self {
         self.is_cloned.store(true, Ordering::Relaxed);
@@ -180,7 +169,7 @@ impl Event {
     }
 
     pub(super) fn more_mut(&mut self) -> &mut More {
-        self.more.get_or_insert_default()
+        self.more.get_or_insert_with(|| Extra::new(More::default()))
     }
 
     /// Blocks until the work has ended.
@@ -243,6 +232,7 @@ impl Clone for Event {
         if let Some(more) = &self.more {
             let new = clone.more_mut();
             new.dependencies = more.dependencies.clone();
+            new.stamps.clone_from(&more.stamps);
             new.kept.clone_from(&more.kept);
         }
         clone

@@ -7,7 +7,8 @@ use std::task::{Context, Poll};
 
 use crate::Result;
 use crate::timeline::Timeline;
-use crate::timeline::event::{Event, Source};
+use crate::timeline::event::Event;
+use crate::timeline::event_extra::Source;
 use crate::timeline::event_group::{Group, Kind};
 use crate::timeline::signal::Signal;
 
@@ -103,7 +104,7 @@ impl Event {
 
     /// Withdraws the waker of a dropped future.
     #[cold]
-    pub(super) fn unregister(&mut self) {
+    pub(super) fn unregister(&self) {
         let Some(registration) = self.more.as_ref().map(|more| more.registration).filter(|id| *id != 0)
         else {
             return;

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use crate::timeline::event::{Event, Source};
+use crate::timeline::event::Event;
+use crate::timeline::event_extra::Source;
 use crate::timeline::host_pool;
 use crate::timeline::signal::Signal;
 use crate::{Error, ErrorKind, Result};

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use crate::Result;
-use crate::timeline::event::{Event, Source};
+use crate::timeline::event::Event;
+use crate::timeline::event_extra::Source;
 use crate::timeline::event_group::Kind;
 
 /// How far the work of an event has got: see [`Event::status`].
@@ -15,7 +16,8 @@ pub enum EventStatus {
     Recorded,
     /// The driver has it.
     Submitted,
-    /// It has started and not ended. Only host tasks report it: the drivers report the end of work, not its start.
+    /// It has started and not ended. Host tasks report it, and work of [`Queue::timed`](crate::Queue::timed) once its first
+    /// timestamp is known to be written; of other work, drivers report the end but not the start.
     Running,
     /// It has ended successfully.
     Complete,
@@ -53,9 +55,10 @@ impl Event {
     /// The status as of the last poll, of work without a result.
     fn unfinished_status(&self) -> EventStatus {
         if let Some(timeline) = &self.timeline {
-            return match timeline.is_recorded(self.ticket) {
-                true => EventStatus::Recorded,
-                false => EventStatus::Submitted,
+            return match self.stamps() {
+                _ if timeline.is_recorded(self.ticket) => EventStatus::Recorded,
+                Some(stamps) if timeline.has_ended(stamps.start) => EventStatus::Running,
+                _ => EventStatus::Submitted,
             };
         }
         match self.source() {

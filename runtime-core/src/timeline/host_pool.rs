@@ -8,7 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::num::NonZero;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -42,6 +42,8 @@ pub(crate) struct HostPool {
     changed: Condvar,
     /// How many jobs run at a time. Asking the system takes a while, so only the first job does.
     parallel: OnceLock<usize>,
+    /// When the first thread was started.
+    first_start: OnceLock<Instant>,
 }
 
 #[derive(Debug, Default)]
@@ -86,8 +88,14 @@ impl HostPool {
         *self.parallel.get_or_init(|| std::thread::available_parallelism().map_or(1, NonZero::get))
     }
 
+    /// The zero of the times of host tasks.
+    pub(crate) fn first_start(&self) -> Instant {
+        *self.first_start.get_or_init(Instant::now)
+    }
+
     /// Starts a thread, which counts as idle from now on.
     fn spawn(self: &Arc<Self>, state: &mut State) -> Result<()> {
+        self.first_start();
         let pool = self.clone();
         let thread = std::thread::Builder::new().name("rt-host-task".to_owned());
         let started = thread.spawn(move || pool.run()).map_err(|error| {

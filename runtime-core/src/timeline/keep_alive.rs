@@ -5,7 +5,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::process;
-use crate::timeline::event::{Event, Source};
+use crate::timeline::event::Event;
+use crate::timeline::event_extra::Source;
 use crate::timeline::event_group::Kind;
 use crate::timeline::host_job::Job;
 use crate::timeline::host_pool::HostPool;

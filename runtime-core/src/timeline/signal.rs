@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::timeline::event_times::{EventClock, EventTimes};
 use crate::timeline::host_job::contain;
 use crate::timeline::host_pool::{self, HostPool};
 use crate::{Error, ErrorKind, Result, process};
@@ -26,6 +27,9 @@ pub(crate) struct Signal {
     fork_generation: u32,
     result: OnceLock<Result<()>>,
     is_running: AtomicBool,
+    submitted: Instant,
+    /// When the task started and ended.
+    times: OnceLock<[Instant; 2]>,
     wakers: Mutex<Wakers>,
     given: Condvar,
 }
@@ -53,6 +57,8 @@ impl Signal {
             fork_generation: process::generation(),
             result: OnceLock::new(),
             is_running: AtomicBool::new(false),
+            submitted: Instant::now(),
+            times: OnceLock::new(),
             wakers: Mutex::default(),
             given: Condvar::new(),
         }
@@ -85,12 +91,24 @@ impl Signal {
         self.is_running.load(Ordering::Relaxed)
     }
 
+    /// When the task was submitted, started and ended.
+    pub(crate) fn times(&self) -> Option<EventTimes> {
+        let (zero, [start, end]) = (self.pool.as_ref()?.first_start(), *self.times.get()?);
+        let since = |time: Instant| {
+            u64::try_from(time.saturating_duration_since(zero).as_nanos()).unwrap_or(u64::MAX)
+        };
+        let (clock, submitted) = (EventClock::Host, self.submitted);
+        Some(EventTimes { submitted, clock, start_ns: since(start), end_ns: since(end) })
+    }
+
     /// Runs the task of this signal on this thread. Its panic becomes an error.
     pub(crate) fn run(&self, task: impl FnOnce() -> Result<()>) -> Result<()> {
+        let start = Instant::now();
         self.is_running.store(true, Ordering::Relaxed);
         CURRENT.set(std::ptr::from_ref(self).addr());
         let result = contain(task);
         CURRENT.set(0);
+        let _ = self.times.set([start, Instant::now()]);
         let panicked = |message| Error::new(ErrorKind::Failed, format!("the host task panicked: {message}"));
         result.unwrap_or_else(|message| Err(panicked(message)))
     }
