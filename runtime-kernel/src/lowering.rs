@@ -304,13 +304,14 @@ fn check_private_memory(bytes: u64, interface: &Interface, device: &DeviceInfo) 
     if bytes <= limit {
         return Ok(());
     }
-    Err(Error::unsupported(format!(
+    let message = format!(
         "entry point \"{}\" needs {bytes} bytes of private memory per invocation, but with work-groups of {items} {} has \
          {limit}; use smaller arrays{}",
         interface.name,
         device.name,
         if stack.is_some() { " or a smaller work-group" } else { "" }
-    )))
+    );
+    Err(Error::new(ErrorKind::OutOfResources, message))
 }
 
 /// What CUDA C may declare, however much the device has (CUDA C++ Programming Guide, "Compute Capabilities").
@@ -318,22 +319,21 @@ const CUDA_SHARED_BYTES: u64 = 48 << 10;
 
 fn check_group(interface: &Interface, device: &DeviceInfo, writer: Writer) -> Result<()> {
     let (limits, size, name) = (&device.limits, interface.group_size, &interface.name);
-    let too_large = |what: String, limit: String, given: String| {
-        Err(Error::invalid(format!(
-            "entry point \"{name}\" has {what} {given}, but the limit of {} is {limit}",
-            device.name
-        )))
+    let too_large = |kind, what: &str, limit: String, given: String| {
+        let message =
+            format!("entry point \"{name}\" has {what} {given}, but the limit of {} is {limit}", device.name);
+        Err(Error::new(kind, message))
     };
+    // No kernel can have such groups; this one needs too much memory.
+    let (invalid, resources) = (ErrorKind::InvalidArgument, ErrorKind::OutOfResources);
     if size.iter().zip(&limits.group_size).any(|(size, limit)| size > limit) {
-        return too_large("work-groups of".into(), format!("{:?}", limits.group_size), format!("{size:?}"));
+        let limit = format!("{:?}", limits.group_size);
+        return too_large(invalid, "work-groups of", limit, format!("{size:?}"));
     }
     let items: u64 = size.iter().map(|&size| u64::from(size)).product();
     if items > limits.group_items.into() {
-        return too_large(
-            "work-groups of".into(),
-            format!("{} items", limits.group_items),
-            format!("{items} items"),
-        );
+        let limit = format!("{} items", limits.group_items);
+        return too_large(invalid, "work-groups of", limit, format!("{items} items"));
     }
     let shared_bytes = match writer {
         Writer::C(Dialect::Cuda) => limits.shared_bytes.min(CUDA_SHARED_BYTES),
@@ -341,7 +341,7 @@ fn check_group(interface: &Interface, device: &DeviceInfo, writer: Writer) -> Re
     };
     if u64::from(interface.shared_bytes) > shared_bytes {
         let given = format!("{} bytes", interface.shared_bytes);
-        return too_large("workgroup memory of".into(), format!("{shared_bytes} bytes"), given);
+        return too_large(resources, "workgroup memory of", format!("{shared_bytes} bytes"), given);
     }
     Ok(())
 }
@@ -455,7 +455,7 @@ mod tests {
         // Half the stack is 16 KiB per invocation; the helper takes 4 KiB of it.
         assert!(lower(3072, Some(8 << 20)).is_ok());
         let error = lower(3073, Some(8 << 20)).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert_eq!(error.kind(), ErrorKind::OutOfResources);
         assert_eq!(
             error.message(),
             "entry point \"main\" needs 16388 bytes of private memory per invocation, but with work-groups of 256 Test \
@@ -563,7 +563,7 @@ mod tests {
         refused(
             &small,
             &Options::new(),
-            invalid,
+            ErrorKind::OutOfResources,
             "workgroup memory of 16 bytes, but the limit of Test Device is 15 bytes",
         );
     }

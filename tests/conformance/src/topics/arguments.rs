@@ -144,7 +144,7 @@ fn too_much_work_group_memory_is_an_error(context: &Context) -> Verdict {
     expect_error(
         "one byte more",
         launched,
-        ErrorKind::InvalidArgument,
+        ErrorKind::OutOfResources,
         &["reverse_f32", &limit.to_string()],
     )?;
     assert_eq!(queue.submitted(), 0);
