@@ -108,6 +108,7 @@ fn parse_program(code: &str, path: &str, depth: Depth, specialisation: &Speciali
         interfaces: Vec::new(),
         zeroes: true,
         asserts: false,
+        min_groups: 0,
     };
     program.interfaces = reflect::interfaces(&program)?;
     barriers::check(&program)?;

@@ -30,6 +30,8 @@ pub struct Program {
     pub(crate) zeroes: bool,
     /// Whether accesses that were proven in range report it when they are not.
     pub(crate) asserts: bool,
+    /// Work-groups that a compute unit should hold at least; 0 leaves it to the compiler.
+    pub(crate) min_groups: u32,
 }
 
 /// What an out-of-range access does.
@@ -78,6 +80,13 @@ impl Program {
         Self { asserts: true, ..self }
     }
 
+    /// Makes the compiler limit registers so that a compute unit (CUDA: multiprocessor) holds at least `groups`
+    /// work-groups, in CUDA C++; 0 leaves it to the compiler, and so do the other languages.
+    #[must_use]
+    pub fn with_min_groups(self, groups: u32) -> Self {
+        Self { min_groups: groups, ..self }
+    }
+
     /// The entry points, in the order of the text.
     #[must_use]
     pub fn interfaces(&self) -> &[Interface] {
@@ -119,6 +128,7 @@ impl Program {
             features: self.features.clone(),
             zeroes: self.zeroes,
             asserts: self.asserts,
+            min_groups: self.min_groups,
         })
     }
 
