@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use runtime_core::backend::TemporaryFolder;
 use runtime_core::{
-    Arg, CacheOptions, CodeCache, CodeLoad, CodeOrigin, CommonRuntime, Compiled, ErrorKind, Fit, Kernel,
-    ModuleSource,
+    Arg, CacheOptions, CodeCache, CodeLoad, CodeOrigin, CommonRuntime, Compiled, DeviceInfo, Error,
+    ErrorKind, Fit, Kernel, ModuleSource,
 };
 
 use crate::case::{Failure, Requirement, Verdict, cases};
@@ -15,7 +15,9 @@ use crate::wait;
 
 cases! {
     [Requirement::Kernel("fill_f32")] => compiled_code_behaves_like_its_source, compiled_code_fits_its_device,
-        compiling_broken_code_is_an_error;
+        compiling_broken_code_is_an_error, code_for_an_architecture_behaves_like_its_source,
+        broken_code_is_an_error_for_an_architecture_too;
+    [Requirement::Queues] => an_unknown_architecture_is_not_found;
     [Requirement::Kernel("fill_f32"), Requirement::Library] => cached_code_behaves_like_its_source;
 }
 
@@ -71,6 +73,93 @@ fn compiling_broken_code_is_an_error(context: &Context) -> Verdict {
     };
     assert_eq!(error.kind(), ErrorKind::CompileFailed, "{error:?}");
     assert!(!error.message().is_empty(), "{error:?}");
+    Ok(())
+}
+
+/// An architecture of this device, with what the backend says of it: the device's own or, if the backend has no name for that, the
+/// backend's default. The case is unsupported if the backend compiles for devices only.
+fn architecture(context: &Context) -> Result<(String, DeviceInfo), Failure> {
+    let target = &context.target().name;
+    let own = context.info().arch.as_ref().map(|arch| format!("{target}:{arch}"));
+    let mut described = Err(Error::new(ErrorKind::NotFound, "the device has no architecture"));
+    for name in own.into_iter().chain([target.clone()]) {
+        described = context.runtime().architecture(&name).map(|info| (name, info));
+        match &described {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            _ => break,
+        }
+    }
+    match described {
+        Err(error) if error.kind() == ErrorKind::Unsupported => Err(Failure::Unsupported(error.to_string())),
+        described => Ok(described?),
+    }
+}
+
+/// `source` compiled for an architecture; the case is unsupported without the compiler.
+fn compile_for(
+    context: &Context,
+    (name, info): &(String, DeviceInfo),
+    source: &ModuleSource,
+) -> Result<runtime_core::Result<Compiled>, Failure> {
+    let format = source.format();
+    if !info.accepts(format) && context.info().accepts(format) {
+        return Err(Failure::Unsupported(format!("{name} is compiled for from other formats than {format}")));
+    }
+    match context.runtime().compile(name, source) {
+        Err(error) if matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::Unavailable) => {
+            Err(Failure::Unsupported(error.to_string()))
+        }
+        compiled => Ok(compiled),
+    }
+}
+
+fn code_for_an_architecture_behaves_like_its_source(context: &Context) -> Verdict {
+    let architecture = architecture(context)?;
+    let (name, info) = &architecture;
+    assert!(!info.formats.is_empty() && info.compute_units.is_none_or(|units| units > 0), "{name}: {info:?}");
+    let compiled = compile_for(context, &architecture, &context.fixture().kernels()?.source())??;
+    assert!(!compiled.native.code.is_empty(), "no code of format {}", compiled.native.format);
+    let (device, source) = (context.fixture().device(), native(compiled));
+    match device.fits(&source) {
+        Ok(Fit::Unsupported) => {
+            return Err(Failure::Unsupported(format!("code for {name} does not fit this device")));
+        }
+        Err(error) if error.kind() != ErrorKind::Unsupported => return Err(error.into()),
+        _ => {}
+    }
+    fills(context, device, &device.load(&source)?.kernel("fill_f32")?)
+}
+
+fn broken_code_is_an_error_for_an_architecture_too(context: &Context) -> Verdict {
+    let (architecture, broken) = (architecture(context)?, context.fixture().kernels()?.broken());
+    match compile_for(context, &architecture, &broken)? {
+        // Code that every device compiles for itself stays as it is.
+        Ok(compiled) if compiled.native.format == *broken.format() => Ok(()),
+        Ok(_) => Err(Failure::Failed("broken code was compiled".to_owned())),
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::CompileFailed, "{error:?}");
+            assert!(error.to_string().contains(&architecture.0), "{error}");
+            Ok(())
+        }
+    }
+}
+
+fn an_unknown_architecture_is_not_found(context: &Context) -> Verdict {
+    architecture(context)?;
+    let unknown = format!("{}:no-such-architecture", context.target().name);
+    match context.runtime().architecture(&unknown) {
+        // An option can name a compiler for it.
+        Ok(_) => {}
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::NotFound, "{error:?}");
+            assert!(error.message().contains("no-such-architecture"), "{error}");
+        }
+    }
+    let Ok(kernels) = context.fixture().kernels() else { return Ok(()) };
+    let Err(error) = context.runtime().compile(&unknown, &kernels.source()) else {
+        return Err(Failure::Failed(format!("code was compiled for {unknown}")));
+    };
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error:?}");
     Ok(())
 }
 
