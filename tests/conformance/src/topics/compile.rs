@@ -11,13 +11,14 @@ use runtime_core::{
 use crate::case::{Failure, Requirement, Verdict, cases};
 use crate::context::Context;
 use crate::expect::expect_all;
+use crate::kernels::FormatKernels;
 use crate::wait;
 
 cases! {
     [Requirement::Kernel("fill_f32")] => compiled_code_behaves_like_its_source, compiled_code_fits_its_device,
         compiling_broken_code_is_an_error, code_for_an_architecture_behaves_like_its_source,
-        broken_code_is_an_error_for_an_architecture_too;
-    [Requirement::Queues] => an_unknown_architecture_is_not_found;
+        broken_code_is_an_error_for_an_architecture_too,
+        an_unknown_architecture_is_not_found;
     [Requirement::Kernel("fill_f32"), Requirement::Library] => cached_code_behaves_like_its_source;
 }
 
@@ -76,48 +77,51 @@ fn compiling_broken_code_is_an_error(context: &Context) -> Verdict {
     Ok(())
 }
 
-/// An architecture of this device, with what the backend says of it: the device's own or, if the backend has no name for that, the
-/// backend's default. The case is unsupported if the backend compiles for devices only.
-fn architecture(context: &Context) -> Result<(String, DeviceInfo), Failure> {
+/// An architecture of this device, by name: what the backend says of it, and the suite's kernels for it.
+struct Architecture {
+    name: String,
+    info: DeviceInfo,
+    kernels: &'static FormatKernels,
+}
+
+/// The device's own architecture or, if the backend does not compile for that, its default. The case is unsupported if the backend
+/// compiles for devices only, or has no compiler here.
+fn architecture(context: &Context) -> Result<(Architecture, Compiled), Failure> {
     let target = &context.target().name;
     let own = context.info().arch.as_ref().map(|arch| format!("{target}:{arch}"));
-    let mut described = Err(Error::new(ErrorKind::NotFound, "the device has no architecture"));
+    let mut compiled = Err(Error::new(ErrorKind::NotFound, "the device has no architecture"));
     for name in own.into_iter().chain([target.clone()]) {
-        described = context.runtime().architecture(&name).map(|info| (name, info));
-        match &described {
+        compiled = context.runtime().architecture(&name).and_then(|info| {
+            let kernels = kernels(context, &info)?;
+            let compiled = context.runtime().compile(&name, &kernels.source())?;
+            Ok((Architecture { name, info, kernels }, compiled))
+        });
+        match &compiled {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             _ => break,
         }
     }
-    match described {
-        Err(error) if error.kind() == ErrorKind::Unsupported => Err(Failure::Unsupported(error.to_string())),
-        described => Ok(described?),
-    }
-}
-
-/// `source` compiled for an architecture; the case is unsupported without the compiler.
-fn compile_for(
-    context: &Context,
-    (name, info): &(String, DeviceInfo),
-    source: &ModuleSource,
-) -> Result<runtime_core::Result<Compiled>, Failure> {
-    let format = source.format();
-    if !info.accepts(format) && context.info().accepts(format) {
-        return Err(Failure::Unsupported(format!("{name} is compiled for from other formats than {format}")));
-    }
-    match context.runtime().compile(name, source) {
+    match compiled {
         Err(error) if matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::Unavailable) => {
             Err(Failure::Unsupported(error.to_string()))
         }
-        compiled => Ok(compiled),
+        compiled => Ok(compiled?),
     }
 }
 
+/// The suite's kernels for an architecture, in the format that the device gets too: the arguments are the same.
+fn kernels(context: &Context, info: &DeviceInfo) -> runtime_core::Result<&'static FormatKernels> {
+    let own = context.fixture().kernels().map(|kernels| kernels.source()).ok();
+    let chosen = context
+        .kernel_provider()
+        .choose(info)
+        .filter(|kernels| own.as_ref().is_some_and(|source| source.format() == kernels.source().format()));
+    chosen.ok_or_else(|| Error::unsupported(format!("{} is compiled for from other formats", info.name)))
+}
+
 fn code_for_an_architecture_behaves_like_its_source(context: &Context) -> Verdict {
-    let architecture = architecture(context)?;
-    let (name, info) = &architecture;
+    let (Architecture { name, info, .. }, compiled) = architecture(context)?;
     assert!(!info.formats.is_empty() && info.compute_units.is_none_or(|units| units > 0), "{name}: {info:?}");
-    let compiled = compile_for(context, &architecture, &context.fixture().kernels()?.source())??;
     assert!(!compiled.native.code.is_empty(), "no code of format {}", compiled.native.format);
     let (device, source) = (context.fixture().device(), native(compiled));
     match device.fits(&source) {
@@ -131,35 +135,32 @@ fn code_for_an_architecture_behaves_like_its_source(context: &Context) -> Verdic
 }
 
 fn broken_code_is_an_error_for_an_architecture_too(context: &Context) -> Verdict {
-    let (architecture, broken) = (architecture(context)?, context.fixture().kernels()?.broken());
-    match compile_for(context, &architecture, &broken)? {
+    let (Architecture { name, kernels, .. }, _) = architecture(context)?;
+    let broken = kernels.broken();
+    match context.runtime().compile(&name, &broken) {
         // Code that every device compiles for itself stays as it is.
         Ok(compiled) if compiled.native.format == *broken.format() => Ok(()),
         Ok(_) => Err(Failure::Failed("broken code was compiled".to_owned())),
         Err(error) => {
             assert_eq!(error.kind(), ErrorKind::CompileFailed, "{error:?}");
-            assert!(error.to_string().contains(&architecture.0), "{error}");
+            assert!(error.to_string().contains(&name), "{error}");
             Ok(())
         }
     }
 }
 
 fn an_unknown_architecture_is_not_found(context: &Context) -> Verdict {
-    architecture(context)?;
+    let (Architecture { kernels, .. }, _) = architecture(context)?;
     let unknown = format!("{}:no-such-architecture", context.target().name);
-    match context.runtime().architecture(&unknown) {
-        // An option can name a compiler for it.
-        Ok(_) => {}
-        Err(error) => {
-            assert_eq!(error.kind(), ErrorKind::NotFound, "{error:?}");
-            assert!(error.message().contains("no-such-architecture"), "{error}");
-        }
-    }
-    let Ok(kernels) = context.fixture().kernels() else { return Ok(()) };
+    // A load option may name a compiler for it, so that only compiling tells.
     let Err(error) = context.runtime().compile(&unknown, &kernels.source()) else {
         return Err(Failure::Failed(format!("code was compiled for {unknown}")));
     };
-    assert_eq!(error.kind(), ErrorKind::NotFound, "{error:?}");
+    let described = context.runtime().architecture(&unknown).err();
+    for error in described.into_iter().chain([error]) {
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{error:?}");
+        assert!(error.message().contains("no-such-architecture"), "{error}");
+    }
     Ok(())
 }
 
