@@ -15,7 +15,7 @@ pub enum ErrorKind {
     Unavailable = 1,
     /// The device or backend does not support this.
     Unsupported = 2,
-    /// An argument is invalid; the message names it.
+    /// An argument is invalid, whatever the kernel; the message names it.
     InvalidArgument = 3,
     /// A name does not exist; the message lists those that do.
     NotFound = 4,
@@ -23,7 +23,9 @@ pub enum ErrorKind {
     CompileFailed = 5,
     /// Memory is exhausted.
     OutOfMemory = 6,
-    /// Another resource is exhausted, e.g. threads, registers or queues.
+    /// Another resource is exhausted, e.g. threads or queues; or a kernel needs more of a resource than the device has:
+    /// work-group memory, registers (groups too large for this kernel), private memory, bindings. Tuners skip such
+    /// candidates. A geometry that no kernel could have on the device is `InvalidArgument`.
     OutOfResources = 7,
     /// A deadline passed. The work is not cancelled, and the device remains usable.
     Timeout = 8,

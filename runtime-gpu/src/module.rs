@@ -234,6 +234,9 @@ impl CudaKernel {
     }
 
     /// Raises the limit on dynamic work-group memory to `bytes` if needed; returns `bytes`.
+    ///
+    /// # Errors
+    /// `OutOfResources` if the device has less; any error of the driver.
     #[inline]
     pub(crate) fn allow_dynamic_shared(&self, bytes: u64) -> Result<u32> {
         match u32::try_from(bytes) {
@@ -248,10 +251,11 @@ impl CudaKernel {
         let limit = primary.driver.attribute(primary.ordinal, device_attribute::MAX_SHARED_BYTES_OPT_IN);
         let max = limit.max(DEFAULT_SHARED_BYTES).saturating_sub(self.shared_bytes);
         let Some(bytes) = u32::try_from(bytes).ok().filter(|&bytes| bytes <= max) else {
-            return Err(Error::invalid(format!(
+            let message = format!(
                 "{bytes} bytes of dynamic work-group memory; kernel `{}` can use at most {max}",
                 primary.kernel_names.resolve(self.name)
-            )));
+            );
+            return Err(Error::new(ErrorKind::OutOfResources, message));
         };
         self.set_attribute(function_attribute::MAX_DYNAMIC_SHARED_BYTES, bytes)?;
         self.dynamic_shared_limit.fetch_max(bytes, Ordering::Relaxed);

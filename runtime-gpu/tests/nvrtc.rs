@@ -21,6 +21,18 @@ const SPILLS: &str = "extern \"C\" __global__ void spills(float *a, int n) {
         for (int i = 0; i < 64; i++) r[i] = r[i] * r[(i * 7 + 3) % 64] + a[k];
     for (int i = 0; i < 64; i++) a[i * n] = r[i];
 }";
+/// The same in a portable language, with groups of 256.
+const PORTABLE_SPILLS: &str = "struct Scalars { n: u32 }
+var<immediate> s: Scalars;
+@group(0) @binding(0) var<storage, read_write> a: array<f32>;
+@compute @workgroup_size(256) fn spills(@builtin(global_invocation_id) id: vec3u) {
+    var r: array<f32, 64>;
+    for (var i = 0u; i < 64u; i++) { r[i] = a[i * s.n + id.x]; }
+    for (var k = 0u; k < s.n; k++) {
+        for (var i = 0u; i < 64u; i++) { r[i] = r[i] * r[(i * 7u + 3u) % 64u] + a[k]; }
+    }
+    for (var i = 0u; i < 64u; i++) { a[i * s.n + id.x] = r[i]; }
+}";
 /// Declares 400,000 bytes of work-group memory.
 const LARGE: &str = "extern \"C\" __global__ void large(float *a) {
     __shared__ float s[100000];
@@ -38,7 +50,7 @@ fn main() -> ExitCode {
         // SAFETY: no other thread runs yet.
         unsafe { std::env::set_var("CUDA_HOME", toolkit) };
     }
-    let cases: [(&str, Case); 9] = [
+    let cases: [(&str, Case); 10] = [
         ("the suite's kernels compile for several architectures", suite),
         ("the backend's own kernels compile", builtin),
         ("a compile error has its line number", compile_error_line),
@@ -46,6 +58,7 @@ fn main() -> ExitCode {
         ("options are passed to the compiler", options),
         ("an architecture is compiled for without a device", architectures),
         ("fewer registers spill more", registers),
+        ("launch bounds of portable kernels limit registers", launch_bounds),
         ("too much work-group memory is a lack of resources", too_large),
         ("an architecture that NVRTC does not know has the valid ones", unknown_architecture),
     ];
@@ -168,6 +181,34 @@ fn registers() -> std::result::Result<(), Failed> {
     assert!(few.0 <= 32 && few.1 > 0, "{few:?}");
     assert!(many.0 > 32 && many.0 <= 128 && many.1 < few.1, "{many:?} {few:?}");
     assert_eq!(figures("32")?, few, "the same every time");
+    Ok(())
+}
+
+/// Portable code has the size of its groups and, if asked for, how many of them a multiprocessor should hold at least.
+fn launch_bounds() -> std::result::Result<(), Failed> {
+    let runtime = Runtime::builder()
+        .discover(false)
+        .register(runtime_gpu::backend())
+        .with_lowering(runtime_kernel::wgsl())
+        .build();
+    let compiled = |arch: &str, groups: i64| {
+        let source = ModuleSource::wgsl(PORTABLE_SPILLS).option("min_groups_per_unit", groups);
+        runtime.compile(arch, &source).map(|compiled| compiled.native)
+    };
+    for (groups, says_least) in [(0, false), (8, true)] {
+        let ptx = String::from_utf8(compiled("cuda:compute_80", groups)?.code)?;
+        assert!(ptx.contains(".maxntid 256"), "{ptx}");
+        assert_eq!(ptx.contains(".minnctapersm 8"), says_least, "{ptx}");
+        assert_eq!(ptx.contains(".minnctapersm"), says_least, "{ptx}");
+    }
+    let figures = |groups| {
+        let (_, info) = compiled("cuda:sm_80", groups)?.kernels.swap_remove(0);
+        Ok::<_, Error>((info.registers.unwrap_or(0), info.spilled_bytes.unwrap_or(u32::MAX)))
+    };
+    let (free, bound) = (figures(0)?, figures(8)?);
+    // 8 groups of 256 share 65536 registers.
+    assert!(free.0 > 32 && free.1 == 0, "{free:?}");
+    assert!(bound.0 <= 32 && bound.1 > 0, "{bound:?}");
     Ok(())
 }
 

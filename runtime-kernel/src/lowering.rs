@@ -1,14 +1,16 @@
 //! The lowering to register with core: translates WGSL to the best format that a device accepts.
 
+mod device_limits;
+
 use std::sync::Arc;
 
 use runtime_core::{
     Access, ArgKind, CodeFormat, DeviceInfo, Error, ErrorKind, Lowered, LoweredKernel, LoweredParam,
-    Lowering, OptionSpec, OptionValue, Options, Param, PortableSource, Result, SignatureParam, abi,
+    Lowering, OptionSpec, OptionValue, Options, Param, PortableSource, Result, SignatureParam,
 };
 
 use crate::analysis::features::Feature;
-use crate::analysis::private_memory::{self, debug_frame_bytes};
+use crate::analysis::private_memory::debug_frame_bytes;
 use crate::interface::Interface;
 use crate::parse::specialise::Specialisation;
 use crate::print::c::CCode;
@@ -25,6 +27,11 @@ struct Wgsl;
 
 /// The version of this crate, and a hash of its sources.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("RUNTIME_KERNEL_VERSION"));
+
+/// The option for the second number of `__launch_bounds__`.
+const MIN_GROUPS: &str = "min_groups_per_unit";
+/// No multiprocessor holds more (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
+const MAX_MIN_GROUPS: i64 = 32;
 
 /// How a format is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +85,12 @@ unsafe impl Lowering for Wgsl {
                  except on the host.",
             ),
             OptionSpec::module(
+                MIN_GROUPS,
+                0,
+                "Work-groups that a compute unit should hold at least, up to 32: on CUDA, the compiler then limits registers \
+                 (the second number of `__launch_bounds__`). 0 leaves it to the compiler, as do other devices.",
+            ),
+            OptionSpec::module(
                 "assert_proofs",
                 false,
                 "Also check accesses that were proven in range, and fail launches that disprove a proof; slow, for tests.",
@@ -118,7 +131,8 @@ unsafe impl Lowering for Wgsl {
         };
         let program = if is_serial(device) { program.with_serial_items() } else { program };
         let program = if source.options.flag("debug") { program.with_debug_info() } else { program };
-        check_device(&program, device, writer)?;
+        let program = program.with_min_groups(min_groups(source.options)?);
+        device_limits::check_device(&program, device, writer)?;
         let checks = checks(source.options, device, writer);
         let (written, reports_on) = match source.options.flag("assert_proofs") {
             true => write_with_asserted_proofs(&program, writer, checks)?,
@@ -158,6 +172,11 @@ fn checks(options: &Options, device: &DeviceInfo, writer: Writer) -> Checks {
         _ if once || options.flag("debug") => Checks::BoundedOnce,
         _ => Checks::Bounded,
     }
+}
+
+fn min_groups(options: &Options) -> Result<u32> {
+    let groups = options.integer_within(MIN_GROUPS, 0, 0..=MAX_MIN_GROUPS)?;
+    Ok(u32::try_from(groups).unwrap_or(0))
 }
 
 fn specialisation(options: &Options) -> Result<Specialisation> {
@@ -305,309 +324,5 @@ fn params(interface: &Interface) -> Vec<LoweredParam> {
     tensors.chain(scalars).collect()
 }
 
-/// Fails on what the device does not support, before its compiler does so with a worse message.
-fn check_device(program: &Program, device: &DeviceInfo, writer: Writer) -> Result<()> {
-    // OpenCL lists its extensions; a device without a list is assumed to have all.
-    let words =
-        (writer == Writer::C(Dialect::OpenCl)).then(|| device.properties.text("extensions")).flatten();
-    let has_subgroups = words.is_none_or(|words| words.contains("_subgroups"));
-    let has = |bits| device.capabilities.has(bits);
-    for (feature, has) in [
-        (Feature::F16, has(abi::CAP_F16)),
-        (Feature::F64, has(abi::CAP_F64)),
-        (Feature::Subgroups, has_subgroups),
-    ] {
-        if program.features().contains(&feature) && !has {
-            let message = format!("the kernel uses {feature}, which {} does not support", device.name);
-            return Err(Error::new(ErrorKind::Unsupported, message));
-        }
-    }
-    for (index, interface) in program.interfaces().iter().enumerate() {
-        check_group(interface, device, writer)?;
-        // The writer of host C knows exactly what it puts on the stack.
-        if writer != Writer::C(Dialect::Host) {
-            check_private_memory(private_memory::of_entry(program, index), interface, device)?;
-        }
-    }
-    Ok(())
-}
-
-/// Maximum private memory of an invocation: what NVIDIA's devices have, and more than compilers cope with elsewhere.
-const MAX_PRIVATE_BYTES: u64 = 512 << 10;
-
-/// Processors keep the private memory of a whole work-group on the stack of a thread, where too much of it is a crash.
-fn check_private_memory(bytes: u64, interface: &Interface, device: &DeviceInfo) -> Result<()> {
-    let items: u64 = interface.group_size.iter().map(|&size| u64::from(size)).product();
-    let stack = match device.properties.value("thread_stack_bytes") {
-        Some(OptionValue::Integer(bytes)) => u64::try_from(*bytes).ok(),
-        _ => None,
-    };
-    // Half of it, to allow for the compiler's own use.
-    let limit = stack.map_or(MAX_PRIVATE_BYTES, |stack| (stack / 2 / items.max(1)).min(MAX_PRIVATE_BYTES));
-    if bytes <= limit {
-        return Ok(());
-    }
-    Err(Error::unsupported(format!(
-        "entry point \"{}\" needs {bytes} bytes of private memory per invocation, but with work-groups of {items} {} has \
-         {limit}; use smaller arrays{}",
-        interface.name,
-        device.name,
-        if stack.is_some() { " or a smaller work-group" } else { "" }
-    )))
-}
-
-/// What CUDA C may declare, however much the device has (CUDA C++ Programming Guide, "Compute Capabilities").
-const CUDA_SHARED_BYTES: u64 = 48 << 10;
-
-fn check_group(interface: &Interface, device: &DeviceInfo, writer: Writer) -> Result<()> {
-    let (limits, size, name) = (&device.limits, interface.group_size, &interface.name);
-    let too_large = |what: String, limit: String, given: String| {
-        Err(Error::invalid(format!(
-            "entry point \"{name}\" has {what} {given}, but the limit of {} is {limit}",
-            device.name
-        )))
-    };
-    if size.iter().zip(&limits.group_size).any(|(size, limit)| size > limit) {
-        return too_large("work-groups of".into(), format!("{:?}", limits.group_size), format!("{size:?}"));
-    }
-    let items: u64 = size.iter().map(|&size| u64::from(size)).product();
-    if items > limits.group_items.into() {
-        return too_large(
-            "work-groups of".into(),
-            format!("{} items", limits.group_items),
-            format!("{items} items"),
-        );
-    }
-    let shared_bytes = match writer {
-        Writer::C(Dialect::Cuda) => limits.shared_bytes.min(CUDA_SHARED_BYTES),
-        _ => limits.shared_bytes,
-    };
-    if u64::from(interface.shared_bytes) > shared_bytes {
-        let given = format!("{} bytes", interface.shared_bytes);
-        return too_large("workgroup memory of".into(), format!("{shared_bytes} bytes"), given);
-    }
-    Ok(())
-}
-
 #[cfg(test)]
-mod tests {
-    use runtime_core::{DType, DeviceKind};
-
-    use super::*;
-
-    const CODE: &str = "\
-        alias T = f32; override N: u32 = 4;
-        struct Scalars { a: T, n: i32 } var<immediate> scalars: Scalars;
-        @group(0) @binding(0) var<storage, read_write> y: array<T>;
-        var<workgroup> tile: array<T, N>;
-        @compute @workgroup_size(N, 2) fn main(@builtin(local_invocation_index) i: u32) {
-            tile[i] = scalars.a;
-            workgroupBarrier();
-            y[i] += tile[7 - i];
-        }";
-
-    fn device(formats: &[&str]) -> DeviceInfo {
-        let mut info = DeviceInfo::new(DeviceKind::Accelerator, 0, "Test Device");
-        info.formats = formats.iter().map(|&format| format.into()).collect();
-        info.limits.group_size = [1024, 1024, 64];
-        info.limits.group_items = 1024;
-        info.limits.shared_bytes = 1 << 14;
-        info
-    }
-
-    fn lower(device: &DeviceInfo, options: &Options) -> Result<Lowered> {
-        wgsl().lower(&PortableSource { code: CODE, path: "k.wgsl", options }, device)
-    }
-
-    #[test]
-    fn the_first_format_of_the_device_with_a_writer_is_chosen() {
-        let target = |formats: &[&str]| wgsl().target(&device(formats));
-        assert_eq!(target(&["cubin", "opencl-c", "spirv-shader"]), Some(CodeFormat::OPENCL_C));
-        assert_eq!(target(&["ptx"]), None);
-        assert_eq!(lower(&device(&["ptx"]), &Options::new()).unwrap_err().kind(), ErrorKind::Unsupported);
-        for (format, sizes) in [("spirv-shader", false), ("opencl-c", true), ("cuda-c", true), ("c", true)] {
-            let lowered = lower(&device(&[format]), &Options::new()).unwrap();
-            let [kernel] = &lowered.kernels[..] else { panic!("one entry point") };
-            assert_eq!((lowered.format.as_str(), kernel.name.as_str()), (format, "main"));
-            assert_eq!((kernel.tensor_sizes, kernel.group_size, kernel.shared_bytes), (sizes, [4, 2, 1], 16));
-            let dtypes: Vec<_> = kernel.params.iter().map(|param| param.param.dtype).collect();
-            assert_eq!(dtypes, [Some(DType::F32), Some(DType::F32), Some(DType::I32)]);
-            assert_eq!(lowered.options.text("convention"), (format == "c").then_some("groups"));
-        }
-    }
-
-    #[test]
-    fn subgroups_select_a_later_version_of_opencl_c() {
-        let code = "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
-            @compute @workgroup_size(32) fn main(@builtin(local_invocation_index) i: u32) {
-                y[i] = subgroupAdd(i);
-            }";
-        for (version, word) in
-            [("OpenCL 2.1 Device", "-cl-std=CL2.0"), ("OpenCL 3.0 Device", "-cl-std=CL3.0")]
-        {
-            let mut device = device(&["opencl-c"]);
-            device.properties.push("opencl_version", version);
-            let options = Options::new();
-            let portable = PortableSource { code, path: "k.wgsl", options: &options };
-            let lowered = wgsl().lower(&portable, &device).unwrap();
-            assert_eq!(lowered.options.text("build_options"), Some(word));
-            assert_eq!(lower(&device, &options).unwrap().options.text("build_options"), None);
-            device.properties.push("extensions", "cl_khr_fp64 cl_khr_icd");
-            assert_eq!(wgsl().lower(&portable, &device).unwrap_err().kind(), ErrorKind::Unsupported);
-        }
-    }
-
-    #[test]
-    fn workgroup_memory_of_cuda_c_is_limited_below_that_of_the_device() {
-        let code = "var<workgroup> w: array<u32, 12289>;
-            @group(0) @binding(0) var<storage, read_write> y: array<u32>;
-            @compute @workgroup_size(32) fn main(@builtin(local_invocation_index) i: u32) { w[i] = i; y[i] = w[i]; }";
-        let lower = |format: &str| {
-            let mut device = device(&[format]);
-            device.limits.shared_bytes = 227 << 10;
-            wgsl().lower(&PortableSource { code, path: "k.wgsl", options: &Options::new() }, &device)
-        };
-        assert!(lower("opencl-c").is_ok());
-        assert!(
-            lower("cuda-c")
-                .unwrap_err()
-                .message()
-                .ends_with("49156 bytes, but the limit of Test Device is 49152 bytes")
-        );
-    }
-
-    #[test]
-    fn private_memory_fits_the_stack_of_a_thread() {
-        let code = |elements: u32| {
-            format!(
-                "var<private> p: array<u32, {elements}>;
-                fn helper(i: u32) -> u32 {{ var a: array<u32, 1024>; a[i] = i; return a[i / 2]; }}
-                @group(0) @binding(0) var<storage, read_write> y: array<u32>;
-                @compute @workgroup_size(256) fn main(@builtin(local_invocation_index) i: u32) {{
-                    p[i] = i;
-                    y[i] = p[i / 2] + helper(i);
-                }}"
-            )
-        };
-        let lower = |elements: u32, stack: Option<i64>| {
-            let mut device = device(&["opencl-c"]);
-            stack.into_iter().for_each(|bytes| device.properties.push("thread_stack_bytes", bytes));
-            let (code, options) = (code(elements), Options::new());
-            wgsl().lower(&PortableSource { code: &code, path: "k.wgsl", options: &options }, &device)
-        };
-        // Half the stack is 16 KiB per invocation; the helper takes 4 KiB of it.
-        assert!(lower(3072, Some(8 << 20)).is_ok());
-        let error = lower(3073, Some(8 << 20)).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unsupported);
-        assert_eq!(
-            error.message(),
-            "entry point \"main\" needs 16388 bytes of private memory per invocation, but with work-groups of 256 Test \
-             Device has 16384; use smaller arrays or a smaller work-group"
-        );
-        assert!(lower(100_000, None).is_ok());
-        assert!(lower(200_000, None).unwrap_err().message().contains("has 524288; use smaller arrays"));
-    }
-
-    #[test]
-    fn gpus_flush_subnormal_numbers() {
-        let flushes = |kind: &str| {
-            let mut device = device(&["opencl-c"]);
-            device.properties.push("type", kind);
-            let lowered = lower(&device, &Options::new()).unwrap();
-            lowered.options.texts("build_options").any(|option| option == "-cl-denorms-are-zero")
-        };
-        assert!(flushes("gpu") && !flushes("cpu"));
-    }
-
-    #[test]
-    fn options_reach_the_kernel() {
-        let options = Options::new().with("constant", "N=2").with("constant", "N=8").with("element", "f64");
-        let mut device = device(&["opencl-c"]);
-        device.capabilities.0 = abi::CAP_F64;
-        let lowered = lower(&device, &options).unwrap();
-        assert_eq!((lowered.kernels[0].group_size, lowered.kernels[0].shared_bytes), ([8, 2, 1], 64));
-        assert_eq!(lowered.kernels[0].params[0].param.dtype, Some(DType::F64));
-        let unchecked = lower(&device, &Options::new().with("unchecked", true)).unwrap();
-        assert_ne!(unchecked.code, lower(&device, &Options::new()).unwrap().code);
-        let error = lower(&device, &Options::new().with("element", "float")).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-    }
-
-    #[test]
-    fn proofs_are_asserted_in_every_language() {
-        let options = Options::new().with("assert_proofs", true);
-        for (format, word, reports) in [
-            ("c", "proven_(", false),
-            ("cuda-c", "proven_(", false),
-            ("opencl-c", "atomic_max(", true),
-            ("spirv-shader", "report", true),
-        ] {
-            let device = device(&[format]);
-            let has_word = |lowered: &Lowered| {
-                lowered.code.windows(word.len()).any(|letters| letters == word.as_bytes())
-            };
-            let (plain, asserted) =
-                (lower(&device, &Options::new()).unwrap(), lower(&device, &options).unwrap());
-            assert!(!has_word(&plain) && has_word(&asserted), "{format}");
-            let [kernel] = &asserted.kernels[..] else { panic!("one entry point") };
-            assert_eq!(kernel.reports_on.as_deref(), reports.then_some("k.wgsl"), "{format}");
-            assert_eq!(kernel.params, plain.kernels[0].params, "a launch is the same");
-            assert_eq!(plain.kernels[0].reports_on, None);
-        }
-    }
-
-    #[test]
-    fn zeroing_of_workgroup_memory_can_be_turned_off() {
-        let code = "var<workgroup> w: u32; @group(0) @binding(0) var<storage, read_write> y: array<u32>;
-            @compute @workgroup_size(4) fn main(@builtin(local_invocation_index) i: u32) { y[i] = w; }";
-        let zeroes = |options: &Options| {
-            let portable = PortableSource { code, path: "k.wgsl", options };
-            let lowered = wgsl().lower(&portable, &device(&["opencl-c"])).unwrap();
-            String::from_utf8(lowered.code).unwrap().contains("barrier(")
-        };
-        let options = Options::new().with("zero_workgroup_memory", false);
-        let lowered = wgsl()
-            .lower(&PortableSource { code, path: "k.wgsl", options: &options }, &device(&["c"]))
-            .unwrap();
-        let text = String::from_utf8(lowered.code).unwrap();
-        assert!(text.contains("memset(&"), "the host has no memory without a value: {text}");
-        assert!(zeroes(&Options::new()) && zeroes(&Options::new().with("zero_workgroup_memory", true)));
-        assert!(!zeroes(&Options::new().with("zero_workgroup_memory", false)));
-    }
-
-    #[test]
-    fn missing_device_features_are_errors() {
-        let refused = |device: &DeviceInfo, options: &Options, kind, expected: &str| {
-            let error = lower(device, options).unwrap_err();
-            assert!(
-                error.kind() == kind && error.to_string().contains(expected),
-                "{error}\nhas not: {expected}"
-            );
-        };
-        let (invalid, unsupported) = (ErrorKind::InvalidArgument, ErrorKind::Unsupported);
-        let good = device(&["c"]);
-        let f16 = Options::new().with("element", "f16");
-        refused(&good, &f16, unsupported, "the kernel uses f16, which Test Device does not support");
-        let large = |value| Options::new().with("constant", value);
-        refused(
-            &good,
-            &large("N=1025"),
-            invalid,
-            "work-groups of [1025, 2, 1], but the limit of Test Device is [1024",
-        );
-        refused(
-            &good,
-            &large("N=1000"),
-            invalid,
-            "work-groups of 2000 items, but the limit of Test Device is 1024 items",
-        );
-        let mut small = device(&["c"]);
-        small.limits.shared_bytes = 15;
-        refused(
-            &small,
-            &Options::new(),
-            invalid,
-            "workgroup memory of 16 bytes, but the limit of Test Device is 15 bytes",
-        );
-    }
-}
+mod tests;

@@ -35,6 +35,8 @@ pub struct Program {
     pub(crate) is_serial: bool,
     /// Whether the code refers to the lines of the text, for debuggers.
     pub(crate) has_debug_info: bool,
+    /// Work-groups that a compute unit should hold at least; 0 leaves it to the compiler.
+    pub(crate) min_groups: u32,
 }
 
 /// What an out-of-range access does.
@@ -93,6 +95,7 @@ impl Program {
             asserts: false,
             is_serial: false,
             has_debug_info: false,
+            min_groups: 0,
         };
         program.interfaces = reflect::interfaces(&program)?;
         Ok(program)
@@ -128,6 +131,13 @@ impl Program {
     /// Whether code is written as the program is, rather than for speed.
     pub(crate) const fn is_plain(&self) -> bool {
         self.is_serial || self.has_debug_info
+    }
+
+    /// Makes the compiler limit registers so that a compute unit (CUDA: multiprocessor) holds at least `groups`
+    /// work-groups, in CUDA C++; 0 leaves it to the compiler, and so do the other languages.
+    #[must_use]
+    pub fn with_min_groups(self, groups: u32) -> Self {
+        Self { min_groups: groups, ..self }
     }
 
     /// The entry points, in the order of the text.
@@ -173,6 +183,7 @@ impl Program {
             asserts: self.asserts,
             is_serial: self.is_serial,
             has_debug_info: self.has_debug_info,
+            min_groups: self.min_groups,
         })
     }
 

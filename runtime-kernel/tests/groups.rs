@@ -261,7 +261,7 @@ fn a_kernel_too_large_for_any_stack_is_rejected() {
         "z[id.x] = z[id.x + 1u];",
     ] {
         let error = device.load(&ModuleSource::wgsl(&entry(body))).expect_err(body);
-        assert_eq!(error.kind(), runtime_core::ErrorKind::Unsupported, "{error}");
+        assert_eq!(error.kind(), runtime_core::ErrorKind::OutOfResources, "{error}");
         assert!(error.to_string().contains("bytes of stack"), "{error}");
     }
 }

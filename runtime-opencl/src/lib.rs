@@ -58,6 +58,7 @@
 //! A vendor's backend builds on [`OpenCl::with`]: a [`DeviceFilter`], and the [`Quirks`] of its driver.
 
 mod allocation;
+mod build_failure;
 mod builtin;
 mod compile_lock;
 mod context;

@@ -19,7 +19,7 @@ use crate::driver::handle::{Owned, Program};
 use crate::driver::info::{decode_text, decode_usizes};
 use crate::driver::{Raw, code_name};
 use crate::signature::{self, Parameter};
-use crate::{debug, module, registers};
+use crate::{build_failure, debug, module, registers};
 
 /// Makes the driver keep the parameters of kernels for queries.
 const KERNEL_ARG_INFO: &str = "-cl-kernel-arg-info";
@@ -42,7 +42,7 @@ impl BuiltProgram {
     ///
     /// # Errors
     /// `Unsupported` for a format that the device does not accept; `InvalidArgument` for `registers` that the device does not
-    /// have; `CompileFailed` with the compiler's log; `Io`.
+    /// have; `CompileFailed` or `OutOfResources` with the compiler's log; `Io`.
     pub(crate) fn new(context: &Arc<SharedContext>, device: Raw, source: &Source<'_>) -> Result<Self> {
         context.check_alive()?;
         check_format(context, source)?;
@@ -293,6 +293,7 @@ pub(crate) fn build(
         return Err(error.with_note(format_args!("options: {options}")));
     }
     let kind = if error.kind() == ErrorKind::Driver { ErrorKind::CompileFailed } else { error.kind() };
+    let kind = build_failure::kind_by_log(kind, &log);
     Err(Error::new(kind, format!("clBuildProgram: {log}")).with_driver(code_name(code), i64::from(code)))
 }
 

@@ -63,6 +63,7 @@ mod tests {
         assert_eq!(named("256").unwrap(), Some("-cl-intel-256-GRF-per-thread"));
         assert_eq!(named("auto").unwrap(), Some("-cl-intel-enable-auto-large-GRF-mode"));
         assert!(named("512").unwrap_err().message().contains("default, 128, 256, auto"));
-        assert_eq!(super::named(&Options::new().with("registers", 128)).unwrap(), MODES[1].1);
+        assert_eq!(named("128").unwrap(), Some("-cl-intel-128-GRF-per-thread"));
+        assert_eq!(super::named(&Options::new().with("registers", 128)).unwrap(), named("128").unwrap());
     }
 }

@@ -285,8 +285,13 @@ fn outranked(candidate: Candidate) -> Option<PassedOver> {
 
 /// Whether an error is about the code. Others, such as a lost device, would meet other code as well.
 fn is_refusal(error: &Error) -> bool {
-    use ErrorKind::{AbiMismatch, CompileFailed, Driver, InvalidArgument, NotFound, Unsupported};
-    matches!(error.kind(), AbiMismatch | CompileFailed | Driver | InvalidArgument | NotFound | Unsupported)
+    use ErrorKind::{
+        AbiMismatch, CompileFailed, Driver, InvalidArgument, NotFound, OutOfResources, Unsupported,
+    };
+    matches!(
+        error.kind(),
+        AbiMismatch | CompileFailed | Driver | InvalidArgument | NotFound | OutOfResources | Unsupported
+    )
 }
 
 /// What was passed over, in one line.

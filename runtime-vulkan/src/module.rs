@@ -239,7 +239,6 @@ pub(crate) fn interface_info(interface: &Interface) -> KernelInfo {
     }
 }
 
-/// Rejects an entry point that exceeds the device's limits.
 /// Whether the device can run an entry point, with the constants that the code has by default.
 pub(crate) fn fits_limits(spirv: &SpirvModule, name: &str, context: &Context) -> bool {
     let values = spirv.parse_spec_values(std::iter::empty());
@@ -247,20 +246,25 @@ pub(crate) fn fits_limits(spirv: &SpirvModule, name: &str, context: &Context) ->
     interface.is_ok_and(|interface| check_limits(name, &interface, context).is_ok())
 }
 
+/// Rejects an entry point that exceeds the device's limits.
+///
+/// # Errors
+/// `InvalidArgument` for groups that no kernel can have on the device; `OutOfResources` for anything else.
 fn check_limits(name: &str, interface: &Interface, context: &Context) -> Result<()> {
     let caps = &context.logical.caps;
     let size = interface.group_size;
     let items = size.iter().fold(1_u64, |items, &extent| items.saturating_mul(u64::from(extent)));
-    let exceeds = |what: String| Err(Error::invalid(format!("kernel \"{name}\" {what}")));
+    let exceeds =
+        |what: String| Err(Error::new(ErrorKind::OutOfResources, format!("kernel \"{name}\" {what}")));
     if items == 0
         || items > u64::from(caps.group_items)
         || size.iter().zip(&caps.group_size).any(|(a, b)| a > b)
     {
         let (items, sizes) = (caps.group_items, caps.group_size);
-        return exceeds(format!(
-            "has groups of {size:?}, but the device supports at most {items} items and {sizes:?}; compile it for smaller \
-             groups"
-        ));
+        return Err(Error::invalid(format!(
+            "kernel \"{name}\" has groups of {size:?}, but the device supports at most {items} items and {sizes:?}; compile \
+             it for smaller groups"
+        )));
     }
     if interface.required_tensors > caps.bindings as usize {
         return exceeds(format!(

@@ -19,6 +19,8 @@ char *assemble(const char *text, size_t *bytes) {
 const char *assembled_text(const char *image) { return memcmp(image, "\x7f" "ELF", 4) ? image : image + CUBIN_HEADER_BYTES; }
 
 const char *assembler_error(const char *text) {
+    if (strstr(text, "too much local"))
+        return "ptxas error   : Entry function 'f' uses too much local data (0x90000 bytes, 0x80000 max)";
     if (!strstr(text, "too much shared")) return NULL;
     return "ptxas error   : Entry function 'f' uses too much shared data (0x61a80 bytes, 0xc000 max)";
 }

@@ -369,17 +369,23 @@ int cuStreamQuery(struct stream *stream) {
 
 /* Modules: the source, passed through by the NVRTC stub, or PTX. */
 
+static int loaded_modules;
+
+/* For tests: how many modules are loaded. */
+int stub_loaded_modules(void) { return __atomic_load_n(&loaded_modules, __ATOMIC_SEQ_CST); }
+
 int cuModuleLoadDataEx(char **module, const char *image, unsigned count, int *keys, void **values) {
     ENTER_WITH_CONTEXT;
     struct jit_options options = read_jit_options(count, keys, values);
     const char *text = assembled_text(image);
     int code = text == image ? compile_ptx(text, &options) : 0;
-    if (!code) *module = strdup(text);
+    if (!code) *module = strdup(text), __atomic_add_fetch(&loaded_modules, 1, __ATOMIC_SEQ_CST);
     return code;
 }
 int cuModuleUnload(char *module) {
     ENTER_WITH_CONTEXT;
     free(module);
+    __atomic_sub_fetch(&loaded_modules, 1, __ATOMIC_SEQ_CST);
     return 0;
 }
 static int defines(const char *module, const char *name) {

@@ -92,7 +92,7 @@ impl Kernel {
     /// measurement.
     ///
     /// # Errors
-    /// `Unsupported` if the backend does not report it; `InvalidArgument` for a geometry that a launch would
+    /// `Unsupported` if the backend does not report it; `InvalidArgument` and `OutOfResources` for what a launch would
     /// refuse.
     pub fn occupancy(&self, geometry: &Geometry, local_bytes: u64) -> Result<Occupancy> {
         let device = self.device();

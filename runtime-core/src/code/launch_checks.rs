@@ -5,13 +5,14 @@ use std::sync::Arc;
 use crate::code::arg::ArgValue;
 use crate::model::kernel_info::Param;
 use crate::timeline::open_device::OpenDevice;
-use crate::{Access, Arg, DType, Error, Kernel, LaunchConfig, Result, Tensor};
+use crate::{Access, Arg, DType, Error, ErrorKind, Kernel, LaunchConfig, Result, Tensor};
 
 impl Kernel {
     /// Checks everything about a launch except its tensors' devices and layouts.
     ///
     /// # Errors
-    /// `InvalidArgument` for another device, a wrong signature, or a geometry beyond the device's limits.
+    /// `InvalidArgument` for another device, a wrong signature, or a geometry beyond the device's limits;
+    /// `OutOfResources` for a geometry beyond the kernel's.
     #[inline]
     pub(crate) fn check_launch(
         &self,
@@ -35,7 +36,7 @@ impl Kernel {
     /// Checks the arguments of a launch, before anything is submitted.
     ///
     /// # Errors
-    /// `InvalidArgument`, naming the argument.
+    /// `InvalidArgument`, naming the argument; `OutOfResources` for too much work-group memory.
     pub(crate) fn check_args(&self, device: &OpenDevice, args: &[Arg<'_>]) -> Result<()> {
         let mut local_bytes = 0u64;
         for (index, arg) in args.iter().enumerate() {
@@ -148,16 +149,21 @@ impl Kernel {
     }
 
     /// Checks the work-group memory requested by arguments, plus what the code declares itself.
+    ///
+    /// # Errors
+    /// `OutOfResources`, with the limit.
     #[cold]
     pub(crate) fn check_local(&self, bytes: u64, device: &OpenDevice) -> Result<()> {
         let (own, limit) = (self.info().shared_bytes.unwrap_or(0), device.info.limits.shared_bytes);
         if bytes.saturating_add(u64::from(own)) <= limit {
             return Ok(());
         }
-        Err(Error::invalid(format!(
-            "\"{}\" needs {bytes} bytes of work-group memory for its arguments and {own} of its own, but the limit is {limit}",
+        let message = format!(
+            "\"{}\" needs {bytes} bytes of work-group memory for its arguments and {own} of its own, but the limit is {limit}; \
+             use smaller tiles",
             self.name()
-        )))
+        );
+        Err(Error::new(ErrorKind::OutOfResources, message))
     }
 
     #[cold]

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::{DeviceInfo, Error, KernelInfo, Limits, Result, abi};
+use crate::{DeviceInfo, Error, ErrorKind, KernelInfo, Limits, Result, abi};
 
 /// What a launch runs: a grid of work-groups, or on a host a range of iterations.
 ///
@@ -91,7 +91,8 @@ impl Geometry {
     /// Checks the geometry against the limits of the device and the kernel, before any driver call.
     ///
     /// # Errors
-    /// `InvalidArgument`, naming the field and the limit; `Unsupported` for a feature that the device lacks.
+    /// `InvalidArgument`, naming the field and the limit; `OutOfResources` for a group that the device could hold, but
+    /// not with this kernel; `Unsupported` for a feature that the device lacks.
     pub fn check(&self, info: &DeviceInfo, kernel: &KernelInfo) -> Result<()> {
         // Every device supports a single work-item without extras.
         if self.is_single() && self.has_no_extras() && kernel.group_size.is_none() {
@@ -110,11 +111,10 @@ impl Geometry {
             self.check_extents(limits)?;
         }
         let items = self.group_size.iter().fold(1u64, |items, &n| items.saturating_mul(u64::from(n)));
-        let most = limits.group_items.min(kernel.max_group_items.unwrap_or(u32::MAX));
-        if items > u64::from(most) {
+        if items > u64::from(limits.group_items) {
             return Err(Error::invalid(format!(
-                "group_size {:?} has {items} work-items, the limit is {most}",
-                self.group_size
+                "group_size {:?} has {items} work-items, the limit is {}",
+                self.group_size, limits.group_items
             )));
         }
         match kernel.group_size {
@@ -122,8 +122,23 @@ impl Geometry {
                 "group_size is {:?}, but the kernel's code fixes it to {fixed:?}",
                 self.group_size
             ))),
-            _ => Ok(()),
+            _ => match kernel.max_group_items {
+                Some(most) if items > u64::from(most) => Err(self.too_large_for_kernel(items, most)),
+                _ => Ok(()),
+            },
         }
+    }
+
+    #[cold]
+    fn too_large_for_kernel(&self, items: u64, most: u32) -> Error {
+        let size = self.group_size;
+        Error::new(
+            ErrorKind::OutOfResources,
+            format!(
+                "group_size {size:?} has {items} work-items, but the resources that this kernel needs, such as \
+                 registers, limit its groups to {most}; use smaller groups"
+            ),
+        )
     }
 
     /// Reports the first extent that exceeds its limit or is an invalid 0.
@@ -312,12 +327,50 @@ mod tests {
     use crate::{Capabilities, DeviceKind};
 
     #[test]
+    fn a_group_beyond_the_device_is_invalid_and_one_beyond_the_kernel_lacks_resources() {
+        let mut info = DeviceInfo::new(DeviceKind::Accelerator, 0, "device");
+        info.capabilities = Capabilities(abi::CAP_GROUPS);
+        info.limits = Limits {
+            groups: [1 << 20; 3],
+            group_size: [1024, 1024, 64],
+            group_items: 1024,
+            ..Limits::default()
+        };
+        let kernel = KernelInfo { max_group_items: Some(640), ..KernelInfo::default() };
+        let kind = |size: [u32; 3], kernel: &KernelInfo| {
+            Geometry::new(1, size).check(&info, kernel).err().map(|error| error.kind())
+        };
+        assert_eq!(kind([640, 1, 1], &kernel), None);
+        assert_eq!(kind([641, 1, 1], &kernel), Some(ErrorKind::OutOfResources));
+        assert_eq!(kind([32, 32, 1], &kernel), Some(ErrorKind::OutOfResources), "the most of the device");
+        assert_eq!(
+            kind([32, 33, 1], &kernel),
+            Some(ErrorKind::InvalidArgument),
+            "more than any kernel can have"
+        );
+        assert_eq!(kind([1, 1, 65], &kernel), Some(ErrorKind::InvalidArgument));
+        let fixed =
+            KernelInfo { group_size: Some([64, 1, 1]), max_group_items: Some(64), ..KernelInfo::default() };
+        assert_eq!(kind([64, 1, 1], &fixed), None);
+        assert_eq!(
+            kind([128, 1, 1], &fixed),
+            Some(ErrorKind::InvalidArgument),
+            "another size than the code's"
+        );
+        let error = Geometry::new(1, [1024, 1, 1]).check(&info, &kernel).unwrap_err();
+        assert!(
+            ["1024", "640", "smaller groups"].iter().all(|word| error.message().contains(word)),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn a_range_is_validated_and_encoded() {
         let mut info = DeviceInfo::new(DeviceKind::Host, 0, "host");
         let check = |info: &DeviceInfo, range: ParallelRange| {
             LaunchConfig::from(range).check(info, &KernelInfo::default())
         };
-        assert_eq!(check(&info, (0..9).into()).unwrap_err().kind(), crate::ErrorKind::Unsupported);
+        assert_eq!(check(&info, (0..9).into()).unwrap_err().kind(), ErrorKind::Unsupported);
         info.capabilities = Capabilities(abi::CAP_RANGE);
         assert!(check(&info, ParallelRange::from(-4..9).grain(3)).is_ok());
         let backwards = ParallelRange { begin: 2, end: 1, grain: None };

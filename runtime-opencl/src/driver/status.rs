@@ -33,11 +33,13 @@ pub(super) fn kind(code: cl_int) -> ErrorKind {
         _ if is_sticky(code) => ErrorKind::DeviceLost,
         -1 | -1001 => ErrorKind::Unavailable,
         -4 | -6 => ErrorKind::OutOfMemory,
-        -5 => ErrorKind::OutOfResources,
+        // Core checks groups against the code and the device, so that a group which is refused (-54) is too large for the
+        // kernel's resources.
+        -5 | -54 => ErrorKind::OutOfResources,
         -3 | -11 | -15 | -17 | -42 | -45 | -67 => ErrorKind::CompileFailed,
         -46 => ErrorKind::NotFound,
         -59 | -1000 => ErrorKind::Unsupported,
-        -69..=-48 | -44 | -43 | -41..=-30 | -13 => ErrorKind::InvalidArgument,
+        -69..=-55 | -53..=-48 | -44 | -43 | -41..=-30 | -13 => ErrorKind::InvalidArgument,
         _ => ErrorKind::Driver,
     }
 }
@@ -51,7 +53,7 @@ pub(super) fn remedy(code: cl_int) -> Option<&'static str> {
         -5 => "use smaller groups, less work-group memory, or a kernel with fewer registers",
         -42 => "the binary is damaged or for another device or driver; rebuild it from source",
         -52 => "an argument is not set; pass as many as the kernel has",
-        -54 => "use the group size that the kernel requires, or a smaller one",
+        -54 => "the kernel's resources limit its groups; use smaller ones",
         _ if is_sticky(code) => "the device is lost; open it again or start another process",
         _ => return None,
     })
@@ -80,7 +82,9 @@ mod tests {
             (-42, ErrorKind::CompileFailed),
             (-46, ErrorKind::NotFound),
             (-51, ErrorKind::InvalidArgument),
-            (-54, ErrorKind::InvalidArgument),
+            (-53, ErrorKind::InvalidArgument),
+            (-54, ErrorKind::OutOfResources),
+            (-55, ErrorKind::InvalidArgument),
             (-14, ErrorKind::Driver),
             (cl_int::MIN, ErrorKind::Driver),
         ] {

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use runtime_core::backend::is_privileged;
 use runtime_core::{Error, ErrorKind, Result};
 
+use crate::build_failure;
+
 /// The compiled code, in the private folder.
 const OUTPUT: &str = "output.bin";
 /// The compiler's messages, in the private folder.
@@ -89,7 +91,7 @@ impl Filled {
     /// Runs the command in `folder`, with `code` as its input.
     ///
     /// # Errors
-    /// `CompileFailed` with the messages, the exit code or signal and the command; `Timeout`; `Unavailable` if the compiler is not
+    /// `CompileFailed` or `OutOfResources` with the messages, the exit code or signal and the command; `Timeout`; `Unavailable` if the compiler is not
     /// there; `Io`.
     pub(super) fn run(&self, folder: &Path, code: &[u8], deadline: Duration) -> Result<Made> {
         let io_error = |error: io::Error| {
@@ -155,7 +157,7 @@ impl Filled {
             Some(status) if status.success() => {
                 (ErrorKind::CompileFailed, "it succeeded, but wrote no output file".to_owned())
             }
-            Some(status) => (ErrorKind::CompileFailed, status.to_string()),
+            Some(status) => (build_failure::kind_by_log(ErrorKind::CompileFailed, log), status.to_string()),
         };
         let said = if log.is_empty() { String::new() } else { format!("{log}\n") };
         Error::new(kind, format!("{said}{what}: {}", self.command_line()))

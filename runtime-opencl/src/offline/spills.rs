@@ -86,6 +86,8 @@ mod tests {
             "kernel k compiled SIMD16",
             "kernel k compiled SIMDx allocated 128 regs and spilled around 1",
             "kernel k compiled SIMD16 allocated many regs",
+            "kernel k compiled SIMD16 allocated 128 registers",
+            "kernel k compiled SIMD16 wasted 128 regs",
             "kernel k compiled SIMD16 allocated 99999999999 regs",
             "function f compiled SIMD16 allocated 128 regs",
             "compiled SIMD16 allocated 128 regs and spilled around 1",

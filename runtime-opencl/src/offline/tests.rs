@@ -66,6 +66,58 @@ fn an_error_of_the_stub_has_its_messages_status_and_command() {
 }
 
 #[test]
+fn a_stub_that_fails_makes_nothing_whatever_it_wrote() {
+    for (script, words) in
+        [("cp \"$1\" \"$2\"; exit 3", "exit status: 3"), (": > \"$2\"", "wrote no output file")]
+    {
+        let error = compile("opencl-c", "pvc", b"text", &Stub::new(script).options()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::CompileFailed);
+        assert!(error.message().contains(words), "{error}");
+    }
+}
+
+/// The stub says what Intel's compiler says of a kernel whose private memory the device does not have.
+#[test]
+fn a_scratch_overflow_of_the_stub_is_a_lack_of_resources() {
+    let said = "error: total scratch space exceeds HW supported limit for kernel k: 295232 bytes (max permitted PTSS 262144 bytes)";
+    let stub = Stub::new(&format!("echo '{said}' >&2; exit 1"));
+    let error = compile("spirv-kernel", "pvc", b"words", &stub.options()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutOfResources);
+    assert!(error.message().starts_with(said) && error.message().contains("exit status: 1"), "{error}");
+}
+
+#[test]
+fn the_stub_runs_in_a_folder_of_its_own_with_absolute_folders_of_included_files() {
+    let stub = Stub::new("echo \"$TMPDIR $PWD $4\" > \"$2\"");
+    let compiled = compile("opencl-c", "pvc", b"text", &stub.options().with("include", "inc")).unwrap();
+    let text = String::from_utf8(compiled.code).unwrap();
+    let [temporary, own, include] = text.trim().splitn(3, ' ').collect::<Vec<_>>()[..] else {
+        panic!("{text}")
+    };
+    assert_eq!(temporary, own, "temporary files are removed with the folder");
+    assert!(!Path::new(own).exists(), "{own}");
+    assert_eq!(include, format!("-I {}", std::env::current_dir().unwrap().join("inc").display()));
+}
+
+#[test]
+fn the_end_of_a_long_log_is_kept() {
+    let stub = Stub::new("echo first; yes word | head -c 2000000; echo last; cp \"$1\" \"$2\"");
+    let log = compile("opencl-c", "pvc", b"text", &stub.options()).unwrap().log;
+    assert!(log.ends_with("last") && log.len() <= 1 << 20 && log.len() > 1 << 19, "{} bytes", log.len());
+}
+
+#[test]
+fn a_stub_that_is_late_is_ended_before_it_succeeds() {
+    let stub = Stub::new("sleep 4; cp \"$1\" \"$2\"");
+    let command = stub.options();
+    let template = Template::parse(command.text("offline_compiler").unwrap()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let filled = template.fill("input.cl", "pvc", "");
+    let error = filled.run(folder.path(), b"text", Duration::from_millis(1)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+}
+
+#[test]
 fn a_stub_that_hangs_is_ended() {
     let stub = Stub::new("echo begun; exec sleep 1000");
     let command = stub.options();

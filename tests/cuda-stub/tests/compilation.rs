@@ -17,10 +17,11 @@ const CODE: &str =
 
 type Case = fn(&Runtime, &Arc<dyn CommonRuntime>) -> Result<(), Failed>;
 
-const CASES: [(&str, Case); 8] = [
+const CASES: [(&str, Case); 9] = [
     ("a_compiled_cubin_behaves_as_its_source", behaves_as_its_source),
     ("the_compiler_reports_kernels_and_messages", reports_kernels),
     ("fewer_registers_spill_more", spills),
+    ("launch_bounds_apply_to_portable_code", launch_bounds),
     ("registers_apply_to_code_that_is_compiled", registers_are_checked),
     ("errors_are_those_of_loading", errors_are_those_of_loading),
     ("native_code_is_not_compiled", native_code_is_not_compiled),
@@ -33,7 +34,8 @@ fn main() -> ExitCode {
     if runtime_cuda_stub_tests::is_active() {
         let library = runtime_cuda_stub_tests::plugin_path().unwrap();
         // SAFETY: the backend of this workspace.
-        let runtime = Arc::new(unsafe { Runtime::builder().discover(false).library(library) }.build());
+        let runtime = unsafe { Runtime::builder().discover(false).library(library) };
+        let runtime = Arc::new(runtime.with_lowering(runtime_kernel::wgsl()).build());
         let device = runtime.open("cuda:0").unwrap();
         let trials = CASES.into_iter().map(|(name, case)| {
             let (runtime, device) = (Arc::clone(&runtime), Arc::clone(&device));
@@ -114,6 +116,21 @@ fn spills(_: &Runtime, device: &Arc<dyn CommonRuntime>) -> Result<(), Failed> {
             "{format}"
         );
     }
+    Ok(())
+}
+
+fn launch_bounds(_: &Runtime, device: &Arc<dyn CommonRuntime>) -> Result<(), Failed> {
+    let code = "@group(0) @binding(0) var<storage, read_write> y: array<f32>;
+        @compute @workgroup_size(64) fn clear(@builtin(global_invocation_id) id: vec3u) { y[id.x] = 0; }";
+    let bounds = |source: &ModuleSource| -> Result<bool, Failed> {
+        // The stub's compiler puts the text that it is given into the cubin.
+        let compiled = device.compile(source)?.native;
+        Ok(String::from_utf8_lossy(&compiled.code).contains("__launch_bounds__(64, 4)"))
+    };
+    assert!(!bounds(&ModuleSource::wgsl(code))?);
+    assert!(bounds(&ModuleSource::wgsl(code).option("min_groups_per_unit", 4))?);
+    let error = device.load(&ModuleSource::wgsl(code).option("min_groups_per_unit", 99)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
     Ok(())
 }
 

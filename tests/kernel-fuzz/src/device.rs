@@ -133,7 +133,8 @@ impl Device {
             source = source.option(key, value.clone());
         }
         let refused = |error: runtime_core::Error| match error.kind() {
-            ErrorKind::Unsupported => Verdict::Unsupported(error.to_string()),
+            // More work-group memory or stack than the device has.
+            ErrorKind::Unsupported | ErrorKind::OutOfResources => Verdict::Unsupported(error.to_string()),
             _ => Verdict::Rejected(error.to_string()),
         };
         let module = self.device.load(&source).map_err(refused)?;

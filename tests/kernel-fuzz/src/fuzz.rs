@@ -13,11 +13,10 @@ use crate::shrink::smaller;
 use crate::worker::encode;
 
 /// Verdicts that are not findings: the device (empty for all), the text of the verdict, and the reason.
-const KNOWN: [(&str, &str, &str); 10] = [
+const KNOWN: [(&str, &str, &str); 9] = [
     // Not provably uniform by WGSL's rules; the generator's rules are simpler than a compiler's.
     ("", "rejected a barrier must be reached", "a barrier in possibly divergent control flow"),
     ("", "rejected nested too deep", "nesting beyond the documented limit"),
-    ("", "rejected has workgroup memory of", "more work-group memory than the device has"),
     // The `continuing` block refers to a variable of the body, although the generator meant an outer one.
     ("", "rejected bypasses the declaration of", "a name shadowed in a loop body"),
     // naga rejects a constant index out of range even where a `let` names it. Here the `let` names an override; a `let`

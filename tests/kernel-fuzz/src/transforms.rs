@@ -37,7 +37,7 @@ fn printed(case: &Case) -> Result<Vec<Printed>, Verdict> {
     let modules =
         Program::parse(&case.text, "", &specialisation).and_then(|program| program.printed_modules());
     let modules = modules.map_err(|error| match error.kind() {
-        ErrorKind::Unsupported => Verdict::Unsupported(error.to_string()),
+        ErrorKind::Unsupported | ErrorKind::OutOfResources => Verdict::Unsupported(error.to_string()),
         _ => Verdict::Rejected(error.to_string()),
     })?;
     let parse = |PrintedModule { name, module, is_checked, is_zeroed }| {

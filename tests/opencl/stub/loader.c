@@ -204,6 +204,20 @@ static void note_queue(const struct entry *entry, word queue) {
     pthread_mutex_unlock(&queues.lock);
 }
 
+/* The programs and kernels that are alive. */
+static atomic_int live_objects;
+
+static void count_objects(const struct entry *entry, word answer) {
+    int is_new = (strncmp(entry->name, "clCreateProgram", 15) == 0 || is(entry, "clCreateKernel")) && answer;
+    int is_retained = (is(entry, "clRetainProgram") || is(entry, "clRetainKernel")) && !answer;
+    int is_released = (is(entry, "clReleaseProgram") || is(entry, "clReleaseKernel")) && !answer;
+    live_objects += is_new + is_retained - is_released;
+}
+
+/* For tests. */
+__attribute__((visibility("default"))) int stub_live_objects(void);
+int stub_live_objects(void) { return live_objects; }
+
 static word call(struct entry *entry, word *a) {
     char options[4096];
     if (kernel_status() && is(entry, "clBuildProgram")) a[3] = options_with_fail(a[3], options, sizeof options);
@@ -221,6 +235,7 @@ static word call(struct entry *entry, word *a) {
     if (entry->error < 0 && !returns_pointer(entry)) answer = (int)answer;
     apply_directives(entry, count, a, &answer);
     note_queue(entry, answer);
+    count_objects(entry, answer);
     return answer;
 }
 

@@ -196,7 +196,7 @@ fn content(whole: &Tensor, bytes: usize) -> Result<Vec<u8>, Failure> {
 #[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 fn failure(error: Error) -> Failure {
     match error.kind() {
-        ErrorKind::Unsupported => Failure::Unsupported(error.to_string()),
+        ErrorKind::Unsupported | ErrorKind::OutOfResources => Failure::Unsupported(error.to_string()),
         _ => Failure::Failed(format!("{error}")),
     }
 }

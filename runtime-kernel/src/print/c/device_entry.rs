@@ -40,7 +40,13 @@ impl Writer<'_> {
         let [x, y, z] = group_size;
         let words = match self.dialect {
             Dialect::OpenCl => format!("__kernel __attribute__((reqd_work_group_size({x}, {y}, {z})))"),
-            _ => format!("extern \"C\" __global__ __launch_bounds__({})", x * y * z),
+            _ => {
+                let least = match program.min_groups {
+                    0 => String::new(),
+                    groups => format!(", {groups}"),
+                };
+                format!("extern \"C\" __global__ __launch_bounds__({}{least})", x * y * z)
+            }
         };
         let name = self.names.entry(index).to_owned();
         let parameters = parameters.join(",\n    ");

@@ -141,12 +141,7 @@ fn too_much_work_group_memory_is_an_error(context: &Context) -> Verdict {
     let mut args = vec![Arg::read(&x), Arg::write(&x), Arg::local(limit + u64::from(signature_known))];
     args.extend((!signature_known).then_some(Arg::local(1)));
     let launched = fixture.try_launch(&queue, "reverse_f32", &args, 4)?;
-    expect_error(
-        "one byte more",
-        launched,
-        ErrorKind::InvalidArgument,
-        &["reverse_f32", &limit.to_string()],
-    )?;
+    expect_error("one byte more", launched, ErrorKind::OutOfResources, &["reverse_f32", &limit.to_string()])?;
     assert_eq!(queue.submitted(), 0);
     expect_all("afterwards", &fixture.full(4, 1.0)?, 1.0)
 }

@@ -4,18 +4,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use runtime_core::backend::TemporaryFolder;
 use runtime_core::{
-    Arg, CacheOptions, CodeCache, CodeLoad, CodeOrigin, CommonRuntime, Compiled, ErrorKind, Fit, Kernel,
-    ModuleSource,
+    Arg, CacheOptions, CodeCache, CodeLoad, CodeOrigin, CommonRuntime, Compiled, DeviceInfo, Error,
+    ErrorKind, Fit, Kernel, ModuleSource,
 };
 
 use crate::case::{Failure, Requirement, Verdict, cases};
 use crate::context::Context;
 use crate::expect::expect_all;
+use crate::kernels::FormatKernels;
 use crate::wait;
 
 cases! {
     [Requirement::Kernel("fill_f32")] => compiled_code_behaves_like_its_source, compiled_code_fits_its_device,
-        compiling_broken_code_is_an_error;
+        compiling_broken_code_is_an_error, code_for_an_architecture_behaves_like_its_source,
+        broken_code_is_an_error_for_an_architecture_too,
+        an_unknown_architecture_is_not_found;
     [Requirement::Kernel("fill_f32"), Requirement::Library] => cached_code_behaves_like_its_source;
 }
 
@@ -71,6 +74,93 @@ fn compiling_broken_code_is_an_error(context: &Context) -> Verdict {
     };
     assert_eq!(error.kind(), ErrorKind::CompileFailed, "{error:?}");
     assert!(!error.message().is_empty(), "{error:?}");
+    Ok(())
+}
+
+/// An architecture of this device, by name: what the backend says of it, and the suite's kernels for it.
+struct Architecture {
+    name: String,
+    info: DeviceInfo,
+    kernels: &'static FormatKernels,
+}
+
+/// The device's own architecture or, if the backend does not compile for that, its default. The case is unsupported if the backend
+/// compiles for devices only, or has no compiler here.
+fn architecture(context: &Context) -> Result<(Architecture, Compiled), Failure> {
+    let target = &context.target().name;
+    let own = context.info().arch.as_ref().map(|arch| format!("{target}:{arch}"));
+    let mut compiled = Err(Error::new(ErrorKind::NotFound, "the device has no architecture"));
+    for name in own.into_iter().chain([target.clone()]) {
+        compiled = context.runtime().architecture(&name).and_then(|info| {
+            let kernels = kernels(context, &info)?;
+            let compiled = context.runtime().compile(&name, &kernels.source())?;
+            Ok((Architecture { name, info, kernels }, compiled))
+        });
+        match &compiled {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            _ => break,
+        }
+    }
+    match compiled {
+        Err(error) if matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::Unavailable) => {
+            Err(Failure::Unsupported(error.to_string()))
+        }
+        compiled => Ok(compiled?),
+    }
+}
+
+/// The suite's kernels for an architecture, in the format that the device gets too: the arguments are the same.
+fn kernels(context: &Context, info: &DeviceInfo) -> runtime_core::Result<&'static FormatKernels> {
+    let own = context.fixture().kernels().map(|kernels| kernels.source()).ok();
+    let chosen = context
+        .kernel_provider()
+        .choose(info)
+        .filter(|kernels| own.as_ref().is_some_and(|source| source.format() == kernels.source().format()));
+    chosen.ok_or_else(|| Error::unsupported(format!("{} is compiled for from other formats", info.name)))
+}
+
+fn code_for_an_architecture_behaves_like_its_source(context: &Context) -> Verdict {
+    let (Architecture { name, info, .. }, compiled) = architecture(context)?;
+    assert!(!info.formats.is_empty() && info.compute_units.is_none_or(|units| units > 0), "{name}: {info:?}");
+    assert!(!compiled.native.code.is_empty(), "no code of format {}", compiled.native.format);
+    let (device, source) = (context.fixture().device(), native(compiled));
+    match device.fits(&source) {
+        Ok(Fit::Unsupported) => {
+            return Err(Failure::Unsupported(format!("code for {name} does not fit this device")));
+        }
+        Err(error) if error.kind() != ErrorKind::Unsupported => return Err(error.into()),
+        _ => {}
+    }
+    fills(context, device, &device.load(&source)?.kernel("fill_f32")?)
+}
+
+fn broken_code_is_an_error_for_an_architecture_too(context: &Context) -> Verdict {
+    let (Architecture { name, kernels, .. }, _) = architecture(context)?;
+    let broken = kernels.broken();
+    match context.runtime().compile(&name, &broken) {
+        // Code that every device compiles for itself stays as it is.
+        Ok(compiled) if compiled.native.format == *broken.format() => Ok(()),
+        Ok(_) => Err(Failure::Failed("broken code was compiled".to_owned())),
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::CompileFailed, "{error:?}");
+            assert!(error.to_string().contains(&name), "{error}");
+            Ok(())
+        }
+    }
+}
+
+fn an_unknown_architecture_is_not_found(context: &Context) -> Verdict {
+    let (Architecture { kernels, .. }, _) = architecture(context)?;
+    let unknown = format!("{}:no-such-architecture", context.target().name);
+    // A load option may name a compiler for it, so that only compiling tells.
+    let Err(error) = context.runtime().compile(&unknown, &kernels.source()) else {
+        return Err(Failure::Failed(format!("code was compiled for {unknown}")));
+    };
+    let described = context.runtime().architecture(&unknown).err();
+    for error in described.into_iter().chain([error]) {
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{error:?}");
+        assert!(error.message().contains("no-such-architecture"), "{error}");
+    }
     Ok(())
 }
 

@@ -153,10 +153,12 @@ fn occupancy_fits_the_device(context: &Context) -> Verdict {
         before = occupancy.groups;
     }
     let too_large = kernel.occupancy(&Geometry::new(1, most.saturating_add(1)), 0);
-    expect_error("group size", too_large, ErrorKind::InvalidArgument, &["occupancy", "group_size"])?;
+    // The device could hold a group that is too large for the kernel only.
+    let of_device = most == limits.group_items.min(limits.group_size[0]);
+    let kind = if of_device { ErrorKind::InvalidArgument } else { ErrorKind::OutOfResources };
+    expect_error("group size", too_large, kind, &["occupancy", "group_size"])?;
     let too_much = kernel.occupancy(&Geometry::new(1, sizes[0]), limits.shared_bytes.saturating_add(1));
-    expect_error("memory", too_much, ErrorKind::InvalidArgument, &["occupancy", "work-group memory"])
-        .map(drop)
+    expect_error("memory", too_much, ErrorKind::OutOfResources, &["occupancy", "work-group memory"]).map(drop)
 }
 
 fn loads_from_many_threads(context: &Context) -> Verdict {

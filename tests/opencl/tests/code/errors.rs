@@ -144,7 +144,7 @@ fn too_much_work_group_memory(fixture: &Fixture) -> Result<()> {
     let args = [Arg::read(&x), Arg::write(&out), Arg::local(limit + 1), Arg::scalar(10u32)];
     assert_refused(
         fixture.run("sum", &Geometry::single(), &args),
-        &[ErrorKind::InvalidArgument],
+        &[ErrorKind::OutOfResources],
         &[&limit.to_string()],
     );
     Ok(())

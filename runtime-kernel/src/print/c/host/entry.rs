@@ -321,7 +321,7 @@ impl Entry<'_, '_, '_> {
         }
         let name = &self.module.entry_points[index].name;
         Err(Error::new(
-            ErrorKind::Unsupported,
+            ErrorKind::OutOfResources,
             format!(
                 "entry point \"{name}\" needs {bytes} bytes of stack for work-group memory, variables, and values that \
                  live across barriers, but the host has {}; use smaller arrays or a smaller work-group",
