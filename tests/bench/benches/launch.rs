@@ -99,15 +99,34 @@ fn accelerator(criterion: &mut Criterion) {
     let dropped = measure(criterion, "null/launch_event_dropped", |calls| {
         time(calls, || drop(fixture.launch(3.0).expect("the queue takes it")))
     });
+    let dispatched = measure(criterion, "null/dispatch_event_dropped", |calls| {
+        time(calls, || drop(fixture.submit(3.0).expect("the queue takes it")))
+    });
     let mut held = None;
     let kept = measure(criterion, "null/launch_event_kept", |calls| {
         time(calls, || held = Some(fixture.launch(3.0).expect("the queue takes it")))
     });
     drop(held);
     let threads = two_threads(criterion, &runtime);
+    let tasks = measure(criterion, "null/host_task", |calls| host_tasks(&fixture, calls));
     compare("null: launch, event dropped", &dropped, &plain, 100.0);
     compare("null: launch, event kept", &kept, &plain, 100.0);
+    compare("null: dispatch, over a launch", &dispatched, &dropped, 60.0);
     compare("null: launch from each of two threads", &threads, &Samples::default(), 130.0);
+    compare("a host task, submitted and run", &tasks, &Samples::default(), 5000.0);
+}
+
+/// Host tasks without dependencies, until the last one has ended.
+fn host_tasks(fixture: &Fixture, calls: u64) -> Duration {
+    let begin = Instant::now();
+    let mut last = None;
+    for _ in 0..calls {
+        last = Some(fixture.queue.host_task(&[], || ()).expect("a task is taken"));
+    }
+    if let Some(last) = last {
+        last.wait().expect("the task runs");
+    }
+    begin.elapsed()
 }
 
 /// Two threads, each with its own queue, and a frozen tensor that both read.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use runtime_core::{
-    Arg, CodeFormat, CommonRuntime, Event, Geometry, Kernel, ModuleSource, Queue, Result, Runtime,
-    RuntimeBuilder, Tensor,
+    Arg, CodeFormat, CommonRuntime, Dispatcher, Event, Geometry, Kernel, ModuleSource, Queue, Result,
+    Runtime, RuntimeBuilder, Tensor,
 };
 
 use crate::direct_call::LIBRARY;
@@ -55,6 +55,8 @@ pub struct Fixture {
     pub queue: Queue,
     /// Reads two tensors and writes one.
     pub kernel: Kernel,
+    /// The same kernel, through a dispatcher.
+    pub dispatcher: Dispatcher,
     a: Tensor,
     b: Tensor,
     c: Tensor,
@@ -84,7 +86,9 @@ impl Fixture {
         let tensor = || device.tensor([64], &[1.0f32; 64]);
         let (a, b, c) = (first.map_or_else(tensor, Ok)?, tensor()?, tensor()?);
         let queue = device.queue()?;
-        Ok(Self { device, queue, kernel, a, b, c })
+        let dispatcher = Dispatcher::builder("touch").source(source(&*device));
+        let dispatcher = dispatcher.signature("read f32, read f32, write f32, f32").build()?;
+        Ok(Self { device, queue, kernel, dispatcher, a, b, c })
     }
 
     /// Arguments of one launch.
@@ -107,6 +111,15 @@ impl Fixture {
     #[inline]
     pub fn launch(&self, scale: f32) -> Result<Event> {
         self.queue.launch(&self.kernel, Geometry::single(), &self.arguments(scale))
+    }
+
+    /// Submits the same launch through the dispatcher.
+    ///
+    /// # Errors
+    /// Any error of the device.
+    #[inline]
+    pub fn submit(&self, scale: f32) -> Result<Event> {
+        self.dispatcher.on(&self.queue).submit(1, &[], &self.arguments(scale))
     }
 
     /// Launches and waits; runs on this thread if the device supports that.

@@ -86,6 +86,8 @@ fn the_launch_path_allocates_nothing() {
 
     let null = Fixture::open(&runtime, "null").unwrap();
     assert_eq!(allocations(|| drop(null.launch(3.0).unwrap())), 0, "accelerator launch, event dropped");
+    assert_eq!(allocations(|| drop(null.submit(3.0).unwrap())), 0, "dispatch");
+    assert_eq!(null.dispatcher.misses(), 1);
     let mut held = None;
     assert_eq!(allocations(|| held = Some(null.launch(3.0).unwrap())), 0, "accelerator launch, event kept");
     drop(held);

@@ -31,3 +31,7 @@ pub fn host_and_adder() -> runtime_core::Result<(runtime_core::Device, runtime_c
     let add = device.kernel(runtime_core::ModuleSource::wgsl(ADD), "add")?;
     Ok((device, add))
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/dispatch.md")]
+struct Dispatch;

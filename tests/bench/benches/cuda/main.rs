@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use raw::{Raw, ok};
 use runtime_core::{
-    Arg, CodeFormat, CommonRuntime, DType, Element, Geometry, Kernel, ModuleSource, Options, Placement,
-    Queue, Runtime, Tensor,
+    Arg, CodeFormat, CommonRuntime, DType, Dispatcher, Element, Geometry, Kernel, ModuleSource, Options,
+    Placement, Queue, Runtime, Tensor,
 };
 
 const PTX: &str = ".version 6.3\n.target sm_75\n.address_size 64\n.visible .entry touch(.param .u64 a, .param .u64 b, .param .u64 c, .param .f32 s)\n{\nret;\n}\n";
@@ -53,8 +53,9 @@ fn main() {
     let info = device.info();
     println!("{}, driver {}\n", info.name, info.driver_version.as_deref().unwrap_or_default());
     println!("| what | raw | ours | ratio |\n| --- | --- | --- | --- |");
-    let parts: [(&str, Part); 9] = [
+    let parts: [(&str, Part); 10] = [
         ("submit", submit),
+        ("dispatch", dispatch),
         ("signals", signals),
         ("threads", threads),
         ("wait", wait),
@@ -143,6 +144,40 @@ impl Fixture {
     fn launch(&self) -> runtime_core::Event {
         self.queue.launch(&self.kernel, Geometry::single(), &self.args()).expect("the queue takes it")
     }
+}
+
+/// Kernels per round of [`dispatch`].
+const DISPATCHES: usize = 10_000;
+
+/// A dispatcher against a launch of its kernel, and kernels submitted against kernels called one after the other.
+fn dispatch(device: &Device, _: &Raw) {
+    let fixture = Fixture::open(device);
+    // SAFETY: the kernel accesses one element of each tensor for each work-item of a group.
+    let source = unsafe { ModuleSource::native(CodeFormat::CUDA_C, CUDA_C) };
+    let builder = Dispatcher::builder("touch").source(source.clone());
+    let builder = builder.signature("read_write f32, read_write f32, read_write f32, f32");
+    let touch = builder.build().expect("a valid signature");
+    let [a, b, c] = &fixture.tensors;
+    let queue = device.default_queue().expect("a queue opens");
+    let submit = || drop(touch.submit(1, &[], (a, b, c, 3.0f32)).expect("the queue takes it"));
+    let kernel = device.kernel(&source, "touch").expect("the kernel loads");
+    let args = [Arg::read_write(a), Arg::read_write(b), Arg::read_write(c), Arg::scalar(3.0f32)];
+    let launch = || drop(queue.launch(&kernel, (1, 1), &args).expect("the queue takes it"));
+    let many = |operation: &dyn Fn()| {
+        let took = time(|| (0..DISPATCHES).for_each(|_| operation()));
+        queue.wait_idle().expect("the queue ends");
+        took
+    };
+    line("dispatch, against a launch", compare(|| many(&launch), || many(&submit)), DISPATCHES as f64);
+    let until_done = |operation: &dyn Fn()| {
+        time(|| {
+            (0..DISPATCHES).for_each(|_| operation());
+            queue.wait_idle().expect("the queue ends");
+        })
+    };
+    let call = || touch.call(1, (a, b, c, 3.0f32)).expect("the kernel runs");
+    let called = compare(|| until_done(&call), || until_done(&submit));
+    line("10,000 kernels submitted, against called", called, DISPATCHES as f64);
 }
 
 fn tensor(device: &Device, count: usize, space: &str) -> Tensor {
