@@ -42,6 +42,9 @@ impl DispatcherBuilder {
 
     /// Adds a source of the kernel, with its constants and options. With several sources, a device gets the first format of its
     /// list that has one, so native code goes before portable code.
+    ///
+    /// A function for the host has two more parameters, `int64_t begin` and `int64_t end`, and is called for parts of the range, on
+    /// several threads.
     pub fn source(mut self, source: ModuleSource) -> Self {
         self.sources.push(source);
         self
