@@ -25,8 +25,8 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use runtime_core::{DType, Error, ErrorKind, OptionValue, Result, Runtime};
-use runtime_package::{KernelFile, PackageBuilder};
+use runtime_core::{DType, Error, ErrorKind, OptionValue, Options, Result, Runtime};
+use runtime_package::{CompileTarget, KernelFile, PackageBuilder};
 
 /// Variables that decide which backends are found.
 const VARIABLES: [&str; 2] = ["RUNTIME_BACKENDS", "RUNTIME_BACKEND_PATH"];
@@ -53,7 +53,7 @@ pub fn package(path: impl Into<PathBuf>) -> Build {
 pub struct Build {
     name: String,
     files: Vec<PathBuf>,
-    targets: Vec<String>,
+    targets: Vec<Result<CompileTarget>>,
     inputs: Vec<PathBuf>,
     options: Vec<(String, OptionValue)>,
     required: bool,
@@ -68,9 +68,16 @@ impl Build {
         self
     }
 
-    /// Adds a target: a backend and an architecture, such as `cuda:sm_90`.
+    /// Adds a target: a backend and an architecture, such as `cuda:sm_90`; with load options for it alone as
+    /// `cuda:sm_90,registers=128`.
     pub fn target(mut self, target: &str) -> Self {
-        self.targets.push(target.to_owned());
+        self.targets.push(target.parse());
+        self
+    }
+
+    /// Adds a target with load options for it alone, whose values may contain commas.
+    pub fn target_with(mut self, target: &str, options: Options) -> Self {
+        self.targets.push(Ok(CompileTarget { name: target.to_owned(), options }));
         self
     }
 
@@ -184,8 +191,9 @@ impl Build {
         let mut warnings = Vec::new();
         for kernel in &kernels {
             for target in &self.targets {
-                let Err(error) = builder.compile(runtime, kernel, target) else { continue };
-                if self.required || !is_missing(&error, runtime, target) {
+                let target = target.as_ref().map_err(Clone::clone)?;
+                let Err(error) = builder.compile_for(runtime, kernel, target) else { continue };
+                if self.required || !is_missing(&error, runtime, &target.name) {
                     return Err(error.with_note(format!("in \"{kernel}\" for {target}")));
                 }
                 let message = error.to_string().replace('\n', " ");
@@ -273,6 +281,20 @@ mod tests {
             let (_folder, built) = build(wanted);
             assert_eq!(built.unwrap_err().kind(), kind);
         }
+    }
+
+    #[test]
+    fn a_target_has_options_of_its_own() {
+        for wanted in [
+            package("good.null").target("null:null,prefix=own_"),
+            package("good.null").target_with("null:null", Options::new().with("prefix", "own_")),
+        ] {
+            let (_folder, built) = build(wanted.option("prefix", "file_"));
+            let package = Package::open(built.unwrap().0).unwrap();
+            assert_eq!(package.kernels()[0].entries, ["own_noop", "own_add_f32"]);
+        }
+        let (_folder, built) = build(package("good.null").target("null:null,prefix"));
+        assert_eq!(built.unwrap_err().kind(), ErrorKind::InvalidArgument);
     }
 
     #[test]

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use runtime_core::{CodeFormat, DType, Error, OptionValue, Options, Result, Runtime};
+use runtime_core::{CodeFormat, Error, OptionValue, Options, Result, Runtime};
 use runtime_kernel::Specialisation;
-use runtime_package::{KernelFile, PackageBuilder};
+use runtime_package::{CompileTarget, KernelFile, PackageBuilder};
 
 use crate::arguments::parse_option;
 use crate::output::{self, Destination};
@@ -19,10 +19,10 @@ pub(crate) struct CompileArguments {
     /// Kernel files; the extension tells the format
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// What to compile for: a backend and an architecture, such as `cuda:sm_90`, or a backend for its default; may be
-    /// repeated
+    /// What to compile for: a backend and an architecture, such as `cuda:sm_90`, or a backend for its default; with load options
+    /// for it alone as `cuda:sm_90,registers=128`; may be repeated
     #[arg(long = "target", value_name = "TARGET:ARCHITECTURE", required = true)]
-    targets: Vec<String>,
+    targets: Vec<CompileTarget>,
     /// The package to write
     #[arg(short, long, value_name = "FILE.rtpkg")]
     output: PathBuf,
@@ -35,9 +35,9 @@ pub(crate) struct CompileArguments {
     /// Value of an `override` constant of portable kernels, by name or `@id`; may be repeated
     #[arg(long = "constant", value_name = "NAME=VALUE", value_parser = Specialisation::parse_constant)]
     constants: Vec<(String, String)>,
-    /// Element type that replaces f32 in `alias T = f32;` of portable kernels
-    #[arg(long, value_name = "DTYPE")]
-    element: Option<DType>,
+    /// Element type that replaces f32 in `alias T = f32;` of portable kernels, or in the alias of that name; may be repeated
+    #[arg(long = "element", value_name = "[NAME=]DTYPE")]
+    elements: Vec<String>,
     /// Leave the source out: devices that no native code fits cannot load the package
     #[arg(long)]
     no_fallback: bool,
@@ -98,8 +98,8 @@ impl CompileArguments {
         for (name, value) in &self.constants {
             options.push("constant", format!("{name}={value}"));
         }
-        if let Some(element) = self.element {
-            options.push("element", element.to_string());
+        for element in &self.elements {
+            options.push("element", element.as_str());
         }
         for (key, value) in &self.options {
             options.push(key, value.clone());
@@ -114,12 +114,12 @@ impl CompileArguments {
         let mut failures = Vec::new();
         for target in &self.targets {
             // Without its compiler, a target fails for all kernels alike.
-            if let Err(error) = runtime.architecture(target) {
+            if let Err(error) = runtime.architecture(&target.name) {
                 failures.push(format!("error: {error}"));
                 continue;
             }
             for name in &names {
-                if let Err(error) = builder.compile(runtime, name, target) {
+                if let Err(error) = builder.compile_for(runtime, name, target) {
                     failures.push(format!("error: \"{name}\" for {target}: {error}"));
                 }
             }

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use runtime_core::{Access, DType, Error, Result};
+use runtime_core::{Access, Error, Result};
 use runtime_harness::text_file;
 use runtime_kernel::{Checks, Dialect, Interface, Program, Specialisation};
 use serde_json::{Value, json};
@@ -31,9 +31,9 @@ pub(crate) struct LowerArguments {
     /// Value of an `override` constant, by name or `@id`; may be repeated
     #[arg(long = "constant", value_name = "NAME=VALUE", value_parser = Specialisation::parse_constant)]
     constants: Vec<(String, String)>,
-    /// Element type that replaces f32 in `alias T = f32;`
-    #[arg(long, value_name = "DTYPE")]
-    element: Option<DType>,
+    /// Element type that replaces f32 in `alias T = f32;`, or in the alias of that name; may be repeated
+    #[arg(long = "element", value_name = "[NAME=]DTYPE")]
+    elements: Vec<String>,
     /// Leave out bounds checks
     #[arg(long)]
     unchecked: bool,
@@ -69,8 +69,9 @@ pub(crate) fn lower(arguments: &LowerArguments) -> Result<()> {
     let destination = Destination::open(output)?;
     let path = arguments.file.display().to_string();
     let code = text_file::read(&arguments.file)?;
-    let specialisation =
-        Specialisation { constants: arguments.constants.clone(), element: arguments.element };
+    let mut specialisation =
+        Specialisation { constants: arguments.constants.clone(), ..Specialisation::default() };
+    arguments.elements.iter().try_for_each(|element| specialisation.add_element(element))?;
     let program = Program::parse(&code, &path, &specialisation)?;
     let program = if arguments.debug { program.with_debug_info() } else { program };
     let checks = if arguments.unchecked { Checks::Unchecked } else { Checks::Bounded };
@@ -137,12 +138,32 @@ fn entry_text(interface: &Interface, text: &mut String) {
         let access = access_name(tensor.access).to_owned();
         table.row(vec![format!("  {at}"), tensor.name.clone(), "tensor".to_owned(), dtype, access]);
     }
-    for (scalar, at) in interface.scalars.iter().zip(interface.tensors.len()..) {
-        let dtype = scalar.dtype.to_string();
-        table.row(vec![format!("  {at}"), scalar.name.clone(), "scalar".to_owned(), dtype, String::new()]);
-    }
+    scalar_rows(interface, &mut table);
     if !interface.tensors.is_empty() || !interface.scalars.is_empty() {
         let _ = write!(text, "{table}");
+    }
+}
+
+/// A row for each scalar, and for each layout.
+fn scalar_rows(interface: &Interface, table: &mut Table) {
+    let mut at = 0;
+    while let Some(scalar) = interface.scalars.get(at) {
+        let argument = interface.tensors.len() + at;
+        let layout = interface.layouts.iter().find(|layout| layout.first_scalar == at);
+        let [numbers, name, kind, dtype] = match layout {
+            Some(layout) => {
+                let tensor = &interface.tensors[layout.tensor].name;
+                let last = argument + 2 * layout.rank - 1;
+                let dtype = format!("{0} × u32, {0} × i32", layout.rank);
+                [format!("  {argument}–{last}"), format!("{tensor}_layout"), "layout".to_owned(), dtype]
+            }
+            None => {
+                let dtype = scalar.dtype.to_string();
+                [format!("  {argument}"), scalar.name.clone(), "scalar".to_owned(), dtype]
+            }
+        };
+        table.row(vec![numbers, name, kind, dtype, String::new()]);
+        at += layout.map_or(1, |layout| 2 * layout.rank);
     }
 }
 
@@ -177,10 +198,18 @@ fn entry_json(interface: &Interface) -> Value {
         .scalars
         .iter()
         .map(|scalar| json!({ "name": scalar.name, "kind": "scalar", "dtype": scalar.dtype.to_string() }));
+    let layouts = interface.layouts.iter().map(|layout| {
+        json!({
+            "tensor": interface.tensors[layout.tensor].name,
+            "rank": layout.rank,
+            "first_argument": interface.tensors.len() + layout.first_scalar,
+        })
+    });
     json!({
         "name": interface.name,
         "group_size": interface.group_size,
         "shared_bytes": interface.shared_bytes,
         "arguments": tensors.chain(scalars).collect::<Vec<_>>(),
+        "layouts": layouts.collect::<Vec<_>>(),
     })
 }

@@ -7,7 +7,9 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use runtime_core::{ErrorKind, KernelInfo, Result};
-use runtime_package::{Choice, CodeFile, Package, PackagedCode, PackagedKernel, PassedOver, Taken};
+use runtime_package::{
+    Choice, CodeFile, CompileTarget, Package, PackagedCode, PackagedKernel, PassedOver, Taken,
+};
 use serde_json::{Value, json};
 
 use crate::output;
@@ -158,6 +160,7 @@ pub(crate) fn content_table(kernels: &[PackagedKernel]) -> String {
 
 fn code_rows(kernel: &str, code: &PackagedCode) -> Vec<Vec<String>> {
     let ms = code.compile_ms.map(|ms| format!("{ms:.1}")).unwrap_or_default();
+    let target = CompileTarget { name: code.target.clone(), options: code.compiled_with.clone() }.to_string();
     let mut entries = code.entries();
     if entries.is_empty() {
         entries.push(("", None));
@@ -167,7 +170,7 @@ fn code_rows(kernel: &str, code: &PackagedCode) -> Vec<Vec<String>> {
             info.and_then(of).map(|figure| figure.to_string()).unwrap_or_default()
         };
         let (registers, spilled) = (figure(|info| info.registers), figure(|info| info.spilled_bytes));
-        row([kernel, entry, &code.target], &code.file, [registers, spilled, ms.clone()])
+        row([kernel, entry, &target], &code.file, [registers, spilled, ms.clone()])
     };
     entries.into_iter().map(cells).collect()
 }

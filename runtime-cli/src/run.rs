@@ -5,10 +5,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use runtime_core::{
-    CommonRuntime, Error, ErrorKind, Evaluation, HostArray, Result, Runtime, Validation, did_you_mean,
+    CommonRuntime, DeviceInfo, Error, ErrorKind, Evaluation, HostArray, Options, Result, Runtime, Validation,
+    did_you_mean,
 };
 use runtime_harness::crash_context::CrashContext;
-use runtime_harness::job::{BoundKernel, Job};
+use runtime_harness::job::{BoundKernel, Job, fits};
 use runtime_harness::release::{self, release};
 use runtime_harness::row::{error_text, status_of};
 use runtime_harness::spec::Spec;
@@ -40,7 +41,9 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
         Err(error) => Err(error.clone()),
     };
     drop(context);
-    let code = finish(&job, &row, outcome, saves);
+    let package = bound.as_ref().ok().and_then(|bound| bound.package.as_ref());
+    let why = package.map(|package| format!("; {}", package.why)).unwrap_or_default();
+    let code = finish(&job, &row, outcome.map(|outcome| (outcome, why)), saves);
     if let Err(error) = release((bound, device), &format!("\"{name}\""), &id, release::DEADLINE) {
         output::print_stderr(&format!("error: {error}"));
     }
@@ -51,15 +54,15 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
 fn finish(
     job: &Job,
     row: &str,
-    outcome: Result<(Validation, Vec<(usize, HostArray)>)>,
+    outcome: Result<((Validation, Vec<(usize, HostArray)>), String)>,
     saves: Vec<(usize, PathBuf)>,
 ) -> Result<ExitCode> {
     match outcome {
-        Ok((validation, outputs)) => {
+        Ok(((validation, outputs), why)) => {
             for (index, path) in saves {
                 save(&outputs, index, &path)?;
             }
-            output::print(&format!("{row}: {}\n", describe(&job.spec, &validation)))?;
+            output::print(&format!("{row}: {}{why}\n", describe(&job.spec, &validation)))?;
             Ok(if validation.is_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
         }
         Err(error) => {
@@ -98,9 +101,8 @@ fn open(runtime: &Runtime, spec: &Spec, arguments: &RunArguments) -> Result<Arc<
     if let Some(name) = &arguments.device {
         return runtime.open_with(name, &options);
     }
-    let accepts = |info: &&runtime_core::DeviceInfo| {
-        info.unavailable_reason.is_none() && info.accepts(&spec.kernel.format)
-    };
+    let accepts =
+        |info: &&DeviceInfo| info.unavailable_reason.is_none() && accepts(runtime, info, spec, &options);
     let devices = runtime.devices();
     let info = devices.iter().find(accepts).ok_or_else(|| {
         Error::new(
@@ -112,6 +114,15 @@ fn open(runtime: &Runtime, spec: &Spec, arguments: &RunArguments) -> Result<Arc<
         )
     })?;
     runtime.open_with(&info.id.to_string(), &options)
+}
+
+/// Whether a device accepts the code of a spec. What it takes from a package is known once it is open.
+fn accepts(runtime: &Runtime, info: &DeviceInfo, spec: &Spec, options: &Options) -> bool {
+    if !spec.kernel.is_package() {
+        return info.accepts(&spec.kernel.format);
+    }
+    let device = runtime.open_with(&info.id.to_string(), options);
+    device.is_ok_and(|device| fits(&*device, &spec.kernel))
 }
 
 fn execute(

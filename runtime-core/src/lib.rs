@@ -276,6 +276,7 @@ pub mod backend;
 mod cache;
 mod code;
 mod device;
+mod dispatch;
 mod error;
 mod evaluate;
 #[cfg(fuzzing)]
@@ -294,6 +295,8 @@ mod timeline;
 
 /// The crate of the element types `f16` and `bf16`.
 pub use half;
+/// The crate of the element types `Complex<f32>` and `Complex<f64>`.
+pub use num_complex;
 
 pub use atomic_file::AtomicFile;
 pub use cache::{
@@ -301,8 +304,9 @@ pub use cache::{
     LoadTotals, PruneOptions, SharedStore, StageTotals, VerifyReport, parse_byte_count,
 };
 pub use code::arg::Arg;
-pub use code::argument_tuples::{Arguments, IntoArg, read, read_write, write};
+pub use code::argument_tuples::{ArgList, Arguments, IntoArg, read, read_write, write};
 pub use code::kernel::Kernel;
+pub use code::layout::{TensorLayout, layout};
 pub use code::module::Module;
 pub use code::record::Record;
 pub use code::scalar::Scalar;
@@ -313,6 +317,9 @@ pub use device::counters::CounterSet;
 pub use device::embedded::EmbeddedDevice;
 pub use device::host::Host;
 pub use device::methods::Device;
+pub use dispatch::{
+    ArgType, Dispatch, Dispatcher, DispatcherBuilder, Domain, Extents, NdRange, Overload, Range,
+};
 pub use error::{Error, ErrorKind, Result};
 pub use evaluate::*;
 pub use graph::Graph;
@@ -338,6 +345,7 @@ pub use plugin::convert;
 pub use plugin::load_report::{LoadOutcome, LoadReport, LoadStage};
 pub use queue::Queue;
 pub use queue::hold::HeldQueue;
+pub use queue::host_task::HostTaskOutput;
 pub use queue::transfer::Download;
 pub use runtime::{Runtime, RuntimeBuilder, Target};
 pub use tensor::host_array::HostArray;
@@ -345,3 +353,5 @@ pub use tensor::host_view::{HostView, HostViewMut};
 pub use tensor::safetensors::{Safetensors, StoredTensor};
 pub use tensor::{Tensor, dlpack};
 pub use timeline::event::Event;
+pub use timeline::event_status::EventStatus;
+pub use timeline::event_times::{EventClock, EventTimes};

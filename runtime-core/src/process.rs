@@ -2,8 +2,9 @@
 //!
 //! After a fork, the child has the parent's handles, but none of its threads and, for most drivers, no
 //! working driver. Using an object created before the fork is an error in the child; dropping one leaks it.
-//! At exit, core waits, with a deadline, until the wait threads have left the backends. From then on drops
-//! leak, because the exit handlers of the drivers may already have run.
+//! At exit, core waits, with a deadline, until the wait threads have left the backends and the running host tasks have
+//! ended; no further host task starts. From then on drops leak, because the exit handlers of the drivers may already
+//! have run, and the calls of a host task that still runs fail.
 //!
 //! # Order of the exit handlers
 //!
@@ -17,7 +18,7 @@
 //! the first backend opens              core: install                nothing left to do
 //! the driver is loaded, opens devices  driver                       tears itself down
 //! a Vulkan device has been opened      Vulkan: wait_at_exit         nothing left to do
-//! a backend opened its first device    core: reinstall_exit_hook    stops wait threads; drops leak from now on
+//! a backend opened its first device    core: reinstall_exit_hook    stops threads of core; drops leak from now on
 //! the first kernel is compiled         LLVM                         tears itself down
 //! that compilation has ended           Vulkan: warm_up_compiler     waits for work, then rejects any more
 //! ```
@@ -25,7 +26,7 @@
 //! - Core and Vulkan register twice because drivers register late. The later handler leaves nothing for the
 //!   earlier one, which covers an exit in between.
 //! - Core and Vulkan may run in either order, as they do when another backend opens its first device later: core
-//!   stops only its wait threads, and Vulkan waits for its devices without core.
+//!   stops only its own threads, and Vulkan waits for its devices without core.
 //! - The command registers before it calls any foreign code, so its handler runs last and its `_exit` skips none
 //!   of the others.
 //! - A process that dies of a signal or calls `_exit` runs none of them.
@@ -36,7 +37,7 @@ use std::time::{Duration, Instant};
 
 use crate::platform;
 
-/// How long process exit waits for the wait threads.
+/// How long process exit waits for the threads of core.
 const EXIT_DEADLINE: Duration = Duration::from_millis(200);
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);
@@ -80,8 +81,9 @@ extern "C" fn on_fork() {
 }
 
 extern "C" fn on_exit() {
-    if !EXITING.swap(true, Ordering::SeqCst) {
-        wait_until_zero(&CALLS_IN_PROGRESS, EXIT_DEADLINE);
+    if !EXITING.swap(true, Ordering::SeqCst) && !wait_until_zero(&CALLS_IN_PROGRESS, EXIT_DEADLINE) {
+        // A host task goes on. The drivers are about to be torn down, so its further calls must fail, as after a fork.
+        GENERATION.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -97,15 +99,14 @@ fn wait_until_zero(calls: &AtomicUsize, deadline: Duration) -> bool {
     true
 }
 
-/// Held by a wait thread while it calls a backend; process exit waits for it, with a deadline.
+/// Held by a thread of core's while it calls a backend or runs a host task; process exit waits for it, with a deadline.
 #[derive(Debug)]
-pub(crate) struct WaitThreadGuard {
+pub(crate) struct ThreadGuard {
     generation: u32,
 }
 
-impl WaitThreadGuard {
-    /// Begins a call to a backend; `None` if the process is exiting. Hold the guard for one short call at a
-    /// time.
+impl ThreadGuard {
+    /// Begins a call to a backend, or a host task; `None` if the process is exiting. Hold the guard for one call at a time.
     pub(crate) fn enter() -> Option<Self> {
         // Increment first, then load `EXITING`. `on_exit` stores first and then reads the counter, so at
         // least one of the two sees the other.
@@ -115,7 +116,7 @@ impl WaitThreadGuard {
     }
 }
 
-impl Drop for WaitThreadGuard {
+impl Drop for ThreadGuard {
     fn drop(&mut self) {
         if self.generation == generation() {
             CALLS_IN_PROGRESS.fetch_sub(1, Ordering::SeqCst);
@@ -145,7 +146,7 @@ mod tests {
     #[test]
     fn a_guard_is_granted_before_exit() {
         assert!(!exiting());
-        let guard = WaitThreadGuard::enter();
+        let guard = ThreadGuard::enter();
         assert!(guard.is_some());
     }
 }

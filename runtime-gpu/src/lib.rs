@@ -33,8 +33,9 @@
 //!
 //! CUDA C and PTX are compiled to a cubin without loading it (`compile`): for an open device, or CUDA C for an architecture by name
 //! (`cuda:sm_90`; with `a` for one architecture's own features, `f` for its family's, `compute_80` for PTX), for which only NVRTC
-//! is needed. The option `registers` limits the registers of each work-item. Registers and spills of a kernel are those that
-//! the assembler reports; a cubin from elsewhere with private memory has spills that are unknown.
+//! is needed. PTX is assembled for an architecture by nvJitLink or, without it, by `ptxas`, which are searched for like NVRTC and
+//! beside it; on a device, its driver compiles PTX. The option `registers` limits the registers of each work-item, and `optimization`
+//! is the level for PTX. Registers and spills of a kernel are those that the assembler reports; a cubin from elsewhere with private memory has spills that are unknown.
 //!
 //! # Telemetry
 //!
@@ -74,6 +75,7 @@ mod interner;
 mod launch;
 mod memory;
 mod module;
+mod nvjitlink;
 mod nvml;
 mod nvrtc;
 mod param_buffer;
@@ -83,6 +85,7 @@ mod queue;
 mod staging;
 mod tensor_map;
 mod timer;
+mod toolkit;
 
 pub use device::CudaDevice;
 pub use graph::CudaGraph;

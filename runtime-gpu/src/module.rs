@@ -13,6 +13,7 @@ use runtime_core::{Error, ErrorKind, Geometry, Occupancy, OptionSpec, Result, di
 use crate::binary_check;
 use crate::compile::cuda_c::{self, Target};
 use crate::compile::jit::{self, JitOptions};
+use crate::compile::ptx::{self, PtxOptions};
 use crate::compile::{self, ptxas_log, registers};
 use crate::context::PrimaryContext;
 use crate::driver::abi::{
@@ -49,6 +50,7 @@ pub(crate) fn options() -> Vec<OptionSpec> {
             "Compile CUDA C with --device-debug --generate-line-info, for debuggers.",
         ),
         registers::option(),
+        ptx::option(),
     ]
 }
 
@@ -347,12 +349,16 @@ pub(crate) fn check_options(source: &Source<'_>) -> Result<()> {
         return Err(Error::new(ErrorKind::Unsupported, message));
     }
     let applies = |key: &str| match source.format {
-        "cuda-c" => true,
-        "ptx" => key == registers::KEY,
+        "cuda-c" => key != ptx::OPTIMIZATION,
+        "ptx" => [registers::KEY, ptx::OPTIMIZATION].contains(&key),
         _ => false,
     };
     let Some((key, _)) = source.options.iter().find(|(key, _)| !applies(key)) else { return Ok(()) };
-    let formats = if key == registers::KEY { "formats \"cuda-c\" and \"ptx\"" } else { "format \"cuda-c\"" };
+    let formats = match key {
+        registers::KEY => "formats \"cuda-c\" and \"ptx\"",
+        ptx::OPTIMIZATION => "format \"ptx\"",
+        _ => "format \"cuda-c\"",
+    };
     Err(Error::invalid(format!("option \"{key}\" applies to {formats}, not to \"{}\"", source.format)))
 }
 
@@ -361,7 +367,7 @@ fn load_code(
     primary: &PrimaryContext,
     source: &Source<'_>,
 ) -> Result<(abi::Module, Vec<(String, KernelInfo)>)> {
-    let limit = registers::parse(source.options)?;
+    let options = PtxOptions::parse(source.options)?;
     let code = source.bytes()?;
     match source.format {
         "cubin" => {
@@ -372,12 +378,12 @@ fn load_code(
             binary_check::check_fatbin(&code)?;
             Ok((load_binary(primary, &code)?, Vec::new()))
         }
-        "ptx" => load_ptx(primary, code.into_owned(), limit),
+        "ptx" => load_ptx(primary, code.into_owned(), options),
         _ => {
             let target = Target::Device(compile::compute_capability(primary));
             let compiled = cuda_c::compile(source, &code, target)?;
             match compiled.format.as_str() {
-                "ptx" => load_ptx(primary, compiled.code, limit),
+                "ptx" => load_ptx(primary, compiled.code, options),
                 _ => Ok((load_binary(primary, &compiled.code)?, compiled.kernels)),
             }
         }
@@ -400,13 +406,13 @@ fn load_binary(primary: &PrimaryContext, code: &[u8]) -> Result<abi::Module> {
 fn load_ptx(
     primary: &PrimaryContext,
     code: Vec<u8>,
-    limit: Option<u32>,
+    options: PtxOptions,
 ) -> Result<(abi::Module, Vec<(String, KernelInfo)>)> {
     let text = jit::ptx_text(code)?;
     jit::with_figures(|figures| {
-        let mut options = JitOptions::with_logs(limit, figures);
-        let handle = load_data(primary, text.as_ptr().cast(), &mut options)?;
-        Ok((handle, ptxas_log::kernels(&options.information())))
+        let mut jit = JitOptions::with_logs(options, figures);
+        let handle = load_data(primary, text.as_ptr().cast(), &mut jit)?;
+        Ok((handle, ptxas_log::kernels(&jit.information())))
     })
 }
 

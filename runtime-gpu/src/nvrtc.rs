@@ -14,21 +14,18 @@ use std::sync::OnceLock;
 use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
 use libloading::Library;
 use parking_lot::Mutex;
-use runtime_core::backend::{find_library, open_library};
+use runtime_core::backend::open_library;
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::bind::{bind, bind_as_in_header};
 use crate::compile::ptxas_log;
+use crate::toolkit;
 
 /// Names of the library, newest first.
 const LIBRARY_NAMES: &[&str] =
     &["libnvrtc.so.14", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"];
-/// Environment variables with the folder of a CUDA toolkit.
-const TOOLKIT_VARIABLES: &[&str] = &["CUDA_HOME", "CUDA_PATH"];
 /// A header that every toolkit has, by which its include folder is found.
 const TOOLKIT_HEADER: &str = "cuda_fp16.h";
-/// Default installation folder of the toolkit.
-const DEFAULT_TOOLKIT: &str = "/usr/local/cuda";
 
 /// `nvrtcResult` as a number: a library may return codes newer than any list.
 type Code = c_uint;
@@ -340,28 +337,16 @@ fn library_candidates() -> Vec<PathBuf> {
 }
 
 /// The libraries that exist, searched for once per process if there are any: that takes a hundred system calls.
-fn library_files() -> Vec<PathBuf> {
+pub(crate) fn library_files() -> Vec<PathBuf> {
     static FOUND: OnceLock<Vec<PathBuf>> = OnceLock::new();
     if let Some(found) = FOUND.get() {
         return found.clone();
     }
-    let files = search_library_files();
+    let files = toolkit::library_files(LIBRARY_NAMES);
     match files.is_empty() {
         true => files,
         false => FOUND.get_or_init(|| files).clone(),
     }
-}
-
-/// The libraries in the loader's paths, then those of the toolkits.
-fn search_library_files() -> Vec<PathBuf> {
-    let mut files: Vec<_> = LIBRARY_NAMES.iter().filter_map(|name| find_library(Path::new(name))).collect();
-    for toolkit in toolkits() {
-        for folder in ["lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"] {
-            let paths = LIBRARY_NAMES.iter().map(|name| toolkit.join(folder).join(name));
-            files.extend(paths.filter(|path| path.is_file()));
-        }
-    }
-    files
 }
 
 /// The file of the loaded library that contains a function.
@@ -378,21 +363,11 @@ fn loaded_file(function: *const std::ffi::c_void) -> Option<PathBuf> {
     Some(PathBuf::from(name.to_str().ok()?)).filter(|path| path.is_absolute())
 }
 
-/// The folders of CUDA toolkits: those that are set, then the default one.
-pub(crate) fn toolkits() -> Vec<PathBuf> {
-    let set = TOOLKIT_VARIABLES.iter().filter_map(std::env::var_os).map(PathBuf::from);
-    set.chain([PathBuf::from(DEFAULT_TOOLKIT)]).filter(|toolkit| toolkit.is_absolute()).collect()
-}
-
 /// The include folder of the toolkit: next to the library, or of the configured or default toolkit.
 fn toolkit_include_folder(library: &Path) -> Option<PathBuf> {
     let beside = library.parent().and_then(Path::parent).map(|toolkit| toolkit.join("include"));
-    let set = TOOLKIT_VARIABLES
-        .iter()
-        .filter_map(std::env::var_os)
-        .map(|toolkit| PathBuf::from(toolkit).join("include"));
-    let default = Path::new(DEFAULT_TOOLKIT).join("include");
-    beside.into_iter().chain(set).chain([default]).find(|folder| folder.join(TOOLKIT_HEADER).is_file())
+    let installed = toolkit::folders().into_iter().map(|toolkit| toolkit.join("include"));
+    beside.into_iter().chain(installed).find(|folder| folder.join(TOOLKIT_HEADER).is_file())
 }
 
 fn to_c_string(what: &str, text: &[u8]) -> Result<CString> {

@@ -1,5 +1,6 @@
-//! CUDA C through the real NVRTC, without a device. Ignored, with the reason, if NVRTC is not installed; `RUNTIME_REQUIRE=nvrtc`
-//! turns that into a failure. `RUNTIME_TEST_NVRTC`, the path of a library, sets `CUDA_HOME` to its toolkit.
+//! CUDA C through the real NVRTC, and PTX through the real nvJitLink or `ptxas`, without a device. Ignored, with the reason, if they
+//! are not installed; `RUNTIME_REQUIRE=nvrtc` turns that into a failure. `RUNTIME_TEST_NVRTC`, the path of a library, sets `CUDA_HOME`
+//! to its toolkit.
 
 #![allow(unsafe_code, reason = "sets an environment variable")]
 
@@ -48,19 +49,32 @@ fn main() -> ExitCode {
         ("too much work-group memory is a lack of resources", too_large),
         ("an architecture that NVRTC does not know has the valid ones", unknown_architecture),
     ];
+    let ptx_cases: [(&str, Case); 3] = [
+        ("PTX is assembled for an architecture", ptx_is_assembled),
+        ("options of PTX reach the assembler", ptx_options),
+        ("errors of PTX have the whole log", ptx_errors),
+    ];
     let required = test_process::required("nvrtc");
     let missing = runtime_gpu::compile(EMPTY, "sm_90", &[])
         .err()
         .filter(|error| error.kind() == ErrorKind::Unavailable);
-    let trials = cases.map(|(name, case)| {
-        let missing = missing.clone();
-        Trial::ignorable_test(name, move || match missing {
-            Some(error) if required => Err(error.to_string().into()),
-            Some(error) => Ok(Completion::ignored_with(error.to_string())),
-            None => case().map(|()| Completion::Completed),
-        })
-    });
-    libtest_mimic::run(&Arguments::from_args(), trials.into()).exit_code()
+    let ptx_missing = missing.clone().or_else(no_assembler);
+    let cases = cases.map(|case| (case, missing.clone())).into_iter();
+    let trials =
+        cases.chain(ptx_cases.map(|case| (case, ptx_missing.clone()))).map(|((name, case), missing)| {
+            Trial::ignorable_test(name, move || match missing {
+                Some(error) if required => Err(error.to_string().into()),
+                Some(error) => Ok(Completion::ignored_with(error.to_string())),
+                None => case().map(|()| Completion::Completed),
+            })
+        });
+    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
+}
+
+/// Why PTX cannot be assembled, if there is neither nvJitLink nor `ptxas`.
+fn no_assembler() -> Option<Error> {
+    let error = assemble("sm_90", "", &[]).err()?;
+    (error.kind() == ErrorKind::Unavailable).then_some(error)
 }
 
 /// The toolkit folder that contains the library.
@@ -137,6 +151,9 @@ fn architectures() -> std::result::Result<(), Failed> {
         assert_eq!(add.is_some(), format == CodeFormat::CUBIN, "{arch}");
         assert!(add.is_none_or(|(_, info)| info.spilled_bytes == Some(0)), "{arch}: {add:?}");
     }
+    // The driver allocates the registers of PTX.
+    assert_eq!(compile_for("compute_80", EMPTY, "64")?.options.text("registers"), Some("64"));
+    assert_eq!(compile_for("sm_80", EMPTY, "64")?.options.text("registers"), None);
     Ok(())
 }
 
@@ -167,5 +184,83 @@ fn unknown_architecture() -> std::result::Result<(), Failed> {
         assert_eq!(error.kind(), ErrorKind::NotFound, "{arch}: {error}");
         assert!(error.message().contains("sm_80") && error.message().contains("compute_"), "{error}");
     }
+    Ok(())
+}
+
+/// Assembles PTX for an architecture through the backend's table.
+fn assemble(arch: &str, ptx: &str, options: &[(&str, &str)]) -> Result<CompiledCode> {
+    let runtime = Runtime::builder().discover(false).register(runtime_gpu::backend()).build();
+    // SAFETY: nothing is launched.
+    let source = unsafe { ModuleSource::native(CodeFormat::PTX, ptx) };
+    let source = options.iter().fold(source, |source, (key, value)| source.option(key, *value));
+    runtime.compile(&format!("cuda:{arch}"), &source).map(|compiled| compiled.native)
+}
+
+/// What NVRTC makes of CUDA C for a virtual architecture.
+fn ptx_of(code: &str) -> Result<String> {
+    let compiled = compile_for("compute_80", code, "default")?;
+    Ok(String::from_utf8_lossy(&compiled.code).trim_end_matches('\0').to_owned())
+}
+
+fn ptx_is_assembled() -> std::result::Result<(), Failed> {
+    let ptx = ptx_of(SUITE)?;
+    for arch in ["sm_80", "sm_90", "sm_90a"] {
+        let (compiled, direct) = (assemble(arch, &ptx, &[])?, compile_for(arch, SUITE, "default")?);
+        assert_eq!(compiled.format, CodeFormat::CUBIN, "{arch}");
+        assert_eq!(compiled.log, "", "{arch}: figures are no messages");
+        let figures = |code: &CompiledCode| {
+            let mut names: Vec<_> = code.kernels.iter().map(|(name, _)| name.clone()).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(figures(&compiled), figures(&direct), "{arch}");
+        let add = compiled.kernels.iter().find(|(name, _)| name == "add_f32").ok_or("no figures")?;
+        assert!(add.1.registers.is_some_and(|registers| registers > 0), "{arch}: {add:?}");
+        assert_eq!((add.1.spilled_bytes, add.1.shared_bytes), (Some(0), Some(0)), "{arch}");
+    }
+    Ok(())
+}
+
+fn ptx_options() -> std::result::Result<(), Failed> {
+    let ptx = ptx_of(SPILLS)?;
+    let figures = |options: &[(&str, &str)]| -> Result<(u32, u32, Vec<u8>)> {
+        let compiled = assemble("sm_90", &ptx, options)?;
+        let (name, info) = &compiled.kernels[0];
+        assert_eq!(name, "spills");
+        Ok((info.registers.unwrap_or(0), info.spilled_bytes.unwrap_or(u32::MAX), compiled.code))
+    };
+    let (few, many) = (figures(&[("registers", "32")])?, figures(&[("registers", "128")])?);
+    assert!(few.0 <= 32 && few.1 > 0, "{} {}", few.0, few.1);
+    assert!(many.0 > 32 && many.0 <= 128 && many.1 < few.1, "{} {}", many.0, many.1);
+    let (plain, third, none) =
+        (figures(&[])?, figures(&[("optimization", "3")])?, figures(&[("optimization", "0")])?);
+    assert_eq!(plain.2.len(), third.2.len());
+    assert_ne!(plain.2, none.2);
+    assert_ne!(figures(&[("optimization", "1")])?.2, none.2);
+    Ok(())
+}
+
+fn ptx_errors() -> std::result::Result<(), Failed> {
+    let ptx = ptx_of(EMPTY)?;
+    let fails = |arch: &str, ptx: &str, kind: ErrorKind, parts: &[&str]| -> std::result::Result<(), Failed> {
+        let error = assemble(arch, ptx, &[]).err().ok_or("it compiled")?;
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(parts.iter().all(|part| error.message().contains(part)), "{error}");
+        Ok(())
+    };
+    let broken = ptx.replace("ret;", "brk;\n\tbrk2;");
+    fails("sm_90", &broken, ErrorKind::CompileFailed, &["'brk'", "'brk2'", "aborted"])?;
+    fails(
+        "sm_90",
+        &ptx.replace(".version ", ".version 99"),
+        ErrorKind::CompileFailed,
+        &["Unsupported .version"],
+    )?;
+    fails("sm_75", &ptx, ErrorKind::CompileFailed, &["SM version specified by .target is higher"])?;
+    fails("sm_90", "not PTX", ErrorKind::CompileFailed, &[])?;
+    fails("sm_90", "", ErrorKind::CompileFailed, &[])?;
+    fails("sm_12", &ptx, ErrorKind::NotFound, &["sm_90"])?;
+    fails("compute_90", &ptx, ErrorKind::InvalidArgument, &["name a real one, such as \"sm_90\""])?;
+    fails("sm_90", &ptx_of(LARGE)?, ErrorKind::OutOfResources, &["large"])?;
     Ok(())
 }

@@ -43,10 +43,10 @@ impl DeviceUnderTest {
         }
     }
 
-    /// Whether it is open and accepts the code of `spec`.
+    /// Whether it is open and accepts the code of `spec`; a package may have code for every device.
     #[must_use]
     pub fn accepts(&self, spec: &Spec) -> bool {
-        let takes = |info: &DeviceInfo| info.accepts(&spec.kernel.format);
+        let takes = |info: &DeviceInfo| spec.kernel.is_package() || info.accepts(&spec.kernel.format);
         self.opened.is_ok() && self.info.as_ref().is_some_and(takes)
     }
 

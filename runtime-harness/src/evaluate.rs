@@ -59,6 +59,7 @@ pub(crate) fn finish(
     (measured, phase): (Measured, Phase),
 ) -> Evaluated {
     let _context = bound.as_ref().map(|_| CrashContext::enter(running(job, &device.name)));
+    let package = bound.as_ref().and_then(|bound| bound.package.clone());
     let released = bound.map_or(Ok(()), |bound| {
         release(bound, &format!("\"{}\"", job.spec.name), &device.name, release::DEADLINE)
     });
@@ -70,7 +71,7 @@ pub(crate) fn finish(
     if let Err(error) = &released {
         device.opened = Err(error.clone());
     }
-    Evaluated { row: row(job, settings, device, (measured, phase)), released }
+    Evaluated { row: Row { package, ..row(job, settings, device, (measured, phase)) }, released }
 }
 
 /// The row of a job that was measured, or that failed in a phase.

@@ -40,22 +40,48 @@ pub(crate) fn compile(source: &Source<'_>, architecture: Architecture, log: Log)
     build.run(&arguments)
 }
 
+/// What a preprocessor makes of a source, and what it tells of its work.
+#[derive(Debug)]
+pub(crate) struct Preprocessed {
+    /// The text.
+    pub(crate) text: Vec<u8>,
+    /// The output of `-v` and warnings.
+    pub(crate) messages: String,
+    /// The rule of `-MD`: all files that were read; empty if there are several sources.
+    pub(crate) dependencies: String,
+    /// The file of the source, if it is compiled in place.
+    pub(crate) main: Option<PathBuf>,
+    /// The folder of the source, in which the compiler runs; `None` if it is a private one.
+    pub(crate) folder: Option<PathBuf>,
+}
+
 /// The text of `source` and of its further files after preprocessing, as the compiler sees it on this machine.
 ///
 /// # Errors
 /// `Unsupported` if that fails, as compiling will; otherwise as [`compile`].
-pub(crate) fn preprocess(source: &Source<'_>) -> Result<Vec<u8>> {
+pub(crate) fn preprocess(source: &Source<'_>) -> Result<Preprocessed> {
     let build = Build::new(source, Architecture::Native, Log::silent())?;
     let unit = Unit::new(source, &build)?;
     let mut arguments = unit.flags(source.options, Architecture::Native)?;
     arguments.push("-E".into());
-    arguments.extend(unit.files(source.options)?);
+    let (files, rule) = (unit.files(source.options)?, build.folder().join("kernel.d"));
+    if files.len() == 1 {
+        arguments.extend(["-v", "-Wdate-time", "-MD", "-MF"].map(OsString::from));
+        arguments.push(rule.clone().into_os_string());
+    }
+    arguments.extend(files);
     let (_, output) = build.output(&arguments)?;
     if !output.status.success() {
         return Err(Error::unsupported("code that cannot be preprocessed is not kept"));
     }
-    // The folder has another name each time.
-    Ok(without(&output.stdout, build.folder().as_os_str().as_encoded_bytes()))
+    Ok(Preprocessed {
+        // The folder has another name each time.
+        text: without(&output.stdout, build.folder().as_os_str().as_encoded_bytes()),
+        messages: String::from_utf8_lossy(&output.stderr).into_owned(),
+        dependencies: std::fs::read_to_string(rule).unwrap_or_default(),
+        main: source.code.is_none().then(|| unit.file.clone()),
+        folder: build.origin.has_path.then(|| build.origin.folder.clone()),
+    })
 }
 
 /// The files of the option `source`.

@@ -1,6 +1,6 @@
 //! Which compiler runs: the option `compiler`, `CC`, or the first of the usual ones.
 
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -92,6 +92,15 @@ pub(crate) fn identity(options: &Options) -> Option<String> {
         Some(format!("{} {}", file.display(), file_state(&file)?))
     };
     Some(format!("{compiler}\n{:?}", ["as", "ld"].map(tool)))
+}
+
+/// Whether the compiler that would run is a script, which may do anything.
+pub(crate) fn is_script(options: &Options) -> bool {
+    let (compilers, _) = candidates(options, Architecture::Native);
+    let file = compilers.iter().find_map(|compiler| in_path(&compiler[0]));
+    let mut start = [0; 2];
+    let read = file.and_then(|file| std::fs::File::open(file).ok());
+    read.is_none_or(|mut file| file.read_exact(&mut start).is_err() || start == *b"#!")
 }
 
 /// Where the compiler finds a library.

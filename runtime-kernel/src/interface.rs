@@ -10,8 +10,11 @@ pub struct Interface {
     pub name: String,
     /// Tensor arguments, by binding.
     pub tensors: Vec<Tensor>,
-    /// Scalar arguments, in the order of the struct's members; they come after the tensors.
+    /// Scalar arguments, in the order of the struct's members; they come after the tensors. Those of a [`Layout`] come one
+    /// by one.
     pub scalars: Vec<Scalar>,
+    /// The layouts of tensors among the scalars, in their order.
+    pub layouts: Vec<Layout>,
     /// The `var<immediate>` that holds the scalars.
     pub(crate) immediate: Option<Handle<GlobalVariable>>,
     /// Invocations per work-group.
@@ -48,6 +51,17 @@ pub struct Scalar {
     pub dtype: DType,
     /// Its offset in the struct.
     pub offset_bytes: u32,
+}
+
+/// A member of the `var<immediate>` struct that receives the shape and the strides of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// The tensor, as an index of `tensors`.
+    pub tensor: usize,
+    /// The dimensions that it holds.
+    pub rank: usize,
+    /// The first of its `2 * rank` scalars, the extents and then the strides, as an index of `scalars`.
+    pub first_scalar: usize,
 }
 
 /// An `override` constant.

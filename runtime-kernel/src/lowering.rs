@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use runtime_core::{
-    Access, ArgKind, CodeFormat, DType, DeviceInfo, Error, ErrorKind, Lowered, LoweredKernel, LoweredParam,
-    Lowering, OptionSpec, OptionValue, Options, Param, PortableSource, Result, abi,
+    Access, ArgKind, CodeFormat, DeviceInfo, Error, ErrorKind, Lowered, LoweredKernel, LoweredParam,
+    Lowering, OptionSpec, OptionValue, Options, Param, PortableSource, Result, SignatureParam, abi,
 };
 
 use crate::analysis::features::Feature;
@@ -57,7 +57,7 @@ unsafe impl Lowering for Wgsl {
             OptionSpec::module(
                 "element",
                 "",
-                "Element type that replaces f32 in `alias T = f32;`, e.g. f16.",
+                "Element type that replaces f32 in `alias T = f32;`, e.g. f16; NAME=f16 for another alias; may be repeated.",
             ),
             OptionSpec::module(
                 "unchecked",
@@ -100,6 +100,11 @@ unsafe impl Lowering for Wgsl {
         let properties: Vec<_> = properties.iter().filter(|(key, _)| *key != "peer").collect();
         let serial = is_serial(device);
         Some(format!("{VERSION} {formats:?} {capabilities:?} {limits:?} {properties:?} {serial}"))
+    }
+
+    fn signature(&self, source: &PortableSource<'_>, entry: &str) -> Result<Option<Vec<SignatureParam>>> {
+        let specialisation = specialisation(source.options)?;
+        Program::signature(source.code, source.path, &specialisation, entry).map(Some)
     }
 
     fn lower(&self, source: &PortableSource<'_>, device: &DeviceInfo) -> Result<Lowered> {
@@ -157,8 +162,9 @@ fn checks(options: &Options, device: &DeviceInfo, writer: Writer) -> Checks {
 
 fn specialisation(options: &Options) -> Result<Specialisation> {
     let constants = options.texts("constant").map(Specialisation::parse_constant).collect::<Result<_>>()?;
-    let element = options.text("element").map(str::parse::<DType>).transpose()?;
-    Ok(Specialisation { constants, element })
+    let mut specialisation = Specialisation { constants, ..Specialisation::default() };
+    options.texts("element").try_for_each(|text| specialisation.add_element(text))?;
+    Ok(specialisation)
 }
 
 /// Backend options for the lowered code.
@@ -275,8 +281,14 @@ impl Written {
 }
 
 fn params(interface: &Interface) -> Vec<LoweredParam> {
-    let tensors = interface.tensors.iter().map(|tensor| LoweredParam {
-        param: Param { kind: ArgKind::Tensor, access: tensor.access, strided: false, dtype: tensor.dtype },
+    let strided = |index| interface.layouts.iter().any(|layout| layout.tensor == index);
+    let tensors = interface.tensors.iter().enumerate().map(|(index, tensor)| LoweredParam {
+        param: Param {
+            kind: ArgKind::Tensor,
+            access: tensor.access,
+            strided: strided(index),
+            dtype: tensor.dtype,
+        },
         min_bytes: tensor.min_bytes,
         alignment_bytes: tensor.alignment_bytes,
     });
@@ -379,7 +391,7 @@ fn check_group(interface: &Interface, device: &DeviceInfo, writer: Writer) -> Re
 
 #[cfg(test)]
 mod tests {
-    use runtime_core::DeviceKind;
+    use runtime_core::{DType, DeviceKind};
 
     use super::*;
 

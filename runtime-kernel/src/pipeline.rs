@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
-use runtime_core::Result;
+use runtime_core::{Result, SignatureParam};
 
-use crate::analysis::{features, reflect};
+use crate::analysis::signature;
 use crate::check::{barriers, continuing};
 use crate::parse::diagnostics::{failed, path_or_wgsl};
 use crate::parse::limits::{self, Depth};
 use crate::parse::specialise::{Specialisation, as_constants, overrides, values, with_values};
+use crate::parse::type_parameters::TypeParameters;
 use crate::parse::{Parsed, diagnostic, expansion_limits, panic_guard, parse_and_validate, source_edits};
 use crate::print::c::{self, CCode};
 use crate::print::spirv;
@@ -23,13 +24,34 @@ impl Program {
     /// `CompileFailed` with naga's diagnostic, or with the convention's rule that an entry point breaks and its line;
     /// `InvalidArgument` for a constant or element type that the code does not declare.
     pub fn parse(code: &str, path: &str, specialisation: &Specialisation) -> Result<Self> {
-        // Some editors begin a file with a byte-order mark, which is not part of WGSL.
-        let code = code.strip_prefix('\u{feff}').unwrap_or(code);
-        let code = source_edits::with_element(code, path, specialisation.element)?;
-        let code = source_edits::without_subgroups(&code);
+        let code = edited(code, path, specialisation)?;
         let (depth, tokens) = limits::check(&code, path)?;
         expansion_limits::check(&tokens, &code, path)?;
         panic_guard::run("reading the kernel", depth, || parse_program(&code, path, depth, specialisation))
+    }
+
+    /// The parameters of an entry point of `code`, in the order of the arguments. Each line `alias NAME = …;` that names
+    /// a plain scalar type declares a type parameter, unless `specialisation` sets it. Constants need no values.
+    ///
+    /// # Errors
+    /// As [`Program::parse`]; `NotFound` for an unknown entry point.
+    pub fn signature(
+        code: &str,
+        path: &str,
+        specialisation: &Specialisation,
+        entry: &str,
+    ) -> Result<Vec<SignatureParam>> {
+        let code = edited(code, path, specialisation)?;
+        let (depth, tokens) = limits::check(&code, path)?;
+        expansion_limits::check(&tokens, &code, path)?;
+        let chosen: Vec<_> = specialisation.named_elements().into_iter().map(|(name, _)| name).collect();
+        panic_guard::run("reading the kernel", depth, || {
+            let Parsed { mut module, info, made_private } =
+                parse_and_validate(&code, path).map_err(|text| diagnostic(&text))?;
+            made_private.restore(&mut module, &info, &code, path)?;
+            let program = Self::new((module, info), &code, path, depth)?;
+            signature::of_entry(&program, entry, &TypeParameters::of(&tokens, &chosen))
+        })
     }
 
     /// Writes SPIR-V for Vulkan: tensors are storage buffers in set 0, scalars are push constants.
@@ -76,7 +98,18 @@ impl Program {
     }
 }
 
-/// Parses, validates, specialises, reflects and checks a text whose element type is already set.
+/// The text that naga parses.
+fn edited<'a>(code: &'a str, path: &str, specialisation: &Specialisation) -> Result<Cow<'a, str>> {
+    // Some editors begin a file with a byte-order mark, which is not part of WGSL.
+    let code = code.strip_prefix('\u{feff}').unwrap_or(code);
+    let code = source_edits::with_elements(code, path, &specialisation.named_elements())?;
+    Ok(match source_edits::without_subgroups(&code) {
+        Cow::Owned(edited) => Cow::Owned(edited),
+        Cow::Borrowed(_) => code,
+    })
+}
+
+/// Parses, validates, specialises, reflects and checks a text whose element types are already set.
 fn parse_program(code: &str, path: &str, depth: Depth, specialisation: &Specialisation) -> Result<Program> {
     let first = parse_and_validate(code, path).map_err(|text| diagnostic(&text))?;
     continuing::check(&first.module, code, path)?;
@@ -95,23 +128,7 @@ fn parse_program(code: &str, path: &str, depth: Depth, specialisation: &Speciali
     };
     let code = code.as_ref();
     made_private.restore(&mut module, &info, code, path)?;
-    let features = features::features(&module);
-    let (source, path) = (code.to_owned(), path.to_owned());
-    let mut program = Program {
-        module,
-        info,
-        source,
-        path,
-        depth,
-        overrides,
-        features,
-        interfaces: Vec::new(),
-        zeroes: true,
-        asserts: false,
-        is_serial: false,
-        has_debug_info: false,
-    };
-    program.interfaces = reflect::interfaces(&program)?;
+    let program = Program { overrides, ..Program::new((module, info), code, path, depth)? };
     barriers::check(&program)?;
     Ok(program)
 }

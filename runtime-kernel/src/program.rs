@@ -6,7 +6,8 @@ use naga::valid::ModuleInfo;
 use naga::{Module, Span};
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::analysis::features::Feature;
+use crate::analysis::features::{Feature, features};
+use crate::analysis::reflect;
 use crate::interface::{Interface, Override};
 use crate::parse::diagnostics::{line, path_or_wgsl, place};
 use crate::parse::limits::Depth;
@@ -69,6 +70,34 @@ impl Checks {
 }
 
 impl Program {
+    /// A valid module with its interfaces, without overrides.
+    ///
+    /// # Errors
+    /// `CompileFailed`, naming the rule of the convention that an entry point breaks, and its line.
+    pub(crate) fn new(
+        (module, info): (Module, ModuleInfo),
+        source: &str,
+        path: &str,
+        depth: Depth,
+    ) -> Result<Self> {
+        let mut program = Self {
+            features: features(&module),
+            module,
+            info,
+            source: source.to_owned(),
+            path: path.to_owned(),
+            depth,
+            interfaces: Vec::new(),
+            overrides: Vec::new(),
+            zeroes: true,
+            asserts: false,
+            is_serial: false,
+            has_debug_info: false,
+        };
+        program.interfaces = reflect::interfaces(&program)?;
+        Ok(program)
+    }
+
     /// Leaves work-group memory uninitialised: it holds arbitrary values until the kernel writes it.
     #[must_use]
     pub fn with_uninitialised_workgroup_memory(self) -> Self {

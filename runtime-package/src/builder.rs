@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use runtime_core::{
-    AtomicFile, CodeFormat, Compiled, Error, ErrorKind, ModuleSource, Options, Result, Runtime, did_you_mean,
+    AtomicFile, CodeFormat, Compiled, Error, ErrorKind, ModuleSource, OptionSpec, Options, Result, Runtime,
+    did_you_mean,
 };
 
 use crate::archive;
@@ -17,6 +18,7 @@ use crate::manifest::{
     CodeFile, Fallback, MANIFEST, MAX_FILE_BYTES, Manifest, PackagedCode, PackagedKernel, in_archive,
 };
 use crate::package::{is_portable, sha256};
+use crate::target::{CompileTarget, typed};
 
 /// A kernel file to package.
 #[derive(Clone, Debug)]
@@ -58,13 +60,15 @@ impl KernelFile {
         Ok(Self { name, path, format, options: Options::new() })
     }
 
-    fn source(&self) -> ModuleSource {
+    /// The code with its options and those of a target, in the types that the target's backend declares.
+    fn source(&self, target: &Options, specs: &[OptionSpec]) -> ModuleSource {
         let source = match is_portable(&self.format) {
             true => ModuleSource::wgsl_file(&self.path),
             // SAFETY: the code is compiled, and never loaded.
             false => unsafe { ModuleSource::native_file(self.format.clone(), &self.path) },
         };
-        with_options(source, &self.options)
+        let source = with_options(source, &typed(&self.options, specs));
+        with_options(source, &typed(target, specs))
     }
 
     fn read(&self) -> Result<Vec<u8>> {
@@ -147,23 +151,38 @@ impl PackageBuilder {
         Ok(())
     }
 
-    /// Compiles a kernel file for a target, such as `cuda:sm_90`, and adds the native code. No device is needed.
+    /// Compiles a kernel file for a target, such as `cuda:sm_90`, or `cuda:sm_90,registers=128` with load options for this target
+    /// alone, and adds the native code. No device is needed.
     ///
     /// # Errors
     /// `NotFound` for an unknown kernel, target or architecture; `Unavailable` without the compiler; `CompileFailed` with
-    /// the complete log; `InvalidArgument` if the package has code for the target.
+    /// the complete log; `InvalidArgument` for options, or if the package has code for the target.
     pub fn compile(&mut self, runtime: &Runtime, kernel: &str, target: &str) -> Result<&PackagedCode> {
+        self.compile_for(runtime, kernel, &target.parse()?)
+    }
+
+    /// Compiles a kernel file for a target with its options, as [`PackageBuilder::compile`] does.
+    ///
+    /// # Errors
+    /// As [`PackageBuilder::compile`].
+    pub fn compile_for(
+        &mut self,
+        runtime: &Runtime,
+        kernel: &str,
+        target: &CompileTarget,
+    ) -> Result<&PackagedCode> {
+        let CompileTarget { name: target, options } = target;
         let names: Vec<_> = self.kernels.iter().map(|kernel| kernel.name.as_str()).collect();
         let at = names.iter().position(|name| *name == kernel).ok_or_else(|| {
             let message = format!("no kernel file \"{kernel}\" was added; {}", did_you_mean(kernel, &names));
             Error::new(ErrorKind::NotFound, message)
         })?;
-        if self.manifest.kernels[at].codes.iter().any(|code| code.target == target) {
+        if self.manifest.kernels[at].codes.iter().any(|code| code.target == *target) {
             return Err(Error::invalid(format!("the package has code of \"{kernel}\" for {target} already")));
         }
         let arch = runtime.architecture(target)?.arch;
         let started = Instant::now();
-        let compiled = runtime.compile(target, &self.kernels[at].source())?;
+        let compiled = runtime.compile(target, &self.kernels[at].source(options, &specs(runtime, target)))?;
         let compile_ms = Some((started.elapsed().as_secs_f64() * 1e6).round() / 1e3);
         let code = self.packaged(kernel, target, compiled)?;
         let packaged = &mut self.manifest.kernels[at];
@@ -172,7 +191,7 @@ impl PackageBuilder {
                 packaged.entries.push(entry.to_owned());
             }
         }
-        packaged.codes.push(PackagedCode { arch, compile_ms, ..code });
+        packaged.codes.push(PackagedCode { arch, compile_ms, compiled_with: options.clone(), ..code });
         Ok(&packaged.codes[packaged.codes.len() - 1])
     }
 
@@ -184,6 +203,7 @@ impl PackageBuilder {
             target: target.to_owned(),
             arch: None,
             file,
+            compiled_with: Options::new(),
             lowered,
             resources: native.kernels,
             log: native.log,
@@ -218,6 +238,12 @@ impl PackageBuilder {
             Error::new(ErrorKind::Io, format!("cannot write {}: {error}", path.display())).with_source(error)
         })
     }
+}
+
+/// The options that the backend of a target declares.
+fn specs(runtime: &Runtime, target: &str) -> Vec<OptionSpec> {
+    let backend = target.split(':').next().unwrap_or_default();
+    runtime.options(backend).unwrap_or_default()
 }
 
 /// Adds a file to the archive, by a name that it does not have yet.

@@ -28,8 +28,10 @@ mod choose;
 mod extract;
 mod manifest;
 mod package;
+mod target;
 
 pub use builder::{KernelFile, PackageBuilder};
 pub use choose::{Choice, PassedOver, Reason, Taken};
 pub use manifest::{CodeFile, Fallback, Manifest, PackagedCode, PackagedKernel};
 pub use package::Package;
+pub use target::CompileTarget;

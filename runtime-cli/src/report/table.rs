@@ -161,6 +161,7 @@ pub(super) fn note(row: &Row) -> Option<String> {
     if let Some(throttled) = measurement.throttled.filter(|throttled| throttled.remeasured > 0) {
         notes.push(format!("{} samples were measured again because of throttling", throttled.remeasured));
     }
+    notes.extend(row.package.as_ref().map(|package| package.why.clone()));
     notes.extend(row.code.as_ref().and_then(ResourceUsage::note));
     notes.extend(beside::note(row));
     (!notes.is_empty()).then(|| notes.join("; "))

@@ -95,3 +95,34 @@ fn errors_name_the_line() {
     let finished = lower(&folder.path().join("missing.wgsl"), &["--interface"]);
     assert!(finished.code == 2 && finished.stderr.contains("cannot read"), "{}", finished.stderr);
 }
+
+#[test]
+fn the_interface_shows_layouts_and_further_element_types() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("strided.wgsl");
+    let code = "alias T = f32; alias U = f32;
+        struct Layout { shape: array<u32, 2>, strides: array<i32, 2> }
+        struct Args { a: U, x_layout: Layout, n: u32 } var<immediate> args: Args;
+        @group(0) @binding(0) var<storage, read> x: array<T>;
+        @group(0) @binding(1) var<storage, read_write> y: array<T>;
+        @compute @workgroup_size(64) fn copy(@builtin(global_invocation_id) id: vec3u) {
+            if id.x < args.n { y[id.x] = x[id.x * u32(args.x_layout.strides[1])] * T(args.a); }
+        }";
+    std::fs::write(&path, code).unwrap();
+    let shown = lower(&path, &["--interface", "--element", "i32", "--element", "U=u32"]);
+    let expected = "\
+copy: work-groups of 64 × 1 × 1
+  argument  name      kind    dtype             access
+  0         x         tensor  i32               read
+  1         y         tensor  i32               write
+  2         a         scalar  u32
+  3–6       x_layout  layout  2 × u32, 2 × i32
+  7         n         scalar  u32
+";
+    assert_eq!((shown.code, shown.stdout.as_str()), (0, expected), "{}", shown.stderr);
+    let shown = lower(&path, &["--interface", "--json"]);
+    let value: Value = serde_json::from_str(&shown.stdout).unwrap();
+    let entry = &value["entries"][0];
+    assert_eq!(entry["layouts"], serde_json::json!([{ "tensor": "x", "rank": 2, "first_argument": 3 }]));
+    assert_eq!(entry["arguments"][5]["name"], "x_layout.strides[0]");
+}

@@ -17,6 +17,7 @@ mod kernels;
 mod lower;
 mod noise;
 mod package;
+mod packaged_specs;
 mod peak;
 mod report;
 mod resume;

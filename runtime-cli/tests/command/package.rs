@@ -130,6 +130,22 @@ fn options_formats_and_fallbacks_are_as_asked() {
     let rows = cells(&run.stdout);
     assert_eq!(rows.len(), 3, "no fallback: {run:?}");
     assert_eq!(rows[1][..3], ["sums", "my_add_f32", "null"]);
+    let own = [
+        "sums",
+        "--format",
+        "null",
+        "--option",
+        "prefix=my_",
+        "--target",
+        "null,prefix=7",
+        "-o",
+        "own.rtpkg",
+    ];
+    let run = compile(&folder, &own);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert_eq!(cells(&run.stdout)[1][..3], ["sums", "7add_f32", "null,prefix=7"]);
+    let run = compile(&folder, &["sums", "--format", "null", "--target", "null,prefix", "-o", "k"]);
+    assert!(run.code == 2 && run.stderr.contains("KEY=VALUE"), "{run:?}");
     let run =
         compile(&folder, &["sums", "--format", "null", "--target", "null", "--option", "prefx=x", "-o", "k"]);
     assert!(run.code == 1 && run.stderr.contains("did you mean \"prefix\"?"), "{run:?}");

@@ -37,6 +37,7 @@ mod traits;
 mod unread_timestamps;
 mod views;
 
+pub use crate::cache::Notes;
 pub use crate::model::byte_range::check_range;
 pub use device_bytes::DeviceBytes;
 #[doc(hidden)]

@@ -234,7 +234,7 @@ impl<'a, B: Buffer> ArgRef<'a, B> {
     pub fn scalar<T: Element>(self) -> Option<T> {
         match self {
             Self::Scalar { dtype, bits } if dtype == T::DTYPE => {
-                Some(bytemuck::pod_read_unaligned(&bits.to_le_bytes()[..size_of::<T>()]))
+                bits.to_le_bytes().get(..size_of::<T>()).map(bytemuck::pod_read_unaligned)
             }
             _ => None,
         }

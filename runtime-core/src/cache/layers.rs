@@ -256,7 +256,7 @@ impl Layers {
 }
 
 /// `runtime/code` in the user's cache folder. A privileged program must not trust what names it.
-fn default_folder() -> Option<PathBuf> {
+pub(super) fn default_folder() -> Option<PathBuf> {
     let caches = if platform::is_privileged() { None } else { platform::user_caches() };
     caches.map(|caches| caches.join("runtime").join("code"))
 }

@@ -8,6 +8,7 @@ use super::entry;
 use super::eviction::{self, Limits, StoredFile};
 use super::key::{self, Key};
 use super::lock::UsageLock;
+use super::notes;
 use super::options::CacheAccess;
 use super::store::Store;
 use super::totals::LoadTotals;
@@ -142,6 +143,9 @@ impl CodeCache {
     /// # Errors
     /// As [`CodeCache::list`]; `InvalidArgument` if the cache is read-only.
     pub fn clear(&self) -> Result<CacheUsage> {
+        if let Some(store) = self.existing_store()?.filter(|store| store.is_writable()) {
+            notes::clear(store.folder());
+        }
         self.remove_entries(|_, _| false)
     }
 

@@ -206,7 +206,7 @@ pub(super) fn path_of(folder: &Path, name: &str) -> PathBuf {
 }
 
 /// A temporary file that only this user may read, in a folder that is created if it is missing.
-fn create_private(path: &Path) -> io::Result<TemporaryFile> {
+pub(super) fn create_private(path: &Path) -> io::Result<TemporaryFile> {
     let create = || {
         let temporary = TemporaryFile::create_beside(path)?;
         temporary.file.set_permissions(Permissions::from_mode(0o600))?;

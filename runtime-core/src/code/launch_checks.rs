@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::code::arg::ArgValue;
 use crate::model::kernel_info::Param;
 use crate::timeline::open_device::OpenDevice;
-use crate::{Access, Arg, Error, Kernel, LaunchConfig, Result, Tensor};
+use crate::{Access, Arg, DType, Error, Kernel, LaunchConfig, Result, Tensor};
 
 impl Kernel {
     /// Checks everything about a launch except its tensors' devices and layouts.
@@ -221,5 +221,15 @@ fn accepts(param: &Param, arg: &Arg<'_>) -> bool {
     };
     param.kind == arg.kind()
         && param.access.bits() & !given == 0
-        && (param.dtype.is_none() || arg.dtype().is_none() || param.dtype == arg.dtype())
+        && (param.dtype.is_none()
+            || arg.dtype().is_none()
+            || param.dtype == arg.dtype()
+            || is_in_parts(param, arg))
+}
+
+/// Whether a tensor of complex numbers is passed to a kernel that takes their parts.
+#[cold]
+fn is_in_parts(param: &Param, arg: &Arg<'_>) -> bool {
+    let parts = arg.dtype().and_then(DType::complex_part);
+    matches!(arg.value, ArgValue::Tensor(..)) && parts.is_some() && parts == param.dtype
 }

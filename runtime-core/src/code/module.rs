@@ -55,6 +55,19 @@ unsafe impl Sync for ModuleInner {}
 
 impl Module {
     pub(crate) fn load(device: &Arc<OpenDevice>, source: &ModuleSource) -> Result<Self> {
+        let (module, load) = Self::load_unreported(device, source)?;
+        report(device, &load);
+        Ok(module)
+    }
+
+    /// Loads code; the caller reports it with [`report`].
+    ///
+    /// # Errors
+    /// As [`CommonRuntime::load`](crate::CommonRuntime::load).
+    pub(crate) fn load_unreported(
+        device: &Arc<OpenDevice>,
+        source: &ModuleSource,
+    ) -> Result<(Self, CodeLoad)> {
         device.reap();
         let started = Instant::now();
         let annotate = |error: Error| error.in_operation("load").on_device(&device.name);
@@ -62,8 +75,8 @@ impl Module {
         let source = loading::read(device, source).map_err(annotate)?;
         let shared = source.shared_key();
         if let Some(loaded) = shared.and_then(|key| device.loaded(&key)) {
-            report(device, &source, CodeOrigin::Loaded, Stages::default(), started.elapsed());
-            return Ok(Self(loaded));
+            let load = loaded_from(device, &source, CodeOrigin::Loaded, Stages::default(), started.elapsed());
+            return Ok((Self(loaded), load));
         }
         let prepared = Prepared::new(device, &source).map_err(annotate)?;
         let loading = Instant::now();
@@ -75,13 +88,14 @@ impl Module {
             loaded => (loaded?, prepared),
         };
         let Prepared { lowered, resources, origin, stages, .. } = prepared;
-        report(device, &source, origin, stages, loading.elapsed());
+        let load = loaded_from(device, &source, origin, stages, loading.elapsed());
         let lowered = lowered.map(|kernels| kernels.into_iter().map(Arc::new).collect());
         let module = Arc::new(ModuleInner { device: device.clone(), handle, lowered, resources });
-        Ok(Self(match shared {
-            Some(key) => device.share_loaded(key, module),
+        let module = match shared {
+            Some(key) => device.share_loaded(key, module, |_| true),
             None => module,
-        }))
+        };
+        Ok((Self(module), load))
     }
 
     /// What the compiler reported of a kernel.
@@ -158,15 +172,25 @@ fn load_native(device: &OpenDevice, source: &ModuleSource) -> Result<Handle> {
     Ok(handle)
 }
 
-/// Tells the program and the log about a load.
-fn report(device: &OpenDevice, source: &ModuleSource, origin: CodeOrigin, stages: Stages, load: Duration) {
+fn loaded_from(
+    device: &OpenDevice,
+    source: &ModuleSource,
+    origin: CodeOrigin,
+    stages: Stages,
+    load: Duration,
+) -> CodeLoad {
     let Stages { read, lower, compile } = stages;
-    tracing::debug!(target: "runtime::load", device = %device.name, format = %source.format(), %origin, ?read, ?lower, ?compile, ?load, "loaded code");
-    let (device_name, format) = (device.name.clone(), source.format().clone());
-    let event = CodeLoad { device: device_name, format, origin, read, lower, compile, load };
-    device.instance.cache.count(&event);
+    let (device, format) = (device.name.clone(), source.format().clone());
+    CodeLoad { device, format, origin, read, lower, compile, load }
+}
+
+/// Tells the program and the log about a load.
+pub(crate) fn report(device: &OpenDevice, event: &CodeLoad) {
+    let CodeLoad { format, origin, read, lower, compile, load, .. } = event;
+    tracing::debug!(target: "runtime::load", device = %device.name, %format, %origin, ?read, ?lower, ?compile, ?load, "loaded code");
+    device.instance.cache.count(event);
     if let Some(LoadHook(hook)) = &device.instance.load_hook {
-        hook(&event);
+        hook(event);
     }
 }
 

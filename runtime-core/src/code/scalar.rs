@@ -1,8 +1,10 @@
 //! Rust types that can be passed as scalar arguments.
 
+use half::{bf16, f16};
+
 use crate::{DType, Element};
 
-/// A Rust type that can be passed as a scalar argument.
+/// A Rust type that can be passed as a scalar argument. A complex number is none: it is two, one for each part.
 pub trait Scalar: Copy {
     /// Its element type.
     const DTYPE: DType;
@@ -11,15 +13,21 @@ pub trait Scalar: Copy {
     fn bits(self) -> u64;
 }
 
-impl<T: Element> Scalar for T {
-    const DTYPE: DType = T::DTYPE;
+macro_rules! scalars {
+    ($($ty:ty)*) => {$(
+        impl Scalar for $ty {
+            const DTYPE: DType = <$ty as Element>::DTYPE;
 
-    fn bits(self) -> u64 {
-        let mut word = [0; 8];
-        word[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&self));
-        u64::from_le_bytes(word)
-    }
+            fn bits(self) -> u64 {
+                let mut word = [0; 8];
+                word[..size_of::<Self>()].copy_from_slice(bytemuck::bytes_of(&self));
+                u64::from_le_bytes(word)
+            }
+        }
+    )*};
 }
+
+scalars! { i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 }
 
 impl Scalar for bool {
     const DTYPE: DType = DType::BOOL;

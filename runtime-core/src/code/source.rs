@@ -134,6 +134,12 @@ impl ModuleSource {
         self.option("element", dtype.to_string())
     }
 
+    /// Sets a further element type of portable code, i.e. the definition of `alias NAME = …;`.
+    #[must_use]
+    pub fn element_named(self, name: &str, dtype: DType) -> Self {
+        self.option("element", format!("{name}={dtype}"))
+    }
+
     /// Whether the code is compiled for a debugger: with the lines of its source, and without optimisation. The same as the load
     /// option `debug` of the backend, for portable code also of its lowering.
     #[must_use]

@@ -91,6 +91,15 @@ impl<'d> dyn CommonRuntime + 'd {
         self.open_queue(&QueueOptions::default())
     }
 
+    /// The default queue of the device, which all its users share: that of [`Dispatcher`](crate::Dispatcher). One that has
+    /// failed is replaced.
+    ///
+    /// # Errors
+    /// As [`open_queue`](CommonRuntime::open_queue).
+    pub fn default_queue(&self) -> Result<Arc<Queue>> {
+        Queue::default_of(self.opened().0)
+    }
+
     /// Loads code and returns one of its entry points.
     ///
     /// # Errors
@@ -127,7 +136,7 @@ impl<'d> dyn CommonRuntime + 'd {
         args: impl Arguments<'a>,
     ) -> Benchmark<'a> {
         let config = config.into();
-        let evaluation = args.with(kernel, |args| {
+        let evaluation = args.with(Some(kernel), |args| {
             let args = args.iter().map(|&arg| arg.into()).collect();
             Ok(Evaluation::new(kernel, config, args))
         });

@@ -135,7 +135,7 @@ impl ExecutableGraph {
     /// dependencies that were not recorded.
     pub fn update<'a>(&mut self, index: usize, args: impl Arguments<'a>) -> Result<()> {
         let updated = self.launch_node(index).and_then(|(node, kernel, config)| {
-            args.with(&kernel, |args| self.update_node(node, &kernel, config, args))
+            args.with(Some(&kernel), |args| self.update_node(node, &kernel, config, args))
         });
         updated.map_err(|error| error.in_operation("update").on_device(&self.device.name))
     }

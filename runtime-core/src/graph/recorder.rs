@@ -32,7 +32,7 @@ impl Recorder {
         args: impl Arguments<'a>,
     ) -> Result<usize> {
         let config = config.into();
-        args.with(kernel, |args| self.record_launch(kernel, &config, args))
+        args.with(Some(kernel), |args| self.record_launch(kernel, &config, args))
     }
 
     fn record_launch(&self, kernel: &Kernel, config: &LaunchConfig, args: &[Arg<'_>]) -> Result<usize> {

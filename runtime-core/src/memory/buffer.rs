@@ -31,7 +31,7 @@ pub(crate) struct Buffer {
     pub(crate) bytes: usize,
     /// The owner of the memory, if that is not the backend.
     owner: Option<ExternalOwner>,
-    space: usize,
+    pub(crate) space: usize,
 }
 
 // SAFETY: the memory is only accessed through the backend, or as the hazards allow.

@@ -124,6 +124,16 @@ impl DType {
         }
     }
 
+    /// The type of the real and the imaginary part of a complex type; two of them are the number in memory.
+    #[must_use]
+    pub const fn complex_part(self) -> Option<Self> {
+        match self {
+            Self::COMPLEX64 => Some(Self::F32),
+            Self::COMPLEX128 => Some(Self::F64),
+            _ => None,
+        }
+    }
+
     /// Whether the type is a real floating-point type.
     #[must_use]
     pub const fn is_float(self) -> bool {
@@ -174,6 +184,7 @@ macro_rules! elements {
 elements! {
     i8 => I8, i16 => I16, i32 => I32, i64 => I64, u8 => U8, u16 => U16, u32 => U32, u64 => U64,
     half::f16 => F16, half::bf16 => BF16, f32 => F32, f64 => F64,
+    num_complex::Complex<f32> => COMPLEX64, num_complex::Complex<f64> => COMPLEX128,
 }
 
 #[cfg(test)]

@@ -30,6 +30,10 @@ pub enum SignatureKind {
         /// The most dimensions that the structure holds.
         rank: usize,
     },
+    /// A structure, or bytes by value.
+    Bytes,
+    /// Dynamic work-group memory.
+    Local,
 }
 
 /// The element type of a parameter.

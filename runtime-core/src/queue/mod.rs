@@ -3,9 +3,13 @@
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
 pub(crate) mod copy;
+mod default_queue;
+mod dependencies;
 pub(crate) mod device_copy;
 pub(crate) mod hold;
+pub(crate) mod host_task;
 pub(crate) mod submit;
+mod timed;
 pub(crate) mod transfer;
 
 use std::sync::Arc;
@@ -86,7 +90,7 @@ impl Queue {
         args: impl Arguments<'a>,
     ) -> Result<Event> {
         let config = config.into();
-        args.with(kernel, |args| self.launch_as(kernel, &config, args, true))
+        args.with(Some(kernel), |args| self.launch_as(kernel, &config, args, true))
     }
 
     /// Runs a kernel and waits for it. On the host, an idle queue runs it on this thread.
@@ -101,11 +105,11 @@ impl Queue {
         args: impl Arguments<'a>,
     ) -> Result<()> {
         let config = config.into();
-        args.with(kernel, |args| self.call_as(kernel, &config, args))
+        args.with(Some(kernel), |args| self.call_as(kernel, &config, args))
     }
 
     #[inline]
-    fn call_as(&self, kernel: &Kernel, config: &LaunchConfig, args: &[Arg<'_>]) -> Result<()> {
+    pub(crate) fn call_as(&self, kernel: &Kernel, config: &LaunchConfig, args: &[Arg<'_>]) -> Result<()> {
         let flags = SubmitFlags { inline: self.inline, hold: true, ..SubmitFlags::default() };
         match self.start(kernel, config, args, flags, true)? {
             Submitted::Async(ticket) => Event::new(&self.timeline, ticket).wait(),
@@ -127,11 +131,11 @@ impl Queue {
         args: impl Arguments<'a>,
     ) -> Result<Event> {
         let config = config.into();
-        args.with(kernel, |args| self.launch_as(kernel, &config, args, false))
+        args.with(Some(kernel), |args| self.launch_as(kernel, &config, args, false))
     }
 
     #[inline]
-    fn launch_as(
+    pub(crate) fn launch_as(
         &self,
         kernel: &Kernel,
         config: &LaunchConfig,
@@ -323,25 +327,10 @@ impl Queue {
     /// # Errors
     /// `InvalidArgument` for an event of another queue; `NotFound` if it is not a timestamp, or was read before.
     pub fn read_timestamp(&self, event: &Event) -> Result<u64> {
-        if !Arc::ptr_eq(event.timeline(), &self.timeline) {
+        if !event.timeline().is_some_and(|timeline| Arc::ptr_eq(timeline, &self.timeline)) {
             return Err(self.annotate(Error::invalid("the event is of another queue"), "read_timestamp"));
         }
-        self.device.check()?;
-        let mut nanoseconds = 0;
-        self.timeline.raw("read_timestamp", |calls, queue| {
-            // SAFETY: the queue is open and the out-parameter is writable.
-            unsafe { (calls.read_timestamp)(queue, event.ticket(), &raw mut nanoseconds) }
-        })?;
-        Ok(nanoseconds)
-    }
-
-    /// Makes later submissions of this queue wait for an event of any other queue; on the device, if it can.
-    ///
-    /// # Errors
-    /// The failure of the event's work, if already known. A failure that becomes known later fails the later submissions.
-    pub fn wait_for(&self, event: &Event) -> Result<()> {
-        self.wait_for_ticket(event.timeline(), event.ticket())
-            .map_err(|error| self.annotate(error, "wait_for"))
+        self.timeline.read_timestamp(event.ticket())
     }
 
     /// Passes batched submissions to the driver. Every wait does so, too.

@@ -24,6 +24,7 @@ use crate::abi::{self, Handle, QueueCalls, Status, SubmitInfo};
 use crate::memory::buffer::Buffer;
 use crate::timeline::Timeline;
 use crate::timeline::device_state::DeviceState;
+use crate::timeline::event::Event;
 use crate::timeline::hazards::{Dependencies, Use};
 use crate::timeline::queue_table::QueueStatus;
 use crate::{Access, Error, ErrorKind, Queue, Result};
@@ -344,8 +345,20 @@ impl Queue {
         }
     }
 
+    /// Makes later submissions wait for an event: on the device if it can, otherwise on this thread.
+    pub(crate) fn wait_for_point(&self, event: &Event) -> Result<()> {
+        if let Some(timeline) = event.timeline() {
+            return self.wait_for_ticket(timeline, event.ticket());
+        }
+        if let Some(parts) = event.all_of() {
+            return parts.iter().try_for_each(|part| self.wait_for_point(part));
+        }
+        let ended = event.wait_until(Some(Instant::now() + FOREIGN_DEADLINE));
+        ended.map_err(|error| error.with_note("a submission depends on it"))
+    }
+
     /// Makes later submissions wait for `ticket` of `source`: on the device if it can, otherwise on this thread.
-    pub(crate) fn wait_for_ticket(&self, source: &Arc<Timeline>, ticket: u64) -> Result<()> {
+    fn wait_for_ticket(&self, source: &Arc<Timeline>, ticket: u64) -> Result<()> {
         self.device.check()?;
         if Arc::ptr_eq(source, &self.timeline) {
             return Ok(());

@@ -123,8 +123,10 @@ impl<T: Element> Future for Download<T> {
 impl<T: Element> Drop for Download<T> {
     fn drop(&mut self) {
         let data = std::mem::take(&mut self.data);
-        if !data.is_empty() {
-            keep(self.device.upgrade(), self.event.timeline(), self.event.ticket(), data);
+        if !data.is_empty()
+            && let Some(timeline) = self.event.timeline()
+        {
+            keep(self.device.upgrade(), timeline, self.event.ticket(), data);
         }
     }
 }

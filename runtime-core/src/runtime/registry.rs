@@ -100,6 +100,14 @@ impl Runtime {
         self.inner.instances.iter().map(target).collect()
     }
 
+    /// The options that a backend declares. Queries no driver.
+    ///
+    /// # Errors
+    /// `NotFound` for an unknown backend, with the valid ones.
+    pub fn options(&self, target: &str) -> Result<Vec<OptionSpec>> {
+        Ok(self.instance(target)?.specs.clone())
+    }
+
     /// Lists the devices of all backends, including unusable ones. A backend without a driver has none;
     /// [`Runtime::targets`] has the reason.
     #[must_use]

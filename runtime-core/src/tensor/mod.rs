@@ -285,6 +285,16 @@ impl Tensor {
         }
     }
 
+    /// The index of its memory space among those of the device.
+    #[inline]
+    pub(crate) fn space_index(&self) -> usize {
+        match &self.0.storage {
+            Storage::Bytes(buffer) => buffer.space,
+            Storage::Description { .. } => 0,
+        }
+    }
+
+    #[inline]
     pub(crate) fn device(&self) -> &Arc<OpenDevice> {
         match &self.0.storage {
             Storage::Bytes(buffer) => &buffer.device,

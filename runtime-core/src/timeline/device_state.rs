@@ -71,6 +71,9 @@ impl DeviceState {
     fn unavailable(&self) -> Error {
         match self.lost.get() {
             Some(error) => error.clone(),
+            None if process::exiting() => {
+                Error::new(ErrorKind::Unavailable, "the process is exiting").on_device(&self.name)
+            }
             None => Error::new(
                 ErrorKind::Unavailable,
                 "this process was forked after the device was opened; make a new `Runtime` in the child and open it there",

@@ -1,17 +1,21 @@
-//! Events: points on a queue's timeline.
+//! Events: points on a queue's timeline, results of host tasks, and groups of events.
 
 use std::fmt;
-use std::future::{Future, IntoFuture};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use crate::Result;
 use crate::timeline::Timeline;
+use crate::timeline::event_extra::{Extra, More, Source};
+use crate::timeline::event_times::Stamps;
+use crate::timeline::keep_alive::Kept;
+use crate::timeline::signal::Signal;
 
 /// A point on a queue's timeline: `(queue, ticket)`. Wait on it, poll it, `.await` it, or depend on it.
+///
+/// [`Queue::host_task`](crate::Queue::host_task), [`Event::all`] and [`Event::any`] make events that belong to no queue, and are
+/// used in the same way.
 ///
 /// Creating one makes no driver call. If it is still held when the next submission arrives, it is signaled first, so that
 /// a wait for it never waits for later work: `let event = queue.launch(…)?` keeps it, `queue.launch(…)?;` drops it at
@@ -36,11 +40,12 @@ use crate::timeline::Timeline;
 /// # Ok::<(), runtime_core::Error>(())
 /// ```
 pub struct Event {
-    timeline: Arc<Timeline>,
+    /// `None`: it belongs to no queue.
+    pub(super) timeline: Option<Arc<Timeline>>,
     /// 0 if there is nothing to wait for.
-    ticket: u64,
-    /// Its registration with the wait thread; 0: it was never awaited.
-    registration: u64,
+    pub(super) ticket: u64,
+    /// What few events have.
+    pub(super) more: Option<Extra>,
     /// Whether there is, or was, another event of this ticket.
     is_cloned: AtomicBool,
 }
@@ -48,33 +53,132 @@ pub struct Event {
 impl Event {
     #[inline]
     pub(crate) fn new(timeline: &Arc<Timeline>, ticket: u64) -> Self {
-        Self { timeline: timeline.clone(), ticket, registration: 0, is_cloned: AtomicBool::new(false) }
+        Self { timeline: Some(timeline.clone()), ticket, more: None, is_cloned: AtomicBool::new(false) }
     }
 
-    /// The ticket: the number of the submission in its queue, starting at 1; 0 if there was nothing to wait for.
+    /// An event of no queue. `None` is complete.
+    pub(super) fn of(source: Option<Source>) -> Self {
+        let more = source.map(|source| Extra::new(More { source: Some(source), ..More::default() }));
+        Self { timeline: None, ticket: 0, more, is_cloned: AtomicBool::new(true) }
+    }
+
+    /// The event of a host task.
+    pub(crate) fn of_signal(signal: Arc<Signal>) -> Self {
+        Self::of(Some(Source::Signal(signal)))
+    }
+
+    /// An event that is complete from the start, and belongs to no device.
+    ///
+    /// ```
+    /// # use runtime_core::Event;
+    /// assert!(Event::completed().is_done()?);
+    /// # Ok::<(), runtime_core::Error>(())
+    /// ```
+    #[must_use]
+    pub const fn completed() -> Self {
+        Self { timeline: None, ticket: 0, more: None, is_cloned: AtomicBool::new(true) }
+    }
+
+    /// The ticket: the number of the submission in its queue, starting at 1; 0 if there was nothing to wait for, or if the event
+    /// belongs to no queue.
     #[must_use]
     pub fn ticket(&self) -> u64 {
         self.ticket
     }
 
-    /// Removes it from the wait thread.
+    pub(crate) const fn timeline(&self) -> Option<&Arc<Timeline>> {
+        self.timeline.as_ref()
+    }
+
+    pub(super) fn source(&self) -> Option<&Source> {
+        self.more.as_ref().and_then(|more| more.source.as_ref())
+    }
+
+    /// Whether it may have to be waited for.
+    pub(super) const fn is_pending(&self) -> bool {
+        self.timeline.is_some() || self.more.is_some()
+    }
+
+    /// Remembers what the work was told to wait for.
+    #[inline]
+    #[must_use]
+    pub(crate) fn with_dependencies(self, deps: &[&Self]) -> Self {
+        if deps.is_empty() { self } else { self.remember(deps) }
+    }
+
     #[cold]
-    fn forget(&self) {
-        if let Some(device) = self.timeline.device.upgrade() {
-            device.forget_waker(self.registration);
+    fn remember(mut self, deps: &[&Self]) -> Self {
+        self.more_mut().dependencies = deps.iter().map(|event| event.point()).collect();
+        self
+    }
+
+    /// The events that the work was told to wait for: by the dependencies of a host task or a barrier, or by [`Event::all`] and
+    /// [`Event::any`], which leave out those that others imply. They do not remember dependencies of their own, so a chain of
+    /// events does not grow. What [`Queue::wait_for`](crate::Queue::wait_for) and shared tensors imply is not listed.
+    #[must_use]
+    pub fn dependencies(&self) -> &[Self] {
+        match (&self.more, self.source()) {
+            (Some(more), Some(Source::Group(group))) if more.dependencies.is_empty() => group.parts(),
+            (Some(more), _) => &more.dependencies,
+            (None, _) => &[],
         }
     }
 
-    pub(crate) fn timeline(&self) -> &Arc<Timeline> {
-        &self.timeline
+    /// Keeps `values`, for example what the work uses but the queue does not know of. They are dropped when the event and all its
+    /// clones are dropped, but not before the event has ended: then, on a thread of the runtime. They are leaked where the work
+    /// cannot be seen to end: at exit, in a forked child, and with a device that is leaked.
+    ///
+    /// ```
+    /// # use runtime_core::Runtime;
+    /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+    /// # let queue = runtime.open("null")?.queue()?;
+    /// let table = vec![1, 2, 3];
+    /// let event = queue.launch_noop()?.keeping(table);
+    /// event.wait()?;
+    /// drop(event); // and the table with it
+    /// # Ok::<(), runtime_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn keeping<T: Send + 'static>(mut self, values: T) -> Self {
+        let point = self.point();
+        let more = self.more_mut();
+        let kept = match more.kept.take() {
+            None => Kept::new(point, values),
+            Some(others) => Kept::new(point, (others, values)),
+        };
+        more.kept = Some(Arc::new(kept));
+        self
+    }
+
+    /// Adds the timestamps around the work.
+    pub(crate) fn with_stamps(mut self, stamps: Arc<Stamps>) -> Self {
+        self.more_mut().stamps = Some(stamps);
+        self
+    }
+
+    pub(super) fn stamps(&self) -> Option<&Stamps> {
+        self.more.as_ref().and_then(|more| more.stamps.as_deref())
+    }
+
+    /// Another event of the same point, without what belongs to this one only.
+    pub(crate) fn point(&self) -> Self {
+        self.is_cloned.store(true, Ordering::Relaxed);
+        let mut point = Self::of(self.source().cloned());
+        (point.timeline, point.ticket) = (self.timeline.clone(), self.ticket);
+        point
+    }
+
+    pub(super) fn more_mut(&mut self) -> &mut More {
+        self.more.get_or_insert_with(|| Extra::new(More::default()))
     }
 
     /// Blocks until the work has ended.
     ///
     /// # Errors
-    /// The failure of the work, or of work that it depends on; `DeviceLost`.
+    /// The failure of the work, or of work that it depends on; `DeviceLost`; `InvalidArgument` in a host task that waits for its
+    /// own event.
     pub fn wait(&self) -> Result<()> {
-        self.timeline.wait(self.ticket, None)
+        self.wait_until(None)
     }
 
     /// Blocks until the work has ended, or for at most `timeout`.
@@ -82,7 +186,19 @@ impl Event {
     /// # Errors
     /// `Timeout`, which cancels nothing; otherwise as [`Event::wait`].
     pub fn wait_timeout(&self, timeout: Duration) -> Result<()> {
-        self.timeline.wait(self.ticket, Instant::now().checked_add(timeout))
+        self.wait_until(Instant::now().checked_add(timeout))
+    }
+
+    #[inline]
+    pub(crate) fn wait_until(&self, deadline: Option<Instant>) -> Result<()> {
+        match &self.timeline {
+            Some(timeline) => timeline.wait(self.ticket, deadline),
+            None => match self.source() {
+                Some(Source::Signal(signal)) => signal.wait(deadline),
+                Some(Source::Group(group)) => group.wait(deadline),
+                None => Ok(()),
+            },
+        }
     }
 
     /// Whether the work has ended. Never blocks.
@@ -90,70 +206,63 @@ impl Event {
     /// # Errors
     /// As [`Event::wait`].
     pub fn is_done(&self) -> Result<bool> {
-        self.timeline.poll_ticket(self.ticket)?.map_or(Ok(false), |result| result.map(|()| true))
+        self.poll_result()?.map_or(Ok(false), |result| result.map(|()| true))
+    }
+
+    /// Its result after a poll; `None` while it has none.
+    ///
+    /// # Errors
+    /// What prevents the poll.
+    pub(crate) fn poll_result(&self) -> Result<Option<Result<()>>> {
+        match &self.timeline {
+            Some(timeline) => timeline.poll_ticket(self.ticket),
+            None => match self.source() {
+                Some(Source::Signal(signal)) => signal.poll(),
+                Some(Source::Group(group)) => group.poll(),
+                None => Ok(Some(Ok(()))),
+            },
+        }
     }
 }
 
 impl Clone for Event {
     /// Makes no driver call. The queue does not count clones, so from now on the event counts as held.
     fn clone(&self) -> Self {
-        self.is_cloned.store(true, Ordering::Relaxed);
-        let (timeline, ticket) = (self.timeline.clone(), self.ticket);
-        Self { timeline, ticket, registration: 0, is_cloned: AtomicBool::new(true) }
+        let mut clone = self.point();
+        if let Some(more) = &self.more {
+            let new = clone.more_mut();
+            new.dependencies = more.dependencies.clone();
+            new.stamps.clone_from(&more.stamps);
+            new.kept.clone_from(&more.kept);
+        }
+        clone
     }
 }
 
 impl Drop for Event {
     #[inline]
     fn drop(&mut self) {
-        if !*self.is_cloned.get_mut() {
-            self.timeline.event_dropped(self.ticket);
+        if !*self.is_cloned.get_mut()
+            && let Some(timeline) = &self.timeline
+        {
+            timeline.event_dropped(self.ticket);
         }
-        if self.registration != 0 {
-            self.forget();
+        if self.more.is_some() {
+            self.unregister();
         }
-    }
-}
-
-impl Future for Event {
-    type Output = Result<()>;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
-        match self.is_done() {
-            Ok(true) => Poll::Ready(Ok(())),
-            Err(error) => Poll::Ready(Err(error)),
-            Ok(false) => {
-                let Some(device) = self.timeline.device.upgrade() else { return Poll::Ready(self.wait()) };
-                if let Err(error) = self.timeline.resume() {
-                    return Poll::Ready(Err(error));
-                }
-                let Self { timeline, ticket, registration, .. } = self.get_mut();
-                match device.register_waker((timeline, *ticket), registration, context.waker()) {
-                    Ok(()) => Poll::Pending,
-                    Err(error) => Poll::Ready(Err(error)),
-                }
-            }
-        }
-    }
-}
-
-impl IntoFuture for &Event {
-    type Output = Result<()>;
-    type IntoFuture = Event;
-
-    fn into_future(self) -> Event {
-        self.clone()
     }
 }
 
 impl fmt::Debug for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "Event(ticket {} of queue {} on {})",
-            self.ticket,
-            self.timeline.id,
-            self.timeline.device_name()
-        )
+        match (&self.timeline, self.source()) {
+            (Some(timeline), _) => {
+                let (id, device) = (timeline.id, timeline.device_name());
+                write!(f, "Event(ticket {} of queue {id} on {device})", self.ticket)
+            }
+            (None, Some(Source::Signal(_))) => f.write_str("Event(host task)"),
+            (None, Some(Source::Group(group))) => write!(f, "Event({group:?})"),
+            (None, None) => f.write_str("Event(complete)"),
+        }
     }
 }

@@ -32,11 +32,20 @@ pub(crate) mod deferred_free;
 pub(crate) mod device_state;
 mod edges;
 pub(crate) mod event;
+mod event_extra;
+mod event_future;
+mod event_group;
+pub(crate) mod event_status;
+pub(crate) mod event_times;
 pub(crate) mod hazards;
 mod hold;
 pub(crate) mod host_access;
+pub(crate) mod host_job;
+pub(crate) mod host_pool;
+pub(crate) mod keep_alive;
 pub(crate) mod open_device;
 pub(crate) mod queue_table;
+pub(crate) mod signal;
 mod wait;
 pub(crate) mod wait_thread;
 pub(crate) mod word_lock;
@@ -52,6 +61,7 @@ use smallvec::SmallVec;
 
 use crate::abi::{Handle, Progress, QueueCalls, Status, SubmitInfo};
 use crate::timeline::device_state::DeviceState;
+use crate::timeline::host_pool::HostPool;
 use crate::timeline::word_lock::WordLock;
 use crate::{Error, ErrorKind, Result};
 
@@ -102,6 +112,9 @@ pub(crate) trait KeepOpen: fmt::Debug + Send + Sync {
 
     /// Frees dropped resources whose work has ended; returns whether memory of external owners is left.
     fn reap(&self) -> bool;
+
+    /// The threads that run host tasks.
+    fn host_pool(&self) -> &Arc<HostPool>;
 }
 
 /// `ticket` waits, on the device, for `source_ticket` of `source`.
@@ -437,6 +450,15 @@ impl Timeline {
         self.held.store(ticket, Ordering::Relaxed);
     }
 
+    /// Records that an event of the last ticket was handed out, even if there was one before; returns that ticket.
+    pub(crate) fn hold_last(&self) -> u64 {
+        let _submission = self.submission.lock();
+        let tail = self.last_submitted();
+        self.released.store(0, Ordering::Relaxed);
+        self.event_held(tail);
+        tail
+    }
+
     /// Records that the only event of `ticket` was dropped.
     #[inline]
     pub(crate) fn event_dropped(&self, ticket: u64) {
@@ -449,6 +471,11 @@ impl Timeline {
     /// Whether all work has ended and no failure can reach it any more.
     pub(crate) fn is_finished(&self) -> bool {
         self.has_ended(self.last_submitted()) && !self.has_edges()
+    }
+
+    /// Whether `ticket`, which has no result yet, is not known to have reached the driver, or must not start yet.
+    pub(crate) fn is_recorded(&self, ticket: u64) -> bool {
+        self.is_held.load(Ordering::Acquire) || self.flushed.load(Ordering::Acquire) < ticket
     }
 
     /// Name of the device.

@@ -17,6 +17,7 @@ use crate::plugin::negotiate::DispatchTable;
 use crate::timeline::deferred_free::{DeferredFree, Resource};
 use crate::timeline::device_state::{self, DeviceState};
 use crate::timeline::hazards::Use;
+use crate::timeline::host_pool::HostPool;
 use crate::timeline::queue_table::{QueueStatus, QueueTable};
 use crate::timeline::wait_thread::WaitThread;
 use crate::timeline::{KeepOpen, LAST_PAUSE, LAST_TRIES, Timeline};
@@ -40,12 +41,13 @@ pub(crate) struct OpenDevice {
     /// All queues of the `Runtime`, across backends.
     pub(crate) queues: Arc<QueueTable>,
     wait_thread: WaitThread,
+    host_pool: Arc<HostPool>,
     /// Idle queues for blocking copies.
     transfer_queues: Mutex<Vec<Arc<Timeline>>>,
     /// Idle timelines for transfers by the program.
     program_timelines: Mutex<Vec<Arc<Timeline>>>,
     timelines: Mutex<Vec<Arc<Timeline>>>,
-    /// What was made of code and may be shared, by what identifies the code.
+    /// What may be shared while somebody holds it, by what identifies it: modules, and the default queue.
     loaded: Mutex<HashMap<[u8; 32], Weak<dyn Any + Send + Sync>>>,
     this: Weak<Self>,
 }
@@ -87,6 +89,10 @@ impl KeepOpen for OpenDevice {
         Self::reap(self);
         self.deferred.has_owners()
     }
+
+    fn host_pool(&self) -> &Arc<HostPool> {
+        &self.host_pool
+    }
 }
 
 impl OpenDevice {
@@ -102,6 +108,7 @@ impl OpenDevice {
             state: DeviceState::new(instance, info, handle),
             queues,
             wait_thread: WaitThread::default(),
+            host_pool: Arc::default(),
             transfer_queues: Mutex::default(),
             program_timelines: Mutex::default(),
             timelines: Mutex::default(),
@@ -146,11 +153,16 @@ impl OpenDevice {
         found.downcast().ok()
     }
 
-    /// Shares what was loaded under `key`. Returns what another thread has shared meanwhile, if it has.
-    pub(crate) fn share_loaded<T: Any + Send + Sync>(&self, key: [u8; 32], new: Arc<T>) -> Arc<T> {
+    /// Shares what was loaded under `key`. Returns what another thread has shared meanwhile, if it has and that is `usable`.
+    pub(crate) fn share_loaded<T: Any + Send + Sync>(
+        &self,
+        key: [u8; 32],
+        new: Arc<T>,
+        usable: impl FnOnce(&Arc<T>) -> bool,
+    ) -> Arc<T> {
         let mut loaded = self.loaded.lock();
-        if let Some(other) = loaded.get(&key).and_then(Weak::upgrade).and_then(|other| other.downcast().ok())
-        {
+        let other = loaded.get(&key).and_then(Weak::upgrade).and_then(|other| other.downcast().ok());
+        if let Some(other) = other.filter(usable) {
             // Unlock before `new` is dropped.
             drop(loaded);
             return other;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::{CLOSED, KeepOpen, LAST_PAUSE, LAST_TRIES, OPEN, Timeline};
+use super::{CLOSED, KeepOpen, LAST_PAUSE, LAST_TRIES, OPEN, Timeline, host_pool};
 use crate::{Error, ErrorKind, Result};
 
 /// The longest single wait in a backend.
@@ -32,6 +32,7 @@ impl Timeline {
         if let Some(result) = self.status(ticket) {
             return result;
         }
+        let _blocked = host_pool::blocking();
         let Some(device) = self.device.upgrade() else {
             let in_time = |now| deadline.is_none_or(|deadline| now < deadline);
             self.while_closing(|now| self.status(ticket).is_none() && in_time(now));
@@ -50,6 +51,7 @@ impl Timeline {
             Err(error) if self.status(ticket).is_none() => return Err(error),
             _ => {}
         }
+        let _blocked = host_pool::blocking();
         while self.maybe_running(ticket) {
             let Some(_open) = self.device.upgrade() else {
                 self.while_closing(|_| !self.has_ended(ticket));
@@ -131,7 +133,8 @@ impl Timeline {
     /// The same as [`Timeline::wait`], on a device that is known to be open.
     pub(crate) fn wait_open(self: &Arc<Self>, ticket: u64, deadline: Option<Instant>) -> Result<()> {
         self.resume()?;
-        if deadline.is_none() && self.wait_blocking(ticket)? {
+        // At exit the driver is torn down while a host task may still run: it must not be blocked inside the driver.
+        if deadline.is_none() && !host_pool::is_worker() && self.wait_blocking(ticket)? {
             self.poll()?;
             if let Some(result) = self.status(ticket) {
                 return result;
@@ -139,6 +142,7 @@ impl Timeline {
         }
         self.signal_and_flush(ticket)?;
         for round in 0u64.. {
+            host_pool::check_exit()?;
             self.poll_transitively()?;
             if let Some(result) = self.status(ticket) {
                 return result;

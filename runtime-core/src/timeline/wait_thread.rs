@@ -1,5 +1,5 @@
-//! The wait thread of a device polls its queues and wakes futures. It is the only thread that core starts. It starts at the first
-//! `.await`, or when memory of an external owner is dropped while the device still uses it.
+//! The wait thread of a device polls its queues and wakes futures. It starts at the first `.await`, when a host task must wait for
+//! work, or when memory of an external owner is dropped while the device still uses it.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -144,7 +144,7 @@ fn run(shared: &Shared, device: &Weak<dyn KeepOpen>) {
         let reaping = state.reaping && reaped.elapsed() >= REAPING;
         state.reaping &= !reaping;
         drop(state);
-        let Some(backend_call) = process::WaitThreadGuard::enter() else { return };
+        let Some(backend_call) = process::ThreadGuard::enter() else { return };
         // The upgrade alone keeps the device open during the calls; the device may be closed at its end.
         let Some(open) = device.upgrade() else { return };
         let broken = poll_queues(&pending);

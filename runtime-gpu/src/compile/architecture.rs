@@ -4,6 +4,7 @@ use runtime_core::{
     Capabilities, CodeFormat, DeviceInfo, DeviceKind, Error, ErrorKind, Limits, MemorySpace, Options, Result,
 };
 
+use super::ptx;
 use crate::describe::{DLPACK_CUDA, architecture_capabilities};
 use crate::memory::{ALIGNMENT_BYTES, Space};
 use crate::module::FORMATS;
@@ -52,21 +53,26 @@ impl Architecture {
         Some(Self { compute, variant, is_virtual })
     }
 
-    /// The architecture of this name, if the installed NVRTC can compile for it.
+    /// The architecture of this name, if the installed NVRTC can compile for it. Without NVRTC, any that is well-formed, if PTX
+    /// can be assembled: the assembler rejects those that it does not know.
     ///
     /// # Errors
-    /// `Unavailable` without NVRTC; `NotFound`, with the architectures, for any other.
+    /// `Unavailable` without NVRTC and an assembler; `NotFound`, with the architectures, for any other.
     pub(crate) fn find(name: &str) -> Result<Self> {
-        let supported = Nvrtc::load()?.supported_architectures();
+        let supported = match Nvrtc::load() {
+            Ok(nvrtc) => nvrtc.supported_architectures(),
+            Err(_) if ptx::can_assemble() => Vec::new(),
+            Err(error) => return Err(error.with_note("PTX alone requires nvJitLink or ptxas instead")),
+        };
         let supported: Vec<u32> = supported.into_iter().filter_map(|arch| u32::try_from(arch).ok()).collect();
         let found = Self::parse(name);
         let found = found.filter(|found| supported.is_empty() || supported.contains(&found.compute));
         found.filter(Self::has_variant).ok_or_else(|| {
             let names: Vec<_> = supported.iter().map(|arch| format!("sm_{arch}")).collect();
+            let valid = if names.is_empty() { "sm_90, for example".to_owned() } else { names.join(", ") };
             let message = format!(
-                "NVRTC cannot compile for architecture \"{name}\"; valid: {}, with \"a\" for one architecture's own \
-                 features (from sm_90 on), \"f\" for its family's (from sm_100 on), and \"compute_\" for PTX",
-                names.join(", ")
+                "NVRTC cannot compile for architecture \"{name}\"; valid: {valid}, with \"a\" for one architecture's own \
+                 features (from sm_90 on), \"f\" for its family's (from sm_100 on), and \"compute_\" for PTX"
             );
             Error::new(ErrorKind::NotFound, message)
         })

@@ -84,15 +84,22 @@ pub(crate) fn compile(source: &Source<'_>, text: &[u8], target: Target<'_>) -> R
             .collect(),
         with_figures: true,
     })?;
+    let mut options = Options::new();
     let (format, code) = match code {
         DeviceCode::Cubin(code) => ("cubin", code),
-        DeviceCode::Ptx(code) => ("ptx", code),
+        DeviceCode::Ptx(code) => {
+            // The driver allocates the registers of PTX.
+            if let Some(limit) = source.options.value(registers::KEY) {
+                options.push(registers::KEY, limit.clone());
+            }
+            ("ptx", code)
+        }
     };
     Ok(CompiledCode {
         format: format.into(),
         code,
         kernels: ptxas_log::kernels(&log),
         log: ptxas_log::messages(&log),
-        options: Options::new(),
+        options,
     })
 }

@@ -9,6 +9,7 @@ use cudarc::driver::sys::{CUjit_option, CUjitInputType, CUlinkState};
 use runtime_core::backend::CompiledCode;
 use runtime_core::{Error, ErrorKind, Options, Result};
 
+use super::ptx::PtxOptions;
 use super::ptxas_log;
 use crate::context::PrimaryContext;
 use crate::driver::abi::{CuResult, jit};
@@ -31,8 +32,8 @@ impl JitOptions {
         Self { keys: Vec::new(), values: Vec::new(), errors: Vec::new(), information: Vec::new() }
     }
 
-    /// Logs of errors, with `figures` of the resources of each kernel too; with at most this number of registers.
-    pub(crate) fn with_logs(registers: Option<u32>, figures: bool) -> Self {
+    /// Options of PTX, and logs of errors, with `figures` of the resources of each kernel too.
+    pub(crate) fn with_logs(ptx: PtxOptions, figures: bool) -> Self {
         let mut options =
             Self { errors: vec![0; LOG_BYTES], information: vec![0; LOG_BYTES], ..Self::none() };
         // The driver takes numbers themselves in place of pointers to them.
@@ -45,8 +46,11 @@ impl JitOptions {
         if figures {
             options.push(jit::LOG_VERBOSE, number(1));
         }
-        if let Some(registers) = registers {
+        if let Some(registers) = ptx.registers {
             options.push(jit::MAX_REGISTERS, number(registers as usize));
+        }
+        if let Some(level) = ptx.optimization {
+            options.push(jit::OPTIMIZATION_LEVEL, number(level as usize));
         }
         options
     }
@@ -121,17 +125,13 @@ pub(crate) fn ptx_text(mut code: Vec<u8>) -> Result<CString> {
 ///
 /// # Errors
 /// `Unsupported` if the driver has no linker; `CompileFailed` or `OutOfResources` with the log.
-pub(crate) fn compile_ptx(
-    primary: &PrimaryContext,
-    text: &CStr,
-    registers: Option<u32>,
-) -> Result<CompiledCode> {
+pub(crate) fn compile_ptx(primary: &PrimaryContext, text: &CStr, ptx: PtxOptions) -> Result<CompiledCode> {
     let api = primary.driver.linker.ok_or_else(|| {
         Error::unsupported("the driver cannot compile PTX without loading it; update it, or load the PTX")
     })?;
     let _current = primary.make_current()?;
     let (code, log) = with_figures(|figures| {
-        let mut link = Link::new(primary, api, JitOptions::with_logs(registers, figures))?;
+        let mut link = Link::new(primary, api, JitOptions::with_logs(ptx, figures))?;
         link.add(text)?;
         Ok((link.complete()?, link.options.information()))
     })?;

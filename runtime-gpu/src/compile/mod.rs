@@ -1,11 +1,12 @@
-//! Compilation without loading: CUDA C by NVRTC, for a device or for an architecture, and PTX by the driver; what the results
-//! depend on, and how they fit a device.
+//! Compilation without loading: CUDA C by NVRTC, for a device or for an architecture, and PTX by the driver for its device, or by
+//! nvJitLink for an architecture; what the results depend on, and how they fit a device.
 
 pub(crate) mod architecture;
 pub(crate) mod cuda_c;
 mod fit;
 mod identity;
 pub(crate) mod jit;
+pub(crate) mod ptx;
 pub(crate) mod ptxas_log;
 pub(crate) mod registers;
 
@@ -17,6 +18,7 @@ use crate::driver::abi::device_attribute;
 use crate::module::check_options;
 use architecture::Architecture;
 use cuda_c::Target;
+use ptx::PtxOptions;
 
 /// Compute capability of a device, `major * 10 + minor`.
 pub(crate) fn compute_capability(primary: &PrimaryContext) -> u32 {
@@ -48,17 +50,17 @@ fn is_native(format: &str) -> Error {
 pub(crate) fn for_device(primary: &PrimaryContext, source: &Source<'_>) -> Result<CompiledCode> {
     primary.check_alive()?;
     check_options(source)?;
-    let limit = registers::parse(source.options)?;
+    let options = PtxOptions::parse(source.options)?;
     let code = source.bytes()?;
     match source.format {
-        "ptx" => jit::compile_ptx(primary, &jit::ptx_text(code.into_owned())?, limit),
+        "ptx" => jit::compile_ptx(primary, &jit::ptx_text(code.into_owned())?, options),
         "cuda-c" => {
             let compiled = cuda_c::compile(source, &code, Target::Device(compute_capability(primary)))?;
             if compiled.format.as_str() != "ptx" || primary.driver.linker.is_none() {
                 return Ok(compiled);
             }
             let ptx = jit::ptx_text(compiled.code)?;
-            let linked = jit::compile_ptx(primary, &ptx, limit)?;
+            let linked = jit::compile_ptx(primary, &ptx, options)?;
             let log = [compiled.log, linked.log].join("\n").trim().to_owned();
             Ok(CompiledCode { log, ..linked })
         }
@@ -66,29 +68,38 @@ pub(crate) fn for_device(primary: &PrimaryContext, source: &Source<'_>) -> Resul
     }
 }
 
-/// Compiles CUDA C for an architecture, without a driver.
+/// Compiles CUDA C or PTX for an architecture, without a driver.
 ///
 /// # Errors
-/// `NotFound` for an unknown architecture; `Unsupported` for other code; `Unavailable` without NVRTC; `CompileFailed` or
-/// `OutOfResources` with the log.
+/// `NotFound` for an unknown architecture; `Unsupported` for other code; `Unavailable` without NVRTC, or for PTX without an
+/// assembler; `CompileFailed` or `OutOfResources` with the log.
 pub(crate) fn for_architecture(name: &str, source: &Source<'_>) -> Result<CompiledCode> {
     check_options(source)?;
-    match source.format {
-        "cuda-c" => {}
-        "ptx" => {
-            return Err(Error::unsupported(
-                "PTX is compiled by the driver, for its own device; pass CUDA C, or use the PTX itself",
-            ));
-        }
-        format => return Err(is_native(format)),
+    if !["cuda-c", "ptx"].contains(&source.format) {
+        return Err(is_native(source.format));
     }
-    Architecture::find(name)?;
+    let arch = Architecture::find(name)?;
+    if source.format == "ptx" {
+        return ptx_for(name, arch, source);
+    }
     if let Some(other) = cuda_c::CudaSource::new(source).arch.filter(|other| *other != name) {
         return Err(Error::invalid(format!(
             "option \"arch\" is \"{other}\", but the code is to be compiled for \"{name}\"; leave the option out"
         )));
     }
     cuda_c::compile(source, &source.bytes()?, Target::Architecture(name))
+}
+
+/// Assembles PTX for a real architecture.
+fn ptx_for(name: &str, arch: Architecture, source: &Source<'_>) -> Result<CompiledCode> {
+    if arch.is_virtual {
+        return Err(Error::invalid(format!(
+            "PTX is compiled to a cubin, and \"{name}\" is a virtual architecture; name a real one, such as \"{}\"",
+            name.replace("compute_", "sm_")
+        )));
+    }
+    let text = jit::ptx_text(source.bytes()?.into_owned())?;
+    ptx::assemble(&text, name, PtxOptions::parse(source.options)?)
 }
 
 /// How native code fits a device.

@@ -5,7 +5,7 @@ use runtime_core::{
     Placement, Result, Tensor,
 };
 
-use super::{Job, module_source};
+use super::{Job, PackageChoice, module_source, packaged};
 use crate::spec::{ArgumentKind, KernelSource, Spec, TensorSpec};
 
 /// Initial content of write-only tensors: NaN in every floating-point type.
@@ -16,6 +16,8 @@ const POISON: [u8; 16] = [0xff; 16];
 pub struct BoundKernel {
     /// The kernel.
     pub kernel: Kernel,
+    /// What was taken from the package, if the code is one.
+    pub package: Option<PackageChoice>,
     /// The tensors by argument index; `None` for other arguments.
     pub tensors: Vec<Option<Tensor>>,
 }
@@ -27,14 +29,20 @@ impl BoundKernel {
     /// The error in the initial data; those of loading, allocating and writing.
     pub fn new(device: &dyn CommonRuntime, job: &Job, code: &KernelSource) -> Result<Self> {
         let inputs = job.inputs.as_ref().map_err(Clone::clone)?;
-        let kernel = device.kernel(&module_source(code, &job.spec.specialise)?, &code.entry)?;
+        let specialise = &job.spec.specialise;
+        let (kernel, package) = match code.is_package() {
+            true => {
+                packaged::load(device, code, specialise).map(|(kernel, choice)| (kernel, Some(choice)))?
+            }
+            false => (device.kernel(&module_source(code, specialise)?, &code.entry)?, None),
+        };
         let tensors = job.spec.args.iter().zip(inputs).map(|(arg, input)| match &arg.kind {
             ArgumentKind::Tensor(tensor) => {
                 place(device, tensor, input.as_ref()).map(Some).map_err(|error| error.in_operation(&arg.name))
             }
             _ => Ok(None),
         });
-        Ok(Self { kernel, tensors: tensors.collect::<Result<_>>()? })
+        Ok(Self { kernel, package, tensors: tensors.collect::<Result<_>>()? })
     }
 
     /// What a launch runs. If the spec gives no group size, the code's own is used.

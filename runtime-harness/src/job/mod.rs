@@ -2,6 +2,7 @@
 
 mod bound_kernel;
 mod module_source;
+mod packaged;
 
 use runtime_core::{Error, ErrorKind, Geometry, HostArray, Result, Runtime, Tolerance};
 
@@ -9,6 +10,7 @@ use crate::crash_context::CrashContext;
 use crate::spec::{Argument, ArgumentKind, Expected, Init, KernelSource, Spec, TensorSpec};
 pub use bound_kernel::BoundKernel;
 pub use module_source::module_source;
+pub use packaged::{PackageChoice, PassedOver, fits};
 
 /// A spec with its initial data, prepared once for all devices and the reference.
 #[derive(Debug)]

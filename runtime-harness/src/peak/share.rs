@@ -14,7 +14,8 @@ impl Peak {
         let is_flushed = row.settings.flush_cache != "never";
         let working_set = row.working_set_bytes.filter(|_| !is_flushed).unwrap_or(u64::MAX);
         let compute = row.dtype.as_deref().and_then(|dtype| {
-            let found = self.compute_of(dtype, &row.kernel.format)?;
+            let format = row.package.as_ref().map_or(&row.kernel.format, |package| &package.format);
+            let found = self.compute_of(dtype, format)?;
             let (dtype, unit) = (found.dtype.clone(), found.unit);
             Some(ComputeRoof { dtype, unit, gflops_per_s: found.gflops_per_s.best })
         });

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::describe;
+use crate::job::PackageChoice;
 use crate::settings::{EffectiveSettings, Settings};
 use crate::spec::Spec;
 
@@ -40,6 +41,9 @@ pub struct Row {
     pub device_info: Option<Value>,
     /// Resource usage of the code; `None` if nothing was timed.
     pub code: Option<ResourceUsage>,
+    /// What the device took from the package; `None` if the code is no package, or was not loaded.
+    #[serde(default)]
+    pub package: Option<PackageChoice>,
     /// Values set by the command line, a sweep or a tuner, by name.
     #[serde(default)]
     pub parameters: BTreeMap<String, Value>,
@@ -91,6 +95,9 @@ pub struct KernelIdentity {
     pub entry: String,
     /// Format of the code.
     pub format: String,
+    /// Name of the kernel file in a package, if the spec names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// Options that the code is loaded with.
     pub options: Map<String, Value>,
 }
@@ -102,6 +109,7 @@ impl KernelIdentity {
             path: spec.kernel.path.display().to_string(),
             entry: spec.kernel.entry.clone(),
             format: spec.kernel.format.to_string(),
+            file: spec.kernel.file.clone(),
             options: describe::options(&spec.kernel.options),
         }
     }
@@ -117,6 +125,7 @@ impl Row {
             device: device.to_owned(),
             device_info: None,
             code: None,
+            package: None,
             parameters: spec.overrides.parameters(),
             settings: settings.effective(),
             status: outcome.status(),

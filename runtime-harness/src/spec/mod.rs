@@ -74,8 +74,31 @@ pub struct KernelSource {
     pub entry: String,
     /// What the file holds.
     pub format: CodeFormat,
+    /// Name of the kernel file in a package; `None` for the one with the entry point.
+    pub file: Option<String>,
     /// Options that the code is loaded with.
     pub options: Options,
+}
+
+impl KernelSource {
+    /// The format of a package, from which each device takes the code that fits it best.
+    pub const PACKAGE: &str = "package";
+    /// Extension of packages.
+    const PACKAGE_EXTENSION: &str = "rtpkg";
+
+    /// Whether the file is a package.
+    #[must_use]
+    pub fn is_package(&self) -> bool {
+        self.format == *Self::PACKAGE
+    }
+
+    /// The format that the extension of a file implies.
+    fn format_of(path: &Path) -> Option<CodeFormat> {
+        match path.extension() {
+            Some(extension) if extension == Self::PACKAGE_EXTENSION => Some(Self::PACKAGE.into()),
+            _ => CodeFormat::from_path(path),
+        }
+    }
 }
 
 /// What the code is specialised to when it is loaded.

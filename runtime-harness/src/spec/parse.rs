@@ -42,8 +42,8 @@ const EVAL_KEYS: [&str; 12] = [
     "counters",
     "energy",
 ];
-const REFERENCE_KEYS: [&str; 8] =
-    ["path", "entry", "format", "options", "outputs", "rtol", "atol", "reduction"];
+const REFERENCE_KEYS: [&str; 9] =
+    ["path", "entry", "format", "file", "options", "outputs", "rtol", "atol", "reduction"];
 
 /// Parses the text of the spec at `path` and applies `overrides`.
 pub(super) fn parse(path: &Path, text: &str, overrides: &Overrides) -> Result<Spec> {
@@ -66,7 +66,7 @@ pub(super) fn parse(path: &Path, text: &str, overrides: &Overrides) -> Result<Sp
     let launch = Launch { section: launch_section(&top)?, path, names: &names, overrides };
     let (config, has_group_size) = launch.config()?;
     let mut kernel =
-        code(&top.required("kernel")?.section("[kernel]", &["path", "entry", "format", "options"])?)?;
+        code(&top.required("kernel")?.section("[kernel]", &["path", "entry", "format", "file", "options"])?)?;
     kernel.options = overrides.applied_to(&kernel.options);
     let known = Known { overrides, specialise: &specialise, args: &args, config: &config, names: &names };
     let space =
@@ -161,7 +161,7 @@ fn code(section: &Section<'_>) -> Result<KernelSource> {
     let path = path_item.file()?;
     let format = match section.optional("format") {
         Some(format) => CodeFormat::from(format.text()?),
-        None => CodeFormat::from_path(&path).ok_or_else(|| {
+        None => KernelSource::format_of(&path).ok_or_else(|| {
             path_item.error(&format!(
                 "the extension of \"{}\" does not imply a code format; add `format`",
                 path.display()
@@ -174,7 +174,12 @@ fn code(section: &Section<'_>) -> Result<KernelSource> {
         return Err(entry.error("is empty"));
     }
     let options = section.optional("options").map_or(Ok(Options::new()), |item| options(&item))?;
-    Ok(KernelSource { path, entry: entry_text.to_owned(), format, options })
+    let file = section.optional("file").map(|item| item.text().map(str::to_owned)).transpose()?;
+    let code = KernelSource { path, entry: entry_text.to_owned(), format, file, options };
+    match section.optional("file") {
+        Some(item) if !code.is_package() => Err(item.error("is only valid with a package")),
+        _ => Ok(code),
+    }
 }
 
 fn options(item: &Item<'_>) -> Result<Options> {

@@ -41,7 +41,7 @@ impl Contents {
         let described = format!(
             "{:?}",
             (
-                (&kernel.entry, &kernel.format, &kernel.options),
+                (&kernel.entry, &kernel.format, &kernel.file, &kernel.options),
                 (args, &spec.specialise, &spec.config, spec.has_group_size),
                 (&spec.cost, &spec.reference, &self.files, &self.options),
             )

@@ -5,12 +5,15 @@
 
 mod environment;
 mod flags;
+mod lines;
 mod preprocessed;
+mod remembered;
+mod twins;
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-use runtime_core::backend::{Source, read_file};
+use runtime_core::backend::{Notes, Source, read_file};
 use runtime_core::{Error, Result};
 
 use crate::module::check_options;
@@ -23,6 +26,11 @@ use crate::{compiler, platform, toolchain};
 /// # Errors
 /// `Unsupported` for a shared object, for code that may read unknown files, and without a compiler; `Io`.
 pub(crate) fn of(source: &Source<'_>) -> Result<String> {
+    of_with(source, &Notes::from_environment())
+}
+
+/// As [`of`], with the notes of earlier runs of the preprocessor.
+fn of_with(source: &Source<'_>, notes: &Notes) -> Result<String> {
     check_options(source)?;
     if source.format == "shared-object" {
         return Err(Error::unsupported("a shared object is native code already"));
@@ -37,12 +45,13 @@ pub(crate) fn of(source: &Source<'_>) -> Result<String> {
         platform::c_library(),
         environment::of(std::env::var_os)
     );
+    let inputs = preprocessed::files(source)?;
+    let preprocessed = preprocessed::of(source, &inputs, &identity, notes)?;
     let mut add = |what: &str, state: String| {
         // Writing to a string cannot fail.
         let _ = writeln!(identity, "{what}: {state}");
     };
-    let inputs = preprocessed::files(source)?;
-    if let Some(hash) = preprocessed::of(source, &inputs)? {
+    if let Some(hash) = preprocessed {
         add("preprocessed", hash);
     }
     for input in &inputs {
@@ -64,5 +73,7 @@ fn state(path: &Path) -> String {
     compiler::file_state(path).unwrap_or_else(|| "absent".to_owned())
 }
 
+#[cfg(test)]
+mod remembered_tests;
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,13 @@
 //! The text after preprocessing, which has every included file in it.
 
 use std::path::PathBuf;
+use std::time::SystemTime;
 
-use runtime_core::backend::{Source, read_file};
+use runtime_core::backend::{Notes, Source, read_file};
 use runtime_core::{Error, Result};
 
-use crate::compile;
+use super::remembered;
+use crate::{compile, compiler};
 
 /// Words without which a text reads no file. A trigraph may be part of `#include`.
 const READING: [&str; 5] = ["include", "import", "embed", ASSEMBLER, "??"];
@@ -19,11 +21,16 @@ pub(super) fn files(source: &Source<'_>) -> Result<Vec<PathBuf>> {
     if source.format == "c" { compile::further_files(source) } else { Ok(Vec::new()) }
 }
 
-/// A hash of the preprocessed text of a source and of `files`; `None` if nothing includes a file.
+/// A hash of the preprocessed text of a source and of `files`; `None` if nothing includes a file. `base` identifies the compiler.
 ///
 /// # Errors
 /// `Unsupported` for a text that is not the same at every compilation, or whose assembly reads files; `CompileFailed`.
-pub(super) fn of(source: &Source<'_>, files: &[PathBuf]) -> Result<Option<String>> {
+pub(super) fn of(
+    source: &Source<'_>,
+    files: &[PathBuf],
+    base: &str,
+    notes: &Notes,
+) -> Result<Option<String>> {
     if source.format != "c" {
         return Ok(None);
     }
@@ -39,11 +46,22 @@ pub(super) fn of(source: &Source<'_>, files: &[PathBuf]) -> Result<Option<String
     if !mentions(&READING) {
         return Ok(None);
     }
-    let text = compile::preprocess(source)?;
-    if asks_assembler(&text) {
+    // A script may give other options each time, which only its result tells.
+    let nowhere = Notes::default();
+    let notes = if compiler::is_script(source.options) { &nowhere } else { notes };
+    let text = source.bytes()?;
+    let key = remembered::key(base, source, &text);
+    if let Some(hash) = remembered::find(notes, &key) {
+        return Ok(Some(hash));
+    }
+    let started = SystemTime::now();
+    let run = compile::preprocess(source)?;
+    if asks_assembler(&run.text) {
         return Err(Error::unsupported("code whose assembly may include files is not kept"));
     }
-    Ok(Some(blake3::hash(&text).to_hex().to_string()))
+    let hash = blake3::hash(&run.text).to_hex().to_string();
+    remembered::keep(notes, &key, &hash, (&text, &run), started);
+    Ok(Some(hash))
 }
 
 /// Whether preprocessed text, without the lines that name its files, has a directive of the assembler that reads a file.
@@ -53,7 +71,7 @@ fn asks_assembler(text: &[u8]) -> bool {
 }
 
 /// The text without what joins lines, which may be in the middle of a word.
-fn without_joints(text: &[u8]) -> String {
+pub(super) fn without_joints(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let mut pieces = text.split('\\');
     let mut joined = pieces.next().unwrap_or_default().to_owned();

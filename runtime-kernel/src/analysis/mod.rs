@@ -4,4 +4,5 @@ pub(crate) mod features;
 pub(crate) mod private_memory;
 pub(crate) mod proof;
 pub(crate) mod reflect;
+pub(crate) mod signature;
 pub(crate) mod uniformity;

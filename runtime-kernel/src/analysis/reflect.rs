@@ -9,7 +9,7 @@ use naga::{
 };
 use runtime_core::{Access, DType, Error, ErrorKind, Result};
 
-use crate::interface::{self, Interface, Tensor};
+use crate::interface::{self, Interface, Layout, Tensor};
 use crate::parse::diagnostics::failed;
 use crate::program::Program;
 
@@ -19,6 +19,15 @@ const BINDINGS: &str =
     "the storage buffers that an entry point uses must have the bindings 0, 1, 2, … in group 0, without gaps";
 const SCALARS: &str =
     "the var<immediate> must be a struct of scalars (i32, u32, f32, i64, u64, f64) without gaps";
+
+const LAYOUTS: &str = "the layout of a tensor `x` is a member `x_layout` of type \
+                       `struct Layout { shape: array<u32, R>, strides: array<i32, R> }` with R from 1 to 8";
+
+/// The type of members that receive the layout of a tensor.
+const LAYOUT: &str = "Layout";
+/// What follows the name of a tensor in the name of the member that receives its layout.
+const LAYOUT_SUFFIX: &str = "_layout";
+const MAX_RANK: u32 = 8;
 
 /// Derives the interfaces of all entry points.
 ///
@@ -66,6 +75,7 @@ impl Reflect<'_> {
             name: entry.name.clone(),
             tensors: Vec::new(),
             scalars: Vec::new(),
+            layouts: Vec::new(),
             immediate: None,
             group_size: entry.workgroup_size,
             shared_bytes: 0,
@@ -86,6 +96,9 @@ impl Reflect<'_> {
             }
         }
         interface.tensors = self.tensors(uses)?;
+        if let Some(handle) = interface.immediate {
+            interface.layouts = self.layouts(handle, &interface.tensors)?;
+        }
         Ok(interface)
     }
 
@@ -122,6 +135,7 @@ impl Reflect<'_> {
         }
     }
 
+    /// The members of a struct of scalars, those of layouts one by one.
     fn scalars(
         &self,
         handle: Handle<GlobalVariable>,
@@ -130,16 +144,20 @@ impl Reflect<'_> {
         let TypeInner::Struct { members, .. } = &self.program.module.types[variable.ty].inner else {
             return Err(self.broken(handle, "is not a struct", SCALARS));
         };
-        let mut end = 0u32;
         let mut list = Vec::with_capacity(members.len());
         for member in members {
-            let scalar = self.scalar(handle, member)?;
+            match self.layout_rank(handle, member)? {
+                Some(rank) => push_layout(&mut list, member, rank),
+                None => list.push(self.scalar(handle, member)?),
+            }
+        }
+        let mut end = 0u32;
+        for scalar in &list {
             let bytes = u32::try_from(scalar.dtype.bytes()).unwrap_or(u32::MAX);
             if scalar.offset_bytes != end.next_multiple_of(bytes) {
                 return Err(self.broken(handle, &format!("has a gap before \"{}\"", scalar.name), SCALARS));
             }
             end = scalar.offset_bytes + bytes;
-            list.push(scalar);
         }
         Ok(list)
     }
@@ -154,6 +172,68 @@ impl Reflect<'_> {
             self.broken(handle, &format!("has a member \"{name}\" that is not a scalar"), SCALARS)
         })?;
         Ok(interface::Scalar { name, dtype, offset_bytes: member.offset })
+    }
+
+    /// The dimensions that a member of type `Layout` holds; `None` for a member of another type.
+    fn layout_rank(&self, handle: Handle<GlobalVariable>, member: &StructMember) -> Result<Option<u32>> {
+        let module = &self.program.module;
+        let Type { name, inner: TypeInner::Struct { members, .. } } = &module.types[member.ty] else {
+            return Ok(None);
+        };
+        if name.as_deref() != Some(LAYOUT) {
+            return Ok(None);
+        }
+        let array = |member: &StructMember, name: &str, element: Scalar| {
+            let TypeInner::Array { base, size: ArraySize::Constant(length), .. } =
+                module.types[member.ty].inner
+            else {
+                return None;
+            };
+            let is_right = module.types[base].inner == TypeInner::Scalar(element);
+            (is_right && member.name.as_deref() == Some(name)).then_some(length.get())
+        };
+        let rank = match &members[..] {
+            [shape, strides] => {
+                let rank = array(shape, "shape", Scalar::U32);
+                rank.filter(|_| rank == array(strides, "strides", Scalar::I32))
+            }
+            _ => None,
+        };
+        match rank.filter(|rank| *rank <= MAX_RANK) {
+            Some(rank) => Ok(Some(rank)),
+            None => {
+                let name = member.name.as_deref().unwrap_or_default();
+                Err(self.broken(handle, &format!("has a member \"{name}\" of another form"), LAYOUTS))
+            }
+        }
+    }
+
+    /// Finds the tensors of the layouts.
+    fn layouts(&self, handle: Handle<GlobalVariable>, tensors: &[Tensor]) -> Result<Vec<Layout>> {
+        let module = &self.program.module;
+        let TypeInner::Struct { members, .. } = &module.types[module.global_variables[handle].ty].inner
+        else {
+            return Ok(Vec::new());
+        };
+        let (mut list, mut first_scalar) = (Vec::new(), 0);
+        for member in members {
+            let Some(rank) = self.layout_rank(handle, member)? else {
+                first_scalar += 1;
+                continue;
+            };
+            let name = member.name.as_deref().unwrap_or_default();
+            let tensor = name
+                .strip_suffix(LAYOUT_SUFFIX)
+                .and_then(|name| tensors.iter().position(|tensor| tensor.name == name));
+            let tensor = tensor.ok_or_else(|| {
+                let what = format!("has a member \"{name}\" that names no tensor of the entry point");
+                self.broken(handle, &what, LAYOUTS)
+            })?;
+            let rank = rank as usize;
+            list.push(Layout { tensor, rank, first_scalar });
+            first_scalar += 2 * rank;
+        }
+        Ok(list)
     }
 
     /// The scalar type inside arrays, vectors, matrices and atomics.
@@ -202,6 +282,18 @@ impl Reflect<'_> {
         let name = variables[handle].name.as_deref().unwrap_or_default();
         let place = self.program.place(variables.get_span(handle));
         Error::new(ErrorKind::CompileFailed, format!("{place}: \"{name}\" {what}; {rule}"))
+    }
+}
+
+/// Adds the scalars of a layout.
+fn push_layout(list: &mut Vec<interface::Scalar>, member: &StructMember, rank: u32) {
+    let name = member.name.as_deref().unwrap_or_default();
+    for (part, dtype, first) in [("shape", DType::U32, 0), ("strides", DType::I32, rank)] {
+        list.extend((0..rank).map(|at| interface::Scalar {
+            name: format!("{name}.{part}[{at}]"),
+            dtype,
+            offset_bytes: member.offset + 4 * (first + at),
+        }));
     }
 }
 

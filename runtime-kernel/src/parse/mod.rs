@@ -8,6 +8,7 @@ pub(crate) mod panic_guard;
 pub(crate) mod source_edits;
 pub(crate) mod specialise;
 pub(crate) mod tokens;
+pub(crate) mod type_parameters;
 
 use naga::front::wgsl;
 use naga::valid::{Capabilities, ModuleInfo, ValidationError, ValidationFlags, Validator};

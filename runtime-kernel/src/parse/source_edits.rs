@@ -1,5 +1,5 @@
-//! Edits of the text before it is parsed: sets the element type (`alias T = f32;`) and removes extensions unknown
-//! to naga.
+//! Edits of the text before it is parsed: sets element types (`alias T = f32;`) and removes extensions unknown to
+//! naga.
 
 use std::borrow::Cow;
 
@@ -18,30 +18,64 @@ const TYPES: [(&str, DType); 7] = [
     ("u64", DType::U64),
 ];
 
-/// `code` with `element` as its element type; line numbers stay the same.
+/// The type that a plain scalar type's name stands for.
+pub(crate) fn plain_type(name: &str) -> Option<DType> {
+    TYPES.iter().find(|(known, _)| *known == name).map(|(_, dtype)| *dtype)
+}
+
+/// `code` with other definitions of the aliases with these names; line numbers stay the same.
 ///
 /// # Errors
-/// `InvalidArgument` if WGSL has no such type, or the code no `alias T`; `CompileFailed` if that alias is not a
-/// plain type.
-pub(crate) fn with_element<'a>(code: &'a str, path: &str, element: Option<DType>) -> Result<Cow<'a, str>> {
-    let Some(element) = element else { return Ok(Cow::Borrowed(code)) };
+/// `InvalidArgument` if WGSL has no such type, or the code no such alias; `CompileFailed` if the alias is not a plain
+/// type.
+pub(crate) fn with_elements<'a>(
+    code: &'a str,
+    path: &str,
+    elements: &[(&str, DType)],
+) -> Result<Cow<'a, str>> {
+    if elements.is_empty() {
+        return Ok(Cow::Borrowed(code));
+    }
+    let mut edits = Vec::with_capacity(elements.len());
+    for &(alias, element) in elements {
+        edits.push(definition(code, path, alias, element)?);
+    }
+    edits.sort_by_key(|(old, _)| old.range.start);
+    let adds_f16 = elements.iter().any(|(_, element)| *element == DType::F16) && !enables_f16(code);
+    let mut new = String::from(if adds_f16 { "enable f16; " } else { "" });
+    let mut end = 0;
+    for (old, name) in edits {
+        new.push_str(&code[end..old.range.start]);
+        new.push_str(name);
+        end = old.range.end;
+    }
+    new.push_str(&code[end..]);
+    Ok(Cow::Owned(new))
+}
+
+/// The definition of an alias in the text, and the name of the type that replaces it.
+fn definition<'a>(
+    code: &'a str,
+    path: &str,
+    alias: &str,
+    element: DType,
+) -> Result<(Token<'a>, &'static str)> {
     let (name, _) = TYPES.into_iter().find(|(_, dtype)| *dtype == element).ok_or_else(|| {
         let names = TYPES.map(|(name, _)| name).join(", ");
         Error::invalid(format!("element type {element} does not exist in WGSL (valid: {names})"))
     })?;
-    let old = alias(code).ok_or_else(|| {
+    let old = alias_definition(code, alias).ok_or_else(|| {
         Error::invalid(format!(
-            "element type {element} was requested, but the kernel has no line `alias T = f32;` to replace; add it, \
-             and write T for the element type"
+            "element type {element} was requested, but the kernel has no line `alias {alias} = f32;` to replace; add it, \
+             and write {alias} for the element type"
         ))
     })?;
-    if !TYPES.iter().any(|(name, _)| *name == old.text) {
+    if plain_type(old.text).is_none() {
         let message =
-            format!("{}: `alias T` must name a plain type such as f32", place(code, path, old.span()));
+            format!("{}: `alias {alias}` must name a plain type such as f32", place(code, path, old.span()));
         return Err(Error::new(ErrorKind::CompileFailed, message));
     }
-    let enable = if element == DType::F16 && !enables_f16(code) { "enable f16; " } else { "" };
-    Ok(Cow::Owned(format!("{enable}{}{name}{}", &code[..old.range.start], &code[old.range.end..])))
+    Ok((old, name))
 }
 
 /// `code` without `subgroups` in its `enable` directives. WGSL requires it there, but naga supports subgroup
@@ -80,11 +114,11 @@ fn blank_subgroups(directive: &[Token<'_>], code: &mut String) {
     }
 }
 
-/// The type after `alias T =`.
-fn alias(code: &str) -> Option<Token<'_>> {
+/// The type after `alias NAME =`.
+fn alias_definition<'a>(code: &'a str, name: &str) -> Option<Token<'a>> {
     let mut list = tokens(code);
     while let Some(token) = list.next() {
-        if token.text == "alias" && list.next()?.text == "T" && list.next()?.text == "=" {
+        if token.text == "alias" && list.next()?.text == name && list.next()?.text == "=" {
             return list.next();
         }
     }
@@ -104,7 +138,7 @@ mod tests {
     use super::*;
 
     fn replaced(code: &str, element: DType) -> Result<String> {
-        with_element(code, "k.wgsl", Some(element)).map(Cow::into_owned)
+        with_elements(code, "k.wgsl", &[("T", element)]).map(Cow::into_owned)
     }
 
     #[test]
@@ -117,7 +151,18 @@ mod tests {
             replaced("enable subgroups, f16;alias T=u32;", DType::F16).unwrap(),
             "enable subgroups, f16;alias T=f16;"
         );
-        assert_eq!(with_element(code, "", None).unwrap(), code);
+        assert_eq!(with_elements(code, "", &[]).unwrap(), code);
+    }
+
+    #[test]
+    fn several_aliases_are_replaced_in_any_order() {
+        let code = "alias T = f32;\nalias U = i32; alias V = f32;";
+        let replaced = |elements: &[_]| with_elements(code, "", elements).unwrap().into_owned();
+        let elements = [("U", DType::F16), ("T", DType::U64)];
+        assert_eq!(replaced(&elements), "enable f16; alias T = u64;\nalias U = f16; alias V = f32;");
+        assert_eq!(replaced(&elements[..1]), "enable f16; alias T = f32;\nalias U = f16; alias V = f32;");
+        let error = with_elements(code, "", &[("T", DType::F64), ("W", DType::F64)]).unwrap_err();
+        assert!(error.message().contains("no line `alias W = f32;`"), "{error}");
     }
 
     #[test]

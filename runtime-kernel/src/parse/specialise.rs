@@ -1,4 +1,4 @@
-//! Load-time specialisation: values of `override` constants, and the element type.
+//! Load-time specialisation: values of `override` constants, and element types.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,13 +16,15 @@ use super::tokens::{Token, tokens};
 use crate::interface::Override;
 use crate::ir::operands::{is_result, operands};
 
-/// Values for a kernel's `override` constants, and its element type.
+/// Values for a kernel's `override` constants, and its element types.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Specialisation {
     /// Name or `@id` of an override, and its value as text.
     pub constants: Vec<(String, String)>,
     /// The type that replaces `f32` in `alias T = f32;`.
     pub element: Option<DType>,
+    /// The types that replace those in other lines `alias NAME = …;`, by name.
+    pub elements: Vec<(String, DType)>,
 }
 
 impl Specialisation {
@@ -38,6 +40,37 @@ impl Specialisation {
     pub const fn element(mut self, dtype: DType) -> Self {
         self.element = Some(dtype);
         self
+    }
+
+    /// Sets the type in the line `alias NAME = …;`.
+    #[must_use]
+    pub fn element_named(mut self, name: &str, dtype: DType) -> Self {
+        self.elements.push((name.to_owned(), dtype));
+        self
+    }
+
+    /// Adds an element type as the load option `element` has it: `f16` for `T`, or `NAME=f16`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for an unknown type, or an empty name.
+    pub fn add_element(&mut self, text: &str) -> Result<()> {
+        match text.split_once('=').map(|(name, dtype)| (name.trim(), dtype.trim())) {
+            None => self.element = Some(text.parse()?),
+            Some(("", _)) => {
+                return Err(Error::invalid(format!(
+                    "element \"{text}\" is not of the form TYPE or NAME=TYPE"
+                )));
+            }
+            Some((name, dtype)) => self.elements.push((name.to_owned(), dtype.parse()?)),
+        }
+        Ok(())
+    }
+
+    /// The element types by the names of their aliases, each once; the last one counts.
+    pub(crate) fn named_elements(&self) -> Vec<(&str, DType)> {
+        let named = self.elements.iter().map(|(name, dtype)| (name.as_str(), *dtype));
+        let all: BTreeMap<_, _> = self.element.map(|dtype| ("T", dtype)).into_iter().chain(named).collect();
+        all.into_iter().collect()
     }
 
     /// Reads `NAME=VALUE`.

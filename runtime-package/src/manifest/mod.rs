@@ -68,6 +68,9 @@ pub struct PackagedCode {
     /// Format and content.
     #[serde(flatten)]
     pub file: CodeFile,
+    /// The options that it was compiled with for this target alone. Those that loading needs are among the options of the file.
+    #[serde(default, with = "options", skip_serializing_if = "Options::is_empty")]
+    pub compiled_with: Options,
     /// The entry points of the portable code that it was compiled from.
     #[serde(default, with = "kernel_facts::lowered", skip_serializing_if = "Option::is_none")]
     pub lowered: Option<Vec<LoweredKernel>>,

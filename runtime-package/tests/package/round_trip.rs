@@ -1,5 +1,7 @@
 //! What is written is read again.
 
+#![allow(unsafe_code, reason = "loads code of the null backend")]
+
 use runtime_core::{ErrorKind, OptionValue, Options};
 use runtime_package::{KernelFile, Package, PackageBuilder};
 
@@ -87,6 +89,43 @@ fn failures_of_a_target_leave_the_package_as_it_was() {
     assert_eq!(kind("scale", "null:other"), ErrorKind::NotFound);
     assert_eq!(kind("scale", "cuda:sm_90"), ErrorKind::NotFound);
     assert_eq!(builder.manifest(), &before);
+}
+
+#[test]
+fn a_target_has_load_options_of_its_own() {
+    let files = Files::new();
+    let mut kernel = files.kernel("sums.null", "add_f32");
+    // The backend declares text.
+    kernel.options.push("prefix", 7i64);
+    let mut builder = PackageBuilder::new("tests 1.0");
+    builder.add(kernel).unwrap();
+    builder.compile(&runtime(), "sums", "null:null,prefix=own_").unwrap();
+    let package = Package::from_bytes(builder.to_bytes().unwrap()).unwrap();
+    assert_eq!(package.manifest(), builder.manifest());
+    let code = &package.kernels()[0].codes[0];
+    assert_eq!(
+        (code.target.as_str(), &code.compiled_with),
+        ("null:null", &Options::new().with("prefix", "own_"))
+    );
+    assert_eq!(package.kernels()[0].entries, ["own_add_f32"]);
+    let fallback = &package.kernels()[0].fallback.as_ref().unwrap().file;
+    assert_eq!(fallback.options, Options::new().with("prefix", 7i64), "only those of the file");
+    let device = runtime().open("null").unwrap();
+    // SAFETY: the null backend's code stays in its arguments.
+    let (module, _) = unsafe { package.load(&*device, "sums") }.unwrap();
+    assert_eq!(module.symbols().unwrap(), ["own_add_f32"]);
+
+    let twice = builder.compile(&runtime(), "sums", "null:null,prefix=other_").unwrap_err();
+    assert!(twice.message().contains("for null:null already"), "{twice}");
+    for (target, words) in
+        [("null:null,prefix", "KEY=VALUE"), ("null:null,prefx=a", "did you mean \"prefix\"?")]
+    {
+        let mut builder = PackageBuilder::new("tests 1.0");
+        builder.add(files.kernel("others.null", "add_f32")).unwrap();
+        let error = builder.compile(&runtime(), "others", target).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(error.message().contains(words), "{error}");
+    }
 }
 
 #[test]

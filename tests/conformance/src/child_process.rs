@@ -113,6 +113,21 @@ struct WorkInFlight {
     queue: Queue,
     tensor: Tensor,
     event: Event,
+    /// A host task that waits for the event, and the event of which the program keeps a value.
+    task: Event,
+    keeping: Event,
+}
+
+/// Ends the process if it is dropped before the event has ended.
+struct Kept(Event);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if !matches!(self.0.is_done(), Ok(true)) {
+            let _ = writeln!(std::io::stderr(), "a value was dropped too early");
+            std::process::abort();
+        }
+    }
 }
 
 impl WorkInFlight {
@@ -125,14 +140,31 @@ impl WorkInFlight {
         wait::event(&fixture.fill(&queue, &tensor, 0.0)?)?;
         fixture.launch(&queue, "spin", &[Arg::scalar(WORK_US)], 1)?;
         let mut event = fixture.fill(&queue, &tensor, 1.0)?;
+        let task = queue.host_task(&[&event], || {})?;
+        let keeping = Event::all(&[&event, &task]).keeping(Kept(event.clone()));
+        queue.keep_until(&[&event], Kept(event.clone()))?;
         // The first poll starts the wait thread.
         match Pin::new(&mut event).poll(&mut TaskContext::from_waker(Waker::noop())) {
-            std::task::Poll::Pending => Ok(Self { runtime, fixture, queue, tensor, event }),
+            std::task::Poll::Pending => Ok(Self { runtime, fixture, queue, tensor, event, task, keeping }),
             std::task::Poll::Ready(outcome) => {
                 Err(Failure::Failed(format!("the work completed immediately: {outcome:?}")))
             }
         }
     }
+}
+
+/// Starts a host task that submits and waits for as long as it can: until the process exits.
+fn keep_running(work: &WorkInFlight) -> Result<(), Failure> {
+    let (queue, tensor) = (work.fixture.queue()?, work.fixture.full(10, 0.0)?);
+    let (begin, begun) = std::sync::mpsc::channel();
+    let runs = move || -> Result<()> {
+        loop {
+            queue.fill(&tensor, &[0])?.wait()?;
+            let _ = begin.send(());
+        }
+    };
+    work.queue.host_task(&[], runs)?;
+    begun.recv().map_err(|_| Failure::Failed("the host task did not run".to_owned()))
 }
 
 /// Dropped by the exit handlers.
@@ -155,8 +187,12 @@ fn run_role(role: Role, library: &str, device: &str) -> Result<ExitCode, Failure
     }
     let work = WorkInFlight::new(library, device)?;
     match role {
-        Role::Exit => std::process::exit(i32::from(EXIT_DONE)),
+        Role::Exit => {
+            keep_running(&work)?;
+            std::process::exit(i32::from(EXIT_DONE))
+        }
         Role::Return => {
+            keep_running(&work)?;
             // Nothing is dropped, and the thread keeps using it.
             let work: &'static WorkInFlight = Box::leak(Box::new(work));
             std::thread::spawn(move || while work.event.wait().is_ok() && work.queue.flush().is_ok() {});
@@ -237,9 +273,14 @@ fn all_calls_are_refused(work: &mut WorkInFlight) -> bool {
             Pin::new(&mut work.event).poll(&mut TaskContext::from_waker(Waker::noop())),
             std::task::Poll::Ready(Err(error)) if unavailable(error.clone())
         ),
+        work.task.wait().err().is_some_and(unavailable),
+        work.keeping.is_done().err().is_some_and(unavailable),
+        Event::any(&[&work.task, &work.keeping]).wait().err().is_some_and(unavailable),
+        work.queue.host_task(&[], || {}).err().is_some_and(unavailable),
+        work.queue.keep_until(&[&work.event], ()).err().is_some_and(unavailable),
     ];
-    if refused != [true; 8] {
+    if refused != [true; 13] {
         let _ = writeln!(std::io::stderr(), "refused: {refused:?}");
     }
-    refused == [true; 8]
+    refused == [true; 13]
 }

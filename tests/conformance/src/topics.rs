@@ -6,6 +6,7 @@ mod arguments;
 mod clocks;
 mod compile;
 mod counters;
+mod dispatch;
 mod embedded;
 mod errors;
 mod evaluation;
@@ -17,6 +18,7 @@ mod graphs;
 mod hazards;
 mod held_queues;
 mod host_hazards;
+mod host_tasks;
 mod identity;
 #[allow(unsafe_code, reason = "reads and writes DLPack structures")]
 mod interchange;
@@ -53,6 +55,8 @@ pub(crate) const TOPICS: &[(&str, &[Case])] = &[
     ("geometry", geometry::CASES),
     ("queues", queues::CASES),
     ("events", events::CASES),
+    ("dispatch", dispatch::CASES),
+    ("host_tasks", host_tasks::CASES),
     ("held_queues", held_queues::CASES),
     ("hazards", hazards::CASES),
     ("host_hazards", host_hazards::CASES),

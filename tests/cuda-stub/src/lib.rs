@@ -1,4 +1,4 @@
-//! Builds stubs of the NVIDIA driver, NVML and NVRTC from the C sources in this folder, and runs processes that load them.
+//! Builds stubs of the NVIDIA driver, NVML, NVRTC and nvJitLink from the C sources in this folder, and runs processes that load them.
 //!
 //! The dynamic loader reads `LD_LIBRARY_PATH` at process start, so the stub is only visible to a process started with it.
 
@@ -30,6 +30,14 @@ pub fn build(folder: &Path, defines: &[&str]) -> Result<(), String> {
         compile(&nvml, &["nvml.c", "options.c"], defines)?;
     }
     compile(&folder.join("libnvrtc.so.12"), &["nvrtc.c", "assembler.c"], &[])
+}
+
+/// Builds the stub of nvJitLink in `folder`, with `defines` (`-D`).
+///
+/// # Errors
+/// The compiler's output, or that it cannot be started.
+pub fn build_nvjitlink(folder: &Path, defines: &[&str]) -> Result<(), String> {
+    compile(&folder.join("libnvJitLink.so.12"), &["nvjitlink.c", "assembler.c"], defines)
 }
 
 /// Builds the stub of CUPTI in `folder`, with `defines` (`-D`).

@@ -136,7 +136,8 @@ const WORDS: &[&str] = &[
 fn specialisation(first: u8, code: &str) -> Specialisation {
     let words = code.lines().next_back().and_then(|line| line.strip_prefix("//! ")).unwrap_or("");
     let constants = words.split_whitespace().filter_map(|word| Specialisation::parse_constant(word).ok());
-    Specialisation { constants: constants.collect(), element: ELEMENTS[usize::from(first) % ELEMENTS.len()] }
+    let element = ELEMENTS[usize::from(first) % ELEMENTS.len()];
+    Specialisation { constants: constants.collect(), element, ..Specialisation::default() }
 }
 
 /// A rejection has a reason other than a defect; except for naga's own panics, which are caught and reported.

@@ -33,7 +33,7 @@ pub fn run(
 
 fn printed(case: &Case) -> Result<Vec<Printed>, Verdict> {
     let constants = case.launches.iter().flat_map(|launch| launch.constants.clone()).collect();
-    let specialisation = Specialisation { constants, element: None };
+    let specialisation = Specialisation { constants, ..Specialisation::default() };
     let modules =
         Program::parse(&case.text, "", &specialisation).and_then(|program| program.printed_modules());
     let modules = modules.map_err(|error| match error.kind() {

@@ -24,8 +24,9 @@ pub fn unchecked() -> Arc<dyn Lowering> {
 fn host_lowering(write: fn(Program) -> Result<CCode>) -> Arc<dyn Lowering> {
     modified_lowering(Some(CodeFormat::C), move |source, _, lowered| {
         let constants = source.options.texts("constant").map(Specialisation::parse_constant);
-        let element = source.options.text("element").map(str::parse).transpose()?;
-        let specialisation = Specialisation { constants: constants.collect::<Result<_>>()?, element };
+        let mut specialisation =
+            Specialisation { constants: constants.collect::<Result<_>>()?, ..Specialisation::default() };
+        source.options.texts("element").try_for_each(|text| specialisation.add_element(text))?;
         lowered.code = write(Program::parse(source.code, source.path, &specialisation)?)?.text.into_bytes();
         Ok(())
     })

@@ -22,6 +22,7 @@ const ANNOTATED: &[(&str, &str)] = &[
     ("wide_indices", include_str!("../programs/wide_indices.wgsl")),
     ("schedule", include_str!("../programs/schedule.wgsl")),
     ("sums", include_str!("../programs/sums.wgsl")),
+    ("layouts", include_str!("../programs/layouts.wgsl")),
 ];
 
 /// The programs of all tables and annotated files.

@@ -21,7 +21,7 @@ use runtime_core::backend::open_library;
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::bind::{FOLDERS, bind};
-use crate::nvrtc::toolkits;
+use crate::toolkit;
 
 use layouts::Params;
 
@@ -198,7 +198,7 @@ fn candidates(driver_major: u32) -> Vec<PathBuf> {
         .chain(["libcupti.so".to_owned()])
         .collect();
     let inside = ["extras/CUPTI/lib64", "lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"];
-    let toolkits = toolkits();
+    let toolkits = toolkit::folders();
     let folders = toolkits.iter().flat_map(|toolkit| inside.map(|folder| toolkit.join(folder)));
     let folders: Vec<_> = FOLDERS.iter().map(|folder| Path::new(folder).to_owned()).chain(folders).collect();
     folders.iter().flat_map(|folder| names.iter().map(|name| folder.join(name))).collect()

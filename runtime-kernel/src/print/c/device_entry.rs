@@ -70,12 +70,17 @@ impl Writer<'_> {
     }
 }
 
+/// The name of a scalar without the brackets and dots of layouts.
+fn identifier(name: &str) -> String {
+    name.replace(['.', '['], "_").replace(']', "")
+}
+
 impl Printer<'_, '_, Plain> {
     /// The names of the scalar parameters.
     fn scalar_names(&mut self, index: usize) -> Vec<String> {
         let interface = &self.writer.program.interfaces[index];
         let names = interface.scalars.iter();
-        names.map(|scalar| self.plan.named(&self.writer.names, &scalar.name)).collect()
+        names.map(|scalar| self.plan.named(&self.writer.names, &identifier(&scalar.name))).collect()
     }
 
     /// The parameters: tensors, scalars, and the tensors' sizes.
@@ -85,12 +90,11 @@ impl Printer<'_, '_, Plain> {
         for tensor in &interface.tensors {
             parameters.push(self.writer.parameter(tensor.variable)?);
         }
-        if let Some(immediate) = interface.immediate
-            && let TypeInner::Struct { members, .. } =
-                &self.context.module.types[self.context.module.global_variables[immediate].ty].inner
-        {
-            for (member, name) in members.iter().zip(scalars) {
-                parameters.push(format!("{} {name}", self.writer.type_name(member.ty)?));
+        if let Some(immediate) = interface.immediate {
+            let mut types = Vec::with_capacity(scalars.len());
+            self.writer.scalar_types(self.context.module.global_variables[immediate].ty, &mut types);
+            for (ty, name) in types.into_iter().zip(scalars) {
+                parameters.push(format!("{} {name}", self.writer.type_name(ty)?));
             }
         }
         self.writer.scalar(naga::Scalar::U64)?;
@@ -117,7 +121,7 @@ impl Printer<'_, '_, Plain> {
         let Some(variable) = self.writer.program.interfaces[index].immediate else { return Ok(()) };
         let ty = self.context.module.global_variables[variable].ty;
         let type_name = self.writer.type_name(ty)?;
-        let value = self.writer.composed(ty, scalars.to_vec())?;
+        let value = self.writer.composed_of_scalars(ty, &mut scalars.iter().cloned())?;
         self.lines.line(&["const ", &type_name, " ", self.writer.names.global(variable), " = ", &value, ";"]);
         Ok(())
     }

@@ -22,6 +22,7 @@ mod dialect;
 mod form;
 mod function;
 mod host;
+mod immediates;
 mod invocation;
 mod library;
 mod lines;

@@ -109,7 +109,7 @@ impl Pocl {
 /// The OpenCL C of the spec's kernel, and its name there.
 fn code(spec: &Spec, options: &Options) -> (String, String) {
     let text = std::fs::read_to_string(&spec.kernel.path).expect("the code is there");
-    let mut specialisation = Specialisation { constants: Vec::new(), element: spec.specialise.element };
+    let mut specialisation = Specialisation { element: spec.specialise.element, ..Specialisation::default() };
     for (name, value) in &spec.specialise.constants {
         specialisation = specialisation.constant(name, value);
     }

@@ -227,11 +227,10 @@ impl Entry<'_, '_, '_> {
             let ty = self.module.global_variables[immediate].ty;
             let (type_name, name) = (writer.type_name(ty)?, writer.names.global(immediate).to_owned());
             unpack.push(format!("{type_name} {name};"));
-            for member in 0..interface.scalars.len() {
-                let field = writer.names.member(ty, u32::try_from(member).unwrap_or_default());
-                let place = format!("{name}.{field}");
-                unpack
-                    .push(format!("__builtin_memcpy(&{place}, &args_[{}], sizeof {place});", word + member));
+            let mut places = Vec::with_capacity(interface.scalars.len());
+            writer.scalar_places(ty, name.clone(), &mut places);
+            for (place, at) in places.iter().zip(word..) {
+                unpack.push(format!("__builtin_memcpy(&{place}, &args_[{at}], sizeof {place});"));
             }
             if globals.contains(&immediate) {
                 parameters.extend([&type_name, " ", &name, ", "]);

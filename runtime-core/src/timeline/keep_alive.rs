@@ -1,0 +1,110 @@
+//! What the program keeps until an event has ended.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::process;
+use crate::timeline::event::Event;
+use crate::timeline::event_extra::Source;
+use crate::timeline::event_group::Kind;
+use crate::timeline::host_job::Job;
+use crate::timeline::host_pool::HostPool;
+
+/// Values that are dropped with this, but not before the event has ended. They are leaked where that cannot be seen.
+pub(crate) struct Kept {
+    fork_generation: u32,
+    /// The lock only makes it shareable: a dropped `Kept` is nobody else's.
+    content: Mutex<Option<(Event, Box<dyn Send>)>>,
+}
+
+impl Kept {
+    pub(crate) fn new(until: Event, values: impl Send + 'static) -> Self {
+        let content = Mutex::new(Some((until, Box::new(values) as _)));
+        Self { fork_generation: process::generation(), content }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let Some((until, values)) = self.content.get_mut().take() else { return };
+        if process::exiting() || self.fork_generation != process::generation() {
+            return std::mem::forget(values);
+        }
+        if until.has_ended() {
+            return drop(values);
+        }
+        // Without an open device, another thread may be closing one, which takes a while, or one was leaked.
+        let pool = until.pool().unwrap_or_default();
+        let guarded = Guarded(Some(values));
+        // Without a thread the values are leaked.
+        let _ = Job::start(&pool, until, Box::new(move |until, _| guarded.release(until)));
+    }
+}
+
+/// Values that are leaked unless they are released.
+struct Guarded(Option<Box<dyn Send>>);
+
+impl Guarded {
+    fn release(mut self, until: &Event) {
+        if until.wait_ended() {
+            drop(self.0.take());
+        }
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        std::mem::forget(self.0.take());
+    }
+}
+
+impl Event {
+    /// Whether the work has ended, successfully or not, after a poll. The work of a failed event may still be running.
+    pub(crate) fn has_ended(&self) -> bool {
+        if let Some(timeline) = &self.timeline {
+            let _ = timeline.poll_ticket(self.ticket);
+            return !timeline.maybe_running(self.ticket);
+        }
+        match self.source() {
+            Some(Source::Signal(signal)) => signal.result().is_some(),
+            Some(Source::Group(group)) => {
+                let completed = group.kind() == Kind::Any && matches!(group.poll(), Ok(Some(Ok(()))));
+                completed || group.parts().iter().all(Self::has_ended)
+            }
+            None => true,
+        }
+    }
+
+    /// Waits until the work has ended, successfully or not; false if that cannot be seen any more.
+    fn wait_ended(&self) -> bool {
+        if self.has_ended() {
+            return true;
+        }
+        match (&self.timeline, self.source()) {
+            (Some(timeline), _) => {
+                if let Some(device) = timeline.device.upgrade() {
+                    timeline.wait_host_memory_released(self.ticket, &*device);
+                }
+                !timeline.maybe_running(self.ticket)
+            }
+            (None, Some(Source::Group(group))) => group.parts().iter().all(Self::wait_ended),
+            (None, Some(Source::Signal(signal))) => {
+                let _ = signal.wait(None);
+                signal.result().is_some()
+            }
+            (None, None) => true,
+        }
+    }
+
+    /// The threads of a device that it waits for, if one is open.
+    fn pool(&self) -> Option<Arc<HostPool>> {
+        if let Some(timeline) = &self.timeline {
+            return timeline.device.upgrade().map(|device| device.host_pool().clone());
+        }
+        match self.source()? {
+            Source::Signal(signal) => signal.pool().cloned(),
+            Source::Group(group) => group.parts().iter().find_map(Self::pool),
+        }
+    }
+}
