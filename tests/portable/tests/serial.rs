@@ -57,7 +57,12 @@ fn in_order(body: &str) -> Vec<u32> {
 
 #[test]
 fn items_and_groups_run_in_the_order_of_their_linear_index() {
-    let out = in_order("out[at] = ticket();");
+    // Long enough for other threads to help.
+    let out = in_order(
+        "var busy = at;
+         for (var i = 0u; i < 100000u; i++) { busy = busy * 1664525u + s.n; }
+         out[at] = ticket(); out[at + groups.x * groups.y * groups.z * items] = busy;",
+    );
     assert_eq!(out[..ALL as usize], (0..ALL).collect::<Vec<_>>());
 }
 

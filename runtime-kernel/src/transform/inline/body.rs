@@ -296,6 +296,9 @@ impl<'m> Rebuild<'m> {
             let old = *result;
             frame.map[old.index()] = None;
             *result = self.value(frame, old)?;
+            if let Some(name) = frame.source.named_expressions.get(&old) {
+                self.out.named_expressions.insert(*result, name.clone());
+            }
         }
         if let Statement::Store { pointer, .. } = statement
             && let Root::Local(local) = root(&self.out, pointer)
