@@ -1,4 +1,4 @@
-use runtime_core::DeviceKind;
+use runtime_core::{DeviceKind, abi};
 
 use super::*;
 
