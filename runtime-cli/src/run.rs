@@ -43,22 +43,23 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     drop(context);
     let package = bound.as_ref().ok().and_then(|bound| bound.package.as_ref());
     let why = package.map(|package| format!("; {}", package.why)).unwrap_or_default();
-    let code = finish(&job, &row, outcome.map(|outcome| (outcome, why)), saves);
+    let code = finish(&job, &row, outcome, &why, saves);
     if let Err(error) = release((bound, device), &format!("\"{name}\""), &id, release::DEADLINE) {
         output::print_stderr(&format!("error: {error}"));
     }
     code
 }
 
-/// Saves the outputs and prints the result.
+/// Saves the outputs and prints the result, and `why` the code was taken.
 fn finish(
     job: &Job,
     row: &str,
-    outcome: Result<((Validation, Vec<(usize, HostArray)>), String)>,
+    outcome: Result<(Validation, Vec<(usize, HostArray)>)>,
+    why: &str,
     saves: Vec<(usize, PathBuf)>,
 ) -> Result<ExitCode> {
     match outcome {
-        Ok(((validation, outputs), why)) => {
+        Ok((validation, outputs)) => {
             for (index, path) in saves {
                 save(&outputs, index, &path)?;
             }

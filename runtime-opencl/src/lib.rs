@@ -45,8 +45,8 @@
 //! ```
 //!
 //! `{device}` is the architecture (`pvc` in `opencl:pvc`), and `{options}` are the build options, in one argument. Registers and
-//! spills that Intel's compiler logs are reported of its kernels. The option `registers` selects the registers of a
-//! work-item on Intel's GPUs: `default`, `128`, `256` or `auto`.
+//! spills that Intel's compiler logs are reported of its kernels; it counts spills in registers of a sub-group, so the bytes of a work-item
+//! are at least as many. The option `registers` selects the registers of a work-item on Intel's GPUs: `default`, `128`, `256` or `auto`.
 //!
 //! # Failure
 //!

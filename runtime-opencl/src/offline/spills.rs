@@ -1,8 +1,13 @@
 //! What Intel's compiler for GPUs logs of a kernel's registers.
 //!
 //! The text is `kernel NAME compiled SIMD16 allocated 128 regs and spilled around 217`, or `in kernel 'NAME': compiled …`. It is a
-//! warning: mostly it is there only for kernels that spill. The unit of what is spilled is not documented; the number is
-//! reported as it stands, which is enough to tell whether a kernel spills and which of two builds spills less.
+//! warning: mostly it is there only for kernels that spill.
+//!
+//! What is spilled is counted in whole registers of a hardware thread, which runs one sub-group: its scratch memory for spills and saved
+//! registers, divided by the size of a register, rounded up and at least 1 (`CISABuilder.cpp` of intel-graphics-compiler). A register
+//! has 64 bytes from Xe-HPC on, and 32 before, which the log does not tell. The number is therefore reported as it stands: with 8 to 32
+//! work-items per sub-group, the bytes of a work-item are one to four times as many on GPUs with registers of 32 bytes, and two to eight times
+//! on the others. It tells whether a kernel spills, and which of two builds of one width spills less.
 
 use runtime_core::backend::KernelInfo;
 
