@@ -38,7 +38,7 @@
 //! ```
 //!
 //! The same program in C on the host opens `"host"` and loads
-//! `void saxpy(const float *x, float *y, float a, long n)` in format `c`. It is in `examples/`, with nine more.
+//! `void saxpy(const float *x, float *y, float a, long n)` in format `c`. It is in `examples/`, with more.
 //!
 //! # Ownership and lifetimes
 //!
@@ -125,8 +125,13 @@
 //!
 //! **Waiting.** Wait for an event with or without a timeout, poll it ([`Event::is_done`]), or await it: an
 //! event is a future. The first await on a device starts its wait thread, which polls that device and wakes tasks of
-//! any executor; core starts no other threads. A timeout cancels nothing and poisons nothing; nor does dropping a
+//! any executor. [`Event::all`] and [`Event::any`] combine events of any devices. A timeout cancels nothing and poisons nothing; nor does dropping a
 //! future.
+//!
+//! **Host tasks.** [`Queue::host_task`] runs a closure once events have ended, on a thread that core starts for it. It may
+//! submit and wait. [`Queue::keep_until`] and [`Event::keeping`] keep values that the work needs and the queue does not
+//! know of. These threads, the wait thread and those that a backend documents are the only ones, and none starts before
+//! it has something to do.
 //!
 //! **Signals are lazy.** `let event = queue.launch(…)?` keeps the event, so the next submission first makes the
 //! driver signal that point; waiting for the event then does not wait for anything later. `queue.launch(…)?;`

@@ -1,4 +1,4 @@
-use runtime_core::{DeviceKind, abi};
+use runtime_core::{DType, DeviceKind, abi};
 
 use super::*;
 

@@ -6,9 +6,11 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod compiler;
+mod dependencies;
 mod needs_unsafe;
 
 use compiler::Compiler;
+use dependencies::{EVENTS, NO_EVENTS, PROGRAM};
 use needs_unsafe::{NEEDS_UNSAFE, NOT_CONSTRUCTIBLE};
 
 #[test]
@@ -38,5 +40,18 @@ fn objects_that_only_core_creates_cannot_be_constructed() {
     for (name, code, program) in NOT_CONSTRUCTIBLE {
         let refused = compiler.run(program, false).expect_err(name);
         assert!(refused.contains(&format!("error[{code}]")), "{name}: {refused}");
+    }
+}
+
+#[test]
+fn only_events_are_dependencies() {
+    let compiler = Compiler::new();
+    for deps in EVENTS {
+        let compiled = compiler.run(&PROGRAM.replace("DEPS", deps), true);
+        assert!(compiled.is_ok(), "{deps}: {}", compiled.unwrap_err());
+    }
+    for deps in NO_EVENTS {
+        let refused = compiler.run(&PROGRAM.replace("DEPS", deps), true).expect_err(deps);
+        assert!(refused.contains("error[E0308]: mismatched types"), "{deps}: {refused}");
     }
 }
