@@ -5,6 +5,7 @@
 
 mod environment;
 mod flags;
+mod joints;
 mod lines;
 mod preprocessed;
 mod remembered;

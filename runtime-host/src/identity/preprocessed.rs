@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use runtime_core::backend::{Notes, Source, read_file};
 use runtime_core::{Error, Result};
 
+use super::joints::without_joints;
 use super::remembered;
 use crate::{compile, compiler};
 
@@ -70,33 +71,9 @@ fn asks_assembler(text: &[u8]) -> bool {
     lines.into_iter().any(|line| line.windows(ASSEMBLER.len()).any(|word| word == ASSEMBLER.as_bytes()))
 }
 
-/// The text without what joins lines, which may be in the middle of a word.
-pub(super) fn without_joints(text: &[u8]) -> String {
-    let text = String::from_utf8_lossy(text);
-    let mut pieces = text.split('\\');
-    let mut joined = pieces.next().unwrap_or_default().to_owned();
-    for piece in pieces {
-        let rest = piece.trim_start_matches([' ', '\t', '\r', '\x0b', '\x0c']);
-        match rest.strip_prefix('\n') {
-            Some(next) => joined.push_str(next),
-            None => {
-                joined.push('\\');
-                joined.push_str(piece);
-            }
-        }
-    }
-    joined
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn joined_lines_hide_no_word() {
-        assert_eq!(without_joints(b"#inc\\\nlude \\ \r\n<a>"), "#include <a>");
-        assert_eq!(without_joints(b"'\\n' \\\\\nx \\"), "'\\n' \\x \\");
-    }
 
     #[test]
     fn only_directives_of_the_assembler_count() {

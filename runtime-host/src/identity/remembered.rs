@@ -12,8 +12,8 @@ use std::time::{Duration, SystemTime};
 
 use runtime_core::backend::{Notes, Source};
 
+use super::joints::without_joints;
 use super::lines::{self, Reader};
-use super::preprocessed::without_joints;
 use super::twins;
 use crate::compile::Preprocessed;
 

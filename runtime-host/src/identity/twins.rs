@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::preprocessed::without_joints;
+use super::joints::without_joints;
 
 /// Whether a file that a text or one of `files` includes may have been skipped, because it has the content of another.
 pub(super) fn may_be_hidden(text: &[u8], files: &[PathBuf], folders: &BTreeSet<PathBuf>) -> bool {
