@@ -34,7 +34,8 @@ fn code(body: &str) -> String {
 fn serial() -> Arc<dyn CommonRuntime> {
     let runtime = Runtime::builder().discover(false).register(runtime_host::backend());
     let runtime = runtime.with_lowering(runtime_kernel::wgsl()).build();
-    runtime.open_with("host", &Options::new().with("serial_items", true)).unwrap()
+    let opened = runtime.open_with("host", &Options::new().with("serial_items", true));
+    opened.unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The content of `out`, with `n` as the scalar.
@@ -50,7 +51,9 @@ fn run(device: &dyn CommonRuntime, source: &ModuleSource, n: u32) -> Result<Vec<
 /// The content of `out` from optimised code and from code for a debugger, which are the same.
 fn in_order(body: &str) -> Vec<u32> {
     let (device, source) = (serial(), ModuleSource::wgsl(&code(body)));
-    let [fast, debug] = [false, true].map(|debug| run(&*device, &source.clone().debug(debug), 1).unwrap());
+    let run = |debug| run(&*device, &source.clone().debug(debug), 1);
+    let [fast, debug] =
+        [false, true].map(|debug| run(debug).unwrap_or_else(|error| panic!("{body}: {error}")));
     assert_eq!(fast, debug, "{body}");
     fast
 }
