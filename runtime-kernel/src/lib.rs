@@ -73,7 +73,7 @@ mod test_programs;
 mod transform;
 
 pub use analysis::features::Feature;
-pub use interface::{Interface, Override, Scalar, Tensor};
+pub use interface::{Interface, Layout, Override, Scalar, Tensor};
 pub use lowering::wgsl;
 pub use naga;
 pub use parse::specialise::Specialisation;

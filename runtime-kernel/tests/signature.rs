@@ -19,7 +19,7 @@ fn signature(code: &str, entry: &str, options: &Options) -> runtime_core::Result
             }
             SignatureKind::Bytes | SignatureKind::Local => "not of WGSL".to_owned(),
         };
-        writeln!(text, "{}: {kind}", param.name).expect("a String takes all text");
+        writeln!(text, "{}: {kind}", param.name).expect("text takes everything");
     }
     Ok(text)
 }
