@@ -27,8 +27,7 @@ fn a_million_dependent_submissions_use_flat_memory() {
     let queues = [device.queue().unwrap(), device.queue().unwrap()];
     let (runs, kept) = (Arc::new(AtomicU64::new(0)), Arc::new(()));
     let (mut last, mut task, mut memory) = (Event::completed(), Event::completed(), 0);
-    for n in 0..SUBMISSIONS {
-        let queue = &queues[n as usize % 2];
+    for (n, queue) in (0..SUBMISSIONS).zip(queues.iter().cycle()) {
         queue.wait_for_all(&[&last]).unwrap();
         last = queue.launch_noop().unwrap();
         if n % 1000 == 0 {

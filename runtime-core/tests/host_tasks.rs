@@ -197,7 +197,11 @@ fn tasks_that_wait_for_each_other_otherwise_go_on() {
     let (queue, barrier) = (Scene::new().queue(), Arc::new(Barrier::new(count)));
     let tasks = (0..count).map(|_| {
         let barrier = barrier.clone();
-        queue.host_task(&[], move || drop(barrier.wait())).unwrap()
+        queue
+            .host_task(&[], move || {
+                barrier.wait();
+            })
+            .unwrap()
     });
     let tasks: Vec<_> = tasks.collect();
     tasks.iter().for_each(|task| task.wait_timeout(LONG).unwrap());
