@@ -60,6 +60,7 @@
 
 mod analysis;
 mod check;
+mod host_flags;
 mod interface;
 mod ir;
 mod lowering;

@@ -10,7 +10,7 @@ use runtime_core::{
 };
 
 use crate::analysis::features::Feature;
-use crate::analysis::private_memory::debug_frame_bytes;
+use crate::host_flags::host_flags;
 use crate::interface::Interface;
 use crate::parse::specialise::Specialisation;
 use crate::print::c::CCode;
@@ -219,22 +219,6 @@ fn backend_options(writer: Writer, program: &Program, device: &DeviceInfo) -> Op
             .with("options", "--ftz=true"),
         _ => Options::new(),
     }
-}
-
-/// The flags for host C.
-fn host_flags(program: &Program) -> Vec<String> {
-    let mut flags = vec!["-fno-math-errno -fno-trapping-math".to_owned()];
-    if program.is_plain() {
-        // Results then depend on the program alone, not on which operations the compiler combines.
-        flags.push("-ffp-contract=off".to_owned());
-    }
-    if program.has_debug_info {
-        // Clang takes the limit from here; the code makes the warning an error.
-        flags.push(format!("-Wframe-larger-than={}", debug_frame_bytes(&program.module)));
-    } else if program.is_serial {
-        flags.push("-O1 -fno-tree-vectorize".to_owned());
-    }
-    flags
 }
 
 struct Written {
