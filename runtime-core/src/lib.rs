@@ -358,5 +358,5 @@ pub use tensor::host_view::{HostView, HostViewMut};
 pub use tensor::safetensors::{Safetensors, StoredTensor};
 pub use tensor::{Tensor, dlpack};
 pub use timeline::event::Event;
-pub use timeline::event_status::EventStatus;
-pub use timeline::event_times::{EventClock, EventTimes};
+pub use timeline::event::status::EventStatus;
+pub use timeline::event::times::{EventClock, EventTimes};

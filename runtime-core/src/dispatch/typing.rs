@@ -1,7 +1,7 @@
 //! Arguments against a signature: their number, kinds and element types, and what its type parameters stand for.
 
 use crate::dispatch::arg_type::ArgType;
-use crate::{DType, DTypeClass, ElementType, Error, Result, SignatureKind, SignatureParam};
+use crate::{DType, ElementType, Error, Result, SignatureKind, SignatureParam};
 
 /// What the type parameters of a signature stand for, in the order in which the arguments give them.
 pub(super) type Bindings = Vec<(String, DType)>;
@@ -23,7 +23,8 @@ pub(super) fn bind(kernel: &str, signature: &[SignatureParam], types: &[ArgType]
         let element = at.check_kind(&param.kind, given)?;
         at.check_strides(signature, *position, given)?;
         let (Some(element), Some(dtype)) = (element, given.dtype()) else { continue };
-        let scalar = component(dtype);
+        // A complex number is two scalars.
+        let scalar = dtype.complex_part().unwrap_or(dtype);
         match element {
             ElementType::Any => {}
             ElementType::Fixed(wanted) if *wanted == dtype || *wanted == scalar => {}
@@ -42,15 +43,6 @@ pub(super) fn bind(kernel: &str, signature: &[SignatureParam], types: &[ArgType]
         }
     }
     Ok(bound.into_iter().map(|(name, dtype, _)| (name, dtype)).collect())
-}
-
-/// The element type of the scalars that a value consists of: a complex number is two.
-fn component(dtype: DType) -> DType {
-    match (dtype.class(), dtype.bytes()) {
-        (DTypeClass::Complex, 8) => DType::F32,
-        (DTypeClass::Complex, 16) => DType::F64,
-        _ => dtype,
-    }
 }
 
 fn is_layout(param: &SignatureParam) -> bool {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::timeline::KeepOpen;
 use crate::timeline::event::Event;
-use crate::timeline::host_job::Job;
-use crate::timeline::keep_alive::Kept;
-use crate::timeline::signal::Signal;
+use crate::timeline::event::host_job::HostJob;
+use crate::timeline::event::keep_alive::Kept;
+use crate::timeline::event::signal::Signal;
 use crate::{Error, ErrorKind, Queue, Result};
 
 /// What a host task may return: nothing, or a [`Result`] whose error becomes that of its event.
@@ -78,7 +78,7 @@ impl Queue {
             let result = given.0.run(task);
             given.0.give(result);
         };
-        Job::start(pool, Event::all(deps), Box::new(action))
+        HostJob::start(pool, Event::all(deps), Box::new(action))
             .map_err(|error| self.annotate(error, "host_task"))?;
         Ok(event)
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::timeline::event::Event;
-use crate::timeline::event_times::Stamps;
+use crate::timeline::event::times::Stamps;
 use crate::{Error, Queue, Result};
 
 impl Queue {

@@ -6,6 +6,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::fmt;
 use std::num::NonZero;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -13,7 +14,6 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::process;
-use crate::timeline::host_job::Job;
 use crate::{Error, ErrorKind, Result};
 
 /// How long an idle thread lives.
@@ -46,9 +46,14 @@ pub(crate) struct HostPool {
     first_start: OnceLock<Instant>,
 }
 
+/// What a thread of the pool runs.
+pub(crate) trait Job: fmt::Debug + Send + Sync {
+    fn run(self: Arc<Self>);
+}
+
 #[derive(Debug, Default)]
 struct State {
-    ready: VecDeque<Arc<Job>>,
+    ready: VecDeque<Arc<dyn Job>>,
     /// Threads that run a job which does not wait for an event.
     active: usize,
     /// Threads that run no job.
@@ -62,7 +67,7 @@ impl HostPool {
     ///
     /// # Errors
     /// `OutOfResources` if there is no thread and none can be started. The job is dropped.
-    pub(crate) fn push(self: &Arc<Self>, job: Arc<Job>) -> Result<()> {
+    pub(crate) fn push(self: &Arc<Self>, job: Arc<dyn Job>) -> Result<()> {
         let mut state = self.state.lock();
         state.ready.push_back(job);
         if state.idle == 0
@@ -114,9 +119,8 @@ impl HostPool {
                 // The process is exiting: what the job owns is leaked.
                 return std::mem::forget(job);
             };
+            // This may drop its last reference, which may own foreign values.
             job.run();
-            // Its last reference may own foreign values.
-            drop(job);
             drop(running);
             if fork_generation != process::generation() {
                 // The lock may be held by a thread of the parent; or the process is exiting.
@@ -129,7 +133,7 @@ impl HostPool {
     }
 
     /// The next job to run; `None` for a thread that was idle for long.
-    fn next(self: &Arc<Self>) -> Option<Arc<Job>> {
+    fn next(self: &Arc<Self>) -> Option<Arc<dyn Job>> {
         let mut state = self.state.lock();
         let mut stalled = false;
         loop {

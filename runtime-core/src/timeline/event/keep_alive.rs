@@ -6,9 +6,9 @@ use parking_lot::Mutex;
 
 use crate::process;
 use crate::timeline::event::Event;
-use crate::timeline::event_extra::Source;
-use crate::timeline::event_group::Kind;
-use crate::timeline::host_job::Job;
+use crate::timeline::event::Source;
+use crate::timeline::event::group::Kind;
+use crate::timeline::event::host_job::HostJob;
 use crate::timeline::host_pool::HostPool;
 
 /// Values that are dropped with this, but not before the event has ended. They are leaked where that cannot be seen.
@@ -38,7 +38,7 @@ impl Drop for Kept {
         let pool = until.pool().unwrap_or_default();
         let guarded = Guarded(Some(values));
         // Without a thread the values are leaked.
-        let _ = Job::start(&pool, until, Box::new(move |until, _| guarded.release(until)));
+        let _ = HostJob::start(&pool, until, Box::new(move |until, _| guarded.release(until)));
     }
 }
 

@@ -1,5 +1,14 @@
 //! Events: points on a queue's timeline, results of host tasks, and groups of events.
 
+mod extra;
+mod future;
+mod group;
+pub(crate) mod host_job;
+pub(crate) mod keep_alive;
+pub(crate) mod signal;
+pub(crate) mod status;
+pub(crate) mod times;
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,10 +16,11 @@ use std::time::{Duration, Instant};
 
 use crate::Result;
 use crate::timeline::Timeline;
-use crate::timeline::event_extra::{Extra, More, Source};
-use crate::timeline::event_times::Stamps;
-use crate::timeline::keep_alive::Kept;
-use crate::timeline::signal::Signal;
+use crate::timeline::event::extra::{Extra, More};
+use crate::timeline::event::group::Group;
+use crate::timeline::event::keep_alive::Kept;
+use crate::timeline::event::signal::Signal;
+use crate::timeline::event::times::Stamps;
 
 /// A point on a queue's timeline: `(queue, ticket)`. Wait on it, poll it, `.await` it, or depend on it.
 ///
@@ -41,11 +51,11 @@ use crate::timeline::signal::Signal;
 /// ```
 pub struct Event {
     /// `None`: it belongs to no queue.
-    pub(super) timeline: Option<Arc<Timeline>>,
+    timeline: Option<Arc<Timeline>>,
     /// 0 if there is nothing to wait for.
-    pub(super) ticket: u64,
+    ticket: u64,
     /// What few events have.
-    pub(super) more: Option<Extra>,
+    more: Option<Extra>,
     /// Whether there is, or was, another event of this ticket.
     is_cloned: AtomicBool,
 }
@@ -57,7 +67,7 @@ impl Event {
     }
 
     /// An event of no queue. `None` is complete.
-    pub(super) fn of(source: Option<Source>) -> Self {
+    fn of(source: Option<Source>) -> Self {
         let more = source.map(|source| Extra::new(More { source: Some(source), ..More::default() }));
         Self { timeline: None, ticket: 0, more, is_cloned: AtomicBool::new(true) }
     }
@@ -90,12 +100,12 @@ impl Event {
         self.timeline.as_ref()
     }
 
-    pub(super) fn source(&self) -> Option<&Source> {
+    fn source(&self) -> Option<&Source> {
         self.more.as_ref().and_then(|more| more.source.as_ref())
     }
 
     /// Whether it may have to be waited for.
-    pub(super) const fn is_pending(&self) -> bool {
+    const fn is_pending(&self) -> bool {
         self.timeline.is_some() || self.more.is_some()
     }
 
@@ -156,7 +166,7 @@ impl Event {
         self
     }
 
-    pub(super) fn stamps(&self) -> Option<&Stamps> {
+    fn stamps(&self) -> Option<&Stamps> {
         self.more.as_ref().and_then(|more| more.stamps.as_deref())
     }
 
@@ -168,7 +178,7 @@ impl Event {
         point
     }
 
-    pub(super) fn more_mut(&mut self) -> &mut More {
+    fn more_mut(&mut self) -> &mut More {
         self.more.get_or_insert_with(|| Extra::new(More::default()))
     }
 
@@ -265,4 +275,11 @@ impl fmt::Debug for Event {
             (None, None) => f.write_str("Event(complete)"),
         }
     }
+}
+
+/// An event that is not a ticket of a queue.
+#[derive(Clone)]
+enum Source {
+    Signal(Arc<Signal>),
+    Group(Arc<Group>),
 }

@@ -4,8 +4,8 @@ use std::fmt;
 
 use crate::Result;
 use crate::timeline::event::Event;
-use crate::timeline::event_extra::Source;
-use crate::timeline::event_group::Kind;
+use crate::timeline::event::Source;
+use crate::timeline::event::group::Kind;
 
 /// How far the work of an event has got: see [`Event::status`].
 #[non_exhaustive]

@@ -12,13 +12,13 @@ use parking_lot::Mutex;
 
 use crate::Result;
 use crate::timeline::event::Event;
-use crate::timeline::host_pool::HostPool;
+use crate::timeline::host_pool::{HostPool, Job};
 
 /// What to do with an event and its result. It runs once, or is dropped if no thread can be started.
 type Action = Box<dyn FnOnce(&Event, Result<()>) + Send>;
 
 /// Waits for an event without a thread of its own, then runs an action on a thread of the pool.
-pub(crate) struct Job {
+pub(crate) struct HostJob {
     pool: Arc<HostPool>,
     /// `None` once it runs. Never locked while the action runs.
     pending: Mutex<Option<Pending>>,
@@ -31,7 +31,7 @@ struct Pending {
     action: Action,
 }
 
-impl Job {
+impl HostJob {
     /// Makes a job that runs `action` once `until` has a result.
     ///
     /// # Errors
@@ -62,9 +62,11 @@ impl Job {
         }
         true
     }
+}
 
+impl Job for HostJob {
     /// Runs the action, unless the event has no result yet or the action has run already.
-    pub(crate) fn run(self: &Arc<Self>) {
+    fn run(self: Arc<Self>) {
         if !self.is_ready() {
             return;
         }
@@ -75,7 +77,7 @@ impl Job {
     }
 }
 
-impl Wake for Job {
+impl Wake for HostJob {
     fn wake(self: Arc<Self>) {
         let pool = self.pool.clone();
         if let Err(error) = pool.push(self) {
@@ -84,9 +86,9 @@ impl Wake for Job {
     }
 }
 
-impl fmt::Debug for Job {
+impl fmt::Debug for HostJob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Job")
+        f.write_str("HostJob")
     }
 }
 

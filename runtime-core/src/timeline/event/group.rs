@@ -6,9 +6,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::timeline::event::Event;
-use crate::timeline::event_extra::Source;
+use crate::timeline::event::Source;
+use crate::timeline::event::signal::Signal;
 use crate::timeline::host_pool;
-use crate::timeline::signal::Signal;
 use crate::{Error, ErrorKind, Result};
 
 /// How deep groups are nested at most: they are walked by recursion. A group takes up the events of a group of its own kind, so

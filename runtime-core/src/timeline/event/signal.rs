@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::timeline::event_times::{EventClock, EventTimes};
-use crate::timeline::host_job::contain;
+use crate::timeline::event::host_job::contain;
+use crate::timeline::event::times::{EventClock, EventTimes};
 use crate::timeline::host_pool::{self, HostPool};
 use crate::{Error, ErrorKind, Result, process};
 

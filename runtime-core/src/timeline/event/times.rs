@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use crate::timeline::Timeline;
 use crate::timeline::event::Event;
-use crate::timeline::event_extra::Source;
+use crate::timeline::event::Source;
 use crate::{Error, Result};
 
 /// The clock of a start and an end. Times of different clocks cannot be compared.

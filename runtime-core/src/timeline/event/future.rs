@@ -8,9 +8,9 @@ use std::task::{Context, Poll};
 use crate::Result;
 use crate::timeline::Timeline;
 use crate::timeline::event::Event;
-use crate::timeline::event_extra::Source;
-use crate::timeline::event_group::{Group, Kind};
-use crate::timeline::signal::Signal;
+use crate::timeline::event::Source;
+use crate::timeline::event::group::{Group, Kind};
+use crate::timeline::event::signal::Signal;
 
 impl Future for Event {
     type Output = Result<()>;

@@ -6,11 +6,9 @@ use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use crate::timeline::event::Event;
-use crate::timeline::event_group::Group;
-use crate::timeline::event_times::Stamps;
-use crate::timeline::keep_alive::Kept;
-use crate::timeline::signal::Signal;
+use crate::timeline::event::keep_alive::Kept;
+use crate::timeline::event::times::Stamps;
+use crate::timeline::event::{Event, Source};
 
 /// What few events have.
 #[derive(Default)]
@@ -27,13 +25,6 @@ pub(super) struct More {
     pub(super) stamps: Option<Arc<Stamps>>,
     /// What the program keeps with the event.
     pub(super) kept: Option<Arc<Kept>>,
-}
-
-/// An event that is not a ticket of a queue.
-#[derive(Clone)]
-pub(super) enum Source {
-    Signal(Arc<Signal>),
-    Group(Arc<Group>),
 }
 
 /// A box that is dropped out of line. An event may own others, and the compiler does not inline a drop that calls itself.
