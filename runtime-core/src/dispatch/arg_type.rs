@@ -1,10 +1,11 @@
 //! The types of arguments, which select an overload.
 
 use std::fmt;
-
-use smallvec::SmallVec;
+use std::ops::Deref;
+use std::sync::Arc;
 
 use crate::code::arg::ArgValue;
+use crate::tensor::{CONTIGUOUS, type_word};
 use crate::timeline::open_device::OpenDevice;
 use crate::{Arg, DType, Error, Result};
 
@@ -62,10 +63,7 @@ impl ArgType {
     }
 
     /// The number that [`word`] gives an argument of this type.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for a memory space that the device does not have.
-    pub(super) fn word(&self, device: &OpenDevice) -> Result<u64> {
+    fn word(&self, device: &OpenDevice) -> Result<u64> {
         Ok(match self {
             Self::Tensor { dtype, rank, contiguous, space } => {
                 let spaces = &device.info.spaces;
@@ -77,7 +75,7 @@ impl ArgType {
                         crate::did_you_mean(space, &known)
                     ))
                 })?;
-                tensor_word(*dtype, *rank, *contiguous, space)
+                TENSOR | type_word(*dtype, *rank, *contiguous, space)
             }
             Self::Scalar(dtype) => scalar_word(*dtype),
             Self::Bytes => BYTES,
@@ -101,9 +99,6 @@ impl fmt::Display for ArgType {
     }
 }
 
-/// What identifies an overload: the device, the variant of the kernel, and a number for the type of each argument.
-pub(super) type Words = SmallVec<[u64; 18]>;
-
 const TENSOR: u64 = 1 << 62;
 const SCALAR: u64 = 2 << 62;
 const BYTES: u64 = 3 << 62;
@@ -111,12 +106,10 @@ const LOCAL: u64 = BYTES | 1;
 
 /// The number of an argument's type: equal for equal types on the same device.
 #[inline]
-pub(super) fn word(arg: &Arg<'_>) -> u64 {
+fn word(arg: &Arg<'_>) -> u64 {
     match arg.value {
-        ArgValue::Tensor(tensor, _, strided) => {
-            let dense = tensor.is_contiguous() || strided;
-            tensor_word(tensor.dtype(), tensor.shape().len(), dense, tensor.space_index())
-        }
+        ArgValue::Tensor(tensor, _, false) => TENSOR | tensor.type_word(),
+        ArgValue::Tensor(tensor, _, true) => TENSOR | CONTIGUOUS | tensor.type_word(),
         ArgValue::Scalar(dtype, _) => scalar_word(dtype),
         ArgValue::Bytes(_) | ArgValue::Record(_) => BYTES,
         ArgValue::Local(_) => LOCAL,
@@ -124,19 +117,60 @@ pub(super) fn word(arg: &Arg<'_>) -> u64 {
 }
 
 #[inline]
-fn tensor_word(dtype: DType, rank: usize, contiguous: bool, space: usize) -> u64 {
-    // A kernel does not depend on a rank that is beyond all others.
-    let (rank, space) = (rank.min(0xfff) as u64, space.min(0xfff) as u64);
-    TENSOR | u64::from(contiguous) << 60 | space << 48 | rank << 32 | dtype_word(dtype)
-}
-
-#[inline]
 fn scalar_word(dtype: DType) -> u64 {
-    SCALAR | dtype_word(dtype)
+    let (code, bits, lanes) = dtype.dlpack();
+    SCALAR | u64::from(code) << 24 | u64::from(bits) << 16 | u64::from(lanes)
 }
 
-#[inline]
-fn dtype_word(dtype: DType) -> u64 {
-    let (code, bits, lanes) = dtype.dlpack();
-    u64::from(code) << 24 | u64::from(bits) << 16 | u64::from(lanes)
+/// What identifies an overload: the device, the variant of the kernel, and a number for the type of each argument.
+pub(super) struct Key {
+    inline: [u64; INLINE],
+    /// The words if there are more.
+    more: Vec<u64>,
+    length: usize,
+}
+
+/// Words of a key that need no allocation: 16 arguments.
+const INLINE: usize = 18;
+
+impl Key {
+    /// The key of a call.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "a copy of the key costs more than the rest of it")]
+    pub(super) fn of(device: &Arc<OpenDevice>, variant: u64, args: &[Arg<'_>]) -> Self {
+        let mut key = Self { inline: [0; INLINE], more: Vec::new(), length: args.len() + 2 };
+        if let Some(words) = key.inline.get_mut(..args.len() + 2) {
+            (words[0], words[1]) = (Arc::as_ptr(device).addr() as u64, variant);
+            words[2..].iter_mut().zip(args).for_each(|(slot, arg)| *slot = word(arg));
+            return key;
+        }
+        let head = [Arc::as_ptr(device).addr() as u64, variant];
+        key.more = head.into_iter().chain(args.iter().map(word)).collect();
+        key
+    }
+
+    /// The key of calls with arguments of these types.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a memory space that the device does not have.
+    pub(super) fn of_types(device: &Arc<OpenDevice>, variant: u64, types: &[ArgType]) -> Result<Self> {
+        let head = [Arc::as_ptr(device).addr() as u64, variant];
+        let words = head.into_iter().map(Ok).chain(types.iter().map(|given| given.word(device)));
+        let more = words.collect::<Result<Vec<_>>>()?;
+        // As a call would have it.
+        let mut key = Self { inline: [0; INLINE], length: more.len(), more };
+        if let Some(words) = key.inline.get_mut(..key.length) {
+            words.copy_from_slice(&key.more);
+        }
+        Ok(key)
+    }
+}
+
+impl Deref for Key {
+    type Target = [u64];
+
+    #[inline]
+    fn deref(&self) -> &[u64] {
+        self.inline.get(..self.length).unwrap_or(&self.more)
+    }
 }

@@ -24,10 +24,10 @@ pub use overloads::Overload;
 pub use range::{Domain, Extents, NdRange, Range};
 
 use crate::code::module;
-use crate::dispatch::arg_type::{Words, word};
+use crate::dispatch::arg_type::Key;
 use crate::dispatch::builder::OverloadHook;
 use crate::dispatch::overloads::{Overloads, Slot};
-use crate::dispatch::prepared::Prepared;
+use crate::dispatch::prepared::{Args, Prepared};
 use crate::dispatch::source_table::SourceTable;
 use crate::timeline::open_device::OpenDevice;
 use crate::{
@@ -165,9 +165,8 @@ impl Dispatcher {
     /// As [`Dispatcher::submit`].
     pub fn precompile(&self, device: &dyn CommonRuntime, types: &[ArgType]) -> Result<()> {
         let device = device.opened().0;
-        let words = types.iter().map(|given| given.word(device)).collect::<Result<Vec<_>>>();
         let annotate = |error: Error| error.in_operation("precompile").on_device(&device.name);
-        let words = self.key(device, words.map_err(annotate)?.into_iter());
+        let words = Key::of_types(device, self.variant.id, types).map_err(annotate)?;
         let slot = self.compiled(device, &words, None, || types.to_vec()).map_err(annotate)?;
         ready(&slot).map(drop).map_err(annotate)
     }
@@ -228,7 +227,7 @@ impl Dispatcher {
         let device =
             device::of_arguments(entry, queue, args).map_err(|error| error.in_operation(operation))?;
         let annotate = |error: Error| error.in_operation(operation).on_device(&device.name);
-        let words = self.key(device, args.iter().map(word));
+        let words = Key::of(device, self.variant.id, args);
         let types = || args.iter().map(ArgType::of).collect();
         let slot = match self.shared.overloads.find(&words) {
             Some(slot) if slot.is_usable(queue) => slot,
@@ -239,21 +238,13 @@ impl Dispatcher {
         let queue = queue.unwrap_or(&prepared.queue);
         queue.wait_for_all(deps).map_err(annotate)?;
         if prepared.is_plain() {
-            return launch(queue, &prepared.kernel, &config, &prepared.plain(args));
+            let mut list = Args::new();
+            prepared.narrow_all(args, &mut list);
+            return launch(queue, &prepared.kernel, &config, &list);
         }
         let records = prepared.records(args).map_err(annotate)?;
         let args = prepared.with_layouts(args, &records).map_err(annotate)?;
         launch(queue, &prepared.kernel, &config, &args)
-    }
-
-    /// What identifies an overload.
-    #[inline]
-    fn key(&self, device: &Arc<OpenDevice>, types: impl Iterator<Item = u64>) -> Words {
-        let mut words = Words::new();
-        words.push(Arc::as_ptr(device).addr() as u64);
-        words.push(self.variant.id);
-        types.for_each(|word| words.push(word));
-        words
     }
 
     /// The overload for `words`, compiled now unless it was before. `found` is the one that is known already.
@@ -261,7 +252,7 @@ impl Dispatcher {
     fn compiled(
         &self,
         device: &Arc<OpenDevice>,
-        words: &Words,
+        words: &[u64],
         found: Option<&Arc<Slot>>,
         types: impl FnOnce() -> Vec<ArgType>,
     ) -> Result<Arc<Slot>> {

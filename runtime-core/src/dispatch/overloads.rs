@@ -10,7 +10,7 @@ use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHasher;
 
 use crate::dispatch::Variant;
-use crate::dispatch::arg_type::{ArgType, Words};
+use crate::dispatch::arg_type::ArgType;
 use crate::dispatch::prepared::Prepared;
 use crate::timeline::open_device::OpenDevice;
 use crate::{CodeLoad, Error, ErrorKind, Queue, Result};
@@ -93,10 +93,12 @@ impl Slot {
     }
 }
 
+type Slots = HashMap<Box<[u64]>, Arc<Slot>, BuildHasherDefault<FxHasher>>;
+
 /// The overloads by the words that identify them.
 #[derive(Debug)]
 pub(super) struct Overloads {
-    slots: RwLock<HashMap<Words, Arc<Slot>, BuildHasherDefault<FxHasher>>>,
+    slots: RwLock<Slots>,
     misses: AtomicU64,
     limit: usize,
 }
@@ -117,11 +119,11 @@ impl Overloads {
     }
 
     /// The overload for `words`, or `new` in its place.
-    pub(super) fn insert(&self, words: &Words, new: Slot) -> Arc<Slot> {
+    pub(super) fn insert(&self, words: &[u64], new: Slot) -> Arc<Slot> {
         let now = self.misses.load(Ordering::Relaxed);
         new.last_used.store(now, Ordering::Relaxed);
         let mut slots = self.slots.write();
-        let slot = slots.entry(words.clone()).or_insert_with(|| Arc::new(new)).clone();
+        let slot = slots.entry(words.into()).or_insert_with(|| Arc::new(new)).clone();
         let dropped = if slots.len() > self.limit { drop_oldest(&mut slots, words) } else { None };
         drop(slots);
         // Dropping a kernel calls the backend.
@@ -184,15 +186,12 @@ impl Overloads {
 }
 
 /// Removes the overload that was not used for the longest time, an overload of a closed device first, and never `kept`.
-fn drop_oldest(
-    slots: &mut HashMap<Words, Arc<Slot>, BuildHasherDefault<FxHasher>>,
-    kept: &[u64],
-) -> Option<Arc<Slot>> {
+fn drop_oldest(slots: &mut Slots, kept: &[u64]) -> Option<Arc<Slot>> {
     let age = |slot: &Slot| {
         let is_open = slot.device.strong_count() > 0;
         (is_open, slot.last_used.load(Ordering::Relaxed))
     };
-    let others = slots.iter().filter(|(words, _)| words.as_slice() != kept);
+    let others = slots.iter().filter(|(words, _)| ***words != *kept);
     let oldest = others.min_by_key(|(_, slot)| age(slot)).map(|(words, _)| words.clone())?;
     slots.remove(&oldest)
 }

@@ -93,27 +93,18 @@ impl Prepared {
         self.steps.is_empty()
     }
 
-    /// The arguments of a launch, with the accesses that the kernel states.
+    /// Makes `list` the arguments of a launch, with the accesses that the kernel states.
     #[inline]
-    pub(super) fn plain<'a>(&self, args: &[Arg<'a>]) -> Args<'a> {
-        let mut list = Args::new();
-        for (index, arg) in args.iter().enumerate() {
-            list.push(self.with_access(index, *arg));
+    pub(super) fn narrow_all<'a>(&self, args: &[Arg<'a>], list: &mut Args<'a>) {
+        list.extend_from_slice(args);
+        for (arg, access) in list.iter_mut().zip(&self.accesses) {
+            narrow(arg, *access);
         }
-        list
     }
 
-    #[inline]
-    fn with_access<'a>(&self, index: usize, arg: Arg<'a>) -> Arg<'a> {
-        match (arg.value, self.accesses.get(index)) {
-            // An access that does not cover what the kernel does is refused by the launch.
-            (ArgValue::Tensor(tensor, given, strided), Some(Some(access)))
-                if access.bits() & !given.bits() == 0 =>
-            {
-                Arg { value: ArgValue::Tensor(tensor, *access, strided) }
-            }
-            _ => arg,
-        }
+    fn with_access<'a>(&self, index: usize, mut arg: Arg<'a>) -> Arg<'a> {
+        narrow(&mut arg, self.accesses.get(index).copied().flatten());
+        arg
     }
 
     /// The layouts that the kernel takes as structures, for [`Prepared::with_layouts`].
@@ -155,6 +146,16 @@ impl Prepared {
             }
         }
         Ok(list)
+    }
+}
+
+/// Gives an argument the access that the kernel states. One that does not cover it is refused by the launch.
+#[inline]
+fn narrow(arg: &mut Arg<'_>, stated: Option<Access>) {
+    if let (ArgValue::Tensor(_, given, _), Some(stated)) = (&mut arg.value, stated)
+        && stated.bits() & !given.bits() == 0
+    {
+        *given = stated;
     }
 }
 

@@ -2,6 +2,9 @@
 
 use crate::{Dim3, Error, Geometry, KernelInfo, Limits, Result};
 
+/// Work-items of which the groups surely fit into 32 bits.
+const MOST_ITEMS: usize = u32::MAX as usize;
+
 /// Extents in one to three dimensions. Dimension 0 is `x`, the one that varies fastest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extents {
@@ -131,6 +134,15 @@ impl Domain {
         preferred: impl FnOnce(&[usize]) -> [u32; 3],
     ) -> Result<Geometry> {
         match self {
+            // The common case, without the checks that it cannot fail.
+            Self::Range(Range(Extents { sizes: [items @ 1..=MOST_ITEMS, ..], rank: 1 }))
+                if local_bytes == 0 && kernel.shared_bytes.unwrap_or(0) == 0 =>
+            {
+                let group = kernel.group_size.unwrap_or_else(|| preferred(&[*items]));
+                // At most `MOST_ITEMS`.
+                let groups = u32::try_from(cover(*items, group[0])).unwrap_or(u32::MAX);
+                Ok(Geometry::new(groups, group))
+            }
             Self::Range(Range(items)) => {
                 items.check("the range")?;
                 check_no_group_memory(kernel, local_bytes)?;

@@ -58,6 +58,8 @@ struct Inner {
     dense_aligned: bool,
     /// The alignment of the first element; see [`Tensor::alignment_bytes`].
     alignment_bytes: u64,
+    /// A number for its type; see [`Tensor::type_word`].
+    type_word: u64,
     /// The ABI form for launches; points into `layout` next to it.
     raw: abi::TensorArg,
 }
@@ -127,6 +129,8 @@ impl Tensor {
         let raw = raw(&storage, dtype, &layout);
         let contiguous = layout.is_contiguous();
         let alignment_bytes = alignment_bytes(&raw);
+        let space = if let Storage::Bytes(buffer) = &storage { buffer.space } else { 0 };
+        let type_word = type_word(dtype, layout.shape.len(), contiguous, space);
         let dense_aligned = contiguous && alignment_bytes >= dtype.alignment_bytes() as u64;
         let extents = layout.shape.iter().map(|&extent| usize::try_from(extent).unwrap_or(0)).collect();
         let mut inner = Arc::new(Inner {
@@ -137,6 +141,7 @@ impl Tensor {
             contiguous,
             dense_aligned,
             alignment_bytes,
+            type_word,
             raw,
         });
         // The layout has reached its final address only now.
@@ -285,13 +290,11 @@ impl Tensor {
         }
     }
 
-    /// The index of its memory space among those of the device.
+    /// A number for its element type, rank, contiguity and memory space: equal for tensors of one device that a kernel cannot
+    /// tell apart by their types.
     #[inline]
-    pub(crate) fn space_index(&self) -> usize {
-        match &self.0.storage {
-            Storage::Bytes(buffer) => buffer.space,
-            Storage::Description { .. } => 0,
-        }
+    pub(crate) fn type_word(&self) -> u64 {
+        self.0.type_word
     }
 
     #[inline]
@@ -392,6 +395,18 @@ impl Tensor {
         let Layout { shape, strides, .. } = &self.0.layout;
         Rows::from_strides(shape, strides, self.byte_offset(), self.dtype().bytes())
     }
+}
+
+/// The bit of [`type_word`] that says whether a tensor is contiguous.
+pub(crate) const CONTIGUOUS: u64 = 1 << 60;
+
+/// The number that [`Tensor::type_word`] returns; its highest three bits are 0.
+pub(crate) fn type_word(dtype: DType, rank: usize, contiguous: bool, space: usize) -> u64 {
+    let (code, bits, lanes) = dtype.dlpack();
+    // A kernel does not depend on a rank that is beyond all others.
+    let (rank, space) = (rank.min(0xfff) as u64, space.min(0xfff) as u64);
+    let dtype = u64::from(code) << 24 | u64::from(bits) << 16 | u64::from(lanes);
+    if contiguous { CONTIGUOUS | space << 48 | rank << 32 | dtype } else { space << 48 | rank << 32 | dtype }
 }
 
 /// The ABI form for launches, without pointers to shape and strides, which have not reached their final address

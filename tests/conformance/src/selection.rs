@@ -14,6 +14,7 @@ const TOOLS: [&str; 17] = [
     "glslang",
     "intel-opencl",
     "llvm-spirv",
+    "mount-namespace",
     "nvrtc",
     "numpy",
     "oclgrind",
