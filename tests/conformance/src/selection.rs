@@ -9,7 +9,7 @@ use crate::exceptions::{self, Exception};
 /// Lists required backends, separated by commas: if one is unavailable, the run fails.
 const REQUIRE: &str = "RUNTIME_REQUIRE";
 /// Names in the same list that are not backends; other tests use them.
-const TOOLS: [&str; 17] = [
+const TOOLS: [&str; 18] = [
     "clang",
     "glslang",
     "intel-opencl",
