@@ -130,7 +130,7 @@ fn code_for_an_architecture_behaves_like_its_source(context: &Context) -> Verdic
             return Err(Failure::Unsupported(format!("code for {name} does not fit this device")));
         }
         Ok(fit) => {
-            assert_ne!(fit, Fit::Unsupported, "code for {name} does not fit the device of that architecture")
+            assert_ne!(fit, Fit::Unsupported, "code for {name} does not fit the device of that architecture");
         }
         Err(error) if error.kind() == ErrorKind::Unsupported => {}
         Err(error) => return Err(error.into()),
