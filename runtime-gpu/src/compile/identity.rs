@@ -15,8 +15,6 @@ use crate::nvrtc;
 const VARIABLES: [&str; 3] = ["CUDA_FORCE_PTX_JIT", "CUDA_FORCE_JIT", "LLVM_OVERRIDE_PRODUCER"];
 /// Variables with options, which may name further files.
 const OPTION_VARIABLES: [&str; 2] = ["NVRTC_PREPEND_FLAGS", "NVRTC_APPEND_FLAGS"];
-/// Variables under which the driver does not load a cubin.
-const ONLY_PTX: [&str; 2] = ["CUDA_FORCE_PTX_JIT", "CUDA_FORCE_JIT"];
 /// Options of NVRTC that read or write other files than the included ones.
 const FILE_OPTIONS: [&str; 9] = [
     "-include",
@@ -29,21 +27,6 @@ const FILE_OPTIONS: [&str; 9] = [
     "--use-pch",
     "@",
 ];
-
-/// The identity of what compiles PTX: the driver, which core knows, under these variables.
-///
-/// # Errors
-/// `Unsupported` where the driver loads PTX only.
-pub(crate) fn of_ptx() -> Result<String> {
-    for name in ONLY_PTX {
-        if std::env::var_os(name).is_some_and(|value| value != "0") {
-            return Err(Error::unsupported(format!(
-                "{name} is set: the driver compiles PTX when it loads it"
-            )));
-        }
-    }
-    Ok(variables())
-}
 
 /// The identity of what compiles CUDA C.
 ///

@@ -32,7 +32,9 @@ pub(crate) fn compute_capability(primary: &PrimaryContext) -> u32 {
 /// `Unsupported` for native code, and for code whose compiled form must not be kept; `Unavailable` without the compiler.
 pub(crate) fn identity(source: &Source<'_>) -> Result<String> {
     match source.format {
-        "ptx" => identity::of_ptx(),
+        // The driver links what it compiles without loading it, and linked code can be slower than that of its JIT by a
+        // quarter. It also has a cache of its own.
+        "ptx" => Err(Error::unsupported("PTX is left to the driver, which compiles it when it loads it")),
         "cuda-c" => identity::of_cuda_c(source),
         format => Err(is_native(format)),
     }
