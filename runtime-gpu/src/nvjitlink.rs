@@ -93,11 +93,7 @@ impl NvJitLink {
     /// `Unavailable`, with the reason, if it is not installed.
     pub(crate) fn load() -> Result<&'static Self> {
         static LOADED: Mutex<Option<&'static NvJitLink>> = Mutex::new(None);
-        let mut loaded = LOADED.lock();
-        if let Some(library) = *loaded {
-            return Ok(library);
-        }
-        Ok(*loaded.insert(Box::leak(Box::new(Self::open()?))))
+        toolkit::load_once(&LOADED, Self::open)
     }
 
     fn open() -> Result<Self> {

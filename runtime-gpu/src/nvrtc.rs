@@ -109,11 +109,7 @@ impl Nvrtc {
     /// `Unavailable` if it is not installed.
     pub(crate) fn load() -> Result<&'static Self> {
         static LOADED: Mutex<Option<&'static Nvrtc>> = Mutex::new(None);
-        let mut loaded = LOADED.lock();
-        if let Some(nvrtc) = *loaded {
-            return Ok(nvrtc);
-        }
-        Ok(*loaded.insert(Box::leak(Box::new(Self::open()?))))
+        toolkit::load_once(&LOADED, Self::open)
     }
 
     fn open() -> Result<Self> {

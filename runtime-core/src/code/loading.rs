@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::cache::{CacheOutcome, CachedCode, Key, KeyBuilder};
 use crate::code::compile;
-use crate::code::lowering::LoweringPlan;
+use crate::code::lowering::{LoweringPlan, find_lowering};
 use crate::code::source::DEBUG;
 use crate::timeline::open_device::OpenDevice;
 use crate::{
@@ -162,7 +162,7 @@ impl<'s> Prepared<'s> {
 /// # Errors
 /// `Io` if the file cannot be read; any error of the backend.
 pub(crate) fn read<'s>(device: &OpenDevice, source: &'s ModuleSource) -> Result<Cow<'s, ModuleSource>> {
-    let is_portable = device.instance.lowerings.iter().any(|lowering| lowering.format() == *source.format());
+    let is_portable = find_lowering(source.format(), &device.instance.lowerings).is_some();
     let is_compiled = || Ok::<_, Error>(is_portable || compile::compiler_identity(device, source)?.is_some());
     if source.code().is_some() || !is_compiled()? {
         return Ok(Cow::Borrowed(source));

@@ -183,7 +183,11 @@ pub(crate) fn lower(
     plan.map(|plan| plan.lower(source, device)).transpose()
 }
 
-fn find_lowering<'a>(format: &CodeFormat, lowerings: &'a [Arc<dyn Lowering>]) -> Option<&'a dyn Lowering> {
+/// The lowering that accepts code of this format, if there is one.
+pub(crate) fn find_lowering<'a>(
+    format: &CodeFormat,
+    lowerings: &'a [Arc<dyn Lowering>],
+) -> Option<&'a dyn Lowering> {
     lowerings.iter().find(|lowering| lowering.format() == *format).map(|lowering| &**lowering)
 }
 
@@ -209,7 +213,11 @@ fn check_options(source: &ModuleSource, own: &[OptionSpec], backend: &[OptionSpe
     Ok(())
 }
 
-fn read_text(source: &ModuleSource) -> Result<Cow<'_, str>> {
+/// The text of a source.
+///
+/// # Errors
+/// `Io`; `CompileFailed` for code that is not UTF-8.
+pub(crate) fn read_text(source: &ModuleSource) -> Result<Cow<'_, str>> {
     let code = match source.code() {
         Some(code) => Cow::Borrowed(code),
         None => Cow::Owned(std::fs::read(source.path()).map_err(|error| {

@@ -1,4 +1,4 @@
-//! The return type of a kernel in C, OpenCL C or CUDA C, as far as its text says it for certain.
+//! Finds the return type of a kernel in the text of C, OpenCL C or CUDA C, if the text leaves no doubt.
 //!
 //! No preprocessor runs. So a definition counts only if no macro of the text and no condition of the preprocessor can
 //! change it, and its type only if it consists of words that mean a type wherever they occur.
@@ -75,7 +75,6 @@ const TAGS: [&str; 3] = ["struct", "union", "enum"];
 
 /// The return type of the definition of `entry`, if it is not `void`. `None` also if the text defines no such function, or
 /// leaves any doubt.
-#[allow(dead_code, reason = "the dispatcher calls it")]
 pub(crate) fn returned_type(format: &CodeFormat, text: &str, entry: &str) -> Option<String> {
     let is_c = [CodeFormat::C, CodeFormat::OPENCL_C, CodeFormat::CUDA_C].contains(format);
     // Other spellings of brackets and of `#`.

@@ -10,7 +10,7 @@ use crate::evaluate;
 use crate::model::placement::Placement;
 use crate::timeline::open_device::OpenDevice;
 use crate::{
-    AcceleratorDevice, Compiled, DType, DeviceId, DeviceInfo, EmbeddedDevice, Error, Evaluation, Fit, Host,
+    AcceleratorDevice, Compiled, DType, DeviceId, DeviceInfo, EmbeddedDevice, Evaluation, Fit, Host,
     Measurement, MemoryUsage, Module, ModuleSource, Queue, QueueOptions, Result, Telemetry, Tensor,
     ThrottleReasons, abi,
 };
@@ -187,11 +187,7 @@ pub trait CommonRuntime: sealed::Opened + fmt::Debug + Send + Sync {
 
 #[allow(unsafe_code, reason = "calls a function of a backend's table")]
 fn memory_usage(device: &Arc<OpenDevice>, space: &str) -> Result<MemoryUsage> {
-    let names: Vec<_> = device.info.spaces.iter().map(|space| space.name.as_str()).collect();
-    let index = names.iter().position(|name| *name == space).ok_or_else(|| {
-        Error::invalid(format!("no memory space \"{space}\"; {}", crate::did_you_mean(space, &names)))
-            .in_operation("memory_usage")
-    })?;
+    let index = device.info.space_index(space).map_err(|error| error.in_operation("memory_usage"))?;
     let mut raw =
         abi::MemoryUsage { struct_size: crate::end_of!(abi::MemoryUsage, total_bytes), ..Default::default() };
     let index = u32::try_from(index).unwrap_or(u32::MAX);

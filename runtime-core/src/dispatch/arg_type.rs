@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::code::arg::ArgValue;
 use crate::tensor::{CONTIGUOUS, type_word};
 use crate::timeline::open_device::OpenDevice;
-use crate::{Arg, DType, Error, Result};
+use crate::{Arg, DType, Result};
 
 /// The type of an argument: what distinguishes one overload of a kernel from another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,15 +66,7 @@ impl ArgType {
     fn word(&self, device: &OpenDevice) -> Result<u64> {
         Ok(match self {
             Self::Tensor { dtype, rank, contiguous, space } => {
-                let spaces = &device.info.spaces;
-                let found = spaces.iter().position(|known| space.is_empty() || known.name == *space);
-                let space = found.ok_or_else(|| {
-                    let known: Vec<_> = spaces.iter().map(|space| space.name.as_str()).collect();
-                    Error::invalid(format!(
-                        "no memory space \"{space}\"; {}",
-                        crate::did_you_mean(space, &known)
-                    ))
-                })?;
+                let space = if space.is_empty() { 0 } else { device.info.space_index(space)? };
                 TENSOR | type_word(*dtype, *rank, *contiguous, space)
             }
             Self::Scalar(dtype) => scalar_word(*dtype),
@@ -138,15 +130,7 @@ impl Key {
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "a copy of the key costs more than the rest of it")]
     pub(super) fn of(device: &Arc<OpenDevice>, variant: u64, args: &[Arg<'_>]) -> Self {
-        let mut key = Self { inline: [0; INLINE], more: Vec::new(), length: args.len() + 2 };
-        if let Some(words) = key.inline.get_mut(..args.len() + 2) {
-            (words[0], words[1]) = (Arc::as_ptr(device).addr() as u64, variant);
-            words[2..].iter_mut().zip(args).for_each(|(slot, arg)| *slot = word(arg));
-            return key;
-        }
-        let head = [Arc::as_ptr(device).addr() as u64, variant];
-        key.more = head.into_iter().chain(args.iter().map(word)).collect();
-        key
+        Self::new(device, variant, args.iter().map(word))
     }
 
     /// The key of calls with arguments of these types.
@@ -154,15 +138,21 @@ impl Key {
     /// # Errors
     /// `InvalidArgument` for a memory space that the device does not have.
     pub(super) fn of_types(device: &Arc<OpenDevice>, variant: u64, types: &[ArgType]) -> Result<Self> {
+        let words = types.iter().map(|given| given.word(device)).collect::<Result<Vec<_>>>()?;
+        Ok(Self::new(device, variant, words.into_iter()))
+    }
+
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "as for `of`")]
+    fn new(device: &Arc<OpenDevice>, variant: u64, types: impl ExactSizeIterator<Item = u64>) -> Self {
         let head = [Arc::as_ptr(device).addr() as u64, variant];
-        let words = head.into_iter().map(Ok).chain(types.iter().map(|given| given.word(device)));
-        let more = words.collect::<Result<Vec<_>>>()?;
-        // As a call would have it.
-        let mut key = Self { inline: [0; INLINE], length: more.len(), more };
-        if let Some(words) = key.inline.get_mut(..key.length) {
-            words.copy_from_slice(&key.more);
+        let mut key = Self { inline: [0; INLINE], more: Vec::new(), length: head.len() + types.len() };
+        let words = head.into_iter().chain(types);
+        match key.inline.get_mut(..key.length) {
+            Some(inline) => inline.iter_mut().zip(words).for_each(|(slot, word)| *slot = word),
+            None => key.more = words.collect(),
         }
-        Ok(key)
+        key
     }
 }
 

@@ -1,7 +1,7 @@
 //! The types of C dialects that type parameters of native code stand for.
 
 use crate::dispatch::typing::Bindings;
-use crate::{CodeFormat, DType, Error, Result, SignatureKind, SignatureParam};
+use crate::{CodeFormat, DType, Error, Result, SignatureParam};
 
 /// The structure that native code receives for a tensor with strides.
 const LAYOUT: &str = "struct Layout { unsigned int shape[4]; int strides[4]; };\n";
@@ -16,7 +16,7 @@ pub(super) fn definitions(
     signature: &[SignatureParam],
     bindings: &Bindings,
 ) -> Result<String> {
-    let has_layout = signature.iter().any(|param| matches!(param.kind, SignatureKind::Layout { .. }));
+    let has_layout = signature.iter().any(SignatureParam::is_layout);
     if bindings.is_empty() && !has_layout {
         return Ok(String::new());
     }

@@ -22,7 +22,7 @@ pub(super) struct Prepared {
     /// The default queue of the device.
     pub(super) queue: Arc<Queue>,
     pub(super) load: CodeLoad,
-    /// The access of each argument, as far as it is known.
+    /// The access of each argument, if known.
     accesses: SmallVec<[Option<Access>; 12]>,
     /// How the arguments of the kernel are made, if it takes layouts; else empty.
     steps: Vec<Step>,
@@ -171,16 +171,13 @@ fn layout_of(args: &[Arg<'_>], index: usize, rank: usize) -> Result<Args<'static
 
 /// How the arguments of a kernel with layouts are made from those of a dispatch; empty without layouts.
 fn steps(signature: &[SignatureParam]) -> Vec<Step> {
-    let is_layout = |param: &&SignatureParam| matches!(param.kind, SignatureKind::Layout { .. });
-    if !signature.iter().any(|param| is_layout(&param)) {
+    if !signature.iter().any(SignatureParam::is_layout) {
         return Vec::new();
     }
     // Layouts are not arguments of a dispatch.
-    let arg_at = |position: usize| position - signature[..position].iter().filter(is_layout).count();
-    let has_layout = |position| {
-        let of = |param: &SignatureParam| matches!(param.kind, SignatureKind::Layout { tensor, .. } if tensor == position);
-        signature.iter().any(of)
-    };
+    let arg_at =
+        |position: usize| position - signature[..position].iter().filter(|param| param.is_layout()).count();
+    let has_layout = |position| signature.iter().any(|param| param.is_layout_of(position));
     let step = |(position, param): (usize, &SignatureParam)| match param.kind {
         SignatureKind::Layout { tensor, rank } => Step::Layout { arg: arg_at(tensor), rank },
         _ => Step::Arg { arg: arg_at(position), strided: has_layout(position) },
@@ -199,6 +196,6 @@ fn accesses(kernel: &Kernel, signature: Option<&[SignatureParam]>) -> SmallVec<[
         _ => None,
     };
     let params = signature.unwrap_or_default().iter();
-    let params = params.filter(|param| !matches!(param.kind, SignatureKind::Layout { .. }));
+    let params = params.filter(|param| !param.is_layout());
     params.map(|param| access(&param.kind)).collect()
 }

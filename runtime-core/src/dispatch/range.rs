@@ -1,5 +1,7 @@
 //! What a dispatch runs: work-items in up to three dimensions, in work-groups that the runtime or the caller chooses.
 
+use std::fmt;
+
 use crate::{Dim3, Error, Geometry, KernelInfo, Limits, Result};
 
 /// Work-items of which the groups surely fit into 32 bits.
@@ -32,8 +34,8 @@ impl Extents {
     }
 }
 
-impl std::fmt::Display for Extents {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Extents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.sizes())
     }
 }
@@ -134,7 +136,7 @@ impl Domain {
         preferred: impl FnOnce(&[usize]) -> [u32; 3],
     ) -> Result<Geometry> {
         match self {
-            // The common case, without the checks that it cannot fail.
+            // The common case skips the checks that it passes anyway.
             Self::Range(Range(Extents { sizes: [items @ 1..=MOST_ITEMS, ..], rank: 1 }))
                 if local_bytes == 0 && kernel.shared_bytes.unwrap_or(0) == 0 =>
             {
@@ -153,9 +155,7 @@ impl Domain {
             Self::NdRange(range) => range.geometry(kernel, limits),
         }
     }
-}
 
-impl Domain {
     /// The number of work-items of a host function, which is called for parts of a range and has no work-groups.
     ///
     /// # Errors

@@ -1,13 +1,16 @@
-//! The sources of a kernel: one for each format, of which a device gets the one that it prefers.
+//! The sources of a kernel, one for each format. A device gets the one that it prefers.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
+use crate::code::lowering::{find_lowering, read_text};
 use crate::code::{loading, return_type};
 use crate::dispatch::arg_type::ArgType;
 use crate::dispatch::{c_types, typing};
 use crate::timeline::open_device::OpenDevice;
-use crate::{CodeFormat, Error, ErrorKind, ModuleSource, Options, PortableSource, Result, SignatureParam};
+use crate::{
+    CodeFormat, Error, ErrorKind, Lowering, ModuleSource, Options, PortableSource, Result, SignatureParam,
+};
 
 /// The sources of one entry point.
 #[derive(Debug)]
@@ -56,10 +59,11 @@ impl SourceTable {
     ) -> Result<Typed> {
         let chosen = self.choose(device)?;
         let source = loading::read(device, &chosen.source)?;
-        let portable = device.instance.lowerings.iter().any(|lowering| lowering.format() == *source.format());
-        let signature = match portable {
-            true => chosen.portable_signature(device, &source, &self.entry)?,
-            false => self.signature.as_deref().map(Arc::from),
+        let lowering = find_lowering(source.format(), &device.instance.lowerings);
+        let portable = lowering.is_some();
+        let signature = match lowering {
+            Some(lowering) => chosen.portable_signature(lowering, &source, &self.entry)?,
+            None => self.signature.as_deref().map(Arc::from),
         };
         let bindings = match &signature {
             Some(signature) => typing::bind(&self.entry, signature, types)?,
@@ -125,20 +129,15 @@ impl Source {
     /// The signature of portable code. It depends on the text only, so it is read once.
     fn portable_signature(
         &self,
-        device: &OpenDevice,
+        lowering: &dyn Lowering,
         source: &ModuleSource,
         entry: &str,
     ) -> Result<Option<Arc<[SignatureParam]>>> {
         if let Some(known) = self.portable.get() {
             return Ok(known.clone());
         }
-        let lowerings = &device.instance.lowerings;
-        let Some(lowering) = lowerings.iter().find(|lowering| lowering.format() == *source.format()) else {
-            return Ok(None);
-        };
         let (path, options) = (source.path().to_string_lossy(), Options::new());
-        let code = source.code().and_then(|code| std::str::from_utf8(code).ok()).unwrap_or_default();
-        let portable = PortableSource { code, path: &path, options: &options };
+        let portable = PortableSource { code: &read_text(source)?, path: &path, options: &options };
         let signature = lowering.signature(&portable, entry)?.map(Arc::from);
         Ok(self.portable.get_or_init(|| signature).clone())
     }

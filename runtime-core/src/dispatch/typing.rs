@@ -11,7 +11,7 @@ pub(super) type Bindings = Vec<(String, DType)>;
 /// # Errors
 /// `InvalidArgument` that names the argument, and the one that it must agree with.
 pub(super) fn bind(kernel: &str, signature: &[SignatureParam], types: &[ArgType]) -> Result<Bindings> {
-    let params: Vec<_> = signature.iter().enumerate().filter(|(_, param)| !is_layout(param)).collect();
+    let params: Vec<_> = signature.iter().enumerate().filter(|(_, param)| !param.is_layout()).collect();
     if params.len() != types.len() {
         let (takes, got) = (params.len(), types.len());
         return Err(Error::invalid(format!("\"{kernel}\" takes {takes} arguments, got {got}")));
@@ -45,10 +45,6 @@ pub(super) fn bind(kernel: &str, signature: &[SignatureParam], types: &[ArgType]
     Ok(bound.into_iter().map(|(name, dtype, _)| (name, dtype)).collect())
 }
 
-fn is_layout(param: &SignatureParam) -> bool {
-    matches!(param.kind, SignatureKind::Layout { .. })
-}
-
 /// An argument, for errors.
 struct Place<'a> {
     kernel: &'a str,
@@ -74,7 +70,7 @@ impl Place<'_> {
     }
 
     fn check_strides(&self, signature: &[SignatureParam], position: usize, given: &ArgType) -> Result<()> {
-        let has_layout = |param: &SignatureParam| matches!(param.kind, SignatureKind::Layout { tensor, .. } if tensor == position);
+        let has_layout = |param: &SignatureParam| param.is_layout_of(position);
         match given {
             ArgType::Tensor { contiguous: false, .. } if !signature.iter().any(has_layout) => Err(self.error(
                 "is not contiguous, and the kernel does not declare its `Layout`; pass a copy that `Queue::contiguous` makes of it",

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{CodeFormat, Options, abi};
+use crate::{CodeFormat, Error, Options, Result, abi, did_you_mean};
 
 /// The kind of a device. Each kind has its own implementation of `CommonRuntime`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -201,6 +201,17 @@ impl DeviceInfo {
     #[must_use]
     pub fn format_names(&self) -> Vec<&str> {
         self.formats.iter().map(CodeFormat::as_str).collect()
+    }
+
+    /// The index of the memory space of this name.
+    ///
+    /// # Errors
+    /// `InvalidArgument`, with the names that exist.
+    pub(crate) fn space_index(&self, name: &str) -> Result<usize> {
+        let names: Vec<_> = self.spaces.iter().map(|space| space.name.as_str()).collect();
+        names.iter().position(|known| *known == name).ok_or_else(|| {
+            Error::invalid(format!("no memory space \"{name}\"; {}", did_you_mean(name, &names)))
+        })
     }
 }
 

@@ -11,6 +11,18 @@ pub struct SignatureParam {
     pub kind: SignatureKind,
 }
 
+impl SignatureParam {
+    /// Whether it is a layout, which the runtime passes for a tensor.
+    pub(crate) const fn is_layout(&self) -> bool {
+        matches!(self.kind, SignatureKind::Layout { .. })
+    }
+
+    /// Whether it is the layout of the tensor at this index.
+    pub(crate) const fn is_layout_of(&self, index: usize) -> bool {
+        matches!(self.kind, SignatureKind::Layout { tensor, .. } if tensor == index)
+    }
+}
+
 /// What a parameter takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SignatureKind {

@@ -7,7 +7,7 @@ use std::ptr::without_provenance_mut;
 
 use cudarc::driver::sys::{CUjit_option, CUjitInputType, CUlinkState};
 use runtime_core::backend::CompiledCode;
-use runtime_core::{Error, ErrorKind, Options, Result};
+use runtime_core::{Error, ErrorKind, Result};
 
 use super::ptx::PtxOptions;
 use super::ptxas_log;
@@ -135,13 +135,7 @@ pub(crate) fn compile_ptx(primary: &PrimaryContext, text: &CStr, ptx: PtxOptions
         link.add(text)?;
         Ok((link.complete()?, link.options.information()))
     })?;
-    Ok(CompiledCode {
-        format: "cubin".into(),
-        code,
-        kernels: ptxas_log::kernels(&log),
-        log: ptxas_log::messages(&log),
-        options: Options::new(),
-    })
+    Ok(ptxas_log::cubin(code, &log))
 }
 
 /// A `CUlinkState`, in whose context this is. The driver writes to its options' logs until it is destroyed.

@@ -88,13 +88,7 @@ pub(crate) fn assemble(text: &CStr, arch: &str, options: PtxOptions) -> Result<C
         }
     };
     binary_check::check_cubin(&code)?;
-    Ok(CompiledCode {
-        format: "cubin".into(),
-        code,
-        kernels: ptxas_log::kernels(&log),
-        log: ptxas_log::messages(&log),
-        options: Options::new(),
-    })
+    Ok(ptxas_log::cubin(code, &log))
 }
 
 fn by_library(

@@ -8,13 +8,20 @@
 //! ptxas info    : Used 32 registers, used 0 barriers, 848 bytes cumulative stack size, 400 bytes smem
 //! ```
 
-use runtime_core::backend::KernelInfo;
+use runtime_core::Options;
+use runtime_core::backend::{CompiledCode, KernelInfo};
 
 /// The NVRTC option that adds the resources to the log.
 pub(crate) const VERBOSE: &str = "--ptxas-options=-v";
 /// Errors of kernels that need more than the device has.
 const OUT_OF_RESOURCES: [&str; 3] =
     ["uses too much shared data", "uses too much local data", "Register allocation failed"];
+
+/// An assembled cubin with what the log says of it.
+pub(crate) fn cubin(code: Vec<u8>, log: &str) -> CompiledCode {
+    let (kernels, log, options) = (kernels(log), messages(log), Options::new());
+    CompiledCode { format: "cubin".into(), code, kernels, log, options }
+}
 
 /// What the log says of each kernel.
 pub(crate) fn kernels(log: &str) -> Vec<(String, KernelInfo)> {

@@ -1,49 +1,12 @@
 //! Host tasks: when they run, what they may do, and what becomes of their failures.
 
-#![allow(unsafe_code, reason = "loads code of the null device")]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use runtime_core::{
-    CommonRuntime, Error, ErrorKind, Event, EventStatus, Kernel, ModuleSource, Queue, Result, Runtime,
-    read_write,
-};
+use runtime_core::{Error, ErrorKind, Event, EventStatus, Queue, Result, Runtime, read_write};
 
-const BUSY_US: i64 = 200_000;
-const LONG: Duration = Duration::from_secs(60);
-
-struct Scene {
-    device: Arc<dyn CommonRuntime>,
-    spin: Kernel,
-    fail: Kernel,
-    scale: Kernel,
-}
-
-impl Scene {
-    fn new() -> Self {
-        let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
-        let device = runtime.open("null:0").unwrap();
-        // SAFETY: the builtins check their arguments.
-        let module = device.load(&unsafe { ModuleSource::native("null", "spin\nfail\nscale_f32") }).unwrap();
-        let kernel = |name| module.kernel(name).unwrap();
-        Self { spin: kernel("spin"), fail: kernel("fail"), scale: kernel("scale_f32"), device }
-    }
-
-    fn queue(&self) -> Queue {
-        self.device.queue().unwrap()
-    }
-
-    fn slow(&self) -> Event {
-        self.queue().launch(&self.spin, (1, 1), (BUSY_US,)).unwrap()
-    }
-
-    fn failing(&self) -> Event {
-        self.queue().launch(&self.fail, (1, 1), ()).unwrap()
-    }
-}
+use super::{LONG, Scene};
 
 /// Sets a flag when it is dropped.
 struct Dropped(Arc<AtomicBool>);

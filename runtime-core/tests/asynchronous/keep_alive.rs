@@ -1,48 +1,12 @@
 //! What the program keeps for its work is dropped after the work has ended, and never before.
 
-#![allow(unsafe_code, reason = "loads code of the null device")]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use runtime_core::{
-    CommonRuntime, ErrorKind, Event, Kernel, ModuleSource, Options, Queue, Runtime, read_write,
-};
+use runtime_core::{ErrorKind, Event, Options, read_write};
 
-const BUSY_US: i64 = 200_000;
-const LONG: Duration = Duration::from_secs(60);
-
-struct Scene {
-    device: Arc<dyn CommonRuntime>,
-    spin: Kernel,
-    fail: Kernel,
-    scale: Kernel,
-}
-
-impl Scene {
-    fn new() -> Self {
-        Self::with(&Options::new())
-    }
-
-    fn with(options: &Options) -> Self {
-        let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
-        let device = runtime.open_with("null:0", options).unwrap();
-        // SAFETY: the builtins check their arguments.
-        let module = device.load(&unsafe { ModuleSource::native("null", "spin\nfail\nscale_f32") }).unwrap();
-        let kernel = |name| module.kernel(name).unwrap();
-        Self { spin: kernel("spin"), fail: kernel("fail"), scale: kernel("scale_f32"), device }
-    }
-
-    fn queue(&self) -> Queue {
-        self.device.queue().unwrap()
-    }
-
-    fn slow(&self) -> Event {
-        self.queue().launch(&self.spin, (1, 1), (BUSY_US,)).unwrap()
-    }
-}
+use super::{BUSY_US, LONG, Scene};
 
 /// Tells a channel that it is dropped, and whether an event had ended by then.
 struct Told(mpsc::Sender<bool>, Event);

@@ -1,8 +1,5 @@
 //! Events that stand for others, their status and their dependencies.
 
-#![allow(unsafe_code, reason = "changes the table of a backend, and loads its code")]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::future::{Future, IntoFuture};
 use std::pin::pin;
 use std::sync::Arc;
@@ -12,52 +9,11 @@ use std::time::{Duration, Instant};
 
 use runtime_core::abi::{BackendTable, Handle, QueueTable, Status};
 use runtime_core::backend::LinkedBackend;
-use runtime_core::{
-    CommonRuntime, ErrorKind, Event, EventClock, EventStatus, Kernel, ModuleSource, Options, Queue,
-    QueueOptions, Runtime,
-};
+use runtime_core::{ErrorKind, Event, EventClock, EventStatus, Options, Queue, QueueOptions};
 
-const BUSY_US: i64 = 200_000;
+use super::{BUSY_US, Scene};
+
 const SHORT: Duration = Duration::from_millis(1);
-
-struct Scene {
-    device: Arc<dyn CommonRuntime>,
-    noop: Kernel,
-    spin: Kernel,
-    fail: Kernel,
-}
-
-impl Scene {
-    fn new() -> Self {
-        Self::on(runtime_null::backend(), &Options::new())
-    }
-
-    fn on(backend: LinkedBackend, options: &Options) -> Self {
-        let runtime = Runtime::builder().discover(false).register(backend).build();
-        let device = runtime.open_with("null:0", options).unwrap();
-        // SAFETY: the builtins check their arguments.
-        let module = device.load(&unsafe { ModuleSource::native("null", "noop\nspin\nfail") }).unwrap();
-        let kernel = |name| module.kernel(name).unwrap();
-        Self { noop: kernel("noop"), spin: kernel("spin"), fail: kernel("fail"), device }
-    }
-
-    fn queue(&self) -> Queue {
-        self.device.queue().unwrap()
-    }
-
-    /// Work that ends late, on a queue of its own.
-    fn slow(&self) -> Event {
-        self.queue().launch(&self.spin, (1, 1), (BUSY_US,)).unwrap()
-    }
-
-    fn quick(&self) -> Event {
-        self.queue().launch(&self.noop, (1, 1), ()).unwrap()
-    }
-
-    fn failing(&self) -> Event {
-        self.queue().launch(&self.fail, (1, 1), ()).unwrap()
-    }
-}
 
 fn kind(result: runtime_core::Result<()>) -> ErrorKind {
     result.unwrap_err().kind()
