@@ -58,7 +58,8 @@ pub(crate) fn write(program: &Program, checks: Checks) -> Result<Vec<u32>> {
     let options = options(has_short_debug_info(program).then_some(spv::DebugInfo {
         source_code: &text,
         file_name: &file,
-        language: spv::SourceLanguage::WGSL,
+        // Validators of 2023 reject `WGSL`.
+        language: spv::SourceLanguage::Unknown,
     }));
     let written = match packed.as_ref().or(checked.as_ref()) {
         Some(changed) => spv::write_vec(changed, &validate_again(changed)?, &options, None),
