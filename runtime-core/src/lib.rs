@@ -339,6 +339,10 @@ pub use model::device_info::{
     Capabilities, DeviceId, DeviceInfo, DeviceKind, Limits, MemorySpace, MemoryUsage, Telemetry,
 };
 pub use model::dtype::{DType, DTypeClass, Element};
+pub use model::fusion::{
+    FusedArg, FusedCode, FusionArg, FusionLaunch, FusionPlan, FusionRequest, FusionTensor, PlannedKernel,
+    Promotion, Seam,
+};
 pub use model::geometry::{Dim3, Geometry, LaunchConfig, Occupancy, ParallelRange};
 pub use model::kernel_info::{KernelInfo, Param, RunReport};
 pub use model::lowering::{Lowered, LoweredKernel, LoweredParam, Lowering, PortableSource};

@@ -3,7 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{CodeFormat, DeviceInfo, OptionSpec, Options, Param, Result, SignatureParam};
+use crate::{
+    CodeFormat, DeviceInfo, Error, FusionPlan, FusionRequest, OptionSpec, Options, Param, Result,
+    SignatureParam,
+};
 
 /// Lowers portable code to a code format that a device accepts. The crate `runtime-kernel` implements it for
 /// WGSL.
@@ -52,6 +55,15 @@ pub unsafe trait Lowering: fmt::Debug + Send + Sync {
     /// # Errors
     /// `CompileFailed` with the compiler's messages; `Unsupported` for features that the device lacks.
     fn lower(&self, source: &PortableSource<'_>, device: &DeviceInfo) -> Result<Lowered>;
+
+    /// Plans how launches of this format become fewer kernels with the same results, for a device that it can target. What
+    /// cannot be fused stays as it is, and the plan says why.
+    ///
+    /// # Errors
+    /// `Unsupported`, the default, if the lowering fuses nothing at all; `CompileFailed` for code that it does not accept.
+    fn fuse(&self, _request: &FusionRequest<'_>, _device: &DeviceInfo) -> Result<FusionPlan> {
+        Err(Error::unsupported(format!("fusion of code of format \"{}\" is not supported", self.format())))
+    }
 }
 
 /// Portable code to lower.

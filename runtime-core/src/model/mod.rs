@@ -8,6 +8,7 @@ pub(crate) mod compiled;
 pub(crate) mod counters;
 pub(crate) mod device_info;
 pub(crate) mod dtype;
+pub(crate) mod fusion;
 pub(crate) mod geometry;
 pub(crate) mod kernel_info;
 pub(crate) mod lowering;
