@@ -71,7 +71,7 @@ pub enum Promotion {
 }
 
 /// How launches are fused, as [`Lowering::fuse`](crate::Lowering::fuse) returns it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct FusionPlan {
     /// The kernels to run, in order. Their `launches` cover all launches.
     pub kernels: Vec<PlannedKernel>,
@@ -80,7 +80,7 @@ pub struct FusionPlan {
 }
 
 /// A kernel of a [`FusionPlan`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PlannedKernel {
     /// The launches that it stands for.
     pub launches: Range<usize>,
@@ -89,7 +89,7 @@ pub struct PlannedKernel {
 }
 
 /// Portable code that does what several launches do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct FusedCode {
     /// The text, in the format of the lowering. It is loaded as any other portable code is, so that memory safety does not
     /// depend on the fusion.
