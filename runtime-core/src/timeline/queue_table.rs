@@ -33,7 +33,9 @@ type ById<T> = HashMap<u64, T, BuildHasherDefault<IdHasher>>;
 
 #[cold]
 fn promoted() -> Error {
-    Error::invalid("the tensor was promoted by fusion, so its content was never written; overwrite all of it first")
+    Error::invalid(
+        "the tensor was promoted by fusion, so its content was never written; overwrite all of it first",
+    )
 }
 
 /// All queues of one `Runtime`, and the failures of closed ones.
