@@ -53,13 +53,14 @@ impl Queue {
     /// Opens a virtual queue in front of this one.
     pub(crate) fn open_virtual(&self, completion: Arc<dyn Completion>) -> Self {
         self.timeline.add_handle();
-        let (device, inline) = (self.device.clone(), self.inline);
-        let own = Self { timeline: self.timeline.clone(), device, inline, is_lent: false, collector: None };
-        let real = Arc::new(own);
+        let mut real = Self::new(self.timeline.clone(), self.device.clone());
+        real.inline = self.inline;
+        let real = Arc::new(real);
         let list = Arc::new(FusionList::new(real.clone()));
         let timeline = self.device.open_virtual_timeline(&self.timeline, list.clone());
-        let collector = Some(Box::new(Collector { real, list, completion }));
-        Self { timeline, device: self.device.clone(), inline: false, is_lent: false, collector }
+        let mut queue = Self::new(timeline, self.device.clone());
+        queue.collector = Some(Box::new(Collector { real, list, completion }));
+        queue
     }
 
     #[inline]

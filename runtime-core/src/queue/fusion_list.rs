@@ -103,9 +103,13 @@ impl FusionList {
         self.entries.lock().list.len()
     }
 
-    /// The entries as they are now.
-    pub(crate) fn snapshot(&self) -> Vec<Entry> {
-        self.entries.lock().list.clone()
+    /// The entries as they are now; `holds_last` if the event of the last one is held.
+    pub(crate) fn snapshot(&self, holds_last: bool) -> Vec<Entry> {
+        let mut entries = self.entries.lock().list.clone();
+        if let Some(last) = entries.last_mut() {
+            last.is_held = holds_last;
+        }
+        entries
     }
 
     /// Adds a launch. Call it under the submission lock of the virtual queue.
@@ -208,7 +212,7 @@ impl Unsubmitted for FusionList {
     fn submit_all(&self, timeline: &Timeline, cause: Cause) {
         let resolving = self.resolving.lock();
         let Some(real) = resolving.clone() else { return };
-        let entries = self.snapshot();
+        let entries = self.snapshot(timeline.is_event_held(timeline.last_submitted()));
         if entries.is_empty() {
             return;
         }
@@ -242,12 +246,10 @@ fn submit_step(
     handed_over: &mut HandedOver,
 ) -> Result<()> {
     let run = &entries[step.entries.clone()];
-    let is_held =
-        |entry: &Entry| entry.is_held || entries.last().is_some_and(|last| last.ticket == entry.ticket);
     if let (Some(FusedLaunch { kernel, config, args, .. }), None) = (&step.fused, &handed_over.failure) {
         let mut waits = QueueWaits::new();
         run.iter().for_each(|entry| add_waits(&mut waits, &entry.waits));
-        match real.submit_listed((kernel, config, args), &waits, run.iter().any(is_held)) {
+        match real.submit_listed((kernel, config, args), &waits, run.iter().any(|entry| entry.is_held)) {
             Ok(at) => {
                 handed_over.tickets.extend(run.iter().map(|entry| (entry.ticket, at)));
                 return Ok(());
@@ -261,7 +263,7 @@ fn submit_step(
             break;
         }
         let args: SmallVec<[Arg<'_>; 16]> = entry.args.iter().map(OwnedArg::borrow).collect();
-        match real.submit_listed((&entry.kernel, &entry.config, &args), &entry.waits, is_held(entry)) {
+        match real.submit_listed((&entry.kernel, &entry.config, &args), &entry.waits, entry.is_held) {
             Ok(at) => handed_over.tickets.push((entry.ticket, at)),
             Err(error) => handed_over.failure = Some((entry.ticket, error)),
         }

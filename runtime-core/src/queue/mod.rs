@@ -14,7 +14,8 @@ pub(crate) mod submit;
 mod timed;
 pub(crate) mod transfer;
 
-use std::sync::Arc;
+use std::any::Any;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
@@ -68,19 +69,30 @@ pub struct Queue {
     is_lent: bool,
     /// What only a virtual queue has.
     collector: Option<Box<Collector>>,
+    /// What fusers of the queue keep for later ones.
+    pub(crate) fusion_plans: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Queue {
+    fn new(timeline: Arc<Timeline>, device: Arc<OpenDevice>) -> Self {
+        let fusion_plans = OnceLock::new();
+        Self { timeline, device, inline: false, is_lent: false, collector: None, fusion_plans }
+    }
+
     pub(crate) fn open(device: &Arc<OpenDevice>, options: &QueueOptions) -> Result<Self> {
         let timeline = device.open_timeline(options)?;
         let inline = device.info.capabilities.has(abi::CAP_INLINE) && device.serial.is_none();
-        Ok(Self { timeline, device: device.clone(), inline, is_lent: false, collector: None })
+        let mut queue = Self::new(timeline, device.clone());
+        queue.inline = inline;
+        Ok(queue)
     }
 
     /// Lends one of the device's transfer queues, for one blocking copy.
     fn lend(device: &Arc<OpenDevice>) -> Result<Self> {
         let timeline = device.take_transfer_queue()?;
-        Ok(Self { timeline, device: device.clone(), inline: false, is_lent: true, collector: None })
+        let mut queue = Self::new(timeline, device.clone());
+        queue.is_lent = true;
+        Ok(queue)
     }
 
     /// Submits a kernel and returns at once.
