@@ -12,7 +12,7 @@ use crate::fusion::report::{FusionReport, ReportedKernel};
 use crate::fusion::run::{self, Run};
 use crate::memory::buffer::Buffer;
 use crate::queue::collect::Completion;
-use crate::queue::fusion_list::{Entry, HandedOver, Step};
+use crate::queue::fusion_list::{Entry, Step};
 use crate::timeline::event::Event;
 use crate::timeline::open_device::OpenDevice;
 use crate::{Error, Queue, Result, Seam};
@@ -78,7 +78,11 @@ impl Completer {
             // Another thread needed it meanwhile, so it has run unfused.
             return Ok(None);
         };
-        report.note_refused(&handed_over, queue);
+        for (step, error) in handed_over.refused.iter().rev() {
+            let device = &queue.device.name;
+            tracing::warn!(target: "runtime::fusion", %device, %error, "launches were not fused");
+            report.note_refused(*step, error);
+        }
         if !is_on {
             report.fallback = Some("fusion is turned off (RUNTIME_FUSION=off)".to_owned());
         }
@@ -186,12 +190,7 @@ fn report(parts: &[Part<'_>], entries: &[Entry]) -> FusionReport {
                     promoted: planned.fused.as_ref().map_or(0, |fused| fused.promoted.len()),
                 }));
             }
-            None => report.kernels.push(ReportedKernel {
-                launches: range.clone(),
-                is_fused: false,
-                barriers: 0,
-                promoted: 0,
-            }),
+            None => report.kernels.extend(range.clone().map(ReportedKernel::unfused)),
         }
     }
     report
@@ -204,23 +203,6 @@ fn seam_before(entries: &[Entry], start: usize) -> Seam {
     });
     let reason = obstacle.unwrap_or_else(|| "their code has two formats, or fusion is turned off".to_owned());
     Seam { fused: false, reason }
-}
-
-impl FusionReport {
-    /// Notes fused code that the device refused, so that its launches were submitted as they were.
-    fn note_refused(&mut self, handed_over: &HandedOver, queue: &Queue) {
-        for (step, error) in &handed_over.refused {
-            let device = &queue.device.name;
-            tracing::warn!(target: "runtime::fusion", %device, %error, "launches were not fused");
-            self.fallback = Some(error.to_string());
-            let Some(kernel) = self.kernels.get_mut(*step) else { continue };
-            kernel.is_fused = false;
-            let seams = kernel.launches.start..kernel.launches.end.saturating_sub(1);
-            for seam in self.seams.get_mut(seams).unwrap_or_default() {
-                *seam = Seam { fused: false, reason: format!("the device refused the fused code: {error}") };
-            }
-        }
-    }
 }
 
 #[cold]

@@ -38,7 +38,9 @@ use crate::{Error, Queue, Result};
 /// **Promotion.** Tensors that the program has dropped when the list is completed are not written where fused code can keep their
 /// elements in registers or work-group memory. [`FusionOptions::promote`] claims the same for tensors that it keeps.
 ///
-/// Several threads may use the queue. Fusers of several threads do not disturb each other, unless their launches conflict.
+/// Several threads may use the queue. Fusers of several threads do not disturb each other, unless their launches conflict. Freeze
+/// what many of them read ([`Tensor::freeze`](crate::Tensor::freeze)): a tensor remembers four queues that read it, and a fifth
+/// cancels the first.
 ///
 /// ```
 /// # use runtime_core::{FusionOptions, ModuleSource, Runtime, read_write};

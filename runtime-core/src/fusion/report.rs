@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::Seam;
+use crate::{Error, Seam};
 
 /// Which launches became which kernel, and why others did not: returned by [`Fuser::complete`](crate::Fuser::complete).
 ///
@@ -19,7 +19,7 @@ pub struct FusionReport {
     pub seams: Vec<Seam>,
     /// Why launches were submitted unfused although the list was not complete, and how many, before those of `launches`.
     pub cancelled: Option<(String, usize)>,
-    /// Why nothing was fused: an error of the analysis, the compiler or the device, or `RUNTIME_FUSION=off`.
+    /// Why launches were not fused although they could be: an error of the analysis, the compiler or the device, or `RUNTIME_FUSION=off`.
     pub fallback: Option<String>,
     /// Whether all plans had been made before.
     pub is_cached: bool,
@@ -37,6 +37,13 @@ pub struct ReportedKernel {
     pub barriers: usize,
     /// The number of tensors that are not written any more.
     pub promoted: usize,
+}
+
+impl ReportedKernel {
+    /// A launch as it was.
+    pub(super) fn unfused(launch: usize) -> Self {
+        Self { launches: launch..launch + 1, is_fused: false, barriers: 0, promoted: 0 }
+    }
 }
 
 impl FusionReport {
@@ -67,6 +74,17 @@ impl FusionReport {
     pub(super) fn note_cancelled(&mut self, reason: &dyn fmt::Display, count: usize) {
         let before = self.cancelled.as_ref().map_or(0, |(_, count)| *count);
         self.cancelled = Some((reason.to_string(), before + count));
+    }
+
+    /// Notes that the device refused the fused code of a kernel, so that its launches were submitted as they were.
+    pub(super) fn note_refused(&mut self, kernel: usize, error: &Error) {
+        self.fallback = Some(error.to_string());
+        let Some(refused) = self.kernels.get(kernel).map(|kernel| kernel.launches.clone()) else { return };
+        let seams = self.seams.get_mut(refused.start..refused.end.saturating_sub(1));
+        for seam in seams.unwrap_or_default() {
+            *seam = Seam { fused: false, reason: format!("the device refused the fused code: {error}") };
+        }
+        self.kernels.splice(kernel..=kernel, refused.map(ReportedKernel::unfused));
     }
 
     fn name(&self, launch: usize) -> &str {
@@ -100,7 +118,7 @@ impl fmt::Display for FusionReport {
         }
         if let Some(reason) = &self.fallback {
             next(f)?;
-            write!(f, "nothing fused: {reason}")?;
+            write!(f, "failed: {reason}")?;
         }
         for kernel in &self.kernels {
             if kernel.is_fused {

@@ -45,6 +45,8 @@ enum Does {
     Nothing,
     Copy,
     Add,
+    /// It writes the same, however often.
+    Ids,
     Other,
 }
 
@@ -59,6 +61,7 @@ fn does(launch: &FusionLaunch<'_>) -> Does {
         Some("noop") => Does::Nothing,
         Some("copy_bytes") => Does::Copy,
         Some("add_f32") => Does::Add,
+        Some("group_ids_u32") => Does::Ids,
         _ => Does::Other,
     }
 }
@@ -79,6 +82,7 @@ fn params(builtin: &str) -> Vec<Param> {
         "scale_f32" => vec![tensor(Access::ReadWrite), scalar(DType::F32)],
         "fill_f32" => vec![tensor(Access::Write), scalar(DType::F32)],
         "spin" => vec![scalar(DType::I64)],
+        "group_ids_u32" => vec![tensor(Access::Write)],
         "noop" => {
             let count = builtin.split('/').nth(1).and_then(|count| count.parse().ok()).unwrap_or(1);
             vec![tensor(Access::ReadWrite); count]
@@ -170,6 +174,7 @@ fn close(request: &FusionRequest<'_>, start: usize, next: usize) -> Result<(), S
         (&request.launches[start], &request.launches[next - 1], &request.launches[next]);
     match (does(first), does(launch)) {
         (Does::Nothing, Does::Nothing) => return Ok(()),
+        (Does::Ids, Does::Ids) if first.args == launch.args => return Ok(()),
         (Does::Copy | Does::Add, Does::Copy) => {}
         _ => return Err("these kernels do not join".to_owned()),
     }
@@ -193,7 +198,10 @@ fn join(request: &FusionRequest<'_>, launches: std::ops::Range<usize>, fault: Fa
     let entry = names.join("_");
     let mut args = Vec::new();
     let mut promoted = Vec::new();
-    let builtin = if does(&request.launches[first]) == Does::Nothing {
+    let builtin = if does(&request.launches[first]) == Does::Ids {
+        args.push(FusedArg::Of { launch: first, arg: 0 });
+        "group_ids_u32".to_owned()
+    } else if does(&request.launches[first]) == Does::Nothing {
         let mut seen = Vec::new();
         for launch in launches {
             for (arg, value) in request.launches[launch].args.iter().enumerate() {

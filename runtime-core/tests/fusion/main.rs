@@ -38,7 +38,6 @@ struct Scene {
     copy: Kernel,
     add: Kernel,
     scale: Kernel,
-    fill: Kernel,
     spin: Kernel,
     native: Kernel,
 }
@@ -63,8 +62,8 @@ impl Scene {
             device.kernel(unsafe { ModuleSource::native("null", "scale_f32") }, "scale_f32").unwrap();
         let kernel = |name| module.kernel(name).unwrap();
         let (noop, copy, add) = (kernel("noop"), kernel("copy"), kernel("add"));
-        let (scale, fill, spin) = (kernel("scale"), kernel("fill"), kernel("spin"));
-        Self { lowering, device, noop, copy, add, scale, fill, spin, native }
+        let (scale, spin) = (kernel("scale"), kernel("spin"));
+        Self { lowering, device, noop, copy, add, scale, spin, native }
     }
 
     fn queue(&self) -> Queue {
