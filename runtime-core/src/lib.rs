@@ -268,6 +268,7 @@
 //! | --- | --- |
 //! | `RUNTIME_BACKENDS` | libraries and directories to use instead of all others |
 //! | `RUNTIME_BACKEND_PATH` | directories to search first |
+//! | `RUNTIME_FUSION` | `off`: a [`Fuser`] submits everything as it is |
 //!
 //! | `RUNTIME_CACHE` and others | where compiled code is kept; see [`CodeCache`] |
 //!
@@ -284,6 +285,7 @@ mod device;
 mod dispatch;
 mod error;
 mod evaluate;
+mod fusion;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -327,6 +329,9 @@ pub use dispatch::{
 };
 pub use error::{Error, ErrorKind, Result};
 pub use evaluate::*;
+pub use fusion::Fuser;
+pub use fusion::options::FusionOptions;
+pub use fusion::report::{FusionReport, ReportedKernel};
 pub use graph::Graph;
 pub use graph::executable::ExecutableGraph;
 pub use graph::recorder::Recorder;

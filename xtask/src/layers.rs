@@ -30,6 +30,7 @@ const CRATES: &[Layers] = &[
             "code",
             "queue",
             "graph",
+            "fusion",
             "evaluate",
             "device",
             "dispatch",

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::abi::{self, Handle};
 use crate::code::module::Module;
+use crate::code::portable::PortableText;
 use crate::code::raw_launch::{RawLaunch, raw_arg};
 use crate::model::kernel_info::KernelInfo;
 use crate::plugin::kernel_info;
@@ -128,6 +129,11 @@ impl Kernel {
     #[inline]
     pub(crate) fn signature_unknown(&self) -> bool {
         self.0.signature_unknown
+    }
+
+    /// The portable code that it was lowered from here.
+    pub(crate) fn portable(&self) -> Option<&Arc<PortableText>> {
+        self.0.owned.module.portable()
     }
 
     /// Requirements beyond the signature, if the code was lowered.

@@ -141,6 +141,11 @@ impl<'a> LoweringPlan<'a> {
         Ok(Some(Self { lowering, target, own, backend }))
     }
 
+    /// The load options of the lowering.
+    pub(crate) const fn options(&self) -> &Options {
+        &self.own
+    }
+
     /// What the lowered code depends on besides the source and its options; `None` if it must not be kept.
     pub(crate) fn identity(&self, device: &DeviceInfo) -> Option<String> {
         self.lowering.identity(device)

@@ -9,6 +9,8 @@ pub(crate) mod layout;
 pub(crate) mod loading;
 pub(crate) mod lowering;
 pub(crate) mod module;
+pub(crate) mod owned_arg;
+pub(crate) mod portable;
 pub(crate) mod raw_launch;
 pub(crate) mod record;
 pub(crate) mod registers;

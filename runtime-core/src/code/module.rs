@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use crate::abi::{self, Handle, Str};
 use crate::code::kernel::Kernel;
 use crate::code::loading::{self, Prepared, Stages};
+use crate::code::lowering::LoweringPlan;
+use crate::code::portable::PortableText;
 use crate::model::code_load::LoadHook;
 use crate::model::options::did_you_mean;
 use crate::plugin::convert;
@@ -44,6 +46,8 @@ struct ModuleInner {
     handle: Handle,
     /// The entry points, if the code was lowered.
     lowered: Option<Vec<Arc<LoweredKernel>>>,
+    /// The portable code, if it was lowered here.
+    portable: Option<Arc<PortableText>>,
     /// What the compiler reported of the kernels, by name in the native code.
     resources: Vec<(String, KernelInfo)>,
 }
@@ -90,12 +94,18 @@ impl Module {
         let Prepared { lowered, resources, origin, stages, .. } = prepared;
         let load = loaded_from(device, &source, origin, stages, loading.elapsed());
         let lowered = lowered.map(|kernels| kernels.into_iter().map(Arc::new).collect());
-        let module = Arc::new(ModuleInner { device: device.clone(), handle, lowered, resources });
+        let portable = portable_text(device, &source);
+        let module = Arc::new(ModuleInner { device: device.clone(), handle, lowered, portable, resources });
         let module = match shared {
             Some(key) => device.share_loaded(key, module, |_| true),
             None => module,
         };
         Ok((Self(module), load))
+    }
+
+    /// The portable code that it was lowered from here; `None` for code whose checks were left out.
+    pub(crate) fn portable(&self) -> Option<&Arc<PortableText>> {
+        self.0.portable.as_ref()
     }
 
     /// What the compiler reported of a kernel.
@@ -159,6 +169,12 @@ impl Module {
     pub(crate) fn device(&self) -> &Arc<OpenDevice> {
         &self.0.device
     }
+}
+
+/// The text of portable code; `None` for other code.
+fn portable_text(device: &OpenDevice, source: &ModuleSource) -> Option<Arc<PortableText>> {
+    let plan = LoweringPlan::of(source, &device.instance, &device.info).ok()??;
+    PortableText::of(source, &plan).ok()?
 }
 
 /// Loads code that the device accepts.

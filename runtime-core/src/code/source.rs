@@ -70,6 +70,11 @@ impl ModuleSource {
         Self { options, ..Self::new(format, path.into(), Some(code), true) }
     }
 
+    /// Portable code of any format, with load options of its lowering. It is checked like all portable code.
+    pub(crate) fn portable(format: CodeFormat, text: String, options: Options) -> Self {
+        Self { options, ..Self::new(format, PathBuf::new(), Some(text.into_bytes()), false) }
+    }
+
     /// Native code in memory.
     ///
     /// # Safety

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::abi::{self, Handle};
+use crate::code::owned_arg::OwnedArg;
 use crate::code::raw_launch::RawLaunch;
-use crate::graph::node::{Node, NodeList, Operation, OwnedArg};
+use crate::graph::node::{Node, NodeList, Operation};
 use crate::memory::buffer::Buffer;
 use crate::queue::submit::{AccessSet, SubmitFlags};
 use crate::timeline::deferred_free::Resource;
@@ -51,6 +52,9 @@ impl Queue {
     /// # Errors
     /// `InvalidArgument` for a graph of another device, or an empty one; otherwise as [`Queue::launch`].
     pub fn replay(&self, graph: &ExecutableGraph) -> Result<Event> {
+        if let Some(real) = self.real_queue() {
+            return real.replay(graph);
+        }
         if !Arc::ptr_eq(&graph.device, &self.device) {
             return Err(self.annotate(
                 Error::invalid(format!("the graph was instantiated on {}", graph.device.name)),

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::code::arg::ArgValue;
-use crate::{Access, Arg, DType, Error, Kernel, LaunchConfig, Record, Result, Tensor};
+use crate::code::owned_arg::OwnedArg;
+use crate::{Access, Error, Kernel, LaunchConfig, Result, Tensor};
 
 /// Recorded nodes, and the accesses that the next one may depend on.
 #[derive(Debug, Default)]
@@ -27,39 +27,6 @@ pub(super) enum Operation {
     Fill { tensor: Tensor, pattern: Vec<u8> },
 }
 
-#[derive(Clone, Debug)]
-pub(super) enum OwnedArg {
-    /// With its access, and whether the kernel handles its strides.
-    Tensor(Tensor, Access, bool),
-    Scalar(DType, u64),
-    Bytes(Vec<u8>),
-    Record(Record),
-    Local(u64),
-}
-
-impl OwnedArg {
-    pub(super) fn new(arg: &Arg<'_>) -> Self {
-        match arg.value {
-            ArgValue::Tensor(tensor, access, strided) => Self::Tensor(tensor.clone(), access, strided),
-            ArgValue::Scalar(dtype, bits) => Self::Scalar(dtype, bits),
-            ArgValue::Bytes(bytes) => Self::Bytes(bytes.to_vec()),
-            ArgValue::Record(record) => Self::Record(record.clone()),
-            ArgValue::Local(bytes) => Self::Local(bytes),
-        }
-    }
-
-    pub(super) fn borrow(&self) -> Arg<'_> {
-        match self {
-            Self::Tensor(tensor, access, false) => Arg::tensor(tensor, *access),
-            Self::Tensor(tensor, access, true) => Arg::tensor(tensor, *access).strided(),
-            Self::Scalar(dtype, bits) => Arg::scalar_bits(*dtype, *bits),
-            Self::Bytes(bytes) => Arg::bytes(bytes),
-            Self::Record(record) => Arg::record(record),
-            Self::Local(bytes) => Arg::local(*bytes),
-        }
-    }
-}
-
 impl Node {
     pub(super) fn config(&self) -> Option<&LaunchConfig> {
         match &self.operation {
@@ -72,13 +39,7 @@ impl Node {
 impl Operation {
     pub(super) fn uses(&self) -> Vec<(&Tensor, Access)> {
         match self {
-            Self::Launch { args, .. } => args
-                .iter()
-                .filter_map(|arg| match arg {
-                    OwnedArg::Tensor(tensor, access, _) => Some((tensor, *access)),
-                    _ => None,
-                })
-                .collect(),
+            Self::Launch { args, .. } => args.iter().filter_map(OwnedArg::tensor).collect(),
             Self::Copy { destination, source } => vec![(destination, Access::Write), (source, Access::Read)],
             Self::Fill { tensor, .. } => vec![(tensor, Access::Write)],
         }

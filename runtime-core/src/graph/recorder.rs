@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use crate::graph::node::{NodeList, Operation, OwnedArg};
+use crate::code::owned_arg::OwnedArg;
+use crate::graph::node::{NodeList, Operation};
 use crate::queue::copy::{check_copy, check_fill, check_placed_on, overlap};
 use crate::timeline::open_device::OpenDevice;
 use crate::{Arg, Arguments, Error, Graph, Kernel, LaunchConfig, Queue, Result, Tensor};

@@ -175,6 +175,11 @@ impl Buffer {
         })
     }
 
+    /// Whether the memory is somebody else's.
+    pub(crate) fn has_owner(&self) -> bool {
+        self.owner.is_some()
+    }
+
     pub(crate) fn space(&self) -> &MemorySpace {
         &self.device.info.spaces[self.space]
     }

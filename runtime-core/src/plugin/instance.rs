@@ -28,6 +28,8 @@ pub(crate) struct CodeServices {
     /// Keeps compiled code.
     pub(crate) cache: CodeCache,
     pub(crate) load_hook: Option<LoadHook>,
+    /// Whether launches may be fused.
+    pub(crate) fusion: bool,
 }
 
 /// A backend of a `Runtime`. Its open devices keep it alive.

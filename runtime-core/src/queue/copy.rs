@@ -71,6 +71,9 @@ impl Queue {
     /// # Errors
     /// `InvalidArgument` for a wrong length or device; the failure of the queue.
     pub fn write(&self, tensor: &Tensor, bytes: &[u8]) -> Result<()> {
+        if let Some(real) = self.real_queue() {
+            return real.write(tensor, bytes);
+        }
         self.check_transfer(tensor, bytes.len(), "write")?;
         if bytes.is_empty() {
             return Ok(());
@@ -91,6 +94,9 @@ impl Queue {
     /// # Errors
     /// `InvalidArgument` for a wrong length or device; the failure of the queue, or of the work that wrote the tensor.
     pub fn read(&self, tensor: &Tensor, bytes: &mut [u8]) -> Result<()> {
+        if let Some(real) = self.real_queue() {
+            return real.read(tensor, bytes);
+        }
         self.check_transfer(tensor, bytes.len(), "read")?;
         if bytes.is_empty() {
             return Ok(());
@@ -153,6 +159,9 @@ impl Queue {
     /// # Errors
     /// `InvalidArgument` for different types or shapes; the failure of the queue, or of the work that wrote the source.
     pub fn copy(&self, destination: &Tensor, source: &Tensor) -> Result<Event> {
+        if let Some(real) = self.real_queue() {
+            return real.copy(destination, source);
+        }
         self.copy_named(destination, source).map_err(|error| self.annotate(error, "copy"))
     }
 
@@ -287,6 +296,9 @@ impl Queue {
     /// `OutOfMemory`; `InvalidArgument` for a tensor of another device; the failure of the queue, or of the work that wrote
     /// the tensor.
     pub fn contiguous(&self, tensor: &Tensor) -> Result<Tensor> {
+        if let Some(real) = self.real_queue() {
+            return real.contiguous(tensor);
+        }
         check_placed_on(&self.device, tensor).map_err(|error| self.annotate(error, "contiguous"))?;
         if tensor.is_contiguous() {
             return Ok(tensor.clone());
@@ -310,6 +322,9 @@ impl Queue {
     /// `InvalidArgument` for a pattern of another size, or one that does not divide the tensor; `Unsupported` for a tensor
     /// with gaps, which `Tensor::fill` supports.
     pub fn fill(&self, tensor: &Tensor, pattern: &[u8]) -> Result<Event> {
+        if let Some(real) = self.real_queue() {
+            return real.fill(tensor, pattern);
+        }
         self.fill_named(tensor, pattern).map_err(|error| self.annotate(error, "fill"))
     }
 

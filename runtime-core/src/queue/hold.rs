@@ -36,6 +36,9 @@ impl Queue {
     /// the driver.
     pub fn hold(&self) -> Result<HeldQueue<'_>> {
         self.device.check()?;
+        if let Some(real) = self.in_order() {
+            return real.hold();
+        }
         self.timeline.hold().map_err(|error| self.annotate(error, "hold"))?;
         Ok(HeldQueue(self))
     }

@@ -106,7 +106,9 @@ impl Queue {
     pub fn barrier(&self, deps: &[&Event]) -> Result<Event> {
         self.wait_for_all(deps)?;
         let last = Event::new(&self.timeline, self.timeline.hold_last());
-        let events: Vec<_> = deps.iter().copied().chain(std::iter::once(&last)).collect();
+        // What is not a launch went to the real queue of a virtual one directly.
+        let direct = self.real_queue().map(|real| Event::new(&real.timeline, real.timeline.hold_last()));
+        let events: Vec<_> = deps.iter().copied().chain([&last]).chain(&direct).collect();
         Ok(Event::all(&events).with_dependencies(deps))
     }
 }

@@ -2,17 +2,20 @@
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
+pub(crate) mod collect;
 pub(crate) mod copy;
 mod default_queue;
 mod dependencies;
 pub(crate) mod device_copy;
+pub(crate) mod fusion_list;
 pub(crate) mod hold;
 pub(crate) mod host_task;
 pub(crate) mod submit;
 mod timed;
 pub(crate) mod transfer;
 
-use std::sync::Arc;
+use std::any::Any;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
@@ -20,11 +23,13 @@ use smallvec::SmallVec;
 use crate::abi;
 use crate::code::arg::ArgValue;
 use crate::code::raw_launch::RawLaunch;
-use crate::queue::submit::{AccessSet, SubmitFlags, Submitted};
+use crate::queue::collect::Collector;
+use crate::queue::submit::{AccessSet, SubmitFlags, Submitted, call_launch};
 use crate::timeline::Timeline;
 use crate::timeline::deferred_free::Resource;
 use crate::timeline::event::Event;
 use crate::timeline::open_device::OpenDevice;
+use crate::timeline::virtual_queue::Cause;
 use crate::{
     Arg, Arguments, DType, Error, Kernel, LaunchConfig, LoweredKernel, Placement, QueueOptions, Result,
     Tensor,
@@ -62,19 +67,32 @@ pub struct Queue {
     inline: bool,
     /// It is one of the device's transfer queues, which goes back to the device.
     is_lent: bool,
+    /// What only a virtual queue has.
+    collector: Option<Box<Collector>>,
+    /// What fusers of the queue keep for later ones.
+    pub(crate) fusion_plans: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Queue {
+    fn new(timeline: Arc<Timeline>, device: Arc<OpenDevice>) -> Self {
+        let fusion_plans = OnceLock::new();
+        Self { timeline, device, inline: false, is_lent: false, collector: None, fusion_plans }
+    }
+
     pub(crate) fn open(device: &Arc<OpenDevice>, options: &QueueOptions) -> Result<Self> {
         let timeline = device.open_timeline(options)?;
         let inline = device.info.capabilities.has(abi::CAP_INLINE) && device.serial.is_none();
-        Ok(Self { timeline, device: device.clone(), inline, is_lent: false })
+        let mut queue = Self::new(timeline, device.clone());
+        queue.inline = inline;
+        Ok(queue)
     }
 
     /// Lends one of the device's transfer queues, for one blocking copy.
     fn lend(device: &Arc<OpenDevice>) -> Result<Self> {
         let timeline = device.take_transfer_queue()?;
-        Ok(Self { timeline, device: device.clone(), inline: false, is_lent: true })
+        let mut queue = Self::new(timeline, device.clone());
+        queue.is_lent = true;
+        Ok(queue)
     }
 
     /// Submits a kernel and returns at once.
@@ -172,6 +190,11 @@ impl Queue {
         args: &[Arg<'_>],
     ) -> Result<Submitted> {
         kernel.check_args(&self.device, args).map_err(|error| self.annotate(error, "launch"))?;
+        if let Some(real) = self.real_queue() {
+            self.cancel_list(Cause::Submission);
+            let submitted = real.start_reporting((kernel, lowered), config, args)?;
+            return Ok(Submitted::Async(self.timeline.adopt(submitted.ticket())));
+        }
         let report = self.allocate(DType::U32, &[1], &Placement::default())?;
         self.fill(&report, &[0])?;
         let args: SmallVec<[Arg<'_>; 16]> =
@@ -205,19 +228,17 @@ impl Queue {
         })
         .and_then(|()| if local_bytes == 0 { Ok(()) } else { kernel.check_local(local_bytes, &self.device) })
         .map_err(|error| self.annotate(error, "launch"))?;
+        if let Some(collector) = &self.collector {
+            let collected = self.collect(collector, &uses, (kernel, config, args), tracked);
+            return collected.map_err(|error| self.annotate(error, "launch"));
+        }
         let launch = &raw.pointed(config);
         let submitted = self.submit(&uses, flags, |calls, queue, mut submit| {
             if !tracked {
                 // Its dependencies are unknown: keep it in order.
                 submit.after = submit.ticket - 1;
             }
-            if config.is_empty() {
-                // Drivers reject a launch of 0 groups.
-                // SAFETY: the queue is open.
-                return unsafe { (calls.noop)(queue, submit) };
-            }
-            // SAFETY: the queue is open, the kernel is of its device, and `raw` lives during the call.
-            unsafe { (calls.launch)(queue, submit, kernel.handle(), launch) }
+            call_launch(calls, queue, submit, (kernel, config, launch))
         });
         let submitted = submitted.map_err(|error| self.annotate(error, "launch"))?;
         match submitted {
@@ -273,7 +294,8 @@ impl Queue {
     /// # Errors
     /// `OutOfMemory`; `InvalidArgument` for an invalid shape, space or alignment; the failure of the queue.
     pub fn allocate(&self, dtype: DType, shape: &[usize], placement: &Placement) -> Result<Tensor> {
-        Tensor::allocate_on((&self.device, &self.timeline), dtype, shape, placement)
+        // Memory is allocated in order with the work that the driver has.
+        Tensor::allocate_on((&self.device, self.timeline.real()), dtype, shape, placement)
             .map_err(|error| self.annotate(error, "allocate"))
     }
 
@@ -282,6 +304,9 @@ impl Queue {
     /// # Errors
     /// `Unsupported` if the device has no such kernel.
     pub fn launch_noop(&self) -> Result<Event> {
+        if let Some(real) = self.in_order() {
+            return real.launch_noop();
+        }
         // SAFETY: the queue is open.
         self.submit_plain("launch_noop", |calls, queue, submit| unsafe { (calls.noop)(queue, submit) })
     }
@@ -291,6 +316,9 @@ impl Queue {
     /// # Errors
     /// `Unsupported` if the device has no such kernel.
     pub fn call_noop(&self) -> Result<()> {
+        if let Some(real) = self.in_order() {
+            return real.call_noop();
+        }
         let flags = SubmitFlags { inline: self.inline, hold: true, ..SubmitFlags::default() };
         // SAFETY: the queue is open.
         let submitted = self.submit(&AccessSet::default(), flags, |calls, queue, submit| unsafe {
@@ -307,6 +335,9 @@ impl Queue {
     /// # Errors
     /// `Unsupported` if the device has no clock, or the queue was opened without `timestamps`.
     pub fn timestamp(&self) -> Result<Event> {
+        if let Some(real) = self.in_order() {
+            return real.timestamp();
+        }
         // SAFETY: the queue is open.
         self.submit_plain("timestamp", |calls, queue, submit| unsafe { (calls.timestamp)(queue, submit) })
     }
@@ -327,6 +358,9 @@ impl Queue {
     /// # Errors
     /// `InvalidArgument` for an event of another queue; `NotFound` if it is not a timestamp, or was read before.
     pub fn read_timestamp(&self, event: &Event) -> Result<u64> {
+        if let Some(real) = self.real_queue() {
+            return real.read_timestamp(event);
+        }
         if !event.timeline().is_some_and(|timeline| Arc::ptr_eq(timeline, &self.timeline)) {
             return Err(self.annotate(Error::invalid("the event is of another queue"), "read_timestamp"));
         }
@@ -339,6 +373,10 @@ impl Queue {
     /// Any error of the driver.
     pub fn flush(&self) -> Result<()> {
         self.device.check()?;
+        if let Some(real) = self.real_queue() {
+            self.cancel_list(Cause::Event);
+            return real.flush();
+        }
         self.timeline.signal_and_flush(self.timeline.last_submitted())
     }
 
@@ -347,7 +385,13 @@ impl Queue {
     /// # Errors
     /// The failure of the queue; `DeviceLost`.
     pub fn wait_idle(&self) -> Result<()> {
-        self.timeline.wait(self.timeline.last_submitted(), None)
+        self.wait_idle_until(None)
+    }
+
+    fn wait_idle_until(&self, deadline: Option<Instant>) -> Result<()> {
+        self.timeline.wait(self.timeline.last_submitted(), deadline)?;
+        // What is not a launch went to the real queue directly.
+        self.real_queue().map_or(Ok(()), |real| real.wait_idle_until(deadline))
     }
 
     /// Waits until everything submitted so far has ended, for at most `timeout`.
@@ -355,7 +399,7 @@ impl Queue {
     /// # Errors
     /// `Timeout`, which has no effect on the queue; otherwise as [`Queue::wait_idle`].
     pub fn wait_idle_timeout(&self, timeout: Duration) -> Result<()> {
-        self.timeline.wait(self.timeline.last_submitted(), Instant::now().checked_add(timeout))
+        self.wait_idle_until(Instant::now().checked_add(timeout))
     }
 
     /// The ticket of the last submission; 0 before the first.
@@ -382,8 +426,15 @@ impl Drop for Queue {
         if self.device.must_leak() {
             return;
         }
+        if self.collector.is_some() {
+            return self.close_collector();
+        }
         if self.is_lent {
             return self.device.give_back_transfer_queue(self.timeline.clone());
+        }
+        if !self.timeline.drop_handle() {
+            // The next reaping closes the timeline if this was its last user.
+            return self.device.defer(Resource::Queue, Vec::new());
         }
         // Nobody can end its hold any more, so a failure is worth a second attempt.
         let _ = self.timeline.resume().or_else(|_| self.timeline.resume());

@@ -9,6 +9,10 @@
 //!   wait on the device for other queues ─► driver call ─► assign the ticket ─► record the accesses ─► unlock
 //! ```
 //!
+//! A submission that depends on work that a virtual queue lists first has it handed over, with no lock held, and starts over. What
+//! a virtual queue lists goes through the upper half of this when it is listed, and through the lower half when it is handed
+//! over; see [`fusion_list`](super::fusion_list).
+//!
 //! Other queues' locks are taken one at a time, and each is released before this queue's own lock is taken, which is held until
 //! the driver call returns. A thread that must block first releases all locks. A refused driver call takes no ticket.
 
@@ -21,13 +25,15 @@ use parking_lot::lock_api::RawMutex;
 use smallvec::SmallVec;
 
 use crate::abi::{self, Handle, QueueCalls, Status, SubmitInfo};
+use crate::code::raw_launch::RawLaunch;
 use crate::memory::buffer::Buffer;
 use crate::timeline::Timeline;
 use crate::timeline::device_state::DeviceState;
 use crate::timeline::event::Event;
 use crate::timeline::hazards::{Dependencies, Use};
 use crate::timeline::queue_table::QueueStatus;
-use crate::{Access, Error, ErrorKind, Queue, Result};
+use crate::timeline::virtual_queue::{Cause, Location};
+use crate::{Access, Arg, Error, ErrorKind, Kernel, LaunchConfig, Queue, Result};
 
 /// How long a submission blocks for work that its device cannot wait for.
 const FOREIGN_DEADLINE: Duration = Duration::from_secs(60);
@@ -67,7 +73,7 @@ impl<'a> AccessSet<'a> {
 }
 
 /// The locked hazards of a submission's buffers; unlocks them when dropped. A vector of guards would cost more than the locks.
-struct HazardGuards<'u, 'a> {
+pub(super) struct HazardGuards<'u, 'a> {
     uses: &'u [(&'a Buffer, Access)],
     /// How many are locked, from the first.
     locked: usize,
@@ -75,7 +81,7 @@ struct HazardGuards<'u, 'a> {
 
 impl<'u, 'a> HazardGuards<'u, 'a> {
     #[inline]
-    fn new(uses: &'u AccessSet<'a>) -> Self {
+    pub(super) fn new(uses: &'u AccessSet<'a>) -> Self {
         Self { uses: &uses.0, locked: 0 }
     }
 
@@ -85,7 +91,7 @@ impl<'u, 'a> HazardGuards<'u, 'a> {
     /// # Errors
     /// `InvalidArgument` for an access that a host view forbids, or a write to a frozen buffer.
     #[inline]
-    fn lock(&mut self, queue: u64, foreign: &mut Dependencies) -> Result<u64> {
+    pub(super) fn lock(&mut self, queue: u64, foreign: &mut Dependencies) -> Result<u64> {
         let mut after = 0;
         for (buffer, access) in self.uses {
             // SAFETY: `record` or `Drop` unlocks it; each buffer is in the list once.
@@ -103,9 +109,16 @@ impl<'u, 'a> HazardGuards<'u, 'a> {
         Ok(after)
     }
 
+    /// The locked buffers that `queue` has written last.
+    pub(super) fn written_by(&self, queue: u64) -> impl Iterator<Item = &'a Buffer> {
+        let locked = self.uses[..self.locked].iter().map(|(buffer, _)| *buffer);
+        // SAFETY: `lock` locked them.
+        locked.filter(move |buffer| unsafe { &*buffer.hazards.data_ptr() }.writer().queue == queue)
+    }
+
     /// Records the submission in the hazards, and unlocks them.
     #[inline]
-    fn record(mut self, by: Use) {
+    pub(super) fn record(mut self, by: Use) {
         for (buffer, access) in &self.uses[..self.locked] {
             // SAFETY: `lock` locked it, and each buffer is in the list once.
             unsafe { &mut *buffer.hazards.data_ptr() }.record(*access, by);
@@ -166,7 +179,8 @@ enum Attempt {
 }
 
 /// A wait on the device for work of another queue.
-struct QueueWait {
+#[derive(Clone, Debug)]
+pub(super) struct QueueWait {
     source: Arc<Timeline>,
     /// The latest ticket to wait for.
     ticket: u64,
@@ -174,11 +188,12 @@ struct QueueWait {
     propagates_failure: u64,
 }
 
-type QueueWaits = SmallVec<[QueueWait; 4]>;
+pub(super) type QueueWaits = SmallVec<[QueueWait; 4]>;
 
 /// How to wait for work of other queues.
-enum WaitPlan {
-    OnDevice(QueueWaits),
+pub(super) enum WaitPlan {
+    /// On the device. The latest ticket of the queue itself that stands for work of a virtual queue comes second.
+    OnDevice(QueueWaits, u64),
     /// On this thread.
     Block(Arc<Timeline>, u64),
 }
@@ -216,30 +231,50 @@ impl Queue {
         let timeline = &*self.timeline;
         let mut foreign = Dependencies::new();
         let mut hazards = HazardGuards::new(uses);
-        let after = hazards.lock(timeline.id, &mut foreign)?;
+        let mut after = hazards.lock(timeline.id, &mut foreign)?;
         let waits = match foreign.is_empty() {
             true => None,
             false => match self.resolve(&foreign, flags.inline)? {
-                WaitPlan::OnDevice(waits) => Some(waits),
+                WaitPlan::OnDevice(waits, own) => {
+                    after = after.max(own);
+                    Some(waits)
+                }
                 WaitPlan::Block(source, ticket) => return Ok(Attempt::Blocked(source, ticket)),
             },
         };
+        let record = |ticket| hazards.record(Use { queue: timeline.id, ticket });
+        self.submit_after(waits.as_ref(), Some(after), flags, operation, record)
+    }
+
+    /// Submits after `waits`, and after the ticket `after` of this queue or, without one, after all its work. Calls `record` with
+    /// the ticket.
+    #[inline]
+    fn submit_after(
+        &self,
+        waits: Option<&QueueWaits>,
+        after: Option<u64>,
+        flags: SubmitFlags,
+        operation: &mut impl FnMut(&QueueCalls, Handle, SubmitInfo) -> Status,
+        record: impl FnOnce(u64),
+    ) -> Result<Attempt> {
+        let timeline = &*self.timeline;
         let _submission = timeline.submission.lock();
         timeline.check_healthy()?;
         timeline.signal_held()?;
         let ticket = timeline.last_submitted() + 1;
-        if let Some(waits) = &waits
+        let after = after.unwrap_or(ticket - 1);
+        if let Some(waits) = waits
             && let Some((source, ticket)) = self.wait_on_device(waits)?
         {
             return Ok(Attempt::Blocked(source, ticket));
         }
         let submitted = self.call_backend(flags, SubmitInfo { ticket, after }, operation)?;
         // Only now: the ticket of a refused submission is used again, and must not inherit its dependencies.
-        if let Some(waits) = &waits {
+        if let Some(waits) = waits {
             self.push_edges(waits, ticket);
         }
         timeline.set_last_submitted(ticket);
-        hazards.record(Use { queue: timeline.id, ticket });
+        record(ticket);
         if let Submitted::Async(_) = submitted {
             // The work is submitted. A wait tries a failed signal again.
             let _ = timeline.signal_submitted(flags.transfer);
@@ -248,6 +283,33 @@ impl Queue {
             }
         }
         Ok(Attempt::Done(submitted))
+    }
+
+    /// Submits a launch that a virtual queue listed, after all work of this queue and after `waits`; returns its ticket. Its
+    /// accesses are recorded already. Frees nothing, since it runs while a list is locked.
+    ///
+    /// # Errors
+    /// As [`Queue::submit`].
+    pub(super) fn submit_listed(
+        &self,
+        launch: (&Kernel, &LaunchConfig, &[Arg<'_>]),
+        waits: &QueueWaits,
+        hold: bool,
+    ) -> Result<u64> {
+        let (kernel, config, args) = launch;
+        self.device.check()?;
+        let mut raw = RawLaunch::default();
+        raw.fill(kernel.lowered(), args, |_, _| Ok(()))?;
+        let launch = &raw.pointed(config);
+        let flags = SubmitFlags { hold, ..SubmitFlags::default() };
+        let mut operation =
+            |calls: &QueueCalls, queue, submit| call_launch(calls, queue, submit, (kernel, config, launch));
+        loop {
+            match self.submit_after(Some(waits), None, flags, &mut operation, |_| {})? {
+                Attempt::Done(submitted) => return Ok(submitted.ticket()),
+                Attempt::Blocked(source, ticket) => block(&source, ticket)?,
+            }
+        }
     }
 
     /// Begins the operation on this thread if it may run here, or hands it to the driver. The queue is locked.
@@ -271,17 +333,27 @@ impl Queue {
 
     /// Decides how to wait for work of other queues: not at all if it has ended, on the device, or on this thread.
     #[cold]
-    fn resolve(&self, foreign: &Dependencies, inline: bool) -> Result<WaitPlan> {
-        let mut waits = QueueWaits::new();
+    pub(super) fn resolve(&self, foreign: &Dependencies, inline: bool) -> Result<WaitPlan> {
+        let (mut waits, mut after) = (QueueWaits::new(), 0);
         for dependency in foreign {
-            let (ticket, propagates_failure) = (dependency.on.ticket, dependency.propagates_failure);
-            let source = match self.device.queues.find(dependency.on.queue) {
+            let (mut ticket, propagates_failure) = (dependency.on.ticket, dependency.propagates_failure);
+            let mut source = match self.device.queues.find(dependency.on.queue) {
                 QueueStatus::Live(source) => source,
                 QueueStatus::Failed(failed, error) if propagates_failure && failed <= ticket => {
                     return Err(error);
                 }
                 QueueStatus::Failed(..) | QueueStatus::Gone => continue,
             };
+            match source.locate(ticket) {
+                Location::Here => {}
+                Location::Listed => return Ok(WaitPlan::Block(source, ticket)),
+                Location::Real(real, at) => (source, ticket) = (real, at),
+                Location::Over => {}
+            }
+            if source.id == self.timeline.id {
+                after = after.max(ticket);
+                continue;
+            }
             match source.status(ticket) {
                 Some(Err(error)) if propagates_failure => return Err(error),
                 // A failed ticket may still use the memory.
@@ -300,7 +372,7 @@ impl Queue {
             source.signal_and_flush(*ticket)?;
             source.resume()?;
         }
-        Ok(WaitPlan::OnDevice(waits))
+        Ok(WaitPlan::OnDevice(waits, after))
     }
 
     /// Whether this queue can wait for `source` on the device.
@@ -363,6 +435,12 @@ impl Queue {
         if Arc::ptr_eq(source, &self.timeline) {
             return Ok(());
         }
+        let real = source.to_real(ticket, Cause::Submission);
+        let (source, ticket) = real.as_ref().map_or((source, ticket), |(source, ticket)| (source, *ticket));
+        // The work of a virtual queue is in order with that of its real queue.
+        if Arc::ptr_eq(source, self.timeline.real()) {
+            return Ok(());
+        }
         if let Some(result) = source.status(ticket) {
             return result;
         }
@@ -371,6 +449,10 @@ impl Queue {
         {
             source.signal_from_now_on();
             source.signal_and_flush(ticket)?;
+            if let Some(collector) = self.collector() {
+                collector.wait_for(QueueWait { source: source.clone(), ticket, propagates_failure: ticket });
+                return Ok(());
+            }
             let _lock = self.timeline.submission.lock();
             self.timeline.check_healthy()?;
             let mut waits = QueueWaits::new();
@@ -382,6 +464,13 @@ impl Queue {
         }
         block(source, ticket)?;
         source.status(ticket).unwrap_or(Ok(()))
+    }
+}
+
+/// Adds other waits to `waits`.
+pub(super) fn add_waits(waits: &mut QueueWaits, others: &QueueWaits) {
+    for QueueWait { source, ticket, propagates_failure } in others {
+        add_wait(waits, source.clone(), *ticket, *propagates_failure != 0);
     }
 }
 
@@ -397,9 +486,30 @@ fn add_wait(waits: &mut QueueWaits, source: Arc<Timeline>, ticket: u64, propagat
     }
 }
 
+/// Passes a launch to the driver.
+#[inline]
+pub(super) fn call_launch(
+    calls: &QueueCalls,
+    queue: Handle,
+    submit: SubmitInfo,
+    (kernel, config, launch): (&Kernel, &LaunchConfig, &abi::Launch),
+) -> Status {
+    if config.is_empty() {
+        // Drivers reject a launch of 0 groups.
+        // SAFETY: the queue is open.
+        return unsafe { (calls.noop)(queue, submit) };
+    }
+    // SAFETY: the queue is open, the kernel is of its device, and `launch` and what it points to live during the call.
+    unsafe { (calls.launch)(queue, submit, kernel.handle(), launch) }
+}
+
 /// Waits on this thread, with a deadline. The caller checks the result of the ticket.
 #[cold]
-fn block(timeline: &Arc<Timeline>, ticket: u64) -> Result<()> {
+pub(super) fn block(timeline: &Arc<Timeline>, ticket: u64) -> Result<()> {
+    if timeline.is_virtual() {
+        timeline.hand_over(ticket, Cause::Submission);
+        return Ok(());
+    }
     let ended = timeline.wait_ended(ticket, Some(Instant::now() + FOREIGN_DEADLINE));
     ended.map_err(|error| error.with_note("a submission depends on it"))
 }

@@ -35,6 +35,9 @@ impl Queue {
     /// `InvalidArgument` for another element type, number of elements or device; `Unsupported` for a tensor with gaps; the
     /// failure of the queue.
     pub fn upload<T: Element>(&self, tensor: &Tensor, data: impl Into<Vec<T>>) -> Result<Event> {
+        if let Some(real) = self.real_queue() {
+            return real.upload(tensor, data);
+        }
         let data = data.into();
         let submit = || {
             check::<T>(self, tensor, data.len())?;
@@ -62,6 +65,9 @@ impl Queue {
     /// `InvalidArgument` for another element type or device; `Unsupported` for a tensor with gaps; the failure of the queue, or
     /// of the work that wrote the tensor.
     pub fn download<T: Element>(&self, tensor: &Tensor) -> Result<Download<T>> {
+        if let Some(real) = self.real_queue() {
+            return real.download(tensor);
+        }
         let mut data = vec![T::zeroed(); tensor.len()];
         let mut submit = || {
             check::<T>(self, tensor, data.len())?;

@@ -83,6 +83,7 @@ impl Runtime {
             lowerings: Vec::new(),
             cache: CodeCache::from_environment(),
             load_hook: None,
+            fusion: !std::env::var_os("RUNTIME_FUSION").is_some_and(|value| value == "off"),
             discover: true,
         }
     }
@@ -215,6 +216,7 @@ pub struct RuntimeBuilder {
     lowerings: Vec<Arc<dyn Lowering>>,
     cache: CodeCache,
     load_hook: Option<LoadHook>,
+    fusion: bool,
     discover: bool,
 }
 
@@ -269,6 +271,13 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Whether launches may be fused ([`Queue::fuser`](crate::Queue::fuser)); by default, unless the environment variable
+    /// `RUNTIME_FUSION` is `off`. If not, everything runs unfused, and nothing else changes.
+    pub fn fusion(mut self, fusion: bool) -> Self {
+        self.fusion = fusion;
+        self
+    }
+
     /// Whether to search the standard locations too (default: yes).
     pub fn discover(mut self, discover: bool) -> Self {
         self.discover = discover;
@@ -278,8 +287,12 @@ impl RuntimeBuilder {
     /// Loads the backends. Failures are reported in [`Runtime::load_report`].
     #[must_use]
     pub fn build(self) -> Runtime {
-        let code =
-            CodeServices { lowerings: self.lowerings.into(), cache: self.cache, load_hook: self.load_hook };
+        let code = CodeServices {
+            lowerings: self.lowerings.into(),
+            cache: self.cache,
+            load_hook: self.load_hook,
+            fusion: self.fusion,
+        };
         let mut registry = Registry { inner: Inner::default(), code, files: HashMap::new() };
         for &backend in &self.registered {
             registry.register(backend);

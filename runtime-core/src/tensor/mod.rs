@@ -305,6 +305,16 @@ impl Tensor {
         }
     }
 
+    /// Whether both are clones of one tensor.
+    pub(crate) fn is_clone_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The number of its clones, itself included.
+    pub(crate) fn owners(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
+
     /// The buffer behind the tensor.
     #[inline]
     pub(crate) fn buffer(&self, operation: &str) -> Result<&Arc<Buffer>> {

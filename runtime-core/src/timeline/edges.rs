@@ -27,6 +27,7 @@ impl Timeline {
 
     /// Polls this queue, and the queues that it depends on.
     pub(crate) fn poll_transitively(self: &Arc<Self>) -> Result<()> {
+        // That of a virtual queue also polls what its real queue depends on.
         self.poll()?;
         if self.has_edges() { self.resolve_edges(true) } else { Ok(()) }
     }

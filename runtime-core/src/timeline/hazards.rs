@@ -11,6 +11,9 @@
 //! a backend's [`Queue::wait_for`](crate::backend::Queue::wait_for) ends when the work it waits for ends, even if that failed.
 //! [`Dependency::propagates_failure`] decides which failures core passes on, along the edges of a timeline.
 //!
+//! A virtual queue records its accesses under its own id while its submissions are listed; once they are submitted, the real
+//! queue's take their place. A tensor that fusion promoted has [`PROMOTED`] as its writer, which always fails its readers.
+//!
 //! Buffers are tracked whole, since views alias. At most four readers are kept, one per queue. A reader of a fifth queue replaces
 //! the oldest one and waits for it, so when the new reader has ended, the replaced one has too.
 
@@ -41,6 +44,9 @@ pub(crate) type Dependencies = SmallVec<[Dependency; 8]>;
 const READERS: usize = 4;
 /// Stands for the program itself, whose accesses have ended when they return. No queue has this id.
 pub(crate) const HOST: u64 = 0;
+
+/// Stands for fused code that was told not to write the content.
+pub(crate) const PROMOTED: u64 = u64::MAX;
 
 const NOBODY: Use = Use { queue: HOST, ticket: 0 };
 
@@ -155,6 +161,25 @@ impl Hazards {
         }
     }
 
+    /// Replaces the accesses of a virtual queue by those of the real queue that `handed_over` returns for their tickets.
+    pub(crate) fn replace(&mut self, queue: u64, handed_over: impl Fn(u64) -> Option<Use>) {
+        if self.writer.queue == queue
+            && let Some(real) = handed_over(self.writer.ticket)
+        {
+            self.writer = real;
+        }
+        let at = self.readers().iter().position(|reader| reader.queue == queue);
+        let Some((at, real)) = at.and_then(|at| Some((at, handed_over(self.readers()[at].ticket)?))) else {
+            return;
+        };
+        self.readers[..(self.reader_count as usize).min(READERS)][at..].rotate_left(1);
+        self.reader_count -= 1;
+        match self.readers().iter().position(|reader| reader.queue == real.queue) {
+            Some(known) => self.readers[known].ticket = self.readers[known].ticket.max(real.ticket),
+            None => self.push_reader(real),
+        }
+    }
+
     /// The last writer, for [`Hazards::restore_writer`].
     pub(crate) fn writer(&self) -> Use {
         self.writer
@@ -243,6 +268,23 @@ mod tests {
         hazards.forget(1);
         hazards.record(Access::Read, by(7, 1));
         assert_eq!(hazards.uses().map(|u| u.queue).collect::<Vec<_>>(), [2, 4, 5, 7]);
+    }
+
+    #[test]
+    fn accesses_of_a_virtual_queue_become_those_of_its_real_queue() {
+        let mut hazards = Hazards::default();
+        hazards.record(Access::Write, by(9, 1));
+        for reader in [by(1, 4), by(9, 2), by(2, 5)] {
+            hazards.record(Access::Read, reader);
+        }
+        let handed_over = |ticket| (ticket <= 2).then(|| by(1, 10 + ticket));
+        hazards.replace(9, handed_over);
+        assert_eq!(hazards.uses().collect::<Vec<_>>(), [by(1, 11), by(1, 12), by(2, 5)], "merged");
+        hazards.record(Access::Read, by(9, 3));
+        hazards.replace(9, handed_over);
+        assert_eq!(hazards.uses().last(), Some(by(9, 3)), "it is still listed");
+        hazards.replace(9, |_| Some(by(3, 1)));
+        assert_eq!(hazards.uses().collect::<Vec<_>>(), [by(1, 11), by(1, 12), by(2, 5), by(3, 1)]);
     }
 
     #[test]

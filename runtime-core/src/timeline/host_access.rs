@@ -6,6 +6,7 @@ use crate::timeline::Timeline;
 use crate::timeline::hazards::{Dependencies, Dependency, Hazards};
 use crate::timeline::open_device::OpenDevice;
 use crate::timeline::queue_table::QueueStatus;
+use crate::timeline::virtual_queue::Cause;
 use crate::timeline::word_lock::WordLock;
 use crate::{Access, Result};
 
@@ -24,6 +25,7 @@ pub(crate) fn with_host_access<T>(
             None => return action(&mut guard),
             Some((timeline, ticket)) => {
                 drop(guard);
+                timeline.hand_over(ticket, Cause::HostAccess);
                 // No lock is held during the wait. The next round handles a failure.
                 timeline.wait_ended(ticket, None)?;
             }

@@ -23,6 +23,9 @@
 //! a ticket waits, on the device, for a ticket of another queue; a failure travels along it, so a ticket with an open edge has
 //! not succeeded yet. `end` is the state of the device: open, closed after all work had ended, or leaked.
 //!
+//! A [virtual queue](virtual_queue) has a timeline without a queue of the backend, too. Its submissions are listed, and get tickets
+//! of another queue later.
+//!
 //! Locks: `submission` is held through every submitting driver call. While `edges` is locked, only `failure` may be locked; while
 //! `failure` is locked, no other lock is taken.
 
@@ -38,6 +41,7 @@ pub(crate) mod host_access;
 pub(crate) mod host_pool;
 pub(crate) mod open_device;
 pub(crate) mod queue_table;
+pub(crate) mod virtual_queue;
 mod wait;
 pub(crate) mod wait_thread;
 pub(crate) mod word_lock;
@@ -54,6 +58,7 @@ use smallvec::SmallVec;
 use crate::abi::{Handle, Progress, QueueCalls, Status, SubmitInfo};
 use crate::timeline::device_state::DeviceState;
 use crate::timeline::host_pool::HostPool;
+use crate::timeline::virtual_queue::{Cause, Location, VirtualQueue};
 use crate::timeline::word_lock::WordLock;
 use crate::{Error, ErrorKind, Result};
 
@@ -156,6 +161,10 @@ pub(crate) struct Timeline {
     edges: Mutex<SmallVec<[Edge; 4]>>,
     /// A submission that finds this many edges closes what it can.
     edge_limit: AtomicUsize,
+    /// What only the timeline of a virtual queue has.
+    virtual_queue: Option<Box<VirtualQueue>>,
+    /// The number of `Queue`s that submit to it.
+    handles: AtomicUsize,
 }
 
 // SAFETY: `handle` is a backend queue; the contract of the table lets any thread use it under the rules kept here.
@@ -189,6 +198,8 @@ impl Timeline {
             edges: Mutex::default(),
             edge_count: AtomicUsize::new(0),
             edge_limit: AtomicUsize::new(edges::LIMIT),
+            virtual_queue: None,
+            handles: AtomicUsize::new(1),
         }
     }
 
@@ -304,6 +315,9 @@ impl Timeline {
         if self.first_failed.load(Ordering::Acquire) <= ticket {
             return Some(Err(self.failure_error()));
         }
+        if let Some(own) = &self.virtual_queue {
+            return own.status(ticket);
+        }
         if self.completed() < ticket || self.has_open_edge(ticket) {
             return None;
         }
@@ -315,7 +329,17 @@ impl Timeline {
 
     /// Whether a ticket has ended, so that its memory may be reused. A failed ticket may still be running.
     pub(crate) fn has_ended(&self, ticket: u64) -> bool {
-        self.completed() >= ticket
+        self.completed() >= ticket || self.virtual_queue.as_ref().is_some_and(|own| own.has_ended(ticket))
+    }
+
+    /// Counts one more `Queue` that submits to it.
+    pub(crate) fn add_handle(&self) {
+        self.handles.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts one less; returns whether it was the last.
+    pub(crate) fn drop_handle(&self) -> bool {
+        self.handles.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
     /// Whether it is a queue of this device.
@@ -323,7 +347,8 @@ impl Timeline {
         self.device_address == std::ptr::from_ref(device).addr()
     }
 
-    /// Whether its tickets are transfers by the program, which completes them; it has no queue of the backend.
+    /// Whether it has no queue of the backend: its tickets are transfers by the program, which completes them, or those of a
+    /// virtual queue.
     pub(crate) fn is_of_program(&self) -> bool {
         self.handle.is_null()
     }
@@ -338,7 +363,7 @@ impl Timeline {
     /// Polls the backend and records its progress. The device must be open.
     pub(crate) fn poll(&self) -> Result<()> {
         if self.is_of_program() {
-            return Ok(());
+            return self.poll_real();
         }
         let mut progress = UNANSWERED;
         // SAFETY: the queue is open and `progress` is writable.
@@ -415,6 +440,13 @@ impl Timeline {
 
     /// Signals `ticket` and flushes the queue: nothing may wait for work that the driver does not have.
     pub(crate) fn signal_and_flush(&self, ticket: u64) -> Result<()> {
+        if self.is_virtual() {
+            self.hand_over(ticket, Cause::Event);
+            return match self.locate(ticket) {
+                Location::Real(real, at) => real.signal_and_flush(at),
+                _ => Ok(()),
+            };
+        }
         // The end of `ticket` may only show by a later signal, which must have reached the driver, too.
         let signaled = self.signaled.load(Ordering::Acquire);
         if self.is_of_program() || signaled >= ticket && self.flushed.load(Ordering::Acquire) >= signaled {
@@ -467,7 +499,13 @@ impl Timeline {
 
     /// Whether `ticket`, which has no result yet, is not known to have reached the driver, or must not start yet.
     pub(crate) fn is_recorded(&self, ticket: u64) -> bool {
-        self.is_held.load(Ordering::Acquire) || self.flushed.load(Ordering::Acquire) < ticket
+        match self.locate(ticket) {
+            Location::Here => {
+                self.is_held.load(Ordering::Acquire) || self.flushed.load(Ordering::Acquire) < ticket
+            }
+            Location::Real(real, at) => real.is_recorded(at),
+            Location::Listed | Location::Over => true,
+        }
     }
 
     /// Name of the device.

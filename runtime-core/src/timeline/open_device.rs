@@ -19,6 +19,7 @@ use crate::timeline::device_state::{self, DeviceState};
 use crate::timeline::hazards::Use;
 use crate::timeline::host_pool::HostPool;
 use crate::timeline::queue_table::{QueueStatus, QueueTable};
+use crate::timeline::virtual_queue::Unsubmitted;
 use crate::timeline::wait_thread::WaitThread;
 use crate::timeline::{KeepOpen, LAST_PAUSE, LAST_TRIES, Timeline};
 use crate::{DeviceInfo, Error, ErrorKind, QueueOptions, Result, ThrottleReasons};
@@ -237,6 +238,18 @@ impl OpenDevice {
         timeline
     }
 
+    /// Makes the timeline of a virtual queue; [`QueueTable::remove`] ends it.
+    pub(crate) fn open_virtual_timeline(
+        &self,
+        real: &Arc<Timeline>,
+        list: Arc<dyn Unsubmitted>,
+    ) -> Arc<Timeline> {
+        let id = QueueTable::next_id();
+        let timeline = Arc::new(Timeline::new_virtual(id, real, list, self.this.clone(), self));
+        self.queues.insert(&timeline);
+        timeline
+    }
+
     /// Returns a timeline whose tickets have ended.
     pub(crate) fn give_back_program_timeline(&self, timeline: Arc<Timeline>) {
         let mut idle = self.program_timelines.lock();
@@ -341,7 +354,9 @@ impl OpenDevice {
 }
 
 /// The last ticket of each queue with work in flight.
-fn pending(timelines: Vec<Arc<Timeline>>) -> Vec<(Arc<Timeline>, u64)> {
+fn pending(mut timelines: Vec<Arc<Timeline>>) -> Vec<(Arc<Timeline>, u64)> {
+    // What a virtual queue lists keeps what it uses alive; what it has handed over is in flight on its real queue.
+    timelines.retain(|timeline| !timeline.is_virtual());
     let last = timelines.into_iter().map(|timeline| (timeline.last_submitted(), timeline));
     last.filter(|(tail, timeline)| !ended(timeline, *tail)).map(|(tail, timeline)| (timeline, tail)).collect()
 }

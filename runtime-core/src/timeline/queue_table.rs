@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 
 use crate::Error;
 use crate::timeline::Timeline;
+use crate::timeline::hazards::PROMOTED;
 
 /// Hashes an id by one multiplication, which is enough: ids count up, and no attacker chooses them.
 #[derive(Debug, Default)]
@@ -29,6 +30,13 @@ impl Hasher for IdHasher {
 }
 
 type ById<T> = HashMap<u64, T, BuildHasherDefault<IdHasher>>;
+
+#[cold]
+fn promoted() -> Error {
+    Error::invalid(
+        "the tensor was promoted by fusion, so its content was never written; overwrite all of it first",
+    )
+}
 
 /// All queues of one `Runtime`, and the failures of closed ones.
 #[derive(Debug, Default)]
@@ -61,6 +69,9 @@ impl QueueTable {
     pub(crate) fn find(&self, queue: u64) -> QueueStatus {
         if let Some(timeline) = self.live.lock().get(&queue) {
             return QueueStatus::Live(timeline.clone());
+        }
+        if queue == PROMOTED {
+            return QueueStatus::Failed(0, promoted());
         }
         match self.failed.lock().get(&queue) {
             Some((ticket, error)) => QueueStatus::Failed(*ticket, error.clone()),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use super::virtual_queue::{Cause, Location};
 use super::{CLOSED, KeepOpen, LAST_PAUSE, LAST_TRIES, OPEN, Timeline, host_pool};
 use crate::{Error, ErrorKind, Result};
 
@@ -32,6 +33,14 @@ impl Timeline {
         if let Some(result) = self.status(ticket) {
             return result;
         }
+        if self.is_virtual() {
+            let real = self.to_real(ticket, Cause::Event);
+            return match (self.status(ticket), real) {
+                (Some(result), _) => result,
+                (None, Some((real, at))) => real.wait(at, deadline),
+                (None, None) => Ok(()),
+            };
+        }
         let _blocked = host_pool::blocking();
         let Some(device) = self.device.upgrade() else {
             let in_time = |now| deadline.is_none_or(|deadline| now < deadline);
@@ -47,6 +56,10 @@ impl Timeline {
     /// # Errors
     /// What prevents the poll; never the ticket's own failure.
     pub(crate) fn wait_ended(self: &Arc<Self>, ticket: u64, deadline: Option<Instant>) -> Result<()> {
+        if self.is_virtual() {
+            let real = self.to_real(ticket, Cause::Event);
+            return real.map_or(Ok(()), |(real, at)| real.wait_ended(at, deadline));
+        }
         match self.wait(ticket, deadline) {
             Err(error) if self.status(ticket).is_none() => return Err(error),
             _ => {}
@@ -84,6 +97,9 @@ impl Timeline {
 
     /// Whether the device may still be running `ticket`, as of the last poll.
     pub(crate) fn maybe_running(&self, ticket: u64) -> bool {
+        if let Location::Real(real, at) = self.locate(ticket) {
+            return real.maybe_running(at);
+        }
         !self.has_ended(ticket)
             && match self.device.upgrade() {
                 Some(device) => !device.state().is_lost(),
@@ -103,6 +119,13 @@ impl Timeline {
     pub(crate) fn poll_ticket(self: &Arc<Self>, ticket: u64) -> Result<Option<Result<()>>> {
         if let Some(result) = self.status(ticket) {
             return Ok(Some(result));
+        }
+        if self.is_virtual() {
+            let real = self.to_real(ticket, Cause::Event);
+            return match (self.status(ticket), real) {
+                (None, Some((real, at))) => real.poll_ticket(at),
+                (result, _) => Ok(result),
+            };
         }
         let Some(device) = self.device.upgrade() else {
             // While another thread closes the device, which waits for the work, nothing is cancelled yet.

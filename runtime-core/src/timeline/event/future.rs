@@ -11,6 +11,7 @@ use crate::timeline::event::Event;
 use crate::timeline::event::Source;
 use crate::timeline::event::group::{Group, Kind};
 use crate::timeline::event::signal::Signal;
+use crate::timeline::virtual_queue::Cause;
 
 impl Future for Event {
     type Output = Result<()>;
@@ -48,9 +49,11 @@ impl Event {
 
     fn register_ticket(&mut self, timeline: &Arc<Timeline>, context: &Context<'_>) -> Poll<Result<()>> {
         let Some(device) = timeline.device.upgrade() else { return Poll::Ready(self.wait()) };
-        let ticket = self.ticket;
+        let Some((timeline, ticket)) = timeline.to_real(self.ticket, Cause::Event) else {
+            return Poll::Ready(self.wait());
+        };
         let registered = timeline.resume().and_then(|_| {
-            device.register_waker((timeline, ticket), &mut self.more_mut().registration, context.waker())
+            device.register_waker((&timeline, ticket), &mut self.more_mut().registration, context.waker())
         });
         match registered {
             Ok(()) => Poll::Pending,

@@ -296,7 +296,7 @@ impl Group {
     pub(super) fn resume(&self) -> Result<()> {
         self.parts.iter().try_for_each(|part| match (&part.timeline, part.source()) {
             (Some(timeline), _) => match timeline.device.upgrade() {
-                Some(_open) => timeline.resume().map(drop),
+                Some(_open) => timeline.real().resume().map(drop),
                 None => Ok(()),
             },
             (None, Some(Source::Group(group))) => group.resume(),

@@ -57,7 +57,7 @@ impl Event {
         if let Some(timeline) = &self.timeline {
             return match self.stamps() {
                 _ if timeline.is_recorded(self.ticket) => EventStatus::Recorded,
-                Some(stamps) if timeline.has_ended(stamps.start) => EventStatus::Running,
+                Some(stamps) if timeline.real().has_ended(stamps.start) => EventStatus::Running,
                 _ => EventStatus::Submitted,
             };
         }

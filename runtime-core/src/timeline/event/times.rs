@@ -101,7 +101,7 @@ impl Event {
             ));
         }
         match (&self.timeline, self.source(), self.stamps()) {
-            (Some(timeline), _, Some(stamps)) => stamps.read(timeline),
+            (Some(timeline), _, Some(stamps)) => stamps.read(timeline.real()),
             (None, Some(Source::Signal(signal)), _) => signal.times().ok_or_else(unrecorded),
             _ => Err(unrecorded()),
         }

@@ -1,0 +1,192 @@
+//! Plans: fused code that is loaded and checked, and how a run of launches becomes launches of it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::code::lowering::find_lowering;
+use crate::code::module::Module;
+use crate::code::owned_arg::OwnedArg;
+use crate::fusion::options::FusionOptions;
+use crate::fusion::run::{Run, groups};
+use crate::queue::fusion_list::{FusedLaunch, Step};
+use crate::timeline::open_device::OpenDevice;
+use crate::{
+    Access, Arg, DType, Error, ErrorKind, FusedArg, FusedCode, FusionPlan, Geometry, Kernel, LaunchConfig,
+    ModuleSource, Promotion, Result, Seam,
+};
+
+/// How a run of launches is submitted.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) kernels: Vec<Planned>,
+    /// What became of the seam after each launch but the last.
+    pub(super) seams: Vec<Seam>,
+    /// Why nothing is fused, if that is because of an error.
+    pub(super) failure: Option<Error>,
+}
+
+#[derive(Debug)]
+pub(super) struct Planned {
+    pub(super) launches: Range<usize>,
+    pub(super) fused: Option<Fused>,
+}
+
+/// Fused code on its device.
+#[derive(Debug)]
+pub(super) struct Fused {
+    kernel: Kernel,
+    group_size: [u32; 3],
+    groups_of: usize,
+    args: Vec<FusedArg>,
+    /// Tensors of the run.
+    pub(super) promoted: Vec<usize>,
+    pub(super) barriers: usize,
+}
+
+impl Plan {
+    /// Asks the lowering of the run's code for a plan, and loads the fused code.
+    ///
+    /// # Errors
+    /// Any error of the lowering, the compiler or the device; `Internal` for an impossible plan.
+    pub(super) fn new(device: &Arc<OpenDevice>, run: &Run<'_>, options: &FusionOptions) -> Result<Self> {
+        let format = run.entries.first().and_then(|entry| entry.kernel.portable());
+        let lowering = format.and_then(|text| find_lowering(&text.format, &device.instance.lowerings));
+        let Some((text, lowering)) = format.zip(lowering) else {
+            return Err(Error::unsupported("no lowering accepts the code of these launches"));
+        };
+        let plan = run.request(options, |request| lowering.fuse(request, &device.info))?;
+        check(&plan, run)?;
+        let FusionPlan { kernels, seams } = plan;
+        let kernels = kernels
+            .into_iter()
+            .map(|kernel| {
+                let load = |code| Fused::load(device, text.format.clone(), code);
+                Ok(Planned { launches: kernel.launches, fused: kernel.code.map(load).transpose()? })
+            })
+            .collect::<Result<_>>()?;
+        let plan = Self { kernels, seams, failure: None };
+        // What the device would refuse now, it would refuse whenever the plan is used.
+        plan.steps(run, 0)?;
+        Ok(plan)
+    }
+
+    /// A plan that fuses nothing, because of an error.
+    pub(super) fn failed(launches: usize, error: Error) -> Self {
+        let reason = error.to_string();
+        let kernels = (0..launches).map(|launch| Planned { launches: launch..launch + 1, fused: None });
+        let seam = Seam { fused: false, reason };
+        let seams = vec![seam; launches.saturating_sub(1)];
+        Self { kernels: kernels.collect(), seams, failure: Some(error) }
+    }
+
+    /// Whether its failure would be the same the next time.
+    pub(super) fn is_final(&self) -> bool {
+        let is_about_code = |error: &Error| {
+            matches!(
+                error.kind(),
+                ErrorKind::Unsupported
+                    | ErrorKind::InvalidArgument
+                    | ErrorKind::NotFound
+                    | ErrorKind::CompileFailed
+                    | ErrorKind::OutOfResources
+                    | ErrorKind::Internal
+            )
+        };
+        self.failure.as_ref().is_none_or(is_about_code)
+    }
+
+    /// The submissions for a run whose first launch is entry `first` of its list.
+    ///
+    /// # Errors
+    /// What a launch of the fused code would be refused for.
+    pub(super) fn steps<'e>(&'e self, run: &Run<'e>, first: usize) -> Result<Vec<Step<'e>>> {
+        let step = |planned: &'e Planned| {
+            let Range { start, end } = planned.launches;
+            let fused = planned.fused.as_ref().map(|fused| fused.launch(run)).transpose()?;
+            Ok(Step { entries: first + start..first + end, fused })
+        };
+        self.kernels.iter().map(step).collect()
+    }
+}
+
+impl Fused {
+    fn load(device: &Arc<OpenDevice>, format: crate::CodeFormat, code: FusedCode) -> Result<Self> {
+        let FusedCode { text, entry, options, groups_of, args, promoted, barriers } = code;
+        let kernel = Module::load(device, &ModuleSource::portable(format, text, options))?.kernel(&entry)?;
+        let group_size =
+            kernel.info().group_size.ok_or_else(|| wrong_plan("fused code has no group size"))?;
+        let promoted = promoted.into_iter().filter(|(_, promotion)| *promotion != Promotion::None);
+        let promoted = promoted.map(|(tensor, _)| tensor).collect();
+        Ok(Self { kernel, group_size, groups_of, args, promoted, barriers })
+    }
+
+    fn launch<'e>(&'e self, run: &Run<'e>) -> Result<FusedLaunch<'e>> {
+        let params = self.kernel.info().params.as_deref().unwrap_or_default();
+        let args = self.args.iter().enumerate().map(|(index, arg)| {
+            let access = params.get(index).map_or(Access::ReadWrite, |param| param.access);
+            self.argument(run, *arg, access)
+        });
+        let args = args.collect::<Result<SmallVec<[Arg<'e>; 16]>>>()?;
+        let groups = groups(&run.entries[self.groups_of]);
+        let config =
+            LaunchConfig::Groups(Geometry { groups, group_size: self.group_size, ..Geometry::default() });
+        let device = self.kernel.device();
+        self.kernel.check_launch(device, &config, &args)?;
+        self.kernel.check_args(device, &args)?;
+        let promoted = self.promoted.iter().map(|&tensor| run.tensors[tensor]).collect();
+        Ok(FusedLaunch { kernel: &self.kernel, config, args, promoted })
+    }
+
+    fn argument<'e>(&self, run: &Run<'e>, arg: FusedArg, access: Access) -> Result<Arg<'e>> {
+        Ok(match arg {
+            FusedArg::Of { launch, arg } => match &run.entries[launch].args[arg] {
+                OwnedArg::Tensor(tensor, ..) => Arg::tensor(tensor, access),
+                other => other.borrow(),
+            },
+            FusedArg::Groups { launch, axis } => Arg::scalar(groups(&run.entries[launch])[axis]),
+            FusedArg::Length { tensor, stride } => {
+                let elements = run.described[tensor].bytes / u64::from(stride);
+                let elements = u32::try_from(elements)
+                    .map_err(|_| Error::invalid("a tensor has more elements than a u32 counts"))?;
+                Arg::scalar_bits(DType::U32, u64::from(elements))
+            }
+        })
+    }
+}
+
+/// Rejects a plan that does not cover the run, or refers to what it does not have.
+fn check(plan: &FusionPlan, run: &Run<'_>) -> Result<()> {
+    let (launches, tensors) = (run.entries.len(), run.tensors.len());
+    let mut next = 0;
+    for kernel in &plan.kernels {
+        let Range { start, end } = kernel.launches;
+        if start != next || end <= start || end > launches || (kernel.code.is_none() && end != start + 1) {
+            return Err(wrong_plan("its kernels do not cover the launches in order"));
+        }
+        next = end;
+        let Some(code) = &kernel.code else { continue };
+        let exists = |arg: &FusedArg| match *arg {
+            FusedArg::Of { launch, arg } => launch < launches && arg < run.args(launch).len(),
+            FusedArg::Groups { launch, axis } => launch < launches && axis < 3,
+            FusedArg::Length { tensor, stride } => tensor < tensors && stride != 0,
+        };
+        let is_sound = code.groups_of < launches
+            && code.args.iter().all(exists)
+            && code.promoted.iter().all(|(tensor, _)| {
+                run.described.get(*tensor).is_some_and(|known| known.promotion != Promotion::None)
+            });
+        if !is_sound {
+            return Err(wrong_plan("its code refers to a launch, argument or tensor that it may not use"));
+        }
+    }
+    if next != launches || plan.seams.len() + 1 != launches {
+        return Err(wrong_plan("it does not cover all launches and seams"));
+    }
+    Ok(())
+}
+
+fn wrong_plan(what: &str) -> Error {
+    Error::new(ErrorKind::Internal, format!("the lowering made an impossible plan: {what}"))
+}
