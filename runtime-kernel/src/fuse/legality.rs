@@ -222,8 +222,7 @@ pub(super) fn geometry(request: &FusionRequest<'_>, run: &[Launch<'_>]) -> Resul
     for of in 0..run.len() {
         match geometry_of(request, run, of) {
             Ok(geometry) => return Ok(geometry),
-            Err(why) if reason.is_empty() => reason = why,
-            Err(_) => {}
+            Err(why) => reason = why,
         }
     }
     Err(reason)

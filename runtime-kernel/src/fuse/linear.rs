@@ -11,13 +11,6 @@ pub(super) enum Variable {
     Iteration(u32),
 }
 
-impl Variable {
-    /// Whether it tells items apart.
-    pub(super) const fn is_of_item(self) -> bool {
-        matches!(self, Self::Group(_) | Self::Local(_))
-    }
-}
-
 /// The scalar arguments of a launch that a statement relies on, as bits.
 pub(super) type Scalars = u64;
 
@@ -101,10 +94,6 @@ impl Integer {
         }
         sum.terms.retain(|(_, factor)| *factor != 0);
         sum
-    }
-
-    pub(super) fn factor(&self, variable: Variable) -> i128 {
-        self.terms.iter().find(|(own, _)| *own == variable).map_or(0, |(_, factor)| *factor)
     }
 }
 

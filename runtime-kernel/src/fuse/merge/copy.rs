@@ -233,7 +233,8 @@ impl FunctionCopy<'_> {
     ) -> Result<Handle<Expression>> {
         match self.function.expressions[old] {
             Expression::GlobalVariable(global) if copier.immediates[0] == Some(global) => {
-                self.immediates.ok_or_else(|| unsupported("a pointer to the scalars"))
+                // Where all scalars are constants, nothing uses it.
+                Ok(self.immediates.unwrap_or_else(|| self.append(Expression::Literal(Literal::Bool(false)))))
             }
             Expression::AccessIndex { base, index } if self.is_immediates(copier, base) => {
                 // Only a constant's load is used.

@@ -8,7 +8,7 @@ use naga::{BinaryOperator, Block, Expression, Function, Handle, LocalVariable, S
 use super::value::{Value, assume};
 use super::{Access, Part, Path, Walk};
 use crate::analysis::proof::trip_count::{loop_head, loop_step};
-use crate::fuse::linear::{Integer, Knowledge, Linear, Scalars, Variable};
+use crate::fuse::linear::{Integer, Knowledge, Linear, Variable};
 use crate::ir::blocks;
 use crate::ir::variables::{Root, assigned, loaded, root};
 
@@ -177,13 +177,8 @@ impl Walk<'_> {
         }
     }
 
-    /// The counter of a loop `for (…; counter < bound; counter += step)`, its value in an iteration, and the greatest number
-    /// of an iteration.
-    fn counter(
-        &mut self,
-        body: &Block,
-        continuing: &Block,
-    ) -> Option<(Handle<LocalVariable>, Linear, i128, Scalars)> {
+    /// The counter of a loop `for (…; counter < bound; counter += step)`, and its value in an iteration.
+    fn counter(&mut self, body: &Block, continuing: &Block) -> Option<(Handle<LocalVariable>, Linear)> {
         let (exit, condition) = loop_head(body)?;
         let (counter, next) = loop_step(self.function, continuing, &mut Vec::new())?;
         let mut is_changed = false;
@@ -212,13 +207,16 @@ impl Walk<'_> {
         }
         let ([_, distance], on_distance) = self.knowledge.range(&bound.plus_times(&first, -1))?;
         let trips = ((distance - 1).max(0)) / step_by;
-        let iteration = Variable::Iteration(*self.loops);
-        *self.loops += 1;
-        let value = start.plus_times(&Linear::variable(iteration, 1), step_by as u32);
         let relies = on_bound | on_distance | step.relies;
-        self.knowledge.maxima.push((iteration, trips, relies));
-        self.shared = None;
-        Some((counter, Linear { relies: value.relies | relies, ..value }, trips, relies))
+        let mut value = Linear { relies: start.relies | relies, ..start };
+        if trips > 0 {
+            let iteration = Variable::Iteration(*self.loops);
+            *self.loops += 1;
+            value = value.plus_times(&Linear::variable(iteration, 1), step.value()?);
+            self.knowledge.maxima.push((iteration, trips, relies));
+            self.shared = None;
+        }
+        Some((counter, value))
     }
 
     /// What a loop adds to its counter.
@@ -287,12 +285,12 @@ impl Walk<'_> {
     fn repeat(
         &mut self,
         (body, continuing): (&Block, &Block),
-        counter: Option<(Handle<LocalVariable>, Linear, i128, Scalars)>,
+        counter: Option<(Handle<LocalVariable>, Linear)>,
         statement: &Statement,
     ) {
         let before = self.state();
         self.locals_unknown((body, continuing));
-        if let Some((counter, value, ..)) = counter {
+        if let Some((counter, value)) = counter {
             self.locals[counter.index()] = Value::Number(value);
         }
         self.path.is_known = false;
