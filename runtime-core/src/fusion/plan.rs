@@ -58,7 +58,7 @@ impl Plan {
         };
         let plan = run.request(options, |request| lowering.fuse(request, &device.info))?;
         check(&plan, run)?;
-        let FusionPlan { kernels, seams } = plan;
+        let FusionPlan { kernels, seams, relies_on: _ } = plan;
         let kernels = kernels
             .into_iter()
             .map(|kernel| {

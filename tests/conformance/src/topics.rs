@@ -13,6 +13,7 @@ mod evaluation;
 mod events;
 mod failure;
 mod faults;
+mod fusion;
 mod geometry;
 mod graphs;
 mod hazards;
@@ -52,6 +53,7 @@ pub(crate) const TOPICS: &[(&str, &[Case])] = &[
     ("launch", launch::CASES),
     ("arguments", arguments::CASES),
     ("structures", structures::CASES),
+    ("fusion", fusion::CASES),
     ("geometry", geometry::CASES),
     ("queues", queues::CASES),
     ("events", events::CASES),
