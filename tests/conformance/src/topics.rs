@@ -14,6 +14,7 @@ mod events;
 mod failure;
 mod faults;
 mod fusion;
+mod fusion_order;
 mod geometry;
 mod graphs;
 mod hazards;
@@ -54,6 +55,7 @@ pub(crate) const TOPICS: &[(&str, &[Case])] = &[
     ("arguments", arguments::CASES),
     ("structures", structures::CASES),
     ("fusion", fusion::CASES),
+    ("fusion_order", fusion_order::CASES),
     ("geometry", geometry::CASES),
     ("queues", queues::CASES),
     ("events", events::CASES),

@@ -2,7 +2,8 @@
 //! ones, so that it does not matter which compiler contracts a product and a sum.
 
 use runtime_core::{
-    CodeFormat, Element, FusionOptions, FusionReport, Geometry, Kernel, ModuleSource, Queue, Tensor, half,
+    CodeFormat, Element, FusionOptions, FusionReport, Geometry, Kernel, ModuleSource, Queue, Tensor, abi,
+    half,
 };
 
 use crate::case::{Failure, Verdict, cases};
@@ -159,6 +160,7 @@ const ARRAYS: &str = "
 /// What a scenario launches, and the tensors that it starts from.
 struct Scenario<'a> {
     context: &'a Context,
+    queue: Queue,
     /// With their contents at the start.
     tensors: Vec<(Tensor, Vec<u8>)>,
 }
@@ -168,7 +170,7 @@ impl<'a> Scenario<'a> {
         if !context.info().accepts(&CodeFormat::WGSL) {
             return Err(Failure::Unsupported("the device runs no portable kernels".to_owned()));
         }
-        Ok(Self { context, tensors: Vec::new() })
+        Ok(Self { context, queue: context.fixture().queue()?, tensors: Vec::new() })
     }
 
     fn kernel(&self, text: &str, entry: &str) -> Result<Kernel, Failure> {
@@ -207,13 +209,11 @@ impl<'a> Scenario<'a> {
 
     /// Runs `work` as it is and fused; the results must be the same, and as many kernels must be left as `kernels` says.
     fn fuses_to(&self, kernels: usize, work: impl Fn(&Queue) -> Verdict) -> Result<FusionReport, Failure> {
-        let queue = self.context.fixture().queue()?;
-        work(&queue)?;
+        self.restore()?;
+        work(&self.queue)?;
         let right = self.contents()?;
-        for (tensor, data) in &self.tensors {
-            tensor.write_bytes(data)?;
-        }
-        let fuser = queue.fuser(&FusionOptions::default())?;
+        self.restore()?;
+        let fuser = self.queue.fuser(&FusionOptions::default())?;
         work(fuser.queue())?;
         let (event, report) = fuser.complete()?;
         wait::event(&event)?;
@@ -223,6 +223,10 @@ impl<'a> Scenario<'a> {
         assert_eq!(report.kernels.len(), kernels, "{report}");
         assert!(report.cancelled.is_none() && report.fallback.is_none(), "{report}");
         Ok(report)
+    }
+
+    fn restore(&self) -> Verdict {
+        self.tensors.iter().try_for_each(|(tensor, data)| Ok(tensor.write_bytes(data)?))
     }
 
     fn contents(&self) -> Result<Vec<Vec<u8>>, Failure> {
@@ -343,16 +347,15 @@ fn no_kernel(context: &Context) -> Verdict {
 }
 
 fn a_list_in_a_loop(context: &Context) -> Verdict {
-    for round in 0..10 {
-        let mut scenario = Scenario::new(context)?;
-        let (add, scale) = (scenario.elements("add")?, scenario.elements("scale")?);
-        let (a, b, sum, out) = scenario.four()?;
-        let work = |queue: &Queue| {
+    let mut scenario = Scenario::new(context)?;
+    let (add, scale) = (scenario.elements("add")?, scenario.elements("scale")?);
+    let (a, b, sum, out) = scenario.four()?;
+    for round in 0..10u8 {
+        let report = scenario.fuses_to(1, |queue| {
             queue.launch(&add, COVER, (&a, &b, &sum))?;
-            queue.launch(&scale, COVER, (&sum, &out, round as f32))?;
+            queue.launch(&scale, COVER, (&sum, &out, f32::from(round)))?;
             Ok(())
-        };
-        let report = scenario.fuses_to(1, work)?;
+        })?;
         assert!(report.is_cached || round == 0, "round {round}");
     }
     Ok(())
@@ -424,12 +427,10 @@ fn barriers_inside(context: &Context) -> Verdict {
 
 fn halves(context: &Context) -> Verdict {
     let mut scenario = Scenario::new(context)?;
-    let scale = match scenario.kernel(HALVES, "scale") {
-        Err(Failure::Failed(reason) | Failure::Unsupported(reason)) => {
-            return Err(Failure::Unsupported(reason));
-        }
-        scale => scale?,
-    };
+    if !context.info().capabilities.has(abi::CAP_F16) {
+        return Err(Failure::Unsupported("the device has no f16".to_owned()));
+    }
+    let scale = scenario.kernel(HALVES, "scale")?;
     let half =
         |scenario: &mut Scenario<'_>| scenario.tensor(&[N], |index| half::f16::from_f32((index % 13) as f32));
     let (a, b, c) = (half(&mut scenario)?, half(&mut scenario)?, half(&mut scenario)?);
