@@ -86,6 +86,7 @@ impl Completer {
         if !is_on {
             report.fallback = Some("fusion is turned off (RUNTIME_FUSION=off)".to_owned());
         }
+        tracing::debug!(target: "runtime::fusion", device = %queue.device.name, %report, "completed");
         self.report.lock().append(report);
         Ok(handed_over.last())
     }

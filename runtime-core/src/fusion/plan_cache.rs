@@ -42,7 +42,7 @@ struct Kept {
 pub(super) struct Key {
     hash: u64,
     words: Vec<u64>,
-    code: Vec<(Arc<PortableText>, String)>,
+    code: Vec<(Arc<PortableText>, Arc<str>)>,
 }
 
 impl PlanCache {
@@ -101,7 +101,7 @@ impl Key {
             run.args(launch).iter().for_each(|arg| push_arg(&mut words, arg, options));
             let text = entry.kernel.portable()?;
             words.push(text.hash);
-            Some((text.clone(), entry.kernel.name().to_owned()))
+            Some((text.clone(), entry.kernel.shared_name().clone()))
         });
         let code = code.collect();
         for tensor in &run.described {
@@ -113,7 +113,7 @@ impl Key {
     }
 
     fn is_same(&self, other: &Self) -> bool {
-        let is_same_code = |((own, name), (others, other)): (&(_, String), &(_, String))| {
+        let is_same_code = |((own, name), (others, other)): (&(_, Arc<str>), &(_, Arc<str>))| {
             name == other && PortableText::is_same(own, others)
         };
         self.hash == other.hash

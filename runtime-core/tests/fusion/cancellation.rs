@@ -157,6 +157,9 @@ fn sync_host_accessor() {
         let listed = Listed::new();
         listed.x.freeze().unwrap();
         listed.is_cancelled("accessed a tensor");
+        let listed = Listed::new();
+        drop(listed.x.to_dlpack().unwrap());
+        listed.is_cancelled("accessed a tensor");
     });
 }
 
