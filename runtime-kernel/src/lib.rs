@@ -60,6 +60,7 @@
 
 mod analysis;
 mod check;
+mod fuse;
 mod host_flags;
 mod interface;
 mod ir;

@@ -5,11 +5,13 @@ mod device_limits;
 use std::sync::Arc;
 
 use runtime_core::{
-    Access, ArgKind, CodeFormat, DeviceInfo, Error, ErrorKind, Lowered, LoweredKernel, LoweredParam,
-    Lowering, OptionSpec, OptionValue, Options, Param, PortableSource, Result, SignatureParam,
+    Access, ArgKind, CodeFormat, DeviceInfo, Error, ErrorKind, FusionPlan, FusionRequest, Lowered,
+    LoweredKernel, LoweredParam, Lowering, OptionSpec, OptionValue, Options, Param, PortableSource, Result,
+    SignatureParam,
 };
 
 use crate::analysis::features::Feature;
+use crate::fuse;
 use crate::host_flags::host_flags;
 use crate::interface::Interface;
 use crate::parse::specialise::Specialisation;
@@ -120,6 +122,10 @@ unsafe impl Lowering for Wgsl {
         Program::signature(source.code, source.path, &specialisation, entry).map(Some)
     }
 
+    fn fuse(&self, request: &FusionRequest<'_>, device: &DeviceInfo) -> Result<FusionPlan> {
+        fuse::plan(request, device)
+    }
+
     fn lower(&self, source: &PortableSource<'_>, device: &DeviceInfo) -> Result<Lowered> {
         let target = device.formats.iter().find_map(writer);
         let (format, writer) =
@@ -148,6 +154,14 @@ unsafe impl Lowering for Wgsl {
             kernels,
         })
     }
+}
+
+/// Fails on what the device does not support.
+pub(crate) fn check_target(program: &Program, device: &DeviceInfo) -> Result<()> {
+    let target = device.formats.iter().find_map(writer);
+    let (_, writer) =
+        target.ok_or_else(|| Error::unsupported("lowering wgsl for this device is not supported"))?;
+    device_limits::check_device(program, device, writer)
 }
 
 /// Whether the device was opened as one that runs the invocations of a kernel in order.
@@ -179,7 +193,7 @@ fn min_groups(options: &Options) -> Result<u32> {
     Ok(u32::try_from(groups).unwrap_or(0))
 }
 
-fn specialisation(options: &Options) -> Result<Specialisation> {
+pub(crate) fn specialisation(options: &Options) -> Result<Specialisation> {
     let constants = options.texts("constant").map(Specialisation::parse_constant).collect::<Result<_>>()?;
     let mut specialisation = Specialisation { constants, ..Specialisation::default() };
     options.texts("element").try_for_each(|text| specialisation.add_element(text))?;

@@ -62,7 +62,8 @@ impl Kernel {
             // The portable code is more precise than the driver.
             info.params = Some(lowered.params.iter().map(|param| param.param).collect());
             info.group_size = Some(lowered.group_size);
-            info.shared_bytes = info.shared_bytes.or(Some(lowered.shared_bytes));
+            // Some drivers report 0 (PoCL 6).
+            info.shared_bytes = info.shared_bytes.max(Some(lowered.shared_bytes));
         }
         let (device, signature_unknown) =
             (Arc::clone(module.device()), info.params.is_none() && lowered.is_none());

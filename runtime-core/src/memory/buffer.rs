@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::abi::{self, Handle};
-use crate::model::options::did_you_mean;
 use crate::plugin::convert;
 use crate::timeline::Timeline;
 use crate::timeline::deferred_free::{ExternalOwner, Resource};
@@ -297,19 +296,14 @@ fn no_allocation() -> abi::Allocation {
 }
 
 fn find_space(device: &OpenDevice, name: Option<&str>) -> Result<usize> {
-    let spaces = &device.info.spaces;
-    let found = name
-        .map_or((!spaces.is_empty()).then_some(0), |name| spaces.iter().position(|space| space.name == name));
-    found.ok_or_else(|| {
-        let names: Vec<_> = spaces.iter().map(|space| space.name.as_str()).collect();
-        let given = name.unwrap_or("");
-        Error::invalid(format!(
-            "memory space \"{given}\" of {}: {}",
-            device.name,
-            did_you_mean(given, &names)
-        ))
-        .in_operation("allocate")
-    })
+    let found = match name {
+        Some(name) => device.info.space_index(name),
+        None if device.info.spaces.is_empty() => {
+            Err(Error::unsupported("memory of this device is not supported"))
+        }
+        None => Ok(0),
+    };
+    found.map_err(|error| error.in_operation("allocate").on_device(&device.name))
 }
 
 fn alignment(space: &MemorySpace, placement: &Placement) -> Result<u64> {

@@ -18,6 +18,20 @@ pub struct FusionRequest<'a> {
     pub assume_group_local: bool,
 }
 
+impl FusionRequest<'_> {
+    /// What a plan may rely on of the work-groups of a launch. A plan also fits a request in which these numbers are the same for
+    /// every launch, and the scalars of [`FusionPlan::relies_on`], even if the launches have other numbers of groups.
+    ///
+    /// They are the groups themselves, unless all launches have the same, along one axis: then a power of two that bounds them.
+    #[must_use]
+    pub fn group_bounds(&self, launch: usize) -> [u32; 3] {
+        let groups = self.launches[launch].groups;
+        let equal = self.launches.iter().all(|other| other.groups == groups);
+        let [x, 1, 1] = groups else { return groups };
+        if equal { [x.checked_next_power_of_two().unwrap_or(u32::MAX), 1, 1] } else { groups }
+    }
+}
+
 /// A launch of portable code.
 #[derive(Clone, Copy, Debug)]
 pub struct FusionLaunch<'a> {
@@ -77,6 +91,9 @@ pub struct FusionPlan {
     pub kernels: Vec<PlannedKernel>,
     /// What became of the seam after each launch but the last.
     pub seams: Vec<Seam>,
+    /// The scalars, as launch and argument, whose values the plan relies on: it is right only for requests with the same.
+    /// Empty with [`FusionRequest::constants`], where it relies on all of them.
+    pub relies_on: Vec<(usize, usize)>,
 }
 
 /// A kernel of a [`FusionPlan`].
@@ -98,7 +115,7 @@ pub struct FusedCode {
     pub entry: String,
     /// Load options of the lowering.
     pub options: Options,
-    /// Work-groups per dimension: those of this launch.
+    /// Work-groups per dimension: those of this launch, which has the most.
     pub groups_of: usize,
     /// Its arguments, in order.
     pub args: Vec<FusedArg>,

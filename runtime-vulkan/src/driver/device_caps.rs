@@ -209,6 +209,12 @@ impl DeviceCaps {
         self.memory_types.iter().any(|kind| kind.device_local && kind.host_visible)
     }
 
+    /// Whether two `VkQueue`s of a device that submit at once break the driver's own synchronisation. NVIDIA's engineers report
+    /// this of theirs (ggml-org/llama.cpp, pull request 28830). Taking turns is also faster there.
+    pub(super) fn confuses_concurrent_submissions(&self) -> bool {
+        self.driver.id == vk::DriverId::NVIDIA_PROPRIETARY.as_raw()
+    }
+
     /// Whether all device-local memory is host-visible (resizable BAR, integrated GPU, CPU), so that it can be mapped
     /// at no cost.
     pub(crate) fn all_device_memory_is_host_visible(&self) -> bool {

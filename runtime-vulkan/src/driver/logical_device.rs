@@ -82,6 +82,8 @@ pub(crate) struct LogicalDevice {
     retired_semaphores: Mutex<VecDeque<(Instant, vk::Semaphore)>>,
     /// The validation layer stalls for seconds, and reports an error of its own, when two threads poll semaphores at once.
     poll_lock: Mutex<()>,
+    /// Held while a `VkQueue` submits, where two at once break the driver.
+    submit_lock: Option<Mutex<()>>,
 }
 
 impl std::fmt::Debug for LogicalDevice {
@@ -140,6 +142,7 @@ impl LogicalDevice {
             recording: RwLock::new(()),
             retired_semaphores: Mutex::default(),
             poll_lock: Mutex::new(()),
+            submit_lock: caps.confuses_concurrent_submissions().then(Mutex::default),
             caps,
             options,
             instance: Arc::clone(instance),
@@ -227,6 +230,12 @@ impl LogicalDevice {
     #[inline]
     pub(super) fn lock_polling(&self) -> Option<MutexGuard<'_, ()>> {
         self.instance.messenger.is_some().then(|| self.poll_lock.lock())
+    }
+
+    /// Serialises the submissions of all `VkQueue`s, where the driver needs it.
+    #[inline]
+    pub(super) fn lock_submitting(&self) -> Option<MutexGuard<'_, ()>> {
+        self.submit_lock.as_ref().map(Mutex::lock)
     }
 
     /// Converts a result of the driver, and records a loss of the device.

@@ -101,6 +101,7 @@ impl SharedQueue {
             first = end;
         }
         let queue = self.handle.lock();
+        let _one_at_a_time = logical.lock_submitting();
         logical.check_alive()?;
         // SAFETY: every handle stays alive until the work has completed, and the queue is locked.
         let submitted = unsafe { logical.handle.queue_submit(*queue, &infos, vk::Fence::null()) };

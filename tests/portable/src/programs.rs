@@ -32,6 +32,12 @@ pub fn all() -> Vec<(&'static str, Vec<Program>)> {
     tables.chain(ANNOTATED.iter().map(|(topic, text)| (*topic, annotated::parse(text)))).collect()
 }
 
+/// Whether a topic is a table of expressions.
+#[must_use]
+pub fn is_table(topic: &str) -> bool {
+    TABLES.iter().any(|(table, _)| *table == topic)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,7 +2,7 @@
 
 use std::sync::Barrier;
 
-use runtime_core::{Arg, Event};
+use runtime_core::{Arg, CodeFormat, Event, ModuleSource};
 
 use crate::case::{Failure, Requirement, Verdict, cases};
 use crate::context::Context;
@@ -12,10 +12,15 @@ use crate::wait::{self, block_on};
 
 const THREADS: u16 = 64;
 const EVENTS: usize = 100_000;
+const ROUNDS: u8 = 20;
+const COMPILING_THREADS: u16 = 8;
+const COMPILED_KERNELS: u16 = 2;
 
 cases! {
     [Requirement::Kernel("saxpy_f32")] => sixty_four_threads_on_queues_of_their_own, sixty_four_threads_on_one_queue,
         sixty_four_threads_share_a_tensor;
+    [Requirement::Kernel("scale_f32"), Requirement::Kernel("copy_f32")] => sixty_four_threads_wait_for_every_step;
+    [] => threads_run_new_code;
     [Requirement::Kernel("spin")] => sixty_four_threads_await;
     [Requirement::Kernel("noop")] => a_hundred_thousand_events;
 }
@@ -49,6 +54,55 @@ fn sixty_four_threads_on_queues_of_their_own(context: &Context) -> Verdict {
         }
         expect_all("a thread's own", &y, f32::from(thread) + 20.0)
     })
+}
+
+/// Every step depends on the one before, on another queue or on the host, while many queues submit.
+fn sixty_four_threads_wait_for_every_step(context: &Context) -> Verdict {
+    let fixture = context.fixture();
+    together(|thread| {
+        let ([first, second], n) = (fixture.queues()?, 1000);
+        let (x, y) = (fixture.full(n, 0.0)?, fixture.full(n, 0.0)?);
+        for round in 1..=ROUNDS {
+            let value = f32::from(thread) + f32::from(round) * 100.0;
+            x.write(&vec![value; n])?;
+            drop(fixture.scale(&first, &x, 2.0)?);
+            drop(fixture.copy(&second, &x, &y)?);
+            expect_all("a thread's own", &y, 2.0 * value)?;
+        }
+        Ok(())
+    })
+}
+
+/// Code that never ran before runs at once, while other threads compile and submit.
+fn threads_run_new_code(context: &Context) -> Verdict {
+    let fixture = context.fixture();
+    if !context.info().accepts(&CodeFormat::WGSL) {
+        return Err(Failure::Unsupported("the device runs no portable kernels".to_owned()));
+    }
+    together(|thread| {
+        if thread >= COMPILING_THREADS {
+            return Ok(());
+        }
+        let (queue, x) = (fixture.queue()?, fixture.full(4096, 0.0)?);
+        for round in 0..COMPILED_KERNELS {
+            let value = f32::from(thread * 100 + round + 1);
+            let kernel = fixture.device().kernel(adds(value), "add")?;
+            x.write(&[1.0f32; 4096])?;
+            queue.call(&kernel, (64, 64), (&x,))?;
+            expect_all("a thread's own", &x, value + 1.0)?;
+        }
+        Ok(())
+    })
+}
+
+/// A kernel that adds `value`.
+fn adds(value: f32) -> ModuleSource {
+    ModuleSource::wgsl(&format!(
+        "@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+         @compute @workgroup_size(64) fn add(@builtin(global_invocation_id) id: vec3u) {{
+             if id.x < arrayLength(&x) {{ x[id.x] += {value:?}; }}
+         }}"
+    ))
 }
 
 fn sixty_four_threads_on_one_queue(context: &Context) -> Verdict {

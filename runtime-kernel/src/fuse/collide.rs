@@ -1,0 +1,168 @@
+//! Which items may touch the same bytes of a tensor.
+
+use super::linear::{Integer, Scalars, Variable};
+use super::walk::Access;
+
+/// The items of two accesses that may touch the same bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Meeting {
+    /// None.
+    Never,
+    /// One and the same item.
+    SameItem,
+    /// Items of one group.
+    SameGroup,
+    /// Any.
+    Anywhere,
+}
+
+/// Values of a private variable that are tried one by one.
+const MAX_VALUES: i128 = 16;
+
+/// Which items may touch the same bytes in two accesses of different launches, and the scalars that the answer relies on.
+pub(super) fn meeting(first: &Access, second: &Access) -> (Meeting, [Scalars; 2]) {
+    let (Some(one), Some(two)) = (&first.offset, &second.offset) else {
+        return (Meeting::Anywhere, [0; 2]);
+    };
+    for (meeting, separate) in [(Meeting::SameItem, &ALL[..]), (Meeting::SameGroup, &ALL[..3])] {
+        let mut pair = Pair { accesses: [first, second], separate, relies: [one.relies, two.relies] };
+        let bytes = [1 - second.bytes, first.bytes - 1];
+        let difference = one.constant - two.constant;
+        let rest = [&one.terms[..], &two.terms[..]];
+        match pair.outcome(rest, bytes.map(|bytes| bytes + difference), &mut Vec::new()) {
+            Some(true) => return (Meeting::Never, pair.relies),
+            Some(false) => return (meeting, pair.relies),
+            None => {}
+        }
+    }
+    (Meeting::Anywhere, [0; 2])
+}
+
+/// The variables of an item; the first three are those of its group.
+const ALL: [Variable; 6] = [
+    Variable::Group(0),
+    Variable::Group(1),
+    Variable::Group(2),
+    Variable::Local(0),
+    Variable::Local(1),
+    Variable::Local(2),
+];
+
+type Terms<'t> = &'t [(Variable, i128)];
+
+struct Pair<'a> {
+    accesses: [&'a Access; 2],
+    /// The variables that must be the same in both items.
+    separate: &'a [Variable],
+    relies: [Scalars; 2],
+}
+
+impl Pair<'_> {
+    /// What follows if the terms of the first access, minus those of the second, plus a number in `between` are 0:
+    /// `Some(true)` that this cannot be, `Some(false)` that the separate variables, those in `same` included, are equal, `None`
+    /// nothing.
+    fn outcome(
+        &mut self,
+        terms: [Terms<'_>; 2],
+        between: [i128; 2],
+        same: &mut Vec<Variable>,
+    ) -> Option<bool> {
+        let largest = terms.iter().flat_map(|terms| terms.iter()).map(|(_, factor)| factor.abs()).max();
+        let Some(factor) = largest else { return self.at_end(between, same) };
+        let [upper, lower] = [true, false].map(|is_upper| {
+            terms.map(|terms| -> Vec<_> {
+                terms.iter().filter(|(_, own)| (own.abs() == factor) == is_upper).copied().collect()
+            })
+        });
+        let rest = self.difference([&lower[0], &lower[1]])?;
+        let [min, max] = [rest[0] + between[0], rest[1] + between[1]];
+        // factor · upper = −(lower + between)
+        let [from, to] = [-max, -min];
+        let [least, greatest] = self.difference([&upper[0], &upper[1]])?;
+        let first = ceiling(from.max(least), factor);
+        let last = to.min(greatest).div_euclid(factor);
+        if first > last {
+            return Some(true);
+        }
+        let separate = self.separate_in(&upper)?;
+        if let Some(variable) = separate {
+            if (first, last) != (0, 0) {
+                return None;
+            }
+            same.push(variable);
+        }
+        self.each_value((first, last), factor, [&lower[0], &lower[1]], (between, same))
+    }
+
+    /// The outcome for each value that the upper terms may have, in multiples of `factor`.
+    fn each_value(
+        &mut self,
+        (first, last): (i128, i128),
+        factor: i128,
+        lower: [Terms<'_>; 2],
+        (between, same): ([i128; 2], &mut Vec<Variable>),
+    ) -> Option<bool> {
+        if last - first >= MAX_VALUES {
+            return None;
+        }
+        let mut never = true;
+        for value in first..=last {
+            let known = same.len();
+            never &= self.outcome(lower, between.map(|bound| bound + value * factor), same)?;
+            same.truncate(known);
+        }
+        Some(never)
+    }
+
+    /// The only separate variable among terms with the same factor, if they have one; `None` if they have more than that.
+    fn separate_in(&self, upper: &[Vec<(Variable, i128)>; 2]) -> Option<Option<Variable>> {
+        let is_separate = |(variable, _): &&(Variable, i128)| self.separate.contains(variable);
+        match upper.each_ref().map(|terms| terms.iter().find(is_separate)) {
+            [None, None] => Some(None),
+            // The variable itself, with the same factor in both.
+            [Some(one), Some(two)] if one == two && upper.iter().all(|terms| terms.len() == 1) => {
+                Some(Some(one.0))
+            }
+            _ => None,
+        }
+    }
+
+    /// The range of the difference of two sums.
+    fn difference(&mut self, [one, two]: [Terms<'_>; 2]) -> Option<[i128; 2]> {
+        let (one, on_one) = self.accesses[0].knowledge.range_of(one)?;
+        let (two, on_two) = self.accesses[1].knowledge.range_of(two)?;
+        self.relies[0] |= on_one;
+        self.relies[1] |= on_two;
+        Some([one[0] - two[1], one[1] - two[0]])
+    }
+
+    fn at_end(&mut self, between: [i128; 2], same: &[Variable]) -> Option<bool> {
+        if between[0] > 0 || between[1] < 0 {
+            return Some(true);
+        }
+        for &variable in self.separate {
+            if same.contains(&variable) {
+                continue;
+            }
+            // It does not matter for the place, so it must have one value only.
+            let term = [(variable, 1)];
+            let ([min, max], on_one) = self.accesses[0].knowledge.range_of(&term)?;
+            let (other, on_two) = self.accesses[1].knowledge.range_of(&term)?;
+            if min != max || other != [min, max] {
+                return None;
+            }
+            self.relies[0] |= on_one;
+            self.relies[1] |= on_two;
+        }
+        Some(false)
+    }
+}
+
+fn ceiling(number: i128, divisor: i128) -> i128 {
+    -(-number).div_euclid(divisor)
+}
+
+/// Whether two accesses address the same place of the same item, whatever the item.
+pub(super) fn is_same_place(first: &Integer, second: &Integer) -> bool {
+    (&first.terms, first.constant) == (&second.terms, second.constant)
+}

@@ -1,0 +1,410 @@
+//! Copies the functions of one module into another.
+
+use naga::proc::IndexableLength;
+use naga::{
+    ArraySize, BinaryOperator, Block, Constant, Expression, FastHashMap, Function, GlobalVariable, Handle,
+    Literal, LocalVariable, Module, Range, ScalarKind, Span, Statement, Type, TypeInner,
+};
+use runtime_core::{Error, Result};
+
+use crate::ir::operands::{renew_operands, renew_uses, result_of};
+
+/// What a scalar of the launch becomes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ScalarSource {
+    /// This member of the new immediates.
+    Member(u32),
+    /// A constant.
+    Value(Literal),
+}
+
+/// What a tensor of the launch becomes, if its elements are kept in a variable.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kept {
+    /// The variable, in the new module.
+    pub(super) variable: Handle<GlobalVariable>,
+    /// The member of the new immediates with the number of elements.
+    pub(super) length: u32,
+    /// Whether indices may be out of range.
+    pub(super) is_checked: bool,
+}
+
+/// The copy of a module's parts into another module.
+pub(super) struct Copier<'a> {
+    pub(super) source: &'a Module,
+    pub(super) types: Vec<Handle<Type>>,
+    expressions: Vec<Handle<Expression>>,
+    constants: FastHashMap<Handle<Constant>, Handle<Constant>>,
+    pub(super) globals: FastHashMap<Handle<GlobalVariable>, Handle<GlobalVariable>>,
+    pub(super) functions: FastHashMap<Handle<Function>, Handle<Function>>,
+    /// The immediates of the source and of the new module.
+    pub(super) immediates: [Option<Handle<GlobalVariable>>; 2],
+    pub(super) scalars: Vec<ScalarSource>,
+    pub(super) kept: FastHashMap<Handle<GlobalVariable>, Kept>,
+}
+
+impl<'a> Copier<'a> {
+    /// Copies the types and constants of a module.
+    ///
+    /// # Errors
+    /// `Unsupported` for what kernels do not use.
+    pub(super) fn new(source: &'a Module, into: &mut Module) -> Result<Self> {
+        let mut copier = Self {
+            source,
+            types: Vec::with_capacity(source.types.len()),
+            expressions: Vec::with_capacity(source.global_expressions.len()),
+            constants: FastHashMap::default(),
+            globals: FastHashMap::default(),
+            functions: FastHashMap::default(),
+            immediates: [None; 2],
+            scalars: Vec::new(),
+            kept: FastHashMap::default(),
+        };
+        copier.copy_types(into)?;
+        copier.copy_constants(into)?;
+        Ok(copier)
+    }
+
+    fn copy_types(&mut self, into: &mut Module) -> Result<()> {
+        for (_, ty) in self.source.types.iter() {
+            let mut ty = ty.clone();
+            match &mut ty.inner {
+                TypeInner::Array { base, size, .. } => {
+                    *base = self.types[base.index()];
+                    if let (ArraySize::Pending(_), Ok(IndexableLength::Known(length))) =
+                        (*size, size.resolve(self.source.to_ctx()))
+                    {
+                        *size = ArraySize::Constant(
+                            length.try_into().map_err(|_| unsupported("an empty array"))?,
+                        );
+                    }
+                }
+                TypeInner::Pointer { base, .. } => *base = self.types[base.index()],
+                TypeInner::Struct { members, .. } => {
+                    members.iter_mut().for_each(|member| member.ty = self.types[member.ty.index()]);
+                }
+                _ => {}
+            }
+            self.types.push(into.types.insert(ty, Span::UNDEFINED));
+        }
+        for (kind, ty) in &self.source.special_types.predeclared_types {
+            into.special_types.predeclared_types.insert(kind.clone(), self.types[ty.index()]);
+        }
+        Ok(())
+    }
+
+    fn copy_constants(&mut self, into: &mut Module) -> Result<()> {
+        for (_, expression) in self.source.global_expressions.iter() {
+            let mut expression = expression.clone();
+            renew_operands(&mut expression, |operand| Ok(self.expressions[operand.index()]))?;
+            self.renew_type(&mut expression);
+            match &mut expression {
+                Expression::Constant(constant) => *constant = self.constant(*constant, into),
+                Expression::Override(_) => return Err(unsupported("an override without a value")),
+                _ => {}
+            }
+            self.expressions.push(into.global_expressions.append(expression, Span::UNDEFINED));
+        }
+        Ok(())
+    }
+
+    /// The copy of a constant, whose value has been copied.
+    fn constant(&mut self, old: Handle<Constant>, into: &mut Module) -> Handle<Constant> {
+        if let Some(&new) = self.constants.get(&old) {
+            return new;
+        }
+        let mut constant = self.source.constants[old].clone();
+        constant.ty = self.types[constant.ty.index()];
+        constant.init = self.expressions[constant.init.index()];
+        let new = into.constants.append(constant, Span::UNDEFINED);
+        self.constants.insert(old, new);
+        new
+    }
+
+    /// The copy of a constant expression of the module.
+    pub(super) fn global_expression(&self, old: Handle<Expression>) -> Handle<Expression> {
+        self.expressions[old.index()]
+    }
+
+    fn renew_type(&self, expression: &mut Expression) {
+        match expression {
+            Expression::Compose { ty, .. }
+            | Expression::ZeroValue(ty)
+            | Expression::AtomicResult { ty, .. }
+            | Expression::WorkGroupUniformLoadResult { ty }
+            | Expression::SubgroupOperationResult { ty } => *ty = self.types[ty.index()],
+            _ => {}
+        }
+    }
+
+    /// Copies a function; the bindings of its arguments are dropped.
+    ///
+    /// # Errors
+    /// `Unsupported` for what kernels do not use.
+    pub(super) fn function(&mut self, function: &Function, into: &mut Module) -> Result<Function> {
+        let mut copy = FunctionCopy {
+            function,
+            new: Function { name: function.name.clone(), ..Function::default() },
+            map: Vec::with_capacity(function.expressions.len()),
+            starts: Vec::with_capacity(function.expressions.len()),
+            all: Vec::new(),
+            immediates: None,
+            kept: FastHashMap::default(),
+            zeros: FastHashMap::default(),
+        };
+        copy.signature(self);
+        copy.preamble(self, into);
+        for (old, _) in function.expressions.iter() {
+            copy.starts.push(copy.all.len());
+            let new = copy.expression(self, old, into)?;
+            copy.map.push(new);
+        }
+        copy.finish(self)
+    }
+}
+
+fn unsupported(what: &str) -> Error {
+    Error::unsupported(format!("{what} in a fused kernel is not supported"))
+}
+
+/// A function being copied.
+struct FunctionCopy<'f> {
+    function: &'f Function,
+    new: Function,
+    /// By old expression: its value.
+    map: Vec<Handle<Expression>>,
+    /// By old expression: the number of new expressions before it.
+    starts: Vec<usize>,
+    all: Vec<Handle<Expression>>,
+    immediates: Option<Handle<Expression>>,
+    kept: FastHashMap<Handle<GlobalVariable>, Handle<Expression>>,
+    /// By variable of a promoted tensor: zero of its type.
+    zeros: FastHashMap<Handle<Expression>, Handle<Expression>>,
+}
+
+impl FunctionCopy<'_> {
+    fn append(&mut self, expression: Expression) -> Handle<Expression> {
+        let new = self.new.expressions.append(expression, Span::UNDEFINED);
+        self.all.push(new);
+        new
+    }
+
+    fn value(&self, old: Handle<Expression>) -> Handle<Expression> {
+        self.map[old.index()]
+    }
+
+    fn signature(&mut self, copier: &Copier<'_>) {
+        self.new.arguments.clone_from(&self.function.arguments);
+        for argument in &mut self.new.arguments {
+            argument.ty = copier.types[argument.ty.index()];
+            argument.binding = None;
+        }
+        self.new.result.clone_from(&self.function.result);
+        if let Some(result) = &mut self.new.result {
+            result.ty = copier.types[result.ty.index()];
+        }
+        for (_, local) in self.function.local_variables.iter() {
+            let ty = copier.types[local.ty.index()];
+            let local = LocalVariable { name: local.name.clone(), ty, init: None };
+            self.new.local_variables.append(local, Span::UNDEFINED);
+        }
+    }
+
+    /// Begins with the variables that replace others: an `Emit` must not contain them.
+    fn preamble(&mut self, copier: &Copier<'_>, into: &Module) {
+        self.immediates = copier.immediates[1].map(|global| self.append(Expression::GlobalVariable(global)));
+        for (&old, kept) in &copier.kept {
+            let new = self.append(Expression::GlobalVariable(kept.variable));
+            self.kept.insert(old, new);
+            let zero = self.append(Expression::ZeroValue(into.global_variables[kept.variable].ty));
+            self.zeros.insert(new, zero);
+        }
+    }
+
+    fn is_immediates(&self, copier: &Copier<'_>, old: Handle<Expression>) -> bool {
+        matches!(self.function.expressions[old], Expression::GlobalVariable(global) if copier.immediates[0] == Some(global))
+    }
+
+    fn expression(
+        &mut self,
+        copier: &mut Copier<'_>,
+        old: Handle<Expression>,
+        into: &mut Module,
+    ) -> Result<Handle<Expression>> {
+        match self.function.expressions[old] {
+            Expression::GlobalVariable(global) if copier.immediates[0] == Some(global) => {
+                // Where all scalars are constants, nothing uses it.
+                Ok(self.immediates.unwrap_or_else(|| self.append(Expression::Literal(Literal::Bool(false)))))
+            }
+            Expression::AccessIndex { base, index } if self.is_immediates(copier, base) => {
+                // Only a constant's load is used.
+                self.scalar_pointer(copier.scalars[index as usize])
+            }
+            Expression::GlobalVariable(global) if self.kept.contains_key(&global) => Ok(self.kept[&global]),
+            Expression::Access { base, .. } if self.kept_in(copier, base).is_some() => Ok(self.value(base)),
+            Expression::ArrayLength(base) if self.kept_in(copier, base).is_some() => {
+                let kept = self.kept_in(copier, base).map_or(0, |kept| kept.length);
+                self.scalar(ScalarSource::Member(kept))
+            }
+            Expression::Load { pointer } if self.is_immediates(copier, pointer) => {
+                let immediates = copier.immediates[0].ok_or_else(|| unsupported("scalars"))?;
+                let ty = copier.types[copier.source.global_variables[immediates].ty.index()];
+                let values = copier.scalars.clone().into_iter().map(|scalar| self.scalar(scalar));
+                let components = values.collect::<Result<_>>()?;
+                Ok(self.append(Expression::Compose { ty, components }))
+            }
+            Expression::Load { pointer } => match self.function.expressions[pointer] {
+                Expression::AccessIndex { base, index } if self.is_immediates(copier, base) => {
+                    self.scalar(copier.scalars[index as usize])
+                }
+                Expression::Access { base, index } => match self.kept_in(copier, base) {
+                    Some(kept) => self.kept_value((base, index, pointer), kept),
+                    None => self.plain(copier, old, into),
+                },
+                _ => self.plain(copier, old, into),
+            },
+            _ => self.plain(copier, old, into),
+        }
+    }
+
+    /// The variable of a promoted tensor.
+    fn kept_in(&self, copier: &Copier<'_>, base: Handle<Expression>) -> Option<Kept> {
+        match self.function.expressions[base] {
+            Expression::GlobalVariable(global) => copier.kept.get(&global).copied(),
+            _ => None,
+        }
+    }
+
+    /// The element of a promoted tensor; zero if the index is out of range.
+    fn kept_value(
+        &mut self,
+        (base, index, pointer): (Handle<Expression>, Handle<Expression>, Handle<Expression>),
+        kept: Kept,
+    ) -> Result<Handle<Expression>> {
+        let pointer = self.value(pointer);
+        let Some(zero) = self.zeros.get(&self.value(base)).copied().filter(|_| kept.is_checked) else {
+            return Ok(self.append(Expression::Load { pointer }));
+        };
+        let accept = self.append(Expression::Load { pointer });
+        let right = self.scalar(ScalarSource::Member(kept.length))?;
+        let left = self.value(index);
+        let left = self.append(Expression::As { expr: left, kind: ScalarKind::Uint, convert: Some(4) });
+        let condition = self.append(Expression::Binary { op: BinaryOperator::Less, left, right });
+        Ok(self.append(Expression::Select { condition, accept, reject: zero }))
+    }
+
+    fn scalar_pointer(&mut self, scalar: ScalarSource) -> Result<Handle<Expression>> {
+        match (scalar, self.immediates) {
+            (ScalarSource::Member(index), Some(base)) => {
+                Ok(self.append(Expression::AccessIndex { base, index }))
+            }
+            (ScalarSource::Value(value), _) => Ok(self.append(Expression::Literal(value))),
+            _ => Err(unsupported("a pointer to the scalars")),
+        }
+    }
+
+    fn scalar(&mut self, scalar: ScalarSource) -> Result<Handle<Expression>> {
+        let pointer = self.scalar_pointer(scalar)?;
+        Ok(match scalar {
+            ScalarSource::Member(_) => self.append(Expression::Load { pointer }),
+            ScalarSource::Value(_) => pointer,
+        })
+    }
+
+    fn plain(
+        &mut self,
+        copier: &mut Copier<'_>,
+        old: Handle<Expression>,
+        into: &mut Module,
+    ) -> Result<Handle<Expression>> {
+        let mut expression = self.function.expressions[old].clone();
+        renew_operands(&mut expression, |operand| Ok(self.value(operand)))?;
+        copier.renew_type(&mut expression);
+        match &mut expression {
+            Expression::Constant(constant) => *constant = copier.constant(*constant, into),
+            Expression::Override(_) => return Err(unsupported("an override without a value")),
+            Expression::GlobalVariable(global) => {
+                let new = copier.globals.get(global).copied();
+                *global = new.ok_or_else(|| unsupported("a variable that the entry point does not use"))?;
+            }
+            Expression::CallResult(function) => {
+                let new = copier.functions.get(function).copied();
+                *function = new.ok_or_else(|| unsupported("a call"))?;
+            }
+            _ => {}
+        }
+        Ok(self.append(expression))
+    }
+
+    fn finish(mut self, copier: &Copier<'_>) -> Result<Function> {
+        let inits = self.function.local_variables.iter().map(|(_, local)| local.init).collect::<Vec<_>>();
+        for ((_, local), init) in self.new.local_variables.iter_mut().zip(inits) {
+            local.init = init.map(|init| self.map[init.index()]);
+        }
+        for (old, name) in &self.function.named_expressions {
+            let new = self.value(*old);
+            if self.starts[old.index()] < self.end(*old) {
+                self.new.named_expressions.insert(new, name.clone());
+            }
+        }
+        let body = self.block(copier, &self.function.body)?;
+        self.new.body = body;
+        Ok(self.new)
+    }
+
+    /// The number of new expressions up to and with an old one.
+    fn end(&self, old: Handle<Expression>) -> usize {
+        self.starts.get(old.index() + 1).copied().unwrap_or(self.all.len())
+    }
+
+    fn block(&self, copier: &Copier<'_>, block: &Block) -> Result<Block> {
+        let mut new = Block::with_capacity(block.len());
+        for statement in block.iter() {
+            if let Some(statement) = self.statement(copier, statement)? {
+                new.push(statement, Span::UNDEFINED);
+            }
+        }
+        Ok(new)
+    }
+
+    fn statement(&self, copier: &Copier<'_>, statement: &Statement) -> Result<Option<Statement>> {
+        let block = |block| self.block(copier, block);
+        Ok(Some(match statement {
+            Statement::Emit(range) => {
+                let Some((first, last)) = range.first_and_last() else { return Ok(None) };
+                let (start, end) = (self.starts[first.index()], self.end(last));
+                if start == end {
+                    return Ok(None);
+                }
+                Statement::Emit(Range::new_from_bounds(self.all[start], self.all[end - 1]))
+            }
+            Statement::Block(inner) => Statement::Block(block(inner)?),
+            Statement::If { condition, accept, reject } => Statement::If {
+                condition: self.value(*condition),
+                accept: block(accept)?,
+                reject: block(reject)?,
+            },
+            Statement::Switch { selector, cases } => {
+                let mut cases = cases.clone();
+                for case in &mut cases {
+                    case.body = self.block(copier, &case.body)?;
+                }
+                Statement::Switch { selector: self.value(*selector), cases }
+            }
+            Statement::Loop { body, continuing, break_if } => Statement::Loop {
+                body: block(body)?,
+                continuing: block(continuing)?,
+                break_if: break_if.map(|condition| self.value(condition)),
+            },
+            simple => {
+                let mut simple = simple.clone();
+                renew_uses(&mut simple, |operand| Ok(self.value(operand)))?;
+                result_of(&mut simple).into_iter().for_each(|result| *result = self.value(*result));
+                if let Statement::Call { function, .. } = &mut simple {
+                    *function = *copier.functions.get(function).ok_or_else(|| unsupported("a call"))?;
+                }
+                simple
+            }
+        }))
+    }
+}

@@ -1,0 +1,57 @@
+//! From a merged module to text that the front end accepts.
+
+use naga::back::wgsl::{WriterFlags, write_string};
+use runtime_core::{DeviceInfo, FusedArg, FusionRequest};
+
+use super::merge::Merged;
+use crate::interface::Interface;
+use crate::lowering::check_target;
+use crate::parse::limits::Depth;
+use crate::parse::{panic_guard, validate_again};
+use crate::program::Program;
+
+/// Accepted text.
+pub(super) struct Text {
+    pub(super) text: String,
+    pub(super) entry: String,
+}
+
+/// Prints a merged module, and parses the text again.
+///
+/// # Errors
+/// Why the text is not accepted.
+pub(super) fn text(
+    request: &FusionRequest<'_>,
+    (merged, depth): (&Merged, Depth),
+    device: &DeviceInfo,
+) -> Result<Text, String> {
+    let printed = panic_guard::run("printing a fused kernel", depth, || {
+        let info = validate_again(&merged.module)?;
+        write_string(&merged.module, &info, WriterFlags::empty())
+            .map_err(|error| runtime_core::Error::unsupported(error.to_string()))
+    });
+    let text = printed.map_err(|error| error.message().to_owned())?;
+    let program = Program::parse(&text, "", &crate::Specialisation::default())
+        .map_err(|error| format!("{}\n{text}", error.message()))?;
+    check_target(&program, device).map_err(|error| error.message().to_owned())?;
+    let [interface] = program.interfaces() else {
+        return Err("the fused kernel has more than one entry point".to_owned());
+    };
+    match is_expected(request, merged, interface) {
+        true => Ok(Text { entry: interface.name.clone(), text }),
+        false => Err("the fused kernel has other arguments than expected".to_owned()),
+    }
+}
+
+/// Whether an entry point takes the arguments of the plan.
+fn is_expected(request: &FusionRequest<'_>, merged: &Merged, interface: &Interface) -> bool {
+    let tensors = interface.tensors.len();
+    let is_tensor = |arg: &FusedArg| match *arg {
+        FusedArg::Of { launch, arg } => {
+            matches!(request.launches[launch].args[arg], runtime_core::FusionArg::Tensor(_))
+        }
+        _ => false,
+    };
+    merged.args.len() == tensors + interface.scalars.len()
+        && merged.args.iter().enumerate().all(|(place, arg)| is_tensor(arg) == (place < tensors))
+}

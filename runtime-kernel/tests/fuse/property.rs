@@ -1,0 +1,1 @@
+//! Random lists of kernels.
