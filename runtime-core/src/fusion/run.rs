@@ -165,6 +165,14 @@ impl<'e> Run<'e> {
         })
     }
 
+    /// The value of a scalar, by launch and argument; `None` if there is no such scalar.
+    pub(super) fn scalar(&self, (launch, arg): (usize, usize)) -> Option<u64> {
+        match self.args.get(self.ranges.get(launch)?.clone())?.get(arg)? {
+            FusionArg::Scalar { bits, .. } => Some(*bits),
+            FusionArg::Tensor(_) => None,
+        }
+    }
+
     /// The arguments of a launch.
     pub(super) fn args(&self, launch: usize) -> &[FusionArg] {
         &self.args[self.ranges[launch].clone()]
