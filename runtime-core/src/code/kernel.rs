@@ -29,7 +29,7 @@ struct KernelInner {
     /// Neither the driver nor a lowering describes the parameters.
     signature_unknown: bool,
     info: KernelInfo,
-    name: String,
+    name: Arc<str>,
 }
 
 /// A backend kernel; keeps its module alive.
@@ -67,19 +67,17 @@ impl Kernel {
         }
         let (device, signature_unknown) =
             (Arc::clone(module.device()), info.params.is_none() && lowered.is_none());
-        Ok(Self(Arc::new(KernelInner {
-            device,
-            owned,
-            lowered,
-            signature_unknown,
-            info,
-            name: name.to_owned(),
-        })))
+        Ok(Self(Arc::new(KernelInner { device, owned, lowered, signature_unknown, info, name: name.into() })))
     }
 
     /// The entry point's name.
     #[must_use]
     pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The same, shared.
+    pub(crate) fn shared_name(&self) -> &Arc<str> {
         &self.0.name
     }
 

@@ -86,6 +86,7 @@ impl Completer {
         if !is_on {
             report.fallback = Some("fusion is turned off (RUNTIME_FUSION=off)".to_owned());
         }
+        tracing::debug!(target: "runtime::fusion", device = %queue.device.name, %report, "completed");
         self.report.lock().append(report);
         Ok(handed_over.last())
     }
@@ -105,10 +106,11 @@ impl Completer {
     fn plan_part<'e>(&self, device: &Arc<OpenDevice>, entries: &'e [Entry], range: Range<usize>) -> Part<'e> {
         let run = if range.len() > 1 { Run::new(entries, range.clone(), &self.options).ok() } else { None };
         let Some(run) = run else { return Part { range, run: None, is_cached: true } };
-        let key = self.options.cache.then(|| Key::new(&run, &self.options));
+        let key = || run.request(&self.options, |request| Ok(Key::new(request, &run))).ok();
+        let key = self.options.cache.then(key).flatten();
         // A plan was made for other tensors: the device may refuse these, for example because of their alignment.
         let is_usable = |plan: &Arc<Plan>| plan.steps(&run, 0).is_ok();
-        if let Some(plan) = key.as_ref().and_then(|key| self.plans.find(key)).filter(is_usable) {
+        if let Some(plan) = key.as_ref().and_then(|key| self.plans.find(key, &run)).filter(is_usable) {
             return Part { range, run: Some((run, plan)), is_cached: true };
         }
         let planned = Plan::new(device, &run, &self.options).unwrap_or_else(|error| {
@@ -117,7 +119,7 @@ impl Completer {
         });
         let plan = Arc::new(planned);
         if let Some(key) = key.filter(|_| plan.is_final()) {
-            self.plans.keep(key, &plan);
+            self.plans.keep(key, &run, &plan);
         }
         Part { range, run: Some((run, plan)), is_cached: false }
     }

@@ -23,6 +23,8 @@ pub(super) struct Plan {
     pub(super) kernels: Vec<Planned>,
     /// What became of the seam after each launch but the last.
     pub(super) seams: Vec<Seam>,
+    /// The scalars that it is made for: their launches, arguments and values.
+    relies_on: Vec<(usize, usize, u64)>,
     /// Why nothing is fused, if that is because of an error.
     pub(super) failure: Option<Error>,
 }
@@ -58,7 +60,7 @@ impl Plan {
         };
         let plan = run.request(options, |request| lowering.fuse(request, &device.info))?;
         check(&plan, run)?;
-        let FusionPlan { kernels, seams, relies_on: _ } = plan;
+        let FusionPlan { kernels, seams, relies_on } = plan;
         let kernels = kernels
             .into_iter()
             .map(|kernel| {
@@ -66,7 +68,9 @@ impl Plan {
                 Ok(Planned { launches: kernel.launches, fused: kernel.code.map(load).transpose()? })
             })
             .collect::<Result<_>>()?;
-        let plan = Self { kernels, seams, failure: None };
+        let relied = relies_on.iter().filter_map(|&place| Some((place, run.scalar(place)?)));
+        let relies_on = relied.map(|((launch, arg), bits)| (launch, arg, bits)).collect();
+        let plan = Self { kernels, seams, relies_on, failure: None };
         // What the device would refuse now, it would refuse whenever the plan is used.
         plan.steps(run, 0)?;
         Ok(plan)
@@ -78,7 +82,13 @@ impl Plan {
         let kernels = (0..launches).map(|launch| Planned { launches: launch..launch + 1, fused: None });
         let seam = Seam { fused: false, reason };
         let seams = vec![seam; launches.saturating_sub(1)];
-        Self { kernels: kernels.collect(), seams, failure: Some(error) }
+        // It may be about the values of scalars, which is not known.
+        Self { kernels: kernels.collect(), seams, relies_on: Vec::new(), failure: Some(error) }
+    }
+
+    /// Whether it is right for a run that has the same key as the one that it was made for.
+    pub(super) fn fits(&self, run: &Run<'_>) -> bool {
+        self.relies_on.iter().all(|&(launch, arg, bits)| run.scalar((launch, arg)) == Some(bits))
     }
 
     /// Whether its failure would be the same the next time.
@@ -180,6 +190,9 @@ fn check(plan: &FusionPlan, run: &Run<'_>) -> Result<()> {
         if !is_sound {
             return Err(wrong_plan("its code refers to a launch, argument or tensor that it may not use"));
         }
+    }
+    if plan.relies_on.iter().any(|&place| run.scalar(place).is_none()) {
+        return Err(wrong_plan("it relies on the value of what is not a scalar"));
     }
     if next != launches || plan.seams.len() + 1 != launches {
         return Err(wrong_plan("it does not cover all launches and seams"));

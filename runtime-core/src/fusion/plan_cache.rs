@@ -1,7 +1,8 @@
 //! Plans that are kept in memory, for lists of the same shape.
 //!
-//! The key holds everything that a plan may depend on, and is compared as a whole. Work-groups count only by their values of 1 if
-//! all launches have the same, because a plan refers to launches for them; scalars only if they become constants.
+//! The key holds everything that a plan may depend on, and is compared as a whole. Work-groups count only by their
+//! [bounds](FusionRequest::group_bounds), because a plan refers to launches for them; scalars only if they become constants, or
+//! if the plan says that it relies on them.
 
 use std::hash::{BuildHasher, BuildHasherDefault};
 use std::sync::Arc;
@@ -10,10 +11,9 @@ use parking_lot::Mutex;
 use rustc_hash::FxHasher;
 
 use crate::code::portable::PortableText;
-use crate::fusion::options::FusionOptions;
 use crate::fusion::plan::Plan;
-use crate::fusion::run::{Run, groups};
-use crate::{FusionArg, Promotion, Queue};
+use crate::fusion::run::Run;
+use crate::{FusionArg, FusionRequest, Promotion, Queue};
 
 /// The most plans that are kept. The one that was not used for the longest time goes first.
 const LIMIT: usize = 256;
@@ -42,7 +42,7 @@ struct Kept {
 pub(super) struct Key {
     hash: u64,
     words: Vec<u64>,
-    code: Vec<(Arc<PortableText>, String)>,
+    code: Vec<(Arc<PortableText>, Arc<str>)>,
 }
 
 impl PlanCache {
@@ -56,22 +56,22 @@ impl PlanCache {
     }
 
     /// The plan for a run with this key.
-    pub(super) fn find(&self, key: &Key) -> Option<Arc<Plan>> {
+    pub(super) fn find(&self, key: &Key, run: &Run<'_>) -> Option<Arc<Plan>> {
         let mut plans = self.0.lock();
         plans.uses += 1;
         let now = plans.uses;
-        let kept = plans.kept.iter_mut().find(|kept| kept.key.is_same(key))?;
+        let kept = plans.kept.iter_mut().find(|kept| kept.key.is_same(key) && kept.plan.fits(run))?;
         kept.last_used = now;
         Some(kept.plan.clone())
     }
 
-    /// Keeps a plan, which replaces one with the same key.
-    pub(super) fn keep(&self, key: Key, plan: &Arc<Plan>) {
+    /// Keeps the plan for a run, in place of another one that is right for it.
+    pub(super) fn keep(&self, key: Key, run: &Run<'_>, plan: &Arc<Plan>) {
         let mut plans = self.0.lock();
         let (last_used, full) = (plans.uses, plans.kept.len() >= LIMIT);
         let kept = Kept { key, plan: plan.clone(), last_used };
         let oldest = || plans.kept.iter().enumerate().min_by_key(|(_, kept)| kept.last_used);
-        let same = plans.kept.iter().position(|known| known.key.is_same(&kept.key));
+        let same = plans.kept.iter().position(|known| known.key.is_same(&kept.key) && known.plan.fits(run));
         let replaced = same.or_else(|| oldest().filter(|_| full).map(|(at, _)| at));
         let removed = match replaced {
             Some(at) => Some(std::mem::replace(&mut plans.kept[at], kept)),
@@ -87,21 +87,17 @@ impl PlanCache {
 }
 
 impl Key {
-    pub(super) fn new(run: &Run<'_>, options: &FusionOptions) -> Self {
+    pub(super) fn new(request: &FusionRequest<'_>, run: &Run<'_>) -> Self {
         let mut words = Vec::with_capacity(16 * run.entries.len());
-        words.push(u64::from(options.constants) | u64::from(options.assume_group_local) << 1);
+        words.push(u64::from(request.constants) | u64::from(request.assume_group_local) << 1);
         words.extend([run.entries.len() as u64, run.tensors.len() as u64]);
-        let first = run.entries.first().map(groups);
-        let are_equal = run.entries.iter().all(|entry| Some(groups(entry)) == first);
         let code = run.entries.iter().enumerate().filter_map(|(launch, entry)| {
-            let groups = groups(entry);
-            let counted = |axis: u32| if are_equal { u32::from(axis == 1) } else { axis };
-            words.extend(groups.map(|axis| u64::from(counted(axis))));
-            words.push(u64::from(are_equal) << 32 | run.args(launch).len() as u64);
-            run.args(launch).iter().for_each(|arg| push_arg(&mut words, arg, options));
+            words.extend(request.group_bounds(launch).map(u64::from));
+            words.push(run.args(launch).len() as u64);
+            run.args(launch).iter().for_each(|arg| push_arg(&mut words, arg, request.constants));
             let text = entry.kernel.portable()?;
             words.push(text.hash);
-            Some((text.clone(), entry.kernel.name().to_owned()))
+            Some((text.clone(), entry.kernel.shared_name().clone()))
         });
         let code = code.collect();
         for tensor in &run.described {
@@ -113,7 +109,7 @@ impl Key {
     }
 
     fn is_same(&self, other: &Self) -> bool {
-        let is_same_code = |((own, name), (others, other)): (&(_, String), &(_, String))| {
+        let is_same_code = |((own, name), (others, other)): (&(_, Arc<str>), &(_, Arc<str>))| {
             name == other && PortableText::is_same(own, others)
         };
         self.hash == other.hash
@@ -123,14 +119,14 @@ impl Key {
     }
 }
 
-fn push_arg(words: &mut Vec<u64>, arg: &FusionArg, options: &FusionOptions) {
+fn push_arg(words: &mut Vec<u64>, arg: &FusionArg, constants: bool) {
     match *arg {
         FusionArg::Tensor(index) => words.push(index as u64),
         FusionArg::Scalar { dtype, bits } => {
             let (code, width, lanes) = dtype.dlpack();
             // No index of a tensor is that large.
             words.push(1 << 63 | u64::from(code) << 24 | u64::from(width) << 16 | u64::from(lanes));
-            words.push(if options.constants { bits } else { 0 });
+            words.push(if constants { bits } else { 0 });
         }
     }
 }

@@ -115,7 +115,7 @@ impl<'e> Run<'e> {
     fn promotion(&self, tensor: &Tensor, outside: &[&Tensor], options: &FusionOptions) -> Promotion {
         let Ok(buffer) = tensor.buffer("fuse") else { return Promotion::None };
         let is_here = |other: &&Tensor| other.buffer("fuse").is_ok_and(|other| Arc::ptr_eq(other, buffer));
-        if buffer.is_frozen() || outside.iter().any(|other| is_here(other)) {
+        if buffer.is_frozen() || outside.iter().any(is_here) {
             return Promotion::None;
         }
         if let Some((_, claimed)) = options.promote.iter().find(|(claimed, _)| is_same(claimed, tensor)) {
@@ -163,6 +163,14 @@ impl<'e> Run<'e> {
             constants: options.constants,
             assume_group_local: options.assume_group_local,
         })
+    }
+
+    /// The value of a scalar, by launch and argument; `None` if there is no such scalar.
+    pub(super) fn scalar(&self, (launch, arg): (usize, usize)) -> Option<u64> {
+        match self.args.get(self.ranges.get(launch)?.clone())?.get(arg)? {
+            FusionArg::Scalar { bits, .. } => Some(*bits),
+            FusionArg::Tensor(_) => None,
+        }
     }
 
     /// The arguments of a launch.

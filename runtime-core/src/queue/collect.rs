@@ -10,7 +10,7 @@ use crate::queue::submit::{AccessSet, HazardGuards, QueueWait, QueueWaits, Submi
 use crate::timeline::Timeline;
 use crate::timeline::hazards::{Dependencies, PROMOTED, Use};
 use crate::timeline::virtual_queue::Cause;
-use crate::{Arg, Kernel, LaunchConfig, Queue, Result, Tensor};
+use crate::{Access, Arg, Kernel, LaunchConfig, Queue, Result, Tensor};
 
 /// What a virtual queue does with its launches.
 pub(crate) trait Completion: fmt::Debug + Send + Sync {
@@ -133,8 +133,10 @@ impl Queue {
         hazards.lock(timeline.id, &mut foreign)?;
         // What is listed goes to the real queue after all work that it has already.
         foreign.retain(|dependency| dependency.on.queue != real.timeline.id);
-        let is_promised = hazards.written_by(PROMOTED).all(|buffer| collector.completion.promises(buffer));
-        if is_promised {
+        // A kernel that also writes such a tensor is taken to overwrite it first.
+        let is_promised =
+            |(buffer, access): (&Buffer, Access)| access.writes() && collector.completion.promises(buffer);
+        if hazards.written_by(PROMOTED).all(is_promised) {
             foreign.retain(|dependency| dependency.on.queue != PROMOTED);
         }
         let waits = match foreign.is_empty() {

@@ -433,8 +433,7 @@ impl Drop for Queue {
             return self.device.give_back_transfer_queue(self.timeline.clone());
         }
         if !self.timeline.drop_handle() {
-            // The next reaping closes the timeline if this was its last user.
-            return self.device.defer(Resource::Queue, Vec::new());
+            return;
         }
         // Nobody can end its hold any more, so a failure is worth a second attempt.
         let _ = self.timeline.resume().or_else(|_| self.timeline.resume());

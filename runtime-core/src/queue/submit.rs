@@ -109,11 +109,11 @@ impl<'u, 'a> HazardGuards<'u, 'a> {
         Ok(after)
     }
 
-    /// The locked buffers that `queue` has written last.
-    pub(super) fn written_by(&self, queue: u64) -> impl Iterator<Item = &'a Buffer> {
-        let locked = self.uses[..self.locked].iter().map(|(buffer, _)| *buffer);
+    /// The locked buffers that `queue` has written last, with their accesses.
+    pub(super) fn written_by(&self, queue: u64) -> impl Iterator<Item = (&'a Buffer, Access)> {
+        let locked = self.uses[..self.locked].iter().copied();
         // SAFETY: `lock` locked them.
-        locked.filter(move |buffer| unsafe { &*buffer.hazards.data_ptr() }.writer().queue == queue)
+        locked.filter(move |(buffer, _)| unsafe { &*buffer.hazards.data_ptr() }.writer().queue == queue)
     }
 
     /// Records the submission in the hazards, and unlocks them.

@@ -83,7 +83,7 @@ impl Runtime {
             lowerings: Vec::new(),
             cache: CodeCache::from_environment(),
             load_hook: None,
-            fusion: !std::env::var_os("RUNTIME_FUSION").is_some_and(|value| value == "off"),
+            fusion: std::env::var_os("RUNTIME_FUSION").is_none_or(|value| value != "off"),
             discover: true,
         }
     }

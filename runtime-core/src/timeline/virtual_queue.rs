@@ -148,6 +148,7 @@ impl Timeline {
     pub(crate) fn hand_over(&self, ticket: u64, cause: Cause) {
         if let Some(own) = &self.virtual_queue
             && own.tickets.lock().resolved < ticket
+            && self.device.upgrade().is_some_and(|device| !device.state().must_leak())
         {
             own.list.submit_all(self, cause);
         }
@@ -161,6 +162,29 @@ impl Timeline {
             Location::Real(real, at) => Some((real, at)),
             Location::Listed | Location::Over => None,
         }
+    }
+
+    /// What a virtual queue does instead of waiting, polling and so on: hands `ticket` over, and lets the real queue do it. `None`
+    /// if the result of the ticket is known, which [`Timeline::status`] then returns.
+    ///
+    /// # Errors
+    /// `Unavailable` in a forked child.
+    pub(super) fn on_real<T>(
+        self: &Arc<Self>,
+        ticket: u64,
+        act: impl FnOnce(Arc<Self>, u64) -> Result<T>,
+    ) -> Result<Option<T>> {
+        if let Some(device) = self.device.upgrade()
+            && device.state().must_leak()
+        {
+            device.state().check()?;
+        }
+        let real = self.to_real(ticket, Cause::Event).filter(|_| !self.has_failed(ticket));
+        real.map(|(real, at)| act(real, at)).transpose()
+    }
+
+    fn has_failed(&self, ticket: u64) -> bool {
+        self.first_failed.load(Ordering::Acquire) <= ticket
     }
 
     /// Records that all tickets up to `resolved` are handed over; `tickets` are in ascending order, each with that of the real

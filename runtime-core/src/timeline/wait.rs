@@ -34,12 +34,8 @@ impl Timeline {
             return result;
         }
         if self.is_virtual() {
-            let real = self.to_real(ticket, Cause::Event);
-            return match (self.status(ticket), real) {
-                (Some(result), _) => result,
-                (None, Some((real, at))) => real.wait(at, deadline),
-                (None, None) => Ok(()),
-            };
+            let waited = self.on_real(ticket, |real, at| real.wait(at, deadline))?;
+            return waited.map_or_else(|| self.status(ticket).unwrap_or(Ok(())), Ok);
         }
         let _blocked = host_pool::blocking();
         let Some(device) = self.device.upgrade() else {
@@ -121,11 +117,8 @@ impl Timeline {
             return Ok(Some(result));
         }
         if self.is_virtual() {
-            let real = self.to_real(ticket, Cause::Event);
-            return match (self.status(ticket), real) {
-                (None, Some((real, at))) => real.poll_ticket(at),
-                (result, _) => Ok(result),
-            };
+            let polled = self.on_real(ticket, |real, at| real.poll_ticket(at))?;
+            return Ok(polled.unwrap_or_else(|| self.status(ticket)));
         }
         let Some(device) = self.device.upgrade() else {
             // While another thread closes the device, which waits for the work, nothing is cancelled yet.

@@ -68,6 +68,27 @@ fn scalars_count_if_they_become_constants() {
 }
 
 #[test]
+fn scalars_count_if_the_plan_relies_on_them() {
+    in_time(|| {
+        let scene = Scene::new();
+        let queue = scene.queue();
+        let x = scene.tensor(&[1.0]);
+        scene.lowering.relies_on_scalars.store(true, Ordering::Relaxed);
+        let mut known = Vec::new();
+        for factor in [2.0, 0.5, 2.0, 0.5, 4.0] {
+            let before = scene.plans();
+            let fuser = scene.fuser(&queue);
+            scene.scale(fuser.queue(), &x, factor);
+            scene.scale(fuser.queue(), &x, 1.0);
+            fuser.complete().unwrap();
+            known.push(scene.plans() == before);
+        }
+        assert_eq!(known, [false, false, true, true, false]);
+        assert_eq!(x.to_vec::<f32>().unwrap(), [4.0]);
+    });
+}
+
+#[test]
 fn cached_ndrange() {
     in_time(|| {
         let scene = Scene::new();
@@ -76,8 +97,9 @@ fn cached_ndrange() {
         let usual = FusionOptions::new();
         let plans = |groups: [u32; 2]| planned(&scene, &usual, &[(&x, groups[0]), (&x, groups[1])]);
         assert_eq!(plans([8, 8]), 1);
-        assert_eq!(plans([4, 4]), 0, "equal ranges do not count");
-        assert_eq!(plans([1, 1]), 1, "but a single group is special");
+        assert_eq!(plans([5, 5]), 0, "equal ranges count by a bound");
+        assert_eq!(plans([1, 1]), 1, "a single group is special");
+        assert_eq!(plans([9, 9]), 1);
         assert_eq!(plans([8, 4]), 1, "different ones do");
         assert_eq!(plans([4, 8]), 1);
         assert_eq!(plans([4, 8]), 0);
@@ -92,8 +114,8 @@ fn a_hit_uses_the_current_range_and_arguments() {
         let queue = scene.queue();
         let ids =
             scene.device.kernel(runtime_core::ModuleSource::wgsl("ids = group_ids_u32"), "ids").unwrap();
-        for groups in [2u32, 3] {
-            let x = scene.device.tensor([4], &[9u32; 4]).unwrap();
+        for groups in [4u32, 3] {
+            let x = scene.device.tensor([5], &[9u32; 5]).unwrap();
             let fuser = scene.fuser(&queue);
             for _ in 0..2 {
                 fuser.queue().launch(&ids, (groups, 1), (write(&x),)).unwrap();
@@ -101,7 +123,7 @@ fn a_hit_uses_the_current_range_and_arguments() {
             let (_, report) = fuser.complete().unwrap();
             assert!(report.is_one_kernel());
             assert_eq!(report.is_cached, groups == 3);
-            let wanted: Vec<u32> = (0..4).map(|id| if id < groups { id } else { 9 }).collect();
+            let wanted: Vec<u32> = (0..5).map(|id| if id < groups { id } else { 9 }).collect();
             assert_eq!(x.to_vec::<u32>().unwrap(), wanted);
         }
     });

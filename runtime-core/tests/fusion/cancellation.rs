@@ -38,7 +38,7 @@ impl Listed {
     }
 
     /// Checks that both launches were submitted as they are, and that the fuser says why.
-    fn is_cancelled(self, reason: &str) {
+    fn assert_cancelled(self, reason: &str) {
         assert_eq!(self.fuser.len(), 0, "{reason}");
         assert!(self.queue.submitted() >= 2);
         self.event.wait().unwrap();
@@ -49,7 +49,7 @@ impl Listed {
         assert_eq!(self.scene.plans(), 0);
     }
 
-    fn is_not_cancelled(self) {
+    fn assert_listed(self) {
         assert_eq!(self.fuser.len(), 2);
         let (_, report) = self.fuser.complete().unwrap();
         assert_eq!(report.to_string(), "noop → noop fused");
@@ -61,7 +61,7 @@ fn sync_event_wait() {
     in_time(|| {
         let listed = Listed::new();
         listed.event.wait().unwrap();
-        listed.is_cancelled("waited for");
+        listed.assert_cancelled("waited for");
     });
 }
 
@@ -70,10 +70,10 @@ fn a_poll_and_a_status() {
     in_time(|| {
         let listed = Listed::new();
         assert!(listed.event.is_done().unwrap());
-        listed.is_cancelled("polled");
+        listed.assert_cancelled("polled");
         let listed = Listed::new();
         assert_eq!(listed.event.status().unwrap(), EventStatus::Complete);
-        listed.is_cancelled("polled");
+        listed.assert_cancelled("polled");
     });
 }
 
@@ -99,7 +99,7 @@ fn an_await_wakes_the_task() {
             std::thread::yield_now();
         }
         assert!(matches!(future.as_mut().poll(&mut Context::from_waker(&waker)), Poll::Ready(Ok(()))));
-        listed.is_cancelled("awaited");
+        listed.assert_cancelled("awaited");
     });
 }
 
@@ -108,10 +108,10 @@ fn a_group_of_events() {
     in_time(|| {
         let listed = Listed::new();
         Event::all(&[&listed.event, &listed.scene.queue().launch_noop().unwrap()]).wait().unwrap();
-        listed.is_cancelled("waited for");
+        listed.assert_cancelled("waited for");
         let listed = Listed::with(&Options::new().with("delay_us", 1000));
         Event::any(&[&listed.event, &listed.event.clone()]).wait().unwrap();
-        listed.is_cancelled("waited for");
+        listed.assert_cancelled("waited for");
     });
 }
 
@@ -121,13 +121,13 @@ fn a_wait_and_a_flush_of_the_virtual_queue() {
         let listed = Listed::new();
         listed.fuser.queue().wait_idle().unwrap();
         assert_eq!(listed.fuser.queue().completed().unwrap(), 2);
-        listed.is_cancelled("flushed");
+        listed.assert_cancelled("flushed");
         let listed = Listed::new();
         listed.fuser.queue().flush().unwrap();
-        listed.is_cancelled("flushed");
+        listed.assert_cancelled("flushed");
         let listed = Listed::new();
         assert_eq!(listed.fuser.queue().completed().unwrap(), 2);
-        listed.is_cancelled("flushed");
+        listed.assert_cancelled("flushed");
     });
 }
 
@@ -150,13 +150,16 @@ fn sync_host_accessor() {
     in_time(|| {
         let listed = Listed::new();
         assert_eq!(listed.x.to_vec::<f32>().unwrap(), [1.0]);
-        listed.is_cancelled("accessed a tensor");
+        listed.assert_cancelled("accessed a tensor");
         let listed = Listed::new();
         listed.x.write(&[2.0f32]).unwrap();
-        listed.is_cancelled("accessed a tensor");
+        listed.assert_cancelled("accessed a tensor");
         let listed = Listed::new();
         listed.x.freeze().unwrap();
-        listed.is_cancelled("accessed a tensor");
+        listed.assert_cancelled("accessed a tensor");
+        let listed = Listed::new();
+        drop(listed.x.to_dlpack().unwrap());
+        listed.assert_cancelled("accessed a tensor");
     });
 }
 
@@ -195,10 +198,10 @@ fn sync_host_task() {
         let listed = Listed::new();
         let task = listed.fuser.queue().host_task(&[&listed.event], || ()).unwrap();
         task.wait().unwrap();
-        listed.is_cancelled("awaited");
+        listed.assert_cancelled("awaited");
         let listed = Listed::new();
         listed.fuser.queue().host_task(&[], || ()).unwrap().wait().unwrap();
-        listed.is_not_cancelled();
+        listed.assert_listed();
     });
 }
 
@@ -208,10 +211,10 @@ fn a_submission_that_depends_on_an_event_of_the_list() {
         let listed = Listed::new();
         let other = listed.scene.queue();
         other.wait_for(&listed.event).unwrap();
-        listed.is_cancelled("other work depends on it");
+        listed.assert_cancelled("other work depends on it");
         let listed = Listed::new();
         listed.fuser.queue().wait_for(&listed.event).unwrap();
-        listed.is_not_cancelled();
+        listed.assert_listed();
     });
 }
 
@@ -222,10 +225,10 @@ fn a_conflicting_submission_of_another_queue() {
         let other = listed.scene.queue();
         listed.scene.scale(&other, &listed.x, 4.0);
         assert_eq!(listed.x.to_vec::<f32>().unwrap(), [4.0]);
-        listed.is_cancelled("other work depends on it");
+        listed.assert_cancelled("other work depends on it");
         let listed = Listed::new();
         listed.scene.scale(&listed.scene.queue(), &listed.scene.tensor(&[1.0]), 4.0);
-        listed.is_not_cancelled();
+        listed.assert_listed();
     });
 }
 
@@ -238,7 +241,7 @@ fn a_conflicting_launch_of_another_fuser_cancels_the_first_list() {
         listed.scene.scale(second.queue(), &listed.x, 4.0);
         assert_eq!(second.len(), 1);
         let x = listed.x.clone();
-        listed.is_cancelled("other work depends on it");
+        listed.assert_cancelled("other work depends on it");
         second.complete().unwrap();
         assert_eq!(x.to_vec::<f32>().unwrap(), [4.0]);
     });
@@ -266,7 +269,7 @@ fn two_cancel() {
         listed.fuser.cancel().unwrap();
         listed.fuser.cancel().unwrap();
         assert_eq!(listed.queue.submitted(), 2);
-        listed.is_cancelled("the program cancelled it");
+        listed.assert_cancelled("the program cancelled it");
     });
 }
 
@@ -318,6 +321,6 @@ fn dropping_unrelated_resources_cancels_nothing() {
         listed.scene.scale(&other, &listed.scene.tensor(&[1.0]), 2.0);
         drop((frozen, other));
         listed.scene.device.load(&runtime_core::ModuleSource::wgsl("other = noop")).unwrap();
-        listed.is_not_cancelled();
+        listed.assert_listed();
     });
 }

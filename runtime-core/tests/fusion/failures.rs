@@ -5,17 +5,12 @@ use runtime_core::{ErrorKind, FusionOptions, Options, read, write};
 use crate::lowering::Fault;
 use crate::{Scene, in_time};
 
-const FAULTS: [(Fault, ErrorKind); 4] = [
-    (Fault::Analysis, ErrorKind::CompileFailed),
-    (Fault::Code, ErrorKind::CompileFailed),
-    (Fault::GroupSize, ErrorKind::InvalidArgument),
-    (Fault::Plan, ErrorKind::Internal),
-];
+const FAULTS: [Fault; 4] = [Fault::Analysis, Fault::Code, Fault::GroupSize, Fault::Plan];
 
 #[test]
 fn a_failure_of_analysis_compiler_or_resources_falls_back() {
     in_time(|| {
-        for (fault, _) in FAULTS {
+        for fault in FAULTS {
             let scene = Scene::new();
             scene.break_lowering(fault);
             let queue = scene.queue();
@@ -38,7 +33,7 @@ fn a_failure_of_analysis_compiler_or_resources_falls_back() {
 #[test]
 fn with_require_a_failure_is_an_error() {
     in_time(|| {
-        for (fault, _) in FAULTS {
+        for fault in FAULTS {
             let scene = Scene::new();
             scene.break_lowering(fault);
             let queue = scene.queue();

@@ -275,3 +275,29 @@ fn a_sum_and_its_copy_become_one() {
         assert_eq!((out.to_vec::<f32>().unwrap(), queue.submitted()), (vec![11.0, 22.0], 1));
     });
 }
+
+#[test]
+fn the_environment_turns_fusion_off() {
+    const NAME: &str = "fusing::the_environment_turns_fusion_off";
+    if std::env::var_os("RUNTIME_FUSION").is_none() {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", NAME]).env("RUNTIME_FUSION", "off");
+        let output = child.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
+        return;
+    }
+    in_time(|| {
+        let runtime = runtime_core::Runtime::builder().discover(false).register(runtime_null::backend());
+        let device = runtime.with_lowering(crate::lowering::joining()).build().open("null").unwrap();
+        let noop = device.kernel(runtime_core::ModuleSource::wgsl("noop = noop"), "noop").unwrap();
+        let (queue, x) = (device.queue().unwrap(), device.tensor([1], &[1.0f32]).unwrap());
+        let fuser = queue.fuser(&FusionOptions::new()).unwrap();
+        for _ in 0..2 {
+            fuser.queue().launch(&noop, (1, 1), (read_write(&x),)).unwrap();
+        }
+        let (_, report) = fuser.complete().unwrap();
+        assert_eq!(report.kernels.len(), 2);
+        assert!(report.to_string().contains("RUNTIME_FUSION=off"), "{report}");
+    });
+}

@@ -21,6 +21,8 @@ pub(crate) struct Joining {
     pub(crate) fault: Mutex<Fault>,
     /// Plans wait until this is false.
     pub(crate) is_stopped: AtomicBool,
+    /// Plans rely on the values of all scalars.
+    pub(crate) relies_on_scalars: AtomicBool,
     /// Whether a plan waits.
     pub(crate) is_waiting: AtomicBool,
 }
@@ -161,11 +163,22 @@ unsafe impl Lowering for Joining {
                 start = next;
             }
         }
+        if self.relies_on_scalars.load(Ordering::Relaxed) {
+            plan.relies_on = scalars(request);
+        }
         if fault == Fault::Plan {
             plan.kernels.pop();
         }
         Ok(plan)
     }
+}
+
+/// All scalars, by launch and argument.
+fn scalars(request: &FusionRequest<'_>) -> Vec<(usize, usize)> {
+    let is_scalar =
+        |launch: usize, arg: usize| matches!(request.launches[launch].args[arg], FusionArg::Scalar { .. });
+    let places = |launch: usize| (0..request.launches[launch].args.len()).map(move |arg| (launch, arg));
+    (0..request.launches.len()).flat_map(places).filter(|&(launch, arg)| is_scalar(launch, arg)).collect()
 }
 
 /// Whether launch `next` joins those from `start` on; otherwise why not.

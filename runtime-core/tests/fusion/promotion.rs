@@ -1,6 +1,6 @@
 //! Tensors that nobody reads any more.
 
-use runtime_core::{DType, ErrorKind, FusionOptions, Promotion, read_write};
+use runtime_core::{DType, ErrorKind, FusionOptions, Promotion, read, read_write, write};
 
 use crate::{Scene, in_time};
 
@@ -106,12 +106,15 @@ fn internalize_explicit() {
         }
         assert_eq!(out.to_vec::<f32>().unwrap(), [1.0, 2.0]);
 
-        let read = between.to_vec::<f32>().unwrap_err();
-        assert!(read.message().contains("promoted by fusion"), "{read}");
+        let unread = between.to_vec::<f32>().unwrap_err();
+        assert!(unread.message().contains("promoted by fusion"), "{unread}");
         let refused = queue.launch(&scene.scale, (1, 1), (read_write(&between), 2.0f32)).unwrap_err();
         assert!(refused.message().contains("promoted by fusion"), "{refused}");
         let fuser = scene.fuser(&queue);
         fuser.queue().launch(&scene.scale, (1, 1), (read_write(&between), 2.0f32)).unwrap_err();
+        let fuser = queue.fuser(&options).unwrap();
+        let refused = fuser.queue().launch(&scene.copy, (1, 1), (read(&between), write(&out))).unwrap_err();
+        assert!(refused.message().contains("promoted by fusion"), "a claim is no content: {refused}");
         between.slice(0, 0..1).unwrap().write(&[1.0f32]).unwrap_err();
         between.write(&[3.0f32, 4.0]).unwrap();
         scene.scale(&queue, &between, 2.0);
