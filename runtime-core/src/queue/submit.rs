@@ -140,6 +140,8 @@ pub(crate) struct SubmitFlags {
     pub(crate) hold: bool,
     /// It may run on this thread if the queue is idle.
     pub(crate) inline: bool,
+    /// A ticket of this queue that it runs after, besides those that use its buffers; 0 for none.
+    pub(crate) after: u64,
 }
 
 /// A submission, with its ticket.
@@ -216,7 +218,7 @@ impl Queue {
         let timeline = &*self.timeline;
         let mut foreign = Dependencies::new();
         let mut hazards = HazardGuards::new(uses);
-        let after = hazards.lock(timeline.id, &mut foreign)?;
+        let after = hazards.lock(timeline.id, &mut foreign)?.max(flags.after);
         let waits = match foreign.is_empty() {
             true => None,
             false => match self.resolve(&foreign, flags.inline)? {
@@ -348,7 +350,7 @@ impl Queue {
     /// Makes later submissions wait for an event: on the device if it can, otherwise on this thread.
     pub(crate) fn wait_for_point(&self, event: &Event) -> Result<()> {
         if let Some(timeline) = event.timeline() {
-            return self.wait_for_ticket(timeline, event.ticket());
+            return self.wait_for_ticket(timeline, event.ticket(), true);
         }
         if let Some(parts) = event.all_of() {
             return parts.iter().try_for_each(|part| self.wait_for_point(part));
@@ -357,14 +359,22 @@ impl Queue {
         ended.map_err(|error| error.with_note("a submission depends on it"))
     }
 
-    /// Makes later submissions wait for `ticket` of `source`: on the device if it can, otherwise on this thread.
-    fn wait_for_ticket(&self, source: &Arc<Timeline>, ticket: u64) -> Result<()> {
+    /// Makes later submissions wait for `ticket` of `source`: on the device if it can, otherwise on this thread. Whether they fail
+    /// if it fails is up to `propagates_failure`.
+    pub(crate) fn wait_for_ticket(
+        &self,
+        source: &Arc<Timeline>,
+        ticket: u64,
+        propagates_failure: bool,
+    ) -> Result<()> {
         self.device.check()?;
         if Arc::ptr_eq(source, &self.timeline) {
             return Ok(());
         }
-        if let Some(result) = source.status(ticket) {
-            return result;
+        match source.status(ticket) {
+            Some(result) if propagates_failure => return result,
+            Some(_) if !source.maybe_running(ticket) => return Ok(()),
+            _ => {}
         }
         if self.can_wait_on_device(source)
             && let Some(_open) = source.device.upgrade()
@@ -374,14 +384,14 @@ impl Queue {
             let _lock = self.timeline.submission.lock();
             self.timeline.check_healthy()?;
             let mut waits = QueueWaits::new();
-            waits.push(QueueWait { source: source.clone(), ticket, propagates_failure: ticket });
+            add_wait(&mut waits, source.clone(), ticket, propagates_failure);
             if self.wait_on_device(&waits)?.is_none() {
                 self.push_edges(&waits, self.timeline.last_submitted() + 1);
                 return Ok(());
             }
         }
         block(source, ticket)?;
-        source.status(ticket).unwrap_or(Ok(()))
+        if propagates_failure { source.status(ticket).unwrap_or(Ok(())) } else { Ok(()) }
     }
 }
 
