@@ -14,7 +14,7 @@ use crate::{Arguments, Error, Graph, Kernel, LaunchConfig, Queue, Result, Tensor
 /// # use runtime_core::{Graph, ModuleSource, Runtime, read, write};
 /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
 /// # let device = runtime.open("null")?;
-/// # let copy = device.kernel(&unsafe { ModuleSource::native("null", "copy_f32") }, "copy_f32")?;
+/// # let copy = device.kernel(&unsafe { ModuleSource::native("null", "copy_bytes") }, "copy_bytes")?;
 /// # let [x, y, z] = [1.0f32, 2.0, 3.0].map(|value| device.tensor([1], &[value]).unwrap());
 /// # let queue = device.queue()?;
 /// let mut graph = Graph::new(&queue);
