@@ -14,6 +14,7 @@ mod events;
 mod failure;
 mod faults;
 mod geometry;
+mod graph_nodes;
 mod graphs;
 mod hazards;
 mod held_queues;
@@ -68,6 +69,7 @@ pub(crate) const TOPICS: &[(&str, &[Case])] = &[
     ("lost", lost::CASES),
     ("recording", recording::CASES),
     ("graphs", graphs::CASES),
+    ("graph_nodes", graph_nodes::CASES),
     ("evaluation", evaluation::CASES),
     ("clocks", clocks::CASES),
     ("validation", validation::CASES),
