@@ -2,9 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use runtime_core::{
-    ErrorKind, Event, ExecutableGraph, Graph, Options, Queue, QueueOptions, read, read_write,
-};
+use runtime_core::{ErrorKind, ExecutableGraph, Graph, Options, Queue, QueueOptions, read, read_write};
 
 use crate::{DEVICES, Scene, values};
 
