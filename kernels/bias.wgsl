@@ -1,4 +1,4 @@
-// out[r][c] = x[r][c] + bias[c]; row-major.
+// out[r][c] = x[r][c] + shift[c]; row-major.
 //
 // A group processes one row at a time, and an invocation every GROUP-th element of it, like the kernels that reduce rows: so this
 // one can be fused with them.
@@ -13,7 +13,7 @@ struct Scalars {
 }
 
 @group(0) @binding(0) var<storage, read> x: array<T>;
-@group(0) @binding(1) var<storage, read> bias: array<T>;
+@group(0) @binding(1) var<storage, read> shift: array<T>;
 @group(0) @binding(2) var<storage, read_write> out: array<T>;
 var<immediate> scalars: Scalars;
 
@@ -26,7 +26,7 @@ fn bias(
     for (var row = group.x; row < scalars.rows; row += groups.x) {
         let first = row * scalars.columns;
         for (var column = lane; column < scalars.columns; column += GROUP) {
-            out[first + column] = x[first + column] + bias[column];
+            out[first + column] = x[first + column] + shift[column];
         }
     }
 }

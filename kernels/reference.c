@@ -30,9 +30,9 @@ void scale(const T *x, T *out, T factor, uint32_t n) {
     for (size_t i = 0; i < n; i++) out[i] = (T)((double)factor * (double)x[i]);
 }
 
-void bias(const T *x, const T *bias, T *out, uint32_t rows, uint32_t columns) {
+void bias(const T *x, const T *shift, T *out, uint32_t rows, uint32_t columns) {
     for (size_t row = 0; row < rows; row++, x += columns, out += columns)
-        for (size_t i = 0; i < columns; i++) out[i] = x[i] + bias[i];
+        for (size_t i = 0; i < columns; i++) out[i] = x[i] + shift[i];
 }
 
 void gelu(const T *x, T *out, uint32_t rows, uint32_t columns) {

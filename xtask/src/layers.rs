@@ -56,6 +56,7 @@ const CRATES: &[Layers] = &[
             "settings",
             "spec",
             "job",
+            "chain",
             "row",
             "report",
             "noise",

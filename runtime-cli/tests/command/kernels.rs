@@ -243,7 +243,7 @@ fn may_lack(device: &str, element: Option<&str>) -> bool {
 
 /// Whether a target cannot express a kernel in an element type: SPIR-V's `Exp` exists for 16 and 32 bits only.
 fn is_inexpressible(kernel: &str, device: &str, element: Option<&str>) -> bool {
-    kernel == "softmax" && device.starts_with("vulkan") && element == Some("f64")
+    matches!(kernel, "softmax" | "gelu") && device.starts_with("vulkan") && element == Some("f64")
 }
 
 /// Checks that every row is right, or unsupported on a device that does not declare the element type.

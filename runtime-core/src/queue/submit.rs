@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Other queues' locks are taken one at a time, and each is released before this queue's own lock is taken, which is held until
-//! the driver call returns. A thread that must block first releases all locks. A refused driver call takes no ticket.
+//! the driver call returns. A thread that must block first releases all locks. A refused driver call takes no ticket. The replay
+//! of a graph holds the lock of the graph around all of this, also while it blocks: no other lock is held when it takes that one.
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
