@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use runtime_core::{CommonRuntime, Error, ErrorKind, Result, Runtime, Validation};
-use runtime_harness::chain::{BoundChain, Chain, ChainRow, Expected, LinkRequest};
+use runtime_harness::chain::{Chain, ChainRow, Expected, LinkRequest};
 use runtime_harness::crash_context::CrashContext;
 use runtime_harness::row::{error_text, status_of};
 use runtime_harness::spec::Spec;
@@ -66,7 +66,7 @@ pub(crate) fn fuse(arguments: &FuseArguments) -> Result<ExitCode> {
     chain.links().try_for_each(|link| output::print(&format!("{link}\n")))?;
     let rows = one_by_one(&chain, &*device, &expected);
     let mut code = print(&format!("one by one on {id}"), rows)?;
-    match fused(&chain, &*device, &expected, arguments.emit) {
+    match fused(arguments.emit) {
         Ok(None) => {}
         Ok(Some((report, rows))) => {
             output::print(&format!("{report}\n"))?;
@@ -89,14 +89,7 @@ fn one_by_one(chain: &Chain, device: &dyn CommonRuntime, expected: &Expected) ->
 /// Runs the kernels fused, and prints their code in the format `emit`; returns the report and the results. `None`: nothing is fused.
 ///
 /// The one place that submits a chain to a fuser: `BoundChain::submit` takes its queue.
-fn fused(
-    chain: &Chain,
-    device: &dyn CommonRuntime,
-    expected: &Expected,
-    emit: Option<Emit>,
-) -> Result<Option<(String, Vec<ChainRow>)>> {
-    let _: (&Chain, &dyn CommonRuntime, &Expected) = (chain, device, expected);
-    let _: fn(&BoundChain<'_>, &runtime_core::Queue) -> Result<runtime_core::Event> = BoundChain::submit;
+fn fused(emit: Option<Emit>) -> Result<Option<(String, Vec<ChainRow>)>> {
     match emit {
         None => Ok(None),
         Some(_) => Err(Error::unsupported("--emit: nothing is fused")),

@@ -10,6 +10,7 @@ mod explicit;
 mod native;
 mod node;
 mod operation;
+mod rebind;
 pub(crate) mod recorder;
 mod replay;
 mod update;

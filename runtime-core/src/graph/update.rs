@@ -3,10 +3,10 @@
 use crate::graph::executable::{ExecutableGraph, buffer_uses};
 use crate::graph::native;
 use crate::graph::node::{Node, Operation, OwnedArg, TensorUses};
-use crate::{Arg, Arguments, Error, ErrorKind, Kernel, LaunchConfig, Result, Tensor};
+use crate::{Access, Arg, Arguments, Error, ErrorKind, Kernel, LaunchConfig, Result, Tensor};
 
 /// A node, and what it is to do instead.
-type Change = (usize, Operation);
+pub(super) type Change = (usize, Operation);
 
 impl ExecutableGraph {
     /// Replaces the arguments of launch node `index`. Dependencies between nodes stay as recorded.
@@ -18,7 +18,7 @@ impl ExecutableGraph {
         let updated = self.launch_node(index).and_then(|(kernel, config)| {
             let changed =
                 args.with(Some(&kernel), |args| self.changed_launch((index, &kernel, config), args))?;
-            self.apply(vec![changed])
+            self.apply(vec![changed], None)
         });
         updated.map_err(|error| self.annotate(error, "update"))
     }
@@ -53,72 +53,8 @@ impl ExecutableGraph {
             let changed = self.changed_launch((index, &kernel, config), args);
             changed.map_err(|error| error.with_note(format_args!("node {index}")))
         });
-        let updated = changed.collect::<Result<Vec<_>>>().and_then(|changes| self.apply(changes));
+        let updated = changed.collect::<Result<Vec<_>>>().and_then(|changes| self.apply(changes, None));
         updated.map_err(|error| self.annotate(error, "update_nodes"))
-    }
-
-    /// Makes all nodes use other tensors: the new one of each pair `(old, new)` instead of the old one, and views of the new
-    /// one instead of views of the old one. Scalars stay. So recorded work runs on new data for the cost of an update, which
-    /// is less than that of its launches. All pairs are replaced at once: `[(&a, &b), (&b, &a)]` exchanges two tensors.
-    ///
-    /// ```
-    /// # use runtime_core::{ModuleSource, Runtime, read, read_write};
-    /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
-    /// # let device = runtime.open("null")?;
-    /// # let module = device.load(&unsafe { ModuleSource::native("null", "scale_f32\nsaxpy_f32") })?;
-    /// # let (scale, saxpy) = (module.kernel("scale_f32")?, module.kernel("saxpy_f32")?);
-    /// # let x = device.tensor([1], &[1.0f32])?;
-    /// # let y = device.tensor([1], &[0.0f32])?;
-    /// # let queue = device.queue()?;
-    /// let graph = queue.record(|recorder| {
-    ///     recorder.launch(&scale, (1, 1), (read_write(&x), 2.0f32))?; // x = 2 x
-    ///     recorder.launch(&saxpy, (1, 1), (read(&x), read_write(&y), 1.0f32)) // y = x + y
-    /// })?;
-    /// let mut work = queue.instantiate(&graph)?;
-    /// queue.replay(&work)?;
-    /// let other = device.tensor([1], &[10.0f32])?;
-    /// work.rebind(&[(&x, &other)])?;
-    /// queue.replay(&work)?.wait()?;
-    /// assert_eq!((other.to_vec::<f32>()?, y.to_vec::<f32>()?), (vec![20.0], vec![22.0]));
-    /// # Ok::<(), runtime_core::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// `InvalidArgument` for an old tensor that no node uses, or that a node uses only a part of together with other memory; a
-    /// new tensor of another device, type, shape or strides, or one that is frozen and would be written; or tensors that would
-    /// need dependencies that were not recorded. Nothing is replaced then.
-    pub fn rebind(&mut self, pairs: &[(&Tensor, &Tensor)]) -> Result<()> {
-        let rebound = self.rebound(pairs).and_then(|changes| self.apply(changes));
-        rebound.map_err(|error| self.annotate(error, "rebind"))
-    }
-
-    /// The nodes that use an old tensor of `pairs`, with the new ones instead.
-    fn rebound(&self, pairs: &[(&Tensor, &Tensor)]) -> Result<Vec<Change>> {
-        for (at, (old, new)) in pairs.iter().enumerate() {
-            if old.dtype() != new.dtype() || old.shape() != new.shape() || old.strides() != new.strides() {
-                return Err(Error::invalid(format!(
-                    "pair {at}: {new:?} cannot replace {old:?}: types, shapes and strides must be equal"
-                )));
-            }
-        }
-        let mut is_used = vec![false; pairs.len()];
-        let mut changes = Vec::new();
-        for (index, node) in self.nodes.iter().enumerate() {
-            let mut changed = false;
-            let operation = node.operation.map_tensors(|tensor| {
-                let Some((at, moved)) = replacement(pairs, tensor)? else { return Ok(tensor.clone()) };
-                (changed, is_used[at]) = (true, true);
-                Ok(moved)
-            });
-            let operation = operation.map_err(|error| error.with_note(format_args!("node {index}")))?;
-            if changed {
-                changes.push((index, operation.checked(&self.device)?));
-            }
-        }
-        match is_used.iter().position(|is_used| !is_used) {
-            Some(at) => Err(Error::invalid(format!("pair {at}: no node uses {:?}", pairs[at].0))),
-            None => Ok(changes),
-        }
     }
 
     /// The kernel and the geometry of a launch node.
@@ -139,11 +75,15 @@ impl ExecutableGraph {
         Ok((index, Operation::Launch { kernel: kernel.clone(), config, args }))
     }
 
-    /// Makes all changes, or none.
-    fn apply(&mut self, mut changes: Vec<Change>) -> Result<()> {
+    /// Makes all changes, or none. `uses` are the accesses of a replay, if the changes need no other order.
+    pub(super) fn apply(
+        &mut self,
+        mut changes: Vec<Change>,
+        uses: Option<Vec<(Tensor, Access)>>,
+    ) -> Result<()> {
         let was_native = self.native.is_some();
         self.exchange(&mut changes);
-        let checked = self.check_order().and_then(|()| buffer_uses(&self.nodes));
+        let checked = uses.map_or_else(|| self.check_order().and_then(|()| buffer_uses(&self.nodes)), Ok);
         let error = match checked.and_then(|uses| self.apply_native(&changes).map(|()| uses)) {
             Ok(uses) => {
                 self.buffer_uses = uses;
@@ -232,23 +172,7 @@ impl ExecutableGraph {
         false
     }
 
-    fn annotate(&self, error: Error, operation: &str) -> Error {
+    pub(super) fn annotate(&self, error: Error, operation: &str) -> Error {
         error.in_operation(operation).on_device(&self.device.name)
-    }
-}
-
-/// What replaces `tensor`, with the index of its pair; `None` if it shares no memory with an old tensor.
-fn replacement(pairs: &[(&Tensor, &Tensor)], tensor: &Tensor) -> Result<Option<(usize, Tensor)>> {
-    for (at, (old, new)) in pairs.iter().enumerate() {
-        if tensor.lies_within(old) {
-            return Ok(Some((at, tensor.moved(old, new)?)));
-        }
-    }
-    match pairs.iter().position(|(old, _)| tensor.shares_memory_with(old)) {
-        Some(at) => Err(Error::invalid(format!(
-            "pair {at}: {:?} is only a part of {tensor:?}, which the node uses; rebind the whole",
-            pairs[at].0
-        ))),
-        None => Ok(None),
     }
 }
