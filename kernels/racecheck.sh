@@ -19,16 +19,25 @@ check() {
         failed="$failed $kernel"
 }
 
+check bias rows=20 columns=1000
+check blur n=10000
 check convolution height=100 width=150
+check gelu rows=20 columns=1000
 check histogram n=100000
 check layer_norm rows=20 columns=1000
 check mandelbrot width=200 height=150
 check matmul m=130 n=140 k=150
+check multiply_subtract n=10000
 check n_body n=1000
 check reduction n=100000
+check relu n=10000
+check residual rows=20 columns=1000
 check saxpy n=10000
+check scale n=10000
+check scale_mask rows=20 columns=1000
 check scan n=100000
 check scan_offset n=100000
+check sharpen n=10000
 check softmax rows=20 columns=1000
 check transpose rows=100 columns=130
 check vector_add n=10000

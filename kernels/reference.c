@@ -18,6 +18,52 @@ void vector_add(const T *a, const T *b, T *c, uint32_t n) {
     for (size_t i = 0; i < n; i++) c[i] = a[i] + b[i];
 }
 
+void multiply_subtract(const T *x, const T *a, const T *b, T *out, uint32_t n) {
+    for (size_t i = 0; i < n; i++) out[i] = (T)((double)x[i] * (double)a[i] - (double)b[i]);
+}
+
+void relu(const T *x, T *out, uint32_t n) {
+    for (size_t i = 0; i < n; i++) out[i] = x[i] > 0 ? x[i] : 0;
+}
+
+void scale(const T *x, T *out, T factor, uint32_t n) {
+    for (size_t i = 0; i < n; i++) out[i] = (T)((double)factor * (double)x[i]);
+}
+
+void bias(const T *x, const T *shift, T *out, uint32_t rows, uint32_t columns) {
+    for (size_t row = 0; row < rows; row++, x += columns, out += columns)
+        for (size_t i = 0; i < columns; i++) out[i] = x[i] + shift[i];
+}
+
+void gelu(const T *x, T *out, uint32_t rows, uint32_t columns) {
+    for (size_t i = 0; i < (size_t)rows * columns; i++) {
+        double value = (double)x[i], slope = sqrt(2 / acos(-1));
+        out[i] = (T)(value / 2 * (1 + tanh(slope * (value + 0.044715 * pow(value, 3)))));
+    }
+}
+
+void residual(const T *x, const T *skipped, T *out, uint32_t rows, uint32_t columns) {
+    for (size_t i = 0; i < (size_t)rows * columns; i++) out[i] = x[i] + skipped[i];
+}
+
+void scale_mask(const T *x, const T *mask, T *out, uint32_t rows, uint32_t columns, T factor) {
+    for (size_t i = 0; i < (size_t)rows * columns; i++) out[i] = (T)((double)factor * (double)x[i] + (double)mask[i]);
+}
+
+void blur(const T *x, T *out, uint32_t n) {
+    for (size_t i = 0; i < n; i++) {
+        double left = (double)x[i > 0 ? i - 1 : 0], right = (double)x[i + 1 < n ? i + 1 : i];
+        out[i] = (T)((left + 2 * (double)x[i] + right) / 4);
+    }
+}
+
+void sharpen(const T *x, T *out, uint32_t n) {
+    for (size_t i = 0; i < n; i++) {
+        double left = (double)x[i > 0 ? i - 1 : 0], right = (double)x[i + 1 < n ? i + 1 : i];
+        out[i] = (T)(2 * (double)x[i] - (left + right) / 2);
+    }
+}
+
 void transpose(const T *a, T *b, uint32_t rows, uint32_t columns) {
     for (size_t row = 0; row < rows; row++)
         for (size_t column = 0; column < columns; column++) b[column * rows + row] = a[row * columns + column];

@@ -36,6 +36,10 @@ pub(crate) const REPORT: &str = "Examples:
 pub(crate) const RUN: &str = "Examples:
   runtime run kernels/vector_add.toml --save c=c.npy";
 
+pub(crate) const FUSE: &str = "Examples:
+  runtime fuse kernels/bias.toml kernels/gelu.toml kernels/residual.toml --device host
+  runtime fuse kernels/vector_add.toml kernels/multiply_subtract.toml --set n=4096 --link multiply_subtract.a=vector_add.a";
+
 pub(crate) const LOWER: &str = "Examples:
   runtime lower kernels/saxpy.wgsl --interface
   runtime lower kernels/saxpy.wgsl --to spirv --constant GROUP=128 | spirv-dis";

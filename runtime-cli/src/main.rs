@@ -13,6 +13,7 @@ mod devices;
 mod doctor;
 mod eval;
 mod examples;
+mod fuse;
 mod interrupt;
 mod log;
 mod lower;
@@ -69,6 +70,7 @@ fn run_command(action: &Action) -> Result<ExitCode> {
         Action::Eval(arguments) => eval::evaluate(arguments),
         Action::Tune(arguments) => tune::tune(arguments),
         Action::Run(arguments) => run::run(arguments),
+        Action::Fuse(arguments) => fuse::fuse(arguments),
         Action::Peak(arguments) => peak::measure(arguments),
         Action::Report(arguments) => report_command::write(arguments).map(|()| ExitCode::SUCCESS),
         Action::Compare(arguments) => compare::compare(arguments),

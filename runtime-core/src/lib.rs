@@ -162,8 +162,9 @@
 //! # Ok::<(), runtime_core::Error>(())
 //! ```
 //!
-//! **Graphs.** [`Queue::record`] records work instead of running it, and [`Queue::replay`] submits all of it:
-//! as one submission where the device supports graphs, node by node elsewhere.
+//! **Graphs.** [`Queue::recording`] records work instead of running it, and [`Queue::replay`] submits all of it:
+//! as one submission where the device supports graphs, node by node elsewhere. [`Graph::add_launch`] adds nodes with
+//! explicit edges, [`Graph::add_graph`] a graph to another, and [`ExecutableGraph::rebind`] runs the same work on other tensors.
 //!
 //! # Tensors and placement
 //!
@@ -334,7 +335,7 @@ pub use fusion::options::FusionOptions;
 pub use fusion::report::{FusionReport, ReportedKernel};
 pub use graph::Graph;
 pub use graph::executable::ExecutableGraph;
-pub use graph::recorder::Recorder;
+pub use graph::recorder::{Recorder, Recording};
 pub use model::access::{Access, ArgKind};
 pub use model::code_format::CodeFormat;
 pub use model::code_load::{CodeLoad, CodeOrigin};

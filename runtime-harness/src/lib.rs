@@ -24,6 +24,7 @@
 //! ```
 
 mod candidate;
+pub mod chain;
 pub mod compare;
 pub mod counters;
 pub mod crash_context;

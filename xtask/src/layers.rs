@@ -57,6 +57,7 @@ const CRATES: &[Layers] = &[
             "settings",
             "spec",
             "job",
+            "chain",
             "row",
             "report",
             "noise",

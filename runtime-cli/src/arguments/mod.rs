@@ -16,6 +16,7 @@ use crate::compare::CompareArguments;
 use crate::compile::CompileArguments;
 use crate::counters::CountersArguments;
 use crate::examples;
+use crate::fuse::FuseArguments;
 use crate::lower::LowerArguments;
 use crate::package::PackageArguments;
 use crate::peak::PeakArguments;
@@ -54,6 +55,9 @@ pub(crate) enum Action {
     /// Run a kernel once on one device, check its outputs and save them
     #[command(after_help = examples::RUN)]
     Run(RunArguments),
+    /// Run kernels of several specs on each other's results, one by one and fused, and check both
+    #[command(after_help = examples::FUSE)]
+    Fuse(FuseArguments),
     /// Measure what devices can do at most; `runtime eval` then shows each kernel's share of it
     #[command(after_help = examples::PEAK)]
     Peak(PeakArguments),

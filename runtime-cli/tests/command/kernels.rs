@@ -22,6 +22,20 @@ const NUMBERS: &[&str] = &["f16", "f64", "i32"];
 
 const SIZES: &[Sizes] = &[
     Sizes {
+        kernel: "bias",
+        runs: &[
+            &["rows=1", "columns=1"],
+            &["rows=5", "columns=1003"],
+            &["rows=3", "columns=100", "GROUP=64"],
+        ],
+        elements: NUMBERS,
+    },
+    Sizes {
+        kernel: "blur",
+        runs: &[&["n=1"], &["n=255"], &["n=100003"], &["n=1000", "GROUP=32"]],
+        elements: FLOATS,
+    },
+    Sizes {
         kernel: "convolution",
         runs: &[
             &["height=1", "width=1"],
@@ -29,6 +43,15 @@ const SIZES: &[Sizes] = &[
             &["height=33", "width=65", "GROUP_WIDTH=16", "GROUP_HEIGHT=2"],
         ],
         elements: NUMBERS,
+    },
+    Sizes {
+        kernel: "gelu",
+        runs: &[
+            &["rows=1", "columns=1"],
+            &["rows=5", "columns=1003"],
+            &["rows=3", "columns=100", "GROUP=64"],
+        ],
+        elements: FLOATS,
     },
     Sizes {
         kernel: "histogram",
@@ -59,10 +82,29 @@ const SIZES: &[Sizes] = &[
         ],
         elements: NUMBERS,
     },
+    Sizes {
+        kernel: "multiply_subtract",
+        runs: &[&["n=1"], &["n=255"], &["n=100003"], &["n=1000", "GROUP=32"]],
+        elements: NUMBERS,
+    },
     Sizes { kernel: "n_body", runs: &[&["n=1"], &["n=777"], &["n=100", "GROUP=64"]], elements: &["f64"] },
     Sizes {
         kernel: "reduction",
         runs: &[&["n=1"], &["n=100003"], &["n=4096"], &["n=5000", "GROUP=64", "ITEMS=3"]],
+        elements: NUMBERS,
+    },
+    Sizes {
+        kernel: "relu",
+        runs: &[&["n=1"], &["n=255"], &["n=100003"], &["n=1000", "GROUP=32"]],
+        elements: NUMBERS,
+    },
+    Sizes {
+        kernel: "residual",
+        runs: &[
+            &["rows=1", "columns=1"],
+            &["rows=5", "columns=1003"],
+            &["rows=3", "columns=100", "GROUP=64"],
+        ],
         elements: NUMBERS,
     },
     Sizes {
@@ -71,11 +113,30 @@ const SIZES: &[Sizes] = &[
         elements: NUMBERS,
     },
     Sizes {
+        kernel: "scale",
+        runs: &[&["n=1"], &["n=255"], &["n=100003"], &["n=1000", "GROUP=32"]],
+        elements: FLOATS,
+    },
+    Sizes {
+        kernel: "scale_mask",
+        runs: &[
+            &["rows=1", "columns=1"],
+            &["rows=5", "columns=1003"],
+            &["rows=3", "columns=100", "GROUP=64"],
+        ],
+        elements: FLOATS,
+    },
+    Sizes {
         kernel: "scan",
         runs: &[&["n=1"], &["n=100003"], &["n=2048"], &["n=5000", "GROUP=64", "ITEMS=5"]],
         elements: NUMBERS,
     },
     Sizes { kernel: "scan_offset", runs: &[&["n=1"], &["n=100003"]], elements: NUMBERS },
+    Sizes {
+        kernel: "sharpen",
+        runs: &[&["n=1"], &["n=255"], &["n=100003"], &["n=1000", "GROUP=32"]],
+        elements: FLOATS,
+    },
     Sizes {
         kernel: "softmax",
         runs: &[
@@ -182,7 +243,7 @@ fn may_lack(device: &str, element: Option<&str>) -> bool {
 
 /// Whether a target cannot express a kernel in an element type: SPIR-V's `Exp` exists for 16 and 32 bits only.
 fn is_inexpressible(kernel: &str, device: &str, element: Option<&str>) -> bool {
-    kernel == "softmax" && device.starts_with("vulkan") && element == Some("f64")
+    matches!(kernel, "softmax" | "gelu") && device.starts_with("vulkan") && element == Some("f64")
 }
 
 /// Checks that every row is right, or unsupported on a device that does not declare the element type.
@@ -265,4 +326,4 @@ macro_rules! kernels {
     )*};
 }
 
-kernels!(convolution histogram layer_norm mandelbrot matmul n_body reduction saxpy scan scan_offset softmax transpose vector_add);
+kernels!(bias blur convolution gelu histogram layer_norm mandelbrot matmul multiply_subtract n_body reduction relu residual saxpy scale scale_mask scan scan_offset sharpen softmax transpose vector_add);

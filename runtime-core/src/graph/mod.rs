@@ -6,15 +6,29 @@
 //! false.
 
 pub(crate) mod executable;
+mod explicit;
+mod native;
 mod node;
+mod operation;
+mod rebind;
 pub(crate) mod recorder;
+mod replay;
+mod update;
 
 use std::sync::Arc;
 
-use crate::graph::node::Node;
+use crate::graph::node::NodeList;
 use crate::timeline::open_device::OpenDevice;
+use crate::{Error, Result};
 
 /// Recorded work, not yet executable. Keeps the tensors and kernels it uses alive.
+///
+/// A node depends on the earlier ones that use its tensors, as submissions to a queue do, and on those that it is
+/// given explicitly ([`Graph::add_launch`]). So edges can only add order, and a node can only depend on earlier
+/// ones: a graph has no races and no cycles.
+///
+/// A graph orders nothing outside itself. To run it after other work, make the queue wait for the events
+/// ([`Queue::wait_for`](crate::Queue::wait_for)) before the replay. Host tasks and events are not nodes.
 ///
 /// ```
 /// # use runtime_core::{ModuleSource, Runtime, read, read_write};
@@ -41,7 +55,7 @@ use crate::timeline::open_device::OpenDevice;
 /// ```
 #[derive(Debug)]
 pub struct Graph {
-    nodes: Vec<Node>,
+    nodes: NodeList,
     device: Arc<OpenDevice>,
 }
 
@@ -49,18 +63,26 @@ impl Graph {
     /// Number of nodes.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.nodes.len()
+        self.nodes.list.len()
     }
 
     /// Whether the graph has no nodes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
+        self.nodes.list.is_empty()
     }
 
     /// The earlier nodes that node `index` depends on, in ascending order; `None` if there is no such node.
     #[must_use]
     pub fn dependencies(&self, index: usize) -> Option<&[u32]> {
-        self.nodes.get(index).map(|node| node.dependencies.as_slice())
+        self.nodes.list.get(index).map(|node| node.dependencies.as_slice())
     }
+}
+
+/// Refuses a graph of another opened device.
+fn check_recorded_on(graph: &Graph, device: &Arc<OpenDevice>) -> Result<()> {
+    if Arc::ptr_eq(&graph.device, device) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("the graph was recorded on {}", graph.device.name)))
 }

@@ -1,6 +1,7 @@
 //! The nodes of a graph: their operations, and their dependencies on earlier nodes.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::code::owned_arg::OwnedArg;
@@ -10,9 +11,12 @@ use crate::{Access, Error, Kernel, LaunchConfig, Result, Tensor};
 #[derive(Debug, Default)]
 pub(super) struct NodeList {
     pub(super) list: Vec<Node>,
-    /// Per buffer address: the last node that writes it, and the nodes that have read it since.
-    uses: HashMap<usize, (Option<u32>, Vec<u32>)>,
+    uses: TensorUses,
 }
+
+/// Per buffer address: the last node that writes it, and the nodes that have read it since.
+#[derive(Debug, Default)]
+pub(super) struct TensorUses(HashMap<usize, (Option<u32>, Vec<u32>)>);
 
 #[derive(Clone, Debug)]
 pub(super) struct Node {
@@ -37,6 +41,16 @@ impl Node {
 }
 
 impl Operation {
+    /// Refuses a write to a frozen tensor.
+    pub(super) fn check_writable(&self) -> Result<()> {
+        for (tensor, access) in self.uses() {
+            if tensor.buffer("record")?.is_frozen() && access.writes() {
+                return Err(Error::invalid("a frozen tensor cannot be written"));
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn uses(&self) -> Vec<(&Tensor, Access)> {
         match self {
             Self::Launch { args, .. } => args.iter().filter_map(OwnedArg::tensor).collect(),
@@ -46,24 +60,17 @@ impl Operation {
     }
 }
 
-impl NodeList {
-    /// Appends `operation` with its dependencies; returns its index.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for a write to a frozen tensor; then nothing is appended.
-    pub(super) fn push(&mut self, operation: Operation) -> Result<u32> {
-        let index =
-            u32::try_from(self.list.len()).map_err(|_| Error::invalid("a graph has at most 2^32 nodes"))?;
-        // Check all uses before recording any: a refused node must not change later dependencies.
-        for (tensor, access) in operation.uses() {
-            if tensor.buffer("record")?.is_frozen() && access.writes() {
-                return Err(Error::invalid("a frozen tensor cannot be written"));
-            }
-        }
-        let mut dependencies = Vec::new();
+impl TensorUses {
+    /// Adds node `index`, and the nodes that it depends on to `dependencies`; some may be added twice.
+    pub(super) fn add(
+        &mut self,
+        index: u32,
+        operation: &Operation,
+        dependencies: &mut Vec<u32>,
+    ) -> Result<()> {
         for (tensor, access) in operation.uses() {
             let buffer = tensor.buffer("record")?;
-            let (writer, readers) = self.uses.entry(Arc::as_ptr(buffer).addr()).or_default();
+            let (writer, readers) = self.0.entry(Arc::as_ptr(buffer).addr()).or_default();
             dependencies.extend(writer.filter(|&writer| writer != index));
             if access.writes() {
                 dependencies.extend(readers.drain(..).filter(|&reader| reader != index));
@@ -72,9 +79,56 @@ impl NodeList {
                 readers.push(index);
             }
         }
+        Ok(())
+    }
+}
+
+impl NodeList {
+    /// Appends `operation` with its dependencies: on the nodes that use its tensors, and on those in `after`.
+    /// Returns its index.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a write to a frozen tensor, or an index in `after` that is not of an earlier node;
+    /// then nothing is appended.
+    pub(super) fn push(&mut self, operation: Operation, after: &[usize]) -> Result<u32> {
+        let index =
+            u32::try_from(self.list.len()).map_err(|_| Error::invalid("a graph has at most 2^32 nodes"))?;
+        // Check everything before recording anything: a refused node must not change later dependencies.
+        let mut dependencies = after.iter().map(|&node| self.earlier(node)).collect::<Result<Vec<_>>>()?;
+        operation.check_writable()?;
+        self.uses.add(index, &operation, &mut dependencies)?;
         dependencies.sort_unstable();
         dependencies.dedup();
         self.list.push(Node { operation, dependencies });
         Ok(index)
+    }
+
+    /// Appends the nodes of another graph. Those that depend on none of its nodes depend on those in `after`.
+    ///
+    /// # Errors
+    /// As [`NodeList::push`]; then nothing is appended.
+    pub(super) fn extend(&mut self, nodes: &[Node], after: &[usize]) -> Result<Range<usize>> {
+        let first = self.list.len();
+        after.iter().try_for_each(|&node| self.earlier(node).map(drop))?;
+        nodes.iter().try_for_each(|node| node.operation.check_writable())?;
+        if u32::try_from(first + nodes.len()).is_err() {
+            return Err(Error::invalid("a graph has at most 2^32 nodes"));
+        }
+        for node in nodes {
+            let inner: Vec<_> = node.dependencies.iter().map(|&needed| first + needed as usize).collect();
+            self.push(node.operation.clone(), if inner.is_empty() { after } else { &inner })?;
+        }
+        Ok(first..self.list.len())
+    }
+
+    /// The number of a node that the next one may depend on.
+    fn earlier(&self, node: usize) -> Result<u32> {
+        match u32::try_from(node) {
+            Ok(index) if node < self.list.len() => Ok(index),
+            _ => {
+                let (next, one) = (self.list.len(), "a node can only depend on earlier ones");
+                Err(Error::invalid(format!("node {next} cannot depend on node {node}: {one}")))
+            }
+        }
     }
 }

@@ -1,19 +1,20 @@
 //! Records work into a graph instead of submitting it.
 
 use std::cell::RefCell;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-use crate::code::owned_arg::OwnedArg;
+use crate::graph::check_recorded_on;
 use crate::graph::node::{NodeList, Operation};
-use crate::queue::copy::{check_copy, check_fill, check_placed_on, overlap};
 use crate::timeline::open_device::OpenDevice;
-use crate::{Arg, Arguments, Error, Graph, Kernel, LaunchConfig, Queue, Result, Tensor};
+use crate::{Arguments, Error, Graph, Kernel, LaunchConfig, Queue, Result, Tensor};
 
-/// Records the nodes of a graph; see [`Queue::record`].
+/// Records the nodes of a graph; see [`Queue::recording`] and [`Queue::record`].
 ///
 /// Every method returns the index of the new node, which
-/// [`ExecutableGraph::update`](crate::ExecutableGraph::update) takes. A refused node is not recorded and has no
-/// effect.
+/// [`ExecutableGraph::update`](crate::ExecutableGraph::update) takes. It is no [`Event`](crate::Event): recorded
+/// work has not been submitted, so nothing can wait for it; wait for the event of a replay. A refused node is not
+/// recorded and has no effect.
 #[derive(Debug)]
 pub struct Recorder {
     device: Arc<OpenDevice>,
@@ -21,6 +22,10 @@ pub struct Recorder {
 }
 
 impl Recorder {
+    fn new(queue: &Queue) -> Self {
+        Self { device: queue.device.clone(), nodes: RefCell::default() }
+    }
+
     /// Records a launch. Copies the arguments, and keeps the kernel and the tensors alive.
     ///
     /// # Errors
@@ -33,24 +38,9 @@ impl Recorder {
         args: impl Arguments<'a>,
     ) -> Result<usize> {
         let config = config.into();
-        args.with(Some(kernel), |args| self.record_launch(kernel, &config, args))
-    }
-
-    fn record_launch(&self, kernel: &Kernel, config: &LaunchConfig, args: &[Arg<'_>]) -> Result<usize> {
-        let check = || {
-            kernel.check_launch(&self.device, config, args)?;
-            kernel.check_args(&self.device, args)?;
-            if kernel.reporting().is_some() {
-                return Err(Error::unsupported("a kernel with assert_proofs cannot be recorded: launch it"));
-            }
-            if config.is_empty() {
-                // Native graphs have no node for it.
-                return Err(Error::invalid("a launch of 0 groups cannot be recorded; leave it out"));
-            }
-            let args = args.iter().map(OwnedArg::new).collect();
-            self.push(Operation::Launch { kernel: kernel.clone(), config: *config, args })
-        };
-        check().map_err(|error| self.annotate(error, "launch"))
+        args.with(Some(kernel), |args| {
+            self.push("launch", Operation::launch(&self.device, kernel, &config, args)?)
+        })
     }
 
     /// Records a copy between contiguous tensors of this device that do not overlap.
@@ -58,26 +48,7 @@ impl Recorder {
     /// # Errors
     /// `InvalidArgument` as for [`Queue::copy`]; `Unsupported` for tensors that have gaps or overlap.
     pub fn copy(&self, destination: &Tensor, source: &Tensor) -> Result<usize> {
-        let check = || {
-            check_copy(destination, source)?;
-            check_placed_on(&self.device, destination)
-                .and_then(|()| check_placed_on(&self.device, source))?;
-            // A copy node copies one range of bytes.
-            if !destination.is_contiguous() || !source.is_contiguous() {
-                return Err(Error::unsupported(
-                    "a copy of a tensor with gaps cannot be recorded: use Queue::copy",
-                ));
-            }
-            if Arc::ptr_eq(destination.buffer("copy")?, source.buffer("copy")?)
-                && overlap(destination, source)
-            {
-                return Err(Error::unsupported(
-                    "a copy between tensors that overlap cannot be recorded: use Queue::copy",
-                ));
-            }
-            self.push(Operation::Copy { destination: destination.clone(), source: source.clone() })
-        };
-        check().map_err(|error| self.annotate(error, "copy"))
+        self.push("copy", Operation::copy(&self.device, destination, source)?)
     }
 
     /// Records a fill of a contiguous tensor with a repeated pattern of 1, 2, 4, 8 or 16 bytes.
@@ -85,16 +56,23 @@ impl Recorder {
     /// # Errors
     /// As [`Queue::fill`].
     pub fn fill(&self, tensor: &Tensor, pattern: &[u8]) -> Result<usize> {
-        let check = || {
-            check_placed_on(&self.device, tensor)?;
-            check_fill(tensor, pattern)?;
-            self.push(Operation::Fill { tensor: tensor.clone(), pattern: pattern.to_vec() })
-        };
-        check().map_err(|error| self.annotate(error, "fill"))
+        self.push("fill", Operation::fill(&self.device, tensor, pattern)?)
     }
 
-    fn push(&self, operation: Operation) -> Result<usize> {
-        self.nodes.borrow_mut().push(operation).map(|index| index as usize)
+    /// Records the nodes of another graph, ordered with those recorded so far by the tensors they share. Returns
+    /// their indices.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a graph of another device, or one that writes a tensor that was frozen meanwhile.
+    pub fn add_graph(&self, graph: &Graph) -> Result<Range<usize>> {
+        check_recorded_on(graph, &self.device)
+            .and_then(|()| self.nodes.borrow_mut().extend(&graph.nodes.list, &[]))
+            .map_err(|error| self.annotate(error, "add_graph"))
+    }
+
+    fn push(&self, name: &str, operation: Operation) -> Result<usize> {
+        let pushed = self.nodes.borrow_mut().push(operation, &[]);
+        pushed.map(|index| index as usize).map_err(|error| self.annotate(error, name))
     }
 
     fn annotate(&self, error: Error, operation: &str) -> Error {
@@ -102,9 +80,56 @@ impl Recorder {
     }
 }
 
+/// A recording in progress, from [`Queue::recording`]. It is used as a [`Recorder`], and discarded when dropped.
+///
+/// ```
+/// # use runtime_core::{ModuleSource, Runtime, read_write};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// # let scale = device.kernel(&unsafe { ModuleSource::native("null", "scale_f32") }, "scale_f32")?;
+/// # let x = device.tensor([1], &[1.0f32])?;
+/// # let queue = device.queue()?;
+/// let recording = queue.recording()?;
+/// for _ in 0..3 {
+///     recording.launch(&scale, (1, 1), (read_write(&x), 2.0f32))?; // an error would discard the recording
+/// }
+/// let graph = recording.finish();
+/// queue.replay(&queue.instantiate(&graph)?)?.wait()?;
+/// assert_eq!(x.to_vec::<f32>()?, [8.0]);
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "a recording that is dropped records nothing"]
+pub struct Recording(Recorder);
+
+impl Recording {
+    /// Ends the recording. More nodes can be added to the graph.
+    pub fn finish(self) -> Graph {
+        Graph { nodes: self.0.nodes.into_inner(), device: self.0.device }
+    }
+}
+
+impl Deref for Recording {
+    type Target = Recorder;
+
+    fn deref(&self) -> &Recorder {
+        &self.0
+    }
+}
+
 impl Queue {
-    /// Records a graph: work that `work` passes to the [`Recorder`] is recorded, not run. The queue itself is
-    /// not affected, and may be used meanwhile.
+    /// Begins to record a graph: work that is passed to the [`Recording`] is recorded, not run. The queue itself is
+    /// not affected, may be used meanwhile, and may have several recordings.
+    ///
+    /// # Errors
+    /// `DeviceLost`; `Cancelled` for a device that is closed.
+    pub fn recording(&self) -> Result<Recording> {
+        self.device.check().map_err(|error| self.annotate(error, "recording"))?;
+        Ok(Recording(Recorder::new(self)))
+    }
+
+    /// Records a graph by a closure: work that `work` passes to the [`Recorder`] is recorded, not run. Otherwise as
+    /// [`Queue::recording`].
     ///
     /// ```
     /// # use runtime_core::{ModuleSource, Runtime, read_write};
@@ -120,10 +145,10 @@ impl Queue {
     /// ```
     ///
     /// # Errors
-    /// Any error of `work`; the recording is then discarded.
+    /// As [`Queue::recording`]; any error of `work`. The recording is then discarded.
     pub fn record<T>(&self, work: impl FnOnce(&Recorder) -> Result<T>) -> Result<Graph> {
-        let recorder = Recorder { device: self.device.clone(), nodes: RefCell::default() };
-        work(&recorder)?;
-        Ok(Graph { nodes: recorder.nodes.into_inner().list, device: recorder.device })
+        let recording = self.recording()?;
+        work(&recording)?;
+        Ok(recording.finish())
     }
 }

@@ -182,7 +182,7 @@ impl Queue {
         // Backends copy between ranges that do not overlap.
         let one_buffer = Arc::ptr_eq(to, from);
         if dense && !(one_buffer && overlap(destination, source)) {
-            return self.copy_on_device(destination, source, (to, from));
+            return self.copy_on_device(destination, source, 0);
         }
         match paired_rows(destination, source) {
             Some((at, of)) if !dense && (!one_buffer || at.is_apart_from(&of)) => {
@@ -193,13 +193,19 @@ impl Queue {
         }
     }
 
-    /// Copies in one submission; `None` if the device cannot, and the copy must be staged.
-    fn copy_on_device(
-        &self,
-        destination: &Tensor,
-        source: &Tensor,
-        (to, from): (&Buffer, &Buffer),
-    ) -> Result<Option<Event>> {
+    /// Copies between contiguous tensors that do not overlap, in order and after `ticket` of this queue.
+    pub(crate) fn copy_after(&self, destination: &Tensor, source: &Tensor, ticket: u64) -> Result<Event> {
+        match self.copy_on_device(destination, source, ticket) {
+            Ok(Some(event)) => Ok(event),
+            // It is staged, behind everything submitted so far.
+            Ok(None) => self.copy(destination, source),
+            Err(error) => Err(self.annotate(error, "copy")),
+        }
+    }
+
+    /// Copies in one submission, after `ticket` of this queue; `None` if the device cannot, and the copy must be staged.
+    fn copy_on_device(&self, destination: &Tensor, source: &Tensor, ticket: u64) -> Result<Option<Event>> {
+        let (to, from) = (destination.buffer("copy")?, source.buffer("copy")?);
         let bytes = source.size_bytes() as u64;
         let (to_offset, from_offset) = (destination.byte_offset() as u64, source.byte_offset() as u64);
         let own = |tensor: &Tensor| Arc::ptr_eq(tensor.device(), &self.device);
@@ -208,7 +214,7 @@ impl Queue {
         let mut uses = AccessSet::default();
         uses.add(to, Access::Write)?;
         uses.add(from, Access::Read)?;
-        let flags = SubmitFlags { transfer: true, hold: true, ..SubmitFlags::default() };
+        let flags = SubmitFlags { transfer: true, hold: true, after: ticket, ..SubmitFlags::default() };
         let submitted = if (own(destination) || own(source)) && same_backend {
             self.submit(&uses, flags, |calls, queue, submit| {
                 // SAFETY: both buffers are of this backend, and are kept until the ticket has ended.
@@ -325,10 +331,15 @@ impl Queue {
         if let Some(real) = self.real_queue() {
             return real.fill(tensor, pattern);
         }
-        self.fill_named(tensor, pattern).map_err(|error| self.annotate(error, "fill"))
+        self.fill_after(tensor, pattern, 0)
     }
 
-    fn fill_named(&self, tensor: &Tensor, pattern: &[u8]) -> Result<Event> {
+    /// As [`Queue::fill`], and after `ticket` of this queue.
+    pub(crate) fn fill_after(&self, tensor: &Tensor, pattern: &[u8], ticket: u64) -> Result<Event> {
+        self.fill_named(tensor, pattern, ticket).map_err(|error| self.annotate(error, "fill"))
+    }
+
+    fn fill_named(&self, tensor: &Tensor, pattern: &[u8], ticket: u64) -> Result<Event> {
         check_placed_on(&self.device, tensor).map_err(|error| self.annotate(error, "fill"))?;
         check_fill(tensor, pattern)?;
         let buffer = tensor.buffer("fill")?;
@@ -336,7 +347,7 @@ impl Queue {
         uses.add(buffer, Access::Write)?;
         let (offset, bytes) = (tensor.byte_offset() as u64, tensor.size_bytes() as u64);
         let pattern_bytes = u32::try_from(pattern.len()).unwrap_or(0);
-        let flags = SubmitFlags { transfer: true, hold: true, ..SubmitFlags::default() };
+        let flags = SubmitFlags { transfer: true, hold: true, after: ticket, ..SubmitFlags::default() };
         let submitted = self.submit(&uses, flags, |calls, queue, submit| {
             // SAFETY: the queue is open, and the pattern lives during the call.
             unsafe {

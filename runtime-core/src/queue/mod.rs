@@ -165,6 +165,19 @@ impl Queue {
         Ok(Event::new(&self.timeline, submitted.ticket()))
     }
 
+    /// As [`Queue::launch_as`], tracked, and run after `ticket` of this queue.
+    pub(crate) fn launch_after(
+        &self,
+        kernel: &Kernel,
+        config: &LaunchConfig,
+        args: &[Arg<'_>],
+        ticket: u64,
+    ) -> Result<Event> {
+        let flags = SubmitFlags { hold: true, after: ticket, ..SubmitFlags::default() };
+        let submitted = self.start(kernel, config, args, flags, true)?;
+        Ok(Event::new(&self.timeline, submitted.ticket()))
+    }
+
     #[inline]
     fn start(
         &self,

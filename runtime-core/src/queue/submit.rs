@@ -14,7 +14,8 @@
 //! over; see [`fusion_list`](super::fusion_list).
 //!
 //! Other queues' locks are taken one at a time, and each is released before this queue's own lock is taken, which is held until
-//! the driver call returns. A thread that must block first releases all locks. A refused driver call takes no ticket.
+//! the driver call returns. A thread that must block first releases all locks. A refused driver call takes no ticket. The replay
+//! of a graph holds the lock of the graph around all of this, also while it blocks: no other lock is held when it takes that one.
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
@@ -153,6 +154,8 @@ pub(crate) struct SubmitFlags {
     pub(crate) hold: bool,
     /// It may run on this thread if the queue is idle.
     pub(crate) inline: bool,
+    /// A ticket of this queue that it runs after, besides those that use its buffers; 0 for none.
+    pub(crate) after: u64,
 }
 
 /// A submission, with its ticket.
@@ -231,7 +234,7 @@ impl Queue {
         let timeline = &*self.timeline;
         let mut foreign = Dependencies::new();
         let mut hazards = HazardGuards::new(uses);
-        let mut after = hazards.lock(timeline.id, &mut foreign)?;
+        let mut after = hazards.lock(timeline.id, &mut foreign)?.max(flags.after);
         let waits = match foreign.is_empty() {
             true => None,
             false => match self.resolve(&foreign, flags.inline)? {
@@ -420,7 +423,7 @@ impl Queue {
     /// Makes later submissions wait for an event: on the device if it can, otherwise on this thread.
     pub(crate) fn wait_for_point(&self, event: &Event) -> Result<()> {
         if let Some(timeline) = event.timeline() {
-            return self.wait_for_ticket(timeline, event.ticket());
+            return self.wait_for_ticket(timeline, event.ticket(), true);
         }
         if let Some(parts) = event.all_of() {
             return parts.iter().try_for_each(|part| self.wait_for_point(part));
@@ -429,8 +432,14 @@ impl Queue {
         ended.map_err(|error| error.with_note("a submission depends on it"))
     }
 
-    /// Makes later submissions wait for `ticket` of `source`: on the device if it can, otherwise on this thread.
-    fn wait_for_ticket(&self, source: &Arc<Timeline>, ticket: u64) -> Result<()> {
+    /// Makes later submissions wait for `ticket` of `source`: on the device if it can, otherwise on this thread. Whether they fail
+    /// if it fails is up to `propagates_failure`.
+    pub(crate) fn wait_for_ticket(
+        &self,
+        source: &Arc<Timeline>,
+        ticket: u64,
+        propagates_failure: bool,
+    ) -> Result<()> {
         self.device.check()?;
         if Arc::ptr_eq(source, &self.timeline) {
             return Ok(());
@@ -441,8 +450,10 @@ impl Queue {
         if Arc::ptr_eq(source, self.timeline.real()) {
             return Ok(());
         }
-        if let Some(result) = source.status(ticket) {
-            return result;
+        match source.status(ticket) {
+            Some(result) if propagates_failure => return result,
+            Some(_) if !source.maybe_running(ticket) => return Ok(()),
+            _ => {}
         }
         if self.can_wait_on_device(source)
             && let Some(_open) = source.device.upgrade()
@@ -450,20 +461,21 @@ impl Queue {
             source.signal_from_now_on();
             source.signal_and_flush(ticket)?;
             if let Some(collector) = self.collector() {
-                collector.wait_for(QueueWait { source: source.clone(), ticket, propagates_failure: ticket });
+                let propagates_failure = if propagates_failure { ticket } else { 0 };
+                collector.wait_for(QueueWait { source: source.clone(), ticket, propagates_failure });
                 return Ok(());
             }
             let _lock = self.timeline.submission.lock();
             self.timeline.check_healthy()?;
             let mut waits = QueueWaits::new();
-            waits.push(QueueWait { source: source.clone(), ticket, propagates_failure: ticket });
+            add_wait(&mut waits, source.clone(), ticket, propagates_failure);
             if self.wait_on_device(&waits)?.is_none() {
                 self.push_edges(&waits, self.timeline.last_submitted() + 1);
                 return Ok(());
             }
         }
         block(source, ticket)?;
-        source.status(ticket).unwrap_or(Ok(()))
+        if propagates_failure { source.status(ticket).unwrap_or(Ok(())) } else { Ok(()) }
     }
 }
 

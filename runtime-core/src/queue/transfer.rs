@@ -15,7 +15,7 @@ use crate::timeline::event::Event;
 use crate::timeline::open_device::OpenDevice;
 use crate::{Access, Element, Error, Queue, Result, Tensor};
 
-const TRANSFER: SubmitFlags = SubmitFlags { transfer: true, hold: true, inline: false };
+const TRANSFER: SubmitFlags = SubmitFlags { transfer: true, hold: true, inline: false, after: 0 };
 
 impl Queue {
     /// Copies row-major elements into a contiguous tensor, in order with the queue's work, without waiting for it. A `Vec` is

@@ -395,6 +395,50 @@ impl Tensor {
             && !others_range.is_empty()
     }
 
+    /// The bytes of the buffer from the lowest element to the end of the highest.
+    fn byte_range(&self) -> Range<usize> {
+        let first = self.first_byte_offset();
+        first..first + self.span_bytes()
+    }
+
+    /// Whether the buffer of both is one, and some byte between the lowest and the highest element of each is of both.
+    pub(crate) fn shares_memory_with(&self, other: &Self) -> bool {
+        let (own, others) = (self.byte_range(), other.byte_range());
+        self.shares_buffer_with(other) && own.start < others.end && others.start < own.end
+    }
+
+    fn shares_buffer_with(&self, other: &Self) -> bool {
+        match (&self.0.storage, &other.0.storage) {
+            (Storage::Bytes(own), Storage::Bytes(others)) => Arc::ptr_eq(own, others),
+            _ => false,
+        }
+    }
+
+    /// Whether its elements lie in the memory between the lowest and the highest element of `other`.
+    pub(crate) fn lies_within(&self, other: &Self) -> bool {
+        let (own, others) = (self.byte_range(), other.byte_range());
+        self.shares_buffer_with(other) && others.start <= own.start && own.end <= others.end
+    }
+
+    /// The view of `new` that corresponds to this view, which lies within `old`. The layouts of `old` and `new` are equal.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the memory of `new` is not aligned like that of `old`.
+    pub(crate) fn moved(&self, old: &Self, new: &Self) -> Result<Self> {
+        if self.dtype() == old.dtype() && self.0.layout == old.0.layout {
+            return Ok(new.clone());
+        }
+        let size = self.dtype().bytes().max(1);
+        let first = (new.byte_offset() + self.byte_offset()).checked_sub(old.byte_offset());
+        match first.filter(|first| first.is_multiple_of(size)) {
+            Some(first) => {
+                let layout = Layout { offset: first / size, ..self.0.layout.clone() };
+                Ok(Self::from_storage(Storage::Bytes(new.buffer("rebind")?.clone()), self.dtype(), layout))
+            }
+            None => Err(Error::invalid(format!("{new:?} does not begin at a multiple of {size} bytes"))),
+        }
+    }
+
     /// The layout of the elements in the buffer.
     pub(crate) fn layout(&self) -> &Layout {
         &self.0.layout

@@ -16,6 +16,7 @@ mod faults;
 mod fusion;
 mod fusion_order;
 mod geometry;
+mod graph_nodes;
 mod graphs;
 mod hazards;
 mod held_queues;
@@ -72,6 +73,7 @@ pub(crate) const TOPICS: &[(&str, &[Case])] = &[
     ("lost", lost::CASES),
     ("recording", recording::CASES),
     ("graphs", graphs::CASES),
+    ("graph_nodes", graph_nodes::CASES),
     ("evaluation", evaluation::CASES),
     ("clocks", clocks::CASES),
     ("validation", validation::CASES),

@@ -1,0 +1,21 @@
+// out = max(x, 0), for n elements, one per invocation.
+
+alias T = f32;
+
+override GROUP: u32 = 256;
+
+struct Scalars {
+    n: u32,
+}
+
+@group(0) @binding(0) var<storage, read> x: array<T>;
+@group(0) @binding(1) var<storage, read_write> out: array<T>;
+var<immediate> scalars: Scalars;
+
+@compute @workgroup_size(GROUP)
+fn relu(@builtin(global_invocation_id) id: vec3u) {
+    let i = id.x;
+    if i < scalars.n {
+        out[i] = max(x[i], T(0));
+    }
+}

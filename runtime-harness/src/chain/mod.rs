@@ -1,0 +1,193 @@
+//! Chains: kernels of several specs that run one after the other on each other's results.
+
+mod links;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+use runtime_core::{
+    CommonRuntime, Error, ErrorKind, Event, HostArray, Queue, Result, Runtime, Tolerance, Validation,
+};
+
+use crate::job::{BoundKernel, Job};
+use crate::spec::Spec;
+pub use links::LinkRequest;
+use links::{Place, tensor_of};
+
+/// Kernels that run one after the other, with the tensors that they share.
+#[derive(Debug)]
+pub struct Chain {
+    /// A job per kernel.
+    jobs: Vec<Job>,
+    names: Vec<String>,
+    /// The tensors of later kernels, each with the tensor of an earlier one that it is.
+    links: Vec<(Place, Place)>,
+}
+
+/// What a chain leaves in a tensor.
+#[derive(Debug)]
+struct Content {
+    array: HostArray,
+    /// The kernel and the argument that wrote it last.
+    writer: Place,
+    rtol: f64,
+    atol: f64,
+}
+
+/// The result of a chain for one of the tensors that it writes.
+#[derive(Debug)]
+pub struct ChainRow {
+    /// The kernel that writes it last, and the name of the argument, such as `softmax.out`.
+    pub tensor: String,
+    /// How it compares with the reference.
+    pub validation: Validation,
+}
+
+/// What the references say that a chain leaves in its tensors.
+#[derive(Debug)]
+pub struct Expected(HashMap<Place, Content>);
+
+/// A chain with its kernels and tensors on a device.
+#[derive(Debug)]
+pub struct BoundChain<'c> {
+    chain: &'c Chain,
+    kernels: Vec<BoundKernel>,
+}
+
+impl Chain {
+    /// Links the kernels of specs. Besides the links in `wanted`, the first tensor that a kernel reads is the first one that the
+    /// kernel before it writes.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for no specs, for a link to a kernel or tensor that does not exist, or that is not earlier, and for linked
+    /// tensors that differ in type or number of elements.
+    pub fn new(specs: Vec<Spec>, wanted: &[LinkRequest]) -> Result<Self> {
+        if specs.is_empty() {
+            return Err(Error::invalid("a chain needs at least one spec"));
+        }
+        let names = links::names(&specs);
+        let links = links::resolve(&specs, &names, wanted)?;
+        Ok(Self { jobs: specs.into_iter().map(Job::new).collect(), names, links })
+    }
+
+    /// The names of the kernels: those of the specs; the second of one name is `name#2`.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The specs, in order.
+    pub fn specs(&self) -> impl Iterator<Item = &Spec> {
+        self.jobs.iter().map(|job| &job.spec)
+    }
+
+    /// The links, such as `softmax.x = scale_mask.out`.
+    pub fn links(&self) -> impl Iterator<Item = String> {
+        self.links.iter().map(|&(to, from)| format!("{} = {}", self.name(to), self.name(from)))
+    }
+
+    /// Runs the references one after the other, each on the results of those before it.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a kernel without a reference; any error of a reference.
+    pub fn expected(&mut self, runtime: &Runtime) -> Result<Expected> {
+        let mut contents: HashMap<Place, Content> = HashMap::new();
+        for kernel in 0..self.jobs.len() {
+            let ((rtol, atol), unknown) =
+                (self.inherit(kernel, &contents)?, &self.jobs[kernel].spec.reference);
+            if unknown.is_none() {
+                let name = &self.names[kernel];
+                return Err(Error::invalid(format!("{name} has no [reference]; add one to its spec")));
+            }
+            self.jobs[kernel].find_expected(runtime);
+            let (job, tolerance) = (&self.jobs[kernel], self.jobs[kernel].tolerance());
+            for (arg, array) in job.expected.as_ref().map_err(Clone::clone)? {
+                let (own_rtol, own_atol) = tolerance.bounds(array.dtype());
+                let (rtol, atol, array) = (rtol + own_rtol, atol + own_atol, array.clone());
+                let content = Content { array, writer: (kernel, *arg), rtol, atol };
+                contents.insert(self.origin((kernel, *arg)), content);
+            }
+        }
+        Ok(Expected(contents))
+    }
+
+    /// Gives a kernel's reference the contents that the kernels before it leave. Returns their tolerances, which add up.
+    fn inherit(&mut self, kernel: usize, contents: &HashMap<Place, Content>) -> Result<(f64, f64)> {
+        let (mut rtol, mut atol) = (0.0f64, 0.0f64);
+        for arg in 0..self.jobs[kernel].spec.args.len() {
+            let Some(content) = contents.get(&self.origin((kernel, arg))) else { continue };
+            let job = &mut self.jobs[kernel];
+            let Some(tensor) = tensor_of(&job.spec.args[arg]).filter(|tensor| tensor.access.reads()) else {
+                continue;
+            };
+            let array = HostArray::from_bytes(tensor.dtype, &tensor.shape, content.array.bytes())?;
+            job.inputs.as_mut().map_err(|error| error.clone())?[arg] = Some(array);
+            (rtol, atol) = (rtol.max(content.rtol), atol.max(content.atol));
+        }
+        Ok((rtol, atol))
+    }
+
+    /// Loads the kernels and makes the tensors, with their initial data.
+    ///
+    /// # Errors
+    /// Those of [`BoundKernel::new`].
+    pub fn bind(&self, device: &dyn CommonRuntime) -> Result<BoundChain<'_>> {
+        let bind = |job: &Job| BoundKernel::new(device, job, &job.spec.kernel);
+        let mut kernels = self.jobs.iter().map(bind).collect::<Result<Vec<_>>>()?;
+        for &(to, _) in &self.links {
+            let origin = self.origin(to);
+            let shape = tensor_of(&self.jobs[to.0].spec.args[to.1]).map(|tensor| &*tensor.shape);
+            let source = kernels[origin.0].tensors[origin.1].as_ref();
+            let shared = source.zip(shape).map(|(tensor, shape)| tensor.reshape(shape)).transpose()?;
+            kernels[to.0].tensors[to.1] = shared;
+        }
+        Ok(BoundChain { chain: self, kernels })
+    }
+
+    /// The tensor of the earliest kernel that this one is.
+    fn origin(&self, mut place: Place) -> Place {
+        while let Some((_, from)) = self.links.iter().find(|(to, _)| *to == place) {
+            place = *from;
+        }
+        place
+    }
+
+    fn name(&self, (kernel, arg): Place) -> String {
+        format!("{}.{}", self.names[kernel], self.jobs[kernel].spec.args[arg].name)
+    }
+}
+
+impl BoundChain<'_> {
+    /// Submits the kernels in order, to any queue; returns the event of the last.
+    ///
+    /// # Errors
+    /// Those of a launch; `InvalidArgument` for a group size that the code does not have.
+    pub fn submit(&self, queue: &Queue) -> Result<Event> {
+        let mut last = None;
+        for (bound, spec) in self.kernels.iter().zip(self.chain.specs()) {
+            drop(last.take());
+            last = Some(queue.launch(&bound.kernel, bound.config(spec)?, &bound.args(spec)[..])?);
+        }
+        last.ok_or_else(|| Error::new(ErrorKind::Internal, "a chain without kernels"))
+    }
+
+    /// Compares what the kernels have left in the tensors that they write with the references.
+    ///
+    /// # Errors
+    /// The failure of the work; those of reading a tensor.
+    pub fn compare(&self, expected: &Expected) -> Result<Vec<ChainRow>> {
+        let mut contents: Vec<_> = expected.0.values().collect();
+        contents.sort_by_key(|content| content.writer);
+        let compare = |content: &&Content| {
+            let (kernel, arg) = content.writer;
+            let tensor = self.kernels[kernel].tensors[arg].as_ref();
+            let tensor = tensor.ok_or_else(|| Error::new(ErrorKind::Internal, "a written scalar"))?;
+            let tolerance =
+                Tolerance { rtol: Some(content.rtol), atol: Some(content.atol), ..Tolerance::default() };
+            let validation = tolerance.compare(arg, &tensor.to_array()?, &content.array)?;
+            Ok(ChainRow { tensor: self.chain.name(content.writer), validation })
+        };
+        contents.iter().map(compare).collect()
+    }
+}

@@ -1,0 +1,80 @@
+use std::path::Path;
+
+use runtime_core::ErrorKind;
+
+use super::*;
+use crate::spec::Overrides;
+
+fn load(name: &str, element: &str) -> Spec {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernels");
+    let overrides = Overrides { element: Some(element.parse().unwrap()), ..Overrides::default() };
+    Spec::load(&folder.join(name).with_extension("toml"), &overrides).unwrap()
+}
+
+fn chain(kernels: &[&str], links: &[&str]) -> Result<Chain> {
+    let wanted: Vec<_> = links.iter().map(|text| LinkRequest::parse(text).unwrap()).collect();
+    Chain::new(kernels.iter().map(|name| load(name, "f32")).collect(), &wanted)
+}
+
+fn links(kernels: &[&str], wanted: &[&str]) -> Vec<String> {
+    chain(kernels, wanted).unwrap().links().collect()
+}
+
+fn refused(kernels: &[&str], wanted: &[&str]) -> String {
+    let error = chain(kernels, wanted).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    error.to_string()
+}
+
+#[test]
+fn a_kernel_reads_what_the_one_before_it_writes() {
+    assert_eq!(links(&["relu"], &[]), [""; 0]);
+    assert_eq!(
+        links(&["scale_mask", "softmax", "saxpy"][..2], &[]),
+        ["softmax.x = scale_mask.out"],
+        "the mask is read, too, but it is not the first"
+    );
+    assert_eq!(
+        links(&["bias", "gelu", "residual", "layer_norm"], &[]),
+        ["gelu.x = bias.out", "residual.x = gelu.out", "layer_norm.x = residual.out"]
+    );
+    assert_eq!(links(&["relu", "relu", "relu"], &[]), ["relu#2.x = relu.out", "relu#3.x = relu#2.out"]);
+}
+
+#[test]
+fn wanted_links_come_first() {
+    assert_eq!(
+        links(
+            &["vector_add", "relu", "scale", "multiply_subtract"],
+            &["scale.x=vector_add.c", "multiply_subtract.a=relu.out"]
+        ),
+        [
+            "scale.x = vector_add.c",
+            "multiply_subtract.a = relu.out",
+            "relu.x = vector_add.c",
+            "multiply_subtract.x = scale.out"
+        ],
+        "a diamond"
+    );
+    let chain = chain(&["relu", "relu"], &["relu#2.out=relu.x"]).unwrap();
+    assert_eq!(chain.origin((1, 1)), (0, 0));
+}
+
+#[test]
+fn a_wrong_link_names_the_argument_and_the_remedy() {
+    for text in ["relu.x", "relu=scale", "=relu.x", "relu.=scale.out", "relu.x=.out"] {
+        assert!(LinkRequest::parse(text).unwrap_err().contains("expected B.x=A.y"), "{text}");
+    }
+    let pair = ["relu", "scale"];
+    assert!(refused(&pair, &["scal.x=relu.out"]).contains("no kernel \"scal\"; did you mean \"scale\"?"));
+    assert!(refused(&pair, &["scale.n=relu.out"]).contains("no tensor \"n\""));
+    assert!(refused(&pair, &["relu.x=scale.out"]).contains("scale does not come before relu"));
+    assert!(refused(&pair, &["scale.x=scale.out"]).contains("--link scale.x=scale.out"));
+    assert!(refused(&pair, &["scale.x=relu.x", "scale.x=relu.out"]).contains("linked already"));
+    let sizes = refused(&["relu", "softmax"], &[]);
+    assert!(sizes.contains("softmax.x is float32") && sizes.contains("relu.out is float32"), "{sizes}");
+    assert!(sizes.contains("--set") && sizes.contains("--link softmax.x=A.y"), "{sizes}");
+    assert!(refused(&[], &[]).contains("at least one"));
+    let types = Chain::new(vec![load("relu", "f32"), load("scale", "f16")], &[]).unwrap_err();
+    assert!(types.to_string().contains("scale.x is"), "{types}");
+}
