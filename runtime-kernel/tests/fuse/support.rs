@@ -36,7 +36,7 @@ pub(crate) fn host() -> Device {
 impl Case {
     pub(crate) fn plan(&self, device: &Device) -> FusionPlan {
         let options = Options::new();
-        let launches: Vec<_> = self.launches.iter().map(|launch| FusionLaunch {
+        let launches = self.launches.iter().map(|launch| FusionLaunch {
             source: PortableSource { code: &launch.code, path: "", options: &options },
             entry: &launch.entry,
             groups: launch.groups,
@@ -90,11 +90,8 @@ impl Case {
         let kernel =
             device.kernel(&ModuleSource::wgsl(text), entry).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let size = kernel.info().group_size.expect("a group size");
-        let args: Vec<_> = args.iter().zip(access(&kernel)).map(|(arg, access)| match arg {
-            FusionArg::Tensor(index) => {
-                // A fused kernel may take a view's elements as another type.
-                Arg::tensor(&tensors[*index], access)
-            }
+        let args = args.iter().zip(access(&kernel)).map(|(arg, access)| match arg {
+            FusionArg::Tensor(index) => Arg::tensor(&tensors[*index], access),
             FusionArg::Scalar { dtype, bits } => Arg::scalar_bits(*dtype, *bits),
         });
         let args: Vec<_> = args.collect();
