@@ -1,24 +1,16 @@
 //! Fused kernels leave the same bits in their tensors as the launches that they stand for, on the host.
 
+mod lists;
 mod property;
 mod support;
 
 use runtime_core::FusionArg::{self, Tensor};
-use runtime_core::{DType, Promotion};
-use support::{Case, Launch, host};
+use runtime_core::Promotion;
+
+use lists::{Case, Launch, number};
+use support::host;
 
 const N: u32 = 1000;
-
-const fn number(value: u32) -> FusionArg {
-    FusionArg::Scalar { dtype: DType::U32, bits: value as u64 }
-}
-
-/// Tensors of `N` different elements each.
-fn tensors(count: usize) -> Vec<Vec<u32>> {
-    (0..count as u32)
-        .map(|tensor| (0..N).map(|i| (i + 7 * tensor).wrapping_mul(0x9e37_79b1) >> 7).collect())
-        .collect()
-}
 
 /// A kernel that reads `x` and writes `y`, in groups of 64.
 fn kernel(declarations: &str, body: &str) -> String {
@@ -47,7 +39,7 @@ fn chain(bodies: &[&str]) -> Case {
         let args = [Tensor(index), Tensor(index + 1), number(N), number(20)];
         launch(kernel("", body), [16, 1, 1], &args)
     });
-    Case { launches: launches.collect(), tensors: tensors(bodies.len() + 1), ..Case::default() }
+    Case { launches: launches.collect(), tensors: lists::tensors(bodies.len() + 1, N), ..Case::default() }
 }
 
 #[test]
@@ -198,7 +190,7 @@ fn a_diamond_and_an_aliased_argument() {
             both("y[i] = x[i] - z[i];", 1, 3, 0),
             both("y[i] = x[i] ^ (z[i] << 1u);", 2, 4, 3),
         ],
-        tensors: tensors(5),
+        tensors: lists::tensors(5, N),
         ..Case::default()
     };
     case.check_fused(&host());
