@@ -12,6 +12,7 @@ use super::merge::{Guard, Part, Promoted, merge};
 use super::promote;
 use super::text::{Text, text};
 use super::walk::{Access, Accesses, Shape, accesses};
+use crate::parse::limits::Depth;
 
 /// Plans the fusion of launches.
 ///
@@ -67,10 +68,7 @@ impl<'a> Planner<'a> {
     fn plan(&mut self) -> FusionPlan {
         let mut plan = FusionPlan::default();
         let mut run = Run::at(0);
-        for next in 0..self.launches.len() {
-            if next == 0 {
-                continue;
-            }
+        for next in 1..self.launches.len() {
             match self.extended(&run, next) {
                 Ok(longer) => {
                     let reason =
@@ -100,7 +98,7 @@ impl<'a> Planner<'a> {
         for launch in all {
             legality::check_alone(launch)?;
         }
-        legality::check(self.request, before, &launches[next])?;
+        legality::check((self.request, self.device), before, &launches[next])?;
         let geometry = legality::geometry(self.request, all)?;
         // Other groups change what is known of all launches.
         let changed =
@@ -286,11 +284,8 @@ impl<'a> Planner<'a> {
             .collect();
         let merged = merge(self.request, &parts, promoted, (geometry.group_size, constants))
             .map_err(|error| error.message().to_owned())?;
-        let depth = parts
-            .iter()
-            .map(|part| part.body.program.depth)
-            .find(|depth| *depth == crate::parse::limits::Depth::Deep);
-        let depth = depth.unwrap_or(crate::parse::limits::Depth::Shallow);
+        let is_deep = parts.iter().any(|part| part.body.program.depth == Depth::Deep);
+        let depth = if is_deep { Depth::Deep } else { Depth::Shallow };
         let text = text(self.request, (&merged, depth), self.device)?;
         Ok((text, merged.args))
     }

@@ -32,7 +32,7 @@ pub(super) fn text(
     });
     let text = printed.map_err(|error| error.message().to_owned())?;
     let program = Program::parse(&text, "", &crate::Specialisation::default())
-        .map_err(|error| format!("{}\n{text}", error.message()))?;
+        .map_err(|error| format!("the fused text is rejected: {}", first_line(error.message())))?;
     check_target(&program, device).map_err(|error| error.message().to_owned())?;
     let [interface] = program.interfaces() else {
         return Err("the fused kernel has more than one entry point".to_owned());
@@ -54,4 +54,8 @@ fn is_expected(request: &FusionRequest<'_>, merged: &Merged, interface: &Interfa
     };
     merged.args.len() == tensors + interface.scalars.len()
         && merged.args.iter().enumerate().all(|(place, arg)| is_tensor(arg) == (place < tensors))
+}
+
+fn first_line(message: &str) -> &str {
+    message.lines().next().unwrap_or_default()
 }

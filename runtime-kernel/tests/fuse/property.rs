@@ -1,7 +1,7 @@
 //! Random lists of kernels on the host, fused and not. `tests/kernel-fuzz` has many more of them, in an interpreter.
 
 use crate::lists::{Case, Random, list};
-use crate::support::{Device, host};
+use crate::support::Device;
 
 /// Lists in a normal run; the variable `RUNTIME_FUSION_CASES` sets another number.
 const CASES: u32 = 6;
@@ -12,18 +12,17 @@ fn races(case: &Case, device: &Device) -> bool {
     (0..2).any(|_| case.unfused(device) != serial)
 }
 
-#[test]
-fn random_lists_leave_the_same_bits() {
+/// Random lists leave the same bits.
+pub(crate) fn random_lists(device: &Device) {
     let cases =
         std::env::var("RUNTIME_FUSION_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES);
-    let device = host();
     let (mut launches, mut seams, mut fused, mut barriers, mut promoted) = (0, 0, 0, 0, 0);
     for seed in 0..cases {
         let case = list(&mut Random(u64::from(seed) * 7919 + 1));
-        if races(&case, &device) {
+        if races(&case, device) {
             continue;
         }
-        let plan = case.check(&device);
+        let plan = case.check(device);
         launches += case.launches.len();
         seams += plan.seams.len();
         fused += plan.seams.iter().filter(|seam| seam.fused).count();

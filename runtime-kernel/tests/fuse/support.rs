@@ -10,12 +10,6 @@ use crate::lists::Case;
 /// An opened device.
 pub(crate) type Device = std::sync::Arc<dyn CommonRuntime>;
 
-/// The host, with the lowering of WGSL.
-pub(crate) fn host() -> Device {
-    let runtime = Runtime::builder().with_lowering(runtime_kernel::wgsl()).discover(false);
-    runtime.register(runtime_host::backend()).build().open("host").expect("the host")
-}
-
 impl Case {
     /// The elements of all tensors after the launches, as they are.
     pub(crate) fn unfused(&self, device: &Device) -> Vec<Vec<u32>> {

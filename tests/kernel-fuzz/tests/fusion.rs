@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, reason = "prints the share that fused")]
 
 #[path = "../../../runtime-kernel/tests/fuse/lists.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
 mod lists;
 
 use kernel_fuzz::case::Launch;
