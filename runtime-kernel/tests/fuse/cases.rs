@@ -6,8 +6,11 @@ use runtime_core::{DType, Promotion};
 use crate::lists::{self, Case, Launch, number};
 use crate::support::Device;
 
+/// Checks a list on a device.
+pub(crate) type Check = fn(&Device);
+
 /// The cases, with their names.
-pub(crate) const CASES: &[(&str, fn(&Device))] = &[
+pub(crate) const CASES: &[(&str, Check)] = &[
     ("a_chain_with_different_guards", a_chain_with_different_guards),
     ("temporaries_are_kept_in_registers", temporaries_are_kept_in_registers),
     ("groups_wait_for_each_other", groups_wait_for_each_other),
@@ -75,15 +78,15 @@ fn temporaries_are_kept_in_registers(device: &Device) {
     ]);
     case.temporary = vec![1, 2];
     let plan = case.check_fused(device);
-    let code = plan.kernels[0].code.as_ref().unwrap();
+    let code = plan.kernels[0].code.as_ref().expect("fused code");
     assert_eq!(code.promoted, [(1, Promotion::Private), (2, Promotion::Private)]);
     // Without guards, items beyond the end read zero.
     let mut case = chain(&["y[i] = x[i] + 1u;", "y[i] = x[i] + 1u;", "if i < 990u { y[i] = x[i] * 3u; }"]);
     case.temporary = vec![1];
-    let code = case.check_fused(device).kernels[0].code.clone().unwrap();
+    let code = case.check_fused(device).kernels[0].code.clone().expect("fused code");
     assert_eq!(code.promoted, [(1, Promotion::Private)]);
     case.tensors[1].truncate(500);
-    let code = case.check_fused(device).kernels[0].code.clone().unwrap();
+    let code = case.check_fused(device).kernels[0].code.clone().expect("fused code");
     assert_eq!(code.promoted, [(1, Promotion::Private)]);
 }
 
@@ -106,7 +109,7 @@ fn groups_wait_for_each_other(device: &Device) {
         let fused = plan.kernels.iter().find_map(|kernel| kernel.code.as_ref());
         if all[0] != spread {
             assert_eq!(plan.kernels.len(), 1, "{:#?}", plan.seams);
-            assert_eq!(fused.unwrap().barriers, barriers);
+            assert_eq!(fused.expect("fused code").barriers, barriers);
         }
     }
 }
@@ -138,7 +141,6 @@ fn group_sizes_that_do_not_matter_differ(device: &Device) {
         let text = kernel("", free).replace("workgroup_size(64)", &format!("workgroup_size({size})"));
         text.replace(", @builtin(local_invocation_id) l: vec3u,", "")
             .replace("@builtin(workgroup_id) g: vec3u, @builtin(num_workgroups) groups: vec3u", "")
-            .replace("id: vec3u", "id: vec3u")
     };
     for (size, groups) in [(32, 20), (128, 8), (16, 64), (64, 3)] {
         let mut case = chain(&[free, "tile[l.x] = x[i]; workgroupBarrier(); y[i] = tile[63u - l.x];", free]);
@@ -200,16 +202,19 @@ fn a_diamond_and_an_aliased_argument(device: &Device) {
     case.check_fused(device);
     case.temporary = vec![1, 2, 3];
     let plan = case.check_fused(device);
-    assert_eq!(plan.kernels[0].code.as_ref().unwrap().promoted.len(), 3);
+    assert_eq!(plan.kernels[0].code.as_ref().expect("fused code").promoted.len(), 3);
 }
 
 fn scalars_and_elements_of_other_widths(device: &Device) {
     for (element, dtype, bits) in [("u64", DType::U64, 7 << 33), ("i64", DType::I64, u64::MAX - 4)] {
-        let mut case =
-            chain(&["y[i] = x[i] * s.w + T(s.n);", "y[i] = (x[i] - s.w) ^ x[i];", "y[i] = x[i] + s.w;"]);
+        let mut case = chain(&[
+            "y[i].v = x[i].v * s.w + T(s.n);",
+            "y[i].v = (x[i].v - s.w) ^ x[i].v;",
+            "y[i].v = x[i].v + s.w;",
+        ]);
         for launch in &mut case.launches {
-            let code = launch.code.replace("array<u32>;", "array<T>;").replace("w: u32", "w: T");
-            launch.code = format!("alias T = {element}; {code}");
+            let code = launch.code.replace("array<u32>;", "array<E>;").replace("w: u32", "w: T");
+            launch.code = format!("alias T = {element}; struct E {{ v: T }} {code}");
             launch.args[3] = FusionArg::Scalar { dtype, bits };
         }
         for constants in [false, true] {

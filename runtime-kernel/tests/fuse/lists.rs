@@ -1,4 +1,5 @@
 //! Lists of launches, also random ones.
+#![allow(clippy::cast_possible_truncation, reason = "small numbers")]
 
 use runtime_core::FusionArg::Tensor;
 use runtime_core::{
@@ -184,7 +185,7 @@ fn statement(random: &mut Random, style: Style) -> String {
     ]);
     match random.below(9) {
         0 | 1 => store,
-        2 | 3 | 4 => format!("if {guard} {{ {store} }}"),
+        2..=4 => format!("if {guard} {{ {store} }}"),
         5 => format!("if !({guard}) {{ return; }} {store}"),
         6 => format!(
             "for (var k = {}; k < {}; k += {}) {{ {store} }}",

@@ -13,6 +13,7 @@ fn races(case: &Case, device: &Device) -> bool {
 }
 
 /// Random lists leave the same bits.
+#[allow(clippy::print_stdout, reason = "prints the share that fused")]
 pub(crate) fn random_lists(device: &Device) {
     let cases =
         std::env::var("RUNTIME_FUSION_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES);
@@ -31,7 +32,7 @@ pub(crate) fn random_lists(device: &Device) {
             promoted += code.promoted.len();
         }
     }
-    eprintln!(
+    println!(
         "{cases} lists, {launches} launches: {fused} of {seams} seams closed, {barriers} barriers, {promoted} promotions"
     );
     assert!(fused > 0, "{fused} of {seams}");

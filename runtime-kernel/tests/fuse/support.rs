@@ -2,7 +2,7 @@
 
 use runtime_core::{
     Access, Arg, ArgKind, CommonRuntime, FusionArg, FusionPlan, Geometry, Kernel, ModuleSource,
-    PlannedKernel, Queue, Runtime, Tensor,
+    PlannedKernel, Queue, Tensor,
 };
 
 use crate::lists::Case;
@@ -32,7 +32,7 @@ impl Case {
     fn launch(&self, device: &Device, queue: &Queue, (planned, tensors): (&PlannedKernel, &[Tensor])) {
         let (text, entry, groups, args) = self.resolved(planned);
         let kernel =
-            device.kernel(&ModuleSource::wgsl(text), entry).unwrap_or_else(|error| panic!("{error}\n{text}"));
+            device.kernel(ModuleSource::wgsl(text), entry).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let size = kernel.info().group_size.expect("a group size");
         let args = args.iter().zip(access(&kernel)).map(|(arg, access)| match arg {
             FusionArg::Tensor(index) => Arg::tensor(&tensors[*index], access),
