@@ -10,15 +10,15 @@ use super::legality::{self, Geometry, Launch, Use, shown};
 use super::linear::Scalars;
 use super::merge::{Guard, Part, Promoted, merge};
 use super::promote;
-use super::text::{Text, text};
+use super::text::{Check, Text, text};
 use super::walk::{Access, Accesses, Shape, accesses};
 use crate::parse::limits::Depth;
 
-/// Plans the fusion of launches.
+/// Plans the fusion of launches; `check` fails on what the device does not support.
 ///
 /// # Errors
 /// Those of parsing their code.
-pub(crate) fn plan(request: &FusionRequest<'_>, device: &DeviceInfo) -> Result<FusionPlan> {
+pub(crate) fn plan(request: &FusionRequest<'_>, device: &DeviceInfo, check: Check<'_>) -> Result<FusionPlan> {
     let mut kernels: Vec<(usize, Kernel)> = Vec::new();
     let mut places = Vec::with_capacity(request.launches.len());
     for (index, launch) in request.launches.iter().enumerate() {
@@ -41,7 +41,7 @@ pub(crate) fn plan(request: &FusionRequest<'_>, device: &DeviceInfo) -> Result<F
             Launch { index, body, launch }
         });
     let launches: Vec<_> = launches.collect();
-    let mut planner = Planner { request, device, launches: &launches, walked: Vec::new(), loops: 0 };
+    let mut planner = Planner { request, device, check, launches: &launches, walked: Vec::new(), loops: 0 };
     Ok(planner.plan())
 }
 
@@ -58,6 +58,7 @@ struct Run {
 struct Planner<'a> {
     request: &'a FusionRequest<'a>,
     device: &'a DeviceInfo,
+    check: Check<'a>,
     launches: &'a [Launch<'a>],
     /// The accesses of launches that were walked.
     walked: Vec<(usize, Shape, Option<Accesses>)>,
@@ -286,7 +287,7 @@ impl<'a> Planner<'a> {
             .map_err(|error| error.message().to_owned())?;
         let is_deep = parts.iter().any(|part| part.body.program.depth == Depth::Deep);
         let depth = if is_deep { Depth::Deep } else { Depth::Shallow };
-        let text = text(self.request, (&merged, depth), self.device)?;
+        let text = text(self.request, (&merged, depth), self.check)?;
         Ok((text, merged.args))
     }
 

@@ -1,14 +1,16 @@
 //! From a merged module to text that the front end accepts.
 
 use naga::back::wgsl::{WriterFlags, write_string};
-use runtime_core::{DeviceInfo, FusedArg, FusionRequest};
+use runtime_core::{FusedArg, FusionRequest, Result as CoreResult};
 
 use super::merge::Merged;
 use crate::interface::Interface;
-use crate::lowering::check_target;
 use crate::parse::limits::Depth;
 use crate::parse::{panic_guard, validate_again};
 use crate::program::Program;
+
+/// Fails on what a device does not support.
+pub(crate) type Check<'a> = &'a dyn Fn(&Program) -> CoreResult<()>;
 
 /// Accepted text.
 pub(super) struct Text {
@@ -23,7 +25,7 @@ pub(super) struct Text {
 pub(super) fn text(
     request: &FusionRequest<'_>,
     (merged, depth): (&Merged, Depth),
-    device: &DeviceInfo,
+    check: Check<'_>,
 ) -> Result<Text, String> {
     let printed = panic_guard::run("printing a fused kernel", depth, || {
         let info = validate_again(&merged.module)?;
@@ -33,7 +35,7 @@ pub(super) fn text(
     let text = printed.map_err(|error| error.message().to_owned())?;
     let program = Program::parse(&text, "", &crate::Specialisation::default())
         .map_err(|error| format!("the fused text is rejected: {}", first_line(error.message())))?;
-    check_target(&program, device).map_err(|error| error.message().to_owned())?;
+    check(&program).map_err(|error| error.message().to_owned())?;
     let [interface] = program.interfaces() else {
         return Err("the fused kernel has more than one entry point".to_owned());
     };

@@ -182,6 +182,6 @@ fn other_options_are_refused() {
     let tensors = List::new().tensors;
     let request =
         FusionRequest { launches: &launches, tensors: &tensors, constants: false, assume_group_local: false };
-    let plan = crate::fuse::plan(&request, &super::device()).unwrap();
+    let plan = crate::fuse::plan(&request, &super::device(), &|_| Ok(())).unwrap();
     assert_eq!(plan.seams[0].reason, "scale and scale are loaded with different options");
 }
