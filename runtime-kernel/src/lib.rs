@@ -52,6 +52,7 @@
 //! | `check` | enforces rules of WGSL that naga does not check |
 //! | `transform` | rewrites a module into another module |
 //! | `print` | writes code: C in three dialects, SPIR-V |
+//! | `fuse` | makes one kernel of several launches, as WGSL text that goes through the pipeline like any other |
 //!
 //! A folder imports only from those above it in the table, with one exception: `check::barriers` inlines a kernel
 //! (`transform::inline`) whose functions cannot be judged on their own. [`Program`] is the hand-over point: a

@@ -118,19 +118,19 @@ unsafe impl Lowering for Wgsl {
     }
 
     fn signature(&self, source: &PortableSource<'_>, entry: &str) -> Result<Option<Vec<SignatureParam>>> {
-        let specialisation = specialisation(source.options)?;
+        let specialisation = Specialisation::of_options(source.options)?;
         Program::signature(source.code, source.path, &specialisation, entry).map(Some)
     }
 
     fn fuse(&self, request: &FusionRequest<'_>, device: &DeviceInfo) -> Result<FusionPlan> {
-        fuse::plan(request, device)
+        fuse::plan(request, device, &|program| check_target(program, device))
     }
 
     fn lower(&self, source: &PortableSource<'_>, device: &DeviceInfo) -> Result<Lowered> {
         let target = device.formats.iter().find_map(writer);
         let (format, writer) =
             target.ok_or_else(|| Error::unsupported("lowering wgsl for this device is not supported"))?;
-        let program = Program::parse(source.code, source.path, &specialisation(source.options)?)?;
+        let program = Program::parse(source.code, source.path, &Specialisation::of_options(source.options)?)?;
         let program = match source.options.value("zero_workgroup_memory") {
             Some(OptionValue::Flag(false)) => program.with_uninitialised_workgroup_memory(),
             _ => program,
@@ -157,7 +157,7 @@ unsafe impl Lowering for Wgsl {
 }
 
 /// Fails on what the device does not support.
-pub(crate) fn check_target(program: &Program, device: &DeviceInfo) -> Result<()> {
+fn check_target(program: &Program, device: &DeviceInfo) -> Result<()> {
     let target = device.formats.iter().find_map(writer);
     let (_, writer) =
         target.ok_or_else(|| Error::unsupported("lowering wgsl for this device is not supported"))?;
@@ -191,13 +191,6 @@ fn checks(options: &Options, device: &DeviceInfo, writer: Writer) -> Checks {
 fn min_groups(options: &Options) -> Result<u32> {
     let groups = options.integer_within(MIN_GROUPS, 0, 0..=MAX_MIN_GROUPS)?;
     Ok(u32::try_from(groups).unwrap_or(0))
-}
-
-pub(crate) fn specialisation(options: &Options) -> Result<Specialisation> {
-    let constants = options.texts("constant").map(Specialisation::parse_constant).collect::<Result<_>>()?;
-    let mut specialisation = Specialisation { constants, ..Specialisation::default() };
-    options.texts("element").try_for_each(|text| specialisation.add_element(text))?;
-    Ok(specialisation)
 }
 
 /// Backend options for the lowered code.

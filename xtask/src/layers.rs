@@ -41,7 +41,7 @@ const CRATES: &[Layers] = &[
     },
     Layers {
         source: "runtime-kernel/src",
-        order: &["ir", "parse", "analysis", "check", "transform", "print"],
+        order: &["ir", "parse", "analysis", "check", "transform", "print", "fuse"],
         // A kernel whose functions cannot be judged on their own is inlined first.
         exceptions: &[("check::barriers", "transform")],
     },

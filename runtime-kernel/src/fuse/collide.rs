@@ -24,8 +24,12 @@ pub(super) fn meeting(first: &Access, second: &Access) -> (Meeting, [Scalars; 2]
     let (Some(one), Some(two)) = (&first.offset, &second.offset) else {
         return (Meeting::Anywhere, [0; 2]);
     };
-    for (meeting, separate) in [(Meeting::SameItem, &ALL[..]), (Meeting::SameGroup, &ALL[..3])] {
-        let mut pair = Pair { accesses: [first, second], separate, relies: [one.relies, two.relies] };
+    let attempts = [(Meeting::SameItem, &ALL[..]), (Meeting::SameGroup, &ALL[..3])];
+    // Facts may rely on scalars, so they come last.
+    let attempts = attempts.into_iter().flat_map(|attempt| [false, true].map(|facts| (attempt, facts)));
+    for ((meeting, separate), uses_facts) in attempts {
+        let mut pair =
+            Pair { accesses: [first, second], separate, uses_facts, relies: [one.relies, two.relies] };
         let bytes = [1 - second.bytes, first.bytes - 1];
         let difference = one.constant - two.constant;
         let rest = [&one.terms[..], &two.terms[..]];
@@ -54,6 +58,7 @@ struct Pair<'a> {
     accesses: [&'a Access; 2],
     /// The variables that must be the same in both items.
     separate: &'a [Variable],
+    uses_facts: bool,
     relies: [Scalars; 2],
 }
 
@@ -117,23 +122,34 @@ impl Pair<'_> {
     /// The only separate variable among terms with the same factor, if they have one; `None` if they have more than that.
     fn separate_in(&self, upper: &[Vec<(Variable, i128)>; 2]) -> Option<Option<Variable>> {
         let is_separate = |(variable, _): &&(Variable, i128)| self.separate.contains(variable);
-        match upper.each_ref().map(|terms| terms.iter().find(is_separate)) {
-            [None, None] => Some(None),
+        match (upper.each_ref().map(|terms| terms.iter().find(is_separate)), &upper[0][..], &upper[1][..]) {
+            ([None, None], ..) => Some(None),
             // The variable itself, with the same factor in both.
-            [Some(one), Some(two)] if one == two && upper.iter().all(|terms| terms.len() == 1) => {
-                Some(Some(one.0))
-            }
+            (_, [one], [two]) if one == two => Some(Some(one.0)),
+            // It is 0 in the other launch, which has one group only.
+            (_, [(variable, _)], []) if self.is_zero(1, *variable) => Some(Some(*variable)),
+            (_, [], [(variable, _)]) if self.is_zero(0, *variable) => Some(Some(*variable)),
             _ => None,
         }
     }
 
+    fn is_zero(&self, access: usize, variable: Variable) -> bool {
+        let range = self.accesses[access].knowledge.plain_range_of(&[(variable, 1)]);
+        range.is_some_and(|(range, _)| range == [0, 0])
+    }
+
     /// The range of the difference of two sums.
     fn difference(&mut self, [one, two]: [Terms<'_>; 2]) -> Option<[i128; 2]> {
-        let (one, on_one) = self.accesses[0].knowledge.range_of(one)?;
-        let (two, on_two) = self.accesses[1].knowledge.range_of(two)?;
+        let (one, on_one) = self.range_of(0, one)?;
+        let (two, on_two) = self.range_of(1, two)?;
         self.relies[0] |= on_one;
         self.relies[1] |= on_two;
         Some([one[0] - two[1], one[1] - two[0]])
+    }
+
+    fn range_of(&self, access: usize, terms: Terms<'_>) -> Option<([i128; 2], Scalars)> {
+        let knowledge = &self.accesses[access].knowledge;
+        if self.uses_facts { knowledge.range_of(terms) } else { knowledge.plain_range_of(terms) }
     }
 
     fn at_end(&mut self, between: [i128; 2], same: &[Variable]) -> Option<bool> {
@@ -146,8 +162,8 @@ impl Pair<'_> {
             }
             // It does not matter for the place, so it must have one value only.
             let term = [(variable, 1)];
-            let ([min, max], on_one) = self.accesses[0].knowledge.range_of(&term)?;
-            let (other, on_two) = self.accesses[1].knowledge.range_of(&term)?;
+            let ([min, max], on_one) = self.range_of(0, &term)?;
+            let (other, on_two) = self.range_of(1, &term)?;
             if min != max || other != [min, max] {
                 return None;
             }

@@ -6,7 +6,7 @@ use runtime_core::{Error, ErrorKind, PortableSource, Result};
 
 use crate::interface::Interface;
 use crate::ir::blocks;
-use crate::lowering::specialisation;
+use crate::parse::specialise::Specialisation;
 use crate::program::Program;
 use crate::transform::inline::{self, Purpose};
 
@@ -21,7 +21,7 @@ impl Kernel {
     /// # Errors
     /// As [`Program::parse`].
     pub(super) fn parse(source: &PortableSource<'_>) -> Result<Self> {
-        let program = Program::parse(source.code, source.path, &specialisation(source.options)?)?;
+        let program = Program::parse(source.code, source.path, &Specialisation::of_options(source.options)?)?;
         let module = inline::inline(&program.module, &program.info, Purpose::SpeedWithoutUnrolling)?;
         Ok(Self { program: program.with(module)? })
     }

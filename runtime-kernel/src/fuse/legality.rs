@@ -1,7 +1,7 @@
 //! The rules of fusion that do not depend on indices.
 
 use naga::{AddressSpace, TypeInner};
-use runtime_core::{FusionArg, FusionLaunch, FusionRequest, OptionValue, Options};
+use runtime_core::{DeviceInfo, FusionArg, FusionLaunch, FusionRequest, OptionValue, Options};
 
 use super::kernel::Body;
 use super::merge::Guard;
@@ -93,7 +93,7 @@ pub(super) fn check_alone(launch: &Launch<'_>) -> Result<(), String> {
 /// # Errors
 /// Why it cannot be fused with them.
 pub(super) fn check(
-    request: &FusionRequest<'_>,
+    (request, device): (&FusionRequest<'_>, &DeviceInfo),
     run: &[Launch<'_>],
     next: &Launch<'_>,
 ) -> Result<(), String> {
@@ -131,7 +131,7 @@ pub(super) fn check(
             }
         }
     }
-    resources(all())
+    resources(all(), device)
 }
 
 /// An argument in messages.
@@ -192,19 +192,24 @@ fn shape_of(module: &naga::Module, ty: naga::Handle<naga::Type>) -> String {
     }
 }
 
-fn resources<'a>(launches: impl Iterator<Item = &'a Launch<'a>>) -> Result<(), String> {
-    let (mut tensors, mut bytes) = (Vec::new(), 0);
+fn resources<'a>(launches: impl Iterator<Item = &'a Launch<'a>>, device: &DeviceInfo) -> Result<(), String> {
+    let (mut tensors, mut bytes, mut shared) = (Vec::new(), 0, 0);
     for launch in launches {
         for tensor in launch.tensors() {
             if !tensors.contains(&tensor.tensor) {
                 tensors.push(tensor.tensor);
             }
         }
+        shared += u64::from(launch.body.interface().shared_bytes);
         let scalars = launch.body.interface().scalars.iter();
         bytes += scalars.map(|scalar| u32::try_from(scalar.dtype.bytes()).unwrap_or(8)).sum::<u32>();
     }
     if tensors.len() > MAX_TENSORS {
         return Err(format!("together they take {} tensors, more than {MAX_TENSORS}", tensors.len()));
+    }
+    let limit = device.limits.shared_bytes;
+    if shared > limit {
+        return Err(format!("together they need {shared} bytes of work-group memory, more than {limit}"));
     }
     if bytes > MAX_SCALAR_BYTES {
         return Err(format!("together they take {bytes} bytes of scalars, more than {MAX_SCALAR_BYTES}"));

@@ -156,16 +156,24 @@ impl Knowledge {
         Some(([-least, max], above | below))
     }
 
+    /// The range of a sum of terms, without the facts.
+    pub(super) fn plain_range_of(&self, terms: &[(Variable, i128)]) -> Option<([i128; 2], Scalars)> {
+        let (max, above) = self.plain_max(terms.iter().copied())?;
+        let (least, below) = self.plain_max(terms.iter().map(|(variable, factor)| (*variable, -factor)))?;
+        Some(([-least, max], above | below))
+    }
+
     /// The integer that a number is, if it provably does not wrap around: a number from 0 to 2³² − 1.
     pub(super) fn integer(&self, number: &Linear) -> Option<Integer> {
         let signed = |factor: u32| i128::from(factor.cast_signed());
         let terms: Vec<_> =
             number.terms.iter().map(|(variable, factor)| (*variable, signed(*factor))).collect();
-        let ([min, max], relies) = self.range_of(&terms)?;
-        let constants = [i128::from(number.constant), signed(number.constant)];
-        let constant = constants
+        // Facts may rely on scalars, so they come last.
+        let ranges = [self.plain_range_of(&terms), self.range_of(&terms)];
+        let (constant, relies) = ranges
             .into_iter()
-            .find(|constant| min + constant >= 0 && max + constant <= i128::from(u32::MAX))?;
+            .flatten()
+            .find_map(|(range, relies)| Some((unwrapped(number.constant, range)?, relies)))?;
         Some(Integer { constant, terms, relies: relies | number.relies })
     }
 
@@ -196,4 +204,10 @@ fn multiple(fact: &[(Variable, i128)], terms: &[(Variable, i128)]) -> Option<i12
         times = Some(own / factor);
     }
     times
+}
+
+/// The constant as an integer for which a sum of a number in `range` and it is a number from 0 to 2³² − 1.
+fn unwrapped(constant: u32, [min, max]: [i128; 2]) -> Option<i128> {
+    let constants = [i128::from(constant), i128::from(constant.cast_signed())];
+    constants.into_iter().find(|constant| min + constant >= 0 && max + constant <= i128::from(u32::MAX))
 }

@@ -10,14 +10,15 @@ use super::legality::{self, Geometry, Launch, Use, shown};
 use super::linear::Scalars;
 use super::merge::{Guard, Part, Promoted, merge};
 use super::promote;
-use super::text::{Text, text};
+use super::text::{Check, Text, text};
 use super::walk::{Access, Accesses, Shape, accesses};
+use crate::parse::limits::Depth;
 
-/// Plans the fusion of launches.
+/// Plans the fusion of launches; `check` fails on what the device does not support.
 ///
 /// # Errors
 /// Those of parsing their code.
-pub(crate) fn plan(request: &FusionRequest<'_>, device: &DeviceInfo) -> Result<FusionPlan> {
+pub(crate) fn plan(request: &FusionRequest<'_>, device: &DeviceInfo, check: Check<'_>) -> Result<FusionPlan> {
     let mut kernels: Vec<(usize, Kernel)> = Vec::new();
     let mut places = Vec::with_capacity(request.launches.len());
     for (index, launch) in request.launches.iter().enumerate() {
@@ -40,7 +41,7 @@ pub(crate) fn plan(request: &FusionRequest<'_>, device: &DeviceInfo) -> Result<F
             Launch { index, body, launch }
         });
     let launches: Vec<_> = launches.collect();
-    let mut planner = Planner { request, device, launches: &launches, walked: Vec::new(), loops: 0 };
+    let mut planner = Planner { request, device, check, launches: &launches, walked: Vec::new(), loops: 0 };
     Ok(planner.plan())
 }
 
@@ -57,6 +58,7 @@ struct Run {
 struct Planner<'a> {
     request: &'a FusionRequest<'a>,
     device: &'a DeviceInfo,
+    check: Check<'a>,
     launches: &'a [Launch<'a>],
     /// The accesses of launches that were walked.
     walked: Vec<(usize, Shape, Option<Accesses>)>,
@@ -67,10 +69,7 @@ impl<'a> Planner<'a> {
     fn plan(&mut self) -> FusionPlan {
         let mut plan = FusionPlan::default();
         let mut run = Run::at(0);
-        for next in 0..self.launches.len() {
-            if next == 0 {
-                continue;
-            }
+        for next in 1..self.launches.len() {
             match self.extended(&run, next) {
                 Ok(longer) => {
                     let reason =
@@ -100,7 +99,7 @@ impl<'a> Planner<'a> {
         for launch in all {
             legality::check_alone(launch)?;
         }
-        legality::check(self.request, before, &launches[next])?;
+        legality::check((self.request, self.device), before, &launches[next])?;
         let geometry = legality::geometry(self.request, all)?;
         // Other groups change what is known of all launches.
         let changed =
@@ -286,12 +285,9 @@ impl<'a> Planner<'a> {
             .collect();
         let merged = merge(self.request, &parts, promoted, (geometry.group_size, constants))
             .map_err(|error| error.message().to_owned())?;
-        let depth = parts
-            .iter()
-            .map(|part| part.body.program.depth)
-            .find(|depth| *depth == crate::parse::limits::Depth::Deep);
-        let depth = depth.unwrap_or(crate::parse::limits::Depth::Shallow);
-        let text = text(self.request, (&merged, depth), self.device)?;
+        let is_deep = parts.iter().any(|part| part.body.program.depth == Depth::Deep);
+        let depth = if is_deep { Depth::Deep } else { Depth::Shallow };
+        let text = text(self.request, (&merged, depth), self.check)?;
         Ok((text, merged.args))
     }
 

@@ -1,14 +1,16 @@
 //! From a merged module to text that the front end accepts.
 
 use naga::back::wgsl::{WriterFlags, write_string};
-use runtime_core::{DeviceInfo, FusedArg, FusionRequest};
+use runtime_core::{FusedArg, FusionRequest, Result as CoreResult};
 
 use super::merge::Merged;
 use crate::interface::Interface;
-use crate::lowering::check_target;
 use crate::parse::limits::Depth;
 use crate::parse::{panic_guard, validate_again};
 use crate::program::Program;
+
+/// Fails on what a device does not support.
+pub(crate) type Check<'a> = &'a dyn Fn(&Program) -> CoreResult<()>;
 
 /// Accepted text.
 pub(super) struct Text {
@@ -23,7 +25,7 @@ pub(super) struct Text {
 pub(super) fn text(
     request: &FusionRequest<'_>,
     (merged, depth): (&Merged, Depth),
-    device: &DeviceInfo,
+    check: Check<'_>,
 ) -> Result<Text, String> {
     let printed = panic_guard::run("printing a fused kernel", depth, || {
         let info = validate_again(&merged.module)?;
@@ -32,8 +34,8 @@ pub(super) fn text(
     });
     let text = printed.map_err(|error| error.message().to_owned())?;
     let program = Program::parse(&text, "", &crate::Specialisation::default())
-        .map_err(|error| format!("{}\n{text}", error.message()))?;
-    check_target(&program, device).map_err(|error| error.message().to_owned())?;
+        .map_err(|error| format!("the fused text is rejected: {}", first_line(error.message())))?;
+    check(&program).map_err(|error| error.message().to_owned())?;
     let [interface] = program.interfaces() else {
         return Err("the fused kernel has more than one entry point".to_owned());
     };
@@ -54,4 +56,8 @@ fn is_expected(request: &FusionRequest<'_>, merged: &Merged, interface: &Interfa
     };
     merged.args.len() == tensors + interface.scalars.len()
         && merged.args.iter().enumerate().all(|(place, arg)| is_tensor(arg) == (place < tensors))
+}
+
+fn first_line(message: &str) -> &str {
+    message.lines().next().unwrap_or_default()
 }

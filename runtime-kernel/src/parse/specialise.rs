@@ -9,7 +9,7 @@ use naga::compact::{KeepUnused, compact};
 use naga::proc::TypeResolution;
 use naga::valid::ModuleInfo;
 use naga::{Arena, Expression, Handle, Module, Scalar, ScalarKind, TypeInner};
-use runtime_core::{DType, Error, Result, did_you_mean};
+use runtime_core::{DType, Error, Options, Result, did_you_mean};
 
 use super::diagnostics::place;
 use super::tokens::{Token, tokens};
@@ -28,6 +28,17 @@ pub struct Specialisation {
 }
 
 impl Specialisation {
+    /// The constants and element types of load options.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for an option that is neither.
+    pub(crate) fn of_options(options: &Options) -> Result<Self> {
+        let constants = options.texts("constant").map(Self::parse_constant).collect::<Result<_>>()?;
+        let mut specialisation = Self { constants, ..Self::default() };
+        options.texts("element").try_for_each(|text| specialisation.add_element(text))?;
+        Ok(specialisation)
+    }
+
     /// Sets an `override`; `value` is text of its type, such as `64`, `1.5` or `true`.
     #[must_use]
     pub fn constant(mut self, name: &str, value: impl fmt::Display) -> Self {

@@ -1,208 +1,27 @@
 //! Fused kernels leave the same bits in their tensors as the launches that they stand for, on the host.
 
+mod cases;
+mod lists;
 mod property;
 mod support;
 
-use runtime_core::FusionArg::{self, Tensor};
-use runtime_core::{DType, Promotion};
-use support::{Case, Launch, host};
+use std::process::ExitCode;
+use std::sync::Arc;
 
-const N: u32 = 1000;
+use libtest_mimic::{Arguments, Trial};
+use runtime_core::Runtime;
 
-const fn number(value: u32) -> FusionArg {
-    FusionArg::Scalar { dtype: DType::U32, bits: value as u64 }
-}
-
-/// Tensors of `N` different elements each.
-fn tensors(count: usize) -> Vec<Vec<u32>> {
-    (0..count as u32)
-        .map(|tensor| (0..N).map(|i| (i + 7 * tensor).wrapping_mul(0x9e37_79b1) >> 7).collect())
-        .collect()
-}
-
-/// A kernel that reads `x` and writes `y`, in groups of 64.
-fn kernel(declarations: &str, body: &str) -> String {
-    format!(
-        "struct Scalars {{ n: u32, w: u32 }}
-         var<immediate> s: Scalars;
-         var<workgroup> tile: array<u32, 64>;
-         {declarations}
-         @group(0) @binding(0) var<storage, read> x: array<u32>;
-         @group(0) @binding(1) var<storage, read_write> y: array<u32>;
-         @compute @workgroup_size(64) fn main(
-             @builtin(global_invocation_id) id: vec3u, @builtin(local_invocation_id) l: vec3u,
-             @builtin(workgroup_id) g: vec3u, @builtin(num_workgroups) groups: vec3u) {{
-             let i = id.x; {body} _ = s.n;
-         }}"
-    )
-}
-
-fn launch(code: String, groups: [u32; 3], args: &[FusionArg]) -> Launch {
-    Launch { code, entry: "main".to_owned(), groups, args: args.to_vec() }
-}
-
-/// A chain of kernels: each reads what the one before it wrote.
-fn chain(bodies: &[&str]) -> Case {
-    let launches = bodies.iter().enumerate().map(|(index, body)| {
-        let args = [Tensor(index), Tensor(index + 1), number(N), number(20)];
-        launch(kernel("", body), [16, 1, 1], &args)
+fn main() -> ExitCode {
+    let runtime = Runtime::builder().with_lowering(runtime_kernel::wgsl()).discover(false);
+    let device = runtime.register(runtime_host::backend()).build().open("host").expect("the host");
+    let tests =
+        cases::CASES.iter().chain([&("random_lists", property::random_lists as fn(&support::Device))]);
+    let trials = tests.map(|(name, test)| {
+        let device = Arc::clone(&device);
+        Trial::test(*name, move || {
+            test(&device);
+            Ok(())
+        })
     });
-    Case { launches: launches.collect(), tensors: tensors(bodies.len() + 1), ..Case::default() }
-}
-
-#[test]
-fn a_chain_with_different_guards() {
-    let mut case = chain(&[
-        "if i < s.n { y[i] = x[i] * 3u; }",
-        "if i >= s.n { return; } if (x[i] & 1u) == 0u { y[i] = x[i] / 2u; return; } y[i] = x[i] + 5u;",
-        "y[i] = x[i] ^ (x[i] >> 3u);",
-        "for (var k = 0u; k < s.w; k++) { if i >= s.n { return; } y[i] += x[i] * k; }",
-    ]);
-    case.check_fused(&host());
-    case.constants = true;
-    case.check_fused(&host());
-}
-
-#[test]
-fn temporaries_are_kept_in_registers() {
-    let mut case = chain(&[
-        "if i < s.n { y[i] = x[i] * 3u; y[i] += 1u; }",
-        "if i < s.n { y[i] = x[i] - 7u; }",
-        "if i < s.n { y[i] = x[i] ^ 0x55u; }",
-    ]);
-    case.temporary = vec![1, 2];
-    let plan = case.check_fused(&host());
-    let code = plan.kernels[0].code.as_ref().unwrap();
-    assert_eq!(code.promoted, [(1, Promotion::Private), (2, Promotion::Private)]);
-    // Without guards, items beyond the end read zero.
-    let mut case = chain(&["y[i] = x[i] + 1u;", "y[i] = x[i] + 1u;", "if i < 990u { y[i] = x[i] * 3u; }"]);
-    case.temporary = vec![1];
-    let code = case.check_fused(&host()).kernels[0].code.clone().unwrap();
-    assert_eq!(code.promoted, [(1, Promotion::Private)]);
-    case.tensors[1].truncate(500);
-    let code = case.check_fused(&host()).kernels[0].code.clone().unwrap();
-    assert_eq!(code.promoted, [(1, Promotion::Private)]);
-}
-
-#[test]
-fn groups_wait_for_each_other() {
-    let sum = "tile[l.x] = x[i]; workgroupBarrier();
-               for (var step = 32u; step > 0u; step /= 2u) {
-                   if l.x < step { tile[l.x] += tile[l.x + step]; }
-                   workgroupBarrier();
-               }
-               if l.x == 0u { y[g.x] = tile[0]; }";
-    let reversed = "y[g.x * 64u + 63u - l.x] = x[i];";
-    let spread = "y[i] = x[g.x] + l.x;";
-    for (bodies, barriers) in
-        [(vec![sum, spread], 1), (vec![reversed, sum, spread], 2), (vec![spread, sum], 0)]
-    {
-        // The first result of a group is not read by another.
-        let first = ["y[i] = x[i] + 1u;"];
-        let all = if bodies[0] == spread { bodies.clone() } else { [&first[..], &bodies].concat() };
-        let plan = chain(&all).check(&host());
-        let fused = plan.kernels.iter().find_map(|kernel| kernel.code.as_ref());
-        if all[0] != spread {
-            assert_eq!(plan.kernels.len(), 1, "{:#?}", plan.seams);
-            assert_eq!(fused.unwrap().barriers, barriers);
-        }
-    }
-}
-
-#[test]
-fn private_and_group_variables_start_anew_in_each_launch() {
-    let declarations = "var<private> mine: u32 = 4u; fn next() -> u32 { mine += 1u; return mine; }";
-    let body = "tile[l.x] += x[i] + next(); workgroupBarrier(); y[i] = tile[l.x] + next() + s.w;";
-    let mut case = chain(&["", "", ""]);
-    for launch in &mut case.launches {
-        launch.code = kernel(declarations, body);
-    }
-    case.check_fused(&host());
-}
-
-#[test]
-fn ranges_that_differ_are_guarded() {
-    let bodies = ["y[i] = x[i] + groups.x;", "y[i] = x[i] * 2u + groups.x;", "y[i] = x[i] ^ g.x;"];
-    for groups in [[16, 5, 9], [3, 16, 2], [1, 1, 16], [7, 7, 3]] {
-        let mut case = chain(&bodies);
-        for (launch, groups) in case.launches.iter_mut().zip(groups) {
-            launch.groups = [groups, 1, 1];
-        }
-        case.check_fused(&host());
-    }
-}
-
-#[test]
-fn group_sizes_that_do_not_matter_differ() {
-    let free = "y[id.x] = x[id.x] * 5u + 1u;";
-    let code = |size: u32| {
-        let text = kernel("", free).replace("workgroup_size(64)", &format!("workgroup_size({size})"));
-        text.replace(", @builtin(local_invocation_id) l: vec3u,", "")
-            .replace("@builtin(workgroup_id) g: vec3u, @builtin(num_workgroups) groups: vec3u", "")
-            .replace("id: vec3u", "id: vec3u")
-    };
-    for (size, groups) in [(32, 20), (128, 8), (16, 64), (64, 3)] {
-        let mut case = chain(&[free, "tile[l.x] = x[i]; workgroupBarrier(); y[i] = tile[63u - l.x];", free]);
-        case.launches[0].code = code(size);
-        case.launches[0].groups = [groups, 1, 1];
-        case.check_fused(&host());
-    }
-}
-
-#[test]
-fn two_dimensions_and_vectors() {
-    let grid = "let j = id.y * s.w + id.x; if id.x < s.w && j < s.n { y[j] = x[j] + id.y; }";
-    let mut case = chain(&[grid, grid, grid]);
-    for launch in &mut case.launches {
-        launch.groups = [1, 50, 1];
-    }
-    let plan = case.check_fused(&host());
-    assert_eq!(plan.relies_on, [(0, 3), (1, 3), (2, 3)]);
-    let mut case =
-        chain(&["y[i] = x[i] * 2u;", "y[i] = x[i].wzyx + x[i].x;", "y[i] = x[i] + vec4u(x[i].y);"]);
-    for launch in &mut case.launches {
-        launch.code = launch
-            .code
-            .replace("x: array<u32>", "x: array<vec4u>")
-            .replace("y: array<u32>", "y: array<vec4u>");
-    }
-    case.check_fused(&host());
-    case.temporary = vec![1, 2];
-    case.check_fused(&host());
-}
-
-#[test]
-fn structures_and_helpers_with_pointers() {
-    let declarations = "struct Pair { a: u32, b: array<u32, 3> }
-        fn bump(p: ptr<function, Pair>, by: u32) { for (var k = 0u; k < 3u; k++) { (*p).b[k] += by + k; } (*p).a ^= by; }
-        const STEP = 3u; const TABLE = array(1u, 5u, 9u);";
-    let body = "var pair = x[i]; bump(&pair, STEP + TABLE[i % 3u]); y[i] = pair;";
-    let mut case = chain(&["", "", ""]);
-    for launch in &mut case.launches {
-        let text = kernel(declarations, body);
-        launch.code =
-            text.replace("x: array<u32>", "x: array<Pair>").replace("y: array<u32>", "y: array<Pair>");
-    }
-    case.check_fused(&host());
-}
-
-#[test]
-fn a_diamond_and_an_aliased_argument() {
-    let two = "@group(0) @binding(2) var<storage, read> z: array<u32>;";
-    let args = |x, y, z| vec![Tensor(x), Tensor(y), Tensor(z), number(N), number(20)];
-    let both = |body: &str, x, y, z| launch(kernel(two, body), [16, 1, 1], &args(x, y, z));
-    let mut case = Case {
-        launches: vec![
-            both("y[i] = x[i] + z[i];", 0, 1, 0),
-            both("y[i] = x[i] * z[i];", 1, 2, 0),
-            both("y[i] = x[i] - z[i];", 1, 3, 0),
-            both("y[i] = x[i] ^ (z[i] << 1u);", 2, 4, 3),
-        ],
-        tensors: tensors(5),
-        ..Case::default()
-    };
-    case.check_fused(&host());
-    case.temporary = vec![1, 2, 3];
-    let plan = case.check_fused(&host());
-    assert_eq!(plan.kernels[0].code.as_ref().unwrap().promoted.len(), 3);
+    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
 }

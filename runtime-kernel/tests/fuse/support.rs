@@ -1,63 +1,16 @@
 //! Runs launches as they are and as a plan fuses them, and compares what they leave in the tensors.
 
 use runtime_core::{
-    Access, Arg, ArgKind, CommonRuntime, DType, FusedArg, FusionArg, FusionLaunch, FusionPlan, FusionRequest,
-    FusionTensor, Geometry, Kernel, ModuleSource, Options, PlannedKernel, PortableSource, Promotion, Queue,
-    Runtime, Tensor,
+    Access, Arg, ArgKind, CommonRuntime, FusionArg, FusionPlan, Geometry, Kernel, ModuleSource,
+    PlannedKernel, Queue, Tensor,
 };
+
+use crate::lists::Case;
 
 /// An opened device.
 pub(crate) type Device = std::sync::Arc<dyn CommonRuntime>;
 
-/// A launch: its code, entry point, groups and arguments.
-#[derive(Clone, Debug)]
-pub(crate) struct Launch {
-    pub(crate) code: String,
-    pub(crate) entry: String,
-    pub(crate) groups: [u32; 3],
-    pub(crate) args: Vec<FusionArg>,
-}
-
-/// Launches, the initial elements of their tensors, and the tensors that nobody reads afterwards.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Case {
-    pub(crate) launches: Vec<Launch>,
-    pub(crate) tensors: Vec<Vec<u32>>,
-    pub(crate) temporary: Vec<usize>,
-    pub(crate) constants: bool,
-}
-
-/// The host, with the lowering of WGSL.
-pub(crate) fn host() -> Device {
-    let runtime = Runtime::builder().with_lowering(runtime_kernel::wgsl()).discover(false);
-    runtime.register(runtime_host::backend()).build().open("host").expect("the host")
-}
-
 impl Case {
-    pub(crate) fn plan(&self, device: &Device) -> FusionPlan {
-        let options = Options::new();
-        let launches: Vec<_> = self.launches.iter().map(|launch| FusionLaunch {
-            source: PortableSource { code: &launch.code, path: "", options: &options },
-            entry: &launch.entry,
-            groups: launch.groups,
-            args: &launch.args,
-        });
-        let launches = launches.collect::<Vec<_>>();
-        let tensors = self.tensors.iter().enumerate().map(|(index, data)| FusionTensor {
-            bytes: data.len() as u64 * 4,
-            overlaps: Vec::new(),
-            promotion: if self.temporary.contains(&index) { Promotion::Auto } else { Promotion::None },
-        });
-        let tensors: Vec<_> = tensors.collect();
-        let request = FusionRequest {
-            launches: &launches,
-            tensors: &tensors,
-            constants: self.constants,
-            assume_group_local: false,
-        };
-        runtime_kernel::wgsl().fuse(&request, device.info()).expect("a plan")
-    }
-
     /// The elements of all tensors after the launches, as they are.
     pub(crate) fn unfused(&self, device: &Device) -> Vec<Vec<u32>> {
         let each = |index| PlannedKernel { launches: index..index + 1, code: None };
@@ -77,24 +30,12 @@ impl Case {
     }
 
     fn launch(&self, device: &Device, queue: &Queue, (planned, tensors): (&PlannedKernel, &[Tensor])) {
-        let (text, entry, groups, args) = match &planned.code {
-            Some(code) => {
-                let args: Vec<_> = code.args.iter().map(|arg| self.fused_arg(*arg)).collect();
-                (&code.text, &code.entry, self.launches[code.groups_of].groups, args)
-            }
-            None => {
-                let launch = &self.launches[planned.launches.start];
-                (&launch.code, &launch.entry, launch.groups, launch.args.clone())
-            }
-        };
+        let (text, entry, groups, args) = self.resolved(planned);
         let kernel =
-            device.kernel(&ModuleSource::wgsl(text), entry).unwrap_or_else(|error| panic!("{error}\n{text}"));
+            device.kernel(ModuleSource::wgsl(text), entry).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let size = kernel.info().group_size.expect("a group size");
-        let args: Vec<_> = args.iter().zip(access(&kernel)).map(|(arg, access)| match arg {
-            FusionArg::Tensor(index) => {
-                // A fused kernel may take a view's elements as another type.
-                Arg::tensor(&tensors[*index], access)
-            }
+        let args = args.iter().zip(access(&kernel)).map(|(arg, access)| match arg {
+            FusionArg::Tensor(index) => Arg::tensor(&tensors[*index], access),
             FusionArg::Scalar { dtype, bits } => Arg::scalar_bits(*dtype, *bits),
         });
         let args: Vec<_> = args.collect();
@@ -103,21 +44,10 @@ impl Case {
             .unwrap_or_else(|error| panic!("{error}\n{text}"));
     }
 
-    fn fused_arg(&self, arg: FusedArg) -> FusionArg {
-        let number = |value: u64| FusionArg::Scalar { dtype: DType::U32, bits: value };
-        match arg {
-            FusedArg::Of { launch, arg } => self.launches[launch].args[arg],
-            FusedArg::Groups { launch, axis } => number(self.launches[launch].groups[axis].into()),
-            FusedArg::Length { tensor, stride } => {
-                number(self.tensors[tensor].len() as u64 * 4 / u64::from(stride))
-            }
-        }
-    }
-
     /// Runs the launches both ways and compares the tensors that are read afterwards; returns the plan.
     #[track_caller]
     pub(crate) fn check(&self, device: &Device) -> FusionPlan {
-        let plan = self.plan(device);
+        let plan = self.plan(device.info());
         let (expected, actual) = (self.unfused(device), self.run(device, &plan.kernels));
         for (index, (expected, actual)) in expected.iter().zip(&actual).enumerate() {
             if !self.temporary.contains(&index) && expected != actual {

@@ -89,6 +89,8 @@ fn counters_that_wrap_around_are_unknown() {
     List::new().then("a", "y[4 * i] = x[i];", [0, 1]).then("b", &row("4u"), [1, 2]).fuses(0);
     List::new().then("a", "y[4 * i] = x[i];", [0, 1]).then("b", &row("k + 4u"), [1, 2]).fails("");
     List::new().then("a", "y[4 * i] = x[i];", [0, 1]).then("b", &row("5u"), [1, 2]).fails("");
+    let signed = "for (var k = 0; k < 8; k += 2) { y[i] += x[i * 8 + u32(k)]; }";
+    List::new().then("a", "y[8 * i] = x[i];", [0, 1]).then("b", signed, [1, 2]).fuses(0);
     let twice = "for (var k = 0u; k < 4u; k += 1u) { y[i] += x[i * 4 + k]; k += 1u; }";
     List::new().then("a", "y[4 * i] = x[i];", [0, 1]).then("b", twice, [1, 2]).fails("");
 }

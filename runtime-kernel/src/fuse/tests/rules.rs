@@ -1,6 +1,6 @@
 //! The rules that do not depend on indices.
 
-use runtime_core::{FusedArg, FusionArg::Tensor};
+use runtime_core::{FusedArg, FusionArg::Tensor, FusionLaunch, FusionRequest, Options, PortableSource};
 
 use super::{List, N, kernel, u32_arg};
 
@@ -152,4 +152,36 @@ fn too_many_scalars_are_refused() {
         list = list.then(&format!("k{step}x"), SCALE, [0, 1]);
     }
     list.fails("bytes of scalars, more than 128");
+}
+
+#[test]
+fn work_group_memory_beyond_the_limit_is_refused() {
+    let large =
+        kernel("large", "tile[l.x] = x[i]; y[i] = tile[l.x];").replace("array<f32, 64>", "array<f32, 3000>");
+    let args = |x, y| [Tensor(x), Tensor(y), u32_arg(N), u32_arg(0)];
+    let list = List::new().launch(&large, [16, 1, 1], &args(0, 1)).launch(&large, [16, 1, 1], &args(1, 2));
+    list.fuses(0);
+    let list = list.launch(&large, [16, 1, 1], &args(2, 3));
+    list.fails("together they need 36000 bytes of work-group memory, more than 32768");
+    assert_eq!(list.plan().kernels[0].launches, 0..2);
+}
+
+#[test]
+fn other_options_are_refused() {
+    let (a, b) = (Options::new(), Options::new().with("variants", "1"));
+    let code = kernel("scale", SCALE);
+    let args = |x, y| [Tensor(x), Tensor(y), u32_arg(N), u32_arg(0)];
+    let (one, two) = (args(0, 1), args(1, 2));
+    let launch = |options, args| FusionLaunch {
+        source: PortableSource { code: &code, path: "", options },
+        entry: "scale",
+        groups: [16, 1, 1],
+        args,
+    };
+    let launches = [launch(&a, &one[..]), launch(&b, &two[..])];
+    let tensors = List::new().tensors;
+    let request =
+        FusionRequest { launches: &launches, tensors: &tensors, constants: false, assume_group_local: false };
+    let plan = crate::fuse::plan(&request, &super::device(), &|_| Ok(())).unwrap();
+    assert_eq!(plan.seams[0].reason, "scale and scale are loaded with different options");
 }

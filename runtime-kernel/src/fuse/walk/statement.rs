@@ -188,21 +188,23 @@ impl Walk<'_> {
         }
         let start = self.locals[counter.index()].number()?.clone();
         let step = self.step(counter, next, (body, continuing))?;
-        let before = self.state();
+        let (before, count) = (self.state(), self.found.list.len());
         self.locals_unknown((body, continuing));
         for statement in &body[..exit] {
             self.statement(statement);
         }
+        self.found.list.truncate(count);
         let bound = self.bound(condition, counter);
         self.set(before);
         let (bound, first) = (bound?, self.knowledge.integer(&start)?);
         if bound.1 && !self.is_positive(&[&first, &bound.0]) {
             return None;
         }
-        let bound = bound.0;
+        let (bound, is_signed) = bound;
         let step_by = i128::from(step.value().filter(|step| *step > 0)?);
         let ([_, last], on_bound) = self.knowledge.range(&bound)?;
-        if last - 1 + step_by > i128::from(u32::MAX) {
+        let largest = if is_signed { i128::from(i32::MAX) } else { i128::from(u32::MAX) };
+        if last - 1 + step_by > largest {
             return None;
         }
         let ([_, distance], on_distance) = self.knowledge.range(&bound.plus_times(&first, -1))?;

@@ -14,7 +14,7 @@ pub(super) enum Value {
     /// A 32-bit integer.
     Number(Linear),
     /// The components of a vector, or the members of a structure.
-    Parts(Vec<Value>),
+    Parts(Vec<Self>),
     Condition(Rc<Condition>),
 }
 

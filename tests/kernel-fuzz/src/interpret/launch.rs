@@ -6,10 +6,15 @@ use runtime_kernel::naga;
 use super::expression::{Frame, Types};
 use super::memory::Memory;
 use super::scalar::{float_bits, truncate};
-use super::{Argument, Expected, Interpreter, Invalid, Parsed, Rules, Tensor};
+use super::{Argument, Expected, Interpreter, Invalid, Parsed, Rules, Slot, Tensor};
 use crate::case::Launch;
 
-pub(super) fn interpret(parsed: &Parsed, launch: &Launch, rules: Rules) -> Result<Expected, Invalid> {
+/// Runs a launch; `contents` are the bytes of the tensors, if they are not random.
+pub(super) fn interpret(
+    parsed: &Parsed,
+    launch: &Launch,
+    (rules, contents): (Rules, Option<&[Vec<u8>]>),
+) -> Result<Expected, Invalid> {
     let (module, info) = (&parsed.module, &parsed.info);
     let entry = module.entry_points.iter().position(|entry| entry.name == launch.entry);
     let entry = entry.ok_or_else(|| Invalid::unknown(&format!("entry point {}", launch.entry)))?;
@@ -31,7 +36,7 @@ pub(super) fn interpret(parsed: &Parsed, launch: &Launch, rules: Rules) -> Resul
     run.overrides(launch)?;
     run.group_size(entry)?;
     let used = |handle: Handle<GlobalVariable>| !info.get_entry_point(entry)[handle].is_empty();
-    let mut tensors = run.tensors(launch, used)?;
+    let mut tensors = run.tensors((launch, contents), used)?;
     let scalars = run.immediates(parsed, launch, used)?;
     let shared: Vec<_> = module.global_variables.iter().filter(|(handle, _)| used(*handle)).collect();
     for group in 0..launch.groups.iter().product() {
@@ -93,7 +98,7 @@ impl Interpreter<'_> {
     /// Allocates the tensors; they are the first memories.
     fn tensors(
         &mut self,
-        launch: &Launch,
+        (launch, contents): (&Launch, Option<&[Vec<u8>]>),
         used: impl Fn(Handle<GlobalVariable>) -> bool,
     ) -> Result<Vec<Tensor>, Invalid> {
         let is_tensor = |global: &GlobalVariable| matches!(global.space, AddressSpace::Storage { .. });
@@ -116,7 +121,10 @@ impl Interpreter<'_> {
             let mut one = Vec::new();
             self.slots(global.ty, 0, 1, &mut one)?;
             let mut before = vec![0xa5; bytes];
-            let words = launch.content(binding, &slots);
+            let words = match contents.and_then(|contents| contents.get(binding)) {
+                Some(bytes) => slots.iter().map(|slot| word(bytes, *slot)).collect(),
+                None => launch.content(binding, &slots),
+            };
             for (slot, word) in slots.iter().zip(&words) {
                 let width = usize::from(slot.scalar.width);
                 before[slot.offset..slot.offset + width].copy_from_slice(&word.to_le_bytes()[..width]);
@@ -258,4 +266,14 @@ fn poison(scalar: naga::Scalar) -> u64 {
         naga::ScalarKind::Bool => 1,
         _ => truncate(scalar, 0xa5a5_a5a5_a5a5_a5a5),
     }
+}
+
+/// The scalar at a place in a tensor; 0 beyond its end.
+fn word(bytes: &[u8], slot: Slot) -> u64 {
+    let mut word = [0; 8];
+    let width = usize::from(slot.scalar.width);
+    if let Some(own) = bytes.get(slot.offset..slot.offset + width) {
+        word[..width].copy_from_slice(own);
+    }
+    u64::from_le_bytes(word)
 }

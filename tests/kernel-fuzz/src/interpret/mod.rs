@@ -145,7 +145,15 @@ pub struct Expected {
 /// # Errors
 /// It has no unique result.
 pub fn interpret(parsed: &Parsed, launch: &Launch) -> Result<Expected, Invalid> {
-    launch::interpret(parsed, launch, Rules::default())
+    launch::interpret(parsed, launch, (Rules::default(), None))
+}
+
+/// Runs a launch on tensors with these bytes, by binding, instead of random ones.
+///
+/// # Errors
+/// It has no unique result.
+pub fn interpret_on(parsed: &Parsed, launch: &Launch, tensors: &[Vec<u8>]) -> Result<Expected, Invalid> {
+    launch::interpret(parsed, launch, (Rules::default(), Some(tensors)))
 }
 
 /// Runs a launch of a module to which other rules apply.
@@ -153,7 +161,7 @@ pub fn interpret(parsed: &Parsed, launch: &Launch) -> Result<Expected, Invalid> 
 /// # Errors
 /// It has no unique result, or breaks a rule.
 pub fn interpret_by(rules: Rules, parsed: &Parsed, launch: &Launch) -> Result<Expected, Invalid> {
-    launch::interpret(parsed, launch, rules)
+    launch::interpret(parsed, launch, (rules, None))
 }
 
 /// What holds for a module.
