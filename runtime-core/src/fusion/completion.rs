@@ -27,7 +27,7 @@ pub(super) struct Completer {
 }
 
 /// Launches of a list, planned together.
-struct Part<'e> {
+pub(super) struct Part<'e> {
     range: Range<usize>,
     /// What a plan needs, unless the part is a single launch.
     run: Option<(Run<'e>, Arc<Plan>)>,
@@ -66,7 +66,7 @@ impl Completer {
     fn submit(&self, queue: &Queue, entries: &[Entry]) -> Result<Option<u64>> {
         let Some(collector) = queue.collector() else { return Ok(None) };
         let is_on = queue.device.instance.fusion;
-        let parts = self.plan(&queue.device, entries, is_on);
+        let parts = self.plan(&queue.device, entries, is_on, |_| entries.len());
         let steps = steps(&parts);
         let mut report = report(&parts, entries);
         let require = self.options.require && is_on;
@@ -91,12 +91,18 @@ impl Completer {
         Ok(handed_over.last())
     }
 
-    /// Plans all parts of a list.
-    fn plan<'e>(&self, device: &Arc<OpenDevice>, entries: &'e [Entry], is_on: bool) -> Vec<Part<'e>> {
+    /// Plans all parts of a list. The part that begins at an entry ends at `limit` of it, or before.
+    pub(super) fn plan<'e>(
+        &self,
+        device: &Arc<OpenDevice>,
+        entries: &'e [Entry],
+        is_on: bool,
+        limit: impl Fn(usize) -> usize,
+    ) -> Vec<Part<'e>> {
         let mut parts = Vec::new();
         let mut start = 0;
         while start < entries.len() {
-            let end = if is_on { end_of_run(entries, start) } else { start + 1 };
+            let end = if is_on { end_of_run(&entries[..limit(start)], start) } else { start + 1 };
             parts.push(self.plan_part(device, entries, start..end));
             start = end;
         }
@@ -159,7 +165,8 @@ fn end_of_run(entries: &[Entry], start: usize) -> usize {
     start + 1 + more.count()
 }
 
-fn steps<'e>(parts: &'e [Part<'e>]) -> Vec<Step<'e>> {
+/// What is submitted for the parts of a list, in order.
+pub(super) fn steps<'e>(parts: &'e [Part<'e>]) -> Vec<Step<'e>> {
     let mut steps = Vec::new();
     for Part { range, run, .. } in parts {
         let single = |at| Step { entries: at..at + 1, fused: None };
@@ -171,7 +178,8 @@ fn steps<'e>(parts: &'e [Part<'e>]) -> Vec<Step<'e>> {
     steps
 }
 
-fn report(parts: &[Part<'_>], entries: &[Entry]) -> FusionReport {
+/// What becomes of the launches.
+pub(super) fn report(parts: &[Part<'_>], entries: &[Entry]) -> FusionReport {
     let mut report = FusionReport {
         launches: entries.iter().map(|entry| entry.kernel.name().to_owned()).collect(),
         is_cached: parts.iter().all(|part| part.is_cached),
@@ -203,7 +211,9 @@ fn seam_before(entries: &[Entry], start: usize) -> Seam {
     let obstacle = [start, start - 1].into_iter().find_map(|at| {
         run::obstacle(&entries[at]).map(|why| format!("\"{}\" {why}", entries[at].kernel.name()))
     });
-    let reason = obstacle.unwrap_or_else(|| "their code has two formats, or fusion is turned off".to_owned());
+    let reason = obstacle.unwrap_or_else(|| {
+        "other work lies between them, their code has two formats, or fusion is turned off".to_owned()
+    });
     Seam { fused: false, reason }
 }
 

@@ -5,6 +5,7 @@
 //! needs the launches before that has them submitted as they are.
 
 mod completion;
+mod graphs;
 pub(crate) mod options;
 mod plan;
 mod plan_cache;

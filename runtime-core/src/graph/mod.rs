@@ -8,7 +8,7 @@
 pub(crate) mod executable;
 mod explicit;
 mod native;
-mod node;
+pub(crate) mod node;
 mod operation;
 mod rebind;
 pub(crate) mod recorder;
@@ -55,8 +55,8 @@ use crate::{Error, Result};
 /// ```
 #[derive(Debug)]
 pub struct Graph {
-    nodes: NodeList,
-    device: Arc<OpenDevice>,
+    pub(crate) nodes: NodeList,
+    pub(crate) device: Arc<OpenDevice>,
 }
 
 impl Graph {

@@ -9,8 +9,8 @@ use crate::{Access, Error, Kernel, LaunchConfig, Result, Tensor};
 
 /// Recorded nodes, and the accesses that the next one may depend on.
 #[derive(Debug, Default)]
-pub(super) struct NodeList {
-    pub(super) list: Vec<Node>,
+pub(crate) struct NodeList {
+    pub(crate) list: Vec<Node>,
     uses: TensorUses,
 }
 
@@ -19,13 +19,13 @@ pub(super) struct NodeList {
 pub(super) struct TensorUses(HashMap<usize, (Option<u32>, Vec<u32>)>);
 
 #[derive(Clone, Debug)]
-pub(super) struct Node {
-    pub(super) operation: Operation,
-    pub(super) dependencies: Vec<u32>,
+pub(crate) struct Node {
+    pub(crate) operation: Operation,
+    pub(crate) dependencies: Vec<u32>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Operation {
+pub(crate) enum Operation {
     Launch { kernel: Kernel, config: LaunchConfig, args: Vec<OwnedArg> },
     Copy { destination: Tensor, source: Tensor },
     Fill { tensor: Tensor, pattern: Vec<u8> },
@@ -90,7 +90,7 @@ impl NodeList {
     /// # Errors
     /// `InvalidArgument` for a write to a frozen tensor, or an index in `after` that is not of an earlier node;
     /// then nothing is appended.
-    pub(super) fn push(&mut self, operation: Operation, after: &[usize]) -> Result<u32> {
+    pub(crate) fn push(&mut self, operation: Operation, after: &[usize]) -> Result<u32> {
         let index =
             u32::try_from(self.list.len()).map_err(|_| Error::invalid("a graph has at most 2^32 nodes"))?;
         // Check everything before recording anything: a refused node must not change later dependencies.

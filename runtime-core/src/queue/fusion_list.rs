@@ -44,6 +44,14 @@ pub(crate) struct Entry {
     waits: QueueWaits,
 }
 
+impl Entry {
+    /// A launch that no queue has taken.
+    pub(crate) fn recorded(kernel: Kernel, config: LaunchConfig, args: Vec<OwnedArg>) -> Self {
+        let waits = QueueWaits::new();
+        Self { ticket: 0, kernel, config, args: args.into(), is_tracked: true, is_held: false, waits }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Entries {
     list: Vec<Entry>,

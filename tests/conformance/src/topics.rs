@@ -14,7 +14,6 @@ mod events;
 mod failure;
 mod faults;
 mod fusion;
-mod fusion_order;
 mod geometry;
 mod graph_nodes;
 mod graphs;
@@ -56,7 +55,8 @@ pub(crate) const TOPICS: &[(&str, &[Case])] = &[
     ("arguments", arguments::CASES),
     ("structures", structures::CASES),
     ("fusion", fusion::CASES),
-    ("fusion_order", fusion_order::CASES),
+    ("fusion_graphs", fusion::graphs::CASES),
+    ("fusion_order", fusion::order::CASES),
     ("geometry", geometry::CASES),
     ("queues", queues::CASES),
     ("events", events::CASES),

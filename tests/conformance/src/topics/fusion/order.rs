@@ -2,14 +2,12 @@
 
 use runtime_core::{CodeFormat, Event, FusionOptions, Kernel, ModuleSource, Queue, Tensor};
 
+use super::kernels::ELEMENTS;
+use super::scenario::{COVER, N};
 use crate::case::{Failure, Verdict, cases};
 use crate::context::Context;
 use crate::expect::expect_all;
-use crate::topics::fusion::ELEMENTS;
 use crate::wait;
-
-const N: usize = 1000;
-const COVER: (u32, u32) = (16, 64);
 
 cases! {
     [] => a_host_read_cancels, an_event_is_waited_for_before_completion, an_event_is_waited_for_after_completion,
