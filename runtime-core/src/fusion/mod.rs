@@ -105,9 +105,9 @@ impl Fuser {
 
     /// Submits the listed launches, fused as far as possible. Returns the event of the last one, and what became of them.
     ///
-    /// If the analysis, the compiler or the device fails, the launches are submitted as they are, with a warning in the log. After
-    /// a cancellation, the event is that of the last launch, and the report says what was cancelled and why. Without any launch, the event
-    /// is complete.
+    /// If the analysis, the compiler or the device fails, the launches are submitted as they are, with a warning in the log. After a
+    /// cancellation, the event is that of the last launch, and the report says what was cancelled and why. Without any launch, the
+    /// event is complete.
     ///
     /// # Errors
     /// `Unsupported` or the error of the lowering, the compiler or the device, only with [`FusionOptions::require`]: the launches

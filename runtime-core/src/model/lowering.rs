@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::{
-    CodeFormat, DeviceInfo, Error, FusionPlan, FusionRequest, OptionSpec, Options, Param, Result,
-    SignatureParam,
+    CodeFormat, DeviceInfo, Error, FusionPlan, FusionRequest, OptionSpec, Options, Param, PortableSource,
+    Result, SignatureParam,
 };
 
 /// Lowers portable code to a code format that a device accepts. The crate `runtime-kernel` implements it for
@@ -64,17 +64,6 @@ pub unsafe trait Lowering: fmt::Debug + Send + Sync {
     fn fuse(&self, _request: &FusionRequest<'_>, _device: &DeviceInfo) -> Result<FusionPlan> {
         Err(Error::unsupported(format!("fusion of code of format \"{}\" is not supported", self.format())))
     }
-}
-
-/// Portable code to lower.
-#[derive(Clone, Copy, Debug)]
-pub struct PortableSource<'a> {
-    /// The source text.
-    pub code: &'a str,
-    /// Path of the source file, for messages; empty for code from memory.
-    pub path: &'a str,
-    /// The load options that the lowering describes, validated.
-    pub options: &'a Options,
 }
 
 /// Lowered code.

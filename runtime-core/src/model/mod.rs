@@ -15,5 +15,6 @@ pub(crate) mod lowering;
 pub(crate) mod options;
 pub(crate) mod pitched;
 pub(crate) mod placement;
+pub(crate) mod portable_source;
 pub(crate) mod signature;
 pub(crate) mod throttle_reasons;

@@ -76,6 +76,22 @@ fn a_tensor_that_a_launch_outside_the_run_uses_is_written() {
 }
 
 #[test]
+fn a_claim_for_a_tensor_that_a_launch_outside_the_run_uses_is_not_used() {
+    in_time(|| {
+        let scene = Scene::new();
+        let queue = scene.queue();
+        let (a, between, out) = (scene.tensor(&[1.0, 2.0]), scene.empty(), scene.empty());
+        let fuser = queue.fuser(&FusionOptions::new().promote(&between, Promotion::Private)).unwrap();
+        scene.copy(fuser.queue(), &a, &between);
+        scene.copy(fuser.queue(), &between, &out);
+        fuser.queue().launch(&scene.native, (1, 1), (read_write(&between), 5.0f32)).unwrap();
+        fuser.complete().unwrap();
+        assert_eq!(promotions(&scene), [Promotion::None; 3]);
+        assert_eq!(between.to_vec::<f32>().unwrap(), [5.0, 10.0]);
+    });
+}
+
+#[test]
 fn a_tensor_that_a_graph_uses_is_written() {
     in_time(|| {
         let (promotion, .., graph) = between(|scene, tensor| {
