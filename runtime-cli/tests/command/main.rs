@@ -8,6 +8,7 @@ mod compare;
 mod counters;
 mod device_lock;
 mod fixture;
+mod fuse;
 mod host;
 mod hostile;
 mod interleave;

@@ -3,14 +3,14 @@
 #![allow(unsafe_code, reason = "shares a backend's graph between threads")]
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
 use crate::abi::{self, Handle};
 use crate::graph::node::Node;
-use crate::graph::replay::LastReplay;
 use crate::graph::{check_recorded_on, native};
+use crate::timeline::Timeline;
 use crate::timeline::deferred_free::Resource;
 use crate::timeline::open_device::OpenDevice;
 use crate::{Access, ErrorKind, Graph, Queue, Result, Tensor};
@@ -52,6 +52,14 @@ pub struct ExecutableGraph {
     /// Locked until a replay is submitted, so that replays on several queues neither mix their nodes nor reach the
     /// driver concurrently, which drivers forbid.
     pub(super) last_replay: Mutex<Option<LastReplay>>,
+}
+
+/// Where the latest replay of a graph ends.
+#[derive(Debug)]
+pub(super) struct LastReplay {
+    /// Its queue, which closes only when its work has ended.
+    pub(super) timeline: Weak<Timeline>,
+    pub(super) ticket: u64,
 }
 
 // SAFETY: the backend graph is modified only through `&mut self`, and submitted only under its lock.

@@ -2,26 +2,17 @@
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use crate::abi::Handle;
 use crate::code::owned_arg::OwnedArg;
-use crate::graph::executable::ExecutableGraph;
+use crate::graph::executable::{ExecutableGraph, LastReplay};
 use crate::graph::node::{Node, Operation};
 use crate::queue::submit::{AccessSet, SubmitFlags};
-use crate::timeline::Timeline;
 use crate::timeline::event::Event;
 use crate::{Error, Queue, Result};
-
-/// Where the latest replay of a graph ends.
-#[derive(Debug)]
-pub(super) struct LastReplay {
-    /// Its queue, which closes only when its work has ended.
-    timeline: Weak<Timeline>,
-    ticket: u64,
-}
 
 impl Queue {
     /// Submits a whole graph: with one ticket if the graph is native, otherwise with one per node, and the

@@ -40,13 +40,18 @@ impl fmt::Display for LinkRequest {
     }
 }
 
-/// The names of the kernels in a chain: those of the specs; the second of one name is `name#2`.
+/// The names of the kernels in a chain: those in the spec files; the second of one name is `name#2`.
 pub(super) fn names(specs: &[Spec]) -> Vec<String> {
-    let name = |(at, spec): (usize, &Spec)| {
-        let nth = specs[..=at].iter().filter(|other| other.name == spec.name).count();
-        if nth == 1 { spec.name.clone() } else { format!("{}#{nth}", spec.name) }
+    let plain = |spec: &Spec| {
+        let overrides = spec.overrides.describe();
+        spec.name.strip_suffix(&overrides).unwrap_or(&spec.name).to_owned()
     };
-    specs.iter().enumerate().map(name).collect()
+    let all: Vec<String> = specs.iter().map(plain).collect();
+    let name = |(at, name): (usize, &String)| match all[..=at].iter().filter(|other| *other == name).count() {
+        1 => name.clone(),
+        nth => format!("{name}#{nth}"),
+    };
+    all.iter().enumerate().map(name).collect()
 }
 
 /// The links of a chain: those wanted, and for each other kernel, its first tensor that it reads is the first one that the kernel

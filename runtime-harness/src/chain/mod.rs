@@ -112,18 +112,23 @@ impl Chain {
         Ok(Expected(contents))
     }
 
-    /// Gives a kernel's reference the contents that the kernels before it leave. Returns their tolerances, which add up.
+    /// Gives a kernel's reference what the kernels before it leave in its tensors, or the initial data of a tensor that none of
+    /// them writes. Returns the tolerances of the former, which add up.
     fn inherit(&mut self, kernel: usize, contents: &HashMap<Place, Content>) -> Result<(f64, f64)> {
         let (mut rtol, mut atol) = (0.0f64, 0.0f64);
         for arg in 0..self.jobs[kernel].spec.args.len() {
-            let Some(content) = contents.get(&self.origin((kernel, arg))) else { continue };
-            let job = &mut self.jobs[kernel];
-            let Some(tensor) = tensor_of(&job.spec.args[arg]).filter(|tensor| tensor.access.reads()) else {
-                continue;
+            let origin = self.origin((kernel, arg));
+            let initial = self.jobs[origin.0].inputs.as_ref().map_err(Clone::clone)?[origin.1].as_ref();
+            let (array, bounds) = match (contents.get(&origin), initial) {
+                (Some(content), _) => (&content.array, (content.rtol, content.atol)),
+                (None, Some(array)) if origin != (kernel, arg) => (array, (0.0, 0.0)),
+                _ => continue,
             };
-            let array = HostArray::from_bytes(tensor.dtype, &tensor.shape, content.array.bytes())?;
-            job.inputs.as_mut().map_err(|error| error.clone())?[arg] = Some(array);
-            (rtol, atol) = (rtol.max(content.rtol), atol.max(content.atol));
+            let reads = tensor_of(&self.jobs[kernel].spec.args[arg]).filter(|tensor| tensor.access.reads());
+            let Some(tensor) = reads else { continue };
+            let array = HostArray::from_bytes(tensor.dtype, &tensor.shape, array.bytes())?;
+            (rtol, atol) = (rtol.max(bounds.0), atol.max(bounds.1));
+            self.jobs[kernel].inputs.as_mut().map_err(|error| error.clone())?[arg] = Some(array);
         }
         Ok((rtol, atol))
     }
