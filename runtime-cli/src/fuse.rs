@@ -1,17 +1,22 @@
 //! `runtime fuse`: runs kernels of several specs on each other's results, one by one and fused, and checks both.
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use runtime_core::{CommonRuntime, Error, ErrorKind, Result, Runtime, Validation};
+use runtime_core::{
+    CommonRuntime, Error, ErrorKind, FusionOptions, FusionReport, Result, Runtime, Validation,
+};
 use runtime_harness::chain::{Chain, ChainRow, Expected, LinkRequest};
 use runtime_harness::crash_context::CrashContext;
 use runtime_harness::row::{error_text, status_of};
 use runtime_harness::spec::Spec;
+use runtime_kernel::{Checks, Program, Specialisation};
 
 use crate::arguments::{OpenArguments, OverrideArguments};
+use crate::lower::{Target, lower_to};
 use crate::output;
 use crate::registry;
 
@@ -45,6 +50,8 @@ enum Emit {
     C,
     /// CUDA C++
     CudaC,
+    /// OpenCL C
+    OpenclC,
     /// SPIR-V for Vulkan (binary)
     Spirv,
 }
@@ -66,12 +73,14 @@ pub(crate) fn fuse(arguments: &FuseArguments) -> Result<ExitCode> {
     chain.links().try_for_each(|link| output::print(&format!("{link}\n")))?;
     let rows = one_by_one(&chain, &*device, &expected);
     let mut code = print(&format!("one by one on {id}"), rows)?;
-    match fused(arguments.emit) {
-        Ok(None) => {}
-        Ok(Some((report, rows))) => {
+    match fused(&chain, &*device, &expected) {
+        Ok((report, rows)) => {
             output::print(&format!("{report}\n"))?;
             if print(&format!("fused on {id}"), Ok(rows))? == ExitCode::FAILURE {
                 code = ExitCode::FAILURE;
+            }
+            if let Some(format) = arguments.emit {
+                emit(&report, format)?;
             }
         }
         Err(error) => code = print(&format!("fused on {id}"), Err(error))?,
@@ -86,14 +95,42 @@ fn one_by_one(chain: &Chain, device: &dyn CommonRuntime, expected: &Expected) ->
     bound.compare(expected)
 }
 
-/// Runs the kernels fused, and prints their code in the format `emit`; returns the report and the results. `None`: nothing is fused.
-///
-/// The one place that submits a chain to a fuser: `BoundChain::submit` takes its queue.
-fn fused(emit: Option<Emit>) -> Result<Option<(String, Vec<ChainRow>)>> {
-    match emit {
-        None => Ok(None),
-        Some(_) => Err(Error::unsupported("--emit: nothing is fused")),
+/// Runs the kernels fused.
+fn fused(
+    chain: &Chain,
+    device: &dyn CommonRuntime,
+    expected: &Expected,
+) -> Result<(FusionReport, Vec<ChainRow>)> {
+    let (bound, queue) = (chain.bind(device)?, device.queue()?);
+    let fuser = queue.fuser(&FusionOptions::default())?;
+    bound.submit(fuser.queue())?;
+    let (event, report) = fuser.complete()?;
+    event.wait()?;
+    Ok((report, bound.compare(expected)?))
+}
+
+/// Prints the code of the fused kernels.
+fn emit(report: &FusionReport, format: Emit) -> Result<()> {
+    let target = match format {
+        Emit::Wgsl => None,
+        Emit::C => Some(Target::C),
+        Emit::CudaC => Some(Target::CudaC),
+        Emit::OpenclC => Some(Target::OpenclC),
+        Emit::Spirv => Some(Target::Spirv),
+    };
+    if target == Some(Target::Spirv) && std::io::stdout().is_terminal() {
+        return Err(Error::invalid("SPIR-V is binary: pipe it, e.g. to `spirv-dis`"));
     }
+    for code in report.kernels.iter().filter_map(|kernel| kernel.code.as_deref()) {
+        match target {
+            None => output::print(&format!("{code}\n"))?,
+            Some(target) => {
+                let program = Program::parse(code, "fused.wgsl", &Specialisation::default())?;
+                output::print(&lower_to(&program, target, Checks::Bounded)?)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Prints the result of each tensor.

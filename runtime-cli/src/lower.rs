@@ -47,7 +47,7 @@ pub(crate) struct LowerArguments {
 
 /// A format that portable kernels are lowered to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Target {
+pub(crate) enum Target {
     /// SPIR-V for Vulkan (binary)
     #[value(alias = "spirv-shader")]
     Spirv,
@@ -86,7 +86,11 @@ pub(crate) fn lower(arguments: &LowerArguments) -> Result<()> {
     destination.write(&lower_to(&program, target, checks)?)
 }
 
-fn lower_to(program: &Program, target: Target, checks: Checks) -> Result<Vec<u8>> {
+/// The code of a program in a format.
+///
+/// # Errors
+/// `Unsupported` for what the format cannot express.
+pub(crate) fn lower_to(program: &Program, target: Target, checks: Checks) -> Result<Vec<u8>> {
     let dialect = match target {
         Target::Spirv => {
             let words = program.spirv(checks)?;

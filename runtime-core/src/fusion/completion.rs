@@ -198,6 +198,7 @@ pub(super) fn report(parts: &[Part<'_>], entries: &[Entry]) -> FusionReport {
                     is_fused: planned.fused.is_some(),
                     barriers: planned.fused.as_ref().map_or(0, |fused| fused.barriers),
                     promoted: planned.fused.as_ref().map_or(0, |fused| fused.promoted.len()),
+                    code: planned.fused.as_ref().map(|fused| fused.text.clone()),
                 }));
             }
             None => report.kernels.extend(range.clone().map(ReportedKernel::unfused)),

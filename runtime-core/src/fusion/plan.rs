@@ -39,6 +39,7 @@ pub(super) struct Planned {
 #[derive(Debug)]
 pub(super) struct Fused {
     kernel: Kernel,
+    pub(super) text: Arc<str>,
     group_size: [u32; 3],
     groups_of: usize,
     args: Vec<FusedArg>,
@@ -124,12 +125,13 @@ impl Plan {
 impl Fused {
     fn load(device: &Arc<OpenDevice>, format: crate::CodeFormat, code: FusedCode) -> Result<Self> {
         let FusedCode { text, entry, options, groups_of, args, promoted, barriers } = code;
+        let shown: Arc<str> = text.as_str().into();
         let kernel = Module::load(device, &ModuleSource::portable(format, text, options))?.kernel(&entry)?;
         let group_size =
             kernel.info().group_size.ok_or_else(|| wrong_plan("fused code has no group size"))?;
         let promoted = promoted.into_iter().filter(|(_, promotion)| *promotion != Promotion::None);
         let promoted = promoted.map(|(tensor, _)| tensor).collect();
-        Ok(Self { kernel, group_size, groups_of, args, promoted, barriers })
+        Ok(Self { kernel, text: shown, group_size, groups_of, args, promoted, barriers })
     }
 
     fn launch<'e>(&'e self, run: &Run<'e>) -> Result<FusedLaunch<'e>> {

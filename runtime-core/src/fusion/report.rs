@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::{Error, Seam};
 
@@ -37,12 +38,14 @@ pub struct ReportedKernel {
     pub barriers: usize,
     /// The number of tensors that are not written any more.
     pub promoted: usize,
+    /// The portable code, if it is fused.
+    pub code: Option<Arc<str>>,
 }
 
 impl ReportedKernel {
     /// A launch as it was.
     pub(super) fn unfused(launch: usize) -> Self {
-        Self { launches: launch..launch + 1, is_fused: false, barriers: 0, promoted: 0 }
+        Self { launches: launch..launch + 1, is_fused: false, barriers: 0, promoted: 0, code: None }
     }
 }
 

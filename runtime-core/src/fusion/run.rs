@@ -18,7 +18,7 @@ pub(super) fn obstacle(entry: &Entry) -> Option<&'static str> {
         return Some("is launched over a range");
     };
     let is_opaque = |arg: &OwnedArg| match arg {
-        OwnedArg::Tensor(tensor, _, strided) => *strided || !tensor.is_contiguous(),
+        OwnedArg::Tensor(tensor, ..) => !tensor.is_contiguous(),
         OwnedArg::Scalar(..) => false,
         OwnedArg::Bytes(_) | OwnedArg::Record(_) | OwnedArg::Local(_) => true,
     };
