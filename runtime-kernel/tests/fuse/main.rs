@@ -1,8 +1,8 @@
 //! Fused kernels leave the same bits in their tensors as the launches that they stand for, on the host.
 
 mod cases;
+#[allow(dead_code, reason = "`tests/kernel-fuzz` uses the rest")]
 mod lists;
-mod property;
 mod support;
 
 use std::process::ExitCode;
@@ -14,9 +14,7 @@ use runtime_core::Runtime;
 fn main() -> ExitCode {
     let runtime = Runtime::builder().with_lowering(runtime_kernel::wgsl()).discover(false);
     let device = runtime.register(runtime_host::backend()).build().open("host").expect("the host");
-    let tests =
-        cases::CASES.iter().chain([&("random_lists", property::random_lists as fn(&support::Device))]);
-    let trials = tests.map(|(name, test)| {
+    let trials = cases::CASES.iter().map(|(name, test)| {
         let device = Arc::clone(&device);
         Trial::test(*name, move || {
             test(&device);
