@@ -51,10 +51,12 @@ fn main() {
     for info in runtime.devices() {
         let name = info.id.to_string();
         let is_asked = devices.is_empty() || devices.contains(&name);
-        if is_asked && info.id.sub.is_none() && info.accepts(&CodeFormat::WGSL) {
-            if let Err(error) = compare(&runtime, &name, elements) {
-                eprintln!("{name}: {error}");
-            }
+        if is_asked
+            && info.id.sub.is_none()
+            && info.accepts(&CodeFormat::WGSL)
+            && let Err(error) = compare(&runtime, &name, elements)
+        {
+            eprintln!("{name}: {error}");
         }
     }
 }

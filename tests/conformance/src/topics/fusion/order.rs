@@ -155,7 +155,8 @@ fn a_host_task_waits_for_the_list(context: &Context) -> Verdict {
     let fuser = chain.queue.fuser(&FusionOptions::default())?;
     let [_, second] = chain.submit(fuser.queue())?;
     let z = chain.z.clone();
-    let task = chain.queue.host_task(&[&second], move || assert_eq!(z.to_vec::<f32>().unwrap(), [6.0; N]))?;
+    let task =
+        chain.queue.host_task(&[&second], move || assert!(z.to_vec::<f32>().is_ok_and(|z| z == [6.0; N])))?;
     wait::event(&task)?;
     drop(fuser);
     chain.expect_results()
