@@ -62,7 +62,7 @@ impl Architecture {
         let supported = match Nvrtc::load() {
             Ok(nvrtc) => nvrtc.supported_architectures(),
             Err(_) if ptx::can_assemble() => Vec::new(),
-            Err(error) => return Err(error.with_note("PTX alone requires nvJitLink or ptxas instead")),
+            Err(error) => return Err(error.with_note("PTX alone requires ptxas or nvJitLink instead")),
         };
         let supported: Vec<u32> = supported.into_iter().filter_map(|arch| u32::try_from(arch).ok()).collect();
         let found = Self::parse(name);
