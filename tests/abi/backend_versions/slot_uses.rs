@@ -142,7 +142,7 @@ pub(crate) const SLOT_USES: &[SlotUse] = &[
     truncatable("GraphTable.instantiate", Emulated, |runtime| {
         graph(runtime, |queue, graph| queue.replay(graph)?.wait())
     }),
-    truncatable("GraphTable.update", Unsupported, |runtime| graph(runtime, |_, graph| graph.update(0, &[]))),
+    truncatable("GraphTable.update", Emulated, |runtime| graph(runtime, |_, graph| graph.update(0, &[]))),
     truncatable("GraphTable.replay", Unsupported, |runtime| {
         graph(runtime, |queue, graph| queue.replay(graph)?.wait())
     }),
