@@ -460,6 +460,7 @@ impl Queue {
         {
             source.signal_from_now_on();
             source.signal_and_flush(ticket)?;
+            source.resume()?;
             if let Some(collector) = self.collector() {
                 let propagates_failure = if propagates_failure { ticket } else { 0 };
                 collector.wait_for(QueueWait { source: source.clone(), ticket, propagates_failure });

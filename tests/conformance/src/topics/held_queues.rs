@@ -14,7 +14,8 @@ cases! {
     [Requirement::Kernel("scale_f32"), Requirement::Capability(abi::CAP_HOLD)] => held_work_starts_when_the_queue_is_resumed,
         hundreds_of_launches_are_held, a_queue_is_held_again_and_again, dropping_a_hold_ends_it,
         a_held_queue_cannot_be_held_again, earlier_work_is_not_held, waiting_ends_a_hold,
-        another_queue_that_needs_the_work_ends_a_hold, a_transfer_to_the_program_ends_a_hold,
+        another_queue_that_needs_the_work_ends_a_hold,
+        another_queue_that_waits_for_an_event_ends_a_hold, a_transfer_to_the_program_ends_a_hold,
         a_held_queue_that_is_dropped_finishes_its_work, a_refused_launch_leaves_the_hold;
     [Requirement::Kernel("scale_f32"), Requirement::Capability(abi::CAP_HOLD | abi::CAP_TIMESTAMPS)] =>
         timestamps_are_taken_after_the_hold;
@@ -149,6 +150,18 @@ fn another_queue_that_needs_the_work_ends_a_hold(context: &Context) -> Verdict {
     wait::event(&after)?;
     assert!(!held.resume()?, "the other queue ended the hold");
     expect_all("scaled on both queues", &x, 6.0)
+}
+
+fn another_queue_that_waits_for_an_event_ends_a_hold(context: &Context) -> Verdict {
+    let (queue, x) = warm(context)?;
+    let (other, y) = warm(context)?;
+    let held = queue.hold()?;
+    let event = context.fixture().scale(&queue, &x, 2.0)?;
+    other.wait_for(&event)?;
+    wait::event(&context.fixture().scale(&other, &y, 2.0)?)?;
+    assert!(event.is_done()?, "the other queue waited for it");
+    assert!(!held.resume()?, "the hold had ended");
+    Ok(())
 }
 
 fn a_transfer_to_the_program_ends_a_hold(context: &Context) -> Verdict {
