@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use crate::cache::{CacheOutcome, CachedCode, Key, KeyBuilder};
 use crate::code::compile;
 use crate::code::lowering::{LoweringPlan, find_lowering};
+use crate::code::portable::PortableText;
 use crate::code::source::DEBUG;
 use crate::timeline::open_device::OpenDevice;
 use crate::{
@@ -20,6 +21,8 @@ pub(crate) struct Prepared<'s> {
     pub(crate) source: Cow<'s, ModuleSource>,
     /// The entry points, if the code was portable.
     pub(crate) lowered: Option<Vec<LoweredKernel>>,
+    /// The portable code, if its kernels may be fused.
+    pub(crate) portable: Option<Arc<PortableText>>,
     /// What the compiler reported of the kernels.
     pub(crate) resources: Vec<(String, KernelInfo)>,
     pub(crate) origin: CodeOrigin,
@@ -42,37 +45,39 @@ impl<'s> Prepared<'s> {
     /// # Errors
     /// As [`CommonRuntime::load`](crate::CommonRuntime::load).
     pub(crate) fn new(device: &OpenDevice, source: &'s ModuleSource) -> Result<Self> {
-        Self::through_cache(device, source).map(|prepared| prepared.described_by(source))
-    }
-
-    fn through_cache(device: &OpenDevice, source: &'s ModuleSource) -> Result<Self> {
         let plan = LoweringPlan::of(source, &device.instance, &device.info)?;
         if plan.is_none() {
             source.check(&device.info, &device.instance)?;
         }
+        let prepared = Self::through_cache(device, source, plan.as_ref())?;
+        Ok(prepared.described_by(source, plan.as_ref()))
+    }
+
+    fn through_cache(
+        device: &OpenDevice,
+        source: &'s ModuleSource,
+        plan: Option<&LoweringPlan<'_>>,
+    ) -> Result<Self> {
         let started = Instant::now();
-        let Some(key) = key(device, source, plan.as_ref())? else {
-            return Self::uncached(device, source, plan.as_ref());
+        let Some(key) = key(device, source, plan)? else {
+            return Self::uncached(device, source, plan);
         };
-        dump_lowered(device, source, plan.as_ref(), &key)?;
+        dump_lowered(device, source, plan, &key)?;
         let stages = Cell::new(Stages::default());
-        let built = device.instance.cache.get(&key, || build(device, source, plan.as_ref(), &stages));
+        let built = device.instance.cache.get(&key, || build(device, source, plan, &stages));
         let mut stages = stages.get();
         stages.read = started.elapsed().saturating_sub(stages.lower + stages.compile);
         match built {
             Ok((code, outcome)) => {
                 // A file that the code includes may have changed before it was compiled.
-                let is_fresh =
-                    || self::key(device, source, plan.as_ref()).is_ok_and(|now| now.as_ref() == Some(&key));
+                let is_fresh = || self::key(device, source, plan).is_ok_and(|now| now.as_ref() == Some(&key));
                 if outcome == CacheOutcome::Miss && !is_fresh() {
                     device.instance.cache.remove(&key);
                 }
                 Ok(Self::cached(Arc::unwrap_or_clone(code), outcome, key, stages, source))
             }
             // The backend cannot give out the compiled form of this code.
-            Err(error) if error.kind() == ErrorKind::Unsupported => {
-                Self::uncached(device, source, plan.as_ref())
-            }
+            Err(error) if error.kind() == ErrorKind::Unsupported => Self::uncached(device, source, plan),
             Err(error) => Err(error),
         }
     }
@@ -94,7 +99,7 @@ impl<'s> Prepared<'s> {
             CacheOutcome::Override => CodeOrigin::Override,
         };
         let source = Cow::Owned(ModuleSource::lowered(format, &path, code, options));
-        Self { source, lowered, resources, origin, stages, key: Some(key) }
+        Self { source, lowered, portable: None, resources, origin, stages, key: Some(key) }
     }
 
     /// Prepares code without the cache: the backend compiles it while it loads it.
@@ -103,11 +108,13 @@ impl<'s> Prepared<'s> {
     /// As [`CommonRuntime::load`](crate::CommonRuntime::load).
     pub(crate) fn without_cache(device: &OpenDevice, source: &'s ModuleSource) -> Result<Self> {
         let plan = LoweringPlan::of(source, &device.instance, &device.info)?;
-        Self::uncached(device, source, plan.as_ref()).map(|prepared| prepared.described_by(source))
+        let prepared = Self::uncached(device, source, plan.as_ref())?;
+        Ok(prepared.described_by(source, plan.as_ref()))
     }
 
-    /// Adds what is known of the kernels if `source` is itself the output of a compiler.
-    fn described_by(mut self, source: &ModuleSource) -> Self {
+    /// Adds the portable code, and what is known of the kernels if `source` is itself the output of a compiler.
+    fn described_by(mut self, source: &ModuleSource, plan: Option<&LoweringPlan<'_>>) -> Self {
+        self.portable = plan.and_then(|plan| PortableText::of(source, plan).ok()?);
         if let Some(kernels) = source.compiled_kernels() {
             self.lowered = self.lowered.or_else(|| kernels.lowered.clone());
             if self.resources.is_empty() {
@@ -128,6 +135,7 @@ impl<'s> Prepared<'s> {
         Ok(Self {
             source,
             lowered,
+            portable: None,
             resources: Vec::new(),
             origin: CodeOrigin::Direct,
             stages: Stages { lower, ..Stages::default() },

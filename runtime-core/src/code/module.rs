@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use crate::abi::{self, Handle, Str};
 use crate::code::kernel::Kernel;
 use crate::code::loading::{self, Prepared, Stages};
-use crate::code::lowering::LoweringPlan;
 use crate::code::portable::PortableText;
 use crate::model::code_load::LoadHook;
 use crate::model::options::did_you_mean;
@@ -91,10 +90,9 @@ impl Module {
             }
             loaded => (loaded?, prepared),
         };
-        let Prepared { lowered, resources, origin, stages, .. } = prepared;
+        let Prepared { lowered, portable, resources, origin, stages, .. } = prepared;
         let load = loaded_from(device, &source, origin, stages, loading.elapsed());
         let lowered = lowered.map(|kernels| kernels.into_iter().map(Arc::new).collect());
-        let portable = portable_text(device, &source);
         let module = Arc::new(ModuleInner { device: device.clone(), handle, lowered, portable, resources });
         let module = match shared {
             Some(key) => device.share_loaded(key, module, |_| true),
@@ -169,12 +167,6 @@ impl Module {
     pub(crate) fn device(&self) -> &Arc<OpenDevice> {
         &self.0.device
     }
-}
-
-/// The text of portable code; `None` for other code.
-fn portable_text(device: &OpenDevice, source: &ModuleSource) -> Option<Arc<PortableText>> {
-    let plan = LoweringPlan::of(source, &device.instance, &device.info).ok()??;
-    PortableText::of(source, &plan).ok()?
 }
 
 /// Loads code that the device accepts.

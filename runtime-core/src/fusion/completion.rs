@@ -84,7 +84,7 @@ impl Completer {
             report.note_refused(*step, error);
         }
         if !is_on {
-            report.fallback = Some("fusion is turned off (RUNTIME_FUSION=off)".to_owned());
+            report.note_off();
         }
         tracing::debug!(target: "runtime::fusion", device = %queue.device.name, %report, "completed");
         self.report.lock().append(report);

@@ -13,7 +13,7 @@ use crate::{Error, Graph, Result};
 impl Graph {
     /// Fuses launches that follow each other in the order of the nodes, as [`Fuser`](crate::Fuser) does; copies and fills stay nodes
     /// of their own, between which launches are fused. Tensors that only this graph owns are not written where fused code can
-    /// keep their elements elsewhere. The nodes are numbered anew; use
+    /// keep their elements elsewhere. Nodes are renumbered; use
     /// [`ExecutableGraph::rebind`](crate::ExecutableGraph::rebind) to replace tensors afterwards.
     ///
     /// # Errors
@@ -38,7 +38,7 @@ impl Graph {
         let parts = completer.plan(&device, &split.entries, is_on, |start| split.end_of_segment(start));
         let (steps, mut report) = (steps(&parts), report(&parts, &split.entries));
         if !is_on {
-            report.fallback = Some("fusion is turned off (RUNTIME_FUSION=off)".to_owned());
+            report.note_off();
         } else if options.require && steps.len() > split.segments() {
             return Err(Error::unsupported(format!(
                 "launches stay apart that `require` asks to become one kernel: {report}"

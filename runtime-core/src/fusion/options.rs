@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use crate::queue::collect::is_same;
 use crate::timeline::open_device::OpenDevice;
 use crate::{Error, Promotion, Result, Tensor};
 
@@ -133,7 +132,7 @@ fn merge(merged: &mut Vec<(Tensor, Promotion)>, tensor: &Tensor, promotion: Prom
     if *before == promotion {
         return Ok(());
     }
-    if !is_same(known, tensor) {
+    if !known.has_elements_of(tensor) {
         return Err(Error::invalid(format!(
             "{tensor:?} shares memory with another tensor, whose promotion is {before:?}, not {promotion:?}"
         )));

@@ -79,6 +79,11 @@ impl FusionReport {
         self.cancelled = Some((reason.to_string(), before + count));
     }
 
+    /// Notes that nothing is fused at all.
+    pub(super) fn note_off(&mut self) {
+        self.fallback = Some("fusion is turned off (RUNTIME_FUSION=off)".to_owned());
+    }
+
     /// Notes that the device refused the fused code of a kernel, so that its launches were submitted as they were.
     pub(super) fn note_refused(&mut self, kernel: usize, error: &Error) {
         self.fallback = Some(error.to_string());

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use crate::code::owned_arg::OwnedArg;
 use crate::fusion::options::FusionOptions;
-use crate::queue::collect::is_same;
 use crate::queue::fusion_list::Entry;
 use crate::{
     Error, FusionArg, FusionLaunch, FusionRequest, FusionTensor, Geometry, LaunchConfig, PortableSource,
@@ -89,7 +88,7 @@ impl<'e> Run<'e> {
     }
 
     fn index_of(&mut self, tensor: &'e Tensor) -> usize {
-        let known = self.tensors.iter().position(|known| is_same(known, tensor));
+        let known = self.tensors.iter().position(|known| known.has_elements_of(tensor));
         known.unwrap_or_else(|| {
             self.tensors.push(tensor);
             self.tensors.len() - 1
@@ -118,7 +117,9 @@ impl<'e> Run<'e> {
         if buffer.is_frozen() || outside.iter().any(is_here) {
             return Promotion::None;
         }
-        if let Some((_, claimed)) = options.promote.iter().find(|(claimed, _)| is_same(claimed, tensor)) {
+        if let Some((_, claimed)) =
+            options.promote.iter().find(|(claimed, _)| claimed.has_elements_of(tensor))
+        {
             return *claimed;
         }
         let mut is_written = false;
@@ -127,8 +128,7 @@ impl<'e> Run<'e> {
             is_written |= access.writes();
             own.push(user);
         }
-        // Whoever could still use the buffer would have to own a tensor of it. The list's are the last ones, so nobody can copy
-        // one either.
+        // Only an owner of a tensor can use its buffer, or clone the tensor. Here the list's tensors are the last ones.
         let distinct = |at: usize| !own[..at].iter().any(|before| before.is_clone_of(own[at]));
         let holders = (0..own.len()).filter(|&at| distinct(at)).count();
         let is_last =

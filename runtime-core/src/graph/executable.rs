@@ -40,8 +40,8 @@ impl Queue {
     }
 }
 
-/// An instantiated graph, ready for replay. It never overlaps itself: a replay begins when the one before it has ended, also on
-/// another queue.
+/// An instantiated graph, ready for replay. It never overlaps itself: a replay waits for the previous one, even on another
+/// queue.
 #[derive(Debug)]
 pub struct ExecutableGraph {
     pub(super) nodes: Vec<Node>,

@@ -175,7 +175,7 @@ impl Buffer {
         })
     }
 
-    /// Whether the memory is somebody else's.
+    /// Whether an external owner holds the memory.
     pub(crate) fn has_owner(&self) -> bool {
         self.owner.is_some()
     }

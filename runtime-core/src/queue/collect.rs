@@ -6,11 +6,11 @@ use std::sync::Arc;
 use crate::code::owned_arg::OwnedArg;
 use crate::memory::buffer::Buffer;
 use crate::queue::fusion_list::FusionList;
-use crate::queue::submit::{AccessSet, HazardGuards, QueueWait, QueueWaits, Submitted, WaitPlan, block};
+use crate::queue::submit::{AccessSet, HazardGuards, QueueWaits, Submitted, WaitPlan, block};
 use crate::timeline::Timeline;
 use crate::timeline::hazards::{Dependencies, PROMOTED, Use};
 use crate::timeline::virtual_queue::Cause;
-use crate::{Access, Arg, Kernel, LaunchConfig, Queue, Result, Tensor};
+use crate::{Access, Arg, Kernel, LaunchConfig, Queue, Result};
 
 /// What a virtual queue does with its launches.
 pub(crate) trait Completion: fmt::Debug + Send + Sync {
@@ -33,13 +33,6 @@ pub(crate) struct Collector {
     real: Arc<Queue>,
     pub(crate) list: Arc<FusionList>,
     completion: Arc<dyn Completion>,
-}
-
-impl Collector {
-    /// Makes the next launch wait.
-    pub(super) fn wait_for(&self, wait: QueueWait) {
-        self.list.wait_for(wait);
-    }
 }
 
 /// The outcome of one attempt to collect a launch.
@@ -156,14 +149,5 @@ impl Queue {
         hazards.record(Use { queue: timeline.id, ticket });
         timeline.event_held(ticket);
         Ok(Attempt::Listed(ticket))
-    }
-}
-
-/// Whether two tensors are the same elements.
-pub(crate) fn is_same(one: &Tensor, other: &Tensor) -> bool {
-    let place = |tensor: &Tensor| (tensor.byte_offset(), tensor.extent_bytes(), tensor.dtype());
-    match (one.buffer("fuse"), other.buffer("fuse")) {
-        (Ok(own), Ok(others)) => Arc::ptr_eq(own, others) && place(one) == place(other),
-        _ => false,
     }
 }

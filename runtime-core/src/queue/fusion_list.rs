@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::code::owned_arg::OwnedArg;
-use crate::queue::submit::{QueueWait, QueueWaits, add_waits};
+use crate::queue::submit::{QueueWaits, add_wait, add_waits};
 use crate::timeline::Timeline;
 use crate::timeline::hazards::{PROMOTED, Use};
 use crate::timeline::virtual_queue::{Cause, Unsubmitted};
@@ -80,7 +80,7 @@ pub(crate) struct FusedLaunch<'e> {
     pub(crate) kernel: &'e Kernel,
     pub(crate) config: LaunchConfig,
     pub(crate) args: SmallVec<[Arg<'e>; 16]>,
-    /// Tensors that it was told not to write, by the program.
+    /// Tensors that it does not write because the program gave them up.
     pub(crate) promoted: SmallVec<[&'e Tensor; 2]>,
 }
 
@@ -140,10 +140,8 @@ impl FusionList {
     }
 
     /// Makes the next entry wait.
-    pub(super) fn wait_for(&self, wait: QueueWait) {
-        let mut waits = QueueWaits::new();
-        waits.push(wait);
-        add_waits(&mut self.entries.lock().next_waits, &waits);
+    pub(super) fn wait_for(&self, source: Arc<Timeline>, ticket: u64, propagates_failure: bool) {
+        add_wait(&mut self.entries.lock().next_waits, source, ticket, propagates_failure);
     }
 
     /// Why entries were handed over without being fused, and how many; forgets it.
@@ -279,7 +277,7 @@ fn submit_step(
     Ok(())
 }
 
-/// Makes later reads of tensors fail that fused code was told not to write.
+/// Makes later reads fail of tensors that fused code does not write because the program gave them up.
 fn mark_promoted(real: &Queue, steps: &[Step<'_>], entries: &[Entry], handed_over: &HandedOver) {
     for (index, step) in steps.iter().enumerate() {
         let Some(fused) = &step.fused else { continue };

@@ -462,8 +462,7 @@ impl Queue {
             source.signal_and_flush(ticket)?;
             source.resume()?;
             if let Some(collector) = self.collector() {
-                let propagates_failure = if propagates_failure { ticket } else { 0 };
-                collector.wait_for(QueueWait { source: source.clone(), ticket, propagates_failure });
+                collector.list.wait_for(source.clone(), ticket, propagates_failure);
                 return Ok(());
             }
             let _lock = self.timeline.submission.lock();
@@ -488,7 +487,7 @@ pub(super) fn add_waits(waits: &mut QueueWaits, others: &QueueWaits) {
 }
 
 /// Adds a wait; there is one per queue, for its latest ticket.
-fn add_wait(waits: &mut QueueWaits, source: Arc<Timeline>, ticket: u64, propagates_failure: bool) {
+pub(super) fn add_wait(waits: &mut QueueWaits, source: Arc<Timeline>, ticket: u64, propagates_failure: bool) {
     let propagates_failure = if propagates_failure { ticket } else { 0 };
     match waits.iter_mut().find(|wait| Arc::ptr_eq(&wait.source, &source)) {
         Some(wait) => {

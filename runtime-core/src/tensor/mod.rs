@@ -374,12 +374,7 @@ impl Tensor {
     /// Whether the extents of both tensors, from their first elements upwards, have a byte in common.
     #[inline]
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
-        match (&self.0.storage, &other.0.storage) {
-            (Storage::Bytes(own), Storage::Bytes(others)) if Arc::ptr_eq(own, others) => {
-                self.intersects(other)
-            }
-            _ => false,
-        }
+        self.shares_buffer_with(other) && self.intersects(other)
     }
 
     /// As [`Tensor::overlaps`], for two tensors in one buffer.
@@ -407,6 +402,13 @@ impl Tensor {
         self.shares_buffer_with(other) && own.start < others.end && others.start < own.end
     }
 
+    /// Whether both consist of the same elements of one buffer. For contiguous tensors.
+    pub(crate) fn has_elements_of(&self, other: &Self) -> bool {
+        let place = |tensor: &Self| (tensor.byte_offset(), tensor.extent_bytes(), tensor.dtype());
+        self.shares_buffer_with(other) && place(self) == place(other)
+    }
+
+    #[inline]
     fn shares_buffer_with(&self, other: &Self) -> bool {
         match (&self.0.storage, &other.0.storage) {
             (Storage::Bytes(own), Storage::Bytes(others)) => Arc::ptr_eq(own, others),

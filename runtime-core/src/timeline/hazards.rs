@@ -45,7 +45,7 @@ const READERS: usize = 4;
 /// Stands for the program itself, whose accesses have ended when they return. No queue has this id.
 pub(crate) const HOST: u64 = 0;
 
-/// Stands for fused code that was told not to write the content.
+/// Stands for fused code that kept the content out of memory.
 pub(crate) const PROMOTED: u64 = u64::MAX;
 
 const NOBODY: Use = Use { queue: HOST, ticket: 0 };
@@ -154,11 +154,16 @@ impl Hazards {
         if self.writer.queue == queue {
             self.writer = NOBODY;
         }
-        // A queue is among the readers once.
-        if let Some(at) = self.readers().iter().position(|reader| reader.queue == queue) {
-            self.readers[at..].rotate_left(1);
-            self.reader_count -= 1;
-        }
+        self.take_reader(queue);
+    }
+
+    /// Removes the access of a queue that reads. A queue is among the readers once.
+    fn take_reader(&mut self, queue: u64) -> Option<Use> {
+        let at = self.readers().iter().position(|reader| reader.queue == queue)?;
+        let reader = self.readers[at];
+        self.readers[at..].rotate_left(1);
+        self.reader_count -= 1;
+        Some(reader)
     }
 
     /// Replaces the accesses of a virtual queue by those of the real queue that `handed_over` returns for their tickets.
@@ -168,12 +173,9 @@ impl Hazards {
         {
             self.writer = real;
         }
-        let at = self.readers().iter().position(|reader| reader.queue == queue);
-        let Some((at, real)) = at.and_then(|at| Some((at, handed_over(self.readers()[at].ticket)?))) else {
-            return;
-        };
-        self.readers[..(self.reader_count as usize).min(READERS)][at..].rotate_left(1);
-        self.reader_count -= 1;
+        let listed = self.readers().iter().find(|reader| reader.queue == queue);
+        let Some(real) = listed.and_then(|reader| handed_over(reader.ticket)) else { return };
+        self.take_reader(queue);
         match self.readers().iter().position(|reader| reader.queue == real.queue) {
             Some(known) => self.readers[known].ticket = self.readers[known].ticket.max(real.ticket),
             None => self.push_reader(real),

@@ -417,8 +417,13 @@ impl Timeline {
     #[inline]
     pub(crate) fn signal_held(&self) -> Result<()> {
         let tail = self.last_submitted.load(Ordering::Relaxed);
-        let held = self.held.load(Ordering::Relaxed) == tail && self.released.load(Ordering::Relaxed) != tail;
-        if tail != 0 && held { self.signal_last() } else { Ok(()) }
+        if tail != 0 && self.is_event_held(tail) { self.signal_last() } else { Ok(()) }
+    }
+
+    /// Whether an event of `ticket`, the last one, is still held.
+    #[inline]
+    pub(crate) fn is_event_held(&self, ticket: u64) -> bool {
+        self.held.load(Ordering::Relaxed) == ticket && self.released.load(Ordering::Relaxed) != ticket
     }
 
     /// Signals the submission just made if it is a transfer, or if other queues wait for this one. Call it under the submission

@@ -10,8 +10,8 @@
 //! ticket of the real queue. A list is handed over whole: its tickets are resolved at once, when all of it is submitted.
 //!
 //! Locks: `tickets` is locked last, and only for a moment. Handing over takes the lock of the list, which is held while its
-//! submissions are made, so it must be called without any lock. Whoever holds the hazards of a buffer, or the submission lock
-//! of any queue, must only ask for the [`Location`] of a ticket.
+//! submissions are made, so it must be called without any lock. With the hazards of a buffer or the submission lock of a queue
+//! locked, only [`Timeline::locate`] may be called.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -212,11 +212,6 @@ impl Timeline {
         }
         // Another thread has listed more meanwhile. The last of that is later than this work.
         ticket - 1
-    }
-
-    /// Whether an event of `ticket`, the last one, is still held.
-    pub(crate) fn is_event_held(&self, ticket: u64) -> bool {
-        self.held.load(Ordering::Relaxed) == ticket && self.released.load(Ordering::Relaxed) != ticket
     }
 
     /// Forgets the tickets of the real queue that are over, and records their end and failure.

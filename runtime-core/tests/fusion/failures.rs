@@ -58,8 +58,7 @@ fn fused_code_that_the_device_refuses_is_submitted_unfused() {
         let (a, out) = (scene.tensor(&[1.0, 2.0]), scene.empty());
         let fuser = scene.fuser(&queue);
         let between = scene.empty();
-        scene.copy(fuser.queue(), &a, &between);
-        scene.copy(fuser.queue(), &between, &out);
+        scene.copy_through(fuser.queue(), [&a, &between, &out]);
         drop(between);
         let (event, report) = fuser.complete().unwrap();
         event.wait().unwrap();

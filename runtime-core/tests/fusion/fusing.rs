@@ -144,8 +144,7 @@ fn repeated_in_a_loop() {
         for round in 0..20 {
             let fuser = scene.fuser(&queue);
             let between = scene.empty();
-            scene.copy(fuser.queue(), &a, &between);
-            scene.copy(fuser.queue(), &between, &out);
+            scene.copy_through(fuser.queue(), [&a, &between, &out]);
             drop(between);
             let (_, report) = fuser.complete().unwrap();
             assert!(report.is_one_kernel());

@@ -86,6 +86,12 @@ impl Scene {
         queue.launch(&self.copy, (1, 1), (read(from), write(to))).unwrap()
     }
 
+    /// Copies the first tensor to the second one, and that to the third.
+    fn copy_through(&self, queue: &Queue, [from, between, to]: [&Tensor; 3]) {
+        self.copy(queue, from, between);
+        self.copy(queue, between, to);
+    }
+
     fn noop(&self, queue: &Queue, tensor: &Tensor) -> runtime_core::Event {
         queue.launch(&self.noop, (1, 1), (read_write(tensor),)).unwrap()
     }

@@ -35,8 +35,7 @@ fn between<T>(keep: impl FnOnce(&Scene, runtime_core::Tensor) -> T) -> (Promotio
     let (a, out) = (scene.tensor(&[1.0, 2.0]), scene.empty());
     let fuser = scene.fuser(&queue);
     let between = scene.empty();
-    scene.copy(fuser.queue(), &a, &between);
-    scene.copy(fuser.queue(), &between, &out);
+    scene.copy_through(fuser.queue(), [&a, &between, &out]);
     let written = between.slice(0, 0..0).unwrap();
     drop(written);
     let kept = keep(&scene, between);
@@ -65,8 +64,7 @@ fn a_tensor_that_a_launch_outside_the_run_uses_is_written() {
         let (a, out) = (scene.tensor(&[1.0, 2.0]), scene.empty());
         let fuser = scene.fuser(&queue);
         let between = scene.empty();
-        scene.copy(fuser.queue(), &a, &between);
-        scene.copy(fuser.queue(), &between, &out);
+        scene.copy_through(fuser.queue(), [&a, &between, &out]);
         fuser.queue().launch(&scene.native, (1, 1), (read_write(&between), 5.0f32)).unwrap();
         drop(between);
         let (_, report) = fuser.complete().unwrap();
@@ -82,8 +80,7 @@ fn a_claim_for_a_tensor_that_a_launch_outside_the_run_uses_is_not_used() {
         let queue = scene.queue();
         let (a, between, out) = (scene.tensor(&[1.0, 2.0]), scene.empty(), scene.empty());
         let fuser = queue.fuser(&FusionOptions::new().promote(&between, Promotion::Private)).unwrap();
-        scene.copy(fuser.queue(), &a, &between);
-        scene.copy(fuser.queue(), &between, &out);
+        scene.copy_through(fuser.queue(), [&a, &between, &out]);
         fuser.queue().launch(&scene.native, (1, 1), (read_write(&between), 5.0f32)).unwrap();
         fuser.complete().unwrap();
         assert_eq!(promotions(&scene), [Promotion::None; 3]);
@@ -115,8 +112,7 @@ fn internalize_explicit() {
         let options = FusionOptions::new().promote(&between, Promotion::Private);
         for _ in 0..3 {
             let fuser = queue.fuser(&options).unwrap();
-            scene.copy(fuser.queue(), &a, &between);
-            scene.copy(fuser.queue(), &between, &out);
+            scene.copy_through(fuser.queue(), [&a, &between, &out]);
             let (_, report) = fuser.complete().unwrap();
             assert_eq!(report.to_string(), "copy → copy fused, 1 promotion");
         }
@@ -160,8 +156,7 @@ fn a_cancelled_claim_is_written() {
         let queue = scene.queue();
         let (a, out, between) = (scene.tensor(&[1.0, 2.0]), scene.empty(), scene.empty());
         let fuser = queue.fuser(&FusionOptions::new().promote(&between, Promotion::Private)).unwrap();
-        scene.copy(fuser.queue(), &a, &between);
-        scene.copy(fuser.queue(), &between, &out);
+        scene.copy_through(fuser.queue(), [&a, &between, &out]);
         fuser.cancel().unwrap();
         assert_eq!(between.to_vec::<f32>().unwrap(), [1.0, 2.0]);
     });

@@ -21,8 +21,7 @@ fn sixteen_threads_fuse_on_one_device() {
                     for _ in 0..50 {
                         let (between, out) = (scene.empty(), scene.empty());
                         let fuser = scene.fuser(&queue);
-                        scene.copy(fuser.queue(), &shared, &between);
-                        scene.copy(fuser.queue(), &between, &out);
+                        scene.copy_through(fuser.queue(), [&shared, &between, &out]);
                         drop(between);
                         let (_, report) = fuser.complete().unwrap();
                         assert!(report.is_one_kernel(), "{report}");

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use runtime_core::backend::LinkedBackend;
-use runtime_core::{DeviceInfo, Error, ErrorKind, Options, Runtime, RuntimeBuilder, Target};
+use runtime_core::{CodeFormat, DeviceInfo, Error, ErrorKind, Options, Runtime, RuntimeBuilder, Target};
 
 use crate::backend_table;
 use crate::call_counter;
-use crate::case::Failure;
+use crate::case::{Failure, Verdict};
 use crate::fixture::Fixture;
 use crate::kernels::KernelProvider;
 
@@ -42,6 +42,14 @@ impl Context {
             linked: None,
             counting_fixture: OnceLock::new(),
         })
+    }
+
+    /// Skips the case if the device runs no portable kernels.
+    pub(crate) fn needs_portable_code(&self) -> Verdict {
+        match self.info().accepts(&CodeFormat::WGSL) {
+            true => Ok(()),
+            false => Err(Failure::Unsupported("the device runs no portable kernels".to_owned())),
+        }
     }
 
     /// Marks the backend as linked in.

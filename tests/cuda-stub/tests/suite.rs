@@ -10,9 +10,7 @@ use runtime_conformance::{Arguments, Exception, Expectation, Selection};
 const EXCEPTIONS: &[Exception] = &[
     exception("structures::random_structures_arrive_with_every_bit"),
     exception("dispatch::*"),
-    exception("fusion::*"),
-    exception("fusion_graphs::*"),
-    exception("fusion_order::*"),
+    exception("fusion*"),
     exception("threads::threads_run_new_code"),
 ];
 

@@ -67,10 +67,7 @@ fn wgsl(context: &Context, code: &str, entry: &str) -> Result<Dispatcher, Failur
 
 /// The dispatcher, if the device can run portable kernels.
 fn supported(context: &Context, dispatcher: Dispatcher) -> Result<Dispatcher, Failure> {
-    match context.info().accepts(&CodeFormat::WGSL) {
-        true => Ok(dispatcher),
-        false => Err(Failure::Unsupported("the device runs no portable kernels".to_owned())),
-    }
+    context.needs_portable_code().map(|()| dispatcher)
 }
 
 /// A tensor that whole groups fit into.

@@ -2,7 +2,7 @@
 
 use std::sync::Barrier;
 
-use runtime_core::{Arg, CodeFormat, Event, ModuleSource};
+use runtime_core::{Arg, Event, ModuleSource};
 
 use crate::case::{Failure, Requirement, Verdict, cases};
 use crate::context::Context;
@@ -25,15 +25,15 @@ cases! {
     [Requirement::Kernel("noop")] => a_hundred_thousand_events;
 }
 
-/// Runs `work` on all threads, which start together.
-fn together(work: impl Fn(u16) -> Verdict + Sync) -> Verdict {
-    let barrier = Barrier::new(usize::from(THREADS));
+/// Runs `work` on so many threads, which start together.
+pub(super) fn together(threads: u16, work: impl Fn(u16) -> Verdict + Sync) -> Verdict {
+    let barrier = Barrier::new(usize::from(threads));
     std::thread::scope(|scope| {
         let run = |thread| {
             barrier.wait();
             work(thread)
         };
-        let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || run(thread))).collect();
+        let threads: Vec<_> = (0..threads).map(|thread| scope.spawn(move || run(thread))).collect();
         let ended = threads.into_iter().map(|thread| {
             thread.join().unwrap_or_else(|_| Err(Failure::Failed("a thread panicked".to_owned())))
         });
@@ -46,7 +46,7 @@ fn sixty_four_threads_on_queues_of_their_own(context: &Context) -> Verdict {
     let fixture = context.fixture();
     let weights = fixture.full(100, 1.0)?;
     weights.freeze()?;
-    together(|thread| {
+    together(THREADS, |thread| {
         let (queue, y) = (fixture.queue()?, fixture.full(100, f32::from(thread))?);
         for _ in 0..10 {
             let args = [Arg::read(&weights), Arg::read_write(&y), Arg::scalar(2.0f32)];
@@ -59,7 +59,7 @@ fn sixty_four_threads_on_queues_of_their_own(context: &Context) -> Verdict {
 /// Every step depends on the one before, on another queue or on the host, while many queues submit.
 fn sixty_four_threads_wait_for_every_step(context: &Context) -> Verdict {
     let fixture = context.fixture();
-    together(|thread| {
+    together(THREADS, |thread| {
         let ([first, second], n) = (fixture.queues()?, 1000);
         let (x, y) = (fixture.full(n, 0.0)?, fixture.full(n, 0.0)?);
         for round in 1..=ROUNDS {
@@ -76,13 +76,8 @@ fn sixty_four_threads_wait_for_every_step(context: &Context) -> Verdict {
 /// Code that never ran before runs at once, while other threads compile and submit.
 fn threads_run_new_code(context: &Context) -> Verdict {
     let fixture = context.fixture();
-    if !context.info().accepts(&CodeFormat::WGSL) {
-        return Err(Failure::Unsupported("the device runs no portable kernels".to_owned()));
-    }
-    together(|thread| {
-        if thread >= COMPILING_THREADS {
-            return Ok(());
-        }
+    context.needs_portable_code()?;
+    together(COMPILING_THREADS, |thread| {
         let (queue, x) = (fixture.queue()?, fixture.full(4096, 0.0)?);
         for round in 0..COMPILED_KERNELS {
             let value = f32::from(thread * 100 + round + 1);
@@ -108,7 +103,7 @@ fn adds(value: f32) -> ModuleSource {
 fn sixty_four_threads_on_one_queue(context: &Context) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     let before = queue.submitted();
-    together(|thread| {
+    together(THREADS, |thread| {
         let y = fixture.full(100, f32::from(thread))?;
         let mut last = 0;
         for round in 1..=10u8 {
@@ -128,7 +123,7 @@ fn sixty_four_threads_on_one_queue(context: &Context) -> Verdict {
 fn sixty_four_threads_share_a_tensor(context: &Context) -> Verdict {
     let fixture = context.fixture();
     let (one, sum) = (fixture.full(100, 1.0)?, fixture.full(100, 0.0)?);
-    together(|_| {
+    together(THREADS, |_| {
         let queue = fixture.queue()?;
         for _ in 0..5 {
             let args = [Arg::read(&one), Arg::read_write(&sum), Arg::scalar(1.0f32)];
@@ -141,7 +136,7 @@ fn sixty_four_threads_share_a_tensor(context: &Context) -> Verdict {
 
 fn sixty_four_threads_await(context: &Context) -> Verdict {
     let fixture = context.fixture();
-    together(|thread| {
+    together(THREADS, |thread| {
         let (queue, y) = (fixture.queue()?, fixture.full(10, 0.0)?);
         for round in 0..5u16 {
             let value = f32::from(thread * 8 + round);

@@ -1,12 +1,13 @@
 //! What needs the launches of a fusion list earlier gets their results, on every device.
 
-use runtime_core::{CodeFormat, Event, FusionOptions, Kernel, ModuleSource, Queue, Tensor};
+use runtime_core::{Event, FusionOptions, Kernel, ModuleSource, Queue, Tensor};
 
 use super::kernels::ELEMENTS;
 use super::scenario::{COVER, N};
 use crate::case::{Failure, Verdict, cases};
 use crate::context::Context;
 use crate::expect::expect_all;
+use crate::topics::threads::together;
 use crate::wait;
 
 cases! {
@@ -28,9 +29,7 @@ struct Chain {
 
 impl Chain {
     fn new(context: &Context) -> Result<Self, Failure> {
-        if !context.info().accepts(&CodeFormat::WGSL) {
-            return Err(Failure::Unsupported("the device runs no portable kernels".to_owned()));
-        }
+        context.needs_portable_code()?;
         let fixture = context.fixture();
         Ok(Self {
             scale: fixture.device().kernel(ModuleSource::wgsl(ELEMENTS), "scale")?,
@@ -218,7 +217,7 @@ fn tensors_dropped_before_completion(context: &Context) -> Verdict {
 fn sixteen_threads_fuse(context: &Context) -> Verdict {
     let chain = Chain::new(context)?;
     chain.x.freeze()?;
-    let run = |thread: u8| -> Verdict {
+    together(16, |thread| {
         let fixture = context.fixture();
         let (queue, y, z) = (fixture.queue()?, fixture.full(N, 0.0)?, fixture.full(N, 0.0)?);
         for round in 0..5u8 {
@@ -234,12 +233,5 @@ fn sixteen_threads_fuse(context: &Context) -> Verdict {
             expect_all("a thread's own", &z, 2.0 * factor)?;
         }
         Ok(())
-    };
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..16).map(|thread| scope.spawn(move || run(thread))).collect();
-        let ended: Vec<_> = threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
-        ended.into_iter().try_for_each(|joined| {
-            joined.unwrap_or_else(|_| Err(Failure::Failed("a thread panicked".to_owned())))
-        })
     })
 }

@@ -1,6 +1,6 @@
 //! Launches that run as they are and fused, and must give the same results.
 
-use runtime_core::{CodeFormat, Element, FusionOptions, FusionReport, Kernel, ModuleSource, Queue, Tensor};
+use runtime_core::{Element, FusionOptions, FusionReport, Kernel, ModuleSource, Queue, Tensor};
 
 use super::kernels::ELEMENTS;
 use crate::case::{Failure, Verdict};
@@ -25,9 +25,7 @@ pub(super) struct Scenario<'a> {
 
 impl<'a> Scenario<'a> {
     pub(super) fn new(context: &'a Context) -> Result<Self, Failure> {
-        if !context.info().accepts(&CodeFormat::WGSL) {
-            return Err(Failure::Unsupported("the device runs no portable kernels".to_owned()));
-        }
+        context.needs_portable_code()?;
         Ok(Self { context, queue: context.fixture().queue()?, tensors: Vec::new() })
     }
 
