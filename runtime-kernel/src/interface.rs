@@ -8,7 +8,7 @@ use runtime_core::{Access, DType};
 pub struct Interface {
     /// Its name in the text.
     pub name: String,
-    /// Tensor arguments, by binding.
+    /// Tensor arguments, in the order of (group, binding).
     pub tensors: Vec<Tensor>,
     /// Scalar arguments, in the order of the struct's members; they come after the tensors. Those of a [`Layout`] come one
     /// by one.
@@ -23,12 +23,12 @@ pub struct Interface {
     pub shared_bytes: u32,
 }
 
-/// A storage buffer.
+/// A storage buffer, or a uniform buffer, which is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tensor {
     /// The variable's name.
     pub name: String,
-    /// `@binding`, which is also its position among the arguments.
+    /// Its position among the arguments: that of its (`@group`, `@binding`) among those that the entry point uses.
     pub binding: u32,
     /// The declared access, `read` or `read_write`; a `read_write` buffer that the entry point never reads is
     /// `Write`.

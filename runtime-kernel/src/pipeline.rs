@@ -6,6 +6,7 @@ use runtime_core::{Result, SignatureParam};
 
 use crate::analysis::signature;
 use crate::check::{barriers, continuing};
+use crate::parse::bindings;
 use crate::parse::diagnostics::{failed, path_or_wgsl};
 use crate::parse::limits::{self, Depth};
 use crate::parse::specialise::{Specialisation, as_constants, overrides, values, with_values};
@@ -49,7 +50,7 @@ impl Program {
             let Parsed { mut module, info, made_private } =
                 parse_and_validate(&code, path).map_err(|text| diagnostic(&text))?;
             made_private.restore(&mut module, &info, &code, path)?;
-            let program = Self::new((module, info), &code, path, depth)?;
+            let program = Self::new(bindings::normalise(module, info)?, &code, path, depth)?;
             signature::of_entry(&program, entry, &TypeParameters::of(&tokens, &chosen))
         })
     }
@@ -128,7 +129,8 @@ fn parse_program(code: &str, path: &str, depth: Depth, specialisation: &Speciali
     };
     let code = code.as_ref();
     made_private.restore(&mut module, &info, code, path)?;
-    let program = Program { overrides, ..Program::new((module, info), code, path, depth)? };
+    let module = bindings::normalise(module, info)?;
+    let program = Program { overrides, ..Program::new(module, code, path, depth)? };
     barriers::check(&program)?;
     Ok(program)
 }

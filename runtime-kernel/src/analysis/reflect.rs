@@ -4,19 +4,18 @@
 use naga::proc::Layouter;
 use naga::valid::{FunctionInfo, GlobalUse};
 use naga::{
-    AddressSpace, ArraySize, EntryPoint, GlobalVariable, Handle, Scalar, ScalarKind, ShaderStage, Span,
-    StorageAccess, StructMember, Type, TypeInner,
+    AddressSpace, ArraySize, EntryPoint, GlobalVariable, Handle, ResourceBinding, Scalar, ScalarKind,
+    ShaderStage, Span, StorageAccess, StructMember, Type, TypeInner,
 };
 use runtime_core::{Access, DType, Error, ErrorKind, Result};
 
 use crate::interface::{self, Interface, Layout, Tensor};
 use crate::parse::diagnostics::failed;
+use crate::parse::tokens::tokens;
 use crate::program::Program;
 
-const ARGUMENTS: &str = "a portable kernel takes its tensors from storage buffers in group 0 and its scalars from one \
+const ARGUMENTS: &str = "a portable kernel takes its tensors from storage and uniform buffers and its scalars from one \
                          var<immediate> struct";
-const BINDINGS: &str =
-    "the storage buffers that an entry point uses must have the bindings 0, 1, 2, … in group 0, without gaps";
 const SCALARS: &str =
     "the var<immediate> must be a struct of scalars (i32, u32, f32, i64, u64, f64) without gaps";
 
@@ -67,8 +66,11 @@ impl Reflect<'_> {
     fn entry(&self, index: usize, entry: &EntryPoint) -> Result<Interface> {
         if entry.stage != ShaderStage::Compute {
             let stage = format!("{:?}", entry.stage).to_lowercase();
-            let message = format!("entry point \"{}\" is a {stage} shader", entry.name);
-            return Err(failed(format!("{}: {message}; a portable kernel is @compute", self.program.path())));
+            let place = self.program.place(declaration(&self.program.source, &entry.name));
+            return Err(failed(format!(
+                "{place}: there is no compute shader: entry point \"{}\" is a {stage} shader; a portable kernel is @compute",
+                entry.name
+            )));
         }
         let uses = self.program.info.get_entry_point(index);
         let mut interface = Interface {
@@ -95,7 +97,7 @@ impl Reflect<'_> {
                 _ => return Err(self.broken(handle, &format!("is {}", kind(variable.space)), ARGUMENTS)),
             }
         }
-        interface.tensors = self.tensors(uses)?;
+        interface.tensors = self.tensors(uses);
         if let Some(handle) = interface.immediate {
             interface.layouts = self.layouts(handle, &interface.tensors)?;
         }
@@ -107,13 +109,12 @@ impl Reflect<'_> {
         all.filter(|(handle, _)| uses[*handle] != GlobalUse::empty())
     }
 
-    /// The storage buffers, sorted by binding.
-    fn tensors(&self, uses: &FunctionInfo) -> Result<Vec<Tensor>> {
+    /// The storage buffers, sorted by binding: 0, 1, 2, ….
+    fn tensors(&self, uses: &FunctionInfo) -> Vec<Tensor> {
         let mut list = Vec::new();
         for (handle, variable) in self.used(uses) {
             let AddressSpace::Storage { access } = variable.space else { continue };
-            let binding = variable.binding.filter(|binding| binding.group == 0);
-            let binding = binding.ok_or_else(|| self.broken(handle, "is not in group 0", BINDINGS))?.binding;
+            let Some(ResourceBinding { binding, .. }) = variable.binding else { continue };
             list.push(Tensor {
                 name: variable.name.clone().unwrap_or_default(),
                 binding,
@@ -125,14 +126,7 @@ impl Reflect<'_> {
             });
         }
         list.sort_by_key(|tensor| tensor.binding);
-        match list.iter().zip(0..).find(|(tensor, place)| tensor.binding != *place) {
-            None => Ok(list),
-            Some((tensor, place)) => {
-                let what =
-                    format!("has binding {}, but the entry point uses no binding {place}", tensor.binding);
-                Err(self.broken(tensor.variable, &what, BINDINGS))
-            }
-        }
+        list
     }
 
     /// The members of a struct of scalars, those of layouts one by one.
@@ -285,6 +279,14 @@ impl Reflect<'_> {
     }
 }
 
+/// The place of a function's name in its declaration; naga keeps none for entry points.
+fn declaration(source: &str, function: &str) -> Span {
+    let mut last = "";
+    let mut all = tokens(source);
+    let found = all.find(|token| std::mem::replace(&mut last, token.text) == "fn" && token.text == function);
+    found.map_or(Span::UNDEFINED, |token| token.span())
+}
+
 /// Adds the scalars of a layout.
 fn push_layout(list: &mut Vec<interface::Scalar>, member: &StructMember, rank: u32) {
     let name = member.name.as_deref().unwrap_or_default();
@@ -299,7 +301,6 @@ fn push_layout(list: &mut Vec<interface::Scalar>, member: &StructMember, rank: u
 
 const fn kind(space: AddressSpace) -> &'static str {
     match space {
-        AddressSpace::Uniform => "a uniform buffer",
         AddressSpace::Handle => "a texture or sampler",
         _ => "a variable of a kind that compute shaders do not have",
     }

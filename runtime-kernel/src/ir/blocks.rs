@@ -14,6 +14,20 @@ pub(crate) fn inner(statement: &Statement) -> impl Iterator<Item = &Block> {
     two.into_iter().flatten().chain(cases.iter().map(|case| &case.body))
 }
 
+/// The blocks inside a statement, to change them.
+pub(crate) fn inner_mut(statement: &mut Statement) -> impl Iterator<Item = &mut Block> {
+    let (two, cases) = match statement {
+        Statement::Block(block) => ([Some(block), None], &mut [][..]),
+        Statement::If { accept: first, reject: second, .. }
+        | Statement::Loop { body: first, continuing: second, .. } => {
+            ([Some(first), Some(second)], &mut [][..])
+        }
+        Statement::Switch { cases, .. } => ([None, None], &mut cases[..]),
+        _ => ([None, None], &mut [][..]),
+    };
+    two.into_iter().flatten().chain(cases.iter_mut().map(|case| &mut case.body))
+}
+
 /// The value by which a statement selects one of its blocks, or leaves them.
 pub(crate) const fn control(statement: &Statement) -> Option<Handle<Expression>> {
     match *statement {

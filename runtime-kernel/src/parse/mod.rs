@@ -1,5 +1,6 @@
 //! Front end: parses and validates text with naga and passes its diagnostics on unchanged.
 
+pub(crate) mod bindings;
 pub(crate) mod diagnostics;
 pub(crate) mod expansion_limits;
 pub(crate) mod f16_immediates;
@@ -42,6 +43,7 @@ pub(crate) struct Parsed {
 pub(crate) fn parse_and_validate(code: &str, path: &str) -> Result<Parsed, String> {
     let name = path_or_wgsl(path);
     let mut module = wgsl::parse_str(code).map_err(|error| error.emit_to_string_with_path(code, name))?;
+    bindings::keep_compute(&mut module);
     let made_private = f16_immediates::make_private(&mut module);
     let info = validate(&module).map_err(|error| error.emit_to_string_with_path(code, name))?;
     Ok(Parsed { module, info, made_private })

@@ -7,35 +7,13 @@ fn no_entry_point() { }
 //# other_stage: only compute shaders
 //= says fragment | @compute
 @fragment
-fn other_stage() { }
-
-//# other_group: tensors are in group 0
-//= says group | 0
-@group(1) @binding(0) var<storage, read_write> r: array<u32>; //!
-@compute @workgroup_size(1) fn other_group() { r[0] = 1u; }
-
-//# gap: bindings have no gap
-//= says binding | 1
-@group(0) @binding(0) var<storage, read> x: array<u32>;
-@group(0) @binding(2) var<storage, read_write> r: array<u32>; //!
-@compute @workgroup_size(1) fn gap() { r[0] = x[0]; }
-
-//# does_not_begin_at_zero: bindings begin at 0
-//= says binding | 0
-@group(0) @binding(1) var<storage, read_write> r: array<u32>; //!
-@compute @workgroup_size(1) fn does_not_begin_at_zero() { r[0] = 1u; }
+fn other_stage() { } //!
 
 //# same_binding: one tensor for each binding
 //= says binding | 0
 @group(0) @binding(0) var<storage, read> x: array<u32>;
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 @compute @workgroup_size(1) fn same_binding() { r[0] = x[0]; }
-
-//# uniform_buffer: no uniform buffers
-//= says uniform
-@group(0) @binding(0) var<uniform> x: vec4<u32>; //!
-@group(0) @binding(1) var<storage, read_write> r: array<u32>;
-@compute @workgroup_size(1) fn uniform_buffer() { r[0] = x.x; }
 
 //# texture: no textures
 //= says texture

@@ -23,6 +23,7 @@ const ANNOTATED: &[(&str, &str)] = &[
     ("schedule", include_str!("../programs/schedule.wgsl")),
     ("sums", include_str!("../programs/sums.wgsl")),
     ("layouts", include_str!("../programs/layouts.wgsl")),
+    ("bindings", include_str!("../programs/bindings.wgsl")),
 ];
 
 /// The programs of all tables and annotated files.
