@@ -48,7 +48,7 @@ impl Program {
         let chosen: Vec<_> = specialisation.named_elements().into_iter().map(|(name, _)| name).collect();
         panic_guard::run("reading the kernel", depth, || {
             let Parsed { mut module, info, made_private } =
-                parse_and_validate(&code, path).map_err(|text| diagnostic(&text))?;
+                parse_and_validate(&code, path).map_err(|text| diagnostic(&text, &code, path))?;
             made_private.restore(&mut module, &info, &code, path)?;
             let program = Self::new(bindings::normalise(module, info)?, &code, path, depth)?;
             signature::of_entry(&program, entry, &TypeParameters::of(&tokens, &chosen))
@@ -112,7 +112,7 @@ fn edited<'a>(code: &'a str, path: &str, specialisation: &Specialisation) -> Res
 
 /// Parses, validates, specialises, reflects and checks a text whose element types are already set.
 fn parse_program(code: &str, path: &str, depth: Depth, specialisation: &Specialisation) -> Result<Program> {
-    let first = parse_and_validate(code, path).map_err(|text| diagnostic(&text))?;
+    let first = parse_and_validate(code, path).map_err(|text| diagnostic(&text, code, path))?;
     continuing::check(&first.module, code, path)?;
     let overrides = overrides(&first.module, code);
     let values = values(&first.module, code, path, &specialisation.constants)?;

@@ -321,6 +321,24 @@ mod tests {
     }
 
     #[test]
+    fn the_size_and_the_number_of_sub_groups_are_uniform() {
+        let code = |condition: &str| {
+            format!(
+                "enable subgroups;
+                 @group(0) @binding(0) var<storage, read_write> b: array<u32>;
+                 @compute @workgroup_size(64) fn main(@builtin(subgroup_size) size: u32,
+                     @builtin(num_subgroups) number: u32, @builtin(subgroup_id) id: u32) {{
+                     if {condition} {{ workgroupBarrier(); }}
+                     b[0] = size + number + id;
+                 }}"
+            )
+        };
+        let check = |condition| Program::parse(&code(condition), "", &Specialisation::default());
+        assert!(check("size > 16u && number < 4u").is_ok());
+        assert!(check("size > id").unwrap_err().to_string().contains("a barrier must be reached by all"));
+    }
+
+    #[test]
     fn divergent_control_flow_must_not_have_barriers() {
         for body in [
             "if (l.x > 3u) {\nworkgroupBarrier(); }",

@@ -8,6 +8,7 @@ pub(crate) mod limits;
 pub(crate) mod panic_guard;
 pub(crate) mod source_edits;
 pub(crate) mod specialise;
+pub(crate) mod templates;
 pub(crate) mod tokens;
 pub(crate) mod type_parameters;
 
@@ -49,8 +50,11 @@ pub(crate) fn parse_and_validate(code: &str, path: &str) -> Result<Parsed, Strin
     Ok(Parsed { module, info, made_private })
 }
 
-/// naga's diagnostic without its leading `error: `, which every error has anyway.
-pub(crate) fn diagnostic(text: &str) -> Error {
+/// naga's diagnostic of `code` without its leading `error: `, which every error has anyway.
+pub(crate) fn diagnostic(text: &str, code: &str, path: &str) -> Error {
+    if let Some(error) = templates::unexpanded(code, path) {
+        return error;
+    }
     // naga's message has no location.
     if text.contains("Parser recursion limit exceeded") {
         return failed(

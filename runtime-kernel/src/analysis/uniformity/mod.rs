@@ -163,7 +163,11 @@ impl Analysis<'_> {
         match (binding, part) {
             (
                 naga::Binding::BuiltIn(
-                    BuiltIn::WorkGroupId | BuiltIn::NumWorkGroups | BuiltIn::WorkGroupSize,
+                    BuiltIn::WorkGroupId
+                    | BuiltIn::NumWorkGroups
+                    | BuiltIn::WorkGroupSize
+                    | BuiltIn::SubgroupSize
+                    | BuiltIn::NumSubgroups,
                 ),
                 _,
             ) => Shape::Uniform,
