@@ -34,6 +34,9 @@ pub(crate) struct LowerArguments {
     /// Element type that replaces f32 in `alias T = f32;`, or in the alias of that name; may be repeated
     #[arg(long = "element", value_name = "[NAME=]DTYPE")]
     elements: Vec<String>,
+    /// Uniform buffer whose numbers are scalar arguments; may be repeated
+    #[arg(long, value_name = "BUFFER")]
+    by_value: Vec<String>,
     /// Leave out bounds checks
     #[arg(long)]
     unchecked: bool,
@@ -69,8 +72,11 @@ pub(crate) fn lower(arguments: &LowerArguments) -> Result<()> {
     let destination = Destination::open(output)?;
     let path = arguments.file.display().to_string();
     let code = text_file::read(&arguments.file)?;
-    let mut specialisation =
-        Specialisation { constants: arguments.constants.clone(), ..Specialisation::default() };
+    let mut specialisation = Specialisation {
+        constants: arguments.constants.clone(),
+        by_value: arguments.by_value.clone(),
+        ..Specialisation::default()
+    };
     arguments.elements.iter().try_for_each(|element| specialisation.add_element(element))?;
     let program = Program::parse(&code, &path, &specialisation)?;
     let program = if arguments.debug { program.with_debug_info() } else { program };

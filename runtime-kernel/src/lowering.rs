@@ -69,6 +69,11 @@ unsafe impl Lowering for Wgsl {
                 "Element type that replaces f32 in `alias T = f32;`, e.g. f16; NAME=f16 for another alias; may be repeated.",
             ),
             OptionSpec::module(
+                "by_value",
+                "",
+                "Name of a uniform buffer whose numbers are scalar arguments, in the order of its bytes; may be repeated.",
+            ),
+            OptionSpec::module(
                 "unchecked",
                 false,
                 "Omit bounds checks: an access out of range may do anything.",

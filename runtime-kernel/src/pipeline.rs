@@ -2,16 +2,18 @@
 
 use std::borrow::Cow;
 
+use naga::Module;
+use naga::valid::ModuleInfo;
 use runtime_core::{Result, SignatureParam};
 
 use crate::analysis::signature;
 use crate::check::{barriers, continuing};
-use crate::parse::bindings;
 use crate::parse::diagnostics::{failed, path_or_wgsl};
 use crate::parse::limits::{self, Depth};
 use crate::parse::specialise::{Specialisation, as_constants, overrides, values, with_values};
 use crate::parse::type_parameters::TypeParameters;
 use crate::parse::{Parsed, diagnostic, expansion_limits, panic_guard, parse_and_validate, source_edits};
+use crate::parse::{bindings, by_value};
 use crate::print::c::{self, CCode};
 use crate::print::spirv;
 use crate::program::{Checks, Dialect, Program};
@@ -50,7 +52,8 @@ impl Program {
             let Parsed { mut module, info, made_private } =
                 parse_and_validate(&code, path).map_err(|text| diagnostic(&text, &code, path))?;
             made_private.restore(&mut module, &info, &code, path)?;
-            let program = Self::new(bindings::normalise(module, info)?, &code, path, depth)?;
+            let module = with_arguments((module, info), &code, path, specialisation)?;
+            let program = Self::new(module, &code, path, depth)?;
             signature::of_entry(&program, entry, &TypeParameters::of(&tokens, &chosen))
         })
     }
@@ -110,6 +113,17 @@ fn edited<'a>(code: &'a str, path: &str, specialisation: &Specialisation) -> Res
     })
 }
 
+/// The module with its buffers in the form of arguments.
+fn with_arguments(
+    (module, info): (Module, ModuleInfo),
+    code: &str,
+    path: &str,
+    specialisation: &Specialisation,
+) -> Result<(Module, ModuleInfo)> {
+    let (module, info) = by_value::pass(module, info, &specialisation.by_value, (code, path))?;
+    bindings::normalise(module, info)
+}
+
 /// Parses, validates, specialises, reflects and checks a text whose element types are already set.
 fn parse_program(code: &str, path: &str, depth: Depth, specialisation: &Specialisation) -> Result<Program> {
     let first = parse_and_validate(code, path).map_err(|text| diagnostic(&text, code, path))?;
@@ -129,7 +143,7 @@ fn parse_program(code: &str, path: &str, depth: Depth, specialisation: &Speciali
     };
     let code = code.as_ref();
     made_private.restore(&mut module, &info, code, path)?;
-    let module = bindings::normalise(module, info)?;
+    let module = with_arguments((module, info), code, path, specialisation)?;
     let program = Program { overrides, ..Program::new(module, code, path, depth)? };
     barriers::check(&program)?;
     Ok(program)

@@ -145,6 +145,13 @@ impl ModuleSource {
         self.option("element", format!("{name}={dtype}"))
     }
 
+    /// Passes a uniform buffer of portable code by value: its numbers are scalar arguments, in the order of its bytes, instead of
+    /// a tensor.
+    #[must_use]
+    pub fn by_value(self, buffer: &str) -> Self {
+        self.option("by_value", buffer)
+    }
+
     /// Whether the code is compiled for a debugger: with the lines of its source, and without optimisation. The same as the load
     /// option `debug` of the backend, for portable code also of its lowering.
     #[must_use]

@@ -1,6 +1,7 @@
 //! Front end: parses and validates text with naga and passes its diagnostics on unchanged.
 
 pub(crate) mod bindings;
+pub(crate) mod by_value;
 pub(crate) mod diagnostics;
 pub(crate) mod expansion_limits;
 pub(crate) mod f16_immediates;

@@ -25,16 +25,19 @@ pub struct Specialisation {
     pub element: Option<DType>,
     /// The types that replace those in other lines `alias NAME = …;`, by name.
     pub elements: Vec<(String, DType)>,
+    /// Uniform buffers whose numbers are scalar arguments.
+    pub by_value: Vec<String>,
 }
 
 impl Specialisation {
-    /// The constants and element types of load options.
+    /// The constants, element types and buffers by value of load options.
     ///
     /// # Errors
-    /// `InvalidArgument` for an option that is neither.
-    pub(crate) fn of_options(options: &Options) -> Result<Self> {
+    /// `InvalidArgument` for a constant or element type of another form.
+    pub fn of_options(options: &Options) -> Result<Self> {
         let constants = options.texts("constant").map(Self::parse_constant).collect::<Result<_>>()?;
-        let mut specialisation = Self { constants, ..Self::default() };
+        let by_value = options.texts("by_value").map(str::to_owned).collect();
+        let mut specialisation = Self { constants, by_value, ..Self::default() };
         options.texts("element").try_for_each(|text| specialisation.add_element(text))?;
         Ok(specialisation)
     }

@@ -116,3 +116,86 @@ fn other_stages_fragment(@location(0) at: vec2<f32>) -> @location(0) vec4<f32> {
 }
 @compute @workgroup_size(1)
 fn other_stages() { other_stages_r[0] = other_stages_n + 1u; }
+
+//# by_value_struct: the numbers of a uniform structure are scalars: a scalar, a vector as a whole and its parts
+//= by_value by_value_struct_u
+//= write f32: 0*6 -> 7 1.5 2.5 3.5 2.5 4
+//= scalar u32: 7
+//= scalar f32: 1.5
+//= scalar f32: 2.5
+//= scalar f32: 3.5
+//= scalar i32: -4
+struct ByValueStruct { n: u32, v: vec3<f32>, s: i32 }
+@group(0) @binding(0) var<uniform> by_value_struct_u: ByValueStruct;
+@group(0) @binding(1) var<storage, read_write> by_value_struct_r: array<f32>;
+@compute @workgroup_size(1)
+fn by_value_struct() {
+    let v = by_value_struct_u.v;
+    by_value_struct_r[0] = f32(by_value_struct_u.n);
+    by_value_struct_r[1] = v.x;
+    by_value_struct_r[2] = v.y;
+    by_value_struct_r[3] = by_value_struct_u.v.z;
+    by_value_struct_r[4] = by_value_struct_u.v[by_value_struct_u.n - 6u];
+    by_value_struct_r[5] = f32(-by_value_struct_u.s);
+}
+
+//# by_value_whole: a structure is copied as a whole, and passed on to a function
+//= by_value by_value_whole_u
+//= write u32: 0*2 -> 33 6
+//= scalar u32: 1
+//= scalar u32: 2
+//= scalar u32: 30
+//= scalar u32: 6
+struct ByValuePair { a: vec2<u32>, b: u32 }
+struct ByValueWhole { pair: ByValuePair, last: u32 }
+@group(0) @binding(0) var<uniform> by_value_whole_u: ByValueWhole;
+@group(0) @binding(1) var<storage, read_write> by_value_whole_r: array<u32>;
+fn by_value_whole_sum(p: ByValuePair) -> u32 { return p.a.x + p.a.y + p.b; }
+fn by_value_whole_last() -> u32 { return by_value_whole_u.last; }
+@compute @workgroup_size(1)
+fn by_value_whole() {
+    let all = by_value_whole_u;
+    by_value_whole_r[0] = by_value_whole_sum(all.pair);
+    by_value_whole_r[1] = by_value_whole_last();
+}
+
+//# by_value_matrix: a matrix, an array and a nested array of structures, with a computed column
+//= by_value by_value_matrix_u
+//= write f32: 0*4 -> 9 3 2 6
+//= scalar f32: 1
+//= scalar f32: 2
+//= scalar f32: 3
+//= scalar f32: 4
+//= scalar f32: 5
+//= scalar f32: 6
+//= scalar f32: 7
+//= scalar f32: 8
+//= scalar f32: 9
+//= scalar f32: 10
+struct ByValueItem { v: vec2<f32>, f: f32 }
+struct ByValueMatrix { m: mat2x2<f32>, list: array<ByValueItem, 2> }
+@group(0) @binding(0) var<uniform> by_value_matrix_u: ByValueMatrix;
+@group(0) @binding(1) var<storage, read_write> by_value_matrix_r: array<f32>;
+@compute @workgroup_size(4)
+fn by_value_matrix(@builtin(local_invocation_index) i: u32) {
+    switch i {
+        case 0u: { by_value_matrix_r[i] = by_value_matrix_u.list[1].v.y; }
+        case 1u: { by_value_matrix_r[i] = by_value_matrix_u.m[i].x; }
+        case 2u: { by_value_matrix_r[i] = by_value_matrix_u.m[0][i - 1u]; }
+        default: { by_value_matrix_r[i] = by_value_matrix_u.list[i - 3u].v[1]; }
+    }
+}
+
+//# by_value_two: two buffers are one list of scalars, in the order of the options; a third remains a tensor
+//= by_value by_value_two_b
+//= by_value by_value_two_a
+//= read u32: 100
+//= write u32: 0 -> 123
+//= scalar u32: 20
+//= scalar u32: 3
+@group(0) @binding(0) var<uniform> by_value_two_a: u32;
+@group(0) @binding(1) var<uniform> by_value_two_b: u32;
+@group(0) @binding(2) var<uniform> by_value_two_c: u32;
+@group(0) @binding(3) var<storage, read_write> by_value_two_r: array<u32>;
+@compute @workgroup_size(1)
+fn by_value_two() { by_value_two_r[0] = by_value_two_a + by_value_two_b + by_value_two_c; }

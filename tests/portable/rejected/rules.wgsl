@@ -318,3 +318,33 @@ struct S10 { a: S9, b: S9 }
 struct S11 { a: S10, b: S10 } //!
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 @compute @workgroup_size(1) fn doubled_members() { var s: S11; r[0] = 1u; }
+
+//# by_value_unknown: the name of a buffer that is passed by value is that of a uniform buffer
+//= by_value paramz
+//= says paramz | params
+@group(0) @binding(0) var<uniform> params: vec4<u32>;
+@group(0) @binding(1) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn by_value_unknown() { r[0] = params.x; }
+
+//# by_value_storage: a storage buffer is not passed by value
+//= by_value x
+//= says no uniform buffer
+@group(0) @binding(0) var<storage> x: u32;
+@group(0) @binding(1) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn by_value_storage() { r[0] = x; }
+
+//# by_value_too_large: a buffer that is passed by value is small
+//= by_value table
+//= says more than 64 numbers | pass it as a tensor
+@group(0) @binding(0) var<uniform> table: array<vec4<u32>, 17>; //!
+@group(0) @binding(1) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn by_value_too_large() { r[0] = table[0].x; }
+
+//# by_value_beside_scalars: a kernel has one source of scalars
+//= by_value params
+//= says var<immediate>
+struct Scalars { n: u32 }
+var<immediate> scalars: Scalars;
+@group(0) @binding(0) var<uniform> params: u32; //!
+@group(0) @binding(1) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn by_value_beside_scalars() { r[0] = params + scalars.n; }

@@ -9,6 +9,7 @@
 //! //= needs subgroups
 //! //= constant N=4
 //! //= element f16
+//! //= by_value params
 //! @group(0) @binding(0) var<storage, read> …
 //! ```
 //!
@@ -38,6 +39,7 @@ fn block(text: &str) -> Result<Program, String> {
         code: format!("// {title}\n{code}"),
         needs: Vec::new(),
         constants: Vec::new(),
+        by_value: Vec::new(),
         element: None,
         groups: [1; 3],
         buffers: Vec::new(),
@@ -72,6 +74,7 @@ fn directive(program: &mut Program, line: &str) -> Option<()> {
             let (name, value) = rest.split_once('=')?;
             program.constants.push((name.to_owned(), value.to_owned()));
         }
+        "by_value" => program.by_value.push(rest.to_owned()),
         "element" => program.element = Some(Kind::parse(rest)?),
         "read" | "write" => tensor(program, what == "write", rest)?,
         _ => return None,

@@ -72,7 +72,9 @@ pub fn trials(executor: &Arc<dyn Executor>, topic: &str, programs: Vec<Program>)
 pub fn batches(programs: Vec<Program>) -> Vec<Vec<Program>> {
     let mut batches: Vec<Vec<Program>> = Vec::new();
     for program in programs {
-        let alone = |program: &Program| program.element.is_some() || !program.constants.is_empty();
+        let alone = |program: &Program| {
+            program.element.is_some() || !program.constants.is_empty() || !program.by_value.is_empty()
+        };
         let fits = |batch: &&mut Vec<Program>| {
             let alone = alone(&batch[0]) || alone(&program);
             !alone && batch.len() < BATCH && batch[0].needs == program.needs

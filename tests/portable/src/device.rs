@@ -232,6 +232,9 @@ impl Executor for Device {
         for (name, value) in &programs[0].constants {
             source = source.constant(name, value);
         }
+        for name in programs.iter().flat_map(|program| &program.by_value) {
+            source = source.by_value(name);
+        }
         if let Some(kind) = programs[0].element {
             source = source.element(kind.dtype());
         }

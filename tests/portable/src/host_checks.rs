@@ -23,10 +23,7 @@ pub fn unchecked() -> Arc<dyn Lowering> {
 /// A lowering for the host that writes its C with `write`.
 fn host_lowering(write: fn(Program) -> Result<CCode>) -> Arc<dyn Lowering> {
     modified_lowering(Some(CodeFormat::C), move |source, _, lowered| {
-        let constants = source.options.texts("constant").map(Specialisation::parse_constant);
-        let mut specialisation =
-            Specialisation { constants: constants.collect::<Result<_>>()?, ..Specialisation::default() };
-        source.options.texts("element").try_for_each(|text| specialisation.add_element(text))?;
+        let specialisation = Specialisation::of_options(source.options)?;
         lowered.code = write(Program::parse(source.code, source.path, &specialisation)?)?.text.into_bytes();
         Ok(())
     })

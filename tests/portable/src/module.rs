@@ -37,8 +37,12 @@ impl Module {
     #[must_use]
     pub fn of(name: String, programs: &[&Program]) -> Self {
         let element = programs[0].element.map(|kind| kind.dtype());
-        let specialisation =
-            Specialisation { constants: programs[0].constants.clone(), element, ..Specialisation::default() };
+        let specialisation = Specialisation {
+            constants: programs[0].constants.clone(),
+            by_value: programs.iter().flat_map(|program| program.by_value.clone()).collect(),
+            element,
+            ..Specialisation::default()
+        };
         Self { name, text: join(programs), needs: programs[0].needs.clone(), specialisation }
     }
 

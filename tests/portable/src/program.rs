@@ -14,7 +14,9 @@ pub struct Program {
     pub needs: Vec<String>,
     /// Values of `override` constants.
     pub constants: Vec<(String, String)>,
-    /// The type that replaces `alias T`. A program with this, or with constants, is loaded alone.
+    /// Uniform buffers that are passed by value.
+    pub by_value: Vec<String>,
+    /// The type that replaces `alias T`. A program with this, with constants or by-value buffers is loaded alone.
     pub element: Option<Kind>,
     /// The number of work-groups.
     pub groups: [u32; 3],

@@ -98,6 +98,7 @@ impl<'a> Header<'a> {
             code,
             needs: self.needs(),
             constants: Vec::new(),
+            by_value: Vec::new(),
             element: None,
             groups,
             buffers,

@@ -89,6 +89,7 @@ pub fn program(kernel: &Kernel) -> Result<Program, Invalid> {
         code: text(kernel),
         needs: Vec::new(),
         constants: Vec::new(),
+        by_value: Vec::new(),
         element: None,
         groups: [kernel.groups, 1, 1],
         buffers: vec![

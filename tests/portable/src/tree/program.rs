@@ -89,6 +89,7 @@ pub fn batch(entry: &str, trees: &[Tree], rows: &[Vec<u32>]) -> Program {
         ),
         needs: Vec::new(),
         constants: Vec::new(),
+        by_value: Vec::new(),
         element: None,
         groups: [rows.len().div_ceil(GROUP) as u32, 1, 1],
         buffers: vec![
