@@ -61,21 +61,32 @@ const fn place(binding: u32) -> ResourceBinding {
     ResourceBinding { group: 0, binding }
 }
 
-/// Whether a module has the form, and no resource that no entry point uses.
+/// Whether a module has the form, and neither functions nor resources that no entry point uses.
 fn is_normal(module: &Module, info: &ModuleInfo) -> bool {
     let entries = 0..module.entry_points.len();
-    let has_group = |variable: &GlobalVariable| variable.binding.is_some();
     let is_used = |handle: Handle<GlobalVariable>| {
         entries.clone().any(|entry| !info.get_entry_point(entry)[handle].is_empty())
     };
-    module.global_variables.iter().all(|(handle, variable)| {
-        !has_group(variable) || (variable.space != AddressSpace::Uniform && is_used(handle))
-    }) && entries.clone().all(|entry| {
+    let has_form = |(handle, variable): (_, &GlobalVariable)| {
+        variable.binding.is_none() || (variable.space != AddressSpace::Uniform && is_used(handle))
+    };
+    let is_numbered = |entry| {
         let numbers = numbers(module, info, entry);
         numbers
             .iter()
             .all(|(buffer, number)| module.global_variables[*buffer].binding == Some(place(*number)))
-    })
+    };
+    module.global_variables.iter().all(has_form) && entries.clone().all(is_numbered) && calls_all(module)
+}
+
+/// Whether every function is called.
+fn calls_all(module: &Module) -> bool {
+    let mut called = vec![false; module.functions.len()];
+    let functions = module.functions.iter().map(|(_, function)| function);
+    for function in functions.chain(module.entry_points.iter().map(|entry| &entry.function)) {
+        blocks::note_calls(&function.body, &mut called);
+    }
+    called.into_iter().all(|called| called)
 }
 
 /// The buffers that an entry point uses, with their positions in the order of (group, binding).

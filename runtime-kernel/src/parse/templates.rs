@@ -20,7 +20,10 @@ pub(crate) fn unexpanded(code: &str, path: &str) -> Option<Error> {
 /// Whether a text begins with a directive or a placeholder. `{{` also opens two blocks, which hold statements.
 fn is_foreign(rest: &str) -> bool {
     let is_placeholder = || rest.split_once("}}").is_some_and(|(inside, _)| !inside.contains([';', '\n']));
-    rest.starts_with(['#', '$']) || rest.starts_with("{%") || (rest.starts_with("{{") && is_placeholder())
+    rest.starts_with(['#', '$'])
+        || rest.starts_with("{%")
+        || rest.starts_with("<{")
+        || (rest.starts_with("{{") && is_placeholder())
 }
 
 /// At most the first 40 characters.
@@ -45,9 +48,13 @@ mod tests {
             "alias T = {{ scalar }};",
             "{%- include x -%}",
             "const N = ${n};",
+            "alias U = vec2<{NUMBER}>;",
         ] {
             let error = error(&format!("// #define\n{foreign}{main}"));
-            let named = foreign.trim_start_matches("alias T = ").trim_start_matches("const N = ");
+            let named = foreign
+                .trim_start_matches("alias T = ")
+                .trim_start_matches("const N = ")
+                .trim_start_matches("alias U = vec2");
             assert!(error.contains("a.wgsl:2: this text is not WGSL yet: `"), "{error}");
             assert!(error.contains(named), "{error}");
         }

@@ -112,8 +112,9 @@ fn second_entry() { second_entry_r[0] = second_entry_scaled(0u); }
 fn other_stages_vertex(@builtin(vertex_index) i: u32) -> @builtin(position) vec4<f32> { return vec4<f32>(f32(i)); }
 @fragment
 fn other_stages_fragment(@location(0) at: vec2<f32>) -> @location(0) vec4<f32> {
-    return textureSample(other_stages_texture, other_stages_sampler, at) + other_stages_unused;
+    return textureSample(other_stages_texture, other_stages_sampler, at) + other_stages_slope(at.x) + other_stages_unused;
 }
+fn other_stages_slope(x: f32) -> vec4<f32> { return vec4<f32>(dpdx(x)); }
 @compute @workgroup_size(1)
 fn other_stages() { other_stages_r[0] = other_stages_n + 1u; }
 

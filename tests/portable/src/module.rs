@@ -20,7 +20,8 @@ pub struct Module {
     pub text: String,
     /// The optional language features that it needs.
     pub needs: Vec<String>,
-    specialisation: Specialisation,
+    /// The values of its constants.
+    pub specialisation: Specialisation,
 }
 
 /// A language that WGSL is lowered to.
