@@ -9,7 +9,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// The header of a program for kv3-2, and nothing else.
 const ELF: [u8; 64] = {
     let mut bytes = [0; 64];
-    (bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[48]) = (0x7f, b'E', b'L', b'F', 2, 0x23);
+    (bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[49]) = (0x7f, b'E', b'L', b'F', 2, 0x23);
     bytes
 };
 

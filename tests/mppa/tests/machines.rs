@@ -107,10 +107,10 @@ fn in_child(name: &str, tool: &str) -> Result<(), Failed> {
 
 /// A program with the ELF header of an architecture.
 #[allow(unsafe_code, reason = "loads native code")]
-fn program(flags: u8) -> ModuleSource {
+fn program(core: u8) -> ModuleSource {
     let mut code = vec![0; 64];
     code[..5].copy_from_slice(b"\x7fELF\x02");
-    code[48] = flags;
+    code[49] = core;
     // SAFETY: the simulator is a script, which does not execute it.
     unsafe { ModuleSource::native(CodeFormat::ELF, code) }
 }
