@@ -32,6 +32,7 @@ mod driver_tree;
 mod elf;
 mod enumeration;
 mod environment;
+pub mod offload;
 mod opencl;
 mod process;
 mod program;

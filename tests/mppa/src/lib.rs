@@ -1,7 +1,8 @@
 //! Child processes that see PoCL as the MPPA's stand-in, or a fake machine.
 //!
 //! **No test here runs on an MPPA.** The stand-in shows that the backend's own code works, with an MPPA's limits, on another OpenCL
-//! device; fake machines show which devices are listed and how tools are started.
+//! device; fake machines show which devices are listed and how tools are started; the fake SDK shows how the
+//! offload library is called.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
