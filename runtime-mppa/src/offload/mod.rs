@@ -6,11 +6,13 @@
 
 mod chip;
 mod functions;
+mod loaded_modules;
 mod memory;
 mod module;
 mod shim;
 
 pub use chip::Chip;
+pub use loaded_modules::LoadedModules;
 pub use memory::{Memory, Space};
 pub use module::Module;
 pub use shim::Shim;

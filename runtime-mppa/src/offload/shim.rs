@@ -33,7 +33,10 @@ impl Shim {
     ///
     /// # Errors
     /// `Unavailable` without the SDK's header, a compiler, or a library of the SDK; `CompileFailed` with the compiler's output.
-    pub fn build(sdk: &Path, folder: &Path) -> Result<Arc<Self>> {
+    ///
+    /// # Safety
+    /// The header and the libraries are those of Kalray's offload library.
+    pub unsafe fn build(sdk: &Path, folder: &Path) -> Result<Arc<Self>> {
         if !sdk.join(HEADER).is_file() {
             let message = format!(
                 "no SDK: {} does not exist; install AccessCore and set KALRAY_TOOLCHAIN_DIR to its folder",
@@ -46,7 +49,7 @@ impl Shim {
             Error::new(ErrorKind::Io, format!("{}: {error}", source.display())).with_source(error)
         })?;
         compile(sdk, folder)?;
-        // SAFETY: the library was compiled from our source; loading it loads the SDK's libraries, which the user chose.
+        // SAFETY: the library was compiled from our source; loading it loads the SDK's libraries, for which the caller vouches.
         let library = open_library(&folder.join(LIBRARY), |path| unsafe { Library::new(path) })?;
         // SAFETY: as above, and it is never unloaded.
         let functions = unsafe { Functions::bind(&library) };

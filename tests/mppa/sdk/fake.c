@@ -18,7 +18,11 @@ struct fake_context { struct mppa_offload_accelerator accelerator; };
 struct mppa_rproc_iterator { int unused; };
 
 static struct { unsigned char *bytes; size_t size; int mode; } blocks[BLOCKS];
-static int calls, fail_at, contexts, iterators, modules;
+/* Modules that the chip holds, and the handle of the first. */
+#define MODULES 10
+#define FIRST_MODULE 77
+static int loaded[MODULES];
+static int calls, fail_at, contexts, iterators;
 static char log_text[1 << 16];
 
 void fake_reset(int call) {
@@ -29,7 +33,9 @@ void fake_reset(int call) {
 int fake_calls(void) { return calls; }
 /* What was created and not destroyed. */
 int fake_live(void) {
-    int live = contexts + iterators + modules;
+    int live = contexts + iterators;
+    for (int module = 0; module < MODULES; module++)
+        live += loaded[module];
     for (int block = 0; block < BLOCKS; block++)
         live += blocks[block].bytes != NULL;
     return live;
@@ -148,6 +154,9 @@ int mppa_offload_read(mppa_offload_accelerator_t *accelerator, void *host, uint6
     memcpy(host, bytes, size);
     return 0;
 }
+static bool is_loaded(uint64_t module) {
+    return module >= FIRST_MODULE && module < FIRST_MODULE + MODULES && loaded[module - FIRST_MODULE];
+}
 int mppa_offload_acc_load(mppa_offload_accelerator_t *accelerator, void *elf, size_t size, int flags, uint64_t virt, uint64_t phys,
                           uint64_t *module) {
     (void)accelerator;
@@ -155,20 +164,29 @@ int mppa_offload_acc_load(mppa_offload_accelerator_t *accelerator, void *elf, si
         wrong("load");
     if (fails("load"))
         return -41;
-    modules++;
-    *module = 77;
-    return 0;
+    for (int free = 0; free < MODULES; free++) {
+        if (!loaded[free]) {
+            loaded[free] = 1;
+            *module = FIRST_MODULE + free;
+            return 0;
+        }
+    }
+    wrong("too many modules");
+    return -44;
 }
 int mppa_offload_acc_unload(mppa_offload_accelerator_t *accelerator, uint64_t module, int flags) {
     (void)accelerator;
-    if (module != 77 || flags)
+    if (!is_loaded(module) || flags)
         wrong("unload");
-    modules--;
+    else
+        loaded[module - FIRST_MODULE] = 0;
     return fails("unload") ? -42 : 0;
 }
 int mppa_offload_query_symbol(mppa_offload_sysqueue_t *queue, uint64_t module, const char *name, uint64_t *address) {
     (void)queue;
-    if (fails("symbol") || module != 77 || strcmp(name, "double"))
+    if (!is_loaded(module))
+        wrong("symbol of no module");
+    if (fails("symbol") || strcmp(name, "double"))
         return -43;
     *address = 4242;
     return 0;

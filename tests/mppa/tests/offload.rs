@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use libloading::Library;
 use runtime_core::{ErrorKind, Result};
 use runtime_mppa::config::Arch;
-use runtime_mppa::offload::{Memory, Module, Shim, Space};
+use runtime_mppa::offload::{LoadedModules, Memory, Module, Shim, Space};
 
 const FIRMWARE: &str = "kalray/fw.elf";
 /// The board that the fake expects.
@@ -76,7 +76,8 @@ fn build() -> Fake {
     for empty in ["lib/libmppa_rproc_host.so", "lib/libmopd.so"] {
         cc(&["-shared", "-x", "c", "/dev/null", "-o", &path(empty)]);
     }
-    let shim = Shim::build(folder.path(), Path::new(&path("shim"))).unwrap();
+    // SAFETY: the fake is made of what the header declares.
+    let shim = unsafe { Shim::build(folder.path(), Path::new(&path("shim"))) }.unwrap();
     // SAFETY: the fake's initialisers do nothing.
     let library = unsafe { Library::new(&library) }.unwrap();
     Fake { library, shim, _folder: folder }
@@ -162,6 +163,65 @@ fn every_call_may_fail_at_every_position() {
     assert!(use_everything(&fake.shim).is_ok(), "the chip still works");
 }
 
+/// The ancestor asserted that no eleventh module is loaded.
+#[test]
+fn the_eleventh_module_replaces_the_least_recently_used() {
+    let (_turn, fake) = fake();
+    fake.reset(0);
+    let chip = fake.shim.open(BOARD, FIRMWARE).unwrap();
+    let arguments = Memory::allocate(&chip, Space::Chip, 16).unwrap();
+    let data = Memory::allocate(&chip, Space::Chip, 1).unwrap();
+    arguments.write(0, &[data.kernel_address().to_ne_bytes(), 1u64.to_ne_bytes()].concat()).unwrap();
+    let modules = LoadedModules::new(&chip, Arch::Kv32);
+    // SAFETY: the fake's kernel takes an address and a size.
+    let run = |module| unsafe { modules.execute(module, "double", 0, &arguments, 1) };
+    let expect = |module: usize, loads: &[&str]| {
+        fake.reset(0);
+        data.write(0, &[21]).unwrap();
+        run(module).unwrap();
+        let mut result = [0];
+        data.read(0, &mut result).unwrap();
+        let log = fake.log();
+        let given: Vec<_> = log.lines().filter(|line| ["load", "unload"].contains(line)).collect();
+        assert_eq!((result, &given[..]), ([42], loads), "module {module}: {log}");
+        assert!(!log.contains("WRONG"), "{log}");
+    };
+    for number in 0..11 {
+        assert_eq!(modules.add(program()).unwrap(), number);
+    }
+    (0..10).for_each(|module| expect(module, &["load"]));
+    (0..10).for_each(|module| expect(module, &[]));
+    expect(0, &[]);
+    expect(10, &["unload", "load"]);
+    expect(0, &[]);
+    expect(1, &["unload", "load"]);
+    assert!(run(11).unwrap_err().message().contains("no module 11: 11 were added"));
+    drop((modules, data, arguments, chip));
+    assert_eq!(fake.number("fake_live"), 0);
+}
+
+/// A module that cannot be loaded takes no other's place for good.
+#[test]
+fn a_module_that_fails_to_load_can_be_loaded_later() {
+    let (_turn, fake) = fake();
+    fake.reset(0);
+    let chip = fake.shim.open(BOARD, FIRMWARE).unwrap();
+    let arguments = Memory::allocate(&chip, Space::Chip, 16).unwrap();
+    arguments.write(0, &[arguments.kernel_address().to_ne_bytes(), 0u64.to_ne_bytes()].concat()).unwrap();
+    let modules = LoadedModules::new(&chip, Arch::Kv32);
+    modules.add(program()).unwrap();
+    // SAFETY: the fake's kernel takes an address and a size.
+    let run = || unsafe { modules.execute(0, "double", 0, &arguments, 1) };
+    // Memory for the code, and the load.
+    for call in [1, 2] {
+        fake.reset(call);
+        assert!(run().is_err());
+    }
+    fake.reset(0);
+    run().unwrap();
+    assert!(!fake.log().contains("WRONG"), "{}", fake.log());
+}
+
 #[test]
 fn wrong_arguments_do_not_reach_the_library() {
     let (_turn, fake) = fake();
@@ -182,12 +242,14 @@ fn wrong_arguments_do_not_reach_the_library() {
 #[test]
 fn an_sdk_that_is_missing_or_different_says_so() {
     let folder = tempfile::tempdir().unwrap();
-    let error = Shim::build(folder.path(), folder.path()).unwrap_err();
+    // SAFETY: nothing is loaded, here and below.
+    let build = || unsafe { Shim::build(folder.path(), folder.path()) };
+    let error = build().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.message().contains("mppa_offload_host.h"), "{error}");
     std::fs::create_dir(folder.path().join("include")).unwrap();
     std::fs::write(folder.path().join("include/mppa_offload_host.h"), "").unwrap();
-    let error = Shim::build(folder.path(), folder.path()).unwrap_err();
+    let error = build().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::CompileFailed);
     assert!(error.message().contains("mppa_offload_host_context_t"), "the compiler's output: {error}");
 }
