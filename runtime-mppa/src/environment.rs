@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use runtime_core::backend::is_privileged;
 
-/// Kalray's folder of tools and libraries (AccessCore).
+/// Kalray's folder of tools and libraries (`AccessCore`).
 pub(crate) const SDK: &str = "KALRAY_TOOLCHAIN_DIR";
 /// Where the device tree and the firmware are, instead of `/`.
 pub(crate) const ROOT: &str = "RUNTIME_MPPA_ROOT";
