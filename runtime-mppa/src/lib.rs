@@ -23,6 +23,10 @@
 //! # Counters
 //!
 //! [`counters`] has the names, events and reductions of an MPPA's counters. No transport reads them yet.
+//!
+//! # Offload library
+//!
+//! [`offload`] calls Kalray's offload library. No device uses it yet.
 
 mod board_diag;
 pub mod config;
@@ -79,7 +83,9 @@ struct Listed {
 
 impl Listed {
     fn read(environment: Environment, log: Log) -> Result<Self> {
-        let config = MppaConfig::resolve(&environment, &Options::new())?;
+        // `Unavailable`, because other programs use variables such as `PLATFORM` for something else.
+        let config = MppaConfig::resolve(&environment, &Options::new())
+            .map_err(|error| Error::new(ErrorKind::Unavailable, error.message()))?;
         let (kalray, opencl) = match opencl::kalray(&config, log) {
             Ok(kalray) => {
                 let devices = opencl::devices(&kalray);
@@ -194,4 +200,41 @@ unsafe impl Backend for Mppa {
 #[must_use]
 pub const fn backend() -> LinkedBackend {
     LinkedBackend::of::<Mppa>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fixture::FakeRoot;
+
+    #[test]
+    fn a_variable_that_means_something_else_only_makes_the_devices_unavailable() {
+        let root = FakeRoot::new();
+        let error = Listed::read(root.environment(&[("PLATFORM", "linux")]), Log::silent()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert!(error.message().contains("PLATFORM cannot be \"linux\"; valid: hw, iss, qemu"), "{error}");
+    }
+
+    #[test]
+    fn options_fit_the_device_that_is_opened() {
+        let root = FakeRoot::new();
+        root.tool("bin/kvx-cluster", "");
+        let listed = Listed::read(root.environment(&[]), Log::silent()).unwrap();
+        let iss = Route::Program(config::Platform::Iss);
+        let given = |key: &str, value: &str| listed.config(iss, &Options::new().with(key, value));
+        assert_eq!(given("arch", "kv3-1").unwrap().platform, config::Platform::Iss);
+        given("platform", "iss").unwrap();
+        given("sdk", "/other").unwrap();
+        for (key, value, words) in [
+            ("platform", "qemu", "of platform \"iss\""),
+            ("root", "/other", "RUNTIME_MPPA_ROOT"),
+            ("firmware", "x", "ocl_fw_l1.elf"),
+        ] {
+            let error = given(key, value).unwrap_err();
+            assert!(error.kind() == ErrorKind::InvalidArgument && error.message().contains(words), "{error}");
+        }
+        let traced = listed.config(iss, &Options::new().with("trace", true)).unwrap_err();
+        assert!(traced.message().contains("needs a board"), "{traced}");
+        assert!(listed.config(Route::OpenCl(0), &Options::new().with("sdk", "/other")).is_err());
+    }
 }

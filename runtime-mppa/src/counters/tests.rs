@@ -219,6 +219,7 @@ fn failures_of_the_source_leave_no_wrong_values() {
     assert!(counters.end().is_err(), "`end` without `begin`");
     counters.begin(0).unwrap();
     counters.end().unwrap();
+    counters.begin(0).unwrap();
     counters.source.fails = true;
     assert!(counters.begin(0).is_err());
     assert!(counters.end().is_err(), "a failed `begin` begins nothing");
