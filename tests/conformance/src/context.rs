@@ -52,6 +52,17 @@ impl Context {
         }
     }
 
+    /// Skips the case if the device does not run portable kernels with groups of so many items.
+    pub(crate) fn needs_portable_groups(&self, items: u32) -> Verdict {
+        self.needs_portable_code()?;
+        match self.info().limits.group_items {
+            most if most >= items => Ok(()),
+            most => Err(Failure::Unsupported(format!(
+                "the device's groups have at most {most} items, and those of these kernels {items}"
+            ))),
+        }
+    }
+
     /// Marks the backend as linked in.
     pub(crate) fn linked(mut self, backend: LinkedBackend) -> Self {
         self.linked = Some(backend);

@@ -12,7 +12,7 @@ use runtime_core::{
 use crate::case::{Failure, Verdict};
 use crate::kernels::{FormatKernels, KernelProvider};
 
-/// Work-items per group, on devices with groups.
+/// Work-items per group, on devices with groups of this size.
 const GROUP_SIZE: u32 = 64;
 /// How long [`Fixture::delay`] keeps a queue busy.
 const DELAY_US: i64 = 5000;
@@ -88,7 +88,11 @@ impl Fixture {
     /// The suite's kernels, loaded once.
     pub(crate) fn module(&self) -> Result<&Module, Failure> {
         let kernels = self.kernels()?;
-        let loaded = self.module.get_or_init(|| self.device.load(&kernels.source()));
+        let source = || match self.group_size() {
+            GROUP_SIZE => kernels.source(),
+            smaller => kernels.source_for([smaller, 1, 1]),
+        };
+        let loaded = self.module.get_or_init(|| self.device.load(&source()));
         loaded.as_ref().map_err(|error| match error.kind() {
             // A missing compiler is not a failure of the backend.
             ErrorKind::Unavailable => Failure::Unsupported(error.to_string()),
@@ -284,13 +288,19 @@ impl Fixture {
         self.launch(target, "scale_f32", &[Arg::read_write(x), Arg::scalar(factor)], x.len())
     }
 
+    /// Work-items per group: fewer than usual on devices with small groups.
+    fn group_size(&self) -> u32 {
+        let limits = &self.device.info().limits;
+        GROUP_SIZE.min(limits.group_items).min(limits.group_size[0])
+    }
+
     /// A geometry that covers `items` elements; a single call if the device or the code format has no groups.
     pub(crate) fn geometry(&self, items: usize) -> Geometry {
         let grouped = self.kernels().is_ok_and(|kernels| kernels.grouped);
         if !grouped || !self.device.info().capabilities.has(abi::CAP_GROUPS) {
             return Geometry::single();
         }
-        Geometry::cover(u32::try_from(items.max(1)).unwrap_or(u32::MAX), GROUP_SIZE)
+        Geometry::cover(u32::try_from(items.max(1)).unwrap_or(u32::MAX), self.group_size())
     }
 
     /// A one-dimensional tensor with these elements.

@@ -87,7 +87,7 @@ fn a_kernel_is_called_from_a_plain_function(context: &Context) -> Verdict {
 fn several_kernels_run_in_order(context: &Context) -> Verdict {
     let twice = "
 @group(0) @binding(0) var<storage, read_write> x: array<f32>;
-@compute @workgroup_size(64)
+@compute @workgroup_size(16)
 fn twice(@builtin(global_invocation_id) id: vec3u) { if id.x < arrayLength(&x) { x[id.x] *= 2.0; } }";
     let (add, twice) = (add(context)?, wgsl(context, twice, "twice")?);
     let (a, b, sum) = (tensor(context, 1.0f32)?, tensor(context, 2.0f32)?, tensor(context, 0.0f32)?);
@@ -223,21 +223,21 @@ fn index(@builtin(global_invocation_id) id: vec3u) {
 fn an_nd_range_is_checked(context: &Context) -> Verdict {
     let code = "
 @group(0) @binding(0) var<storage, read_write> x: array<u32>;
-var<workgroup> tile: array<u32, 32>;
-@compute @workgroup_size(32)
+var<workgroup> tile: array<u32, 16>;
+@compute @workgroup_size(16)
 fn reverse(@builtin(global_invocation_id) id: vec3u, @builtin(local_invocation_id) local: vec3u) {
     tile[local.x] = x[id.x];
     workgroupBarrier();
-    x[id.x] = tile[31u - local.x];
+    x[id.x] = tile[15u - local.x];
 }";
     let reverse = wgsl(context, code, "reverse")?;
     let x = context.fixture().tensor(&(0..64u32).collect::<Vec<_>>())?;
     let wrong: [(Domain, &str); 5] = [
         (64.into(), "pass an NdRange"),
-        (NdRange::new(64, 16).into(), "the local range is [16], but the kernel's code fixes it to [32]"),
-        (NdRange::new(65, 32).into(), "[65] is not a multiple of the local range [32]"),
-        (NdRange::new([64, 1], 32).into(), "[64, 1] has 2 dimensions, but the local range [32] has 1"),
-        (NdRange::new(0, 32).into(), "the global range is [0]"),
+        (NdRange::new(64, 8).into(), "the local range is [8], but the kernel's code fixes it to [16]"),
+        (NdRange::new(65, 16).into(), "[65] is not a multiple of the local range [16]"),
+        (NdRange::new([64, 1], 16).into(), "[64, 1] has 2 dimensions, but the local range [16] has 1"),
+        (NdRange::new(0, 16).into(), "the global range is [0]"),
     ];
     for (domain, message) in wrong {
         let error = reverse.call(domain, (&x,)).err();
@@ -245,8 +245,8 @@ fn reverse(@builtin(global_invocation_id) id: vec3u, @builtin(local_invocation_i
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
         assert!(error.message().contains(message), "{error}");
     }
-    reverse.call(NdRange::new(64, 32), (&x,))?;
-    let expected: Vec<u32> = (0..32).rev().chain((32..64).rev()).collect();
+    reverse.call(NdRange::new(64, 16), (&x,))?;
+    let expected: Vec<u32> = (0..64).step_by(16).flat_map(|first| (first..first + 16).rev()).collect();
     expect_equal("reversed groups", &x.to_vec::<u32>()?, &expected)
 }
 

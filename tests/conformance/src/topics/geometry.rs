@@ -180,9 +180,16 @@ fn no_groups_run_nothing(context: &Context) -> Verdict {
 
 fn every_work_item_runs_once(context: &Context) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
-    let shapes =
-        [([1, 1, 1], [1, 1, 1]), ([7, 1, 1], [64, 1, 1]), ([3, 2, 2], [4, 2, 2]), ([1, 5, 3], [1, 8, 4])];
-    for (groups, size) in shapes {
+    let shapes = [
+        ([1, 1, 1], [1, 1, 1]),
+        ([7, 1, 1], [64, 1, 1]),
+        ([3, 2, 2], [4, 2, 2]),
+        ([1, 5, 3], [1, 8, 4]),
+        ([5, 1, 2], [1, 4, 4]),
+    ];
+    // Each size is below the limits per dimension of every device with groups of so many items.
+    let most = context.info().limits.group_items;
+    for (groups, size) in shapes.into_iter().filter(|(_, size)| size.iter().product::<u32>() <= most) {
         let items = groups.iter().chain(&size).product::<u32>();
         let out = Guarded::new(fixture, &vec![u32::MAX; items as usize])?;
         let kernel = fixture.kernel_for_group_size("group_ids_u32", size)?;

@@ -83,7 +83,7 @@ fn threads_run_new_code(context: &Context) -> Verdict {
             let value = f32::from(thread * 100 + round + 1);
             let kernel = fixture.device().kernel(adds(value), "add")?;
             x.write(&[1.0f32; 4096])?;
-            queue.call(&kernel, (64, 64), (&x,))?;
+            queue.call(&kernel, (256, 16), (&x,))?;
             expect_all("a thread's own", &x, value + 1.0)?;
         }
         Ok(())
@@ -94,7 +94,7 @@ fn threads_run_new_code(context: &Context) -> Verdict {
 fn adds(value: f32) -> ModuleSource {
     ModuleSource::wgsl(&format!(
         "@group(0) @binding(0) var<storage, read_write> x: array<f32>;
-         @compute @workgroup_size(64) fn add(@builtin(global_invocation_id) id: vec3u) {{
+         @compute @workgroup_size(16) fn add(@builtin(global_invocation_id) id: vec3u) {{
              if id.x < arrayLength(&x) {{ x[id.x] += {value:?}; }}
          }}"
     ))

@@ -3,7 +3,7 @@
 use runtime_core::{Event, FusionOptions, Kernel, ModuleSource, Queue, Tensor};
 
 use super::kernels::ELEMENTS;
-use super::scenario::{COVER, N};
+use super::scenario::{COVER, GROUP, N};
 use crate::case::{Failure, Verdict, cases};
 use crate::context::Context;
 use crate::expect::expect_all;
@@ -29,7 +29,7 @@ struct Chain {
 
 impl Chain {
     fn new(context: &Context) -> Result<Self, Failure> {
-        context.needs_portable_code()?;
+        context.needs_portable_groups(GROUP)?;
         let fixture = context.fixture();
         Ok(Self {
             scale: fixture.device().kernel(ModuleSource::wgsl(ELEMENTS), "scale")?,

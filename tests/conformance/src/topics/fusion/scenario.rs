@@ -25,7 +25,7 @@ pub(super) struct Scenario<'a> {
 
 impl<'a> Scenario<'a> {
     pub(super) fn new(context: &'a Context) -> Result<Self, Failure> {
-        context.needs_portable_code()?;
+        context.needs_portable_groups(GROUP)?;
         Ok(Self { context, queue: context.fixture().queue()?, tensors: Vec::new() })
     }
 

@@ -1,0 +1,57 @@
+//! `kvx-board-diag --list-board`: what Kalray's own tool says about boards, to explain why the driver shows none.
+
+use std::time::Duration;
+
+use runtime_core::backend::TemporaryFolder;
+
+use crate::process::Process;
+use crate::tools::Tools;
+
+/// The tool's name.
+const TOOL: &str = "kvx-board-diag";
+/// What it prints without a board.
+const NONE: &str = "No Available board";
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// What the tool says, as the end of a sentence; `None` if it is not installed.
+pub(crate) fn explain(tools: &Tools) -> Option<String> {
+    let program = tools.find(TOOL)?;
+    let folder = TemporaryFolder::new("runtime-mppa-diag-").ok()?;
+    let words = [program.display().to_string(), "--list-board".to_owned()];
+    let mut process = match Process::start(&words, folder.path(), &[]) {
+        Ok(process) => process,
+        Err(error) => return Some(error.message().to_owned()),
+    };
+    Some(match process.wait(DEADLINE) {
+        Err(error) => error.message().to_owned(),
+        Ok(_) if process.output().contains(NONE) => {
+            format!(
+                "{TOOL} finds no board either: check that the board is seated and powered (lspci shows it)"
+            )
+        }
+        Ok(status) if status.success() => {
+            format!("{TOOL} finds a board, so load Kalray's driver; it says: {}", process.output())
+        }
+        Ok(status) => format!("{TOOL} failed ({status}): {}", process.output()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::FakeRoot;
+
+    fn said(script: &str) -> String {
+        let root = FakeRoot::new();
+        root.tool("bin/kvx-board-diag", script);
+        explain(&Tools::new(None, &root.environment(&[]))).unwrap()
+    }
+
+    #[test]
+    fn each_answer_has_its_own_advice() {
+        assert!(said("[ \"$1\" = --list-board ] && echo 'No Available board'").contains("lspci"));
+        assert!(said("echo 'board 0: K300'").contains("load Kalray's driver; it says: board 0: K300"));
+        assert!(said("echo broken; exit 2").contains("failed (exit status: 2): broken"));
+        assert_eq!(explain(&Tools::default()), None);
+    }
+}

@@ -1,0 +1,25 @@
+//! Counters of the processing elements: names, events, passes, and reductions of raw values.
+//!
+//! A name is `mppa.<EVENT>.cluster.<id|avg|min|max|sum>.pe.<id|avg|min|max|sum>`, for example `mppa.PCC.cluster.max.pe.avg`. Values
+//! are reduced over the processing elements of each cluster first, then over the clusters.
+
+mod event;
+mod plan;
+mod request;
+mod set;
+
+pub use event::Event;
+pub use plan::{Plan, SLOTS};
+pub use request::{Reduction, Request};
+pub use set::{CounterSource, Counters};
+
+/// Clusters of a chip.
+pub const CLUSTERS: usize = 5;
+/// Processing elements of a cluster.
+pub const ELEMENTS: usize = 16;
+
+/// The values of an event, by cluster and processing element.
+pub type RawValues = [[u64; ELEMENTS]; CLUSTERS];
+
+#[cfg(test)]
+mod tests;

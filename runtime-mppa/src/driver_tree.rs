@@ -1,0 +1,249 @@
+//! The tree of files in which Kalray's driver describes boards: `mppa/version`, `mppa/board<N>/…`, `mppa/board<N>/mppa<M>/freq`.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use runtime_core::{Error, ErrorKind, Result};
+
+/// Larger files and folders are not the driver's.
+const MAX_BYTES: usize = 64 << 10;
+const MAX_ENTRIES: usize = 1024;
+
+/// What the driver reports.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DriverTree {
+    /// Version of the driver.
+    pub version: String,
+    /// The boards, by number.
+    pub boards: Vec<Board>,
+}
+
+/// A board.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Board {
+    /// Its number.
+    pub number: u32,
+    /// Version of the architecture, as the driver spells it.
+    pub arch: Option<String>,
+    /// Type of the board.
+    pub model: Option<String>,
+    /// Revision of the board.
+    pub revision: Option<String>,
+    /// Serial number.
+    pub serial: Option<String>,
+    /// The chips, by number.
+    pub chips: Vec<Chip>,
+    /// Why its folder could not be read.
+    pub problem: Option<String>,
+}
+
+/// An MPPA.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chip {
+    /// Its number on the board.
+    pub number: u32,
+    /// Clock of each cluster in Hz; empty if unknown.
+    pub cluster_hz: Vec<u64>,
+    /// Why the clocks are unknown.
+    pub problem: Option<String>,
+}
+
+impl DriverTree {
+    /// Reads the tree below `root`.
+    ///
+    /// # Errors
+    /// `Unavailable`: the driver is not loaded, its files cannot be read, or they have an unknown form; each with the remedy.
+    pub fn read(root: &Path) -> Result<Self> {
+        let folder = root.join("mppa");
+        let file = folder.join("version");
+        let version = match read_text(&file) {
+            Ok(text) if text.is_empty() => {
+                let message = format!(
+                    "{} is empty: Kalray's driver did not start; see the kernel's log (dmesg), and load it again",
+                    file.display()
+                );
+                return Err(Error::new(ErrorKind::Unavailable, message));
+            }
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(no_driver(&file)),
+            Err(error) => return Err(unreadable(&file, &error)),
+        };
+        let numbers = numbered(&folder, "board").map_err(|error| unreadable(&folder, &error))?;
+        let boards = numbers.into_iter().map(|(number, folder)| Board::read(number, &folder));
+        Ok(Self { version, boards: boards.collect() })
+    }
+}
+
+impl Board {
+    fn read(number: u32, folder: &Path) -> Self {
+        let text = |name: &str| read_text(&folder.join(name)).ok().filter(|text| !text.is_empty());
+        let (chips, problem) = match numbered(folder, "mppa") {
+            Ok(chips) => (chips, None),
+            Err(error) => (Vec::new(), Some(unreadable(folder, &error).message().to_owned())),
+        };
+        Self {
+            number,
+            arch: text("archver"),
+            model: text("type"),
+            revision: text("revision"),
+            serial: text("serial"),
+            chips: chips.into_iter().map(|(number, folder)| Chip::read(number, &folder)).collect(),
+            problem,
+        }
+    }
+}
+
+impl Chip {
+    fn read(number: u32, folder: &Path) -> Self {
+        let file = folder.join("freq");
+        let clocks = match read_text(&file) {
+            Ok(text) => clocks(&text).map_err(|problem| format!("{}: {problem}", file.display())),
+            Err(error) => Err(unreadable(&file, &error).message().to_owned()),
+        };
+        match clocks {
+            Ok(cluster_hz) => Self { number, cluster_hz, problem: None },
+            Err(problem) => Self { number, cluster_hz: Vec::new(), problem: Some(problem) },
+        }
+    }
+
+    /// The highest clock of its clusters.
+    #[must_use]
+    pub fn clock_hz(&self) -> Option<u64> {
+        self.cluster_hz.iter().copied().max()
+    }
+}
+
+/// A line per cluster, whose third word is the clock in Hz.
+fn clocks(text: &str) -> std::result::Result<Vec<u64>, String> {
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let clock = |line: &str| {
+        let clock = line.split_whitespace().nth(2).and_then(|word| word.parse().ok()).filter(|hz| *hz > 0);
+        clock.ok_or_else(|| {
+            let shown: String = line.chars().take(80).collect();
+            format!("the third word of \"{shown}\" is not a clock in Hz; the clock is unknown")
+        })
+    };
+    let clocks = lines.map(clock).collect::<std::result::Result<Vec<_>, _>>()?;
+    if clocks.is_empty() { Err("it is empty; the clock is unknown".to_owned()) } else { Ok(clocks) }
+}
+
+/// The entries `<prefix><number>` of a folder, by number.
+fn numbered(folder: &Path, prefix: &str) -> io::Result<Vec<(u32, PathBuf)>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)?.take(MAX_ENTRIES) {
+        let entry = entry?;
+        let name = entry.file_name();
+        let digits = name.to_str().and_then(|name| name.strip_prefix(prefix)).unwrap_or_default();
+        // `parse` alone would accept a sign.
+        if digits.bytes().all(|byte| byte.is_ascii_digit())
+            && let Ok(number) = digits.parse()
+        {
+            found.push((number, entry.path()));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn read_text(path: &Path) -> io::Result<String> {
+    use std::io::Read as _;
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(MAX_BYTES as u64).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+}
+
+fn no_driver(file: &Path) -> Error {
+    let message = format!(
+        "no board: {} does not exist, so Kalray's driver is not loaded; install the board and the driver of AccessCore, or set \
+         RUNTIME_MPPA_ROOT to the folder that has mppa/",
+        file.display()
+    );
+    Error::new(ErrorKind::Unavailable, message)
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Error {
+    let message = format!(
+        "{} cannot be read: {error}; give this user access to the driver's files (see the udev rules of AccessCore)",
+        path.display()
+    );
+    Error::new(ErrorKind::Unavailable, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::FakeRoot;
+
+    #[test]
+    fn a_board_is_read_with_all_its_facts() {
+        let root = FakeRoot::new();
+        root.driver().board(0, 1);
+        let tree = DriverTree::read(root.path()).unwrap();
+        assert_eq!(tree.version, "5.0.0");
+        let [board] = &tree.boards[..] else { panic!("{tree:?}") };
+        let text = |text: &Option<String>| text.clone().unwrap();
+        assert_eq!(text(&board.arch), "kv3-2");
+        assert_eq!(text(&board.model), "K300");
+        assert_eq!(text(&board.revision), "B1");
+        assert_eq!(text(&board.serial), "S0");
+        assert_eq!(board.chips[0].cluster_hz, [1_000_000_000; 5]);
+        assert_eq!(board.chips[0].clock_hz(), Some(1_000_000_000));
+    }
+
+    #[test]
+    fn boards_and_chips_are_listed_by_number() {
+        let root = FakeRoot::new();
+        root.driver();
+        // In so many folders, the system's order is hardly ever that of the numbers.
+        let boards = [10, 2, 31, 0, 7, 100, 4, 23, 1, 19, 12, 5];
+        boards.iter().for_each(|board| {
+            root.board(*board, 4);
+        });
+        root.write("mppa/board+3/archver", "x").write("mppa/board/archver", "x").write("mppa/boardx", "x");
+        let tree = DriverTree::read(root.path()).unwrap();
+        let numbers: Vec<_> = tree.boards.iter().map(|board| (board.number, board.chips.len())).collect();
+        let mut expected = boards.map(|board| (board, 4));
+        expected.sort_unstable();
+        assert_eq!(numbers, expected);
+        let chips: Vec<_> = tree.boards[0].chips.iter().map(|chip| chip.number).collect();
+        assert_eq!(chips, [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn each_kind_of_absence_has_its_own_reason() {
+        let none = FakeRoot::new();
+        let unreadable = FakeRoot::new();
+        unreadable.write("mppa/version/folder", "");
+        let empty = FakeRoot::new();
+        empty.write("mppa/version", " \n");
+        for (root, words) in [
+            (&none, ["no board", "RUNTIME_MPPA_ROOT"]),
+            (&unreadable, ["cannot be read", "access"]),
+            (&empty, ["is empty", "dmesg"]),
+        ] {
+            let error = DriverTree::read(root.path()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unavailable);
+            assert!(words.iter().all(|word| error.message().contains(word)), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_malformed_clock_is_unknown_and_the_chip_stays() {
+        let malformed = ["cluster 0", "a b fast", "a b -3", "a b 0", "", "a b 99999999999999999999999"];
+        for text in malformed {
+            let root = FakeRoot::new();
+            root.driver().board(0, 1).write("mppa/board0/mppa0/freq", text);
+            let chip = DriverTree::read(root.path()).unwrap().boards[0].chips[0].clone();
+            assert_eq!(chip.clock_hz(), None, "{text}");
+            assert!(chip.problem.is_some_and(|problem| problem.contains("freq")), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_board_that_is_no_folder_says_so() {
+        let root = FakeRoot::new();
+        root.driver().write("mppa/board0", "not a folder");
+        let board = DriverTree::read(root.path()).unwrap().boards[0].clone();
+        assert!(board.problem.is_some_and(|problem| problem.contains("cannot be read")));
+    }
+}

@@ -1,0 +1,59 @@
+//! The environment variables that configure this backend, read once, so that tests can make their own.
+
+use std::collections::BTreeMap;
+
+use runtime_core::backend::is_privileged;
+
+/// Kalray's folder of tools and libraries (`AccessCore`).
+pub(crate) const SDK: &str = "KALRAY_TOOLCHAIN_DIR";
+/// Where the device tree and the firmware are, instead of `/`.
+pub(crate) const ROOT: &str = "RUNTIME_MPPA_ROOT";
+/// Offers the stand-in.
+pub(crate) const STAND_IN: &str = "RUNTIME_MPPA_STAND_IN";
+/// Where programs are searched for.
+pub(crate) const PATH: &str = "PATH";
+
+/// All variables that are read.
+const VARIABLES: [&str; 14] = [
+    SDK,
+    ROOT,
+    STAND_IN,
+    PATH,
+    "PLATFORM",
+    "RUNTIME_MPPA_ARCH",
+    "POCL_MPPA_FIRMWARE_NAME",
+    "RUNTIME_MPPA_WORK_DIR",
+    "RUNTIME_MPPA_VERBOSE",
+    "RUNTIME_MPPA_BUILD_VERBOSE",
+    "BENCHMARK",
+    "MPPA_TRACE_ENABLE",
+    "MPPA_TRACE_USE_SYSCALL",
+    "CLEAN_WORK_DIR",
+];
+
+/// Environment variables and their values. An empty variable counts as unset.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Environment(BTreeMap<String, String>);
+
+impl Environment {
+    /// The variables of this process; none in a process with elevated privileges.
+    #[must_use]
+    pub fn of_process() -> Self {
+        if is_privileged() {
+            return Self::default();
+        }
+        VARIABLES.iter().filter_map(|name| Some((*name, std::env::var(name).ok()?))).collect()
+    }
+
+    /// The value of a variable.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str).filter(|text| !text.is_empty())
+    }
+}
+
+impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Environment {
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(variables: I) -> Self {
+        Self(variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
+    }
+}

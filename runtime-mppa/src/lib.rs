@@ -1,0 +1,240 @@
+//! Kalray MPPA devices: boards, simulators, and a stand-in for tests.
+//!
+//! **Nobody who works on this crate has an MPPA or its SDK.** It is written from public sources and tested on stand-ins, which are
+//! named so; `docs/mppa.md` says what was tested.
+//!
+//! | device | what it is | how it is reached |
+//! | --- | --- | --- |
+//! | `mppa:0`, `mppa:1`, … | the chips of all boards, with their clusters as sub-devices (`mppa:0.3`) | Kalray's OpenCL library in the SDK |
+//! | `mppa:jtag` | a board that runs whole programs | `kvx-jtag-runner` |
+//! | `mppa:iss`, `mppa:qemu` | simulators that run whole programs | `kvx-mppa` or `kvx-cluster`; `qemu-system-kvx` |
+//! | `stand-in (PoCL), not an MPPA` | PoCL with the limits of an MPPA, only if `RUNTIME_MPPA_STAND_IN` is 1 | the system's OpenCL loader |
+//!
+//! Devices of the platform in the variable `PLATFORM` come first. [`MppaConfig`] has all settings; options at open precede
+//! the environment. A setting that Kalray's OpenCL library reads from the environment, once per process, cannot be changed by an
+//! option: opening then fails and names the variable.
+//!
+//! # Whole programs
+//!
+//! A program is an ELF file for the architecture of the device. It gets its arguments on the command line: scalars as numbers,
+//! tensors as paths of files with their contents, which are read back after the run. It runs in a process group that ends with it
+//! or at the deadline, and its output is in the error if it fails.
+//!
+//! # Counters
+//!
+//! [`counters`] has the names, events and reductions of an MPPA's counters. No transport reads them yet.
+//!
+//! # Offload library
+//!
+//! [`offload`] calls Kalray's offload library. No device uses it yet.
+
+mod board_diag;
+pub mod config;
+pub mod counters;
+mod device;
+mod driver_tree;
+mod elf;
+mod enumeration;
+mod environment;
+pub mod offload;
+mod opencl;
+mod process;
+mod program;
+mod template;
+mod tools;
+mod work_folder;
+
+#[cfg(test)]
+mod fixture;
+
+pub use config::MppaConfig;
+pub use device::MppaDevice;
+pub use driver_tree::{Board, Chip, DriverTree};
+pub use environment::Environment;
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use runtime_core::backend::{Backend, LinkedBackend, Log};
+use runtime_core::{DeviceInfo, Error, ErrorKind, OptionScope, OptionSpec, Options, Result};
+use runtime_opencl::OpenCl;
+
+use device::Transport;
+use enumeration::{ListedDevice, Machine, Route};
+use program::ProgramDevice;
+use tools::Tools;
+
+/// The backend's state: the devices of this machine, once they are listed.
+#[derive(Debug)]
+pub struct Mppa {
+    log: Log,
+    listed: Mutex<Option<Arc<Listed>>>,
+}
+
+/// The devices, and what they were listed from.
+#[derive(Debug)]
+struct Listed {
+    environment: Environment,
+    config: MppaConfig,
+    kalray: Option<OpenCl>,
+    stand_in: Option<OpenCl>,
+    devices: Vec<ListedDevice>,
+}
+
+impl Listed {
+    fn read(environment: Environment, log: Log) -> Result<Self> {
+        // `Unavailable`, because other programs use variables such as `PLATFORM` for something else.
+        let config = MppaConfig::resolve(&environment, &Options::new())
+            .map_err(|error| Error::new(ErrorKind::Unavailable, error.message()))?;
+        let (kalray, opencl) = match opencl::kalray(&config, log) {
+            Ok(kalray) => {
+                let devices = opencl::devices(&kalray);
+                (Some(kalray), devices)
+            }
+            Err(error) => (None, Err(error)),
+        };
+        let stand_in = config.stand_in.then(|| opencl::stand_in(log));
+        let pocl = stand_in.as_ref().map(opencl::devices);
+        let tools = Tools::new(config.sdk.as_deref(), &environment);
+        let devices = Machine { config: &config, tools: &tools, opencl, pocl, log }.list()?;
+        Ok(Self { environment, config, kalray, stand_in, devices })
+    }
+
+    /// The configuration of a device that is opened with `options`.
+    fn config(&self, route: Route, options: &Options) -> Result<MppaConfig> {
+        let config = MppaConfig::resolve(&self.environment, options)?;
+        let platform = match route {
+            Route::Program(platform) => platform,
+            _ => config::Platform::Hardware,
+        };
+        let asked = options.text("platform").filter(|name| !name.is_empty());
+        if asked.is_some_and(|name| name != platform.name()) {
+            return Err(Error::invalid(format!(
+                "option \"platform\" is \"{}\", but this device is of platform \"{}\"; open a device of the other platform",
+                config.platform.name(),
+                platform.name()
+            )));
+        }
+        if config.root != self.config.root
+            || config.sdk != self.config.sdk && !matches!(route, Route::Program(_))
+        {
+            return Err(Error::invalid(
+                "options \"root\" and \"sdk\" cannot change which devices were listed; set RUNTIME_MPPA_ROOT and \
+                 KALRAY_TOOLCHAIN_DIR before the program starts",
+            ));
+        }
+        config.on(platform)
+    }
+
+    fn kernels(&self, opencl: Option<&OpenCl>, index: u32, sub: Option<u32>) -> Result<MppaDevice> {
+        let opencl = opencl.ok_or_else(|| Error::new(ErrorKind::Internal, "no OpenCL library was loaded"))?;
+        opencl.open_device(index, sub, &Options::new()).map(|device| MppaDevice(Transport::OpenCl(device)))
+    }
+}
+
+impl Mppa {
+    /// The devices, listed once, so that their indices are stable.
+    fn listed(&self) -> Result<Arc<Listed>> {
+        let mut listed = self.listed.lock();
+        if let Some(listed) = &*listed {
+            return Ok(Arc::clone(listed));
+        }
+        let read = Arc::new(Listed::read(Environment::of_process(), self.log)?);
+        Ok(Arc::clone(listed.insert(read)))
+    }
+}
+
+// SAFETY: kernels, memory and queues are those of `OpenCl`; whole programs share no memory with this process.
+#[allow(unsafe_code, reason = "guarantees that the backend is sound")]
+unsafe impl Backend for Mppa {
+    const NAME: &'static str = "mppa";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    type Device = MppaDevice;
+
+    unsafe fn open(log: Log) -> Result<Self> {
+        Ok(Self { log, listed: Mutex::default() })
+    }
+
+    fn options() -> Vec<OptionSpec> {
+        let of_modules = OpenCl::options().into_iter().filter(|spec| spec.scope == OptionScope::Module);
+        config::options().into_iter().chain(program::options()).chain(of_modules).collect()
+    }
+
+    fn devices(&self) -> Result<Vec<DeviceInfo>> {
+        let listed = self.listed()?;
+        Ok((0u32..).zip(&listed.devices).flat_map(|(index, device)| device.infos(index)).collect())
+    }
+
+    fn open_device(&self, index: u32, sub: Option<u32>, options: &Options) -> Result<MppaDevice> {
+        let listed = self.listed()?;
+        let device = listed.devices.get(index as usize).ok_or_else(|| {
+            let message =
+                format!("no device {index}; valid: 0 to {}", listed.devices.len().saturating_sub(1));
+            Error::new(ErrorKind::NotFound, message)
+        })?;
+        let config = listed.config(device.route, options)?;
+        match device.route {
+            Route::OpenCl(opencl) => {
+                opencl::check_process_wide(&listed.config, &config, options)?;
+                listed.kernels(listed.kalray.as_ref(), opencl, sub)
+            }
+            Route::StandIn(_) if !config.stand_in => Err(Error::new(
+                ErrorKind::Unavailable,
+                "option \"stand_in\" is false, and this device is a stand-in; open an MPPA",
+            )),
+            Route::StandIn(pocl) => listed.kernels(listed.stand_in.as_ref(), pocl, sub),
+            Route::Program(_) => {
+                let tools = Tools::new(config.sdk.as_deref(), &listed.environment);
+                let device = ProgramDevice::open(config, &tools, options, self.log)?;
+                Ok(MppaDevice(Transport::Program(Box::new(device))))
+            }
+            Route::Nowhere => {
+                let reason = device.info.unavailable_reason.clone().unwrap_or_default();
+                Err(Error::new(ErrorKind::Unavailable, reason))
+            }
+        }
+    }
+}
+
+/// This backend, for a program that links it in and registers it.
+#[must_use]
+pub const fn backend() -> LinkedBackend {
+    LinkedBackend::of::<Mppa>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fixture::FakeRoot;
+
+    #[test]
+    fn a_variable_that_means_something_else_only_makes_the_devices_unavailable() {
+        let root = FakeRoot::new();
+        let error = Listed::read(root.environment(&[("PLATFORM", "linux")]), Log::silent()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert!(error.message().contains("PLATFORM cannot be \"linux\"; valid: hw, iss, qemu"), "{error}");
+    }
+
+    #[test]
+    fn options_fit_the_device_that_is_opened() {
+        let root = FakeRoot::new();
+        root.tool("bin/kvx-cluster", "");
+        let listed = Listed::read(root.environment(&[]), Log::silent()).unwrap();
+        let iss = Route::Program(config::Platform::Iss);
+        let given = |key: &str, value: &str| listed.config(iss, &Options::new().with(key, value));
+        assert_eq!(given("arch", "kv3-1").unwrap().platform, config::Platform::Iss);
+        given("platform", "iss").unwrap();
+        given("sdk", "/other").unwrap();
+        for (key, value, words) in [
+            ("platform", "qemu", "of platform \"iss\""),
+            ("root", "/other", "RUNTIME_MPPA_ROOT"),
+            ("firmware", "x", "ocl_fw_l1.elf"),
+        ] {
+            let error = given(key, value).unwrap_err();
+            assert!(error.kind() == ErrorKind::InvalidArgument && error.message().contains(words), "{error}");
+        }
+        let traced = listed.config(iss, &Options::new().with("trace", true)).unwrap_err();
+        assert!(traced.message().contains("needs a board"), "{traced}");
+        assert!(listed.config(Route::OpenCl(0), &Options::new().with("sdk", "/other")).is_err());
+    }
+}

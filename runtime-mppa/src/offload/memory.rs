@@ -1,0 +1,108 @@
+//! Memory of a chip.
+
+#![allow(unsafe_code, reason = "calls the shim")]
+
+use std::sync::Arc;
+
+use runtime_core::backend::check_range;
+use runtime_core::{Error, ErrorKind, Result};
+
+use super::chip::Chip;
+use crate::counters::CLUSTERS;
+
+/// Where memory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Space {
+    /// The chip's memory, for all clusters.
+    Chip,
+    /// The local memory of a cluster.
+    Cluster(u32),
+}
+
+impl Space {
+    /// As the shim takes it.
+    fn number(self) -> Result<i32> {
+        match self {
+            Self::Chip => Ok(-1),
+            Self::Cluster(cluster) => i32::try_from(cluster)
+                .ok()
+                .filter(|_| (cluster as usize) < CLUSTERS)
+                .ok_or_else(|| Error::invalid(format!("no cluster {cluster}; valid: 0 to {}", CLUSTERS - 1))),
+        }
+    }
+}
+
+/// A block of a chip's memory, freed on drop.
+#[derive(Debug)]
+pub struct Memory {
+    chip: Arc<Chip>,
+    space: i32,
+    bytes: u64,
+    kernel_address: u64,
+    transfer_address: u64,
+}
+
+impl Memory {
+    /// Allocates memory, aligned to 64 bytes.
+    ///
+    /// # Errors
+    /// `OutOfMemory`; `InvalidArgument` for a cluster that does not exist.
+    pub fn allocate(chip: &Arc<Chip>, space: Space, bytes: u64) -> Result<Self> {
+        let space = space.number()?;
+        let (mut kernel_address, mut transfer_address) = (0, 0);
+        chip.call(ErrorKind::OutOfMemory, "mppa_offload_alloc", |functions, handle| {
+            let addresses = (&raw mut kernel_address, &raw mut transfer_address);
+            // SAFETY: the chip is open, the space exists, and both numbers are writable.
+            unsafe { (functions.allocate)(handle, space, bytes, addresses.0, addresses.1) }
+        })?;
+        Ok(Self { chip: Arc::clone(chip), space, bytes, kernel_address, transfer_address })
+    }
+
+    /// The address that kernels use.
+    #[must_use]
+    pub const fn kernel_address(&self) -> u64 {
+        self.kernel_address
+    }
+
+    /// The address that transfers use.
+    #[must_use]
+    pub const fn transfer_address(&self) -> u64 {
+        self.transfer_address
+    }
+
+    /// Copies bytes to the memory.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a range beyond its end; `Driver`.
+    pub fn write(&self, offset: u64, source: &[u8]) -> Result<()> {
+        check_range("write", offset, source.len() as u64, self.bytes)?;
+        self.chip.call(ErrorKind::Driver, "mppa_offload_write", |functions, handle| {
+            let (host, address) = (source.as_ptr().cast_mut().cast(), self.transfer_address + offset);
+            // SAFETY: the chip is open, and the range is within the memory; the source is only read.
+            unsafe { (functions.write)(handle, host, address, source.len() as u64) }
+        })
+    }
+
+    /// Copies bytes from the memory.
+    ///
+    /// # Errors
+    /// As [`Memory::write`].
+    pub fn read(&self, offset: u64, destination: &mut [u8]) -> Result<()> {
+        check_range("read", offset, destination.len() as u64, self.bytes)?;
+        self.chip.call(ErrorKind::Driver, "mppa_offload_read", |functions, handle| {
+            let (host, bytes) = (destination.as_mut_ptr().cast(), destination.len() as u64);
+            // SAFETY: the chip is open, the range is within the memory, and the destination is writable.
+            unsafe { (functions.read)(handle, host, self.transfer_address + offset, bytes) }
+        })
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // A failure leaves nothing to do.
+        let _ = self.chip.call(ErrorKind::Driver, "mppa_offload_free", |functions, handle| {
+            // SAFETY: the chip is open, and the memory was allocated in this space.
+            unsafe { (functions.free)(handle, self.space, self.kernel_address) }
+        });
+    }
+}

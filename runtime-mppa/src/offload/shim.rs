@@ -1,0 +1,104 @@
+//! Compiles the shim against the SDK, and loads it.
+
+#![allow(unsafe_code, reason = "loads and calls the shim")]
+
+use std::ffi::CString;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use libloading::Library;
+use runtime_core::backend::open_library;
+use runtime_core::{Error, ErrorKind, Result};
+
+use super::chip::Chip;
+use super::functions::{Functions, check};
+use crate::process::Process;
+
+const SOURCE: &str = include_str!("shim.c");
+const LIBRARY: &str = "libruntime_mppa_shim.so";
+const HEADER: &str = "include/mppa_offload_host.h";
+/// The libraries of the SDK that the shim calls.
+const LIBRARIES: [&str; 3] = ["-lmppa_offload_host", "-lmppa_rproc_host", "-lmopd"];
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// The loaded shim. It stays loaded, because the SDK's libraries may leave threads behind.
+#[derive(Debug)]
+pub struct Shim {
+    pub(super) functions: Functions,
+}
+
+impl Shim {
+    /// Compiles the shim in `folder` with `cc`, against the SDK's header and libraries, and loads it.
+    ///
+    /// # Errors
+    /// `Unavailable` without the SDK's header, a compiler, or a library of the SDK; `CompileFailed` with the compiler's output.
+    ///
+    /// # Safety
+    /// The header and the libraries are those of Kalray's offload library.
+    pub unsafe fn build(sdk: &Path, folder: &Path) -> Result<Arc<Self>> {
+        if !sdk.join(HEADER).is_file() {
+            let message = format!(
+                "no SDK: {} does not exist; install AccessCore and set KALRAY_TOOLCHAIN_DIR to its folder",
+                sdk.join(HEADER).display()
+            );
+            return Err(Error::new(ErrorKind::Unavailable, message));
+        }
+        let source = folder.join("shim.c");
+        std::fs::write(&source, SOURCE).map_err(|error| {
+            Error::new(ErrorKind::Io, format!("{}: {error}", source.display())).with_source(error)
+        })?;
+        compile(sdk, folder)?;
+        // SAFETY: the library was compiled from our source; loading it loads the SDK's libraries, for which the caller vouches.
+        let library = open_library(&folder.join(LIBRARY), |path| unsafe { Library::new(path) })?;
+        // SAFETY: as above, and it is never unloaded.
+        let functions = unsafe { Functions::bind(&library) };
+        std::mem::forget(library);
+        Ok(Arc::new(Self { functions: functions? }))
+    }
+
+    /// Number of the chips of this machine.
+    ///
+    /// # Errors
+    /// `Driver`.
+    pub fn count(&self) -> Result<u32> {
+        let mut count = 0;
+        // SAFETY: the number is writable.
+        let code = unsafe { (self.functions.count)(&raw mut count) };
+        check(ErrorKind::Driver, "mppa_rproc_count_get", code).map(|()| count)
+    }
+
+    /// Opens the chip of a board, and starts a firmware on it, which takes seconds.
+    ///
+    /// # Errors
+    /// `Driver`; `InvalidArgument` for a name with a zero byte.
+    pub fn open(self: &Arc<Self>, board: u32, firmware: &str) -> Result<Arc<Chip>> {
+        let firmware = CString::new(firmware).map_err(|_| {
+            Error::invalid(format!("the firmware \"{firmware}\" has a zero byte in its name"))
+        })?;
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the name lives as long as the chip, and the handle is writable.
+        let code = unsafe { (self.functions.open)(board, firmware.as_ptr().cast_mut(), &raw mut handle) };
+        check(ErrorKind::Driver, "mppa_offload_create", code)?;
+        Ok(Arc::new(Chip::new(Arc::clone(self), handle, firmware)))
+    }
+}
+
+fn compile(sdk: &Path, folder: &Path) -> Result<()> {
+    let text = |path: &Path| path.display().to_string();
+    let (include, libraries) = (text(&sdk.join("include")), text(&sdk.join("lib")));
+    let mut words =
+        ["cc", "-shared", "-fPIC", "-O1", "-Wall", "-fvisibility=hidden", "-o", LIBRARY, "shim.c"]
+            .map(str::to_owned)
+            .to_vec();
+    words.extend([format!("-I{include}"), format!("-L{libraries}"), format!("-Wl,-rpath,{libraries}")]);
+    words.extend(LIBRARIES.map(str::to_owned));
+    let mut compiler = Process::start(&words, folder, &[])?;
+    match compiler.wait(DEADLINE)? {
+        status if status.success() => Ok(()),
+        status => Err(compiler.failure(
+            ErrorKind::CompileFailed,
+            &format!("failed ({status}); the SDK's header differs from what this backend knows, so please send this output"),
+        )),
+    }
+}

@@ -1,0 +1,230 @@
+//! Whole programs on a board or a simulator: flashed to a file, run by a command, their tensors exchanged as files.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use runtime_core::backend::{Level, Log, Program, ProgramArg, RunReport, Source, TensorDescription};
+use runtime_core::{DTypeClass, Error, ErrorKind, OptionSpec, Options, Result};
+
+use crate::config::{Arch, MppaConfig};
+use crate::elf;
+use crate::process::Process;
+use crate::template::{Template, Values};
+use crate::tools::Tools;
+use crate::work_folder::WorkFolder;
+
+/// How long a command may take until it is ready.
+const READY_TIMEOUT_MS: i64 = 30_000;
+const MAX_READY_TIMEOUT_MS: i64 = 3_600_000;
+
+/// The options of devices that run whole programs.
+pub(crate) fn options() -> Vec<OptionSpec> {
+    vec![
+        OptionSpec::device(
+            "command",
+            "",
+            "The command that runs a whole program, split at spaces, run without a shell. {program} is its file, {args} its arguments, \
+             {arch}, {work_dir} and {timeout_s} what they say; by default that of the platform's tool.",
+        ),
+        OptionSpec::device(
+            "ready",
+            "",
+            "Text that the command prints when the program begins; by default, time counts from the start.",
+        ),
+        OptionSpec::device(
+            "ready_timeout_ms",
+            READY_TIMEOUT_MS,
+            "How long the command may take to print that text.",
+        ),
+    ]
+}
+
+/// An opened device that runs whole programs.
+#[derive(Debug)]
+pub(crate) struct ProgramDevice {
+    config: MppaConfig,
+    arch: Arch,
+    template: Template,
+    ready: Option<(String, Duration)>,
+    folder: WorkFolder,
+    flashed: Mutex<Option<Flashed>>,
+    log: Log,
+}
+
+#[derive(Debug)]
+struct Flashed {
+    program: PathBuf,
+    tensors: Vec<PathBuf>,
+    args: Vec<String>,
+}
+
+impl ProgramDevice {
+    /// Opens the device of the configured platform. Starts nothing.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a wrong command; `Unavailable` if its tool is not installed; `Io`.
+    pub(crate) fn open(config: MppaConfig, tools: &Tools, options: &Options, log: Log) -> Result<Self> {
+        let arch = config.arch();
+        let template = match options.text("command").filter(|command| !command.is_empty()) {
+            Some(command) => Template::parse(command)?,
+            None => Template::of_platform(config.platform, arch, tools).ok_or_else(|| {
+                let message = format!(
+                    "{} is not installed; install AccessCore and set KALRAY_TOOLCHAIN_DIR, or set option \"command\"",
+                    Template::tools(config.platform)
+                );
+                Error::new(ErrorKind::Unavailable, message)
+            })?,
+        };
+        let timeout =
+            options.integer_within("ready_timeout_ms", READY_TIMEOUT_MS, 1..=MAX_READY_TIMEOUT_MS)?;
+        let timeout = Duration::from_millis(timeout.unsigned_abs());
+        let ready = options.text("ready").filter(|text| !text.is_empty());
+        let ready = ready.map(|text| (text.to_owned(), timeout));
+        let folder = WorkFolder::create(&config)?;
+        Ok(Self { config, arch, template, ready, folder, flashed: Mutex::default(), log })
+    }
+
+    /// Writes the program and its tensors.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a program of another architecture; `Unsupported` for arguments that programs cannot take; `Io`.
+    pub(crate) fn flash(&self, image: &Source<'_>, program: &Program<'_>) -> Result<()> {
+        let mut flashed = self.flashed.lock();
+        *flashed = None;
+        let code = image.bytes()?;
+        elf::check(&code, self.arch)?;
+        let file = self.write("program.elf", &code)?;
+        make_executable(&file)?;
+        let tensors = program.tensors.iter().enumerate();
+        let tensors = tensors
+            .map(|(index, tensor)| self.write(&format!("tensor{index}.bin"), &contents(tensor)?))
+            .collect::<Result<Vec<_>>>()?;
+        let args = program.args.iter().map(|arg| argument(*arg, &tensors)).collect::<Result<Vec<_>>>()?;
+        *flashed = Some(Flashed { program: file, tensors, args });
+        Ok(())
+    }
+
+    /// Runs the program to its end.
+    ///
+    /// # Errors
+    /// `Timeout`, `Failed` with the exit code or signal, each with the output; `Unavailable` if the command cannot be run.
+    pub(crate) fn run(&self, deadline: Duration) -> Result<RunReport> {
+        let flashed = self.flashed.lock();
+        let flashed = flashed.as_ref().ok_or_else(nothing_flashed)?;
+        let values = Values {
+            program: path_text(&flashed.program)?,
+            arch: self.arch,
+            work_dir: path_text(self.folder.path())?,
+            timeout_s: deadline.as_secs().saturating_add(u64::from(deadline.subsec_nanos() > 0)),
+            args: &flashed.args,
+        };
+        let words = self.template.fill(values)?;
+        let level = if self.config.verbose { Level::Info } else { Level::Debug };
+        self.log.write(level, "mppa", &format!("runs {}", words.join(" ")));
+        let mut process = Process::start(&words, self.folder.path(), &self.config.variables())?;
+        if let Some((text, timeout)) = &self.ready {
+            process.wait_ready(text, *timeout)?;
+        }
+        let began = Instant::now();
+        let status = process.wait(deadline)?;
+        let elapsed_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.log.write(level, "mppa", &format!("{status}; it printed: {}", process.output()));
+        if status.success() {
+            return Ok(RunReport { exit_code: 0, cycles: None, elapsed_ns });
+        }
+        Err(process.failure(ErrorKind::Failed, &format!("failed ({status})")))
+    }
+
+    /// Reads bytes of a tensor, as the program left them.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a tensor that does not exist; `Io`, also if the program truncated its file.
+    pub(crate) fn read(&self, tensor: u32, offset: u64, destination: &mut [u8]) -> Result<()> {
+        use std::os::unix::fs::FileExt as _;
+        let flashed = self.flashed.lock();
+        let tensors = &flashed.as_ref().ok_or_else(nothing_flashed)?.tensors;
+        let path = tensors.get(tensor as usize).ok_or_else(|| no_tensor(tensor, tensors.len()))?;
+        let read = std::fs::File::open(path).and_then(|file| file.read_exact_at(destination, offset));
+        read.map_err(|error| io_error(path, error))
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<PathBuf> {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, bytes).map_err(|error| io_error(&path, error))?;
+        Ok(path)
+    }
+}
+
+fn nothing_flashed() -> Error {
+    Error::invalid("nothing is flashed; call flash first")
+}
+
+fn no_tensor(index: u32, count: usize) -> Error {
+    Error::invalid(format!("tensor {index} does not exist; the program has {count}"))
+}
+
+fn io_error(path: &std::path::Path, error: std::io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("{}: {error}", path.display())).with_source(error)
+}
+
+fn path_text(path: &std::path::Path) -> Result<&str> {
+    path.to_str().ok_or_else(|| {
+        Error::invalid(format!("{} is not UTF-8; set option \"work_dir\" to another folder", path.display()))
+    })
+}
+
+/// Simulators of programs for the host, as tests use them, execute the file.
+fn make_executable(path: &std::path::Path) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = std::fs::Permissions::from_mode(0o700);
+    std::fs::set_permissions(path, mode).map_err(|error| io_error(path, error))
+}
+
+/// The bytes of a tensor before the run.
+fn contents(tensor: &TensorDescription<'_>) -> Result<Vec<u8>> {
+    let elements =
+        tensor.shape.iter().try_fold(1usize, |n, &extent| n.checked_mul(usize::try_from(extent).ok()?));
+    let bytes = elements.and_then(|elements| elements.checked_mul(tensor.dtype.bytes()));
+    let bytes =
+        bytes.ok_or_else(|| Error::invalid(format!("shape {:?} is negative or too large", tensor.shape)))?;
+    match tensor.data {
+        Some(data) if data.len() == bytes => Ok(data.to_vec()),
+        Some(data) => Err(Error::invalid(format!("data has {} bytes, the tensor {bytes}", data.len()))),
+        None if tensor.seed == 0 => Ok(vec![0; bytes]),
+        None => Err(Error::unsupported(
+            "a whole program does not fill tensors from a seed; describe the tensor with its data",
+        )),
+    }
+}
+
+/// An argument of the program's command line: the path of a tensor's file, or a number.
+fn argument(arg: ProgramArg<'_>, tensors: &[PathBuf]) -> Result<String> {
+    let (dtype, bits) = match arg {
+        ProgramArg::Tensor(index) => {
+            let path = tensors.get(index as usize).ok_or_else(|| no_tensor(index, tensors.len()))?;
+            return path_text(path).map(str::to_owned);
+        }
+        ProgramArg::Bytes(_) => {
+            return Err(Error::unsupported("a whole program takes no structures; pass their fields"));
+        }
+        ProgramArg::Scalar(dtype, bits) => (dtype, bits),
+    };
+    let low = bits.to_le_bytes();
+    let [a, b, c, d, ..] = low;
+    match (dtype.class(), dtype.bytes()) {
+        (DTypeClass::Float, 4) => Ok(f32::from_le_bytes([a, b, c, d]).to_string()),
+        (DTypeClass::Float, 8) => Ok(f64::from_bits(bits).to_string()),
+        (DTypeClass::Int, 1) => Ok(i8::from_le_bytes([a]).to_string()),
+        (DTypeClass::Int, 2) => Ok(i16::from_le_bytes([a, b]).to_string()),
+        (DTypeClass::Int, 4) => Ok(i32::from_le_bytes([a, b, c, d]).to_string()),
+        (DTypeClass::Int, 8) => Ok(bits.cast_signed().to_string()),
+        (DTypeClass::UInt | DTypeClass::Bool, _) => Ok(bits.to_string()),
+        _ => {
+            Err(Error::unsupported(format!("a whole program takes no scalar of type {dtype}; pass a tensor")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

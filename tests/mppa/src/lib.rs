@@ -1,0 +1,66 @@
+//! Child processes that see PoCL as the MPPA's stand-in, or a fake machine.
+//!
+//! **No test here runs on an MPPA.** The stand-in shows that the backend's own code works, with an MPPA's limits, on another OpenCL
+//! device; fake machines show which devices are listed and how tools are started; the fake SDK shows how the
+//! offload library is called.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::process::Command;
+
+use libtest_mimic::Trial;
+use opencl::{Driver, IcdFolder, built, missing_trial};
+
+/// The stand-in in `RUNTIME_REQUIRE`.
+const REQUIREMENT: &str = "mppa-stand-in";
+/// Variables of the machine that configure the backend.
+const CLEARED_VARIABLES: [&str; 8] = [
+    "KALRAY_TOOLCHAIN_DIR",
+    "PLATFORM",
+    "BENCHMARK",
+    "MPPA_TRACE_ENABLE",
+    "POCL_MPPA_FIRMWARE_NAME",
+    "RUNTIME_MPPA_ARCH",
+    "RUNTIME_MPPA_ROOT",
+    "RUNTIME_MPPA_STAND_IN",
+];
+
+/// The backend's library.
+///
+/// # Errors
+/// It is not built.
+pub fn backend() -> Result<PathBuf, String> {
+    built("libruntime_mppa.so")
+}
+
+/// A folder that registers PoCL alone.
+///
+/// # Errors
+/// The trial of the missing stand-in: ignored with the remedy, or failed if it is required.
+pub fn pocl() -> Result<IcdFolder, Box<Trial>> {
+    IcdFolder::with_drivers(&[Driver::Pocl])
+        .map_err(|(_, remedy)| Box::new(missing_trial(REQUIREMENT, remedy)))
+}
+
+/// A command that sees the OpenCL drivers of `folder`, only the MPPA backend, and no setting of this machine.
+///
+/// # Errors
+/// The backend is not built.
+pub fn command(folder: &IcdFolder, program: impl AsRef<OsStr>) -> Result<Command, String> {
+    let mut command = folder.command(program)?;
+    CLEARED_VARIABLES.into_iter().for_each(|name| {
+        command.env_remove(name);
+    });
+    command.env("RUNTIME_BACKENDS", backend()?);
+    Ok(command)
+}
+
+/// As [`command`], with the stand-in.
+///
+/// # Errors
+/// The backend is not built.
+pub fn stand_in_command(folder: &IcdFolder, program: impl AsRef<OsStr>) -> Result<Command, String> {
+    let mut command = command(folder, program)?;
+    command.env("RUNTIME_MPPA_STAND_IN", "1");
+    Ok(command)
+}

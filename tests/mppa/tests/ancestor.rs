@@ -1,0 +1,116 @@
+//! Defects of the ancestor of this project, which ran kernels on an MPPA, that must not return. Each test is named for one; those
+//! that need a device run on the stand-in.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use opencl::{DEADLINE, current_program};
+use runtime_core::{Arg, DType, ErrorKind, Geometry, ModuleSource, Options, Placement, Runtime, Timing};
+
+/// Set in the child that sees the stand-in, to its case.
+const CHILD: &str = "RUNTIME_TEST_MPPA_ANCESTOR";
+type Case = (&'static str, fn(&Runtime) -> Result<(), Failed>);
+
+const CASES: [Case; 5] = [
+    ("a_failed_allocation_does_not_end_the_process", failed_allocation),
+    ("eleven_kernels_are_loaded_at_once", eleven_kernels),
+    ("a_measurement_without_counters_has_times", times_without_counters),
+    ("several_calls_per_sample_and_a_minimum_time_are_accepted", calls_and_minimum_time),
+    ("a_process_opens_several_devices_with_options_of_their_own", several_devices),
+];
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    if let Ok(wanted) = std::env::var(CHILD) {
+        let (name, run) = CASES.into_iter().find(|(name, _)| *name == wanted).unwrap();
+        let run = move || run(&Runtime::builder().with_lowering(runtime_kernel::wgsl()).build());
+        return libtest_mimic::run(&Arguments { filter: None, ..arguments }, vec![Trial::test(name, run)])
+            .exit_code();
+    }
+    let trials = match mppa::pocl() {
+        Err(missing) => vec![*missing],
+        Ok(_) => CASES.map(|(name, _)| Trial::test(name, move || in_child(name))).into(),
+    };
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn in_child(name: &str) -> Result<(), Failed> {
+    let folder = mppa::pocl().map_err(|_| "PoCL is missing")?;
+    let mut command = mppa::stand_in_command(&folder, current_program()?)?;
+    command.env(CHILD, name);
+    opencl::finish(&mut command, DEADLINE)?.success()?;
+    Ok(())
+}
+
+fn check(is_right: bool, what: impl FnOnce() -> String) -> Result<(), Failed> {
+    if is_right { Ok(()) } else { Err(what().into()) }
+}
+
+/// A kernel that adds a number of its own to each element.
+fn adds(number: u32) -> ModuleSource {
+    ModuleSource::wgsl(&format!(
+        "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+         @compute @workgroup_size(16) fn add(@builtin(global_invocation_id) id: vec3u) {{
+             if id.x < arrayLength(&x) {{ x[id.x] += {number}u; }}
+         }}"
+    ))
+}
+
+fn failed_allocation(runtime: &Runtime) -> Result<(), Failed> {
+    let device = runtime.open("mppa")?;
+    for _ in 0..2 {
+        let error = device.allocate(DType::U8, &[1 << 50], &Placement::default()).unwrap_err();
+        check(error.message().contains("1125899906842624 bytes"), || error.to_string())?;
+    }
+    let x = device.tensor([3], &[1u32, 2, 3])?;
+    check(x.to_vec::<u32>()? == [1, 2, 3], || "memory no longer works".to_owned())
+}
+
+fn eleven_kernels(runtime: &Runtime) -> Result<(), Failed> {
+    let device = runtime.open("mppa")?;
+    let kernels: Result<Vec<_>, _> = (0..12).map(|bit| device.kernel(adds(1 << bit), "add")).collect();
+    let (kernels, queue, x) = (kernels?, device.queue()?, device.tensor([100], &[0u32; 100])?);
+    for kernel in &kernels {
+        queue.launch(kernel, Geometry::cover(100, 16), &[Arg::read_write(&x)])?;
+    }
+    let given = x.to_vec::<u32>()?;
+    check(given.iter().all(|value| *value == 0xfff), || format!("{given:?}"))
+}
+
+fn times_without_counters(runtime: &Runtime) -> Result<(), Failed> {
+    let device = runtime.open("mppa")?;
+    let (kernel, x) = (device.kernel(adds(1), "add")?, device.tensor([100], &[0u32; 100])?);
+    let measured = device.bench(&kernel, Geometry::cover(100, 16), (&x,)).samples(7).run()?;
+    check(measured.samples_ns.len() == 7, || format!("{measured:?}"))
+}
+
+fn calls_and_minimum_time(runtime: &Runtime) -> Result<(), Failed> {
+    let device = runtime.open("mppa")?;
+    let (kernel, x) = (device.kernel(adds(1), "add")?, device.tensor([100], &[0u32; 100])?);
+    let run = |number, min_repeat| {
+        let benchmark = device.bench(&kernel, Geometry::cover(100, 16), (&x,)).samples(3);
+        let set = |timing: &mut Timing| (timing.number, timing.min_repeat) = (number, min_repeat);
+        benchmark.configure(|evaluation| set(&mut evaluation.timing)).run()
+    };
+    let fixed = run(Some(5), Duration::ZERO)?;
+    check(fixed.number == 5 && fixed.samples_ns.len() == 3, || format!("{fixed:?}"))?;
+    let calibrated = run(None, Duration::from_millis(2))?;
+    check(calibrated.samples_ns.len() == 3, || format!("{calibrated:?}"))
+}
+
+fn several_devices(runtime: &Runtime) -> Result<(), Failed> {
+    let options = [Options::new(), Options::new().with("verbose", true).with("arch", "kv3-1")];
+    let devices = options.each_ref().map(|options| runtime.open_with("mppa", options).unwrap());
+    for (number, device) in (1u32..).zip(&devices) {
+        let (kernel, x) = (device.kernel(adds(number), "add")?, device.tensor([16], &[0u32; 16])?);
+        device.queue()?.call(&kernel, Geometry::cover(16, 16), &[Arg::read_write(&x)])?;
+        check(x.to_vec::<u32>()? == [number; 16], || format!("device {number}"))?;
+    }
+    let refused = runtime.open_with("mppa", &Options::new().with("platform", "iss")).unwrap_err();
+    check(refused.message().contains("open a device of the other platform"), || refused.to_string())?;
+    let refused = runtime.open_with("mppa", &Options::new().with("stand_in", false)).unwrap_err();
+    check(refused.kind() == ErrorKind::Unavailable, || refused.to_string())
+}
