@@ -75,9 +75,16 @@ pub(crate) struct Step<'e> {
     pub(crate) fused: Option<FusedLaunch<'e>>,
 }
 
+impl Step<'_> {
+    /// An entry as it is.
+    pub(crate) fn unfused(entry: usize) -> Self {
+        Self { entries: entry..entry + 1, fused: None }
+    }
+}
+
 /// A launch of fused code.
 pub(crate) struct FusedLaunch<'e> {
-    pub(crate) kernel: &'e Kernel,
+    pub(crate) kernel: Kernel,
     pub(crate) config: LaunchConfig,
     pub(crate) args: SmallVec<[Arg<'e>; 16]>,
     /// Tensors that it does not write because the program gave them up.

@@ -94,7 +94,7 @@ fn several_threads_use_one_virtual_queue() {
         });
         let (event, report) = fuser.complete().unwrap();
         event.wait().unwrap();
-        let cancelled = report.cancelled.map_or(0, |(_, count)| count);
+        let cancelled = report.cancelled.as_ref().map_or(0, |(_, count)| *count);
         assert_eq!((report.launches.len() + cancelled, queue.submitted()), (320, 320));
         for tensor in &tensors {
             assert_eq!(tensor.to_vec::<f32>().unwrap(), [1.0]);
@@ -122,7 +122,7 @@ fn a_list_that_is_needed_while_it_is_planned_does_not_wait_for_the_plan() {
             scene.lowering.is_stopped.store(false, Ordering::Release);
             let (last, report) = planning.join().unwrap();
             last.wait().unwrap();
-            assert_eq!(report.cancelled.map(|(_, count)| count), Some(2));
+            assert_eq!(report.cancelled.as_ref().map(|(_, count)| *count), Some(2));
             assert_eq!(queue.submitted(), 2);
         });
     });

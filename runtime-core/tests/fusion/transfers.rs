@@ -45,7 +45,7 @@ fn sync_acc_mem_op() {
         fuser.queue().fill(&x, &1.0f32.to_ne_bytes()).unwrap();
         scene.scale(fuser.queue(), &x, 5.0);
         let (_, report) = fuser.complete().unwrap();
-        assert_eq!(report.cancelled.map(|(_, count)| count), Some(2));
+        assert_eq!(report.cancelled.as_ref().map(|(_, count)| *count), Some(2));
         assert_eq!((x.to_vec::<f32>().unwrap(), y.to_vec::<f32>().unwrap()), (vec![5.0], vec![2.0]));
     });
 }
