@@ -8,12 +8,13 @@ use smallvec::SmallVec;
 
 use crate::fusion::options::FusionOptions;
 use crate::fusion::plan::Plan;
-use crate::fusion::plan_cache::{PlanCache, Shape};
+use crate::fusion::plan_cache::{QueueCache, Shape};
 use crate::fusion::report::{CompletedList, CompletedPart, FusionReport};
 use crate::fusion::run::{self, Run};
 use crate::memory::buffer::Buffer;
 use crate::queue::collect::Completion;
 use crate::queue::fusion_list::{Entry, Step};
+use crate::queue::submit::QueueWaits;
 use crate::timeline::event::Event;
 use crate::timeline::open_device::OpenDevice;
 use crate::{Error, Queue, Result};
@@ -22,7 +23,7 @@ use crate::{Error, Queue, Result};
 #[derive(Debug)]
 pub(super) struct Completer {
     options: FusionOptions,
-    plans: Arc<PlanCache>,
+    cache: Arc<QueueCache>,
     /// What became of the launches so far.
     report: Mutex<FusionReport>,
 }
@@ -36,8 +37,8 @@ pub(super) struct PlannedList<'e> {
 }
 
 impl Completer {
-    pub(super) fn new(options: FusionOptions, plans: Arc<PlanCache>) -> Self {
-        Self { options, plans, report: Mutex::default() }
+    pub(super) fn new(options: FusionOptions, cache: Arc<QueueCache>) -> Self {
+        Self { options, cache, report: Mutex::default() }
     }
 
     /// Completes what `queue` lists; returns the event of the last launch, and what became of all of them.
@@ -68,18 +69,26 @@ impl Completer {
         let Some(collector) = queue.collector() else { return Ok(None) };
         let is_on = queue.device.instance.fusion;
         let PlannedList { steps, parts } = self.plan(&queue.device, entries, is_on, |_| entries.len());
-        let mut completed = CompletedList { parts, refused: Vec::new(), is_off: !is_on };
+        let mut completed = CompletedList { parts, ..CompletedList::default() };
+        completed.is_off = !is_on;
         let require = self.options.require && is_on;
         if require && steps.len() > 1 {
             return Err(refusal(queue, completed, entries.len()));
         }
-        let handed_over = collector.list.complete(&queue.timeline, entries, &steps, require);
+        let mut unused = Vec::new();
+        let may_be_graph = is_on && self.options.cache;
+        let mut at_once = |real: &Queue, waits: &QueueWaits, hold| {
+            let list = (entries, &steps[..]);
+            may_be_graph.then(|| self.cache.graphs.submit(real, list, (waits, hold), &mut unused)).flatten()
+        };
+        let handed_over = collector.list.complete(&queue.timeline, entries, (&steps, &mut at_once), require);
         let Some(handed_over) = handed_over.map_err(|error| queue.annotate(error, "fuse"))? else {
             // Another thread needed it meanwhile, so it has run unfused.
             return Ok(None);
         };
         let last = handed_over.last();
         completed.refused = handed_over.refused;
+        completed.is_graph = handed_over.is_at_once;
         let device = &queue.device.name;
         for (_, error) in &completed.refused {
             tracing::warn!(target: "runtime::fusion", %device, %error, "launches were not fused");
@@ -119,7 +128,7 @@ impl Completer {
     ) -> bool {
         let Ok(run) = Run::new(entries, range.clone(), &self.options) else { return false };
         let shape = self.options.cache.then(|| Shape::of(&run, &self.options));
-        if let Some(plan) = shape.as_ref().and_then(|shape| self.plans.find(shape, &run))
+        if let Some(plan) = shape.as_ref().and_then(|shape| self.cache.plans.find(shape, &run))
             // A plan was made for other tensors: the device may refuse these, for example because of their alignment.
             && plan.add_steps(&run, range.start, &mut list.steps).is_ok()
         {
@@ -135,7 +144,7 @@ impl Completer {
             Plan::failed(&run, &error)
         }));
         if let Some(shape) = shape.filter(|_| plan.is_final()) {
-            self.plans.keep(&shape, &run, &plan);
+            self.cache.plans.keep(&shape, &run, &plan);
         }
         list.parts.push(CompletedPart::Planned { outline: plan.outline.clone(), is_cached: false });
         true
@@ -153,7 +162,7 @@ impl PlannedList<'_> {
     /// What becomes of the list, before it is submitted; `is_off` if nothing is fused.
     pub(super) fn report(&self, is_off: bool) -> FusionReport {
         let mut report = FusionReport::default();
-        report.push(CompletedList { parts: self.parts.clone(), refused: Vec::new(), is_off });
+        report.push(CompletedList { parts: self.parts.clone(), is_off, ..CompletedList::default() });
         report
     }
 }

@@ -6,6 +6,7 @@
 
 mod completion;
 mod graphs;
+mod list_graphs;
 pub(crate) mod options;
 mod plan;
 mod plan_cache;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 
 use crate::fusion::completion::Completer;
 use crate::fusion::options::FusionOptions;
-use crate::fusion::plan_cache::PlanCache;
+use crate::fusion::plan_cache::QueueCache;
 use crate::fusion::report::FusionReport;
 use crate::timeline::event::Event;
 use crate::timeline::virtual_queue::Cause;
@@ -79,7 +80,7 @@ impl Queue {
         if self.real_queue().is_some() {
             return Err(Error::invalid("this is the queue of a fuser already, and fusers do not nest"));
         }
-        let completer = Arc::new(Completer::new(options.checked(&self.device)?, PlanCache::of(self)));
+        let completer = Arc::new(Completer::new(options.checked(&self.device)?, QueueCache::of(self)));
         Ok(Fuser { queue: self.open_virtual(completer.clone()), completer })
     }
 }
@@ -104,6 +105,9 @@ impl Fuser {
     }
 
     /// Submits the listed launches, fused as far as possible. Returns the event of the last one, and what became of them.
+    ///
+    /// If several kernels are left, and the queue has completed the same ones before, they are submitted at once, as an executable graph,
+    /// where the device has native graphs. Their events then complete together.
     ///
     /// If the analysis, the compiler or the device fails, the launches are submitted as they are, with a warning in the log. After a
     /// cancellation, the event is that of the last launch, and the report says what was cancelled and why. Without any launch, the

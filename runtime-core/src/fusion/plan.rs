@@ -167,7 +167,7 @@ impl Fused {
         let config =
             LaunchConfig::Groups(Geometry { groups, group_size: self.group_size, ..Geometry::default() });
         let device = self.kernel.device();
-        self.kernel.check_launch(device, &config, &args)?;
+        self.kernel.check_config(&config)?;
         self.kernel.check_args(device, &args)?;
         let promoted = self.promoted.iter().map(|&tensor| run.tensors[tensor]).collect();
         Ok(FusedLaunch { kernel: self.kernel.clone(), config, args, promoted })

@@ -12,6 +12,7 @@ use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
 use crate::code::portable::PortableText;
+use crate::fusion::list_graphs::ListGraphs;
 use crate::fusion::options::FusionOptions;
 use crate::fusion::plan::Plan;
 use crate::fusion::run::Run;
@@ -21,6 +22,13 @@ use crate::{FusionArg, Kernel, Promotion, Queue};
 const LIMIT: usize = 256;
 /// Under which a device knows its plans.
 const KEY: [u8; 32] = *b"the plans of fusion of a device.";
+
+/// What fusers of a queue keep for later ones.
+#[derive(Debug, Default)]
+pub(super) struct QueueCache {
+    pub(super) plans: Arc<PlanCache>,
+    pub(super) graphs: ListGraphs,
+}
 
 /// The plans of a device. Its queues share them, as long as one that fuses is open.
 #[derive(Debug, Default)]
@@ -54,16 +62,19 @@ struct Key {
     code: Vec<(Arc<PortableText>, Arc<str>)>,
 }
 
-impl PlanCache {
-    /// The plans of the device of `queue`.
+impl QueueCache {
+    /// What the fusers of `queue` keep.
     pub(super) fn of(queue: &Queue) -> Arc<Self> {
-        let kept = queue.fusion_plans.get_or_init(|| {
-            let shared = queue.device.loaded::<Self>(&KEY);
-            shared.unwrap_or_else(|| queue.device.share_loaded(KEY, Arc::default(), |_| true))
+        let kept = queue.fusion_cache.get_or_init(|| {
+            let shared = queue.device.loaded::<PlanCache>(&KEY);
+            let plans = shared.unwrap_or_else(|| queue.device.share_loaded(KEY, Arc::default(), |_| true));
+            Arc::new(Self { plans, graphs: ListGraphs::default() })
         });
         kept.clone().downcast().unwrap_or_default()
     }
+}
 
+impl PlanCache {
     /// The plan for a run of this shape.
     pub(super) fn find(&self, shape: &Shape, run: &Run<'_>) -> Option<Arc<Plan>> {
         let mut plans = self.0.lock();

@@ -37,6 +37,9 @@ pub struct FusionDetails {
     pub fallback: Option<String>,
     /// Whether all plans had been made before.
     pub is_cached: bool,
+    /// Whether its kernels, several ones, were submitted at once as an executable graph, which the queue keeps for lists of the
+    /// same kernels.
+    pub is_graph: bool,
 }
 
 /// What became of a list that was completed.
@@ -47,6 +50,8 @@ pub(super) struct CompletedList {
     pub(super) refused: Vec<(usize, Error)>,
     /// Nothing is fused at all.
     pub(super) is_off: bool,
+    /// It was submitted at once.
+    pub(super) is_graph: bool,
 }
 
 /// What became of launches that were planned together.
@@ -172,6 +177,7 @@ impl CompletedList {
         for (step, error) in self.refused.iter().rev() {
             details.note_refused(*step, error);
         }
+        details.is_graph = self.is_graph;
         if self.is_off {
             details.fallback = Some("fusion is turned off (RUNTIME_FUSION=off)".to_owned());
         }
@@ -217,6 +223,7 @@ impl FusionDetails {
             self.seams.push(Seam { fused: false, reason });
         }
         self.is_cached = later.is_cached && (self.is_cached || first == 0);
+        self.is_graph = later.is_graph;
         self.launches.extend(later.launches);
         self.kernels.extend(later.kernels.iter().map(|kernel| kernel.moved(first)));
         self.seams.extend(later.seams);

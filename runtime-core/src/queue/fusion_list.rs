@@ -80,6 +80,20 @@ impl Step<'_> {
     pub(crate) fn unfused(entry: usize) -> Self {
         Self { entries: entry..entry + 1, fused: None }
     }
+
+    /// The kernel and geometry of its launch, the first one if there are several.
+    pub(crate) fn launch<'s>(&'s self, entries: &'s [Entry]) -> (&'s Kernel, &'s LaunchConfig) {
+        let entry = &entries[self.entries.start];
+        self.fused.as_ref().map_or((&entry.kernel, &entry.config), |fused| (&fused.kernel, &fused.config))
+    }
+
+    /// The arguments of that launch.
+    pub(crate) fn args<'s>(&'s self, entries: &'s [Entry]) -> SmallVec<[Arg<'s>; 16]> {
+        match &self.fused {
+            Some(fused) => fused.args.iter().copied().collect(),
+            None => entries[self.entries.start].args.iter().map(OwnedArg::borrow).collect(),
+        }
+    }
 }
 
 /// A launch of fused code.
@@ -91,6 +105,10 @@ pub(crate) struct FusedLaunch<'e> {
     pub(crate) promoted: SmallVec<[&'e Tensor; 2]>,
 }
 
+/// Submits the steps of a list at once, after the waits; `true` if the last event is held. Returns the ticket, or `None` if they
+/// must be submitted one by one.
+pub(crate) type SubmitAtOnce<'a> = &'a mut dyn FnMut(&Queue, &QueueWaits, bool) -> Option<u64>;
+
 /// What became of a list.
 #[derive(Default)]
 pub(crate) struct HandedOver {
@@ -100,6 +118,8 @@ pub(crate) struct HandedOver {
     failure: Option<(u64, Error)>,
     /// The steps whose fused code the device refused, with the reason; their entries were submitted as they are.
     pub(crate) refused: Vec<(usize, Error)>,
+    /// All steps were submitted at once.
+    pub(crate) is_at_once: bool,
 }
 
 impl HandedOver {
@@ -162,7 +182,8 @@ impl FusionList {
         drop(real);
     }
 
-    /// Submits `entries`, the whole list at some time before, as `steps` say; `None` if it was handed over meanwhile.
+    /// Submits `entries`, the whole list at some time before, as `steps` say, if possible by `at_once`; `None` if it was handed
+    /// over meanwhile.
     ///
     /// # Errors
     /// With `require`, the refusal of fused code while nothing has been submitted; the list is kept.
@@ -170,7 +191,7 @@ impl FusionList {
         &self,
         timeline: &Timeline,
         entries: &[Entry],
-        steps: &[Step<'_>],
+        (steps, at_once): (&[Step<'_>], SubmitAtOnce<'_>),
         require: bool,
     ) -> Result<Option<HandedOver>> {
         let resolving = self.resolving.lock();
@@ -180,8 +201,13 @@ impl FusionList {
             return Ok(None);
         };
         let mut handed_over = HandedOver::default();
-        for (index, step) in steps.iter().enumerate() {
-            submit_step(&real, (entries, index), step, require, &mut handed_over)?;
+        if let Some(at) = submit_at_once(&real, (entries, steps), at_once) {
+            handed_over.tickets.extend(entries.iter().map(|entry| (entry.ticket, at)));
+            handed_over.is_at_once = true;
+        } else {
+            for (index, step) in steps.iter().enumerate() {
+                submit_step(&real, (entries, index), step, require, &mut handed_over)?;
+            }
         }
         let done = self.resolve(timeline, &real, entries, steps, &handed_over);
         drop(resolving);
@@ -245,6 +271,22 @@ impl Unsubmitted for FusionList {
         drop(entries);
         real.device.reap();
     }
+}
+
+/// Submits several steps at once. Steps whose events the program holds are not, because a wait for early work must not wait for
+/// later work.
+fn submit_at_once(
+    real: &Queue,
+    (entries, steps): (&[Entry], &[Step<'_>]),
+    at_once: SubmitAtOnce<'_>,
+) -> Option<u64> {
+    let last = steps.last().filter(|_| steps.len() > 1)?.entries.start;
+    if entries[..last].iter().any(|entry| entry.is_held) {
+        return None;
+    }
+    let mut waits = QueueWaits::new();
+    entries.iter().for_each(|entry| add_waits(&mut waits, &entry.waits));
+    at_once(real, &waits, entries[last..].iter().any(|entry| entry.is_held))
 }
 
 /// Submits one step. If fused code is refused, its entries are submitted as they are.

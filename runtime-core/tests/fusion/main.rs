@@ -7,6 +7,7 @@ mod cache;
 mod cancellation;
 mod failures;
 mod fusing;
+mod list_graphs;
 mod lowering;
 mod promotion;
 mod threads;
