@@ -41,8 +41,7 @@ use crate::{Error, Queue, Result};
 /// elements in registers or work-group memory. [`FusionOptions::promote`] claims the same for tensors that it keeps.
 ///
 /// Several threads may use the queue. Fusers of several threads do not disturb each other, unless their launches conflict. Freeze
-/// what many of them read ([`Tensor::freeze`](crate::Tensor::freeze)): a tensor remembers four queues that read it, and a fifth
-/// cancels the first.
+/// what many of them read ([`Tensor::freeze`](crate::Tensor::freeze)): their launches then do not lock it.
 ///
 /// ```
 /// # use runtime_core::{FusionOptions, ModuleSource, Runtime, read_write};

@@ -25,6 +25,7 @@ use smallvec::SmallVec;
 use crate::code::owned_arg::OwnedArg;
 use crate::queue::submit::{QueueWaits, add_wait, add_waits};
 use crate::timeline::Timeline;
+use crate::timeline::event::keep_alive::Kept;
 use crate::timeline::hazards::{PROMOTED, Use};
 use crate::timeline::virtual_queue::{Cause, Unsubmitted};
 use crate::{Access, Arg, Error, Kernel, LaunchConfig, Queue, Result, Tensor};
@@ -217,7 +218,7 @@ impl FusionList {
         Ok(Some(handed_over))
     }
 
-    /// Publishes what was submitted, and returns the entries, which are no longer listed.
+    /// Publishes what was submitted, and returns the entries, which are no longer listed, and what was kept until then.
     fn resolve(
         &self,
         timeline: &Timeline,
@@ -225,12 +226,12 @@ impl FusionList {
         entries: &[Entry],
         steps: &[Step<'_>],
         handed_over: &HandedOver,
-    ) -> Vec<Entry> {
+    ) -> (Vec<Entry>, Vec<Kept>) {
         let HandedOver { tickets, failure, .. } = handed_over;
         if let Some((ticket, error)) = failure {
             timeline.fail_from(*ticket, error);
         }
-        timeline.resolve_tickets(tickets, entries.last().map_or(0, |entry| entry.ticket));
+        let kept = timeline.resolve_tickets(tickets, entries.last().map_or(0, |entry| entry.ticket));
         let used = |ticket: u64| {
             let at = tickets.binary_search_by_key(&ticket, |(own, _)| *own).ok()?;
             Some(Use { queue: real.timeline.id, ticket: tickets[at].1 })
@@ -243,7 +244,7 @@ impl FusionList {
             }
         }
         mark_promoted(real, steps, entries, handed_over);
-        self.entries.lock().list.drain(..entries.len()).collect()
+        (self.entries.lock().list.drain(..entries.len()).collect(), kept)
     }
 }
 

@@ -132,7 +132,7 @@ unsafe impl Lowering for Joining {
                 group_size: [items, 1, 1],
                 shared_bytes: 0,
                 tensor_sizes: false,
-                reports_on: None,
+                reports_on: (name == "checked").then(|| "the text".to_owned()),
             });
         }
         Ok(Lowered { format: "null".into(), code: code.into_bytes(), options: Options::new(), kernels })
