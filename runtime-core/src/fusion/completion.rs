@@ -135,7 +135,7 @@ impl Completer {
             list.parts.push(CompletedPart::Planned { outline: plan.outline.clone(), is_cached: true });
             return true;
         }
-        let planned = Plan::new(device, &run, &self.options)
+        let planned = Plan::new(device, (&run, shape.as_ref()), &self.options)
             // What the device would refuse now, it would refuse whenever the plan is used.
             .and_then(|plan| plan.add_steps(&run, range.start, &mut list.steps).map(|()| plan));
         let plan = Arc::new(planned.unwrap_or_else(|error| {

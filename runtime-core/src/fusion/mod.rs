@@ -6,6 +6,7 @@
 
 mod completion;
 mod graphs;
+mod kept_plan;
 mod list_graphs;
 pub(crate) mod options;
 mod plan;

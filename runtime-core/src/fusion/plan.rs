@@ -8,7 +8,9 @@ use smallvec::SmallVec;
 use crate::code::lowering::find_lowering;
 use crate::code::module::Module;
 use crate::code::owned_arg::OwnedArg;
+use crate::fusion::kept_plan::{self, PlanNote};
 use crate::fusion::options::FusionOptions;
+use crate::fusion::plan_cache::Shape;
 use crate::fusion::report::{Outline, ReportedKernel};
 use crate::fusion::run::{Run, groups};
 use crate::queue::fusion_list::{FusedLaunch, Step};
@@ -50,18 +52,35 @@ struct Fused {
 }
 
 impl Plan {
-    /// Asks the lowering of the run's code for a plan, and loads the fused code.
+    /// Takes the plan that an earlier process kept for this shape, or asks the lowering of the run's code for one, and loads the
+    /// fused code.
     ///
     /// # Errors
     /// Any error of the lowering, the compiler or the device; `Internal` for an impossible plan.
-    pub(super) fn new(device: &Arc<OpenDevice>, run: &Run<'_>, options: &FusionOptions) -> Result<Self> {
+    pub(super) fn new(
+        device: &Arc<OpenDevice>,
+        (run, shape): (&Run<'_>, Option<&Shape>),
+        options: &FusionOptions,
+    ) -> Result<Self> {
         let format = run.entries.first().and_then(|entry| entry.kernel.portable());
         let lowering = format.and_then(|text| find_lowering(&text.format, &device.instance.lowerings));
         let Some((text, lowering)) = format.zip(lowering) else {
             return Err(Error::unsupported("no lowering accepts the code of these launches"));
         };
-        let plan = run.request(options, |request| lowering.fuse(request, &device.info))?;
-        check(&plan, run)?;
+        let note = shape.and_then(|shape| PlanNote::new(device, &*lowering, run, shape));
+        let kept = note
+            .as_ref()
+            .and_then(|note| note.read(run))
+            .filter(|plan| check(plan, run).map_err(|error| kept_plan::ignored(&error.to_string())).is_ok());
+        let plan = match kept {
+            Some(plan) => plan,
+            None => {
+                let plan = run.request(options, |request| lowering.fuse(request, &device.info))?;
+                check(&plan, run)?;
+                note.inspect(|note| note.write(&plan, run));
+                plan
+            }
+        };
         let FusionPlan { kernels, seams, relies_on } = plan;
         let kernels = kernels
             .into_iter()

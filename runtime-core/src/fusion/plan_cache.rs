@@ -108,6 +108,11 @@ impl PlanCache {
 }
 
 impl Shape {
+    /// Everything that it has, in an order that later versions of this file may change.
+    pub(super) fn words(&self) -> &[u64] {
+        &self.words
+    }
+
     pub(super) fn of(run: &Run<'_>, options: &FusionOptions) -> Self {
         let mut words = SmallVec::new();
         words.push(u64::from(options.constants) | u64::from(options.assume_group_local) << 1);

@@ -25,6 +25,8 @@ pub(crate) struct Joining {
     pub(crate) relies_on_scalars: AtomicBool,
     /// Whether a plan waits.
     pub(crate) is_waiting: AtomicBool,
+    /// Of its identity; 0 for none.
+    pub(crate) version: AtomicUsize,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -105,6 +107,11 @@ unsafe impl Lowering for Joining {
             OptionSpec::module("constant", "", "NAME=VALUE"),
             OptionSpec::module("items", 1, "Items per group."),
         ]
+    }
+
+    fn identity(&self, _device: &DeviceInfo) -> Option<String> {
+        let version = self.version.load(Ordering::Relaxed);
+        (version != 0).then(|| format!("joining {version}"))
     }
 
     fn target(&self, device: &DeviceInfo) -> Option<CodeFormat> {
