@@ -69,7 +69,7 @@ fn a_kernel_that_reports_runs_at_once() {
         let fuser = scene.fuser(&queue);
         let x = scene.tensor(&[1.0]);
         scene.scale(fuser.queue(), &x, 2.0);
-        let event = fuser.queue().launch(&checked, (1, 1), (read_write(&x),)).unwrap();
+        let event = fuser.queue().launch(&checked, (1, 1), (read_write(&scene.tensor(&[1.0])),)).unwrap();
         assert_eq!((fuser.len(), event.status().unwrap()), (0, EventStatus::Complete));
         scene.scale(fuser.queue(), &x, 3.0);
         let (last, report) = fuser.complete().unwrap();
@@ -156,6 +156,24 @@ fn a_barrier_orders_the_list_and_what_comes_after() {
         assert!(outside.is_done().unwrap());
         barrier.wait().unwrap();
         assert!(direct.is_done().unwrap());
+    });
+}
+
+#[test]
+fn a_barrier_ends_after_the_list_and_after_what_went_to_the_real_queue() {
+    in_time(|| {
+        let scene = Scene::with(&Options::new().with("delay_us", 20_000).with("out_of_order", true));
+        let queue = scene.queue();
+        let fuser = scene.fuser(&queue);
+        let direct = fuser.queue().fill(&scene.tensor(&[1.0]), &[1]).unwrap();
+        fuser.queue().barrier(&[]).unwrap().wait().unwrap();
+        assert_eq!(direct.status().unwrap(), EventStatus::Complete);
+        scene.noop(fuser.queue(), &scene.tensor(&[1.0]));
+        let barrier = fuser.queue().barrier(&[]).unwrap();
+        assert_eq!(fuser.len(), 1);
+        let (event, _) = fuser.complete().unwrap();
+        barrier.wait().unwrap();
+        assert_eq!(event.status().unwrap(), EventStatus::Complete);
     });
 }
 
