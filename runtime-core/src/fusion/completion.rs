@@ -8,9 +8,10 @@ use smallvec::SmallVec;
 
 use crate::fusion::options::FusionOptions;
 use crate::fusion::plan::Plan;
-use crate::fusion::plan_cache::{QueueCache, Shape};
+use crate::fusion::plan_cache::QueueCache;
 use crate::fusion::report::{CompletedList, CompletedPart, FusionReport};
 use crate::fusion::run::{self, Run};
+use crate::fusion::shape::Shape;
 use crate::memory::buffer::Buffer;
 use crate::queue::collect::Completion;
 use crate::queue::fusion_list::{Entry, Step};

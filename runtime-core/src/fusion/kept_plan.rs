@@ -4,8 +4,8 @@
 //! fused code is loaded as any other portable code, so that a plan cannot break memory safety.
 
 use crate::cache::{Notes, decode_plan, encode_plan};
-use crate::fusion::plan_cache::Shape;
 use crate::fusion::run::Run;
+use crate::fusion::shape::Shape;
 use crate::timeline::open_device::OpenDevice;
 use crate::{FusionPlan, Lowering};
 
@@ -37,7 +37,7 @@ impl PlanNote {
         for text in [identity.as_bytes(), device.as_bytes()] {
             push(&mut key, text);
         }
-        shape.words().iter().for_each(|word| key.extend(word.to_le_bytes()));
+        shape.words.iter().for_each(|word| key.extend(word.to_le_bytes()));
         for entry in run.entries {
             let text = entry.kernel.portable()?;
             let source = text.source();

@@ -13,6 +13,7 @@ mod plan;
 mod plan_cache;
 pub(crate) mod report;
 mod run;
+mod shape;
 
 use std::fmt;
 use std::sync::Arc;

@@ -10,9 +10,9 @@ use crate::code::module::Module;
 use crate::code::owned_arg::OwnedArg;
 use crate::fusion::kept_plan::{self, PlanNote};
 use crate::fusion::options::FusionOptions;
-use crate::fusion::plan_cache::Shape;
 use crate::fusion::report::{Outline, ReportedKernel};
 use crate::fusion::run::{Run, groups};
+use crate::fusion::shape::Shape;
 use crate::queue::fusion_list::{FusedLaunch, Step};
 use crate::timeline::open_device::OpenDevice;
 use crate::{

@@ -4,19 +4,16 @@
 //! [bounds](crate::FusionRequest::group_bounds), because a plan refers to launches for them; scalars only if they become constants, or
 //! if the plan says that it relies on them.
 
-use std::hash::{BuildHasher, BuildHasherDefault};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rustc_hash::FxHasher;
-use smallvec::SmallVec;
 
 use crate::code::portable::PortableText;
 use crate::fusion::list_graphs::ListGraphs;
-use crate::fusion::options::FusionOptions;
 use crate::fusion::plan::Plan;
 use crate::fusion::run::Run;
-use crate::{FusionArg, Kernel, Promotion, Queue};
+use crate::fusion::shape::Shape;
+use crate::{Kernel, Queue};
 
 /// The most plans that are kept. The one that was not used for the longest time goes first.
 const LIMIT: usize = 256;
@@ -45,13 +42,6 @@ struct Kept {
     key: Key,
     plan: Arc<Plan>,
     last_used: u64,
-}
-
-/// What a plan depends on, besides the code of the launches. It is made for each list, so it refers to nothing.
-#[derive(Debug)]
-pub(super) struct Shape {
-    hash: u64,
-    words: SmallVec<[u64; 96]>,
 }
 
 /// A shape with the code of its launches.
@@ -107,31 +97,6 @@ impl PlanCache {
     }
 }
 
-impl Shape {
-    /// Everything that it has, in an order that later versions of this file may change.
-    pub(super) fn words(&self) -> &[u64] {
-        &self.words
-    }
-
-    pub(super) fn of(run: &Run<'_>, options: &FusionOptions) -> Self {
-        let mut words = SmallVec::new();
-        words.push(u64::from(options.constants) | u64::from(options.assume_group_local) << 1);
-        words.extend([run.entries.len() as u64, run.tensors.len() as u64]);
-        for (launch, entry) in run.entries.iter().enumerate() {
-            words.extend(run.group_bounds(launch).map(u64::from));
-            words.push(run.args(launch).len() as u64);
-            run.args(launch).iter().for_each(|arg| push_arg(&mut words, arg, options.constants));
-            words.push(entry.kernel.portable().map_or(0, |text| text.hash));
-        }
-        for tensor in &run.described {
-            words.extend([tensor.bytes, promotion_word(tensor.promotion), tensor.overlaps.len() as u64]);
-            words.extend(tensor.overlaps.iter().map(|&other| other as u64));
-        }
-        let hash = BuildHasherDefault::<FxHasher>::default().hash_one(&words[..]);
-        Self { hash, words }
-    }
-}
-
 impl Key {
     fn new(shape: &Shape, run: &Run<'_>) -> Self {
         let code = run
@@ -151,26 +116,5 @@ impl Key {
             && *self.words == shape.words[..]
             && self.code.len() == run.entries.len()
             && self.code.iter().zip(run.entries.iter().map(|entry| &entry.kernel)).all(is_same_code)
-    }
-}
-
-fn push_arg(words: &mut SmallVec<[u64; 96]>, arg: &FusionArg, constants: bool) {
-    match *arg {
-        FusionArg::Tensor(index) => words.push(index as u64),
-        FusionArg::Scalar { dtype, bits } => {
-            let (code, width, lanes) = dtype.dlpack();
-            // No index of a tensor is that large.
-            words.push(1 << 63 | u64::from(code) << 24 | u64::from(width) << 16 | u64::from(lanes));
-            words.push(if constants { bits } else { 0 });
-        }
-    }
-}
-
-fn promotion_word(promotion: Promotion) -> u64 {
-    match promotion {
-        Promotion::None => 0,
-        Promotion::Auto => 1,
-        Promotion::Private => 2,
-        Promotion::Workgroup => 3,
     }
 }

@@ -16,6 +16,7 @@
 //! refuses to wait by itself; what is waited for then cannot depend on the list, because whatever depends on it hands it over
 //! first. `entries` is locked for a moment, after the hazards of buffers and the submission lock of the virtual queue.
 
+use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -25,7 +26,6 @@ use smallvec::SmallVec;
 use crate::code::owned_arg::OwnedArg;
 use crate::queue::submit::{QueueWaits, add_wait, add_waits};
 use crate::timeline::Timeline;
-use crate::timeline::event::keep_alive::Kept;
 use crate::timeline::hazards::{PROMOTED, Use};
 use crate::timeline::virtual_queue::{Cause, Unsubmitted};
 use crate::{Access, Arg, Error, Kernel, LaunchConfig, Queue, Result, Tensor};
@@ -226,7 +226,7 @@ impl FusionList {
         entries: &[Entry],
         steps: &[Step<'_>],
         handed_over: &HandedOver,
-    ) -> (Vec<Entry>, Vec<Kept>) {
+    ) -> (Vec<Entry>, Vec<Box<dyn Any + Send>>) {
         let HandedOver { tickets, failure, .. } = handed_over;
         if let Some((ticket, error)) = failure {
             timeline.fail_from(*ticket, error);

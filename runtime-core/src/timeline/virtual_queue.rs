@@ -13,6 +13,7 @@
 //! submissions are made, so it must be called without any lock. With the hazards of a buffer or the submission lock of a queue
 //! locked, only [`Timeline::locate`] may be called.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::Ordering;
@@ -23,7 +24,6 @@ use parking_lot::Mutex;
 use super::{KeepOpen, Timeline};
 use crate::Result;
 use crate::timeline::device_state::DeviceState;
-use crate::timeline::event::keep_alive::Kept;
 
 /// Why a list is handed over without being fused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ struct Tickets {
     /// Tickets in ascending order, with those of the real queue; those that are over are removed.
     real: VecDeque<(u64, u64)>,
     /// What is kept until what is listed has ended.
-    kept: Vec<Kept>,
+    kept: Vec<Box<dyn Any + Send>>,
 }
 
 /// Where the work of a ticket is.
@@ -194,7 +194,7 @@ impl Timeline {
     /// queue. Those without one have failed, and are not submitted. Returns what was kept while they were listed, to be dropped
     /// without any lock.
     #[must_use]
-    pub(crate) fn resolve_tickets(&self, tickets: &[(u64, u64)], resolved: u64) -> Vec<Kept> {
+    pub(crate) fn resolve_tickets(&self, tickets: &[(u64, u64)], resolved: u64) -> Vec<Box<dyn Any + Send>> {
         let Some(own) = &self.virtual_queue else { return Vec::new() };
         self.remove_ended();
         let mut known = own.tickets.lock();
@@ -204,13 +204,13 @@ impl Timeline {
     }
 
     /// Keeps a value until the list with `ticket` is handed over; returns it if it was already.
-    pub(crate) fn keep_while_listed(&self, ticket: u64, kept: Kept) -> Option<Kept> {
+    pub(crate) fn keep_while_listed<T: Send + 'static>(&self, ticket: u64, kept: T) -> Option<T> {
         let Some(own) = &self.virtual_queue else { return Some(kept) };
         let mut tickets = own.tickets.lock();
         if ticket <= tickets.resolved {
             return Some(kept);
         }
-        tickets.kept.push(kept);
+        tickets.kept.push(Box::new(kept));
         None
     }
 

@@ -1,6 +1,5 @@
 //! What the program keeps until an event has ended.
 
-use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -25,12 +24,6 @@ impl Kept {
     pub(crate) fn new(until: Event, values: impl Send + 'static) -> Self {
         let content = Mutex::new(Some((until, Box::new(values) as _)));
         Self { fork_generation: process::generation(), content }
-    }
-}
-
-impl fmt::Debug for Kept {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Kept")
     }
 }
 
