@@ -332,7 +332,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use evaluate::*;
 pub use fusion::Fuser;
 pub use fusion::options::FusionOptions;
-pub use fusion::report::{FusionReport, ReportedKernel};
+pub use fusion::report::{FusionDetails, FusionReport, ReportedKernel};
 pub use graph::Graph;
 pub use graph::executable::ExecutableGraph;
 pub use graph::recorder::{Recorder, Recording};

@@ -166,7 +166,7 @@ fn order_alone_propagates_no_failure_however_late_it_is_known() {
 }
 
 #[test]
-fn a_failed_reader_among_five_does_not_fail_the_writer() {
+fn a_failed_reader_among_several_does_not_fail_the_writer() {
     let scene = Scene::slow();
     let (x, readers) = (scene.tensor(), [(); 6].map(|()| scene.queue()));
     for (number, reader) in readers.iter().enumerate() {

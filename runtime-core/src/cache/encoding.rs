@@ -14,10 +14,7 @@ pub(super) fn encode(cached: &CachedCode) -> Vec<u8> {
     let mut out = Vec::new();
     put_text(&mut out, format.as_str());
     put_text(&mut out, log);
-    put_list(&mut out, &options.iter().collect::<Vec<_>>(), |out, (key, value)| {
-        put_text(out, key);
-        put_value(out, value);
-    });
+    put_options(&mut out, options);
     put_option(&mut out, lowered.as_deref(), |out, kernels| put_list(out, kernels, put_lowered));
     put_list(&mut out, resources, |out, (name, info)| {
         put_text(out, name);
@@ -33,38 +30,45 @@ pub(super) fn decode(bytes: &[u8], code: Vec<u8>) -> Option<CachedCode> {
         format: CodeFormat::from(input.text()?),
         code,
         log: input.text()?,
-        options: options(input.list(|input| Some((input.text()?, value(input)?)))?),
+        options: options(&mut input)?,
         lowered: input.option(|input| input.list(lowered))?,
         resources: input.list(|input| Some((input.text()?, info(input)?)))?,
     };
     input.0.is_empty().then_some(cached)
 }
 
-fn put_u32(out: &mut Vec<u8>, number: u32) {
+pub(super) fn put_u32(out: &mut Vec<u8>, number: u32) {
     out.extend(number.to_le_bytes());
 }
 
-fn put_u64(out: &mut Vec<u8>, number: u64) {
+pub(super) fn put_u64(out: &mut Vec<u8>, number: u64) {
     out.extend(number.to_le_bytes());
 }
 
-fn put_text(out: &mut Vec<u8>, text: &str) {
+pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
     put_u64(out, text.len() as u64);
     out.extend(text.as_bytes());
 }
 
-fn put_option<T>(out: &mut Vec<u8>, value: Option<T>, put: impl FnOnce(&mut Vec<u8>, T)) {
+pub(super) fn put_option<T>(out: &mut Vec<u8>, value: Option<T>, put: impl FnOnce(&mut Vec<u8>, T)) {
     out.push(u8::from(value.is_some()));
     if let Some(value) = value {
         put(out, value);
     }
 }
 
-fn put_list<T>(out: &mut Vec<u8>, list: &[T], mut put: impl FnMut(&mut Vec<u8>, &T)) {
+pub(super) fn put_list<T>(out: &mut Vec<u8>, list: &[T], mut put: impl FnMut(&mut Vec<u8>, &T)) {
     put_u64(out, list.len() as u64);
     for element in list {
         put(out, element);
     }
+}
+
+pub(super) fn put_options(out: &mut Vec<u8>, options: &Options) {
+    put_list(out, &options.iter().collect::<Vec<_>>(), |out, (key, value)| {
+        put_text(out, key);
+        put_value(out, value);
+    });
 }
 
 fn put_value(out: &mut Vec<u8>, value: &OptionValue) {
@@ -140,24 +144,24 @@ fn put_info(out: &mut Vec<u8>, info: &KernelInfo) {
 }
 
 /// Bytes that are still to be read. Nothing is allocated beyond their number.
-struct Input<'a>(&'a [u8]);
+pub(super) struct Input<'a>(pub(super) &'a [u8]);
 
 impl Input<'_> {
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+    pub(super) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (array, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
         Some(*array)
     }
 
-    fn u32(&mut self) -> Option<u32> {
+    pub(super) fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_le_bytes)
     }
 
-    fn u64(&mut self) -> Option<u64> {
+    pub(super) fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
     }
 
-    fn flag(&mut self) -> Option<bool> {
+    pub(super) fn flag(&mut self) -> Option<bool> {
         match self.array()? {
             [0] => Some(false),
             [1] => Some(true),
@@ -165,19 +169,19 @@ impl Input<'_> {
         }
     }
 
-    fn text(&mut self) -> Option<String> {
+    pub(super) fn text(&mut self) -> Option<String> {
         let length = usize::try_from(self.u64()?).ok()?;
         let (text, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
         String::from_utf8(text.to_vec()).ok()
     }
 
-    fn option<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
+    pub(super) fn option<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
         Some(if self.flag()? { Some(read(self)?) } else { None })
     }
 
     /// Every element takes at least one byte, so a count beyond the remaining bytes fails early.
-    fn list<T>(&mut self, mut read: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+    pub(super) fn list<T>(&mut self, mut read: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let count = self.u64()?;
         (0..count).map(|_| read(self)).collect()
     }
@@ -187,12 +191,12 @@ impl Input<'_> {
     }
 }
 
-fn options(list: Vec<(String, OptionValue)>) -> Options {
+pub(super) fn options(input: &mut Input<'_>) -> Option<Options> {
     let mut options = Options::new();
-    for (key, value) in list {
+    for (key, value) in input.list(|input| Some((input.text()?, value(input)?)))? {
         options.push(&key, value);
     }
-    options
+    Some(options)
 }
 
 fn value(input: &mut Input<'_>) -> Option<OptionValue> {

@@ -10,6 +10,7 @@ mod encoding;
 mod entry;
 mod environment;
 mod eviction;
+mod fusion_plan;
 #[cfg(feature = "http-cache")]
 mod http;
 mod in_flight;
@@ -39,6 +40,7 @@ use layers::Layers;
 use totals::ProcessTotals;
 
 pub(crate) use code::{CacheOutcome, CachedCode};
+pub(crate) use fusion_plan::{decode_plan, encode_plan};
 pub(crate) use key::Key;
 pub(crate) use key::KeyBuilder;
 pub use maintenance::{CacheEntryInfo, CacheUsage, DamagedEntry, PruneOptions, VerifyReport};
@@ -123,6 +125,15 @@ impl CodeCache {
             return Ok((Arc::new(compile()?), CacheOutcome::Uncached));
         }
         self.layers().get(key, compile)
+    }
+
+    /// The notes in its folder.
+    pub(crate) fn notes(&self) -> Notes {
+        match &self.0.source {
+            _ if self.is_inherited() => Notes::default(),
+            Source::Environment => Notes::from_environment(),
+            Source::Options(options) => Notes::with_options(options),
+        }
     }
 
     /// Removes an entry that the driver refused.

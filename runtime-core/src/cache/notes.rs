@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::environment::Settings;
 use super::layers::default_folder;
-use super::options::CacheAccess;
+use super::options::{CacheAccess, CacheOptions};
 use super::store::create_private;
 use super::trust::{self, Owner};
 
@@ -33,11 +33,15 @@ impl Notes {
     /// Notes in the folder of the code cache that the environment describes; none if it is off, read only if it is read-only.
     #[must_use]
     pub fn from_environment() -> Self {
-        let options = Settings::from_environment().options;
+        Self::with_options(&Settings::from_environment().options)
+    }
+
+    /// Notes in the folder of the code cache with these options.
+    pub(super) fn with_options(options: &CacheOptions) -> Self {
         if options.access == CacheAccess::Off || options.recompile {
             return Self::default();
         }
-        let folder = options.folder.or_else(default_folder);
+        let folder = options.folder.clone().or_else(default_folder);
         Self { folder, is_writable: options.access == CacheAccess::ReadWrite }
     }
 
@@ -60,6 +64,9 @@ impl Notes {
         let key_bytes = usize::try_from(u64::from_le_bytes(head[40..].try_into().ok()?)).ok()?;
         let (known, content) = rest.split_at_checked(key_bytes)?;
         let is_intact = head[..8] == *MAGIC && *blake3::hash(&bytes[40..]).as_bytes() == head[8..40];
+        if !is_intact {
+            tracing::warn!(target: "runtime::cache", file = %path.display(), "a note is damaged, so it is ignored");
+        }
         (is_intact && known == key).then(|| content.to_vec())
     }
 

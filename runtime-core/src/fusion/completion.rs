@@ -4,39 +4,42 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 
 use crate::fusion::options::FusionOptions;
 use crate::fusion::plan::Plan;
-use crate::fusion::plan_cache::{Key, PlanCache};
-use crate::fusion::report::{FusionReport, ReportedKernel};
+use crate::fusion::plan_cache::QueueCache;
+use crate::fusion::report::{CompletedList, CompletedPart, FusionReport};
 use crate::fusion::run::{self, Run};
+use crate::fusion::shape::Shape;
 use crate::memory::buffer::Buffer;
 use crate::queue::collect::Completion;
 use crate::queue::fusion_list::{Entry, Step};
+use crate::queue::submit::QueueWaits;
 use crate::timeline::event::Event;
 use crate::timeline::open_device::OpenDevice;
-use crate::{Error, Queue, Result, Seam};
+use crate::{Error, Queue, Result};
 
 /// What a fuser needs to complete its list.
 #[derive(Debug)]
 pub(super) struct Completer {
     options: FusionOptions,
-    plans: Arc<PlanCache>,
+    cache: Arc<QueueCache>,
     /// What became of the launches so far.
     report: Mutex<FusionReport>,
 }
 
-/// Launches of a list, planned together.
-pub(super) struct Part<'e> {
-    range: Range<usize>,
-    /// What a plan needs, unless the part is a single launch.
-    run: Option<(Run<'e>, Arc<Plan>)>,
-    is_cached: bool,
+/// How a list is submitted.
+#[derive(Default)]
+pub(super) struct PlannedList<'e> {
+    /// What is submitted, in order.
+    pub(super) steps: Vec<Step<'e>>,
+    parts: SmallVec<[CompletedPart; 1]>,
 }
 
 impl Completer {
-    pub(super) fn new(options: FusionOptions, plans: Arc<PlanCache>) -> Self {
-        Self { options, plans, report: Mutex::default() }
+    pub(super) fn new(options: FusionOptions, cache: Arc<QueueCache>) -> Self {
+        Self { options, cache, report: Mutex::default() }
     }
 
     /// Completes what `queue` lists; returns the event of the last launch, and what became of all of them.
@@ -58,7 +61,7 @@ impl Completer {
         let entries = collector.list.snapshot(true);
         let at = if entries.is_empty() { None } else { self.submit(queue, &entries)? };
         if let Some((cause, count)) = collector.list.take_cancelled() {
-            self.report.lock().note_cancelled(&cause, count);
+            self.report.lock().note_cancelled(cause, count);
         }
         Ok(at)
     }
@@ -66,29 +69,35 @@ impl Completer {
     fn submit(&self, queue: &Queue, entries: &[Entry]) -> Result<Option<u64>> {
         let Some(collector) = queue.collector() else { return Ok(None) };
         let is_on = queue.device.instance.fusion;
-        let parts = self.plan(&queue.device, entries, is_on, |_| entries.len());
-        let steps = steps(&parts);
-        let mut report = report(&parts, entries);
+        let PlannedList { steps, parts } = self.plan(&queue.device, entries, is_on, |_| entries.len());
+        let mut completed = CompletedList { parts, ..CompletedList::default() };
+        completed.is_off = !is_on;
         let require = self.options.require && is_on;
         if require && steps.len() > 1 {
-            return Err(refusal(queue, &report));
+            return Err(refusal(queue, completed, entries.len()));
         }
-        let handed_over = collector.list.complete(&queue.timeline, entries, &steps, require);
+        let mut unused = Vec::new();
+        let may_be_graph = is_on && self.options.cache;
+        let mut at_once = |real: &Queue, waits: &QueueWaits, hold| {
+            let list = (entries, &steps[..]);
+            may_be_graph.then(|| self.cache.graphs.submit(real, list, (waits, hold), &mut unused)).flatten()
+        };
+        let handed_over = collector.list.complete(&queue.timeline, entries, (&steps, &mut at_once), require);
         let Some(handed_over) = handed_over.map_err(|error| queue.annotate(error, "fuse"))? else {
             // Another thread needed it meanwhile, so it has run unfused.
             return Ok(None);
         };
-        for (step, error) in handed_over.refused.iter().rev() {
-            let device = &queue.device.name;
+        let last = handed_over.last();
+        completed.refused = handed_over.refused;
+        completed.is_graph = handed_over.is_at_once;
+        let device = &queue.device.name;
+        for (_, error) in &completed.refused {
             tracing::warn!(target: "runtime::fusion", %device, %error, "launches were not fused");
-            report.note_refused(*step, error);
         }
-        if !is_on {
-            report.note_off();
-        }
-        tracing::debug!(target: "runtime::fusion", device = %queue.device.name, %report, "completed");
-        self.report.lock().append(report);
-        Ok(handed_over.last())
+        let mut report = self.report.lock();
+        report.push(completed);
+        tracing::debug!(target: "runtime::fusion", %device, report = %*report, "completed");
+        Ok(last)
     }
 
     /// Plans all parts of a list. The part that begins at an entry ends at `limit` of it, or before.
@@ -98,36 +107,64 @@ impl Completer {
         entries: &'e [Entry],
         is_on: bool,
         limit: impl Fn(usize) -> usize,
-    ) -> Vec<Part<'e>> {
-        let mut parts = Vec::new();
+    ) -> PlannedList<'e> {
+        let mut list = PlannedList::default();
         let mut start = 0;
         while start < entries.len() {
             let end = if is_on { end_of_run(&entries[..limit(start)], start) } else { start + 1 };
-            parts.push(self.plan_part(device, entries, start..end));
+            if end == start + 1 || !self.plan_part(device, (entries, start..end), &mut list) {
+                (start..end).for_each(|at| list.push_single(entries, at));
+            }
             start = end;
         }
-        parts
+        list
     }
 
-    fn plan_part<'e>(&self, device: &Arc<OpenDevice>, entries: &'e [Entry], range: Range<usize>) -> Part<'e> {
-        let run = if range.len() > 1 { Run::new(entries, range.clone(), &self.options).ok() } else { None };
-        let Some(run) = run else { return Part { range, run: None, is_cached: true } };
-        let key = || run.request(&self.options, |request| Ok(Key::new(request, &run))).ok();
-        let key = self.options.cache.then(key).flatten();
-        // A plan was made for other tensors: the device may refuse these, for example because of their alignment.
-        let is_usable = |plan: &Arc<Plan>| plan.steps(&run, 0).is_ok();
-        if let Some(plan) = key.as_ref().and_then(|key| self.plans.find(key, &run)).filter(is_usable) {
-            return Part { range, run: Some((run, plan)), is_cached: true };
+    /// Plans several launches together; returns whether it can.
+    fn plan_part<'e>(
+        &self,
+        device: &Arc<OpenDevice>,
+        (entries, range): (&'e [Entry], Range<usize>),
+        list: &mut PlannedList<'e>,
+    ) -> bool {
+        let Ok(run) = Run::new(entries, range.clone(), &self.options) else { return false };
+        let shape = self.options.cache.then(|| Shape::of(&run, &self.options));
+        if let Some(plan) = shape.as_ref().and_then(|shape| self.cache.plans.find(shape, &run))
+            // A plan was made for other tensors: the device may refuse these, for example because of their alignment.
+            && plan.add_steps(&run, range.start, &mut list.steps).is_ok()
+        {
+            list.parts.push(CompletedPart::Planned { outline: plan.outline.clone(), is_cached: true });
+            return true;
         }
-        let planned = Plan::new(device, &run, &self.options).unwrap_or_else(|error| {
+        let planned = Plan::new(device, (&run, shape.as_ref()), &self.options)
+            // What the device would refuse now, it would refuse whenever the plan is used.
+            .and_then(|plan| plan.add_steps(&run, range.start, &mut list.steps).map(|()| plan));
+        let plan = Arc::new(planned.unwrap_or_else(|error| {
             tracing::warn!(target: "runtime::fusion", device = %device.name, launches = range.len(), %error, "launches were not fused");
-            Plan::failed(range.len(), error)
-        });
-        let plan = Arc::new(planned);
-        if let Some(key) = key.filter(|_| plan.is_final()) {
-            self.plans.keep(key, &run, &plan);
+            list.steps.extend(range.clone().map(Step::unfused));
+            Plan::failed(&run, &error)
+        }));
+        if let Some(shape) = shape.filter(|_| plan.is_final()) {
+            self.cache.plans.keep(&shape, &run, &plan);
         }
-        Part { range, run: Some((run, plan)), is_cached: false }
+        list.parts.push(CompletedPart::Planned { outline: plan.outline.clone(), is_cached: false });
+        true
+    }
+}
+
+impl PlannedList<'_> {
+    fn push_single(&mut self, entries: &[Entry], at: usize) {
+        self.steps.push(Step::unfused(at));
+        let entry = &entries[at];
+        let (name, obstacle) = (entry.kernel.shared_name().clone(), run::obstacle(entry));
+        self.parts.push(CompletedPart::Single { name, obstacle });
+    }
+
+    /// What becomes of the list, before it is submitted; `is_off` if nothing is fused.
+    pub(super) fn report(&self, is_off: bool) -> FusionReport {
+        let mut report = FusionReport::default();
+        report.push(CompletedList { parts: self.parts.clone(), is_off, ..CompletedList::default() });
+        report
     }
 }
 
@@ -165,62 +202,10 @@ fn end_of_run(entries: &[Entry], start: usize) -> usize {
     start + 1 + more.count()
 }
 
-/// What is submitted for the parts of a list, in order.
-pub(super) fn steps<'e>(parts: &'e [Part<'e>]) -> Vec<Step<'e>> {
-    let mut steps = Vec::new();
-    for Part { range, run, .. } in parts {
-        let single = |at| Step { entries: at..at + 1, fused: None };
-        match run.as_ref().map(|(run, plan)| plan.steps(run, range.start)) {
-            Some(Ok(planned)) => steps.extend(planned),
-            Some(Err(_)) | None => steps.extend(range.clone().map(single)),
-        }
-    }
-    steps
-}
-
-/// What becomes of the launches.
-pub(super) fn report(parts: &[Part<'_>], entries: &[Entry]) -> FusionReport {
-    let mut report = FusionReport {
-        launches: entries.iter().map(|entry| entry.kernel.name().to_owned()).collect(),
-        is_cached: parts.iter().all(|part| part.is_cached),
-        ..FusionReport::default()
-    };
-    for Part { range, run, .. } in parts {
-        if range.start != 0 {
-            report.seams.push(seam_before(entries, range.start));
-        }
-        match run {
-            Some((_, plan)) => {
-                report.seams.extend(plan.seams.iter().cloned());
-                report.fallback = report.fallback.or_else(|| plan.failure.as_ref().map(Error::to_string));
-                report.kernels.extend(plan.kernels.iter().map(|planned| ReportedKernel {
-                    launches: range.start + planned.launches.start..range.start + planned.launches.end,
-                    is_fused: planned.fused.is_some(),
-                    barriers: planned.fused.as_ref().map_or(0, |fused| fused.barriers),
-                    promoted: planned.fused.as_ref().map_or(0, |fused| fused.promoted.len()),
-                    code: planned.fused.as_ref().map(|fused| fused.text.clone()),
-                }));
-            }
-            None => report.kernels.extend(range.clone().map(ReportedKernel::unfused)),
-        }
-    }
-    report
-}
-
-/// Why two parts of a list are not one.
-fn seam_before(entries: &[Entry], start: usize) -> Seam {
-    let obstacle = [start, start - 1].into_iter().find_map(|at| {
-        run::obstacle(&entries[at]).map(|why| format!("\"{}\" {why}", entries[at].kernel.name()))
-    });
-    let reason = obstacle.unwrap_or_else(|| {
-        "other work lies between them, their code has two formats, or fusion is turned off".to_owned()
-    });
-    Seam { fused: false, reason }
-}
-
 #[cold]
-fn refusal(queue: &Queue, report: &FusionReport) -> Error {
-    let count = report.launches.len();
-    let message = format!("{count} launches cannot become one kernel, which `require` asks for: {report}");
+fn refusal(queue: &Queue, completed: CompletedList, launches: usize) -> Error {
+    let mut report = FusionReport::default();
+    report.push(completed);
+    let message = format!("{launches} launches cannot become one kernel, which `require` asks for: {report}");
     queue.annotate(Error::unsupported(message), "fuse")
 }

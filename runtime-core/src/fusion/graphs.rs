@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::code::owned_arg::OwnedArg;
-use crate::fusion::completion::{Completer, report, steps};
+use crate::fusion::completion::Completer;
 use crate::fusion::options::FusionOptions;
 use crate::fusion::report::FusionReport;
 use crate::graph::node::{Node, NodeList, Operation};
@@ -35,17 +35,15 @@ impl Graph {
         let is_on = device.instance.fusion;
         let split = Split::of(nodes.list);
         let completer = Completer::new(options.clone().cache(false), Arc::default());
-        let parts = completer.plan(&device, &split.entries, is_on, |start| split.end_of_segment(start));
-        let (steps, mut report) = (steps(&parts), report(&parts, &split.entries));
-        if !is_on {
-            report.note_off();
-        } else if options.require && steps.len() > split.segments() {
+        let planned = completer.plan(&device, &split.entries, is_on, |start| split.end_of_segment(start));
+        let (steps, report) = (&planned.steps, planned.report(!is_on));
+        if is_on && options.require && steps.len() > split.segments() {
             return Err(Error::unsupported(format!(
                 "launches stay apart that `require` asks to become one kernel: {report}"
             )));
         }
         tracing::debug!(target: "runtime::fusion", device = %device.name, %report, "fused a graph");
-        let nodes = split.nodes_with(&steps)?;
+        let nodes = split.nodes_with(steps)?;
         Ok((Self { nodes, device }, report))
     }
 }
@@ -98,7 +96,7 @@ impl Split {
             }
             let entry = &self.entries[step.entries.start];
             let (kernel, config, args) = match &step.fused {
-                Some(fused) => (fused.kernel, fused.config, fused.args.iter().map(OwnedArg::new).collect()),
+                Some(fused) => (&fused.kernel, fused.config, fused.args.iter().map(OwnedArg::new).collect()),
                 None => (&entry.kernel, entry.config, entry.args.to_vec()),
             };
             new.push(Operation::Launch { kernel: kernel.clone(), config, args }, &members, self)?;

@@ -6,18 +6,21 @@
 
 mod completion;
 mod graphs;
+mod kept_plan;
+mod list_graphs;
 pub(crate) mod options;
 mod plan;
 mod plan_cache;
 pub(crate) mod report;
 mod run;
+mod shape;
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::fusion::completion::Completer;
 use crate::fusion::options::FusionOptions;
-use crate::fusion::plan_cache::PlanCache;
+use crate::fusion::plan_cache::QueueCache;
 use crate::fusion::report::FusionReport;
 use crate::timeline::event::Event;
 use crate::timeline::virtual_queue::Cause;
@@ -40,8 +43,7 @@ use crate::{Error, Queue, Result};
 /// elements in registers or work-group memory. [`FusionOptions::promote`] claims the same for tensors that it keeps.
 ///
 /// Several threads may use the queue. Fusers of several threads do not disturb each other, unless their launches conflict. Freeze
-/// what many of them read ([`Tensor::freeze`](crate::Tensor::freeze)): a tensor remembers four queues that read it, and a fifth
-/// cancels the first.
+/// what many of them read ([`Tensor::freeze`](crate::Tensor::freeze)): their launches then do not lock it.
 ///
 /// ```
 /// # use runtime_core::{FusionOptions, ModuleSource, Runtime, read_write};
@@ -79,7 +81,7 @@ impl Queue {
         if self.real_queue().is_some() {
             return Err(Error::invalid("this is the queue of a fuser already, and fusers do not nest"));
         }
-        let completer = Arc::new(Completer::new(options.checked(&self.device)?, PlanCache::of(self)));
+        let completer = Arc::new(Completer::new(options.checked(&self.device)?, QueueCache::of(self)));
         Ok(Fuser { queue: self.open_virtual(completer.clone()), completer })
     }
 }
@@ -104,6 +106,9 @@ impl Fuser {
     }
 
     /// Submits the listed launches, fused as far as possible. Returns the event of the last one, and what became of them.
+    ///
+    /// If several kernels are left, and the queue has completed the same ones before, they are submitted at once, as an executable graph,
+    /// where the device has native graphs. Their events then complete together.
     ///
     /// If the analysis, the compiler or the device fails, the launches are submitted as they are, with a warning in the log. After a
     /// cancellation, the event is that of the last launch, and the report says what was cancelled and why. Without any launch, the

@@ -8,8 +8,11 @@ use smallvec::SmallVec;
 use crate::code::lowering::find_lowering;
 use crate::code::module::Module;
 use crate::code::owned_arg::OwnedArg;
+use crate::fusion::kept_plan::{self, PlanNote};
 use crate::fusion::options::FusionOptions;
+use crate::fusion::report::{Outline, ReportedKernel};
 use crate::fusion::run::{Run, groups};
+use crate::fusion::shape::Shape;
 use crate::queue::fusion_list::{FusedLaunch, Step};
 use crate::timeline::open_device::OpenDevice;
 use crate::{
@@ -20,47 +23,64 @@ use crate::{
 /// How a run of launches is submitted.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) kernels: Vec<Planned>,
-    /// What became of the seam after each launch but the last.
-    pub(super) seams: Vec<Seam>,
+    kernels: Vec<Planned>,
+    /// The same for the program.
+    pub(super) outline: Arc<Outline>,
     /// The scalars that it is made for: their launches, arguments and values.
     relies_on: Vec<(usize, usize, u64)>,
-    /// Why nothing is fused, if that is because of an error.
-    pub(super) failure: Option<Error>,
+    /// Whether it would be the same the next time.
+    is_final: bool,
 }
 
 #[derive(Debug)]
-pub(super) struct Planned {
-    pub(super) launches: Range<usize>,
-    pub(super) fused: Option<Fused>,
+struct Planned {
+    launches: Range<usize>,
+    fused: Option<Fused>,
 }
 
 /// Fused code on its device.
 #[derive(Debug)]
-pub(super) struct Fused {
+struct Fused {
     kernel: Kernel,
-    pub(super) text: Arc<str>,
+    text: Arc<str>,
     group_size: [u32; 3],
     groups_of: usize,
     args: Vec<FusedArg>,
     /// Tensors of the run.
-    pub(super) promoted: Vec<usize>,
-    pub(super) barriers: usize,
+    promoted: Vec<usize>,
+    barriers: usize,
 }
 
 impl Plan {
-    /// Asks the lowering of the run's code for a plan, and loads the fused code.
+    /// Takes the plan that an earlier process kept for this shape, or asks the lowering of the run's code for one, and loads the
+    /// fused code.
     ///
     /// # Errors
     /// Any error of the lowering, the compiler or the device; `Internal` for an impossible plan.
-    pub(super) fn new(device: &Arc<OpenDevice>, run: &Run<'_>, options: &FusionOptions) -> Result<Self> {
+    pub(super) fn new(
+        device: &Arc<OpenDevice>,
+        (run, shape): (&Run<'_>, Option<&Shape>),
+        options: &FusionOptions,
+    ) -> Result<Self> {
         let format = run.entries.first().and_then(|entry| entry.kernel.portable());
         let lowering = format.and_then(|text| find_lowering(&text.format, &device.instance.lowerings));
         let Some((text, lowering)) = format.zip(lowering) else {
             return Err(Error::unsupported("no lowering accepts the code of these launches"));
         };
-        let plan = run.request(options, |request| lowering.fuse(request, &device.info))?;
-        check(&plan, run)?;
+        let note = shape.and_then(|shape| PlanNote::new(device, &*lowering, run, shape));
+        let kept = note
+            .as_ref()
+            .and_then(|note| note.read(run))
+            .filter(|plan| check(plan, run).map_err(|error| kept_plan::ignored(&error.to_string())).is_ok());
+        let plan = match kept {
+            Some(plan) => plan,
+            None => {
+                let plan = run.request(options, |request| lowering.fuse(request, &device.info))?;
+                check(&plan, run)?;
+                note.inspect(|note| note.write(&plan, run));
+                plan
+            }
+        };
         let FusionPlan { kernels, seams, relies_on } = plan;
         let kernels = kernels
             .into_iter()
@@ -68,23 +88,22 @@ impl Plan {
                 let load = |code| Fused::load(device, text.format.clone(), code);
                 Ok(Planned { launches: kernel.launches, fused: kernel.code.map(load).transpose()? })
             })
-            .collect::<Result<_>>()?;
+            .collect::<Result<Vec<_>>>()?;
         let relied = relies_on.iter().filter_map(|&place| Some((place, run.scalar(place)?)));
         let relies_on = relied.map(|((launch, arg), bits)| (launch, arg, bits)).collect();
-        let plan = Self { kernels, seams, relies_on, failure: None };
-        // What the device would refuse now, it would refuse whenever the plan is used.
-        plan.steps(run, 0)?;
-        Ok(plan)
+        let outline = Outline::of(run, &kernels, seams, None);
+        Ok(Self { kernels, outline, relies_on, is_final: true })
     }
 
     /// A plan that fuses nothing, because of an error.
-    pub(super) fn failed(launches: usize, error: Error) -> Self {
-        let reason = error.to_string();
+    pub(super) fn failed(run: &Run<'_>, error: &Error) -> Self {
+        let (launches, reason) = (run.entries.len(), error.to_string());
         let kernels = (0..launches).map(|launch| Planned { launches: launch..launch + 1, fused: None });
-        let seam = Seam { fused: false, reason };
-        let seams = vec![seam; launches.saturating_sub(1)];
+        let kernels: Vec<_> = kernels.collect();
+        let seams = vec![Seam { fused: false, reason: reason.clone() }; launches.saturating_sub(1)];
+        let outline = Outline::of(run, &kernels, seams, Some(reason));
         // It may be about the values of scalars, which is not known.
-        Self { kernels: kernels.collect(), seams, relies_on: Vec::new(), failure: Some(error) }
+        Self { kernels, outline, relies_on: Vec::new(), is_final: is_about_code(error) }
     }
 
     /// Whether it is right for a run that has the same key as the one that it was made for.
@@ -92,34 +111,56 @@ impl Plan {
         self.relies_on.iter().all(|&(launch, arg, bits)| run.scalar((launch, arg)) == Some(bits))
     }
 
-    /// Whether its failure would be the same the next time.
+    /// Whether it would be the same the next time.
     pub(super) fn is_final(&self) -> bool {
-        let is_about_code = |error: &Error| {
-            matches!(
-                error.kind(),
-                ErrorKind::Unsupported
-                    | ErrorKind::InvalidArgument
-                    | ErrorKind::NotFound
-                    | ErrorKind::CompileFailed
-                    | ErrorKind::OutOfResources
-                    | ErrorKind::Internal
-            )
-        };
-        self.failure.as_ref().is_none_or(is_about_code)
+        self.is_final
     }
 
-    /// The submissions for a run whose first launch is entry `first` of its list.
+    /// Appends the submissions for a run whose first launch is entry `first` of its list.
     ///
     /// # Errors
-    /// What a launch of the fused code would be refused for.
-    pub(super) fn steps<'e>(&'e self, run: &Run<'e>, first: usize) -> Result<Vec<Step<'e>>> {
-        let step = |planned: &'e Planned| {
+    /// What a launch of the fused code would be refused for; nothing is appended then.
+    pub(super) fn add_steps<'e>(&self, run: &Run<'e>, first: usize, steps: &mut Vec<Step<'e>>) -> Result<()> {
+        let before = steps.len();
+        for planned in &self.kernels {
             let Range { start, end } = planned.launches;
-            let fused = planned.fused.as_ref().map(|fused| fused.launch(run)).transpose()?;
-            Ok(Step { entries: first + start..first + end, fused })
-        };
-        self.kernels.iter().map(step).collect()
+            match planned.fused.as_ref().map(|fused| fused.launch(run)).transpose() {
+                Ok(fused) => steps.push(Step { entries: first + start..first + end, fused }),
+                Err(error) => {
+                    steps.truncate(before);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
     }
+}
+
+impl Outline {
+    fn of(run: &Run<'_>, kernels: &[Planned], seams: Vec<Seam>, failure: Option<String>) -> Arc<Self> {
+        let launches = run.entries.iter().map(|entry| entry.kernel.shared_name().clone()).collect();
+        let kernels = kernels.iter().map(|Planned { launches, fused }| ReportedKernel {
+            launches: launches.clone(),
+            is_fused: fused.is_some(),
+            barriers: fused.as_ref().map_or(0, |fused| fused.barriers),
+            promoted: fused.as_ref().map_or(0, |fused| fused.promoted.len()),
+            code: fused.as_ref().map(|fused| fused.text.clone()),
+        });
+        Arc::new(Self { launches, kernels: kernels.collect(), seams, failure })
+    }
+}
+
+/// Whether an error depends on nothing but the code and the device.
+fn is_about_code(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Unsupported
+            | ErrorKind::InvalidArgument
+            | ErrorKind::NotFound
+            | ErrorKind::CompileFailed
+            | ErrorKind::OutOfResources
+            | ErrorKind::Internal
+    )
 }
 
 impl Fused {
@@ -134,7 +175,7 @@ impl Fused {
         Ok(Self { kernel, text: shown, group_size, groups_of, args, promoted, barriers })
     }
 
-    fn launch<'e>(&'e self, run: &Run<'e>) -> Result<FusedLaunch<'e>> {
+    fn launch<'e>(&self, run: &Run<'e>) -> Result<FusedLaunch<'e>> {
         let params = self.kernel.info().params.as_deref().unwrap_or_default();
         let args = self.args.iter().enumerate().map(|(index, arg)| {
             let access = params.get(index).map_or(Access::ReadWrite, |param| param.access);
@@ -145,10 +186,10 @@ impl Fused {
         let config =
             LaunchConfig::Groups(Geometry { groups, group_size: self.group_size, ..Geometry::default() });
         let device = self.kernel.device();
-        self.kernel.check_launch(device, &config, &args)?;
+        self.kernel.check_config(&config)?;
         self.kernel.check_args(device, &args)?;
         let promoted = self.promoted.iter().map(|&tensor| run.tensors[tensor]).collect();
-        Ok(FusedLaunch { kernel: &self.kernel, config, args, promoted })
+        Ok(FusedLaunch { kernel: self.kernel.clone(), config, args, promoted })
     }
 
     fn argument<'e>(&self, run: &Run<'e>, arg: FusedArg, access: Access) -> Result<Arg<'e>> {

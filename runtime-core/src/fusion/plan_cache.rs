@@ -1,24 +1,31 @@
 //! Plans that are kept in memory, for lists of the same shape.
 //!
 //! The key holds everything that a plan may depend on, and is compared as a whole. Work-groups count only by their
-//! [bounds](FusionRequest::group_bounds), because a plan refers to launches for them; scalars only if they become constants, or
+//! [bounds](crate::FusionRequest::group_bounds), because a plan refers to launches for them; scalars only if they become constants, or
 //! if the plan says that it relies on them.
 
-use std::hash::{BuildHasher, BuildHasherDefault};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rustc_hash::FxHasher;
 
 use crate::code::portable::PortableText;
+use crate::fusion::list_graphs::ListGraphs;
 use crate::fusion::plan::Plan;
 use crate::fusion::run::Run;
-use crate::{FusionArg, FusionRequest, Promotion, Queue};
+use crate::fusion::shape::Shape;
+use crate::{Kernel, Queue};
 
 /// The most plans that are kept. The one that was not used for the longest time goes first.
 const LIMIT: usize = 256;
 /// Under which a device knows its plans.
 const KEY: [u8; 32] = *b"the plans of fusion of a device.";
+
+/// What fusers of a queue keep for later ones.
+#[derive(Debug, Default)]
+pub(super) struct QueueCache {
+    pub(super) plans: Arc<PlanCache>,
+    pub(super) graphs: ListGraphs,
+}
 
 /// The plans of a device. Its queues share them, as long as one that fuses is open.
 #[derive(Debug, Default)]
@@ -37,41 +44,45 @@ struct Kept {
     last_used: u64,
 }
 
-/// What a plan depends on.
+/// A shape with the code of its launches.
 #[derive(Debug)]
-pub(super) struct Key {
+struct Key {
     hash: u64,
-    words: Vec<u64>,
+    words: Box<[u64]>,
     code: Vec<(Arc<PortableText>, Arc<str>)>,
 }
 
-impl PlanCache {
-    /// The plans of the device of `queue`.
+impl QueueCache {
+    /// What the fusers of `queue` keep.
     pub(super) fn of(queue: &Queue) -> Arc<Self> {
-        let kept = queue.fusion_plans.get_or_init(|| {
-            let shared = queue.device.loaded::<Self>(&KEY);
-            shared.unwrap_or_else(|| queue.device.share_loaded(KEY, Arc::default(), |_| true))
+        let kept = queue.fusion_cache.get_or_init(|| {
+            let shared = queue.device.loaded::<PlanCache>(&KEY);
+            let plans = shared.unwrap_or_else(|| queue.device.share_loaded(KEY, Arc::default(), |_| true));
+            Arc::new(Self { plans, graphs: ListGraphs::default() })
         });
         kept.clone().downcast().unwrap_or_default()
     }
+}
 
-    /// The plan for a run with this key.
-    pub(super) fn find(&self, key: &Key, run: &Run<'_>) -> Option<Arc<Plan>> {
+impl PlanCache {
+    /// The plan for a run of this shape.
+    pub(super) fn find(&self, shape: &Shape, run: &Run<'_>) -> Option<Arc<Plan>> {
         let mut plans = self.0.lock();
         plans.uses += 1;
         let now = plans.uses;
-        let kept = plans.kept.iter_mut().find(|kept| kept.key.is_same(key) && kept.plan.fits(run))?;
+        let kept = plans.kept.iter_mut().find(|kept| kept.key.is_of(shape, run) && kept.plan.fits(run))?;
         kept.last_used = now;
         Some(kept.plan.clone())
     }
 
     /// Keeps the plan for a run, in place of another one that is right for it.
-    pub(super) fn keep(&self, key: Key, run: &Run<'_>, plan: &Arc<Plan>) {
+    pub(super) fn keep(&self, shape: &Shape, run: &Run<'_>, plan: &Arc<Plan>) {
+        let key = Key::new(shape, run);
         let mut plans = self.0.lock();
         let (last_used, full) = (plans.uses, plans.kept.len() >= LIMIT);
         let kept = Kept { key, plan: plan.clone(), last_used };
         let oldest = || plans.kept.iter().enumerate().min_by_key(|(_, kept)| kept.last_used);
-        let same = plans.kept.iter().position(|known| known.key.is_same(&kept.key) && known.plan.fits(run));
+        let same = plans.kept.iter().position(|known| known.key.is_of(shape, run) && known.plan.fits(run));
         let replaced = same.or_else(|| oldest().filter(|_| full).map(|(at, _)| at));
         let removed = match replaced {
             Some(at) => Some(std::mem::replace(&mut plans.kept[at], kept)),
@@ -87,55 +98,23 @@ impl PlanCache {
 }
 
 impl Key {
-    pub(super) fn new(request: &FusionRequest<'_>, run: &Run<'_>) -> Self {
-        let mut words = Vec::with_capacity(16 * run.entries.len());
-        words.push(u64::from(request.constants) | u64::from(request.assume_group_local) << 1);
-        words.extend([run.entries.len() as u64, run.tensors.len() as u64]);
-        let code = run.entries.iter().enumerate().filter_map(|(launch, entry)| {
-            words.extend(request.group_bounds(launch).map(u64::from));
-            words.push(run.args(launch).len() as u64);
-            run.args(launch).iter().for_each(|arg| push_arg(&mut words, arg, request.constants));
-            let text = entry.kernel.portable()?;
-            words.push(text.hash);
-            Some((text.clone(), entry.kernel.shared_name().clone()))
-        });
-        let code = code.collect();
-        for tensor in &run.described {
-            words.extend([tensor.bytes, promotion_word(tensor.promotion), tensor.overlaps.len() as u64]);
-            words.extend(tensor.overlaps.iter().map(|&other| other as u64));
-        }
-        let hash = BuildHasherDefault::<FxHasher>::default().hash_one(&words);
-        Self { hash, words, code }
+    fn new(shape: &Shape, run: &Run<'_>) -> Self {
+        let code = run
+            .entries
+            .iter()
+            .filter_map(|entry| Some((entry.kernel.portable()?.clone(), entry.kernel.shared_name().clone())));
+        Self { hash: shape.hash, words: shape.words[..].into(), code: code.collect() }
     }
 
-    fn is_same(&self, other: &Self) -> bool {
-        let is_same_code = |((own, name), (others, other)): (&(_, Arc<str>), &(_, Arc<str>))| {
-            name == other && PortableText::is_same(own, others)
+    /// Whether a run has this shape and this code.
+    fn is_of(&self, shape: &Shape, run: &Run<'_>) -> bool {
+        let is_same_code = |((text, name), kernel): (&(Arc<PortableText>, Arc<str>), &Kernel)| {
+            (Arc::ptr_eq(name, kernel.shared_name()) || name == kernel.shared_name())
+                && kernel.portable().is_some_and(|other| text.is_same(other))
         };
-        self.hash == other.hash
-            && self.words == other.words
-            && self.code.len() == other.code.len()
-            && self.code.iter().zip(&other.code).all(is_same_code)
-    }
-}
-
-fn push_arg(words: &mut Vec<u64>, arg: &FusionArg, constants: bool) {
-    match *arg {
-        FusionArg::Tensor(index) => words.push(index as u64),
-        FusionArg::Scalar { dtype, bits } => {
-            let (code, width, lanes) = dtype.dlpack();
-            // No index of a tensor is that large.
-            words.push(1 << 63 | u64::from(code) << 24 | u64::from(width) << 16 | u64::from(lanes));
-            words.push(if constants { bits } else { 0 });
-        }
-    }
-}
-
-fn promotion_word(promotion: Promotion) -> u64 {
-    match promotion {
-        Promotion::None => 0,
-        Promotion::Auto => 1,
-        Promotion::Private => 2,
-        Promotion::Workgroup => 3,
+        self.hash == shape.hash
+            && *self.words == shape.words[..]
+            && self.code.len() == run.entries.len()
+            && self.code.iter().zip(run.entries.iter().map(|entry| &entry.kernel)).all(is_same_code)
     }
 }

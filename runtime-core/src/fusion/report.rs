@@ -1,17 +1,30 @@
 //! What became of the launches that a fuser listed.
 
 use std::fmt;
-use std::ops::Range;
-use std::sync::Arc;
+use std::ops::{Deref, Range};
+use std::sync::{Arc, OnceLock};
 
+use smallvec::SmallVec;
+
+use crate::timeline::virtual_queue::Cause;
 use crate::{Error, Seam};
 
-/// Which launches became which kernel, and why others did not: returned by [`Fuser::complete`](crate::Fuser::complete).
+/// Which launches became which kernel, and why others did not: returned by [`Fuser::complete`](crate::Fuser::complete). Its fields
+/// are those of [`FusionDetails`], which are put together when they are first used, because completing a list takes less time than
+/// describing it.
 ///
 /// Its text has one part per fused kernel and per open seam: `scale → relu fused, 1 barrier; relu | matmul not: …`.
+#[derive(Clone, Default)]
+pub struct FusionReport {
+    lists: SmallVec<[CompletedList; 1]>,
+    cancelled: Option<(Cause, usize)>,
+    details: OnceLock<Box<FusionDetails>>,
+}
+
+/// What a [`FusionReport`] says.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct FusionReport {
+pub struct FusionDetails {
     /// The kernels of the launches, in order.
     pub launches: Vec<String>,
     /// What was submitted, in order. Together, it stands for all launches.
@@ -24,6 +37,45 @@ pub struct FusionReport {
     pub fallback: Option<String>,
     /// Whether all plans had been made before.
     pub is_cached: bool,
+    /// Whether its kernels, several ones, were submitted at once as an executable graph, which the queue keeps for lists of the
+    /// same kernels.
+    pub is_graph: bool,
+}
+
+/// What became of a list that was completed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CompletedList {
+    pub(super) parts: SmallVec<[CompletedPart; 1]>,
+    /// The steps whose fused code the device refused, in ascending order, with the reason.
+    pub(super) refused: Vec<(usize, Error)>,
+    /// Nothing is fused at all.
+    pub(super) is_off: bool,
+    /// It was submitted at once.
+    pub(super) is_graph: bool,
+}
+
+/// What became of launches that were planned together.
+#[derive(Clone, Debug)]
+pub(super) enum CompletedPart {
+    Planned {
+        outline: Arc<Outline>,
+        is_cached: bool,
+    },
+    /// A launch that cannot be fused, with the reason, or that was alone.
+    Single {
+        name: Arc<str>,
+        obstacle: Option<&'static str>,
+    },
+}
+
+/// What a plan makes of its launches. Their numbers are those of the plan.
+#[derive(Debug)]
+pub(super) struct Outline {
+    pub(super) launches: Vec<Arc<str>>,
+    pub(super) kernels: Vec<ReportedKernel>,
+    pub(super) seams: Vec<Seam>,
+    /// Why nothing is fused, if that is because of an error.
+    pub(super) failure: Option<String>,
 }
 
 /// A kernel that was submitted, as a [`FusionReport`] tells.
@@ -47,45 +99,139 @@ impl ReportedKernel {
     pub(super) fn unfused(launch: usize) -> Self {
         Self { launches: launch..launch + 1, is_fused: false, barriers: 0, promoted: 0, code: None }
     }
+
+    /// The same with its launches numbered from `first`.
+    fn moved(&self, first: usize) -> Self {
+        Self { launches: self.launches.start + first..self.launches.end + first, ..self.clone() }
+    }
 }
 
 impl FusionReport {
+    /// Appends what became of a list that was completed later.
+    pub(super) fn push(&mut self, list: CompletedList) {
+        self.lists.push(list);
+        self.details = OnceLock::new();
+    }
+
+    /// Notes that launches were submitted unfused before the list was complete.
+    pub(super) fn note_cancelled(&mut self, cause: Cause, count: usize) {
+        let before = self.cancelled.map_or(0, |(_, count)| count);
+        self.cancelled = Some((cause, before + count));
+        self.details = OnceLock::new();
+    }
+}
+
+impl Deref for FusionReport {
+    type Target = FusionDetails;
+
+    fn deref(&self) -> &FusionDetails {
+        self.details.get_or_init(|| {
+            let cancelled = self.cancelled.map(|(cause, count)| (cause.to_string(), count));
+            let mut details = FusionDetails { cancelled, ..FusionDetails::default() };
+            self.lists.iter().for_each(|list| details.append(list.details()));
+            Box::new(details)
+        })
+    }
+}
+
+impl PartialEq for FusionReport {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl fmt::Debug for FusionReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl fmt::Display for FusionReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl CompletedList {
+    fn details(&self) -> FusionDetails {
+        let mut details = FusionDetails { is_cached: true, ..FusionDetails::default() };
+        let mut last_obstacle = None;
+        for part in &self.parts {
+            if !details.launches.is_empty() {
+                let reason = details.reason_before(part, last_obstacle);
+                details.seams.push(Seam { fused: false, reason });
+            }
+            last_obstacle = match part {
+                CompletedPart::Planned { outline, is_cached } => {
+                    details.push_outline(outline);
+                    details.is_cached &= is_cached;
+                    None
+                }
+                CompletedPart::Single { name, obstacle } => {
+                    details.kernels.push(ReportedKernel::unfused(details.launches.len()));
+                    details.launches.push(name.to_string());
+                    *obstacle
+                }
+            };
+        }
+        for (step, error) in self.refused.iter().rev() {
+            details.note_refused(*step, error);
+        }
+        details.is_graph = self.is_graph;
+        if self.is_off {
+            details.fallback = Some("fusion is turned off (RUNTIME_FUSION=off)".to_owned());
+        }
+        details
+    }
+}
+
+impl FusionDetails {
     /// Whether everything became one kernel.
     #[must_use]
     pub fn is_one_kernel(&self) -> bool {
         self.kernels.len() <= 1 && self.cancelled.is_none()
     }
 
+    fn push_outline(&mut self, outline: &Outline) {
+        let first = self.launches.len();
+        self.launches.extend(outline.launches.iter().map(|name| name.to_string()));
+        self.kernels.extend(outline.kernels.iter().map(|kernel| kernel.moved(first)));
+        self.seams.extend(outline.seams.iter().cloned());
+        self.fallback = self.fallback.take().or_else(|| outline.failure.clone());
+    }
+
+    /// Why `part` is not planned together with the launches so far, the last of which has this obstacle.
+    fn reason_before(&self, part: &CompletedPart, last_obstacle: Option<&str>) -> String {
+        let own = match part {
+            CompletedPart::Single { name, obstacle } => obstacle.map(|why| (&**name, why)),
+            CompletedPart::Planned { .. } => None,
+        };
+        let last = self.launches.last().map_or("?", String::as_str);
+        match own.or(last_obstacle.map(|why| (last, why))) {
+            Some((name, why)) => format!("\"{name}\" {why}"),
+            None => {
+                "other work lies between them, their code has two formats, or fusion is turned off".to_owned()
+            }
+        }
+    }
+
     /// Appends what became of later launches.
-    pub(super) fn append(&mut self, later: Self) {
+    fn append(&mut self, later: Self) {
         let first = self.launches.len();
         if first != 0 && !later.launches.is_empty() {
             let reason = "the list was full, so a new one began".to_owned();
             self.seams.push(Seam { fused: false, reason });
         }
         self.is_cached = later.is_cached && (self.is_cached || first == 0);
+        self.is_graph = later.is_graph;
         self.launches.extend(later.launches);
-        self.kernels.extend(later.kernels.into_iter().map(|mut kernel| {
-            kernel.launches = kernel.launches.start + first..kernel.launches.end + first;
-            kernel
-        }));
+        self.kernels.extend(later.kernels.iter().map(|kernel| kernel.moved(first)));
         self.seams.extend(later.seams);
         self.fallback = later.fallback.or_else(|| self.fallback.take());
     }
 
-    /// Notes that launches were submitted unfused before the list was complete.
-    pub(super) fn note_cancelled(&mut self, reason: &dyn fmt::Display, count: usize) {
-        let before = self.cancelled.as_ref().map_or(0, |(_, count)| *count);
-        self.cancelled = Some((reason.to_string(), before + count));
-    }
-
-    /// Notes that nothing is fused at all.
-    pub(super) fn note_off(&mut self) {
-        self.fallback = Some("fusion is turned off (RUNTIME_FUSION=off)".to_owned());
-    }
-
     /// Notes that the device refused the fused code of a kernel, so that its launches were submitted as they were.
-    pub(super) fn note_refused(&mut self, kernel: usize, error: &Error) {
+    fn note_refused(&mut self, kernel: usize, error: &Error) {
         self.fallback = Some(error.to_string());
         let Some(refused) = self.kernels.get(kernel).map(|kernel| kernel.launches.clone()) else { return };
         let seams = self.seams.get_mut(refused.start..refused.end.saturating_sub(1));
@@ -116,7 +262,7 @@ impl FusionReport {
     }
 }
 
-impl fmt::Display for FusionReport {
+impl fmt::Display for FusionDetails {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
         let mut next = |f: &mut fmt::Formatter<'_>| f.write_str(std::mem::replace(&mut separator, "; "));

@@ -3,8 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::code::owned_arg::OwnedArg;
 use crate::fusion::options::FusionOptions;
+use crate::model::fusion::bounds_of;
 use crate::queue::fusion_list::Entry;
 use crate::{
     Error, FusionArg, FusionLaunch, FusionRequest, FusionTensor, Geometry, LaunchConfig, PortableSource,
@@ -39,7 +42,7 @@ pub(super) fn obstacle(entry: &Entry) -> Option<&'static str> {
 /// Whether two launches may be in one run.
 pub(super) fn may_meet(one: &Entry, other: &Entry) -> bool {
     match (one.kernel.portable(), other.kernel.portable()) {
-        (Some(own), Some(others)) => own.format == others.format,
+        (Some(own), Some(others)) => Arc::ptr_eq(own, others) || own.format == others.format,
         _ => false,
     }
 }
@@ -47,11 +50,22 @@ pub(super) fn may_meet(one: &Entry, other: &Entry) -> bool {
 /// Successive launches of portable code of one format.
 pub(super) struct Run<'e> {
     pub(super) entries: &'e [Entry],
-    pub(super) tensors: Vec<&'e Tensor>,
-    pub(super) described: Vec<FusionTensor>,
-    args: Vec<FusionArg>,
-    /// Which `args` each launch has.
-    ranges: Vec<Range<usize>>,
+    pub(super) tensors: SmallVec<[&'e Tensor; 16]>,
+    pub(super) described: SmallVec<[FusionTensor; 16]>,
+    args: SmallVec<[FusionArg; 32]>,
+    /// Where the `args` of each launch end.
+    ends: SmallVec<[usize; 16]>,
+    /// Whether all launches have the same work-groups.
+    are_groups_equal: bool,
+}
+
+/// How the launches of a run use a tensor.
+#[derive(Clone, Copy, Default)]
+struct Uses {
+    /// How many arguments are clones of the one by which the tensor is known.
+    clones: usize,
+    /// How many arguments have the same elements in another way.
+    others: usize,
 }
 
 impl<'e> Run<'e> {
@@ -60,61 +74,78 @@ impl<'e> Run<'e> {
     /// # Errors
     /// `InvalidArgument` for an argument without a description; [`obstacle`] rules them out.
     pub(super) fn new(list: &'e [Entry], range: Range<usize>, options: &FusionOptions) -> Result<Self> {
-        let (entries, described) = (&list[range.clone()], Vec::new());
-        let ranges = Vec::with_capacity(entries.len());
-        let mut run = Self { entries, tensors: Vec::new(), described, args: Vec::new(), ranges };
+        let entries = &list[range.clone()];
+        let are_groups_equal = entries.iter().all(|entry| groups(entry) == groups(&entries[0]));
+        let mut run = Self {
+            entries,
+            tensors: SmallVec::new(),
+            described: SmallVec::new(),
+            args: SmallVec::new(),
+            ends: SmallVec::new(),
+            are_groups_equal,
+        };
+        let mut uses: SmallVec<[Uses; 16]> = SmallVec::new();
         for entry in entries {
-            let first = run.args.len();
             for arg in entry.args.iter() {
-                let arg = match arg {
-                    OwnedArg::Tensor(tensor, ..) => FusionArg::Tensor(run.index_of(tensor)),
-                    OwnedArg::Scalar(dtype, bits) => FusionArg::Scalar { dtype: *dtype, bits: *bits },
-                    _ => {
-                        return Err(Error::invalid(
-                            "only tensors and scalars can be arguments of fused code",
-                        ));
-                    }
-                };
+                let arg = run.described_arg(arg, &mut uses)?;
                 run.args.push(arg);
             }
-            run.ranges.push(first..run.args.len());
+            run.ends.push(run.args.len());
         }
-        let outside = list[..range.start].iter().chain(&list[range.end..]);
-        let outside: Vec<&Tensor> = tensors_of(outside).map(|(tensor, _)| tensor).collect();
-        for (index, tensor) in run.tensors.iter().enumerate() {
-            run.described.push(run.describe(index, tensor, &outside, options));
+        let outside = [&list[..range.start], &list[range.end..]];
+        for (index, uses) in uses.into_iter().enumerate() {
+            let described = run.describe((index, uses), outside, options);
+            run.described.push(described);
         }
         Ok(run)
     }
 
-    fn index_of(&mut self, tensor: &'e Tensor) -> usize {
-        let known = self.tensors.iter().position(|known| known.has_elements_of(tensor));
-        known.unwrap_or_else(|| {
-            self.tensors.push(tensor);
-            self.tensors.len() - 1
-        })
+    fn described_arg(&mut self, arg: &'e OwnedArg, uses: &mut SmallVec<[Uses; 16]>) -> Result<FusionArg> {
+        match arg {
+            OwnedArg::Tensor(tensor, ..) => {
+                let known = self.tensors.iter().position(|known| known.has_elements_of(tensor));
+                let index = known.unwrap_or_else(|| {
+                    self.tensors.push(tensor);
+                    uses.push(Uses::default());
+                    self.tensors.len() - 1
+                });
+                let uses = &mut uses[index];
+                match self.tensors[index].is_clone_of(tensor) {
+                    true => uses.clones += 1,
+                    false => uses.others += 1,
+                }
+                Ok(FusionArg::Tensor(index))
+            }
+            OwnedArg::Scalar(dtype, bits) => Ok(FusionArg::Scalar { dtype: *dtype, bits: *bits }),
+            _ => Err(Error::invalid("only tensors and scalars can be arguments of fused code")),
+        }
     }
 
     fn describe(
         &self,
-        index: usize,
-        tensor: &Tensor,
-        outside: &[&Tensor],
+        (index, uses): (usize, Uses),
+        outside: [&[Entry]; 2],
         options: &FusionOptions,
     ) -> FusionTensor {
+        let tensor = self.tensors[index];
         let overlaps = |(at, other): (usize, &&Tensor)| (at != index && other.overlaps(tensor)).then_some(at);
-        FusionTensor {
-            bytes: tensor.extent_bytes(),
-            overlaps: self.tensors.iter().enumerate().filter_map(overlaps).collect(),
-            promotion: self.promotion(tensor, outside, options),
-        }
+        // Most tensors belong to the program, too, which need not be found out in detail.
+        let may_be_promoted =
+            tensor.owners() == uses.clones || uses.others != 0 || !options.promote.is_empty();
+        let promotion = match may_be_promoted {
+            true => self.promotion(tensor, outside, options),
+            false => Promotion::None,
+        };
+        let overlaps = self.tensors.iter().enumerate().filter_map(overlaps).collect();
+        FusionTensor { bytes: tensor.extent_bytes(), overlaps, promotion }
     }
 
     /// Whether nobody reads the tensor after this run: by a claim of the program, or because nobody else owns it.
-    fn promotion(&self, tensor: &Tensor, outside: &[&Tensor], options: &FusionOptions) -> Promotion {
+    fn promotion(&self, tensor: &Tensor, outside: [&[Entry]; 2], options: &FusionOptions) -> Promotion {
         let Ok(buffer) = tensor.buffer("fuse") else { return Promotion::None };
         let is_here = |other: &&Tensor| other.buffer("fuse").is_ok_and(|other| Arc::ptr_eq(other, buffer));
-        if buffer.is_frozen() || outside.iter().any(is_here) {
+        let outside = outside.into_iter().flatten();
+        if buffer.is_frozen() || tensors_of(outside).any(|(tensor, _)| is_here(&tensor)) {
             return Promotion::None;
         }
         if let Some((_, claimed)) =
@@ -146,14 +177,14 @@ impl<'e> Run<'e> {
         options: &FusionOptions,
         ask: impl FnOnce(&FusionRequest<'_>) -> Result<T>,
     ) -> Result<T> {
-        let launches = self.entries.iter().zip(&self.ranges);
+        let launches = self.entries.iter().enumerate();
         let launches = launches
-            .map(|(entry, range)| {
+            .map(|(launch, entry)| {
                 Ok(FusionLaunch {
                     source: portable_source(entry)?,
                     entry: entry.kernel.name(),
                     groups: groups(entry),
-                    args: &self.args[range.clone()],
+                    args: self.args(launch),
                 })
             })
             .collect::<Result<Vec<_>>>()?;
@@ -167,7 +198,8 @@ impl<'e> Run<'e> {
 
     /// The value of a scalar, by launch and argument; `None` if there is no such scalar.
     pub(super) fn scalar(&self, (launch, arg): (usize, usize)) -> Option<u64> {
-        match self.args.get(self.ranges.get(launch)?.clone())?.get(arg)? {
+        self.ends.get(launch)?;
+        match self.args(launch).get(arg)? {
             FusionArg::Scalar { bits, .. } => Some(*bits),
             FusionArg::Tensor(_) => None,
         }
@@ -175,7 +207,13 @@ impl<'e> Run<'e> {
 
     /// The arguments of a launch.
     pub(super) fn args(&self, launch: usize) -> &[FusionArg] {
-        &self.args[self.ranges[launch].clone()]
+        let start = launch.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.args[start..self.ends[launch]]
+    }
+
+    /// What a plan may rely on of the work-groups of a launch; see [`FusionRequest::group_bounds`].
+    pub(super) fn group_bounds(&self, launch: usize) -> [u32; 3] {
+        bounds_of(groups(&self.entries[launch]), self.are_groups_equal)
     }
 }
 

@@ -1,17 +1,15 @@
 //! Executable graphs: instantiation, and what a replay uses.
 
-#![allow(unsafe_code, reason = "shares a backend's graph between threads")]
-
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use crate::abi::{self, Handle};
+use crate::abi;
+use crate::graph::check_recorded_on;
+use crate::graph::native::NativeGraph;
 use crate::graph::node::Node;
-use crate::graph::{check_recorded_on, native};
 use crate::timeline::Timeline;
-use crate::timeline::deferred_free::Resource;
 use crate::timeline::open_device::OpenDevice;
 use crate::{Access, ErrorKind, Graph, Queue, Result, Tensor};
 
@@ -24,7 +22,7 @@ impl Queue {
         check_recorded_on(graph, &self.device).map_err(|error| self.annotate(error, "instantiate"))?;
         let nodes = graph.nodes.list.clone();
         let native = match self.device.info.capabilities.has(abi::CAP_GRAPHS) {
-            true => match native::build(&self.device, &nodes) {
+            true => match NativeGraph::build(&self.device, &nodes) {
                 // Some devices support only some kinds of nodes.
                 Err(error) if error.kind() == ErrorKind::Unsupported => None,
                 built => Some(built?),
@@ -46,7 +44,7 @@ impl Queue {
 pub struct ExecutableGraph {
     pub(super) nodes: Vec<Node>,
     pub(super) device: Arc<OpenDevice>,
-    pub(super) native: Option<Handle>,
+    pub(super) native: Option<NativeGraph>,
     /// The accesses of a replay: one entry per buffer, represented by one of its tensors.
     pub(super) buffer_uses: Vec<(Tensor, Access)>,
     /// Locked until a replay is submitted, so that replays on several queues neither mix their nodes nor reach the
@@ -62,31 +60,11 @@ pub(super) struct LastReplay {
     pub(super) ticket: u64,
 }
 
-// SAFETY: the backend graph is modified only through `&mut self`, and submitted only under its lock.
-unsafe impl Send for ExecutableGraph {}
-// SAFETY: as above.
-unsafe impl Sync for ExecutableGraph {}
-
 impl ExecutableGraph {
     /// Whether the device runs the graph as one submission; otherwise a replay submits every node again.
     #[must_use]
     pub fn is_native(&self) -> bool {
         self.native.is_some()
-    }
-
-    /// Replaces the native graph. The old one goes when no work uses it any more.
-    pub(super) fn replace_native(&mut self, native: Option<Handle>) {
-        if let Some(old) = std::mem::replace(&mut self.native, native)
-            && !self.device.must_leak()
-        {
-            self.device.defer(Resource::Graph(old), self.device.all_pending());
-        }
-    }
-}
-
-impl Drop for ExecutableGraph {
-    fn drop(&mut self) {
-        self.replace_native(None);
     }
 }
 

@@ -7,7 +7,7 @@
 
 pub(crate) mod executable;
 mod explicit;
-mod native;
+pub(crate) mod native;
 pub(crate) mod node;
 mod operation;
 mod rebind;

@@ -2,16 +2,72 @@
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
+use std::sync::Arc;
+
 use crate::abi::{self, Handle};
 use crate::code::owned_arg::OwnedArg;
 use crate::code::raw_launch::RawLaunch;
 use crate::graph::node::{Node, Operation};
 use crate::memory::buffer::Buffer;
+use crate::timeline::deferred_free::Resource;
 use crate::timeline::open_device::OpenDevice;
-use crate::{Error, Result, Tensor};
+use crate::{Arg, Error, Kernel, LaunchConfig, Result, Tensor};
+
+/// A graph of the backend. It goes when no work uses it any more.
+#[derive(Debug)]
+pub(crate) struct NativeGraph {
+    device: Arc<OpenDevice>,
+    handle: Handle,
+}
+
+// SAFETY: the backend's graph is modified only through `&mut self`; who submits it holds a lock.
+unsafe impl Send for NativeGraph {}
+// SAFETY: as above.
+unsafe impl Sync for NativeGraph {}
+
+impl NativeGraph {
+    /// Builds a graph from explicit nodes. It keeps neither their tensors nor their kernels.
+    ///
+    /// # Errors
+    /// `Unsupported` for kinds of nodes that the device does not support; any error of the device.
+    pub(crate) fn build(device: &Arc<OpenDevice>, nodes: &[Node]) -> Result<Self> {
+        Ok(Self { device: device.clone(), handle: build(device, nodes)? })
+    }
+
+    pub(super) fn handle(&self) -> Handle {
+        self.handle
+    }
+
+    /// Replaces the arguments of launch node `index`.
+    ///
+    /// # Errors
+    /// `Unsupported` by devices that cannot; any error of the device.
+    pub(crate) fn update(
+        &mut self,
+        index: usize,
+        (kernel, config): (&Kernel, &LaunchConfig),
+        args: &[Arg<'_>],
+    ) -> Result<()> {
+        let node = u32::try_from(index).map_err(|_| Error::invalid("a graph has at most 2^32 nodes"))?;
+        let mut raw = RawLaunch::default();
+        raw.fill(kernel.lowered(), args, |_, _| Ok(()))?;
+        let launch = raw.pointed(config);
+        // SAFETY: the graph exists, and `raw` lives during the call.
+        self.device
+            .call("update", |calls, _| unsafe { (calls.graph.update)(self.handle, node, &raw const launch) })
+    }
+}
+
+impl Drop for NativeGraph {
+    fn drop(&mut self) {
+        if !self.device.must_leak() {
+            self.device.defer(Resource::Graph(self.handle), self.device.all_pending());
+        }
+    }
+}
 
 /// Builds a native graph from explicit nodes.
-pub(super) fn build(device: &OpenDevice, nodes: &[Node]) -> Result<Handle> {
+fn build(device: &OpenDevice, nodes: &[Node]) -> Result<Handle> {
     let args = nodes.iter().map(|node| raw_args(&node.operation)).collect::<Result<Vec<_>>>()?;
     let launches: Vec<_> = nodes
         .iter()
@@ -29,20 +85,6 @@ pub(super) fn build(device: &OpenDevice, nodes: &[Node]) -> Result<Handle> {
     })?;
     device.check_made("instantiate", "graph", handle)?;
     Ok(handle)
-}
-
-/// Replaces the arguments of launch node `index` of a native graph by those of `operation`.
-///
-/// # Errors
-/// `Unsupported` for nodes of other kinds, and by devices that cannot.
-pub(super) fn update(device: &OpenDevice, graph: Handle, index: usize, operation: &Operation) -> Result<()> {
-    let (Operation::Launch { config, .. }, Ok(node)) = (operation, u32::try_from(index)) else {
-        return Err(Error::unsupported("only launches of a native graph are updated"));
-    };
-    let raw = raw_args(operation)?;
-    let launch = raw.pointed(config);
-    // SAFETY: the graph exists, and `raw` lives during the call.
-    device.call("update", |calls, _| unsafe { (calls.graph.update)(graph, node, &raw const launch) })
 }
 
 fn raw_args(operation: &Operation) -> Result<RawLaunch> {

@@ -9,8 +9,9 @@ use smallvec::SmallVec;
 use crate::abi::Handle;
 use crate::code::owned_arg::OwnedArg;
 use crate::graph::executable::{ExecutableGraph, LastReplay};
+use crate::graph::native::NativeGraph;
 use crate::graph::node::{Node, Operation};
-use crate::queue::submit::{AccessSet, SubmitFlags};
+use crate::queue::submit::{AccessSet, QueueWaits, SubmitFlags};
 use crate::timeline::event::Event;
 use crate::{Error, Queue, Result};
 
@@ -54,8 +55,8 @@ impl Queue {
         }
         let mut last = graph.last_replay.lock();
         let after = self.order_after(last.as_ref()).map_err(|error| self.annotate(error, "replay"))?;
-        match graph.native {
-            Some(native) => self.replay_native((graph, native), after, &mut last),
+        match &graph.native {
+            Some(native) => self.replay_native((graph, native.handle()), after, &mut last),
             None => self.replay_nodes(&graph.nodes, after, &mut last),
         }
     }
@@ -94,6 +95,19 @@ impl Queue {
         let submitted = submitted.map_err(|error| self.annotate(error, "replay"))?;
         *last = Some(LastReplay { timeline: Arc::downgrade(&self.timeline), ticket: submitted.ticket() });
         Ok(Event::new(&self.timeline, submitted.ticket()))
+    }
+
+    /// Submits a graph that stands for what a virtual queue listed, after all work of this queue and after `waits`; returns its
+    /// ticket. Its accesses are recorded already. No other replay of it may be submitted meanwhile.
+    ///
+    /// # Errors
+    /// As [`Queue::submit`].
+    pub(crate) fn replay_listed(&self, graph: &NativeGraph, waits: &QueueWaits, hold: bool) -> Result<u64> {
+        let (replay, native) = (self.device.calls.graph.replay, graph.handle());
+        self.submit_listed_as(waits, hold, |_, queue, info| {
+            // SAFETY: the queue is open, and the graph is borrowed, so it exists.
+            unsafe { replay(queue, info, native) }
+        })
     }
 
     fn replay_nodes(&self, nodes: &[Node], after: u64, last: &mut Option<LastReplay>) -> Result<Event> {

@@ -2,7 +2,7 @@
 
 use crate::code::owned_arg::OwnedArg;
 use crate::graph::executable::{ExecutableGraph, buffer_uses};
-use crate::graph::native;
+use crate::graph::native::NativeGraph;
 use crate::graph::node::{Node, Operation, TensorUses};
 use crate::{Access, Arg, Arguments, Error, ErrorKind, Kernel, LaunchConfig, Result, Tensor};
 
@@ -96,7 +96,7 @@ impl ExecutableGraph {
         self.exchange(&mut changes);
         if was_native && self.native.is_none() {
             // Without a native graph, replays submit the old nodes one by one.
-            self.native = native::build(&self.device, &self.nodes).ok();
+            self.native = NativeGraph::build(&self.device, &self.nodes).ok();
         }
         Err(error)
     }
@@ -111,12 +111,15 @@ impl ExecutableGraph {
     /// Updates the native graph to the nodes that changed, or builds another one where the device cannot update it. After an error
     /// it is either unchanged or gone.
     fn apply_native(&mut self, changes: &[Change]) -> Result<()> {
-        let Some(native) = self.native else { return Ok(()) };
+        let Some(native) = &mut self.native else { return Ok(()) };
         let launches_only =
             changes.iter().all(|(_, operation)| matches!(operation, Operation::Launch { .. }));
         let mut updated = 0;
         let result: Result<()> = changes.iter().filter(|_| launches_only).try_for_each(|&(index, _)| {
-            native::update(&self.device, native, index, &self.nodes[index].operation)?;
+            if let Operation::Launch { kernel, config, args } = &self.nodes[index].operation {
+                let args: Vec<_> = args.iter().map(OwnedArg::borrow).collect();
+                native.update(index, (kernel, config), &args)?;
+            }
             updated += 1;
             Ok(())
         });
@@ -124,16 +127,21 @@ impl ExecutableGraph {
             Ok(()) if launches_only => Ok(()),
             Err(error) if error.kind() != ErrorKind::Unsupported => {
                 if updated > 0 {
-                    self.replace_native(None);
+                    self.native = None;
                 }
                 Err(error)
             }
             _ => {
-                let rebuilt = native::build(&self.device, &self.nodes);
-                if rebuilt.is_ok() || updated > 0 {
-                    self.replace_native(rebuilt.as_ref().ok().copied());
+                match NativeGraph::build(&self.device, &self.nodes) {
+                    Ok(rebuilt) => self.native = Some(rebuilt),
+                    Err(error) => {
+                        if updated > 0 {
+                            self.native = None;
+                        }
+                        return Err(error);
+                    }
                 }
-                rebuilt.map(drop)
+                Ok(())
             }
         }
     }

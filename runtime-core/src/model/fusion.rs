@@ -26,10 +26,14 @@ impl FusionRequest<'_> {
     #[must_use]
     pub fn group_bounds(&self, launch: usize) -> [u32; 3] {
         let groups = self.launches[launch].groups;
-        let equal = self.launches.iter().all(|other| other.groups == groups);
-        let [x, 1, 1] = groups else { return groups };
-        if equal { [x.checked_next_power_of_two().unwrap_or(u32::MAX), 1, 1] } else { groups }
+        bounds_of(groups, self.launches.iter().all(|other| other.groups == groups))
     }
+}
+
+/// As [`FusionRequest::group_bounds`], for a launch with these groups; `are_equal` if all launches have the same.
+pub(crate) fn bounds_of(groups: [u32; 3], are_equal: bool) -> [u32; 3] {
+    let [x, 1, 1] = groups else { return groups };
+    if are_equal { [x.checked_next_power_of_two().unwrap_or(u32::MAX), 1, 1] } else { groups }
 }
 
 /// A launch of portable code.

@@ -16,6 +16,7 @@
 //! refuses to wait by itself; what is waited for then cannot depend on the list, because whatever depends on it hands it over
 //! first. `entries` is locked for a moment, after the hazards of buffers and the submission lock of the virtual queue.
 
+use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -75,14 +76,39 @@ pub(crate) struct Step<'e> {
     pub(crate) fused: Option<FusedLaunch<'e>>,
 }
 
+impl Step<'_> {
+    /// An entry as it is.
+    pub(crate) fn unfused(entry: usize) -> Self {
+        Self { entries: entry..entry + 1, fused: None }
+    }
+
+    /// The kernel and geometry of its launch, the first one if there are several.
+    pub(crate) fn launch<'s>(&'s self, entries: &'s [Entry]) -> (&'s Kernel, &'s LaunchConfig) {
+        let entry = &entries[self.entries.start];
+        self.fused.as_ref().map_or((&entry.kernel, &entry.config), |fused| (&fused.kernel, &fused.config))
+    }
+
+    /// The arguments of that launch.
+    pub(crate) fn args<'s>(&'s self, entries: &'s [Entry]) -> SmallVec<[Arg<'s>; 16]> {
+        match &self.fused {
+            Some(fused) => fused.args.iter().copied().collect(),
+            None => entries[self.entries.start].args.iter().map(OwnedArg::borrow).collect(),
+        }
+    }
+}
+
 /// A launch of fused code.
 pub(crate) struct FusedLaunch<'e> {
-    pub(crate) kernel: &'e Kernel,
+    pub(crate) kernel: Kernel,
     pub(crate) config: LaunchConfig,
     pub(crate) args: SmallVec<[Arg<'e>; 16]>,
     /// Tensors that it does not write because the program gave them up.
     pub(crate) promoted: SmallVec<[&'e Tensor; 2]>,
 }
+
+/// Submits the steps of a list at once, after the waits; `true` if the last event is held. Returns the ticket, or `None` if they
+/// must be submitted one by one.
+pub(crate) type SubmitAtOnce<'a> = &'a mut dyn FnMut(&Queue, &QueueWaits, bool) -> Option<u64>;
 
 /// What became of a list.
 #[derive(Default)]
@@ -93,6 +119,8 @@ pub(crate) struct HandedOver {
     failure: Option<(u64, Error)>,
     /// The steps whose fused code the device refused, with the reason; their entries were submitted as they are.
     pub(crate) refused: Vec<(usize, Error)>,
+    /// All steps were submitted at once.
+    pub(crate) is_at_once: bool,
 }
 
 impl HandedOver {
@@ -155,7 +183,8 @@ impl FusionList {
         drop(real);
     }
 
-    /// Submits `entries`, the whole list at some time before, as `steps` say; `None` if it was handed over meanwhile.
+    /// Submits `entries`, the whole list at some time before, as `steps` say, if possible by `at_once`; `None` if it was handed
+    /// over meanwhile.
     ///
     /// # Errors
     /// With `require`, the refusal of fused code while nothing has been submitted; the list is kept.
@@ -163,7 +192,7 @@ impl FusionList {
         &self,
         timeline: &Timeline,
         entries: &[Entry],
-        steps: &[Step<'_>],
+        (steps, at_once): (&[Step<'_>], SubmitAtOnce<'_>),
         require: bool,
     ) -> Result<Option<HandedOver>> {
         let resolving = self.resolving.lock();
@@ -173,8 +202,13 @@ impl FusionList {
             return Ok(None);
         };
         let mut handed_over = HandedOver::default();
-        for (index, step) in steps.iter().enumerate() {
-            submit_step(&real, (entries, index), step, require, &mut handed_over)?;
+        if let Some(at) = submit_at_once(&real, (entries, steps), at_once) {
+            handed_over.tickets.extend(entries.iter().map(|entry| (entry.ticket, at)));
+            handed_over.is_at_once = true;
+        } else {
+            for (index, step) in steps.iter().enumerate() {
+                submit_step(&real, (entries, index), step, require, &mut handed_over)?;
+            }
         }
         let done = self.resolve(timeline, &real, entries, steps, &handed_over);
         drop(resolving);
@@ -184,7 +218,7 @@ impl FusionList {
         Ok(Some(handed_over))
     }
 
-    /// Publishes what was submitted, and returns the entries, which are no longer listed.
+    /// Publishes what was submitted, and returns the entries, which are no longer listed, and what was kept until then.
     fn resolve(
         &self,
         timeline: &Timeline,
@@ -192,12 +226,12 @@ impl FusionList {
         entries: &[Entry],
         steps: &[Step<'_>],
         handed_over: &HandedOver,
-    ) -> Vec<Entry> {
+    ) -> (Vec<Entry>, Vec<Box<dyn Any + Send>>) {
         let HandedOver { tickets, failure, .. } = handed_over;
         if let Some((ticket, error)) = failure {
             timeline.fail_from(*ticket, error);
         }
-        timeline.resolve_tickets(tickets, entries.last().map_or(0, |entry| entry.ticket));
+        let kept = timeline.resolve_tickets(tickets, entries.last().map_or(0, |entry| entry.ticket));
         let used = |ticket: u64| {
             let at = tickets.binary_search_by_key(&ticket, |(own, _)| *own).ok()?;
             Some(Use { queue: real.timeline.id, ticket: tickets[at].1 })
@@ -210,7 +244,7 @@ impl FusionList {
             }
         }
         mark_promoted(real, steps, entries, handed_over);
-        self.entries.lock().list.drain(..entries.len()).collect()
+        (self.entries.lock().list.drain(..entries.len()).collect(), kept)
     }
 }
 
@@ -238,6 +272,22 @@ impl Unsubmitted for FusionList {
         drop(entries);
         real.device.reap();
     }
+}
+
+/// Submits several steps at once. Steps whose events the program holds are not, because a wait for early work must not wait for
+/// later work.
+fn submit_at_once(
+    real: &Queue,
+    (entries, steps): (&[Entry], &[Step<'_>]),
+    at_once: SubmitAtOnce<'_>,
+) -> Option<u64> {
+    let last = steps.last().filter(|_| steps.len() > 1)?.entries.start;
+    if entries[..last].iter().any(|entry| entry.is_held) {
+        return None;
+    }
+    let mut waits = QueueWaits::new();
+    entries.iter().for_each(|entry| add_waits(&mut waits, &entry.waits));
+    at_once(real, &waits, entries[last..].iter().any(|entry| entry.is_held))
 }
 
 /// Submits one step. If fused code is refused, its entries are submitted as they are.

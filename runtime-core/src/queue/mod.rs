@@ -70,13 +70,13 @@ pub struct Queue {
     /// What only a virtual queue has.
     collector: Option<Box<Collector>>,
     /// What fusers of the queue keep for later ones.
-    pub(crate) fusion_plans: OnceLock<Arc<dyn Any + Send + Sync>>,
+    pub(crate) fusion_cache: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Queue {
     fn new(timeline: Arc<Timeline>, device: Arc<OpenDevice>) -> Self {
-        let fusion_plans = OnceLock::new();
-        Self { timeline, device, inline: false, is_lent: false, collector: None, fusion_plans }
+        let fusion_cache = OnceLock::new();
+        Self { timeline, device, inline: false, is_lent: false, collector: None, fusion_cache }
     }
 
     pub(crate) fn open(device: &Arc<OpenDevice>, options: &QueueOptions) -> Result<Self> {

@@ -183,7 +183,7 @@ enum Attempt {
 
 /// A wait on the device for work of another queue.
 #[derive(Clone, Debug)]
-pub(super) struct QueueWait {
+pub(crate) struct QueueWait {
     source: Arc<Timeline>,
     /// The latest ticket to wait for.
     ticket: u64,
@@ -191,7 +191,7 @@ pub(super) struct QueueWait {
     propagates_failure: u64,
 }
 
-pub(super) type QueueWaits = SmallVec<[QueueWait; 4]>;
+pub(crate) type QueueWaits = SmallVec<[QueueWait; 4]>;
 
 /// How to wait for work of other queues.
 pub(super) enum WaitPlan {
@@ -300,13 +300,26 @@ impl Queue {
         hold: bool,
     ) -> Result<u64> {
         let (kernel, config, args) = launch;
-        self.device.check()?;
         let mut raw = RawLaunch::default();
         raw.fill(kernel.lowered(), args, |_, _| Ok(()))?;
         let launch = &raw.pointed(config);
+        self.submit_listed_as(waits, hold, |calls, queue, submit| {
+            call_launch(calls, queue, submit, (kernel, config, launch))
+        })
+    }
+
+    /// Submits what stands for launches that a virtual queue listed: the part of [`Queue::submit_listed`] that is the same for all.
+    ///
+    /// # Errors
+    /// As [`Queue::submit`].
+    pub(crate) fn submit_listed_as(
+        &self,
+        waits: &QueueWaits,
+        hold: bool,
+        mut operation: impl FnMut(&QueueCalls, Handle, SubmitInfo) -> Status,
+    ) -> Result<u64> {
+        self.device.check()?;
         let flags = SubmitFlags { hold, ..SubmitFlags::default() };
-        let mut operation =
-            |calls: &QueueCalls, queue, submit| call_launch(calls, queue, submit, (kernel, config, launch));
         loop {
             match self.submit_after(Some(waits), None, flags, &mut operation, |_| {})? {
                 Attempt::Done(submitted) => return Ok(submitted.ticket()),

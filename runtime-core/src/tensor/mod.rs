@@ -12,7 +12,7 @@ pub(crate) mod safetensors;
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crate::abi;
 use crate::memory::buffer::Buffer;
@@ -44,6 +44,10 @@ use crate::{DType, DeviceId, Error, ErrorKind, Result};
 /// ```
 #[derive(Clone)]
 pub struct Tensor(Arc<Inner>);
+
+/// A tensor that may be gone. No later tensor has the same identity.
+#[derive(Debug)]
+pub(crate) struct TensorIdentity(Weak<Inner>);
 
 struct Inner {
     storage: Storage,
@@ -308,6 +312,16 @@ impl Tensor {
     /// Whether both are clones of one tensor.
     pub(crate) fn is_clone_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// What [`Tensor::is`] recognises its clones by. It keeps no memory of the tensor.
+    pub(crate) fn identity(&self) -> TensorIdentity {
+        TensorIdentity(Arc::downgrade(&self.0))
+    }
+
+    /// Whether it is a clone of the tensor with this identity.
+    pub(crate) fn is(&self, identity: &TensorIdentity) -> bool {
+        std::ptr::eq(Arc::as_ptr(&self.0), identity.0.as_ptr())
     }
 
     /// The number of its clones, itself included.

@@ -14,8 +14,8 @@
 //! A virtual queue records its accesses under its own id while its submissions are listed; once they are submitted, the real
 //! queue's take their place. A tensor that fusion promoted has [`PROMOTED`] as its writer, which always fails its readers.
 //!
-//! Buffers are tracked whole, since views alias. At most four readers are kept, one per queue. A reader of a fifth queue replaces
-//! the oldest one and waits for it, so when the new reader has ended, the replaced one has too.
+//! Buffers are tracked whole, since views alias. One reader per queue is kept, and at most 64 in all; four of them need no memory of
+//! their own. A reader of one more queue replaces the oldest one and waits for it, so when the new reader has ended, the replaced one has too.
 
 use smallvec::SmallVec;
 
@@ -41,7 +41,10 @@ pub(crate) struct Dependency {
 /// Dependencies of one submission.
 pub(crate) type Dependencies = SmallVec<[Dependency; 8]>;
 
-const READERS: usize = 4;
+/// The most readers that are kept. A fuser that lists a launch is one, besides the queues that have read.
+const READERS: usize = 64;
+/// How many of them are kept in place.
+const IN_PLACE: usize = 4;
 /// Stands for the program itself, whose accesses have ended when they return. No queue has this id.
 pub(crate) const HOST: u64 = 0;
 
@@ -58,34 +61,24 @@ pub(crate) struct Hazards {
     writer: Use,
     /// Number of read-only host views, or -1 for a mutable one.
     mapped: i32,
-    /// Number of entries of `readers` in use.
-    reader_count: u32,
     /// The readers since the last write, in the order in which their queues came.
-    readers: [Use; READERS],
+    readers: SmallVec<[Use; IN_PLACE]>,
 }
 
 impl Default for Hazards {
     fn default() -> Self {
-        Self { writer: NOBODY, mapped: 0, reader_count: 0, readers: [NOBODY; READERS] }
+        Self { writer: NOBODY, mapped: 0, readers: SmallVec::new() }
     }
 }
 
 impl Hazards {
-    #[inline]
-    fn readers(&self) -> &[Use] {
-        &self.readers[..(self.reader_count as usize).min(READERS)]
-    }
-
     /// Adds a reader of a queue without an entry; the oldest entry is dropped if there is no room.
     #[cold]
     fn push_reader(&mut self, reader: Use) {
-        if self.reader_count as usize >= READERS {
-            self.readers.rotate_left(1);
-            self.readers[READERS - 1] = reader;
-        } else {
-            self.readers[self.reader_count as usize] = reader;
-            self.reader_count += 1;
+        if self.readers.len() >= READERS {
+            self.readers.remove(0);
         }
+        self.readers.push(reader);
     }
 
     /// What an access by `queue` depends on: adds accesses of other queues to `foreign`, and returns the latest ticket of
@@ -104,10 +97,10 @@ impl Hazards {
             depend(self.writer, true);
         }
         if access.writes() {
-            self.readers().iter().for_each(|&reader| depend(reader, false));
-        } else if self.reader_count as usize == READERS
+            self.readers.iter().for_each(|&reader| depend(reader, false));
+        } else if self.readers.len() >= READERS
             && queue != HOST
-            && !self.readers().iter().any(|reader| reader.queue == queue)
+            && !self.readers.iter().any(|reader| reader.queue == queue)
         {
             depend(self.readers[0], false);
         }
@@ -132,11 +125,10 @@ impl Hazards {
     pub(crate) fn record(&mut self, access: Access, by: Use) {
         if access.writes() {
             self.writer = by;
-            self.reader_count = 0;
+            self.readers.clear();
             return;
         }
-        let count = (self.reader_count as usize).min(READERS);
-        match self.readers[..count].iter_mut().find(|reader| reader.queue == by.queue) {
+        match self.readers.iter_mut().find(|reader| reader.queue == by.queue) {
             Some(known) => known.ticket = by.ticket,
             // `dependencies` made this submission wait for the one that it replaces.
             None => self.push_reader(by),
@@ -146,7 +138,7 @@ impl Hazards {
     /// All recorded accesses; some may have ended.
     pub(crate) fn uses(&self) -> impl Iterator<Item = Use> {
         let writer = Some(self.writer).filter(|writer| writer.queue != HOST);
-        writer.into_iter().chain(self.readers().iter().copied())
+        writer.into_iter().chain(self.readers.iter().copied())
     }
 
     /// Forgets the accesses of `queue`: they have succeeded.
@@ -159,11 +151,8 @@ impl Hazards {
 
     /// Removes the access of a queue that reads. A queue is among the readers once.
     fn take_reader(&mut self, queue: u64) -> Option<Use> {
-        let at = self.readers().iter().position(|reader| reader.queue == queue)?;
-        let reader = self.readers[at];
-        self.readers[at..].rotate_left(1);
-        self.reader_count -= 1;
-        Some(reader)
+        let at = self.readers.iter().position(|reader| reader.queue == queue)?;
+        Some(self.readers.remove(at))
     }
 
     /// Replaces the accesses of a virtual queue by those of the real queue that `handed_over` returns for their tickets.
@@ -173,10 +162,10 @@ impl Hazards {
         {
             self.writer = real;
         }
-        let listed = self.readers().iter().find(|reader| reader.queue == queue);
+        let listed = self.readers.iter().find(|reader| reader.queue == queue);
         let Some(real) = listed.and_then(|reader| handed_over(reader.ticket)) else { return };
         self.take_reader(queue);
-        match self.readers().iter().position(|reader| reader.queue == real.queue) {
+        match self.readers.iter().position(|reader| reader.queue == real.queue) {
             Some(known) => self.readers[known].ticket = self.readers[known].ticket.max(real.ticket),
             None => self.push_reader(real),
         }
@@ -246,15 +235,17 @@ mod tests {
     }
 
     #[test]
-    fn a_fifth_reader_waits_for_the_one_it_displaces() {
+    fn a_reader_beyond_the_most_waits_for_the_one_it_displaces() {
         let mut hazards = Hazards::default();
-        for queue in 1..=4 {
+        let most = READERS as u64;
+        for queue in 1..=most {
+            assert_eq!(before(&hazards, Access::Read, queue), (0, vec![]), "there is room");
             hazards.record(Access::Read, by(queue, queue * 10));
         }
-        assert_eq!(before(&hazards, Access::Read, 4), (0, vec![]), "a known reader displaces nobody");
-        assert_eq!(before(&hazards, Access::Read, 5), (0, vec![(1, 10, false)]));
-        hazards.record(Access::Read, by(5, 50));
-        assert_eq!(hazards.uses().map(|u| u.queue).collect::<Vec<_>>(), [2, 3, 4, 5]);
+        assert_eq!(before(&hazards, Access::Read, most), (0, vec![]), "a known reader displaces nobody");
+        assert_eq!(before(&hazards, Access::Read, most + 1), (0, vec![(1, 10, false)]));
+        hazards.record(Access::Read, by(most + 1, 50));
+        assert!(hazards.uses().map(|u| u.queue).eq(2..=most + 1));
     }
 
     #[test]

@@ -13,6 +13,7 @@
 //! submissions are made, so it must be called without any lock. With the hazards of a buffer or the submission lock of a queue
 //! locked, only [`Timeline::locate`] may be called.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::Ordering;
@@ -71,6 +72,8 @@ struct Tickets {
     resolved: u64,
     /// Tickets in ascending order, with those of the real queue; those that are over are removed.
     real: VecDeque<(u64, u64)>,
+    /// What is kept until what is listed has ended.
+    kept: Vec<Box<dyn Any + Send>>,
 }
 
 /// Where the work of a ticket is.
@@ -188,13 +191,27 @@ impl Timeline {
     }
 
     /// Records that all tickets up to `resolved` are handed over; `tickets` are in ascending order, each with that of the real
-    /// queue. Those without one have failed, and are not submitted.
-    pub(crate) fn resolve_tickets(&self, tickets: &[(u64, u64)], resolved: u64) {
-        let Some(own) = &self.virtual_queue else { return };
+    /// queue. Those without one have failed, and are not submitted. Returns what was kept while they were listed, to be dropped
+    /// without any lock.
+    #[must_use]
+    pub(crate) fn resolve_tickets(&self, tickets: &[(u64, u64)], resolved: u64) -> Vec<Box<dyn Any + Send>> {
+        let Some(own) = &self.virtual_queue else { return Vec::new() };
         self.remove_ended();
         let mut known = own.tickets.lock();
         known.real.extend(tickets);
         known.resolved = resolved;
+        std::mem::take(&mut known.kept)
+    }
+
+    /// Keeps a value until the list with `ticket` is handed over; returns it if it was already.
+    pub(crate) fn keep_while_listed<T: Send + 'static>(&self, ticket: u64, kept: T) -> Option<T> {
+        let Some(own) = &self.virtual_queue else { return Some(kept) };
+        let mut tickets = own.tickets.lock();
+        if ticket <= tickets.resolved {
+            return Some(kept);
+        }
+        tickets.kept.push(Box::new(kept));
+        None
     }
 
     /// Takes a ticket for work of the real queue that was submitted to it directly, after everything listed.

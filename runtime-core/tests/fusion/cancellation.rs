@@ -257,7 +257,7 @@ fn a_cyclic_dependency_cannot_arise() {
         listed.scene.scale(listed.fuser.queue(), &listed.x, 3.0); // depends on that
         let (event, report) = listed.fuser.complete().unwrap();
         event.wait().unwrap();
-        assert_eq!(report.cancelled.map(|(_, count)| count), Some(2));
+        assert_eq!(report.cancelled.as_ref().map(|(_, count)| *count), Some(2));
         assert_eq!(listed.x.to_vec::<f32>().unwrap(), [6.0]);
     });
 }

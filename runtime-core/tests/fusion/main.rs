@@ -7,6 +7,8 @@ mod cache;
 mod cancellation;
 mod failures;
 mod fusing;
+mod kept_plans;
+mod list_graphs;
 mod lowering;
 mod promotion;
 mod threads;

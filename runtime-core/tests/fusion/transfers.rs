@@ -1,6 +1,8 @@
 //! What is not a launch, on a virtual queue.
 
-use runtime_core::{DType, EventStatus, Options, Placement, QueueOptions, read_write};
+use std::sync::Arc;
+
+use runtime_core::{DType, Event, EventStatus, Options, Placement, QueueOptions, read_write};
 
 use crate::{Scene, in_time};
 
@@ -32,6 +34,52 @@ fn transfers_that_touch_nothing_of_the_list_run_at_once() {
 }
 
 #[test]
+fn what_is_kept_until_a_listed_event_ends_cancels_nothing() {
+    in_time(|| {
+        for is_cancelled in [false, true] {
+            let scene = Scene::with(&Options::new().with("delay_us", 1000));
+            let queue = scene.queue();
+            let fuser = scene.fuser(&queue);
+            let (x, kept) = (scene.tensor(&[1.0]), Arc::new(()));
+            drop(scene.noop(fuser.queue(), &x).keeping(kept.clone()));
+            let event = scene.noop(fuser.queue(), &x);
+            fuser.queue().keep_until(&[&event], kept.clone()).unwrap();
+            drop(Event::all(&[&event, &queue.launch_noop().unwrap()]).keeping(kept.clone()));
+            assert_eq!((fuser.len(), Arc::strong_count(&kept)), (2, 4));
+            if is_cancelled {
+                fuser.cancel().unwrap();
+            } else {
+                assert!(fuser.complete().unwrap().1.is_one_kernel());
+            }
+            event.wait().unwrap();
+            while Arc::strong_count(&kept) > 1 {
+                std::thread::yield_now();
+            }
+        }
+    });
+}
+
+#[test]
+fn a_kernel_that_reports_runs_at_once() {
+    in_time(|| {
+        let scene = Scene::new();
+        let queue = scene.queue();
+        let code = runtime_core::ModuleSource::wgsl("checked = noop");
+        let checked = scene.device.kernel(code, "checked").unwrap();
+        let fuser = scene.fuser(&queue);
+        let x = scene.tensor(&[1.0]);
+        scene.scale(fuser.queue(), &x, 2.0);
+        let event = fuser.queue().launch(&checked, (1, 1), (read_write(&scene.tensor(&[1.0])),)).unwrap();
+        assert_eq!((fuser.len(), event.status().unwrap()), (0, EventStatus::Complete));
+        scene.scale(fuser.queue(), &x, 3.0);
+        let (last, report) = fuser.complete().unwrap();
+        last.wait().unwrap();
+        assert_eq!(report.cancelled.as_ref().map(|(_, count)| *count), Some(1));
+        assert_eq!(x.to_vec::<f32>().unwrap(), [6.0]);
+    });
+}
+
+#[test]
 fn sync_acc_mem_op() {
     in_time(|| {
         let scene = Scene::new();
@@ -45,7 +93,7 @@ fn sync_acc_mem_op() {
         fuser.queue().fill(&x, &1.0f32.to_ne_bytes()).unwrap();
         scene.scale(fuser.queue(), &x, 5.0);
         let (_, report) = fuser.complete().unwrap();
-        assert_eq!(report.cancelled.map(|(_, count)| count), Some(2));
+        assert_eq!(report.cancelled.as_ref().map(|(_, count)| *count), Some(2));
         assert_eq!((x.to_vec::<f32>().unwrap(), y.to_vec::<f32>().unwrap()), (vec![5.0], vec![2.0]));
     });
 }
@@ -108,6 +156,24 @@ fn a_barrier_orders_the_list_and_what_comes_after() {
         assert!(outside.is_done().unwrap());
         barrier.wait().unwrap();
         assert!(direct.is_done().unwrap());
+    });
+}
+
+#[test]
+fn a_barrier_ends_after_the_list_and_after_what_went_to_the_real_queue() {
+    in_time(|| {
+        let scene = Scene::with(&Options::new().with("delay_us", 20_000).with("out_of_order", true));
+        let queue = scene.queue();
+        let fuser = scene.fuser(&queue);
+        let direct = fuser.queue().fill(&scene.tensor(&[1.0]), &[1]).unwrap();
+        fuser.queue().barrier(&[]).unwrap().wait().unwrap();
+        assert_eq!(direct.status().unwrap(), EventStatus::Complete);
+        scene.noop(fuser.queue(), &scene.tensor(&[1.0]));
+        let barrier = fuser.queue().barrier(&[]).unwrap();
+        assert_eq!(fuser.len(), 1);
+        let (event, _) = fuser.complete().unwrap();
+        barrier.wait().unwrap();
+        assert_eq!(event.status().unwrap(), EventStatus::Complete);
     });
 }
 

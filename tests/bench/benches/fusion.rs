@@ -1,5 +1,6 @@
 //! Kernel fusion: `relu((a + b) · a − b) · 0.5` as four kernels, submitted as they are and fused, on every device that runs portable
-//! kernels; and what listing and completing cost.
+//! kernels; what listing and completing cost; and what a launch of a small kernel costs in a region of 16 or 64 that is repeated:
+//! submitted as it is, fused, and as a list that cannot be fused, which is an executable graph where the device has native graphs.
 //!
 //! ```text
 //! cargo bench --package runtime-bench --bench fusion -- [ELEMENTS] [DEVICE]...
@@ -38,6 +39,16 @@ const CODE: &str = "
     fn halve(@builtin(global_invocation_id) id: vec3u) {
         if id.x < arrayLength(&out1) { out1[id.x] = in0[id.x] * 0.5; }
     }";
+/// Kernels of one element: `next` fuses with itself, `jump` does not.
+const SMALL: &str = "
+    @group(0) @binding(0) var<storage, read> a: array<f32>;
+    @group(0) @binding(1) var<storage, read_write> b: array<f32>;
+    @compute @workgroup_size(1)
+    fn next(@builtin(global_invocation_id) id: vec3u) { b[id.x] = a[id.x] + 1.0; }
+    @compute @workgroup_size(1)
+    fn jump(@builtin(global_invocation_id) id: vec3u) { b[id.x] = a[u32(a[id.x]) & 1] + 1.0; }";
+/// How often a region is repeated before the program waits.
+const REPETITIONS: u32 = 50;
 /// Kernels of one list.
 const LAUNCHES: u32 = 4;
 const SAMPLES: usize = 15;
@@ -54,7 +65,7 @@ fn main() {
         if is_asked
             && info.id.sub.is_none()
             && info.accepts(&CodeFormat::WGSL)
-            && let Err(error) = compare(&runtime, &name, elements)
+            && let Err(error) = compare(&runtime, &name, elements).and_then(|()| regions(&runtime, &name))
         {
             eprintln!("{name}: {error}");
         }
@@ -171,6 +182,50 @@ fn compare(runtime: &Runtime, device: &str, elements: usize) -> Result<()> {
         1e6 * cold.as_secs_f64()
     );
     Ok(())
+}
+
+/// What a launch costs in a region of small kernels that is repeated.
+fn regions(runtime: &Runtime, device: &str) -> Result<()> {
+    let device = runtime.open(device)?;
+    let queue = device.queue()?;
+    let module = device.load(&ModuleSource::wgsl(SMALL))?;
+    let (next, jump) = (module.kernel("next")?, module.kernel("jump")?);
+    let tensors = [device.zeros::<f32>([2])?, device.zeros::<f32>([2])?];
+    let region = |queue: &Queue, kernel: &Kernel, length: usize| -> Result<()> {
+        (0..length).try_for_each(|at| {
+            let [from, to] = [&tensors[at % 2], &tensors[(at + 1) % 2]];
+            queue.launch(kernel, Geometry::new(1, 1), (from, to)).map(drop)
+        })
+    };
+    let listed = |kernel: &Kernel, length| -> Result<FusionReport> {
+        let fuser = queue.fuser(&FusionOptions::default())?;
+        region(fuser.queue(), kernel, length)?;
+        Ok(fuser.complete()?.1)
+    };
+    for length in [16, 64] {
+        let plain = per_launch(&queue, length, || region(&queue, &jump, length))?;
+        let fused = per_launch(&queue, length, || listed(&next, length).map(drop))?;
+        let apart = per_launch(&queue, length, || listed(&jump, length).map(drop))?;
+        let (kernels, report) = (listed(&next, length)?.kernels.len(), listed(&jump, length)?);
+        let how = if report.is_graph { "graph" } else { "launches" };
+        eprintln!(
+            "  {length} small kernels, per launch: submitted {plain:.2} µs, fused to {kernels} {fused:.2} µs, {} as a {how} {apart:.2} µs",
+            report.kernels.len(),
+        );
+    }
+    Ok(())
+}
+
+/// The time of a launch in a region that is repeated, in µs, from the first submission to the end of the last one.
+fn per_launch(queue: &Queue, length: usize, region: impl Fn() -> Result<()>) -> Result<f64> {
+    let mut samples = Vec::new();
+    for _ in 0..SAMPLES {
+        let begin = Instant::now();
+        (0..REPETITIONS).try_for_each(|_| region())?;
+        queue.wait_idle()?;
+        samples.push(begin.elapsed() / REPETITIONS);
+    }
+    Ok(1e6 * median(&mut samples) / length as f64)
 }
 
 fn median(times: &mut [Duration]) -> f64 {

@@ -57,6 +57,7 @@ pub(crate) const TOPICS: &[(&str, &[Case])] = &[
     ("fusion", fusion::CASES),
     ("fusion_graphs", fusion::graphs::CASES),
     ("fusion_order", fusion::order::CASES),
+    ("fusion_repeated", fusion::repeated::CASES),
     ("geometry", geometry::CASES),
     ("queues", queues::CASES),
     ("events", events::CASES),

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::process;
+use crate::timeline::Timeline;
 use crate::timeline::event::Event;
 use crate::timeline::event::Source;
 use crate::timeline::event::group::Kind;
 use crate::timeline::event::host_job::HostJob;
 use crate::timeline::host_pool::HostPool;
+use crate::timeline::virtual_queue::Location;
 
 /// Values that are dropped with this, but not before the event has ended. They are leaked where that cannot be seen.
 pub(crate) struct Kept {
@@ -31,6 +33,8 @@ impl Drop for Kept {
         if process::exiting() || self.fork_generation != process::generation() {
             return std::mem::forget(values);
         }
+        // To keep something until a list has ended is no reason to submit it.
+        let Err((until, values)) = keep_while_listed(until, values, self.fork_generation) else { return };
         if until.has_ended() {
             return drop(values);
         }
@@ -39,6 +43,21 @@ impl Drop for Kept {
         let guarded = Guarded(Some(values));
         // Without a thread the values are leaked.
         let _ = HostJob::start(&pool, until, Box::new(move |until, _| guarded.release(until)));
+    }
+}
+
+/// Keeps values until the list of a virtual queue that `until` waits for is handed over; returns both if there is none.
+fn keep_while_listed(
+    until: Event,
+    values: Box<dyn Send>,
+    fork_generation: u32,
+) -> Result<(), (Event, Box<dyn Send>)> {
+    let Some((timeline, ticket)) = until.listed() else { return Err((until, values)) };
+    let kept = Kept { fork_generation, content: Mutex::new(Some((until, values))) };
+    match timeline.keep_while_listed(ticket, kept) {
+        None => Ok(()),
+        // It was handed over meanwhile.
+        Some(mut kept) => kept.content.get_mut().take().map_or(Ok(()), Err),
     }
 }
 
@@ -73,6 +92,18 @@ impl Event {
                 completed || group.parts().iter().all(Self::has_ended)
             }
             None => true,
+        }
+    }
+
+    /// A ticket that it waits for and that a virtual queue lists.
+    fn listed(&self) -> Option<(Arc<Timeline>, u64)> {
+        if let Some(timeline) = &self.timeline {
+            let is_listed = matches!(timeline.locate(self.ticket), Location::Listed);
+            return is_listed.then(|| (timeline.clone(), self.ticket));
+        }
+        match self.source()? {
+            Source::Group(group) => group.parts().iter().find_map(Self::listed),
+            Source::Signal(_) => None,
         }
     }
 

@@ -5,11 +5,12 @@ use runtime_core::{Error, ErrorKind, FusionOptions, FusionReport, Recorder};
 use super::scenario::{COVER, N, Scenario};
 use crate::case::{Failure, Verdict, cases};
 use crate::context::Context;
-use crate::expect::{expect_equal, expect_error};
+use crate::expect::{expect_all, expect_equal, expect_error};
 use crate::wait;
 
 cases! {
-    [] => a_graph, a_graph_with_copies_between, a_graph_that_must_become_one_kernel, an_empty_graph;
+    [] => a_graph, a_graph_with_copies_between, a_graph_that_must_become_one_kernel, an_empty_graph,
+        a_graph_in_a_graph, updates_after_fusion;
 }
 
 /// Records `work` on a graph, fuses it, and replays it twice on the initial contents.
@@ -76,6 +77,46 @@ fn a_graph_that_must_become_one_kernel(context: &Context) -> Verdict {
     let refused = graph.fuse(&FusionOptions::new().require(true));
     expect_error("a seam that stays open", refused, ErrorKind::Unsupported, &["neighbour", "require"])
         .map(drop)
+}
+
+fn a_graph_in_a_graph(context: &Context) -> Verdict {
+    let mut scenario = Scenario::new(context)?;
+    let (add, scale, relu) =
+        (scenario.elements("add")?, scenario.elements("scale")?, scenario.elements("relu")?);
+    let (a, b, sum, out) = scenario.four()?;
+    let inner = scenario.queue.record(|recorder| {
+        recorder.launch(&add, COVER, (&a, &b, &sum))?;
+        recorder.launch(&relu, COVER, (&sum,))
+    })?;
+    let report = replays_fused(&scenario, &FusionOptions::default(), |recorder| {
+        recorder.add_graph(&inner)?;
+        recorder.launch(&scale, COVER, (&sum, &out, 3.0f32))?;
+        recorder.fill(&sum, &1.0f32.to_le_bytes())?;
+        recorder.add_graph(&inner)?;
+        Ok(())
+    })?;
+    assert_eq!(report.kernels.len(), 2, "{report}");
+    Ok(())
+}
+
+fn updates_after_fusion(context: &Context) -> Verdict {
+    let scenario = Scenario::new(context)?;
+    let (scale, fixture) = (scenario.elements("scale")?, context.fixture());
+    let (x, y, z) = (fixture.full(N, 1.0)?, fixture.full(N, 0.0)?, fixture.full(N, 0.0)?);
+    let graph = scenario.queue.record(|recorder| {
+        recorder.launch(&scale, COVER, (&x, &y, 2.0f32))?;
+        recorder.launch(&scale, COVER, (&y, &z, 3.0f32))
+    })?;
+    let (graph, report) = graph.fuse(&FusionOptions::new().require(true))?;
+    assert_eq!((graph.len(), report.kernels.len()), (1, 1), "{report}");
+    let mut executable = scenario.queue.instantiate(&graph)?;
+    wait::event(&scenario.queue.replay(&executable)?)?;
+    expect_all("the result", &z, 6.0)?;
+    let (other, out) = (fixture.full(N, 10.0)?, fixture.full(N, 0.0)?);
+    executable.rebind(&[(&x, &other), (&z, &out)])?;
+    wait::event(&scenario.queue.replay(&executable)?)?;
+    expect_all("the result of before", &z, 6.0)?;
+    expect_all("the result for other tensors", &out, 60.0)
 }
 
 fn an_empty_graph(context: &Context) -> Verdict {

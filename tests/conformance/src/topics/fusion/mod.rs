@@ -4,6 +4,7 @@
 pub(super) mod graphs;
 mod kernels;
 pub(super) mod order;
+pub(super) mod repeated;
 mod scenario;
 
 use runtime_core::{Geometry, Queue, abi, half};

@@ -1,12 +1,12 @@
 //! What needs the launches of a fusion list earlier gets their results, on every device.
 
-use runtime_core::{Event, FusionOptions, Kernel, ModuleSource, Queue, Tensor};
+use runtime_core::{ErrorKind, Event, FusionOptions, Kernel, ModuleSource, Queue, Tensor};
 
 use super::kernels::ELEMENTS;
 use super::scenario::{COVER, GROUP, N};
 use crate::case::{Failure, Verdict, cases};
 use crate::context::Context;
-use crate::expect::expect_all;
+use crate::expect::{expect_all, expect_error};
 use crate::topics::threads::together;
 use crate::wait;
 
@@ -15,7 +15,8 @@ cases! {
         a_launch_on_another_queue_needs_the_list, another_queue_depends_on_an_event_of_the_list,
         the_list_depends_on_another_queue, an_unrelated_copy_does_not_cancel, a_copy_of_a_listed_tensor_cancels,
         a_host_task_waits_for_the_list, two_fusers_conflict, a_dropped_fuser_loses_nothing, an_error_loses_nothing,
-        tensors_dropped_before_completion, sixteen_threads_fuse;
+        tensors_dropped_before_completion, sixteen_threads_fuse, cancelled_twice, fusers_do_not_nest,
+        a_cycle_cannot_arise;
 }
 
 /// `y = 2 x`, then `z = 3 y`, to be listed.
@@ -184,6 +185,43 @@ fn a_dropped_fuser_loses_nothing(context: &Context) -> Verdict {
     drop(fuser);
     events.iter().try_for_each(wait::event)?;
     chain.expect_results()
+}
+
+fn cancelled_twice(context: &Context) -> Verdict {
+    let chain = Chain::new(context)?;
+    let fuser = chain.queue.fuser(&FusionOptions::default())?;
+    let events = chain.submit(fuser.queue())?;
+    fuser.cancel()?;
+    fuser.cancel()?;
+    events.iter().try_for_each(wait::event)?;
+    let (event, report) = fuser.complete()?;
+    wait::event(&event)?;
+    assert_eq!(report.cancelled.as_ref().map(|(_, count)| *count), Some(2), "{report}");
+    chain.expect_results()
+}
+
+fn fusers_do_not_nest(context: &Context) -> Verdict {
+    let chain = Chain::new(context)?;
+    let fuser = chain.queue.fuser(&FusionOptions::default())?;
+    drop(chain.submit(fuser.queue())?);
+    let nested = fuser.queue().fuser(&FusionOptions::default());
+    expect_error("a fuser of a fuser", nested, ErrorKind::InvalidArgument, &["nest"])?;
+    let (_, report) = fuser.complete()?;
+    assert!(report.is_one_kernel(), "{report}");
+    chain.expect_results()
+}
+
+fn a_cycle_cannot_arise(context: &Context) -> Verdict {
+    let (chain, other) = (Chain::new(context)?, context.fixture().queue()?);
+    let fuser = chain.queue.fuser(&FusionOptions::default())?;
+    drop(chain.submit(fuser.queue())?);
+    // It depends on the list, which is therefore submitted, and the next list depends on it.
+    let outside = chain.scale(&other, &chain.z, &chain.x, 2.0)?;
+    fuser.queue().wait_for(&outside)?;
+    drop(chain.submit(fuser.queue())?);
+    let (event, _) = fuser.complete()?;
+    wait::event(&event)?;
+    expect_all("the result of both lists", &chain.z, 72.0)
 }
 
 fn an_error_loses_nothing(context: &Context) -> Verdict {

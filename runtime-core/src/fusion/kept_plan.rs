@@ -1,0 +1,80 @@
+//! Plans that are kept on disk, in the notes beside the code cache, for later processes.
+//!
+//! The key is compared byte by byte. It has the version of the lowering, the device, the code of the launches and their shape. The
+//! fused code is loaded as any other portable code, so that a plan cannot break memory safety.
+
+use crate::cache::{Notes, decode_plan, encode_plan};
+use crate::fusion::run::Run;
+use crate::fusion::shape::Shape;
+use crate::timeline::open_device::OpenDevice;
+use crate::{FusionPlan, Lowering};
+
+/// Of the layout of keys and plans.
+const VERSION: &[u8] = b"fusion plan 1\n";
+
+/// Where the plan of a run is kept.
+pub(super) struct PlanNote {
+    notes: Notes,
+    key: Vec<u8>,
+}
+
+impl PlanNote {
+    /// `None` if the code cache is off, or the lowering does not say its version.
+    pub(super) fn new(
+        device: &OpenDevice,
+        lowering: &dyn Lowering,
+        run: &Run<'_>,
+        shape: &Shape,
+    ) -> Option<Self> {
+        let cache = &device.instance.cache;
+        if cache.is_off() {
+            return None;
+        }
+        let info = &device.info;
+        let identity = lowering.identity(info)?;
+        let device = format!("{:?} {:?} {:?}", info.arch, info.limits, info.capabilities);
+        let mut key = VERSION.to_vec();
+        for text in [identity.as_bytes(), device.as_bytes()] {
+            push(&mut key, text);
+        }
+        shape.words.iter().for_each(|word| key.extend(word.to_le_bytes()));
+        for entry in run.entries {
+            let text = entry.kernel.portable()?;
+            let source = text.source();
+            push(&mut key, text.format.as_str().as_bytes());
+            key.extend(blake3::hash(source.code.as_bytes()).as_bytes());
+            push(&mut key, source.path.as_bytes());
+            push(&mut key, format!("{:?}", source.options).as_bytes());
+            push(&mut key, entry.kernel.name().as_bytes());
+        }
+        Some(Self { notes: cache.notes(), key })
+    }
+
+    /// The plan, if it is right for the scalars of the run.
+    pub(super) fn read(&self, run: &Run<'_>) -> Option<FusionPlan> {
+        let bytes = self.notes.read(&self.key)?;
+        let Some((plan, relied)) = decode_plan(&bytes) else {
+            ignored("it cannot be read");
+            return None;
+        };
+        let fits = |(&place, &bits): (&(usize, usize), &u64)| run.scalar(place) == Some(bits);
+        plan.relies_on.iter().zip(&relied).all(fits).then_some(plan)
+    }
+
+    pub(super) fn write(&self, plan: &FusionPlan, run: &Run<'_>) {
+        let relied: Option<Vec<_>> = plan.relies_on.iter().map(|&place| run.scalar(place)).collect();
+        if let Some(relied) = relied {
+            self.notes.write(&self.key, &encode_plan(plan, &relied));
+        }
+    }
+}
+
+/// Reports a plan that is made again.
+pub(super) fn ignored(why: &str) {
+    tracing::warn!(target: "runtime::fusion", "a plan in the code cache is ignored: {why}");
+}
+
+fn push(key: &mut Vec<u8>, bytes: &[u8]) {
+    key.extend((bytes.len() as u64).to_le_bytes());
+    key.extend(bytes);
+}
