@@ -29,6 +29,7 @@ pub(crate) fn describe(board: &Board, index: u32) -> DeviceInfo {
         }
         .to_owned(),
     );
+    info.driver_version = Some(concat!("firmware ", env!("CARGO_PKG_VERSION")).to_owned());
     // DLPack's kDLExtDev: a device type that DLPack does not define.
     info.dlpack_type = 12;
     info.compute_units = Some(1);

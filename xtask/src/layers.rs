@@ -46,6 +46,13 @@ const CRATES: &[Layers] = &[
         exceptions: &[("check::barriers", "transform")],
     },
     Layers {
+        source: "runtime-embedded/src",
+        order: &[
+            "gdb", "boards", "image", "target", "timer", "memory", "module", "queue", "convert", "device",
+        ],
+        exceptions: &[],
+    },
+    Layers {
         source: "runtime-harness/src",
         order: &[
             "platform",

@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use runtime_core::{Arg, DType, ErrorKind};
+use runtime_core::{Arg, DType, ErrorKind, Result};
 
 use crate::{Board, Case, DEADLINE};
 
@@ -15,6 +15,7 @@ pub(crate) const CASES: &[Case] = &[
     ("four_targets_run_at_once", four_targets_run_at_once),
     ("a_killed_process_leaves_no_emulator", a_killed_process_leaves_no_emulator),
     ("a_dead_emulator_is_reported_and_replaced", a_dead_emulator_is_reported_and_replaced),
+    ("a_target_that_stops_answering_is_replaced", a_target_that_stops_answering_is_replaced),
 ];
 
 /// Makes this program flash a board and wait to be killed.
@@ -102,10 +103,43 @@ fn a_dead_emulator_is_reported_and_replaced(board: &Board) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+fn signal_emulator(signal: &str) {
+    for id in emulators(std::process::id()) {
+        Command::new("kill").args([signal, &id.to_string()]).status().unwrap();
+    }
+}
+
+fn a_target_that_stops_answering_is_replaced(board: &Board) {
+    // Each step costs the client's deadline of some seconds, and no step depends on the board.
+    if board.name == crate::BOARDS[0] {
+        let output = held(board, "stop").wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+fn stop_emulator(board: &Board) {
+    let x = board.embedded().tensor_from_seed(DType::I32, &[1], 1).unwrap();
+    let args = [Arg::read_write(&x), Arg::scalar(0i32)];
+    let steps: [(&str, &dyn Fn() -> Result<()>); 3] = [
+        ("flash", &|| board.flash(CODE, &args)),
+        ("run", &|| board.embedded().run(Duration::from_millis(100)).map(drop)),
+        ("read", &|| board.embedded().read(0).map(drop)),
+    ];
+    for (name, step) in steps {
+        flash_and_run(board, 1);
+        signal_emulator("-STOP");
+        let error = step().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Timeout, "{name}: {error}");
+        signal_emulator("-CONT");
+        // A late reply must not be taken for that of the next request.
+        assert!(board.embedded().run(DEADLINE).is_err(), "{name}");
+    }
+    flash_and_run(board, 2);
+}
+
 fn kill_emulator(board: &Board) {
     flash_and_run(board, 1);
-    let id = emulators(std::process::id())[0];
-    Command::new("kill").args(["-KILL", &id.to_string()]).status().unwrap();
+    signal_emulator("-KILL");
     let error = board.embedded().run(DEADLINE).unwrap_err();
     assert!(error.kind() == ErrorKind::Io && error.to_string().contains("closed"), "{error}");
     flash_and_run(board, 2);
@@ -121,6 +155,7 @@ pub(crate) fn child() -> ExitCode {
     let board = Board::open(crate::BOARDS.into_iter().find(|board| *board == name).unwrap()).unwrap();
     match what {
         "flash" => count_flashes(&board),
+        "stop" => stop_emulator(&board),
         "die" => kill_emulator(&board),
         _ => {
             flash_and_run(&board, 1);

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, unsafe_code, reason = "a test, which loads code")]
 
 mod faults;
+mod kernels;
 mod lifetime;
 mod refusals;
 mod results;
@@ -69,7 +70,8 @@ fn trials() -> Vec<Trial> {
                 }));
             }
             _ => {
-                for cases in [results::CASES, faults::CASES, refusals::CASES, lifetime::CASES] {
+                for cases in [results::CASES, kernels::CASES, faults::CASES, refusals::CASES, lifetime::CASES]
+                {
                     trials.extend(cases.iter().map(|&(name, case)| {
                         Trial::test(format!("{board}::{name}"), move || {
                             case(&Board::open(board)?);
