@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use runtime_core::backend::{
     Allocate, Device, Level, Log, NoGraph, Program, QueueOptions, RunReport, Source, is_privileged,
 };
-use runtime_core::{DeviceInfo, DeviceKind, Error, ErrorKind, MemorySpace, Options, Result};
+use runtime_core::{DeviceInfo, DeviceKind, Error, ErrorKind, Limits, MemorySpace, Options, Result};
 
 use crate::boards::{Board, Processor};
 use crate::convert;
@@ -41,6 +41,14 @@ pub(crate) fn describe(board: &Board, index: u32) -> DeviceInfo {
         host_visible: false,
         kernel_visible: true,
     }];
+    // Work-group memory is on the stack.
+    info.limits = Limits {
+        groups: [u64::from(u32::MAX), 1 << 16, 1 << 16],
+        group_size: [1024; 3],
+        group_items: 1024,
+        shared_bytes: board.stack_bytes / 2,
+        allocation_bytes: Some(board.ram.bytes),
+    };
     let flash_bytes = i64::try_from(board.flash.bytes).unwrap_or(i64::MAX);
     info.properties = Options::new()
         .with("description", board.description.as_str())

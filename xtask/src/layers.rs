@@ -48,7 +48,7 @@ const CRATES: &[Layers] = &[
     Layers {
         source: "runtime-embedded/src",
         order: &[
-            "gdb", "boards", "image", "target", "timer", "memory", "module", "queue", "convert", "device",
+            "gdb", "boards", "module", "image", "target", "timer", "memory", "queue", "convert", "device",
         ],
         exceptions: &[],
     },

@@ -14,6 +14,7 @@ use super::elf::{Image, functions};
 use super::entry::{self, Parameter};
 use super::tool;
 use crate::boards::{Board, Processor};
+use crate::module;
 
 /// The files of the firmware.
 const FIRMWARE: [(&str, &str); 7] = [
@@ -171,7 +172,11 @@ impl Builder {
         if !kernel.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
             return Err(Error::invalid(format!("option \"entry\": \"{kernel}\" is no name of a C function")));
         }
-        write(&folder.join("entry.c"), entry::source(&file, &kernel, &key.parameters).as_bytes())?;
+        let call = match module::groups(source.options)? {
+            Some(groups) => entry::groups_source(&file, &kernel, key.parameters.len(), groups),
+            None => entry::source(&file, &kernel, &key.parameters),
+        };
+        write(&folder.join("entry.c"), call.as_bytes())?;
         let mut command = self.kernel_compiler(source);
         command
             .args(["entry.c", "-o"])
@@ -216,7 +221,7 @@ impl Builder {
         if source.options.flag("debug") {
             command.arg("-Og");
         }
-        command.args(source.options.texts("flags"));
+        command.args(source.options.texts("flags").flat_map(str::split_whitespace));
         command
     }
 

@@ -81,6 +81,23 @@ int runtime_entry(const volatile __UINT64_TYPE__ *args) {{
     text
 }
 
+/// As [`source`], for a kernel that runs the work-groups `begin` to `end` of a grid, and takes its arguments as words.
+pub(super) fn groups_source(file: &str, kernel: &str, words: usize, [x, y, z]: [u32; 3]) -> String {
+    let all = u128::from(x) * u128::from(y) * u128::from(z);
+    let room = words.max(1);
+    format!(
+        "#include \"{file}\"
+int runtime_entry(const volatile __UINT64_TYPE__ *args) {{
+    static const unsigned int groups[3] = {{{x}u, {y}u, {z}u}};
+    unsigned long long words[{room}];
+    for (int i = 0; i < {words}; i++) words[i] = args[i];
+    {kernel}(words, groups, 0, {all}LL);
+    return 0;
+}}
+"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

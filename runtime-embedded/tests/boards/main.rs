@@ -5,6 +5,7 @@
 mod faults;
 mod kernels;
 mod lifetime;
+mod portable;
 mod refusals;
 mod results;
 
@@ -30,7 +31,11 @@ impl Board {
     fn open(name: &'static str) -> Result<Self> {
         // One for all, so that the firmware is compiled once per board.
         static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
-            Runtime::builder().discover(false).register(runtime_embedded::backend()).build()
+            Runtime::builder()
+                .discover(false)
+                .register(runtime_embedded::backend())
+                .with_lowering(runtime_kernel::wgsl())
+                .build()
         });
         let runtime = &*RUNTIME;
         Ok(Self { name, device: runtime.open(&format!("embedded:{name}"))? })
@@ -70,8 +75,14 @@ fn trials() -> Vec<Trial> {
                 }));
             }
             _ => {
-                for cases in [results::CASES, kernels::CASES, faults::CASES, refusals::CASES, lifetime::CASES]
-                {
+                for cases in [
+                    results::CASES,
+                    kernels::CASES,
+                    portable::CASES,
+                    faults::CASES,
+                    refusals::CASES,
+                    lifetime::CASES,
+                ] {
                     trials.extend(cases.iter().map(|&(name, case)| {
                         Trial::test(format!("{board}::{name}"), move || {
                             case(&Board::open(board)?);
