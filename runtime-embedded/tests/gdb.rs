@@ -135,7 +135,7 @@ fn without_acknowledgements_a_damaged_packet_is_an_error() {
 }
 
 #[test]
-fn a_closed_connection_is_told_from_a_slow_one() {
+fn a_closed_connection_is_no_slow_one() {
     let stream = serve(100, after_handshake(|_| Answer::Close));
     let mut client = Client::connect(stream, PATIENT).unwrap();
     assert_eq!(client.read_register(1).unwrap_err().kind(), GdbErrorKind::Closed);
@@ -170,7 +170,7 @@ fn hardware_breakpoints_replace_refused_software_ones() {
 }
 
 #[test]
-fn a_running_target_is_told_from_a_stopped_one() {
+fn a_running_target_is_no_stopped_one() {
     let stream = serve(
         100,
         after_handshake(|request| match request {

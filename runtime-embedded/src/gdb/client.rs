@@ -221,7 +221,7 @@ impl<T: Transport> Client<T> {
             match self.next(deadline)? {
                 Item::Ack => return Ok(true),
                 Item::Nack => return Ok(false),
-                // It answers something older, and is of no use to anybody now.
+                // It answers an earlier request.
                 Item::Packet(_) | Item::Notification(_) | Item::Damaged(_) => {}
             }
         }

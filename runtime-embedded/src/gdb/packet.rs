@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_acknowledgements_and_noise_are_told_apart() {
+    fn packets_acknowledgements_and_noise_are_distinguished() {
         assert_eq!(parse(b"xx+$OK#9a-\n$#00"), [Item::Ack, packet(b"OK"), Item::Nack, packet(b"")]);
         assert_eq!(parse(b"%Stop:T05#99"), [Item::Notification(b"Stop:T05".to_vec())]);
     }

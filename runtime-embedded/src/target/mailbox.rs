@@ -58,7 +58,7 @@ pub(super) struct Header {
     pub(super) fault: FaultRecord,
 }
 
-/// A tensor, as the firmware is told of it.
+/// The record of a tensor, as the firmware reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TensorRecord {
     pub(crate) address: u64,

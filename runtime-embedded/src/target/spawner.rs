@@ -58,7 +58,7 @@ fn start_all(jobs: &Receiver<Job>) {
         let prepare = move || prepare(descriptor);
         // SAFETY: `prepare` makes system calls only.
         unsafe { command.pre_exec(prepare) };
-        // If nobody waits for it any more, dropping the child would leave it running.
+        // If the caller has given up, dropping the child would leave it running.
         if let Err(unwanted) = started.send(command.spawn()) {
             let _ = unwanted.0.map(|mut child| child.kill().and_then(|()| child.wait()));
         }
