@@ -46,6 +46,13 @@ const CRATES: &[Layers] = &[
         exceptions: &[("check::barriers", "transform")],
     },
     Layers {
+        source: "runtime-embedded/src",
+        order: &[
+            "gdb", "boards", "module", "image", "target", "timer", "memory", "queue", "convert", "device",
+        ],
+        exceptions: &[],
+    },
+    Layers {
         source: "runtime-harness/src",
         order: &[
             "platform",

@@ -140,7 +140,7 @@ impl Kernel {
 
     fn check_known_signature(&self, args: &[Arg<'_>]) -> Result<()> {
         if let Some(params) = &self.info().params {
-            self.check_params(params, args)?;
+            check_params(self.name(), params, args)?;
         }
         match self.lowered() {
             Some(lowered) => lowered.check(args),
@@ -175,47 +175,50 @@ impl Kernel {
             device.name
         ))
     }
+}
 
-    fn check_params(&self, params: &[Param], args: &[Arg<'_>]) -> Result<()> {
-        if params.len() != args.len() {
-            return Err(Error::invalid(format!(
-                "\"{}\" takes {} arguments, got {}",
-                self.name(),
-                params.len(),
-                args.len()
-            )));
-        }
-        match params.iter().zip(args).position(|(param, arg)| !accepts(param, arg)) {
-            None => Ok(()),
-            Some(index) => Err(self.mismatch(index, &params[index], &args[index])),
-        }
+/// Checks the arguments of the kernel `name` against its parameters.
+///
+/// # Errors
+/// `InvalidArgument`, naming the argument.
+pub(crate) fn check_params(name: &str, params: &[Param], args: &[Arg<'_>]) -> Result<()> {
+    if params.len() != args.len() {
+        return Err(Error::invalid(format!(
+            "\"{name}\" takes {} arguments, got {}",
+            params.len(),
+            args.len()
+        )));
     }
+    match params.iter().zip(args).position(|(param, arg)| !accepts(param, arg)) {
+        None => Ok(()),
+        Some(index) => Err(mismatch(name, index, &params[index], &args[index])),
+    }
+}
 
-    #[cold]
-    fn mismatch(&self, index: usize, param: &Param, arg: &Arg<'_>) -> Error {
-        let message = match (param.dtype, arg.dtype()) {
-            _ if param.kind != arg.kind() => {
-                format!("is a {:?}, but the kernel takes a {:?}", arg.kind(), param.kind)
-            }
-            (Some(wanted), Some(given)) if wanted != given => {
-                let packed = matches!(arg.value, ArgValue::Tensor(..)) && given.bytes() < wanted.bytes();
-                let hint = match packed {
-                    true => {
-                        format!(
-                            "; pack its bytes into {wanted}, or declare the parameter as an array of structures, which accepts any type"
-                        )
-                    }
-                    false => String::new(),
-                };
-                format!("is {given}, but the kernel takes {wanted}{hint}")
-            }
-            _ if matches!(arg.value, ArgValue::Tensor(_, Access::Read, _)) => {
-                "is passed as read, but the kernel writes it".to_owned()
-            }
-            _ => "is passed as write, but the kernel reads it".to_owned(),
-        };
-        Error::invalid(format!("argument {index} of \"{}\" {message}", self.name()))
-    }
+#[cold]
+fn mismatch(name: &str, index: usize, param: &Param, arg: &Arg<'_>) -> Error {
+    let message = match (param.dtype, arg.dtype()) {
+        _ if param.kind != arg.kind() => {
+            format!("is a {:?}, but the kernel takes a {:?}", arg.kind(), param.kind)
+        }
+        (Some(wanted), Some(given)) if wanted != given => {
+            let packed = matches!(arg.value, ArgValue::Tensor(..)) && given.bytes() < wanted.bytes();
+            let hint = match packed {
+                true => {
+                    format!(
+                        "; pack its bytes into {wanted}, or declare the parameter as an array of structures, which accepts any type"
+                    )
+                }
+                false => String::new(),
+            };
+            format!("is {given}, but the kernel takes {wanted}{hint}")
+        }
+        _ if matches!(arg.value, ArgValue::Tensor(_, Access::Read, _)) => {
+            "is passed as read, but the kernel writes it".to_owned()
+        }
+        _ => "is passed as write, but the kernel reads it".to_owned(),
+    };
+    Error::invalid(format!("argument {index} of \"{name}\" {message}"))
 }
 
 /// Whether the kernel accepts an argument for a parameter.

@@ -8,11 +8,16 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::code::arg::ArgValue;
+use crate::code::launch_checks::check_params;
+use crate::code::lowering;
 use crate::code::raw_launch::raw_arg;
 use crate::device::common_runtime::{CommonRuntime, sealed::Opened, sealed::Shared};
 use crate::tensor::host_array::HostArray;
 use crate::timeline::open_device::OpenDevice;
-use crate::{Arg, DType, Error, ModuleSource, Placement, Result, RunReport, Tensor, abi};
+use crate::{
+    Arg, DType, Error, ErrorKind, LoweredKernel, ModuleSource, Placement, Result, RunReport, Tensor, abi,
+    did_you_mean,
+};
 
 /// An external processor without queues: [`EmbeddedDevice::run`] blocks. Its tensors are only described on the
 /// host; the device creates, fills and checks them.
@@ -95,6 +100,45 @@ impl EmbeddedDevice {
         })?;
         *self.flashed.lock() = tensors.into_iter().map(|(tensor, _)| tensor).collect();
         Ok(())
+    }
+
+    /// Lowers portable code, and writes an image that runs its kernel `entry` on a grid of `groups` work-groups, together with its
+    /// arguments.
+    ///
+    /// # Errors
+    /// As for [`EmbeddedDevice::flash`]; `NotFound` for an unknown kernel, `InvalidArgument` for arguments that do not fit it,
+    /// `Unsupported` for code that cannot be lowered for the device.
+    pub fn flash_kernel(
+        &self,
+        source: &ModuleSource,
+        entry: &str,
+        groups: [u32; 3],
+        args: &[Arg<'_>],
+    ) -> Result<()> {
+        let annotate = |error: Error| error.in_operation("flash").on_device(&self.device.name);
+        let (image, kernel) = self.lower(source, entry).map_err(annotate)?;
+        let params: Vec<_> = kernel.params.iter().map(|param| param.param).collect();
+        check_params(&kernel.name, &params, args).and_then(|()| kernel.check(args)).map_err(annotate)?;
+        let groups = groups.map(|count| count.to_string()).join(",");
+        let image = image.option("entry", kernel.symbol.as_str()).option("groups", groups.as_str());
+        let sizes: Vec<_> = kernel.tensor_sizes(args).collect();
+        self.flash(&image, &args.iter().chain(&sizes).cloned().collect::<Vec<_>>())
+    }
+
+    /// The lowered code, and the kernel in it.
+    fn lower(&self, source: &ModuleSource, entry: &str) -> Result<(ModuleSource, LoweredKernel)> {
+        let lowered = lowering::lower(source, &self.device.instance, &self.device.info)?;
+        let (image, kernels) = lowered.ok_or_else(|| {
+            Error::unsupported(format!("code of format \"{}\" is not portable; use `flash`", source.format()))
+        })?;
+        let names: Vec<_> = kernels.iter().map(|kernel| kernel.name.clone()).collect();
+        let found = kernels.into_iter().find(|kernel| kernel.name == entry);
+        let kernel = found.ok_or_else(|| {
+            let names: Vec<_> = names.iter().map(String::as_str).collect();
+            let message = format!("no kernel \"{entry}\"; {}", did_you_mean(entry, &names));
+            Error::new(ErrorKind::NotFound, message)
+        })?;
+        Ok((image, kernel))
     }
 
     /// An argument in its ABI form. A tensor becomes `placeholder`, which holds its index among the tensors.

@@ -57,7 +57,7 @@ pub struct Param {
 pub struct RunReport {
     /// Exit code of the program.
     pub exit_code: i32,
-    /// Cycles counted on the device; `None` if it has no counter.
+    /// Count of the device's counter, of cycles or, under an emulator, of instructions; `None` if it has no counter.
     pub cycles: Option<u64>,
     /// Wall-clock time of the run in nanoseconds, as the backend measured it.
     pub elapsed_ns: u64,

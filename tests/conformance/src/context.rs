@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use runtime_core::backend::LinkedBackend;
-use runtime_core::{CodeFormat, DeviceInfo, Error, ErrorKind, Options, Runtime, RuntimeBuilder, Target};
+use runtime_core::{
+    CodeFormat, DeviceInfo, DeviceKind, Error, ErrorKind, Options, Runtime, RuntimeBuilder, Target,
+};
 
 use crate::backend_table;
 use crate::call_counter;
@@ -44,9 +46,9 @@ impl Context {
         })
     }
 
-    /// Skips the case if the device runs no portable kernels.
+    /// Skips the case if no queue of the device runs portable kernels.
     pub(crate) fn needs_portable_code(&self) -> Verdict {
-        match self.info().accepts(&CodeFormat::WGSL) {
+        match self.info().accepts(&CodeFormat::WGSL) && self.info().kind != DeviceKind::Embedded {
             true => Ok(()),
             false => Err(Failure::Unsupported("the device runs no portable kernels".to_owned())),
         }

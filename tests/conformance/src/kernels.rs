@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use runtime_core::{CodeFormat, DeviceInfo, ModuleSource, abi};
+use runtime_core::{CodeFormat, DeviceInfo, DeviceKind, ModuleSource, abi};
 
 mod folder;
 
@@ -48,7 +48,10 @@ impl KernelProvider {
     /// which there are any.
     pub(crate) fn choose(&self, device: &DeviceInfo) -> Option<&'static FormatKernels> {
         let fits = |kernels: &&FormatKernels, format: &CodeFormat| {
-            *format == *kernels.format && device.capabilities.has(kernels.requires)
+            let is_embedded = device.kind == DeviceKind::Embedded;
+            *format == *kernels.format
+                && device.capabilities.has(kernels.requires)
+                && (is_embedded || !kernels.embedded)
         };
         let own =
             || device.formats.iter().find_map(|format| SOURCES.iter().find(|kernels| fits(kernels, format)));
@@ -92,6 +95,8 @@ pub(crate) struct FormatKernels {
     /// Portable code: tensors come before scalars, the constants X, Y and Z fix the group size at load time, there is no
     /// clock, and a tensor that a launch writes must not overlap its other tensors.
     pub(crate) portable: bool,
+    /// Programs of embedded devices, of which the option `entry` chooses one.
+    embedded: bool,
     /// The `CAP_*` bits that the source requires.
     requires: u64,
     /// Invalid code of the format, which must fail to load.
@@ -102,7 +107,32 @@ pub(crate) struct FormatKernels {
     pub(crate) cause: &'static str,
 }
 
-static SOURCES: [FormatKernels; 6] = [
+static SOURCES: [FormatKernels; 7] = [
+    FormatKernels {
+        format: "c",
+        source: include_bytes!("kernels/embedded.c"),
+        without: &[
+            "hold",
+            "add_f32",
+            "saxpy_f32",
+            "fill_f32",
+            "copy_f32",
+            "iota_i32",
+            "sum9",
+            "sum20",
+            "sum_record",
+            "reverse_f32",
+        ],
+        optional: &[],
+        takes_count: true,
+        grouped: false,
+        portable: false,
+        embedded: true,
+        requires: 0,
+        broken: b"void noop(void) { this is not C; }",
+        programs: Vec::new(),
+        cause: "",
+    },
     FormatKernels {
         format: "c",
         source: include_bytes!("kernels/suite.c"),
@@ -111,6 +141,7 @@ static SOURCES: [FormatKernels; 6] = [
         takes_count: true,
         grouped: false,
         portable: false,
+        embedded: false,
         requires: 0,
         broken: b"void noop(void) { this is not C; }",
         programs: Vec::new(),
@@ -124,6 +155,7 @@ static SOURCES: [FormatKernels; 6] = [
         takes_count: true,
         grouped: true,
         portable: false,
+        embedded: false,
         requires: 0,
         broken: b"extern \"C\" __global__ void noop() { this is not CUDA; }",
         programs: Vec::new(),
@@ -137,6 +169,7 @@ static SOURCES: [FormatKernels; 6] = [
         takes_count: true,
         grouped: true,
         portable: false,
+        embedded: false,
         requires: 0,
         broken: b"kernel void noop(void) { this is not OpenCL C; }",
         programs: Vec::new(),
@@ -150,6 +183,7 @@ static SOURCES: [FormatKernels; 6] = [
         takes_count: false,
         grouped: true,
         portable: false,
+        embedded: false,
         requires: 0,
         broken: b"no_such_builtin",
         programs: Vec::new(),
@@ -163,6 +197,7 @@ static SOURCES: [FormatKernels; 6] = [
         takes_count: false,
         grouped: true,
         portable: true,
+        embedded: false,
         requires: abi::CAP_F64,
         broken: b"@compute @workgroup_size(1) fn noop() { this is not WGSL; }",
         programs: Vec::new(),
@@ -176,6 +211,7 @@ static SOURCES: [FormatKernels; 6] = [
         takes_count: false,
         grouped: true,
         portable: true,
+        embedded: false,
         requires: 0,
         broken: b"@compute @workgroup_size(1) fn noop() { this is not WGSL; }",
         programs: Vec::new(),
@@ -212,6 +248,7 @@ impl FormatKernels {
             takes_count: format != "wgsl",
             grouped: true,
             portable: format == "wgsl",
+            embedded: false,
             requires: 0,
             broken: b"this is no code of any format",
             programs: Vec::new(),
@@ -266,6 +303,9 @@ impl FormatKernels {
     pub(crate) fn program(&self, name: &str) -> Option<ModuleSource> {
         let given = self.programs.iter().find(|(kernel, _)| *kernel == name).map(|(_, code)| *code);
         let built_in = || (self.format == "null" && self.has(name) == Some(true)).then_some(name.as_bytes());
+        if self.embedded && self.has(name) == Some(true) {
+            return Some(self.source().option("entry", name));
+        }
         // SAFETY: as above.
         given
             .or_else(built_in)

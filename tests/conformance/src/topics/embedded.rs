@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use runtime_core::{Arg, DType, DeviceKind, EmbeddedDevice, ErrorKind, HostArray, ModuleSource, Options};
+use runtime_core::{
+    Arg, DType, DeviceKind, EmbeddedDevice, ErrorKind, HostArray, ModuleSource, Options, Tensor,
+};
 
 use crate::case::{Failure, Requirement, Verdict, cases};
 use crate::context::Context;
@@ -42,8 +44,16 @@ fn program(fixture: &Fixture, name: &str) -> Result<ModuleSource, Failure> {
 
 fn scale(fixture: &Fixture, data: &[f32], factor: f32) -> Verdict {
     let tensor = device(fixture)?.tensor_from_array(HostArray::from_slice(&[data.len()], data)?)?;
-    Ok(device(fixture)?
-        .flash(&program(fixture, "scale_f32")?, &[Arg::read_write(&tensor), Arg::scalar(factor)])?)
+    Ok(device(fixture)?.flash(&program(fixture, "scale_f32")?, &scale_args(fixture, &tensor, factor)?)?)
+}
+
+/// The arguments of `scale_f32`; the number of elements only where the kernels of the format take it.
+fn scale_args<'a>(fixture: &Fixture, tensor: &'a Tensor, factor: f32) -> Result<Vec<Arg<'a>>, Failure> {
+    let mut args = vec![Arg::read_write(tensor), Arg::scalar(factor)];
+    if fixture.kernels()?.takes_count {
+        args.push(Arg::scalar(i64::try_from(tensor.len()).unwrap_or(i64::MAX)));
+    }
+    Ok(args)
 }
 
 fn result(fixture: &Fixture) -> Result<Vec<f32>, Failure> {
@@ -81,8 +91,7 @@ fn seeds_make_the_same_data(context: &Context) -> Verdict {
     let fixture = opened(context)?;
     let filled = |seed| -> Result<Vec<f32>, Failure> {
         let tensor = device(&fixture)?.tensor_from_seed(DType::F32, &[4, 25], seed)?;
-        device(&fixture)?
-            .flash(&program(&fixture, "scale_f32")?, &[Arg::read_write(&tensor), Arg::scalar(1.0f32)])?;
+        device(&fixture)?.flash(&program(&fixture, "scale_f32")?, &scale_args(&fixture, &tensor, 1.0)?)?;
         device(&fixture)?.run(WAIT_TIMEOUT)?;
         assert_eq!(device(&fixture)?.read(0)?.shape(), [4, 25]);
         result(&fixture)

@@ -1,0 +1,85 @@
+/* Serves the commands of the host. */
+
+#include "protocol.h"
+
+extern unsigned char runtime_stack_begin[], runtime_stack_end[], runtime_heap_begin[], runtime_heap_end[];
+
+volatile struct runtime_mailbox runtime_mailbox;
+
+static void paint(void) {
+    unsigned char *top = __builtin_frame_address(0);
+    for (volatile unsigned char *byte = runtime_stack_begin; byte < top - 256; byte++) *byte = RUNTIME_STACK_PAINT;
+}
+
+static uint64_t painted(void) {
+    const unsigned char *byte = runtime_stack_begin;
+    while (byte < runtime_stack_end && *byte == RUNTIME_STACK_PAINT) byte++;
+    return (uint64_t)(runtime_stack_end - byte);
+}
+
+static void set_guards(volatile struct runtime_tensor *tensor) {
+    volatile unsigned char *begin = (volatile unsigned char *)(uintptr_t)tensor->address;
+    volatile unsigned char *end = begin + tensor->bytes;
+    for (int i = 0; i < RUNTIME_GUARD_BYTES; i++) begin[-1 - i] = end[i] = RUNTIME_GUARD;
+}
+
+static uint32_t damaged_guards(volatile struct runtime_tensor *tensor) {
+    volatile unsigned char *begin = (volatile unsigned char *)(uintptr_t)tensor->address;
+    volatile unsigned char *end = begin + tensor->bytes;
+    uint32_t damaged = 0;
+    for (int i = 0; i < RUNTIME_GUARD_BYTES; i++)
+        damaged |= (begin[-1 - i] != RUNTIME_GUARD) | (end[i] != RUNTIME_GUARD) << 1;
+    return damaged;
+}
+
+static void prepare(volatile struct runtime_mailbox *mailbox) {
+    for (uint32_t i = 0; i < mailbox->tensor_count; i++) {
+        volatile struct runtime_tensor *tensor = &mailbox->tensors[i];
+        set_guards(tensor);
+        runtime_fill(tensor);
+        tensor->checksum = runtime_crc(tensor->address, tensor->bytes);
+    }
+}
+
+static void run(volatile struct runtime_mailbox *mailbox) {
+    int exit_code = 0;
+    paint();
+    runtime_counter_start();
+    uint64_t before = runtime_counter_read();
+    mailbox->overhead = runtime_counter_read() - before;
+    before = runtime_counter_read();
+    for (uint32_t call = 0; call < mailbox->calls && exit_code == 0; call++) exit_code = runtime_entry(mailbox->args);
+    mailbox->count = runtime_counter_read() - before;
+    mailbox->exit_code = exit_code;
+    mailbox->stack_used = painted();
+    for (uint32_t i = 0; i < mailbox->tensor_count; i++) {
+        volatile struct runtime_tensor *tensor = &mailbox->tensors[i];
+        tensor->damaged = damaged_guards(tensor);
+        tensor->checksum = runtime_crc(tensor->address, tensor->bytes);
+    }
+}
+
+void runtime_main(void) {
+    volatile struct runtime_mailbox *mailbox = &runtime_mailbox;
+    mailbox->magic = RUNTIME_MAGIC;
+    mailbox->version = RUNTIME_VERSION;
+    mailbox->stack_begin = (uintptr_t)runtime_stack_begin;
+    mailbox->stack_end = (uintptr_t)runtime_stack_end;
+    mailbox->heap_begin = (uintptr_t)runtime_heap_begin;
+    mailbox->heap_end = (uintptr_t)runtime_heap_end;
+    mailbox->state = RUNTIME_READY;
+    for (;;) {
+        runtime_park();
+        mailbox->state = RUNTIME_DONE;
+        switch (mailbox->tensor_count <= RUNTIME_MAX_TENSORS ? mailbox->command : 0) {
+        case RUNTIME_PREPARE: prepare(mailbox); break;
+        case RUNTIME_RUN: run(mailbox); break;
+        default: mailbox->state = RUNTIME_INVALID;
+        }
+    }
+}
+
+void runtime_crash(void) {
+    runtime_mailbox.state = RUNTIME_CRASHED;
+    for (;;) runtime_park();
+}

@@ -1,0 +1,248 @@
+//! Boards, as data: a TOML file each.
+
+use std::path::Path;
+
+use runtime_core::{Error, ErrorKind, Result};
+use serde::Deserialize;
+
+/// The boards that this library knows, in the order of their indices.
+const KNOWN: [(&str, &str); 4] = [
+    ("riscv64-virt.toml", include_str!("riscv64-virt.toml")),
+    ("riscv32-virt.toml", include_str!("riscv32-virt.toml")),
+    ("mps2-an385.toml", include_str!("mps2-an385.toml")),
+    ("mps2-an500.toml", include_str!("mps2-an500.toml")),
+];
+
+/// A board: its processor, its memory, how images are built for it, and how it is started.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Board {
+    /// Device name, unique among the boards.
+    pub(crate) name: String,
+    /// One sentence for `runtime devices`.
+    pub(crate) description: String,
+    pub(crate) processor: Processor,
+    pub(crate) stack_bytes: u64,
+    /// Where code and constants are.
+    pub(crate) flash: Region,
+    pub(crate) ram: Region,
+    pub(crate) toolchain: Toolchain,
+    pub(crate) counter: Counter,
+    pub(crate) emulator: Emulator,
+}
+
+/// The family of a processor, which decides on start-up code, registers and faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Processor {
+    Riscv64,
+    Riscv32,
+    CortexM,
+}
+
+/// A range of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Region {
+    pub(crate) origin: u64,
+    pub(crate) bytes: u64,
+}
+
+/// The compiler for a board.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Toolchain {
+    /// Prefix of the names of the tools, e.g. `arm-none-eabi-`.
+    pub(crate) prefix: String,
+    /// Debian packages with the tools and the C library.
+    pub(crate) packages: String,
+    /// Flags for the instruction set and the calling convention.
+    pub(crate) flags: Vec<String>,
+}
+
+/// What the counter of the board counts.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Counter {
+    /// `target-cycles` or `target-instructions`.
+    pub(crate) clock: String,
+    /// The count is the number of ticks, times the first number, divided by the second one.
+    #[serde(default = "one_per_tick")]
+    pub(crate) per_ticks: [u32; 2],
+}
+
+const fn one_per_tick() -> [u32; 2] {
+    [1, 1]
+}
+
+/// How an emulated board is started.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Emulator {
+    pub(crate) program: String,
+    /// Debian packages with the program.
+    pub(crate) packages: String,
+    pub(crate) arguments: Vec<String>,
+}
+
+impl Region {
+    pub(crate) const fn end(self) -> u64 {
+        self.origin.saturating_add(self.bytes)
+    }
+
+    pub(crate) const fn contains(self, address: u64, bytes: u64) -> bool {
+        address >= self.origin && address.saturating_add(bytes) <= self.end()
+    }
+}
+
+impl Processor {
+    /// Bytes of a register.
+    pub(crate) const fn word_bytes(self) -> usize {
+        match self {
+            Self::Riscv64 => 8,
+            Self::Riscv32 | Self::CortexM => 4,
+        }
+    }
+}
+
+impl Board {
+    /// Reads a board file.
+    ///
+    /// # Errors
+    /// `InvalidArgument`, with the file, the line and the reason.
+    pub(crate) fn parse(file: &str, text: &str) -> Result<Self> {
+        let invalid = |reason: String| Error::invalid(format!("board file {file}: {reason}"));
+        let board: Self = toml::from_str(text).map_err(|error| invalid(error.to_string()))?;
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if board.name.is_empty() || !board.name.chars().all(is_plain) {
+            return Err(invalid(format!("`name` is \"{}\"; use letters, digits, - and _", board.name)));
+        }
+        // The guard below the stack is 256 bytes, aligned to its size.
+        let overlap = board.flash.origin < board.ram.end() && board.ram.origin < board.flash.end();
+        if overlap || !board.ram.origin.is_multiple_of(256) || !board.stack_bytes.is_multiple_of(16) {
+            return Err(invalid(
+                "`flash` and `ram` must not overlap, `ram.origin` must be a multiple of 256 and `stack_bytes` of 16"
+                    .to_owned(),
+            ));
+        }
+        if board.stack_bytes < 1024 || board.stack_bytes > board.ram.bytes / 2 {
+            return Err(invalid("`stack_bytes` must be from 1024 to half of the RAM".to_owned()));
+        }
+        let [numerator, denominator] = board.counter.per_ticks;
+        let clocks = ["target-cycles", "target-instructions"];
+        if numerator == 0 || denominator == 0 || !clocks.contains(&&*board.counter.clock) {
+            return Err(invalid(format!(
+                "`counter.clock` must be {}, with positive `per_ticks`",
+                clocks.join(" or ")
+            )));
+        }
+        Ok(board)
+    }
+
+    /// Why the board cannot be used on this machine, with the remedy; `None` if it can.
+    pub(crate) fn unavailable_reason(&self, find: impl Fn(&str) -> bool) -> Option<String> {
+        let compiler = format!("{}gcc", self.toolchain.prefix);
+        let needed = [
+            (&self.emulator.program, &self.emulator.packages, "the emulator"),
+            (&compiler, &self.toolchain.packages, "the C compiler"),
+        ];
+        let (program, packages, what) = needed.into_iter().find(|(program, ..)| !find(program))?;
+        Some(format!("{what}, {program}, is not in PATH; on Debian: apt-get install {packages}"))
+    }
+}
+
+/// All boards: those of this library, then the `.toml` files of `folder` in the order of their names.
+///
+/// # Errors
+/// `Io` for a folder or file that cannot be read; `InvalidArgument` for an invalid board file, or a name that is taken.
+pub(crate) fn all(folder: Option<&Path>) -> Result<Vec<Board>> {
+    let mut boards = Vec::new();
+    for (file, text) in KNOWN {
+        boards.push(Board::parse(file, text)?);
+    }
+    for file in folder.map(files).transpose()?.unwrap_or_default() {
+        let text = std::fs::read_to_string(&file).map_err(|error| unreadable(&file, &error))?;
+        let board = Board::parse(&file.display().to_string(), &text)?;
+        if boards.iter().any(|known| known.name == board.name) {
+            return Err(Error::invalid(format!(
+                "board file {}: there is a board \"{}\" already",
+                file.display(),
+                board.name
+            )));
+        }
+        boards.push(board);
+    }
+    Ok(boards)
+}
+
+fn files(folder: &Path) -> Result<Vec<std::path::PathBuf>> {
+    let entries = std::fs::read_dir(folder).map_err(|error| unreadable(folder, &error))?;
+    let mut files: Vec<_> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .collect();
+    files.sort();
+    Ok(files)
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("boards: {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_known_board_is_valid_and_named_like_its_file() {
+        let boards = all(None).unwrap();
+        for (board, (file, _)) in boards.iter().zip(KNOWN) {
+            assert_eq!(format!("{}.toml", board.name), file);
+        }
+        assert!(boards.iter().any(|board| board.processor == Processor::CortexM));
+    }
+
+    #[test]
+    fn a_mistake_in_a_board_file_is_named() {
+        let (_, text) = KNOWN[0];
+        let wrong = [
+            ("name = \"riscv64-virt\"", "name = \"a b\"", "`name`"),
+            ("stack_bytes = 0x4000", "stack_bytes = 8", "stack_bytes"),
+            ("origin = 0x8040_0000", "origin = 0x8000_0000", "overlap"),
+            ("[counter]", "[counter]\nspeed = 1", "speed"),
+            ("\"target-instructions\"", "\"time\"", "clock"),
+        ];
+        for (from, to, word) in wrong {
+            let error = Board::parse("x.toml", &text.replacen(from, to, 1)).unwrap_err();
+            assert!(error.message().contains("x.toml") && error.message().contains(word), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_missing_program_is_reported_with_its_package() {
+        let board = &all(None).unwrap()[0];
+        assert_eq!(board.unavailable_reason(|_| true), None);
+        let no_emulator = board.unavailable_reason(|program| !program.contains("qemu")).unwrap();
+        assert!(no_emulator.contains("apt-get install qemu-system-misc"), "{no_emulator}");
+        let no_compiler = board.unavailable_reason(|program| !program.contains("gcc")).unwrap();
+        assert!(no_compiler.contains("picolibc-riscv64-unknown-elf"), "{no_compiler}");
+    }
+
+    #[test]
+    fn the_board_of_the_documentation_is_valid() {
+        let page = include_str!("../../../docs/embedded.md");
+        let block = page.split("```toml").nth(1).unwrap().split("```").next().unwrap();
+        assert_eq!(Board::parse("docs/embedded.md", block).unwrap().name, "my-board");
+    }
+
+    #[test]
+    fn boards_of_a_folder_follow_the_known_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("mine.toml"), KNOWN[2].1.replace("mps2-an385", "mine")).unwrap();
+        std::fs::write(folder.path().join("notes.txt"), "no board").unwrap();
+        let boards = all(Some(folder.path())).unwrap();
+        assert_eq!(boards[KNOWN.len()].name, "mine");
+        std::fs::write(folder.path().join("again.toml"), KNOWN[2].1).unwrap();
+        assert!(all(Some(folder.path())).unwrap_err().message().contains("already"));
+    }
+}

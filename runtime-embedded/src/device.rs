@@ -1,0 +1,185 @@
+//! The device list, and opened devices.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use runtime_core::backend::{
+    Allocate, Device, Level, Log, NoGraph, Program, QueueOptions, RunReport, Source, is_privileged,
+};
+use runtime_core::{DeviceInfo, DeviceKind, Error, ErrorKind, Limits, MemorySpace, Options, Result};
+
+use crate::boards::{Board, Processor};
+use crate::convert;
+use crate::image::{Builder, Image, is_installed};
+use crate::memory::NoBuffer;
+use crate::module::{self, NoModule};
+use crate::queue::NoQueue;
+use crate::target::{Session, Spawner};
+use crate::timer;
+
+/// Describes a board, with the reason if it cannot be used here.
+pub(crate) fn describe(board: &Board, index: u32) -> DeviceInfo {
+    let mut info = DeviceInfo::new(DeviceKind::Embedded, index, &board.name);
+    info.arch = Some(
+        match board.processor {
+            Processor::Riscv64 => "riscv64",
+            Processor::Riscv32 => "riscv32",
+            Processor::CortexM => "cortex-m",
+        }
+        .to_owned(),
+    );
+    info.driver_version = Some(concat!("firmware ", env!("CARGO_PKG_VERSION")).to_owned());
+    // DLPack's kDLExtDev: a device type that DLPack does not define.
+    info.dlpack_type = 12;
+    info.compute_units = Some(1);
+    info.formats = module::FORMATS.map(Into::into).to_vec();
+    info.spaces = vec![MemorySpace {
+        name: "device".to_owned(),
+        total_bytes: Some(board.ram.bytes),
+        alignment_bytes: 64,
+        host_visible: false,
+        kernel_visible: true,
+    }];
+    // Work-group memory is on the stack.
+    info.limits = Limits {
+        groups: [u64::from(u32::MAX), 1 << 16, 1 << 16],
+        group_size: [1024; 3],
+        group_items: 1024,
+        shared_bytes: board.stack_bytes / 2,
+        allocation_bytes: Some(board.ram.bytes),
+    };
+    let flash_bytes = i64::try_from(board.flash.bytes).unwrap_or(i64::MAX);
+    info.properties = Options::new()
+        .with("description", board.description.as_str())
+        .with("counter", board.counter.clock.as_str())
+        .with("emulator", board.emulator.program.as_str())
+        .with("flash_bytes", flash_bytes);
+    info.unavailable_reason = match is_privileged() {
+        true => Some("a program with raised privileges runs no compiler and no emulator".to_owned()),
+        false => board.unavailable_reason(is_installed),
+    };
+    info
+}
+
+/// An opened board. Its emulator starts with the first flash.
+#[derive(Debug)]
+pub struct EmbeddedBoard {
+    board: Board,
+    builder: Arc<Builder>,
+    spawner: Arc<Spawner>,
+    log: Log,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Nothing runs, with the reason.
+    Empty(&'static str),
+    Flashed(Box<Flashed>),
+}
+
+#[derive(Debug)]
+struct Flashed {
+    session: Session,
+    /// Calls of the kernel per run.
+    calls: u32,
+}
+
+impl EmbeddedBoard {
+    pub(crate) fn new(board: Board, builder: Arc<Builder>, spawner: Arc<Spawner>, log: Log) -> Self {
+        let state = Mutex::new(State::Empty("nothing is flashed; call flash first"));
+        Self { board, builder, spawner, log, state }
+    }
+
+    /// Flashes an image on the target, which is started if it does not run.
+    fn flash_image(&self, state: &mut State, image: &Arc<Image>) -> Result<Session> {
+        let empty = State::Empty("the last flash failed; flash again");
+        match std::mem::replace(state, empty) {
+            State::Flashed(mut flashed) if flashed.session.is_usable() => {
+                flashed.session.flash(image)?;
+                Ok(flashed.session)
+            }
+            _ => Session::start(&self.board, image, &self.spawner, self.builder.folder()),
+        }
+    }
+
+    fn report(&self, message: &str) {
+        self.log.write(Level::Debug, "embedded", &format!("{}: {message}", self.board.name));
+    }
+}
+
+impl Device for EmbeddedBoard {
+    type Buffer = NoBuffer;
+    type Module = NoModule;
+    type Queue = NoQueue;
+    type Graph = NoGraph<NoBuffer>;
+
+    fn allocate(&self, _request: &Allocate<'_, NoQueue>) -> Result<NoBuffer> {
+        Err(Error::unsupported("tensors of an embedded device are described, not allocated"))
+    }
+
+    fn load(&self, _source: &Source<'_>) -> Result<NoModule> {
+        Err(Error::unsupported("an embedded device is flashed; it loads no modules"))
+    }
+
+    fn open_queue(&self, _options: &QueueOptions) -> Result<NoQueue> {
+        Err(Error::unsupported("an embedded device has no queues"))
+    }
+
+    fn flash(&self, image: &Source<'_>, program: &Program<'_>) -> Result<()> {
+        let mut state = self.state.lock();
+        let calls = module::calls(image.options)?;
+        let parameters = convert::parameters(&program.args)?;
+        let tensors = program.tensors.iter().map(convert::tensor).collect::<Result<Vec<_>>>()?;
+        let data: Vec<_> = program.tensors.iter().map(|tensor| tensor.data).collect();
+        let image = self.builder.image(image, &parameters)?;
+        let mut session = self.flash_image(&mut state, &image)?;
+        let addresses = session.prepare(tensors, &data)?;
+        session.write_args(&convert::words(&program.args, &addresses)?)?;
+        let sizes = image.sizes;
+        self.report(&format!(
+            "flashed {} bytes of code, {} of constants, {} of data and {} of zeroed data; flash has {}, RAM {}",
+            sizes.code,
+            sizes.constants,
+            sizes.data,
+            sizes.zeroed,
+            self.board.flash.bytes,
+            self.board.ram.bytes
+        ));
+        *state = State::Flashed(Box::new(Flashed { session, calls }));
+        Ok(())
+    }
+
+    fn run(&self, deadline: Duration) -> Result<RunReport> {
+        let mut state = self.state.lock();
+        let flashed = flashed(&mut state)?;
+        let began = Instant::now();
+        let outcome = match flashed.session.run(flashed.calls, deadline) {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                // What stopped somewhere else is not continued: the next flash starts the target again.
+                *state = State::Empty("the last run crashed or did not end; flash again");
+                return Err(error);
+            }
+        };
+        let elapsed_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.report(&format!("used {} of {} bytes of stack", outcome.stack_used, self.board.stack_bytes));
+        if outcome.exit_code != 0 {
+            return Err(Error::new(ErrorKind::Failed, format!("the kernel returned {}", outcome.exit_code)));
+        }
+        let count = timer::count(&self.board.counter, outcome.ticks);
+        Ok(RunReport { exit_code: 0, cycles: Some(count), elapsed_ns })
+    }
+
+    fn read(&self, tensor: u32, offset: u64, destination: &mut [u8]) -> Result<()> {
+        flashed(&mut self.state.lock())?.session.read(tensor as usize, offset, destination)
+    }
+}
+
+fn flashed(state: &mut State) -> Result<&mut Flashed> {
+    match state {
+        State::Flashed(flashed) => Ok(flashed),
+        State::Empty(reason) => Err(Error::invalid(*reason)),
+    }
+}

@@ -1,0 +1,76 @@
+//! Reading and writing memory of the target.
+
+use super::client::{Client, refused};
+use super::error::{GdbError, GdbErrorKind, Result};
+use super::hex;
+use super::packet::escape;
+use super::transport::Transport;
+
+/// Bytes of a packet around the data of a write: frame, letter, two numbers and their separators.
+const OVERHEAD_BYTES: usize = 48;
+
+impl<T: Transport> Client<T> {
+    /// Reads memory.
+    ///
+    /// # Errors
+    /// As for [`Client::request`]; `Refused` for an address without memory.
+    pub fn read_memory(&mut self, address: u64, bytes: &mut [u8]) -> Result<()> {
+        let piece = (self.features.packet_bytes - OVERHEAD_BYTES) / 2;
+        for (index, bytes) in bytes.chunks_mut(piece).enumerate() {
+            let address = address.wrapping_add((index * piece) as u64);
+            self.read_piece(address, bytes).map_err(|error| at(error, address))?;
+        }
+        Ok(())
+    }
+
+    fn read_piece(&mut self, address: u64, bytes: &mut [u8]) -> Result<()> {
+        let reply = self.request(format!("m{address:x},{:x}", bytes.len()).as_bytes())?;
+        // The number of an error has two digits; one byte of memory has as many, but no `E` of an error before them.
+        if reply.is_empty() || (reply[0] == b'E' && reply.len() == 3) {
+            return Err(refused(&reply));
+        }
+        hex::decode(&reply, bytes)
+    }
+
+    /// Writes memory, in binary where the server supports it.
+    ///
+    /// # Errors
+    /// As for [`Client::command`]; `Refused` for an address without memory.
+    pub fn write_memory(&mut self, address: u64, bytes: &[u8]) -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        // Every byte may need two, escaped or in hexadecimal.
+        let piece = (self.features.packet_bytes - OVERHEAD_BYTES) / 2;
+        let is_binary = self.accepts_binary(address)?;
+        for (index, bytes) in bytes.chunks(piece).enumerate() {
+            let address = address.wrapping_add((index * piece) as u64);
+            let letter = if is_binary { 'X' } else { 'M' };
+            let mut payload = format!("{letter}{address:x},{:x}:", bytes.len()).into_bytes();
+            match is_binary {
+                true => escape(bytes, &mut payload),
+                false => hex::encode(bytes, &mut payload),
+            }
+            self.command(&payload).map_err(|error| at(error, address))?;
+        }
+        Ok(())
+    }
+
+    /// Tries a binary write of nothing, once.
+    fn accepts_binary(&mut self, address: u64) -> Result<bool> {
+        if let Some(known) = self.binary_writes {
+            return Ok(known);
+        }
+        let reply = self.request(format!("X{address:x},0:").as_bytes())?;
+        let accepted = reply == b"OK";
+        self.binary_writes = Some(accepted);
+        Ok(accepted)
+    }
+}
+
+fn at(error: GdbError, address: u64) -> GdbError {
+    match error.kind() {
+        GdbErrorKind::Refused => error.during(&format!("memory at {address:#x}")),
+        _ => error,
+    }
+}

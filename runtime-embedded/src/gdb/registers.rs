@@ -1,0 +1,49 @@
+//! Registers of the target.
+
+use super::client::{Client, refused};
+use super::error::Result;
+use super::hex;
+use super::transport::Transport;
+
+impl<T: Transport> Client<T> {
+    /// Reads register `number`, in the server's numbering, of 4 or 8 bytes in little-endian order.
+    ///
+    /// # Errors
+    /// As for [`Client::request`]; `Refused` for a register that the target lacks; `Protocol` for one of another size.
+    pub fn read_register(&mut self, number: u32) -> Result<u64> {
+        let reply = self.request(format!("p{number:x}").as_bytes())?;
+        if reply.is_empty() || (reply[0] == b'E' && reply.len() == 3) {
+            return Err(refused(&reply));
+        }
+        let mut bytes = [0; 8];
+        let length = if reply.len() == 8 { 4 } else { 8 };
+        hex::decode(&reply, &mut bytes[..length])?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    /// Writes the `bytes` low bytes of `value` to register `number`.
+    ///
+    /// # Errors
+    /// As for [`Client::command`].
+    pub fn write_register(&mut self, number: u32, value: u64, bytes: usize) -> Result<()> {
+        let mut payload = format!("P{number:x}=").into_bytes();
+        hex::encode(&value.to_le_bytes()[..bytes.min(8)], &mut payload);
+        self.command(&payload)
+    }
+
+    /// Reads all general registers, as the server sends them: `words` words of `word_bytes` bytes.
+    ///
+    /// # Errors
+    /// As for [`Client::request`]; `Refused`; `Protocol` if the server sends fewer.
+    pub fn read_registers(&mut self, words: usize, word_bytes: usize) -> Result<Vec<u64>> {
+        let reply = self.request(b"g")?;
+        let digits = words * word_bytes * 2;
+        if reply.len() < digits {
+            return Err(refused(&reply).during("g"));
+        }
+        let mut bytes = vec![0; words * word_bytes];
+        hex::decode(&reply[..digits], &mut bytes)?;
+        let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, &byte| (word << 8) | u64::from(byte));
+        Ok(bytes.chunks_exact(word_bytes).map(word).collect())
+    }
+}

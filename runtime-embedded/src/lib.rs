@@ -1,0 +1,96 @@
+//! Bare-metal processors: images are built from a kernel and a firmware of ours, flashed through a debugger's stub, run with a
+//! deadline, and read back.
+//!
+//! A board is a TOML file (`boards/`): its processor, its memory, the compiler, how QEMU emulates it. The firmware
+//! (`firmware/`) creates tensors on the target, calls the kernel, counts, and reports faults. The program talks to it through a
+//! mailbox in the target's memory, which the debugger reads and writes while the target is stopped; `docs/embedded.md`
+//! specifies it. [`gdb`] is the client of the debugger's protocol.
+//!
+//! Code is C with one function that is not `static`, or with the option `entry`; or an ELF file with the firmware's protocol.
+
+mod boards;
+mod convert;
+mod device;
+pub mod gdb;
+mod image;
+mod memory;
+mod module;
+mod queue;
+mod target;
+mod timer;
+
+pub use device::EmbeddedBoard;
+pub use memory::NoBuffer;
+pub use module::{NoKernel, NoModule};
+pub use queue::NoQueue;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use runtime_core::backend::{Backend, LinkedBackend, Log, is_privileged};
+use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result};
+
+use boards::Board;
+use image::Builder;
+use target::Spawner;
+
+/// Folder with board files of the user.
+const BOARDS_VARIABLE: &str = "RUNTIME_EMBEDDED_BOARDS";
+
+/// The backend's state.
+#[derive(Debug)]
+pub struct Embedded {
+    log: Log,
+    spawner: Arc<Spawner>,
+    /// Builders of images, by board.
+    builders: Mutex<HashMap<String, Arc<Builder>>>,
+}
+
+// SAFETY: the backend has no buffers, queues or kernels in this process's memory, and writes only to the destination of `read`.
+#[allow(unsafe_code, reason = "guarantees that the backend is sound")]
+unsafe impl Backend for Embedded {
+    const NAME: &'static str = "embedded";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    type Device = EmbeddedBoard;
+
+    unsafe fn open(log: Log) -> Result<Self> {
+        Ok(Self { log, spawner: Arc::default(), builders: Mutex::default() })
+    }
+
+    fn options() -> Vec<OptionSpec> {
+        module::options()
+    }
+
+    fn devices(&self) -> Result<Vec<DeviceInfo>> {
+        Ok(boards()?.iter().zip(0..).map(|(board, index)| device::describe(board, index)).collect())
+    }
+
+    fn open_device(&self, index: u32, _sub: Option<u32>, _options: &Options) -> Result<EmbeddedBoard> {
+        let boards = boards()?;
+        let board = boards.get(index as usize).ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("there are the boards 0 to {}", boards.len() - 1))
+        })?;
+        if let Some(reason) = device::describe(board, index).unavailable_reason {
+            return Err(Error::new(ErrorKind::Unavailable, reason));
+        }
+        let builder = match self.builders.lock().get(&board.name) {
+            Some(builder) if builder.is_for(board) => Arc::clone(builder),
+            _ => Arc::new(Builder::new(board)?),
+        };
+        self.builders.lock().insert(board.name.clone(), Arc::clone(&builder));
+        Ok(EmbeddedBoard::new(board.clone(), builder, Arc::clone(&self.spawner), self.log))
+    }
+}
+
+fn boards() -> Result<Vec<Board>> {
+    let folder = std::env::var_os(BOARDS_VARIABLE).filter(|folder| !folder.is_empty() && !is_privileged());
+    boards::all(folder.map(PathBuf::from).as_deref())
+}
+
+/// This backend, for programs that link it statically and register it.
+#[must_use]
+pub const fn backend() -> LinkedBackend {
+    LinkedBackend::of::<Embedded>()
+}

@@ -1,0 +1,74 @@
+//! The code of images, and its options. An image is flashed with its arguments, so there are no modules.
+
+use std::convert::Infallible;
+
+use runtime_core::backend::{Kernel, Module};
+use runtime_core::{Error, OptionSpec, Options, Result};
+
+/// The formats that a board accepts, the preferred one first.
+pub(crate) const FORMATS: [&str; 2] = ["c", "elf"];
+/// Most calls of the kernel in a run.
+const MAX_CALLS: i64 = 1 << 30;
+
+/// The options of images.
+pub(crate) fn options() -> Vec<OptionSpec> {
+    vec![
+        OptionSpec::module("entry", "", "Function to call; default: the only one that is not static."),
+        OptionSpec::module("flags", "", "Additional flags for the C compiler, separated by spaces."),
+        OptionSpec::module("calls", 1, "Calls of the kernel per run; the count is that of all calls."),
+        OptionSpec::module(
+            "convention",
+            "plain",
+            "How the kernel takes its arguments: `plain`, or `groups`, as lowered portable code does.",
+        )
+        .choices(&["plain", "groups"]),
+        OptionSpec::module("groups", "1,1,1", "With the convention `groups`: the work-groups per dimension."),
+        OptionSpec::module("debug", false, "Compile for a debugger."),
+    ]
+}
+
+/// The work-groups per dimension of code of that convention; `None` for a plain function.
+///
+/// # Errors
+/// `InvalidArgument` for anything but three numbers.
+pub(crate) fn groups(options: &Options) -> Result<Option<[u32; 3]>> {
+    if options.text("convention") != Some("groups") {
+        return Ok(None);
+    }
+    let text = options.text("groups").unwrap_or("1,1,1");
+    let numbers: Option<Vec<u32>> = text.split(',').map(|number| number.trim().parse().ok()).collect();
+    match numbers.as_deref() {
+        Some(&[x, y, z]) => Ok(Some([x, y, z])),
+        _ => {
+            Err(Error::invalid(format!("option \"groups\" is \"{text}\"; give three numbers, such as 4,1,1")))
+        }
+    }
+}
+
+/// The number of calls per run.
+pub(crate) fn calls(options: &Options) -> Result<u32> {
+    let calls = options.integer_within("calls", 1, 1..=MAX_CALLS)?;
+    Ok(u32::try_from(calls).unwrap_or(u32::MAX))
+}
+
+/// A module, of which there are none.
+#[derive(Debug)]
+pub struct NoModule(Infallible);
+
+/// A kernel of a module, of which there are none.
+#[derive(Debug)]
+pub struct NoKernel(Infallible);
+
+impl Module for NoModule {
+    type Kernel = NoKernel;
+
+    fn symbols(&self) -> &[String] {
+        match self.0 {}
+    }
+
+    fn kernel(&self, _name: &str) -> Result<NoKernel> {
+        match self.0 {}
+    }
+}
+
+impl Kernel for NoKernel {}

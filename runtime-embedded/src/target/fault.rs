@@ -1,0 +1,93 @@
+//! Names of faults.
+
+use super::mailbox::{FaultRecord, Header};
+use crate::boards::Processor;
+
+/// Describes a fault: its cause, and the address that was accessed, if there was one.
+pub(super) fn describe(processor: Processor, header: &Header) -> String {
+    let fault = &header.fault;
+    let guard = header.stack_begin.saturating_sub(256)..header.stack_begin;
+    let stacking_failed = processor == Processor::CortexM && fault.status & 0x1010 != 0;
+    if guard.contains(&fault.address) || guard.contains(&fault.sp) || stacking_failed {
+        return format!("stack overflow ({} bytes of stack)", header.stack_end - header.stack_begin);
+    }
+    match processor {
+        Processor::Riscv64 | Processor::Riscv32 => riscv(fault),
+        Processor::CortexM => cortex_m(fault),
+    }
+}
+
+/// The trap causes of RISC-V's privileged specification.
+fn riscv(fault: &FaultRecord) -> String {
+    let cause = match fault.cause {
+        0 => "misaligned instruction",
+        1 => "execution outside memory",
+        2 => "illegal instruction",
+        3 => "breakpoint instruction",
+        4 => "misaligned load",
+        5 => "load outside memory",
+        6 => "misaligned store",
+        7 => "store outside memory",
+        11 => "system call",
+        other => return format!("trap with mcause {other:#x}"),
+    };
+    format!("{cause}, address {:#x}", fault.address)
+}
+
+/// The bits of CFSR and HFSR, by the reference manuals of Armv7-M and Armv8-M.
+fn cortex_m(fault: &FaultRecord) -> String {
+    const CFSR: [(u32, &str); 13] = [
+        (0, "execution of protected memory"),
+        (1, "access to protected memory"),
+        (3, "protected memory on return from an exception"),
+        (8, "execution outside memory"),
+        (9, "access outside memory"),
+        (10, "access outside memory (imprecise)"),
+        (11, "access outside memory on return from an exception"),
+        (16, "illegal instruction"),
+        (17, "call of an address that is not Thumb code"),
+        (18, "invalid return from an exception"),
+        (19, "floating-point instruction without a floating-point unit"),
+        (24, "misaligned access"),
+        (25, "division by zero"),
+    ];
+    let cause = CFSR.iter().find(|(bit, _)| fault.status >> bit & 1 == 1).map(|(_, cause)| *cause);
+    match (cause, fault.address) {
+        (Some(cause), 0) => cause.to_owned(),
+        (Some(cause), address) => format!("{cause}, address {address:#x}"),
+        _ => format!("exception {} with CFSR and HFSR {:#x}", fault.cause, fault.status),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::mailbox::State;
+
+    fn crashed(fault: FaultRecord) -> Header {
+        Header {
+            state: State::Crashed,
+            exit_code: 0,
+            count: 0,
+            overhead: 0,
+            stack_begin: 0x2000_0100,
+            stack_end: 0x2000_4100,
+            stack_used: 0,
+            heap_begin: 0,
+            heap_end: 0,
+            fault,
+        }
+    }
+
+    #[test]
+    fn faults_have_names() {
+        let trap = |cause, address| crashed(FaultRecord { cause, address, ..FaultRecord::default() });
+        assert_eq!(describe(Processor::Riscv64, &trap(2, 0)), "illegal instruction, address 0x0");
+        assert!(describe(Processor::Riscv32, &trap(24, 0)).contains("0x18"));
+        assert!(describe(Processor::Riscv64, &trap(7, 0x2000_0080)).contains("stack overflow"));
+        let fault = |status| crashed(FaultRecord { status, ..FaultRecord::default() });
+        assert_eq!(describe(Processor::CortexM, &fault(1 << 25)), "division by zero");
+        assert!(describe(Processor::CortexM, &fault(1 << 4)).contains("stack overflow (16384 bytes"));
+        assert!(describe(Processor::CortexM, &fault(1 << 62)).contains("exception 0"));
+    }
+}

@@ -1,0 +1,307 @@
+//! The session with the firmware of a target: flash, prepare, run, read.
+
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use runtime_core::{Error, ErrorKind, Result};
+
+use super::emulator::Emulator;
+use super::fault;
+use super::mailbox::{self, GUARD_BYTES, Header, State, TensorRecord};
+use super::spawner::Spawner;
+use crate::boards::{Board, Processor};
+use crate::gdb::{Client, Deadlines, GdbError, GdbErrorKind};
+use crate::image::Image;
+
+/// For the firmware to start, and to create tensors.
+const PREPARE_DEADLINE: Duration = Duration::from_secs(60);
+/// Bytes of a breakpoint instruction: compressed, or Thumb.
+const BREAKPOINT_BYTES: u8 = 2;
+/// Alignment of tensors.
+const ALIGNMENT: u64 = 64;
+
+/// The result of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    pub(crate) exit_code: i32,
+    /// Ticks of the counter for all calls.
+    pub(crate) ticks: u64,
+    pub(crate) stack_used: u64,
+}
+
+/// A target with a flashed image.
+#[derive(Debug)]
+pub(crate) struct Session {
+    processor: Processor,
+    client: Client<UnixStream>,
+    image: Arc<Image>,
+    tensors: Vec<TensorRecord>,
+    emulator: Emulator,
+}
+
+impl Session {
+    /// Starts a target and flashes an image.
+    ///
+    /// # Errors
+    /// `Unavailable` if the emulator does not start; `Timeout` or `Io` if it does not answer; `InvalidArgument` for an image
+    /// that does not follow the protocol.
+    pub(crate) fn start(board: &Board, image: &Arc<Image>, spawner: &Spawner, folder: &Path) -> Result<Self> {
+        let (mut emulator, stream) = Emulator::start(board, spawner, folder)?;
+        let client = Client::connect(stream, Deadlines::default())
+            .map_err(|error| from_gdb(&error).with_note(emulator.last_words()))?;
+        let mut session = Self {
+            processor: board.processor,
+            client,
+            image: Arc::clone(image),
+            tensors: Vec::new(),
+            emulator,
+        };
+        let park = session.image.symbols.park;
+        session.client.insert_breakpoint(park, BREAKPOINT_BYTES).map_err(|error| from_gdb(&error))?;
+        session.flash(image)?;
+        Ok(session)
+    }
+
+    /// Replaces the image of a target whose firmware has stopped.
+    ///
+    /// # Errors
+    /// As for [`Session::start`].
+    pub(crate) fn flash(&mut self, image: &Arc<Image>) -> Result<()> {
+        let (old, new) = (self.image.symbols.park, image.symbols.park);
+        if old != new {
+            self.client.remove_breakpoint(old, BREAKPOINT_BYTES).map_err(|error| from_gdb(&error))?;
+            self.client.insert_breakpoint(new, BREAKPOINT_BYTES).map_err(|error| from_gdb(&error))?;
+        }
+        for segment in &image.segments {
+            self.client.write_memory(segment.address, &segment.bytes).map_err(|error| from_gdb(&error))?;
+        }
+        self.image = Arc::clone(image);
+        self.tensors.clear();
+        self.write_mailbox(0, &[0; Header::BYTES])?;
+        self.set_registers()?;
+        self.resume(Instant::now() + PREPARE_DEADLINE, "start")?;
+        match self.header()?.state {
+            State::Ready => Ok(()),
+            other => Err(Error::new(ErrorKind::Io, format!("the firmware is {other:?} after its start"))),
+        }
+    }
+
+    /// Places tensors in memory, and lets the firmware create their contents. Returns
+    /// their addresses.
+    ///
+    /// # Errors
+    /// `OutOfMemory`, with the figures; `Timeout` or `Io`.
+    pub(crate) fn prepare(
+        &mut self,
+        mut tensors: Vec<TensorRecord>,
+        data: &[Option<&[u8]>],
+    ) -> Result<Vec<u64>> {
+        let header = self.header()?;
+        let mut next = header.heap_begin;
+        for tensor in &mut tensors {
+            tensor.address = (next + GUARD_BYTES).next_multiple_of(ALIGNMENT);
+            next = tensor.address.saturating_add(tensor.bytes).saturating_add(GUARD_BYTES);
+        }
+        if next > header.heap_end {
+            return Err(Error::new(
+                ErrorKind::OutOfMemory,
+                format!(
+                    "the tensors need {} bytes with their guards; the board has {} bytes of RAM for them",
+                    next - header.heap_begin,
+                    header.heap_end - header.heap_begin
+                ),
+            ));
+        }
+        let records: Vec<u8> = tensors.iter().flat_map(|tensor| tensor.to_bytes()).collect();
+        self.write_mailbox(mailbox::TENSORS, &records)?;
+        for (tensor, data) in tensors.iter().zip(data) {
+            let data = data.unwrap_or_default();
+            self.client.write_memory(tensor.address, data).map_err(|error| from_gdb(&error))?;
+        }
+        self.command(mailbox::PREPARE, tensors.len(), 0, Instant::now() + PREPARE_DEADLINE)?;
+        let addresses = tensors.iter().map(|tensor| tensor.address).collect();
+        self.tensors = tensors;
+        Ok(addresses)
+    }
+
+    /// Writes the arguments of the kernel.
+    ///
+    /// # Errors
+    /// `Timeout` or `Io`.
+    pub(crate) fn write_args(&mut self, args: &[u64]) -> Result<()> {
+        let args: Vec<u8> = args.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.write_mailbox(mailbox::ARGS, &args)
+    }
+
+    /// Calls the kernel `calls` times.
+    ///
+    /// # Errors
+    /// `Timeout`, with the place where the kernel was; `Failed` for a fault or a write outside a tensor.
+    pub(crate) fn run(&mut self, calls: u32, deadline: Duration) -> Result<Outcome> {
+        let until = Instant::now() + deadline;
+        let header =
+            self.command(mailbox::RUN, self.tensors.len(), calls, until).map_err(|error| {
+                match error.kind() {
+                    ErrorKind::Timeout => {
+                        Error::new(ErrorKind::Timeout, format!("after {deadline:?}, {}", error.message()))
+                    }
+                    _ => error,
+                }
+            })?;
+        for index in 0..self.tensors.len() {
+            let (_, damaged) = self.checksum_and_damage(index)?;
+            if damaged != 0 {
+                let side = if damaged & 2 == 0 { "before" } else { "beyond" };
+                return Err(Error::new(
+                    ErrorKind::Failed,
+                    format!(
+                        "the kernel wrote {side} tensor {index}, which has {} bytes",
+                        self.tensors[index].bytes
+                    ),
+                ));
+            }
+        }
+        Ok(Outcome { exit_code: header.exit_code, ticks: header.count, stack_used: header.stack_used })
+    }
+
+    /// Reads bytes of a tensor. A whole tensor is compared with the checksum that the target has made of it.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a range outside the tensor; `Io` if the checksum differs; `Timeout`.
+    pub(crate) fn read(&mut self, index: usize, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        let tensor = self.tensors.get(index).copied().ok_or_else(|| {
+            Error::invalid(format!("tensor {index} does not exist; the program has {}", self.tensors.len()))
+        })?;
+        runtime_core::backend::check_range("read", offset, bytes.len() as u64, tensor.bytes)?;
+        self.client.read_memory(tensor.address + offset, bytes).map_err(|error| from_gdb(&error))?;
+        if bytes.len() as u64 == tensor.bytes && self.checksum_and_damage(index)?.0 != mailbox::crc32(bytes) {
+            return Err(Error::new(
+                ErrorKind::Io,
+                format!("tensor {index} was damaged on its way: its checksum differs from the target's"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether the target can take another image as it is.
+    pub(crate) fn is_usable(&self) -> bool {
+        !self.client.is_broken()
+    }
+
+    fn checksum_and_damage(&mut self, index: usize) -> Result<(u32, u32)> {
+        let mut record = [0; mailbox::TENSOR_BYTES];
+        let address = self.image.symbols.mailbox + mailbox::TENSORS + (index * mailbox::TENSOR_BYTES) as u64;
+        self.client.read_memory(address, &mut record).map_err(|error| from_gdb(&error))?;
+        Ok(mailbox::checksum_and_damage(&record))
+    }
+
+    /// Has the firmware execute a command, and returns its mailbox.
+    fn command(&mut self, command: u32, tensors: usize, calls: u32, until: Instant) -> Result<Header> {
+        self.write_mailbox(mailbox::COMMAND, &mailbox::command(command, tensors, calls))?;
+        let resume = self.image.symbols.resume;
+        self.write_register(self.pc_register(), resume)?;
+        self.resume(until, "run")?;
+        let header = self.header()?;
+        match header.state {
+            State::Done => Ok(header),
+            State::Crashed => Err(self.crash(&header)),
+            other => Err(Error::new(ErrorKind::Io, format!("the firmware is {other:?} after a command"))),
+        }
+    }
+
+    /// Lets the target run until it stops at `runtime_park`.
+    fn resume(&mut self, until: Instant, phase: &str) -> Result<()> {
+        let stopped = self.client.resume(until);
+        if stopped.map_err(|error| from_gdb(&error).with_note(self.emulator.last_words()))?.is_some() {
+            let pc = self.pc()?;
+            return match pc == self.image.symbols.park {
+                true => Ok(()),
+                false => Err(Error::new(
+                    ErrorKind::Failed,
+                    format!("the target stopped in {}", self.image.locate(pc)),
+                )),
+            };
+        }
+        let stopped = self.client.interrupt().map_err(|error| from_gdb(&error))?;
+        if stopped.is_none() {
+            return Err(Error::new(
+                ErrorKind::Timeout,
+                format!("{phase}: the target runs, and cannot be interrupted"),
+            ));
+        }
+        let pc = self.pc()?;
+        Err(Error::new(ErrorKind::Timeout, format!("it was still running, in {}", self.image.locate(pc))))
+    }
+
+    fn crash(&mut self, header: &Header) -> Error {
+        let cause = fault::describe(self.processor, header);
+        let fault = &header.fault;
+        let place = match fault.pc {
+            0 => self.image.locate(fault.lr),
+            pc => self.image.locate(pc),
+        };
+        let called = match self.image.contains(fault.pc) {
+            true => String::new(),
+            false => format!(", called from {}", self.image.locate(fault.lr)),
+        };
+        Error::new(
+            ErrorKind::Failed,
+            format!(
+                "the program crashed: {cause}, in {place}{called}; sp {:#x}, lr {:#x}",
+                fault.sp, fault.lr
+            ),
+        )
+        .with_driver(
+            if cause.starts_with("stack overflow") { "stack-overflow" } else { "fault" },
+            fault.cause.cast_signed(),
+        )
+    }
+
+    fn header(&mut self) -> Result<Header> {
+        let mut bytes = [0; Header::BYTES];
+        self.client.read_memory(self.image.symbols.mailbox, &mut bytes).map_err(|error| from_gdb(&error))?;
+        Header::parse(&bytes)
+    }
+
+    fn write_mailbox(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let address = self.image.symbols.mailbox + offset;
+        self.client.write_memory(address, bytes).map_err(|error| from_gdb(&error))
+    }
+
+    /// Sets the registers as after a reset.
+    fn set_registers(&mut self) -> Result<()> {
+        self.write_register(self.pc_register(), self.image.symbols.start)?;
+        if self.processor == Processor::CortexM {
+            // xPSR with the Thumb bit; an empty vector table has left it clear.
+            self.write_register(25, 1 << 24)?;
+        }
+        Ok(())
+    }
+
+    fn pc(&mut self) -> Result<u64> {
+        self.client.read_register(self.pc_register()).map_err(|error| from_gdb(&error))
+    }
+
+    fn write_register(&mut self, number: u32, value: u64) -> Result<()> {
+        let bytes = self.processor.word_bytes();
+        self.client.write_register(number, value, bytes).map_err(|error| from_gdb(&error))
+    }
+
+    const fn pc_register(&self) -> u32 {
+        match self.processor {
+            Processor::Riscv64 | Processor::Riscv32 => 32,
+            Processor::CortexM => 15,
+        }
+    }
+}
+
+fn from_gdb(error: &GdbError) -> Error {
+    let kind = match error.kind() {
+        GdbErrorKind::Timeout => ErrorKind::Timeout,
+        GdbErrorKind::Refused => ErrorKind::Driver,
+        _ => ErrorKind::Io,
+    };
+    Error::new(kind, format!("debugger: {error}")).with_source(error.clone())
+}

@@ -1,0 +1,78 @@
+//! Programs that crash, hang or fail. The target is usable again after each.
+
+use std::time::Duration;
+
+use runtime_core::{Arg, DType, ErrorKind};
+
+use crate::{Board, Case, DEADLINE};
+
+pub(crate) const CASES: &[Case] = &[
+    ("crashes_are_named_and_located", crashes_are_named_and_located),
+    ("a_null_call_names_its_caller", a_null_call_names_its_caller),
+    ("a_stack_overflow_is_named", a_stack_overflow_is_named),
+    ("arithmetic_and_alignment_trap_on_arm", arithmetic_and_alignment_trap_on_arm),
+    ("a_hang_is_a_timeout_that_says_where", a_hang_is_a_timeout_that_says_where),
+    ("writes_outside_a_tensor_are_found", writes_outside_a_tensor_are_found),
+    ("an_exit_code_is_a_failure", an_exit_code_is_a_failure),
+];
+
+/// Runs a program, which must fail with an error that contains `words`; then another one, which must not.
+fn expect(board: &Board, code: &str, kind: ErrorKind, words: &[&str]) {
+    let deadline = if kind == ErrorKind::Timeout { Duration::from_millis(300) } else { DEADLINE };
+    let x = board.embedded().tensor_from_seed(DType::I32, &[8], 1).unwrap();
+    board.flash(code, &[Arg::read_write(&x)]).unwrap();
+    let error = board.embedded().run(deadline).unwrap_err();
+    let message = error.to_string();
+    assert!(error.kind() == kind && words.iter().all(|word| message.contains(word)), "{words:?}: {message}");
+    board.flash("void f(int *x) { x[0] = 77; }", &[Arg::read_write(&x)]).unwrap();
+    board.embedded().run(DEADLINE).unwrap();
+    assert_eq!(board.embedded().read(0).unwrap().as_slice::<i32>().unwrap()[0], 77);
+}
+
+fn crashes_are_named_and_located(board: &Board) {
+    let unimplemented = if board.is_cortex_m() { "udf #0" } else { "unimp" };
+    let illegal = format!("\n\nvoid f(int *x) {{\n__asm__ volatile(\"{unimplemented}\");\n}}");
+    expect(board, &illegal, ErrorKind::Failed, &["crashed", "illegal instruction", "`f`", "kernel.c:4"]);
+    let outside = "void f(int *x) {\n  x[0] = *(volatile int *)0xe8000000u;\n}";
+    expect(board, outside, ErrorKind::Failed, &["outside memory", "`f`", "kernel.c:2"]);
+}
+
+fn a_null_call_names_its_caller(board: &Board) {
+    let code = "void f(int *x) {\n  void (*volatile g)(void) = 0;\n  g();\n  x[0] = 1;\n}";
+    expect(board, code, ErrorKind::Failed, &["crashed", "`f`", "kernel.c:"]);
+}
+
+fn a_stack_overflow_is_named(board: &Board) {
+    let code = "
+        static int __attribute__((noinline)) deep(volatile int *x) {
+            volatile int frame[32];
+            frame[0] = x[0];
+            return deep(frame) + frame[1];
+        }
+        void f(int *x) { x[0] = deep(x); }";
+    expect(board, code, ErrorKind::Failed, &["stack overflow (16384 bytes of stack)"]);
+}
+
+fn arithmetic_and_alignment_trap_on_arm(board: &Board) {
+    if !board.is_cortex_m() {
+        return;
+    }
+    let division = "void f(int *x) { volatile int zero = 0; x[0] = 5 / zero; }";
+    expect(board, division, ErrorKind::Failed, &["division by zero", "`f`"]);
+    let misaligned = "void f(int *x) { *(volatile int *)((char *)x + 1) = 3; }";
+    expect(board, misaligned, ErrorKind::Failed, &["misaligned access", "`f`"]);
+}
+
+fn a_hang_is_a_timeout_that_says_where(board: &Board) {
+    let code = "void f(int *x) {\n  while (*(volatile int *)x != 12345)\n    ;\n}";
+    expect(board, code, ErrorKind::Timeout, &["300ms", "still running", "`f`", "kernel.c:2"]);
+}
+
+fn writes_outside_a_tensor_are_found(board: &Board) {
+    expect(board, "void f(int *x) { x[8] = 1; }", ErrorKind::Failed, &["beyond tensor 0", "32 bytes"]);
+    expect(board, "void f(int *x) { x[-1] = 1; }", ErrorKind::Failed, &["before tensor 0"]);
+}
+
+fn an_exit_code_is_a_failure(board: &Board) {
+    expect(board, "int f(int *x) { return -3; }", ErrorKind::Failed, &["returned -3"]);
+}

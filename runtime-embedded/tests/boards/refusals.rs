@@ -1,0 +1,135 @@
+//! Images and programs that are refused before anything runs.
+
+use runtime_core::{Arg, DType, Error, ErrorKind, ModuleSource};
+
+use crate::{BOARDS, Board, Case, DEADLINE, c};
+
+pub(crate) const CASES: &[Case] = &[
+    ("images_that_do_not_fit_are_refused", images_that_do_not_fit_are_refused),
+    ("tensors_that_do_not_fit_are_refused", tensors_that_do_not_fit_are_refused),
+    ("code_must_have_one_entry", code_must_have_one_entry),
+    ("arguments_must_fit_the_prototype", arguments_must_fit_the_prototype),
+    ("foreign_images_are_refused", foreign_images_are_refused),
+    ("a_prebuilt_image_is_flashed", a_prebuilt_image_is_flashed),
+];
+
+fn expect(error: &Error, kind: ErrorKind, words: &[&str]) {
+    let message = error.to_string();
+    assert!(
+        error.kind() == kind && words.iter().all(|word| message.contains(word)),
+        "{kind:?} {words:?}: {:?} {message}",
+        error.kind()
+    );
+}
+
+fn images_that_do_not_fit_are_refused(board: &Board) {
+    let constants = "const char table[5 << 20] = {1};\nint f(int i) { return table[i]; }";
+    let error = board.flash(constants, &[Arg::scalar(1i32)]).unwrap_err();
+    expect(&error, ErrorKind::OutOfResources, &[board.name, "FLASH", "4194304 bytes of flash"]);
+    let variables = "char table[5 << 20];\nint f(int i) { return table[i]++; }";
+    let error = board.flash(variables, &[Arg::scalar(1i32)]).unwrap_err();
+    expect(&error, ErrorKind::OutOfResources, &["RAM"]);
+}
+
+fn tensors_that_do_not_fit_are_refused(board: &Board) {
+    let x = board.embedded().tensor_from_seed(DType::F64, &[1 << 20], 1).unwrap();
+    let error = board.flash("void f(double *x) {}", &[Arg::read(&x)]).unwrap_err();
+    expect(&error, ErrorKind::OutOfMemory, &["8388", "bytes of RAM"]);
+}
+
+fn code_must_have_one_entry(board: &Board) {
+    let two = "void f(void) {}\nint g(void) { return 9; }";
+    expect(&board.flash(two, &[]).unwrap_err(), ErrorKind::InvalidArgument, &["f, g", "entry"]);
+    board.embedded().flash(&c(two).option("entry", "f"), &[]).unwrap();
+    board.embedded().run(DEADLINE).unwrap();
+    let error = board.embedded().flash(&c(two).option("entry", "f(); g"), &[]).unwrap_err();
+    expect(&error, ErrorKind::InvalidArgument, &["entry"]);
+    expect(&board.flash("int x;", &[]).unwrap_err(), ErrorKind::InvalidArgument, &["no function"]);
+}
+
+fn arguments_must_fit_the_prototype(board: &Board) {
+    let error = board.flash("void f(int a, int b) {}", &[Arg::scalar(1i32)]).unwrap_err();
+    expect(&error, ErrorKind::CompileFailed, &["too few arguments"]);
+    let error = board.flash("this is not C", &[]).unwrap_err();
+    expect(&error, ErrorKind::CompileFailed, &["kernel.c:1", "error"]);
+}
+
+/// Builds an image with the firmware and a kernel, as `docs/embedded.md` describes.
+fn prebuilt(board: &str, entry: &str) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let firmware = concat!(env!("CARGO_MANIFEST_DIR"), "/firmware");
+    std::fs::write(folder.path().join("entry.c"), entry).unwrap();
+    let (prefix, flags, sources, origins): (_, &[&str], &[&str], _) = match board {
+        "riscv64-virt" => (
+            "riscv64-unknown-elf-",
+            &["-march=rv64imafdc", "-mabi=lp64d", "-mcmodel=medany"],
+            &["riscv.c", "riscv.S"],
+            (0x8000_0000u64, 0x8040_0000u64),
+        ),
+        "riscv32-virt" => (
+            "riscv64-unknown-elf-",
+            &["-march=rv32imafdc", "-mabi=ilp32d", "-mcmodel=medany"],
+            &["riscv.c", "riscv.S"],
+            (0x8000_0000, 0x8040_0000),
+        ),
+        _ => (
+            "arm-none-eabi-",
+            &["-mcpu=cortex-m3", "-mthumb", "-DRUNTIME_TIMER_BASE=0x40000000u"],
+            &["cortex_m.c"],
+            (0, 0x2000_0000),
+        ),
+    };
+    let memory = format!(
+        "MEMORY {{ FLASH : ORIGIN = {}, LENGTH = 4M\n RAM : ORIGIN = {}, LENGTH = 4M }}\nSTACK_BYTES = 8192;",
+        origins.0, origins.1
+    );
+    std::fs::write(folder.path().join("memory.ld"), memory).unwrap();
+    let mut command = std::process::Command::new(format!("{prefix}gcc"));
+    command.current_dir(folder.path()).args(flags).args(["--specs=picolibc.specs", "-Os", "-nostartfiles"]);
+    command.args(["-I", firmware, "-L", ".", "-T"]).arg(format!("{firmware}/link.ld"));
+    command.args(["entry.c", "-Wl,--gc-sections", "-Wl,--no-warn-rwx-segments", "-o", "image.elf"]);
+    command.args(["main.c", "data.c"].iter().chain(sources).map(|name| format!("{firmware}/{name}")));
+    test_process::finish(&mut command, DEADLINE).unwrap().success().unwrap();
+    let size = std::process::Command::new(format!("{prefix}size"))
+        .arg(folder.path().join("image.elf"))
+        .output()
+        .unwrap();
+    let size = String::from_utf8(size.stdout).unwrap();
+    let code: u64 = size.lines().nth(1).unwrap().split_whitespace().next().unwrap().parse().unwrap();
+    assert!(code < 8 << 10, "the firmware has {code} bytes of code");
+    std::fs::read(folder.path().join("image.elf")).unwrap()
+}
+
+fn elf(image: Vec<u8>) -> ModuleSource {
+    // SAFETY: the image runs on the target.
+    unsafe { ModuleSource::native("elf", image) }
+}
+
+const ENTRY: &str = "#include \"protocol.h\"
+    int runtime_entry(const volatile uint64_t *args) { *(int *)(uintptr_t)args[0] += (int)args[1]; return 0; }";
+
+fn a_prebuilt_image_is_flashed(board: &Board) {
+    let device = board.embedded();
+    let array = runtime_core::HostArray::from_slice(&[1], &[40i32]).unwrap();
+    let x = device.tensor_from_array(array).unwrap();
+    let image = elf(prebuilt(board.name, ENTRY));
+    device.flash(&image, &[Arg::read_write(&x), Arg::scalar(2i32)]).unwrap();
+    device.run(DEADLINE).unwrap();
+    assert_eq!(device.read(0).unwrap().as_slice::<i32>().unwrap(), [42]);
+}
+
+fn foreign_images_are_refused(board: &Board) {
+    let refused = |image: Vec<u8>, words: &[&str]| {
+        let error = board.embedded().flash(&elf(image), &[]).unwrap_err();
+        expect(&error, ErrorKind::InvalidArgument, words);
+    };
+    refused(b"no ELF file".to_vec(), &[board.name]);
+    let other = BOARDS.into_iter().find(|other| other.split('-').next() != board.name.split('-').next());
+    refused(prebuilt(other.unwrap(), ENTRY), &["ELF machine"]);
+    let mut image = prebuilt(board.name, ENTRY);
+    let cut = image[..image.len() / 3].to_vec();
+    refused(cut, &[]);
+    let name = image.windows(12).position(|bytes| bytes == b"runtime_park").unwrap();
+    image[name] = b'R';
+    refused(image, &["runtime_park", "docs/embedded.md"]);
+}
