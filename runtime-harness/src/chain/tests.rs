@@ -16,7 +16,7 @@ fn load(name: &str, element: &str) -> Spec {
 }
 
 fn chain(kernels: &[&str], links: &[&str]) -> Result<Chain> {
-    let wanted: Vec<_> = links.iter().map(|text| LinkRequest::parse(text).unwrap()).collect();
+    let wanted: Vec<_> = links.iter().map(|text| text.parse().unwrap()).collect();
     Chain::new(kernels.iter().map(|name| load(name, "f32")).collect(), &wanted)
 }
 
@@ -67,7 +67,7 @@ fn wanted_links_come_first() {
 #[test]
 fn a_wrong_link_names_the_argument_and_the_remedy() {
     for text in ["relu.x", "relu=scale", "=relu.x", "relu.=scale.out", "relu.x=.out"] {
-        assert!(LinkRequest::parse(text).unwrap_err().contains("expected B.x=A.y"), "{text}");
+        assert!(text.parse::<LinkRequest>().unwrap_err().contains("expected B.x=A.y"), "{text}");
     }
     let pair = ["relu", "scale"];
     assert!(refused(&pair, &["scal.x=relu.out"]).contains("no kernel \"scal\"; did you mean \"scale\"?"));
