@@ -1,8 +1,8 @@
 //! Checks and times a chain on a device, in this process: one by one and fused, in turns.
 
 use runtime_core::{
-    CommonRuntime, Cost, DeviceKind, Event, FusionOptions, FusionReport, Measurement, Queue, Result,
-    TimedWork, Turn, Turns,
+    CommonRuntime, Cost, DeviceKind, Error, ErrorKind, Event, FusionOptions, FusionReport, Measurement,
+    Queue, Result, TimedWork, Turn, Turns,
 };
 
 use crate::chain::{BoundChain, Chain, ChainLaunch, Expected};
@@ -22,8 +22,8 @@ pub(crate) struct ChainUnderTest<'c> {
     pub(crate) chain: &'c Chain,
     /// The spec that names the row.
     pub(crate) spec: &'c Spec,
-    /// What the references leave; `None` if results are not compared.
-    pub(crate) expected: Option<&'c Expected>,
+    /// What the references leave, or why that is unknown; `None` if results are not compared.
+    pub(crate) expected: Result<Option<Expected>>,
     /// Whether fused kernels write temporaries.
     pub(crate) keep: bool,
 }
@@ -110,6 +110,7 @@ impl ChainUnderTest<'_> {
         (device, name): (&dyn CommonRuntime, &str),
         enter: Enter<'_>,
     ) -> Result<[BoundChain<'_>; 2]> {
+        self.expected.as_ref().map_err(Clone::clone)?;
         let operation = self.running("was loaded", name);
         enter(Phase::Compile, &operation);
         let _context = CrashContext::enter(operation);
@@ -160,7 +161,7 @@ impl ChainUnderTest<'_> {
         event.wait()?;
         let promoted = fused.promoted();
         let mut checks = Vec::new();
-        if let Some(expected) = self.expected {
+        if let Ok(Some(expected)) = &self.expected {
             let compared = |run, rows: Vec<_>| rows.into_iter().map(move |row| TensorCheck::of(run, row));
             checks.extend(compared(ChainRun::OneByOne, plain.compare(expected, &[])?));
             checks.extend(compared(ChainRun::Fused, fused.compare(expected, &promoted)?));
@@ -209,7 +210,7 @@ fn time(
     ];
     let mut timed = block_on(join_all(members))?.into_iter();
     let mut next =
-        || timed.next().unwrap_or_else(|| Err(runtime_core::Error::invalid("a run has no result")));
+        || timed.next().unwrap_or_else(|| Err(Error::new(ErrorKind::Internal, "a run has no result")));
     Ok([next()?, next()?])
 }
 

@@ -93,9 +93,6 @@ impl Chain {
     }
 
     /// The spec of the first kernel, whose settings are those of the chain.
-    ///
-    /// # Panics
-    /// Never: a chain has a kernel.
     #[must_use]
     pub fn first(&self) -> &Spec {
         &self.jobs[0].spec

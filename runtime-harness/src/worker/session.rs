@@ -123,15 +123,7 @@ impl<'r> Session<'r> {
             chain.prepare();
         }
         let expected = (settings.validates() && accepts).then(|| chain.expected(self.runtime)).transpose();
-        let expected = match expected {
-            Ok(expected) => expected,
-            Err(error) => {
-                let row = Row::failed(&spec, &settings, &device.name, &error, Phase::Prepare);
-                return Ok(Evaluated { row: row.on(device.describe()), released: Ok(()) });
-            }
-        };
-        let test =
-            ChainUnderTest { chain: &chain, spec: &spec, expected: expected.as_ref(), keep: request.keep };
+        let test = ChainUnderTest { chain: &chain, spec: &spec, expected, keep: request.keep };
         let mut enter = |next, operation: &str| report(phase(next, operation));
         Ok(evaluate_chain(&test, device, &settings, &mut enter))
     }
