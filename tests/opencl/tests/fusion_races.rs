@@ -59,8 +59,8 @@ fn run(arguments: &[String]) -> Result<(Finished, String), Failed> {
     let icd_folder = IcdFolder::with_drivers(&[Driver::Oclgrind]).map_err(|(_, remedy)| remedy)?;
     let backends = [opencl::backend()?, opencl::built("libruntime_host.so")?];
     let mut command = icd_folder.command(opencl::built("runtime")?)?;
-    // Oclgrind does not know an intrinsic that optimised code has where functions with `restrict` were inlined.
-    command.env("OCLGRIND_BUILD_OPTIONS", "-cl-opt-disable");
+    // Oclgrind does not know an intrinsic of code into which functions with `restrict` were inlined.
+    command.env("OCLGRIND_BUILD_OPTIONS", "-Drestrict=");
     command.env("RUNTIME_BACKENDS", std::env::join_paths(backends)?).args(arguments);
     Ok((opencl::finish(&mut command, DEADLINE)?, icd_folder.report()))
 }
