@@ -57,7 +57,7 @@ pub(crate) enum Action {
     Run(RunArguments),
     /// Run kernels of several specs on each other's results, one by one and fused; check and time both
     #[command(after_help = examples::FUSE)]
-    Fuse(FuseArguments),
+    Fuse(Box<FuseArguments>),
     /// Measure what devices can do at most; `runtime eval` then shows each kernel's share of it
     #[command(after_help = examples::PEAK)]
     Peak(PeakArguments),

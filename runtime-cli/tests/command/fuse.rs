@@ -23,9 +23,12 @@ fn fuse(kernels: &[&str], more: &[&[&str]]) -> Finished {
     runtime(&arguments.chain(FAST).chain(more.concat()).collect::<Vec<_>>())
 }
 
+/// The kernels of a chain, its further arguments, and what the command prints.
+type Chain<'a> = (&'a [&'a str], &'a [&'a [&'a str]], &'a str);
+
 #[test]
 fn chains_are_right_as_the_references_say() {
-    let chains: [(&[&str], &[&[&str]], &str); 5] = [
+    let chains: [Chain<'_>; 5] = [
         (&["bias", "gelu", "residual", "layer_norm"], &[&ROWS], "layer_norm.out right (1505 elements"),
         (&["scale_mask", "softmax"], &[&ROWS], "softmax.out right (1505 elements"),
         (&["blur", "sharpen"], &[&ELEMENTS], "sharpen.out right (1003 elements"),

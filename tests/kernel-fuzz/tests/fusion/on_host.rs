@@ -82,7 +82,10 @@ impl Run<'_> {
             let event = self.launch(&fuser, at);
             self.drop_temporaries(at + 1);
             match random.below(20) {
-                0 => self.compare(random.below(self.tensors.len() as u32) as usize, at + 1),
+                0 => {
+                    let tensors = u32::try_from(self.tensors.len()).expect("few tensors");
+                    self.compare(random.below(tensors) as usize, at + 1);
+                }
                 1 => fuser.cancel().expect("to cancel"),
                 2 => event.wait().expect("to wait"),
                 3 => {
