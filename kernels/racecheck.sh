@@ -1,5 +1,6 @@
 #!/bin/sh
-# Runs every portable kernel once, at a small size, under compute-sanitizer's racecheck: sh kernels/racecheck.sh [DEVICE]
+# Runs every portable kernel once, at a small size, and chains of them fused, under compute-sanitizer's racecheck:
+# sh kernels/racecheck.sh [DEVICE]
 # RUNTIME is the path of the command, by default that of the enclosing bundle. TOOL selects another tool, e.g. memcheck.
 set -u
 folder=$(dirname "$0")
@@ -17,6 +18,24 @@ check() {
     # shellcheck disable=SC2086 # Split into words on purpose.
     compute-sanitizer --tool "$tool" --error-exitcode 9 "$runtime" run "$folder/$kernel.toml" --device "$device" $changes ||
         failed="$failed $kernel"
+}
+
+# A chain runs in a worker process, whose exit code is not that of the tool: chain "KERNEL…" CHANGE…
+chain() {
+    kernels=$1
+    shift
+    changes=""
+    for change in "$@"; do changes="$changes --set $change"; done
+    specs=""
+    for kernel in $kernels; do specs="$specs $folder/$kernel.toml"; done
+    echo "== fused: $kernels $*"
+    # shellcheck disable=SC2086 # Split into words on purpose.
+    output=$(compute-sanitizer --tool "$tool" --target-processes all "$runtime" fuse $specs --device "$device" --repeat 1 --number 1 \
+        --warmup 1 $changes 2>&1) || failed="$failed fused:$(echo "$kernels" | tr ' ' '+')"
+    printf '%s\n' "$output"
+    if printf '%s\n' "$output" | grep -Eq 'SUMMARY: [1-9]'; then
+        failed="$failed reported:$(echo "$kernels" | tr ' ' '+')"
+    fi
 }
 
 check bias rows=20 columns=1000
@@ -41,6 +60,12 @@ check sharpen n=10000
 check softmax rows=20 columns=1000
 check transpose rows=100 columns=130
 check vector_add n=10000
+
+chain "relu scale" n=10000
+chain "vector_add relu scale multiply_subtract" n=10000
+chain "bias gelu residual" rows=20 columns=1000
+chain "scale_mask softmax" rows=20 columns=1000
+chain "bias gelu residual layer_norm" rows=20 columns=1000
 
 for spec in "$folder"/*.toml; do
     grep -q "^check $(basename "$spec" .toml) " "$0" || failed="$failed $(basename "$spec" .toml)-is-not-checked"

@@ -37,7 +37,8 @@ pub(crate) const RUN: &str = "Examples:
   runtime run kernels/vector_add.toml --save c=c.npy";
 
 pub(crate) const FUSE: &str = "Examples:
-  runtime fuse kernels/bias.toml kernels/gelu.toml kernels/residual.toml --device host
+  runtime fuse kernels/bias.toml kernels/gelu.toml kernels/residual.toml --device host:0 --until 1%
+  runtime fuse kernels/relu.toml kernels/scale.toml --emit spirv | spirv-dis
   runtime fuse kernels/vector_add.toml kernels/multiply_subtract.toml --set n=4096 --link multiply_subtract.a=vector_add.a";
 
 pub(crate) const LOWER: &str = "Examples:

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use runtime_core::Options;
+use runtime_core::{Options, Result};
 use serde::{Deserialize, Serialize};
 
+use crate::chain::ChainRequest;
 use crate::describe::options_json;
 use crate::settings::Settings;
-use crate::spec::Overrides;
+use crate::spec::{Overrides, Spec};
 
 /// A kernel to evaluate on a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,6 +27,24 @@ pub struct Candidate {
     /// Options to open the device with.
     #[serde(default, with = "options_json")]
     pub options: Options,
+    /// What follows the kernel, if it begins a chain, which is then evaluated one by one and fused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chain: Option<ChainRequest>,
+}
+
+impl Candidate {
+    /// The spec of the kernel; of a chain, that of the first one, with the name of the chain.
+    ///
+    /// # Errors
+    /// Those of [`Spec::load`], for any spec of a chain.
+    pub(crate) fn load(&self) -> Result<Spec> {
+        let mut spec = Spec::load(&self.spec, &self.overrides)?;
+        if let Some(chain) = &self.chain {
+            let first = Spec::load(&self.spec, &self.overrides)?;
+            spec.name = chain.load(first, &self.overrides)?.name();
+        }
+        Ok(spec)
+    }
 }
 
 #[cfg(test)]
@@ -60,10 +79,16 @@ mod tests {
                 ..Settings::default()
             },
             options: Options::new().with("a", 1_i64).with("b", "text").with("a", true),
+            chain: Some(ChainRequest {
+                specs: vec!["b.toml".into()],
+                links: vec!["b.x=a.y".parse().unwrap()],
+                keep: true,
+            }),
         };
         let text = serde_json::to_string(&candidate).unwrap();
         let read: Candidate = serde_json::from_str(&text).unwrap();
         assert_eq!(read.options.iter().count(), 3);
+        assert_eq!(read.chain, candidate.chain, "{text}");
         assert_eq!((read.overrides, read.settings), (candidate.overrides, candidate.settings), "{text}");
     }
 

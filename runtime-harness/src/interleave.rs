@@ -70,11 +70,11 @@ fn take_turns(
     block_on(join_all(members)).unwrap_or_else(|error| vec![Err(error); contenders.len()])
 }
 
-type Member<'a> = Pin<Box<dyn Future<Output = Result<Timed>> + 'a>>;
+type Member<'a, T = Result<Timed>> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 /// The results of all members.
-async fn join_all(mut members: Vec<Member<'_>>) -> Vec<Result<Timed>> {
-    let mut results: Vec<Option<Result<Timed>>> = members.iter().map(|_| None).collect();
+pub(crate) async fn join_all<T>(mut members: Vec<Member<'_, T>>) -> Vec<T> {
+    let mut results: Vec<Option<T>> = members.iter().map(|_| None).collect();
     poll_fn(|context| {
         for (member, result) in members.iter_mut().zip(&mut results) {
             if result.is_none()

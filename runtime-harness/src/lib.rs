@@ -32,6 +32,7 @@ pub mod describe;
 mod device;
 pub mod device_lock;
 mod evaluate;
+mod evaluate_chain;
 mod interleave;
 pub mod job;
 pub mod noise;

@@ -50,6 +50,7 @@ impl Fixture {
             overrides: Default::default(),
             settings: Default::default(),
             options: Default::default(),
+            chain: None,
         };
         self.pool.submit(1, candidate).unwrap();
     }
@@ -194,6 +195,7 @@ fn an_invalid_spec_is_refused_at_once() {
         overrides: Default::default(),
         settings: Default::default(),
         options: Default::default(),
+        chain: None,
     };
     assert!(fixture.pool.submit(1, candidate).unwrap_err().message().contains("version"));
     assert_eq!(fixture.pool.outstanding(), 0);

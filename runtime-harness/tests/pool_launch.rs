@@ -67,6 +67,7 @@ impl Fixture {
             overrides: Default::default(),
             settings: Default::default(),
             options: Default::default(),
+            chain: None,
         };
         self.pool.submit(id, candidate).unwrap();
     }

@@ -73,6 +73,8 @@ const CRATES: &[Layers] = &[
             "device_lock",
             "device",
             "evaluate",
+            "interleave",
+            "evaluate_chain",
             "worker",
             "pool",
             "tune",

@@ -55,9 +55,9 @@ pub(crate) enum Action {
     /// Run a kernel once on one device, check its outputs and save them
     #[command(after_help = examples::RUN)]
     Run(RunArguments),
-    /// Run kernels of several specs on each other's results, one by one and fused, and check both
+    /// Run kernels of several specs on each other's results, one by one and fused; check and time both
     #[command(after_help = examples::FUSE)]
-    Fuse(FuseArguments),
+    Fuse(Box<FuseArguments>),
     /// Measure what devices can do at most; `runtime eval` then shows each kernel's share of it
     #[command(after_help = examples::PEAK)]
     Peak(PeakArguments),

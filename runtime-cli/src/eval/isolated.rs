@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::sync::mpsc::{self, Receiver};
 
-use runtime_core::{Error, ErrorKind, Result};
+use runtime_core::Result;
 use runtime_harness::worker::protocol::Reply;
 use runtime_harness::{Candidate, Pool, Row, Spec};
 
@@ -54,7 +54,7 @@ impl<'a> Evaluator<'a> {
                 None => {
                     self.run.announce(format!("{} on {device}", spec.name));
                     pool.submit(0, self.candidate(spec, device))?;
-                    self.run.add(&self.next_row()?)?
+                    self.run.add(&self.run.next_row(&self.replies)?)?
                 }
             };
             if !is_wanted {
@@ -84,7 +84,7 @@ impl<'a> Evaluator<'a> {
         }
         for left in (1..=new.len()).rev() {
             self.run.announce(format!("{} in flight", left.min(self.arguments.pool.workers())));
-            if !self.run.add(&self.next_row()?)? {
+            if !self.run.add(&self.run.next_row(&self.replies)?)? {
                 return Ok(());
             }
         }
@@ -105,20 +105,7 @@ impl<'a> Evaluator<'a> {
             overrides: spec.overrides.clone(),
             settings: self.arguments.settings.settings(),
             options: self.arguments.open.options(),
+            chain: None,
         }
-    }
-
-    fn next_row(&self) -> Result<Row> {
-        for reply in &self.replies {
-            if let Some(note) = reply.note() {
-                self.run.note(&note);
-            }
-            match reply {
-                Reply::Row { row, .. } => return Ok(*row),
-                Reply::Error { error, .. } => return Err(Error::invalid(error)),
-                _ => {}
-            }
-        }
-        Err(Error::new(ErrorKind::Internal, "the pool of workers has ended"))
     }
 }

@@ -20,7 +20,7 @@ use baseline::Baseline;
 use files::Files;
 pub(crate) use listed_devices::available_devices;
 use resumed::Resumed;
-use run::Run;
+pub(crate) use run::Run;
 use shares::Shares;
 
 pub(crate) fn evaluate(arguments: &EvalArguments) -> Result<ExitCode> {

@@ -2,22 +2,24 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use runtime_core::{Options, Result};
+use runtime_core::{Error, ErrorKind, Options, Result};
+use runtime_harness::worker::protocol::Reply;
 use runtime_harness::{Row, Spec};
 
 use super::{Baseline, Files, Shares};
 use crate::progress::Progress;
-use crate::report::Reports;
+use crate::report::{Reports, Sink};
 use crate::{interrupt, output};
 
 /// How long an interrupt waits for a row that is being written: the reader of a pipe may have stopped reading.
 const ROW_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The reports and the progress bar of a run.
-pub(super) struct Run {
+pub(crate) struct Run {
     baseline: Option<Baseline>,
     reports: Arc<Mutex<Reports>>,
     progress: Progress,
@@ -29,7 +31,12 @@ impl Run {
     pub(super) fn begin(mut files: Files, specs: &[Spec], devices: &[String], options: &Options) -> Self {
         let rows = specs.len() * devices.len();
         let baseline = files.baseline.take().map(|baseline| baseline.with_options(options));
-        let reports = Arc::new(Mutex::new(Reports::new(files.sinks(specs, devices, options), rows)));
+        Self { baseline, ..Self::of_rows(files.sinks(specs, devices, options), rows) }
+    }
+
+    /// Begins a run with this number of rows.
+    pub(crate) fn of_rows(sinks: Vec<Sink>, rows: usize) -> Self {
+        let reports = Arc::new(Mutex::new(Reports::new(sinks, rows)));
         let interrupted = Arc::clone(&reports);
         interrupt::on_interrupt(move |signal| {
             if let Some(mut reports) = interrupted.try_lock_for(ROW_TIMEOUT) {
@@ -38,11 +45,11 @@ impl Run {
                 std::mem::forget(reports);
             }
         });
-        Self { baseline, reports, progress: Progress::new(rows), shares: Shares::new() }
+        Self { baseline: None, reports, progress: Progress::new(rows), shares: Shares::new() }
     }
 
     /// Shows what is running.
-    pub(super) fn announce(&self, what: String) {
+    pub(crate) fn announce(&self, what: String) {
         self.progress.set_message(what);
     }
 
@@ -52,7 +59,7 @@ impl Run {
     }
 
     /// Adds a row to every report, with its share of the peak. Returns `false` once no report can be written any more.
-    pub(super) fn add(&self, row: &Row) -> Result<bool> {
+    pub(crate) fn add(&self, row: &Row) -> Result<bool> {
         self.progress.advance();
         let row = &self.shares.complete(row);
         if let Some(baseline) = &self.baseline {
@@ -62,12 +69,30 @@ impl Run {
     }
 
     /// Removes the progress bar.
-    pub(super) fn finish_progress(&self) {
+    pub(crate) fn finish_progress(&self) {
         self.progress.finish();
     }
 
+    /// The next row of a pool of workers; notes what they wait for.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a candidate that cannot be evaluated; `Internal` if the pool has ended.
+    pub(crate) fn next_row(&self, replies: &Receiver<Reply>) -> Result<Row> {
+        for reply in replies {
+            if let Some(note) = reply.note() {
+                self.note(&note);
+            }
+            match reply {
+                Reply::Row { row, .. } => return Ok(*row),
+                Reply::Error { error, .. } => return Err(Error::invalid(error)),
+                _ => {}
+            }
+        }
+        Err(Error::new(ErrorKind::Internal, "the pool of workers has ended"))
+    }
+
     /// Completes the reports and compares them with the baseline; the exit code tells what is in them.
-    pub(super) fn end(self) -> Result<ExitCode> {
+    pub(crate) fn end(self) -> Result<ExitCode> {
         let mut reports = self.reports.lock();
         reports.close()?;
         self.shares.print_hint();

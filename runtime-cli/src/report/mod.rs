@@ -1,6 +1,7 @@
 //! Reports of `runtime eval`: the table, JSON, CSV and Markdown, each to its destination.
 
 mod beside;
+mod chain;
 mod markdown;
 mod number_format;
 mod sink;

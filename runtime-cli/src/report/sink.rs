@@ -8,6 +8,7 @@ use runtime_harness::peak::KeptPeaks;
 use runtime_harness::report::{csv, json};
 use runtime_harness::{Report, Row, Status, describe, plot};
 
+use super::chain;
 use super::markdown::{self, Notes};
 use super::table::Columns;
 use crate::output::{self, Destination};
@@ -20,6 +21,8 @@ pub(crate) enum Format {
     Json(Options),
     Csv,
     Markdown(Notes),
+    /// Chains, one by one beside fused.
+    Chains,
     /// Made of all rows when the run ends, also by a signal.
     Plot(Box<Report>),
     /// As `Plot`.
@@ -122,7 +125,7 @@ impl Format {
             Self::Json(options) => Ok(json::head(&describe::options(options))),
             Self::Csv => csv::header(),
             Self::Markdown(_) => Ok(markdown::header()),
-            Self::Plot(_) | Self::Page(_) => Ok(String::new()),
+            Self::Chains | Self::Plot(_) | Self::Page(_) => Ok(String::new()),
         }
     }
 
@@ -132,6 +135,7 @@ impl Format {
             Self::Json(_) => json::row(row, is_first),
             Self::Csv => csv::line(row),
             Self::Markdown(notes) => Ok(notes.row(row)),
+            Self::Chains => Ok(chain::text(row, is_first)),
             Self::Plot(_) | Self::Page(_) => Ok(String::new()),
         }
     }
@@ -140,7 +144,7 @@ impl Format {
         match self {
             Self::Table(columns) => columns.notes(),
             Self::Json(_) => json::tail(complete),
-            Self::Csv => String::new(),
+            Self::Csv | Self::Chains => String::new(),
             Self::Markdown(notes) => notes.text(),
             Self::Plot(report) => plot::document(&report.rows, &KeptPeaks::of_user().of_rows(&report.rows)),
             Self::Page(report) => {

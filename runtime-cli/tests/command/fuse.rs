@@ -1,34 +1,45 @@
-//! `runtime fuse`: the kernels of `kernels/` on each other's results.
+//! `runtime fuse`: kernels on each other's results, one by one beside fused.
 
 use std::path::Path;
 
-use crate::fixture::{Finished, runtime};
+use serde_json::Value;
 
-/// Runs `runtime fuse` on the host with these kernels, and further arguments.
-fn fuse(kernels: &[&str], more: &[&str]) -> Finished {
+use super::fixture::{Finished, Folder, command, runtime};
+
+/// Few and short samples.
+const FAST: [&str; 6] = ["--repeat", "2", "--number", "1", "--warmup", "1"];
+const ROWS: [&str; 4] = ["--set", "rows=5", "--set", "columns=301"];
+const ELEMENTS: [&str; 2] = ["--set", "n=1003"];
+
+fn specs(kernels: &[&str]) -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernels");
-    let specs: Vec<_> =
-        kernels.iter().map(|name| folder.join(name).with_extension("toml").display().to_string()).collect();
-    let arguments = ["fuse", "--device", "host"].into_iter().chain(specs.iter().map(String::as_str));
-    runtime(&arguments.chain(more.iter().copied()).collect::<Vec<_>>())
+    kernels.iter().map(|name| folder.join(name).with_extension("toml").display().to_string()).collect()
 }
 
-const ROWS: [&str; 4] = ["--set", "rows=5", "--set", "columns=301"];
+/// Fuses kernels of the repository on the host.
+fn fuse(kernels: &[&str], more: &[&[&str]]) -> Finished {
+    let specs = specs(kernels);
+    let arguments = ["fuse", "--device", "host"].into_iter().chain(specs.iter().map(String::as_str));
+    runtime(&arguments.chain(FAST).chain(more.concat()).collect::<Vec<_>>())
+}
+
+/// The kernels of a chain, its further arguments, and what the command prints.
+type Chain<'a> = (&'a [&'a str], &'a [&'a [&'a str]], &'a str);
 
 #[test]
 fn chains_are_right_as_the_references_say() {
-    let chains: [(&[&str], &[&str], &str); 5] = [
-        (&["bias", "gelu", "residual", "layer_norm"], &ROWS, "layer_norm.out right (1505 elements"),
-        (&["scale_mask", "softmax"], &ROWS, "softmax.out right (1505 elements"),
-        (&["blur", "sharpen"], &["--set", "n=1003"], "sharpen.out right (1003 elements"),
+    let chains: [Chain<'_>; 5] = [
+        (&["bias", "gelu", "residual", "layer_norm"], &[&ROWS], "layer_norm.out right (1505 elements"),
+        (&["scale_mask", "softmax"], &[&ROWS], "softmax.out right (1505 elements"),
+        (&["blur", "sharpen"], &[&ELEMENTS], "sharpen.out right (1003 elements"),
         (
             &["vector_add", "multiply_subtract", "relu", "scale"],
-            &["--set", "n=1003", "--link", "multiply_subtract.b=vector_add.b"],
+            &[&ELEMENTS, &["--link", "multiply_subtract.b=vector_add.b"]],
             "scale.out right (1003 elements",
         ),
         (
             &["vector_add", "relu", "scale", "multiply_subtract"],
-            &["--set", "n=1003", "--link", "scale.x=vector_add.c", "--link", "multiply_subtract.a=relu.out"],
+            &[&ELEMENTS, &["--link", "scale.x=vector_add.c", "--link", "multiply_subtract.a=relu.out"]],
             "multiply_subtract.a = relu.out\n",
         ),
     ];
@@ -36,6 +47,7 @@ fn chains_are_right_as_the_references_say() {
         let run = fuse(kernels, more);
         assert!(run.code == 0 && run.stdout.contains(expected), "{kernels:?}: {run:?}");
         let results = run.stdout.lines().filter(|line| line.contains("one by one on host:0: "));
+        let results = results.filter(|line| !line.contains(" kernels, "));
         assert_eq!(results.clone().count(), kernels.len(), "{run:?}");
         assert!(results.clone().all(|line| line.contains(" right (")), "{run:?}");
     }
@@ -43,25 +55,165 @@ fn chains_are_right_as_the_references_say() {
 
 #[test]
 fn a_tensor_that_a_later_kernel_overwrites_is_compared_once() {
-    let run = fuse(&["scale", "saxpy"], &["--set", "n=1003", "--link", "saxpy.y=scale.x"]);
+    let run = fuse(&["scale", "saxpy"], &[&ELEMENTS, &["--link", "saxpy.y=scale.x"]]);
     // saxpy.x is scale.out, and saxpy adds it to the input of scale.
     assert!(run.code == 0 && run.stdout.contains("saxpy.y = scale.x\nsaxpy.x = scale.out\n"), "{run:?}");
     assert!(run.stdout.contains("scale.out right") && run.stdout.contains("saxpy.y right"), "{run:?}");
 }
 
 #[test]
+fn both_ways_are_timed_and_their_traffic_is_stated() {
+    let report = |more: &[&str]| {
+        let run = fuse(&["relu", "scale"], &[&["--set", "n=1000", "--json", "-"], more]);
+        assert_eq!(run.code, 0, "{run:?}");
+        let report: Value = serde_json::from_str(&run.stdout).unwrap();
+        report["rows"][0].clone()
+    };
+    let row = report(&[]);
+    let (fusion, fused) = (&row["fusion"], &row["measurement"]);
+    assert_eq!(row["kernel"]["name"], "relu → scale");
+    assert_eq!((row["status"].as_str(), &fusion["same_bits"]), (Some("right"), &Value::Bool(true)));
+    // Each kernel reads and writes 4000 bytes; the fused one need not write what only `scale` reads.
+    assert_eq!((&fusion["one_by_one"]["bytes"], &fused["bytes"]), (&16000.0.into(), &8000.0.into()));
+    assert_eq!(fusion["promoted"], serde_json::json!(["relu.out"]));
+    assert_eq!(fusion["kernels"].as_array().unwrap().len(), 1);
+    for measurement in [fused, &fusion["one_by_one"]] {
+        assert_eq!(measurement["samples_ns"].as_array().unwrap().len(), 2);
+        assert_eq!(measurement["clock"], "host_wall");
+    }
+    let median = |measurement: &Value| measurement["statistics"]["median_ns"].as_f64().unwrap();
+    let ratio = median(fused) / median(&fusion["one_by_one"]);
+    assert!((fusion["ratio"].as_f64().unwrap() - ratio).abs() < 1e-9, "{row}");
+    let kept = report(&["--keep"]);
+    assert_eq!(
+        (&kept["measurement"]["bytes"], kept["fusion"]["promoted"].as_array().unwrap().len()),
+        (&12000.0.into(), 0)
+    );
+}
+
+#[test]
+fn the_text_names_clock_traffic_and_speed() {
+    let run = fuse(&["relu", "scale"], &[&["--set", "n=1000"]]);
+    for line in [
+        "scale.x = relu.out\n",
+        "fused on host:0: relu.out is not written\n",
+        "relu → scale fused, 1 promotion\n",
+        "one by one on host:0: 2 kernels, ",
+        "fused on host:0: 1 kernel, ",
+        " by host_wall, ",
+        "GB/s of the 0.01600 MB that they must move",
+        "GB/s of the 0.008000 MB that it must move",
+        "× as fast as one by one",
+    ] {
+        assert!(run.stdout.contains(line), "{line}: {run:?}");
+    }
+}
+
+#[test]
+fn seams_that_stay_open_have_a_reason() {
+    let run = fuse(&["blur", "sharpen"], &[&ELEMENTS]);
+    assert!(run.stdout.contains("blur | sharpen not: "), "{run:?}");
+    assert!(run.stdout.contains("fused on host:0: 2 kernels, "), "{run:?}");
+    let alone = fuse(&["relu"], &[&ELEMENTS]);
+    assert!(alone.code == 0 && alone.stdout.contains("relu alone\n"), "{alone:?}");
+}
+
+#[test]
 fn specs_that_cannot_be_linked_are_refused_with_the_remedy() {
-    let rows = |kernels: &[&str], more: &[&str]| {
-        let run = fuse(kernels, more);
+    let refused = |kernels: &[&str], more: &[&str]| {
+        let run = fuse(kernels, &[more]);
         assert!(run.code == 2 && run.stdout.is_empty(), "{run:?}");
         run.stderr
     };
-    assert!(rows(&["relu", "softmax"], &[]).contains("change the sizes with --set"));
-    let unknown = rows(&["relu", "scale"], &["--link", "scale.y=relu.out"]);
+    assert!(refused(&["relu", "softmax"], &[]).contains("change the sizes with --set"));
+    let unknown = refused(&["relu", "scale"], &["--link", "scale.y=relu.out"]);
     assert!(
         unknown.contains("--link scale.y=relu.out: ") && unknown.contains("no tensor \"y\""),
         "{unknown}"
     );
-    assert!(rows(&["relu", "scale"], &["--link", "scale"]).contains("expected B.x=A.y"));
-    assert!(rows(&["relu", "scale"], &["--set", "m=3"]).contains('m'));
+    assert!(refused(&["relu", "scale"], &["--link", "scale"]).contains("expected B.x=A.y"));
+    assert!(refused(&["relu", "scale"], &["--set", "m=3"]).contains('m'));
+    let cycle = refused(&["relu", "scale"], &["--link", "relu.x=scale.out"]);
+    assert!(cycle.contains("scale does not come before relu; exchange them"), "{cycle}");
+    let absent = refused(&["relu", "no_such_kernel"], &[]);
+    assert!(absent.contains("no_such_kernel.toml"), "{absent}");
+    assert!(refused(&["relu"], &["--energy"]).contains("see `runtime eval`"));
+    let relu = specs(&["relu"]);
+    let device = runtime(&["fuse", &relu[0], "--device", "no_such_device"]);
+    assert!(
+        device.code == 2 && device.stderr.contains("no target \"no_such_device\"; valid: host"),
+        "{device:?}"
+    );
+    let none = runtime(&["fuse"]);
+    assert!(none.code == 2 && none.stderr.contains("<SPEC>"), "{none:?}");
+}
+
+#[test]
+fn code_is_printed_without_a_device() {
+    let emit = |kernels: &[&str], format: &str| {
+        let specs = specs(kernels);
+        let arguments = ["fuse", "--emit", format].into_iter().chain(specs.iter().map(String::as_str));
+        let mut command = command(&arguments.collect::<Vec<_>>());
+        // No backend, so no device.
+        let output = command.env("RUNTIME_BACKENDS", "").output().unwrap();
+        (output.status.code(), output.stdout, String::from_utf8(output.stderr).unwrap())
+    };
+    for (format, word) in [
+        ("wgsl", "fn relu_scale("),
+        ("c", "relu_scale"),
+        ("cuda-c", "__global__"),
+        ("opencl-c", "__kernel"),
+        ("spirv", "relu_scale"),
+    ] {
+        let (code, stdout, stderr) = emit(&["relu", "scale"], format);
+        assert!(code == Some(0) && stderr.is_empty(), "{format}: {stderr}");
+        assert!(String::from_utf8_lossy(&stdout).contains(word), "{format}");
+        assert!(format != "spirv" || stdout.starts_with(&0x0723_0203_u32.to_le_bytes()), "only the module");
+    }
+    let (code, stdout, stderr) = emit(&["blur", "sharpen"], "wgsl");
+    assert!(code == Some(1) && stdout.is_empty() && stderr.contains("blur | sharpen not: "), "{stderr}");
+    let folder = Folder::new();
+    let native = folder.runtime(&["fuse", "--emit", "wgsl", "scale.toml"]);
+    assert!(
+        native.code == 2 && native.stderr.contains("scale cannot be fused without a device"),
+        "{native:?}"
+    );
+}
+
+#[test]
+fn outputs_fail_before_anything_runs() {
+    let folder = Folder::new();
+    let run = |more: &[&str]| {
+        let arguments = [&["fuse", "scale.toml", "--device", "host"], &FAST[..], more].concat();
+        folder.runtime(&arguments)
+    };
+    let overwriting = run(&["--json", "scale.toml"]);
+    assert!(overwriting.code == 2 && overwriting.stderr.contains("which is an input"), "{overwriting:?}");
+    let both = run(&["--json", "-", "--csv", "-"]);
+    assert!(both.code == 2 && both.stderr.contains("only one output can go to standard output"), "{both:?}");
+    let absent = run(&["--json", "missing/rows.json"]);
+    assert!(absent.code == 2 && absent.stderr.contains("missing/rows.json"), "{absent:?}");
+    let files = run(&["--json", "rows.json", "--csv", "rows.csv"]);
+    assert!(files.code == 0 && files.stdout.contains("one by one on host:0: "), "{files:?}");
+    assert!(folder.read("rows.json").contains("\"complete\": true"), "{files:?}");
+    assert!(folder.read("rows.csv").lines().count() == 2, "{files:?}");
+    #[cfg(target_os = "linux")]
+    {
+        let full = run(&["--json", "/dev/full"]);
+        assert!(full.code == 2 && full.stderr.contains("cannot write /dev/full"), "{full:?}");
+    }
+}
+
+#[test]
+fn a_kernel_without_a_reference_is_refused_unless_nothing_is_compared() {
+    let folder = Folder::new();
+    let text = super::fixture::SCALE;
+    folder.write("bare.toml", &text[..text.find("[reference]").unwrap()]);
+    let run = |more: &[&str]| {
+        folder.runtime(&[&["fuse", "bare.toml", "--device", "host"], &FAST[..], more].concat())
+    };
+    let refused = run(&[]);
+    assert!(refused.code == 2 && refused.stderr.contains("scale has no [reference]"), "{refused:?}");
+    let unchecked = run(&["--no-validate"]);
+    assert!(unchecked.code == 0 && unchecked.stdout.contains("1 kernel, "), "{unchecked:?}");
 }

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use crate::code::source::ModuleSource;
 use crate::device::common_runtime::CommonRuntime;
 use crate::device::host::Host;
-use crate::evaluate::validate;
+use crate::evaluate::{time_work, validate};
 use crate::queue::device_copy;
 use crate::tensor::dlpack::{DLManagedTensor, DLManagedTensorVersioned};
 use crate::tensor::host_array::HostArray;
 use crate::tensor::layout::checked_elements;
 use crate::tensor::safetensors::Safetensors;
 use crate::{
-    Arguments, Benchmark, Element, Error, Evaluation, Kernel, LaunchConfig, Placement, Queue, QueueOptions,
-    Result, Tensor, Validation,
+    Arguments, Benchmark, Element, Error, Evaluation, Kernel, LaunchConfig, Measurement, Placement, Queue,
+    QueueOptions, Result, Tensor, TimedWork, Validation,
 };
 
 /// An opened device, shared.
@@ -141,6 +141,15 @@ impl<'d> dyn CommonRuntime + 'd {
             Ok(Evaluation::new(kernel, config, args))
         });
         Benchmark::new(self.opened().0.clone(), evaluation)
+    }
+
+    /// Times work of several launches: warms up, calibrates, samples. See [`TimedWork`].
+    ///
+    /// # Errors
+    /// `InvalidArgument` for inconsistent settings; `Unsupported` for a clock that the device lacks, or that times single kernels
+    /// only; any error of the work.
+    pub async fn time_work(&self, work: &mut TimedWork<'_>) -> Result<Measurement> {
+        time_work(self.opened().0, work).await
     }
 
     /// Runs a kernel once and compares its outputs, without timing it.

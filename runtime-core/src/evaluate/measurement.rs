@@ -1,6 +1,8 @@
 //! The result of an evaluation.
 
-use super::{Clock, Statistics, Validation};
+use super::timed_window::QueueTarget;
+use super::timing_loop::Samples;
+use super::{Clock, Statistics, Timing, Validation};
 use crate::{Error, ErrorKind, Result, ThrottleReasons};
 
 /// The cost of one kernel call, as stated by the caller.
@@ -116,7 +118,33 @@ impl Transfer {
     }
 }
 
-pub(crate) fn statistics(samples_ns: &[f64]) -> Result<Statistics> {
+/// The measurement of the samples that were taken of `target`, with the time per call of a no-op kernel.
+pub(crate) fn of_samples(
+    samples: Samples,
+    target: &QueueTarget<'_, '_>,
+    (timing, cost): (&Timing, Cost),
+    (overhead_ns, validation): (Option<f64>, Validation),
+) -> Result<Measurement> {
+    let transfer =
+        target.transfer_bytes().map(|bytes| Transfer::new(samples.transfers_ns, bytes)).transpose()?;
+    Ok(Measurement {
+        statistics: statistics(&samples.samples_ns)?,
+        samples_ns: samples.samples_ns,
+        clock: target.clock(),
+        repeat: timing.repeat,
+        reached_until: samples.reached_until,
+        throttled: samples.throttled,
+        number: samples.number,
+        calls: target.calls(),
+        cold: timing.warmup.is_none(),
+        overhead_ns,
+        transfer,
+        validation,
+        cost,
+    })
+}
+
+fn statistics(samples_ns: &[f64]) -> Result<Statistics> {
     Statistics::of(samples_ns)
         .ok_or_else(|| Error::new(ErrorKind::Internal, "the samples are empty or not finite"))
 }

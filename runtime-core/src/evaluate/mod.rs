@@ -14,6 +14,7 @@ mod statistics_scipy_tests;
 mod stop_rule;
 mod throttling;
 mod timed_window;
+mod timed_work;
 mod timing_loop;
 mod timing_options;
 mod turns;
@@ -29,11 +30,13 @@ pub use clock::{Clock, ClockChoice};
 pub use measurement::{Cost, Measurement, Throttled, Transfer};
 pub use observer::{Moment, Observer};
 pub use statistics::{Statistics, median_interval, percentile};
+pub use timed_work::TimedWork;
 pub use timing_options::{FlushCache, Timing, Warmup};
 pub use turns::{Turn, Turns};
 pub use validate::{Agreement, Mismatch, Tolerance, Validation};
 
-use timed_window::{BenchInputs, QueueTarget};
+use timed_window::{BenchInputs, QueueTarget, Subject};
+pub(crate) use timed_work::time_work;
 use validator::Validator;
 
 use crate::timeline::open_device::OpenDevice;
@@ -143,15 +146,8 @@ impl<'a> Evaluation<'a> {
     fn check(&self, info: &DeviceInfo) -> Result<Clock> {
         self.timing.check()?;
         self.cost.check()?;
-        let is_cold = self.timing.warmup.is_none();
         let transfers = self.args.iter().any(|arg| arg.host_tensor(info).is_some());
-        let clock = self.timing.clock.choose(info, !is_cold && !transfers)?;
-        if is_cold && clock == Clock::DeviceHeld {
-            return Err(Error::invalid(
-                "clock device_held needs a warm-up: some drivers compile a kernel at its first launch, which a held queue \
-                 would block; use device_batch",
-            ));
-        }
+        let clock = self.timing.choose_clock(info, transfers)?;
         for (index, arg) in self.args.iter().enumerate() {
             arg.check(index, info, clock)?;
         }
@@ -232,11 +228,10 @@ async fn evaluate_kernel(device: &Arc<OpenDevice>, evaluation: &mut Evaluation<'
         ..
     } = evaluation;
     let validator = Validator::new(args, reference, tolerance, *validate).with_initial_contents()?;
-    let mut target = QueueTarget::new(
-        BenchInputs { device, queue: &queue, kernel, config, args, setup, observer },
-        timing,
-        clock,
-    )?;
+    let launch_args = args.iter().map(|arg| arg.arg).collect();
+    let subject = Subject::Launch { kernel, config: *config, args: launch_args };
+    let inputs = BenchInputs { device, queue: &queue, subject, args, setup, observer };
+    let mut target = QueueTarget::new(inputs, timing, clock)?;
     // Validation runs the kernel, after which nothing is cold.
     let validated = if cold { None } else { Some(validator.run_restored(|| target.call())?) };
     let samples = timing_loop::run(&mut target, timing, turn.as_mut()).await?;
@@ -245,23 +240,7 @@ async fn evaluate_kernel(device: &Arc<OpenDevice>, evaluation: &mut Evaluation<'
         None => validator.run_restored(|| target.call())?,
     };
     let overhead_ns = timing_loop::overhead(&mut target, samples.number).await?;
-    let transfer =
-        target.transfer_bytes().map(|bytes| Transfer::new(samples.transfers_ns, bytes)).transpose()?;
-    Ok(Measurement {
-        statistics: measurement::statistics(&samples.samples_ns)?,
-        samples_ns: samples.samples_ns,
-        clock: target.clock(),
-        repeat: timing.repeat,
-        reached_until: samples.reached_until,
-        throttled: samples.throttled,
-        number: samples.number,
-        calls: target.calls(),
-        cold,
-        overhead_ns,
-        transfer,
-        validation,
-        cost: *cost,
-    })
+    measurement::of_samples(samples, &target, (timing, *cost), (overhead_ns, validation))
 }
 
 /// Implements `validate` of a device.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::flush::Flusher;
 use super::graph_cache::{Call, GraphCache};
+use super::timed_work::Submit;
 use super::timing_loop::{TimingTarget, Window};
 use super::{Clock, EvaluationArg, Moment, Observer, Timing};
 use crate::timeline::open_device::OpenDevice;
@@ -23,20 +24,26 @@ const MAX_HELD: u64 = 256;
 pub(crate) struct BenchInputs<'s, 'a> {
     pub(crate) device: &'s Arc<OpenDevice>,
     pub(crate) queue: &'s Queue,
-    pub(crate) kernel: &'s Kernel,
-    pub(crate) config: &'s LaunchConfig,
+    pub(crate) subject: Subject<'s, 'a>,
+    /// The arguments with their locations, for their transfers.
     pub(crate) args: &'s [EvaluationArg<'a>],
     pub(crate) setup: &'s mut Option<Box<dyn FnMut() + Send + 'a>>,
     pub(crate) observer: &'s mut Option<Observer<'a>>,
 }
 
-/// A kernel on a queue.
+/// What a call is.
+pub(crate) enum Subject<'s, 'a> {
+    /// A launch of a kernel.
+    Launch { kernel: &'s Kernel, config: LaunchConfig, args: Vec<Arg<'s>> },
+    /// Work of the caller.
+    Work(&'s mut Submit<'a>),
+}
+
+/// A kernel, or other work, on a queue.
 pub(crate) struct QueueTarget<'s, 'a> {
     device: &'s OpenDevice,
     queue: &'s Queue,
-    kernel: &'s Kernel,
-    config: &'s LaunchConfig,
-    args: Vec<Arg<'s>>,
+    subject: Subject<'s, 'a>,
     setup: &'s mut Option<Box<dyn FnMut() + Send + 'a>>,
     observer: &'s mut Option<Observer<'a>>,
     clock: Clock,
@@ -71,9 +78,11 @@ enum Workload {
 
 impl<'s, 'a> QueueTarget<'s, 'a> {
     pub(crate) fn new(inputs: BenchInputs<'s, 'a>, timing: &Timing, clock: Clock) -> Result<Self> {
-        let BenchInputs { device, queue, kernel, config, args, setup, observer } = inputs;
+        let BenchInputs { device, queue, subject, args, setup, observer } = inputs;
         let info = &device.info;
-        let inline = info.kind == DeviceKind::Host && clock == Clock::HostWall;
+        let inline = info.kind == DeviceKind::Host
+            && clock == Clock::HostWall
+            && matches!(subject, Subject::Launch { .. });
         let mut host_tensors = Vec::new();
         for (tensor, access) in args.iter().filter_map(|arg| arg.host_tensor(info)) {
             host_tensors.push(HostTensor { tensor, access, host: tensor.to_array()? });
@@ -81,9 +90,7 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
         Ok(Self {
             device,
             queue,
-            kernel,
-            config,
-            args: args.iter().map(|arg| arg.arg).collect(),
+            subject,
             setup,
             observer,
             clock,
@@ -126,13 +133,23 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
     pub(crate) fn call(&mut self) -> Result<()> {
         self.setup();
         self.calls += 1;
-        self.queue.call(self.kernel, *self.config, &self.args)
+        self.call_inline()
     }
 
-    fn submit(&self, workload: Workload) -> Result<Event> {
-        match workload {
-            Workload::Kernel => self.queue.launch(self.kernel, *self.config, &self.args),
-            Workload::Empty => self.queue.launch_noop(),
+    fn call_inline(&mut self) -> Result<()> {
+        match &mut self.subject {
+            Subject::Launch { kernel, config, args } => self.queue.call(kernel, *config, &args[..]),
+            Subject::Work(submit) => submit(self.queue)?.wait(),
+        }
+    }
+
+    fn submit(&mut self, workload: Workload) -> Result<Event> {
+        match (workload, &mut self.subject) {
+            (Workload::Kernel, Subject::Launch { kernel, config, args }) => {
+                self.queue.launch(kernel, *config, &args[..])
+            }
+            (Workload::Kernel, Subject::Work(submit)) => submit(self.queue),
+            (Workload::Empty, _) => self.queue.launch_noop(),
         }
     }
 
@@ -141,7 +158,7 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
         if self.inline {
             for _ in 0..number {
                 match workload {
-                    Workload::Kernel => self.queue.call(self.kernel, *self.config, &self.args)?,
+                    Workload::Kernel => self.call_inline()?,
                     Workload::Empty => self.queue.call_noop()?,
                 }
             }
@@ -225,8 +242,11 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
     }
 
     async fn device_graph(&mut self, number: u64) -> Result<Window> {
-        let Self { queue, kernel, config, ref args, .. } = *self;
-        self.calls += self.graphs.prepare(Call { queue, kernel, config, args }, number)?;
+        let Subject::Launch { kernel, config, args } = &self.subject else {
+            return Err(Error::new(ErrorKind::Internal, "a graph is of launches of one kernel"));
+        };
+        let call = Call { queue: self.queue, kernel, config, args };
+        self.calls += self.graphs.prepare(call, number)?;
         let begin = self.queue.timestamp()?;
         self.graphs.submit(self.queue, number)?;
         let mut end = self.queue.timestamp()?;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::ClockChoice;
-use crate::{Error, Result};
+use super::{Clock, ClockChoice};
+use crate::{DeviceInfo, Error, Result};
 
 /// Maximum number of calls per sample that a caller may request: a sample is never cut short, and this many
 /// take hours.
@@ -76,6 +76,22 @@ impl Timing {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The clock that a device is timed with; `transfers`: its arguments come from host memory with each call.
+    ///
+    /// # Errors
+    /// `Unsupported` for a clock that the device lacks; `InvalidArgument` for a held queue without a warm-up.
+    pub(crate) fn choose_clock(&self, info: &DeviceInfo, transfers: bool) -> Result<Clock> {
+        let is_cold = self.warmup.is_none();
+        let clock = self.clock.choose(info, !is_cold && !transfers)?;
+        if is_cold && clock == Clock::DeviceHeld {
+            return Err(Error::invalid(
+                "clock device_held needs a warm-up: some drivers compile a kernel at its first launch, which a held queue \
+                 would block; use device_batch",
+            ));
+        }
+        Ok(clock)
     }
 
     /// The number of calls per sample, if it needs no calibration.

@@ -1,6 +1,7 @@
 //! Failures of the analysis, the compiler and the device.
 
 use runtime_core::{ErrorKind, FusionOptions, Options, read, write};
+use test_process::Messages;
 
 use crate::lowering::Fault;
 use crate::{Scene, in_time};
@@ -27,6 +28,60 @@ fn a_failure_of_analysis_compiler_or_resources_falls_back() {
             }
             assert_eq!(scene.plans(), 1, "{fault:?} would fail again, so it is remembered");
         }
+    });
+}
+
+/// What is logged while two equal lists are completed on a device.
+fn messages(options: &Options, fault: Option<Fault>) -> Vec<String> {
+    let messages = Messages::of_targets(&["runtime::fusion"]);
+    tracing::subscriber::with_default(messages.clone(), || {
+        let scene = Scene::with(options);
+        if let Some(fault) = fault {
+            scene.break_lowering(fault);
+        }
+        let (queue, a) = (scene.queue(), scene.tensor(&[1.0, 2.0]));
+        for _ in 0..2 {
+            let (between, out) = (scene.empty(), scene.empty());
+            let fuser = scene.fuser(&queue);
+            scene.copy_through(fuser.queue(), [&a, &between, &out]);
+            drop(between);
+            fuser.complete().unwrap().0.wait().unwrap();
+            assert_eq!(out.to_vec::<f32>().unwrap(), [1.0, 2.0]);
+        }
+    });
+    messages.list()
+}
+
+#[test]
+fn a_list_that_cannot_be_fused_gives_the_same_results_and_one_warning() {
+    in_time(|| {
+        assert_eq!(messages(&Options::new(), None), [""; 0]);
+        for fault in FAULTS {
+            let messages = messages(&Options::new(), Some(fault));
+            assert!(messages.len() == 1 && messages[0].contains("were not fused"), "{fault:?}: {messages:?}");
+        }
+        let refuses = Options::new().with("fail_call", "launch:1:out_of_resources");
+        let messages = messages(&refuses, None);
+        assert!(messages.len() == 1 && messages[0].contains("were not fused"), "{messages:?}");
+    });
+}
+
+#[test]
+fn a_cancellation_gives_one_warning() {
+    in_time(|| {
+        let messages = Messages::of_targets(&["runtime::fusion"]);
+        tracing::subscriber::with_default(messages.clone(), || {
+            let scene = Scene::new();
+            let (queue, x) = (scene.queue(), scene.tensor(&[1.0]));
+            let fuser = scene.fuser(&queue);
+            scene.scale(fuser.queue(), &x, 2.0);
+            scene.scale(fuser.queue(), &x, 3.0);
+            assert_eq!(x.to_vec::<f32>().unwrap(), [6.0]);
+            fuser.cancel().unwrap();
+            fuser.complete().unwrap().0.wait().unwrap();
+        });
+        let messages = messages.list();
+        assert!(messages.len() == 1 && messages[0].contains("were not fused"), "{messages:?}");
     });
 }
 

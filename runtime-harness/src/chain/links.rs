@@ -1,16 +1,19 @@
 //! Which tensors of later kernels are tensors of earlier ones.
 
 use std::fmt;
+use std::str::FromStr;
 
 use runtime_core::{DType, Error, Result, did_you_mean};
+use serde::{Deserialize, Serialize};
 
 use crate::spec::{Argument, ArgumentKind, Spec, TensorSpec};
 
 /// A tensor of a chain: the index of its kernel, and of its argument.
 pub(super) type Place = (usize, usize);
 
-/// A wanted link, such as `softmax.x=scale_mask.out`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A wanted link, such as `softmax.x=scale_mask.out`. In JSON it is this text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct LinkRequest {
     /// The kernel and the tensor that is replaced.
     pub to: (String, String),
@@ -18,12 +21,11 @@ pub struct LinkRequest {
     pub from: (String, String),
 }
 
-impl LinkRequest {
+impl FromStr for LinkRequest {
+    type Err = String;
+
     /// Parses `B.x=A.y`: tensor `x` of kernel `B` is tensor `y` of the earlier kernel `A`.
-    ///
-    /// # Errors
-    /// A sentence with the expected form.
-    pub fn parse(text: &str) -> std::result::Result<Self, String> {
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
         let side = |text: &str| {
             let (kernel, tensor) = text.rsplit_once('.')?;
             (!kernel.is_empty() && !tensor.is_empty()).then(|| (kernel.to_owned(), tensor.to_owned()))
@@ -31,6 +33,20 @@ impl LinkRequest {
         let sides = text.split_once('=').and_then(|(to, from)| Some((side(to)?, side(from)?)));
         let (to, from) = sides.ok_or("expected B.x=A.y: tensor x of kernel B is tensor y of kernel A")?;
         Ok(Self { to, from })
+    }
+}
+
+impl TryFrom<String> for LinkRequest {
+    type Error = String;
+
+    fn try_from(text: String) -> std::result::Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<LinkRequest> for String {
+    fn from(link: LinkRequest) -> Self {
+        link.to_string()
     }
 }
 

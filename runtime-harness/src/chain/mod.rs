@@ -1,19 +1,23 @@
 //! Chains: kernels of several specs that run one after the other on each other's results.
 
+mod bound;
 mod links;
+mod plan;
+mod request;
 #[cfg(test)]
 mod tests;
+mod traffic;
 
 use std::collections::HashMap;
 
-use runtime_core::{
-    CommonRuntime, Error, ErrorKind, Event, HostArray, Queue, Result, Runtime, Tolerance, Validation,
-};
+use runtime_core::{CommonRuntime, Error, HostArray, Result, Runtime, Validation};
 
 use crate::job::{BoundKernel, Job};
-use crate::spec::Spec;
+use crate::spec::{Spec, TensorSpec};
+pub use bound::{BoundChain, ChainLaunch};
 pub use links::LinkRequest;
 use links::{Place, tensor_of};
+pub use request::ChainRequest;
 
 /// Kernels that run one after the other, with the tensors that they share.
 #[derive(Debug)]
@@ -48,13 +52,6 @@ pub struct ChainRow {
 #[derive(Debug)]
 pub struct Expected(HashMap<Place, Content>);
 
-/// A chain with its kernels and tensors on a device.
-#[derive(Debug)]
-pub struct BoundChain<'c> {
-    chain: &'c Chain,
-    kernels: Vec<BoundKernel>,
-}
-
 impl Chain {
     /// Links the kernels of specs. Besides the links in `wanted`, the first tensor that a kernel reads is the first one that the
     /// kernel before it writes.
@@ -62,13 +59,26 @@ impl Chain {
     /// # Errors
     /// `InvalidArgument` for no specs, for a link to a kernel or tensor that does not exist, or that is not earlier, and for linked
     /// tensors that differ in type or number of elements.
+    ///
+    /// The data of the kernels is not prepared yet; see [`Chain::prepare`].
     pub fn new(specs: Vec<Spec>, wanted: &[LinkRequest]) -> Result<Self> {
         if specs.is_empty() {
             return Err(Error::invalid("a chain needs at least one spec"));
         }
         let names = links::names(&specs);
         let links = links::resolve(&specs, &names, wanted)?;
-        Ok(Self { jobs: specs.into_iter().map(Job::new).collect(), names, links })
+        Ok(Self { jobs: specs.into_iter().map(Job::without_data).collect(), names, links })
+    }
+
+    /// Prepares the initial data of all kernels, before [`Chain::expected`] and [`Chain::bind`].
+    pub fn prepare(&mut self) {
+        self.jobs.iter_mut().for_each(Job::prepare_data);
+    }
+
+    /// The name of the chain: those of its kernels.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.names.join(" → ")
     }
 
     /// The names of the kernels: those of the specs; the second of one name is `name#2`.
@@ -82,9 +92,29 @@ impl Chain {
         self.jobs.iter().map(|job| &job.spec)
     }
 
+    /// The spec of the first kernel, whose settings are those of the chain.
+    #[must_use]
+    pub fn first(&self) -> &Spec {
+        &self.jobs[0].spec
+    }
+
     /// The links, such as `softmax.x = scale_mask.out`.
     pub fn links(&self) -> impl Iterator<Item = String> {
-        self.links.iter().map(|&(to, from)| format!("{} = {}", self.name(to), self.name(from)))
+        self.links.iter().map(|&(to, from)| format!("{} = {}", self.name_of(to), self.name_of(from)))
+    }
+
+    /// Checks that there is a reference for each kernel.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a kernel without a reference.
+    pub fn check_references(&self) -> Result<()> {
+        match self.jobs.iter().position(|job| job.spec.reference.is_none()) {
+            Some(kernel) => Err(Error::invalid(format!(
+                "{} has no [reference]; add one to its spec, or give --no-validate",
+                self.names[kernel]
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// Runs the references one after the other, each on the results of those before it.
@@ -92,14 +122,10 @@ impl Chain {
     /// # Errors
     /// `InvalidArgument` for a kernel without a reference; any error of a reference.
     pub fn expected(&mut self, runtime: &Runtime) -> Result<Expected> {
+        self.check_references()?;
         let mut contents: HashMap<Place, Content> = HashMap::new();
         for kernel in 0..self.jobs.len() {
-            let ((rtol, atol), unknown) =
-                (self.inherit(kernel, &contents)?, &self.jobs[kernel].spec.reference);
-            if unknown.is_none() {
-                let name = &self.names[kernel];
-                return Err(Error::invalid(format!("{name} has no [reference]; add one to its spec")));
-            }
+            let (rtol, atol) = self.inherit(kernel, &contents)?;
             self.jobs[kernel].find_expected(runtime);
             let (job, tolerance) = (&self.jobs[kernel], self.jobs[kernel].tolerance());
             for (arg, array) in job.expected.as_ref().map_err(Clone::clone)? {
@@ -138,7 +164,12 @@ impl Chain {
     /// # Errors
     /// Those of [`BoundKernel::new`].
     pub fn bind(&self, device: &dyn CommonRuntime) -> Result<BoundChain<'_>> {
-        let bind = |job: &Job| BoundKernel::new(device, job, &job.spec.kernel);
+        let bind = |job: &Job| match &job.inputs {
+            Ok(inputs) if inputs.len() != job.spec.args.len() => {
+                Err(Error::invalid("a chain is prepared before it is bound"))
+            }
+            _ => BoundKernel::new(device, job, &job.spec.kernel),
+        };
         let mut kernels = self.jobs.iter().map(bind).collect::<Result<Vec<_>>>()?;
         for &(to, _) in &self.links {
             let origin = self.origin(to);
@@ -147,7 +178,7 @@ impl Chain {
             let shared = source.zip(shape).map(|(tensor, shape)| tensor.reshape(shape)).transpose()?;
             kernels[to.0].tensors[to.1] = shared;
         }
-        Ok(BoundChain { chain: self, kernels })
+        Ok(BoundChain::new(self, kernels))
     }
 
     /// The tensor of the earliest kernel that this one is.
@@ -158,41 +189,12 @@ impl Chain {
         place
     }
 
-    fn name(&self, (kernel, arg): Place) -> String {
+    /// The tensor of an argument, if it is one.
+    fn tensor(&self, (kernel, arg): Place) -> Option<&TensorSpec> {
+        tensor_of(self.jobs.get(kernel)?.spec.args.get(arg)?)
+    }
+
+    fn name_of(&self, (kernel, arg): Place) -> String {
         format!("{}.{}", self.names[kernel], self.jobs[kernel].spec.args[arg].name)
-    }
-}
-
-impl BoundChain<'_> {
-    /// Submits the kernels in order, to any queue; returns the event of the last.
-    ///
-    /// # Errors
-    /// Those of a launch; `InvalidArgument` for a group size that the code does not have.
-    pub fn submit(&self, queue: &Queue) -> Result<Event> {
-        let mut last = None;
-        for (bound, spec) in self.kernels.iter().zip(self.chain.specs()) {
-            drop(last.take());
-            last = Some(queue.launch(&bound.kernel, bound.config(spec)?, &bound.args(spec)[..])?);
-        }
-        last.ok_or_else(|| Error::new(ErrorKind::Internal, "a chain without kernels"))
-    }
-
-    /// Compares what the kernels have left in the tensors that they write with the references.
-    ///
-    /// # Errors
-    /// The failure of the work; those of reading a tensor.
-    pub fn compare(&self, expected: &Expected) -> Result<Vec<ChainRow>> {
-        let mut contents: Vec<_> = expected.0.values().collect();
-        contents.sort_by_key(|content| content.writer);
-        let compare = |content: &&Content| {
-            let (kernel, arg) = content.writer;
-            let tensor = self.kernels[kernel].tensors[arg].as_ref();
-            let tensor = tensor.ok_or_else(|| Error::new(ErrorKind::Internal, "a written scalar"))?;
-            let tolerance =
-                Tolerance { rtol: Some(content.rtol), atol: Some(content.atol), ..Tolerance::default() };
-            let validation = tolerance.compare(arg, &tensor.to_array()?, &content.array)?;
-            Ok(ChainRow { tensor: self.chain.name(content.writer), validation })
-        };
-        contents.iter().map(compare).collect()
     }
 }

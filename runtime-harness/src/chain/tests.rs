@@ -16,7 +16,7 @@ fn load(name: &str, element: &str) -> Spec {
 }
 
 fn chain(kernels: &[&str], links: &[&str]) -> Result<Chain> {
-    let wanted: Vec<_> = links.iter().map(|text| LinkRequest::parse(text).unwrap()).collect();
+    let wanted: Vec<_> = links.iter().map(|text| text.parse().unwrap()).collect();
     Chain::new(kernels.iter().map(|name| load(name, "f32")).collect(), &wanted)
 }
 
@@ -67,7 +67,7 @@ fn wanted_links_come_first() {
 #[test]
 fn a_wrong_link_names_the_argument_and_the_remedy() {
     for text in ["relu.x", "relu=scale", "=relu.x", "relu.=scale.out", "relu.x=.out"] {
-        assert!(LinkRequest::parse(text).unwrap_err().contains("expected B.x=A.y"), "{text}");
+        assert!(text.parse::<LinkRequest>().unwrap_err().contains("expected B.x=A.y"), "{text}");
     }
     let pair = ["relu", "scale"];
     assert!(refused(&pair, &["scal.x=relu.out"]).contains("no kernel \"scal\"; did you mean \"scale\"?"));
@@ -81,4 +81,34 @@ fn a_wrong_link_names_the_argument_and_the_remedy() {
     assert!(refused(&[], &[]).contains("at least one"));
     let types = Chain::new(vec![load("relu", "f32"), load("scale", "f16")], &[]).unwrap_err();
     assert!(types.to_string().contains("scale.x is"), "{types}");
+}
+
+/// The bytes of 5 elements.
+const FIVE: f64 = 20.0;
+
+#[test]
+fn what_only_later_kernels_read_is_temporary_and_need_not_move() {
+    let chain = chain(
+        &["vector_add", "relu", "scale", "multiply_subtract"],
+        &["scale.x=vector_add.c", "multiply_subtract.a=relu.out"],
+    );
+    let chain = chain.unwrap();
+    let temporaries = chain.temporaries();
+    let names: Vec<_> = temporaries.iter().map(|place| chain.name_of(*place)).collect();
+    assert_eq!(names, ["vector_add.c", "relu.out", "scale.out"]);
+    // a, b, c; c and out; c and out; a, x, b and out.
+    assert_eq!(chain.bytes(&[0..1, 1..2, 2..3, 3..4], &[]), (3.0 + 2.0 + 2.0 + 4.0) * FIVE);
+    // Fused, a kernel reads nothing that it has written itself: three inputs, and four outputs, or the last one alone.
+    let fused = |unwritten: &[Place]| chain.bytes(std::slice::from_ref(&(0..4)), unwritten);
+    assert_eq!((fused(&[]), fused(&temporaries)), ((3.0 + 4.0) * FIVE, (3.0 + 1.0) * FIVE));
+    assert_eq!(chain.working_set_bytes(), 140);
+}
+
+#[test]
+fn what_is_overwritten_last_is_no_temporary() {
+    let chain = chain(&["scale", "saxpy"], &["saxpy.y=scale.x"]).unwrap();
+    let names: Vec<_> = chain.temporaries().iter().map(|place| chain.name_of(*place)).collect();
+    assert_eq!(names, ["scale.out"], "saxpy overwrites the input of scale, which nobody reads after it");
+    // `saxpy` reads and writes y, and reads what `scale` has written.
+    assert_eq!(chain.bytes(std::slice::from_ref(&(0..2)), &[]), (1.0 + 2.0) * FIVE);
 }

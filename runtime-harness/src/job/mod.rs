@@ -27,11 +27,22 @@ impl Job {
     /// Prepares the initial data of a spec.
     #[must_use]
     pub fn new(spec: Spec) -> Self {
-        let inputs = spec.args.iter().map(|arg| match &arg.kind {
+        let mut job = Self::without_data(spec);
+        job.prepare_data();
+        job
+    }
+
+    /// A job whose data is still to be prepared: it may be large.
+    pub(crate) const fn without_data(spec: Spec) -> Self {
+        Self { spec, inputs: Ok(Vec::new()), expected: Ok(Vec::new()) }
+    }
+
+    pub(crate) fn prepare_data(&mut self) {
+        let inputs = self.spec.args.iter().map(|arg| match &arg.kind {
             ArgumentKind::Tensor(tensor) if tensor.access.reads() => initial(tensor, arg).map(Some),
             _ => Ok(None),
         });
-        Self { inputs: inputs.collect(), spec, expected: Ok(Vec::new()) }
+        self.inputs = inputs.collect();
     }
 
     /// Computes the expected outputs: runs the reference on the host, or reads its files.

@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use super::PoolOptions;
 use crate::row::Phase;
-use crate::settings::Settings;
 
 /// The time left to a candidate. Its clock runs while the candidate is evaluated, not while it is queued.
 #[derive(Debug)]
@@ -17,12 +16,12 @@ pub(super) struct Deadline {
 
 impl Deadline {
     /// The deadline of a candidate that is about to be prepared.
-    pub(super) fn new(options: &PoolOptions, settings: &Settings) -> Self {
+    pub(super) fn new(options: &PoolOptions, time_limit: Duration) -> Self {
         Self {
             begin: Instant::now(),
             phase: Phase::Prepare,
             compile_timeout: options.compile_timeout,
-            run_timeout: options.timeout.saturating_add(settings.time_limit()),
+            run_timeout: options.timeout.saturating_add(time_limit),
         }
     }
 
@@ -56,6 +55,7 @@ impl Deadline {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Settings;
 
     #[test]
     fn running_has_its_own_time_beyond_the_budget() {
@@ -65,7 +65,7 @@ mod tests {
             ..PoolOptions::new("runtime")
         };
         let settings = Settings { budget_s: Some(100.0), ..Settings::default() };
-        let mut deadline = Deadline::new(&options, &settings);
+        let mut deadline = Deadline::new(&options, settings.time_limit());
         deadline.begin = Instant::now().checked_sub(Duration::from_secs(50)).unwrap();
         deadline.enter(Phase::Compile);
         assert_eq!(deadline.limit(), Duration::from_secs(1000));
@@ -77,6 +77,6 @@ mod tests {
         assert_eq!(deadline.limit(), Duration::from_secs(107));
         assert!(deadline.left() > Duration::from_secs(90));
         let endless = Settings { budget_s: Some(f64::MAX), ..Settings::default() };
-        assert_eq!(Deadline::new(&options, &endless).run_timeout, Duration::MAX);
+        assert_eq!(Deadline::new(&options, endless.time_limit()).run_timeout, Duration::MAX);
     }
 }

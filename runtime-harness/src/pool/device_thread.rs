@@ -201,7 +201,7 @@ impl DeviceThread {
         let number = worker.number;
         // A worker that cannot be written to has ended, as its next event says.
         let _ = worker.send(&request);
-        let mut deadline = Deadline::new(&self.options, &task.settings());
+        let mut deadline = Deadline::new(&self.options, task.time_limit());
         let mut operation = None;
         loop {
             let reply = match self.inbox.wait(number, deadline.left()) {
@@ -228,10 +228,13 @@ impl DeviceThread {
     fn request(&self, id: u64, task: &Task) -> Result<Request, Failure> {
         let mut candidate = task.candidate.clone();
         if self.options.launch.is_some() {
-            candidate.spec = std::path::absolute(&candidate.spec).map_err(|error| {
-                let message = format!("{}: {error}", candidate.spec.display());
-                Failure::Outcome(Box::new(Outcome::LaunchFailed { message }), None)
-            })?;
+            let more = candidate.chain.as_mut().map(|chain| &mut chain.specs);
+            for spec in std::iter::once(&mut candidate.spec).chain(more.into_iter().flatten()) {
+                *spec = std::path::absolute(&spec).map_err(|error| {
+                    let message = format!("{}: {error}", spec.display());
+                    Failure::Outcome(Box::new(Outcome::LaunchFailed { message }), None)
+                })?;
+            }
         }
         Ok(Request { id, candidate })
     }

@@ -20,7 +20,6 @@ use std::thread::JoinHandle;
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::candidate::Candidate;
-use crate::spec::Spec;
 use crate::worker::protocol::Reply;
 use device_thread::DeviceThread;
 use stopper::Running;
@@ -58,6 +57,7 @@ pub use stopper::Stopper;
 ///         overrides: Overrides::default(),
 ///         settings: Settings::default(),
 ///         options: Options::new(),
+///         chain: None,
 ///     })?;
 /// }
 /// pool.finish();
@@ -100,9 +100,9 @@ impl Pool {
     /// Queues a candidate. Its replies have the number `id`.
     ///
     /// # Errors
-    /// Those of [`Spec::load`]; `OutOfResources` if no thread can be started.
+    /// Those of [`Spec::load`](crate::Spec::load); `OutOfResources` if no thread can be started.
     pub fn submit(&mut self, id: u64, candidate: Candidate) -> Result<()> {
-        let spec = Spec::load(&candidate.spec, &candidate.overrides)?;
+        let spec = candidate.load()?;
         let queue = Arc::clone(&self.device(&candidate.device)?.queue);
         self.outstanding.fetch_add(1, Ordering::SeqCst);
         queue.push(Task { id, candidate, spec, lost_workers: 0 });

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::mpsc::Sender;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::inbox::Event;
 use crate::candidate::Candidate;
@@ -22,6 +23,12 @@ pub(super) struct Task {
 impl Task {
     pub(super) fn settings(&self) -> Settings {
         self.candidate.settings.or(&self.spec.settings)
+    }
+
+    /// The most time that its evaluation takes if every call is quick. A chain is evaluated twice.
+    pub(super) fn time_limit(&self) -> Duration {
+        let times = if self.candidate.chain.is_some() { 2 } else { 1 };
+        self.settings().time_limit().saturating_mul(times)
     }
 }
 

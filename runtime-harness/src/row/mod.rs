@@ -1,6 +1,7 @@
 //! The result of a kernel on a device, as plain data. `docs/output.md` documents every field.
 
 mod counters;
+mod fusion;
 mod measurement;
 mod noise;
 mod outcome;
@@ -21,6 +22,7 @@ use crate::settings::{EffectiveSettings, Settings};
 use crate::spec::Spec;
 
 pub use counters::{CounterValue, Energy};
+pub use fusion::{ChainRun, FusedKernel, Fusion, TensorCheck};
 pub use measurement::{Measurement, Statistics, Throttled, Transfer};
 pub use noise::{Defect, DeviceNoise, HostNoise, Noise, OtherProcess};
 pub use outcome::{Outcome, Phase, Status, error_text};
@@ -67,6 +69,9 @@ pub struct Row {
     /// The bytes of its tensors.
     #[serde(default)]
     pub working_set_bytes: Option<u64>,
+    /// Of a chain, which was measured fused: what it is one by one, and what was fused; `None` for a single kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fusion: Option<Box<Fusion>>,
     /// How close it comes to the limits of its device; `None` without a cost or without kept peaks.
     #[serde(default)]
     pub roofline: Option<Roofline>,
@@ -136,6 +141,7 @@ impl Row {
             measurement: None,
             dtype: workload::dtype(spec).map(|dtype| dtype.to_string()),
             working_set_bytes: workload::working_set_bytes(spec),
+            fusion: None,
             roofline: None,
             counters: Vec::new(),
             energy: None,
@@ -151,6 +157,33 @@ impl Row {
             reason: Some(error_text(error)),
             error_kind: Some(error.kind().to_string()),
             ..Self::unmeasured(spec, settings, device, Outcome::of_error(error, phase))
+        }
+    }
+
+    /// A row of a chain that was measured. Its outputs are right if all are, one by one and fused.
+    #[must_use]
+    pub fn fused(
+        spec: &Spec,
+        settings: &Settings,
+        device: &str,
+        measurement: &CoreMeasurement,
+        fusion: Fusion,
+    ) -> Self {
+        let validation = fusion.validation();
+        let outcome = match &validation {
+            Some(Validation::Wrong(mismatch)) => Outcome::WrongResult(mismatch.clone()),
+            _ => Outcome::Ok,
+        };
+        Self {
+            status: match &validation {
+                Some(Validation::Right(_)) => Status::Right,
+                _ => outcome.status(),
+            },
+            reason: fusion.reason(),
+            validation,
+            measurement: Some(measurement.into()),
+            fusion: Some(Box::new(fusion)),
+            ..Self::unmeasured(spec, settings, device, outcome)
         }
     }
 

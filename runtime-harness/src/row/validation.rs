@@ -54,7 +54,7 @@ pub struct Mismatch {
 
 impl Validation {
     /// The comparison as plain data, with the names of the arguments; `None` if there was none.
-    pub(super) fn of(validation: &CoreValidation, name: impl Fn(usize) -> Option<String>) -> Option<Self> {
+    pub(crate) fn of(validation: &CoreValidation, name: impl Fn(usize) -> Option<String>) -> Option<Self> {
         match validation {
             CoreValidation::Passed(agreement) => Some(Self::Right(Agreement {
                 elements: agreement.elements,

@@ -186,6 +186,7 @@ impl Search<'_> {
             overrides,
             settings: entry.settings.clone(),
             options: self.tuner.options.clone(),
+            chain: None,
         };
         self.pool.submit(self.requests, candidate)?;
         let entry = Entry { fingerprint: Some(fingerprint), ..entry };

@@ -9,9 +9,11 @@ use runtime_core::{ErrorKind, Options, Result, Runtime};
 use super::carry_over::carry_over;
 use super::protocol::Reply;
 use crate::candidate::Candidate;
+use crate::chain::ChainRequest;
 use crate::counters;
 use crate::device::DeviceUnderTest;
 use crate::evaluate::{Evaluated, evaluate_with};
+use crate::evaluate_chain::{ChainUnderTest, evaluate_chain};
 use crate::job::Job;
 use crate::platform;
 use crate::row::{Phase, Row};
@@ -61,7 +63,23 @@ impl<'r> Session<'r> {
         report: &mut dyn FnMut(Reply),
     ) -> Result<(Row, bool)> {
         let before: BTreeSet<i32> = platform::children().into_iter().collect();
-        let phase = |phase, operation: &str| Reply::Phase { id, phase, operation: operation.to_owned() };
+        let evaluated = match &candidate.chain {
+            Some(chain) => self.evaluate_chain(id, candidate, chain, report),
+            None => self.evaluate_kernel(id, candidate, report),
+        };
+        let Evaluated { row, released } = evaluated?;
+        kill_leftovers(&before);
+        let last = released.is_err() || is_device_error(&row);
+        Ok((row, last))
+    }
+
+    fn evaluate_kernel(
+        &mut self,
+        id: u64,
+        candidate: &Candidate,
+        report: &mut dyn FnMut(Reply),
+    ) -> Result<Evaluated> {
+        let phase = phase_of(id);
         report(phase(Phase::Prepare, &format!("while {} was opened", candidate.device)));
         let spec = Spec::load(&candidate.spec, &candidate.overrides)?;
         let device = open(&mut self.device, self.runtime, candidate)?;
@@ -77,11 +95,42 @@ impl<'r> Session<'r> {
             prepared.find_expected(self.runtime);
         }
         let mut enter = |next, operation: &str| report(phase(next, operation));
-        let Evaluated { row, released } = evaluate_with(&prepared.job, device, &settings, &mut enter);
-        kill_leftovers(&before);
-        let last = released.is_err() || is_device_error(&row);
-        Ok((row, last))
+        Ok(evaluate_with(&prepared.job, device, &settings, &mut enter))
     }
+
+    fn evaluate_chain(
+        &mut self,
+        id: u64,
+        candidate: &Candidate,
+        request: &ChainRequest,
+        report: &mut dyn FnMut(Reply),
+    ) -> Result<Evaluated> {
+        let phase = phase_of(id);
+        report(phase(Phase::Prepare, &format!("while {} was opened", candidate.device)));
+        let spec = candidate.load()?;
+        let first = Spec::load(&candidate.spec, &candidate.overrides)?;
+        let mut chain = request.load(first, &candidate.overrides)?;
+        let settings = candidate.settings.or(&spec.settings);
+        if settings.validates() {
+            chain.check_references()?;
+        }
+        let device = open(&mut self.device, self.runtime, candidate)?;
+        device.share = self.share;
+        report(Reply::Device { id, device: device.name.clone(), device_info: device.describe() });
+        report(phase(Phase::Prepare, &format!("while the data of \"{}\" was prepared", spec.name)));
+        let accepts = chain.specs().all(|spec| device.accepts(spec));
+        if device.opened.is_ok() {
+            chain.prepare();
+        }
+        let expected = (settings.validates() && accepts).then(|| chain.expected(self.runtime)).transpose();
+        let test = ChainUnderTest { chain: &chain, spec: &spec, expected, keep: request.keep };
+        let mut enter = |next, operation: &str| report(phase(next, operation));
+        Ok(evaluate_chain(&test, device, &settings, &mut enter))
+    }
+}
+
+fn phase_of(id: u64) -> impl Fn(Phase, &str) -> Reply {
+    move |phase, operation| Reply::Phase { id, phase, operation: operation.to_owned() }
 }
 
 /// The device of the candidate: the one that is open, or another one in its place.

@@ -94,7 +94,7 @@ pub(crate) fn tensors(count: usize, len: u32) -> Vec<Vec<u32>> {
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn below(&mut self, bound: u32) -> u32 {
+    pub(crate) fn below(&mut self, bound: u32) -> u32 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 33) % u64::from(bound)) as u32
     }

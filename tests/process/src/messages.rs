@@ -1,4 +1,4 @@
-//! Collects the log messages of backends and of the code cache.
+//! Collects log messages, by default those of backends and of the code cache.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,11 +7,27 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Warnings and errors logged by backends and the code cache. Clones share them.
-#[derive(Clone, Debug, Default)]
-pub struct Messages(Arc<Mutex<Vec<String>>>);
+/// Warnings and errors that were logged. Clones share them.
+#[derive(Clone, Debug)]
+pub struct Messages {
+    lines: Arc<Mutex<Vec<String>>>,
+    targets: &'static [&'static str],
+}
+
+impl Default for Messages {
+    /// Those of backends and the code cache.
+    fn default() -> Self {
+        Self::of_targets(&["runtime::backend", "runtime::cache"])
+    }
+}
 
 impl Messages {
+    /// Those with one of these targets.
+    #[must_use]
+    pub fn of_targets(targets: &'static [&'static str]) -> Self {
+        Self { lines: Arc::default(), targets }
+    }
+
     /// Starts to collect those of this process.
     ///
     /// # Errors
@@ -25,7 +41,7 @@ impl Messages {
     /// The messages so far.
     #[must_use]
     pub fn list(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -42,7 +58,7 @@ impl Visit for Text {
 
 impl Subscriber for Messages {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        matches!(metadata.target(), "runtime::backend" | "runtime::cache") && *metadata.level() <= Level::WARN
+        self.targets.contains(&metadata.target()) && *metadata.level() <= Level::WARN
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
@@ -57,7 +73,7 @@ impl Subscriber for Messages {
         let mut text = Text(String::new());
         event.record(&mut text);
         let line = format!("{}: {}", event.metadata().level(), text.0);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
     }
 
     fn enter(&self, _: &Id) {}

@@ -1,5 +1,6 @@
 //! Kernels that misbehave in worker processes: each gets its own outcome, the next one is right, and nothing is left.
 
+mod chains;
 mod ending;
 mod outcomes;
 mod sandbox;

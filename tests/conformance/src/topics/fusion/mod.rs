@@ -19,7 +19,8 @@ cases! {
         groups_of_another_size, one_kernel, no_kernel, a_list_in_a_loop, group_memory_of_a_kernel, a_barrier_between_kernels,
         structures, pointers_as_arguments, barriers_inside, halves, vectors, a_dropped_temporary, a_dropped_temporary_of_a_group,
         a_temporary_behind_functions, arrays_in_registers, a_reduction_at_the_end, neighbours_are_not_fused,
-        a_reversed_index_is_not_fused, indices_from_data_are_not_fused, one_tensor_in_several_places, thirty_two_kernels;
+        a_reversed_index_is_not_fused, indices_from_data_are_not_fused, one_tensor_in_several_places, thirty_two_kernels,
+        kernels_without_a_common_tensor, a_dropped_temporary_of_vectors, a_dropped_temporary_in_two_dimensions;
 }
 
 fn two_kernels(context: &Context) -> Verdict {
@@ -377,4 +378,45 @@ fn thirty_two_kernels(context: &Context) -> Verdict {
         Ok(())
     };
     scenario.fuses_to(1, work).map(drop)
+}
+
+fn kernels_without_a_common_tensor(context: &Context) -> Verdict {
+    let mut scenario = Scenario::new(context)?;
+    let scale = scenario.elements("scale")?;
+    let (a, b, c, d) = scenario.four()?;
+    let work = |queue: &Queue| {
+        queue.launch(&scale, COVER, (&a, &c, 2.0f32))?;
+        queue.launch(&scale, COVER, (&b, &d, 3.0f32))?;
+        Ok(())
+    };
+    scenario.fuses_to(1, work).map(drop)
+}
+
+fn a_dropped_temporary_of_vectors(context: &Context) -> Verdict {
+    let mut scenario = Scenario::new(context)?;
+    let (twice, swizzle) = (scenario.kernel(TYPED, "twice")?, scenario.kernel(TYPED, "swizzle")?);
+    let (a, out, ..) = scenario.four()?;
+    let report = scenario.fuses_to(1, |queue| {
+        let between = scenario.temporary(N)?;
+        queue.launch(&twice, (4, GROUP), (&a, &between))?;
+        queue.launch(&swizzle, (4, GROUP), (&between, &out))?;
+        Ok(())
+    })?;
+    assert_eq!(report.kernels[0].promoted, 1, "{report}");
+    Ok(())
+}
+
+fn a_dropped_temporary_in_two_dimensions(context: &Context) -> Verdict {
+    let mut scenario = Scenario::new(context)?;
+    let (raise, twice) = (scenario.kernel(PLANE, "raise")?, scenario.kernel(PLANE, "twice")?);
+    let (a, out, ..) = scenario.four()?;
+    let geometry = Geometry::new([5, 4, 1], [8, 8, 1]);
+    let report = scenario.fuses_to(1, |queue| {
+        let between = scenario.temporary(N)?;
+        queue.launch(&raise, geometry, (&a, &between, 40u32, 25u32))?;
+        queue.launch(&twice, geometry, (&between, &out, 40u32, 25u32))?;
+        Ok(())
+    })?;
+    assert_eq!(report.kernels[0].promoted, 1, "{report}");
+    Ok(())
 }

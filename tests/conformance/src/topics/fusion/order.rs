@@ -13,7 +13,7 @@ use crate::wait;
 cases! {
     [] => a_host_read_cancels, an_event_is_waited_for_before_completion, an_event_is_waited_for_after_completion,
         a_launch_on_another_queue_needs_the_list, another_queue_depends_on_an_event_of_the_list,
-        the_list_depends_on_another_queue, an_unrelated_copy_does_not_cancel, a_copy_of_a_listed_tensor_cancels,
+        the_list_depends_on_another_queue, the_list_waits_for_an_event_of_another_queue, an_unrelated_copy_does_not_cancel, a_copy_of_a_listed_tensor_cancels,
         a_host_task_waits_for_the_list, two_fusers_conflict, a_dropped_fuser_loses_nothing, an_error_loses_nothing,
         tensors_dropped_before_completion, sixteen_threads_fuse, cancelled_twice, fusers_do_not_nest,
         a_cycle_cannot_arise;
@@ -123,6 +123,20 @@ fn the_list_depends_on_another_queue(context: &Context) -> Verdict {
     let (event, _) = fuser.complete()?;
     wait::event(&event)?;
     expect_all("a result of what the other queue wrote", &chain.z, 24.0)
+}
+
+fn the_list_waits_for_an_event_of_another_queue(context: &Context) -> Verdict {
+    let (chain, other) = (Chain::new(context)?, context.fixture().queue()?);
+    let (source, unrelated) = (context.fixture().full(N, 4.0)?, context.fixture().full(N, 0.0)?);
+    context.fixture().delay(&other)?;
+    let before = chain.scale(&other, &source, &unrelated, 1.0)?;
+    let fuser = chain.queue.fuser(&FusionOptions::default())?;
+    fuser.queue().wait_for(&before)?;
+    drop(chain.submit(fuser.queue())?);
+    let (event, report) = fuser.complete()?;
+    wait::event(&event)?;
+    assert!(before.is_done()?, "the list waited for it: {report}");
+    chain.expect_results()
 }
 
 fn an_unrelated_copy_does_not_cancel(context: &Context) -> Verdict {
