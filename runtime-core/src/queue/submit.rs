@@ -302,7 +302,7 @@ impl Queue {
         let (kernel, config, args) = launch;
         self.device.check()?;
         let mut raw = RawLaunch::default();
-        raw.fill(kernel.lowered(), args, |_, _| Ok(()))?;
+        raw.fill((kernel.lowered(), config), args, |_, _| Ok(()))?;
         let launch = &raw.pointed(config);
         let flags = SubmitFlags { hold, ..SubmitFlags::default() };
         let mut operation =
