@@ -40,12 +40,28 @@ pub(crate) struct LowerArguments {
     /// Leave out bounds checks
     #[arg(long)]
     unchecked: bool,
+    /// Let one item of element-wise entry points do the work of several: a number, or `auto` for what suits the elements
+    /// [default: what GPUs get for large launches is `auto`; this command writes `1`]
+    #[arg(long, value_name = "N|auto", value_parser = parse_items, conflicts_with = "debug")]
+    items_per_thread: Option<Items>,
     /// Write the code that the load option `debug` selects
     #[arg(long)]
     debug: bool,
     /// Write to a file; `-` is standard output [default: standard output]
     #[arg(long, value_name = "FILE|-")]
     output: Option<PathBuf>,
+}
+
+/// A value of `--items-per-thread`: a number, or `auto`.
+#[derive(Clone, Copy, Debug)]
+struct Items(Option<u32>);
+
+fn parse_items(text: &str) -> std::result::Result<Items, String> {
+    match text {
+        "auto" => Ok(Items(None)),
+        "1" | "2" | "4" | "8" => Ok(Items(text.parse().ok())),
+        _ => Err("expected 1, 2, 4, 8 or auto".to_owned()),
+    }
 }
 
 /// A format that portable kernels are lowered to.
@@ -80,6 +96,10 @@ pub(crate) fn lower(arguments: &LowerArguments) -> Result<()> {
     arguments.elements.iter().try_for_each(|element| specialisation.add_element(element))?;
     let program = Program::parse(&code, &path, &specialisation)?;
     let program = if arguments.debug { program.with_debug_info() } else { program };
+    let program = match arguments.items_per_thread {
+        Some(Items(items)) if arguments.to != Some(Target::C) => program.coarsened(items)?,
+        _ => program,
+    };
     let checks = if arguments.unchecked { Checks::Unchecked } else { Checks::Bounded };
     let Some(target) = arguments.to else {
         let show = if arguments.json { interface_json } else { interface_text };
@@ -139,6 +159,13 @@ fn interface_text(program: &Program) -> String {
 fn entry_text(interface: &Interface, text: &mut String) {
     let [x, y, z] = interface.group_size;
     let _ = writeln!(text, "{}: work-groups of {x} × {y} × {z}", interface.name);
+    if interface.items_per_thread > 1 {
+        let _ = writeln!(
+            text,
+            "  {} items per thread; the code takes the number of work-groups along x after the scalars",
+            interface.items_per_thread
+        );
+    }
     if interface.shared_bytes > 0 {
         let _ = writeln!(text, "  {} bytes of workgroup memory", interface.shared_bytes);
     }
@@ -149,7 +176,7 @@ fn entry_text(interface: &Interface, text: &mut String) {
         table.row(vec![format!("  {at}"), tensor.name.clone(), "tensor".to_owned(), dtype, access]);
     }
     scalar_rows(interface, &mut table);
-    if !interface.tensors.is_empty() || !interface.scalars.is_empty() {
+    if !interface.tensors.is_empty() || !interface.scalar_arguments().is_empty() {
         let _ = write!(text, "{table}");
     }
 }
@@ -157,7 +184,7 @@ fn entry_text(interface: &Interface, text: &mut String) {
 /// A row for each scalar, and for each layout.
 fn scalar_rows(interface: &Interface, table: &mut Table) {
     let mut at = 0;
-    while let Some(scalar) = interface.scalars.get(at) {
+    while let Some(scalar) = interface.scalar_arguments().get(at) {
         let argument = interface.tensors.len() + at;
         let layout = interface.layouts.iter().find(|layout| layout.first_scalar == at);
         let [numbers, name, kind, dtype] = match layout {
@@ -205,7 +232,7 @@ fn entry_json(interface: &Interface) -> Value {
         })
     });
     let scalars = interface
-        .scalars
+        .scalar_arguments()
         .iter()
         .map(|scalar| json!({ "name": scalar.name, "kind": "scalar", "dtype": scalar.dtype.to_string() }));
     let layouts = interface.layouts.iter().map(|layout| {
@@ -219,6 +246,7 @@ fn entry_json(interface: &Interface) -> Value {
         "name": interface.name,
         "group_size": interface.group_size,
         "shared_bytes": interface.shared_bytes,
+        "items_per_thread": interface.items_per_thread,
         "arguments": tensors.chain(scalars).collect::<Vec<_>>(),
         "layouts": layouts.collect::<Vec<_>>(),
     })

@@ -351,7 +351,7 @@ pub use model::fusion::{
 };
 pub use model::geometry::{Dim3, Geometry, LaunchConfig, Occupancy, ParallelRange};
 pub use model::kernel_info::{KernelInfo, Param, RunReport};
-pub use model::lowering::{Lowered, LoweredKernel, LoweredParam, Lowering};
+pub use model::lowering::{Coarsening, Lowered, LoweredKernel, LoweredParam, Lowering};
 pub use model::options::{OptionScope, OptionSpec, OptionValue, Options, did_you_mean};
 pub use model::placement::{Placement, QueueOptions};
 pub use model::portable_source::PortableSource;

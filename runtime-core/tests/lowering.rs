@@ -65,6 +65,7 @@ unsafe impl Lowering for Renaming {
                 group_size: [1; 3],
                 shared_bytes: 0,
                 tensor_sizes: false,
+                coarsening: None,
                 reports_on: None,
             }],
         })

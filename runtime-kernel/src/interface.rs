@@ -21,6 +21,18 @@ pub struct Interface {
     pub group_size: [u32; 3],
     /// Bytes of workgroup memory.
     pub shared_bytes: u32,
+    /// Invocations whose work one invocation does. If it is more than one, the last scalar is no argument: it is the number of
+    /// work-groups along x that the launch asks for, whereas the device runs that number divided by this one, rounded up.
+    pub items_per_thread: u32,
+}
+
+impl Interface {
+    /// The scalars that are arguments: all but the one that a launch adds for a coarsened kernel.
+    #[must_use]
+    pub fn scalar_arguments(&self) -> &[Scalar] {
+        let added = usize::from(self.items_per_thread > 1);
+        &self.scalars[..self.scalars.len().saturating_sub(added)]
+    }
 }
 
 /// A storage buffer, or a uniform buffer, which is read.

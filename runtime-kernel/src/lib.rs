@@ -39,8 +39,8 @@
 //!      ─ analysis/ reflect (interface), features
 //!      ─> Program
 //!
-//! Program ─ transform/ pointer_arguments, spirv_fixups, zeroing, bounds_checks, f16_push_constants ─ print/spirv ─> SPIR-V
-//! Program ─ transform/ pointer_arguments, zeroing                     ─ print/c      ─> OpenCL C, CUDA C++
+//! Program ─ transform/ coarsening, pointer_arguments, spirv_fixups, zeroing, bounds_checks, f16_push_constants ─ print/spirv ─> SPIR-V
+//! Program ─ transform/ coarsening, pointer_arguments, zeroing         ─ print/c      ─> OpenCL C, CUDA C++
 //! Program ─ transform/ pointer_arguments, inline                      ─ print/c/host ─> C for the host
 //! ```
 //!

@@ -1,5 +1,6 @@
 //! The lowering to register with core: translates WGSL to the best format that a device accepts.
 
+mod coarsening;
 mod device_limits;
 
 use std::sync::Arc;
@@ -86,6 +87,14 @@ unsafe impl Lowering for Wgsl {
             )
             .choices(&["auto", "1", "2"]),
             OptionSpec::module(
+                coarsening::OPTION,
+                "auto",
+                "Items whose work one item of an element-wise kernel does, so that their loads are issued together: auto is \
+                 up to 4 on GPUs, by the size of the elements, for launches that keep the device busy; a number holds for \
+                 all launches. C for the host decides for itself.",
+            )
+            .choices(&coarsening::CHOICES),
+            OptionSpec::module(
                 "zero_workgroup_memory",
                 true,
                 "Zero work-group memory that the kernel may read before it writes it; false leaves it uninitialised, \
@@ -115,11 +124,13 @@ unsafe impl Lowering for Wgsl {
     }
 
     fn identity(&self, device: &DeviceInfo) -> Option<String> {
-        let DeviceInfo { formats, capabilities, limits, properties, .. } = device;
+        let DeviceInfo { formats, capabilities, limits, properties, compute_units, .. } = device;
         // Its peers differ between devices that are otherwise alike, and change no code.
         let properties: Vec<_> = properties.iter().filter(|(key, _)| *key != "peer").collect();
         let serial = is_serial(device);
-        Some(format!("{VERSION} {formats:?} {capabilities:?} {limits:?} {properties:?} {serial}"))
+        Some(format!(
+            "{VERSION} {formats:?} {capabilities:?} {limits:?} {properties:?} {compute_units:?} {serial}"
+        ))
     }
 
     fn signature(&self, source: &PortableSource<'_>, entry: &str) -> Result<Option<Vec<SignatureParam>>> {
@@ -144,13 +155,16 @@ unsafe impl Lowering for Wgsl {
         let program = if source.options.flag("debug") { program.with_debug_info() } else { program };
         let program = program.with_min_groups(min_groups(source.options)?);
         device_limits::check_device(&program, device, writer)?;
+        let program = coarsening::applied(program, source.options, device, writer)?;
         let checks = checks(source.options, device, writer);
         let (written, reports_on) = match source.options.flag("assert_proofs") {
             true => write_with_asserted_proofs(&program, writer, checks)?,
             false => (write(&program, writer, checks)?, None),
         };
-        let kernels =
-            program.interfaces().iter().map(|interface| written.kernel(interface, writer, &reports_on));
+        let kernels = program.interfaces().iter().map(|interface| {
+            let kernel = written.kernel(interface, writer, &reports_on)?;
+            Ok(LoweredKernel { coarsening: coarsening::of(interface, source.options, device), ..kernel })
+        });
         let kernels = kernels.collect::<Result<_>>()?;
         Ok(Lowered {
             format,
@@ -290,6 +304,7 @@ impl Written {
             group_size: interface.group_size,
             shared_bytes: interface.shared_bytes,
             tensor_sizes: writer != Writer::Spirv,
+            coarsening: None,
             reports_on: reports_on.clone(),
         })
     }
@@ -307,7 +322,7 @@ fn params(interface: &Interface) -> Vec<LoweredParam> {
         min_bytes: tensor.min_bytes,
         alignment_bytes: tensor.alignment_bytes,
     });
-    let scalars = interface.scalars.iter().map(|scalar| LoweredParam {
+    let scalars = interface.scalar_arguments().iter().map(|scalar| LoweredParam {
         param: Param {
             kind: ArgKind::Scalar,
             access: Access::Read,

@@ -18,7 +18,7 @@ use crate::print::c::{self, CCode};
 use crate::print::spirv;
 use crate::program::{Checks, Dialect, Program};
 use crate::transform::pointer_arguments::{self, Parts};
-use crate::transform::{bounds_checks, zeroing};
+use crate::transform::{bounds_checks, coarsening, zeroing};
 
 impl Program {
     /// Parses, specialises and checks `code`; messages refer to it as `path`, which may be empty.
@@ -72,6 +72,25 @@ impl Program {
     /// `Unsupported`, naming the construct and its line, for what the language cannot express.
     pub fn c(&self, dialect: Dialect, checks: Checks) -> Result<CCode> {
         panic_guard::run("writing C", self.depth, || c::write(self, dialect, checks))
+    }
+
+    /// The program with element-wise entry points changed such that one invocation does the work of several, whose loads are
+    /// then issued together: of `items`, or with `None`, of as many as the size of the elements calls for. [`Interface`]
+    /// describes how to launch the result. Entry points with loops, barriers, atomic operations or shared memory stay as they
+    /// are, as does code for debuggers. Not for host C, whose loops are vectorised.
+    ///
+    /// [`Interface`]: crate::Interface
+    ///
+    /// # Errors
+    /// `Unsupported` for expressions that kernels do not use.
+    pub fn coarsened(self, items: Option<u32>) -> Result<Self> {
+        let changed = match self.is_plain() {
+            true => None,
+            false => {
+                panic_guard::run("joining invocations", self.depth, || coarsening::coarsened(&self, items))?
+            }
+        };
+        Ok(changed.unwrap_or(self))
     }
 
     /// The program with bounds checks as branches in the module itself, so that a writer may omit its own.

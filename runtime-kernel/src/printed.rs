@@ -3,6 +3,7 @@
 use naga::Module;
 use runtime_core::Result;
 
+use crate::interface::Interface;
 use crate::parse::panic_guard;
 use crate::print::{c, spirv};
 use crate::program::{Checks, Dialect, Program};
@@ -21,6 +22,8 @@ pub struct PrintedModule {
     pub is_checked: bool,
     /// Whether its own statements zero work-group memory; otherwise the writer does.
     pub is_zeroed: bool,
+    /// The entry points whose invocations do the work of several.
+    pub coarsened: Vec<Interface>,
 }
 
 impl Program {
@@ -31,8 +34,13 @@ impl Program {
     /// Those of writing the code.
     pub fn printed_modules(&self) -> Result<Vec<PrintedModule>> {
         panic_guard::run("transforming the kernel", self.depth, || {
-            let printed =
-                |name, module, is_checked, is_zeroed| PrintedModule { name, module, is_checked, is_zeroed };
+            let printed = |name, module, is_checked, is_zeroed| PrintedModule {
+                name,
+                module,
+                is_checked,
+                is_zeroed,
+                coarsened: Vec::new(),
+            };
             let host = c::prepare(self, Dialect::Host, Checks::Bounded)?;
             let device = c::prepare(self, Dialect::OpenCl, Checks::Bounded)?;
             let shader = spirv::prepare(self)?;
@@ -40,6 +48,11 @@ impl Program {
             let copied = pointer_arguments::by_value(self, Parts::Computed)?;
             let source = copied.as_ref().unwrap_or(self);
             let rolled = inline(&source.module, &source.info, Purpose::SpeedWithoutUnrolling)?;
+            let coarse = self.clone().coarsened(Some(4))?;
+            let coarsened = coarse.interfaces.iter().filter(|interface| interface.items_per_thread > 1);
+            let coarsened = coarsened.cloned().collect();
+            let prepared = spirv::prepare(&coarse)?;
+            let coarse = bounds_checks::with_checks(prepared.as_ref().unwrap_or(&coarse), Checks::Bounded)?;
             let module_of =
                 |program: Option<Self>| program.map_or_else(|| self.module.clone(), |it| it.module);
             Ok(vec![
@@ -47,6 +60,7 @@ impl Program {
                 printed("host C without unrolling", rolled, false, false),
                 printed("OpenCL C and CUDA C++", module_of(device), false, true),
                 printed("SPIR-V", shader, true, true),
+                PrintedModule { coarsened, ..printed("coarsened SPIR-V", coarse, true, true) },
             ])
         })
     }

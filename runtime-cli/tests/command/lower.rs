@@ -120,6 +120,8 @@ copy: work-groups of 64 × 1 × 1
   7         n         scalar  u32
 ";
     assert_eq!((shown.code, shown.stdout.as_str()), (0, expected), "{}", shown.stderr);
+    let shown = lower(&path, &["--interface", "--items-per-thread", "auto"]).stdout;
+    assert!(shown.contains("4 items per thread") && !shown.contains("launch_groups"), "{shown}");
     let shown = lower(&path, &["--interface", "--json"]);
     let value: Value = serde_json::from_str(&shown.stdout).unwrap();
     let entry = &value["entries"][0];

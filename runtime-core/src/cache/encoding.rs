@@ -3,7 +3,8 @@
 //! Written by hand: the model's types would need `serde` and a schema of their own for the sake of this one file.
 
 use crate::{
-    Access, ArgKind, CodeFormat, DType, KernelInfo, LoweredKernel, LoweredParam, OptionValue, Options, Param,
+    Access, ArgKind, Coarsening, CodeFormat, DType, KernelInfo, LoweredKernel, LoweredParam, OptionValue,
+    Options, Param,
 };
 
 use super::code::CachedCode;
@@ -106,7 +107,16 @@ fn put_param(out: &mut Vec<u8>, param: &Param) {
 }
 
 fn put_lowered(out: &mut Vec<u8>, kernel: &LoweredKernel) {
-    let LoweredKernel { name, symbol, params, group_size, shared_bytes, tensor_sizes, reports_on } = kernel;
+    let LoweredKernel {
+        name,
+        symbol,
+        params,
+        group_size,
+        shared_bytes,
+        tensor_sizes,
+        coarsening,
+        reports_on,
+    } = kernel;
     put_text(out, name);
     put_text(out, symbol);
     put_list(out, params, |out, LoweredParam { param, min_bytes, alignment_bytes }| {
@@ -117,6 +127,11 @@ fn put_lowered(out: &mut Vec<u8>, kernel: &LoweredKernel) {
     group_size.iter().for_each(|extent| put_u32(out, *extent));
     put_u32(out, *shared_bytes);
     out.push(u8::from(*tensor_sizes));
+    put_option(out, *coarsening, |out, Coarsening { factor, min_groups, min_groups_x }| {
+        put_u32(out, factor);
+        put_u64(out, min_groups);
+        put_u32(out, min_groups_x);
+    });
     put_option(out, reports_on.as_deref(), put_text);
 }
 
@@ -245,6 +260,13 @@ fn lowered(input: &mut Input<'_>) -> Option<LoweredKernel> {
         group_size: input.extents()?,
         shared_bytes: input.u32()?,
         tensor_sizes: input.flag()?,
+        coarsening: input.option(|input| {
+            Some(Coarsening {
+                factor: input.u32().filter(|factor| *factor >= 2)?,
+                min_groups: input.u64()?,
+                min_groups_x: input.u32()?,
+            })
+        })?,
         reports_on: input.option(Input::text)?,
     })
 }

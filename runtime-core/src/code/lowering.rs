@@ -9,8 +9,8 @@ use crate::code::source::DEBUG;
 use crate::model::options::did_you_mean;
 use crate::plugin::instance::Instance;
 use crate::{
-    Access, Arg, CodeFormat, DType, DeviceInfo, Error, ErrorKind, LoweredKernel, Lowering, ModuleSource,
-    OptionScope, OptionSpec, Options, PortableSource, Result, Tensor,
+    Access, Arg, Coarsening, CodeFormat, DType, DeviceInfo, Error, ErrorKind, LaunchConfig, LoweredKernel,
+    Lowering, ModuleSource, OptionScope, OptionSpec, Options, PortableSource, Result, Tensor,
 };
 
 impl LoweredKernel {
@@ -76,11 +76,31 @@ impl LoweredKernel {
         )
     }
 
-    /// The arguments that the lowered code takes in addition to `args`.
-    pub(crate) fn tensor_sizes<'a>(
+    /// The number by which a launch divides its groups along x.
+    pub(crate) fn group_divisor(&self, config: &LaunchConfig) -> u32 {
+        let (Some(coarsening), LaunchConfig::Groups(geometry)) = (self.coarsening, config) else {
+            return 1;
+        };
+        let Coarsening { factor, min_groups, min_groups_x } = coarsening;
+        let groups = geometry.groups.iter().fold(1, |all: u64, &groups| all.saturating_mul(groups.into()));
+        let pays = groups >= min_groups && geometry.groups[0] >= min_groups_x;
+        if pays && geometry.cluster == [1; 3] { factor } else { 1 }
+    }
+
+    /// The arguments that the lowered code takes in addition to `args`: the number of groups, and the sizes of the tensors.
+    pub(crate) fn hidden_args<'a>(
         &self,
+        config: &LaunchConfig,
         args: &'a [Arg<'a>],
     ) -> impl Iterator<Item = Arg<'static>> + use<'a> {
+        let groups = match (self.coarsening, config) {
+            (Some(_), LaunchConfig::Groups(geometry)) => Some(Arg::scalar(geometry.groups[0])),
+            _ => None,
+        };
+        groups.into_iter().chain(self.tensor_sizes(args))
+    }
+
+    fn tensor_sizes<'a>(&self, args: &'a [Arg<'a>]) -> impl Iterator<Item = Arg<'static>> + use<'a> {
         let args = if self.tensor_sizes { args } else { &[] };
         args.iter()
             .filter_map(|arg| tensor(arg))

@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "fills an array in place")]
 
 use std::mem::MaybeUninit;
+use std::num::NonZeroU32;
 
 use smallvec::SmallVec;
 
@@ -12,17 +13,19 @@ use crate::{Arg, LaunchConfig, LoweredKernel, Result};
 /// The arguments and geometry of a launch in their ABI form.
 #[derive(Default)]
 pub(crate) struct RawLaunch {
-    /// Inline for up to 16 arguments, plus the size of each for lowered code.
-    args: SmallVec<[abi::Arg; 32]>,
+    /// Inline for up to 16 arguments, plus the size of each for lowered code, and the number of groups.
+    args: SmallVec<[abi::Arg; 36]>,
+    /// What the number of groups along x is divided by, beyond 1.
+    group_divisor: Option<NonZeroU32>,
 }
 
 impl RawLaunch {
     /// Fills an empty launch in place, because moving it would cost more than filling it. Calls `check` on each
-    /// argument. Lowered code also gets the sizes of its tensors.
+    /// argument. Lowered code also gets its hidden arguments.
     #[inline]
     pub(crate) fn fill<'a>(
         &mut self,
-        lowered: Option<&LoweredKernel>,
+        (lowered, config): (Option<&LoweredKernel>, &LaunchConfig),
         args: &[Arg<'a>],
         mut check: impl FnMut(usize, &Arg<'a>) -> Result<()>,
     ) -> Result<()> {
@@ -40,11 +43,20 @@ impl RawLaunch {
         // SAFETY: the loop initialised all of them.
         unsafe { self.args.set_len(args.len()) };
         if let Some(lowered) = lowered {
-            for size in lowered.tensor_sizes(args) {
-                self.args.push(raw_arg(&size)?);
+            for hidden in lowered.hidden_args(config, args) {
+                self.args.push(raw_arg(&hidden)?);
             }
+            self.group_divisor = NonZeroU32::new(lowered.group_divisor(config));
         }
         Ok(())
+    }
+
+    #[inline]
+    fn divided(&self, [x, y, z]: [u32; 3]) -> [u32; 3] {
+        match self.group_divisor {
+            Some(divisor) => [x.div_ceil(divisor.get()), y, z],
+            None => [x, y, z],
+        }
     }
 
     /// The launch, which points to the arguments in `self`; `self` must not move while it is used.
@@ -64,7 +76,7 @@ impl RawLaunch {
         match config {
             LaunchConfig::Groups(geometry) => abi::Launch {
                 flags: if geometry.cooperative { abi::LAUNCH_COOPERATIVE } else { 0 },
-                groups: geometry.groups,
+                groups: self.divided(geometry.groups),
                 group_size: geometry.group_size,
                 cluster: geometry.cluster,
                 ..launch
@@ -82,4 +94,41 @@ pub(crate) fn raw_arg(arg: &Arg<'_>) -> Result<abi::Arg> {
     arg.write_abi(&mut slot)?;
     // SAFETY: initialised by `write_abi`.
     Ok(unsafe { slot.assume_init() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Coarsening, Geometry};
+
+    /// The groups that the device runs, and the hidden scalars of a launch.
+    fn launched(config: Geometry) -> ([u32; 3], Vec<u64>) {
+        let kernel = LoweredKernel {
+            name: String::new(),
+            symbol: String::new(),
+            params: Vec::new(),
+            group_size: [1; 3],
+            shared_bytes: 0,
+            tensor_sizes: true,
+            coarsening: Some(Coarsening { factor: 4, min_groups: 8, min_groups_x: 6 }),
+            reports_on: None,
+        };
+        let (config, mut raw) = (LaunchConfig::Groups(config), RawLaunch::default());
+        raw.fill((Some(&kernel), &config), &[], |_, _| Ok(())).unwrap();
+        // SAFETY: a kernel without tensors gets scalars only.
+        let scalars = raw.args.iter().map(|arg| unsafe { arg.value.scalar });
+        (raw.pointed(&config).groups, scalars.collect())
+    }
+
+    #[test]
+    fn a_large_launch_of_a_coarsened_kernel_runs_fewer_groups_and_passes_their_number() {
+        let groups = |groups: [u32; 3]| launched(Geometry::new(groups, [1; 3]));
+        assert_eq!(groups([7, 1, 1]), ([7, 1, 1], vec![7]));
+        assert_eq!(groups([8, 1, 1]), ([2, 1, 1], vec![8]));
+        assert_eq!(groups([5, 9, 1]), ([5, 9, 1], vec![5]), "too few along x");
+        assert_eq!(groups([9, 2, 3]), ([3, 2, 3], vec![9]));
+        assert_eq!(groups([u32::MAX, 2, 1]), ([1 << 30, 2, 1], vec![u32::MAX.into()]));
+        let clustered = Geometry { cluster: [2, 1, 1], ..Geometry::new([8, 1, 1], [1; 3]) };
+        assert_eq!(launched(clustered), ([8, 1, 1], vec![8]), "clusters have a shape of their own");
+    }
 }

@@ -89,9 +89,9 @@ fn build(device: &OpenDevice, nodes: &[Node]) -> Result<Handle> {
 
 fn raw_args(operation: &Operation) -> Result<RawLaunch> {
     let mut raw = RawLaunch::default();
-    if let Operation::Launch { kernel, args, .. } = operation {
+    if let Operation::Launch { kernel, config, args } = operation {
         let args: Vec<_> = args.iter().map(OwnedArg::borrow).collect();
-        raw.fill(kernel.lowered(), &args, |_, _| Ok(()))?;
+        raw.fill((kernel.lowered(), config), &args, |_, _| Ok(()))?;
     }
     Ok(raw)
 }

@@ -95,10 +95,26 @@ pub struct LoweredKernel {
     /// Whether the lowered code takes, after these parameters, one `u64` per tensor, in order: the bytes from
     /// its first element to the end of its last.
     pub tensor_sizes: bool,
+    /// If set, an item of the lowered code can do the work of several, and the code takes a `u32` after these parameters,
+    /// before the sizes.
+    pub coarsening: Option<Coarsening>,
     /// If set, the lowered code takes a report tensor before these parameters: a single `u32`, initially 0.
     /// If the kernel stores another number there, the launch has failed at that line of the source with this
     /// name; `u32::MAX` means an unknown line. Such launches are synchronous.
     pub reports_on: Option<String>,
+}
+
+/// How the items of lowered code do the work of several: an item of group `g` does that of the groups `factor * g` to
+/// `factor * g + factor - 1` along x. The code takes the number of groups along x that the launch asks for; if the device
+/// runs as many, each item does its own work only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Coarsening {
+    /// Items whose work one item does, at least 2.
+    pub factor: u32,
+    /// Groups that a launch must have, over all dimensions, for core to divide their number along x by the factor, rounded up.
+    pub min_groups: u64,
+    /// Groups that it must have along x for that.
+    pub min_groups_x: u32,
 }
 
 /// A parameter of a lowered entry point.

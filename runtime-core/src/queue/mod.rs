@@ -236,7 +236,7 @@ impl Queue {
     ) -> Result<Submitted> {
         let (mut uses, mut raw) = (AccessSet::default(), RawLaunch::default());
         let mut local_bytes = 0u64;
-        raw.fill(kernel.lowered(), args, |index, arg| {
+        raw.fill((kernel.lowered(), config), args, |index, arg| {
             self.use_arg(kernel, (index, arg), tracked.then_some(&mut uses), &mut local_bytes)
         })
         .and_then(|()| if local_bytes == 0 { Ok(()) } else { kernel.check_local(local_bytes, &self.device) })

@@ -301,7 +301,7 @@ impl Queue {
     ) -> Result<u64> {
         let (kernel, config, args) = launch;
         let mut raw = RawLaunch::default();
-        raw.fill(kernel.lowered(), args, |_, _| Ok(()))?;
+        raw.fill((kernel.lowered(), config), args, |_, _| Ok(()))?;
         let launch = &raw.pointed(config);
         self.submit_listed_as(waits, hold, |calls, queue, submit| {
             call_launch(calls, queue, submit, (kernel, config, launch))

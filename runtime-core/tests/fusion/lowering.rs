@@ -139,6 +139,7 @@ unsafe impl Lowering for Joining {
                 group_size: [items, 1, 1],
                 shared_bytes: 0,
                 tensor_sizes: false,
+                coarsening: None,
                 reports_on: (name == "checked").then(|| "the text".to_owned()),
             });
         }

@@ -81,6 +81,7 @@ impl Reflect<'_> {
             immediate: None,
             group_size: entry.workgroup_size,
             shared_bytes: 0,
+            items_per_thread: 1,
         };
         for (handle, variable) in self.used(uses) {
             match variable.space {

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use runtime_core::{Access, ArgKind, DType, KernelInfo, LoweredKernel, LoweredParam, Param};
+use runtime_core::{Access, ArgKind, Coarsening, DType, KernelInfo, LoweredKernel, LoweredParam, Param};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 #[derive(Serialize, Deserialize)]
@@ -54,6 +54,8 @@ struct LoweredKernelFields {
     group_size: [u32; 3],
     shared_bytes: u32,
     tensor_sizes: bool,
+    #[serde(default, with = "coarsening", skip_serializing_if = "Option::is_none")]
+    coarsening: Option<Coarsening>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reports_on: Option<String>,
 }
@@ -96,6 +98,7 @@ macro_rules! in_lists {
 in_lists! {
     ListedParam: Param as "ParamFields";
     ListedLoweredParam: LoweredParam as "LoweredParamFields";
+    ListedCoarsening: Coarsening as "CoarseningFields";
     ListedKernel: LoweredKernel as "LoweredKernelFields";
 }
 
@@ -116,6 +119,36 @@ mod dtype {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DType>, D::Error> {
         let name = Option::<String>::deserialize(deserializer)?;
         name.map(|name| DType::from_str(&name).map_err(serde::de::Error::custom)).transpose()
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Coarsening")]
+struct CoarseningFields {
+    factor: u32,
+    min_groups: u64,
+    min_groups_x: u32,
+}
+
+mod coarsening {
+    use super::*;
+
+    pub(super) fn serialize<S: Serializer>(
+        coarsening: &Option<Coarsening>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        coarsening.map(ListedCoarsening).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Coarsening>, D::Error> {
+        match Option::<ListedCoarsening>::deserialize(deserializer)? {
+            Some(ListedCoarsening(Coarsening { factor: 0 | 1, .. })) => {
+                Err(serde::de::Error::custom("a factor of coarsening is at least 2"))
+            }
+            listed => Ok(listed.map(|listed| listed.0)),
+        }
     }
 }
 

@@ -67,6 +67,7 @@ unsafe impl Lowering for Portable {
                 group_size: [1; 3],
                 shared_bytes: 0,
                 tensor_sizes: false,
+                coarsening: None,
                 reports_on: None,
             }],
         })

@@ -3,14 +3,14 @@
 
 use naga::{AddressSpace, Module, Span, Type, TypeInner};
 use runtime_core::ErrorKind;
-use runtime_kernel::{PrintedModule, Program, Specialisation, naga};
+use runtime_kernel::{Interface, PrintedModule, Program, Specialisation, naga};
 
 use crate::case::{Case, Launch};
 use crate::device::{Verdict, compare};
 use crate::interpret::{Expected, Invalid, Parsed, Rules, interpret_by};
 
-/// A module to interpret, with its name and what must hold for it.
-type Printed = (&'static str, Parsed, Rules);
+/// A module to interpret, with its name, what must hold for it, and its coarsened entry points.
+type Printed = (&'static str, Parsed, Rules, Vec<Interface>);
 
 /// Interprets each launch of a case in every printed module, and calls `report` before and after it, as
 /// [`crate::device::Device::run`] does.
@@ -40,12 +40,12 @@ fn printed(case: &Case) -> Result<Vec<Printed>, Verdict> {
         ErrorKind::Unsupported | ErrorKind::OutOfResources => Verdict::Unsupported(error.to_string()),
         _ => Verdict::Rejected(error.to_string()),
     })?;
-    let parse = |PrintedModule { name, module, is_checked, is_zeroed }| {
+    let parse = |PrintedModule { name, module, is_checked, is_zeroed, coarsened }| {
         let rules = Rules { in_range: is_checked, zeroes_memory: is_zeroed, is_transformed: true };
         let module = if name.starts_with("host C") { with_function_pointers(module) } else { module };
         let parsed = Parsed::of_module(module, &case.text);
         parsed
-            .map(|parsed| (name, parsed, rules))
+            .map(|parsed| (name, parsed, rules, coarsened))
             .map_err(|error| Verdict::Rejected(format!("{name} is not valid: {error}")))
     };
     modules.into_iter().map(parse).collect()
@@ -70,7 +70,19 @@ fn with_function_pointers(mut module: Module) -> Module {
     module
 }
 
-fn verdict((name, module, rules): &Printed, launch: &Launch, expected: &Expected) -> Verdict {
+/// The launch of a coarsened kernel as the device runs it.
+fn coarsened(launch: &Launch, interface: &Interface) -> Launch {
+    let [x, y, z] = launch.groups;
+    let mut scalars = launch.scalars.clone();
+    scalars.resize(interface.scalar_arguments().len(), "0".to_owned());
+    scalars.push(x.to_string());
+    Launch { groups: [x.div_ceil(interface.items_per_thread), y, z], scalars, ..launch.clone() }
+}
+
+fn verdict((name, module, rules, interfaces): &Printed, launch: &Launch, expected: &Expected) -> Verdict {
+    let interface = interfaces.iter().find(|interface| interface.name == launch.entry);
+    let changed = interface.map(|interface| coarsened(launch, interface));
+    let launch = changed.as_ref().unwrap_or(launch);
     let result = match interpret_by(*rules, module, launch) {
         Ok(result) => result,
         // Evaluated speculatively, which is allowed: the value is not used, or it would differ.
@@ -96,7 +108,7 @@ mod tests {
     fn compared(text: &str, printed: &str, rules: Rules) -> Verdict {
         let launch = Case::parse(&format!("//! launch k lengths=3\n{text}")).unwrap().launches.remove(0);
         let expected = interpret(&Parsed::new(text).unwrap(), &launch).unwrap();
-        verdict(&("test", Parsed::new(printed).unwrap(), rules), &launch, &expected)
+        verdict(&("test", Parsed::new(printed).unwrap(), rules, Vec::new()), &launch, &expected)
     }
 
     fn kernel(body: &str) -> String {

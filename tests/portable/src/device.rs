@@ -47,6 +47,7 @@ pub fn all() -> (Vec<Arc<dyn Executor>>, Vec<Trial>) {
                             executors.extend(device.with_two_variants());
                             executors.push(device.with_options("debug", Options::new().with("debug", true)));
                             executors.push(device.with_asserted_proofs());
+                            executors.extend(device.with_items_per_thread());
                             executors.push(Arc::new(device));
                         }
                         Err(error) => absent.push(self::absent(&info.id.to_string(), &target.name, &error)),
@@ -131,6 +132,12 @@ impl Device {
     /// The same device with two variants, where accesses that were wrongly proven in range report an error.
     fn with_asserted_proofs(&self) -> Arc<dyn Executor> {
         self.with_options("asserted", Options::new().with("assert_proofs", true).with("variants", "2"))
+    }
+
+    /// The same device where an item of an element-wise kernel does the work of four, which the host does in another way.
+    fn with_items_per_thread(&self) -> Option<Arc<dyn Executor>> {
+        let options = Options::new().with("items_per_thread", "4");
+        (self.device.info().kind != DeviceKind::Host).then(|| self.with_options("coarsened", options))
     }
 
     /// The same device with load options.

@@ -64,12 +64,25 @@ impl Module {
         Ok(portable.c(Dialect::Cuda, Checks::Bounded)?.text.into_bytes())
     }
 
+    /// Lowers to a language, with items that do the work of several; `None` if there are none.
+    ///
+    /// # Errors
+    /// Those of the front end and the writer.
+    pub fn lower_coarsened(&self, language: Language) -> Result<Option<Vec<u8>>> {
+        let portable = self.parse()?.coarsened(None)?;
+        let any = portable.interfaces().iter().any(|interface| interface.items_per_thread > 1);
+        any.then(|| Self::write(&portable, language)).transpose()
+    }
+
     /// Lowers to a language.
     ///
     /// # Errors
     /// Those of the front end and the writer.
     pub fn lower(&self, language: Language) -> Result<Vec<u8>> {
-        let portable = self.parse()?;
+        Self::write(&self.parse()?, language)
+    }
+
+    fn write(portable: &Parsed, language: Language) -> Result<Vec<u8>> {
         match language {
             Language::Spirv => {
                 Ok(portable.spirv(Checks::Bounded)?.iter().flat_map(|word| word.to_le_bytes()).collect())

@@ -19,6 +19,7 @@ fn main() -> ExitCode {
             Ok(tool) => {
                 let tool = Arc::new(tool);
                 trials.extend(modules.iter().map(|module| trial(name, &tool, module.clone())));
+                trials.push(coarsened(name, &tool, modules.clone()));
                 if name == "nvrtc" {
                     trials.extend(
                         modules
@@ -50,6 +51,22 @@ fn trial(name: &str, tool: &Arc<Tool>, module: Module) -> Trial {
             .check(&code, &module.needs)
             .map_err(|said| Failed::from(format!("{said}\n{}", listing(&code)))),
         Err(error) => Err(Failed::from(error.to_string())),
+    })
+}
+
+/// Code whose items do the work of several compiles too.
+fn coarsened(name: &str, tool: &Arc<Tool>, modules: Vec<Module>) -> Trial {
+    let tool = tool.clone();
+    Trial::test(format!("{name}::coarsened"), move || {
+        let mut count = 0;
+        for module in modules {
+            let code = module.lower_coarsened(tool.language()).map_err(|error| error.to_string())?;
+            let Some(code) = code else { continue };
+            let checked = tool.check(&code, &module.needs);
+            checked.map_err(|said| format!("{}: {said}\n{}", module.name, listing(&code)))?;
+            count += 1;
+        }
+        if count >= 5 { Ok(()) } else { Err(format!("only {count} modules are element-wise").into()) }
     })
 }
 

@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::store::path_of;
 use super::*;
 use crate::{
-    Access, ArgKind, CodeFormat, DType, Error, ErrorKind, KernelInfo, LoweredKernel, LoweredParam, Options,
-    Param,
+    Access, ArgKind, Coarsening, CodeFormat, DType, Error, ErrorKind, KernelInfo, LoweredKernel,
+    LoweredParam, Options, Param,
 };
 
 /// A cache folder of its own.
@@ -100,6 +100,7 @@ fn code(number: u32) -> CachedCode {
             group_size: [64, 2, 1],
             shared_bytes: 1024,
             tensor_sizes: true,
+            coarsening: Some(Coarsening { factor: 4, min_groups: 1 << 40, min_groups_x: 32 }),
             reports_on: Some("scale.wgsl".to_owned()),
         }]),
         resources: vec![

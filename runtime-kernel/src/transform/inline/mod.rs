@@ -8,7 +8,7 @@
 mod body;
 mod control;
 mod opaque_operands;
-mod return_elimination;
+pub(crate) mod return_elimination;
 mod scalar_replacement;
 mod unroll;
 

@@ -5,7 +5,7 @@ use naga::{Block, Span, Statement};
 use crate::ir::blocks::has_return;
 
 /// Removes the returns at the end of a body, which are redundant.
-pub(super) fn strip_trailing(block: &mut Block) {
+pub(crate) fn strip_trailing(block: &mut Block) {
     while matches!(block.last(), Some(Statement::Return { value: None })) {
         block.cull(block.len() - 1..);
     }
@@ -33,7 +33,7 @@ const MAX_DEPTH: u32 = 64;
 
 /// The body with everything after an early return moved into the other branch, so that it returns only at its end;
 /// `None` if a loop or a switch returns, or if the result would be nested too deep.
-pub(super) fn structured(body: Block) -> Option<Block> {
+pub(crate) fn structured(body: Block) -> Option<Block> {
     structured_within(body, MAX_DEPTH)
 }
 

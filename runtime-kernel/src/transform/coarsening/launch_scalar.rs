@@ -1,0 +1,62 @@
+//! The scalar that tells a coarsened kernel how many work-groups its launch asked for.
+
+use naga::{
+    AddressSpace, GlobalVariable, Handle, MemoryDecorations, Module, Scalar, Span, StructMember, Type,
+    TypeInner,
+};
+use runtime_core::DType;
+
+use crate::interface::{self, Interface};
+
+/// What every Vulkan device accepts as push constants.
+const MAX_BYTES: u32 = 128;
+
+/// The variable of the scalars, and the new member of its struct.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LaunchScalar {
+    /// The variable without the member.
+    pub(super) replaces: Option<Handle<GlobalVariable>>,
+    pub(super) variable: Handle<GlobalVariable>,
+    pub(super) member: u32,
+}
+
+/// Adds the scalar to an entry point: to a copy of its variable, which other entry points may use. `None` if there is no room.
+pub(super) fn add(module: &mut Module, interface: &mut Interface) -> Option<LaunchScalar> {
+    let bytes = |scalar: &interface::Scalar| u32::try_from(scalar.dtype.bytes()).unwrap_or(u32::MAX);
+    let end = interface.scalars.last().map_or(0, |last| last.offset_bytes + bytes(last));
+    let offset = end.next_multiple_of(4);
+    let alignment = interface.scalars.iter().map(bytes).max().unwrap_or(4).max(4);
+    let span = (offset + 4).next_multiple_of(alignment);
+    if span > MAX_BYTES {
+        return None;
+    }
+    let mut members =
+        match interface.immediate.map(|old| &module.types[module.global_variables[old].ty].inner) {
+            Some(TypeInner::Struct { members, .. }) => members.clone(),
+            Some(_) => return None,
+            None => Vec::new(),
+        };
+    let member = u32::try_from(members.len()).ok()?;
+    let u32_type = Type { name: None, inner: TypeInner::Scalar(Scalar::U32) };
+    let ty = module.types.insert(u32_type, Span::UNDEFINED);
+    members.push(StructMember { name: Some("launch_groups".to_owned()), ty, binding: None, offset });
+    let inner = TypeInner::Struct { members, span };
+    let ty = module.types.insert(Type { name: Some("LaunchScalars".to_owned()), inner }, Span::UNDEFINED);
+    let name = interface.immediate.and_then(|old| module.global_variables[old].name.clone());
+    let variable = GlobalVariable {
+        name: name.or_else(|| Some("launch".to_owned())),
+        space: AddressSpace::Immediate,
+        binding: None,
+        ty,
+        init: None,
+        memory_decorations: MemoryDecorations::empty(),
+    };
+    let variable = module.global_variables.append(variable, Span::UNDEFINED);
+    interface.scalars.push(interface::Scalar {
+        name: "launch_groups".to_owned(),
+        dtype: DType::U32,
+        offset_bytes: offset,
+    });
+    let replaces = interface.immediate.replace(variable);
+    Some(LaunchScalar { replaces, variable, member })
+}
