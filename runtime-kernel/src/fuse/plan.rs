@@ -41,7 +41,8 @@ pub(crate) fn plan(request: &FusionRequest<'_>, device: &DeviceInfo, check: Chec
             Launch { index, body, launch }
         });
     let launches: Vec<_> = launches.collect();
-    let mut planner = Planner { request, device, check, launches: &launches, walked: Vec::new(), loops: 0 };
+    let mut planner =
+        Planner { request, device, check, launches: &launches, walked: Vec::new(), variables: 0 };
     Ok(planner.plan())
 }
 
@@ -62,7 +63,8 @@ struct Planner<'a> {
     launches: &'a [Launch<'a>],
     /// The accesses of launches that were walked.
     walked: Vec<(usize, Shape, Option<Accesses>)>,
-    loops: u32,
+    /// Those that the walks made.
+    variables: u32,
 }
 
 impl<'a> Planner<'a> {
@@ -186,7 +188,7 @@ impl<'a> Planner<'a> {
             return;
         }
         let launch = &self.launches[index];
-        let found = accesses(launch.body, (launch.launch, self.request.tensors), shape, &mut self.loops);
+        let found = accesses(launch.body, (launch.launch, self.request.tensors), shape, &mut self.variables);
         self.walked.push((index, shape, found));
     }
 

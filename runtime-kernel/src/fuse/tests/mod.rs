@@ -6,6 +6,8 @@ use runtime_core::{
 };
 
 mod adversarial;
+mod indices;
+mod loops;
 mod promotion;
 mod rules;
 

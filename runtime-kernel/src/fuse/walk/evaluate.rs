@@ -6,7 +6,7 @@ use naga::{
 };
 use runtime_core::{DType, FusionArg};
 
-use super::value::{Condition, Value, binary};
+use super::value::{Condition, Value};
 use super::{Part, Walk};
 use crate::analysis::proof::constant::literal;
 use crate::fuse::linear::{Integer, Linear};
@@ -58,8 +58,19 @@ impl<'a> Walk<'a> {
             Expression::AccessIndex { base, index } => value(base).part(index as usize),
             Expression::Load { pointer } => self.loaded(pointer),
             Expression::Binary { op, left, right } => {
-                let signed = self.inner(left).scalar_kind() == Some(ScalarKind::Sint);
-                binary(op, &value(left), &value(right), signed)
+                let scalar = self.inner(left).scalar();
+                let operands = [value(left), value(right)];
+                self.binary(op, &operands, scalar)
+            }
+            Expression::Math { fun, arg, arg1: Some(first), arg2, .. } => {
+                let scalar = self.inner(arg).scalar();
+                let operands = [value(arg), value(first), arg2.map(value).unwrap_or_default()];
+                self.math(fun, &operands, scalar)
+            }
+            Expression::Select { condition, accept, reject } => {
+                let scalar = self.inner(accept).scalar();
+                let operands = [value(condition), value(accept), value(reject)];
+                self.select(&operands, scalar)
             }
             Expression::Unary { op: UnaryOperator::LogicalNot, expr } => {
                 Value::condition(Condition::Not(value(expr)))
@@ -130,7 +141,14 @@ impl<'a> Walk<'a> {
             _ => {}
         }
         self.note_access(pointer, false);
-        Value::Unknown
+        match *self.inner(pointer) {
+            TypeInner::Pointer { base, .. } => match self.body.program.module.types[base].inner {
+                TypeInner::Scalar(scalar) => self.any_of(scalar),
+                _ => Value::Unknown,
+            },
+            TypeInner::ValuePointer { size: None, scalar, .. } => self.any_of(scalar),
+            _ => Value::Unknown,
+        }
     }
 
     /// The value of a scalar argument, which the result relies on.

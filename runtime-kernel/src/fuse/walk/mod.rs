@@ -1,5 +1,7 @@
 //! Walks over a body with what is known of its values, and lists its accesses to tensors.
 
+mod arithmetic;
+mod counter;
 mod evaluate;
 mod statement;
 mod value;
@@ -66,14 +68,16 @@ pub(super) struct Shape {
     pub(super) group_size: [u32; 3],
     /// At least the number of groups.
     pub(super) groups: [u32; 3],
+    /// The number of groups, where a plan may rely on it.
+    pub(super) known_groups: [Option<u32>; 3],
 }
 
-/// Lists the accesses of a launch. `loops` is the number of loops that were walked before.
+/// Lists the accesses of a launch. `variables` is the number of variables that were made before.
 pub(super) fn accesses(
     body: Body<'_>,
     (launch, tensors): (&FusionLaunch<'_>, &[FusionTensor]),
     shape: Shape,
-    loops: &mut u32,
+    variables: &mut u32,
 ) -> Option<Accesses> {
     let mut layouts = Layouter::default();
     layouts.update(body.program.module.to_ctx()).ok()?;
@@ -90,7 +94,8 @@ pub(super) fn accesses(
         knowledge: Knowledge::default(),
         shared: None,
         path: Path { facts: Vec::new(), is_known: true },
-        loops,
+        variables,
+        quotients: Vec::new(),
         found: Accesses { list: Vec::new(), lengths: vec![false; launch.args.len()] },
     };
     walk.begin();
@@ -111,7 +116,9 @@ struct Walk<'a> {
     /// A copy of `knowledge` for the accesses, until it changes.
     shared: Option<Rc<Knowledge>>,
     path: Path,
-    loops: &'a mut u32,
+    variables: &'a mut u32,
+    /// Quotients that have a variable: the dividend, the divisor, and the variable.
+    quotients: Vec<(Integer, i128, Variable)>,
     found: Accesses,
 }
 
@@ -124,6 +131,7 @@ impl Walk<'_> {
             let maximum = |count: u32| i128::from(count) - 1;
             self.knowledge.maxima.push((Variable::Group(axis), maximum(groups), 0));
             self.knowledge.maxima.push((Variable::Local(axis), maximum(size), 0));
+            self.knowledge.maxima.push((Variable::Groups(axis), groups.into(), 0));
         }
         for (handle, expression) in self.function.expressions.iter() {
             if expression.needs_pre_emit() {
@@ -166,6 +174,10 @@ impl Walk<'_> {
                 let rows = local(1).plus_times(&local(2), size[1]);
                 Value::Number(local(0).plus_times(&rows, size[0]))
             }
+            BuiltIn::NumWorkGroups => all(&|axis| match self.shape.known_groups[usize::from(axis)] {
+                Some(groups) => Linear::constant(groups),
+                None => Linear::variable(Variable::Groups(axis), 1),
+            }),
             BuiltIn::WorkGroupSize => {
                 Value::Parts(size.map(|size| Value::Number(Linear::constant(size))).into())
             }
