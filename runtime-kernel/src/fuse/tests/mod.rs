@@ -10,6 +10,7 @@ mod indices;
 mod loops;
 mod promotion;
 mod rules;
+mod shipped;
 
 /// Launches of kernels that read `x` and write `y`, in groups of 64.
 struct List {
@@ -77,7 +78,8 @@ impl List {
             .launches
             .iter()
             .map(|(code, groups, args)| {
-                let entry = code.split("fn ").last().and_then(|rest| rest.split('(').next()).unwrap();
+                let body = code.split("@compute").last().unwrap();
+                let entry = body.split("fn ").nth(1).and_then(|rest| rest.split('(').next()).unwrap();
                 let source = PortableSource { code, path: "", options: &options };
                 FusionLaunch { source, entry, groups: *groups, args }
             })
