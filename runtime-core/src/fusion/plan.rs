@@ -25,6 +25,8 @@ pub(super) struct Plan {
     pub(super) seams: Vec<Seam>,
     /// The scalars that it is made for: their launches, arguments and values.
     relies_on: Vec<(usize, usize, u64)>,
+    /// The launches whose groups it is made for, and these.
+    relies_on_groups: Vec<(usize, [u32; 3])>,
     /// Why nothing is fused, if that is because of an error.
     pub(super) failure: Option<Error>,
 }
@@ -61,7 +63,7 @@ impl Plan {
         };
         let plan = run.request(options, |request| lowering.fuse(request, &device.info))?;
         check(&plan, run)?;
-        let FusionPlan { kernels, seams, relies_on } = plan;
+        let FusionPlan { kernels, seams, relies_on, relies_on_groups } = plan;
         let kernels = kernels
             .into_iter()
             .map(|kernel| {
@@ -71,7 +73,9 @@ impl Plan {
             .collect::<Result<_>>()?;
         let relied = relies_on.iter().filter_map(|&place| Some((place, run.scalar(place)?)));
         let relies_on = relied.map(|((launch, arg), bits)| (launch, arg, bits)).collect();
-        let plan = Self { kernels, seams, relies_on, failure: None };
+        let with_groups = |launch: usize| (launch, groups(&run.entries[launch]));
+        let relies_on_groups = relies_on_groups.into_iter().map(with_groups).collect();
+        let plan = Self { kernels, seams, relies_on, relies_on_groups, failure: None };
         // What the device would refuse now, it would refuse whenever the plan is used.
         plan.steps(run, 0)?;
         Ok(plan)
@@ -84,12 +88,19 @@ impl Plan {
         let seam = Seam { fused: false, reason };
         let seams = vec![seam; launches.saturating_sub(1)];
         // It may be about the values of scalars, which is not known.
-        Self { kernels: kernels.collect(), seams, relies_on: Vec::new(), failure: Some(error) }
+        Self {
+            kernels: kernels.collect(),
+            seams,
+            relies_on: Vec::new(),
+            relies_on_groups: Vec::new(),
+            failure: Some(error),
+        }
     }
 
     /// Whether it is right for a run that has the same key as the one that it was made for.
     pub(super) fn fits(&self, run: &Run<'_>) -> bool {
         self.relies_on.iter().all(|&(launch, arg, bits)| run.scalar((launch, arg)) == Some(bits))
+            && self.relies_on_groups.iter().all(|&(launch, own)| groups(&run.entries[launch]) == own)
     }
 
     /// Whether its failure would be the same the next time.
@@ -195,6 +206,9 @@ fn check(plan: &FusionPlan, run: &Run<'_>) -> Result<()> {
     }
     if plan.relies_on.iter().any(|&place| run.scalar(place).is_none()) {
         return Err(wrong_plan("it relies on the value of what is not a scalar"));
+    }
+    if plan.relies_on_groups.iter().any(|&launch| launch >= launches) {
+        return Err(wrong_plan("it relies on the groups of what is not a launch"));
     }
     if next != launches || plan.seams.len() + 1 != launches {
         return Err(wrong_plan("it does not cover all launches and seams"));

@@ -120,7 +120,8 @@ impl Pair<'_> {
         (between, same): ([i128; 2], &mut Vec<Variable>),
     ) -> Option<bool> {
         if last - first >= MAX_VALUES {
-            return None;
+            // It may be that the rest does not matter.
+            return self.settled(same);
         }
         let mut never = true;
         for value in first..=last {
@@ -170,6 +171,11 @@ impl Pair<'_> {
         if between[0] > 0 || between[1] < 0 {
             return Some(true);
         }
+        self.settled(same)
+    }
+
+    /// `Some(false)` if all separate variables are equal.
+    fn settled(&mut self, same: &[Variable]) -> Option<bool> {
         for &variable in self.separate {
             if same.contains(&variable) {
                 continue;

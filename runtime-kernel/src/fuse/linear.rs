@@ -146,7 +146,8 @@ pub(super) struct Knowledge {
 }
 
 impl Knowledge {
-    fn maximum(&self, variable: Variable) -> Option<(i128, Scalars)> {
+    /// The greatest value of a variable, and what that relies on.
+    pub(super) fn maximum(&self, variable: Variable) -> Option<(i128, Scalars)> {
         self.maxima.iter().find(|(own, ..)| *own == variable).map(|(_, max, relies)| (*max, *relies))
     }
 
@@ -169,7 +170,8 @@ impl Knowledge {
         Some((sum + plain, relies | more))
     }
 
-    fn plain_max(&self, terms: impl Iterator<Item = (Variable, i128)>) -> Option<(i128, Scalars)> {
+    /// The greatest value of a sum of terms, without the facts.
+    pub(super) fn plain_max(&self, terms: impl Iterator<Item = (Variable, i128)>) -> Option<(i128, Scalars)> {
         let (mut sum, mut relies) = (0, 0);
         for (variable, factor) in terms {
             if factor > 0 {
@@ -226,7 +228,7 @@ impl Knowledge {
 }
 
 /// The positive number by which all of `fact` is multiplied in `terms`.
-fn multiple(fact: &[(Variable, i128)], terms: &[(Variable, i128)]) -> Option<i128> {
+pub(super) fn multiple(fact: &[(Variable, i128)], terms: &[(Variable, i128)]) -> Option<i128> {
     let mut times = None;
     for (variable, factor) in fact {
         let own = terms.iter().find(|(own, _)| own == variable)?.1;

@@ -22,6 +22,8 @@ pub(crate) struct Case {
     pub(crate) launches: Vec<Launch>,
     pub(crate) tensors: Vec<Vec<u32>>,
     pub(crate) temporary: Vec<usize>,
+    /// Where those are kept.
+    pub(crate) promotion: Option<Promotion>,
     pub(crate) constants: bool,
 }
 
@@ -38,7 +40,10 @@ impl Case {
         let tensors = self.tensors.iter().enumerate().map(|(index, data)| FusionTensor {
             bytes: data.len() as u64 * 4,
             overlaps: Vec::new(),
-            promotion: if self.temporary.contains(&index) { Promotion::Auto } else { Promotion::None },
+            promotion: match self.temporary.contains(&index) {
+                true => self.promotion.unwrap_or(Promotion::Auto),
+                false => Promotion::None,
+            },
         });
         let tensors: Vec<_> = tensors.collect();
         let request = FusionRequest {
@@ -254,5 +259,5 @@ pub(crate) fn list(random: &mut Random) -> Case {
     for tensor in &mut data {
         tensor.truncate(random.one(&[1000, 1000, 1000, 100]));
     }
-    Case { launches, tensors: data, temporary, constants: random.below(3) == 0 }
+    Case { launches, tensors: data, temporary, promotion: None, constants: random.below(3) == 0 }
 }

@@ -6,9 +6,11 @@ use runtime_core::{
 };
 
 mod adversarial;
+mod arrays;
 mod indices;
 mod loops;
 mod promotion;
+mod retries;
 mod rules;
 mod shipped;
 
@@ -73,6 +75,11 @@ impl List {
     }
 
     fn plan(&self) -> FusionPlan {
+        self.plan_if(&|_| Ok(()))
+    }
+
+    /// The plan for a device that fails on some programs.
+    fn plan_if(&self, check: super::text::Check<'_>) -> FusionPlan {
         let options = Options::new();
         let launches: Vec<_> = self
             .launches
@@ -90,7 +97,7 @@ impl List {
             constants: self.constants,
             assume_group_local: false,
         };
-        super::plan(&request, &device(), &|_| Ok(())).unwrap()
+        super::plan(&request, &device(), check).unwrap()
     }
 
     /// Asserts that all became one kernel with so many barriers.

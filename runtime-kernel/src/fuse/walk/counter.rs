@@ -8,6 +8,15 @@ use crate::analysis::proof::trip_count::{loop_head, loop_step};
 use crate::fuse::linear::{Integer, Linear, Scalars, Variable};
 use crate::ir::variables::{assigned, loaded};
 
+/// The counter of a loop.
+pub(super) struct Counter {
+    pub(super) local: Handle<LocalVariable>,
+    /// Its value in an iteration.
+    pub(super) value: Linear,
+    /// What it counts; `None` if there is one iteration at most.
+    pub(super) variable: Option<Variable>,
+}
+
 /// The value of a counter in an iteration.
 struct Counted {
     value: Linear,
@@ -22,12 +31,8 @@ struct Bound {
 }
 
 impl Walk<'_> {
-    /// The counter of a loop `for (…; counter < bound; counter += step)`, and its value in an iteration.
-    pub(super) fn counter(
-        &mut self,
-        body: &Block,
-        continuing: &Block,
-    ) -> Option<(Handle<LocalVariable>, Linear)> {
+    /// The counter of a loop `for (…; counter < bound; counter += step)`.
+    pub(super) fn counter(&mut self, body: &Block, continuing: &Block) -> Option<Counter> {
         let (exit, condition) = loop_head(body)?;
         let (counter, next) = loop_step(self.function, continuing, &mut Vec::new())?;
         let mut is_changed = false;
@@ -50,7 +55,7 @@ impl Walk<'_> {
             self.knowledge.maxima.push(variable);
             self.shared = None;
         }
-        Some((counter, value))
+        Some(Counter { local: counter, value, variable: variable.map(|(variable, ..)| variable) })
     }
 
     /// What a loop adds to its counter.

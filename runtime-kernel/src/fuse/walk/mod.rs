@@ -50,8 +50,10 @@ pub(super) enum Part {
 pub(super) struct Path {
     /// The conditions under which it is reached, if `is_known`.
     pub(super) facts: Vec<Fact>,
-    /// Whether it is reached exactly once under these conditions, and otherwise never.
+    /// Whether it is reached exactly once in each iteration under these conditions, and otherwise never.
     pub(super) is_known: bool,
+    /// The iterations of the loops that it is in, if `is_known`.
+    pub(super) loops: Vec<Variable>,
 }
 
 /// What a body does with its tensors.
@@ -93,7 +95,7 @@ pub(super) fn accesses(
         locals: vec![Value::Unknown; function.local_variables.len()],
         knowledge: Knowledge::default(),
         shared: None,
-        path: Path { facts: Vec::new(), is_known: true },
+        path: Path { is_known: true, ..Path::default() },
         variables,
         quotients: Vec::new(),
         found: Accesses { list: Vec::new(), lengths: vec![false; launch.args.len()] },

@@ -3,12 +3,14 @@
 use std::rc::Rc;
 
 use naga::valid::GlobalUse;
-use naga::{Block, Expression, Function, Handle, LocalVariable, Statement};
+use naga::{Block, Expression, Function, Handle, Statement};
 
+use super::counter::Counter;
 use super::value::{Value, assume};
 use super::{Access, Part, Path, Walk};
-use crate::fuse::linear::{Knowledge, Linear};
-use crate::ir::blocks;
+use crate::analysis::proof::trip_count::loop_head;
+use crate::fuse::linear::{Knowledge, Variable};
+use crate::ir::blocks::{self, Skip};
 use crate::ir::variables::{Root, assigned, root};
 
 /// What changes on the way through a body.
@@ -186,27 +188,40 @@ impl Walk<'_> {
     fn repeat(
         &mut self,
         (body, continuing): (&Block, &Block),
-        counter: Option<(Handle<LocalVariable>, Linear)>,
+        counter: Option<Counter>,
         statement: &Statement,
     ) {
         let before = self.state();
         self.locals_unknown((body, continuing));
-        if let Some((counter, value)) = counter {
-            self.locals[counter.index()] = Value::Number(value);
+        let counted = counter.as_ref().map(|counter| counter.variable);
+        self.path.is_known &=
+            matches!(counted, Some(None | Some(Variable::Iteration(_)))) && is_straight(body);
+        self.path.loops.extend(counted.flatten());
+        if let Some(Counter { local, value, .. }) = counter {
+            self.locals[local.index()] = Value::Number(value);
         }
-        self.path.is_known = false;
         let counted = self.locals.clone();
         self.block(body);
         self.locals = counted;
         self.knowledge.facts.clone_from(&before.knowledge.facts);
         self.shared = None;
         self.locals_unknown((body, &Block::new()));
+        self.path.is_known = false;
         self.block(continuing);
         let returns = blocks::has_return(statement);
         self.set(before);
         self.path.is_known &= !returns;
         self.locals_unknown((body, continuing));
     }
+}
+
+/// Whether only the head of a loop leaves it, and each iteration runs to its end.
+fn is_straight(body: &Block) -> bool {
+    loop_head(body).is_some_and(|(exit, _)| {
+        let is_plain =
+            |statement: &Statement| Skip::of(statement) == Skip::No && !blocks::has_return(statement);
+        body.iter().skip(exit + 1).all(is_plain)
+    })
 }
 
 /// Whether control never reaches the end of a block.
