@@ -60,11 +60,11 @@ fn whole(bodies: &[&str]) -> Case {
 fn internalize_deep(device: &Device) {
     let declarations =
         "fn place(i: u32) -> u32 { return i; } fn deeper(i: u32) -> u32 { return place(i) + 1u; }
-        fn deepest(i: u32) -> u32 { return deeper(i) - 1u; } fn read(i: u32) -> u32 { return x[deepest(i)]; }
+        fn deepest(i: u32) -> u32 { return deeper(i) - 1u; } fn before(i: u32) -> u32 { return x[deepest(i)]; }
         fn write(i: u32, value: u32) { y[deepest(i)] = value; }";
     let mut case = whole(&["", "", ""]);
     for launch in &mut case.launches {
-        launch.code = kernel(declarations, "write(i, read(i) * 3u);");
+        launch.code = kernel(declarations, "write(i, before(i) * 3u);");
     }
     kept(&mut case, device, &[Promotion::Private; 2]);
 }
@@ -92,7 +92,7 @@ fn internalize_vec(device: &Device) {
 }
 
 fn internalize_multi_ptr(device: &Device) {
-    let body = "let from = &x[i]; let to = &y[i]; *to = *from + 3u; *to ^= *from;";
+    let body = "let old = &x[i]; let new_y = &y[i]; *new_y = *old + 3u; *new_y ^= *old;";
     kept(&mut whole(&[body, body, body]), device, &[Promotion::Private; 2]);
 }
 

@@ -85,6 +85,9 @@ fn a_number_that_is_only_bounded_stays_in_its_group() {
     list(GROUP, "y[i] = x[g.x * 64 + min(u32(x[g.x * 64]), 63)];").fuses(1);
     list(GROUP, "let k = u32(x[g.x * 64]) >> 26u; y[i] = x[g.x * 64 + k];").fuses(1);
     list(GROUP, "y[i] = x[g.x * 64 + max(l.x, 1) - 1];").fuses(1);
+    list(GROUP, "y[i] = x[g.x * 64 + (l.x + 1) % 64];").fuses(1);
+    list(GROUP, "y[i] = x[g.x * 64 + 63 - (l.x + 1) % 64];").fuses(1);
+    refused(GROUP, "y[i] = x[g.x * 64 + (l.x + 1) % 65];");
     refused(GROUP, "y[i] = x[g.x * 64 + u32(x[g.x * 64]) % 65];");
     refused(GROUP, "y[i] = x[g.x * 64 + (u32(x[g.x * 64]) & 127u)];");
     refused(GROUP, "y[i] = x[g.x * 64 + min(u32(x[g.x * 64]), 64)];");

@@ -2,8 +2,8 @@
 
 use naga::{BinaryOperator, MathFunction, Scalar, ScalarKind};
 
-use super::Walk;
 use super::value::{Value, assume, binary, decided, is_positive};
+use super::{Quotient, Walk};
 use crate::fuse::linear::{Integer, Linear, Scalars, Variable};
 
 /// The greatest `u32`.
@@ -126,19 +126,51 @@ impl Walk<'_> {
         if max < divisor {
             return Some(whole);
         }
-        let known = self.quotients.iter().find(|(of, by, _)| (of, *by) == (&rest, divisor));
-        let variable = known.map(|(.., variable)| *variable);
-        let variable = variable.unwrap_or_else(|| Variable::Unknown(self.number()));
-        if !self.knowledge.maxima.iter().any(|(known, ..)| *known == variable) {
-            self.bound_by(variable, max / divisor, relies);
+        let variable = self.quotient_variable(rest, divisor, (max / divisor, relies));
+        Some(whole.plus(&Linear::variable(variable, 1)))
+    }
+
+    /// The variable of a quotient, which is at most a number.
+    fn quotient_variable(
+        &mut self,
+        dividend: Integer,
+        divisor: i128,
+        (max, relies): (i128, Scalars),
+    ) -> Variable {
+        let is_same = |known: &&Quotient| (&known.dividend, known.divisor) == (&dividend, divisor);
+        let known = self.quotients.iter().find(is_same).map(|known| (known.quotient, known.remainder));
+        let is_new = known.is_none();
+        let (quotient, remainder) =
+            known.unwrap_or_else(|| (Variable::Unknown(self.number()), Variable::Unknown(self.number())));
+        if !self.knowledge.maxima.iter().any(|(known, ..)| *known == quotient) {
+            self.bound_by(quotient, max, relies);
+            self.bound_by(remainder, divisor - 1, relies);
             // The remainder is from 0 to divisor − 1.
             let product = Integer { relies, ..Integer::default() };
-            let product = product.plus_times(&Integer::variable(variable), divisor);
-            self.learn_order(&product, &rest);
-            self.learn_order(&rest, &product.plus_times(&Integer::constant(divisor - 1), 1));
+            let product = product.plus_times(&Integer::variable(quotient), divisor);
+            self.learn_order(&product, &dividend);
+            self.learn_order(&dividend, &product.plus_times(&Integer::constant(divisor - 1), 1));
         }
-        self.quotients.push((rest, divisor, variable));
-        Some(whole.plus(&Linear::variable(variable, 1)))
+        if is_new {
+            self.quotients.push(Quotient { dividend, divisor, quotient, remainder });
+        }
+        quotient
+    }
+
+    /// An integer with remainders in place of what they are made of, where that is shorter.
+    pub(super) fn with_remainders(&self, integer: Integer) -> Integer {
+        self.quotients.iter().fold(integer, |integer, known| {
+            let factor = integer.terms.iter().find(|(own, _)| *own == known.quotient);
+            let Some(&(_, factor)) = factor.filter(|(_, factor)| factor % known.divisor == 0) else {
+                return integer;
+            };
+            let times = -factor / known.divisor;
+            let shorter = integer
+                .plus_times(&known.dividend, -times)
+                .plus_times(&Integer::variable(known.quotient), -factor)
+                .plus_times(&Integer::variable(known.remainder), times);
+            if shorter.terms.len() <= integer.terms.len() { shorter } else { integer }
+        })
     }
 
     /// Minima, maxima and clamps.

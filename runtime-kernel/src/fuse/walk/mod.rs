@@ -119,9 +119,16 @@ struct Walk<'a> {
     shared: Option<Rc<Knowledge>>,
     path: Path,
     variables: &'a mut u32,
-    /// Quotients that have a variable: the dividend, the divisor, and the variable.
-    quotients: Vec<(Integer, i128, Variable)>,
+    quotients: Vec<Quotient>,
     found: Accesses,
+}
+
+/// A quotient and its remainder, which have variables.
+struct Quotient {
+    dividend: Integer,
+    divisor: i128,
+    quotient: Variable,
+    remainder: Variable,
 }
 
 impl Walk<'_> {

@@ -101,7 +101,7 @@ impl Walk<'_> {
         self.found.list.push(Access {
             argument: place.argument,
             is_write,
-            offset: place.offset,
+            offset: place.offset.map(|offset| self.with_remainders(offset)),
             bytes: place.bytes,
             knowledge,
             path: self.path.clone(),
