@@ -107,7 +107,7 @@ impl<'a> Planner<'a> {
                     return;
                 }
                 Err(Refusal::TooLarge(bytes)) => {
-                    kept.notes.push(too_large(&users[0].launch, tensor, (bytes, room)))
+                    kept.notes.push(too_large(&users[0].launch, tensor, (bytes, room)));
                 }
                 Err(Refusal::Unproven) => {}
             }

@@ -375,9 +375,12 @@ fn apart(launches: [&Launch<'_>; 2], [(one, a), (two, b)]: [(&Use<'_>, &Access);
     let [first, second] = launches.map(Launch::name);
     let verb = |access: &Access| if access.is_write { "writes" } else { "reads" };
     let place = match (&a.offset, &b.offset) {
+        (Some(_), Some(_)) if a.depends_on_data() || b.depends_on_data() => {
+            "at indices that depend on data".to_owned()
+        }
         (Some(_), Some(_)) => "at indices of other items".to_owned(),
-        (None, _) => format!("at indices of {first} that are not linear in the item"),
-        (_, None) => format!("at indices of {second} that are not linear in the item"),
+        (None, _) => format!("at indices of {first} that are not understood"),
+        (_, None) => format!("at indices of {second} that are not understood"),
     };
     format!(
         "{second} {} {}, which {first} {} ({}), {place}",

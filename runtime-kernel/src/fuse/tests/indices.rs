@@ -1,6 +1,8 @@
 //! Indices with quotients, remainders, minima and choices.
 
-use super::List;
+use runtime_core::FusionArg::Tensor;
+
+use super::{List, N, kernel, u32_arg};
 
 /// Each item of the first kernel writes its own element, behind `if i < n`.
 const OWN: &str = "if i < s.n { y[i] = 2.0 * x[i]; }";
@@ -93,6 +95,17 @@ fn a_number_that_is_only_bounded_stays_in_its_group() {
     refused(GROUP, "y[i] = x[g.x * 64 + min(u32(x[g.x * 64]), 64)];");
     refused(GROUP, "let k = u32(x[g.x * 64]) >> 25u; y[i] = x[g.x * 64 + k];");
     refused(GROUP, "y[i] = x[g.x * 64 + u32(i32(x[g.x * 64]) % 64)];");
+}
+
+#[test]
+fn the_reason_says_why_an_index_is_no_proof() {
+    let gather = kernel("next", "y[i] = x[counts[l.x]];");
+    let gather = gather.replacen("@group", "var<workgroup> counts: array<u32, 64>; @group", 1);
+    let args = [Tensor(1), Tensor(2), u32_arg(N), u32_arg(32)];
+    let list_of_two = List::new().then("first", OWN, [0, 1]).launch(&gather, [16, 1, 1], &args);
+    list_of_two.fails("at indices that depend on data");
+    list(OWN, "y[i] = x[i * l.x];").fails("at indices of next that are not understood");
+    list("y[i * l.x] = x[i];", OWN).fails("at indices of first that are not understood");
 }
 
 #[test]

@@ -117,7 +117,7 @@ impl Walk<'_> {
             return None;
         }
         let (mut whole, mut rest) = split(&integer, divisor);
-        if !self.knowledge.range(&rest).is_some_and(|([least, _], _)| least >= 0) {
+        if self.knowledge.range(&rest).is_none_or(|([least, _], _)| least < 0) {
             (whole, rest) = (Linear::default(), integer.clone());
         }
         let ([_, max], on_rest) = self.knowledge.range(&rest)?;

@@ -57,20 +57,8 @@ impl<'a> Walk<'a> {
             }
             Expression::AccessIndex { base, index } => value(base).part(index as usize),
             Expression::Load { pointer } => self.loaded(pointer),
-            Expression::Binary { op, left, right } => {
-                let scalar = self.inner(left).scalar();
-                let operands = [value(left), value(right)];
-                self.binary(op, &operands, scalar)
-            }
-            Expression::Math { fun, arg, arg1: Some(first), arg2, .. } => {
-                let scalar = self.inner(arg).scalar();
-                let operands = [value(arg), value(first), arg2.map(value).unwrap_or_default()];
-                self.math(fun, &operands, scalar)
-            }
-            Expression::Select { condition, accept, reject } => {
-                let scalar = self.inner(accept).scalar();
-                let operands = [value(condition), value(accept), value(reject)];
-                self.select(&operands, scalar)
+            Expression::Binary { .. } | Expression::Math { .. } | Expression::Select { .. } => {
+                self.operation(handle)
             }
             Expression::Unary { op: UnaryOperator::LogicalNot, expr } => {
                 Value::condition(Condition::Not(value(expr)))
@@ -91,6 +79,28 @@ impl<'a> Walk<'a> {
                 }
             }
             Expression::ArrayLength(pointer) => self.array_length(pointer),
+            _ => Value::Unknown,
+        }
+    }
+
+    /// Evaluates an operation on several values.
+    fn operation(&mut self, handle: Handle<Expression>) -> Value {
+        let value = |operand: Handle<Expression>| self.values[operand.index()].clone();
+        match self.function.expressions[handle] {
+            Expression::Binary { op, left, right } => {
+                let (operands, scalar) = ([value(left), value(right)], self.inner(left).scalar());
+                self.binary(op, &operands, scalar)
+            }
+            Expression::Math { fun, arg, arg1: Some(first), arg2, .. } => {
+                let operands = [value(arg), value(first), arg2.map(value).unwrap_or_default()];
+                let scalar = self.inner(arg).scalar();
+                self.math(fun, &operands, scalar)
+            }
+            Expression::Select { condition, accept, reject } => {
+                let operands = [value(condition), value(accept), value(reject)];
+                let scalar = self.inner(accept).scalar();
+                self.select(&operands, scalar)
+            }
             _ => Value::Unknown,
         }
     }

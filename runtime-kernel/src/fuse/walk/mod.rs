@@ -34,6 +34,17 @@ pub(super) struct Access {
     pub(super) part: Part,
 }
 
+impl Access {
+    /// Whether it may be anywhere, because its index is read from memory.
+    pub(super) fn depends_on_data(&self) -> bool {
+        let is_any = |variable: Variable| {
+            let max = self.knowledge.maximum(variable).map(|(max, _)| max);
+            matches!(variable, Variable::Unknown(_)) && max == Some(u32::MAX.into())
+        };
+        self.offset.iter().flat_map(|offset| &offset.terms).any(|(variable, _)| is_any(*variable))
+    }
+}
+
 /// Which part of a tensor is accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
