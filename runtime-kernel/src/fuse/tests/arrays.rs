@@ -68,6 +68,10 @@ fn elements_that_are_not_written_stay_in_memory() {
     kept("for (var k = 0u; k < 4; k++) { if x[k] > 0 { break; } y[4 * i + k] = x[i]; }", FOUR);
     kept("for (var k = 0u; k < 4; k++) { if x[k] > 0 { return; } y[4 * i + k] = x[i]; }", FOUR);
     kept("for (var k = 0u; k < 4; k++) { if x[k] > 0 { y[4 * i + k] = x[i]; } }", FOUR);
+    kept("for (var k = 0u; k < 4; k++) { y[4 * i + k] = x[i]; if k >= 2 { break; } }", FOUR);
+    kept("for (var k = 0u; k < 4; k++) { y[4 * i + k] = x[i]; if k >= 2 { return; } }", FOUR);
+    kept("for (var k = 0u; k < 4; k++) { if i < 9 { if k > 2 { continue; } } y[4 * i + k] = x[i]; }", FOUR);
+    kept("for (var k = 1u; k < 4; k++) { y[4 * i + k] = x[i]; }", "y[i] = x[4 * i];");
     kept("if i < 1000 { for (var k = 0u; k < 4; k++) { y[4 * i + k] = x[i]; } }", FOUR);
     kept("for (var k = 0u; k < 4; k++) { y[4 * i + k] = x[i] + y[4 * i + (k + 1) % 4]; }", FOUR);
     kept("for (var k = 0u; k < u32(x[i]); k++) { if k < 4 { y[4 * i + k] = x[i]; } }", FOUR);
@@ -75,7 +79,8 @@ fn elements_that_are_not_written_stay_in_memory() {
     kept("y[i] = x[i];", "y[i] = x[64 * g.x + 64 - l.x];");
     kept("if l.x < 63 { y[i] = x[i]; }", MIRROR);
     kept("if i < 1023 { y[i] = x[i]; }", MIRROR);
-    kept("y[2 * i] = x[i];", "y[i] = x[2 * (64 * g.x + l.x) + 1];");
+    kept("y[2 * i] = x[i];", "y[i] = x[128 * g.x + l.x];");
+    kept("y[128 * g.x + l.x] = x[i];", "y[i] = x[128 * g.x + 127 - l.x];");
     kept("if l.x == 5 && x[i] > 0 { y[g.x] = x[i]; }", "y[i] = x[g.x];");
 }
 

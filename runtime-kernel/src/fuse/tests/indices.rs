@@ -56,6 +56,7 @@ fn a_quotient_is_shared_by_several_items() {
     list("if l.x == 0 { y[g.x] = x[i]; }", "y[i] = x[i >> 6u];").fuses(1);
     refused("y[i] = x[i];", "y[i] = x[i / 2];");
     refused("y[i / 2] = x[i];", "y[i / 128] = x[i / 128];");
+    refused("if l.x == 0 { y[g.x] = x[i]; }", "y[i] = x[l.x];");
     refused("if l.x == 0 { y[g.x] = x[i]; }", "y[i] = x[i / 65];");
     refused("if l.x == 0 { y[g.x] = x[i]; }", "y[i] = x[(i + 1) / 64];");
     refused("if l.x == 0 { y[g.x] = x[i]; }", "y[i] = x[i >> 5u];");
@@ -78,6 +79,7 @@ fn a_minimum_is_the_index_where_it_is_in_range() {
     refused(OWN, "y[i] = x[clamp(i, 1, 1023)];");
     refused(OWN, "y[i] = x[select(0, i, i < 1023)];");
     refused(OWN, "y[i] = x[select(i, 0, i >= 1023)];");
+    refused(OWN, "y[i] = x[select(i, 0, i < 1023)];");
 }
 
 #[test]
@@ -89,7 +91,7 @@ fn a_number_that_is_only_bounded_stays_in_its_group() {
     list(GROUP, "y[i] = x[g.x * 64 + max(l.x, 1) - 1];").fuses(1);
     list(GROUP, "y[i] = x[g.x * 64 + (l.x + 1) % 64];").fuses(1);
     list(GROUP, "y[i] = x[g.x * 64 + 63 - (l.x + 1) % 64];").fuses(1);
-    refused(GROUP, "y[i] = x[g.x * 64 + (l.x + 1) % 65];");
+    refused(GROUP, "y[i] = x[g.x * 64 + (l.x + 2) % 65];");
     refused(GROUP, "y[i] = x[g.x * 64 + u32(x[g.x * 64]) % 65];");
     refused(GROUP, "y[i] = x[g.x * 64 + (u32(x[g.x * 64]) & 127u)];");
     refused(GROUP, "y[i] = x[g.x * 64 + min(u32(x[g.x * 64]), 64)];");
