@@ -5,9 +5,16 @@ use std::ops::Range;
 use super::encoding::{Input, options, put_list, put_option, put_options, put_text, put_u32, put_u64};
 use crate::{FusedArg, FusedCode, FusionPlan, PlannedKernel, Promotion, Seam};
 
-/// A plan, with the values of the scalars that it relies on.
-pub(crate) fn encode_plan(plan: &FusionPlan, relied: &[u64]) -> Vec<u8> {
-    let FusionPlan { kernels, seams, relies_on } = plan;
+/// The values that a plan relies on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Relied {
+    pub(crate) scalars: Vec<u64>,
+    pub(crate) groups: Vec<[u32; 3]>,
+}
+
+/// A plan, with the values that it relies on.
+pub(crate) fn encode_plan(plan: &FusionPlan, relied: &Relied) -> Vec<u8> {
+    let FusionPlan { kernels, seams, relies_on, relies_on_groups } = plan;
     let mut out = Vec::new();
     put_list(&mut out, kernels, |out, PlannedKernel { launches, code }| {
         put_usize(out, launches.start);
@@ -22,12 +29,14 @@ pub(crate) fn encode_plan(plan: &FusionPlan, relied: &[u64]) -> Vec<u8> {
         put_usize(out, *launch);
         put_usize(out, *arg);
     });
-    put_list(&mut out, relied, |out, bits| put_u64(out, *bits));
+    put_list(&mut out, relies_on_groups, |out, launch| put_usize(out, *launch));
+    put_list(&mut out, &relied.scalars, |out, bits| put_u64(out, *bits));
+    put_list(&mut out, &relied.groups, |out, groups| groups.iter().for_each(|number| put_u32(out, *number)));
     out
 }
 
 /// Reads what [`encode_plan`] wrote; `None` if it is anything else. Whether the plan fits a list is not checked.
-pub(crate) fn decode_plan(bytes: &[u8]) -> Option<(FusionPlan, Vec<u64>)> {
+pub(crate) fn decode_plan(bytes: &[u8]) -> Option<(FusionPlan, Relied)> {
     let mut input = Input(bytes);
     let kernels = input.list(|input| {
         let launches = Range { start: number(input)?, end: number(input)? };
@@ -35,9 +44,13 @@ pub(crate) fn decode_plan(bytes: &[u8]) -> Option<(FusionPlan, Vec<u64>)> {
     })?;
     let seams = input.list(|input| Some(Seam { fused: input.flag()?, reason: input.text()? }))?;
     let relies_on = input.list(|input| Some((number(input)?, number(input)?)))?;
-    let relied = input.list(Input::u64)?;
-    (input.0.is_empty() && relied.len() == relies_on.len())
-        .then_some((FusionPlan { kernels, seams, relies_on }, relied))
+    let relies_on_groups = input.list(number)?;
+    let scalars = input.list(Input::u64)?;
+    let groups = input.list(|input| Some([input.u32()?, input.u32()?, input.u32()?]))?;
+    let is_whole =
+        input.0.is_empty() && scalars.len() == relies_on.len() && groups.len() == relies_on_groups.len();
+    is_whole
+        .then_some((FusionPlan { kernels, seams, relies_on, relies_on_groups }, Relied { scalars, groups }))
 }
 
 fn put_usize(out: &mut Vec<u8>, number: usize) {
@@ -136,23 +149,38 @@ mod tests {
                 Seam { fused: false, reason: "no".to_owned() },
             ],
             relies_on: vec![(0, 1)],
+            relies_on_groups: vec![1, 0],
         }
+    }
+
+    fn relied() -> Relied {
+        Relied { scalars: vec![7], groups: vec![[1, 2, 3], [4, 5, 6]] }
     }
 
     #[test]
     fn a_plan_is_read_as_it_was_written() {
-        let bytes = encode_plan(&plan(), &[7]);
-        assert_eq!(decode_plan(&bytes), Some((plan(), vec![7])));
+        let bytes = encode_plan(&plan(), &relied());
+        assert_eq!(decode_plan(&bytes), Some((plan(), relied())));
     }
 
     #[test]
     fn anything_else_is_no_plan() {
-        let bytes = encode_plan(&plan(), &[7]);
+        let bytes = encode_plan(&plan(), &relied());
         for end in 0..bytes.len() {
             assert_eq!(decode_plan(&bytes[..end]), None, "cut at {end}");
         }
         assert_eq!(decode_plan(&[&bytes[..], &[0]].concat()), None, "with more behind it");
-        assert_eq!(decode_plan(&encode_plan(&plan(), &[])), None, "without the values that it relies on");
+        let without = |relied| decode_plan(&encode_plan(&plan(), &relied));
+        assert_eq!(
+            without(Relied { scalars: Vec::new(), ..relied() }),
+            None,
+            "without the scalars that it relies on"
+        );
+        assert_eq!(
+            without(Relied { groups: Vec::new(), ..relied() }),
+            None,
+            "without the groups that it relies on"
+        );
         assert_eq!(decode_plan(&[0xff; 64]), None, "a length beyond the end");
     }
 }

@@ -40,7 +40,7 @@ use layers::Layers;
 use totals::ProcessTotals;
 
 pub(crate) use code::{CacheOutcome, CachedCode};
-pub(crate) use fusion_plan::{decode_plan, encode_plan};
+pub(crate) use fusion_plan::{Relied, decode_plan, encode_plan};
 pub(crate) use key::Key;
 pub(crate) use key::KeyBuilder;
 pub use maintenance::{CacheEntryInfo, CacheUsage, DamagedEntry, PruneOptions, VerifyReport};

@@ -15,8 +15,8 @@ use crate::device::common_runtime::{CommonRuntime, sealed::Opened, sealed::Share
 use crate::tensor::host_array::HostArray;
 use crate::timeline::open_device::OpenDevice;
 use crate::{
-    Arg, DType, Error, ErrorKind, LoweredKernel, ModuleSource, Placement, Result, RunReport, Tensor, abi,
-    did_you_mean,
+    Arg, DType, Error, ErrorKind, Geometry, LoweredKernel, ModuleSource, Placement, Result, RunReport,
+    Tensor, abi, did_you_mean,
 };
 
 /// An external processor without queues: [`EmbeddedDevice::run`] blocks. Its tensors are only described on the
@@ -119,10 +119,11 @@ impl EmbeddedDevice {
         let (image, kernel) = self.lower(source, entry).map_err(annotate)?;
         let params: Vec<_> = kernel.params.iter().map(|param| param.param).collect();
         check_params(&kernel.name, &params, args).and_then(|()| kernel.check(args)).map_err(annotate)?;
+        let hidden: Vec<_> =
+            kernel.hidden_args(&Geometry::new(groups, kernel.group_size).into(), args).collect();
         let groups = groups.map(|count| count.to_string()).join(",");
         let image = image.option("entry", kernel.symbol.as_str()).option("groups", groups.as_str());
-        let sizes: Vec<_> = kernel.tensor_sizes(args).collect();
-        self.flash(&image, &args.iter().chain(&sizes).cloned().collect::<Vec<_>>())
+        self.flash(&image, &args.iter().chain(&hidden).cloned().collect::<Vec<_>>())
     }
 
     /// The lowered code, and the kernel in it.

@@ -3,14 +3,14 @@
 //! The key is compared byte by byte. It has the version of the lowering, the device, the code of the launches and their shape. The
 //! fused code is loaded as any other portable code, so that a plan cannot break memory safety.
 
-use crate::cache::{Notes, decode_plan, encode_plan};
-use crate::fusion::run::Run;
+use crate::cache::{Notes, Relied, decode_plan, encode_plan};
+use crate::fusion::run::{Run, groups};
 use crate::fusion::shape::Shape;
 use crate::timeline::open_device::OpenDevice;
 use crate::{FusionPlan, Lowering};
 
 /// Of the layout of keys and plans.
-const VERSION: &[u8] = b"fusion plan 1\n";
+const VERSION: &[u8] = b"fusion plan 2\n";
 
 /// Where the plan of a run is kept.
 pub(super) struct PlanNote {
@@ -50,23 +50,33 @@ impl PlanNote {
         Some(Self { notes: cache.notes(), key })
     }
 
-    /// The plan, if it is right for the scalars of the run.
+    /// The plan, if it is right for the scalars and the groups of the run.
     pub(super) fn read(&self, run: &Run<'_>) -> Option<FusionPlan> {
         let bytes = self.notes.read(&self.key)?;
-        let Some((plan, relied)) = decode_plan(&bytes) else {
+        let Some((plan, kept)) = decode_plan(&bytes) else {
             ignored("it cannot be read");
             return None;
         };
-        let fits = |(&place, &bits): (&(usize, usize), &u64)| run.scalar(place) == Some(bits);
-        plan.relies_on.iter().zip(&relied).all(fits).then_some(plan)
+        (relied(&plan, run)? == kept).then_some(plan)
     }
 
     pub(super) fn write(&self, plan: &FusionPlan, run: &Run<'_>) {
-        let relied: Option<Vec<_>> = plan.relies_on.iter().map(|&place| run.scalar(place)).collect();
-        if let Some(relied) = relied {
+        if let Some(relied) = relied(plan, run) {
             self.notes.write(&self.key, &encode_plan(plan, &relied));
         }
     }
+}
+
+/// What a plan relies on in a run; `None` if the run does not have it.
+fn relied(plan: &FusionPlan, run: &Run<'_>) -> Option<Relied> {
+    Some(Relied {
+        scalars: plan.relies_on.iter().map(|&place| run.scalar(place)).collect::<Option<_>>()?,
+        groups: plan
+            .relies_on_groups
+            .iter()
+            .map(|&launch| run.entries.get(launch).map(groups))
+            .collect::<Option<_>>()?,
+    })
 }
 
 /// Reports a plan that is made again.

@@ -28,6 +28,8 @@ pub(super) struct Plan {
     pub(super) outline: Arc<Outline>,
     /// The scalars that it is made for: their launches, arguments and values.
     relies_on: Vec<(usize, usize, u64)>,
+    /// The launches whose groups it is made for, and these.
+    relies_on_groups: Vec<(usize, [u32; 3])>,
     /// Whether it would be the same the next time.
     is_final: bool,
 }
@@ -81,7 +83,7 @@ impl Plan {
                 plan
             }
         };
-        let FusionPlan { kernels, seams, relies_on } = plan;
+        let FusionPlan { kernels, seams, relies_on, relies_on_groups } = plan;
         let kernels = kernels
             .into_iter()
             .map(|kernel| {
@@ -91,8 +93,10 @@ impl Plan {
             .collect::<Result<Vec<_>>>()?;
         let relied = relies_on.iter().filter_map(|&place| Some((place, run.scalar(place)?)));
         let relies_on = relied.map(|((launch, arg), bits)| (launch, arg, bits)).collect();
+        let with_groups = |launch: usize| (launch, groups(&run.entries[launch]));
+        let relies_on_groups = relies_on_groups.into_iter().map(with_groups).collect();
         let outline = Outline::of(run, &kernels, seams, None);
-        Ok(Self { kernels, outline, relies_on, is_final: true })
+        Ok(Self { kernels, outline, relies_on, relies_on_groups, is_final: true })
     }
 
     /// A plan that fuses nothing, because of an error.
@@ -103,12 +107,19 @@ impl Plan {
         let seams = vec![Seam { fused: false, reason: reason.clone() }; launches.saturating_sub(1)];
         let outline = Outline::of(run, &kernels, seams, Some(reason));
         // It may be about the values of scalars, which is not known.
-        Self { kernels, outline, relies_on: Vec::new(), is_final: is_about_code(error) }
+        Self {
+            kernels,
+            outline,
+            relies_on: Vec::new(),
+            relies_on_groups: Vec::new(),
+            is_final: is_about_code(error),
+        }
     }
 
     /// Whether it is right for a run that has the same key as the one that it was made for.
     pub(super) fn fits(&self, run: &Run<'_>) -> bool {
         self.relies_on.iter().all(|&(launch, arg, bits)| run.scalar((launch, arg)) == Some(bits))
+            && self.relies_on_groups.iter().all(|&(launch, own)| groups(&run.entries[launch]) == own)
     }
 
     /// Whether it would be the same the next time.
@@ -236,6 +247,9 @@ fn check(plan: &FusionPlan, run: &Run<'_>) -> Result<()> {
     }
     if plan.relies_on.iter().any(|&place| run.scalar(place).is_none()) {
         return Err(wrong_plan("it relies on the value of what is not a scalar"));
+    }
+    if plan.relies_on_groups.iter().any(|&launch| launch >= launches) {
+        return Err(wrong_plan("it relies on the groups of what is not a launch"));
     }
     if next != launches || plan.seams.len() + 1 != launches {
         return Err(wrong_plan("it does not cover all launches and seams"));

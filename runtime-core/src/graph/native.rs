@@ -50,7 +50,7 @@ impl NativeGraph {
     ) -> Result<()> {
         let node = u32::try_from(index).map_err(|_| Error::invalid("a graph has at most 2^32 nodes"))?;
         let mut raw = RawLaunch::default();
-        raw.fill(kernel.lowered(), args, |_, _| Ok(()))?;
+        raw.fill((kernel.lowered(), config), args, |_, _| Ok(()))?;
         let launch = raw.pointed(config);
         // SAFETY: the graph exists, and `raw` lives during the call.
         self.device

@@ -20,7 +20,8 @@ pub struct FusionRequest<'a> {
 
 impl FusionRequest<'_> {
     /// What a plan may rely on of the work-groups of a launch. A plan also fits a request in which these numbers are the same for
-    /// every launch, and the scalars of [`FusionPlan::relies_on`], even if the launches have other numbers of groups.
+    /// every launch, and the scalars of [`FusionPlan::relies_on`], even if the launches have other numbers of groups, except those
+    /// of [`FusionPlan::relies_on_groups`].
     ///
     /// They are the groups themselves, unless all launches have the same, along one axis: then a power of two that bounds them.
     #[must_use]
@@ -98,6 +99,8 @@ pub struct FusionPlan {
     /// The scalars, as launch and argument, whose values the plan relies on: it is right only for requests with the same.
     /// Empty with [`FusionRequest::constants`], where it relies on all of them.
     pub relies_on: Vec<(usize, usize)>,
+    /// The launches whose numbers of groups the plan relies on, and not only on their [bounds](FusionRequest::group_bounds).
+    pub relies_on_groups: Vec<usize>,
 }
 
 /// A kernel of a [`FusionPlan`].

@@ -108,6 +108,19 @@ fn cached_ndrange() {
 }
 
 #[test]
+fn groups_count_if_the_plan_relies_on_them() {
+    in_time(|| {
+        let scene = Scene::new();
+        let queue = scene.device.default_queue().unwrap();
+        let x = scene.tensor(&[1.0]);
+        scene.lowering.relies_on_groups.store(true, Ordering::Relaxed);
+        let plans = |groups: u32| planned(&scene, &FusionOptions::new(), &[(&x, groups), (&x, groups)]);
+        assert_eq!([8, 5, 8, 5].map(plans), [1, 1, 0, 0]);
+        drop(queue);
+    });
+}
+
+#[test]
 fn a_hit_uses_the_current_range_and_arguments() {
     in_time(|| {
         let scene = Scene::new();

@@ -23,6 +23,8 @@ pub(crate) struct Joining {
     pub(crate) is_stopped: AtomicBool,
     /// Plans rely on the values of all scalars.
     pub(crate) relies_on_scalars: AtomicBool,
+    /// Plans rely on the numbers of groups.
+    pub(crate) relies_on_groups: AtomicBool,
     /// Whether a plan waits.
     pub(crate) is_waiting: AtomicBool,
     /// Of its identity; 0 for none.
@@ -173,6 +175,9 @@ unsafe impl Lowering for Joining {
         }
         if self.relies_on_scalars.load(Ordering::Relaxed) {
             plan.relies_on = scalars(request);
+        }
+        if self.relies_on_groups.load(Ordering::Relaxed) {
+            plan.relies_on_groups = (0..request.launches.len()).collect();
         }
         if fault == Fault::Plan {
             plan.kernels.pop();

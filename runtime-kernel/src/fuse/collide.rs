@@ -18,6 +18,8 @@ pub(super) enum Meeting {
 
 /// Values of a private variable that are tried one by one.
 const MAX_VALUES: i128 = 16;
+/// Steps of one comparison; beyond them nothing is known.
+const MAX_STEPS: u32 = 2000;
 
 /// Which items may touch the same bytes in two accesses of different launches, and the scalars that the answer relies on.
 pub(super) fn meeting(first: &Access, second: &Access) -> (Meeting, [Scalars; 2]) {
@@ -28,8 +30,13 @@ pub(super) fn meeting(first: &Access, second: &Access) -> (Meeting, [Scalars; 2]
     // Facts may rely on scalars, so they come last.
     let attempts = attempts.into_iter().flat_map(|attempt| [false, true].map(|facts| (attempt, facts)));
     for ((meeting, separate), uses_facts) in attempts {
-        let mut pair =
-            Pair { accesses: [first, second], separate, uses_facts, relies: [one.relies, two.relies] };
+        let mut pair = Pair {
+            accesses: [first, second],
+            separate,
+            uses_facts,
+            relies: [one.relies, two.relies],
+            steps: 0,
+        };
         let bytes = [1 - second.bytes, first.bytes - 1];
         let difference = one.constant - two.constant;
         let rest = [&one.terms[..], &two.terms[..]];
@@ -60,6 +67,7 @@ struct Pair<'a> {
     separate: &'a [Variable],
     uses_facts: bool,
     relies: [Scalars; 2],
+    steps: u32,
 }
 
 impl Pair<'_> {
@@ -72,6 +80,10 @@ impl Pair<'_> {
         between: [i128; 2],
         same: &mut Vec<Variable>,
     ) -> Option<bool> {
+        self.steps += 1;
+        if self.steps > MAX_STEPS {
+            return None;
+        }
         let largest = terms.iter().flat_map(|terms| terms.iter()).map(|(_, factor)| factor.abs()).max();
         let Some(factor) = largest else { return self.at_end(between, same) };
         let [upper, lower] = [true, false].map(|is_upper| {
@@ -108,7 +120,8 @@ impl Pair<'_> {
         (between, same): ([i128; 2], &mut Vec<Variable>),
     ) -> Option<bool> {
         if last - first >= MAX_VALUES {
-            return None;
+            // It may be that the rest does not matter.
+            return self.settled(same);
         }
         let mut never = true;
         for value in first..=last {
@@ -121,11 +134,13 @@ impl Pair<'_> {
 
     /// The only separate variable among terms with the same factor, if they have one; `None` if they have more than that.
     fn separate_in(&self, upper: &[Vec<(Variable, i128)>; 2]) -> Option<Option<Variable>> {
-        let is_separate = |(variable, _): &&(Variable, i128)| self.separate.contains(variable);
-        match (upper.each_ref().map(|terms| terms.iter().find(is_separate)), &upper[0][..], &upper[1][..]) {
+        let separate = |(variable, _): &(Variable, i128)| {
+            variable.position().filter(|position| self.separate.contains(position))
+        };
+        match (upper.each_ref().map(|terms| terms.iter().find_map(separate)), &upper[0][..], &upper[1][..]) {
             ([None, None], ..) => Some(None),
-            // The variable itself, with the same factor in both.
-            (_, [one], [two]) if one == two => Some(Some(one.0)),
+            // The variable itself, or what is congruent to it, with the same factor in both.
+            ([Some(own), Some(other)], [one], [two]) if own == other && one.1 == two.1 => Some(Some(own)),
             // It is 0 in the other launch, which has one group only.
             (_, [(variable, _)], []) if self.is_zero(1, *variable) => Some(Some(*variable)),
             (_, [], [(variable, _)]) if self.is_zero(0, *variable) => Some(Some(*variable)),
@@ -156,6 +171,11 @@ impl Pair<'_> {
         if between[0] > 0 || between[1] < 0 {
             return Some(true);
         }
+        self.settled(same)
+    }
+
+    /// `Some(false)` if all separate variables are equal.
+    fn settled(&mut self, same: &[Variable]) -> Option<bool> {
         for &variable in self.separate {
             if same.contains(&variable) {
                 continue;

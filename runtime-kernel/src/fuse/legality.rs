@@ -260,7 +260,7 @@ fn placed(
         }
         let fewer = [0, 1, 2].map(|axis| own[axis] < all[axis]);
         let guard = if fewer.contains(&true) { Guard::Groups(fewer) } else { Guard::None };
-        return Ok((guard, Shape { group_size, groups }));
+        return Ok((guard, Shape { group_size, groups, known_groups: known_groups(request, own) }));
     }
     let is_line = |groups: [u32; 3], size: [u32; 3]| [groups[1], groups[2], size[1], size[2]] == [1; 4];
     if !(launch.body.ignores_groups() && is_line(own, size) && is_line(all, group_size)) {
@@ -293,10 +293,21 @@ fn placed(
     }
     let items = bounds(launch, size[0]);
     let groups = items.div_ceil(group_size[0].into());
-    let shape = Shape { group_size, groups: [u32::try_from(groups).unwrap_or(u32::MAX), 1, 1] };
+    let groups = [u32::try_from(groups).unwrap_or(u32::MAX), 1, 1];
+    // It does not ask for the number of groups.
+    let shape = Shape { group_size, groups, known_groups: [None; 3] };
     let is_same =
         is_exact && u64::from(own[0]) * u64::from(size[0]) == u64::from(all[0]) * u64::from(group_size[0]);
     Ok((if is_same { Guard::None } else { Guard::Items(size[0]) }, shape))
+}
+
+/// The numbers of groups that a plan may rely on: see [`FusionRequest::group_bounds`].
+fn known_groups(request: &FusionRequest<'_>, own: [u32; 3]) -> [Option<u32>; 3] {
+    let is_same = request.launches.iter().all(|launch| launch.groups == own);
+    match own {
+        [x, 1, 1] if is_same && x != 1 => [None, Some(1), Some(1)],
+        _ => own.map(Some),
+    }
 }
 
 fn extent(size: [u32; 3]) -> String {

@@ -7,8 +7,26 @@ pub(super) enum Variable {
     Group(u8),
     /// Its index in its group along an axis.
     Local(u8),
+    /// The number of groups along an axis, the same in all launches.
+    Groups(u8),
+    /// The index of its group along an axis plus a multiple of the number of groups: what a loop over all groups counts. No
+    /// two loops share one.
+    Congruent(u8, u32),
     /// The number of the iteration of a loop, from 0. No two loops share one.
     Iteration(u32),
+    /// A number that is known by its range and by facts only.
+    Unknown(u32),
+}
+
+impl Variable {
+    /// The position that has one value only where this variable has one.
+    pub(super) const fn position(self) -> Option<Self> {
+        match self {
+            Self::Group(_) | Self::Local(_) => Some(self),
+            Self::Congruent(axis, _) => Some(Self::Group(axis)),
+            Self::Groups(_) | Self::Iteration(_) | Self::Unknown(_) => None,
+        }
+    }
 }
 
 /// The scalar arguments of a launch that a statement relies on, as bits.
@@ -66,6 +84,12 @@ impl Linear {
         Some(zero.plus_times(number, factor.constant))
     }
 
+    /// The same number, which relies on more scalars.
+    pub(super) fn relying(mut self, on: Scalars) -> Self {
+        self.relies |= on;
+        self
+    }
+
     /// Its value, if it is constant.
     pub(super) fn value(&self) -> Option<u32> {
         self.terms.is_empty().then_some(self.constant)
@@ -82,6 +106,14 @@ pub(super) struct Integer {
 }
 
 impl Integer {
+    pub(super) fn variable(variable: Variable) -> Self {
+        Self { terms: vec![(variable, 1)], ..Self::default() }
+    }
+
+    pub(super) fn constant(constant: i128) -> Self {
+        Self { constant, ..Self::default() }
+    }
+
     pub(super) fn plus_times(&self, other: &Self, factor: i128) -> Self {
         let mut sum = self.clone();
         sum.constant += other.constant * factor;
@@ -114,7 +146,8 @@ pub(super) struct Knowledge {
 }
 
 impl Knowledge {
-    fn maximum(&self, variable: Variable) -> Option<(i128, Scalars)> {
+    /// The greatest value of a variable, and what that relies on.
+    pub(super) fn maximum(&self, variable: Variable) -> Option<(i128, Scalars)> {
         self.maxima.iter().find(|(own, ..)| *own == variable).map(|(_, max, relies)| (*max, *relies))
     }
 
@@ -137,7 +170,8 @@ impl Knowledge {
         Some((sum + plain, relies | more))
     }
 
-    fn plain_max(&self, terms: impl Iterator<Item = (Variable, i128)>) -> Option<(i128, Scalars)> {
+    /// The greatest value of a sum of terms, without the facts.
+    pub(super) fn plain_max(&self, terms: impl Iterator<Item = (Variable, i128)>) -> Option<(i128, Scalars)> {
         let (mut sum, mut relies) = (0, 0);
         for (variable, factor) in terms {
             if factor > 0 {
@@ -194,7 +228,7 @@ impl Knowledge {
 }
 
 /// The positive number by which all of `fact` is multiplied in `terms`.
-fn multiple(fact: &[(Variable, i128)], terms: &[(Variable, i128)]) -> Option<i128> {
+pub(super) fn multiple(fact: &[(Variable, i128)], terms: &[(Variable, i128)]) -> Option<i128> {
     let mut times = None;
     for (variable, factor) in fact {
         let own = terms.iter().find(|(own, _)| own == variable)?.1;

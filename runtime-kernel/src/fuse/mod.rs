@@ -11,11 +11,17 @@
 //! | `collide` | which items may touch the same bytes |
 //! | `legality` | the rules that do not depend on indices: groups, options, types, overlaps, resources |
 //! | `plan` | runs of launches, from the left, each as long as possible |
-//! | `promote` | tensors that need no memory |
+//! | `keep` | tensors of a run that need no memory |
+//! | `promote` | those of which an item uses one element |
+//! | `arrays` | those of which an item, or a group, uses several |
+//! | `cover` | whether what is read was written before |
 //! | `merge/` | one module of several |
 //! | `text` | from the merged module to accepted text |
 
+mod arrays;
 mod collide;
+mod cover;
+mod keep;
 mod kernel;
 mod legality;
 mod linear;

@@ -1,15 +1,17 @@
 //! Plans which launches become one kernel.
 
+use std::ops::Range;
+
 use runtime_core::{
     DeviceInfo, FusedArg, FusedCode, FusionPlan, FusionRequest, PlannedKernel, Promotion, Result, Seam,
 };
 
 use super::collide::{Meeting, meeting};
+use super::keep::Kept;
 use super::kernel::{Body, Kernel};
 use super::legality::{self, Geometry, Launch, Use, shown};
 use super::linear::Scalars;
 use super::merge::{Guard, Part, Promoted, merge};
-use super::promote;
 use super::text::{Check, Text, text};
 use super::walk::{Access, Accesses, Shape, accesses};
 use crate::parse::limits::Depth;
@@ -41,13 +43,14 @@ pub(crate) fn plan(request: &FusionRequest<'_>, device: &DeviceInfo, check: Chec
             Launch { index, body, launch }
         });
     let launches: Vec<_> = launches.collect();
-    let mut planner = Planner { request, device, check, launches: &launches, walked: Vec::new(), loops: 0 };
+    let mut planner =
+        Planner { request, device, check, launches: &launches, walked: Vec::new(), variables: 0 };
     Ok(planner.plan())
 }
 
 /// Launches that become one kernel.
-struct Run {
-    first: usize,
+pub(super) struct Run {
+    pub(super) first: usize,
     geometry: Option<Geometry>,
     /// The launches with a barrier before them.
     barriers: Vec<usize>,
@@ -55,14 +58,23 @@ struct Run {
     relies: Vec<(usize, Scalars)>,
 }
 
-struct Planner<'a> {
-    request: &'a FusionRequest<'a>,
-    device: &'a DeviceInfo,
+/// The code of a run, and what it relies on.
+struct Written {
+    code: FusedCode,
+    relies: Vec<(usize, Scalars)>,
+    groups: Vec<usize>,
+    notes: Vec<String>,
+}
+
+pub(super) struct Planner<'a> {
+    pub(super) request: &'a FusionRequest<'a>,
+    pub(super) device: &'a DeviceInfo,
     check: Check<'a>,
-    launches: &'a [Launch<'a>],
+    pub(super) launches: &'a [Launch<'a>],
     /// The accesses of launches that were walked.
     walked: Vec<(usize, Shape, Option<Accesses>)>,
-    loops: u32,
+    /// Those that the walks made.
+    variables: u32,
 }
 
 impl<'a> Planner<'a> {
@@ -72,9 +84,7 @@ impl<'a> Planner<'a> {
         for next in 1..self.launches.len() {
             match self.extended(&run, next) {
                 Ok(longer) => {
-                    let reason =
-                        if longer.barriers.contains(&next) { "with a barrier between them" } else { "" };
-                    plan.seams.push(Seam { fused: true, reason: reason.to_owned() });
+                    plan.seams.push(longer.seam(next));
                     run = longer;
                 }
                 Err(reason) => {
@@ -89,6 +99,8 @@ impl<'a> Planner<'a> {
         }
         plan.relies_on.sort_unstable();
         plan.relies_on.dedup();
+        plan.relies_on_groups.sort_unstable();
+        plan.relies_on_groups.dedup();
         plan
     }
 
@@ -181,53 +193,99 @@ impl<'a> Planner<'a> {
         Ok(needs_barrier)
     }
 
-    fn walk(&mut self, index: usize, shape: Shape) {
+    pub(super) fn walk(&mut self, index: usize, shape: Shape) {
         if self.walked.iter().any(|(known, of, _)| (*known, *of) == (index, shape)) {
             return;
         }
         let launch = &self.launches[index];
-        let found = accesses(launch.body, (launch.launch, self.request.tensors), shape, &mut self.loops);
+        let found = accesses(launch.body, (launch.launch, self.request.tensors), shape, &mut self.variables);
         self.walked.push((index, shape, found));
     }
 
-    fn accesses(&self, index: usize, shape: Shape) -> Option<&Accesses> {
+    pub(super) fn accesses(&self, index: usize, shape: Shape) -> Option<&Accesses> {
         let found = self.walked.iter().find(|(known, of, _)| (*known, *of) == (index, shape));
         found.and_then(|(.., accesses)| accesses.as_ref())
     }
 
-    /// Adds the kernels of a run that ends before a launch.
+    /// Adds the kernels of a run that ends before a launch. If they cannot be one, it ends as late as it can, and another one begins.
     fn finish(&mut self, run: &Run, end: usize, plan: &mut FusionPlan) {
-        if let Some(geometry) = &run.geometry {
-            match self.code(run, end, geometry) {
-                Ok((code, relies)) => {
-                    plan.kernels.push(PlannedKernel { launches: run.first..end, code: Some(code) });
-                    if !self.request.constants {
-                        plan.relies_on.extend(relies.iter().flat_map(|(launch, scalars)| {
-                            (0..64).filter(move |bit| scalars >> bit & 1 == 1).map(move |arg| (*launch, arg))
-                        }));
-                    }
-                    return;
+        if run.geometry.is_none() {
+            plan.kernels.extend(
+                (run.first..end).map(|index| PlannedKernel { launches: index..index + 1, code: None }),
+            );
+            return;
+        }
+        match self.code(run, end) {
+            Ok(code) => self.add(run.first..end, code, plan),
+            Err(reason) => self.shorten(run.first..end, reason, plan),
+        }
+    }
+
+    fn add(&self, launches: Range<usize>, written: Written, plan: &mut FusionPlan) {
+        let Written { code, relies, groups, notes } = written;
+        let seam = &mut plan.seams[launches.end - 2];
+        for note in notes {
+            let comma = if seam.reason.is_empty() { "" } else { "; " };
+            seam.reason = format!("{}{comma}{note}", seam.reason);
+        }
+        plan.kernels.push(PlannedKernel { launches, code: Some(code) });
+        plan.relies_on_groups.extend(groups);
+        if !self.request.constants {
+            plan.relies_on.extend(relies.iter().flat_map(|(launch, scalars)| {
+                (0..64).filter(move |bit| scalars >> bit & 1 == 1).map(move |arg| (*launch, arg))
+            }));
+        }
+    }
+
+    /// Adds the longest kernel that launches begin with, and the kernels of the rest. All of them cannot be one kernel.
+    fn shorten(&mut self, launches: Range<usize>, mut reason: String, plan: &mut FusionPlan) {
+        let Range { start, end } = launches;
+        let mut longest = None;
+        // What is too much for a kernel is too much for a longer one.
+        let (mut fits, mut fails) = (start + 1, end);
+        while fails - fits > 1 {
+            let middle = fits.midpoint(fails);
+            match self.run_of(start..middle).and_then(|run| self.code(&run, middle)) {
+                Ok(code) => {
+                    longest = Some(code);
+                    fits = middle;
                 }
-                Err(reason) => {
-                    for seam in &mut plan.seams[run.first..end - 1] {
-                        *seam = Seam { fused: false, reason: reason.clone() };
-                    }
+                Err(why) => {
+                    reason = why;
+                    fails = middle;
                 }
             }
         }
-        plan.kernels
-            .extend((run.first..end).map(|index| PlannedKernel { launches: index..index + 1, code: None }));
+        match longest {
+            Some(code) => self.add(start..fits, code, plan),
+            None => plan.kernels.push(PlannedKernel { launches: start..fits, code: None }),
+        }
+        plan.seams[fits - 1] = Seam { fused: false, reason };
+        match self.run_of(fits..end) {
+            Ok(rest) => {
+                for later in fits + 1..end {
+                    plan.seams[later - 1] = rest.seam(later);
+                }
+                self.finish(&rest, end, plan);
+            }
+            Err(reason) => {
+                let open = Seam { fused: false, reason };
+                plan.seams[fits..end - 1].fill(open);
+                self.finish(&Run::at(fits), end, plan);
+            }
+        }
     }
 
-    /// The code of a run, and what it relies on.
-    fn code(
-        &mut self,
-        run: &Run,
-        end: usize,
-        geometry: &Geometry,
-    ) -> Result<(FusedCode, Vec<(usize, Scalars)>), String> {
-        let mut relies = run.relies.clone();
-        let promoted = self.promoted(run, end, geometry, &mut relies);
+    /// The run of some launches.
+    fn run_of(&mut self, launches: Range<usize>) -> Result<Run, String> {
+        let first = Run::at(launches.start);
+        (launches.start + 1..launches.end).try_fold(first, |run, next| self.extended(&run, next))
+    }
+
+    /// The code of a run.
+    fn code(&mut self, run: &Run, end: usize) -> Result<Written, String> {
+        let Some(geometry) = &run.geometry else { return Err("it is a single launch".to_owned()) };
+        let Kept { promoted, relies, groups, notes } = self.promoted(run, end, geometry);
         let constants = self.request.constants;
         let written = self.written(run, end, geometry, (&promoted, constants));
         // A value may make a constant expression that overflows.
@@ -235,15 +293,19 @@ impl<'a> Planner<'a> {
             Err(_) if constants => self.written(run, end, geometry, (&promoted, false)),
             other => other,
         };
-        let (Text { text, entry }, args) = match written {
+        match written {
             Err(_) if !promoted.is_empty() => {
-                let relies = run.relies.clone();
                 let (text, args) = self.written(run, end, geometry, (&[], false))?;
-                return Ok((self.fused(run, geometry, (text, args), &[]), relies));
+                let code = self.fused(run, geometry, (text, args), &[]);
+                Ok(Written { code, relies: run.relies.clone(), groups: Vec::new(), notes: Vec::new() })
             }
-            other => other?,
-        };
-        Ok((self.fused(run, geometry, (Text { text, entry }, args), &promoted), relies))
+            other => {
+                let (text, args) = other?;
+                let code = self.fused(run, geometry, (text, args), &promoted);
+                let relies = run.relies.iter().copied().chain(relies).collect();
+                Ok(Written { code, relies, groups, notes })
+            }
+        }
     }
 
     fn fused(
@@ -253,13 +315,17 @@ impl<'a> Planner<'a> {
         (Text { text, entry }, args): (Text, Vec<FusedArg>),
         promoted: &[Promoted],
     ) -> FusedCode {
+        let place = |each: &Promoted| match &each.array {
+            Some(array) if array.is_shared => Promotion::Workgroup,
+            _ => Promotion::Private,
+        };
         FusedCode {
             text,
             entry,
             options: legality::fused_options(self.launches[run.first].launch),
             groups_of: run.first + geometry.of,
             args,
-            promoted: promoted.iter().map(|each| (each.tensor, Promotion::Private)).collect(),
+            promoted: promoted.iter().map(|each| (each.tensor, place(each))).collect(),
             barriers: run.barriers.len(),
         }
     }
@@ -290,51 +356,15 @@ impl<'a> Planner<'a> {
         let text = text(self.request, (&merged, depth), self.check)?;
         Ok((text, merged.args))
     }
-
-    /// The tensors of a run that need no memory.
-    fn promoted(
-        &mut self,
-        run: &Run,
-        end: usize,
-        geometry: &Geometry,
-        relies: &mut Vec<(usize, Scalars)>,
-    ) -> Vec<Promoted> {
-        let mut list = Vec::new();
-        if geometry.guards.iter().any(|guard| *guard != Guard::None) {
-            return list;
-        }
-        for (tensor, described) in self.request.tensors.iter().enumerate() {
-            if matches!(described.promotion, Promotion::None | Promotion::Workgroup)
-                || !described.overlaps.is_empty()
-            {
-                continue;
-            }
-            let uses = |launch: &Launch<'_>| launch.tensors().any(|each| each.tensor == tensor);
-            let users: Vec<_> =
-                self.launches[run.first..end].iter().filter(|launch| uses(launch)).copied().collect();
-            let outside = self.launches[..run.first].iter().chain(&self.launches[end..]).any(uses);
-            if outside || users.is_empty() {
-                continue;
-            }
-            for launch in &users {
-                self.walk(launch.index, geometry.shapes[launch.index - run.first]);
-            }
-            let found: Vec<_> = users
-                .iter()
-                .filter_map(|launch| {
-                    Some((*launch, self.accesses(launch.index, geometry.shapes[launch.index - run.first])?))
-                })
-                .collect();
-            if let Some((promoted, on)) = promote::private(&found, (tensor, described.bytes)) {
-                list.push(promoted);
-                relies.extend(on);
-            }
-        }
-        list
-    }
 }
 
 impl Run {
+    /// What became of the seam before a launch.
+    fn seam(&self, launch: usize) -> Seam {
+        let reason = if self.barriers.contains(&launch) { "with a barrier between them" } else { "" };
+        Seam { fused: true, reason: reason.to_owned() }
+    }
+
     const fn at(first: usize) -> Self {
         Self { first, geometry: None, barriers: Vec::new(), relies: Vec::new() }
     }
@@ -345,9 +375,12 @@ fn apart(launches: [&Launch<'_>; 2], [(one, a), (two, b)]: [(&Use<'_>, &Access);
     let [first, second] = launches.map(Launch::name);
     let verb = |access: &Access| if access.is_write { "writes" } else { "reads" };
     let place = match (&a.offset, &b.offset) {
+        (Some(_), Some(_)) if a.depends_on_data() || b.depends_on_data() => {
+            "at indices that depend on data".to_owned()
+        }
         (Some(_), Some(_)) => "at indices of other items".to_owned(),
-        (None, _) => format!("at indices of {first} that are not linear in the item"),
-        (_, None) => format!("at indices of {second} that are not linear in the item"),
+        (None, _) => format!("at indices of {first} that are not understood"),
+        (_, None) => format!("at indices of {second} that are not understood"),
     };
     format!(
         "{second} {} {}, which {first} {} ({}), {place}",

@@ -8,28 +8,44 @@ use super::linear::{Fact, Scalars};
 use super::merge::Promoted;
 use super::walk::{Access, Accesses, Part, Path};
 
-/// A tensor of which each item uses a single element that it writes before it reads it, and what the proof relies on.
-pub(super) fn private(
-    users: &[(Launch<'_>, &Accesses)],
-    (tensor, bytes): (usize, u64),
-) -> Option<(Promoted, Vec<(usize, Scalars)>)> {
-    let mut all = Vec::new();
-    let mut stride = None;
-    for (launch, accesses) in users {
-        for used in launch.tensors().filter(|used| used.tensor == tensor) {
-            let own = element_stride(launch, used.argument)?;
-            if *stride.get_or_insert(own) != own {
-                return None;
+/// The accesses of the launches of a run to a tensor.
+pub(super) struct Uses<'a> {
+    pub(super) tensor: usize,
+    /// The size of the tensor.
+    pub(super) bytes: u64,
+    /// Bytes from one element to the next.
+    pub(super) stride: u32,
+    /// In the order of the text, with their launches.
+    pub(super) list: Vec<(usize, &'a Access)>,
+}
+
+impl<'a> Uses<'a> {
+    /// The accesses to a tensor that is an array of scalars or vectors, with elements of the same size in all launches.
+    pub(super) fn of(users: &[(Launch<'_>, &'a Accesses)], (tensor, bytes): (usize, u64)) -> Option<Self> {
+        let mut list = Vec::new();
+        let mut stride = None;
+        for (launch, accesses) in users {
+            for used in launch.tensors().filter(|used| used.tensor == tensor) {
+                let own = element_stride(launch, used.argument)?;
+                if *stride.get_or_insert(own) != own {
+                    return None;
+                }
             }
+            let is_own = |access: &&Access| {
+                launch.tensors().any(|used| used.tensor == tensor && used.argument == access.argument)
+            };
+            list.extend(accesses.list.iter().filter(is_own).map(|access| (launch.index, access)));
         }
-        // In the order of the text: a loop that reads what it writes later is not on a known path.
-        let is_own = |access: &&Access| {
-            launch.tensors().any(|used| used.tensor == tensor && used.argument == access.argument)
-        };
-        all.extend(accesses.list.iter().filter(is_own).map(|access| (launch.index, access)));
+        Some(Self { tensor, bytes, stride: stride?, list })
     }
-    let (stride, (writer, first)) = (stride?, *all.first()?);
+}
+
+/// A tensor of which each item uses a single element that it writes before it reads it, and what the proof relies on.
+pub(super) fn private(uses: &Uses<'_>) -> Option<(Promoted, Vec<(usize, Scalars)>)> {
+    let &Uses { tensor, bytes, stride, list: ref all } = uses;
+    let &(writer, first) = all.first()?;
     let whole = first.is_write && first.part == Part::Element && first.path.is_known;
+    let whole = whole && first.path.loops.is_empty();
     let place = first.offset.as_ref().filter(|_| whole)?;
     let mut relies = vec![(writer, place.relies)];
     if meeting(first, first).0 != Meeting::SameItem {
@@ -59,7 +75,7 @@ pub(super) fn private(
         }
     }
     relies.retain(|(_, on)| *on != 0);
-    Some((Promoted { tensor, stride, is_checked }, relies))
+    Some((Promoted { tensor, stride, is_checked, array: None }, relies))
 }
 
 /// The stride of a tensor that is an array of scalars or vectors.

@@ -26,10 +26,10 @@ pub(crate) const CASES: &[(&str, Check)] = &[
     ("scalars_and_elements_of_other_widths", scalars_and_elements_of_other_widths),
 ];
 
-const N: u32 = 1000;
+pub(crate) const N: u32 = 1000;
 
 /// A kernel that reads `x` and writes `y`, in groups of 64.
-fn kernel(declarations: &str, body: &str) -> String {
+pub(crate) fn kernel(declarations: &str, body: &str) -> String {
     format!(
         "struct Scalars {{ n: u32, w: u32 }}
          var<immediate> s: Scalars;
@@ -45,12 +45,12 @@ fn kernel(declarations: &str, body: &str) -> String {
     )
 }
 
-fn launch(code: String, groups: [u32; 3], args: &[FusionArg]) -> Launch {
+pub(crate) fn launch(code: String, groups: [u32; 3], args: &[FusionArg]) -> Launch {
     Launch { code, entry: "main".to_owned(), groups, args: args.to_vec() }
 }
 
 /// A chain of kernels: each reads what the one before it wrote.
-fn chain(bodies: &[&str]) -> Case {
+pub(crate) fn chain(bodies: &[&str]) -> Case {
     let launches = bodies.iter().enumerate().map(|(index, body)| {
         let args = [Tensor(index), Tensor(index + 1), number(N), number(20)];
         launch(kernel("", body), [16, 1, 1], &args)

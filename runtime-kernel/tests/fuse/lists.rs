@@ -22,6 +22,8 @@ pub(crate) struct Case {
     pub(crate) launches: Vec<Launch>,
     pub(crate) tensors: Vec<Vec<u32>>,
     pub(crate) temporary: Vec<usize>,
+    /// Where those are kept.
+    pub(crate) promotion: Option<Promotion>,
     pub(crate) constants: bool,
 }
 
@@ -38,7 +40,10 @@ impl Case {
         let tensors = self.tensors.iter().enumerate().map(|(index, data)| FusionTensor {
             bytes: data.len() as u64 * 4,
             overlaps: Vec::new(),
-            promotion: if self.temporary.contains(&index) { Promotion::Auto } else { Promotion::None },
+            promotion: match self.temporary.contains(&index) {
+                true => self.promotion.unwrap_or(Promotion::Auto),
+                false => Promotion::None,
+            },
         });
         let tensors: Vec<_> = tensors.collect();
         let request = FusionRequest {
@@ -104,12 +109,25 @@ impl Random {
     }
 }
 
+/// What most kernels of a list loop over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Loop {
+    None,
+    /// Elements, in steps of all items.
+    Grid,
+    /// The elements of rows, in steps of a group.
+    Rows,
+    /// The elements of an item.
+    Own,
+}
+
 /// The shape that most kernels of a list have.
 #[derive(Clone, Copy)]
 struct Style {
     size: [u32; 3],
     groups: [u32; 3],
-    vector: bool,
+    element: &'static str,
+    repeated: Loop,
     width: u32,
     n: u32,
 }
@@ -119,15 +137,20 @@ const TENSORS: usize = 6;
 fn style(random: &mut Random) -> Style {
     let (size, groups) = random.one(&[
         ([64, 1, 1], [16, 1, 1]),
+        ([64, 1, 1], [5, 1, 1]),
         ([32, 1, 1], [20, 1, 1]),
         ([8, 4, 1], [3, 8, 1]),
         ([16, 1, 1], [5, 3, 1]),
         ([64, 1, 1], [1, 1, 1]),
     ]);
+    let is_line = groups[1] == 1 && size[1] == 1;
+    let repeated =
+        random.one(&[Loop::None, Loop::None, Loop::None, Loop::None, Loop::Grid, Loop::Rows, Loop::Own]);
     Style {
         size,
         groups,
-        vector: random.below(4) == 0,
+        element: random.one(&["u32", "u32", "f32", "vec4u"]),
+        repeated: if is_line { repeated } else { Loop::None },
         width: random.one(&[16, 20, 31, 40]),
         n: random.one(&[1000, 700, 64, 3]),
     }
@@ -136,9 +159,28 @@ fn style(random: &mut Random) -> Style {
 /// The index of an access; the first ones are those of most kernels.
 fn index(random: &mut Random, style: Style) -> &'static str {
     let two = style.groups[1] > 1 || style.size[1] > 1;
-    let usual: &[&str] = if two { &["id.y * s.w + id.x"] } else { &["id.x"] };
+    let usual: &[&str] = match style.repeated {
+        Loop::Grid => &["k"],
+        Loop::Rows => &["row * s.w + k"],
+        Loop::Own => &["4u * id.x + k"],
+        Loop::None if two => &["id.y * s.w + id.x"],
+        Loop::None => &["id.x"],
+    };
     let linear =
         &["id.x", "id.y * s.w + id.x", "4u * id.x + 2u", "3u * id.x", "id.x + 5u", "g.x * 64u + l.x"][..];
+    let same = &[
+        "(id.x / 24u) * 24u + id.x % 24u",
+        "(id.x >> 2u) * 4u + (id.x & 3u)",
+        "(id.x / s.w) * s.w + id.x % s.w",
+        "id.x % 2000u",
+        "min(id.x, s.n - 1u)",
+        "select(0u, id.x, id.x < s.n)",
+        "clamp(id.x, 0u, 1023u)",
+        "g.x * 64u + 63u - l.x",
+        "g.x * 64u + (l.x + 1u) % 64u",
+        "g.x * 64u + l.x / 2u",
+        "g.x * 64u + max(l.x, 1u) - 1u",
+    ][..];
     let other = &[
         "s.n - 1u - id.x",
         "id.x ^ 1u",
@@ -146,14 +188,19 @@ fn index(random: &mut Random, style: Style) -> &'static str {
         "l.x",
         "0u",
         "id.x / 2u",
+        "id.x % 64u",
+        "(id.x / s.w) * 40u + id.x % s.w",
+        "(id.x + 1u) % s.n",
+        "max(id.x, 1u) - 1u",
         "id.x + k",
         "4u * id.x + k",
         "id.x * s.w + k",
         "k * 64u + id.x",
     ][..];
     let list = match random.below(20) {
-        0..14 => usual,
-        14..17 => linear,
+        0..13 => usual,
+        13..15 => linear,
+        15..18 => same,
         _ => other,
     };
     random.one(list)
@@ -161,19 +208,30 @@ fn index(random: &mut Random, style: Style) -> &'static str {
 
 fn value(random: &mut Random, style: Style, tensor: &str) -> String {
     let element = format!("{tensor}[{}]", index(random, style));
+    let literal = |number: u32| match style.element {
+        "f32" => format!("{number}.0"),
+        "vec4u" => format!("vec4u({number}u)"),
+        _ => format!("{number}u"),
+    };
     match random.below(6) {
-        0 => format!("{element} * 3u"),
-        1 => format!("({element} ^ ({element} * {element}))"),
-        2 => format!("max({element}, {})", if style.vector { "vec4u(77u)" } else { "77u" }),
+        0 => format!("{element} * {}", literal(3)),
+        1 => format!("({element} {} ({element} * {element}))", exclusive(style)),
+        2 => format!("max({element}, {})", literal(77)),
+        3 if style.element == "f32" => format!("({element} + f32(id.x))"),
         3 => format!("({element} + id.x)"),
         _ => element,
     }
 }
 
+/// An operation that floating-point numbers do not have, or another one for them.
+fn exclusive(style: Style) -> &'static str {
+    if style.element == "f32" { "-" } else { "^" }
+}
+
 fn statement(random: &mut Random, style: Style) -> String {
-    let operator = random.one(&["=", "=", "=", "+=", "^="]);
-    let values =
-        [value(random, style, "x"), value(random, style, "z")].join(random.one(&[" + ", " ^ ", " - "]));
+    let operator = random.one(&["=", "=", "=", "+=", if style.element == "f32" { "*=" } else { "^=" }]);
+    let join = format!(" {} ", random.one(&["+", exclusive(style), "-"]));
+    let values = [value(random, style, "x"), value(random, style, "z")].join(&join);
     let store = format!("y[{}] {operator} {values};", index(random, style));
     let guard = random.one(&[
         "id.x < s.n",
@@ -183,11 +241,11 @@ fn statement(random: &mut Random, style: Style) -> String {
         "id.x + 1u < s.n",
         "id.x % 3u != 0u",
     ]);
-    match random.below(9) {
+    let text = match random.below(9) {
         0 | 1 => store,
         2..=4 => format!("if {guard} {{ {store} }}"),
         5 => format!("if !({guard}) {{ return; }} {store}"),
-        6 => format!(
+        6 if style.repeated == Loop::None => format!(
             "for (var k = {}; k < {}; k += {}) {{ {store} }}",
             random.one(&["0u", "1u", "l.x"]),
             random.one(&["4u", "s.w", "5u"]),
@@ -196,12 +254,38 @@ fn statement(random: &mut Random, style: Style) -> String {
         7 => format!("if {guard} {{ {store} }} else {{ y[{}] = x[0]; }}", index(random, style)),
         _ => format!("{store} {store}"),
     }
-    .replace("[id.x + k]", "[id.x + kk]")
+    .replace("[id.x + k]", "[id.x + kk]");
+    repeated(random, style, &text)
+}
+
+/// A statement in the loop of a style.
+fn repeated(random: &mut Random, style: Style, text: &str) -> String {
+    let size = style.size[0];
+    match style.repeated {
+        Loop::None => text.to_owned(),
+        Loop::Grid => {
+            let start = random.one(&["id.x", "id.x", "id.x", "id.x", "id.x + 1u", "l.x"]);
+            let step = random.one(&[size, size, size, size, size, 2 * size, size / 2]);
+            format!("for (var k = {start}; k < s.n; k += groups.x * {step}u) {{ {text} }}")
+        }
+        Loop::Rows => {
+            let bound = random.one(&["s.w", "s.w", "s.w", "s.w", "s.w + 1u"]);
+            format!(
+                "for (var row = g.x; row < 20u; row += groups.x) {{
+                     for (var k = l.x; k < {bound}; k += {size}u) {{ {text} }}
+                 }}"
+            )
+        }
+        Loop::Own => {
+            let bound = random.one(&["4u", "4u", "4u", "4u", "5u", "3u"]);
+            format!("for (var k = 0u; k < {bound}; k++) {{ {text} }}")
+        }
+    }
 }
 
 fn kernel(random: &mut Random, style: Style) -> String {
     let [a, b, c] = style.size;
-    let element = if style.vector { "vec4u" } else { "u32" };
+    let element = style.element;
     let mut body = statement(random, style);
     if !body.contains("for (") {
         body = format!("const k = 1u; {body}");
@@ -218,7 +302,8 @@ fn kernel(random: &mut Random, style: Style) -> String {
          @group(0) @binding(2) var<storage, read> z: array<{element}>;
          @compute @workgroup_size({a}, {b}, {c}) fn main(
              @builtin(global_invocation_id) id: vec3u, @builtin(local_invocation_id) l: vec3u,
-             @builtin(workgroup_id) g: vec3u, @builtin(local_invocation_index) li: u32) {{
+             @builtin(workgroup_id) g: vec3u, @builtin(local_invocation_index) li: u32,
+             @builtin(num_workgroups) groups: vec3u) {{
              _ = arrayLength(&x) + arrayLength(&y) + arrayLength(&z) + s.n; {body}
          }}",
         a * b * c
@@ -254,5 +339,5 @@ pub(crate) fn list(random: &mut Random) -> Case {
     for tensor in &mut data {
         tensor.truncate(random.one(&[1000, 1000, 1000, 100]));
     }
-    Case { launches, tensors: data, temporary, constants: random.below(3) == 0 }
+    Case { launches, tensors: data, temporary, promotion: None, constants: random.below(3) == 0 }
 }

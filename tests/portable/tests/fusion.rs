@@ -2,6 +2,8 @@
 
 #[path = "../../../runtime-kernel/tests/fuse/cases.rs"]
 mod cases;
+#[path = "../../../runtime-kernel/tests/fuse/internalisation.rs"]
+mod internalisation;
 #[path = "../../../runtime-kernel/tests/fuse/lists.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod lists;
@@ -20,7 +22,7 @@ fn main() -> ExitCode {
     let runtime = Arc::new(Runtime::builder().with_lowering(runtime_kernel::wgsl()).build());
     let trials = ["opencl", "vulkan", "cuda"].into_iter().flat_map(|device| {
         let runtime = Arc::clone(&runtime);
-        cases::CASES.iter().map(move |(name, test)| {
+        cases::CASES.iter().chain(internalisation::CASES).map(move |(name, test)| {
             let runtime = Arc::clone(&runtime);
             Trial::ignorable_test(format!("{device}::{name}"), move || match runtime.open(device) {
                 Err(error)

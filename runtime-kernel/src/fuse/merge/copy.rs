@@ -23,6 +23,10 @@ pub(super) enum ScalarSource {
 pub(super) struct Kept {
     /// The variable, in the new module.
     pub(super) variable: Handle<GlobalVariable>,
+    /// If it is an array: the variable with the index of its first element, and the distance of its elements.
+    pub(super) array: Option<(Handle<GlobalVariable>, u32)>,
+    /// The type of an element.
+    pub(super) element: Handle<Type>,
     /// The member of the new immediates with the number of elements.
     pub(super) length: u32,
     /// Whether indices may be out of range.
@@ -151,9 +155,10 @@ impl<'a> Copier<'a> {
             immediates: None,
             kept: FastHashMap::default(),
             zeros: FastHashMap::default(),
+            arrays: FastHashMap::default(),
         };
         copy.signature(self);
-        copy.preamble(self, into);
+        copy.preamble(self);
         for (old, _) in function.expressions.iter() {
             copy.starts.push(copy.all.len());
             let new = copy.expression(self, old, into)?;
@@ -180,6 +185,8 @@ struct FunctionCopy<'f> {
     kept: FastHashMap<Handle<GlobalVariable>, Handle<Expression>>,
     /// By variable of a promoted tensor: zero of its type.
     zeros: FastHashMap<Handle<Expression>, Handle<Expression>>,
+    /// By variable of a promoted tensor that is an array: its first index and the distance of its elements.
+    arrays: FastHashMap<Handle<Expression>, [Handle<Expression>; 2]>,
 }
 
 impl FunctionCopy<'_> {
@@ -211,13 +218,18 @@ impl FunctionCopy<'_> {
     }
 
     /// Begins with the variables that replace others: an `Emit` must not contain them.
-    fn preamble(&mut self, copier: &Copier<'_>, into: &Module) {
+    fn preamble(&mut self, copier: &Copier<'_>) {
         self.immediates = copier.immediates[1].map(|global| self.append(Expression::GlobalVariable(global)));
         for (&old, kept) in &copier.kept {
             let new = self.append(Expression::GlobalVariable(kept.variable));
             self.kept.insert(old, new);
-            let zero = self.append(Expression::ZeroValue(into.global_variables[kept.variable].ty));
+            let zero = self.append(Expression::ZeroValue(kept.element));
             self.zeros.insert(new, zero);
+            if let Some((first, step)) = kept.array {
+                let first = self.append(Expression::GlobalVariable(first));
+                let step = self.append(Expression::Literal(Literal::U32(step)));
+                self.arrays.insert(new, [first, step]);
+            }
         }
     }
 
@@ -241,7 +253,9 @@ impl FunctionCopy<'_> {
                 self.scalar_pointer(copier.scalars[index as usize])
             }
             Expression::GlobalVariable(global) if self.kept.contains_key(&global) => Ok(self.kept[&global]),
-            Expression::Access { base, .. } if self.kept_in(copier, base).is_some() => Ok(self.value(base)),
+            Expression::Access { base, index } if self.kept_in(copier, base).is_some() => {
+                Ok(self.kept_place(base, index))
+            }
             Expression::ArrayLength(base) if self.kept_in(copier, base).is_some() => {
                 let kept = self.kept_in(copier, base).map_or(0, |kept| kept.length);
                 self.scalar(ScalarSource::Member(kept))
@@ -273,6 +287,22 @@ impl FunctionCopy<'_> {
             Expression::GlobalVariable(global) => copier.kept.get(&global).copied(),
             _ => None,
         }
+    }
+
+    /// The place of an element of a promoted tensor.
+    fn kept_place(&mut self, base: Handle<Expression>, index: Handle<Expression>) -> Handle<Expression> {
+        let base = self.value(base);
+        let Some(&[first, step]) = self.arrays.get(&base) else { return base };
+        let index = self.value(index);
+        let left = self.append(Expression::As { expr: index, kind: ScalarKind::Uint, convert: Some(4) });
+        let right = self.append(Expression::Load { pointer: first });
+        let from_first = Expression::Binary { op: BinaryOperator::Subtract, left, right };
+        let mut index = self.append(from_first);
+        if !matches!(self.new.expressions[step], Expression::Literal(Literal::U32(1))) {
+            let divided = Expression::Binary { op: BinaryOperator::Divide, left: index, right: step };
+            index = self.append(divided);
+        }
+        self.append(Expression::Access { base, index })
     }
 
     /// The element of a promoted tensor; zero if the index is out of range.

@@ -7,6 +7,7 @@ use naga::{
 use runtime_core::{Error, Result};
 
 use super::{Guard, Merge, Part};
+use crate::fuse::linear::Variable;
 
 /// A body in the new module, and the types of its source there.
 type BodyFunction = (Handle<Function>, Vec<Handle<Type>>);
@@ -21,6 +22,7 @@ pub(super) fn entry_point(
     let mut writer = EntryWriter { merge, function: Function::default(), built_ins: Vec::new() };
     let mut block = Block::new();
     writer.arguments(parts);
+    writer.first_indices(&mut block)?;
     for ((part, body), groups) in parts.iter().zip(bodies).zip(groups) {
         writer.part(part, body, groups, &mut block)?;
     }
@@ -75,14 +77,57 @@ impl EntryWriter<'_, '_> {
             };
             for built_in in own.into_iter().chain(guard) {
                 let counts = built_in == BuiltIn::NumWorkGroups && !part.has_all_groups;
-                if !counts && !self.built_ins.iter().any(|(known, _)| *known == built_in) {
+                if !counts {
                     self.argument(built_in);
                 }
             }
         }
+        let promoted = self.merge.promoted.iter().filter_map(|each| each.array.as_ref());
+        for (variable, _) in promoted.flat_map(|array| &array.first.terms) {
+            match variable {
+                Variable::Group(_) => self.argument(BuiltIn::WorkGroupId),
+                _ => self.argument(BuiltIn::LocalInvocationId),
+            }
+        }
     }
 
+    /// Sets the variables with the first indices of arrays of promoted tensors.
+    fn first_indices(&mut self, block: &mut Block) -> Result<()> {
+        let promoted = self.merge.promoted;
+        for each in promoted {
+            let (Some(array), Some(&[_, first])) = (&each.array, self.merge.kept.get(&each.tensor)) else {
+                continue;
+            };
+            let mut value = self.append(Expression::Literal(Literal::U32(array.first.constant)));
+            for &(variable, factor) in &array.first.terms {
+                let position = self.position(variable, block)?;
+                let factor = self.append(Expression::Literal(Literal::U32(factor)));
+                let product = self.emit(binary(BinaryOperator::Multiply, position, factor), block);
+                value = self.emit(binary(BinaryOperator::Add, value, product), block);
+            }
+            let pointer = self.append(Expression::GlobalVariable(first));
+            block.push(Statement::Store { pointer, value }, Span::UNDEFINED);
+        }
+        Ok(())
+    }
+
+    /// The position of the item, or of its group, along an axis.
+    fn position(&mut self, variable: Variable, block: &mut Block) -> Result<Handle<Expression>> {
+        let (built_in, axis) = match variable {
+            Variable::Group(axis) => (BuiltIn::WorkGroupId, axis),
+            Variable::Local(axis) => (BuiltIn::LocalInvocationId, axis),
+            _ => return Err(internal("a position")),
+        };
+        let base = self.built_ins.iter().find(|(known, _)| *known == built_in).map(|(_, value)| *value);
+        let base = base.ok_or_else(|| internal("a built-in value"))?;
+        Ok(self.emit(Expression::AccessIndex { base, index: axis.into() }, block))
+    }
+
+    /// Takes a built-in value, unless it is taken already.
     fn argument(&mut self, built_in: BuiltIn) {
+        if self.built_ins.iter().any(|(known, _)| *known == built_in) {
+            return;
+        }
         let inner = match built_in {
             BuiltIn::GlobalInvocationId
             | BuiltIn::LocalInvocationId

@@ -4,13 +4,14 @@ mod copy;
 mod entry;
 
 use naga::{
-    AddressSpace, BuiltIn, FastHashMap, Function, GlobalVariable, Handle, Literal, Module, ResourceBinding,
-    Scalar, Span, StorageAccess, StructMember, Type, TypeInner,
+    AddressSpace, ArraySize, BuiltIn, FastHashMap, Function, GlobalVariable, Handle, Literal, Module,
+    ResourceBinding, Scalar, Span, StorageAccess, StructMember, Type, TypeInner,
 };
 use runtime_core::{DType, Error, FusedArg, FusionArg, FusionRequest, Result};
 
 use self::copy::{Copier, Kept, ScalarSource};
 use super::kernel::Body;
+use super::linear::Linear;
 
 /// Where a body runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +36,7 @@ pub(super) struct Part<'a> {
 }
 
 /// A tensor whose elements are kept in a variable.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Promoted {
     /// The tensor of the request.
     pub(super) tensor: usize,
@@ -43,6 +44,21 @@ pub(super) struct Promoted {
     pub(super) stride: u32,
     /// Whether indices may be out of range.
     pub(super) is_checked: bool,
+    /// The array that keeps them; `None` if it is a single element of each item.
+    pub(super) array: Option<Array>,
+}
+
+/// An array that keeps those elements of a tensor that an item, or a group, uses.
+#[derive(Clone, Debug)]
+pub(super) struct Array {
+    /// Whether the items of a group share it.
+    pub(super) is_shared: bool,
+    /// Its elements.
+    pub(super) len: u32,
+    /// Elements of the tensor from one of its elements to the next.
+    pub(super) step: u32,
+    /// The index in the tensor of its first element: a function of the position of the item.
+    pub(super) first: Linear,
 }
 
 /// The merged module and its arguments.
@@ -110,8 +126,8 @@ struct Merge<'a> {
     /// By binding.
     tensors: Vec<BoundTensor>,
     promoted: &'a [Promoted],
-    /// By tensor: the variable of a promoted one.
-    kept: FastHashMap<usize, Handle<GlobalVariable>>,
+    /// By tensor: the variable of a promoted one, and the one with the index of its first element.
+    kept: FastHashMap<usize, [Handle<GlobalVariable>; 2]>,
 }
 
 impl Merge<'_> {
@@ -265,16 +281,10 @@ impl Merge<'_> {
             let TypeInner::Array { base, .. } = self.module.types[ty].inner else {
                 return Err(Error::unsupported("a promoted tensor that is not an array is not supported"));
             };
-            let variable = match self.kept.get(&tensor) {
-                Some(&variable) => variable,
-                None => {
-                    let name = source.name.as_deref().unwrap_or("kept");
-                    self.declare(variable(name, AddressSpace::Private, base))
-                }
-            };
-            self.kept.insert(tensor, variable);
-            let is_checked = self.promoted[at].is_checked;
-            copier.kept.insert(old, Kept { variable, length: lengths[at], is_checked });
+            let [variable, first] = self.kept(&self.promoted[at], (source.name.as_deref(), base))?;
+            let Promoted { is_checked, ref array, .. } = self.promoted[at];
+            let array = array.as_ref().map(|array| (first, array.step));
+            copier.kept.insert(old, Kept { variable, array, element: base, length: lengths[at], is_checked });
             return Ok(None);
         }
         let known = self
@@ -296,6 +306,39 @@ impl Merge<'_> {
         let variable = self.declare(copy);
         self.tensors.push(BoundTensor { tensor, variable, arg: FusedArg::Of { launch: part.launch, arg } });
         Ok(Some(variable))
+    }
+}
+
+impl Merge<'_> {
+    /// The variables of a promoted tensor with elements of a type.
+    fn kept(
+        &mut self,
+        promoted: &Promoted,
+        (name, element): (Option<&str>, Handle<Type>),
+    ) -> Result<[Handle<GlobalVariable>; 2]> {
+        if let Some(&variables) = self.kept.get(&promoted.tensor) {
+            return Ok(variables);
+        }
+        let name = name.unwrap_or("kept");
+        let variables = match &promoted.array {
+            None => [self.declare(variable(name, AddressSpace::Private, element)); 2],
+            Some(array) => {
+                let len = array.len.try_into().map_err(|_| Error::unsupported("an empty array"))?;
+                let inner = TypeInner::Array {
+                    base: element,
+                    size: ArraySize::Constant(len),
+                    stride: promoted.stride,
+                };
+                let ty = self.module.types.insert(Type { name: None, inner }, Span::UNDEFINED);
+                let space = if array.is_shared { AddressSpace::WorkGroup } else { AddressSpace::Private };
+                let inner = TypeInner::Scalar(Scalar::U32);
+                let word = self.module.types.insert(Type { name: None, inner }, Span::UNDEFINED);
+                let first = variable(&format!("first_of_{name}"), AddressSpace::Private, word);
+                [self.declare(variable(name, space, ty)), self.declare(first)]
+            }
+        };
+        self.kept.insert(promoted.tensor, variables);
+        Ok(variables)
     }
 }
 

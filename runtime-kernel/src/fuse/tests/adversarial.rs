@@ -32,7 +32,6 @@ fn reads_of_other_items_are_refused() {
     refused("y[i] = x[groups.x + i];");
     refused("y[i] = x[(i + 64) % s.n];");
     refused("for (var k = i; k < s.n; k += 64) { y[k] = x[k]; }");
-    refused("for (var k = i; k < s.n; k += groups.x * 64) { y[k] = x[k]; }");
 }
 
 #[test]

@@ -6,8 +6,13 @@ use runtime_core::{
 };
 
 mod adversarial;
+mod arrays;
+mod indices;
+mod loops;
 mod promotion;
+mod retries;
 mod rules;
+mod shipped;
 
 /// Launches of kernels that read `x` and write `y`, in groups of 64.
 struct List {
@@ -70,12 +75,18 @@ impl List {
     }
 
     fn plan(&self) -> FusionPlan {
+        self.plan_if(&|_| Ok(()))
+    }
+
+    /// The plan for a device that fails on some programs.
+    fn plan_if(&self, check: super::text::Check<'_>) -> FusionPlan {
         let options = Options::new();
         let launches: Vec<_> = self
             .launches
             .iter()
             .map(|(code, groups, args)| {
-                let entry = code.split("fn ").last().and_then(|rest| rest.split('(').next()).unwrap();
+                let body = code.split("@compute").last().unwrap();
+                let entry = body.split("fn ").nth(1).and_then(|rest| rest.split('(').next()).unwrap();
                 let source = PortableSource { code, path: "", options: &options };
                 FusionLaunch { source, entry, groups: *groups, args }
             })
@@ -86,7 +97,7 @@ impl List {
             constants: self.constants,
             assume_group_local: false,
         };
-        super::plan(&request, &device(), &|_| Ok(())).unwrap()
+        super::plan(&request, &device(), check).unwrap()
     }
 
     /// Asserts that all became one kernel with so many barriers.

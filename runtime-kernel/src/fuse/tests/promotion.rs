@@ -42,6 +42,7 @@ fn a_value_that_the_item_has_written_stays_with_it() {
     promoted(SCALE, "if i < s.n { if x[i] > 1.0 { y[i] = x[i]; } }");
     promoted(SCALE, "for (var k = 0u; k < 5u; k++) { if i < s.n { y[i] += x[i]; } }");
     promoted("if i < s.n { y[i] = x[i]; y[i] *= y[i]; }", SCALE);
+    promoted("for (var k = 0u; k < s.w; k++) { y[i] = x[i]; }", SCALE);
 }
 
 #[test]
@@ -63,7 +64,8 @@ fn what_is_not_written_first_stays_in_memory() {
     kept("if i < s.n - 1 { y[i] = x[i]; }", SCALE);
     kept("if x[i] > 0.0 { y[i] = x[i]; }", SCALE);
     kept("y[i] += x[i];", SCALE);
-    kept("for (var k = 0u; k < s.w; k++) { y[i] = x[i]; }", SCALE);
+    kept("for (var k = i; k < s.w; k++) { y[i] = x[i]; }", SCALE);
+    kept("for (var k = 0u; k < s.w; k++) { if x[k] > 0.0 { break; } y[i] = x[i]; }", SCALE);
     kept("if x[i] > 0.0 { return; } y[i] = x[i];", SCALE);
     kept("if 3u < 2u { y[i] = x[i]; }", SCALE);
     kept("if s.n < s.w { y[i] = x[i]; }", SCALE);

@@ -6,7 +6,7 @@ use naga::{
 };
 use runtime_core::{DType, FusionArg};
 
-use super::value::{Condition, Value, binary};
+use super::value::{Condition, Value};
 use super::{Part, Walk};
 use crate::analysis::proof::constant::literal;
 use crate::fuse::linear::{Integer, Linear};
@@ -57,9 +57,8 @@ impl<'a> Walk<'a> {
             }
             Expression::AccessIndex { base, index } => value(base).part(index as usize),
             Expression::Load { pointer } => self.loaded(pointer),
-            Expression::Binary { op, left, right } => {
-                let signed = self.inner(left).scalar_kind() == Some(ScalarKind::Sint);
-                binary(op, &value(left), &value(right), signed)
+            Expression::Binary { .. } | Expression::Math { .. } | Expression::Select { .. } => {
+                self.operation(handle)
             }
             Expression::Unary { op: UnaryOperator::LogicalNot, expr } => {
                 Value::condition(Condition::Not(value(expr)))
@@ -80,6 +79,28 @@ impl<'a> Walk<'a> {
                 }
             }
             Expression::ArrayLength(pointer) => self.array_length(pointer),
+            _ => Value::Unknown,
+        }
+    }
+
+    /// Evaluates an operation on several values.
+    fn operation(&mut self, handle: Handle<Expression>) -> Value {
+        let value = |operand: Handle<Expression>| self.values[operand.index()].clone();
+        match self.function.expressions[handle] {
+            Expression::Binary { op, left, right } => {
+                let (operands, scalar) = ([value(left), value(right)], self.inner(left).scalar());
+                self.binary(op, &operands, scalar)
+            }
+            Expression::Math { fun, arg, arg1: Some(first), arg2, .. } => {
+                let operands = [value(arg), value(first), arg2.map(value).unwrap_or_default()];
+                let scalar = self.inner(arg).scalar();
+                self.math(fun, &operands, scalar)
+            }
+            Expression::Select { condition, accept, reject } => {
+                let operands = [value(condition), value(accept), value(reject)];
+                let scalar = self.inner(accept).scalar();
+                self.select(&operands, scalar)
+            }
             _ => Value::Unknown,
         }
     }
@@ -130,7 +151,14 @@ impl<'a> Walk<'a> {
             _ => {}
         }
         self.note_access(pointer, false);
-        Value::Unknown
+        match *self.inner(pointer) {
+            TypeInner::Pointer { base, .. } => match self.body.program.module.types[base].inner {
+                TypeInner::Scalar(scalar) => self.any_of(scalar),
+                _ => Value::Unknown,
+            },
+            TypeInner::ValuePointer { size: None, scalar, .. } => self.any_of(scalar),
+            _ => Value::Unknown,
+        }
     }
 
     /// The value of a scalar argument, which the result relies on.

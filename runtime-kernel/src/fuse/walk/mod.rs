@@ -1,5 +1,7 @@
 //! Walks over a body with what is known of its values, and lists its accesses to tensors.
 
+mod arithmetic;
+mod counter;
 mod evaluate;
 mod statement;
 mod value;
@@ -32,6 +34,17 @@ pub(super) struct Access {
     pub(super) part: Part,
 }
 
+impl Access {
+    /// Whether it may be anywhere, because its index is read from memory.
+    pub(super) fn depends_on_data(&self) -> bool {
+        let is_any = |variable: Variable| {
+            let max = self.knowledge.maximum(variable).map(|(max, _)| max);
+            matches!(variable, Variable::Unknown(_)) && max == Some(u32::MAX.into())
+        };
+        self.offset.iter().flat_map(|offset| &offset.terms).any(|(variable, _)| is_any(*variable))
+    }
+}
+
 /// Which part of a tensor is accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
@@ -48,8 +61,10 @@ pub(super) enum Part {
 pub(super) struct Path {
     /// The conditions under which it is reached, if `is_known`.
     pub(super) facts: Vec<Fact>,
-    /// Whether it is reached exactly once under these conditions, and otherwise never.
+    /// Whether it is reached exactly once in each iteration under these conditions, and otherwise never.
     pub(super) is_known: bool,
+    /// The iterations of the loops that it is in, if `is_known`.
+    pub(super) loops: Vec<Variable>,
 }
 
 /// What a body does with its tensors.
@@ -66,14 +81,16 @@ pub(super) struct Shape {
     pub(super) group_size: [u32; 3],
     /// At least the number of groups.
     pub(super) groups: [u32; 3],
+    /// The number of groups, where a plan may rely on it.
+    pub(super) known_groups: [Option<u32>; 3],
 }
 
-/// Lists the accesses of a launch. `loops` is the number of loops that were walked before.
+/// Lists the accesses of a launch. `variables` is the number of variables that were made before.
 pub(super) fn accesses(
     body: Body<'_>,
     (launch, tensors): (&FusionLaunch<'_>, &[FusionTensor]),
     shape: Shape,
-    loops: &mut u32,
+    variables: &mut u32,
 ) -> Option<Accesses> {
     let mut layouts = Layouter::default();
     layouts.update(body.program.module.to_ctx()).ok()?;
@@ -89,8 +106,9 @@ pub(super) fn accesses(
         locals: vec![Value::Unknown; function.local_variables.len()],
         knowledge: Knowledge::default(),
         shared: None,
-        path: Path { facts: Vec::new(), is_known: true },
-        loops,
+        path: Path { is_known: true, ..Path::default() },
+        variables,
+        quotients: Vec::new(),
         found: Accesses { list: Vec::new(), lengths: vec![false; launch.args.len()] },
     };
     walk.begin();
@@ -111,8 +129,17 @@ struct Walk<'a> {
     /// A copy of `knowledge` for the accesses, until it changes.
     shared: Option<Rc<Knowledge>>,
     path: Path,
-    loops: &'a mut u32,
+    variables: &'a mut u32,
+    quotients: Vec<Quotient>,
     found: Accesses,
+}
+
+/// A quotient and its remainder, which have variables.
+struct Quotient {
+    dividend: Integer,
+    divisor: i128,
+    quotient: Variable,
+    remainder: Variable,
 }
 
 impl Walk<'_> {
@@ -124,6 +151,7 @@ impl Walk<'_> {
             let maximum = |count: u32| i128::from(count) - 1;
             self.knowledge.maxima.push((Variable::Group(axis), maximum(groups), 0));
             self.knowledge.maxima.push((Variable::Local(axis), maximum(size), 0));
+            self.knowledge.maxima.push((Variable::Groups(axis), groups.into(), 0));
         }
         for (handle, expression) in self.function.expressions.iter() {
             if expression.needs_pre_emit() {
@@ -166,6 +194,10 @@ impl Walk<'_> {
                 let rows = local(1).plus_times(&local(2), size[1]);
                 Value::Number(local(0).plus_times(&rows, size[0]))
             }
+            BuiltIn::NumWorkGroups => all(&|axis| match self.shape.known_groups[usize::from(axis)] {
+                Some(groups) => Linear::constant(groups),
+                None => Linear::variable(Variable::Groups(axis), 1),
+            }),
             BuiltIn::WorkGroupSize => {
                 Value::Parts(size.map(|size| Value::Number(Linear::constant(size))).into())
             }

@@ -3,28 +3,29 @@
 use std::rc::Rc;
 
 use naga::valid::GlobalUse;
-use naga::{BinaryOperator, Block, Expression, Function, Handle, LocalVariable, ScalarKind, Statement};
+use naga::{Block, Expression, Function, Handle, Statement};
 
+use super::counter::Counter;
 use super::value::{Value, assume};
 use super::{Access, Part, Path, Walk};
-use crate::analysis::proof::trip_count::{loop_head, loop_step};
-use crate::fuse::linear::{Integer, Knowledge, Linear, Variable};
-use crate::ir::blocks;
-use crate::ir::variables::{Root, assigned, loaded, root};
+use crate::analysis::proof::trip_count::loop_head;
+use crate::fuse::linear::{Knowledge, Variable};
+use crate::ir::blocks::{self, Skip};
+use crate::ir::variables::{Root, assigned, root};
 
 /// What changes on the way through a body.
-struct State {
+pub(super) struct State {
     locals: Vec<Value>,
     knowledge: Knowledge,
     path: Path,
 }
 
 impl Walk<'_> {
-    fn state(&self) -> State {
+    pub(super) fn state(&self) -> State {
         State { locals: self.locals.clone(), knowledge: self.knowledge.clone(), path: self.path.clone() }
     }
 
-    fn set(&mut self, state: State) {
+    pub(super) fn set(&mut self, state: State) {
         State { locals: self.locals, knowledge: self.knowledge, path: self.path } = state;
         self.shared = None;
     }
@@ -35,7 +36,7 @@ impl Walk<'_> {
         }
     }
 
-    fn statement(&mut self, statement: &Statement) {
+    pub(super) fn statement(&mut self, statement: &Statement) {
         match statement {
             Statement::Emit(range) => {
                 for handle in range.clone() {
@@ -100,7 +101,7 @@ impl Walk<'_> {
         self.found.list.push(Access {
             argument: place.argument,
             is_write,
-            offset: place.offset,
+            offset: place.offset.map(|offset| self.with_remainders(offset)),
             bytes: place.bytes,
             knowledge,
             path: self.path.clone(),
@@ -177,137 +178,50 @@ impl Walk<'_> {
         }
     }
 
-    /// The counter of a loop `for (…; counter < bound; counter += step)`, and its value in an iteration.
-    fn counter(&mut self, body: &Block, continuing: &Block) -> Option<(Handle<LocalVariable>, Linear)> {
-        let (exit, condition) = loop_head(body)?;
-        let (counter, next) = loop_step(self.function, continuing, &mut Vec::new())?;
-        let mut is_changed = false;
-        assigned(self.function, body, &mut |local| is_changed |= local == counter);
-        if is_changed {
-            return None;
-        }
-        let start = self.locals[counter.index()].number()?.clone();
-        let step = self.step(counter, next, (body, continuing))?;
-        let (before, count) = (self.state(), self.found.list.len());
-        self.locals_unknown((body, continuing));
-        for statement in &body[..exit] {
-            self.statement(statement);
-        }
-        self.found.list.truncate(count);
-        let bound = self.bound(condition, counter);
-        self.set(before);
-        let (bound, first) = (bound?, self.knowledge.integer(&start)?);
-        if bound.1 && !self.is_positive(&[&first, &bound.0]) {
-            return None;
-        }
-        let (bound, is_signed) = bound;
-        let step_by = i128::from(step.value().filter(|step| *step > 0)?);
-        let ([_, last], on_bound) = self.knowledge.range(&bound)?;
-        let largest = if is_signed { i128::from(i32::MAX) } else { i128::from(u32::MAX) };
-        if last - 1 + step_by > largest {
-            return None;
-        }
-        let ([_, distance], on_distance) = self.knowledge.range(&bound.plus_times(&first, -1))?;
-        let trips = ((distance - 1).max(0)) / step_by;
-        let relies = on_bound | on_distance | step.relies;
-        let mut value = Linear { relies: start.relies | relies, ..start };
-        if trips > 0 {
-            let iteration = Variable::Iteration(*self.loops);
-            *self.loops += 1;
-            value = value.plus_times(&Linear::variable(iteration, 1), step.value()?);
-            self.knowledge.maxima.push((iteration, trips, relies));
-            self.shared = None;
-        }
-        Some((counter, value))
-    }
-
-    /// What a loop adds to its counter.
-    fn step(
-        &mut self,
-        counter: Handle<LocalVariable>,
-        next: Handle<Expression>,
-        (body, continuing): (&Block, &Block),
-    ) -> Option<Linear> {
-        let Expression::Binary { op: BinaryOperator::Add, left, right } = self.function.expressions[next]
-        else {
-            return None;
-        };
-        let step = match (loaded(self.function, left), loaded(self.function, right)) {
-            (Some(local), _) if local == counter => right,
-            (_, Some(local)) if local == counter => left,
-            _ => return None,
-        };
-        let before = self.state();
-        let count = self.found.list.len();
-        self.locals_unknown((body, continuing));
-        self.block(continuing);
-        self.found.list.truncate(count);
-        self.set(before);
-        self.values[step.index()].number().cloned()
-    }
-
-    fn locals_unknown(&mut self, (body, continuing): (&Block, &Block)) {
+    pub(super) fn locals_unknown(&mut self, (body, continuing): (&Block, &Block)) {
         let locals = &mut self.locals;
         for block in [body, continuing] {
             assigned(self.function, block, &mut |local| locals[local.index()] = Value::Unknown);
         }
     }
 
-    /// One more than the greatest value of the counter for which a loop goes on, and whether it is compared as a signed number.
-    /// The variables that the loop assigns are unknown, so that it is the same in each iteration.
-    fn bound(
-        &self,
-        condition: Handle<Expression>,
-        counter: Handle<LocalVariable>,
-    ) -> Option<(Integer, bool)> {
-        let Expression::Binary { op, left, right } = self.function.expressions[condition] else {
-            return None;
-        };
-        let (left, right, more) = match op {
-            BinaryOperator::Less => (left, right, 0),
-            BinaryOperator::LessEqual => (left, right, 1),
-            BinaryOperator::Greater => (right, left, 0),
-            BinaryOperator::GreaterEqual => (right, left, 1),
-            _ => return None,
-        };
-        if loaded(self.function, left) != Some(counter) {
-            return None;
-        }
-        let signed = self.inner(left).scalar_kind() == Some(ScalarKind::Sint);
-        let bound = self.knowledge.integer(self.values[right.index()].number()?)?;
-        Some((Integer { constant: bound.constant + more, ..bound }, signed))
-    }
-
-    /// Whether numbers are the same as `i32`.
-    fn is_positive(&self, numbers: &[&Integer]) -> bool {
-        let largest = |number: &Integer| self.knowledge.range(number).map(|([_, max], _)| max);
-        numbers.iter().all(|number| largest(number).is_some_and(|max| max <= i128::from(i32::MAX)))
-    }
-
     fn repeat(
         &mut self,
         (body, continuing): (&Block, &Block),
-        counter: Option<(Handle<LocalVariable>, Linear)>,
+        counter: Option<Counter>,
         statement: &Statement,
     ) {
         let before = self.state();
         self.locals_unknown((body, continuing));
-        if let Some((counter, value)) = counter {
-            self.locals[counter.index()] = Value::Number(value);
+        let counted = counter.as_ref().map(|counter| counter.variable);
+        self.path.is_known &=
+            matches!(counted, Some(None | Some(Variable::Iteration(_)))) && is_straight(body);
+        self.path.loops.extend(counted.flatten());
+        if let Some(Counter { local, value, .. }) = counter {
+            self.locals[local.index()] = Value::Number(value);
         }
-        self.path.is_known = false;
         let counted = self.locals.clone();
         self.block(body);
         self.locals = counted;
         self.knowledge.facts.clone_from(&before.knowledge.facts);
         self.shared = None;
         self.locals_unknown((body, &Block::new()));
+        self.path.is_known = false;
         self.block(continuing);
         let returns = blocks::has_return(statement);
         self.set(before);
         self.path.is_known &= !returns;
         self.locals_unknown((body, continuing));
     }
+}
+
+/// Whether only the head of a loop leaves it, and each iteration runs to its end.
+fn is_straight(body: &Block) -> bool {
+    loop_head(body).is_some_and(|(exit, _)| {
+        let is_plain =
+            |statement: &Statement| Skip::of(statement) == Skip::No && !blocks::has_return(statement);
+        body.iter().skip(exit + 1).all(is_plain)
+    })
 }
 
 /// Whether control never reaches the end of a block.

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use naga::BinaryOperator;
 
-use crate::fuse::linear::{Integer, Knowledge, Linear};
+use crate::fuse::linear::{Integer, Knowledge, Linear, Scalars};
 
 /// A value, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -47,15 +47,10 @@ impl Value {
     }
 }
 
-/// The result of an operation on two values; `signed` tells how integers are compared.
+/// The result of an operation on two numbers or conditions; `signed` tells how integers are compared.
 pub(super) fn binary(op: BinaryOperator, left: &Value, right: &Value, signed: bool) -> Value {
     use BinaryOperator as Op;
     match (left, right) {
-        (Value::Parts(a), Value::Parts(b)) if a.len() == b.len() => {
-            Value::Parts(a.iter().zip(b).map(|(a, b)| binary(op, a, b, signed)).collect())
-        }
-        (Value::Parts(a), b) => Value::Parts(a.iter().map(|a| binary(op, a, b, signed)).collect()),
-        (a, Value::Parts(b)) => Value::Parts(b.iter().map(|b| binary(op, a, b, signed)).collect()),
         (Value::Number(a), Value::Number(b)) => match op {
             Op::Add => Value::Number(a.plus(b)),
             Op::Subtract => Value::Number(a.minus(b)),
@@ -102,8 +97,30 @@ pub(super) fn assume(knowledge: &mut Knowledge, condition: &Value, is: bool) -> 
 }
 
 /// Whether an integer is the same number as an `i32`.
-fn is_positive(knowledge: &Knowledge, number: &Integer) -> bool {
+pub(super) fn is_positive(knowledge: &Knowledge, number: &Integer) -> bool {
     knowledge.range(number).is_some_and(|([_, max], _)| max <= i128::from(i32::MAX))
+}
+
+/// Whether a condition has the same value for all items, which value, and what that relies on.
+pub(super) fn decided(knowledge: &Knowledge, condition: &Value) -> Option<(bool, Scalars)> {
+    use BinaryOperator as Op;
+    let Value::Condition(condition) = condition else { return None };
+    let (op, left, right, signed) = match &**condition {
+        Condition::Not(inner) => return decided(knowledge, inner).map(|(is, relies)| (!is, relies)),
+        Condition::Compare { op, left, right, signed } => (*op, left, right, *signed),
+        _ => return None,
+    };
+    let (left, right) = (knowledge.integer(left)?, knowledge.integer(right)?);
+    if signed && !(is_positive(knowledge, &left) && is_positive(knowledge, &right)) {
+        return None;
+    }
+    let ([least, greatest], relies) = knowledge.range(&left.plus_times(&right, -1))?;
+    let is = match op {
+        Op::Less | Op::GreaterEqual if greatest < 0 || least >= 0 => (greatest < 0) == (op == Op::Less),
+        Op::LessEqual | Op::Greater if greatest <= 0 || least > 0 => (greatest <= 0) == (op == Op::LessEqual),
+        _ => return None,
+    };
+    Some((is, relies | left.relies | right.relies))
 }
 
 fn compared(

@@ -73,6 +73,14 @@ impl Interpreter {
     }
 }
 
+/// Whether a tensor of a list has the same bits as another; numbers of floats that are no number count as the same.
+pub(crate) fn is_same(case: &Case, expected: &[u8], actual: &[u8]) -> bool {
+    let has_floats = case.launches.first().is_some_and(|launch| launch.code.contains("array<f32>"));
+    let is_nan = |word: &[u8]| word.try_into().is_ok_and(|word| f32::from_le_bytes(word).is_nan());
+    let mut words = expected.chunks(4).zip(actual.chunks(4));
+    expected == actual || has_floats && words.all(|(a, b)| a == b || (is_nan(a) && is_nan(b)))
+}
+
 /// The initial contents of the tensors of a list.
 pub(crate) fn initial(case: &Case) -> Contents {
     case.tensors.iter().map(|data| data.iter().flat_map(|word| word.to_le_bytes()).collect()).collect()

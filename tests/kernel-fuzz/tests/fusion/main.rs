@@ -11,7 +11,7 @@ mod on_host;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use interpreted::{Interpreter, initial};
+use interpreted::{Interpreter, initial, is_same};
 use lists::{Random, list};
 use runtime_core::{CodeFormat, DeviceInfo, DeviceKind, FusionPlan};
 
@@ -85,7 +85,7 @@ fn check(seed: u32) -> Counts {
         let texts =
             || plan.kernels.iter().map(|kernel| case.resolved(kernel).0).collect::<Vec<_>>().join("\n----\n");
         assert!(
-            expected[tensor] == actual[tensor],
+            is_same(&case, &expected[tensor], &actual[tensor]),
             "seed {seed}: tensor {tensor} differs\n{}\n{:#?}",
             texts(),
             case.launches

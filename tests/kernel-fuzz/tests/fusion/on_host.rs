@@ -5,7 +5,7 @@ use runtime_core::{
     ModuleSource, PlannedKernel, Queue, Runtime, Tensor,
 };
 
-use crate::interpreted::{Contents, Interpreter};
+use crate::interpreted::{Contents, Interpreter, is_same};
 use crate::lists::{Case, Random, list};
 
 /// One list in this many is also run on the host, whose compiler takes longer than the interpreter.
@@ -64,7 +64,7 @@ impl Run<'_> {
         let actual: Vec<u8> = actual.iter().flat_map(|word| word.to_le_bytes()).collect();
         let launches = &self.case.launches;
         assert!(
-            actual == self.expected[after][tensor],
+            is_same(self.case, &self.expected[after][tensor], &actual),
             "tensor {tensor} after launch {after}: {launches:#?}"
         );
     }
