@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use super::flush::Flusher;
 use super::graph_cache::{Call, GraphCache};
-use super::timed_work::Submit;
 use super::timing_loop::{TimingTarget, Window};
 use super::{Clock, EvaluationArg, Moment, Observer, Timing};
 use crate::timeline::open_device::OpenDevice;
@@ -30,6 +29,9 @@ pub(crate) struct BenchInputs<'s, 'a> {
     pub(crate) setup: &'s mut Option<Box<dyn FnMut() + Send + 'a>>,
     pub(crate) observer: &'s mut Option<Observer<'a>>,
 }
+
+/// Submits the work of a call; returns the event of its last launch.
+pub(crate) type Submit<'a> = Box<dyn FnMut(&Queue) -> Result<Event> + Send + 'a>;
 
 /// What a call is.
 pub(crate) enum Subject<'s, 'a> {

@@ -3,15 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::timed_window::{BenchInputs, QueueTarget, Subject};
+use super::timed_window::{BenchInputs, QueueTarget, Subject, Submit};
 use super::{
     Clock, ClockChoice, Cost, Measurement, Observer, Timing, Turn, Validation, measurement, timing_loop,
 };
 use crate::timeline::open_device::OpenDevice;
 use crate::{DeviceInfo, Error, Event, Queue, QueueOptions, Result};
-
-/// Submits the work of a call; returns the event of its last launch.
-pub(crate) type Submit<'a> = Box<dyn FnMut(&Queue) -> Result<Event> + Send + 'a>;
 
 /// Work to time as a whole: several kernels on each other's results, or a list that a [`Fuser`](crate::Fuser) fuses.
 ///
