@@ -39,7 +39,7 @@ const CODE: &str = "
     fn halve(@builtin(global_invocation_id) id: vec3u) {
         if id.x < arrayLength(&out1) { out1[id.x] = in0[id.x] * 0.5; }
     }";
-/// Kernels of one element: `next` fuses with itself, `jump` does not.
+/// Kernels of two groups of one element: `next` fuses with itself, `jump`, which reads what either group wrote, does not.
 const SMALL: &str = "
     @group(0) @binding(0) var<storage, read> a: array<f32>;
     @group(0) @binding(1) var<storage, read_write> b: array<f32>;
@@ -194,7 +194,7 @@ fn regions(runtime: &Runtime, device: &str) -> Result<()> {
     let region = |queue: &Queue, kernel: &Kernel, length: usize| -> Result<()> {
         (0..length).try_for_each(|at| {
             let [from, to] = [&tensors[at % 2], &tensors[(at + 1) % 2]];
-            queue.launch(kernel, Geometry::new(1, 1), (from, to)).map(drop)
+            queue.launch(kernel, Geometry::new(2, 1), (from, to)).map(drop)
         })
     };
     let listed = |kernel: &Kernel, length| -> Result<FusionReport> {
@@ -207,9 +207,9 @@ fn regions(runtime: &Runtime, device: &str) -> Result<()> {
         let fused = per_launch(&queue, length, || listed(&next, length).map(drop))?;
         let apart = per_launch(&queue, length, || listed(&jump, length).map(drop))?;
         let (kernels, report) = (listed(&next, length)?.kernels.len(), listed(&jump, length)?);
-        let how = if report.is_graph { "graph" } else { "launches" };
+        let how = if report.is_graph { "as one graph" } else { "apart" };
         eprintln!(
-            "  {length} small kernels, per launch: submitted {plain:.2} µs, fused to {kernels} {fused:.2} µs, {} as a {how} {apart:.2} µs",
+            "  {length} small kernels, per launch: submitted {plain:.2} µs, fused to {kernels} {fused:.2} µs, {} {how} {apart:.2} µs",
             report.kernels.len(),
         );
     }
