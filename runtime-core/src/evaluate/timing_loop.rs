@@ -25,6 +25,9 @@ pub(crate) trait TimingTarget: Send {
     /// The host's clock, in nanoseconds since an arbitrary point in time.
     fn now_ns(&mut self) -> u64;
 
+    /// How long the device must work before its clocks are up.
+    fn wake_time(&mut self) -> Duration;
+
     /// Runs the caller's setup hook before a window.
     fn setup(&mut self);
 
@@ -105,6 +108,10 @@ pub(crate) async fn run(
     let mut throttling = Throttling::new(target, timing.repeat);
     let deadline_ns = target.now_ns().saturating_add(budget_ns);
     throttling.postpone(deadline_ns);
+    if !timing.warmup.is_none() {
+        let wake_time = target.wake_time();
+        warm_up(target, Warmup::Time(wake_time), deadline_ns).await?;
+    }
     warm_up(target, timing.warmup, deadline_ns).await?;
     let number = match timing.fixed_number() {
         Some(number) => number,

@@ -25,6 +25,7 @@ enum Step {
 struct Mock {
     now_ns: u64,
     call_ns: u64,
+    wake_ns: u64,
     seen: f64,
     /// Duration of a flush.
     flush_ns: u64,
@@ -46,6 +47,7 @@ impl Default for Mock {
         Self {
             now_ns: 5,
             call_ns: 1000,
+            wake_ns: 0,
             seen: 1.0,
             flush_ns: 0,
             noise_ns: Vec::new(),
@@ -64,6 +66,10 @@ impl TimingTarget for Mock {
     fn now_ns(&mut self) -> u64 {
         self.clock_reads += 1;
         self.now_ns
+    }
+
+    fn wake_time(&mut self) -> Duration {
+        Duration::from_nanos(self.wake_ns)
     }
 
     fn setup(&mut self) {
@@ -216,6 +222,16 @@ fn warm_up_counts_calls_or_time() {
     let mut mock = Mock::default();
     timed(&mut mock, &Timing { warmup: Warmup::Time(Duration::from_micros(10)), ..plain() });
     assert_eq!(mock.windows(), [1, 2, 4, 8, 2, 2, 2], "15 µs of calls cover 10 µs");
+}
+
+#[test]
+fn a_device_that_was_idle_works_before_the_warm_up() {
+    let mut mock = Mock { wake_ns: 10_000, ..Mock::default() };
+    timed(&mut mock, &Timing { warmup: Warmup::Calls(1), ..plain() });
+    assert_eq!(mock.windows(), [1, 2, 4, 8, 1, 2, 2, 2]);
+    let mut mock = Mock { wake_ns: 10_000, ..Mock::default() };
+    timed(&mut mock, &plain());
+    assert_eq!(mock.windows(), [2, 2, 2], "a cold measurement is of the first call");
 }
 
 #[test]
@@ -432,6 +448,10 @@ struct Shared<'a> {
 impl TimingTarget for Shared<'_> {
     fn now_ns(&mut self) -> u64 {
         self.clock_ns.load(Ordering::Relaxed)
+    }
+
+    fn wake_time(&mut self) -> Duration {
+        Duration::ZERO
     }
 
     fn setup(&mut self) {}

@@ -50,6 +50,8 @@ pub(crate) struct OpenDevice {
     timelines: Mutex<Vec<Arc<Timeline>>>,
     /// What may be shared while somebody holds it, by what identifies it: modules, and the default queue.
     loaded: Mutex<HashMap<[u8; 32], Weak<dyn Any + Send + Sync>>>,
+    /// When the last evaluation ended.
+    pub(crate) last_timed: Mutex<Option<Instant>>,
     this: Weak<Self>,
 }
 
@@ -114,6 +116,7 @@ impl OpenDevice {
             program_timelines: Mutex::default(),
             timelines: Mutex::default(),
             loaded: Mutex::default(),
+            last_timed: Mutex::default(),
             this: this.clone(),
         })
     }

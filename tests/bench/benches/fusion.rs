@@ -52,6 +52,7 @@ const REPETITIONS: u32 = 50;
 /// Kernels of one list.
 const LAUNCHES: u32 = 4;
 const SAMPLES: usize = 15;
+const WARM_UP: Duration = Duration::from_millis(500);
 
 fn main() {
     let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).peekable();
@@ -153,6 +154,11 @@ fn compare(runtime: &Runtime, device: &str, elements: usize) -> Result<()> {
     expression.check()?;
     let (_, [_, cold], report) = expression.fused()?;
     expression.check()?;
+    // A GPU that was idle raises its clocks only after some time.
+    let begin = Instant::now();
+    while begin.elapsed() < WARM_UP {
+        expression.unfused(&between)?;
+    }
     let (mut fused, mut unfused, mut listing, mut submitting, mut completing) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..SAMPLES {
