@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use runtime_core::{
-    CommonRuntime, DeviceInfo, Error, ErrorKind, Evaluation, HostArray, Options, Result, Runtime, Validation,
-    did_you_mean,
+    CommonRuntime, DeviceInfo, DeviceKind, Error, ErrorKind, Evaluation, HostArray, Options, Result, Runtime,
+    Validation, did_you_mean,
 };
 use runtime_harness::crash_context::CrashContext;
 use runtime_harness::job::{BoundKernel, Job, fits};
@@ -102,8 +102,10 @@ fn open(runtime: &Runtime, spec: &Spec, arguments: &RunArguments) -> Result<Arc<
     if let Some(name) = &arguments.device {
         return runtime.open_with(name, &options);
     }
-    let accepts =
-        |info: &&DeviceInfo| info.unavailable_reason.is_none() && accepts(runtime, info, spec, &options);
+    let accepts = |info: &&DeviceInfo| {
+        let can_load = info.unavailable_reason.is_none() && info.kind != DeviceKind::Embedded;
+        can_load && accepts(runtime, info, spec, &options)
+    };
     let devices = runtime.devices();
     let info = devices.iter().find(accepts).ok_or_else(|| {
         Error::new(

@@ -4,8 +4,8 @@
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
 
 use runtime_core::{
-    CodeFormat, Device, DeviceInfo, Error, ErrorKind, Kernel, ModuleSource, Queue, Result, Runtime, Tensor,
-    read, read_write, write,
+    CodeFormat, Device, DeviceInfo, DeviceKind, Error, ErrorKind, Kernel, ModuleSource, Queue, Result,
+    Runtime, Tensor, read, read_write, write,
 };
 
 /// The framework's kernels, one source for each code format that it supports.
@@ -113,7 +113,9 @@ fn main() -> Result<()> {
     let activations: Vec<_> = plain(&x, &hidden, INPUTS).iter().map(|x| x.max(0.0)).collect();
     let expected = plain(&activations, &output, HIDDEN);
     let mut ran = 0;
-    for info in runtime.devices().iter().filter(|info| info.unavailable_reason.is_none()) {
+    let is_usable =
+        |info: &&DeviceInfo| info.unavailable_reason.is_none() && info.kind != DeviceKind::Embedded;
+    for info in runtime.devices().iter().filter(is_usable) {
         match Engine::open(&runtime, info) {
             Ok(engine) => {
                 let result = forward(&engine, &x, &hidden, &output)?;

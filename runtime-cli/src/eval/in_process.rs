@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use runtime_core::{DeviceKind, ErrorKind, Options, Result, Runtime};
+use runtime_core::{ErrorKind, Options, Result, Runtime};
 use runtime_harness::release::{self, release};
 use runtime_harness::{DeviceUnderTest, Evaluated, Job, Phase, Row, Settings, Spec, evaluate_with};
 
@@ -156,9 +156,8 @@ fn open(runtime: &Runtime, name: &str, options: &Options) -> Result<DeviceUnderT
 /// All available devices without their sub-devices.
 fn available_devices(runtime: &Runtime) -> Result<Vec<String>> {
     let known = runtime.devices();
-    let used = known.iter().filter(|info| {
-        let is_embedded = info.kind == DeviceKind::Embedded;
-        is_used_by_default(info.id.sub.is_some(), is_embedded, info.unavailable_reason.as_deref())
-    });
+    let used = known
+        .iter()
+        .filter(|info| is_used_by_default(info.id.sub.is_some(), info.unavailable_reason.as_deref()));
     at_least_one(used.map(|info| info.id.to_string()).collect())
 }

@@ -191,7 +191,7 @@ impl DeviceInfo {
         }
     }
 
-    /// Whether the device accepts code of this format.
+    /// Whether the device accepts code of this format: to load, or to flash if it is embedded.
     #[must_use]
     pub fn accepts(&self, format: &CodeFormat) -> bool {
         self.formats.contains(format)

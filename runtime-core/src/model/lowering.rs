@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::{
-    CodeFormat, DeviceInfo, Error, FusionPlan, FusionRequest, OptionSpec, Options, Param, PortableSource,
-    Result, SignatureParam,
+    CodeFormat, DeviceInfo, DeviceKind, Error, FusionPlan, FusionRequest, OptionSpec, Options, Param,
+    PortableSource, Result, SignatureParam,
 };
 
 /// Lowers portable code to a code format that a device accepts. The crate `runtime-kernel` implements it for
@@ -129,11 +129,12 @@ pub struct LoweredParam {
     pub alignment_bytes: u64,
 }
 
-/// Adds the formats that can be lowered for a device to the formats it accepts.
+/// Adds the formats that can be lowered for a device to the formats it accepts. An embedded device is flashed, and loads none.
 pub(crate) fn add_portable_formats(lowerings: &[Arc<dyn Lowering>], device: &mut DeviceInfo) {
     for lowering in lowerings {
         let format = lowering.format();
-        if !device.accepts(&format) && lowering.target(device).is_some() {
+        let can_load = device.kind != DeviceKind::Embedded;
+        if can_load && !device.accepts(&format) && lowering.target(device).is_some() {
             device.formats.push(format);
         }
     }

@@ -8,13 +8,14 @@ use crate::exceptions::{self, Exception};
 
 /// Lists required backends, separated by commas: if one is unavailable, the run fails.
 const REQUIRE: &str = "RUNTIME_REQUIRE";
-/// Names in the same list that are not backends; other tests use them.
-const TOOLS: [&str; 18] = [
+/// Names in the same list that are not targets; other tests use them.
+const TOOLS: [&str; 19] = [
     "clang",
     "glslang",
     "intel-opencl",
     "llvm-spirv",
     "mount-namespace",
+    "mppa-stand-in",
     "nvrtc",
     "numpy",
     "oclgrind",
