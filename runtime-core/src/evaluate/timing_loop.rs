@@ -108,7 +108,8 @@ pub(crate) async fn run(
     let mut throttling = Throttling::new(target, timing.repeat);
     let deadline_ns = target.now_ns().saturating_add(budget_ns);
     throttling.postpone(deadline_ns);
-    if !timing.warmup.is_none() {
+    // A number of calls is what the caller asked for, no more.
+    if matches!(timing.warmup, Warmup::Time(time) if !time.is_zero()) {
         let wake_time = target.wake_time();
         warm_up(target, Warmup::Time(wake_time), deadline_ns).await?;
     }

@@ -226,12 +226,16 @@ fn warm_up_counts_calls_or_time() {
 
 #[test]
 fn a_device_that_was_idle_works_before_the_warm_up() {
-    let mut mock = Mock { wake_ns: 10_000, ..Mock::default() };
-    timed(&mut mock, &Timing { warmup: Warmup::Calls(1), ..plain() });
+    let idle = || Mock { wake_ns: 10_000, ..Mock::default() };
+    let mut mock = idle();
+    timed(&mut mock, &Timing { warmup: Warmup::Time(Duration::from_micros(1)), ..plain() });
     assert_eq!(mock.windows(), [1, 2, 4, 8, 1, 2, 2, 2]);
-    let mut mock = Mock { wake_ns: 10_000, ..Mock::default() };
+    let mut mock = idle();
     timed(&mut mock, &plain());
     assert_eq!(mock.windows(), [2, 2, 2], "a cold measurement is of the first call");
+    let mut mock = idle();
+    timed(&mut mock, &Timing { warmup: Warmup::Calls(1), ..plain() });
+    assert_eq!(mock.windows(), [1, 2, 2, 2], "as many calls as the caller asked for");
 }
 
 #[test]
