@@ -73,12 +73,16 @@ impl Interpreter {
     }
 }
 
-/// Whether a tensor of a list has the same bits as another; numbers of floats that are no number count as the same.
+/// Whether the elements of a list's tensors are `f32`, instead of `u32`.
+pub(crate) fn has_floats(case: &Case) -> bool {
+    case.launches.first().is_some_and(|launch| launch.code.contains("array<f32>"))
+}
+
+/// Whether a tensor of a list has the same bits as another; any two NaNs are the same.
 pub(crate) fn is_same(case: &Case, expected: &[u8], actual: &[u8]) -> bool {
-    let has_floats = case.launches.first().is_some_and(|launch| launch.code.contains("array<f32>"));
     let is_nan = |word: &[u8]| word.try_into().is_ok_and(|word| f32::from_le_bytes(word).is_nan());
     let mut words = expected.chunks(4).zip(actual.chunks(4));
-    expected == actual || has_floats && words.all(|(a, b)| a == b || (is_nan(a) && is_nan(b)))
+    expected == actual || has_floats(case) && words.all(|(a, b)| a == b || (is_nan(a) && is_nan(b)))
 }
 
 /// The initial contents of the tensors of a list.

@@ -1,11 +1,11 @@
 //! Lists on the host, through fusers: with reads, waits and cancellations in between, and tensors that are dropped early.
 
 use runtime_core::{
-    Access, Arg, ArgKind, Event, Fuser, FusionArg, FusionOptions, FusionReport, Geometry, Kernel,
-    ModuleSource, PlannedKernel, Queue, Runtime, Tensor,
+    Access, Arg, ArgKind, DType, Device, Event, Fuser, FusionArg, FusionOptions, FusionReport, Geometry,
+    Kernel, ModuleSource, PlannedKernel, Queue, Runtime, Tensor,
 };
 
-use crate::interpreted::{Contents, Interpreter, is_same};
+use crate::interpreted::{Contents, Interpreter, has_floats, is_same};
 use crate::lists::{Case, Random, list};
 
 /// One list in this many is also run on the host, whose compiler takes longer than the interpreter.
@@ -60,7 +60,7 @@ impl Run<'_> {
 
     fn compare(&self, tensor: usize, after: usize) {
         let Some(actual) = &self.tensors[tensor] else { return };
-        let actual: Vec<u32> = actual.to_vec().expect("its elements");
+        let actual = words(actual);
         let actual: Vec<u8> = actual.iter().flat_map(|word| word.to_le_bytes()).collect();
         let launches = &self.case.launches;
         assert!(
@@ -108,6 +108,22 @@ impl Run<'_> {
     }
 }
 
+/// A tensor with the elements of a list's, if it has any.
+fn tensor(device: &Device, data: &[u32], has_floats: bool) -> Option<Tensor> {
+    let floats = || data.iter().copied().map(f32::from_bits).collect::<Vec<_>>();
+    let made =
+        if has_floats { device.tensor([data.len()], &floats()) } else { device.tensor([data.len()], data) };
+    made.ok()
+}
+
+/// The bits of a tensor's elements.
+fn words(tensor: &Tensor) -> Vec<u32> {
+    match tensor.dtype() {
+        DType::F32 => tensor.to_vec::<f32>().expect("its elements").into_iter().map(f32::to_bits).collect(),
+        _ => tensor.to_vec().expect("its elements"),
+    }
+}
+
 fn access(kernel: &Kernel) -> Vec<Access> {
     let params = kernel.info().params.as_ref().expect("parameters");
     let of =
@@ -135,7 +151,8 @@ fn random_lists_on_the_host_leave_what_the_interpreter_does() {
             device.kernel(ModuleSource::wgsl(text), entry).unwrap_or_else(|error| panic!("{error}\n{text}"))
         });
         let kernels = kernels.collect();
-        let tensors = case.tensors.iter().map(|data| device.tensor([data.len()], data).ok()).collect();
+        let has_floats = has_floats(&case);
+        let tensors = case.tensors.iter().map(|data| tensor(&device, data, has_floats)).collect();
         let counts = &mut counts;
         Run { case: &case, queue: &queue, kernels, tensors, expected: &expected, counts }.run(&mut random);
     }
