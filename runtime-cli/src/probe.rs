@@ -27,13 +27,20 @@ struct Device {
     id: String,
     /// Whether it is a part of another device.
     is_sub_device: bool,
+    /// Whether it is flashed with an image to run it.
+    is_embedded: bool,
     /// Why the device cannot be used, if it cannot.
     unavailable_reason: Option<String>,
 }
 
-/// Whether a device is used when none is named: it can be used, and is no part of another one.
-pub(crate) const fn is_used_by_default(is_sub_device: bool, unavailable_reason: Option<&str>) -> bool {
-    !is_sub_device && unavailable_reason.is_none()
+/// Whether a device is used when none is named: it can be used, is no part of another one, and needs no flashing,
+/// which would replace what a board holds.
+pub(crate) const fn is_used_by_default(
+    is_sub_device: bool,
+    is_embedded: bool,
+    unavailable_reason: Option<&str>,
+) -> bool {
+    !is_sub_device && !is_embedded && unavailable_reason.is_none()
 }
 
 /// Probes the backend library at `path`; `target` is its name, if known.
@@ -97,6 +104,7 @@ fn parse(text: &str) -> Result<ProbeResult, String> {
             Some(Device {
                 id: text_of(&device["id"])?,
                 is_sub_device: !device["sub"].is_null(),
+                is_embedded: device["kind"] == "embedded",
                 unavailable_reason: text_of(&device["unavailable_reason"]),
             })
         };
@@ -117,7 +125,7 @@ fn parse(text: &str) -> Result<ProbeResult, String> {
 }
 
 impl ProbeResult {
-    /// The devices that can be used, without their sub-devices; none if the backend says why it has none.
+    /// The devices that are used when none is named; none if the backend says why it has none.
     ///
     /// # Errors
     /// Why its devices could not be listed.
@@ -125,7 +133,8 @@ impl ProbeResult {
         match &self.devices {
             Ok(devices) => {
                 let is_used = |device: &&Device| {
-                    is_used_by_default(device.is_sub_device, device.unavailable_reason.as_deref())
+                    let reason = device.unavailable_reason.as_deref();
+                    is_used_by_default(device.is_sub_device, device.is_embedded, reason)
                 };
                 Ok(devices.iter().filter(is_used).map(|device| device.id.clone()).collect())
             }

@@ -50,7 +50,7 @@ struct runtime_mailbox {
     uint32_t command;
     int32_t exit_code;
     uint32_t tensor_count;
-    uint32_t calls; /* calls per sample */
+    uint32_t calls; /* calls per run */
     uint64_t count; /* of the counter, for all calls */
     uint64_t overhead; /* of reading the counter, included in `count` */
     uint64_t stack_begin;

@@ -19,7 +19,7 @@ pub(crate) fn parameters(args: &[ProgramArg<'_>]) -> Result<Vec<Parameter>> {
     let tensors = args.iter().filter(|arg| matches!(arg, ProgramArg::Tensor(_))).count();
     if args.len() > MAX_ARGS || tensors > MAX_TENSORS {
         return Err(Error::unsupported(format!(
-            "a program has at most {MAX_ARGS} arguments, of which {MAX_TENSORS} may be tensors"
+            "a program takes at most {MAX_ARGS} arguments, and at most {MAX_TENSORS} of them may be tensors"
         )));
     }
     args.iter().enumerate().map(|(index, arg)| Parameter::of(index, arg)).collect()

@@ -1,8 +1,8 @@
-//! Bare-metal processors: images are built from a kernel and a firmware of ours, flashed through a debugger's stub, run with a
+//! Bare-metal processors: images are built from a kernel and the firmware, flashed through a debugger's stub, run with a
 //! deadline, and read back.
 //!
 //! A board is a TOML file (`boards/`): its processor, its memory, the compiler, how QEMU emulates it. The firmware
-//! (`firmware/`) creates tensors on the target, calls the kernel, counts, and reports faults. The program talks to it through a
+//! (`firmware/`) creates tensors on the target, calls the kernel, counts, and reports faults. The host communicates with it through a
 //! mailbox in the target's memory, which the debugger reads and writes while the target is stopped; `docs/embedded.md`
 //! specifies it. [`gdb`] is the client of the debugger's protocol.
 //!

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use runtime_core::backend::Buffer;
 
-/// A buffer, of which there are none.
+/// Never constructed: embedded devices have no buffers.
 #[derive(Debug)]
 pub struct NoBuffer(Infallible);
 

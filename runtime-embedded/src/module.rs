@@ -51,11 +51,11 @@ pub(crate) fn calls(options: &Options) -> Result<u32> {
     Ok(u32::try_from(calls).unwrap_or(u32::MAX))
 }
 
-/// A module, of which there are none.
+/// Never constructed: embedded devices load no modules.
 #[derive(Debug)]
 pub struct NoModule(Infallible);
 
-/// A kernel of a module, of which there are none.
+/// Never constructed: embedded devices load no modules.
 #[derive(Debug)]
 pub struct NoKernel(Infallible);
 

@@ -10,7 +10,7 @@ use runtime_core::{Error, Result};
 use crate::memory::NoBuffer;
 use crate::module::NoKernel;
 
-/// A queue, of which there are none.
+/// Never constructed: embedded devices have no queues.
 #[derive(Debug)]
 pub struct NoQueue(Infallible);
 

@@ -1,4 +1,4 @@
-//! The counter of a board. What an emulator counts are instructions, and no time is derived from them.
+//! The counter of a board. An emulator counts instructions, which are never converted to time.
 
 use crate::boards::Counter;
 

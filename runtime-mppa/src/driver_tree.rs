@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use runtime_core::{Error, ErrorKind, Result};
 
-/// Larger files and folders are not the driver's.
+/// Limits on what is read, in case the tree is not the driver's.
 const MAX_BYTES: usize = 64 << 10;
 const MAX_ENTRIES: usize = 1024;
 

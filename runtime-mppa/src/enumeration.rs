@@ -164,7 +164,7 @@ impl Machine<'_> {
                 wanted.name(),
                 known.name()
             )),
-            // Other spellings are not judged: the form of this file is not documented.
+            // Other spellings are accepted: the form of this file is not documented.
             (None, _) if arch.contains("kv4") => Some(format!(
                 "wrong architecture: board {board} is {arch}, and this backend supports kv3-1 and kv3-2; use another board"
             )),

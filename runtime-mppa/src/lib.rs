@@ -1,6 +1,6 @@
 //! Kalray MPPA devices: boards, simulators, and a stand-in for tests.
 //!
-//! **Nobody who works on this crate has an MPPA or its SDK.** It is written from public sources and tested on stand-ins, which are
+//! **No developer of this crate has an MPPA or its SDK.** It is written from public sources and tested on stand-ins, which are
 //! named so; `docs/mppa.md` says what was tested.
 //!
 //! | device | what it is | how it is reached |
@@ -88,13 +88,13 @@ impl Listed {
             .map_err(|error| Error::new(ErrorKind::Unavailable, error.message()))?;
         let (kalray, opencl) = match opencl::kalray(&config, log) {
             Ok(kalray) => {
-                let devices = opencl::devices(&kalray);
+                let devices = kalray.devices();
                 (Some(kalray), devices)
             }
             Err(error) => (None, Err(error)),
         };
         let stand_in = config.stand_in.then(|| opencl::stand_in(log));
-        let pocl = stand_in.as_ref().map(opencl::devices);
+        let pocl = stand_in.as_ref().map(Backend::devices);
         let tools = Tools::new(config.sdk.as_deref(), &environment);
         let devices = Machine { config: &config, tools: &tools, opencl, pocl, log }.list()?;
         Ok(Self { environment, config, kalray, stand_in, devices })

@@ -1,7 +1,7 @@
 //! Kalray's OpenCL library, a fork of PoCL, and PoCL itself as its stand-in.
 
-use runtime_core::backend::{Backend, Log};
-use runtime_core::{DeviceInfo, Error, Options, Result};
+use runtime_core::backend::Log;
+use runtime_core::{Error, Options, Result};
 use runtime_opencl::{DeviceFilter, OpenCl, Partition, Quirks};
 
 use crate::config::MppaConfig;
@@ -13,15 +13,16 @@ const DEVICE: &str = "MPPA";
 /// `CL_DEVICE_TYPE_CPU` and `CL_DEVICE_TYPE_ACCELERATOR`.
 const CPU: u64 = 1 << 1;
 const ACCELERATOR: u64 = 1 << 3;
-/// Work-items of a group: the processing elements of a cluster.
-const GROUP_ITEMS: u32 = 16;
 /// Options at open that the library reads from the environment, once per process.
 const PROCESS_WIDE: [&str; 3] = ["firmware", "trace", "benchmark"];
+
+/// Work-items of a group: the processing elements of a cluster.
+const GROUP_ITEMS: u32 = 16;
 
 /// What an MPPA's OpenCL does differently.
 fn quirks() -> Quirks {
     Quirks {
-        // Every call to a device goes through one owner.
+        // The driver is not thread-safe.
         serial: true,
         // OpenCL 1.2.
         svm: false,
@@ -74,14 +75,6 @@ pub(crate) fn check_process_wide(process: &MppaConfig, wanted: &MppaConfig, opti
         ))),
         _ => Ok(()),
     }
-}
-
-/// The devices of a library, and the reason if there are none.
-///
-/// # Errors
-/// As [`Backend::devices`].
-pub(crate) fn devices(opencl: &OpenCl) -> Result<Vec<DeviceInfo>> {
-    opencl.devices()
 }
 
 #[cfg(test)]

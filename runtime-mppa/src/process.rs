@@ -1,4 +1,4 @@
-//! A program in a process group of its own: its output in a file, readiness, a deadline, and an end that leaves nothing behind.
+//! Runs a program in its own process group: output to a file, a readiness text, a deadline, and the end of the whole group.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -12,7 +12,7 @@ use runtime_core::{Error, ErrorKind, Result};
 
 /// How long a process group may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_millis(500);
-/// Pause between two looks at a process.
+/// Sleep between polls of the process.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// A program that prints more is ended.
 const MAX_OUTPUT_BYTES: u64 = 256 << 20;
@@ -132,10 +132,7 @@ impl Process {
     }
 
     /// Whether the program has ended, without collecting its exit status.
-    #[allow(
-        unsafe_code,
-        reason = "looks at a process without waiting for it, for which `std` has no function"
-    )]
+    #[allow(unsafe_code, reason = "polls a process without reaping it, which `std` cannot")]
     fn has_exited(&self) -> bool {
         let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
         let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
@@ -185,7 +182,7 @@ impl Drop for Process {
     }
 }
 
-fn io_error(path: &Path, error: io::Error) -> Error {
+pub(crate) fn io_error(path: &Path, error: io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("{}: {error}", path.display())).with_source(error)
 }
 

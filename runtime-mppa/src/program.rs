@@ -9,7 +9,7 @@ use runtime_core::{DTypeClass, Error, ErrorKind, OptionSpec, Options, Result};
 
 use crate::config::{Arch, MppaConfig};
 use crate::elf;
-use crate::process::Process;
+use crate::process::{Process, io_error};
 use crate::template::{Template, Values};
 use crate::tools::Tools;
 use crate::work_folder::WorkFolder;
@@ -25,7 +25,8 @@ pub(crate) fn options() -> Vec<OptionSpec> {
             "command",
             "",
             "The command that runs a whole program, split at spaces, run without a shell. {program} is its file, {args} its arguments, \
-             {arch}, {work_dir} and {timeout_s} what they say; by default that of the platform's tool.",
+             {arch}, {work_dir} and {timeout_s} the architecture, the work folder and the deadline in seconds; by default that of the \
+             platform's tool.",
         ),
         OptionSpec::device(
             "ready",
@@ -164,17 +165,13 @@ fn no_tensor(index: u32, count: usize) -> Error {
     Error::invalid(format!("tensor {index} does not exist; the program has {count}"))
 }
 
-fn io_error(path: &std::path::Path, error: std::io::Error) -> Error {
-    Error::new(ErrorKind::Io, format!("{}: {error}", path.display())).with_source(error)
-}
-
 fn path_text(path: &std::path::Path) -> Result<&str> {
     path.to_str().ok_or_else(|| {
         Error::invalid(format!("{} is not UTF-8; set option \"work_dir\" to another folder", path.display()))
     })
 }
 
-/// Simulators of programs for the host, as tests use them, execute the file.
+/// Makes the file executable: the tests' fake simulators run it directly.
 fn make_executable(path: &std::path::Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     let mode = std::fs::Permissions::from_mode(0o700);

@@ -104,7 +104,7 @@ impl Template {
     }
 }
 
-/// A word with its placeholders replaced; placeholders in what replaces them stay as they are.
+/// A word with its placeholders replaced; the values are not expanded again.
 fn filled(word: &str, values: Values<'_>) -> String {
     let timeout = values.timeout_s.to_string();
     let by = [values.program, values.arch.name(), values.work_dir, &timeout];

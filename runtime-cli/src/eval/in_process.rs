@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use runtime_core::{ErrorKind, Options, Result, Runtime};
+use runtime_core::{DeviceInfo, DeviceKind, ErrorKind, Options, Result, Runtime};
 use runtime_harness::release::{self, release};
 use runtime_harness::{DeviceUnderTest, Evaluated, Job, Phase, Row, Settings, Spec, evaluate_with};
 
@@ -153,11 +153,13 @@ fn open(runtime: &Runtime, name: &str, options: &Options) -> Result<DeviceUnderT
     }
 }
 
-/// All available devices without their sub-devices.
+/// The devices that are used when none is named.
 fn available_devices(runtime: &Runtime) -> Result<Vec<String>> {
     let known = runtime.devices();
-    let used = known
-        .iter()
-        .filter(|info| is_used_by_default(info.id.sub.is_some(), info.unavailable_reason.as_deref()));
+    let is_used = |info: &&DeviceInfo| {
+        let reason = info.unavailable_reason.as_deref();
+        is_used_by_default(info.id.sub.is_some(), info.kind == DeviceKind::Embedded, reason)
+    };
+    let used = known.iter().filter(is_used);
     at_least_one(used.map(|info| info.id.to_string()).collect())
 }

@@ -4,7 +4,7 @@ use runtime_core::{Error, ErrorKind, LoadOutcome, Result};
 
 use crate::{output, probe, registry};
 
-/// All available devices without their sub-devices. Backends that cannot list theirs are named on standard error.
+/// The devices that are used when none is named. Backends that cannot list theirs are named on standard error.
 ///
 /// # Errors
 /// `Unavailable` if there are none.

@@ -91,7 +91,7 @@ impl Run {
         Err(Error::new(ErrorKind::Internal, "the pool of workers has ended"))
     }
 
-    /// Completes the reports and compares them with the baseline; the exit code tells what is in them.
+    /// Completes the reports and compares them with the baseline; the exit code reflects their rows.
     pub(crate) fn end(self) -> Result<ExitCode> {
         let mut reports = self.reports.lock();
         reports.close()?;

@@ -80,7 +80,7 @@ fn times(kernels: usize, measurement: &Measurement) -> String {
     )
 }
 
-/// The ratio of the times, the larger one above, so that a reader sees at once which way it goes.
+/// How many times as fast the fused chain is; below 1 it is slower.
 fn speed(fusion: &Fusion) -> String {
     let Some(ratio) = fusion.ratio.filter(|ratio| *ratio > 0.0) else {
         return "the times have no ratio: they are shorter than the clock can resolve".to_owned();

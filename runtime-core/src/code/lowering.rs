@@ -1,6 +1,7 @@
 //! Portable code: lowered when it is loaded; its additional requirements are checked at launch.
 
 use std::borrow::Cow;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use crate::code::arg::ArgValue;
@@ -76,15 +77,15 @@ impl LoweredKernel {
         )
     }
 
-    /// The number by which a launch divides its groups along x.
-    pub(crate) fn group_divisor(&self, config: &LaunchConfig) -> u32 {
+    /// The number by which a launch divides its groups along x, if it is coarsened.
+    pub(crate) fn group_divisor(&self, config: &LaunchConfig) -> Option<NonZeroU32> {
         let (Some(coarsening), LaunchConfig::Groups(geometry)) = (self.coarsening, config) else {
-            return 1;
+            return None;
         };
         let Coarsening { factor, min_groups, min_groups_x } = coarsening;
         let groups = geometry.groups.iter().fold(1, |all: u64, &groups| all.saturating_mul(groups.into()));
         let pays = groups >= min_groups && geometry.groups[0] >= min_groups_x;
-        if pays && geometry.cluster == [1; 3] { factor } else { 1 }
+        NonZeroU32::new(factor).filter(|_| pays && geometry.cluster == [1; 3])
     }
 
     /// The arguments that the lowered code takes in addition to `args`: the number of groups, and the sizes of the tensors.

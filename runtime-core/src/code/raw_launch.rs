@@ -15,7 +15,7 @@ use crate::{Arg, LaunchConfig, LoweredKernel, Result};
 pub(crate) struct RawLaunch {
     /// Inline for up to 16 arguments, plus the size of each for lowered code, and the number of groups.
     args: SmallVec<[abi::Arg; 36]>,
-    /// What the number of groups along x is divided by, beyond 1.
+    /// The divisor of the number of groups along x, if the launch is coarsened.
     group_divisor: Option<NonZeroU32>,
 }
 
@@ -46,7 +46,7 @@ impl RawLaunch {
             for hidden in lowered.hidden_args(config, args) {
                 self.args.push(raw_arg(&hidden)?);
             }
-            self.group_divisor = NonZeroU32::new(lowered.group_divisor(config));
+            self.group_divisor = lowered.group_divisor(config);
         }
         Ok(())
     }

@@ -30,8 +30,6 @@ pub(crate) struct BenchInputs<'s, 'a> {
     pub(crate) observer: &'s mut Option<Observer<'a>>,
 }
 
-/// The types of devices whose clocks fall when they are idle.
-const GPU_TYPES: [&str; 4] = ["gpu", "discrete", "integrated", "virtual"];
 /// How long a GPU that was idle works before its clocks are up: an H200, through Vulkan, for up to 0.2 s, in which it takes 3.3
 /// times as long.
 const WAKE_TIME: Duration = Duration::from_millis(300);
@@ -41,7 +39,7 @@ const AWAKE_TIME: Duration = Duration::from_millis(500);
 /// Submits the work of a call; returns the event of its last launch.
 pub(crate) type Submit<'a> = Box<dyn FnMut(&Queue) -> Result<Event> + Send + 'a>;
 
-/// What a call is.
+/// The work of one timed call.
 pub(crate) enum Subject<'s, 'a> {
     /// A launch of a kernel.
     Launch { kernel: &'s Kernel, config: LaunchConfig, args: Vec<Arg<'s>> },
@@ -335,9 +333,8 @@ impl TimingTarget for QueueTarget<'_, '_> {
     }
 
     fn wake_time(&mut self) -> Duration {
-        let is_gpu = self.device.info.properties.texts("type").any(|kind| GPU_TYPES.contains(&kind));
         let is_awake = self.device.last_timed.lock().is_some_and(|last| last.elapsed() < AWAKE_TIME);
-        if is_gpu && !is_awake { WAKE_TIME } else { Duration::ZERO }
+        if self.device.info.is_gpu() && !is_awake { WAKE_TIME } else { Duration::ZERO }
     }
 
     fn setup(&mut self) {

@@ -30,8 +30,8 @@ pub struct Timing {
     /// Minimum duration of a sample when `number` is calibrated. Default: 20 ms, a thousand times the
     /// resolution and cost of the coarsest clock, and longer than a time slice of the operating system.
     pub min_repeat: Duration,
-    /// Runs before the first sample. Default: 50 ms, and at least one call. A GPU that was idle works for 0.3 s before a
-    /// warm-up by time: its clocks may rise only then.
+    /// Runs before the first sample. Default: 50 ms, and at least one call. An idle GPU that is used through
+    /// Vulkan or OpenCL runs the kernel for 0.3 s before a warm-up by time, because its clocks rise slowly.
     pub warmup: Warmup,
     /// Total time for warm-up, calibration, samples and the pauses between them, by the host's clock.
     /// Default: 30 s. It limits `number` and shortens the warm-up, of which at least one call is always made.

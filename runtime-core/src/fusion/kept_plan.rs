@@ -9,7 +9,7 @@ use crate::fusion::shape::Shape;
 use crate::timeline::open_device::OpenDevice;
 use crate::{FusionPlan, Lowering};
 
-/// Of the layout of keys and plans.
+/// The version of the format of keys and plans.
 const VERSION: &[u8] = b"fusion plan 2\n";
 
 /// Where the plan of a run is kept.

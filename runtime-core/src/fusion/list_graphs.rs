@@ -20,7 +20,7 @@ use crate::queue::submit::QueueWaits;
 use crate::tensor::TensorIdentity;
 use crate::{Access, Arg, DType, Error, ErrorKind, Kernel, LaunchConfig, Queue, Result};
 
-/// The most lists of a queue that are remembered. The one that was not completed for the longest time goes first.
+/// The maximum number of lists kept per queue; the least recently completed one is evicted first.
 const LIMIT: usize = 32;
 
 /// The lists that a queue has completed.
@@ -35,7 +35,7 @@ struct Known {
 
 #[derive(Debug)]
 struct List {
-    /// Of the kernels and geometries of its steps.
+    /// A hash of the kernels and geometries of its steps.
     hash: u64,
     last_used: u64,
     state: State,
@@ -43,7 +43,7 @@ struct List {
 
 #[derive(Debug)]
 enum State {
-    /// It was completed once.
+    /// Completed once, without a graph.
     Seen,
     Graph(ListGraph),
     /// The device makes no graph of it.
@@ -173,7 +173,7 @@ impl ListGraph {
         self.nodes.len() == steps.len() && self.nodes.iter().zip(steps).all(is_same)
     }
 
-    /// Updates the nodes whose arguments are others than at the last replay.
+    /// Updates the nodes whose arguments changed since the last replay.
     fn update(&mut self, (entries, steps): Submission<'_, '_>) -> Result<()> {
         for (index, (node, step)) in self.nodes.iter_mut().zip(steps).enumerate() {
             let args = step.args(entries);
@@ -217,7 +217,7 @@ impl KnownArg {
     }
 }
 
-/// Of the kernels and geometries of a list, for a device that has their handles.
+/// A hash of the kernels and geometries of a list, by their handles on this device.
 fn hash((entries, steps): Submission<'_, '_>) -> u64 {
     let mut hasher = FxHasher::default();
     for step in steps {

@@ -15,9 +15,9 @@ use crate::fusion::run::Run;
 use crate::fusion::shape::Shape;
 use crate::{Kernel, Queue};
 
-/// The most plans that are kept. The one that was not used for the longest time goes first.
+/// The maximum number of plans kept; the least recently used one is evicted first.
 const LIMIT: usize = 256;
-/// Under which a device knows its plans.
+/// The key of the plans among a device's shared objects.
 const KEY: [u8; 32] = *b"the plans of fusion of a device.";
 
 /// What fusers of a queue keep for later ones.

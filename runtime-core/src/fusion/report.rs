@@ -78,7 +78,7 @@ pub(super) struct Outline {
     pub(super) failure: Option<String>,
 }
 
-/// A kernel that was submitted, as a [`FusionReport`] tells.
+/// A submitted kernel in a [`FusionReport`].
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportedKernel {
@@ -200,7 +200,7 @@ impl FusionDetails {
         self.fallback = self.fallback.take().or_else(|| outline.failure.clone());
     }
 
-    /// Why `part` is not planned together with the launches so far, the last of which has this obstacle.
+    /// Why `part` is not planned together with the launches so far; `last_obstacle` is that of the last one.
     fn reason_before(&self, part: &CompletedPart, last_obstacle: Option<&str>) -> String {
         let own = match part {
             CompletedPart::Single { name, obstacle } => obstacle.map(|why| (&**name, why)),

@@ -129,7 +129,7 @@ impl<'e> Run<'e> {
     ) -> FusionTensor {
         let tensor = self.tensors[index];
         let overlaps = |(at, other): (usize, &&Tensor)| (at != index && other.overlaps(tensor)).then_some(at);
-        // Most tensors belong to the program, too, which need not be found out in detail.
+        // Most tensors are still owned by the host, so the detailed check is skipped.
         let may_be_promoted =
             tensor.owners() == uses.clones || uses.others != 0 || !options.promote.is_empty();
         let promotion = match may_be_promoted {
@@ -140,7 +140,7 @@ impl<'e> Run<'e> {
         FusionTensor { bytes: tensor.extent_bytes(), overlaps, promotion }
     }
 
-    /// Whether nobody reads the tensor after this run: by a claim of the program, or because nobody else owns it.
+    /// Whether the tensor is dead after this run, because the host says so or no longer owns it.
     fn promotion(&self, tensor: &Tensor, outside: [&[Entry]; 2], options: &FusionOptions) -> Promotion {
         let Ok(buffer) = tensor.buffer("fuse") else { return Promotion::None };
         let is_here = |other: &&Tensor| other.buffer("fuse").is_ok_and(|other| Arc::ptr_eq(other, buffer));

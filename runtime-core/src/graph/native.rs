@@ -13,14 +13,14 @@ use crate::timeline::deferred_free::Resource;
 use crate::timeline::open_device::OpenDevice;
 use crate::{Arg, Error, Kernel, LaunchConfig, Result, Tensor};
 
-/// A graph of the backend. It goes when no work uses it any more.
+/// A graph of the backend, freed once no work uses it.
 #[derive(Debug)]
 pub(crate) struct NativeGraph {
     device: Arc<OpenDevice>,
     handle: Handle,
 }
 
-// SAFETY: the backend's graph is modified only through `&mut self`; who submits it holds a lock.
+// SAFETY: the backend's graph is modified only through `&mut self`, and callers submit it under a lock.
 unsafe impl Send for NativeGraph {}
 // SAFETY: as above.
 unsafe impl Sync for NativeGraph {}

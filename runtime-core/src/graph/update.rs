@@ -123,27 +123,15 @@ impl ExecutableGraph {
             updated += 1;
             Ok(())
         });
-        match result {
-            Ok(()) if launches_only => Ok(()),
-            Err(error) if error.kind() != ErrorKind::Unsupported => {
-                if updated > 0 {
-                    self.native = None;
-                }
-                Err(error)
-            }
-            _ => {
-                match NativeGraph::build(&self.device, &self.nodes) {
-                    Ok(rebuilt) => self.native = Some(rebuilt),
-                    Err(error) => {
-                        if updated > 0 {
-                            self.native = None;
-                        }
-                        return Err(error);
-                    }
-                }
-                Ok(())
-            }
+        let result = match result {
+            Ok(()) if launches_only => return Ok(()),
+            Err(error) if error.kind() != ErrorKind::Unsupported => Err(error),
+            _ => NativeGraph::build(&self.device, &self.nodes).map(|rebuilt| self.native = Some(rebuilt)),
+        };
+        if result.is_err() && updated > 0 {
+            self.native = None;
         }
+        result
     }
 
     /// Refuses nodes that need dependencies that were not recorded.

@@ -191,6 +191,13 @@ impl DeviceInfo {
         }
     }
 
+    /// Whether an OpenCL or Vulkan device is a GPU, by its property `type`.
+    #[must_use]
+    pub fn is_gpu(&self) -> bool {
+        let types = ["gpu", "discrete", "integrated", "virtual"];
+        self.properties.texts("type").any(|kind| types.contains(&kind))
+    }
+
     /// Whether the device accepts code of this format: to load, or to flash if it is embedded.
     #[must_use]
     pub fn accepts(&self, format: &CodeFormat) -> bool {

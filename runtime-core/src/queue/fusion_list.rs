@@ -183,8 +183,8 @@ impl FusionList {
         drop(real);
     }
 
-    /// Submits `entries`, the whole list at some time before, as `steps` say, if possible by `at_once`; `None` if it was handed
-    /// over meanwhile.
+    /// Submits `entries`, a snapshot of the whole list, as `steps`, in one submission if `at_once` accepts it; `None` if the list
+    /// was handed over in the meantime.
     ///
     /// # Errors
     /// With `require`, the refusal of fused code while nothing has been submitted; the list is kept.

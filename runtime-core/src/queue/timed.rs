@@ -10,8 +10,8 @@ use crate::{Error, Queue, Result};
 impl Queue {
     /// Submits work between two timestamps, so that its event knows when the work started and ended ([`Event::times`]). The
     /// timestamps are submissions of their own: work that is not timed costs nothing more. Whatever else is submitted to the
-    /// queue meanwhile, also by other threads, is included, and so is the time for which the work waits for other queues: wait for
-    /// that before, if it is not to count.
+    /// queue meanwhile, also by other threads, is included, and so is the time that the work waits for other queues; to exclude it,
+    /// wait for them first.
     ///
     /// ```
     /// # use runtime_core::{ModuleSource, QueueOptions, Runtime};

@@ -14,8 +14,9 @@
 //! A virtual queue records its accesses under its own id while its submissions are listed; once they are submitted, the real
 //! queue's take their place. A tensor that fusion promoted has [`PROMOTED`] as its writer, which always fails its readers.
 //!
-//! Buffers are tracked whole, since views alias. One reader per queue is kept, and at most 64 in all; four of them need no memory of
-//! their own. A reader of one more queue replaces the oldest one and waits for it, so when the new reader has ended, the replaced one has too.
+//! Buffers are tracked whole, since views alias. At most 64 readers are kept, one per queue; the first four
+//! are stored inline. A further reader replaces the oldest one and waits for it, so when the new reader has ended, the replaced
+//! one has too.
 
 use smallvec::SmallVec;
 
@@ -242,7 +243,7 @@ mod tests {
             assert_eq!(before(&hazards, Access::Read, queue), (0, vec![]), "there is room");
             hazards.record(Access::Read, by(queue, queue * 10));
         }
-        assert_eq!(before(&hazards, Access::Read, most), (0, vec![]), "a known reader displaces nobody");
+        assert_eq!(before(&hazards, Access::Read, most), (0, vec![]), "a known reader displaces no other");
         assert_eq!(before(&hazards, Access::Read, most + 1), (0, vec![(1, 10, false)]));
         hazards.record(Access::Read, by(most + 1, 50));
         assert!(hazards.uses().map(|u| u.queue).eq(2..=most + 1));

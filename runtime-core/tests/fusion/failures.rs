@@ -33,8 +33,7 @@ fn a_failure_of_analysis_compiler_or_resources_falls_back() {
 
 /// What is logged while two equal lists are completed on a device.
 fn messages(options: &Options, fault: Option<Fault>) -> Vec<String> {
-    let messages = Messages::of_targets(&["runtime::fusion"]);
-    tracing::subscriber::with_default(messages.clone(), || {
+    Messages::during(&["runtime::fusion"], || {
         let scene = Scene::with(options);
         if let Some(fault) = fault {
             scene.break_lowering(fault);
@@ -48,8 +47,7 @@ fn messages(options: &Options, fault: Option<Fault>) -> Vec<String> {
             fuser.complete().unwrap().0.wait().unwrap();
             assert_eq!(out.to_vec::<f32>().unwrap(), [1.0, 2.0]);
         }
-    });
-    messages.list()
+    })
 }
 
 #[test]
@@ -69,8 +67,7 @@ fn a_list_that_cannot_be_fused_gives_the_same_results_and_one_warning() {
 #[test]
 fn a_cancellation_gives_one_warning() {
     in_time(|| {
-        let messages = Messages::of_targets(&["runtime::fusion"]);
-        tracing::subscriber::with_default(messages.clone(), || {
+        let messages = Messages::during(&["runtime::fusion"], || {
             let scene = Scene::new();
             let (queue, x) = (scene.queue(), scene.tensor(&[1.0]));
             let fuser = scene.fuser(&queue);
@@ -80,7 +77,6 @@ fn a_cancellation_gives_one_warning() {
             fuser.cancel().unwrap();
             fuser.complete().unwrap().0.wait().unwrap();
         });
-        let messages = messages.list();
         assert!(messages.len() == 1 && messages[0].contains("were not fused"), "{messages:?}");
     });
 }

@@ -71,7 +71,7 @@ impl<T: Transport> Client<T> {
             client.acknowledges = false;
         }
         if client.features.describes_target {
-            // QEMU gives access to single registers only after this; what it answers is of no interest.
+            // QEMU allows access to single registers only after this request; the reply is ignored.
             client.request(b"qXfer:features:read:target.xml:0,100")?;
         }
         Ok(client)
@@ -273,7 +273,7 @@ impl<T: Transport> Client<T> {
     }
 }
 
-/// The error for a reply that is not the wanted one.
+/// The error for an unexpected reply.
 pub(super) fn refused(reply: &[u8]) -> GdbError {
     let message = match reply {
         b"" => "the server does not support it".to_owned(),

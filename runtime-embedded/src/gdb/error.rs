@@ -14,7 +14,7 @@ pub enum GdbErrorKind {
     Protocol,
     /// The server refused the request, with an error number or an empty reply.
     Refused,
-    /// The client refuses, because an earlier request failed half-way.
+    /// An earlier request failed, so the connection is unusable.
     Broken,
     /// The system could not send or receive.
     Io,

@@ -25,7 +25,7 @@ impl<T: Transport> Client<T> {
 
     fn read_piece(&mut self, address: u64, bytes: &mut [u8]) -> Result<()> {
         let reply = self.request(format!("m{address:x},{:x}", bytes.len()).as_bytes())?;
-        // The number of an error has two digits; one byte of memory has as many, but no `E` of an error before them.
+        // An error is `E` and two digits: an odd length, so it cannot be data.
         if reply.is_empty() || (reply[0] == b'E' && reply.len() == 3) {
             return Err(refused(&reply));
         }

@@ -15,7 +15,7 @@ pub enum StopReply {
 }
 
 impl StopReply {
-    /// Reads a stop reply; `None` for console output (`O…`), after which the target goes on.
+    /// Reads a stop reply; `None` for console output (`O…`), after which the target keeps running.
     pub(super) fn parse(reply: &[u8]) -> Result<Option<Self>> {
         let code = || {
             let digits = reply.get(1..3).unwrap_or_default();
@@ -27,7 +27,9 @@ impl StopReply {
             Some(b'W') => Ok(Some(Self::Exited(code()?))),
             Some(b'X') => Ok(Some(Self::Killed(code()?))),
             Some(b'O') => Ok(None),
-            _ => Err(GdbError::protocol(format!("\"{}\" is no stop reply", String::from_utf8_lossy(reply)))),
+            _ => {
+                Err(GdbError::protocol(format!("\"{}\" is not a stop reply", String::from_utf8_lossy(reply))))
+            }
         }
     }
 }

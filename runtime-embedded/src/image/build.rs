@@ -105,12 +105,12 @@ impl Builder {
         match source.format {
             "elf" => write(&elf, &key.code)?,
             "c" => {
-                let firmware = match &state.firmware {
-                    Some(firmware) => firmware.clone(),
+                let firmware = match state.firmware.take() {
+                    Some(firmware) => firmware,
                     None => self.build_firmware()?,
                 };
-                state.firmware = Some(firmware.clone());
-                self.build_kernel(&folder, &elf, source, &key, &firmware)?;
+                let firmware = state.firmware.insert(firmware);
+                self.build_kernel(&folder, &elf, source, &key, firmware)?;
             }
             other => return Err(Error::unsupported(format!("format \"{other}\" is not supported"))),
         }

@@ -49,7 +49,7 @@ pub(crate) struct Image {
 }
 
 impl Image {
-    /// Checks an ELF file, of which a copy is at `file`, against a board.
+    /// Checks an ELF image against a board; `file` is a copy of it on disk.
     ///
     /// # Errors
     /// `InvalidArgument` for a file that is no image of the board's architecture or lacks the protocol; `OutOfResources`, with

@@ -20,8 +20,8 @@ struct Job {
     started: Sender<io::Result<Child>>,
 }
 
-/// A thread that starts processes. The system ends a child with the *thread* that started it, and threads of the program come
-/// and go.
+/// A thread that starts processes. Linux kills such a child when the *thread* that started it exits, and host threads are
+/// short-lived.
 #[derive(Debug, Default)]
 pub(crate) struct Spawner {
     jobs: Mutex<Option<Sender<Job>>>,

@@ -43,7 +43,7 @@ impl<'c> BoundChain<'c> {
         Ok(launches)
     }
 
-    /// What a fuser may do: unless `keep`, temporaries need not be written, as if the program had dropped them.
+    /// Options of the fuser: unless `keep`, temporaries need not be written, as if the host had dropped them.
     #[must_use]
     pub fn fusion_options(&self, keep: bool) -> FusionOptions {
         let temporaries = if keep { Vec::new() } else { self.chain.temporaries() };
@@ -51,7 +51,7 @@ impl<'c> BoundChain<'c> {
         tensors.fold(FusionOptions::default(), |options, tensor| options.promote(tensor, Promotion::Auto))
     }
 
-    /// The bytes that kernels must move, each of which stands for a range of the chain's: every tensor that it reads and has not
+    /// The bytes that must be moved if each range of the chain runs as one kernel: every tensor that the kernel reads and has not
     /// written itself, and every one that it writes. `promoted`: temporaries that were not written.
     #[must_use]
     pub fn bytes(&self, kernels: &[Range<usize>], promoted: &[String]) -> f64 {
@@ -132,7 +132,7 @@ impl ChainLaunch<'_> {
         last.submit(queue)
     }
 
-    /// Submits launches fused; returns the event of the last, and what became of them.
+    /// Submits launches fused; returns the event of the last, and the report.
     ///
     /// # Errors
     /// Those of a launch, and of a fuser.

@@ -22,7 +22,7 @@ struct Planned<'c> {
 }
 
 impl Chain {
-    /// Asks with the launches of the chain, which need no device. Unless `keep`, nobody reads temporaries afterwards.
+    /// Calls `ask` with the chain as a fusion request, which needs no device. Unless `keep`, temporaries are dead after the chain.
     ///
     /// # Errors
     /// `InvalidArgument` for code that is not portable, and for arguments that fused code cannot have; `Io`; the error of `ask`.
@@ -83,7 +83,12 @@ impl Chain {
                     FusionArg::Tensor(*tensors.entry(self.origin((kernel, index))).or_insert(next))
                 }
                 ArgumentKind::Scalar(dtype, bits) => FusionArg::Scalar { dtype: *dtype, bits: *bits },
-                _ => return Err(refused(&format!("its argument \"{}\" is no tensor or scalar", arg.name))),
+                _ => {
+                    return Err(refused(&format!(
+                        "its argument \"{}\" is neither a tensor nor a scalar",
+                        arg.name
+                    )));
+                }
             });
         }
         Ok(Planned {

@@ -108,7 +108,7 @@ fn what_only_later_kernels_read_is_temporary_and_need_not_move() {
 fn what_is_overwritten_last_is_no_temporary() {
     let chain = chain(&["scale", "saxpy"], &["saxpy.y=scale.x"]).unwrap();
     let names: Vec<_> = chain.temporaries().iter().map(|place| chain.name_of(*place)).collect();
-    assert_eq!(names, ["scale.out"], "saxpy overwrites the input of scale, which nobody reads after it");
+    assert_eq!(names, ["scale.out"], "saxpy overwrites the input of scale, which is not read afterwards");
     // `saxpy` reads and writes y, and reads what `scale` has written.
     assert_eq!(chain.bytes(std::slice::from_ref(&(0..2)), &[]), (1.0 + 2.0) * FIVE);
 }

@@ -24,7 +24,7 @@ impl Chain {
         origins.into_iter().map(|origin| self.size(origin)).fold(0, u64::saturating_add)
     }
 
-    /// The bytes that kernels must move, each of which stands for a range of the chain's: what it reads and has not written
+    /// The bytes that must be moved if each range of the chain runs as one kernel: what the kernel reads and has not written
     /// itself, and what it writes, each tensor once. Temporaries in `unwritten` are neither.
     pub(super) fn bytes(&self, kernels: &[Range<usize>], unwritten: &[Place]) -> f64 {
         let of_kernel = |kernel: &Range<usize>| -> f64 {

@@ -1,4 +1,4 @@
-//! What a chain of kernels is one by one and fused, as plain data.
+//! The results of a chain of kernels, one by one and fused, as plain data.
 
 use runtime_core::{FusionReport, Validation as CoreValidation};
 use serde::{Deserialize, Serialize};

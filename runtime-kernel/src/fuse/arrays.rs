@@ -1,4 +1,4 @@
-//! Tensors of which some elements are kept in an array of each item, or of each group.
+//! Keeps elements of a tensor in an array per item, or per group.
 
 use super::collide::{Meeting, meeting};
 use super::cover::Cover;

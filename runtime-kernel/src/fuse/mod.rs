@@ -12,8 +12,8 @@
 //! | `legality` | the rules that do not depend on indices: groups, options, types, overlaps, resources |
 //! | `plan` | runs of launches, from the left, each as long as possible |
 //! | `keep` | tensors of a run that need no memory |
-//! | `promote` | those of which an item uses one element |
-//! | `arrays` | those of which an item, or a group, uses several |
+//! | `promote` | those kept in a value: each item uses one element |
+//! | `arrays` | those kept in an array: an item, or a group, uses several elements |
 //! | `cover` | whether what is read was written before |
 //! | `merge/` | one module of several |
 //! | `text` | from the merged module to accepted text |

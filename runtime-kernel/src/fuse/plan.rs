@@ -73,7 +73,7 @@ pub(super) struct Planner<'a> {
     pub(super) launches: &'a [Launch<'a>],
     /// The accesses of launches that were walked.
     walked: Vec<(usize, Shape, Option<Accesses>)>,
-    /// Those that the walks made.
+    /// The number of variables that the walks created.
     variables: u32,
 }
 
@@ -237,11 +237,11 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Adds the longest kernel that launches begin with, and the kernels of the rest. All of them cannot be one kernel.
+    /// Adds the longest prefix that can be one kernel, then the kernels of the rest; all of them together cannot be one.
     fn shorten(&mut self, launches: Range<usize>, mut reason: String, plan: &mut FusionPlan) {
         let Range { start, end } = launches;
         let mut longest = None;
-        // What is too much for a kernel is too much for a longer one.
+        // If a prefix does not fit, no longer one does.
         let (mut fits, mut fails) = (start + 1, end);
         while fails - fits > 1 {
             let middle = fits.midpoint(fails);

@@ -40,7 +40,8 @@ impl<'a> Uses<'a> {
     }
 }
 
-/// A tensor of which each item uses a single element that it writes before it reads it, and what the proof relies on.
+/// The promotion of a tensor if each item uses a single element of it, and writes that element before it reads it; with what the
+/// proof relies on.
 pub(super) fn private(uses: &Uses<'_>) -> Option<(Promoted, Vec<(usize, Scalars)>)> {
     let &Uses { tensor, bytes, stride, list: ref all } = uses;
     let &(writer, first) = all.first()?;

@@ -1,6 +1,7 @@
 //! Walks over naga's IR, and edited copies of it. Imports no other folder.
 
 pub(crate) mod blocks;
+pub(crate) mod body_writer;
 pub(crate) mod operands;
 pub(crate) mod rebuild;
 pub(crate) mod variables;

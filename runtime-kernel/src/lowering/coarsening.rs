@@ -1,4 +1,4 @@
-//! The option for thread coarsening, and from which size of a launch on it is worthwhile.
+//! The option for thread coarsening, and the size of a launch from which it pays.
 
 use runtime_core::{Coarsening, DeviceInfo, Options, Result};
 
@@ -36,10 +36,7 @@ pub(super) fn applied(
     let is_gpu = match writer {
         Writer::C(Dialect::Host) => return Ok(program),
         Writer::C(Dialect::Cuda) => true,
-        Writer::C(Dialect::OpenCl) => device.properties.text("type") == Some("gpu"),
-        Writer::Spirv => {
-            matches!(device.properties.text("type"), Some("discrete" | "integrated" | "virtual"))
-        }
+        Writer::C(Dialect::OpenCl) | Writer::Spirv => device.is_gpu(),
     };
     match chosen(options) {
         Some(items) => program.coarsened(Some(items)),

@@ -45,6 +45,12 @@ pub(crate) fn kernel(declarations: &str, body: &str) -> String {
     )
 }
 
+/// A launch of 16 groups that reads tensors `x` and `z` and writes `y`.
+pub(crate) fn launch_of_two(body: &str, x: usize, y: usize, z: usize) -> Launch {
+    let code = kernel("@group(0) @binding(2) var<storage, read> z: array<u32>;", body);
+    launch(code, [16, 1, 1], &[Tensor(x), Tensor(y), Tensor(z), number(N), number(20)])
+}
+
 pub(crate) fn launch(code: String, groups: [u32; 3], args: &[FusionArg]) -> Launch {
     Launch { code, entry: "main".to_owned(), groups, args: args.to_vec() }
 }
@@ -186,15 +192,12 @@ fn structures_and_helpers_with_pointers(device: &Device) {
 }
 
 fn a_diamond_and_an_aliased_argument(device: &Device) {
-    let two = "@group(0) @binding(2) var<storage, read> z: array<u32>;";
-    let args = |x, y, z| vec![Tensor(x), Tensor(y), Tensor(z), number(N), number(20)];
-    let both = |body: &str, x, y, z| launch(kernel(two, body), [16, 1, 1], &args(x, y, z));
     let mut case = Case {
         launches: vec![
-            both("y[i] = x[i] + z[i];", 0, 1, 0),
-            both("y[i] = x[i] * z[i];", 1, 2, 0),
-            both("y[i] = x[i] - z[i];", 1, 3, 0),
-            both("y[i] = x[i] ^ (z[i] << 1u);", 2, 4, 3),
+            launch_of_two("y[i] = x[i] + z[i];", 0, 1, 0),
+            launch_of_two("y[i] = x[i] * z[i];", 1, 2, 0),
+            launch_of_two("y[i] = x[i] - z[i];", 1, 3, 0),
+            launch_of_two("y[i] = x[i] ^ (z[i] << 1u);", 2, 4, 3),
         ],
         tensors: lists::tensors(5, N),
         ..Case::default()

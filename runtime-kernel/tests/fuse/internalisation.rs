@@ -3,7 +3,7 @@
 use runtime_core::FusionArg::Tensor;
 use runtime_core::{FusedCode, Promotion};
 
-use crate::cases::{Check, N, chain, kernel, launch};
+use crate::cases::{Check, N, chain, kernel, launch, launch_of_two};
 use crate::lists::{self, Case, number};
 use crate::support::Device;
 
@@ -41,7 +41,7 @@ fn kept(case: &mut Case, device: &Device, places: &[Promotion]) -> FusedCode {
     code
 }
 
-/// Checks a list of which nothing is kept.
+/// Checks that no tensor of a list is kept in the fused kernel.
 #[track_caller]
 fn not_kept(case: &mut Case, device: &Device) {
     case.temporary = vec![1];
@@ -166,17 +166,12 @@ fn barrier_local_internalization(device: &Device) {
 }
 
 fn diamond_shape_local(device: &Device) {
-    let two = "@group(0) @binding(2) var<storage, read> z: array<u32>;";
-    let both = |body: &str, x, y, z| {
-        let args = [Tensor(x), Tensor(y), Tensor(z), number(N), number(20)];
-        launch(kernel(two, body), [16, 1, 1], &args)
-    };
     let mut case = Case {
         launches: vec![
-            both("y[i] = x[i] + z[i];", 0, 1, 0),
-            both("y[i] = x[64u * g.x + 63u - l.x] * z[i];", 1, 2, 0),
-            both("y[i] = x[64u * g.x + l.x / 2u] - z[i];", 1, 3, 0),
-            both("y[i] = x[i] ^ z[64u * g.x + (l.x + 1u) % 64u];", 2, 4, 3),
+            launch_of_two("y[i] = x[i] + z[i];", 0, 1, 0),
+            launch_of_two("y[i] = x[64u * g.x + 63u - l.x] * z[i];", 1, 2, 0),
+            launch_of_two("y[i] = x[64u * g.x + l.x / 2u] - z[i];", 1, 3, 0),
+            launch_of_two("y[i] = x[i] ^ z[64u * g.x + (l.x + 1u) % 64u];", 2, 4, 3),
         ],
         tensors: lists::tensors(5, 1024),
         ..Case::default()

@@ -222,12 +222,11 @@ fn firmware(source: settings::Source<'_>) -> Result<String> {
 
 /// The options at open.
 pub(crate) fn options() -> Vec<OptionSpec> {
-    let names = |names: &[&'static str]| names.to_vec();
     vec![
         OptionSpec::device("platform", "", "Where kernels run; by default, where the opened device is.")
-            .choices(&names(&["", "hw", "iss", "qemu"])),
+            .choices(&["", "hw", "iss", "qemu"]),
         OptionSpec::device("arch", "", "Architecture; by default that of the board, or kv3-2 on simulators.")
-            .choices(&names(&["", "kv3-1", "kv3-2"])),
+            .choices(&["", "kv3-1", "kv3-2"]),
         OptionSpec::device(
             "firmware",
             FIRMWARE[0],
@@ -239,7 +238,7 @@ pub(crate) fn options() -> Vec<OptionSpec> {
             "Folder for files of the run, an absolute path; by default a private one.",
         ),
         OptionSpec::device("verbose", false, "Log the commands that are run."),
-        OptionSpec::device("build_verbose", false, "Log what compilers print."),
+        OptionSpec::device("build_verbose", false, "Log what compilers print; not used yet."),
         OptionSpec::device("benchmark", false, "Run for a benchmark: turns traces on."),
         OptionSpec::device("trace", false, "Record traces; boards only."),
         OptionSpec::device("trace_use_syscall", true, "Record traces through system calls."),

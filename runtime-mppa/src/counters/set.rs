@@ -41,11 +41,15 @@ impl<S: CounterSource> Counters<S> {
     /// Opens counters. Those that a simulator does not count take no slot.
     #[must_use]
     pub fn new(source: S, requests: &[Request]) -> Self {
-        let simulated = source.is_simulated();
-        let counted = requests.iter().filter(|request| !simulated || request.event.is_simulated());
+        let counted = requests.iter().filter(|request| is_counted(&source, request));
         let plan = Plan::new(&counted.copied().collect::<Vec<_>>());
         Self { source, requests: requests.to_vec(), plan, pass: None, values: BTreeMap::new() }
     }
+}
+
+/// Whether a source counts the event of a request.
+fn is_counted(source: &impl CounterSource, request: &Request) -> bool {
+    !source.is_simulated() || request.event.is_simulated()
 }
 
 impl<S: CounterSource> CounterSet for Counters<S> {
@@ -54,9 +58,8 @@ impl<S: CounterSource> CounterSet for Counters<S> {
     }
 
     fn unavailable_reasons(&self) -> Vec<Option<String>> {
-        let simulated = self.source.is_simulated();
         let reason = |request: &Request| {
-            (simulated && !request.event.is_simulated())
+            (!is_counted(&self.source, request))
                 .then(|| "simulators count only PCC, EBE and ENIE, approximately; run on a board".to_owned())
         };
         self.requests.iter().map(reason).collect()

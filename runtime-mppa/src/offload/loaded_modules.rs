@@ -1,4 +1,4 @@
-//! The modules of a chip, of which few are loaded at a time.
+//! The modules of a chip, which holds only a few at a time.
 
 #![allow(unsafe_code, reason = "runs kernels")]
 

@@ -13,7 +13,7 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use super::chip::Chip;
 use super::functions::{Functions, check};
-use crate::process::Process;
+use crate::process::{Process, io_error};
 
 const SOURCE: &str = include_str!("shim.c");
 const LIBRARY: &str = "libruntime_mppa_shim.so";
@@ -45,11 +45,9 @@ impl Shim {
             return Err(Error::new(ErrorKind::Unavailable, message));
         }
         let source = folder.join("shim.c");
-        std::fs::write(&source, SOURCE).map_err(|error| {
-            Error::new(ErrorKind::Io, format!("{}: {error}", source.display())).with_source(error)
-        })?;
+        std::fs::write(&source, SOURCE).map_err(|error| io_error(&source, error))?;
         compile(sdk, folder)?;
-        // SAFETY: the library was compiled from our source; loading it loads the SDK's libraries, for which the caller vouches.
+        // SAFETY: the library was compiled from our source; loading it loads the SDK's libraries, which the caller guarantees to be Kalray's.
         let library = open_library(&folder.join(LIBRARY), |path| unsafe { Library::new(path) })?;
         // SAFETY: as above, and it is never unloaded.
         let functions = unsafe { Functions::bind(&library) };

@@ -95,7 +95,7 @@ pub(crate) struct FormatKernels {
     /// Portable code: tensors come before scalars, the constants X, Y and Z fix the group size at load time, there is no
     /// clock, and a tensor that a launch writes must not overlap its other tensors.
     pub(crate) portable: bool,
-    /// Programs of embedded devices, of which the option `entry` chooses one.
+    /// Programs of embedded devices; the option `entry` chooses one.
     embedded: bool,
     /// The `CAP_*` bits that the source requires.
     requires: u64,

@@ -14,15 +14,20 @@ use opencl::{Driver, IcdFolder, built, missing_trial};
 /// The stand-in in `RUNTIME_REQUIRE`.
 const REQUIREMENT: &str = "mppa-stand-in";
 /// Variables of the machine that configure the backend.
-const CLEARED_VARIABLES: [&str; 8] = [
+const CLEARED_VARIABLES: [&str; 13] = [
     "KALRAY_TOOLCHAIN_DIR",
     "PLATFORM",
     "BENCHMARK",
     "MPPA_TRACE_ENABLE",
+    "MPPA_TRACE_USE_SYSCALL",
+    "CLEAN_WORK_DIR",
     "POCL_MPPA_FIRMWARE_NAME",
     "RUNTIME_MPPA_ARCH",
     "RUNTIME_MPPA_ROOT",
     "RUNTIME_MPPA_STAND_IN",
+    "RUNTIME_MPPA_WORK_DIR",
+    "RUNTIME_MPPA_VERBOSE",
+    "RUNTIME_MPPA_BUILD_VERBOSE",
 ];
 
 /// The backend's library.

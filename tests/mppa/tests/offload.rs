@@ -146,7 +146,7 @@ fn every_call_may_fail_at_every_position() {
         let log = fake.log();
         assert!(!log.contains("WRONG"), "{name} in call {position}: {log}");
         assert_eq!(fake.number("fake_live"), 0, "{name} in call {position}: {log}");
-        // Nobody waits for the result of what releases something.
+        // The results of calls that release something are not waited for.
         let releases = ["free", "unload", "destroy"].contains(&name.as_str());
         assert_eq!(outcome.is_ok(), releases, "{name} in call {position}");
         if let Err(error) = outcome {

@@ -20,7 +20,7 @@ pub struct Module {
     pub text: String,
     /// The optional language features that it needs.
     pub needs: Vec<String>,
-    /// The values of its constants.
+    /// Its constants, element type, and buffers that are passed by value.
     pub specialisation: Specialisation,
 }
 

@@ -205,7 +205,7 @@ impl Fixture {
         Ok([y.to_vec()?, z.to_vec()?])
     }
 
-    /// A graph tells and replays the launch as the program describes it, also with other arguments.
+    /// A graph reports and replays the launch with the program's own geometry, also with other arguments.
     fn recorded(&self) -> Result<()> {
         const TEXT: &str = "
             @group(0) @binding(0) var<storage, read> x: array<u32>;

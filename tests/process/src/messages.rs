@@ -1,10 +1,11 @@
 //! Collects log messages, by default those of backends and of the code cache.
 
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::Interest;
 use tracing::{Event, Level, Metadata, Subscriber};
 
 /// Warnings and errors that were logged. Clones share them.
@@ -22,10 +23,18 @@ impl Default for Messages {
 }
 
 impl Messages {
-    /// Those with one of these targets.
-    #[must_use]
-    pub fn of_targets(targets: &'static [&'static str]) -> Self {
+    fn of_targets(targets: &'static [&'static str]) -> Self {
         Self { lines: Arc::default(), targets }
+    }
+
+    /// What this thread logs under one of these targets while it does some work.
+    pub fn during(targets: &'static [&'static str], work: impl FnOnce()) -> Vec<String> {
+        // With a single subscriber, `tracing` asks only the first thread that reaches a message whether it is wanted.
+        static LISTENS: Once = Once::new();
+        LISTENS.call_once(|| drop(tracing::subscriber::set_global_default(Self::of_targets(&[]))));
+        let messages = Self::of_targets(targets);
+        tracing::subscriber::with_default(messages.clone(), work);
+        messages.list()
     }
 
     /// Starts to collect those of this process.
@@ -57,6 +66,10 @@ impl Visit for Text {
 }
 
 impl Subscriber for Messages {
+    fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
+        Interest::sometimes()
+    }
+
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         self.targets.contains(&metadata.target()) && *metadata.level() <= Level::WARN
     }

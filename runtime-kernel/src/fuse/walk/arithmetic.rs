@@ -1,4 +1,4 @@
-//! Operations whose results are not linear: quotients, remainders, and numbers of which only bounds are known.
+//! Operations whose results are not linear: quotients, remainders, and numbers with known bounds only.
 
 use naga::{BinaryOperator, MathFunction, Scalar, ScalarKind};
 
@@ -234,7 +234,7 @@ impl Walk<'_> {
         Value::Number(result)
     }
 
-    /// One of two values, as a condition tells.
+    /// One of two values, chosen by a condition.
     pub(super) fn select(&mut self, operands: &[Value; 3], scalar: Option<Scalar>) -> Value {
         let [condition, accept, reject] = operands;
         let all = operands.each_ref();

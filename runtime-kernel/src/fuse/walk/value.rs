@@ -47,7 +47,7 @@ impl Value {
     }
 }
 
-/// The result of an operation on two numbers or conditions; `signed` tells how integers are compared.
+/// The result of an operation on two numbers or conditions; `signed` selects how integers are compared.
 pub(super) fn binary(op: BinaryOperator, left: &Value, right: &Value, signed: bool) -> Value {
     use BinaryOperator as Op;
     match (left, right) {

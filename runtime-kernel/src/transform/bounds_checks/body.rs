@@ -3,13 +3,14 @@
 use naga::proc::TypeResolution;
 use naga::{
     AddressSpace, AtomicFunction, Barrier, BinaryOperator, Block, Expression, FastHashMap, Function,
-    GlobalVariable, Handle, Literal, LocalVariable, MathFunction, Range, ScalarKind, Span, Statement,
-    SwitchCase, Type, TypeInner,
+    GlobalVariable, Handle, Literal, LocalVariable, MathFunction, ScalarKind, Span, Statement, SwitchCase,
+    Type, TypeInner,
 };
 use runtime_core::{Error, Result};
 
 use super::{BoundsChecker, Check, Source};
 use crate::analysis::proof::range::{self, Element, Limit};
+use crate::ir::body_writer::{BodyWriter, WriteBody};
 use crate::ir::operands::{renew_operands, renew_uses, result_of};
 use crate::transform::inline::without_body;
 
@@ -17,54 +18,52 @@ use crate::transform::inline::without_body;
 pub(super) struct Body<'b, 'p> {
     pub(super) checker: &'b mut BoundsChecker,
     pub(super) source: &'b Source<'p>,
-    pub(super) out: Function,
+    pub(super) out: BodyWriter,
     /// By expression of the source.
     map: Vec<Option<Handle<Expression>>>,
     /// By variable of the source.
     locals: Vec<Handle<LocalVariable>>,
-    /// The enclosing blocks of the next statement.
-    blocks: Vec<Block>,
-    /// The pending range of expressions for the next `Emit`: first and last.
-    run: Option<[Handle<Expression>; 2]>,
     /// By type: a variable that merges a guarded value with zero.
     merge_variables: FastHashMap<Handle<Type>, Handle<Expression>>,
     /// Whether this is the unchecked variant.
     unchecked: bool,
 }
 
+impl WriteBody for Body<'_, '_> {
+    fn writer(&mut self) -> &mut BodyWriter {
+        &mut self.out
+    }
+}
+
 impl<'b, 'p> Body<'b, 'p> {
     pub(super) fn new(checker: &'b mut BoundsChecker, source: &'b Source<'p>) -> Self {
-        let out = without_body(source.context.function);
+        let out = BodyWriter::new(without_body(source.context.function));
         Self {
             checker,
             source,
             out,
             map: Vec::new(),
             locals: Vec::new(),
-            blocks: Vec::new(),
-            run: None,
             merge_variables: FastHashMap::default(),
             unchecked: false,
         }
     }
 
     /// Finishes the function with its body.
-    pub(super) fn finish(mut self, body: Block) -> Function {
-        self.out.body = body;
-        self.out
+    pub(super) fn finish(self, body: Block) -> Function {
+        self.out.finish(body)
     }
 
     /// Appends a copy of the whole body.
     pub(super) fn copy_body(&mut self, unchecked: bool) -> Result<Block> {
         self.unchecked = unchecked;
-        self.flush();
         let function = self.source.context.function;
         let expressions = &function.expressions;
         self.map.clear();
         self.map.resize(expressions.len(), None);
         for (old, expression) in expressions.iter() {
             if expression.needs_pre_emit() && !matches!(expression, Expression::LocalVariable(_)) {
-                let new = self.out.expressions.append(expression.clone(), Span::UNDEFINED);
+                let new = self.constant(expression.clone());
                 self.map[old.index()] = Some(new);
             }
         }
@@ -79,7 +78,7 @@ impl<'b, 'p> Body<'b, 'p> {
             for (_, local) in function.local_variables.iter() {
                 let init = local.init.map(|init| self.value(init)).transpose()?;
                 let variable = LocalVariable { name: local.name.clone(), ty: local.ty, init };
-                self.locals.push(self.out.local_variables.append(variable, Span::UNDEFINED));
+                self.locals.push(self.out.function.local_variables.append(variable, Span::UNDEFINED));
             }
         }
         for (old, expression) in function.expressions.iter() {
@@ -89,51 +88,6 @@ impl<'b, 'p> Body<'b, 'p> {
             }
         }
         Ok(())
-    }
-
-    /// The block of the statements that `write` pushes.
-    pub(super) fn nested(&mut self, write: impl FnOnce(&mut Self) -> Result<()>) -> Result<Block> {
-        self.flush();
-        self.blocks.push(Block::new());
-        write(self)?;
-        self.flush();
-        Ok(self.blocks.pop().unwrap_or_default())
-    }
-
-    /// Ends the pending `Emit` range.
-    fn flush(&mut self) {
-        if let (Some([first, last]), Some(block)) = (self.run.take(), self.blocks.last_mut()) {
-            block.push(Statement::Emit(Range::new_from_bounds(first, last)), Span::UNDEFINED);
-        }
-    }
-
-    pub(super) fn push(&mut self, statement: Statement) {
-        self.flush();
-        if let Some(block) = self.blocks.last_mut() {
-            block.push(statement, Span::UNDEFINED);
-        }
-    }
-
-    /// Appends an expression that is evaluated here.
-    pub(super) fn append(&mut self, expression: Expression) -> Handle<Expression> {
-        let new = self.out.expressions.append(expression, Span::UNDEFINED);
-        self.run = Some([self.run.map_or(new, |[first, _]| first), new]);
-        new
-    }
-
-    /// Appends an expression that needs no `Emit`.
-    pub(super) fn constant(&mut self, expression: Expression) -> Handle<Expression> {
-        self.flush();
-        self.out.expressions.append(expression, Span::UNDEFINED)
-    }
-
-    pub(super) fn binary(
-        &mut self,
-        op: BinaryOperator,
-        left: Handle<Expression>,
-        right: Handle<Expression>,
-    ) -> Handle<Expression> {
-        self.append(Expression::Binary { op, left, right })
     }
 
     /// The new expression for one of the source; one that no statement evaluates is copied at its first use.
@@ -162,11 +116,7 @@ impl<'b, 'p> Body<'b, 'p> {
 
     /// A copy of a block of the source.
     fn copied(&mut self, block: &Block) -> Result<Block> {
-        self.flush();
-        self.blocks.push(Block::with_capacity(block.len()));
-        block.iter().try_for_each(|statement| self.statement(statement))?;
-        self.flush();
-        Ok(self.blocks.pop().unwrap_or_default())
+        self.nested(|body| block.iter().try_for_each(|statement| body.statement(statement)))
     }
 
     fn statement(&mut self, statement: &Statement) -> Result<()> {
@@ -370,11 +320,11 @@ impl<'b, 'p> Body<'b, 'p> {
             return Ok(None);
         };
         let index = match element.index {
-            None => self.constant(Expression::Literal(Literal::U32(element.known))),
+            None => self.number(element.known),
             Some(index) => self.unsigned(index)?,
         };
         let mut limit = match limit {
-            Limit::Constant(length) => self.constant(Expression::Literal(Literal::U32(length))),
+            Limit::Constant(length) => self.number(length),
             Limit::Runtime(_) => {
                 let array = self.value(element.base)?;
                 self.append(Expression::ArrayLength(array))
@@ -407,7 +357,7 @@ impl<'b, 'p> Body<'b, 'p> {
     /// Stores a line number in the report; the greatest one wins.
     fn report(&mut self, report: Handle<GlobalVariable>, line: u32) {
         let pointer = self.constant(Expression::GlobalVariable(report));
-        let value = self.constant(Expression::Literal(Literal::U32(line)));
+        let value = self.number(line);
         self.push(Statement::Atomic { pointer, fun: AtomicFunction::Max, value, result: None });
     }
 
@@ -442,7 +392,7 @@ impl<'b, 'p> Body<'b, 'p> {
             Some(&pointer) => pointer,
             None => {
                 let variable = LocalVariable { name: None, ty, init: None };
-                let local = self.out.local_variables.append(variable, Span::UNDEFINED);
+                let local = self.out.function.local_variables.append(variable, Span::UNDEFINED);
                 let pointer = self.constant(Expression::LocalVariable(local));
                 self.merge_variables.insert(ty, pointer);
                 pointer

@@ -11,6 +11,7 @@ use naga::{
 use super::body::Body;
 use crate::analysis::proof::launch_precondition::Preconditions;
 use crate::analysis::proof::polynomial::LaunchParameter;
+use crate::ir::body_writer::WriteBody;
 
 /// If the product of two numbers, computed in f32, is below this, it fits into 32 bits: 2³² − 2¹⁹. Three roundings
 /// change it by less than one part in 2²².
@@ -36,10 +37,6 @@ impl Body<'_, '_> {
             });
         }
         all.unwrap_or_else(|| self.constant(Expression::Literal(Literal::Bool(true))))
-    }
-
-    fn number(&mut self, number: u32) -> Handle<Expression> {
-        self.constant(Expression::Literal(Literal::U32(number)))
     }
 
     /// A sum of products; a product of two numbers that does not fit is replaced by `too_large`.
@@ -137,8 +134,8 @@ impl Body<'_, '_> {
         let is_groups =
             |binding: &Option<Binding>| matches!(binding, Some(Binding::BuiltIn(BuiltIn::NumWorkGroups)));
         let types = &self.source.context.module.types;
-        let found =
-            (0..).zip(&self.out.arguments).find_map(|(argument, declared)| match &types[declared.ty].inner {
+        let found = (0..).zip(&self.out.function.arguments).find_map(|(argument, declared)| {
+            match &types[declared.ty].inner {
                 _ if is_groups(&declared.binding) => Some((argument, None)),
                 TypeInner::Struct { members, .. } => {
                     let mut members = (0..).zip(members);
@@ -147,7 +144,8 @@ impl Body<'_, '_> {
                         .map(|(member, _)| (argument, Some(member)))
                 }
                 _ => None,
-            });
+            }
+        });
         let (argument, member) = found.unwrap_or_else(|| (self.add_groups(), None));
         let base = self.constant(Expression::FunctionArgument(argument));
         match member {
@@ -159,8 +157,8 @@ impl Body<'_, '_> {
     fn add_groups(&mut self) -> u32 {
         let ty = self.type_of(TypeInner::Vector { size: VectorSize::Tri, scalar: Scalar::U32 });
         let binding = Some(Binding::BuiltIn(BuiltIn::NumWorkGroups));
-        let number = u32::try_from(self.out.arguments.len()).unwrap_or(u32::MAX);
-        self.out.arguments.push(FunctionArgument { name: None, ty, binding });
+        let number = u32::try_from(self.out.function.arguments.len()).unwrap_or(u32::MAX);
+        self.out.function.arguments.push(FunctionArgument { name: None, ty, binding });
         number
     }
 }

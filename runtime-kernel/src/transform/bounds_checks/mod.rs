@@ -26,6 +26,7 @@ use crate::analysis::proof::range::{self, Element, Limit};
 use crate::analysis::proof::{FunctionContext, allows_unchecked_variants};
 use crate::interface::Tensor;
 use crate::ir::blocks::note_calls;
+use crate::ir::body_writer::WriteBody;
 use crate::ir::rebuild::{with_function, with_functions};
 use crate::program::{Checks, Program};
 

@@ -31,7 +31,7 @@ pub(super) struct Plan {
     pub(super) body: Block,
 }
 
-/// Whether an entry point has no barriers and loads anything: a cheap check before its calls are inlined.
+/// Whether an entry point may be coarsened: a cheap check before its calls are inlined.
 pub(super) fn may_be(point: &EntryPoint) -> bool {
     !blocks::has_barrier(&point.function.body)
 }

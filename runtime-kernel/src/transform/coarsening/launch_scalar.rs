@@ -1,4 +1,4 @@
-//! The scalar that tells a coarsened kernel how many work-groups its launch asked for.
+//! The hidden scalar with the number of work-groups that the launch of a coarsened kernel asked for.
 
 use naga::{
     AddressSpace, GlobalVariable, Handle, MemoryDecorations, Module, Scalar, Span, StructMember, Type,

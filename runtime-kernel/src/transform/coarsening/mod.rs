@@ -40,7 +40,7 @@ pub(crate) fn coarsened(program: &Program, items: Option<u32>) -> Result<Option<
         return Ok(None);
     }
     let inlined = |purpose| program.with(inline(&program.module, &program.info, purpose)?);
-    // Code that is not accepted without its loops and calls keeps them.
+    // Code that cannot be inlined or unrolled is left as it is.
     let Ok(flat) = inlined(Purpose::Speed).or_else(|_| inlined(Purpose::SpeedWithoutUnrolling)) else {
         return Ok(None);
     };

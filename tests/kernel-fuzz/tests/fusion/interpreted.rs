@@ -55,7 +55,8 @@ impl Interpreter {
     /// Drops the launches without a unique result; returns the contents at the beginning, and after each of the others.
     pub(crate) fn unfused(&mut self, case: &mut Case) -> Vec<Contents> {
         let mut steps = vec![initial(case)];
-        while let Some(at) = Some(steps.len() - 1).filter(|at| *at < case.launches.len()) {
+        while steps.len() <= case.launches.len() {
+            let at = steps.len() - 1;
             let mut tensors = steps[at].clone();
             match self.run(case, &PlannedKernel { launches: at..at + 1, code: None }, &mut tensors) {
                 Ok(()) => steps.push(tensors),

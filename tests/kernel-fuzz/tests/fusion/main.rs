@@ -16,11 +16,12 @@ use lists::{Random, list};
 use runtime_core::{CodeFormat, DeviceInfo, DeviceKind, FusionPlan};
 
 /// Lists in the interpreter: in CI, and otherwise.
-const CASES: [u32; 2] = [10_000, 300];
+const CI_CASES: u32 = 10_000;
+const LOCAL_CASES: u32 = 300;
 
 fn cases() -> u32 {
     let given = std::env::var("RUNTIME_FUSION_CASES").ok().and_then(|cases| cases.parse().ok());
-    given.unwrap_or(if std::env::var_os("CI").is_some() { CASES[0] } else { CASES[1] })
+    given.unwrap_or(if std::env::var_os("CI").is_some() { CI_CASES } else { LOCAL_CASES })
 }
 
 fn device() -> DeviceInfo {

@@ -4,6 +4,7 @@ use naga::{BinaryOperator, Block, Expression, Handle, Statement};
 use runtime_core::{Error, Result};
 
 use super::{Argument, Copier};
+use crate::ir::body_writer::WriteBody;
 use crate::ir::operands::{operands, renew_operands, renew_uses};
 use crate::ir::variables::{Root, root};
 
@@ -39,7 +40,9 @@ impl Copier<'_> {
             Statement::Block(inner) => {
                 self.interleaved(Rest { statements: inner, after: Some(&after) }, lanes)
             }
-            Statement::If { condition, accept, reject } if !self.has_stored && self.is_guard(statement) => {
+            Statement::If { condition, accept, reject }
+                if !self.has_stored && self.is_guard(*condition, [accept, reject]) =>
+            {
                 self.guard(*condition, [accept, reject], &after, lanes)
             }
             other => {
@@ -49,15 +52,9 @@ impl Copier<'_> {
         }
     }
 
-    /// Whether a statement is a branch with only one side, which does not depend on what buffers hold: neighbouring invocations
-    /// nearly always agree.
-    fn is_guard(&self, statement: &Statement) -> bool {
-        match statement {
-            Statement::If { condition, accept, reject } => {
-                (accept.is_empty() || reject.is_empty()) && self.is_known(*condition, MAX_DEPTH)
-            }
-            _ => false,
-        }
+    /// Whether a branch has only one side, and does not depend on what buffers hold: neighbouring invocations nearly always agree.
+    fn is_guard(&self, condition: Handle<Expression>, [accept, reject]: [&Block; 2]) -> bool {
+        (accept.is_empty() || reject.is_empty()) && self.is_known(condition, MAX_DEPTH)
     }
 
     /// Whether a value depends on scalars and indices only; a longer chain of operators than `depth` is not analysed.
@@ -110,7 +107,7 @@ impl Copier<'_> {
             Statement::Emit(range) => {
                 range.clone().try_for_each(|old| (0..lanes).try_for_each(|lane| self.emit(old, lane)))
             }
-            Statement::If { condition, accept, reject } if self.is_guard(statement) => {
+            Statement::If { condition, accept, reject } if self.is_guard(*condition, [accept, reject]) => {
                 let (condition, accepts) = self.agreement(*condition, reject, lanes)?;
                 let inner = if accepts { accept } else { reject };
                 let together = self.nested(|copier| {

@@ -1,18 +1,19 @@
 //! Writes the coarsened body: copies for several invocations, statement by statement, and a loop over single ones.
 
-mod append;
 mod copies;
 
 use naga::{
     BinaryOperator, Binding, Block, BuiltIn, Expression, Function, FunctionArgument, Handle, LocalVariable,
     Scalar, Span, Statement, Type, TypeInner, UniqueArena, VectorSize,
 };
-use runtime_core::Result;
+use runtime_core::{Error, Result};
 
 use self::copies::Rest;
 use super::eligible::Plan;
 use super::launch_scalar::LaunchScalar;
 use crate::interface::Interface;
+use crate::ir::blocks;
+use crate::ir::body_writer::{BodyWriter, WriteBody};
 use crate::ir::operands::{operands, renew_operands};
 use crate::transform::inline::without_body;
 
@@ -40,15 +41,17 @@ pub(super) struct Copier<'p> {
     plan: &'p Plan,
     group_size: u32,
     scalar: LaunchScalar,
-    out: Function,
+    out: BodyWriter,
     /// The copies that are evaluated together, and that of the loop.
     lanes: Vec<Lane>,
-    /// The enclosing blocks of the next statement.
-    blocks: Vec<Block>,
-    /// The pending range of expressions for the next `Emit`: first and last.
-    run: Option<[Handle<Expression>; 2]>,
     /// Whether a buffer has been written, so that the loop must not repeat the work.
     has_stored: bool,
+}
+
+impl WriteBody for Copier<'_> {
+    fn writer(&mut self) -> &mut BodyWriter {
+        &mut self.out
+    }
 }
 
 impl<'p> Copier<'p> {
@@ -64,10 +67,8 @@ impl<'p> Copier<'p> {
             plan,
             group_size: interface.group_size[0],
             scalar,
-            out: without_body(source),
+            out: BodyWriter::new(without_body(source)),
             lanes: Vec::new(),
-            blocks: vec![Block::new()],
-            run: None,
             has_stored: false,
         }
     }
@@ -77,6 +78,11 @@ impl<'p> Copier<'p> {
     /// # Errors
     /// `Unsupported` for expressions that kernels do not use.
     pub(super) fn coarsened(mut self) -> Result<Function> {
+        let body = self.nested(Self::body)?;
+        Ok(self.out.finish(body))
+    }
+
+    fn body(&mut self) -> Result<()> {
         let (one, all) = (self.number(1), self.number(self.plan.items));
         let group = self.component(BuiltIn::WorkGroupId);
         let launched = self.component(BuiltIn::NumWorkGroups);
@@ -87,10 +93,7 @@ impl<'p> Copier<'p> {
         let together = self.nested(|copier| copier.together((group, all), groups))?;
         self.push(Statement::If { condition, accept: together, reject: Block::new() });
         let items = self.append(Expression::Select { condition, accept: all, reject: one });
-        self.one_by_one((group, items), groups)?;
-        self.flush();
-        self.out.body = self.blocks.pop().unwrap_or_default();
-        Ok(self.out)
+        self.one_by_one((group, items), groups)
     }
 
     /// Evaluates all invocations together and returns, if their work-groups exist and all of them pass the guards.
@@ -128,7 +131,7 @@ impl<'p> Copier<'p> {
         let first = self.binary(BinaryOperator::Multiply, group, items);
         let ty = self.type_of(TypeInner::Scalar(Scalar::U32));
         let variable = LocalVariable { name: Some("item".to_owned()), ty, init: None };
-        let variable = self.out.local_variables.append(variable, Span::UNDEFINED);
+        let variable = self.out.function.local_variables.append(variable, Span::UNDEFINED);
         let pointer = self.constant(Expression::LocalVariable(variable));
         let zero = self.number(0);
         self.push(Statement::Store { pointer, value: zero });
@@ -183,7 +186,7 @@ impl<'p> Copier<'p> {
         }
         for (_, local) in self.source.local_variables.iter() {
             let variable = LocalVariable { name: local.name.clone(), ty: local.ty, init: None };
-            lane.locals.push(self.out.local_variables.append(variable, Span::UNDEFINED));
+            lane.locals.push(self.out.function.local_variables.append(variable, Span::UNDEFINED));
         }
         let index = self.lanes.len();
         self.lanes.push(lane);
@@ -191,7 +194,7 @@ impl<'p> Copier<'p> {
             for (old, local) in self.source.local_variables.iter() {
                 let init = local.init.map(|init| self.value(init, index)).transpose()?;
                 let new = self.lanes[index].locals[old.index()];
-                self.out.local_variables.get_mut(new).init = init;
+                self.out.function.local_variables.get_mut(new).init = init;
             }
         }
         Ok(index)
@@ -212,7 +215,7 @@ impl<'p> Copier<'p> {
     fn is_used_whole(&self, argument: usize) -> bool {
         let is_argument = |operand: Handle<Expression>| matches!(self.source.expressions[operand], Expression::FunctionArgument(index) if index as usize == argument);
         let mut stores_it = false;
-        crate::ir::blocks::each(&self.plan.body, &mut |statement| {
+        blocks::each(&self.plan.body, &mut |statement| {
             stores_it |= matches!(statement, Statement::Store { value, .. } if is_argument(*value));
         });
         stores_it
@@ -235,15 +238,15 @@ impl<'p> Copier<'p> {
         self.constant(Expression::FunctionArgument(u32::try_from(index).unwrap_or(u32::MAX)))
     }
 
-    /// The x component of a built-in value, which becomes an argument if it is none.
+    /// The x component of a built-in value; adds the argument if the kernel does not take it.
     fn component(&mut self, built_in: BuiltIn) -> Handle<Expression> {
         let is_it = |argument: &FunctionArgument| argument.binding == Some(Binding::BuiltIn(built_in));
-        let index = self.out.arguments.iter().position(is_it).unwrap_or_else(|| {
+        let index = self.out.function.arguments.iter().position(is_it).unwrap_or_else(|| {
             let inner = TypeInner::Vector { size: VectorSize::Tri, scalar: Scalar::U32 };
             let ty = self.type_of(inner);
             let binding = Some(Binding::BuiltIn(built_in));
-            self.out.arguments.push(FunctionArgument { name: None, ty, binding });
-            self.out.arguments.len() - 1
+            self.out.function.arguments.push(FunctionArgument { name: None, ty, binding });
+            self.out.function.arguments.len() - 1
         });
         let base = self.argument(index);
         self.append(Expression::AccessIndex { base, index: 0 })
@@ -268,5 +271,15 @@ impl<'p> Copier<'p> {
         let mut expression = self.source.expressions[old].clone();
         renew_operands(&mut expression, |operand| self.evaluated(operand))?;
         Ok(if expression.needs_pre_emit() { self.constant(expression) } else { self.append(expression) })
+    }
+
+    /// The values joined by an operator.
+    fn folded(&mut self, op: BinaryOperator, values: &[Handle<Expression>]) -> Result<Handle<Expression>> {
+        let joined = values.iter().copied().reduce(|left, right| self.binary(op, left, right));
+        joined.ok_or_else(|| Error::unsupported("coarsening by a factor of 0 is not supported"))
+    }
+
+    fn type_of(&mut self, inner: TypeInner) -> Handle<Type> {
+        self.types.insert(Type { name: None, inner }, Span::UNDEFINED)
     }
 }
