@@ -7,7 +7,7 @@ use naga::valid::ModuleInfo;
 use runtime_core::{Result, SignatureParam};
 
 use crate::analysis::signature;
-use crate::check::{barriers, continuing};
+use crate::check::{barriers, continuing, cooperative};
 use crate::parse::diagnostics::{failed, path_or_wgsl};
 use crate::parse::limits::{self, Depth};
 use crate::parse::specialise::{Specialisation, as_constants, overrides, values, with_values};
@@ -164,6 +164,7 @@ fn parse_program(code: &str, path: &str, depth: Depth, specialisation: &Speciali
     made_private.restore(&mut module, &info, code, path)?;
     let module = with_arguments((module, info), code, path, specialisation)?;
     let program = Program { overrides, ..Program::new(module, code, path, depth)? };
+    cooperative::check(&program)?;
     barriers::check(&program)?;
     Ok(program)
 }

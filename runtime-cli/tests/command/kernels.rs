@@ -294,6 +294,15 @@ fn every_kernel_of_the_folder_is_tested() {
 }
 
 #[test]
+fn a_kernel_for_matrix_units_says_what_the_host_lacks() {
+    let folder = kernels().join("matrix_units");
+    let (run, rows) = evaluate_on(&["host"], &folder, "gemm", &["--device".to_owned(), "host".to_owned()]);
+    let reason = rows[0]["reason"].as_str().unwrap();
+    assert!(rows.len() == 1 && rows[0]["status"] == "not_run", "{run:?}");
+    assert!(reason.contains("the kernel uses matrix_units"), "{reason}");
+}
+
+#[test]
 fn a_broken_kernel_is_detected() {
     for (name, from, to) in [("saxpy", "* x[i] +", "* x[i] -"), ("scan", "sums[lane - 1]", "sums[lane]")] {
         let folder = copied(name, |code| replaced(code, from, to), str::to_owned);

@@ -22,6 +22,8 @@ pub enum Feature {
     Atomics,
     /// 64-bit atomic operations.
     I64Atomics,
+    /// Cooperative matrices, which matrix units multiply.
+    MatrixUnits,
 }
 
 impl Feature {
@@ -35,6 +37,7 @@ impl Feature {
             Self::Subgroups => "subgroups",
             Self::Atomics => "atomics",
             Self::I64Atomics => "i64_atomics",
+            Self::MatrixUnits => "matrix_units",
         }
     }
 }
@@ -56,6 +59,10 @@ pub(crate) fn features(module: &Module) -> Vec<Feature> {
                 needed.extend(of_scalar(scalar));
             }
             TypeInner::Atomic(Scalar { width: 8, .. }) => needed.extend([Feature::I64, Feature::I64Atomics]),
+            TypeInner::CooperativeMatrix { scalar, .. } => {
+                needed.extend([Feature::Subgroups, Feature::MatrixUnits]);
+                needed.extend(of_scalar(scalar));
+            }
             TypeInner::Atomic(_) => needed.extend([Feature::Atomics]),
             _ => {}
         }

@@ -10,6 +10,7 @@ use naga::{
 use runtime_core::{Access, DType, Error, ErrorKind, Result};
 
 use crate::interface::{self, Interface, Layout, Tensor};
+use crate::ir::cooperative::ROW_ALIGNMENT;
 use crate::parse::diagnostics::failed;
 use crate::parse::tokens::tokens;
 use crate::program::Program;
@@ -110,6 +111,15 @@ impl Reflect<'_> {
         all.filter(|(handle, _)| uses[*handle] != GlobalUse::empty())
     }
 
+    /// The alignment of a tensor. Matrix units move rows of 16 bytes.
+    fn alignment(&self, ty: Handle<Type>) -> u64 {
+        let is_matrix = |ty: &Type| matches!(ty.inner, TypeInner::CooperativeMatrix { .. });
+        match self.program.module.types.iter().any(|(_, ty)| is_matrix(ty)) {
+            true => u64::from(ROW_ALIGNMENT),
+            false => self.widest_scalar(ty),
+        }
+    }
+
     /// The storage buffers, sorted by binding: 0, 1, 2, ….
     fn tensors(&self, uses: &FunctionInfo) -> Vec<Tensor> {
         let mut list = Vec::new();
@@ -122,7 +132,7 @@ impl Reflect<'_> {
                 access: access_of(access, uses[handle]),
                 dtype: self.element(variable.ty),
                 min_bytes: self.fixed_bytes(variable.ty),
-                alignment_bytes: self.widest_scalar(variable.ty),
+                alignment_bytes: self.alignment(variable.ty),
                 variable: handle,
             });
         }

@@ -1,4 +1,4 @@
-//! Rejects barriers in non-uniform control flow, which naga accepts.
+//! Rejects barriers, and operations on cooperative matrices, in non-uniform control flow, which naga accepts.
 //!
 //! Every invocation of a work-group must reach a barrier, or none. So no condition that varies within the group may
 //! decide whether a barrier is reached: neither the branch or loop around it, nor one by which some invocations
@@ -9,7 +9,7 @@ use naga::{Block, Expression, Function, Handle, Module, Span, Statement};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::analysis::uniformity::Uniformity;
-use crate::ir::blocks::{self, Skip, has_barrier, is_barrier};
+use crate::ir::blocks::{self, Skip, is_collective};
 use crate::parse;
 use crate::program::Program;
 use crate::transform::inline::{Purpose, inline};
@@ -22,7 +22,7 @@ pub(crate) fn check(program: &Program) -> Result<()> {
     let module = &program.module;
     let barrier_functions = functions_with_barriers(module);
     let none = !barrier_functions.contains(&true)
-        && !module.entry_points.iter().any(|p| has_barrier(&p.function.body));
+        && !module.entry_points.iter().any(|p| contains_barrier(&p.function, &[]));
     if none || functions_pass_alone(module, &program.info, &barrier_functions) {
         return Ok(());
     }
@@ -56,21 +56,22 @@ fn check_entries(
 fn functions_with_barriers(module: &Module) -> Vec<bool> {
     let mut known = Vec::with_capacity(module.functions.len());
     for (_, function) in module.functions.iter() {
-        known.push(contains_barrier(&function.body, &known));
+        known.push(contains_barrier(function, &known));
     }
     known
 }
 
-/// Whether a block has a barrier, or calls a function that has one.
-fn contains_barrier(block: &Block, functions: &[bool]) -> bool {
-    blocks::any(block, &mut |statement| match statement {
+/// Whether a function has a barrier, or calls one that has.
+fn contains_barrier(function: &Function, functions: &[bool]) -> bool {
+    blocks::any(&function.body, &mut |statement| match statement {
         Statement::Call { function, .. } => functions.get(function.index()) == Some(&true),
-        other => is_barrier(other),
+        other => is_collective(function, other),
     })
 }
 
 /// A barrier that not all invocations reach, and the condition responsible.
 struct DivergentBarrier {
+    what: &'static str,
     barrier: Span,
     condition: Span,
 }
@@ -122,13 +123,13 @@ impl<'a> Walk<'a> {
         divergence: Divergence,
     ) -> std::result::Result<(), DivergentBarrier> {
         match statement {
-            Statement::ControlBarrier(_) | Statement::WorkGroupUniformLoad { .. } => {
-                self.barrier(span, divergence)
+            collective if is_collective(self.function, collective) => {
+                self.collective(collective, span, divergence)
             }
             Statement::Call { function, .. }
                 if self.barrier_functions.get(function.index()) == Some(&true) =>
             {
-                self.barrier(span, divergence)
+                self.collective(statement, span, divergence)
             }
             Statement::Block(block) => self.block(block, divergence),
             Statement::If { condition, accept, reject } => {
@@ -194,11 +195,25 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn barrier(&self, barrier: Span, divergence: Divergence) -> std::result::Result<(), DivergentBarrier> {
-        match self.current_divergence(divergence) {
-            Some(condition) => Err(DivergentBarrier { barrier, condition }),
-            None => Ok(()),
-        }
+    fn collective(
+        &self,
+        statement: &Statement,
+        span: Span,
+        divergence: Divergence,
+    ) -> std::result::Result<(), DivergentBarrier> {
+        let Some(condition) = self.current_divergence(divergence) else { return Ok(()) };
+        let (what, barrier) = match statement {
+            Statement::Emit(range) => {
+                let mut spans = range.clone().map(|value| self.function.expressions.get_span(value));
+                ("an operation on cooperative matrices", spans.find(Span::is_defined).unwrap_or(span))
+            }
+            Statement::CooperativeStore { data, .. } => {
+                let span = self.function.expressions.get_span(data.pointer);
+                ("an operation on cooperative matrices", span)
+            }
+            _ => ("a barrier", span),
+        };
+        Err(DivergentBarrier { what, barrier, condition })
     }
 
     /// Why control flow is not uniform here.
@@ -261,9 +276,10 @@ fn error(found: &DivergentBarrier, place: &dyn Fn(Span) -> String) -> Error {
     Error::new(
         ErrorKind::CompileFailed,
         format!(
-            "{}: a barrier must be reached by all invocations of a work-group, but the condition at {} varies \
-             within it; move the barrier out of that control flow",
+            "{}: {} must be reached by all invocations of a work-group, but the condition at {} varies \
+             within it; move it out of that control flow",
             place(found.barrier),
+            found.what,
             place(found.condition)
         ),
     )

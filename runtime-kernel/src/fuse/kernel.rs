@@ -102,10 +102,15 @@ impl<'a> Body<'a> {
 
 /// Whether the items of a group work together in a function.
 fn cooperates(function: &Function) -> bool {
-    let subgroup = function.expressions.iter().any(|(_, expression)| {
-        matches!(expression, Expression::SubgroupBallotResult | Expression::SubgroupOperationResult { .. })
+    let together = function.expressions.iter().any(|(_, expression)| {
+        matches!(
+            expression,
+            Expression::SubgroupBallotResult
+                | Expression::SubgroupOperationResult { .. }
+                | Expression::CooperativeLoad { .. }
+        )
     });
-    subgroup
+    together
         || blocks::any(&function.body, &mut |statement| {
             blocks::is_barrier(statement) || matches!(statement, Statement::MemoryBarrier(_))
         })

@@ -6,6 +6,7 @@ use runtime_core::{DeviceInfo, FusionArg, FusionLaunch, FusionRequest, OptionVal
 use super::kernel::Body;
 use super::merge::Guard;
 use super::walk::Shape;
+use crate::analysis::features::Feature;
 
 /// Tensors of a fused kernel: OpenCL devices take at least 1024 bytes of arguments, 16 for each tensor with its size.
 const MAX_TENSORS: usize = 48;
@@ -72,6 +73,9 @@ pub(super) fn check_alone(launch: &Launch<'_>) -> Result<(), String> {
         return Err(format!(
             "{name} takes the strides of a tensor; fused kernels take contiguous tensors only"
         ));
+    }
+    if body.program.features().contains(&Feature::MatrixUnits) {
+        return Err(format!("{name} uses matrix units"));
     }
     let types = &body.program.module.types;
     for function in body.functions() {

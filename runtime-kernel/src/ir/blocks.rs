@@ -1,6 +1,6 @@
 //! Walks over nested blocks, barriers in them, and jumps out of them.
 
-use naga::{Block, Expression, Handle, Statement};
+use naga::{Block, Expression, Function, Handle, Statement};
 
 /// The blocks inside a statement, in the order of the text.
 pub(crate) fn inner(statement: &Statement) -> impl Iterator<Item = &Block> {
@@ -67,6 +67,20 @@ pub(crate) fn within<'b>(statement: &'b Statement, is: &mut impl FnMut(&'b State
 /// Whether a statement is a barrier.
 pub(crate) const fn is_barrier(statement: &Statement) -> bool {
     matches!(statement, Statement::ControlBarrier(_) | Statement::WorkGroupUniformLoad { .. })
+}
+
+/// Whether all invocations must take part in a statement: a barrier, or an operation on cooperative matrices.
+pub(crate) fn is_collective(function: &Function, statement: &Statement) -> bool {
+    match statement {
+        Statement::Emit(range) => range.clone().any(|value| {
+            matches!(
+                function.expressions[value],
+                Expression::CooperativeLoad { .. } | Expression::CooperativeMultiplyAdd { .. }
+            )
+        }),
+        Statement::CooperativeStore { .. } => true,
+        other => is_barrier(other),
+    }
 }
 
 /// Whether a block has a barrier of its own; calls do not count.

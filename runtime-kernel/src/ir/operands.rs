@@ -79,6 +79,8 @@ pub(crate) fn each_operand(
             visit(arg);
             [arg1, arg2, arg3].into_iter().filter_map(Option::as_mut).for_each(visit);
         }
+        E::CooperativeLoad { data, .. } => [&mut data.pointer, &mut data.stride].into_iter().for_each(visit),
+        E::CooperativeMultiplyAdd { a, b, c } => [a, b, c].into_iter().for_each(visit),
         _ => return false,
     }
     true
@@ -115,6 +117,9 @@ pub(crate) fn each_use(statement: &mut Statement, mut visit: impl FnMut(&mut Han
             }
         }
         Statement::SubgroupCollectiveOperation { argument, .. } => visit(argument),
+        Statement::CooperativeStore { target, data } => {
+            [target, &mut data.pointer, &mut data.stride].into_iter().for_each(visit);
+        }
         _ => {}
     }
 }
@@ -162,6 +167,8 @@ pub(crate) fn operands(expression: &Expression) -> Operands<'_> {
         | E::ArrayLength(operand) => [Some(operand), None, None, None],
         E::Select { condition, accept, reject } => [Some(condition), Some(accept), Some(reject), None],
         E::Math { arg, arg1, arg2, arg3, .. } => [Some(arg), arg1, arg2, arg3],
+        E::CooperativeLoad { ref data, .. } => [Some(data.pointer), Some(data.stride), None, None],
+        E::CooperativeMultiplyAdd { a, b, c } => [Some(a), Some(b), Some(c), None],
         _ => [None; 4],
     };
     Operands { few, next: 0, many: &[] }

@@ -25,6 +25,14 @@ pub(crate) fn root(function: &Function, pointer: Handle<Expression>) -> Root {
     }
 }
 
+/// The array that a pointer to an element leads into.
+pub(crate) fn array_of(function: &Function, element: Handle<Expression>) -> Handle<Expression> {
+    match function.expressions[element] {
+        Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => base,
+        _ => element,
+    }
+}
+
 /// The local variable whose whole value an expression loads.
 pub(crate) fn loaded(function: &Function, load: Handle<Expression>) -> Option<Handle<LocalVariable>> {
     let Expression::Load { pointer } = function.expressions[load] else { return None };

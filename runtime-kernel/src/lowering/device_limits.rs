@@ -19,6 +19,7 @@ pub(super) fn check_device(program: &Program, device: &DeviceInfo, writer: Write
         (Feature::F16, has(abi::CAP_F16)),
         (Feature::F64, has(abi::CAP_F64)),
         (Feature::Subgroups, has_subgroups),
+        (Feature::MatrixUnits, has_matrix_units(device, writer)),
     ] {
         if program.features().contains(&feature) && !has {
             let message = format!("the kernel uses {feature}, which {} does not support", device.name);
@@ -27,12 +28,53 @@ pub(super) fn check_device(program: &Program, device: &DeviceInfo, writer: Write
     }
     for (index, interface) in program.interfaces().iter().enumerate() {
         check_group(interface, device, writer)?;
+        if program.features().contains(&Feature::MatrixUnits) {
+            check_subgroups_are_full(interface, device)?;
+        }
         // The writer of host C knows exactly what it puts on the stack.
         if writer != Writer::C(Dialect::Host) {
             check_private_memory(private_memory::of_entry(program, index), interface, device)?;
         }
     }
     Ok(())
+}
+
+/// Whether a device multiplies matrices of 16 × 16 `f16`.
+fn has_matrix_units(device: &DeviceInfo, writer: Writer) -> bool {
+    match writer {
+        Writer::Spirv => device.properties.iter().any(|(key, value)| {
+            key == "cooperative_matrix" && value.to_string().starts_with("16x16x16 float16 * float16")
+        }),
+        // `mma.sync.m16n8k16`.
+        Writer::C(Dialect::Cuda) => {
+            device.arch.as_deref().and_then(architecture).is_some_and(|number| number >= 80)
+        }
+        Writer::C(_) => false,
+    }
+}
+
+/// The number of an architecture such as `sm_90a`.
+fn architecture(name: &str) -> Option<u32> {
+    let number = name.split_once('_')?.1;
+    number.trim_end_matches(|end: char| end.is_ascii_alphabetic()).parse().ok()
+}
+
+/// All items of a subgroup take part in its operations on matrices.
+fn check_subgroups_are_full(interface: &Interface, device: &DeviceInfo) -> Result<()> {
+    let size = ["warp_size", "sub_group_size"].iter().find_map(|key| match device.properties.value(key) {
+        Some(OptionValue::Integer(size)) => u32::try_from(*size).ok(),
+        _ => None,
+    });
+    let (size, items) = (size.unwrap_or(32).max(1), interface.group_size.iter().product::<u32>());
+    if items % size == 0 {
+        return Ok(());
+    }
+    let message = format!(
+        "entry point \"{}\" uses matrix units, but its work-groups of {items} items are no multiple of the subgroups of {}, \
+         which have {size}",
+        interface.name, device.name
+    );
+    Err(Error::new(ErrorKind::InvalidArgument, message))
 }
 
 /// Maximum private memory of an invocation: what NVIDIA's devices have, and more than compilers cope with elsewhere.

@@ -5,6 +5,7 @@ pub(crate) mod by_value;
 pub(crate) mod diagnostics;
 pub(crate) mod expansion_limits;
 pub(crate) mod f16_immediates;
+mod late_operands;
 pub(crate) mod limits;
 pub(crate) mod panic_guard;
 pub(crate) mod source_edits;
@@ -29,7 +30,8 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities::IMMEDIATES
     .union(Capabilities::SHADER_INT64_ATOMIC_MIN_MAX)
     .union(Capabilities::SHADER_INT64_ATOMIC_ALL_OPS)
     .union(Capabilities::SUBGROUP)
-    .union(Capabilities::SUBGROUP_BARRIER);
+    .union(Capabilities::SUBGROUP_BARRIER)
+    .union(Capabilities::COOPERATIVE_MATRIX);
 
 /// A parsed and validated text.
 pub(crate) struct Parsed {
@@ -46,6 +48,7 @@ pub(crate) fn parse_and_validate(code: &str, path: &str) -> Result<Parsed, Strin
     let name = path_or_wgsl(path);
     let mut module = wgsl::parse_str(code).map_err(|error| error.emit_to_string_with_path(code, name))?;
     bindings::keep_compute(&mut module);
+    late_operands::evaluate_first(&mut module);
     let made_private = f16_immediates::make_private(&mut module);
     let info = validate(&module).map_err(|error| error.emit_to_string_with_path(code, name))?;
     Ok(Parsed { module, info, made_private })

@@ -3,6 +3,7 @@
 //! A missing tool is ignored, with a hint how to install it; with `spirv-val`, `clang` or `nvrtc` in
 //! `RUNTIME_REQUIRE`, it is a failure.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use portable::module::{self, Module};
 use portable::required;
 use portable::tool::{self, Tool};
+use runtime_kernel::{Checks, Dialect, Program, Specialisation};
 
 fn main() -> ExitCode {
     let modules = module::all();
@@ -21,6 +23,7 @@ fn main() -> ExitCode {
                 trials.extend(modules.iter().map(|module| trial(name, &tool, module.clone())));
                 trials.push(coarsened(name, &tool, modules.clone()));
                 if name == "nvrtc" {
+                    trials.extend(["gemm", "forms"].map(|kernel| matrix_units(&tool, kernel)));
                     trials.extend(
                         modules
                             .iter()
@@ -67,6 +70,21 @@ fn coarsened(name: &str, tool: &Arc<Tool>, modules: Vec<Module>) -> Trial {
             count += 1;
         }
         if count >= 5 { Ok(()) } else { Err(format!("only {count} modules are element-wise").into()) }
+    })
+}
+
+/// Kernels for matrix units, which only CUDA's compiler knows here.
+fn matrix_units(tool: &Arc<Tool>, kernel: &'static str) -> Trial {
+    let tool = tool.clone();
+    Trial::test(format!("nvrtc::matrix_units::{kernel}"), move || {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels/matrix_units");
+        let text = std::fs::read_to_string(folder.join(kernel).with_extension("wgsl"))?;
+        for checks in [Checks::Bounded, Checks::BoundedOnce, Checks::Unchecked] {
+            let program = Program::parse(&text, kernel, &Specialisation::default())?;
+            let code = program.c(Dialect::Cuda, checks)?.text.into_bytes();
+            tool.check(&code, &[]).map_err(|said| format!("{checks:?}: {said}\n{}", listing(&code)))?;
+        }
+        Ok(())
     })
 }
 

@@ -17,6 +17,7 @@ mod facts;
 pub(crate) mod launch_precondition;
 pub(crate) mod polynomial;
 pub(crate) mod range;
+pub(crate) mod tile;
 pub(crate) mod trip_count;
 pub(crate) mod unrolling;
 

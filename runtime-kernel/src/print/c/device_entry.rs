@@ -6,6 +6,7 @@ use runtime_core::Result;
 use super::invocation::environment::Plain;
 use super::invocation::statement::Printer;
 use super::writer::Writer;
+use crate::analysis::features::Feature;
 use crate::analysis::proof::FunctionContext;
 use crate::program::Dialect;
 
@@ -173,8 +174,13 @@ impl Printer<'_, '_, Plain> {
             let name = self.writer.names.global(variable).to_owned();
             match space {
                 AddressSpace::WorkGroup => {
-                    let before =
-                        if self.writer.dialect == Dialect::OpenCl { "__local" } else { "__shared__" };
+                    // `ldmatrix` reads rows of 16 bytes.
+                    let has_matrices = self.writer.program.features().contains(&Feature::MatrixUnits);
+                    let before = match self.writer.dialect {
+                        Dialect::OpenCl => "__local",
+                        _ if has_matrices => "__shared__ __align__(16)",
+                        _ => "__shared__",
+                    };
                     self.lines.line(&[before, " ", &type_name, " ", &name, ";"]);
                 }
                 AddressSpace::Private => {

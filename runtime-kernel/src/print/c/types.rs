@@ -98,6 +98,7 @@ impl Writer<'_> {
             TypeInner::Scalar(scalar) | TypeInner::Atomic(scalar) => Ok(self.scalar(scalar)?.to_owned()),
             TypeInner::Vector { size, scalar } => self.vector(size, scalar),
             TypeInner::Matrix { columns, rows, scalar } => self.matrix(columns, rows, scalar),
+            TypeInner::CooperativeMatrix { .. } => self.cooperative_type(inner, span),
             TypeInner::Pointer { base, space } => {
                 let base = self.type_name(base)?;
                 Ok([self.dialect.space(space), &base, " *"].concat())
@@ -276,6 +277,9 @@ impl Writer<'_> {
             TypeInner::Matrix { columns, rows, scalar } => {
                 let stride = if rows == VectorSize::Tri { 4 } else { rows as u32 };
                 (u32::from(scalar.width) * stride * columns as u32, u32::from(scalar.width))
+            }
+            TypeInner::CooperativeMatrix { columns, rows, scalar, .. } => {
+                (u32::from(scalar.width) * columns as u32 * rows as u32, u32::from(scalar.width))
             }
             TypeInner::Array { base, size, stride } => {
                 let align = align_of(base);

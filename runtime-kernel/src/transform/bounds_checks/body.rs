@@ -91,7 +91,7 @@ impl<'b, 'p> Body<'b, 'p> {
     }
 
     /// The new expression for one of the source; one that no statement evaluates is copied at its first use.
-    fn value(&mut self, old: Handle<Expression>) -> Result<Handle<Expression>> {
+    pub(super) fn value(&mut self, old: Handle<Expression>) -> Result<Handle<Expression>> {
         if let Some(new) = self.map[old.index()] {
             return Ok(new);
         }
@@ -145,6 +145,7 @@ impl<'b, 'p> Body<'b, 'p> {
                 None => self.simple(statement).map(|_| ()),
             },
             Statement::Atomic { pointer, result, .. } => self.atomic(statement, *pointer, *result),
+            Statement::CooperativeStore { target, data } => self.tile_store(*target, *data),
             Statement::WorkGroupUniformLoad { pointer, result } => {
                 self.workgroup_uniform_load(statement, *pointer, *result)
             }
@@ -195,6 +196,16 @@ impl<'b, 'p> Body<'b, 'p> {
             return Ok(());
         }
         let context = self.source.context;
+        if let Expression::CooperativeLoad { columns, rows, role, data } = context.function.expressions[old] {
+            let (condition, data) = self.tile(data)?;
+            let load = Expression::CooperativeLoad { columns, rows, role, data };
+            let new = match condition {
+                Some(condition) => self.value_or_zero(condition, old, |body| Ok(body.append(load)))?,
+                None => self.append(load),
+            };
+            self.map[old.index()] = Some(new);
+            return Ok(());
+        }
         let condition = match context.function.expressions[old] {
             Expression::Load { pointer } => self.condition(pointer)?,
             Expression::Access { .. } if !context.is_pointer(old) => self.index_condition(old)?,
@@ -300,7 +311,7 @@ impl<'b, 'p> Body<'b, 'p> {
     }
 
     /// An index as an unsigned number of the same width.
-    fn unsigned(&mut self, index: Handle<Expression>) -> Result<Handle<Expression>> {
+    pub(super) fn unsigned(&mut self, index: Handle<Expression>) -> Result<Handle<Expression>> {
         let expr = self.value(index)?;
         Ok(match self.source.context.inner(index).scalar_kind() {
             Some(ScalarKind::Sint) => {

@@ -12,6 +12,7 @@ mod body;
 mod launch;
 #[cfg(test)]
 mod tests;
+mod tiles;
 
 use naga::{
     AddressSpace, Arena, Expression, Function, GlobalVariable, Handle, MemoryDecorations, Module,
@@ -159,8 +160,10 @@ impl BoundsChecker {
             checks: vec![None; expressions.len()],
             preconditions: Preconditions::new(),
         };
+        let tiles = tiles::pointers(context.function);
         for (handle, expression) in expressions.iter() {
             if let Expression::Access { .. } | Expression::AccessIndex { .. } = expression
+                && !tiles.contains(&handle)
                 && let Some(element) = Element::of(context.function, handle)
                 && let Some(limit) = range::limit(context, element)
             {

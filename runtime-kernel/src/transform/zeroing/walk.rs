@@ -14,7 +14,7 @@ use super::column::{Column, Kind};
 use super::constant_loops::Loop;
 use super::memory::{FIRST, Memory};
 use crate::ir::blocks::{self, Skip};
-use crate::ir::variables::{Root, assigned_by, root};
+use crate::ir::variables::{Root, array_of, assigned_by, root};
 use crate::program::Program;
 
 /// Variables with more elements are not analysed.
@@ -142,8 +142,12 @@ impl<'a> Walk<'a> {
             Statement::Emit(range) => {
                 for handle in range.clone() {
                     scope.emit(handle);
-                    if let Expression::Load { pointer } = scope.function.expressions[handle] {
-                        self.read(scope, pointer, active, state);
+                    match scope.function.expressions[handle] {
+                        Expression::Load { pointer } => self.read(scope, pointer, active, state),
+                        Expression::CooperativeLoad { data, .. } => {
+                            self.read(scope, array_of(scope.function, data.pointer), active, state);
+                        }
+                        _ => {}
                     }
                 }
             }

@@ -129,6 +129,12 @@ impl<E: Environment> Printer<'_, '_, E> {
                 }
                 None => Err(self.unsupported("the length of this array", expression)),
             },
+            Expression::CooperativeLoad { data, .. } => {
+                Ok((self.cooperative_load(expression, data)?, level::PRIMARY))
+            }
+            Expression::CooperativeMultiplyAdd { a, b, c } => {
+                Ok((self.cooperative_multiply_add([a, b, c])?, level::PRIMARY))
+            }
             _ => Err(self.unsupported("this kind of expression", expression)),
         }
     }

@@ -30,6 +30,7 @@
 pub(crate) mod assertion;
 pub(crate) mod atomic;
 mod bounds_checks;
+mod cooperative;
 pub(crate) mod environment;
 pub(crate) mod expression;
 pub(crate) mod hoisted_checks;

@@ -112,6 +112,14 @@ impl Writer<'_> {
         right: &TypeInner,
         known: Right,
     ) -> Result<Form> {
+        if [left, right].iter().any(|inner| matches!(inner, TypeInner::CooperativeMatrix { .. })) {
+            return match operator {
+                BinaryOperator::Add => self.cooperative_operator("+", [left, right]),
+                BinaryOperator::Subtract => self.cooperative_operator("-", [left, right]),
+                BinaryOperator::Multiply => self.cooperative_operator("*", [left, right]),
+                _ => Err(self.unsupported("this operator on cooperative matrices", naga::Span::UNDEFINED)),
+            };
+        }
         let matrices = (Matrix::of(left), Matrix::of(right));
         match (operator, matrices) {
             (BinaryOperator::Multiply, (Some(_), _) | (_, Some(_))) => return self.product(left, right),

@@ -170,7 +170,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         Ok(format!("({checked} < {size}u ? (u32){} : {size}u)", self.operand(index, level::UNARY)?))
     }
 
-    fn index(&self, place: &mut Place, indexed: &TypeInner, index: &str) -> Result<()> {
+    pub(super) fn index(&self, place: &mut Place, indexed: &TypeInner, index: &str) -> Result<()> {
         match *indexed {
             TypeInner::Matrix { rows, .. } => {
                 place.member("c");
@@ -201,6 +201,11 @@ impl<E: Environment> Printer<'_, '_, E> {
     ) -> Result<(String, u8)> {
         let place = self.place(pointer)?;
         let condition = place.condition();
+        if let (Some(condition), None) = (&condition, &place.component)
+            && let Some(load) = self.conditional_vector_load(pointer)?
+        {
+            return Ok((format!("{load}({}, {condition})", place.address()), level::PRIMARY));
+        }
         let (value, level) = match &place.component {
             Some(component) => {
                 let form = self.writer.component(component.size, component.scalar)?;
@@ -209,10 +214,13 @@ impl<E: Environment> Printer<'_, '_, E> {
             None if matches!(self.context.pointee(pointer), TypeInner::Atomic(_)) => {
                 self.atomic_load(&place, pointer)?
             }
-            None => {
-                let level = place.level();
-                (place.into_lvalue(), level)
-            }
+            None => match self.vector_move("load", pointer)? {
+                Some(load) => (format!("{load}({})", place.address()), level::PRIMARY),
+                None => {
+                    let level = place.level();
+                    (place.into_lvalue(), level)
+                }
+            },
         };
         match condition {
             Some(condition) => {
@@ -237,6 +245,8 @@ impl<E: Environment> Printer<'_, '_, E> {
         if matches!(self.context.pointee(pointer), TypeInner::Atomic(_)) {
             let store = self.atomic_store(&place, pointer, &value)?;
             self.lines.line(&[&guard[..], &store]);
+        } else if let Some(store) = self.vector_move("store", pointer)? {
+            self.lines.line(&[&guard[..], &store, "(", &place.address(), ", ", &value, ");"]);
         } else {
             self.lines.line(&[&guard[..], &place.into_lvalue(), " = ", &value, ";"]);
         }

@@ -250,6 +250,11 @@ impl<'a> Uses<'a> {
                     self.count(*compare, site, REPEATED);
                 }
             }
+            Statement::CooperativeStore { target, data } => {
+                for operand in [*target, data.pointer, data.stride] {
+                    self.count(operand, site, 1);
+                }
+            }
             _ => self.subgroup(statement, site),
         }
     }
@@ -330,6 +335,8 @@ impl<'a> Uses<'a> {
                 !(here && (count == 1 || variable))
             }
             Expression::AccessIndex { .. } => false,
+            // It reads memory, and all lanes of a subgroup take part.
+            Expression::CooperativeLoad { .. } | Expression::CooperativeMultiplyAdd { .. } => true,
             _ => count > 1,
         }
     }

@@ -151,6 +151,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
             Statement::SubgroupBallot { .. }
             | Statement::SubgroupGather { .. }
             | Statement::SubgroupCollectiveOperation { .. } => self.subgroup(statement, span),
+            Statement::CooperativeStore { target, data } => self.cooperative_store(*target, *data),
             _ => Err(self.writer.unsupported("this kind of statement", span)),
         }
     }

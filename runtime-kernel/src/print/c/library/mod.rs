@@ -1,6 +1,7 @@
 //! Small functions with WGSL's semantics, each defined on first use.
 
 pub(crate) mod convert;
+pub(crate) mod cooperative;
 pub(crate) mod float;
 pub(crate) mod half;
 pub(crate) mod integer;

@@ -1,0 +1,27 @@
+//! naga 30 evaluates the operands of `coopStore` after it, if no other statement has evaluated them before.
+
+use naga::{Block, Module, Statement};
+
+use crate::ir::blocks::inner_mut;
+
+/// Moves each `coopStore` behind the evaluation of its operands.
+pub(super) fn evaluate_first(module: &mut Module) {
+    let entries = module.entry_points.iter_mut().map(|entry| &mut entry.function);
+    for function in module.functions.iter_mut().map(|(_, function)| function).chain(entries) {
+        in_block(&mut function.body);
+    }
+}
+
+fn in_block(block: &mut Block) {
+    block.iter_mut().flat_map(inner_mut).for_each(in_block);
+    let mut at = 0;
+    while at + 1 < block.len() {
+        if let (Statement::CooperativeStore { target, data }, Statement::Emit(range)) =
+            (&block[at], &block[at + 1])
+            && range.clone().any(|value| [*target, data.pointer, data.stride].contains(&value))
+        {
+            block.swap(at, at + 1);
+        }
+        at += 1;
+    }
+}

@@ -1,0 +1,127 @@
+//! Bounds checks of cooperative matrices: of a matrix as a whole.
+//!
+//! A matrix that is not completely in range, or that does not begin and continue at multiples of 16 bytes, is zero when
+//! it is loaded, and is not stored. Devices require that alignment
+//! (`VUID-RuntimeSpirv-OpCooperativeMatrixLoadKHR-08986`).
+
+use naga::{
+    BinaryOperator, CooperativeData, Expression, FastHashSet, Function, GatherMode, Handle, Statement,
+    TypeInner,
+};
+use runtime_core::{Error, Result};
+
+use super::body::Body;
+use crate::analysis::proof::range::{self, Element, Limit};
+use crate::analysis::proof::tile;
+use crate::ir::blocks;
+use crate::ir::body_writer::WriteBody;
+use crate::ir::cooperative::{EXTENT, MAX_STRIDE, ROW_ALIGNMENT};
+
+/// The pointers to matrices: their elements are not checked one by one.
+pub(super) fn pointers(function: &Function) -> FastHashSet<Handle<Expression>> {
+    let loads = function.expressions.iter().filter_map(|(_, expression)| match *expression {
+        Expression::CooperativeLoad { data, .. } => Some(data.pointer),
+        _ => None,
+    });
+    let mut all: FastHashSet<_> = loads.collect();
+    blocks::each(&function.body, &mut |statement| {
+        if let Statement::CooperativeStore { data, .. } = statement {
+            all.insert(data.pointer);
+        }
+    });
+    all
+}
+
+impl Body<'_, '_> {
+    /// The condition that a matrix is in range, unless that is proven; and its place, with an index and a stride that are
+    /// the same in the whole subgroup, as Vulkan requires.
+    pub(super) fn tile(
+        &mut self,
+        data: CooperativeData,
+    ) -> Result<(Option<Handle<Expression>>, CooperativeData)> {
+        let context = self.source.context;
+        let element = Element::of(context.function, data.pointer);
+        let limit = element.and_then(|element| range::length(context, element.base));
+        let (Some(element), Some(limit)) = (element, limit) else {
+            return Err(Error::unsupported("a cooperative matrix outside of arrays is not supported"));
+        };
+        let bytes = context.pointee(data.pointer).size(context.module.to_ctx()).max(1);
+        let scalar_bytes = context.pointee(data.pointer).scalar().map_or(bytes, |scalar| scalar.width.into());
+        let (index, stride) = (self.subgroup_index(element)?, self.subgroup_uniform(data.stride)?);
+        let base = self.value(element.base)?;
+        let condition = if tile::is_in_range(context, data) {
+            None
+        } else {
+            let length = match limit {
+                Limit::Constant(length) => self.number(length),
+                Limit::Runtime(_) => self.append(Expression::ArrayLength(base)),
+            };
+            Some(self.tile_condition([index, stride, length], bytes, EXTENT * scalar_bytes / bytes))
+        };
+        let pointer = self.append(Expression::Access { base, index });
+        Ok((condition, CooperativeData { pointer, stride, row_major: data.row_major }))
+    }
+
+    /// `width` is the number of elements in a row.
+    fn tile_condition(
+        &mut self,
+        [index, stride, length]: [Handle<Expression>; 3],
+        bytes: u32,
+        width: u32,
+    ) -> Handle<Expression> {
+        use BinaryOperator as B;
+        let begins = self.binary(B::Less, index, length);
+        let most = self.number(MAX_STRIDE);
+        let is_small = self.binary(B::LessEqual, stride, most);
+        let (rows, last) = (self.number(EXTENT - 1), self.number(width - 1));
+        let offset = self.binary(B::Multiply, stride, rows);
+        let offset = self.binary(B::Add, offset, last);
+        let rest = self.binary(B::Subtract, length, index);
+        let ends = self.binary(B::Less, offset, rest);
+        let mut all = self.binary(B::LogicalAnd, begins, is_small);
+        all = self.binary(B::LogicalAnd, all, ends);
+        if let Some(mask) = (ROW_ALIGNMENT / bytes).checked_sub(1).filter(|mask| *mask > 0) {
+            let (mask, zero) = (self.number(mask), self.number(0));
+            let either = self.binary(B::InclusiveOr, index, stride);
+            let low = self.binary(B::And, either, mask);
+            let aligned = self.binary(B::Equal, low, zero);
+            all = self.binary(B::LogicalAnd, all, aligned);
+        }
+        all
+    }
+
+    pub(super) fn tile_store(&mut self, target: Handle<Expression>, data: CooperativeData) -> Result<()> {
+        let target = self.value(target)?;
+        let (condition, data) = self.tile(data)?;
+        let Some(condition) = condition else {
+            self.push(Statement::CooperativeStore { target, data });
+            return Ok(());
+        };
+        let accept = self.nested(|body| {
+            body.push(Statement::CooperativeStore { target, data });
+            Ok(())
+        })?;
+        self.push(Statement::If { condition, accept, reject: naga::Block::new() });
+        Ok(())
+    }
+
+    fn subgroup_index(&mut self, element: Element) -> Result<Handle<Expression>> {
+        match element.index {
+            Some(index) => self.subgroup_uniform(index),
+            None => Ok(self.number(element.known)),
+        }
+    }
+
+    /// A 32-bit integer as the subgroup's first invocation has it, as `u32`.
+    fn subgroup_uniform(&mut self, value: Handle<Expression>) -> Result<Handle<Expression>> {
+        let context = self.source.context;
+        let argument = self.unsigned(value)?;
+        if matches!(context.function.expressions[value], Expression::Literal(_) | Expression::Constant(_)) {
+            return Ok(argument);
+        }
+        let ty = self.type_of(TypeInner::Scalar(naga::Scalar::U32));
+        let result = self.constant(Expression::SubgroupOperationResult { ty });
+        self.push(Statement::SubgroupGather { mode: GatherMode::BroadcastFirst, argument, result });
+        Ok(result)
+    }
+}

@@ -1,0 +1,175 @@
+//! Cooperative matrices: what is written for matrix units, and what is refused.
+
+use runtime_core::{CodeFormat, DeviceInfo, DeviceKind, ErrorKind, Lowered, Options, PortableSource, Result};
+use runtime_kernel::{Checks, Dialect, Feature, Program, Specialisation};
+
+const GEMM: &str = include_str!("../../kernels/matrix_units/gemm.wgsl");
+const FORMS: &str = include_str!("../../kernels/matrix_units/forms.wgsl");
+
+fn parse(code: &str) -> Program {
+    Program::parse(code, "k.wgsl", &Specialisation::default()).unwrap()
+}
+
+fn cuda(code: &str) -> String {
+    parse(code).c(Dialect::Cuda, Checks::Bounded).unwrap().text
+}
+
+/// A kernel of 32 invocations with a tile of 256 elements in work-group memory.
+fn kernel(body: &str) -> String {
+    format!(
+        "enable f16; enable wgpu_cooperative_matrix;
+         @group(0) @binding(0) var<storage, read_write> c: array<f32>;
+         var<workgroup> tile: array<f16, 256>;
+         @compute @workgroup_size(32) fn main(@builtin(local_invocation_index) i: u32, @builtin(workgroup_id) g: vec3u) {{
+             {body}
+         }}"
+    )
+}
+
+const STORE: &str =
+    "coopStoreT(coopMultiplyAdd(m, coop_mat16x16<f16, B>(), coop_mat16x16<f32, C>()), &c[0], 16u);";
+
+fn device(format: &str, arch: Option<&str>) -> DeviceInfo {
+    let mut info = DeviceInfo::new(DeviceKind::Accelerator, 0, "Test Device");
+    info.formats = vec![CodeFormat::from(format)];
+    info.limits.group_size = [1024, 1024, 64];
+    info.limits.group_items = 1024;
+    info.limits.shared_bytes = 48 << 10;
+    info.capabilities.0 = u64::MAX;
+    info.arch = arch.map(str::to_owned);
+    info
+}
+
+fn lower(code: &str, device: &DeviceInfo) -> Result<Lowered> {
+    let options = Options::new();
+    runtime_kernel::wgsl().lower(&PortableSource { code, path: "k.wgsl", options: &options }, device)
+}
+
+#[test]
+fn matrix_units_are_a_feature() {
+    let features = parse(GEMM).features().to_vec();
+    assert_eq!(features, [Feature::F16, Feature::Subgroups, Feature::MatrixUnits]);
+}
+
+#[test]
+fn tiles_that_are_proven_in_range_are_loaded_without_a_check() {
+    let text = cuda(GEMM);
+    assert!(
+        text.contains("ldmatrix.sync.aligned.m8n8.x4.shared") && text.contains("mma.sync.aligned.m16n8k16")
+    );
+    assert!(!text.contains("coop16h_a_load_rows_8_shared_checked"), "{text}");
+    // The sums are stored at an index that depends on the sizes.
+    assert!(text.contains("coop16f_c_store_rows_4_checked(sums"), "{text}");
+}
+
+#[test]
+fn tiles_that_may_be_out_of_range_or_misaligned_are_checked() {
+    let checked = |index: &str, stride: &str| {
+        let load = format!("let m = coopLoadT<coop_mat16x16<f16, A>>(&tile[{index}], {stride}); {STORE}");
+        let text = cuda(&kernel(&load));
+        let call = text.rfind("coop16h_a_load_rows_2_shared").unwrap();
+        text[call..].starts_with("coop16h_a_load_rows_2_shared_checked")
+    };
+    for (index, stride) in
+        [("0", "16u"), ("(g.x % 1u) * 8u", "16u"), ("112", "8u"), ("8 * min(g.x, 15u)", "8u")]
+    {
+        assert!(!checked(index, stride), "{index} {stride}");
+    }
+    let unproven = [
+        ("g.x", "16u"),
+        ("8", "16u"),
+        ("1", "8u"),
+        ("min(g.x, 8u)", "8u"),
+        ("8 * min(g.x, 16u)", "8u"),
+        ("0", "g.x"),
+        ("0", "12u"),
+        ("0", "17u"),
+        ("0", "0x10000008u"),
+    ];
+    for (index, stride) in unproven {
+        assert!(checked(index, stride), "{index} {stride}");
+    }
+}
+
+#[test]
+fn spirv_has_loads_behind_branches_unless_they_are_proven() {
+    // `OpCooperativeMatrixLoadKHR` and `OpSelectionMerge`.
+    let count = |words: &[u32], opcode: u32| {
+        let (mut at, mut count) = (5, 0);
+        while let Some(word) = words.get(at) {
+            count += usize::from(word & 0xffff == opcode);
+            at += (word >> 16) as usize;
+        }
+        count
+    };
+    let branches = |load: &str| {
+        let words = parse(&kernel(&format!("let m = {load}; {STORE}"))).spirv(Checks::Bounded).unwrap();
+        assert_eq!(count(&words, 4457), 1, "{load}");
+        count(&words, 247)
+    };
+    let proven = branches("coopLoadT<coop_mat16x16<f16, A>>(&tile[0], 16u)");
+    let unproven = branches("coopLoadT<coop_mat16x16<f16, A>>(&tile[g.x], 16u)");
+    assert_eq!(unproven, proven + 1);
+}
+
+#[test]
+fn work_group_memory_that_a_matrix_is_loaded_from_is_zeroed_unless_it_is_written() {
+    let load = format!("let m = coopLoadT<coop_mat16x16<f16, A>>(&tile[0], 16u); {STORE}");
+    let zeroes = |before: &str| {
+        let text = cuda(&kernel(&format!("{before} {load}")));
+        text[text.find("__global__").unwrap()..].matches("for (").count()
+            == 1 + before.matches("for (").count()
+    };
+    let fill =
+        |to: u32| format!("for (var k = i; k < {to}; k += 32) {{ tile[k] = 1h; }} workgroupBarrier();");
+    assert!(zeroes(""));
+    assert!(zeroes(&fill(255)));
+    assert!(!zeroes(&fill(256)));
+}
+
+#[test]
+fn tensors_begin_at_multiples_of_a_row() {
+    let lowered = lower(FORMS, &device("cuda-c", Some("sm_90"))).unwrap();
+    assert!(lowered.kernels[0].params.iter().all(|param| param.alignment_bytes == 16));
+}
+
+#[test]
+fn devices_without_matrix_units_are_refused() {
+    lower(GEMM, &device("cuda-c", Some("sm_80"))).unwrap();
+    lower(GEMM, &device("cuda-c", Some("sm_100a"))).unwrap();
+    let mut vulkan = device("spirv-shader", None);
+    let error = lower(GEMM, &vulkan).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(error.message().contains("the kernel uses matrix_units, which Test Device does not"), "{error}");
+    vulkan.properties = Options::new().with("cooperative_matrix", "16x16x16 float16 * float16 + float32");
+    lower(GEMM, &vulkan).unwrap();
+    for (format, arch) in [("cuda-c", Some("sm_75")), ("cuda-c", None), ("opencl-c", None), ("c", None)] {
+        assert_eq!(
+            lower(GEMM, &device(format, arch)).unwrap_err().kind(),
+            ErrorKind::Unsupported,
+            "{format}"
+        );
+    }
+}
+
+#[test]
+fn subgroups_must_be_full() {
+    let code = kernel(&format!("let m = coop_mat16x16<f16, A>(); {STORE}")).replace("(32)", "(48)");
+    let error = lower(&code, &device("cuda-c", Some("sm_90"))).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.message().contains("48 items are no multiple of the subgroups"), "{error}");
+}
+
+#[test]
+fn matrices_that_no_unit_has_are_refused() {
+    for ty in ["coop_mat8x8<f32, A>", "coop_mat16x16<f32, A>", "coop_mat8x8<f16, C>"] {
+        let code = kernel(&format!("let m = {ty}(); _ = m;"));
+        let program = Program::parse(&code, "k.wgsl", &Specialisation::default()).unwrap();
+        let error = program.c(Dialect::Cuda, Checks::Bounded).map(|code| code.text);
+        // A matrix that nothing uses is not written.
+        assert!(error.as_ref().is_ok_and(|text| !text.contains("coop")) || error.is_err(), "{error:?}");
+    }
+    let code = kernel("let m = coopLoadT<coop_mat8x8<f32, C>>(&c[0], 8u); coopStoreT(m, &c[64], 8u);");
+    let error = parse(&code).c(Dialect::Cuda, Checks::Bounded).unwrap_err();
+    assert!(error.message().contains("a cooperative matrix other than coop_mat16x16"), "{error}");
+}
