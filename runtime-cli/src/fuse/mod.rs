@@ -67,19 +67,9 @@ pub(crate) fn fuse(arguments: &FuseArguments) -> Result<ExitCode> {
     arguments.check(&chain)?;
     let (sinks, devices) = (arguments.sinks(&chain)?, arguments.devices()?);
     let run = Run::of_rows(sinks, devices.len());
-    let (sender, replies) = mpsc::channel();
-    let mut pool = arguments.pool.pool(sender)?;
-    // One device at a time, because several may be one chip, and all share the host.
-    for device in devices {
-        run.announce(format!("{} on {device}", chain.name()));
-        pool.submit(0, arguments.candidate(device, &overrides)?)?;
-        if !run.add(&run.next_row(&replies)?)? {
-            break;
-        }
-    }
-    run.finish_progress();
-    drop(pool);
-    run.end()
+    let measured = arguments.evaluate(&run, &chain, devices, &overrides);
+    let code = run.end();
+    measured.and(code)
 }
 
 impl FuseArguments {
@@ -97,6 +87,21 @@ impl FuseArguments {
         }
         self.pool.check(&self.devices)?;
         if settings.or(&chain.first().settings).validates() { chain.check_references() } else { Ok(()) }
+    }
+
+    /// Evaluates one device at a time, because several may be one chip, and all share the host.
+    fn evaluate(&self, run: &Run, chain: &Chain, devices: Vec<String>, overrides: &Overrides) -> Result<()> {
+        let (sender, replies) = mpsc::channel();
+        let mut pool = self.pool.pool(sender)?;
+        for device in devices {
+            run.announce(format!("{} on {device}", chain.name()));
+            pool.submit(0, self.candidate(device, overrides)?)?;
+            if !run.add(&run.next_row(&replies)?)? {
+                break;
+            }
+        }
+        run.finish_progress();
+        Ok(())
     }
 
     fn devices(&self) -> Result<Vec<String>> {
