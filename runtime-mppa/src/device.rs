@@ -3,12 +3,16 @@
 use std::time::Duration;
 
 use runtime_core::backend::{
-    Allocate, CompiledCode, Device, Fit, GraphNode, HostBytesMut, Program, QueueOptions, RunReport, Source,
+    Allocate, CompiledCode, CounterSet, Device, Fit, GraphNode, GraphWork, HostBytesMut, Program,
+    QueueOptions, RetypedLaunch, RunReport, Source,
 };
-use runtime_core::{Error, Result};
-use runtime_opencl::{OpenClBuffer, OpenClDevice, OpenClGraph, OpenClKernel, OpenClModule, OpenClQueue};
+use runtime_core::{CounterInfo, Error, Result};
+use runtime_opencl::{OpenClBuffer, OpenClDevice, OpenClKernel};
 
+use crate::offload::OffloadDevice;
 use crate::program::ProgramDevice;
+use crate::queue::MppaQueue;
+use crate::transport::{ByTransport, MppaBuffer, MppaGraph, MppaKernel, MppaModule, opencl_launch};
 
 /// An opened device.
 #[derive(Debug)]
@@ -18,13 +22,16 @@ pub struct MppaDevice(pub(crate) Transport);
 #[derive(Debug)]
 pub(crate) enum Transport {
     OpenCl(OpenClDevice),
+    Offload(Box<OffloadDevice>),
     Program(Box<ProgramDevice>),
 }
 
 impl MppaDevice {
-    fn opencl(&self, what: &str) -> Result<&OpenClDevice> {
+    /// The device, if it runs kernels.
+    fn kernels(&self, what: &str) -> Result<ByTransport<&OpenClDevice, &OffloadDevice>> {
         match &self.0 {
-            Transport::OpenCl(device) => Ok(device),
+            Transport::OpenCl(device) => Ok(ByTransport::OpenCl(device)),
+            Transport::Offload(device) => Ok(ByTransport::Offload(device)),
             Transport::Program(_) => Err(Error::unsupported(format!(
                 "{what} is not supported: this device runs whole programs; flash one"
             ))),
@@ -34,7 +41,7 @@ impl MppaDevice {
     fn program(&self, what: &str) -> Result<&ProgramDevice> {
         match &self.0 {
             Transport::Program(device) => Ok(device),
-            Transport::OpenCl(_) => Err(Error::unsupported(format!(
+            Transport::OpenCl(_) | Transport::Offload(_) => Err(Error::unsupported(format!(
                 "{what} is not supported: this device runs kernels; open \"mppa:jtag\", \"mppa:iss\" or \"mppa:qemu\" for whole programs"
             ))),
         }
@@ -42,41 +49,91 @@ impl MppaDevice {
 }
 
 impl Device for MppaDevice {
-    type Buffer = OpenClBuffer;
-    type Module = OpenClModule;
-    type Queue = OpenClQueue;
-    type Graph = OpenClGraph;
+    type Buffer = MppaBuffer;
+    type Module = MppaModule;
+    type Queue = MppaQueue;
+    type Graph = MppaGraph;
 
-    fn allocate(&self, request: &Allocate<'_, OpenClQueue>) -> Result<OpenClBuffer> {
-        self.opencl("allocate")?.allocate(request)
+    fn allocate(&self, request: &Allocate<'_, MppaQueue>) -> Result<MppaBuffer> {
+        let &Allocate { space, bytes, alignment_bytes, huge_pages, .. } = request;
+        Ok(MppaBuffer(match self.kernels("allocate")? {
+            ByTransport::OpenCl(device) => {
+                // No device of this backend orders allocations by queues.
+                let request = Allocate { space, bytes, alignment_bytes, huge_pages, queue: None };
+                ByTransport::OpenCl(device.allocate(&request)?)
+            }
+            ByTransport::Offload(device) => {
+                let request = Allocate { space, bytes, alignment_bytes, huge_pages, queue: None };
+                ByTransport::Offload(device.allocate(&request)?)
+            }
+        }))
     }
 
-    fn import_host(&self, space: u32, memory: HostBytesMut) -> Result<OpenClBuffer> {
-        self.opencl("import_host")?.import_host(space, memory)
+    fn import_host(&self, space: u32, memory: HostBytesMut) -> Result<MppaBuffer> {
+        Ok(MppaBuffer(match self.kernels("import_host")? {
+            ByTransport::OpenCl(device) => ByTransport::OpenCl(device.import_host(space, memory)?),
+            ByTransport::Offload(device) => ByTransport::Offload(device.import_host(space, memory)?),
+        }))
     }
 
-    fn load(&self, source: &Source<'_>) -> Result<OpenClModule> {
-        self.opencl("load")?.load(source)
+    fn load(&self, source: &Source<'_>) -> Result<MppaModule> {
+        Ok(MppaModule(match self.kernels("load")? {
+            ByTransport::OpenCl(device) => ByTransport::OpenCl(device.load(source)?),
+            ByTransport::Offload(device) => ByTransport::Offload(device.load(source)?),
+        }))
     }
 
     fn compiler_identity(&self, source: &Source<'_>) -> Result<String> {
-        self.opencl("compiler_identity")?.compiler_identity(source)
+        match self.kernels("compiler_identity")? {
+            ByTransport::OpenCl(device) => device.compiler_identity(source),
+            ByTransport::Offload(device) => device.compiler_identity(source),
+        }
     }
 
     fn compile(&self, source: &Source<'_>) -> Result<CompiledCode> {
-        self.opencl("compile")?.compile(source)
+        match self.kernels("compile")? {
+            ByTransport::OpenCl(device) => device.compile(source),
+            ByTransport::Offload(device) => device.compile(source),
+        }
     }
 
     fn fits(&self, code: &Source<'_>) -> Result<Fit> {
-        self.opencl("fits")?.fits(code)
+        match self.kernels("fits")? {
+            ByTransport::OpenCl(device) => device.fits(code),
+            ByTransport::Offload(device) => device.fits(code),
+        }
     }
 
-    fn open_queue(&self, options: &QueueOptions) -> Result<OpenClQueue> {
-        self.opencl("open_queue")?.open_queue(options)
+    fn open_queue(&self, options: &QueueOptions) -> Result<MppaQueue> {
+        Ok(MppaQueue(match self.kernels("open_queue")? {
+            ByTransport::OpenCl(device) => ByTransport::OpenCl(device.open_queue(options)?),
+            ByTransport::Offload(device) => ByTransport::Offload(device.open_queue(options)?),
+        }))
     }
 
-    fn instantiate(&self, nodes: &[GraphNode<'_, OpenClBuffer, OpenClKernel>]) -> Result<OpenClGraph> {
-        self.opencl("instantiate")?.instantiate(nodes)
+    fn instantiate(&self, nodes: &[GraphNode<'_, MppaBuffer, MppaKernel>]) -> Result<MppaGraph> {
+        match self.kernels("instantiate")? {
+            ByTransport::OpenCl(device) => {
+                let mut launches = retyped_launches(nodes)?;
+                let nodes = opencl_nodes(nodes, &mut launches)?;
+                device.instantiate(&nodes).map(|graph| MppaGraph(ByTransport::OpenCl(graph)))
+            }
+            ByTransport::Offload(_) => Err(Error::unsupported("the offload library has no graphs")),
+        }
+    }
+
+    fn counters(&self) -> Result<Vec<CounterInfo>> {
+        match self.kernels("counters")? {
+            ByTransport::OpenCl(device) => device.counters(),
+            ByTransport::Offload(device) => device.counters(),
+        }
+    }
+
+    fn open_counters(&self, names: &[&str]) -> Result<Box<dyn CounterSet>> {
+        match self.kernels("counters")? {
+            ByTransport::OpenCl(device) => device.open_counters(names),
+            ByTransport::Offload(device) => device.open_counters(names),
+        }
     }
 
     fn flash(&self, image: &Source<'_>, program: &Program<'_>) -> Result<()> {
@@ -90,4 +147,44 @@ impl Device for MppaDevice {
     fn read(&self, tensor: u32, offset: u64, destination: &mut [u8]) -> Result<()> {
         self.program("read")?.read(tensor, offset, destination)
     }
+}
+
+/// The launches of a graph, in order.
+fn retyped_launches<'a>(
+    nodes: &[GraphNode<'a, MppaBuffer, MppaKernel>],
+) -> Result<Vec<RetypedLaunch<'a, OpenClBuffer>>> {
+    let launches = nodes.iter().filter_map(|node| match &node.work {
+        GraphWork::Launch { launch, .. } => Some(opencl_launch(launch)),
+        _ => None,
+    });
+    launches.collect()
+}
+
+/// The nodes of a graph with OpenCL's objects.
+fn opencl_nodes<'a>(
+    nodes: &[GraphNode<'a, MppaBuffer, MppaKernel>],
+    launches: &'a mut [RetypedLaunch<'a, OpenClBuffer>],
+) -> Result<Vec<GraphNode<'a, OpenClBuffer, OpenClKernel>>> {
+    let mut launches = launches.iter_mut();
+    let missing = || Error::new(runtime_core::ErrorKind::Internal, "a launch is missing");
+    let nodes = nodes.iter().map(|node| {
+        let work = match node.work {
+            GraphWork::Launch { kernel, .. } => GraphWork::Launch {
+                kernel: kernel.0.opencl()?,
+                launch: launches.next().ok_or_else(missing)?.launch(),
+            },
+            GraphWork::Copy { destination: (to, to_offset), source: (from, from_offset), bytes } => {
+                GraphWork::Copy {
+                    destination: (to.0.opencl()?, to_offset),
+                    source: (from.0.opencl()?, from_offset),
+                    bytes,
+                }
+            }
+            GraphWork::Fill { destination: (to, offset), bytes, pattern } => {
+                GraphWork::Fill { destination: (to.0.opencl()?, offset), bytes, pattern }
+            }
+        };
+        Ok(GraphNode { work, dependencies: node.dependencies })
+    });
+    nodes.collect()
 }

@@ -14,6 +14,26 @@ const CORE_MASK: u8 = 0x7f;
 /// The core of each architecture.
 const ARCHITECTURES: [(u8, &str); 3] = [(0x13, "kv3-1"), (0x23, "kv3-2"), (0x14, "kv4-1")];
 
+/// A program for the processing elements of an architecture.
+#[derive(Clone, Debug)]
+pub struct Elf(Vec<u8>);
+
+impl Elf {
+    /// Takes an ELF file.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for another file, or another architecture.
+    pub fn new(code: Vec<u8>, arch: Arch) -> Result<Self> {
+        check(&code, arch).map(|()| Self(code))
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 /// Checks that a program is for the architecture of the device.
 ///
 /// # Errors

@@ -1,5 +1,7 @@
 //! The devices: boards, simulators whose tools are installed, and the stand-in if it was asked for.
 
+mod offload;
+
 use runtime_core::backend::{Level, Log};
 use runtime_core::{CodeFormat, DeviceInfo, DeviceKind, Error, ErrorKind, MemorySpace, Result};
 
@@ -24,6 +26,8 @@ pub(crate) enum Route {
     OpenCl(u32),
     /// Device of the system's OpenCL loader.
     StandIn(u32),
+    /// Chip of the offload library, by its position in the driver's tree.
+    Offload(u32),
     /// A command that runs a whole program.
     Program(Platform),
     /// It cannot be opened; its description says why.
@@ -39,6 +43,11 @@ pub(crate) struct ListedDevice {
 }
 
 impl ListedDevice {
+    /// The descriptions.
+    fn infos_mut(&mut self) -> impl Iterator<Item = &mut DeviceInfo> {
+        std::iter::once(&mut self.info).chain(&mut self.clusters)
+    }
+
     /// The descriptions, with the device's index.
     pub(crate) fn infos(&self, index: u32) -> impl Iterator<Item = DeviceInfo> {
         std::iter::once(&self.info).chain(&self.clusters).map(move |info| {
@@ -70,9 +79,15 @@ impl Machine<'_> {
         let tree = DriverTree::read(&self.config.root);
         let mut devices = self.boards(&tree);
         let has_board = !devices.is_empty();
+        let none = DriverTree::default();
+        let chips = tree.as_ref().unwrap_or(&none);
+        let board_arch = chips.boards.iter().find_map(offload::board_arch);
         for (_, platform) in Platform::NAMES {
-            if platform != Platform::Hardware || has_board {
-                devices.extend(self.program(platform));
+            if platform != Platform::Hardware {
+                devices.extend(self.program(platform, self.config.arch()));
+            } else if has_board {
+                devices.extend(self.program(platform, self.config.arch.or(board_arch).unwrap_or_default()));
+                devices.extend(self.offload(chips));
             }
         }
         devices.sort_by_key(|device| device.platform() != self.config.platform);
@@ -111,7 +126,7 @@ impl Machine<'_> {
         let arch = self.config.arch();
         let firmware = self.config.firmware_path(arch).filter(|path| !path.is_file());
         let reason = match (&self.opencl, firmware) {
-            (Err(error), _) if error.message().starts_with(NO_SDK) => error.message().to_owned(),
+            (Err(error), _) if library(self.config).is_err() => error.message().to_owned(),
             (_, Some(path)) => format!(
                 "no firmware: {} does not exist; install AccessCore's firmware for {}, or choose one that is there with option \
                  \"firmware\" (or POCL_MPPA_FIRMWARE_NAME)",
@@ -130,7 +145,7 @@ impl Machine<'_> {
     /// Adds what the driver's tree says.
     fn describe(&self, device: &mut ListedDevice, tree: &DriverTree, board: &Board, chip: &Chip) {
         let wrong = board.arch.as_deref().and_then(|arch| self.wrong_arch(board.number, arch));
-        for info in std::iter::once(&mut device.info).chain(&mut device.clusters) {
+        for info in device.infos_mut() {
             info.arch = info.arch.take().or_else(|| board.arch.clone());
             info.driver_version = info.driver_version.take().or_else(|| Some(tree.version.clone()));
             info.clock_hz = chip.clock_hz().or(info.clock_hz);
@@ -157,8 +172,7 @@ impl Machine<'_> {
 
     /// Why a board of this architecture cannot be used.
     fn wrong_arch(&self, board: u32, arch: &str) -> Option<String> {
-        let known = Arch::NAMES.iter().find(|(name, _)| arch.contains(name)).map(|(_, known)| *known);
-        match (known, self.config.arch) {
+        match (Arch::find(arch), self.config.arch) {
             (Some(known), Some(wanted)) if known != wanted => Some(format!(
                 "wrong architecture: board {board} is {arch}, but {} was asked for; set RUNTIME_MPPA_ARCH={}",
                 wanted.name(),
@@ -173,9 +187,8 @@ impl Machine<'_> {
     }
 
     /// A device that runs whole programs; `None` without its tool.
-    fn program(&self, platform: Platform) -> Option<ListedDevice> {
+    fn program(&self, platform: Platform, arch: Arch) -> Option<ListedDevice> {
         let config = self.config.on(platform).ok();
-        let arch = self.config.arch();
         Template::of_platform(platform, arch, self.tools)?;
         let name = match platform {
             Platform::Hardware => "JTAG",
@@ -228,9 +241,6 @@ impl ListedDevice {
     }
 }
 
-/// The beginning of the reason why Kalray's OpenCL library is missing.
-const NO_SDK: &str = "no SDK: ";
-
 /// The path of Kalray's OpenCL library.
 ///
 /// # Errors
@@ -239,7 +249,7 @@ pub(crate) fn library(config: &MppaConfig) -> Result<std::path::PathBuf> {
     let no_sdk = |what: String| {
         let remedy =
             "install AccessCore and set KALRAY_TOOLCHAIN_DIR to its folder (its environment script does)";
-        Error::new(ErrorKind::Unavailable, format!("{NO_SDK}{what}; {remedy}"))
+        Error::new(ErrorKind::Unavailable, format!("no SDK: {what}; {remedy}"))
     };
     let path = config.opencl_library().ok_or_else(|| no_sdk("KALRAY_TOOLCHAIN_DIR is not set".to_owned()))?;
     if path.is_file() { Ok(path) } else { Err(no_sdk(format!("{} does not exist", path.display()))) }
@@ -289,7 +299,7 @@ fn stand_ins(pocl: &Result<Vec<DeviceInfo>>) -> Vec<ListedDevice> {
     let devices = roots.map(|root| {
         let mut device = offered_device(root, infos);
         device.route = Route::StandIn(root.id.index);
-        for info in std::iter::once(&mut device.info).chain(&mut device.clusters) {
+        for info in device.infos_mut() {
             STAND_IN.clone_into(&mut info.name);
             info.properties.push("stand_in", true);
         }

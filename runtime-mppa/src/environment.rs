@@ -13,8 +13,11 @@ pub(crate) const STAND_IN: &str = "RUNTIME_MPPA_STAND_IN";
 /// Where programs are searched for.
 pub(crate) const PATH: &str = "PATH";
 
+/// Traces, as Kalray's OpenCL library reads it.
+pub(crate) const POCL_TRACE: &str = "POCL_MPPA_TRACE_ENABLE";
+
 /// All variables that are read.
-const VARIABLES: [&str; 14] = [
+const VARIABLES: [&str; 15] = [
     SDK,
     ROOT,
     STAND_IN,
@@ -27,6 +30,7 @@ const VARIABLES: [&str; 14] = [
     "RUNTIME_MPPA_BUILD_VERBOSE",
     "BENCHMARK",
     "MPPA_TRACE_ENABLE",
+    POCL_TRACE,
     "MPPA_TRACE_USE_SYSCALL",
     "CLEAN_WORK_DIR",
 ];

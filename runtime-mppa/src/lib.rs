@@ -6,6 +6,7 @@
 //! | device | what it is | how it is reached |
 //! | --- | --- | --- |
 //! | `mppa:0`, `mppa:1`, … | the chips of all boards, with their clusters as sub-devices (`mppa:0.3`) | Kalray's OpenCL library in the SDK |
+//! | `mppa:offload` | the same chips | Kalray's offload library in the SDK |
 //! | `mppa:jtag` | a board that runs whole programs | `kvx-jtag-runner` |
 //! | `mppa:iss`, `mppa:qemu` | simulators that run whole programs | `kvx-mppa` or `kvx-cluster`; `qemu-system-kvx` |
 //! | `stand-in (PoCL), not an MPPA` | PoCL with the limits of an MPPA, only if `RUNTIME_MPPA_STAND_IN` is 1 | the system's OpenCL loader |
@@ -22,11 +23,12 @@
 //!
 //! # Counters
 //!
-//! [`counters`] has the names, events and reductions of an MPPA's counters. No transport reads them yet.
+//! [`counters`] has the names, events and reductions of an MPPA's counters. Devices of the offload library read them, with the help
+//! of the program that is measured.
 //!
 //! # Offload library
 //!
-//! [`offload`] calls Kalray's offload library. No device uses it yet.
+//! [`offload`] calls Kalray's offload library. Its devices run functions `void kernel(void *args)` of ELF files.
 
 mod board_diag;
 pub mod config;
@@ -40,8 +42,10 @@ pub mod offload;
 mod opencl;
 mod process;
 mod program;
+mod queue;
 mod template;
 mod tools;
+mod transport;
 mod work_folder;
 
 #[cfg(test)]
@@ -50,7 +54,10 @@ mod fixture;
 pub use config::MppaConfig;
 pub use device::MppaDevice;
 pub use driver_tree::{Board, Chip, DriverTree};
+pub use elf::Elf;
 pub use environment::Environment;
+pub use queue::MppaQueue;
+pub use transport::{MppaBuffer, MppaGraph, MppaKernel, MppaModule};
 
 use std::sync::Arc;
 
@@ -59,8 +66,10 @@ use runtime_core::backend::{Backend, LinkedBackend, Log};
 use runtime_core::{DeviceInfo, Error, ErrorKind, OptionScope, OptionSpec, Options, Result};
 use runtime_opencl::OpenCl;
 
+use config::Arch;
 use device::Transport;
 use enumeration::{ListedDevice, Machine, Route};
+use offload::{OffloadDevice, OpenChips};
 use program::ProgramDevice;
 use tools::Tools;
 
@@ -77,6 +86,7 @@ struct Listed {
     environment: Environment,
     config: MppaConfig,
     kalray: Option<OpenCl>,
+    chips: OpenChips,
     stand_in: Option<OpenCl>,
     devices: Vec<ListedDevice>,
 }
@@ -97,7 +107,7 @@ impl Listed {
         let pocl = stand_in.as_ref().map(Backend::devices);
         let tools = Tools::new(config.sdk.as_deref(), &environment);
         let devices = Machine { config: &config, tools: &tools, opencl, pocl, log }.list()?;
-        Ok(Self { environment, config, kalray, stand_in, devices })
+        Ok(Self { environment, config, kalray, chips: OpenChips::default(), stand_in, devices })
     }
 
     /// The configuration of a device that is opened with `options`.
@@ -130,6 +140,19 @@ impl Listed {
         let opencl = opencl.ok_or_else(|| Error::new(ErrorKind::Internal, "no OpenCL library was loaded"))?;
         opencl.open_device(index, sub, &Options::new()).map(|device| MppaDevice(Transport::OpenCl(device)))
     }
+
+    /// Opens a chip of the offload library, or one of its clusters.
+    #[allow(unsafe_code, reason = "vouches for the SDK")]
+    fn offload(&self, config: &MppaConfig, chip: u32, cluster: Option<u32>, log: Log) -> Result<MppaDevice> {
+        let arch = config.arch();
+        let missing =
+            || Error::new(ErrorKind::Unavailable, "no SDK: KALRAY_TOOLCHAIN_DIR is not set; set it");
+        let sdk = config.sdk.as_deref().ok_or_else(missing)?;
+        let firmware = config.offload_firmware(arch).ok_or_else(missing)?;
+        // SAFETY: the folder is the SDK, which the user installed.
+        let chip = unsafe { self.chips.open(sdk, chip, &firmware, log) }?;
+        Ok(MppaDevice(Transport::Offload(Box::new(OffloadDevice::new(chip, arch, cluster, false)))))
+    }
 }
 
 impl Mppa {
@@ -157,7 +180,8 @@ unsafe impl Backend for Mppa {
 
     fn options() -> Vec<OptionSpec> {
         let of_modules = OpenCl::options().into_iter().filter(|spec| spec.scope == OptionScope::Module);
-        config::options().into_iter().chain(program::options()).chain(of_modules).collect()
+        let ours = config::options().into_iter().chain(program::options()).chain(offload::module_options());
+        ours.chain(of_modules).collect()
     }
 
     fn devices(&self) -> Result<Vec<DeviceInfo>> {
@@ -172,7 +196,8 @@ unsafe impl Backend for Mppa {
                 format!("no device {index}; valid: 0 to {}", listed.devices.len().saturating_sub(1));
             Error::new(ErrorKind::NotFound, message)
         })?;
-        let config = listed.config(device.route, options)?;
+        let mut config = listed.config(device.route, options)?;
+        config.arch = config.arch.or_else(|| Arch::find(device.info.arch.as_deref()?));
         match device.route {
             Route::OpenCl(opencl) => {
                 opencl::check_process_wide(&listed.config, &config, options)?;
@@ -183,6 +208,10 @@ unsafe impl Backend for Mppa {
                 "option \"stand_in\" is false, and this device is a stand-in; open an MPPA",
             )),
             Route::StandIn(pocl) => listed.kernels(listed.stand_in.as_ref(), pocl, sub),
+            Route::Offload(chip) => match device.info.unavailable_reason.clone() {
+                Some(reason) => Err(Error::new(ErrorKind::Unavailable, reason)),
+                None => listed.offload(&config, chip, sub, self.log),
+            },
             Route::Program(_) => {
                 let tools = Tools::new(config.sdk.as_deref(), &listed.environment);
                 let device = ProgramDevice::open(config, &tools, options, self.log)?;

@@ -60,9 +60,10 @@ impl Process {
     /// `Timeout` after `deadline`, `Failed` if the program ends before; with the output. The process group has ended then.
     pub(crate) fn wait_ready(&mut self, text: &str, deadline: Duration) -> Result<()> {
         let started = Instant::now();
+        let mut search = Search { text: text.as_bytes(), searched: 0, tail: Vec::new() };
         loop {
             let ended = self.poll()?;
-            if self.output().contains(text) {
+            if search.finds(&self.output).unwrap_or_default() {
                 return Ok(());
             }
             if let Some(status) = ended {
@@ -176,6 +177,28 @@ impl Process {
     }
 }
 
+/// A search for a text in a growing file, which reads each byte once.
+struct Search<'a> {
+    text: &'a [u8],
+    searched: u64,
+    /// The end of what was searched, where the text may have begun.
+    tail: Vec<u8>,
+}
+
+impl Search<'_> {
+    /// Whether the text is in the file by now.
+    fn finds(&mut self, path: &Path) -> io::Result<bool> {
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::Start(self.searched))?;
+        self.searched += file.read_to_end(&mut self.tail)? as u64;
+        let found =
+            self.text.is_empty() || self.tail.windows(self.text.len()).any(|window| window == self.text);
+        let kept = self.text.len().saturating_sub(1).min(self.tail.len());
+        self.tail.drain(..self.tail.len() - kept);
+        Ok(found)
+    }
+}
+
 impl Drop for Process {
     fn drop(&mut self) {
         self.end();
@@ -267,6 +290,34 @@ mod tests {
             error.message().contains("no licence") && error.message().contains("exit status: 3"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn each_byte_is_searched_once_and_a_text_may_come_in_pieces() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("output");
+        let mut search = Search { text: b"ready", searched: 0, tail: Vec::new() };
+        for (output, found, tail) in [
+            ("a long line, re", false, ", re"),
+            ("a long line, read", false, "read"),
+            ("a long line, ready!", true, "ady!"),
+        ] {
+            std::fs::write(&path, output).unwrap();
+            assert_eq!(search.finds(&path).unwrap(), found, "{output}");
+            assert_eq!((search.searched, &search.tail[..]), (output.len() as u64, tail.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn a_text_before_much_more_output_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut noisy =
+            shell(folder.path(), "echo ready; head -c 200000 /dev/zero; echo > printed; sleep 1000");
+        let started = Instant::now();
+        while !folder.path().join("printed").exists() && started.elapsed() < LONG {
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        noisy.wait_ready("ready", LONG / 30).unwrap();
     }
 
     #[test]

@@ -31,6 +31,7 @@ mod linked;
 mod log;
 mod polling;
 mod read_file;
+mod retyped_launch;
 mod staging;
 mod temporary_folder;
 mod traits;
@@ -52,6 +53,7 @@ pub use linked::LinkedBackend;
 pub use log::{Level, Log};
 pub use polling::{backoff, spin_until};
 pub use read_file::read_file;
+pub use retyped_launch::RetypedLaunch;
 pub use staging::{
     Direction, HostRange, Piece, Pieces, StagedTransfer, StagingPool, StagingSlots, copy_pieces,
 };

@@ -34,6 +34,15 @@ impl<'a, B: Buffer> Launch<'a, B> {
         Self { raw, buffers: PhantomData }
     }
 
+    pub(super) const fn raw(&self) -> &'a abi::Launch {
+        self.raw
+    }
+
+    pub(super) const fn raw_args(&self) -> &'a [abi::Arg] {
+        // SAFETY: `new` requires `arg_count` valid arguments.
+        unsafe { slice(self.raw.args, self.raw.arg_count) }
+    }
+
     /// Number of groups, per dimension.
     #[must_use]
     #[inline]
@@ -93,9 +102,7 @@ impl<'a, B: Buffer> Launch<'a, B> {
     /// The arguments in order.
     #[inline]
     pub fn args(&self) -> impl ExactSizeIterator<Item = ArgRef<'a, B>> + Clone + use<'a, B> {
-        // SAFETY: `new` requires `arg_count` valid arguments.
-        let args = unsafe { slice(self.raw.args, self.raw.arg_count) };
-        args.iter().map(ArgRef::new)
+        self.raw_args().iter().map(ArgRef::new)
     }
 
     /// Value and size in bytes of each argument that fits a machine word (a tensor's address or a scalar);
@@ -103,9 +110,7 @@ impl<'a, B: Buffer> Launch<'a, B> {
     /// [`Launch::args`].
     #[inline]
     pub fn words(&self) -> impl ExactSizeIterator<Item = Option<(u64, usize)>> + Clone + use<'a, B> {
-        // SAFETY: `new` requires `arg_count` valid arguments.
-        let args = unsafe { slice(self.raw.args, self.raw.arg_count) };
-        args.iter().map(register_word)
+        self.raw_args().iter().map(register_word)
     }
 }
 
@@ -265,6 +270,10 @@ impl<B> Clone for TensorArg<'_, B> {
 impl<B> Copy for TensorArg<'_, B> {}
 
 impl<'a, B: Buffer> TensorArg<'a, B> {
+    pub(super) const fn raw(&self) -> &'a abi::TensorArg {
+        self.raw
+    }
+
     /// The buffer that holds the tensor.
     #[must_use]
     #[inline]

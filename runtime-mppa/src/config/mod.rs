@@ -60,6 +60,11 @@ impl Arch {
         }
     }
 
+    /// The architecture that a text contains, such as a board's description.
+    pub(crate) fn find(text: &str) -> Option<Self> {
+        Self::NAMES.into_iter().find(|(name, _)| text.contains(name)).map(|(_, arch)| arch)
+    }
+
     /// Local memory of a cluster in bytes.
     #[must_use]
     pub const fn local_memory_bytes(self) -> u64 {
@@ -77,6 +82,9 @@ impl Arch {
         }
     }
 }
+
+/// Traces, for whole programs and everything else that is not OpenCL.
+const TRACE: &str = "MPPA_TRACE_ENABLE";
 
 /// The firmware files of Kalray's OpenCL: without and with an L2 cache.
 const FIRMWARE: [&str; 2] = ["ocl_fw_l1.elf", "ocl_fw_l2_d_1m.elf"];
@@ -120,6 +128,10 @@ impl MppaConfig {
     pub fn resolve(environment: &Environment, options: &Options) -> Result<Self> {
         let source = settings::Source { environment, options };
         let benchmark = flag(source, "benchmark", "BENCHMARK", false)?;
+        let trace = match environment.text(TRACE) {
+            Some(_) => TRACE,
+            None => environment::POCL_TRACE,
+        };
         let arch = choice(source, "arch", "RUNTIME_MPPA_ARCH", &Arch::NAMES)?;
         let config = Self {
             platform: choice(source, "platform", "PLATFORM", &Platform::NAMES)?.unwrap_or_default(),
@@ -129,7 +141,7 @@ impl MppaConfig {
             verbose: flag(source, "verbose", "RUNTIME_MPPA_VERBOSE", false)?,
             build_verbose: flag(source, "build_verbose", "RUNTIME_MPPA_BUILD_VERBOSE", false)?,
             benchmark,
-            trace: flag(source, "trace", "MPPA_TRACE_ENABLE", false)? || benchmark,
+            trace: flag(source, "trace", trace, false)? || benchmark,
             trace_use_syscall: flag(source, "trace_use_syscall", "MPPA_TRACE_USE_SYSCALL", true)?,
             clean_work_dir: flag(source, "clean_work_dir", "CLEAN_WORK_DIR", true)?,
             sdk: path(source, "sdk", environment::SDK)?,
@@ -144,8 +156,7 @@ impl MppaConfig {
         if !self.trace || self.platform == Platform::Hardware {
             return Ok(());
         }
-        let (what, variable) =
-            if self.benchmark { ("benchmark", "BENCHMARK") } else { ("trace", "MPPA_TRACE_ENABLE") };
+        let (what, variable) = if self.benchmark { ("benchmark", "BENCHMARK") } else { ("trace", TRACE) };
         Err(Error::invalid(format!(
             "option \"{what}\" (or {variable}) needs a board: the platform \"{}\" records no traces; use platform \"hw\", or turn \
              it off",
@@ -181,6 +192,15 @@ impl MppaConfig {
         Some(folder.join(arch.firmware_folder()).join(&self.firmware))
     }
 
+    /// The name of the firmware as the offload library takes it: on boards below the folder of all firmware.
+    #[must_use]
+    pub(crate) fn offload_firmware(&self, arch: Arch) -> Option<String> {
+        let path = self.firmware_path(arch)?;
+        let firmware = self.root.join("lib/firmware");
+        let name = path.strip_prefix(&firmware).unwrap_or(&path);
+        name.to_str().map(str::to_owned)
+    }
+
     /// Kalray's OpenCL library.
     #[must_use]
     pub fn opencl_library(&self) -> Option<PathBuf> {
@@ -193,7 +213,7 @@ impl MppaConfig {
         let mut variables = vec![("PLATFORM", self.platform.name().to_owned())];
         if self.trace {
             let through_calls = if self.trace_use_syscall { " MPPA_TRACE_USE_SYSCALL=1" } else { "" };
-            variables.push(("MPPA_TRACE_ENABLE", "1".to_owned()));
+            variables.push((TRACE, "1".to_owned()));
             variables.push(("MPPA_ENVP", format!("MPPA_TRACE_ENABLE_META=1{through_calls}")));
         }
         variables

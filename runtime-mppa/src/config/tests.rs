@@ -173,3 +173,24 @@ fn every_option_is_described_and_its_default_is_valid() {
     }
     assert_eq!(specs.len(), 13, "one option per setting");
 }
+
+/// The variable that the error about option "trace" names was not read.
+#[test]
+fn the_variable_of_the_opencl_library_turns_traces_on() {
+    let config = |variables: &[(&str, &str)], options: &Options| {
+        MppaConfig::resolve(&variables.iter().copied().collect(), options)
+    };
+    let (on, none) = (("POCL_MPPA_TRACE_ENABLE", "1"), Options::new());
+    let traced = config(&[on], &none).unwrap();
+    assert!(traced.trace);
+    assert_eq!(
+        config(&[], &Options::new().with("trace", true)).unwrap().opencl_variables(),
+        traced.opencl_variables()
+    );
+    assert!(
+        !config(&[on, ("MPPA_TRACE_ENABLE", "0")], &none).unwrap().trace,
+        "the general variable precedes it"
+    );
+    let wrong = config(&[("POCL_MPPA_TRACE_ENABLE", "yes")], &none).unwrap_err();
+    assert!(wrong.message().contains("POCL_MPPA_TRACE_ENABLE"), "{wrong}");
+}

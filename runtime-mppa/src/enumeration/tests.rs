@@ -166,3 +166,38 @@ fn the_stand_in_is_named_so_and_comes_last() {
     let devices = list_with(&root.environment(&[]), None, Some(missing)).unwrap();
     assert!(devices[1].info.name == STAND_IN && reason(&devices[1]).contains("pocl-opencl-icd"));
 }
+
+#[test]
+fn the_offload_library_lists_each_chip_with_its_clusters_and_their_memory() {
+    let root = FakeRoot::new();
+    root.driver().board(0, 2);
+    let sdk = root.path().join("sdk");
+    let variables = [("KALRAY_TOOLCHAIN_DIR", sdk.to_str().unwrap())];
+    let offload = |devices: &[ListedDevice]| -> Vec<ListedDevice> {
+        devices.iter().filter(|device| device.info.name == "Offload").cloned().collect()
+    };
+    assert!(offload(&list(&root, &variables, None).unwrap()).is_empty(), "the SDK has no offload library");
+    root.write("sdk/include/mppa_offload_host.h", "");
+    let listed = offload(&list(&root, &variables, None).unwrap());
+    assert_eq!(routes(&listed), [Route::Offload(0), Route::Offload(1)]);
+    assert!(reason(&listed[0]).contains("ocl_fw_l1.elf does not exist"), "{}", reason(&listed[0]));
+    root.write("lib/firmware/kalray/opencl/kv3-2/ocl_fw_l1.elf", "");
+    let listed = offload(&list(&root, &variables, None).unwrap());
+    assert!(reason(&listed[0]).is_empty());
+    let spaces =
+        |info: &DeviceInfo| -> Vec<String> { info.spaces.iter().map(|space| space.name.clone()).collect() };
+    assert_eq!(spaces(&listed[0].info).len(), 6);
+    assert_eq!(spaces(&listed[0].clusters[3]), ["device", "cluster3"]);
+    assert_eq!(listed[0].info.spaces[1].total_bytes, Some(8 << 20));
+}
+
+/// The default architecture was used, whatever the board.
+#[test]
+fn whole_programs_on_a_board_are_for_its_architecture() {
+    let root = FakeRoot::new();
+    root.tool("bin/kvx-jtag-runner", "");
+    root.driver().board(0, 1).write("mppa/board0/archver", "kv3-1");
+    let devices = list(&root, &[], None).unwrap();
+    let jtag = devices.iter().find(|device| device.info.name == "JTAG").unwrap();
+    assert_eq!(jtag.info.arch.as_deref(), Some("kv3-1"));
+}

@@ -9,7 +9,6 @@ use parking_lot::Mutex;
 use runtime_core::{ErrorKind, Result};
 
 use super::functions::{Functions, check};
-use super::memory::{Memory, Space};
 use super::shim::Shim;
 
 /// An opened chip; closed when everything made from it is dropped.
@@ -43,35 +42,19 @@ impl Chip {
         check(kind, function, call(&self.shim.functions, handle.0))
     }
 
-    /// Runs a kernel on a cluster, with `teams` teams, and waits for it. The kernel gets the address of `arguments`.
-    ///
-    /// # Errors
-    /// `OutOfMemory`; `Failed` if the library cannot run it.
-    ///
-    /// # Safety
-    /// `function` is the address of a kernel on this chip ([`Module::symbol`](super::Module::symbol)), and its arguments are what it
-    /// expects: it may access all memory of the chip.
-    pub unsafe fn execute(
-        self: &Arc<Self>,
-        cluster: u32,
-        function: u64,
-        arguments: &Memory,
-        teams: u32,
-    ) -> Result<()> {
+    /// Size of a command.
+    pub(super) fn command_bytes(&self) -> u64 {
         // SAFETY: returns the size of a structure.
-        let bytes = unsafe { (self.shim.functions.command_bytes)() };
+        unsafe { (self.shim.functions.command_bytes)() }
+    }
+
+    /// A command that runs `function` with the arguments at an address.
+    pub(super) fn command(&self, function: u64, arguments: u64) -> Vec<u8> {
+        let bytes = self.command_bytes();
         let mut command = vec![0u64; usize::try_from(bytes.div_ceil(8)).unwrap_or(0)];
         // SAFETY: there is room for the structure, aligned as any structure of integers is.
-        unsafe {
-            (self.shim.functions.command)(command.as_mut_ptr().cast(), function, arguments.kernel_address());
-        }
-        let command: Vec<u8> = command.into_iter().flat_map(u64::to_ne_bytes).collect();
-        let memory = Memory::allocate(self, Space::Chip, command.len() as u64)?;
-        memory.write(0, &command)?;
-        self.call(ErrorKind::Failed, "mppa_offload_buffer_exec", |functions, handle| {
-            // SAFETY: the chip is open, and the command is in its memory; the rest is the caller's promise.
-            unsafe { (functions.execute)(handle, cluster, memory.kernel_address(), teams) }
-        })
+        unsafe { (self.shim.functions.command)(command.as_mut_ptr().cast(), function, arguments) };
+        command.into_iter().flat_map(u64::to_ne_bytes).collect()
     }
 }
 

@@ -42,7 +42,7 @@ functions! {
     count: b"shim_count" fn(*mut u32) -> c_int;
     open: b"shim_open" fn(u32, *mut c_char, *mut *mut c_void) -> c_int;
     close: b"shim_close" fn(*mut c_void) -> c_int;
-    allocate: b"shim_allocate" fn(*mut c_void, i32, u64, *mut u64, *mut u64) -> c_int;
+    allocate: b"shim_allocate" fn(*mut c_void, i32, u64, u64, *mut u64, *mut u64) -> c_int;
     free: b"shim_free" fn(*mut c_void, i32, u64) -> c_int;
     write: b"shim_write" fn(*mut c_void, *mut c_void, u64, u64) -> c_int;
     read: b"shim_read" fn(*mut c_void, *mut c_void, u64, u64) -> c_int;

@@ -2,16 +2,16 @@
 
 #![allow(unsafe_code, reason = "runs kernels")]
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use runtime_core::{Error, Result};
 
 use super::chip::Chip;
-use super::memory::Memory;
+use super::command::Command;
 use super::module::Module;
-use crate::config::Arch;
-use crate::elf;
+use crate::elf::Elf;
 
 /// Modules that a chip holds at once.
 const MAX_LOADED: usize = 10;
@@ -21,74 +21,119 @@ const MAX_LOADED: usize = 10;
 #[derive(Debug)]
 pub struct LoadedModules {
     chip: Arc<Chip>,
-    arch: Arch,
     modules: Mutex<Modules>,
 }
 
 #[derive(Debug, Default)]
 struct Modules {
-    codes: Vec<Vec<u8>>,
-    /// By index of their code, the most recently used last.
-    loaded: Vec<(usize, Module)>,
+    next: usize,
+    codes: BTreeMap<usize, Elf>,
+    /// By number of their code, the most recently used last.
+    loaded: Vec<(usize, Loaded)>,
+}
+
+#[derive(Debug)]
+struct Loaded {
+    module: Module,
+    symbols: BTreeMap<String, u64>,
+}
+
+impl Loaded {
+    /// The address of a function, asked for once.
+    fn symbol(&mut self, name: &str) -> Result<u64> {
+        if let Some(address) = self.symbols.get(name) {
+            return Ok(*address);
+        }
+        let address = self.module.symbol(name)?;
+        self.symbols.insert(name.to_owned(), address);
+        Ok(address)
+    }
 }
 
 impl LoadedModules {
     /// No modules yet.
     #[must_use]
-    pub fn new(chip: &Arc<Chip>, arch: Arch) -> Self {
-        Self { chip: Arc::clone(chip), arch, modules: Mutex::default() }
+    pub fn new(chip: &Arc<Chip>) -> Self {
+        Self { chip: Arc::clone(chip), modules: Mutex::default() }
     }
 
     /// Adds a module, and returns its number. Loads nothing yet.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for code of another architecture.
-    pub fn add(&self, code: Vec<u8>) -> Result<usize> {
-        elf::check(&code, self.arch)?;
-        let codes = &mut self.modules.lock().codes;
-        codes.push(code);
-        Ok(codes.len() - 1)
+    pub fn add(&self, code: Elf) -> usize {
+        let mut modules = self.modules.lock();
+        let number = modules.next;
+        modules.next += 1;
+        modules.codes.insert(number, code);
+        number
     }
 
-    /// Runs a kernel of a module on a cluster, as [`Chip::execute`].
+    /// Removes a module, and unloads it.
+    pub fn remove(&self, number: usize) {
+        let mut modules = self.modules.lock();
+        modules.codes.remove(&number);
+        modules.loaded.retain(|(loaded, _)| *loaded != number);
+    }
+
+    /// The number of the most recently used module; `None` if none is loaded.
+    pub(super) fn last_used(&self) -> Option<usize> {
+        self.modules.lock().loaded.last().map(|(number, _)| *number)
+    }
+
+    /// Checks that a module can be loaded and has this function; it is the most recently used one then.
     ///
     /// # Errors
-    /// `InvalidArgument` for a module that was not added; `NotFound` for an unknown kernel; as [`Module::load`] and
-    /// [`Chip::execute`].
+    /// `InvalidArgument` for a module that was not added; `NotFound` for an unknown function; as [`Module::load`].
+    pub fn find(&self, number: usize, function: &str) -> Result<()> {
+        self.load(&mut self.modules.lock(), number)?.symbol(function).map(drop)
+    }
+
+    /// Loads a module, unless it is loaded; it is the most recently used one then.
+    ///
+    /// # Errors
+    /// As [`LoadedModules::find`].
+    pub fn prepare(&self, number: usize) -> Result<()> {
+        self.load(&mut self.modules.lock(), number).map(drop)
+    }
+
+    /// Runs a kernel of a module on some clusters, one after the other, as [`Command::run`] with one team.
+    ///
+    /// # Errors
+    /// As [`LoadedModules::find`] and [`Command::run`].
     ///
     /// # Safety
-    /// As for [`Chip::execute`].
+    /// As for [`Command::run`].
     pub unsafe fn execute(
         &self,
-        module: usize,
-        kernel: &str,
-        cluster: u32,
-        arguments: &Memory,
-        teams: u32,
+        (number, kernel): (usize, &str),
+        clusters: impl IntoIterator<Item = u32>,
+        command: &mut Command,
+        arguments: &[u8],
     ) -> Result<()> {
         // Held until the kernel has ended, so that its module stays loaded.
         let mut modules = self.modules.lock();
-        let function = self.load(&mut modules, module)?.symbol(kernel)?;
-        // SAFETY: the address is that of the loaded module; the rest is the caller's promise.
-        unsafe { self.chip.execute(cluster, function, arguments, teams) }
+        let function = self.load(&mut modules, number)?.symbol(kernel)?;
+        clusters.into_iter().try_for_each(|cluster| {
+            // SAFETY: the address is that of the loaded module; the rest is the caller's promise.
+            unsafe { command.run(function, arguments, cluster, 1) }
+        })
     }
 
     /// The module, loaded, and the most recently used from now on.
-    fn load<'a>(&self, modules: &'a mut Modules, index: usize) -> Result<&'a Module> {
-        let Modules { codes, loaded } = modules;
+    fn load<'a>(&self, modules: &'a mut Modules, number: usize) -> Result<&'a mut Loaded> {
+        let Modules { codes, loaded, next } = modules;
         let code = codes
-            .get(index)
-            .ok_or_else(|| Error::invalid(format!("no module {index}: {} were added", codes.len())))?;
-        let module = match loaded.iter().position(|(known, _)| *known == index) {
+            .get(&number)
+            .ok_or_else(|| Error::invalid(format!("no module {number}: {next} were added, some removed")))?;
+        let module = match loaded.iter().position(|(known, _)| *known == number) {
             Some(position) => loaded.remove(position).1,
             None => {
                 if loaded.len() >= MAX_LOADED {
                     loaded.remove(0);
                 }
-                Module::load(&self.chip, code, self.arch)?
+                Loaded { module: Module::load(&self.chip, code)?, symbols: BTreeMap::new() }
             }
         };
-        loaded.push((index, module));
-        Ok(&loaded[loaded.len() - 1].1)
+        loaded.push((number, module));
+        let last = loaded.len() - 1;
+        Ok(&mut loaded[last].1)
     }
 }

@@ -10,6 +10,9 @@ use runtime_core::{Error, ErrorKind, Result};
 use super::chip::Chip;
 use crate::counters::CLUSTERS;
 
+/// Alignment of every allocation.
+pub(crate) const MIN_ALIGNMENT_BYTES: u64 = 64;
+
 /// Where memory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
@@ -48,14 +51,27 @@ impl Memory {
     /// # Errors
     /// `OutOfMemory`; `InvalidArgument` for a cluster that does not exist.
     pub fn allocate(chip: &Arc<Chip>, space: Space, bytes: u64) -> Result<Self> {
+        Self::aligned(chip, space, bytes, MIN_ALIGNMENT_BYTES)
+    }
+
+    /// Allocates memory with an alignment in bytes: a power of two, at least 64.
+    ///
+    /// # Errors
+    /// As [`Memory::allocate`].
+    pub(super) fn aligned(chip: &Arc<Chip>, space: Space, bytes: u64, alignment: u64) -> Result<Self> {
         let space = space.number()?;
         let (mut kernel_address, mut transfer_address) = (0, 0);
         chip.call(ErrorKind::OutOfMemory, "mppa_offload_alloc", |functions, handle| {
             let addresses = (&raw mut kernel_address, &raw mut transfer_address);
             // SAFETY: the chip is open, the space exists, and both numbers are writable.
-            unsafe { (functions.allocate)(handle, space, bytes, addresses.0, addresses.1) }
+            unsafe { (functions.allocate)(handle, space, bytes.max(1), alignment, addresses.0, addresses.1) }
         })?;
         Ok(Self { chip: Arc::clone(chip), space, bytes, kernel_address, transfer_address })
+    }
+
+    /// Size in bytes.
+    pub(super) const fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// The address that kernels use.
@@ -75,11 +91,26 @@ impl Memory {
     /// # Errors
     /// `InvalidArgument` for a range beyond its end; `Driver`.
     pub fn write(&self, offset: u64, source: &[u8]) -> Result<()> {
-        check_range("write", offset, source.len() as u64, self.bytes)?;
+        // SAFETY: a slice is readable.
+        unsafe { self.write_from(offset, source.as_ptr(), source.len() as u64) }
+    }
+
+    /// Copies `bytes` bytes from `source` to the memory.
+    ///
+    /// # Errors
+    /// As [`Memory::write`].
+    ///
+    /// # Safety
+    /// `source` is readable for `bytes` bytes.
+    pub(super) unsafe fn write_from(&self, offset: u64, source: *const u8, bytes: u64) -> Result<()> {
+        check_range("write", offset, bytes, self.bytes)?;
+        if bytes == 0 {
+            return Ok(());
+        }
         self.chip.call(ErrorKind::Driver, "mppa_offload_write", |functions, handle| {
-            let (host, address) = (source.as_ptr().cast_mut().cast(), self.transfer_address + offset);
+            let (host, address) = (source.cast_mut().cast(), self.transfer_address + offset);
             // SAFETY: the chip is open, and the range is within the memory; the source is only read.
-            unsafe { (functions.write)(handle, host, address, source.len() as u64) }
+            unsafe { (functions.write)(handle, host, address, bytes) }
         })
     }
 
@@ -88,11 +119,25 @@ impl Memory {
     /// # Errors
     /// As [`Memory::write`].
     pub fn read(&self, offset: u64, destination: &mut [u8]) -> Result<()> {
-        check_range("read", offset, destination.len() as u64, self.bytes)?;
+        // SAFETY: a mutable slice is writable.
+        unsafe { self.read_to(offset, destination.as_mut_ptr(), destination.len() as u64) }
+    }
+
+    /// Copies `bytes` bytes from the memory to `destination`.
+    ///
+    /// # Errors
+    /// As [`Memory::write`].
+    ///
+    /// # Safety
+    /// `destination` is writable for `bytes` bytes.
+    pub(super) unsafe fn read_to(&self, offset: u64, destination: *mut u8, bytes: u64) -> Result<()> {
+        check_range("read", offset, bytes, self.bytes)?;
+        if bytes == 0 {
+            return Ok(());
+        }
         self.chip.call(ErrorKind::Driver, "mppa_offload_read", |functions, handle| {
-            let (host, bytes) = (destination.as_mut_ptr().cast(), destination.len() as u64);
             // SAFETY: the chip is open, the range is within the memory, and the destination is writable.
-            unsafe { (functions.read)(handle, host, self.transfer_address + offset, bytes) }
+            unsafe { (functions.read)(handle, destination.cast(), self.transfer_address + offset, bytes) }
         })
     }
 }

@@ -1,18 +1,31 @@
-//! Kalray's offload library: memory, modules and execution on the clusters of a chip. **No device uses it yet.**
+//! Kalray's offload library: memory, modules and execution on the clusters of a chip.
 //!
 //! The layouts of the library's structures are known only to its headers, so a small C file with a flat interface, [`Shim`], is
 //! compiled on the machine that has the SDK. A block of [`Memory`] has two addresses: kernels use one, transfers the other. Calls to
 //! a chip are made one after the other.
 
+mod arguments;
 mod chip;
+mod command;
+mod counting;
+mod device;
 mod functions;
 mod loaded_modules;
 mod memory;
 mod module;
+mod open_chip;
+mod queue;
 mod shim;
 
 pub use chip::Chip;
+pub use command::Command;
 pub use loaded_modules::LoadedModules;
 pub use memory::{Memory, Space};
 pub use module::Module;
 pub use shim::Shim;
+
+pub(crate) use device::{OffloadBuffer, OffloadDevice, OffloadKernel, OffloadModule, module_options};
+pub(crate) use memory::MIN_ALIGNMENT_BYTES;
+pub(crate) use open_chip::OpenChips;
+pub(crate) use queue::OffloadQueue;
+pub(crate) use shim::has_header;

@@ -9,8 +9,7 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use super::chip::Chip;
 use super::memory::{Memory, Space};
-use crate::config::Arch;
-use crate::elf;
+use crate::elf::Elf;
 
 /// A loaded ELF file, unloaded on drop.
 #[derive(Debug)]
@@ -20,12 +19,12 @@ pub struct Module {
 }
 
 impl Module {
-    /// Loads an ELF file for the architecture of the chip.
+    /// Loads an ELF file.
     ///
     /// # Errors
-    /// `InvalidArgument` for another architecture; `OutOfMemory`; `Driver`.
-    pub fn load(chip: &Arc<Chip>, code: &[u8], arch: Arch) -> Result<Self> {
-        elf::check(code, arch)?;
+    /// `OutOfMemory`; `Driver`.
+    pub fn load(chip: &Arc<Chip>, code: &Elf) -> Result<Self> {
+        let code = code.bytes();
         let bytes = code.len() as u64;
         let memory = Memory::allocate(chip, Space::Chip, bytes)?;
         let mut handle = 0;

@@ -9,7 +9,6 @@
 #include <mppa_offload_host.h>
 
 #define CLUSTERS 5
-#define ALIGNMENT 64
 #define NO_MEMORY (-1000001)
 #define NO_ACCELERATOR (-1000002)
 #define NO_QUEUE (-1000003)
@@ -87,9 +86,9 @@ static mppa_offload_sysqueue_t *queue_of(struct device *device, int32_t space) {
     return device->queues[space < 0 ? 0 : space];
 }
 
-EXPORT int shim_allocate(void *opened, int32_t space, uint64_t bytes, uint64_t *kernel, uint64_t *transfer) {
+EXPORT int shim_allocate(void *opened, int32_t space, uint64_t bytes, uint64_t alignment, uint64_t *kernel, uint64_t *transfer) {
     int mode = space < 0 ? MPPA_OFFLOAD_ALLOC_DDR : MPPA_OFFLOAD_ALLOC_LOCALMEM_0 + space;
-    return mppa_offload_alloc(queue_of(opened, space), bytes, ALIGNMENT, mode, kernel, transfer);
+    return mppa_offload_alloc(queue_of(opened, space), bytes, alignment, mode, kernel, transfer);
 }
 
 EXPORT int shim_free(void *opened, int32_t space, uint64_t kernel) {

@@ -37,7 +37,7 @@ impl Shim {
     /// # Safety
     /// The header and the libraries are those of Kalray's offload library.
     pub unsafe fn build(sdk: &Path, folder: &Path) -> Result<Arc<Self>> {
-        if !sdk.join(HEADER).is_file() {
+        if !has_header(sdk) {
             let message = format!(
                 "no SDK: {} does not exist; install AccessCore and set KALRAY_TOOLCHAIN_DIR to its folder",
                 sdk.join(HEADER).display()
@@ -80,6 +80,11 @@ impl Shim {
         check(ErrorKind::Driver, "mppa_offload_create", code)?;
         Ok(Arc::new(Chip::new(Arc::clone(self), handle, firmware)))
     }
+}
+
+/// Whether an SDK has the offload library.
+pub(crate) fn has_header(sdk: &Path) -> bool {
+    sdk.join(HEADER).is_file()
 }
 
 fn compile(sdk: &Path, folder: &Path) -> Result<()> {

@@ -1,212 +1,280 @@
-/* A fake of Kalray's offload library: one chip, memory in this process at two made-up addresses per block, and one kernel, `double`,
-   which doubles the bytes of a block. Each call is counted and can be made to fail; what is wrong is written to a log. */
+/* A fake of Kalray's offload library. Memory is this process's: kernels use its real addresses, transfers made-up ones. A "program of
+   the chip" is a shared object of this machine, and its kernels really run. Each call is counted and can be made to fail; what is
+   wrong is written to a log. */
 
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "mppa_offload_host.h"
 
-#define BLOCKS 64
-#define VIRT 0x100000000ull
+#define BLOCKS 4096
 #define PHYS 0x900000000ull
-#define STRIDE 0x1000000ull
+#define STRIDE 0x100000000ull
+#define CLUSTERS 5
+/* Modules that a chip holds. */
+#define MODULES 10
 
-struct mppa_offload_sysqueue { int cluster; };
-struct mppa_offload_accelerator { struct mppa_offload_sysqueue queues[5]; };
+struct mppa_offload_accelerator {
+    struct mppa_offload_sysqueue { struct mppa_offload_accelerator *chip; int cluster; } queues[CLUSTERS];
+    void *modules[MODULES];
+    /* Calls at this moment: a chip takes one at a time. */
+    int calls;
+};
 struct fake_context { struct mppa_offload_accelerator accelerator; };
 struct mppa_rproc_iterator { int unused; };
 
 static struct { unsigned char *bytes; size_t size; int mode; } blocks[BLOCKS];
-/* Modules that the chip holds, and the handle of the first. */
-#define MODULES 10
-#define FIRST_MODULE 77
-static int loaded[MODULES];
-static int calls, fail_at, contexts, iterators;
+static int calls, fail_at, contexts, iterators, modules;
 static char log_text[1 << 16];
+static size_t logged;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void note(const char *form, ...) {
+    va_list values;
+    va_start(values, form);
+    if (logged + 256 < sizeof log_text)
+        logged += vsnprintf(log_text + logged, 256, form, values);
+    va_end(values);
+}
+static void wrong(const char *what) { note("WRONG: %s\n", what); }
 
 void fake_reset(int call) {
+    pthread_mutex_lock(&lock);
     calls = 0;
     fail_at = call;
-    log_text[0] = 0;
+    log_text[logged = 0] = 0;
+    pthread_mutex_unlock(&lock);
 }
 int fake_calls(void) { return calls; }
-/* What was created and not destroyed. */
-int fake_live(void) {
-    int live = contexts + iterators;
-    for (int module = 0; module < MODULES; module++)
-        live += loaded[module];
+static int live_objects(void) {
+    int live = contexts + iterators + modules;
     for (int block = 0; block < BLOCKS; block++)
         live += blocks[block].bytes != NULL;
     return live;
 }
+/* What was created and not destroyed. */
+int fake_live(void) {
+    pthread_mutex_lock(&lock);
+    int live = live_objects();
+    pthread_mutex_unlock(&lock);
+    return live;
+}
 const char *fake_log(void) { return log_text; }
 
-static int fails(const char *name) {
-    size_t used = strlen(log_text);
-    snprintf(log_text + used, sizeof log_text - used, "%s\n", name);
+/* Counts a call, of a chip if there is one. `leave` ends it. */
+static bool fails(const char *name, struct mppa_offload_accelerator *chip) {
+    pthread_mutex_lock(&lock);
+    note("%s\n", name);
+    if (chip && chip->calls++)
+        wrong("two calls to a chip at once");
     return ++calls == fail_at;
 }
-
-static void wrong(const char *what) {
-    size_t used = strlen(log_text);
-    snprintf(log_text + used, sizeof log_text - used, "WRONG: %s\n", what);
+static int leave(struct mppa_offload_accelerator *chip, int result) {
+    if (chip)
+        chip->calls--;
+    pthread_mutex_unlock(&lock);
+    return result;
 }
 
-/* The bytes at an address of the address space `base`. */
-static unsigned char *at(uint64_t base, uint64_t address, size_t size) {
-    uint64_t block = (address - base) / STRIDE, offset = (address - base) % STRIDE;
-    if (address < base || block >= BLOCKS || !blocks[block].bytes || offset + size > blocks[block].size)
-        return NULL;
-    return blocks[block].bytes + offset;
+/* The block with these bytes, at kernels' addresses, or at those of transfers; -1 if there is none. */
+static int block_at(bool for_kernels, uint64_t address, uint64_t size) {
+    for (int block = 0; block < BLOCKS; block++) {
+        uint64_t begin = for_kernels ? (uint64_t)(uintptr_t)blocks[block].bytes : PHYS + block * STRIDE;
+        if (blocks[block].bytes && address >= begin && address - begin <= blocks[block].size &&
+            size <= blocks[block].size - (address - begin))
+            return block;
+    }
+    return -1;
 }
 
 mppa_rproc_iterator_t *mppa_rproc_iter_alloc(void) {
-    if (fails("iter_alloc"))
-        return NULL;
-    iterators++;
-    return calloc(1, sizeof(mppa_rproc_iterator_t));
+    bool failed = fails("iter_alloc", NULL);
+    iterators += !failed;
+    leave(NULL, 0);
+    return failed ? NULL : calloc(1, sizeof(mppa_rproc_iterator_t));
 }
 int mppa_rproc_count_get(mppa_rproc_iterator_t *iterator) {
     (void)iterator;
-    return fails("count_get") ? -5 : 1;
+    return leave(NULL, fails("count_get", NULL) ? -5 : 1);
 }
 void mppa_rproc_iter_free(mppa_rproc_iterator_t *iterator) {
+    pthread_mutex_lock(&lock);
     iterators--;
     free(iterator);
+    leave(NULL, 0);
 }
 int mppa_offload_create(mppa_offload_host_context_t *context, mppa_offload_host_config_t *config) {
-    if (fails("create"))
-        return -11;
+    char name[256];
     mppa_offload_host_acc_config_t *one = config->accelerator_configs;
+    snprintf(name, sizeof name, "create %d %s", one->board_id, one->firmware_name);
+    if (fails(name, NULL))
+        return leave(NULL, -11);
     if (config->common.queue_type != MPPA_OFFLOAD_QUEUE_RPMSG || config->common.system_queue_type != MPPA_OFFLOAD_QUEUE_RPMSG ||
         config->common.rdma_type != MPPA_OFFLOAD_RDMA_PCIE || config->image_type != MPPA_OFFLOAD_IMAGE_PATH || !config->images ||
         config->boot_mode != MPPA_OFFLOAD_BOOT_MODE_DEFAULT || config->nb_accelerators != 1)
         wrong("configuration");
-    if (one->board_id != 2 || one->nb_sysqueue != 5 || one->cluster_id != 0 || strcmp(one->firmware_name, "kalray/fw.elf"))
+    if (one->nb_sysqueue != CLUSTERS || one->cluster_id != 0)
         wrong("configuration of the accelerator");
     contexts++;
     context->fake = calloc(1, sizeof *context->fake);
-    for (int cluster = 0; cluster < 5; cluster++)
-        context->fake->accelerator.queues[cluster].cluster = cluster;
-    return 0;
+    for (int cluster = 0; cluster < CLUSTERS; cluster++)
+        context->fake->accelerator.queues[cluster] = (struct mppa_offload_sysqueue){&context->fake->accelerator, cluster};
+    return leave(NULL, 0);
 }
 int mppa_offload_destroy(mppa_offload_host_context_t *context) {
-    if (fake_live() != contexts)
+    bool failed = fails("destroy", NULL);
+    if (--contexts == 0 && live_objects())
         wrong("destroyed with memory or modules");
-    contexts--;
     free(context->fake);
-    return fails("destroy") ? -12 : 0;
+    return leave(NULL, failed ? -12 : 0);
 }
 mppa_offload_accelerator_t *mppa_offload_get_accelerator(mppa_offload_host_context_t *context, int index) {
-    return fails("get_accelerator") || index ? NULL : &context->fake->accelerator;
+    bool failed = fails("get_accelerator", NULL) || index;
+    leave(NULL, 0);
+    return failed ? NULL : &context->fake->accelerator;
 }
 mppa_offload_sysqueue_t *mppa_offload_get_sysqueue(mppa_offload_accelerator_t *accelerator, int cluster) {
-    return fails("get_sysqueue") ? NULL : &accelerator->queues[cluster];
+    bool failed = fails("get_sysqueue", accelerator);
+    leave(accelerator, 0);
+    return failed ? NULL : &accelerator->queues[cluster];
 }
 int mppa_offload_alloc(mppa_offload_sysqueue_t *queue, size_t size, size_t align, enum mppa_offload_alloc_e mode, uint64_t *virt,
                        uint64_t *phys) {
-    if (fails("alloc"))
-        return -21;
-    if (align != 64 || (mode != MPPA_OFFLOAD_ALLOC_DDR && (int)mode != MPPA_OFFLOAD_ALLOC_LOCALMEM_0 + queue->cluster))
-        wrong("mode or alignment of an allocation");
-    for (uint64_t block = 0; block < BLOCKS; block++) {
+    if (fails("alloc", queue->chip))
+        return leave(queue->chip, -21);
+    if (align < 64 || (align & (align - 1)) || !size ||
+        (mode != MPPA_OFFLOAD_ALLOC_DDR && (int)mode != MPPA_OFFLOAD_ALLOC_LOCALMEM_0 + queue->cluster))
+        wrong("size, mode or alignment of an allocation");
+    for (int block = 0; block < BLOCKS; block++) {
         if (!blocks[block].bytes) {
-            blocks[block].bytes = calloc(1, size ? size : 1);
+            if (size > 1ull << 31 || posix_memalign((void **)&blocks[block].bytes, align, size)) {
+                blocks[block].bytes = NULL;
+                return leave(queue->chip, -22);
+            }
             blocks[block].size = size;
             blocks[block].mode = mode;
-            *virt = VIRT + block * STRIDE;
+            *virt = (uint64_t)(uintptr_t)blocks[block].bytes;
             *phys = PHYS + block * STRIDE;
-            return 0;
+            return leave(queue->chip, 0);
         }
     }
-    return -22;
+    return leave(queue->chip, -22);
 }
 int mppa_offload_free(mppa_offload_sysqueue_t *queue, enum mppa_offload_alloc_e mode, uint64_t virt) {
-    (void)queue;
-    unsigned char *bytes = at(VIRT, virt, 0);
-    uint64_t block = (virt - VIRT) / STRIDE;
-    if (!bytes || blocks[block].mode != (int)mode) {
+    bool failed = fails("free", queue->chip);
+    int block = block_at(true, virt, 1);
+    if (block < 0 || blocks[block].mode != (int)mode || virt != (uint64_t)(uintptr_t)blocks[block].bytes) {
         wrong("freed by another address or mode");
-        return -23;
+        return leave(queue->chip, -23);
     }
     free(blocks[block].bytes);
     blocks[block].bytes = NULL;
-    return fails("free") ? -24 : 0;
+    return leave(queue->chip, failed ? -24 : 0);
+}
+static int transfer(mppa_offload_accelerator_t *chip, bool writes, void *host, uint64_t phys, size_t size, void *event) {
+    bool failed = fails(writes ? "write" : "read", chip);
+    int block = block_at(false, phys, size);
+    if (block < 0 || event || !size)
+        wrong("transfer at no physical address");
+    if (failed || block < 0)
+        return leave(chip, writes ? -31 : -32);
+    unsigned char *bytes = blocks[block].bytes + (phys - PHYS - block * STRIDE);
+    memcpy(writes ? bytes : host, writes ? host : bytes, size);
+    return leave(chip, 0);
 }
 int mppa_offload_write(mppa_offload_accelerator_t *accelerator, void *host, uint64_t phys, size_t size, void *event) {
-    (void)accelerator;
-    unsigned char *bytes = at(PHYS, phys, size);
-    if (!bytes || event)
-        wrong("write to no physical address");
-    if (fails("write") || !bytes)
-        return -31;
-    memcpy(bytes, host, size);
-    return 0;
+    return transfer(accelerator, true, host, phys, size, event);
 }
 int mppa_offload_read(mppa_offload_accelerator_t *accelerator, void *host, uint64_t phys, size_t size, void *event) {
-    (void)accelerator;
-    unsigned char *bytes = at(PHYS, phys, size);
-    if (!bytes || event)
-        wrong("read from no physical address");
-    if (fails("read") || !bytes)
-        return -32;
-    memcpy(host, bytes, size);
-    return 0;
+    return transfer(accelerator, false, host, phys, size, event);
 }
-static bool is_loaded(uint64_t module) {
-    return module >= FIRST_MODULE && module < FIRST_MODULE + MODULES && loaded[module - FIRST_MODULE];
+/* Opens a copy in memory, so that the same program can be loaded several times. */
+static void *open_program(const void *elf, size_t size) {
+    int file = memfd_create("program", 0);
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    void *program = file >= 0 && write(file, elf, size) == (ssize_t)size ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    close(file);
+    return program;
 }
 int mppa_offload_acc_load(mppa_offload_accelerator_t *accelerator, void *elf, size_t size, int flags, uint64_t virt, uint64_t phys,
                           uint64_t *module) {
-    (void)accelerator;
-    if (!at(VIRT, virt, size) || !at(PHYS, phys, size) || flags || memcmp(elf, "\x7f" "ELF", 4))
+    bool failed = fails("load", accelerator);
+    int block = block_at(true, virt, size);
+    if (block < 0 || block != block_at(false, phys, size) || flags || memcmp(elf, "\x7f" "ELF", 4))
         wrong("load");
-    if (fails("load"))
-        return -41;
-    for (int free = 0; free < MODULES; free++) {
-        if (!loaded[free]) {
-            loaded[free] = 1;
-            *module = FIRST_MODULE + free;
-            return 0;
+    for (int place = 0; place < MODULES && !failed; place++) {
+        if (!accelerator->modules[place]) {
+            void *program = open_program(elf, size);
+            if (!program)
+                return leave(accelerator, -45);
+            accelerator->modules[place] = program;
+            modules++;
+            *module = (uint64_t)(uintptr_t)program;
+            return leave(accelerator, 0);
         }
     }
-    wrong("too many modules");
-    return -44;
+    if (!failed)
+        wrong("too many modules");
+    return leave(accelerator, -41);
+}
+static int place_of(mppa_offload_accelerator_t *chip, uint64_t module) {
+    for (int place = 0; place < MODULES; place++)
+        if (module && chip->modules[place] == (void *)(uintptr_t)module)
+            return place;
+    return -1;
 }
 int mppa_offload_acc_unload(mppa_offload_accelerator_t *accelerator, uint64_t module, int flags) {
-    (void)accelerator;
-    if (!is_loaded(module) || flags)
+    bool failed = fails("unload", accelerator);
+    int place = place_of(accelerator, module);
+    if (place < 0 || flags) {
         wrong("unload");
-    else
-        loaded[module - FIRST_MODULE] = 0;
-    return fails("unload") ? -42 : 0;
+    } else {
+        dlclose(accelerator->modules[place]);
+        accelerator->modules[place] = NULL;
+        modules--;
+    }
+    return leave(accelerator, failed ? -42 : 0);
 }
 int mppa_offload_query_symbol(mppa_offload_sysqueue_t *queue, uint64_t module, const char *name, uint64_t *address) {
-    (void)queue;
-    if (!is_loaded(module))
+    bool failed = fails("symbol", queue->chip);
+    int place = place_of(queue->chip, module);
+    if (place < 0)
         wrong("symbol of no module");
-    if (fails("symbol") || strcmp(name, "double"))
-        return -43;
-    *address = 4242;
-    return 0;
+    void *found = place < 0 || failed ? NULL : dlsym(queue->chip->modules[place], name);
+    *address = (uint64_t)(uintptr_t)found;
+    return leave(queue->chip, found ? 0 : -43);
 }
-/* The arguments of `double`: the address of a block, and its size. */
+/* Runs `void kernel(void *args)`. A program's variable `cluster`, if it has one, is the number of the cluster. */
 int mppa_offload_buffer_exec(mppa_offload_sysqueue_t *queue, int count, uint64_t command, int teams, int waits, bool first,
                              bool second, void *event) {
-    struct mppa_offload_buffer_exec_cmd *cmd = (void *)at(VIRT, command, sizeof *cmd);
-    if (!cmd || cmd->virt_func_ptr != 4242 || cmd->reserved || count != 1 || waits != 1 || !first || !second || event ||
-        teams != queue->cluster + 1)
+    char name[32];
+    snprintf(name, sizeof name, "exec %d", queue->cluster);
+    bool failed = fails(name, queue->chip);
+    int block = block_at(true, command, sizeof(struct mppa_offload_buffer_exec_cmd));
+    struct mppa_offload_buffer_exec_cmd *cmd = (void *)(uintptr_t)command;
+    Dl_info known;
+    if (block < 0 || cmd->reserved || count != 1 || waits != 1 || !first || !second || event || teams != 1 ||
+        block_at(true, cmd->virt_arg_ptr, 0) < 0 || !dladdr((void *)(uintptr_t)cmd->virt_func_ptr, &known)) {
         wrong("execution");
-    if (fails("exec") || !cmd)
-        return -51;
-    uint64_t *arguments = (void *)at(VIRT, cmd->virt_arg_ptr, 16);
-    unsigned char *bytes = arguments ? at(VIRT, arguments[0], arguments[1]) : NULL;
-    if (!bytes) {
-        wrong("the kernel's address of an argument");
-        return -52;
+        failed = true;
     }
-    for (uint64_t index = 0; index < arguments[1]; index++)
-        bytes[index] *= 2;
-    return 0;
+    if (failed)
+        return leave(queue->chip, -51);
+    for (int place = 0; place < MODULES; place++) {
+        int *cluster = queue->chip->modules[place] ? dlsym(queue->chip->modules[place], "cluster") : NULL;
+        if (cluster)
+            *cluster = queue->cluster;
+    }
+    pthread_mutex_unlock(&lock);
+    ((void (*)(void *))(uintptr_t)cmd->virt_func_ptr)((void *)(uintptr_t)cmd->virt_arg_ptr);
+    pthread_mutex_lock(&lock);
+    return leave(queue->chip, 0);
 }

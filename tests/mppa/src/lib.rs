@@ -1,8 +1,12 @@
 //! Child processes that see PoCL as the MPPA's stand-in, or a fake machine.
 //!
 //! **No test here runs on an MPPA.** The stand-in shows that the backend's own code works, with an MPPA's limits, on another OpenCL
-//! device; fake machines show which devices are listed and how tools are started; the fake SDK shows how the
-//! offload library is called.
+//! device; fake machines show which devices are listed and how tools are started; the fake SDK, whose chip
+//! is this machine, shows how the offload library is called.
+
+mod fake_sdk;
+
+pub use fake_sdk::FakeSdk;
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -14,11 +18,12 @@ use opencl::{Driver, IcdFolder, built, missing_trial};
 /// The stand-in in `RUNTIME_REQUIRE`.
 const REQUIREMENT: &str = "mppa-stand-in";
 /// Variables of the machine that configure the backend.
-const CLEARED_VARIABLES: [&str; 13] = [
+const CLEARED_VARIABLES: [&str; 14] = [
     "KALRAY_TOOLCHAIN_DIR",
     "PLATFORM",
     "BENCHMARK",
     "MPPA_TRACE_ENABLE",
+    "POCL_MPPA_TRACE_ENABLE",
     "MPPA_TRACE_USE_SYSCALL",
     "CLEAN_WORK_DIR",
     "POCL_MPPA_FIRMWARE_NAME",

@@ -5,24 +5,24 @@
 #![allow(unsafe_code, reason = "calls the fake library, and runs kernels")]
 
 use std::ffi::{CStr, c_char, c_int};
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use libloading::Library;
+use mppa::FakeSdk;
 use runtime_core::{ErrorKind, Result};
+use runtime_mppa::Elf;
 use runtime_mppa::config::Arch;
-use runtime_mppa::offload::{LoadedModules, Memory, Module, Shim, Space};
+use runtime_mppa::offload::{Command, LoadedModules, Memory, Module, Shim, Space};
 
 const FIRMWARE: &str = "kalray/fw.elf";
-/// The board that the fake expects.
 const BOARD: u32 = 2;
 
 /// The fake library, one for the process, as the real one is.
 struct Fake {
     library: Library,
     shim: Arc<Shim>,
-    _folder: tempfile::TempDir,
+    program: Vec<u8>,
+    _sdk: FakeSdk,
 }
 
 impl Fake {
@@ -37,6 +37,10 @@ impl Fake {
         // SAFETY: the function is the fake's.
         let function = unsafe { self.library.get::<extern "C" fn(c_int)>("fake_reset") }.unwrap();
         function(fail_at);
+    }
+
+    fn program(&self) -> Elf {
+        Elf::new(self.program.clone(), Arch::Kv32).unwrap()
     }
 
     fn log(&self) -> String {
@@ -55,59 +59,36 @@ fn fake() -> (MutexGuard<'static, ()>, &'static Fake) {
     (turn, FAKE.get_or_init(build))
 }
 
-fn sdk() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("sdk")
-}
-
-fn cc(arguments: &[&str]) {
-    assert!(Command::new("cc").args(arguments).status().unwrap().success(), "{arguments:?}");
-}
-
 fn build() -> Fake {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    for name in ["include", "lib", "shim"] {
-        std::fs::create_dir(path(name)).unwrap();
-    }
-    std::fs::copy(sdk().join("include/mppa_offload_host.h"), path("include/mppa_offload_host.h")).unwrap();
-    let (include, source, library) =
-        (format!("-I{}", path("include")), sdk().join("fake.c"), path("lib/libmppa_offload_host.so"));
-    cc(&["-shared", "-fPIC", "-Wall", "-Werror", &include, source.to_str().unwrap(), "-o", &library]);
-    for empty in ["lib/libmppa_rproc_host.so", "lib/libmopd.so"] {
-        cc(&["-shared", "-x", "c", "/dev/null", "-o", &path(empty)]);
-    }
+    let sdk = FakeSdk::new(1);
+    std::fs::create_dir(sdk.path().join("shim")).unwrap();
     // SAFETY: the fake is made of what the header declares.
-    let shim = unsafe { Shim::build(folder.path(), Path::new(&path("shim"))) }.unwrap();
+    let shim = unsafe { Shim::build(sdk.path(), &sdk.path().join("shim")) }.unwrap();
     // SAFETY: the fake's initialisers do nothing.
-    let library = unsafe { Library::new(&library) }.unwrap();
-    Fake { library, shim, _folder: folder }
+    let library = unsafe { Library::new(sdk.library_path()) }.unwrap();
+    Fake { library, shim, program: sdk.program(), _sdk: sdk }
 }
 
-/// A program for kv3-2, and nothing in it.
-fn program() -> Vec<u8> {
-    let mut code = vec![0; 64];
-    code[..5].copy_from_slice(b"\x7fELF\x02");
-    code[49] = 0x23;
-    code
+/// The arguments of the fake's kernel `twice`: an address and a size.
+fn arguments(memory: &Memory, bytes: u64) -> Vec<u8> {
+    [memory.kernel_address().to_ne_bytes(), bytes.to_ne_bytes()].concat()
 }
 
 /// Doubles bytes in the chip's memory and in a cluster's, on every cluster.
-fn use_everything(shim: &Arc<Shim>) -> Result<Vec<u8>> {
-    assert_eq!(shim.count()?, 1);
-    let chip = shim.open(BOARD, FIRMWARE)?;
+fn use_everything(fake: &Fake) -> Result<Vec<u8>> {
+    assert_eq!(fake.shim.count()?, 1);
+    let chip = fake.shim.open(BOARD, FIRMWARE)?;
     let shared = Memory::allocate(&chip, Space::Chip, 4)?;
     let local = Memory::allocate(&chip, Space::Cluster(3), 4)?;
-    let arguments = Memory::allocate(&chip, Space::Chip, 16)?;
-    let module = Module::load(&chip, &program(), Arch::Kv32)?;
-    let double = module.symbol("double")?;
+    let module = Module::load(&chip, &fake.program())?;
+    let twice = module.symbol("twice")?;
+    let mut command = Command::new(&chip);
     shared.write(0, &[1, 2, 3, 4])?;
     local.write(1, &[5, 6, 7])?;
     for cluster in 0..5u32 {
         let memory = if cluster == 3 { &local } else { &shared };
-        arguments.write(0, &memory.kernel_address().to_ne_bytes())?;
-        arguments.write(8, &4u64.to_ne_bytes())?;
         // SAFETY: the fake's kernel takes an address and a size.
-        unsafe { chip.execute(cluster, double, &arguments, cluster + 1) }?;
+        unsafe { command.run(twice, &arguments(memory, 4), cluster, 1) }?;
     }
     let mut bytes = vec![0; 6];
     shared.read(0, &mut bytes[..3])?;
@@ -119,30 +100,31 @@ fn use_everything(shim: &Arc<Shim>) -> Result<Vec<u8>> {
 fn everything_is_called_in_order_and_with_the_right_addresses() {
     let (_turn, fake) = fake();
     fake.reset(0);
-    assert_eq!(use_everything(&fake.shim).unwrap(), [16, 32, 48, 10, 12, 14]);
+    assert_eq!(use_everything(fake).unwrap(), [16, 32, 48, 10, 12, 14]);
     let log = fake.log();
     assert!(!log.contains("WRONG"), "{log}");
     assert_eq!(fake.number("fake_live"), 0, "everything was destroyed: {log}");
     let lines: Vec<_> = log.lines().collect();
-    let begin = ["iter_alloc", "count_get", "create", "get_accelerator"];
+    let begin = ["iter_alloc", "count_get", "create 2 kalray/fw.elf", "get_accelerator"];
     assert_eq!(lines[..4], begin);
     assert_eq!(lines[4..9], ["get_sysqueue"; 5]);
-    // Three blocks, and a module with memory of its own while it is loaded.
-    assert_eq!(lines[9..16], ["alloc", "alloc", "alloc", "alloc", "load", "free", "symbol"]);
-    let command = ["write", "write", "alloc", "write", "exec", "free"];
-    assert_eq!(lines[18..24], command);
-    assert_eq!(lines[lines.len() - 5..], ["unload", "free", "free", "free", "destroy"]);
+    // Two blocks, and a module with memory of its own while it is loaded.
+    assert_eq!(lines[9..15], ["alloc", "alloc", "alloc", "load", "free", "symbol"]);
+    // The command and its arguments are one block, which later launches use again.
+    let commands = ["write", "write", "alloc", "write", "exec 0", "write", "exec 1", "write", "exec 2"];
+    assert_eq!(lines[15..24], commands);
+    assert_eq!(lines[lines.len() - 5..], ["free", "unload", "free", "free", "destroy"]);
 }
 
 #[test]
 fn every_call_may_fail_at_every_position() {
     let (_turn, fake) = fake();
     fake.reset(0);
-    use_everything(&fake.shim).unwrap();
+    use_everything(fake).unwrap();
     let names: Vec<_> = fake.log().lines().map(str::to_owned).collect();
     for (position, name) in (1..).zip(&names) {
         fake.reset(position);
-        let outcome = use_everything(&fake.shim);
+        let outcome = use_everything(fake);
         let log = fake.log();
         assert!(!log.contains("WRONG"), "{name} in call {position}: {log}");
         assert_eq!(fake.number("fake_live"), 0, "{name} in call {position}: {log}");
@@ -150,7 +132,7 @@ fn every_call_may_fail_at_every_position() {
         let releases = ["free", "unload", "destroy"].contains(&name.as_str());
         assert_eq!(outcome.is_ok(), releases, "{name} in call {position}");
         if let Err(error) = outcome {
-            let kind = match name.as_str() {
+            let kind = match name.split(' ').next().unwrap() {
                 "alloc" => ErrorKind::OutOfMemory,
                 "symbol" => ErrorKind::NotFound,
                 "exec" => ErrorKind::Failed,
@@ -160,7 +142,7 @@ fn every_call_may_fail_at_every_position() {
         }
     }
     fake.reset(0);
-    assert!(use_everything(&fake.shim).is_ok(), "the chip still works");
+    assert!(use_everything(fake).is_ok(), "the chip still works");
 }
 
 /// The ancestor asserted that no eleventh module is loaded.
@@ -169,13 +151,13 @@ fn the_eleventh_module_replaces_the_least_recently_used() {
     let (_turn, fake) = fake();
     fake.reset(0);
     let chip = fake.shim.open(BOARD, FIRMWARE).unwrap();
-    let arguments = Memory::allocate(&chip, Space::Chip, 16).unwrap();
     let data = Memory::allocate(&chip, Space::Chip, 1).unwrap();
-    arguments.write(0, &[data.kernel_address().to_ne_bytes(), 1u64.to_ne_bytes()].concat()).unwrap();
-    let modules = LoadedModules::new(&chip, Arch::Kv32);
+    let modules = LoadedModules::new(&chip);
+    let mut command = Command::new(&chip);
     // SAFETY: the fake's kernel takes an address and a size.
-    let run = |module| unsafe { modules.execute(module, "double", 0, &arguments, 1) };
-    let expect = |module: usize, loads: &[&str]| {
+    let mut run =
+        |module| unsafe { modules.execute((module, "twice"), [0], &mut command, &arguments(&data, 1)) };
+    let mut expect = |module: usize, loads: &[&str]| {
         fake.reset(0);
         data.write(0, &[21]).unwrap();
         run(module).unwrap();
@@ -187,7 +169,7 @@ fn the_eleventh_module_replaces_the_least_recently_used() {
         assert!(!log.contains("WRONG"), "{log}");
     };
     for number in 0..11 {
-        assert_eq!(modules.add(program()).unwrap(), number);
+        assert_eq!(modules.add(fake.program()), number);
     }
     (0..10).for_each(|module| expect(module, &["load"]));
     (0..10).for_each(|module| expect(module, &[]));
@@ -196,7 +178,11 @@ fn the_eleventh_module_replaces_the_least_recently_used() {
     expect(0, &[]);
     expect(1, &["unload", "load"]);
     assert!(run(11).unwrap_err().message().contains("no module 11: 11 were added"));
-    drop((modules, data, arguments, chip));
+    fake.reset(0);
+    modules.remove(1);
+    assert_eq!(fake.log(), "unload\n");
+    assert!(run(1).is_err());
+    drop((modules, command, data, chip));
     assert_eq!(fake.number("fake_live"), 0);
 }
 
@@ -206,12 +192,11 @@ fn a_module_that_fails_to_load_can_be_loaded_later() {
     let (_turn, fake) = fake();
     fake.reset(0);
     let chip = fake.shim.open(BOARD, FIRMWARE).unwrap();
-    let arguments = Memory::allocate(&chip, Space::Chip, 16).unwrap();
-    arguments.write(0, &[arguments.kernel_address().to_ne_bytes(), 0u64.to_ne_bytes()].concat()).unwrap();
-    let modules = LoadedModules::new(&chip, Arch::Kv32);
-    modules.add(program()).unwrap();
-    // SAFETY: the fake's kernel takes an address and a size.
-    let run = || unsafe { modules.execute(0, "double", 0, &arguments, 1) };
+    let modules = LoadedModules::new(&chip);
+    modules.add(fake.program());
+    let mut command = Command::new(&chip);
+    // SAFETY: the fake's kernel takes nothing.
+    let mut run = || unsafe { modules.execute((0, "noop"), [0], &mut command, &[]) };
     // Memory for the code, and the load.
     for call in [1, 2] {
         fake.reset(call);
@@ -233,7 +218,7 @@ fn wrong_arguments_do_not_reach_the_library() {
     assert_eq!(memory.read(u64::MAX, &mut [0]).unwrap_err().kind(), ErrorKind::InvalidArgument);
     let error = Memory::allocate(&chip, Space::Cluster(5), 4).unwrap_err();
     assert!(error.message().contains("valid: 0 to 4"), "{error}");
-    let error = Module::load(&chip, &program(), Arch::Kv31).unwrap_err();
+    let error = Elf::new(fake.program.clone(), Arch::Kv31).unwrap_err();
     assert!(error.message().contains("for kv3-2, the device is kv3-1"), "{error}");
     assert!(fake.shim.open(BOARD, "a\0b").is_err());
     assert_eq!(fake.number("fake_calls"), before);

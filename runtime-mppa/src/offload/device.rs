@@ -1,0 +1,179 @@
+//! A chip, or one of its clusters, as a device.
+
+use std::sync::Arc;
+
+use runtime_core::backend::{
+    Allocate, Buffer, CounterSet, Device, Kernel, Module as BackendModule, NoGraph, QueueOptions, Source,
+};
+use runtime_core::{CounterInfo, Error, ErrorKind, OptionSpec, Result};
+
+use super::counting::{self, Counting};
+use super::memory::{MIN_ALIGNMENT_BYTES, Memory, Space};
+use super::open_chip::OpenChip;
+use super::queue::OffloadQueue;
+use crate::config::Arch;
+use crate::counters::{CLUSTERS, Counters, Request};
+use crate::elf::Elf;
+
+/// Clusters that a kernel of a module runs on, in a module option.
+const CLUSTERS_OPTION: &str = "clusters";
+
+#[expect(clippy::cast_possible_truncation, reason = "a small constant")]
+const CLUSTER_COUNT: u32 = CLUSTERS as u32;
+
+/// The options of modules.
+pub(crate) fn module_options() -> Vec<OptionSpec> {
+    vec![OptionSpec::module(
+        CLUSTERS_OPTION,
+        1,
+        "Clusters that the kernels of an ELF file run on, one after the other, with the same arguments: 1 to 5, on whole chips.",
+    )]
+}
+
+/// An opened chip or cluster.
+#[derive(Debug)]
+pub(crate) struct OffloadDevice {
+    chip: Arc<OpenChip>,
+    arch: Arch,
+    /// `None`: the whole chip.
+    cluster: Option<u32>,
+    simulated: bool,
+}
+
+impl OffloadDevice {
+    pub(crate) const fn new(chip: Arc<OpenChip>, arch: Arch, cluster: Option<u32>, simulated: bool) -> Self {
+        Self { chip, arch, cluster, simulated }
+    }
+
+    /// The memory of a space of the device's list: the chip's, then that of each of its clusters.
+    fn space(&self, number: u32) -> Result<Space> {
+        match (number, self.cluster) {
+            (0, _) => Ok(Space::Chip),
+            (1, Some(cluster)) => Ok(Space::Cluster(cluster)),
+            (local, None) if local <= CLUSTER_COUNT => Ok(Space::Cluster(local - 1)),
+            _ => Err(Error::invalid(format!("no memory space {number}"))),
+        }
+    }
+
+    /// The clusters that kernels of a module run on.
+    fn clusters(&self, source: &Source<'_>) -> Result<std::ops::Range<u32>> {
+        let count = source.options.integer_within(CLUSTERS_OPTION, 1, 1..=i64::from(CLUSTER_COUNT))?;
+        let count = u32::try_from(count).unwrap_or(1);
+        match self.cluster {
+            None => Ok(0..count),
+            Some(cluster) if count == 1 => Ok(cluster..cluster + 1),
+            Some(_) => Err(Error::invalid(format!(
+                "option \"{CLUSTERS_OPTION}\" is {count}, but this device is a single cluster; open the whole chip"
+            ))),
+        }
+    }
+}
+
+impl Device for OffloadDevice {
+    type Buffer = OffloadBuffer;
+    type Module = OffloadModule;
+    type Queue = OffloadQueue;
+    type Graph = NoGraph<OffloadBuffer>;
+
+    fn allocate(&self, request: &Allocate<'_, OffloadQueue>) -> Result<OffloadBuffer> {
+        if request.huge_pages {
+            return Err(Error::unsupported("huge_pages are not supported by this device"));
+        }
+        let alignment = (request.alignment_bytes as u64).max(MIN_ALIGNMENT_BYTES);
+        if !alignment.is_power_of_two() {
+            return Err(Error::invalid(format!("an alignment of {alignment} bytes is not a power of two")));
+        }
+        let space = self.space(request.space)?;
+        Memory::aligned(&self.chip.chip, space, request.bytes as u64, alignment)
+            .map(|memory| OffloadBuffer(Arc::new(memory)))
+    }
+
+    fn load(&self, source: &Source<'_>) -> Result<OffloadModule> {
+        if source.format != "elf" {
+            return Err(Error::unsupported(format!(
+                "code in format \"{}\" is not supported by the offload library; link an ELF file",
+                source.format
+            )));
+        }
+        let clusters = self.clusters(source)?;
+        let code = Elf::new(source.bytes()?.into_owned(), self.arch)
+            .map_err(|error| Error::new(ErrorKind::CompileFailed, error.message()))?;
+        let number = self.chip.modules.add(code);
+        let code = Arc::new(AddedModule { chip: Arc::clone(&self.chip), number });
+        self.chip.modules.prepare(number)?;
+        Ok(OffloadModule { code, clusters })
+    }
+
+    fn counters(&self) -> Result<Vec<CounterInfo>> {
+        Ok(counting::list(self.arch, self.simulated))
+    }
+
+    fn open_counters(&self, names: &[&str]) -> Result<Box<dyn CounterSet>> {
+        let requests =
+            names.iter().map(|name| Request::parse(name, self.arch)).collect::<Result<Vec<_>>>()?;
+        let clusters = self.cluster.map_or(0..CLUSTER_COUNT, |cluster| cluster..cluster + 1);
+        let source = Counting::new(&self.chip, clusters, self.simulated);
+        Ok(Box::new(Counters::new(source, &requests)))
+    }
+
+    fn open_queue(&self, _options: &QueueOptions) -> Result<OffloadQueue> {
+        Ok(OffloadQueue::new(&self.chip))
+    }
+}
+
+/// Memory of a chip.
+#[derive(Debug)]
+pub(crate) struct OffloadBuffer(pub(super) Arc<Memory>);
+
+impl Buffer for OffloadBuffer {
+    fn kernel_address(&self) -> u64 {
+        self.0.kernel_address()
+    }
+}
+
+/// A module of a chip, removed on drop.
+#[derive(Debug)]
+pub(super) struct AddedModule {
+    pub(super) chip: Arc<OpenChip>,
+    pub(super) number: usize,
+}
+
+impl Drop for AddedModule {
+    fn drop(&mut self) {
+        self.chip.modules.remove(self.number);
+    }
+}
+
+/// A loaded module.
+#[derive(Debug)]
+pub(crate) struct OffloadModule {
+    code: Arc<AddedModule>,
+    clusters: std::ops::Range<u32>,
+}
+
+impl BackendModule for OffloadModule {
+    type Kernel = OffloadKernel;
+
+    fn symbols(&self) -> &[String] {
+        &[]
+    }
+
+    fn kernel(&self, name: &str) -> Result<OffloadKernel> {
+        self.code.chip.modules.find(self.code.number, name)?;
+        Ok(OffloadKernel {
+            code: Arc::clone(&self.code),
+            name: Arc::from(name),
+            clusters: self.clusters.clone(),
+        })
+    }
+}
+
+/// A function `void kernel(void *args)`.
+#[derive(Clone, Debug)]
+pub(crate) struct OffloadKernel {
+    pub(super) code: Arc<AddedModule>,
+    pub(super) name: Arc<str>,
+    pub(super) clusters: std::ops::Range<u32>,
+}
+
+impl Kernel for OffloadKernel {}
