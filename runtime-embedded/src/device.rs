@@ -7,7 +7,9 @@ use parking_lot::Mutex;
 use runtime_core::backend::{
     Allocate, Device, Level, Log, NoGraph, Program, QueueOptions, RunReport, Source, is_privileged,
 };
-use runtime_core::{DeviceInfo, DeviceKind, Error, ErrorKind, Limits, MemorySpace, Options, Result};
+use runtime_core::{
+    DeviceInfo, DeviceKind, Error, ErrorKind, ImageSizes, Limits, MemorySpace, Options, Result,
+};
 
 use crate::boards::{Board, Processor};
 use crate::convert;
@@ -54,7 +56,8 @@ pub(crate) fn describe(board: &Board, index: u32) -> DeviceInfo {
         .with("description", board.description.as_str())
         .with("counter", board.counter.clock.as_str())
         .with("emulator", board.emulator.program.as_str())
-        .with("flash_bytes", flash_bytes);
+        .with("flash_bytes", flash_bytes)
+        .with("stack_bytes", i64::try_from(board.stack_bytes).unwrap_or(i64::MAX));
     info.unavailable_reason = match is_privileged() {
         true => Some("a program with raised privileges runs no compiler and no emulator".to_owned()),
         false => board.unavailable_reason(is_installed),
@@ -84,6 +87,8 @@ struct Flashed {
     session: Session,
     /// Calls of the kernel per run.
     calls: u32,
+    /// Sizes of the image.
+    sizes: ImageSizes,
 }
 
 impl EmbeddedBoard {
@@ -95,13 +100,13 @@ impl EmbeddedBoard {
     /// Flashes an image on the target, which is started if it does not run.
     fn flash_image(&self, state: &mut State, image: &Arc<Image>) -> Result<Session> {
         let empty = State::Empty("the last flash failed; flash again");
-        match std::mem::replace(state, empty) {
-            State::Flashed(mut flashed) if flashed.session.is_usable() => {
-                flashed.session.flash(image)?;
-                Ok(flashed.session)
-            }
-            _ => Session::start(&self.board, image, &self.spawner, self.builder.folder()),
+        if let State::Flashed(mut flashed) = std::mem::replace(state, empty)
+            && flashed.session.is_usable()
+        {
+            flashed.session.flash(image)?;
+            return Ok(flashed.session);
         }
+        Session::start(&self.board, image, &self.spawner, self.builder.folder())
     }
 
     fn report(&self, message: &str) {
@@ -140,14 +145,14 @@ impl Device for EmbeddedBoard {
         let sizes = image.sizes;
         self.report(&format!(
             "flashed {} bytes of code, {} of constants, {} of data and {} of zeroed data; flash has {}, RAM {}",
-            sizes.code,
-            sizes.constants,
-            sizes.data,
-            sizes.zeroed,
+            sizes.code_bytes,
+            sizes.constant_bytes,
+            sizes.data_bytes,
+            sizes.zeroed_bytes,
             self.board.flash.bytes,
             self.board.ram.bytes
         ));
-        *state = State::Flashed(Box::new(Flashed { session, calls }));
+        *state = State::Flashed(Box::new(Flashed { session, calls, sizes }));
         Ok(())
     }
 
@@ -168,8 +173,15 @@ impl Device for EmbeddedBoard {
         if outcome.exit_code != 0 {
             return Err(Error::new(ErrorKind::Failed, format!("the kernel returned {}", outcome.exit_code)));
         }
-        let count = timer::count(&self.board.counter, outcome.ticks);
-        Ok(RunReport { exit_code: 0, cycles: Some(count), elapsed_ns })
+        let count = |ticks| timer::count(&self.board.counter, ticks);
+        Ok(RunReport {
+            exit_code: 0,
+            cycles: Some(count(outcome.ticks)),
+            elapsed_ns,
+            overhead: count(outcome.overhead_ticks),
+            stack_bytes: Some(outcome.stack_used),
+            image: Some(flashed.sizes),
+        })
     }
 
     fn read(&self, tensor: u32, offset: u64, destination: &mut [u8]) -> Result<()> {

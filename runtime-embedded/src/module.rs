@@ -15,6 +15,7 @@ pub(crate) fn options() -> Vec<OptionSpec> {
     vec![
         OptionSpec::module("entry", "", "Function to call; default: the only one that is not static."),
         OptionSpec::module("flags", "", "Additional flags for the C compiler, separated by spaces."),
+        OptionSpec::module("define", "", "Macro to define, NAME or NAME=VALUE; a list."),
         OptionSpec::module("calls", 1, "Calls of the kernel per run; the count is that of all calls."),
         OptionSpec::module(
             "convention",
@@ -43,6 +44,22 @@ pub(crate) fn groups(options: &Options) -> Result<Option<[u32; 3]>> {
             Err(Error::invalid(format!("option \"groups\" is \"{text}\"; give three numbers, such as 4,1,1")))
         }
     }
+}
+
+/// The macros to define, as flags of the compiler.
+///
+/// # Errors
+/// `InvalidArgument` for one without a name.
+pub(crate) fn defines(options: &Options) -> Result<Vec<String>> {
+    let defines = options.texts("define").filter(|define| !define.is_empty());
+    defines
+        .map(|define| match define.starts_with(['=', '-']) {
+            true => {
+                Err(Error::invalid(format!("option \"define\" is \"{define}\"; give NAME or NAME=VALUE")))
+            }
+            false => Ok(format!("-D{define}")),
+        })
+        .collect()
 }
 
 /// The number of calls per run.

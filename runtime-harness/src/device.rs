@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use runtime_core::{CommonRuntime, DeviceInfo, ErrorKind, Options, Result, Runtime};
+use runtime_core::{CodeFormat, CommonRuntime, DeviceInfo, DeviceKind, ErrorKind, Options, Result, Runtime};
 use serde_json::Value;
 
 use crate::describe;
@@ -43,10 +43,13 @@ impl DeviceUnderTest {
         }
     }
 
-    /// Whether it is open and accepts the code of `spec`; a package may have code for every device.
+    /// Whether it is open and accepts the code of `spec`; a package may have code for every device, and portable code is
+    /// flashed as well.
     #[must_use]
     pub fn accepts(&self, spec: &Spec) -> bool {
-        let takes = |info: &DeviceInfo| spec.kernel.is_package() || info.accepts(&spec.kernel.format);
+        let format = &spec.kernel.format;
+        let is_flashed = |info: &DeviceInfo| info.kind == DeviceKind::Embedded && *format == CodeFormat::WGSL;
+        let takes = |info: &DeviceInfo| spec.kernel.is_package() || info.accepts(format) || is_flashed(info);
         self.opened.is_ok() && self.info.as_ref().is_some_and(takes)
     }
 
@@ -82,7 +85,7 @@ impl DeviceUnderTest {
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests {
-    use runtime_core::{DeviceKind, Error};
+    use runtime_core::Error;
 
     use super::*;
 

@@ -4,6 +4,7 @@ use std::future::Future;
 
 use runtime_core::{CommonRuntime, DeviceKind, Error, ErrorKind, Evaluation, Measurement, Result, Turn};
 
+use crate::board;
 use crate::counters::Beside;
 use crate::crash_context::CrashContext;
 use crate::device::DeviceUnderTest;
@@ -44,6 +45,11 @@ pub fn evaluate_with(
         phase = next;
         progress(next, operation);
     };
+    if let Ok(opened) = &device.opened
+        && let Some(embedded) = opened.as_embedded()
+    {
+        return board::evaluate(job, (device, &**opened), embedded, settings, progress);
+    }
     let (measured, bound) = match &device.opened {
         Ok(opened) => measure((device, &**opened), job, settings, &mut enter),
         Err(error) => (Err(error.clone()), None),

@@ -23,6 +23,7 @@
 //! # }
 //! ```
 
+mod board;
 mod candidate;
 pub mod chain;
 pub mod compare;

@@ -132,7 +132,7 @@ impl ProgramDevice {
         let elapsed_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.log.write(level, "mppa", &format!("{status}; it printed: {}", process.output()));
         if status.success() {
-            return Ok(RunReport { exit_code: 0, cycles: None, elapsed_ns });
+            return Ok(RunReport { elapsed_ns, ..RunReport::default() });
         }
         Err(process.failure(ErrorKind::Failed, &format!("failed ({status})")))
     }

@@ -97,7 +97,10 @@ fn current() -> BTreeMap<String, Layout> {
             pattern_bytes, dependency_count, dependencies,
         }
         TensorDescription { struct_size, ndim, dtype, access, shape, data, data_bytes, seed }
-        RunReport { struct_size, exit_code, cycles, elapsed_ns }
+        RunReport {
+            struct_size, exit_code, cycles, elapsed_ns, overhead, stack_bytes, code_bytes, constant_bytes, data_bytes,
+            zeroed_bytes,
+        }
         Counter { name, description, unit, unavailable_reason }
         CompiledCode { struct_size, reserved, format, code, code_bytes, log, options, option_count, kernels, kernel_count }
         CompiledKernel { name, info }

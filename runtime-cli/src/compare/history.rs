@@ -5,8 +5,8 @@ use std::fmt::Write;
 use runtime_harness::compare::{Comparison, RowKey};
 
 use super::Compared;
-use super::text::{differences, notes, paragraphs, unmatched, verdict};
-use crate::report::{duration, significant};
+use super::text::{differences, median, notes, paragraphs, unmatched, verdict};
+use crate::report::significant;
 use crate::table::Table;
 
 /// The numbered files, what differs, the table and notes.
@@ -28,7 +28,7 @@ fn table(all: &[Compared]) -> Table {
     let mut table = Table::new(&header.iter().map(String::as_str).collect::<Vec<_>>());
     for line in lines(all) {
         let Some(first) = line.iter().flatten().next() else { continue };
-        let before = first.old.median_ns.map_or_else(|| "—".to_owned(), duration);
+        let before = median(&first.old);
         let mut cells = vec![first.key.kernel.clone(), first.key.device.clone(), before];
         cells.extend(line.iter().map(|row| row.map_or_else(|| "—".to_owned(), cell)));
         table.row(cells);

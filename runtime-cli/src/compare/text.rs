@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use runtime_harness::Status;
-use runtime_harness::compare::{Comparison, Difference, ReportComparison, Verdict};
+use runtime_harness::compare::{Comparison, Difference, ReportComparison, Side, Verdict};
 
-use crate::report::{duration, significant};
+use crate::report::{count, duration, significant};
 use crate::table::Table;
 
 /// A comparison; rows that are in one report only are listed if `lists_unmatched`.
@@ -17,12 +17,11 @@ pub(crate) fn comparison_text(
 ) -> String {
     let mut table = Table::new(&["kernel", "device", "before", "now", "ratio (99% interval)", "verdict"]);
     for row in &comparison.rows {
-        let time = |median: Option<f64>| median.map_or_else(|| "—".to_owned(), duration);
         table.row(vec![
             row.key.kernel.clone(),
             row.key.device.clone(),
-            time(row.old.median_ns),
-            time(row.new.median_ns),
+            median(&row.old),
+            median(&row.new),
             ratio(row),
             verdict(row).to_owned(),
         ]);
@@ -35,6 +34,12 @@ pub(crate) fn comparison_text(
 pub(super) fn paragraphs(all: &[String]) -> String {
     let present: Vec<&str> = all.iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
     present.join("\n")
+}
+
+/// The median of a side: a time, or a count.
+pub(super) fn median(side: &Side) -> String {
+    let count = side.median_count.map(count);
+    side.median_ns.map(duration).or(count).unwrap_or_else(|| "—".to_owned())
 }
 
 fn ratio(row: &Comparison) -> String {
@@ -51,6 +56,9 @@ pub(super) const fn verdict(row: &Comparison) -> &'static str {
         (Status::Wrong, false) => "still wrong",
         (Status::Failed, false) => "still failed",
         (Status::NotRun, _) => "not run",
+        // A count is no time.
+        _ if row.new.is_count() && matches!(row.verdict, Verdict::Faster) => "fewer",
+        _ if row.new.is_count() && matches!(row.verdict, Verdict::Slower) => "more",
         _ => row.verdict.text(),
     }
 }

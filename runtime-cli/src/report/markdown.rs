@@ -24,7 +24,7 @@ impl Notes {
     /// The line of a row. Details that do not fit are kept for the notes.
     pub(super) fn row(&mut self, row: &Row) -> String {
         // The headline of an unmeasured row is in its cell.
-        let note = note(row).filter(|_| row.measurement.is_some()).map(|note| headline(&note));
+        let note = note(row).filter(|_| row.is_measured()).map(|note| headline(&note));
         for line in note.iter().chain(&row.advice) {
             let place = format!("{} on {}", row.kernel.name, row.device);
             let _ = writeln!(self.0, "- {}: {}", escaped(&place), escaped(line));

@@ -8,6 +8,6 @@ mod sink;
 mod table;
 
 pub(crate) use markdown::{Notes, escaped};
-pub(crate) use number_format::{duration, significant, uncertainty};
+pub(crate) use number_format::{count, duration, significant, uncertainty};
 pub(crate) use sink::{Format, Reports, Sink};
 pub(crate) use table::{Columns, headline, status};

@@ -12,6 +12,11 @@ pub(crate) fn significant(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// A count: all its digits, and two decimals if it is an average.
+pub(crate) fn count(value: f64) -> String {
+    if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
+}
+
 /// A duration in ns, µs, ms or s, by its magnitude.
 pub(crate) fn duration(ns: f64) -> String {
     let (scale, unit) = match ns.abs() {
@@ -50,6 +55,11 @@ mod tests {
         ] {
             assert_eq!(duration(ns), text);
         }
+    }
+
+    #[test]
+    fn counts_have_all_their_digits() {
+        assert_eq!([1_234_567.0, 0.0, 10.5].map(count), ["1234567", "0", "10.50"]);
     }
 
     #[test]

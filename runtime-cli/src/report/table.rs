@@ -3,11 +3,11 @@
 use std::fmt::Write;
 
 use console::measure_text_width;
-use runtime_harness::row::{Measurement, ResourceUsage, Roofline, Validation};
+use runtime_harness::row::{Counts, Measurement, ResourceUsage, Roofline, Validation};
 use runtime_harness::{Row, Status};
 
 use super::beside;
-use super::number_format::{duration, significant, uncertainty};
+use super::number_format::{count, duration, significant, uncertainty};
 
 pub(super) const HEADER: [&str; 9] =
     ["kernel", "device", "status", "median", "min", "GFLOP/s", "GB/s", "clock", "calls"];
@@ -49,7 +49,7 @@ impl Columns {
         let mut note = note(row);
         let mut cells = cells(row);
         // A row without figures ends with its reason.
-        if row.measurement.is_none() && cells.last_mut().is_some_and(|reason| self.shorten(reason)) {
+        if !row.is_measured() && cells.last_mut().is_some_and(|reason| self.shorten(reason)) {
             note = row.reason.clone();
         }
         if let Some(note) = note {
@@ -95,6 +95,9 @@ pub(super) fn cells(row: &Row) -> Vec<String> {
     if let Some(measurement) = &row.measurement {
         cells.push(status(row));
         cells.extend(figures(measurement));
+    } else if let Some(counts) = &row.counts {
+        cells.push(status(row));
+        cells.extend(counted(counts));
     } else {
         let prefix = if row.status == Status::NotRun { "not run" } else { "failed" };
         cells.push(format!("{prefix}: {}", headline(row.reason.as_deref().unwrap_or_default())));
@@ -138,18 +141,21 @@ fn figures(measurement: &Measurement) -> [String; 6] {
     ]
 }
 
+/// The figures of a device that counts. They have no unit of time; the clock says what they count.
+fn counted(counts: &Counts) -> [String; 6] {
+    let none = || "—".to_owned();
+    [count(counts.median), count(counts.min), none(), none(), counts.clock.clone(), counts.calls.to_string()]
+}
+
 /// Details that do not fit into the row.
 pub(super) fn note(row: &Row) -> Option<String> {
     let reason = row.reason.as_deref().unwrap_or_default();
-    let Some(measurement) = &row.measurement else { return reason.contains('\n').then(|| reason.to_owned()) };
-    let mut notes = Vec::new();
-    match &row.validation {
-        Some(Validation::Wrong(mismatch)) => {
-            notes.push(format!("wrong, \"{}\": {reason}", mismatch.name.as_deref().unwrap_or("?")));
-        }
-        Some(Validation::Right(_)) => {}
-        None => notes.push(format!("unchecked: {reason}")),
+    if let Some(counts) = &row.counts {
+        let notes: Vec<String> = checked(row).into_iter().chain([counts.note()]).collect();
+        return Some(notes.join("; "));
     }
+    let Some(measurement) = &row.measurement else { return reason.contains('\n').then(|| reason.to_owned()) };
+    let mut notes: Vec<String> = checked(row).into_iter().collect();
     if let Some(reached) = measurement.reached_until {
         let taken = measurement.samples_ns.len();
         notes.push(format!("{taken} samples{}", if reached { "" } else { ", not as precise as asked for" }));
@@ -165,6 +171,18 @@ pub(super) fn note(row: &Row) -> Option<String> {
     notes.extend(row.code.as_ref().and_then(ResourceUsage::note));
     notes.extend(beside::note(row));
     (!notes.is_empty()).then(|| notes.join("; "))
+}
+
+/// What is to be said of the validation of a row that was measured.
+fn checked(row: &Row) -> Option<String> {
+    let reason = row.reason.as_deref().unwrap_or_default();
+    match &row.validation {
+        Some(Validation::Wrong(mismatch)) => {
+            Some(format!("wrong, \"{}\": {reason}", mismatch.name.as_deref().unwrap_or("?")))
+        }
+        Some(Validation::Right(_)) => None,
+        None => Some(format!("unchecked: {reason}")),
+    }
 }
 
 #[cfg(test)]

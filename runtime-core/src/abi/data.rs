@@ -578,6 +578,18 @@ pub struct RunReport {
     pub cycles: u64,
     /// Wall-clock time of the run in nanoseconds, as the backend measured it.
     pub elapsed_ns: u64,
+    /// Count between two readings of the counter, which is part of `cycles`.
+    pub overhead: u64,
+    /// Bytes of stack that the run has used at most; 0 if unknown.
+    pub stack_bytes: u64,
+    /// Bytes of code in the image; 0 if the sizes of the image are unknown.
+    pub code_bytes: u64,
+    /// Bytes of constants in the image.
+    pub constant_bytes: u64,
+    /// Bytes of initialised data in the image.
+    pub data_bytes: u64,
+    /// Bytes of memory that the image begins with zeros.
+    pub zeroed_bytes: u64,
 }
 
 /// Functions that core provides to a backend; valid for the life of the process.

@@ -217,9 +217,9 @@ pub(crate) fn find_lowering<'a>(
     lowerings.iter().find(|lowering| lowering.format() == *format).map(|lowering| &**lowering)
 }
 
-/// Options of backends that change how fast code is and how well it can be debugged, not what it does. One that the lowering
-/// knows as well is for both.
-const HARMLESS: [&str; 2] = [registers::OPTION, DEBUG];
+/// Options of backends that change how fast code is, how well it can be debugged and how often a run calls it, not what it does.
+/// One that the lowering knows as well is for both.
+const HARMLESS: [&str; 3] = [registers::OPTION, DEBUG, "calls"];
 
 /// Options must belong to the lowering, or be harmless ones of the backend. Trusted code may use all those of the backend:
 /// with compiler flags, code can do anything.

@@ -15,8 +15,8 @@ use crate::device::common_runtime::{CommonRuntime, sealed::Opened, sealed::Share
 use crate::tensor::host_array::HostArray;
 use crate::timeline::open_device::OpenDevice;
 use crate::{
-    Arg, DType, Error, ErrorKind, Geometry, LoweredKernel, ModuleSource, Placement, Result, RunReport,
-    Tensor, abi, did_you_mean,
+    Arg, Capabilities, DType, Error, ErrorKind, Geometry, ImageSizes, KernelInfo, LoweredKernel,
+    ModuleSource, Placement, Result, RunReport, Tensor, abi, did_you_mean,
 };
 
 /// An external processor without queues: [`EmbeddedDevice::run`] blocks. Its tensors are only described on the
@@ -106,8 +106,8 @@ impl EmbeddedDevice {
     /// arguments.
     ///
     /// # Errors
-    /// As for [`EmbeddedDevice::flash`]; `NotFound` for an unknown kernel, `InvalidArgument` for arguments that do not fit it,
-    /// `Unsupported` for code that cannot be lowered for the device.
+    /// As for [`EmbeddedDevice::flash`]; `NotFound` for an unknown kernel, `InvalidArgument` for arguments that do not fit it
+    /// or more work-groups than the device allows, `Unsupported` for code that cannot be lowered for the device.
     pub fn flash_kernel(
         &self,
         source: &ModuleSource,
@@ -117,13 +117,33 @@ impl EmbeddedDevice {
     ) -> Result<()> {
         let annotate = |error: Error| error.in_operation("flash").on_device(&self.device.name);
         let (image, kernel) = self.lower(source, entry).map_err(annotate)?;
-        let params: Vec<_> = kernel.params.iter().map(|param| param.param).collect();
-        check_params(&kernel.name, &params, args).and_then(|()| kernel.check(args)).map_err(annotate)?;
-        let hidden: Vec<_> =
-            kernel.hidden_args(&Geometry::new(groups, kernel.group_size).into(), args).collect();
+        let geometry = Geometry::new(groups, kernel.group_size);
+        self.check(&kernel, &geometry, args).map_err(annotate)?;
+        let hidden: Vec<_> = kernel.hidden_args(&geometry.into(), args).collect();
         let groups = groups.map(|count| count.to_string()).join(",");
         let image = image.option("entry", kernel.symbol.as_str()).option("groups", groups.as_str());
         self.flash(&image, &args.iter().chain(&hidden).cloned().collect::<Vec<_>>())
+    }
+
+    /// Describes a kernel of portable code: its parameters, its group size and its work-group memory.
+    ///
+    /// # Errors
+    /// `NotFound` for an unknown kernel; `CompileFailed`; `Unsupported` for code that cannot be lowered for the device.
+    pub fn kernel_info(&self, source: &ModuleSource, entry: &str) -> Result<KernelInfo> {
+        let lowered = self.lower(source, entry);
+        let (_, kernel) = lowered
+            .map_err(|error| error.in_operation("describe the kernel").on_device(&self.device.name))?;
+        Ok(info(&kernel))
+    }
+
+    /// Checks a launch of lowered code as other devices do.
+    fn check(&self, kernel: &LoweredKernel, geometry: &Geometry, args: &[Arg<'_>]) -> Result<()> {
+        let (info, mut device) = (info(kernel), self.device.info.clone());
+        check_params(&kernel.name, info.params.as_deref().unwrap_or_default(), args)?;
+        kernel.check(args)?;
+        // The lowered code runs work-groups on a device that has none.
+        device.capabilities = Capabilities(device.capabilities.0 | abi::CAP_GROUPS);
+        geometry.check(&device, &info)
     }
 
     /// The lowered code, and the kernel in it.
@@ -174,17 +194,26 @@ impl EmbeddedDevice {
     /// # Errors
     /// `Timeout`; `Failed` if the program reports failure; `InvalidArgument` if nothing was flashed.
     pub fn run(&self, deadline: Duration) -> Result<RunReport> {
-        let mut raw =
-            abi::RunReport { struct_size: crate::end_of!(abi::RunReport, elapsed_ns), ..Default::default() };
+        let struct_size = crate::end_of!(abi::RunReport, zeroed_bytes);
+        let mut raw = abi::RunReport { struct_size, ..Default::default() };
         let deadline_ns = u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX);
         // SAFETY: the device is open and the out-structure lives during the call.
         self.device.call("run", |calls, device| unsafe {
             (calls.embedded.run)(device, deadline_ns, &raw mut raw)
         })?;
+        let known = |value: u64| Some(value).filter(|value| *value > 0);
         Ok(RunReport {
             exit_code: raw.exit_code,
-            cycles: Some(raw.cycles).filter(|cycles| *cycles > 0),
+            cycles: known(raw.cycles),
             elapsed_ns: raw.elapsed_ns,
+            overhead: raw.overhead,
+            stack_bytes: known(raw.stack_bytes),
+            image: known(raw.code_bytes).map(|code_bytes| ImageSizes {
+                code_bytes,
+                constant_bytes: raw.constant_bytes,
+                data_bytes: raw.data_bytes,
+                zeroed_bytes: raw.zeroed_bytes,
+            }),
         })
     }
 
@@ -207,6 +236,15 @@ impl EmbeddedDevice {
             unsafe { (calls.embedded.read)(device, index, 0, bytes.as_mut_ptr(), bytes.len() as u64) }
         })?;
         Ok(array)
+    }
+}
+
+fn info(kernel: &LoweredKernel) -> KernelInfo {
+    KernelInfo {
+        shared_bytes: Some(kernel.shared_bytes),
+        group_size: Some(kernel.group_size),
+        params: Some(kernel.params.iter().map(|param| param.param).collect()),
+        ..KernelInfo::default()
     }
 }
 

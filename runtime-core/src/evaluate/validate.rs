@@ -306,6 +306,27 @@ impl Tolerance {
     /// # Errors
     /// `InvalidArgument` if dtype or shape differ.
     pub fn compare(&self, arg: usize, actual: &HostArray, expected: &HostArray) -> Result<Validation> {
+        self.compare_poisoned(arg, actual, expected, None)
+    }
+
+    /// A byte to fill an output with before the kernel runs, so that elements that are not written are wrong.
+    #[must_use]
+    pub fn poison(&self, expected: &HostArray) -> u8 {
+        poison(expected, self)
+    }
+
+    /// As [`compare`](Self::compare), of an output that was filled with [`poison`](Self::poison) beforehand: wrong elements that
+    /// still hold it are reported as never written.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if dtype or shape differ.
+    pub fn compare_poisoned(
+        &self,
+        arg: usize,
+        actual: &HostArray,
+        expected: &HostArray,
+        poison: Option<u8>,
+    ) -> Result<Validation> {
         if (actual.dtype(), actual.shape()) != (expected.dtype(), expected.shape()) {
             return Err(Error::invalid(format!(
                 "argument {arg} is {} {:?}, but its reference is {} {:?}",
@@ -315,7 +336,7 @@ impl Tolerance {
                 expected.shape()
             )));
         }
-        Ok(match compare(arg, actual, expected, None, self) {
+        Ok(match compare(arg, actual, expected, poison, self) {
             Ok(agreement) => Validation::Passed(agreement),
             Err(mismatch) => Validation::Failed(*mismatch),
         })

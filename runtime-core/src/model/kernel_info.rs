@@ -61,4 +61,23 @@ pub struct RunReport {
     pub cycles: Option<u64>,
     /// Wall-clock time of the run in nanoseconds, as the backend measured it.
     pub elapsed_ns: u64,
+    /// Count between two readings of the counter, which is part of `cycles`; 0 if it is unknown.
+    pub overhead: u64,
+    /// Bytes of stack that the run has used at most.
+    pub stack_bytes: Option<u64>,
+    /// The sizes of the image.
+    pub image: Option<ImageSizes>,
+}
+
+/// Bytes of an image, by kind of section.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ImageSizes {
+    /// Code.
+    pub code_bytes: u64,
+    /// Constants, which stay in flash like the code.
+    pub constant_bytes: u64,
+    /// Initialised data: in RAM, and copied there from flash.
+    pub data_bytes: u64,
+    /// Data that begins with zeros, in RAM.
+    pub zeroed_bytes: u64,
 }

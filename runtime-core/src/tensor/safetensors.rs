@@ -21,7 +21,7 @@ use crate::platform::read_at;
 use crate::tensor::layout::Layout;
 use crate::timeline::deferred_free::ExternalOwner;
 use crate::timeline::open_device::OpenDevice;
-use crate::{DType, Error, ErrorKind, Result, Tensor, did_you_mean};
+use crate::{DType, Error, ErrorKind, HostArray, Result, Tensor, did_you_mean};
 
 /// Size of the staging buffer for loads and saves.
 const CHUNK_BYTES: usize = 8 << 20;
@@ -130,6 +130,17 @@ impl Safetensors {
         let (info, dtype) = self.find(name)?;
         let (from, to) = info.data_offsets;
         Ok(StoredTensor { dtype, shape: info.shape.clone(), bytes: to - from })
+    }
+
+    /// Reads a tensor into an array.
+    ///
+    /// # Errors
+    /// `NotFound` for an unknown name; `Unsupported` for its type; `Io`.
+    pub fn array(&self, name: &str) -> Result<HostArray> {
+        let (info, dtype) = self.find(name)?;
+        let mut array = HostArray::new(dtype, &info.shape)?;
+        read_at(&self.file, array.bytes_mut(), self.data_at + info.data_offsets.0 as u64)?;
+        Ok(array)
     }
 
     /// Maps a tensor of the file into the memory of the host `device`; see [`Host::map`](crate::Host::map).

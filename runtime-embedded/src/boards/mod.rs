@@ -207,7 +207,7 @@ mod tests {
         let (_, text) = KNOWN[0];
         let wrong = [
             ("name = \"riscv64-virt\"", "name = \"a b\"", "`name`"),
-            ("stack_bytes = 0x4000", "stack_bytes = 8", "stack_bytes"),
+            ("stack_bytes = 0x1_0000", "stack_bytes = 8", "stack_bytes"),
             ("origin = 0x8040_0000", "origin = 0x8000_0000", "overlap"),
             ("[counter]", "[counter]\nspeed = 1", "speed"),
             ("\"target-instructions\"", "\"time\"", "clock"),

@@ -7,7 +7,7 @@ use object::elf::{EM_ARM, EM_RISCV, ET_EXEC};
 use object::{
     Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _, SectionKind, SymbolKind,
 };
-use runtime_core::{Error, ErrorKind, Result};
+use runtime_core::{Error, ErrorKind, ImageSizes, Result};
 
 use super::tool;
 use crate::boards::{Board, Processor, Region};
@@ -28,21 +28,12 @@ pub(crate) struct Symbols {
     pub(crate) mailbox: u64,
 }
 
-/// Bytes of an image by kind of section.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SectionSizes {
-    pub(crate) code: u64,
-    pub(crate) constants: u64,
-    pub(crate) data: u64,
-    pub(crate) zeroed: u64,
-}
-
 /// A checked image for a board.
 #[derive(Debug)]
 pub(crate) struct Image {
     pub(crate) segments: Vec<Segment>,
     pub(crate) symbols: Symbols,
-    pub(crate) sizes: SectionSizes,
+    pub(crate) sizes: ImageSizes,
     file: PathBuf,
     addr2line: String,
     flash: Region,
@@ -213,14 +204,14 @@ fn load_address(object: &object::File<'_>, offset: u64) -> Option<u64> {
     }
 }
 
-fn sizes(object: &object::File<'_>) -> SectionSizes {
-    let mut sizes = SectionSizes::default();
+fn sizes(object: &object::File<'_>) -> ImageSizes {
+    let mut sizes = ImageSizes::default();
     for section in object.sections() {
         match section.kind() {
-            SectionKind::Text => sizes.code += section.size(),
-            SectionKind::ReadOnlyData | SectionKind::ReadOnlyString => sizes.constants += section.size(),
-            SectionKind::Data | SectionKind::Tls => sizes.data += section.size(),
-            SectionKind::UninitializedData => sizes.zeroed += section.size(),
+            SectionKind::Text => sizes.code_bytes += section.size(),
+            SectionKind::ReadOnlyData | SectionKind::ReadOnlyString => sizes.constant_bytes += section.size(),
+            SectionKind::Data | SectionKind::Tls => sizes.data_bytes += section.size(),
+            SectionKind::UninitializedData => sizes.zeroed_bytes += section.size(),
             _ => {}
         }
     }

@@ -1,8 +1,10 @@
 //! Images: the firmware with a kernel, linked for a board.
 
 mod build;
+mod compiler;
 mod elf;
 mod entry;
+mod key;
 mod tool;
 
 pub(crate) use build::Builder;

@@ -1,7 +1,7 @@
 //! Runs tools of a toolchain.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -12,8 +12,13 @@ const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Whether a program is in `PATH`.
 pub(crate) fn is_installed(program: &str) -> bool {
+    find(program).is_some()
+}
+
+/// The file of a program in `PATH`.
+pub(super) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
 /// Runs a tool in `folder`, and returns whether it succeeded, with everything that it wrote. It is killed at a deadline.

@@ -63,6 +63,11 @@ impl Emulator {
         Ok((Self { child, messages }, ours))
     }
 
+    /// Whether it has not ended. Another part of the process may have waited for it.
+    pub(super) fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
     /// What the emulator has written, and how it ended, if it has.
     pub(super) fn last_words(&mut self) -> String {
         let state = match self.child.try_wait() {

@@ -69,6 +69,7 @@ mod tests {
             state: State::Crashed,
             exit_code: 0,
             count: 0,
+            overhead: 0,
             stack_begin: 0x2000_0100,
             stack_end: 0x2000_4100,
             stack_used: 0,

@@ -28,6 +28,8 @@ pub(crate) struct Outcome {
     pub(crate) exit_code: i32,
     /// Ticks of the counter for all calls.
     pub(crate) ticks: u64,
+    /// Ticks between two readings of the counter, which are part of `ticks`.
+    pub(crate) overhead_ticks: u64,
     pub(crate) stack_used: u64,
 }
 
@@ -163,7 +165,12 @@ impl Session {
                 ));
             }
         }
-        Ok(Outcome { exit_code: header.exit_code, ticks: header.count, stack_used: header.stack_used })
+        Ok(Outcome {
+            exit_code: header.exit_code,
+            ticks: header.count,
+            overhead_ticks: header.overhead,
+            stack_used: header.stack_used,
+        })
     }
 
     /// Reads bytes of a tensor. A whole tensor is compared with the checksum that the target has made of it.
@@ -186,8 +193,8 @@ impl Session {
     }
 
     /// Whether the target can take another image as it is.
-    pub(crate) fn is_usable(&self) -> bool {
-        !self.client.is_broken()
+    pub(crate) fn is_usable(&mut self) -> bool {
+        !self.client.is_broken() && self.emulator.is_running()
     }
 
     fn checksum_and_damage(&mut self, index: usize) -> Result<(u32, u32)> {

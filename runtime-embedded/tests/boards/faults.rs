@@ -50,7 +50,7 @@ fn a_stack_overflow_is_named(board: &Board) {
             return deep(frame) + frame[1];
         }
         void f(int *x) { x[0] = deep(x); }";
-    expect(board, code, ErrorKind::Failed, &["stack overflow (16384 bytes of stack)"]);
+    expect(board, code, ErrorKind::Failed, &["stack overflow (65536 bytes of stack)"]);
 }
 
 fn arithmetic_and_alignment_trap_on_arm(board: &Board) {

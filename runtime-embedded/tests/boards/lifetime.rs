@@ -72,13 +72,18 @@ fn four_targets_run_at_once(board: &Board) {
 }
 
 fn held(board: &Board, what: &str) -> std::process::Child {
-    Command::new(std::env::current_exe().unwrap())
+    command(board, what).spawn().unwrap()
+}
+
+/// This program as a child that does `what`.
+pub(crate) fn command(board: &Board, what: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
         .env(HOLD_VARIABLE, format!("{} {what}", board.name))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
+        .stderr(Stdio::piped());
+    command
 }
 
 fn a_killed_process_leaves_no_emulator(board: &Board) {
@@ -157,6 +162,7 @@ pub(crate) fn child() -> ExitCode {
         "flash" => count_flashes(&board),
         "stop" => stop_emulator(&board),
         "die" => kill_emulator(&board),
+        "images" => crate::images::flash_twice(&board),
         _ => {
             flash_and_run(&board, 1);
             let mut output = std::io::stdout();

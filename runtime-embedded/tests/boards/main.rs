@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, unsafe_code, reason = "a test, which loads code")]
 
 mod faults;
+mod images;
 mod kernels;
 mod lifetime;
 mod portable;
@@ -80,6 +81,7 @@ fn trials() -> Vec<Trial> {
                     kernels::CASES,
                     portable::CASES,
                     faults::CASES,
+                    images::CASES,
                     refusals::CASES,
                     lifetime::CASES,
                 ] {

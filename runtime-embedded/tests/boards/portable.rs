@@ -8,6 +8,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_portable_kernel_runs_its_groups", a_portable_kernel_runs_its_groups),
     ("work_group_memory_and_barriers_work", work_group_memory_and_barriers_work),
     ("functions_of_wgsl_are_in_the_library", functions_of_wgsl_are_in_the_library),
+    ("limits_of_a_launch_apply", limits_of_a_launch_apply),
     ("wrong_arguments_of_a_portable_kernel_are_refused", wrong_arguments_of_a_portable_kernel_are_refused),
 ];
 
@@ -90,4 +91,19 @@ fn wrong_arguments_of_a_portable_kernel_are_refused(board: &Board) {
     let native = unsafe { ModuleSource::native("c", "void f(void) {}") };
     let error = board.embedded().flash_kernel(&native, "f", [1, 1, 1], &[]).unwrap_err();
     assert!(error.kind() == ErrorKind::Unsupported && error.to_string().contains("flash"), "{error}");
+}
+
+fn limits_of_a_launch_apply(board: &Board) {
+    let code = "
+        @group(0) @binding(0) var<storage, read_write> x: array<f32>;
+        @compute @workgroup_size(4) fn small(@builtin(local_invocation_index) at: u32) { x[at] = 1.0; }";
+    let (source, x) = (ModuleSource::wgsl(code), floats(board, (0..4).map(|_| 0.0)));
+    let args = [Arg::read_write(&x)];
+    let error = board.embedded().flash_kernel(&source, "small", [1, 70_000, 1], &args).unwrap_err();
+    assert!(error.kind() == ErrorKind::InvalidArgument && error.to_string().contains("70000"), "{error}");
+    board.embedded().flash_kernel(&source, "small", [2, 1, 1], &args).unwrap();
+    let info = board.embedded().kernel_info(&source, "small").unwrap();
+    assert_eq!((info.group_size, info.params.map(|params| params.len())), (Some([4, 1, 1]), Some(1)));
+    let error = board.embedded().kernel_info(&source, "large").unwrap_err();
+    assert!(error.kind() == ErrorKind::NotFound && error.to_string().contains("small"), "{error}");
 }

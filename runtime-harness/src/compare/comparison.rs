@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::difference::{self, Difference};
+use super::side::samples;
 use super::{CompareOptions, Estimate, RowKey, Side, Verdict};
 use crate::row::Row;
 
@@ -38,8 +39,12 @@ impl Comparison {
     pub fn of(old: &Row, new: &Row, options: &CompareOptions) -> Self {
         let differences = difference::of_rows(old, new);
         let (old_side, new_side) = (Side::of(old), Side::of(new));
-        let samples = |row: &Row| row.measurement.as_ref().map_or(Vec::new(), |it| it.samples_ns.clone());
-        let mut estimate = Estimate::of(&samples(old), &samples(new), options);
+        let mut estimate = match (&old.counts, &new.counts) {
+            (Some(old), Some(new)) if old.is_exact() && new.is_exact() => {
+                Estimate::exact(old.median, new.median, options)
+            }
+            _ => Estimate::of(samples(old), samples(new), options),
+        };
         let mut advice = Vec::new();
         if let Some(obstacle) = obstacle(&old_side, &new_side, &differences) {
             estimate.verdict = Verdict::CannotTell;
@@ -71,5 +76,6 @@ fn obstacle(old: &Side, new: &Side, differences: &[Difference]) -> Option<String
         let difference = differences.iter().find(|difference| difference.forbids_verdict)?;
         Some(difference.to_string())
     };
-    new.obstacle("now").or_else(|| old.obstacle("before")).or_else(forbidding)
+    let differ = || (old.is_count() != new.is_count()).then(|| "a count and a time".to_owned());
+    new.obstacle("now").or_else(|| old.obstacle("before")).or_else(differ).or_else(forbidding)
 }

@@ -39,12 +39,16 @@ type Properties = Vec<(&'static str, Value, bool)>;
 /// What differs between two rows.
 pub(super) fn of_rows(old: &Row, new: &Row) -> Vec<Difference> {
     let is_measured = old.measurement.is_some() && new.measurement.is_some();
+    let is_counted = old.counts.is_some() && new.counts.is_some();
     let properties = |row: &Row| {
         let mut properties = identity(row);
         properties.extend(settings(row));
         // Of a row without one, nothing is known that could differ.
         if is_measured {
             properties.extend(measurement(row));
+        }
+        if is_counted {
+            properties.extend(counts(row));
         }
         properties
     };
@@ -107,5 +111,14 @@ fn measurement(row: &Row) -> Properties {
         ("cold", json!(measurement.cold), true),
         ("flops per call", json!(measurement.flops), true),
         ("bytes per call", json!(measurement.bytes), true),
+    ]
+}
+
+fn counts(row: &Row) -> Properties {
+    let Some(counts) = &row.counts else { return Vec::new() };
+    vec![
+        ("clock", json!(counts.clock), true),
+        ("code bytes", json!(counts.image.map(|image| image.code_bytes)), false),
+        ("stack bytes", json!(counts.stack.map(|stack| stack.used_bytes)), false),
     ]
 }

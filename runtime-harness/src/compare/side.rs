@@ -13,8 +13,20 @@ pub struct Side {
     pub reason: Option<String>,
     /// Median of the samples, in nanoseconds; `None` if nothing was timed.
     pub median_ns: Option<f64>,
+    /// Median of the counts of a device that counts; `None` for other devices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub median_count: Option<f64>,
     /// Number of samples.
     pub samples: usize,
+}
+
+/// The samples of a row: times, or counts.
+pub(super) fn samples(row: &Row) -> &[f64] {
+    match (&row.measurement, &row.counts) {
+        (Some(measurement), _) => &measurement.samples_ns,
+        (None, Some(counts)) => &counts.samples,
+        (None, None) => &[],
+    }
 }
 
 impl Side {
@@ -23,8 +35,15 @@ impl Side {
             status: row.status,
             reason: row.reason.clone(),
             median_ns: row.measurement.as_ref().map(|measurement| measurement.statistics.median_ns),
-            samples: row.measurement.as_ref().map_or(0, |measurement| measurement.samples_ns.len()),
+            median_count: row.counts.as_ref().map(|counts| counts.median),
+            samples: samples(row).len(),
         }
+    }
+
+    /// Whether it is a count, not a time.
+    #[must_use]
+    pub const fn is_count(&self) -> bool {
+        self.median_count.is_some()
     }
 
     /// Whether it ran, and no output is known to be wrong.
@@ -39,7 +58,7 @@ impl Side {
 
     /// Why it has no time to compare.
     pub(super) fn obstacle(&self, when: &str) -> Option<String> {
-        let what = match (self.status, self.median_ns) {
+        let what = match (self.status, self.median_ns.or(self.median_count)) {
             (Status::Wrong, _) => "wrong",
             (Status::Failed, _) => "failed",
             (Status::NotRun, _) => "not run",

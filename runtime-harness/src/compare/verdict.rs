@@ -106,6 +106,18 @@ impl Estimate {
         let reason = (verdict == Verdict::CannotTell).then(|| undecided_reason(ratio, interval, options));
         Self { ratio: Some(ratio), interval: Some(interval), verdict, reason }
     }
+
+    /// Compares two counts that do not vary.
+    #[must_use]
+    pub fn exact(old: f64, new: f64, options: &CompareOptions) -> Self {
+        if old <= 0.0 || new <= 0.0 {
+            let reason = Some("a count is 0".to_owned());
+            return Self { ratio: None, interval: None, verdict: Verdict::CannotTell, reason };
+        }
+        let ratio = new / old;
+        let verdict = Verdict::of(ratio, [ratio, ratio], options.threshold);
+        Self { ratio: Some(ratio), interval: Some([ratio, ratio]), verdict, reason: None }
+    }
 }
 
 /// Why samples have no ratio.

@@ -50,18 +50,7 @@ impl BoundKernel {
     /// # Errors
     /// `InvalidArgument` if both are given and differ.
     pub fn config(&self, spec: &Spec) -> Result<LaunchConfig> {
-        let LaunchConfig::Groups(mut geometry) = spec.config else { return Ok(spec.config) };
-        match self.kernel.info().group_size {
-            Some(fixed) if !spec.has_group_size => geometry.group_size = fixed,
-            Some(fixed) if fixed != geometry.group_size => {
-                return Err(Error::invalid(format!(
-                    "group_size in [launch] is {:?}, but the kernel's code fixes it to {fixed:?}; leave it out",
-                    geometry.group_size
-                )));
-            }
-            _ => {}
-        }
-        Ok(geometry.into())
+        config(spec, self.kernel.info().group_size)
     }
 
     /// The arguments of a launch.
@@ -99,6 +88,25 @@ impl BoundKernel {
         let outputs = spec.outputs().filter_map(|(index, _)| Some((index, self.tensors[index].as_ref()?)));
         outputs.map(|(index, tensor)| Ok((index, tensor.to_array()?))).collect()
     }
+}
+
+/// What a launch of `spec` runs, if the code fixes this group size.
+///
+/// # Errors
+/// `InvalidArgument` if the spec gives another one.
+pub(crate) fn config(spec: &Spec, fixed: Option<[u32; 3]>) -> Result<LaunchConfig> {
+    let LaunchConfig::Groups(mut geometry) = spec.config else { return Ok(spec.config) };
+    match fixed {
+        Some(fixed) if !spec.has_group_size => geometry.group_size = fixed,
+        Some(fixed) if fixed != geometry.group_size => {
+            return Err(Error::invalid(format!(
+                "group_size in [launch] is {:?}, but the kernel's code fixes it to {fixed:?}; leave it out",
+                geometry.group_size
+            )));
+        }
+        _ => {}
+    }
+    Ok(geometry.into())
 }
 
 fn value(kind: &ArgumentKind) -> Option<Arg<'_>> {

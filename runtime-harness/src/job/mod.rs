@@ -4,11 +4,12 @@ mod bound_kernel;
 mod module_source;
 mod packaged;
 
-use runtime_core::{Error, ErrorKind, Geometry, HostArray, Result, Runtime, Tolerance};
+use runtime_core::{Error, ErrorKind, Geometry, HostArray, Result, Runtime, Safetensors, Tolerance};
 
 use crate::crash_context::CrashContext;
 use crate::spec::{Argument, ArgumentKind, Expected, Init, KernelSource, Spec, TensorSpec};
 pub use bound_kernel::BoundKernel;
+pub(crate) use bound_kernel::config;
 pub use module_source::module_source;
 pub use packaged::{PackageChoice, PassedOver, fits};
 
@@ -94,8 +95,13 @@ impl Job {
 }
 
 fn initial(tensor: &TensorSpec, arg: &Argument) -> Result<HostArray> {
-    if let Init::File(path) = &tensor.init {
-        return load(path, tensor, arg);
+    match &tensor.init {
+        Init::File(path) => return load(path, tensor, arg),
+        Init::Stored(path, name) => {
+            let read = || Safetensors::open(path)?.array(name);
+            return checked(read(), &format!("{}#{name}", path.display()), tensor, arg);
+        }
+        _ => {}
     }
     let mut array = HostArray::new(tensor.dtype, &tensor.shape)?;
     tensor.init.fill(tensor.dtype, array.bytes_mut());
@@ -103,9 +109,14 @@ fn initial(tensor: &TensorSpec, arg: &Argument) -> Result<HostArray> {
 }
 
 fn load(path: &std::path::Path, tensor: &TensorSpec, arg: &Argument) -> Result<HostArray> {
+    checked(HostArray::load_npy(path), &path.display().to_string(), tensor, arg)
+}
+
+/// The array that was read from a file, if it is what the argument needs.
+fn checked(read: Result<HostArray>, from: &str, tensor: &TensorSpec, arg: &Argument) -> Result<HostArray> {
     // The table shows messages without their operations, so the message must hold everything.
-    let about = format!("{}: argument \"{}\": {}", arg.location, arg.name, path.display());
-    let array = HostArray::load_npy(path).map_err(|error| {
+    let about = format!("{}: argument \"{}\": {from}", arg.location, arg.name);
+    let array = read.map_err(|error| {
         Error::new(error.kind(), format!("{about}: {}", error.message())).with_source(error)
     })?;
     match array.dtype() == tensor.dtype && array.shape() == tensor.shape {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::escape::escaped;
 use crate::peak::{Figure, Peak, Subject};
 use crate::report::Report;
-use crate::row::{Measurement, ResourceUsage, Roofline, Row, Validation};
+use crate::row::{Counts, Measurement, ResourceUsage, Roofline, Row, Validation};
 
 /// A cell with its class; the content is escaped.
 pub(super) fn cell(text: &mut String, class: &str, content: &str) {
@@ -72,9 +72,10 @@ pub(super) fn results(rows: &[Row]) -> String {
         cell(&mut text, "", &row.kernel.name);
         cell(&mut text, "", &row.device);
         cell(&mut text, &format!("status {}", row.status.name()), &row.status.name().replace('_', " "));
-        match &row.measurement {
-            Some(measurement) => figures(&mut text, row, measurement),
-            None => {
+        match (&row.measurement, &row.counts) {
+            (Some(measurement), _) => figures(&mut text, row, measurement),
+            (None, Some(counts)) => counted(&mut text, counts),
+            (None, None) => {
                 let reason = row.reason.as_deref().unwrap_or_default();
                 // A compiler's first error says most; notes below the table have the rest.
                 let mut lines = reason.lines().filter(|line| !line.trim().is_empty());
@@ -104,6 +105,18 @@ fn figures(text: &mut String, row: &Row, measurement: &Measurement) {
     cell(text, "number", &format!("{} × {}", measurement.samples_ns.len(), measurement.number));
 }
 
+/// The figures of a device that counts, without a unit of time.
+fn counted(text: &mut String, counts: &Counts) {
+    let count = |value: f64| if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") };
+    cell(text, "number", &count(counts.median));
+    cell(text, "number", &count(counts.min));
+    for class in ["number", "number", ""] {
+        cell(text, class, "—");
+    }
+    cell(text, "clock", &counts.clock);
+    cell(text, "number", &format!("{} × {}", counts.samples.len(), counts.number));
+}
+
 /// Reasons in full, and what else a reader should know of a row.
 pub(super) fn notes(rows: &[Row]) -> String {
     let mut text = String::new();
@@ -121,6 +134,7 @@ pub(super) fn notes(rows: &[Row]) -> String {
                 notes.push(format!("{} of it is transfer", duration(transfer.statistics.median_ns)));
             }
         }
+        notes.extend(row.counts.as_ref().map(|counts| counts.note()));
         notes.extend(row.code.as_ref().and_then(ResourceUsage::note));
         notes.extend(row.advice.iter().cloned());
         if !notes.is_empty() {

@@ -2,12 +2,12 @@
 
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::row::{Measurement, Roofline, Row, Validation};
+use crate::row::{Counts, Measurement, Roofline, Row, Validation};
 
 /// A column: its name, and its value for a row that has one.
 type Column = (&'static str, fn(&Row) -> Option<String>);
 
-const COLUMNS: [Column; 33] = [
+const COLUMNS: [Column; 42] = [
     ("spec", |row| Some(row.spec.clone())),
     ("kernel", |row| Some(row.kernel.name.clone())),
     ("entry", |row| Some(row.kernel.entry.clone())),
@@ -17,11 +17,15 @@ const COLUMNS: [Column; 33] = [
     ("device_arch", |row| device_text(row, "arch")),
     ("status", |row| Some(row.status.name().to_owned())),
     ("reason", |row| row.reason.clone()),
-    ("clock", |row| measured(row, |it| Some(it.clock.clone()))),
+    ("clock", |row| {
+        measured(row, |it| Some(it.clock.clone())).or_else(|| counted(row, |it| Some(it.clock.clone())))
+    }),
     ("cold", |row| measured(row, |it| Some(it.cold))),
-    ("samples", |row| measured(row, |it| Some(it.samples_ns.len()))),
-    ("number", |row| measured(row, |it| Some(it.number))),
-    ("calls", |row| measured(row, |it| Some(it.calls))),
+    ("samples", |row| {
+        measured(row, |it| Some(it.samples_ns.len())).or_else(|| counted(row, |it| Some(it.samples.len())))
+    }),
+    ("number", |row| measured(row, |it| Some(it.number)).or_else(|| counted(row, |it| Some(it.number)))),
+    ("calls", |row| measured(row, |it| Some(it.calls)).or_else(|| counted(row, |it| Some(it.calls)))),
     ("median_ns", |row| measured(row, |it| Some(it.statistics.median_ns))),
     ("median_ci95_low_ns", |row| {
         measured(row, |it| it.statistics.median_ci95_ns.map(|interval| interval[0]))
@@ -47,7 +51,20 @@ const COLUMNS: [Column; 33] = [
     ("roofline_share", |row| row.roofline.as_ref().map(|roofline| roofline.share.to_string())),
     ("roofline_limit", |row| row.roofline.as_ref().map(Roofline::limit_text)),
     ("energy_uj", |row| Some(row.energy.as_ref()?.microjoules_per_call?.to_string())),
+    ("count_median", |row| counted(row, |it| Some(it.median))),
+    ("count_min", |row| counted(row, |it| Some(it.min))),
+    ("count_max", |row| counted(row, |it| Some(it.max))),
+    ("count_per_element", |row| counted(row, |it| it.per_element)),
+    ("code_bytes", |row| counted(row, |it| it.image.map(|image| image.code_bytes))),
+    ("constant_bytes", |row| counted(row, |it| it.image.map(|image| image.constant_bytes))),
+    ("data_bytes", |row| counted(row, |it| it.image.map(|image| image.data_bytes))),
+    ("zeroed_bytes", |row| counted(row, |it| it.image.map(|image| image.zeroed_bytes))),
+    ("stack_bytes", |row| counted(row, |it| it.stack.map(|stack| stack.used_bytes))),
 ];
+
+fn counted<T: ToString>(row: &Row, value: fn(&Counts) -> Option<T>) -> Option<String> {
+    row.counts.as_deref().and_then(value).map(|value| value.to_string())
+}
 
 fn measured<T: ToString>(row: &Row, value: fn(&Measurement) -> Option<T>) -> Option<String> {
     row.measurement.as_ref().and_then(value).map(|value| value.to_string())

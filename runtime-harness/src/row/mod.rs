@@ -1,6 +1,7 @@
 //! The result of a kernel on a device, as plain data. `docs/output.md` documents every field.
 
 mod counters;
+mod counts;
 mod fusion;
 mod measurement;
 mod noise;
@@ -22,6 +23,7 @@ use crate::settings::{EffectiveSettings, Settings};
 use crate::spec::Spec;
 
 pub use counters::{CounterValue, Energy};
+pub use counts::{Counts, ImageUsage, StackUsage};
 pub use fusion::{ChainRun, FusedKernel, Fusion, TensorCheck};
 pub use measurement::{Measurement, Statistics, Throttled, Transfer};
 pub use noise::{Defect, DeviceNoise, HostNoise, Noise, OtherProcess};
@@ -63,6 +65,9 @@ pub struct Row {
     pub validation: Option<Validation>,
     /// The times; `None` if nothing was timed.
     pub measurement: Option<Measurement>,
+    /// What an embedded device has counted; `None` for other devices, and if nothing was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counts: Option<Box<Counts>>,
     /// The element type that the kernel computes with, if its tensors tell.
     #[serde(default)]
     pub dtype: Option<String>,
@@ -139,6 +144,7 @@ impl Row {
             outcome,
             validation: None,
             measurement: None,
+            counts: None,
             dtype: workload::dtype(spec).map(|dtype| dtype.to_string()),
             working_set_bytes: workload::working_set_bytes(spec),
             fusion: None,
@@ -195,24 +201,49 @@ impl Row {
         device: &str,
         (code, measurement): (ResourceUsage, &CoreMeasurement),
     ) -> Self {
+        Self {
+            code: Some(code),
+            measurement: Some(measurement.into()),
+            ..Self::validated(spec, settings, device, &measurement.validation)
+        }
+    }
+
+    /// A row of a kernel whose calls an embedded device has counted.
+    #[must_use]
+    pub fn counted(
+        spec: &Spec,
+        settings: &Settings,
+        device: &str,
+        validation: &CoreValidation,
+        counts: Counts,
+    ) -> Self {
+        Self { counts: Some(Box::new(counts)), ..Self::validated(spec, settings, device, validation) }
+    }
+
+    /// A row of a kernel that ran, with the result of its validation.
+    fn validated(spec: &Spec, settings: &Settings, device: &str, ran: &CoreValidation) -> Self {
         let name = |index: usize| spec.args.get(index).map(|arg| arg.name.clone());
-        let validation = Validation::of(&measurement.validation, name);
+        let validation = Validation::of(ran, name);
         let outcome = match &validation {
             Some(Validation::Wrong(mismatch)) => Outcome::WrongResult(mismatch.clone()),
             _ => Outcome::Ok,
         };
         Self {
-            code: Some(code),
-            status: status_of(&measurement.validation),
-            reason: match &measurement.validation {
+            status: status_of(ran),
+            reason: match ran {
                 CoreValidation::Skipped { reason } => Some(reason.clone()),
                 CoreValidation::Failed(mismatch) => Some(mismatch.to_string()),
                 CoreValidation::Passed(_) => None,
             },
             validation,
-            measurement: Some(measurement.into()),
             ..Self::unmeasured(spec, settings, device, outcome)
         }
+    }
+
+    /// Whether its calls were timed or counted.
+    #[must_use]
+    pub const fn is_measured(&self) -> bool {
+        self.measurement.is_some() || self.counts.is_some()
     }
 
     /// Whether it is the result of evaluating `spec` with these settings on the device.

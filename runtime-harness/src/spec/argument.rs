@@ -116,6 +116,18 @@ pub(super) fn file_of(item: &Item<'_>) -> Result<Option<std::path::PathBuf>> {
     item.text()?.strip_prefix("file:").map(|path| item.existing_file(path)).transpose()
 }
 
+/// The content of `file:PATH` or `file:PATH.safetensors#NAME`.
+fn initial_file(item: &Item<'_>) -> Result<Option<Init>> {
+    let file = item.text()?.strip_prefix("file:");
+    match file.and_then(|file| file.split_once(".safetensors#")) {
+        Some((path, name)) => {
+            let path = item.existing_file(&format!("{path}.safetensors"))?;
+            Ok(Some(Init::Stored(path, name.to_owned())))
+        }
+        None => Ok(file_of(item)?.map(Init::File)),
+    }
+}
+
 /// An element type.
 pub(super) fn dtype(item: &Item<'_>) -> Result<DType> {
     let names: Vec<_> = DType::all().map(|dtype| (dtype.to_string(), dtype)).collect();
@@ -228,8 +240,8 @@ fn init(section: &Section<'_>, dtype: DType, position: usize) -> Result<Init> {
         "ones" => Init::Ones,
         "arange" => Init::Arange,
         "random" => random,
-        other => match file_of(&item)? {
-            Some(path) => Init::File(path),
+        other => match initial_file(&item)? {
+            Some(init) => init,
             None => {
                 return Err(
                     item.error(&format!("unknown value \"{other}\"; {}", did_you_mean(other, &INITS)))
@@ -246,7 +258,7 @@ fn is_opaque(dtype: DType) -> bool {
 }
 
 fn check_init(item: &Item<'_>, section: &Section<'_>, init: &Init, dtype: DType) -> Result<()> {
-    if is_opaque(dtype) && !matches!(init, Init::Zeros | Init::File(_)) {
+    if is_opaque(dtype) && !matches!(init, Init::Zeros | Init::File(_) | Init::Stored(..)) {
         return Err(
             item.error(&format!("{dtype} is opaque: only \"zeros\" and \"file:PATH.npy\" are allowed"))
         );

@@ -25,6 +25,8 @@ pub enum Init {
     },
     /// A `.npy` file.
     File(PathBuf),
+    /// A tensor of a `.safetensors` file, by its name.
+    Stored(PathBuf, String),
 }
 
 /// Half-open range of random values.
@@ -49,7 +51,7 @@ impl Interval {
 }
 
 impl Init {
-    /// Fills `bytes` with elements of `dtype`. `File` does nothing: files are loaded elsewhere.
+    /// Fills `bytes` with elements of `dtype`. Files are loaded elsewhere.
     pub(crate) fn fill(&self, dtype: DType, bytes: &mut [u8]) {
         let (part, parts) = component_of(dtype);
         match self {
@@ -63,7 +65,7 @@ impl Init {
                 let mut state = *seed;
                 each(part, bytes, |_| random(part, *range, next(&mut state)));
             }
-            Self::File(_) => {}
+            Self::File(_) | Self::Stored(..) => {}
         }
     }
 }

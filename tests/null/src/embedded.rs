@@ -62,7 +62,7 @@ impl Embedded {
         code.run(arguments, &[])?;
         let elapsed_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let cycles = elapsed_ns.saturating_mul(clock_hz / 1_000_000) / 1_000;
-        Ok(RunReport { exit_code: 0, cycles: Some(cycles), elapsed_ns })
+        Ok(RunReport { cycles: Some(cycles), elapsed_ns, ..RunReport::default() })
     }
 
     pub(crate) fn read(&self, tensor: u32, offset: u64, destination: &mut [u8]) -> Result<()> {

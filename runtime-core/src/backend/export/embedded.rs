@@ -55,11 +55,9 @@ impl<B: Backend> Shims<B> {
         guard("run", || {
             // SAFETY: core passes a live device of this backend.
             let device = unsafe { borrow::<B::Device>(device) }?;
-            let RunReport { exit_code, cycles, elapsed_ns } =
-                device.run(Duration::from_nanos(deadline_ns))?;
-            let (struct_size, cycles) = (end_of!(abi::RunReport, elapsed_ns), cycles.unwrap_or(0));
+            let run = device.run(Duration::from_nanos(deadline_ns))?;
             // SAFETY: core passes a structure that states its size.
-            unsafe { write_struct(report, abi::RunReport { struct_size, exit_code, cycles, elapsed_ns }) }
+            unsafe { write_struct(report, raw_report(&run)) }
         })
     }
 
@@ -84,6 +82,22 @@ impl<B: Backend> Shims<B> {
             };
             device.read(tensor, offset, destination)
         })
+    }
+}
+
+fn raw_report(run: &RunReport) -> abi::RunReport {
+    let image = run.image.unwrap_or_default();
+    abi::RunReport {
+        struct_size: end_of!(abi::RunReport, zeroed_bytes),
+        exit_code: run.exit_code,
+        cycles: run.cycles.unwrap_or(0),
+        elapsed_ns: run.elapsed_ns,
+        overhead: run.overhead,
+        stack_bytes: run.stack_bytes.unwrap_or(0),
+        code_bytes: image.code_bytes,
+        constant_bytes: image.constant_bytes,
+        data_bytes: image.data_bytes,
+        zeroed_bytes: image.zeroed_bytes,
     }
 }
 

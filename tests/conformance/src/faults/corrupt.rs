@@ -252,8 +252,10 @@ impl OutValue for CounterReading {
 
 impl OutValue for RunReport {
     fn corrupt(&mut self, corruption: Corruption) {
-        self.cycles = corrupt_u64(self.cycles, corruption);
-        self.elapsed_ns = corrupt_u64(self.elapsed_ns, corruption);
+        let Self { struct_size: _, exit_code: _, cycles, elapsed_ns, overhead, stack_bytes, .. } = self;
+        for value in [cycles, elapsed_ns, overhead, stack_bytes, &mut self.code_bytes, &mut self.data_bytes] {
+            *value = corrupt_u64(*value, corruption);
+        }
     }
 }
 

@@ -1,0 +1,37 @@
+//! `runtime eval` on emulated boards. Boards that are not installed are ignored, with the reason; `RUNTIME_REQUIRE=embedded`
+//! makes that a failure. Build the workspace first.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod comparison;
+mod fixture;
+mod kernels;
+mod rows;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+
+use fixture::missing;
+
+/// A board of each processor family.
+const BOARDS: [&str; 2] = ["riscv64-virt", "mps2-an385"];
+
+type Case = (&'static str, fn(&str));
+
+fn main() -> ExitCode {
+    let mut trials = Vec::new();
+    for board in BOARDS {
+        for (name, case) in [kernels::CASES, rows::CASES, comparison::CASES].concat() {
+            trials.push(Trial::ignorable_test(format!("{board}::{name}"), move || match missing(board) {
+                None => {
+                    case(board);
+                    Ok(Completion::Completed)
+                }
+                Some(reason) if test_process::required("embedded") => Err(Failed::from(reason)),
+                Some(reason) => Ok(Completion::ignored_with(reason)),
+            }));
+        }
+    }
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}

@@ -1,0 +1,61 @@
+//! Compares the outputs of an embedded device with what is expected.
+
+use runtime_core::{Access, Agreement, HostArray, Result, Tolerance, Validation};
+
+use super::program::Program;
+use crate::job::Job;
+
+/// How outputs are checked.
+pub(super) struct Check<'j> {
+    expected: &'j [(usize, HostArray)],
+    tolerance: Tolerance,
+    skipped: Option<&'static str>,
+}
+
+impl<'j> Check<'j> {
+    /// The check of a job.
+    ///
+    /// # Errors
+    /// Why its expected outputs are unknown.
+    pub(super) fn of(job: &'j Job, is_wanted: bool) -> Result<Self> {
+        let expected = match is_wanted {
+            true => job.expected.as_ref().map_err(Clone::clone)?.as_slice(),
+            false => &[],
+        };
+        let skipped = match (is_wanted, expected.is_empty()) {
+            (false, _) => Some("validation was not asked for"),
+            (true, true) => Some("there is no reference"),
+            (true, false) => None,
+        };
+        Ok(Self { expected, tolerance: job.tolerance(), skipped })
+    }
+
+    /// The byte that an output is filled with beforehand, so that elements which are not written are wrong.
+    pub(super) fn poison(&self, argument: usize) -> u8 {
+        let expected = self.expected.iter().find(|(index, _)| *index == argument);
+        expected.map_or(u8::MAX, |(_, expected)| self.tolerance.poison(expected))
+    }
+
+    /// Reads the outputs of a program that has run once, and compares them.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub(super) fn compare(&self, program: &Program<'_>) -> Result<Validation> {
+        if let Some(reason) = self.skipped {
+            return Ok(Validation::Skipped { reason: reason.to_owned() });
+        }
+        let mut all = Agreement::default();
+        for (argument, expected) in self.expected {
+            let (actual, access) = program.read(*argument)?;
+            let poison = (access == Access::Write).then(|| self.poison(*argument));
+            match self.tolerance.compare_poisoned(*argument, &actual, expected, poison)? {
+                Validation::Passed(agreement) => {
+                    all.elements += agreement.elements;
+                    all.max_absolute_error = all.max_absolute_error.max(agreement.max_absolute_error);
+                }
+                other => return Ok(other),
+            }
+        }
+        Ok(Validation::Passed(all))
+    }
+}

@@ -1,0 +1,128 @@
+//! What the counter of an embedded device has counted, as plain data. A count is never a time.
+
+use runtime_core::{DeviceInfo, RunReport};
+use serde::{Deserialize, Serialize};
+
+/// The counted calls of a kernel on an embedded device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Counts {
+    /// What is counted: `target-instructions` of an emulator, or `target-cycles`.
+    pub clock: String,
+    /// Number of samples requested.
+    pub repeat: usize,
+    /// Calls per sample.
+    pub number: u64,
+    /// Total number of calls.
+    pub calls: u64,
+    /// Every sample in the order taken: the count per call.
+    pub samples: Vec<f64>,
+    /// The smallest sample.
+    pub min: f64,
+    /// The median.
+    pub median: f64,
+    /// The largest sample.
+    pub max: f64,
+    /// The count between two readings of the counter, which is part of every sample before it is divided by `number`.
+    pub overhead: u64,
+    /// Elements that a call writes.
+    pub elements: u64,
+    /// The median divided by `elements`; `None` if the kernel writes nothing.
+    pub per_element: Option<f64>,
+    /// The size of the image; `None` if the device does not report it.
+    pub image: Option<ImageUsage>,
+    /// The stack; `None` if the device does not report it.
+    pub stack: Option<StackUsage>,
+}
+
+/// The bytes of an image, and those of the board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImageUsage {
+    /// Code, in flash.
+    pub code_bytes: u64,
+    /// Constants, in flash.
+    pub constant_bytes: u64,
+    /// Initialised data: in RAM, and copied there from flash.
+    pub data_bytes: u64,
+    /// Data that begins with zeros, in RAM.
+    pub zeroed_bytes: u64,
+    /// The flash of the board.
+    pub flash_bytes: Option<u64>,
+    /// The RAM of the board.
+    pub ram_bytes: Option<u64>,
+}
+
+/// The most bytes of stack that a sample has used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StackUsage {
+    /// The high-water mark.
+    pub used_bytes: u64,
+    /// The stack of the board.
+    pub bytes: Option<u64>,
+}
+
+impl Counts {
+    /// Whether all samples are the same, as an emulator's are.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.min == self.max
+    }
+
+    /// What is counted, in a word.
+    #[must_use]
+    pub fn unit(&self) -> &str {
+        self.clock.strip_prefix("target-").unwrap_or(&self.clock)
+    }
+
+    /// The image, the stack and the count per element, in words.
+    #[must_use]
+    pub fn note(&self) -> String {
+        let of = |bytes: Option<u64>| bytes.map_or_else(String::new, |bytes| format!(" of {bytes}"));
+        let mut notes = Vec::new();
+        if let Some(per_element) = self.per_element {
+            notes.push(format!("{per_element:.2} {} per element", self.unit()));
+        }
+        if let Some(image) = &self.image {
+            notes.push(format!(
+                "flash {}{} bytes ({} code, {} constants, {} data), RAM {}{} bytes before tensors",
+                image.code_bytes + image.constant_bytes + image.data_bytes,
+                of(image.flash_bytes),
+                image.code_bytes,
+                image.constant_bytes,
+                image.data_bytes,
+                image.data_bytes + image.zeroed_bytes,
+                of(image.ram_bytes)
+            ));
+        }
+        if let Some(stack) = &self.stack {
+            notes.push(format!("stack {}{} bytes", stack.used_bytes, of(stack.bytes)));
+        }
+        notes.join("; ")
+    }
+}
+
+impl ImageUsage {
+    /// The image of a run on a device.
+    pub(crate) fn of(report: &RunReport, info: &DeviceInfo) -> Option<Self> {
+        let image = report.image?;
+        Some(Self {
+            code_bytes: image.code_bytes,
+            constant_bytes: image.constant_bytes,
+            data_bytes: image.data_bytes,
+            zeroed_bytes: image.zeroed_bytes,
+            flash_bytes: property(info, "flash_bytes"),
+            ram_bytes: info.spaces.first().and_then(|space| space.total_bytes),
+        })
+    }
+}
+
+impl StackUsage {
+    /// The stack of a run on a device.
+    pub(crate) fn of(report: &RunReport, info: &DeviceInfo) -> Option<Self> {
+        let used_bytes = report.stack_bytes?;
+        Some(Self { used_bytes, bytes: property(info, "stack_bytes") })
+    }
+}
+
+fn property(info: &DeviceInfo, key: &str) -> Option<u64> {
+    info.properties.integer(key).and_then(|value| value.try_into().ok())
+}
