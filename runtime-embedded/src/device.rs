@@ -15,7 +15,7 @@ use crate::image::{Builder, Image, is_installed};
 use crate::memory::NoBuffer;
 use crate::module::{self, NoModule};
 use crate::queue::NoQueue;
-use crate::target::{Session, Spawner};
+use crate::target::{Session, Spawner, Surroundings};
 use crate::timer;
 
 /// Describes a board, with the reason if it cannot be used here.
@@ -53,7 +53,7 @@ pub(crate) fn describe(board: &Board, index: u32) -> DeviceInfo {
     info.properties = Options::new()
         .with("description", board.description.as_str())
         .with("counter", board.counter.clock.as_str())
-        .with("emulator", board.emulator.program.as_str())
+        .with("emulator", board.emulator.as_ref().map_or("", |emulator| emulator.program.as_str()))
         .with("flash_bytes", flash_bytes);
     info.unavailable_reason = match is_privileged() {
         true => Some("a program with raised privileges runs no compiler and no emulator".to_owned()),
@@ -67,8 +67,7 @@ pub(crate) fn describe(board: &Board, index: u32) -> DeviceInfo {
 pub struct EmbeddedBoard {
     board: Board,
     builder: Arc<Builder>,
-    spawner: Arc<Spawner>,
-    log: Log,
+    around: Surroundings,
     state: Mutex<State>,
 }
 
@@ -89,7 +88,8 @@ struct Flashed {
 impl EmbeddedBoard {
     pub(crate) fn new(board: Board, builder: Arc<Builder>, spawner: Arc<Spawner>, log: Log) -> Self {
         let state = Mutex::new(State::Empty("nothing is flashed; call flash first"));
-        Self { board, builder, spawner, log, state }
+        let around = Surroundings { spawner, folder: builder.folder().to_owned(), log };
+        Self { board, builder, around, state }
     }
 
     /// Flashes an image on the target, which is started if it does not run.
@@ -100,12 +100,12 @@ impl EmbeddedBoard {
                 flashed.session.flash(image)?;
                 Ok(flashed.session)
             }
-            _ => Session::start(&self.board, image, &self.spawner, self.builder.folder()),
+            _ => Session::start(&self.board, image, &self.around),
         }
     }
 
     fn report(&self, message: &str) {
-        self.log.write(Level::Debug, "embedded", &format!("{}: {message}", self.board.name));
+        self.around.log.write(Level::Debug, "embedded", &format!("{}: {message}", self.board.name));
     }
 }
 

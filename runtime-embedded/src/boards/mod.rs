@@ -28,7 +28,23 @@ pub(crate) struct Board {
     pub(crate) ram: Region,
     pub(crate) toolchain: Toolchain,
     pub(crate) counter: Counter,
-    pub(crate) emulator: Emulator,
+    /// How the host communicates with the firmware.
+    #[serde(default)]
+    pub(crate) link: LinkKind,
+    pub(crate) emulator: Option<Emulator>,
+    pub(crate) server: Option<Server>,
+    pub(crate) uart: Option<Uart>,
+}
+
+/// How the host communicates with the firmware.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum LinkKind {
+    /// GDB's remote protocol, to the stub of an emulator or to the server of a debug probe.
+    #[default]
+    Debugger,
+    /// The firmware answers over a serial port.
+    Uart,
 }
 
 /// The family of a processor, which decides on start-up code, registers and faults.
@@ -85,6 +101,46 @@ pub(crate) struct Emulator {
     pub(crate) arguments: Vec<String>,
 }
 
+/// The server of a debug probe, which speaks GDB's remote protocol.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Server {
+    /// Host and port.
+    pub(crate) address: String,
+    /// Starts the server; empty if it runs already.
+    #[serde(default)]
+    pub(crate) command: Vec<String>,
+    /// Command of the server's monitor that resets and stops the target.
+    #[serde(default)]
+    pub(crate) reset: String,
+}
+
+/// The serial port of a board.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Uart {
+    /// A driver of the firmware, or the path of a C file.
+    pub(crate) driver: String,
+    /// Address of its registers.
+    #[serde(default)]
+    pub(crate) address: u64,
+    /// Where the host reaches it, without an emulator.
+    #[serde(default)]
+    pub(crate) port: String,
+    #[serde(default = "usual_baud")]
+    pub(crate) baud: u32,
+    /// Flashes the image `{elf}`.
+    #[serde(default)]
+    pub(crate) flash: Vec<String>,
+    /// Resets the board.
+    #[serde(default)]
+    pub(crate) reset: Vec<String>,
+}
+
+const fn usual_baud() -> u32 {
+    115_200
+}
+
 impl Region {
     pub(crate) const fn end(self) -> u64 {
         self.origin.saturating_add(self.bytes)
@@ -136,18 +192,58 @@ impl Board {
                 clocks.join(" or ")
             )));
         }
+        board.check_link().map_err(|reason| invalid(reason.to_owned()))?;
         Ok(board)
+    }
+
+    /// The board, reached over another link.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if its file does not describe that link.
+    pub(crate) fn with_link(&self, link: LinkKind) -> Result<Self> {
+        let board = Self { link, ..self.clone() };
+        board.check_link().map_err(|reason| Error::invalid(format!("board {}: {reason}", self.name)))?;
+        Ok(board)
+    }
+
+    fn check_link(&self) -> Result<(), &'static str> {
+        let has_port = self.uart.as_ref().is_some_and(|uart| !uart.port.is_empty());
+        match self.link {
+            _ if self.emulator.is_some() && (self.server.is_some() || has_port) => {
+                Err("an emulated board has neither `server` nor `uart.port`")
+            }
+            LinkKind::Debugger if self.emulator.is_none() && self.server.is_none() => {
+                Err("the link \"debugger\" needs `emulator` or `server`")
+            }
+            LinkKind::Uart if self.uart.is_none() => Err("the link \"uart\" needs `uart`"),
+            LinkKind::Uart if self.emulator.is_none() && !has_port => {
+                Err("the link \"uart\" needs `emulator` or `uart.port`")
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Why the board cannot be used on this machine, with the remedy; `None` if it can.
     pub(crate) fn unavailable_reason(&self, find: impl Fn(&str) -> bool) -> Option<String> {
         let compiler = format!("{}gcc", self.toolchain.prefix);
-        let needed = [
-            (&self.emulator.program, &self.emulator.packages, "the emulator"),
-            (&compiler, &self.toolchain.packages, "the C compiler"),
-        ];
-        let (program, packages, what) = needed.into_iter().find(|(program, ..)| !find(program))?;
-        Some(format!("{what}, {program}, is not in PATH; on Debian: apt-get install {packages}"))
+        let mut needed = Vec::new();
+        if let Some(emulator) = &self.emulator {
+            needed.push((&emulator.program, &emulator.packages, "the emulator"));
+        }
+        needed.push((&compiler, &self.toolchain.packages, "the C compiler"));
+        if let Some((program, packages, what)) = needed.into_iter().find(|(program, ..)| !find(program)) {
+            return Some(format!("{what}, {program}, is not in PATH; on Debian: apt-get install {packages}"));
+        }
+        let programs = self.programs();
+        let program = programs.iter().find(|program| !program.contains('/') && !find(program))?;
+        Some(format!("{program}, a program of the board file, is not in PATH"))
+    }
+
+    /// The programs of its command templates.
+    fn programs(&self) -> Vec<&String> {
+        let server = self.server.iter().map(|server| &server.command);
+        let uart = self.uart.iter().flat_map(|uart| [&uart.flash, &uart.reset]);
+        server.chain(uart).filter_map(|command| command.first()).collect()
     }
 }
 
@@ -200,6 +296,8 @@ mod tests {
             assert_eq!(format!("{}.toml", board.name), file);
         }
         assert!(boards.iter().any(|board| board.processor == Processor::CortexM));
+        assert!(boards.iter().all(|board| board.link == LinkKind::Debugger));
+        assert!(boards.iter().all(|board| board.with_link(LinkKind::Uart).is_ok()));
     }
 
     #[test]

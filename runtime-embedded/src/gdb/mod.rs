@@ -21,3 +21,4 @@ pub use error::{GdbError, GdbErrorKind};
 pub use features::Features;
 pub use stop::StopReply;
 pub use transport::Transport;
+pub(crate) use transport::{continue_after, left};

@@ -12,12 +12,12 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use super::elf::{Image, functions};
 use super::entry::{self, Parameter};
-use super::tool;
+use super::{tool, uart};
 use crate::boards::{Board, Processor};
 use crate::module;
 
 /// The files of the firmware.
-const FIRMWARE: [(&str, &str); 7] = [
+const FIRMWARE: [(&str, &str); 13] = [
     ("protocol.h", include_str!("../../firmware/protocol.h")),
     ("link.ld", include_str!("../../firmware/link.ld")),
     ("main.c", include_str!("../../firmware/main.c")),
@@ -25,6 +25,12 @@ const FIRMWARE: [(&str, &str); 7] = [
     ("riscv.c", include_str!("../../firmware/riscv.c")),
     ("riscv.S", include_str!("../../firmware/riscv.S")),
     ("cortex_m.c", include_str!("../../firmware/cortex_m.c")),
+    ("frame.h", include_str!("../../firmware/frame.h")),
+    ("frame.c", include_str!("../../firmware/frame.c")),
+    ("uart.h", include_str!("../../firmware/uart.h")),
+    ("serve.c", include_str!("../../firmware/serve.c")),
+    ("uart_cmsdk.c", include_str!("../../firmware/uart_cmsdk.c")),
+    ("uart_ns16550.c", include_str!("../../firmware/uart_ns16550.c")),
 ];
 /// Flags for the firmware and for kernels.
 const FLAGS: [&str; 4] = ["--specs=picolibc.specs", "-g", "-ffunction-sections", "-fdata-sections"];
@@ -139,15 +145,17 @@ impl Builder {
             flash.origin, flash.bytes, ram.origin, ram.bytes
         );
         write(&self.folder().join("memory.ld"), memory.as_bytes())?;
-        let sources: &[&str] = match self.board.processor {
-            Processor::Riscv64 | Processor::Riscv32 => &["main.c", "data.c", "riscv.c", "riscv.S"],
-            Processor::CortexM => &["main.c", "data.c", "cortex_m.c"],
+        let mut sources = match self.board.processor {
+            Processor::Riscv64 | Processor::Riscv32 => vec!["main.c", "data.c", "riscv.c", "riscv.S"],
+            Processor::CortexM => vec!["main.c", "data.c", "cortex_m.c"],
         };
+        let uart = uart::files(&self.board, self.folder())?;
+        sources.extend(uart.sources.iter().map(String::as_str));
         let mut objects = Vec::new();
         for source in sources {
             let object = self.folder().join(format!("{source}.o"));
             let mut command = self.compiler();
-            command.args(["-Os", "-c", source, "-o"]).arg(&object);
+            command.args(["-Os", "-c", source, "-o"]).arg(&object).args(&uart.flags);
             self.compile(&mut command, self.folder())?;
             objects.push(object);
         }

@@ -16,6 +16,21 @@ pub(crate) fn is_installed(program: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
+/// Runs a command of a board file in `folder`; `{elf}` in it is the path of the image. An empty one does nothing.
+///
+/// # Errors
+/// As for [`run`]; `Failed`, with what it wrote.
+pub(crate) fn run_command(words: &[String], image: &Path, folder: &Path) -> Result<()> {
+    let Some((program, arguments)) = words.split_first() else { return Ok(()) };
+    let image = image.display().to_string();
+    let mut command = Command::new(program);
+    command.args(arguments.iter().map(|argument| argument.replace("{elf}", &image)));
+    match run(&mut command, folder)? {
+        (true, _) => Ok(()),
+        (false, log) => Err(Error::new(ErrorKind::Failed, format!("{}: {}", words.join(" "), log.trim()))),
+    }
+}
+
 /// Runs a tool in `folder`, and returns whether it succeeded, with everything that it wrote. It is killed at a deadline.
 ///
 /// # Errors

@@ -5,7 +5,7 @@
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use parking_lot::Mutex;
@@ -16,7 +16,7 @@ pub(super) const INHERITED: i32 = 3;
 struct Job {
     command: Command,
     /// Passed on as descriptor [`INHERITED`].
-    socket: std::os::unix::net::UnixStream,
+    socket: Option<std::os::unix::net::UnixStream>,
     started: Sender<io::Result<Child>>,
 }
 
@@ -32,8 +32,8 @@ impl Spawner {
     pub(super) fn start(
         &self,
         command: Command,
-        socket: std::os::unix::net::UnixStream,
-    ) -> io::Result<Child> {
+        socket: Option<std::os::unix::net::UnixStream>,
+    ) -> io::Result<Group> {
         let (started, result) = channel();
         let gone = || io::Error::other("the thread that starts processes has ended");
         let mut jobs = self.jobs.lock();
@@ -47,13 +47,62 @@ impl Spawner {
         let sender = jobs.as_ref().ok_or_else(gone)?;
         sender.send(Job { command, socket, started }).map_err(|_| gone())?;
         drop(jobs);
-        result.recv().map_err(|_| gone())?
+        let child = result.recv().map_err(|_| gone())??;
+        Ok(Group { child, status: None })
+    }
+}
+
+/// A process and those that it has started; killed when dropped.
+#[derive(Debug)]
+pub(super) struct Group {
+    child: Child,
+    status: Option<ExitStatus>,
+}
+
+impl Group {
+    /// How the process ended; `None` while it runs. Kills what an ended process has left.
+    pub(super) fn status(&mut self) -> Option<ExitStatus> {
+        if self.status.is_none() && self.has_ended() {
+            self.end();
+        }
+        self.status
+    }
+
+    /// Kills the group, then collects the exit status: the group's number may belong to others after that.
+    fn end(&mut self) {
+        if self.status.is_some() {
+            return;
+        }
+        if let Ok(group) = i32::try_from(self.child.id()) {
+            // SAFETY: a system call without pointers. The process is our child and not yet waited for, so its number is not
+            // reused.
+            unsafe { libc::kill(-group, libc::SIGKILL) };
+        }
+        self.status = self.child.wait().ok();
+    }
+
+    /// Whether the process has ended, without collecting its exit status.
+    fn has_ended(&self) -> bool {
+        let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
+        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        // SAFETY: `info` is writable, and the number is that of our child, which was not waited for.
+        let result = unsafe { libc::waitid(libc::P_PID, self.child.id(), info.as_mut_ptr(), flags) };
+        // SAFETY: a structure of integers, which was zeroed.
+        let info = unsafe { info.assume_init() };
+        // An error means that there is no child to wait for.
+        result != 0 || info.si_signo != 0
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
 fn start_all(jobs: &Receiver<Job>) {
     while let Ok(Job { mut command, socket, started }) = jobs.recv() {
-        let descriptor = socket.as_raw_fd();
+        let descriptor = socket.as_ref().map(AsRawFd::as_raw_fd);
         command.process_group(0);
         let prepare = move || prepare(descriptor);
         // SAFETY: `prepare` makes system calls only.
@@ -66,18 +115,23 @@ fn start_all(jobs: &Receiver<Job>) {
 }
 
 /// In the child: it inherits the socket, and dies with its parent.
-fn prepare(descriptor: i32) -> io::Result<()> {
+fn prepare(descriptor: Option<i32>) -> io::Result<()> {
+    descriptor.map_or(Ok(()), inherit)?;
+    #[cfg(target_os = "linux")]
+    // SAFETY: a system call without pointers.
+    if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+fn inherit(descriptor: i32) -> io::Result<()> {
     // SAFETY: a system call on descriptors of this process.
     let copied = unsafe { libc::dup2(descriptor, INHERITED) };
     // `dup2` does nothing if the descriptor has the number already, and then it is still closed on exec.
     // SAFETY: as above.
     let kept = unsafe { libc::fcntl(INHERITED, libc::F_SETFD, 0) };
     if copied < 0 || kept < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    #[cfg(target_os = "linux")]
-    // SAFETY: a system call without pointers.
-    if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } != 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(())
