@@ -261,3 +261,52 @@ fn any_data_is_written_and_read_back_in_packets_that_the_server_accepts() {
         assert!(largest <= 400, "a payload of {largest} bytes, decoded");
     }
 }
+
+#[test]
+fn flash_is_erased_in_blocks_and_written() {
+    const MAP: &str = "l<memory-map><memory type=\"flash\" start=\"0x1000\" length=\"0x1000\">\
+        <property name=\"blocksize\">0x100</property></memory></memory-map>";
+    let requests = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = std::sync::Arc::clone(&requests);
+    let stream = serve(1000, move |item| match item {
+        Item::Packet(request) => {
+            let answer = match request.as_slice() {
+                b"qXfer:memory-map:read::0,100" => MAP,
+                b"vFlashErase:1f00,100" => "E01",
+                request if request.starts_with(b"qSupported") => "PacketSize=100;qXfer:memory-map:read+",
+                _ => "OK",
+            };
+            seen.lock().unwrap().push(String::from_utf8_lossy(request).into_owned());
+            Answer::Raw([b"+", &*frame(answer.as_bytes())].concat())
+        }
+        _ => Answer::Raw(Vec::new()),
+    });
+    let mut client = Client::connect(stream, PATIENT).unwrap();
+    assert_eq!(client.flash_regions()[0].block, 0x100);
+    client.program(&[(0x1080, &[1; 4]), (0x10f0, &[2; 0x20]), (0x5000, &[3; 2])]).unwrap();
+    client.insert_breakpoint(0x1004, 2).unwrap();
+    let requests = std::mem::take(&mut *requests.lock().unwrap());
+    assert_eq!(
+        requests[2..],
+        [
+            "vFlashErase:1000,100",
+            "vFlashErase:1100,100",
+            "vFlashWrite:1080:\u{1}\u{1}\u{1}\u{1}",
+            &format!("vFlashWrite:10f0:{}", "\u{2}".repeat(0x20)),
+            "X5000,0:",
+            "X5000,2:\u{3}\u{3}",
+            "vFlashDone",
+            "Z1,1004,2",
+        ]
+    );
+    let error = client.program(&[(0x1f00, &[1])]).unwrap_err();
+    assert!(error.kind() == GdbErrorKind::Refused && error.to_string().contains("vFlashErase"), "{error}");
+}
+
+#[test]
+fn a_broken_client_sends_nothing_more() {
+    let stream = serve(100, after_handshake(|_| Answer::Raw(Vec::new())));
+    let mut client = Client::connect(stream, IMPATIENT).unwrap();
+    assert_eq!(client.read_register(1).unwrap_err().kind(), GdbErrorKind::Timeout);
+    assert_eq!(client.interrupt().unwrap_err().kind(), GdbErrorKind::Broken);
+}

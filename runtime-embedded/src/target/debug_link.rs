@@ -1,16 +1,19 @@
 //! The link through a debugger: it writes the image, and accesses memory while the target is stopped at `runtime_park`.
 
+use std::io;
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Instant;
 
 use runtime_core::{Error, ErrorKind, Result};
 
-use super::emulator::Emulator;
 use super::link::{Link, PREPARE_DEADLINE, Surroundings};
 use super::mailbox::Header;
+use super::program::Program;
+use super::{emulator, server};
 use crate::boards::{Board, Processor};
-use crate::gdb::{Client, Deadlines, GdbError, GdbErrorKind};
+use crate::gdb::{Client, Deadlines, GdbError, GdbErrorKind, Transport};
 use crate::image::Image;
 
 /// Bytes of a breakpoint instruction: compressed, or Thumb.
@@ -20,22 +23,49 @@ const BREAKPOINT_BYTES: u8 = 2;
 #[derive(Debug)]
 pub(super) struct DebugLink {
     processor: Processor,
-    client: Client<UnixStream>,
+    client: Client<Connection>,
     image: Arc<Image>,
-    emulator: Emulator,
+    /// The emulator, or the server if we have started it.
+    program: Option<Program>,
+}
+
+/// The connection to the stub of an emulator, or to the server of a debug probe.
+#[derive(Debug)]
+enum Connection {
+    Stub(UnixStream),
+    Server(TcpStream),
+}
+
+impl Transport for Connection {
+    fn send(&mut self, bytes: &[u8], deadline: Instant) -> io::Result<()> {
+        match self {
+            Self::Stub(stream) => stream.send(bytes, deadline),
+            Self::Server(stream) => stream.send(bytes, deadline),
+        }
+    }
+
+    fn receive(&mut self, buffer: &mut [u8], deadline: Instant) -> io::Result<usize> {
+        match self {
+            Self::Stub(stream) => stream.receive(buffer, deadline),
+            Self::Server(stream) => stream.receive(buffer, deadline),
+        }
+    }
 }
 
 impl DebugLink {
     /// Starts a target and flashes an image.
     ///
     /// # Errors
-    /// `Unavailable` if the emulator does not start; `Timeout` or `Io` if it does not answer.
+    /// `Unavailable` if the emulator or the server does not start; `Timeout` or `Io` if it does not answer.
     pub(super) fn start(board: &Board, image: &Arc<Image>, around: &Surroundings) -> Result<Self> {
-        let settings = board.emulator.as_ref().ok_or_else(|| Error::invalid("the board has no emulator"))?;
-        let (mut emulator, stream) = Emulator::start(settings, None, &around.spawner, &around.folder)?;
-        let client = Client::connect(stream, Deadlines::default())
-            .map_err(|error| from_gdb(&error).with_note(emulator.last_words()))?;
-        let mut link = Self { processor: board.processor, client, image: Arc::clone(image), emulator };
+        let (program, connection) = connect(board, around)?;
+        let mut program = program;
+        let client = Client::connect(connection, Deadlines::default())
+            .map_err(|error| explain(&error, program.as_mut()))?;
+        let mut link = Self { processor: board.processor, client, image: Arc::clone(image), program };
+        if let Some(server) = board.server.as_ref().filter(|server| !server.reset.is_empty()) {
+            link.client.monitor(&server.reset).map_err(|error| from_gdb(&error))?;
+        }
         let park = image.symbols.park;
         link.client.insert_breakpoint(park, BREAKPOINT_BYTES).map_err(|error| from_gdb(&error))?;
         link.flash(image)?;
@@ -45,7 +75,7 @@ impl DebugLink {
     /// Lets the target run until it stops at `runtime_park`.
     fn resume(&mut self, until: Instant, phase: &str) -> Result<()> {
         let stopped = self.client.resume(until);
-        if stopped.map_err(|error| from_gdb(&error).with_note(self.emulator.last_words()))?.is_some() {
+        if stopped.map_err(|error| explain(&error, self.program.as_mut()))?.is_some() {
             let pc = self.pc()?;
             return match pc == self.image.symbols.park {
                 true => Ok(()),
@@ -100,9 +130,9 @@ impl Link for DebugLink {
             self.client.remove_breakpoint(old, BREAKPOINT_BYTES).map_err(|error| from_gdb(&error))?;
             self.client.insert_breakpoint(new, BREAKPOINT_BYTES).map_err(|error| from_gdb(&error))?;
         }
-        for segment in &image.segments {
-            self.write(segment.address, &segment.bytes)?;
-        }
+        let pieces: Vec<_> =
+            image.segments.iter().map(|segment| (segment.address, segment.bytes.as_slice())).collect();
+        self.client.program(&pieces).map_err(|error| from_gdb(&error))?;
         self.image = Arc::clone(image);
         self.write(image.symbols.mailbox, &[0; Header::BYTES])?;
         self.set_registers()?;
@@ -125,6 +155,28 @@ impl Link for DebugLink {
 
     fn is_usable(&self) -> bool {
         !self.client.is_broken()
+    }
+}
+
+fn connect(board: &Board, around: &Surroundings) -> Result<(Option<Program>, Connection)> {
+    match (&board.emulator, &board.server) {
+        (Some(emulator), _) => {
+            let (program, stream) = emulator::start(emulator, None, around)?;
+            Ok((Some(program), Connection::Stub(stream)))
+        }
+        (None, Some(server)) => {
+            let (program, stream) = server::connect(server, around)?;
+            Ok((program, Connection::Server(stream)))
+        }
+        (None, None) => Err(Error::invalid("the board has neither `emulator` nor `server`")),
+    }
+}
+
+/// The error, with what the program beside the target says.
+fn explain(error: &GdbError, program: Option<&mut Program>) -> Error {
+    match program {
+        Some(program) => from_gdb(error).with_note(program.last_words()),
+        None => from_gdb(error),
     }
 }
 

@@ -6,6 +6,8 @@ mod fault;
 mod link;
 mod mailbox;
 mod port;
+mod program;
+mod server;
 mod session;
 mod spawner;
 mod uart_link;

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use runtime_core::backend::Level;
 use runtime_core::{Error, ErrorKind, Result};
 
-use super::emulator::Emulator;
+use super::emulator;
 use super::link::{Link, Surroundings};
 use super::port::Port;
+use super::program::Program;
 use crate::boards::{Board, Uart};
 use crate::image::{Image, run_command};
 use crate::uart::{Client, Deadlines, Log, RunState, crc32};
@@ -25,7 +26,7 @@ pub(super) struct UartLink {
     around: Surroundings,
     image: Arc<Image>,
     client: Client<Port>,
-    emulator: Option<Emulator>,
+    emulator: Option<Program>,
 }
 
 impl UartLink {
@@ -112,10 +113,9 @@ fn connect(
     uart: &Uart,
     image: &Image,
     around: &Surroundings,
-) -> Result<(Port, Option<Emulator>)> {
+) -> Result<(Port, Option<Program>)> {
     if let Some(settings) = &board.emulator {
-        let (emulator, stream) =
-            Emulator::start(settings, Some(image.file()), &around.spawner, &around.folder)?;
+        let (emulator, stream) = emulator::start(settings, Some(image.file()), around)?;
         let port = Port::from_socket(stream)
             .map_err(|error| Error::new(ErrorKind::Io, format!("the emulator's serial port: {error}")))?;
         return Ok((port, Some(emulator)));

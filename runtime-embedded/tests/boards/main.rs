@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, unsafe_code, reason = "a test, which loads code")]
 
+mod attached;
 mod faults;
 mod kernels;
 mod lifetime;
@@ -118,5 +119,8 @@ fn main() -> ExitCode {
     if lifetime::is_child() {
         return lifetime::child();
     }
-    libtest_mimic::run(&Arguments::from_args(), trials()).exit_code()
+    let bench = attached::Bench::new();
+    let mut trials = trials();
+    trials.extend(attached::trials(&bench));
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

@@ -2,11 +2,12 @@
 
 use runtime_core::{Arg, DType, ErrorKind};
 
-use crate::{Board, Case, DEADLINE, lifetime, results};
+use crate::{Board, Case, DEADLINE, lifetime, refusals, results};
 
 /// Cases of other files that run over a UART as well.
 pub(crate) const SHARED: &[Case] = &[
     ("a_kernel_runs_on_its_data", results::a_kernel_runs_on_its_data),
+    ("a_prebuilt_image_is_flashed", refusals::a_prebuilt_image_is_flashed),
     ("large_tensors_survive_the_way", results::large_tensors_survive_the_way),
     ("flashes_leak_nothing", lifetime::flashes_leak_nothing),
     ("a_dead_emulator_is_reported_and_replaced", lifetime::a_dead_emulator_is_reported_and_replaced),
