@@ -74,7 +74,7 @@ pub struct EmbeddedBoard {
 #[derive(Debug)]
 enum State {
     /// Nothing runs, with the reason.
-    Empty(&'static str),
+    Empty(String),
     Flashed(Box<Flashed>),
 }
 
@@ -87,14 +87,14 @@ struct Flashed {
 
 impl EmbeddedBoard {
     pub(crate) fn new(board: Board, builder: Arc<Builder>, spawner: Arc<Spawner>, log: Log) -> Self {
-        let state = Mutex::new(State::Empty("nothing is flashed; call flash first"));
+        let state = Mutex::new(State::Empty("nothing is flashed; call flash first".to_owned()));
         let around = Surroundings { spawner, folder: builder.folder().to_owned(), log };
         Self { board, builder, around, state }
     }
 
     /// Flashes an image on the target, which is started if it does not run.
     fn flash_image(&self, state: &mut State, image: &Arc<Image>) -> Result<Session> {
-        let empty = State::Empty("the last flash failed; flash again");
+        let empty = State::Empty("the last flash failed; flash again".to_owned());
         match std::mem::replace(state, empty) {
             State::Flashed(mut flashed) if flashed.session.is_usable() => {
                 flashed.session.flash(image)?;
@@ -159,7 +159,7 @@ impl Device for EmbeddedBoard {
             Ok(outcome) => outcome,
             Err(error) => {
                 // What stopped somewhere else is not continued: the next flash starts the target again.
-                *state = State::Empty("the last run crashed or did not end; flash again");
+                *state = State::Empty(format!("the last run failed ({}); flash again", error.message()));
                 return Err(error);
             }
         };
@@ -180,6 +180,6 @@ impl Device for EmbeddedBoard {
 fn flashed(state: &mut State) -> Result<&mut Flashed> {
     match state {
         State::Flashed(flashed) => Ok(flashed),
-        State::Empty(reason) => Err(Error::invalid(*reason)),
+        State::Empty(reason) => Err(Error::invalid(reason.as_str())),
     }
 }

@@ -206,6 +206,20 @@ impl Board {
         Ok(board)
     }
 
+    /// Makes the paths in its file those of a file in `folder`.
+    fn locate(&mut self, folder: &Path) {
+        let server = self.server.iter_mut().map(|server| &mut server.command);
+        let uart = self.uart.iter_mut().flat_map(|uart| {
+            if uart.driver.contains('.') {
+                uart.driver = folder.join(&uart.driver).display().to_string();
+            }
+            [&mut uart.flash, &mut uart.reset]
+        });
+        for word in server.chain(uart).flatten() {
+            *word = word.replace("{folder}", &folder.display().to_string());
+        }
+    }
+
     fn check_link(&self) -> Result<(), &'static str> {
         let has_port = self.uart.as_ref().is_some_and(|uart| !uart.port.is_empty());
         match self.link {
@@ -258,7 +272,8 @@ pub(crate) fn all(folder: Option<&Path>) -> Result<Vec<Board>> {
     }
     for file in folder.map(files).transpose()?.unwrap_or_default() {
         let text = std::fs::read_to_string(&file).map_err(|error| unreadable(&file, &error))?;
-        let board = Board::parse(&file.display().to_string(), &text)?;
+        let mut board = Board::parse(&file.display().to_string(), &text)?;
+        board.locate(folder.unwrap_or(Path::new("")));
         if boards.iter().any(|known| known.name == board.name) {
             return Err(Error::invalid(format!(
                 "board file {}: there is a board \"{}\" already",
@@ -314,6 +329,39 @@ mod tests {
             let error = Board::parse("x.toml", &text.replacen(from, to, 1)).unwrap_err();
             assert!(error.message().contains("x.toml") && error.message().contains(word), "{error}");
         }
+    }
+
+    /// A board file with other tables in place of the emulator and its serial port.
+    fn with_tables(first: &str, tables: &str) -> Result<Board> {
+        let (common, _) = KNOWN[0].1.split_once("[uart]").unwrap();
+        Board::parse("x.toml", &format!("{first}\n{}\n{tables}", common.replace("riscv64-virt", "mine")))
+    }
+
+    #[test]
+    fn a_board_needs_what_its_link_uses() {
+        let server = "[server]\naddress = \"localhost:3333\"\ncommand = [\"probe\", \"{folder}/a.cfg\"]";
+        let port = "[uart]\ndriver = \"driver.c\"\nport = \"/dev/ttyUSB0\"";
+        let mut probed = with_tables("", server).unwrap();
+        probed.locate(Path::new("/boards"));
+        assert_eq!(probed.server.as_ref().unwrap().command[1], "/boards/a.cfg");
+        let reason = probed.unavailable_reason(|program| program != "probe").unwrap();
+        assert!(reason.contains("probe"), "{reason}");
+        let mut wired = with_tables("link = \"uart\"", port).unwrap();
+        wired.locate(Path::new("/boards"));
+        assert_eq!(wired.uart.unwrap().driver, "/boards/driver.c");
+        let wrong = [
+            ("", ""),
+            ("", port),
+            ("link = \"uart\"", server),
+            ("link = \"uart\"", "[uart]\ndriver = \"cmsdk\""),
+        ];
+        for (link, tables) in wrong {
+            let error = with_tables(link, tables).unwrap_err();
+            assert!(error.message().contains("the link \""), "{error}");
+        }
+        let both = KNOWN[0].1.replace("driver =", "port = \"/dev/ttyUSB0\"\ndriver =");
+        assert!(Board::parse("x.toml", &both).unwrap_err().message().contains("an emulated board"));
+        assert!(probed.with_link(LinkKind::Uart).unwrap_err().message().contains("mine"));
     }
 
     #[test]

@@ -298,7 +298,7 @@ pub(super) fn refused(reply: &[u8]) -> GdbError {
 }
 
 /// The beginning of a request, for messages.
-fn name(payload: &[u8]) -> String {
+pub(super) fn name(payload: &[u8]) -> String {
     let letters = payload.iter().take(32).take_while(|byte| !b":,;=".contains(byte));
     letters.map(|&byte| char::from(byte)).collect()
 }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::client::{Client, refused};
-use super::error::{GdbError, Result};
+use super::client::{Client, name, refused};
+use super::error::Result;
+use super::memory::fitting;
 use super::packet::escape;
 use super::transport::Transport;
 
@@ -96,11 +97,14 @@ impl<T: Transport> Client<T> {
     }
 
     fn write_flash(&mut self, address: u64, bytes: &[u8]) -> Result<()> {
-        let piece = (self.features.packet_bytes - OVERHEAD_BYTES) / 2;
-        for (index, bytes) in bytes.chunks(piece).enumerate() {
-            let mut payload = format!("vFlashWrite:{:x}:", address + (index * piece) as u64).into_bytes();
-            escape(bytes, &mut payload);
+        let (mut address, mut rest) = (address, bytes);
+        while !rest.is_empty() {
+            let length = fitting(rest, self.features.packet_bytes - OVERHEAD_BYTES);
+            let (piece, later) = rest.split_at(length);
+            let mut payload = format!("vFlashWrite:{address:x}:").into_bytes();
+            escape(piece, &mut payload);
             self.flash_command(&payload)?;
+            (address, rest) = (address.wrapping_add(length as u64), later);
         }
         Ok(())
     }
@@ -108,14 +112,8 @@ impl<T: Transport> Client<T> {
     fn flash_command(&mut self, payload: &[u8]) -> Result<()> {
         match self.request_within(payload, FLASH_DEADLINE)?.as_slice() {
             b"OK" => Ok(()),
-            reply => Err(self.flash_error(reply, payload)),
+            reply => Err(refused(reply).during(&name(payload))),
         }
-    }
-
-    fn flash_error(&self, reply: &[u8], payload: &[u8]) -> GdbError {
-        let name: String =
-            payload.iter().take_while(|byte| **byte != b':').map(|&byte| char::from(byte)).collect();
-        refused(reply).during(&name)
     }
 }
 

@@ -24,6 +24,10 @@ fn expect(board: &Board, code: &str, kind: ErrorKind, words: &[&str]) {
     let error = board.embedded().run(deadline).unwrap_err();
     let message = error.to_string();
     assert!(error.kind() == kind && words.iter().all(|word| message.contains(word)), "{words:?}: {message}");
+    if kind == ErrorKind::Timeout {
+        let again = board.embedded().run(deadline).unwrap_err().to_string();
+        assert!(again.contains("flash again") && words.iter().all(|word| again.contains(word)), "{again}");
+    }
     board.flash("void f(int *x) { x[0] = 77; }", &[Arg::read_write(&x)]).unwrap();
     board.embedded().run(DEADLINE).unwrap();
     assert_eq!(board.embedded().read(0).unwrap().as_slice::<i32>().unwrap()[0], 77);
