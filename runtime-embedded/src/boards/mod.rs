@@ -249,8 +249,8 @@ impl Board {
             return Some(format!("{what}, {program}, is not in PATH; on Debian: apt-get install {packages}"));
         }
         let programs = self.programs();
-        let program = programs.iter().find(|program| !program.contains('/') && !find(program))?;
-        Some(format!("{program}, a program of the board file, is not in PATH"))
+        let program = programs.iter().find(|program| !find(program))?;
+        Some(format!("{program}, a program of the board file, is not installed"))
     }
 
     /// The programs of its command templates.

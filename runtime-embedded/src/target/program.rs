@@ -6,9 +6,10 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use runtime_core::backend::ProcessGroup;
 use runtime_core::{Error, ErrorKind, Result};
 
-use super::spawner::{Group, Spawner};
+use super::spawner::Spawner;
 
 /// Bytes of its messages that an error repeats.
 const MESSAGE_BYTES: u64 = 2000;
@@ -18,7 +19,7 @@ const MESSAGE_BYTES: u64 = 2000;
 pub(super) struct Program {
     /// What it is, for messages.
     what: &'static str,
-    process: Group,
+    process: ProcessGroup,
     /// A file without a name.
     messages: File,
 }

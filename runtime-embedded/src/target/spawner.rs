@@ -5,10 +5,11 @@
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use parking_lot::Mutex;
+use runtime_core::backend::ProcessGroup;
 
 /// Number of the descriptor that a child inherits.
 pub(super) const INHERITED: i32 = 3;
@@ -33,7 +34,7 @@ impl Spawner {
         &self,
         command: Command,
         socket: Option<std::os::unix::net::UnixStream>,
-    ) -> io::Result<Group> {
+    ) -> io::Result<ProcessGroup> {
         let (started, result) = channel();
         let gone = || io::Error::other("the thread that starts processes has ended");
         let mut jobs = self.jobs.lock();
@@ -47,56 +48,7 @@ impl Spawner {
         let sender = jobs.as_ref().ok_or_else(gone)?;
         sender.send(Job { command, socket, started }).map_err(|_| gone())?;
         drop(jobs);
-        let child = result.recv().map_err(|_| gone())??;
-        Ok(Group { child, status: None })
-    }
-}
-
-/// A process and those that it has started; killed when dropped.
-#[derive(Debug)]
-pub(super) struct Group {
-    child: Child,
-    status: Option<ExitStatus>,
-}
-
-impl Group {
-    /// How the process ended; `None` while it runs. Kills what an ended process has left.
-    pub(super) fn status(&mut self) -> Option<ExitStatus> {
-        if self.status.is_none() && self.has_ended() {
-            self.end();
-        }
-        self.status
-    }
-
-    /// Kills the group, then collects the exit status: the group's number may belong to others after that.
-    fn end(&mut self) {
-        if self.status.is_some() {
-            return;
-        }
-        if let Ok(group) = i32::try_from(self.child.id()) {
-            // SAFETY: a system call without pointers. The process is our child and not yet waited for, so its number is not
-            // reused.
-            unsafe { libc::kill(-group, libc::SIGKILL) };
-        }
-        self.status = self.child.wait().ok();
-    }
-
-    /// Whether the process has ended, without collecting its exit status.
-    fn has_ended(&self) -> bool {
-        let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
-        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-        // SAFETY: `info` is writable, and the number is that of our child, which was not waited for.
-        let result = unsafe { libc::waitid(libc::P_PID, self.child.id(), info.as_mut_ptr(), flags) };
-        // SAFETY: a structure of integers, which was zeroed.
-        let info = unsafe { info.assume_init() };
-        // An error means that there is no child to wait for.
-        result != 0 || info.si_signo != 0
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.end();
+        result.recv().map_err(|_| gone())?.map(ProcessGroup::new)
     }
 }
 
