@@ -17,6 +17,7 @@ volatile struct runtime_mailbox runtime_mailbox;
 
 /* What the firmware has sent. */
 static struct runtime_receiver host;
+static uint8_t last_kind;
 /* A request that is being encoded, or null. */
 static uint8_t *request;
 static uint32_t request_length;
@@ -28,18 +29,23 @@ void runtime_restart(void) {}
 void runtime_uart_put(uint8_t byte) {
     if (request)
         request[request_length++] = byte;
-    else if (runtime_frame_take(&host, byte) == RUNTIME_FRAME_DAMAGED)
-        __builtin_trap();
+    else
+        switch (runtime_frame_take(&host, byte)) {
+        case RUNTIME_FRAME_DAMAGED: __builtin_trap();
+        case RUNTIME_FRAME_WHOLE: last_kind = host.bytes[0];
+        }
 }
 
-/* Sends a request with a valid checksum to the firmware. */
-static void deliver(uint8_t *frame, uint32_t payload) {
+/* Sends a request with a valid checksum to the firmware; returns whether it starts a run. */
+static int deliver(uint8_t *frame, uint32_t payload) {
+    int runs = 0;
     static uint8_t encoded[sizeof host.bytes + 2];
     request = encoded;
     request_length = 0;
     runtime_frame_send(frame, payload);
     request = 0;
-    for (uint32_t at = 0; at < request_length; at++) runtime_serve_byte(encoded[at]);
+    for (uint32_t at = 0; at < request_length; at++) runs |= runtime_serve_byte(encoded[at]);
+    return runs;
 }
 
 static void greet(void) {
@@ -69,7 +75,8 @@ static size_t act(const uint8_t *data, size_t size) {
         deliver(frame, 8 + (uint32_t)copied);
         return 6 + copied;
     }
-    deliver(frame, payload);
+    /* A repeated request does not run twice. */
+    if (deliver(frame, payload) && deliver(frame, payload)) __builtin_trap();
     return 6;
 }
 
@@ -85,5 +92,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char text[40] = {0};
     memcpy(text, data, size < 39 ? size : 39);
     runtime_log(text);
+    if (*text && last_kind != 0xc0) __builtin_trap();
     return 0;
 }
