@@ -182,6 +182,7 @@ impl Session {
         match header.state {
             State::Done => Ok(header),
             State::Crashed => Err(self.crash(&header)),
+            State::Ready => Err(Error::new(ErrorKind::Io, "the target was reset during the command")),
             other => Err(Error::new(ErrorKind::Io, format!("the firmware is {other:?} after a command"))),
         }
     }

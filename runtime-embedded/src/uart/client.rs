@@ -19,6 +19,8 @@ use crate::gdb::Transport;
 const ATTEMPTS: usize = 3;
 /// The first request is sent again after this time, because a target that starts does not listen yet.
 const GREETING_INTERVAL: Duration = Duration::from_millis(200);
+/// For an answer after the deadline of a run, if the report of its end was lost.
+const LAST_QUESTION: Duration = Duration::from_secs(1);
 /// Bytes per second that the slowest target checks.
 const CHECKED_PER_SECOND: u64 = 100_000;
 /// Bytes received at once.
@@ -219,7 +221,7 @@ impl<T: Transport> Client<T> {
                 Arrival::Nothing => {
                     is_asked = true;
                     self.repeat_run()?;
-                    until = Instant::now() + self.deadlines.reply;
+                    until = Instant::now() + self.deadlines.reply.min(LAST_QUESTION);
                 }
             }
         }

@@ -44,8 +44,11 @@ impl Bench {
             ),
         );
         bench.describe("attached", &format!("[server]\naddress = \"127.0.0.1:{}\"", ports[1]));
+        // A slow line has long deadlines, which a busy machine needs.
         let uart = |port: &str, rest: &str| {
-            format!("[uart]\ndriver = \"ns16550\"\naddress = 0x1000_0000\nport = \"{port}\"\n{rest}")
+            format!(
+                "[uart]\ndriver = \"ns16550\"\naddress = 0x1000_0000\nport = \"{port}\"\nbaud = 4800\n{rest}"
+            )
         };
         let socket = bench.path("line").display().to_string();
         bench.describe("line", &uart(&format!("unix:{socket}"), ""));

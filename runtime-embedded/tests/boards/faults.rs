@@ -12,6 +12,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_stack_overflow_is_named", a_stack_overflow_is_named),
     ("arithmetic_and_alignment_trap_on_arm", arithmetic_and_alignment_trap_on_arm),
     ("a_hang_is_a_timeout_that_says_where", a_hang_is_a_timeout_that_says_where),
+    ("a_reset_within_a_run_is_detected", a_reset_within_a_run_is_detected),
     ("writes_outside_a_tensor_are_found", writes_outside_a_tensor_are_found),
     ("an_exit_code_is_a_failure", an_exit_code_is_a_failure),
 ];
@@ -81,4 +82,9 @@ fn writes_outside_a_tensor_are_found(board: &Board) {
 
 fn an_exit_code_is_a_failure(board: &Board) {
     expect(board, "int f(int *x) { return -3; }", ErrorKind::Failed, &["returned -3"]);
+}
+
+fn a_reset_within_a_run_is_detected(board: &Board) {
+    let code = "void runtime_restart(void);\nvoid f(int *x) { runtime_restart(); }";
+    expect(board, code, ErrorKind::Io, &["was reset"]);
 }

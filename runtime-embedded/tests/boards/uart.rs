@@ -1,6 +1,6 @@
 //! Boards that are reached over a UART.
 
-use runtime_core::{Arg, DType, ErrorKind};
+use runtime_core::{Arg, DType};
 
 use crate::{Board, Case, DEADLINE, lifetime, refusals, results};
 
@@ -13,21 +13,7 @@ pub(crate) const SHARED: &[Case] = &[
     ("a_dead_emulator_is_reported_and_replaced", lifetime::a_dead_emulator_is_reported_and_replaced),
 ];
 
-pub(crate) const CASES: &[Case] = &[
-    ("a_reset_within_a_run_is_detected", a_reset_within_a_run_is_detected),
-    ("messages_come_between_replies", messages_come_between_replies),
-];
-
-fn a_reset_within_a_run_is_detected(board: &Board) {
-    let code = "void runtime_restart(void);\nvoid f(int *x) { if (x[0] != 5) runtime_restart(); }";
-    let x = board.embedded().tensor_from_seed(DType::I32, &[1], 1).unwrap();
-    board.flash(code, &[Arg::read_write(&x)]).unwrap();
-    let error = board.embedded().run(DEADLINE).unwrap_err();
-    assert!(error.kind() == ErrorKind::Io && error.to_string().contains("was reset"), "{error}");
-    board.flash("void f(int *x) { x[0] = 77; }", &[Arg::read_write(&x)]).unwrap();
-    board.embedded().run(DEADLINE).unwrap();
-    assert_eq!(board.embedded().read(0).unwrap().as_slice::<i32>().unwrap(), [77]);
-}
+pub(crate) const CASES: &[Case] = &[("messages_come_between_replies", messages_come_between_replies)];
 
 fn messages_come_between_replies(board: &Board) {
     let code = "
