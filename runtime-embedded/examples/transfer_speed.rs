@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Compiles, and starts the emulator.
     device
         .flash(&code, &[Arg::read_write(&device.tensor_from_array(HostArray::from_slice(&[1], &[0u8])?)?)])?;
-    let data: Vec<u8> = (0..bytes).map(|at| (at * at >> 7).to_le_bytes()[0]).collect();
+    let data: Vec<u8> = (0..bytes).map(|at| ((at * at) >> 7).to_le_bytes()[0]).collect();
     let array = device.tensor_from_array(HostArray::from_slice(&[bytes], &data)?)?;
     let begin = Instant::now();
     device.flash(&code, &[Arg::read_write(&array)])?;

@@ -1,6 +1,6 @@
 //! The firmware's parser, compiled for this machine and fuzzed with sanitizers. `RUNTIME_FIRMWARE_FUZZ_SECONDS` sets how long.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test, which prints its statistics")]
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
