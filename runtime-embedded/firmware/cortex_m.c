@@ -4,6 +4,7 @@
 #include "protocol.h"
 
 #define REGISTER(address) (*(volatile uint32_t *)(address))
+#define AIRCR REGISTER(0xe000ed0cu)
 #define SHCSR REGISTER(0xe000ed24u)
 #define CCR REGISTER(0xe000ed14u)
 #define CFSR REGISTER(0xe000ed28u)
@@ -93,6 +94,13 @@ __attribute__((used, noreturn)) static void record(const struct frame *stack, ui
 
 __attribute__((naked, used)) void runtime_handler(void) {
     __asm__ volatile("mrs r0, psp\n mrs r1, ipsr\n ldr r2, =runtime_fault_stack_end\n msr msp, r2\n b record\n");
+}
+
+void runtime_restart(void) {
+    __asm__ volatile("dsb" ::: "memory");
+    /* Requests a reset of the system. */
+    AIRCR = 0x05fa0004u;
+    for (;;) {}
 }
 
 __attribute__((naked, used)) void runtime_park(void) {

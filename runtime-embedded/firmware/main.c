@@ -2,6 +2,24 @@
 
 #include "protocol.h"
 
+#ifdef RUNTIME_UART
+#include "uart.h"
+
+extern unsigned char runtime_flash_begin[], runtime_flash_end[], runtime_ram_begin[], runtime_ram_end[];
+
+const struct runtime_region runtime_regions[2] = {
+    {(uintptr_t)runtime_flash_begin, (uintptr_t)runtime_flash_end, 0},
+    {(uintptr_t)runtime_ram_begin, (uintptr_t)runtime_ram_end, 1},
+};
+
+#define WAIT runtime_serve
+#else
+#define WAIT runtime_park
+
+/* A debugger has no channel for messages. */
+void runtime_log(const char *text) { (void)text; }
+#endif
+
 extern unsigned char runtime_stack_begin[], runtime_stack_end[], runtime_heap_begin[], runtime_heap_end[];
 
 volatile struct runtime_mailbox runtime_mailbox;
@@ -68,8 +86,11 @@ void runtime_main(void) {
     mailbox->heap_begin = (uintptr_t)runtime_heap_begin;
     mailbox->heap_end = (uintptr_t)runtime_heap_end;
     mailbox->state = RUNTIME_READY;
+#ifdef RUNTIME_UART
+    runtime_serve_start();
+#endif
     for (;;) {
-        runtime_park();
+        WAIT();
         mailbox->state = RUNTIME_DONE;
         switch (mailbox->tensor_count <= RUNTIME_MAX_TENSORS ? mailbox->command : 0) {
         case RUNTIME_PREPARE: prepare(mailbox); break;
@@ -81,5 +102,5 @@ void runtime_main(void) {
 
 void runtime_crash(void) {
     runtime_mailbox.state = RUNTIME_CRASHED;
-    for (;;) runtime_park();
+    for (;;) WAIT();
 }

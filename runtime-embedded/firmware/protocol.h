@@ -1,5 +1,5 @@
 /* The mailbox between host and target. The host accesses it through the debugger while the target is stopped at
-   `runtime_park`. Every field has the same size and offset on all targets. */
+   `runtime_park`, or through the UART while the firmware waits for a command. Every field has the same size and offset on all targets. */
 
 #ifndef RUNTIME_PROTOCOL_H
 #define RUNTIME_PROTOCOL_H
@@ -77,6 +77,8 @@ void runtime_counter_start(void);
 uint64_t runtime_counter_read(void);
 /* Called by the start-up code with a valid stack. */
 void runtime_main(void);
+/* Sends a message to the host's log, where the link carries messages. */
+void runtime_log(const char *text);
 /* Called by fault handlers, on a stack of their own. */
 void runtime_crash(void);
 

@@ -32,3 +32,7 @@ uint64_t runtime_counter_read(void) {
     return (uint64_t)high << 32 | low;
 #endif
 }
+
+void runtime_start(void);
+
+void runtime_restart(void) { runtime_start(); }

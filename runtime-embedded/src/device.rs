@@ -17,7 +17,7 @@ use crate::image::{Builder, Image, is_installed};
 use crate::memory::NoBuffer;
 use crate::module::{self, NoModule};
 use crate::queue::NoQueue;
-use crate::target::{Session, Spawner};
+use crate::target::{Session, Spawner, Surroundings};
 use crate::timer;
 
 /// Describes a board, with the reason if it cannot be used here.
@@ -55,7 +55,7 @@ pub(crate) fn describe(board: &Board, index: u32) -> DeviceInfo {
     info.properties = Options::new()
         .with("description", board.description.as_str())
         .with("counter", board.counter.clock.as_str())
-        .with("emulator", board.emulator.program.as_str())
+        .with("emulator", board.emulator.as_ref().map_or("", |emulator| emulator.program.as_str()))
         .with("flash_bytes", flash_bytes)
         .with("stack_bytes", i64::try_from(board.stack_bytes).unwrap_or(i64::MAX));
     info.unavailable_reason = match is_privileged() {
@@ -70,15 +70,14 @@ pub(crate) fn describe(board: &Board, index: u32) -> DeviceInfo {
 pub struct EmbeddedBoard {
     board: Board,
     builder: Arc<Builder>,
-    spawner: Arc<Spawner>,
-    log: Log,
+    around: Surroundings,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 enum State {
     /// Nothing runs, with the reason.
-    Empty(&'static str),
+    Empty(String),
     Flashed(Box<Flashed>),
 }
 
@@ -93,24 +92,25 @@ struct Flashed {
 
 impl EmbeddedBoard {
     pub(crate) fn new(board: Board, builder: Arc<Builder>, spawner: Arc<Spawner>, log: Log) -> Self {
-        let state = Mutex::new(State::Empty("nothing is flashed; call flash first"));
-        Self { board, builder, spawner, log, state }
+        let state = Mutex::new(State::Empty("nothing is flashed; call flash first".to_owned()));
+        let around = Surroundings { spawner, folder: builder.folder().to_owned(), log };
+        Self { board, builder, around, state }
     }
 
     /// Flashes an image on the target, which is started if it does not run.
     fn flash_image(&self, state: &mut State, image: &Arc<Image>) -> Result<Session> {
-        let empty = State::Empty("the last flash failed; flash again");
+        let empty = State::Empty("the last flash failed; flash again".to_owned());
         if let State::Flashed(mut flashed) = std::mem::replace(state, empty)
             && flashed.session.is_usable()
         {
             flashed.session.flash(image)?;
             return Ok(flashed.session);
         }
-        Session::start(&self.board, image, &self.spawner, self.builder.folder())
+        Session::start(&self.board, image, &self.around)
     }
 
     fn report(&self, message: &str) {
-        self.log.write(Level::Debug, "embedded", &format!("{}: {message}", self.board.name));
+        self.around.log.write(Level::Debug, "embedded", &format!("{}: {message}", self.board.name));
     }
 }
 
@@ -164,7 +164,7 @@ impl Device for EmbeddedBoard {
             Ok(outcome) => outcome,
             Err(error) => {
                 // What stopped somewhere else is not continued: the next flash starts the target again.
-                *state = State::Empty("the last run crashed or did not end; flash again");
+                *state = State::Empty(format!("the last run failed ({}); flash again", error.message()));
                 return Err(error);
             }
         };
@@ -192,6 +192,6 @@ impl Device for EmbeddedBoard {
 fn flashed(state: &mut State) -> Result<&mut Flashed> {
     match state {
         State::Flashed(flashed) => Ok(flashed),
-        State::Empty(reason) => Err(Error::invalid(*reason)),
+        State::Empty(reason) => Err(Error::invalid(reason.as_str())),
     }
 }

@@ -18,6 +18,7 @@ mod module;
 mod queue;
 mod target;
 mod timer;
+pub mod uart;
 
 pub use device::EmbeddedBoard;
 pub use memory::NoBuffer;
@@ -32,7 +33,7 @@ use parking_lot::Mutex;
 use runtime_core::backend::{Backend, LinkedBackend, Log, is_privileged};
 use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result};
 
-use boards::Board;
+use boards::{Board, LinkKind};
 use image::Builder;
 use target::Spawner;
 
@@ -44,8 +45,8 @@ const BOARDS_VARIABLE: &str = "RUNTIME_EMBEDDED_BOARDS";
 pub struct Embedded {
     log: Log,
     spawner: Arc<Spawner>,
-    /// Builders of images, by board.
-    builders: Mutex<HashMap<String, Arc<Builder>>>,
+    /// Builders of images, by board and link.
+    builders: Mutex<HashMap<(String, LinkKind), Arc<Builder>>>,
 }
 
 // SAFETY: the backend has no buffers, queues or kernels in this process's memory, and writes only to the destination of `read`.
@@ -60,14 +61,17 @@ unsafe impl Backend for Embedded {
     }
 
     fn options() -> Vec<OptionSpec> {
-        module::options()
+        let link = OptionSpec::device("link", "", "How the board is reached; default: as its file says.");
+        let mut options = vec![link.choices(&["", "debugger", "uart"])];
+        options.extend(module::options());
+        options
     }
 
     fn devices(&self) -> Result<Vec<DeviceInfo>> {
         Ok(boards()?.iter().zip(0..).map(|(board, index)| device::describe(board, index)).collect())
     }
 
-    fn open_device(&self, index: u32, _sub: Option<u32>, _options: &Options) -> Result<EmbeddedBoard> {
+    fn open_device(&self, index: u32, _sub: Option<u32>, options: &Options) -> Result<EmbeddedBoard> {
         let boards = boards()?;
         let board = boards.get(index as usize).ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("there are the boards 0 to {}", boards.len() - 1))
@@ -75,12 +79,18 @@ unsafe impl Backend for Embedded {
         if let Some(reason) = device::describe(board, index).unavailable_reason {
             return Err(Error::new(ErrorKind::Unavailable, reason));
         }
-        let builder = match self.builders.lock().get(&board.name) {
-            Some(builder) if builder.is_for(board) => Arc::clone(builder),
-            _ => Arc::new(Builder::new(board)?),
+        let board = match options.text("link") {
+            Some("debugger") => board.with_link(LinkKind::Debugger)?,
+            Some("uart") => board.with_link(LinkKind::Uart)?,
+            _ => board.clone(),
         };
-        self.builders.lock().insert(board.name.clone(), Arc::clone(&builder));
-        Ok(EmbeddedBoard::new(board.clone(), builder, Arc::clone(&self.spawner), self.log))
+        let key = (board.name.clone(), board.link);
+        let builder = match self.builders.lock().get(&key) {
+            Some(builder) if builder.is_for(&board) => Arc::clone(builder),
+            _ => Arc::new(Builder::new(&board)?),
+        };
+        self.builders.lock().insert(key, Arc::clone(&builder));
+        Ok(EmbeddedBoard::new(board, builder, Arc::clone(&self.spawner), self.log))
     }
 }
 

@@ -261,3 +261,130 @@ fn any_data_is_written_and_read_back_in_packets_that_the_server_accepts() {
         assert!(largest <= 400, "a payload of {largest} bytes, decoded");
     }
 }
+
+#[test]
+fn flash_is_erased_in_blocks_and_written() {
+    const MAP: &str = "l<memory-map><memory type=\"flash\" start=\"0x1000\" length=\"0x1000\">\
+        <property name=\"blocksize\">0x100</property></memory></memory-map>";
+    let requests = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = std::sync::Arc::clone(&requests);
+    let stream = serve(1000, move |item| match item {
+        Item::Packet(request) => {
+            let answer = match request.as_slice() {
+                b"qXfer:memory-map:read::0,100" => MAP,
+                b"vFlashErase:1f00,100" => "E01",
+                request if request.starts_with(b"qSupported") => "PacketSize=100;qXfer:memory-map:read+",
+                _ => "OK",
+            };
+            seen.lock().unwrap().push(String::from_utf8_lossy(request).into_owned());
+            Answer::Raw([b"+", &*frame(answer.as_bytes())].concat())
+        }
+        _ => Answer::Raw(Vec::new()),
+    });
+    let mut client = Client::connect(stream, PATIENT).unwrap();
+    assert_eq!(client.flash_regions()[0].block, 0x100);
+    client.program(&[(0x1080, &[1; 4]), (0x10f0, &[2; 0x20]), (0x5000, &[3; 2])]).unwrap();
+    client.insert_breakpoint(0x1004, 2).unwrap();
+    let requests = std::mem::take(&mut *requests.lock().unwrap());
+    assert_eq!(
+        requests[2..],
+        [
+            "vFlashErase:1000,100",
+            "vFlashErase:1100,100",
+            "vFlashWrite:1080:\u{1}\u{1}\u{1}\u{1}",
+            &format!("vFlashWrite:10f0:{}", "\u{2}".repeat(0x20)),
+            "X5000,0:",
+            "X5000,2:\u{3}\u{3}",
+            "vFlashDone",
+            "Z1,1004,2",
+        ]
+    );
+    let error = client.program(&[(0x1f00, &[1])]).unwrap_err();
+    assert!(error.kind() == GdbErrorKind::Refused && error.to_string().contains("vFlashErase"), "{error}");
+}
+
+#[test]
+fn a_broken_client_sends_nothing_more() {
+    let stream = serve(100, after_handshake(|_| Answer::Raw(Vec::new())));
+    let mut client = Client::connect(stream, IMPATIENT).unwrap();
+    assert_eq!(client.read_register(1).unwrap_err().kind(), GdbErrorKind::Timeout);
+    assert_eq!(client.interrupt().unwrap_err().kind(), GdbErrorKind::Broken);
+}
+
+/// Every kind of request, by its beginning; 3 is the interrupt of a running target.
+const STEPS: [&[u8]; 12] = [
+    b"qSupported",
+    b"QStart",
+    b"qRcmd",
+    b"Z0",
+    b"X1000,0",
+    b"X1000,4",
+    b"P20",
+    b"c",
+    b"\x03",
+    b"p20",
+    b"m1000",
+    b"z0",
+];
+
+/// A session with every kind of request. Returns why it ended, if it did.
+fn session(stream: UnixStream, deadlines: Deadlines) -> Result<(), GdbErrorKind> {
+    let mut client = Client::connect(stream, deadlines).map_err(|error| error.kind())?;
+    let mut all = || {
+        client.monitor("reset halt")?;
+        client.insert_breakpoint(0x10, 2)?;
+        client.write_memory(0x1000, &[1, 2, 3, 4])?;
+        client.write_register(32, 0x10, 4)?;
+        let stopped = client.resume(Instant::now() + Duration::from_millis(20))?;
+        let stopped = if stopped.is_none() { client.interrupt()? } else { stopped };
+        if stopped.is_some() {
+            client.read_register(32)?;
+            client.read_memory(0x1000, &mut [0; 4])?;
+            client.remove_breakpoint(0x10, 2)?;
+        }
+        Ok(stopped)
+    };
+    match all().map_err(|error: runtime_embedded::gdb::GdbError| error.kind())? {
+        Some(_) => Ok(()),
+        // Neither the end of the run nor the interrupt was answered.
+        None => {
+            assert!(client.is_broken());
+            Err(GdbErrorKind::Timeout)
+        }
+    }
+}
+
+/// A server that does `at_step` instead of answering requests that begin so.
+fn stops_at(step: &'static [u8], mut at_step: impl FnMut() -> Answer + Send + 'static) -> UnixStream {
+    let mut usual = after_handshake(|request| match request {
+        b"c" => Answer::Raw(Vec::new()),
+        [3] => reply(b"T02thread:01;"),
+        [b'p' | b'm', ..] => reply(b"01020304"),
+        _ => reply(b"OK"),
+    });
+    serve(1000, move |item| match item {
+        Item::Packet(request) if request.starts_with(step) => at_step(),
+        item => usual(item),
+    })
+}
+
+#[test]
+fn a_server_that_stops_answering_is_a_timeout_at_each_step() {
+    assert_eq!(session(stops_at(b"none", || Answer::Close), PATIENT), Ok(()));
+    for step in STEPS {
+        let name = String::from_utf8_lossy(step);
+        // The run of a target has no answer until it stops.
+        if step != b"c" {
+            let silent = stops_at(step, || Answer::Raw(Vec::new()));
+            assert_eq!(session(silent, IMPATIENT), Err(GdbErrorKind::Timeout), "{name}");
+        }
+        let half = stops_at(step, || Answer::Raw(b"+$T0".to_vec()));
+        let (deadlines, expected) = match step {
+            b"c" => (PATIENT, GdbErrorKind::Protocol),
+            _ => (IMPATIENT, GdbErrorKind::Timeout),
+        };
+        assert_eq!(session(half, deadlines), Err(expected), "{name}: half an answer");
+        let closed = stops_at(step, || Answer::Close);
+        assert_eq!(session(closed, PATIENT), Err(GdbErrorKind::Closed), "{name}: closed");
+    }
+}

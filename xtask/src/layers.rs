@@ -48,7 +48,8 @@ const CRATES: &[Layers] = &[
     Layers {
         source: "runtime-embedded/src",
         order: &[
-            "gdb", "boards", "module", "image", "target", "timer", "memory", "queue", "convert", "device",
+            "gdb", "uart", "boards", "module", "image", "target", "timer", "memory", "queue", "convert",
+            "device",
         ],
         exceptions: &[],
     },

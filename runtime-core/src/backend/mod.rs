@@ -30,6 +30,7 @@ mod library;
 mod linked;
 mod log;
 mod polling;
+mod process;
 mod read_file;
 mod retyped_launch;
 mod staging;
@@ -52,6 +53,7 @@ pub use library::{check_library, find_library, open_library};
 pub use linked::LinkedBackend;
 pub use log::{Level, Log};
 pub use polling::{backoff, spin_until};
+pub use process::{Process, ProcessGroup, find_program};
 pub use read_file::read_file;
 pub use retyped_launch::RetypedLaunch;
 pub use staging::{

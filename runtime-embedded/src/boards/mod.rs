@@ -28,7 +28,23 @@ pub(crate) struct Board {
     pub(crate) ram: Region,
     pub(crate) toolchain: Toolchain,
     pub(crate) counter: Counter,
-    pub(crate) emulator: Emulator,
+    /// How the host communicates with the firmware.
+    #[serde(default)]
+    pub(crate) link: LinkKind,
+    pub(crate) emulator: Option<Emulator>,
+    pub(crate) server: Option<Server>,
+    pub(crate) uart: Option<Uart>,
+}
+
+/// How the host communicates with the firmware.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum LinkKind {
+    /// GDB's remote protocol, to the stub of an emulator or to the server of a debug probe.
+    #[default]
+    Debugger,
+    /// The firmware answers over a serial port.
+    Uart,
 }
 
 /// The family of a processor, which decides on start-up code, registers and faults.
@@ -85,6 +101,46 @@ pub(crate) struct Emulator {
     pub(crate) arguments: Vec<String>,
 }
 
+/// The server of a debug probe, which speaks GDB's remote protocol.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Server {
+    /// Host and port.
+    pub(crate) address: String,
+    /// Starts the server; empty if it runs already.
+    #[serde(default)]
+    pub(crate) command: Vec<String>,
+    /// Command of the server's monitor that resets and stops the target.
+    #[serde(default)]
+    pub(crate) reset: String,
+}
+
+/// The serial port of a board.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Uart {
+    /// A driver of the firmware, or the path of a C file.
+    pub(crate) driver: String,
+    /// Address of its registers.
+    #[serde(default)]
+    pub(crate) address: u64,
+    /// Where the host reaches it, without an emulator.
+    #[serde(default)]
+    pub(crate) port: String,
+    #[serde(default = "usual_baud")]
+    pub(crate) baud: u32,
+    /// Flashes the image `{elf}`.
+    #[serde(default)]
+    pub(crate) flash: Vec<String>,
+    /// Resets the board.
+    #[serde(default)]
+    pub(crate) reset: Vec<String>,
+}
+
+const fn usual_baud() -> u32 {
+    115_200
+}
+
 impl Region {
     pub(crate) const fn end(self) -> u64 {
         self.origin.saturating_add(self.bytes)
@@ -136,18 +192,72 @@ impl Board {
                 clocks.join(" or ")
             )));
         }
+        board.check_link().map_err(|reason| invalid(reason.to_owned()))?;
         Ok(board)
+    }
+
+    /// The board, reached over another link.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if its file does not describe that link.
+    pub(crate) fn with_link(&self, link: LinkKind) -> Result<Self> {
+        let board = Self { link, ..self.clone() };
+        board.check_link().map_err(|reason| Error::invalid(format!("board {}: {reason}", self.name)))?;
+        Ok(board)
+    }
+
+    /// Makes the paths in its file those of a file in `folder`.
+    fn locate(&mut self, folder: &Path) {
+        let server = self.server.iter_mut().map(|server| &mut server.command);
+        let uart = self.uart.iter_mut().flat_map(|uart| {
+            if uart.driver.contains('.') {
+                uart.driver = folder.join(&uart.driver).display().to_string();
+            }
+            [&mut uart.flash, &mut uart.reset]
+        });
+        for word in server.chain(uart).flatten() {
+            *word = word.replace("{folder}", &folder.display().to_string());
+        }
+    }
+
+    fn check_link(&self) -> Result<(), &'static str> {
+        let has_port = self.uart.as_ref().is_some_and(|uart| !uart.port.is_empty());
+        match self.link {
+            _ if self.emulator.is_some() && (self.server.is_some() || has_port) => {
+                Err("an emulated board has neither `server` nor `uart.port`")
+            }
+            LinkKind::Debugger if self.emulator.is_none() && self.server.is_none() => {
+                Err("the link \"debugger\" needs `emulator` or `server`")
+            }
+            LinkKind::Uart if self.uart.is_none() => Err("the link \"uart\" needs `uart`"),
+            LinkKind::Uart if self.emulator.is_none() && !has_port => {
+                Err("the link \"uart\" needs `emulator` or `uart.port`")
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Why the board cannot be used on this machine, with the remedy; `None` if it can.
     pub(crate) fn unavailable_reason(&self, find: impl Fn(&str) -> bool) -> Option<String> {
         let compiler = format!("{}gcc", self.toolchain.prefix);
-        let needed = [
-            (&self.emulator.program, &self.emulator.packages, "the emulator"),
-            (&compiler, &self.toolchain.packages, "the C compiler"),
-        ];
-        let (program, packages, what) = needed.into_iter().find(|(program, ..)| !find(program))?;
-        Some(format!("{what}, {program}, is not in PATH; on Debian: apt-get install {packages}"))
+        let mut needed = Vec::new();
+        if let Some(emulator) = &self.emulator {
+            needed.push((&emulator.program, &emulator.packages, "the emulator"));
+        }
+        needed.push((&compiler, &self.toolchain.packages, "the C compiler"));
+        if let Some((program, packages, what)) = needed.into_iter().find(|(program, ..)| !find(program)) {
+            return Some(format!("{what}, {program}, is not in PATH; on Debian: apt-get install {packages}"));
+        }
+        let programs = self.programs();
+        let program = programs.iter().find(|program| !find(program))?;
+        Some(format!("{program}, a program of the board file, is not installed"))
+    }
+
+    /// The programs of its command templates.
+    fn programs(&self) -> Vec<&String> {
+        let server = self.server.iter().map(|server| &server.command);
+        let uart = self.uart.iter().flat_map(|uart| [&uart.flash, &uart.reset]);
+        server.chain(uart).filter_map(|command| command.first()).collect()
     }
 }
 
@@ -162,7 +272,8 @@ pub(crate) fn all(folder: Option<&Path>) -> Result<Vec<Board>> {
     }
     for file in folder.map(files).transpose()?.unwrap_or_default() {
         let text = std::fs::read_to_string(&file).map_err(|error| unreadable(&file, &error))?;
-        let board = Board::parse(&file.display().to_string(), &text)?;
+        let mut board = Board::parse(&file.display().to_string(), &text)?;
+        board.locate(folder.unwrap_or(Path::new("")));
         if boards.iter().any(|known| known.name == board.name) {
             return Err(Error::invalid(format!(
                 "board file {}: there is a board \"{}\" already",
@@ -200,6 +311,8 @@ mod tests {
             assert_eq!(format!("{}.toml", board.name), file);
         }
         assert!(boards.iter().any(|board| board.processor == Processor::CortexM));
+        assert!(boards.iter().all(|board| board.link == LinkKind::Debugger));
+        assert!(boards.iter().all(|board| board.with_link(LinkKind::Uart).is_ok()));
     }
 
     #[test]
@@ -216,6 +329,39 @@ mod tests {
             let error = Board::parse("x.toml", &text.replacen(from, to, 1)).unwrap_err();
             assert!(error.message().contains("x.toml") && error.message().contains(word), "{error}");
         }
+    }
+
+    /// A board file with other tables in place of the emulator and its serial port.
+    fn with_tables(first: &str, tables: &str) -> Result<Board> {
+        let (common, _) = KNOWN[0].1.split_once("[uart]").unwrap();
+        Board::parse("x.toml", &format!("{first}\n{}\n{tables}", common.replace("riscv64-virt", "mine")))
+    }
+
+    #[test]
+    fn a_board_needs_what_its_link_uses() {
+        let server = "[server]\naddress = \"localhost:3333\"\ncommand = [\"probe\", \"{folder}/a.cfg\"]";
+        let port = "[uart]\ndriver = \"driver.c\"\nport = \"/dev/ttyUSB0\"";
+        let mut probed = with_tables("", server).unwrap();
+        probed.locate(Path::new("/boards"));
+        assert_eq!(probed.server.as_ref().unwrap().command[1], "/boards/a.cfg");
+        let reason = probed.unavailable_reason(|program| program != "probe").unwrap();
+        assert!(reason.contains("probe"), "{reason}");
+        let mut wired = with_tables("link = \"uart\"", port).unwrap();
+        wired.locate(Path::new("/boards"));
+        assert_eq!(wired.uart.unwrap().driver, "/boards/driver.c");
+        let wrong = [
+            ("", ""),
+            ("", port),
+            ("link = \"uart\"", server),
+            ("link = \"uart\"", "[uart]\ndriver = \"cmsdk\""),
+        ];
+        for (link, tables) in wrong {
+            let error = with_tables(link, tables).unwrap_err();
+            assert!(error.message().contains("the link \""), "{error}");
+        }
+        let both = KNOWN[0].1.replace("driver =", "port = \"/dev/ttyUSB0\"\ndriver =");
+        assert!(Board::parse("x.toml", &both).unwrap_err().message().contains("an emulated board"));
+        assert!(probed.with_link(LinkKind::Uart).unwrap_err().message().contains("mine"));
     }
 
     #[test]

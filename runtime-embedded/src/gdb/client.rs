@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::error::{GdbError, GdbErrorKind, Result};
 use super::features::Features;
+use super::flash::FlashRegion;
 use super::hex;
 use super::packet::{Item, Parser, frame};
 use super::stop::StopReply;
@@ -43,6 +44,8 @@ pub struct Client<T> {
     pub(super) features: Features,
     acknowledges: bool,
     is_broken: bool,
+    /// Flash memory, by the server's memory map.
+    pub(super) flash: Vec<FlashRegion>,
     /// Whether the server accepts binary writes; `None` until one was tried.
     pub(super) binary_writes: Option<bool>,
 }
@@ -61,6 +64,7 @@ impl<T: Transport> Client<T> {
             features: Features::parse(b""),
             acknowledges: true,
             is_broken: false,
+            flash: Vec::new(),
             binary_writes: None,
         };
         client.deadlines.reply = deadlines.connect;
@@ -73,6 +77,9 @@ impl<T: Transport> Client<T> {
         if client.features.describes_target {
             // QEMU allows access to single registers only after this request; the reply is ignored.
             client.request(b"qXfer:features:read:target.xml:0,100")?;
+        }
+        if client.features.describes_memory {
+            client.flash = client.read_memory_map()?;
         }
         Ok(client)
     }
@@ -94,8 +101,12 @@ impl<T: Transport> Client<T> {
     /// # Errors
     /// `Timeout`, `Closed`, `Protocol` or `Io`, after which the client is broken; `Broken` if it was already.
     pub fn request(&mut self, payload: &[u8]) -> Result<Vec<u8>> {
+        self.request_within(payload, self.deadlines.reply)
+    }
+
+    pub(super) fn request_within(&mut self, payload: &[u8], within: Duration) -> Result<Vec<u8>> {
         self.check_in_step()?;
-        let deadline = Instant::now() + self.deadlines.reply;
+        let deadline = Instant::now() + within;
         let reply = self.send(payload, deadline).and_then(|()| self.receive(deadline));
         self.is_broken = reply.is_err();
         reply.map_err(|error| error.during(&name(payload)))
@@ -134,14 +145,7 @@ impl<T: Transport> Client<T> {
     /// # Errors
     /// As for [`Client::command`].
     pub fn insert_breakpoint(&mut self, address: u64, kind: u8) -> Result<()> {
-        let software = self.command(format!("Z0,{address:x},{kind}").as_bytes());
-        match software {
-            // Code in flash takes hardware breakpoints only.
-            Err(error) if error.kind() == GdbErrorKind::Refused => {
-                self.command(format!("Z1,{address:x},{kind}").as_bytes())
-            }
-            done => done,
-        }
+        self.set_breakpoint('Z', address, kind)
     }
 
     /// Removes a breakpoint.
@@ -149,9 +153,19 @@ impl<T: Transport> Client<T> {
     /// # Errors
     /// As for [`Client::command`].
     pub fn remove_breakpoint(&mut self, address: u64, kind: u8) -> Result<()> {
-        match self.command(format!("z0,{address:x},{kind}").as_bytes()) {
+        self.set_breakpoint('z', address, kind)
+    }
+
+    fn set_breakpoint(&mut self, letter: char, address: u64, kind: u8) -> Result<()> {
+        let is_flash = self.flash.iter().any(|region| region.contains(address));
+        let software = match is_flash {
+            // Code in flash takes hardware breakpoints only. A server may accept software ones all the same.
+            true => Err(refused(b"")),
+            false => self.command(format!("{letter}0,{address:x},{kind}").as_bytes()),
+        };
+        match software {
             Err(error) if error.kind() == GdbErrorKind::Refused => {
-                self.command(format!("z1,{address:x},{kind}").as_bytes())
+                self.command(format!("{letter}1,{address:x},{kind}").as_bytes())
             }
             done => done,
         }
@@ -173,8 +187,9 @@ impl<T: Transport> Client<T> {
     /// Stops a running target. Returns `None` if it does not stop, after which the client is broken.
     ///
     /// # Errors
-    /// `Closed`, `Protocol` or `Io`, after which the client is broken.
+    /// `Closed`, `Protocol` or `Io`, after which the client is broken; `Broken` if it was already.
     pub fn interrupt(&mut self) -> Result<Option<StopReply>> {
+        self.check_in_step()?;
         let deadline = Instant::now() + self.deadlines.reply;
         let sent = self.transport.send(&[INTERRUPT], deadline).map_err(|error| from_io(&error));
         self.is_broken = sent.is_err();
@@ -283,7 +298,7 @@ pub(super) fn refused(reply: &[u8]) -> GdbError {
 }
 
 /// The beginning of a request, for messages.
-fn name(payload: &[u8]) -> String {
+pub(super) fn name(payload: &[u8]) -> String {
     let letters = payload.iter().take(32).take_while(|byte| !b":,;=".contains(byte));
     letters.map(|&byte| char::from(byte)).collect()
 }

@@ -14,13 +14,19 @@ pub struct Features {
     pub no_ack_mode: bool,
     /// Whether the server describes its registers.
     pub describes_target: bool,
+    /// Whether the server describes its memory.
+    pub describes_memory: bool,
 }
 
 impl Features {
     /// Reads a reply such as `PacketSize=1000;QStartNoAckMode+`. Unknown features are ignored.
     pub(super) fn parse(reply: &[u8]) -> Self {
-        let mut features =
-            Self { packet_bytes: SMALLEST_PACKET, no_ack_mode: false, describes_target: false };
+        let mut features = Self {
+            packet_bytes: SMALLEST_PACKET,
+            no_ack_mode: false,
+            describes_target: false,
+            describes_memory: false,
+        };
         for feature in String::from_utf8_lossy(reply).split(';') {
             match feature.split_once('=') {
                 Some(("PacketSize", size)) => {
@@ -29,6 +35,7 @@ impl Features {
                     }
                 }
                 _ if feature == "QStartNoAckMode+" => features.no_ack_mode = true,
+                _ if feature == "qXfer:memory-map:read+" => features.describes_memory = true,
                 _ if feature == "qXfer:features:read+" => features.describes_target = true,
                 _ => {}
             }

@@ -3,7 +3,7 @@
 use super::client::{Client, refused};
 use super::error::{GdbError, GdbErrorKind, Result};
 use super::hex;
-use super::packet::escape;
+use super::packet::{escape, escaped_bytes};
 use super::transport::Transport;
 
 /// Bytes of a packet around the data of a write: frame, letter, two numbers and their separators.
@@ -40,18 +40,20 @@ impl<T: Transport> Client<T> {
         if bytes.is_empty() {
             return Ok(());
         }
-        // Every byte may need two, escaped or in hexadecimal.
-        let piece = (self.features.packet_bytes - OVERHEAD_BYTES) / 2;
+        let room = self.features.packet_bytes - OVERHEAD_BYTES;
         let is_binary = self.accepts_binary(address)?;
-        for (index, bytes) in bytes.chunks(piece).enumerate() {
-            let address = address.wrapping_add((index * piece) as u64);
+        let (mut address, mut rest) = (address, bytes);
+        while !rest.is_empty() {
+            let length = if is_binary { fitting(rest, room) } else { rest.len().min(room / 2) };
+            let (piece, later) = rest.split_at(length);
             let letter = if is_binary { 'X' } else { 'M' };
-            let mut payload = format!("{letter}{address:x},{:x}:", bytes.len()).into_bytes();
+            let mut payload = format!("{letter}{address:x},{:x}:", piece.len()).into_bytes();
             match is_binary {
-                true => escape(bytes, &mut payload),
-                false => hex::encode(bytes, &mut payload),
+                true => escape(piece, &mut payload),
+                false => hex::encode(piece, &mut payload),
             }
             self.command(&payload).map_err(|error| at(error, address))?;
+            (address, rest) = (address.wrapping_add(length as u64), later);
         }
         Ok(())
     }
@@ -66,6 +68,16 @@ impl<T: Transport> Client<T> {
         self.binary_writes = Some(accepted);
         Ok(accepted)
     }
+}
+
+/// How many of these bytes fit, escaped, into `room` bytes; at least one.
+pub(super) fn fitting(bytes: &[u8], room: usize) -> usize {
+    let mut used = 0;
+    let fit = bytes.iter().take_while(|&&byte| {
+        used += escaped_bytes(byte);
+        used <= room
+    });
+    fit.count().max(1)
 }
 
 fn at(error: GdbError, address: u64) -> GdbError {

@@ -9,6 +9,7 @@
 mod client;
 mod error;
 mod features;
+mod flash;
 mod hex;
 mod memory;
 pub mod packet;
@@ -19,5 +20,7 @@ mod transport;
 pub use client::{Client, Deadlines};
 pub use error::{GdbError, GdbErrorKind};
 pub use features::Features;
+pub use flash::FlashRegion;
 pub use stop::StopReply;
 pub use transport::Transport;
+pub(crate) use transport::{continue_after, left};

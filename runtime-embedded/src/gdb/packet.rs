@@ -159,12 +159,16 @@ pub fn frame(payload: &[u8]) -> Vec<u8> {
 /// Appends binary data to a payload, with special bytes escaped.
 pub fn escape(data: &[u8], payload: &mut Vec<u8>) {
     for &byte in data {
-        if matches!(byte, b'$' | b'#' | b'*' | ESCAPE) {
-            payload.extend([ESCAPE, byte ^ ESCAPE_BIT]);
-        } else {
-            payload.push(byte);
+        match escaped_bytes(byte) {
+            1 => payload.push(byte),
+            _ => payload.extend([ESCAPE, byte ^ ESCAPE_BIT]),
         }
     }
+}
+
+/// Bytes that a byte takes in binary data.
+pub(super) const fn escaped_bytes(byte: u8) -> usize {
+    if matches!(byte, b'$' | b'#' | b'*' | ESCAPE) { 2 } else { 1 }
 }
 
 #[cfg(test)]

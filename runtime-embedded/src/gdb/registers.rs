@@ -30,20 +30,4 @@ impl<T: Transport> Client<T> {
         hex::encode(&value.to_le_bytes()[..bytes.min(8)], &mut payload);
         self.command(&payload)
     }
-
-    /// Reads all general registers, as the server sends them: `words` words of `word_bytes` bytes.
-    ///
-    /// # Errors
-    /// As for [`Client::request`]; `Refused`; `Protocol` if the server sends fewer.
-    pub fn read_registers(&mut self, words: usize, word_bytes: usize) -> Result<Vec<u64>> {
-        let reply = self.request(b"g")?;
-        let digits = words * word_bytes * 2;
-        if reply.len() < digits {
-            return Err(refused(&reply).during("g"));
-        }
-        let mut bytes = vec![0; words * word_bytes];
-        hex::decode(&reply[..digits], &mut bytes)?;
-        let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, &byte| (word << 8) | u64::from(byte));
-        Ok(bytes.chunks_exact(word_bytes).map(word).collect())
-    }
 }

@@ -54,7 +54,7 @@ macro_rules! sockets {
 sockets!(TcpStream, UnixStream);
 
 /// Time until the deadline.
-fn left(deadline: Instant) -> io::Result<Duration> {
+pub(crate) fn left(deadline: Instant) -> io::Result<Duration> {
     match deadline.checked_duration_since(Instant::now()) {
         Some(left) if !left.is_zero() => Ok(left.max(SHORTEST)),
         _ => Err(io::ErrorKind::TimedOut.into()),
@@ -62,7 +62,7 @@ fn left(deadline: Instant) -> io::Result<Duration> {
 }
 
 /// Passes on an error that a retry before the deadline does not cure.
-fn continue_after(error: io::Error) -> io::Result<()> {
+pub(crate) fn continue_after(error: io::Error) -> io::Result<()> {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted => Ok(()),
         _ => Err(error),

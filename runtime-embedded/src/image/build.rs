@@ -13,6 +13,7 @@ use super::compiler::{Compiler, io, write};
 use super::elf::Image;
 use super::entry::Parameter;
 use super::key::{self, Key};
+use super::uart;
 use crate::boards::Board;
 
 /// Images that are kept for kernels that are flashed again.
@@ -121,15 +122,16 @@ impl Builder {
     fn firmware(&self, state: &mut State) -> Result<Vec<PathBuf>> {
         let compiler = self.compiler();
         compiler.write_firmware()?;
+        let uart = uart::files(&self.board, self.folder())?;
         let key = key::of_firmware(&self.board);
         let toolchain = self.toolchain(state);
-        let object = |source: &str| -> Result<PathBuf> {
+        let object = &|source: &str| -> Result<PathBuf> {
             let object = self.folder().join(format!("{source}.o"));
             let note = toolchain.map(|toolchain| key::on_disk(&key, toolchain, source));
             match note.and_then(|note| self.notes.read(&note)) {
                 Some(kept) => write(&object, &kept)?,
                 None => {
-                    compiler.compile_firmware(source, &object)?;
+                    compiler.compile_firmware(source, &uart.flags, &object)?;
                     let bytes = fs::read(&object).map_err(|error| io(source, &error))?;
                     note.inspect(|note| self.notes.write(note, &bytes));
                 }
@@ -137,11 +139,9 @@ impl Builder {
             Ok(object)
         };
         thread::scope(|scope| {
-            let objects: Vec<_> = compiler
-                .firmware_sources()
-                .iter()
-                .map(|source| scope.spawn(move || object(source)))
-                .collect();
+            let sources = compiler.firmware_sources().iter().copied();
+            let sources = sources.chain(uart.sources.iter().map(String::as_str));
+            let objects: Vec<_> = sources.map(|source| scope.spawn(move || object(source))).collect();
             let joined = objects.into_iter().map(|object| {
                 object.join().unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "a thread panicked")))
             });

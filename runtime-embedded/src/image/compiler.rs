@@ -15,7 +15,7 @@ use crate::boards::{Board, Processor};
 use crate::module;
 
 /// The files of the firmware.
-pub(super) const FIRMWARE: [(&str, &str); 7] = [
+pub(super) const FIRMWARE: [(&str, &str); 13] = [
     ("protocol.h", include_str!("../../firmware/protocol.h")),
     ("link.ld", include_str!("../../firmware/link.ld")),
     ("main.c", include_str!("../../firmware/main.c")),
@@ -23,6 +23,12 @@ pub(super) const FIRMWARE: [(&str, &str); 7] = [
     ("riscv.c", include_str!("../../firmware/riscv.c")),
     ("riscv.S", include_str!("../../firmware/riscv.S")),
     ("cortex_m.c", include_str!("../../firmware/cortex_m.c")),
+    ("frame.h", include_str!("../../firmware/frame.h")),
+    ("frame.c", include_str!("../../firmware/frame.c")),
+    ("uart.h", include_str!("../../firmware/uart.h")),
+    ("serve.c", include_str!("../../firmware/serve.c")),
+    ("uart_cmsdk.c", include_str!("../../firmware/uart_cmsdk.c")),
+    ("uart_ns16550.c", include_str!("../../firmware/uart_ns16550.c")),
 ];
 /// Flags for the firmware and for kernels. Lines and functions are enough to locate faults.
 pub(super) const FLAGS: [&str; 4] =
@@ -55,7 +61,7 @@ impl Compiler<'_> {
         write(&self.folder.join("memory.ld"), memory.as_bytes())
     }
 
-    /// The sources of the board's firmware.
+    /// The sources of the board's firmware, without those of its link.
     pub(super) const fn firmware_sources(self) -> &'static [&'static str] {
         match self.board.processor {
             Processor::Riscv64 | Processor::Riscv32 => &["main.c", "data.c", "riscv.c", "riscv.S"],
@@ -64,9 +70,9 @@ impl Compiler<'_> {
     }
 
     /// Compiles a source of the firmware.
-    pub(super) fn compile_firmware(self, source: &str, object: &Path) -> Result<()> {
+    pub(super) fn compile_firmware(self, source: &str, flags: &[String], object: &Path) -> Result<()> {
         let mut command = self.gcc();
-        command.args(["-Os", "-c", source, "-o"]).arg(object);
+        command.args(["-Os", "-c", source, "-o"]).arg(object).args(flags);
         self.run(&mut command, self.folder)
     }
 

@@ -10,7 +10,7 @@ use object::{
 use runtime_core::{Error, ErrorKind, ImageSizes, Result};
 
 use super::tool;
-use crate::boards::{Board, Processor, Region};
+use crate::boards::{Board, LinkKind, Processor, Region};
 
 /// Bytes to write to the target.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,6 +23,7 @@ pub(crate) struct Segment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Symbols {
     pub(crate) start: u64,
+    /// Where the firmware waits for the host.
     pub(crate) park: u64,
     pub(crate) resume: u64,
     pub(crate) mailbox: u64,
@@ -51,7 +52,7 @@ impl Image {
         check_architecture(board, &object).map_err(|reason| refused(&reason))?;
         let mut image = Self {
             segments: Vec::new(),
-            symbols: symbols(&object).map_err(|reason| refused(&reason))?,
+            symbols: symbols(board.link, &object).map_err(|reason| refused(&reason))?,
             sizes: sizes(&object),
             file: file.to_owned(),
             addr2line: format!("{}addr2line", board.toolchain.prefix),
@@ -65,6 +66,11 @@ impl Image {
         }
         image.segments = segments(board, elf, &object)?;
         Ok(image)
+    }
+
+    /// Its file on disk.
+    pub(crate) fn file(&self) -> &Path {
+        &self.file
     }
 
     /// Whether the address is in the code of the image.
@@ -126,17 +132,21 @@ fn check_architecture(board: &Board, object: &object::File<'_>) -> Result<(), St
     if kind == ET_EXEC { Ok(()) } else { Err(format!("its ELF type is {kind}, not an executable")) }
 }
 
-fn symbols(object: &object::File<'_>) -> Result<Symbols, String> {
+fn symbols(link: LinkKind, object: &object::File<'_>) -> Result<Symbols, String> {
     let address = |name: &str| {
         let found = object.symbols().find(|symbol| symbol.name() == Ok(name));
         found
             .map(|symbol| symbol.address())
             .ok_or_else(|| format!("it lacks the symbol {name} of the protocol in docs/embedded.md"))
     };
+    let (park, resume) = match link {
+        LinkKind::Debugger => ("runtime_park", "runtime_resume"),
+        LinkKind::Uart => ("runtime_serve", "runtime_serve"),
+    };
     Ok(Symbols {
         start: object.entry(),
-        park: address("runtime_park")?,
-        resume: address("runtime_resume")?,
+        park: address(park)?,
+        resume: address(resume)?,
         mailbox: address("runtime_mailbox")?,
     })
 }

@@ -10,7 +10,7 @@ use runtime_core::backend::{Source, included_files};
 
 use super::compiler::{FIRMWARE, FLAGS, KERNEL_FLAGS};
 use super::entry::Parameter;
-use super::tool;
+use super::{tool, uart};
 use crate::boards::Board;
 
 /// Raised when the same inputs make another image.
@@ -51,7 +51,8 @@ pub(super) fn of_image(
 pub(super) fn of_firmware(board: &Board) -> Key {
     let texts = FIRMWARE.map(|(name, text)| format!("{name}\n{text}\n")).concat();
     let version = env!("CARGO_PKG_VERSION");
-    hash(&[format!("{FORMAT} {version} {board:?} {FLAGS:?}").as_bytes(), texts.as_bytes()])
+    let description = format!("{FORMAT} {version} {board:?} {FLAGS:?}");
+    hash(&[description.as_bytes(), texts.as_bytes(), &uart::own_driver(board)])
 }
 
 /// The key on disk: as in this process, with the toolchain.

@@ -6,8 +6,9 @@ mod elf;
 mod entry;
 mod key;
 mod tool;
+mod uart;
 
 pub(crate) use build::Builder;
 pub(crate) use elf::Image;
 pub(crate) use entry::Parameter;
-pub(crate) use tool::is_installed;
+pub(crate) use tool::{is_installed, run_command};

@@ -141,21 +141,9 @@ pub(super) fn checksum_and_damage(record: &[u8; TENSOR_BYTES]) -> (u32, u32) {
     (half(CHECKSUM), half(CHECKSUM + 4))
 }
 
-/// CRC-32, as the firmware computes it.
-pub(super) fn crc32(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(u32::MAX, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ if crc & 1 == 1 { 0xedb8_8320 } else { 0 })
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_checksum_is_the_usual_one() {
-        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
-    }
 
     #[test]
     fn a_mailbox_of_another_protocol_is_rejected() {

@@ -1,11 +1,18 @@
-//! A target: its emulator, and the session with the firmware that runs on it.
+//! A target: its emulator, the link to it, and the session with the firmware that runs on it.
 
+mod debug_link;
 mod emulator;
 mod fault;
+mod link;
 mod mailbox;
+mod port;
+mod program;
+mod server;
 mod session;
 mod spawner;
+mod uart_link;
 
+pub(crate) use link::Surroundings;
 pub(crate) use mailbox::{MAX_ARGS, MAX_TENSORS, TensorRecord};
 pub(crate) use session::Session;
 pub(crate) use spawner::Spawner;

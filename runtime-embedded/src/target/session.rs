@@ -1,24 +1,17 @@
 //! The session with the firmware of a target: flash, prepare, run, read.
 
-use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use runtime_core::{Error, ErrorKind, Result};
 
-use super::emulator::Emulator;
 use super::fault;
+use super::link::{self, Link, PREPARE_DEADLINE, Surroundings};
 use super::mailbox::{self, GUARD_BYTES, Header, State, TensorRecord};
-use super::spawner::Spawner;
 use crate::boards::{Board, Processor};
-use crate::gdb::{Client, Deadlines, GdbError, GdbErrorKind};
 use crate::image::Image;
+use crate::uart::crc32;
 
-/// For the firmware to start, and to create tensors.
-const PREPARE_DEADLINE: Duration = Duration::from_secs(60);
-/// Bytes of a breakpoint instruction: compressed, or Thumb.
-const BREAKPOINT_BYTES: u8 = 2;
 /// Alignment of tensors.
 const ALIGNMENT: u64 = 64;
 
@@ -37,10 +30,9 @@ pub(crate) struct Outcome {
 #[derive(Debug)]
 pub(crate) struct Session {
     processor: Processor,
-    client: Client<UnixStream>,
+    link: Box<dyn Link>,
     image: Arc<Image>,
     tensors: Vec<TensorRecord>,
-    emulator: Emulator,
 }
 
 impl Session {
@@ -49,41 +41,26 @@ impl Session {
     /// # Errors
     /// `Unavailable` if the emulator does not start; `Timeout` or `Io` if it does not answer; `InvalidArgument` for an image
     /// that does not follow the protocol.
-    pub(crate) fn start(board: &Board, image: &Arc<Image>, spawner: &Spawner, folder: &Path) -> Result<Self> {
-        let (mut emulator, stream) = Emulator::start(board, spawner, folder)?;
-        let client = Client::connect(stream, Deadlines::default())
-            .map_err(|error| from_gdb(&error).with_note(emulator.last_words()))?;
-        let mut session = Self {
-            processor: board.processor,
-            client,
-            image: Arc::clone(image),
-            tensors: Vec::new(),
-            emulator,
-        };
-        let park = session.image.symbols.park;
-        session.client.insert_breakpoint(park, BREAKPOINT_BYTES).map_err(|error| from_gdb(&error))?;
-        session.flash(image)?;
+    pub(crate) fn start(board: &Board, image: &Arc<Image>, around: &Surroundings) -> Result<Self> {
+        let link = link::start(board, image, around)?;
+        let mut session =
+            Self { processor: board.processor, link, image: Arc::clone(image), tensors: Vec::new() };
+        session.check_ready()?;
         Ok(session)
     }
 
-    /// Replaces the image of a target whose firmware has stopped.
+    /// Replaces the image of a target whose firmware waits.
     ///
     /// # Errors
     /// As for [`Session::start`].
     pub(crate) fn flash(&mut self, image: &Arc<Image>) -> Result<()> {
-        let (old, new) = (self.image.symbols.park, image.symbols.park);
-        if old != new {
-            self.client.remove_breakpoint(old, BREAKPOINT_BYTES).map_err(|error| from_gdb(&error))?;
-            self.client.insert_breakpoint(new, BREAKPOINT_BYTES).map_err(|error| from_gdb(&error))?;
-        }
-        for segment in &image.segments {
-            self.client.write_memory(segment.address, &segment.bytes).map_err(|error| from_gdb(&error))?;
-        }
+        self.link.flash(image)?;
         self.image = Arc::clone(image);
         self.tensors.clear();
-        self.write_mailbox(0, &[0; Header::BYTES])?;
-        self.set_registers()?;
-        self.resume(Instant::now() + PREPARE_DEADLINE, "start")?;
+        self.check_ready()
+    }
+
+    fn check_ready(&mut self) -> Result<()> {
         match self.header()?.state {
             State::Ready => Ok(()),
             other => Err(Error::new(ErrorKind::Io, format!("the firmware is {other:?} after its start"))),
@@ -120,7 +97,7 @@ impl Session {
         self.write_mailbox(mailbox::TENSORS, &records)?;
         for (tensor, data) in tensors.iter().zip(data) {
             let data = data.unwrap_or_default();
-            self.client.write_memory(tensor.address, data).map_err(|error| from_gdb(&error))?;
+            self.link.write(tensor.address, data)?;
         }
         self.command(mailbox::PREPARE, tensors.len(), 0, Instant::now() + PREPARE_DEADLINE)?;
         let addresses = tensors.iter().map(|tensor| tensor.address).collect();
@@ -182,8 +159,8 @@ impl Session {
             Error::invalid(format!("tensor {index} does not exist; the program has {}", self.tensors.len()))
         })?;
         runtime_core::backend::check_range("read", offset, bytes.len() as u64, tensor.bytes)?;
-        self.client.read_memory(tensor.address + offset, bytes).map_err(|error| from_gdb(&error))?;
-        if bytes.len() as u64 == tensor.bytes && self.checksum_and_damage(index)?.0 != mailbox::crc32(bytes) {
+        self.link.read(tensor.address + offset, bytes)?;
+        if bytes.len() as u64 == tensor.bytes && self.checksum_and_damage(index)?.0 != crc32(bytes) {
             return Err(Error::new(
                 ErrorKind::Io,
                 format!("tensor {index} was damaged on its way: its checksum differs from the target's"),
@@ -194,52 +171,27 @@ impl Session {
 
     /// Whether the target can take another image as it is.
     pub(crate) fn is_usable(&mut self) -> bool {
-        !self.client.is_broken() && self.emulator.is_running()
+        self.link.is_usable()
     }
 
     fn checksum_and_damage(&mut self, index: usize) -> Result<(u32, u32)> {
         let mut record = [0; mailbox::TENSOR_BYTES];
         let address = self.image.symbols.mailbox + mailbox::TENSORS + (index * mailbox::TENSOR_BYTES) as u64;
-        self.client.read_memory(address, &mut record).map_err(|error| from_gdb(&error))?;
+        self.link.read(address, &mut record)?;
         Ok(mailbox::checksum_and_damage(&record))
     }
 
     /// Has the firmware execute a command, and returns its mailbox.
     fn command(&mut self, command: u32, tensors: usize, calls: u32, until: Instant) -> Result<Header> {
         self.write_mailbox(mailbox::COMMAND, &mailbox::command(command, tensors, calls))?;
-        let resume = self.image.symbols.resume;
-        self.write_register(self.pc_register(), resume)?;
-        self.resume(until, "run")?;
+        self.link.execute(until)?;
         let header = self.header()?;
         match header.state {
             State::Done => Ok(header),
             State::Crashed => Err(self.crash(&header)),
+            State::Ready => Err(Error::new(ErrorKind::Io, "the target was reset during the command")),
             other => Err(Error::new(ErrorKind::Io, format!("the firmware is {other:?} after a command"))),
         }
-    }
-
-    /// Lets the target run until it stops at `runtime_park`.
-    fn resume(&mut self, until: Instant, phase: &str) -> Result<()> {
-        let stopped = self.client.resume(until);
-        if stopped.map_err(|error| from_gdb(&error).with_note(self.emulator.last_words()))?.is_some() {
-            let pc = self.pc()?;
-            return match pc == self.image.symbols.park {
-                true => Ok(()),
-                false => Err(Error::new(
-                    ErrorKind::Failed,
-                    format!("the target stopped in {}", self.image.locate(pc)),
-                )),
-            };
-        }
-        let stopped = self.client.interrupt().map_err(|error| from_gdb(&error))?;
-        if stopped.is_none() {
-            return Err(Error::new(
-                ErrorKind::Timeout,
-                format!("{phase}: the target runs, and cannot be interrupted"),
-            ));
-        }
-        let pc = self.pc()?;
-        Err(Error::new(ErrorKind::Timeout, format!("it was still running, in {}", self.image.locate(pc))))
     }
 
     fn crash(&mut self, header: &Header) -> Error {
@@ -268,47 +220,12 @@ impl Session {
 
     fn header(&mut self) -> Result<Header> {
         let mut bytes = [0; Header::BYTES];
-        self.client.read_memory(self.image.symbols.mailbox, &mut bytes).map_err(|error| from_gdb(&error))?;
+        self.link.read(self.image.symbols.mailbox, &mut bytes)?;
         Header::parse(&bytes)
     }
 
     fn write_mailbox(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
         let address = self.image.symbols.mailbox + offset;
-        self.client.write_memory(address, bytes).map_err(|error| from_gdb(&error))
+        self.link.write(address, bytes)
     }
-
-    /// Sets the registers as after a reset.
-    fn set_registers(&mut self) -> Result<()> {
-        self.write_register(self.pc_register(), self.image.symbols.start)?;
-        if self.processor == Processor::CortexM {
-            // xPSR with the Thumb bit; an empty vector table has left it clear.
-            self.write_register(25, 1 << 24)?;
-        }
-        Ok(())
-    }
-
-    fn pc(&mut self) -> Result<u64> {
-        self.client.read_register(self.pc_register()).map_err(|error| from_gdb(&error))
-    }
-
-    fn write_register(&mut self, number: u32, value: u64) -> Result<()> {
-        let bytes = self.processor.word_bytes();
-        self.client.write_register(number, value, bytes).map_err(|error| from_gdb(&error))
-    }
-
-    const fn pc_register(&self) -> u32 {
-        match self.processor {
-            Processor::Riscv64 | Processor::Riscv32 => 32,
-            Processor::CortexM => 15,
-        }
-    }
-}
-
-fn from_gdb(error: &GdbError) -> Error {
-    let kind = match error.kind() {
-        GdbErrorKind::Timeout => ErrorKind::Timeout,
-        GdbErrorKind::Refused => ErrorKind::Driver,
-        _ => ErrorKind::Io,
-    };
-    Error::new(kind, format!("debugger: {error}")).with_source(error.clone())
 }

@@ -9,6 +9,7 @@ use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use parking_lot::Mutex;
+use runtime_core::backend::ProcessGroup;
 
 /// Number of the descriptor that a child inherits.
 pub(super) const INHERITED: i32 = 3;
@@ -16,7 +17,7 @@ pub(super) const INHERITED: i32 = 3;
 struct Job {
     command: Command,
     /// Passed on as descriptor [`INHERITED`].
-    socket: std::os::unix::net::UnixStream,
+    socket: Option<std::os::unix::net::UnixStream>,
     started: Sender<io::Result<Child>>,
 }
 
@@ -32,8 +33,8 @@ impl Spawner {
     pub(super) fn start(
         &self,
         command: Command,
-        socket: std::os::unix::net::UnixStream,
-    ) -> io::Result<Child> {
+        socket: Option<std::os::unix::net::UnixStream>,
+    ) -> io::Result<ProcessGroup> {
         let (started, result) = channel();
         let gone = || io::Error::other("the thread that starts processes has ended");
         let mut jobs = self.jobs.lock();
@@ -47,13 +48,13 @@ impl Spawner {
         let sender = jobs.as_ref().ok_or_else(gone)?;
         sender.send(Job { command, socket, started }).map_err(|_| gone())?;
         drop(jobs);
-        result.recv().map_err(|_| gone())?
+        result.recv().map_err(|_| gone())?.map(ProcessGroup::new)
     }
 }
 
 fn start_all(jobs: &Receiver<Job>) {
     while let Ok(Job { mut command, socket, started }) = jobs.recv() {
-        let descriptor = socket.as_raw_fd();
+        let descriptor = socket.as_ref().map(AsRawFd::as_raw_fd);
         command.process_group(0);
         let prepare = move || prepare(descriptor);
         // SAFETY: `prepare` makes system calls only.
@@ -66,18 +67,23 @@ fn start_all(jobs: &Receiver<Job>) {
 }
 
 /// In the child: it inherits the socket, and dies with its parent.
-fn prepare(descriptor: i32) -> io::Result<()> {
+fn prepare(descriptor: Option<i32>) -> io::Result<()> {
+    descriptor.map_or(Ok(()), inherit)?;
+    #[cfg(target_os = "linux")]
+    // SAFETY: a system call without pointers.
+    if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+fn inherit(descriptor: i32) -> io::Result<()> {
     // SAFETY: a system call on descriptors of this process.
     let copied = unsafe { libc::dup2(descriptor, INHERITED) };
     // `dup2` does nothing if the descriptor has the number already, and then it is still closed on exec.
     // SAFETY: as above.
     let kept = unsafe { libc::fcntl(INHERITED, libc::F_SETFD, 0) };
     if copied < 0 || kept < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    #[cfg(target_os = "linux")]
-    // SAFETY: a system call without pointers.
-    if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } != 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(())

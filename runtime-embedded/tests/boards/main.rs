@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, unsafe_code, reason = "a test, which loads code")]
 
+mod attached;
 mod faults;
 mod images;
 mod kernels;
@@ -9,27 +10,37 @@ mod lifetime;
 mod portable;
 mod refusals;
 mod results;
+mod uart;
 
 use std::process::ExitCode;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
-use runtime_core::{Arg, CommonRuntime, EmbeddedDevice, ErrorKind, ModuleSource, Result, Runtime};
+use runtime_core::{Arg, CommonRuntime, EmbeddedDevice, ErrorKind, ModuleSource, Options, Result, Runtime};
 
 /// Longer than any run here takes.
 const DEADLINE: Duration = Duration::from_secs(60);
 const BOARDS: [&str; 4] = ["riscv64-virt", "riscv32-virt", "mps2-an385", "mps2-an500"];
+
+/// How a board is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Link {
+    Debugger,
+    Uart,
+}
+
 const CORTEX_M: [&str; 2] = ["mps2-an385", "mps2-an500"];
 
 /// A board under test.
 struct Board {
     name: &'static str,
+    link: Link,
     device: Arc<dyn CommonRuntime>,
 }
 
 impl Board {
-    fn open(name: &'static str) -> Result<Self> {
+    fn open(name: &'static str, link: Link) -> Result<Self> {
         // One for all, so that the firmware is compiled once per board.
         static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
             Runtime::builder()
@@ -39,7 +50,14 @@ impl Board {
                 .build()
         });
         let runtime = &*RUNTIME;
-        Ok(Self { name, device: runtime.open(&format!("embedded:{name}"))? })
+        let link_name = if link == Link::Uart { "uart" } else { "debugger" };
+        let options = Options::new().with("link", link_name);
+        Ok(Self { name, link, device: runtime.open_with(&format!("embedded:{name}"), &options)? })
+    }
+
+    /// Another target of the same kind.
+    fn another(&self) -> Self {
+        Self::open(self.name, self.link).unwrap()
     }
 
     fn embedded(&self) -> &EmbeddedDevice {
@@ -62,11 +80,11 @@ fn c(code: &str) -> ModuleSource {
 
 type Case = (&'static str, fn(&Board));
 
-/// A trial per case and board; a single one, ignored or failed, for a board that cannot be opened.
+/// A trial per case, board and link; a single one, ignored or failed, for a board that cannot be opened.
 fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for board in BOARDS {
-        match Board::open(board) {
+        match Board::open(board, Link::Debugger) {
             Err(error) if error.kind() == ErrorKind::Unavailable => {
                 trials.push(Trial::ignorable_test(format!("{board}::open"), move || {
                     match test_process::required("embedded") {
@@ -75,32 +93,42 @@ fn trials() -> Vec<Trial> {
                     }
                 }));
             }
-            _ => {
-                for cases in [
-                    results::CASES,
-                    kernels::CASES,
-                    portable::CASES,
-                    faults::CASES,
-                    images::CASES,
-                    refusals::CASES,
-                    lifetime::CASES,
-                ] {
-                    trials.extend(cases.iter().map(|&(name, case)| {
-                        Trial::test(format!("{board}::{name}"), move || {
-                            case(&Board::open(board)?);
-                            Ok(())
-                        })
-                    }));
-                }
-            }
+            _ => trials.extend(cases().into_iter().map(|((name, case), link)| {
+                let link_name = if link == Link::Uart { "uart::" } else { "" };
+                Trial::test(format!("{board}::{link_name}{name}"), move || {
+                    case(&Board::open(board, link)?);
+                    Ok(())
+                })
+            })),
         }
     }
     trials
+}
+
+/// Every case, with the link that it uses.
+fn cases() -> Vec<(Case, Link)> {
+    let all = [
+        results::CASES,
+        kernels::CASES,
+        portable::CASES,
+        faults::CASES,
+        images::CASES,
+        refusals::CASES,
+        lifetime::CASES,
+    ];
+    let both = [kernels::CASES, faults::CASES, uart::SHARED, uart::CASES];
+    let over = |lists: &[&'static [Case]], link| {
+        lists.concat().into_iter().map(|case| (case, link)).collect::<Vec<_>>()
+    };
+    [over(&all, Link::Debugger), over(&both, Link::Uart)].concat()
 }
 
 fn main() -> ExitCode {
     if lifetime::is_child() {
         return lifetime::child();
     }
-    libtest_mimic::run(&Arguments::from_args(), trials()).exit_code()
+    let bench = attached::Bench::new();
+    let mut trials = trials();
+    trials.extend(attached::trials(&bench));
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

@@ -2,7 +2,7 @@
 
 use runtime_core::{Arg, DType, Error, ErrorKind, ModuleSource};
 
-use crate::{BOARDS, Board, Case, DEADLINE, c};
+use crate::{BOARDS, Board, Case, DEADLINE, Link, c};
 
 pub(crate) const CASES: &[Case] = &[
     ("images_that_do_not_fit_are_refused", images_that_do_not_fit_are_refused),
@@ -55,27 +55,30 @@ fn arguments_must_fit_the_prototype(board: &Board) {
 }
 
 /// Builds an image with the firmware and a kernel, as `docs/embedded.md` describes.
-fn prebuilt(board: &str, entry: &str) -> Vec<u8> {
+pub(crate) fn prebuilt(board: &str, entry: &str, link: Link) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let firmware = concat!(env!("CARGO_MANIFEST_DIR"), "/firmware");
     std::fs::write(folder.path().join("entry.c"), entry).unwrap();
-    let (prefix, flags, sources, origins): (_, &[&str], &[&str], _) = match board {
+    let (prefix, flags, sources, uart, origins): (_, &[&str], &[&str], &[&str], _) = match board {
         "riscv64-virt" => (
             "riscv64-unknown-elf-",
             &["-march=rv64imafdc", "-mabi=lp64d", "-mcmodel=medany"],
             &["riscv.c", "riscv.S"],
+            &["uart_ns16550.c", "-DRUNTIME_UART_BASE=0x10000000u"],
             (0x8000_0000u64, 0x8040_0000u64),
         ),
         "riscv32-virt" => (
             "riscv64-unknown-elf-",
             &["-march=rv32imafdc", "-mabi=ilp32d", "-mcmodel=medany"],
             &["riscv.c", "riscv.S"],
+            &["uart_ns16550.c", "-DRUNTIME_UART_BASE=0x10000000u"],
             (0x8000_0000, 0x8040_0000),
         ),
         _ => (
             "arm-none-eabi-",
             &["-mcpu=cortex-m3", "-mthumb", "-DRUNTIME_TIMER_BASE=0x40000000u"],
             &["cortex_m.c"],
+            &["uart_cmsdk.c", "-DRUNTIME_UART_BASE=0x40004000u"],
             (0, 0x2000_0000),
         ),
     };
@@ -89,6 +92,10 @@ fn prebuilt(board: &str, entry: &str) -> Vec<u8> {
     command.args(["-I", firmware, "-L", ".", "-T"]).arg(format!("{firmware}/link.ld"));
     command.args(["entry.c", "-Wl,--gc-sections", "-Wl,--no-warn-rwx-segments", "-o", "image.elf"]);
     command.args(["main.c", "data.c"].iter().chain(sources).map(|name| format!("{firmware}/{name}")));
+    if link == Link::Uart {
+        command.args(["frame.c", "serve.c", uart[0]].map(|name| format!("{firmware}/{name}")));
+        command.args(["-DRUNTIME_UART", uart[1]]);
+    }
     test_process::finish(&mut command, DEADLINE).unwrap().success().unwrap();
     let size = std::process::Command::new(format!("{prefix}size"))
         .arg(folder.path().join("image.elf"))
@@ -100,19 +107,19 @@ fn prebuilt(board: &str, entry: &str) -> Vec<u8> {
     std::fs::read(folder.path().join("image.elf")).unwrap()
 }
 
-fn elf(image: Vec<u8>) -> ModuleSource {
+pub(crate) fn elf(image: Vec<u8>) -> ModuleSource {
     // SAFETY: the image runs on the target.
     unsafe { ModuleSource::native("elf", image) }
 }
 
-const ENTRY: &str = "#include \"protocol.h\"
+pub(crate) const ENTRY: &str = "#include \"protocol.h\"
     int runtime_entry(const volatile uint64_t *args) { *(int *)(uintptr_t)args[0] += (int)args[1]; return 0; }";
 
-fn a_prebuilt_image_is_flashed(board: &Board) {
+pub(crate) fn a_prebuilt_image_is_flashed(board: &Board) {
     let device = board.embedded();
     let array = runtime_core::HostArray::from_slice(&[1], &[40i32]).unwrap();
     let x = device.tensor_from_array(array).unwrap();
-    let image = elf(prebuilt(board.name, ENTRY));
+    let image = elf(prebuilt(board.name, ENTRY, board.link));
     device.flash(&image, &[Arg::read_write(&x), Arg::scalar(2i32)]).unwrap();
     device.run(DEADLINE).unwrap();
     assert_eq!(device.read(0).unwrap().as_slice::<i32>().unwrap(), [42]);
@@ -125,8 +132,8 @@ fn foreign_images_are_refused(board: &Board) {
     };
     refused(b"no ELF file".to_vec(), &[board.name]);
     let other = BOARDS.into_iter().find(|other| other.split('-').next() != board.name.split('-').next());
-    refused(prebuilt(other.unwrap(), ENTRY), &["ELF machine"]);
-    let mut image = prebuilt(board.name, ENTRY);
+    refused(prebuilt(other.unwrap(), ENTRY, board.link), &["ELF machine"]);
+    let mut image = prebuilt(board.name, ENTRY, board.link);
     let cut = image[..image.len() / 3].to_vec();
     refused(cut, &[]);
     let name = image.windows(12).position(|bytes| bytes == b"runtime_park").unwrap();

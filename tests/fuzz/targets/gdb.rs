@@ -38,7 +38,7 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = client.read_memory(0x1000, &mut memory);
     let _ = client.write_memory(0x1000, &memory);
     let _ = client.read_register(3);
-    let _ = client.read_registers(4, 8);
+    let _ = client.program(&[(0x1000, &memory), (0x8000_0000, &memory)]);
     let _ = client.insert_breakpoint(0x10, 2);
     let _ = client.monitor("reset");
     let _ = client.resume(Instant::now());

@@ -1,0 +1,339 @@
+//! Programs that a backend runs: compilers, emulators, tools of vendors. Each has a process group of its own, which ends with it.
+
+#![allow(unsafe_code, reason = "polls a process without reaping it, and signals process groups")]
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::platform::is_privileged;
+use crate::{Error, ErrorKind, Result};
+
+/// How long a process group may take to end after SIGTERM.
+const GRACE: Duration = Duration::from_millis(500);
+/// The longest sleep between polls of a process; the first is shorter.
+const MAX_POLL_INTERVAL: Duration = Duration::from_millis(2);
+const MIN_POLL_INTERVAL: Duration = Duration::from_micros(200);
+/// A program that prints more is ended.
+const MAX_OUTPUT_BYTES: u64 = 256 << 20;
+/// The part of an output that is reported: its end.
+const REPORTED_BYTES: u64 = 64 << 10;
+
+/// The path of a program: itself if it contains a slash, otherwise the first executable file of that name in one of the folders.
+/// Relative folders are ignored.
+#[must_use]
+pub fn find_program(program: &str, folders: impl IntoIterator<Item = PathBuf>) -> Option<PathBuf> {
+    let is_program = |path: &PathBuf| {
+        path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    };
+    if program.contains('/') {
+        return Some(PathBuf::from(program)).filter(is_program);
+    }
+    let folders = folders.into_iter().filter(|folder| folder.is_absolute());
+    folders.map(|folder| folder.join(program)).find(is_program)
+}
+
+/// A child that leads a process group. The group is killed when this is dropped.
+#[derive(Debug)]
+pub struct ProcessGroup {
+    child: Child,
+    ended: Option<ExitStatus>,
+}
+
+impl ProcessGroup {
+    /// Takes a child that was started with `process_group(0)`.
+    #[must_use]
+    pub const fn new(child: Child) -> Self {
+        Self { child, ended: None }
+    }
+
+    /// The exit status; `None` while the child runs. What an ended child has left of its group is killed.
+    pub fn status(&mut self) -> Option<ExitStatus> {
+        if self.ended.is_none() && self.has_exited() {
+            self.kill();
+        }
+        self.ended
+    }
+
+    /// Ends the group: SIGTERM, and SIGKILL for what is left after a moment.
+    pub fn end(&mut self) {
+        if self.ended.is_some() {
+            return;
+        }
+        self.signal(libc::SIGTERM);
+        let started = Instant::now();
+        while !self.has_exited() && started.elapsed() < GRACE {
+            std::thread::sleep(MAX_POLL_INTERVAL);
+        }
+        self.kill();
+    }
+
+    /// Kills the group, and collects the exit status. In this order, because the group's number may belong to others once the
+    /// child has been waited for.
+    pub fn kill(&mut self) {
+        if self.ended.is_none() {
+            self.signal(libc::SIGKILL);
+            self.ended = self.child.wait().ok();
+        }
+    }
+
+    /// Whether the child has ended, without collecting its exit status.
+    fn has_exited(&self) -> bool {
+        let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
+        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        // SAFETY: `info` is writable, and the number is that of our child, which was not waited for.
+        let result = unsafe { libc::waitid(libc::P_PID, self.child.id(), info.as_mut_ptr(), flags) };
+        // SAFETY: a structure of integers, which was zeroed.
+        let info = unsafe { info.assume_init() };
+        // An error means that there is no child to wait for.
+        result != 0 || info.si_signo != 0
+    }
+
+    fn signal(&self, signal: libc::c_int) {
+        let Ok(group) = libc::pid_t::try_from(self.child.id()) else { return };
+        // SAFETY: makes a system call without memory. The group is that of our child, which was not waited for.
+        unsafe { libc::kill(-group, signal) };
+    }
+}
+
+impl Drop for ProcessGroup {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// A running program whose output goes to a file. Dropping it ends its process group.
+#[derive(Debug)]
+pub struct Process {
+    group: ProcessGroup,
+    /// The command, for messages.
+    command: String,
+    output: PathBuf,
+}
+
+impl Process {
+    /// Starts a command without input in a process group of its own. Everything that it prints goes to the file `output`.
+    ///
+    /// # Errors
+    /// `Unavailable` if the program cannot be run, or this process has raised privileges; `Io`.
+    pub fn start(command: &mut Command, output: &Path) -> Result<Self> {
+        if is_privileged() {
+            let message = "a process with elevated privileges runs no other programs; run it as a user";
+            return Err(Error::new(ErrorKind::Unavailable, message));
+        }
+        let io = |error: std::io::Error| {
+            Error::new(ErrorKind::Io, format!("{}: {error}", output.display())).with_source(error)
+        };
+        let file = File::create(output).map_err(io)?;
+        let errors = file.try_clone().map_err(io)?;
+        let program = command.get_program().to_string_lossy().into_owned();
+        let arguments = command.get_args().map(|word| format!(" {}", word.to_string_lossy()));
+        let text = std::iter::once(program.clone()).chain(arguments).collect();
+        command.stdin(Stdio::null()).stdout(file).stderr(errors).process_group(0);
+        let child = command.spawn().map_err(|error| {
+            let message = format!("cannot run \"{program}\": {error}; install it, or correct the command");
+            Error::new(ErrorKind::Unavailable, message).with_source(error)
+        })?;
+        Ok(Self { group: ProcessGroup::new(child), command: text, output: output.to_owned() })
+    }
+
+    /// Waits until the output contains `text`.
+    ///
+    /// # Errors
+    /// `Timeout` after `deadline`, `Failed` if the program ends before, `OutOfResources` for too much output; with the output.
+    /// The process group has ended then.
+    pub fn wait_ready(&mut self, text: &str, deadline: Duration) -> Result<()> {
+        let mut waiting = Waiting::new();
+        loop {
+            let ended = self.poll()?;
+            if self.output().contains(text) {
+                return Ok(());
+            }
+            if let Some(status) = ended {
+                let what = format!("ended ({status}) before it printed \"{text}\"");
+                return Err(self.failure(ErrorKind::Failed, &what));
+            }
+            if waiting.is_over(deadline) {
+                self.group.end();
+                let what = format!("did not print \"{text}\" within {deadline:?} and was ended");
+                return Err(self.failure(ErrorKind::Timeout, &what));
+            }
+        }
+    }
+
+    /// Waits for the end of the program. Processes that it left behind are ended.
+    ///
+    /// # Errors
+    /// `Timeout` after `deadline`, `OutOfResources` for too much output; the process group has ended then.
+    pub fn wait(&mut self, deadline: Duration) -> Result<ExitStatus> {
+        let mut waiting = Waiting::new();
+        loop {
+            if let Some(status) = self.poll()? {
+                return Ok(status);
+            }
+            if waiting.is_over(deadline) {
+                self.group.end();
+                let what = format!("was still running after {deadline:?} and was ended");
+                return Err(self.failure(ErrorKind::Timeout, &what));
+            }
+        }
+    }
+
+    fn poll(&mut self) -> Result<Option<ExitStatus>> {
+        let status = self.group.status();
+        if status.is_none() && self.output.metadata().is_ok_and(|file| file.len() > MAX_OUTPUT_BYTES) {
+            self.group.end();
+            let what = format!("printed more than {MAX_OUTPUT_BYTES} bytes and was ended");
+            return Err(self.failure(ErrorKind::OutOfResources, &what));
+        }
+        Ok(status)
+    }
+
+    /// The end of what the program printed, at most 64 KiB.
+    #[must_use]
+    pub fn output(&self) -> String {
+        let read = || -> std::io::Result<String> {
+            let mut file = File::open(&self.output)?;
+            let bytes = file.metadata()?.len();
+            file.seek(SeekFrom::Start(bytes.saturating_sub(REPORTED_BYTES)))?;
+            let mut text = Vec::new();
+            file.take(REPORTED_BYTES).read_to_end(&mut text)?;
+            Ok(String::from_utf8_lossy(&text).trim().to_owned())
+        };
+        read().unwrap_or_default()
+    }
+
+    /// An error about this program, with its output.
+    #[must_use]
+    pub fn failure(&self, kind: ErrorKind, what: &str) -> Error {
+        let output = self.output();
+        let said = if output.is_empty() {
+            "it printed nothing".to_owned()
+        } else {
+            format!("it printed:\n{output}")
+        };
+        Error::new(kind, format!("\"{}\" {what}; {said}", self.command))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.group.end();
+    }
+}
+
+/// Sleeps between polls: first shortly, for programs that end at once.
+struct Waiting {
+    started: Instant,
+    interval: Duration,
+}
+
+impl Waiting {
+    fn new() -> Self {
+        Self { started: Instant::now(), interval: MIN_POLL_INTERVAL }
+    }
+
+    /// Whether the deadline has passed; sleeps if it has not.
+    fn is_over(&mut self, deadline: Duration) -> bool {
+        if self.started.elapsed() >= deadline {
+            return true;
+        }
+        std::thread::sleep(self.interval);
+        self.interval = (self.interval * 2).min(MAX_POLL_INTERVAL);
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+    const SHORT: Duration = Duration::from_millis(50);
+
+    fn shell(folder: &Path, script: &str) -> Process {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]).current_dir(folder).env("FROM_US", "yes");
+        Process::start(&mut command, &folder.join("output.txt")).unwrap()
+    }
+
+    /// Whether a process that wrote its number to a file is there, and no zombie.
+    fn is_running(file: &Path) -> bool {
+        let id = std::fs::read_to_string(file).unwrap();
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", id.trim())).unwrap_or_default();
+        !stat.is_empty() && !stat.contains(") Z ")
+    }
+
+    fn ends(file: &Path) -> bool {
+        let started = Instant::now();
+        while is_running(file) && started.elapsed() < LONG {
+            std::thread::sleep(MAX_POLL_INTERVAL);
+        }
+        !is_running(file)
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "needs processes")]
+    fn exit_code_and_output_are_captured() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut process = shell(folder.path(), "echo out $FROM_US; echo err >&2; exit 7");
+        assert_eq!(process.wait(LONG).unwrap().code(), Some(7));
+        assert_eq!(process.output(), "out yes\nerr");
+        let error = process.failure(ErrorKind::Failed, "failed");
+        assert!(error.message().starts_with("\"/bin/sh -c echo"), "{error}");
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "needs processes")]
+    fn a_program_that_ignores_sigterm_is_killed_at_the_deadline() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut process =
+            shell(folder.path(), "trap '' TERM; echo $$ > id; echo ready; while :; do sleep 1; done");
+        process.wait_ready("ready", LONG).unwrap();
+        let error = process.wait(SHORT).unwrap_err();
+        assert!(error.kind() == ErrorKind::Timeout && error.message().contains("ready"), "{error}");
+        assert!(ends(&folder.path().join("id")));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "needs processes")]
+    fn children_end_with_the_program_and_when_it_is_dropped() {
+        for script in ["sleep 1000 & echo $! > id; echo ready", "sleep 1000 & echo $! > id; echo ready; wait"]
+        {
+            let folder = tempfile::tempdir().unwrap();
+            let mut process = shell(folder.path(), script);
+            process.wait_ready("ready", LONG).unwrap();
+            drop(process);
+            assert!(ends(&folder.path().join("id")), "{script}");
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "needs processes")]
+    fn a_program_that_does_not_get_ready_says_what_it_printed() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = shell(folder.path(), "sleep 1000").wait_ready("ready", SHORT).unwrap_err();
+        assert!(error.kind() == ErrorKind::Timeout && error.message().contains("printed nothing"), "{error}");
+        let error = shell(folder.path(), "echo no licence; exit 3").wait_ready("ready", LONG).unwrap_err();
+        assert!(error.kind() == ErrorKind::Failed && error.message().contains("no licence"), "{error}");
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "needs processes")]
+    fn programs_are_found_by_name_and_by_path() {
+        let folders = || ["relative", "/no/such/folder", "/bin"].map(PathBuf::from);
+        assert_eq!(find_program("sh", folders()), Some(PathBuf::from("/bin/sh")));
+        assert_eq!(find_program("/bin/sh", []), Some(PathBuf::from("/bin/sh")));
+        assert_eq!((find_program("no-such-tool", folders()), find_program("/etc/passwd", [])), (None, None));
+        let folder = tempfile::tempdir().unwrap();
+        let error = Process::start(&mut Command::new("/no/such/tool"), &folder.path().join("x")).unwrap_err();
+        assert!(
+            error.kind() == ErrorKind::Unavailable && error.message().contains("/no/such/tool"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,190 @@
+//! The link through a debugger: it writes the image, and accesses memory while the target is stopped at `runtime_park`.
+
+use std::io;
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Instant;
+
+use runtime_core::{Error, ErrorKind, Result};
+
+use super::link::{Link, PREPARE_DEADLINE, Surroundings};
+use super::mailbox::Header;
+use super::program::Program;
+use super::{emulator, server};
+use crate::boards::{Board, Processor};
+use crate::gdb::{Client, Deadlines, GdbError, GdbErrorKind, Transport};
+use crate::image::Image;
+
+/// Bytes of a breakpoint instruction: compressed, or Thumb.
+const BREAKPOINT_BYTES: u8 = 2;
+
+/// A target behind a debugger.
+#[derive(Debug)]
+pub(super) struct DebugLink {
+    processor: Processor,
+    client: Client<Connection>,
+    image: Arc<Image>,
+    /// The emulator, or the server if we have started it.
+    program: Option<Program>,
+}
+
+/// The connection to the stub of an emulator, or to the server of a debug probe.
+#[derive(Debug)]
+enum Connection {
+    Stub(UnixStream),
+    Server(TcpStream),
+}
+
+impl Transport for Connection {
+    fn send(&mut self, bytes: &[u8], deadline: Instant) -> io::Result<()> {
+        match self {
+            Self::Stub(stream) => stream.send(bytes, deadline),
+            Self::Server(stream) => stream.send(bytes, deadline),
+        }
+    }
+
+    fn receive(&mut self, buffer: &mut [u8], deadline: Instant) -> io::Result<usize> {
+        match self {
+            Self::Stub(stream) => stream.receive(buffer, deadline),
+            Self::Server(stream) => stream.receive(buffer, deadline),
+        }
+    }
+}
+
+impl DebugLink {
+    /// Starts a target and flashes an image.
+    ///
+    /// # Errors
+    /// `Unavailable` if the emulator or the server does not start; `Timeout` or `Io` if it does not answer.
+    pub(super) fn start(board: &Board, image: &Arc<Image>, around: &Surroundings) -> Result<Self> {
+        let (program, connection) = connect(board, around)?;
+        let mut program = program;
+        let client = Client::connect(connection, Deadlines::default())
+            .map_err(|error| explain(&error, program.as_mut()))?;
+        let mut link = Self { processor: board.processor, client, image: Arc::clone(image), program };
+        if let Some(server) = board.server.as_ref().filter(|server| !server.reset.is_empty()) {
+            link.client.monitor(&server.reset).map_err(|error| from_gdb(&error))?;
+        }
+        let park = image.symbols.park;
+        link.client.insert_breakpoint(park, BREAKPOINT_BYTES).map_err(|error| from_gdb(&error))?;
+        link.flash(image)?;
+        Ok(link)
+    }
+
+    /// Lets the target run until it stops at `runtime_park`.
+    fn resume(&mut self, until: Instant, phase: &str) -> Result<()> {
+        let stopped = self.client.resume(until);
+        if stopped.map_err(|error| explain(&error, self.program.as_mut()))?.is_some() {
+            let pc = self.pc()?;
+            return match pc == self.image.symbols.park {
+                true => Ok(()),
+                false => Err(Error::new(
+                    ErrorKind::Failed,
+                    format!("the target stopped in {}", self.image.locate(pc)),
+                )),
+            };
+        }
+        let stopped = self.client.interrupt().map_err(|error| from_gdb(&error))?;
+        if stopped.is_none() {
+            return Err(Error::new(
+                ErrorKind::Timeout,
+                format!("{phase}: the target runs, and cannot be interrupted"),
+            ));
+        }
+        let pc = self.pc()?;
+        Err(Error::new(ErrorKind::Timeout, format!("it was still running, in {}", self.image.locate(pc))))
+    }
+
+    /// Sets the registers as after a reset.
+    fn set_registers(&mut self) -> Result<()> {
+        self.write_register(self.pc_register(), self.image.symbols.start)?;
+        if self.processor == Processor::CortexM {
+            // xPSR with the Thumb bit; an empty vector table has left it clear.
+            self.write_register(25, 1 << 24)?;
+        }
+        Ok(())
+    }
+
+    fn pc(&mut self) -> Result<u64> {
+        self.client.read_register(self.pc_register()).map_err(|error| from_gdb(&error))
+    }
+
+    fn write_register(&mut self, number: u32, value: u64) -> Result<()> {
+        let bytes = self.processor.word_bytes();
+        self.client.write_register(number, value, bytes).map_err(|error| from_gdb(&error))
+    }
+
+    const fn pc_register(&self) -> u32 {
+        match self.processor {
+            Processor::Riscv64 | Processor::Riscv32 => 32,
+            Processor::CortexM => 15,
+        }
+    }
+}
+
+impl Link for DebugLink {
+    fn flash(&mut self, image: &Arc<Image>) -> Result<()> {
+        let (old, new) = (self.image.symbols.park, image.symbols.park);
+        if old != new {
+            self.client.remove_breakpoint(old, BREAKPOINT_BYTES).map_err(|error| from_gdb(&error))?;
+            self.client.insert_breakpoint(new, BREAKPOINT_BYTES).map_err(|error| from_gdb(&error))?;
+        }
+        let pieces: Vec<_> =
+            image.segments.iter().map(|segment| (segment.address, segment.bytes.as_slice())).collect();
+        self.client.program(&pieces).map_err(|error| from_gdb(&error))?;
+        self.image = Arc::clone(image);
+        self.write(image.symbols.mailbox, &[0; Header::BYTES])?;
+        self.set_registers()?;
+        self.resume(Instant::now() + PREPARE_DEADLINE, "start")
+    }
+
+    fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<()> {
+        self.client.read_memory(address, bytes).map_err(|error| from_gdb(&error))
+    }
+
+    fn write(&mut self, address: u64, bytes: &[u8]) -> Result<()> {
+        self.client.write_memory(address, bytes).map_err(|error| from_gdb(&error))
+    }
+
+    fn execute(&mut self, until: Instant) -> Result<()> {
+        let resume = self.image.symbols.resume;
+        self.write_register(self.pc_register(), resume)?;
+        self.resume(until, "run")
+    }
+
+    fn is_usable(&mut self) -> bool {
+        !self.client.is_broken() && !self.program.as_mut().is_some_and(Program::has_ended)
+    }
+}
+
+fn connect(board: &Board, around: &Surroundings) -> Result<(Option<Program>, Connection)> {
+    match (&board.emulator, &board.server) {
+        (Some(emulator), _) => {
+            let (program, stream) = emulator::start(emulator, None, around)?;
+            Ok((Some(program), Connection::Stub(stream)))
+        }
+        (None, Some(server)) => {
+            let (program, stream) = server::connect(server, around)?;
+            Ok((program, Connection::Server(stream)))
+        }
+        (None, None) => Err(Error::invalid("the board has neither `emulator` nor `server`")),
+    }
+}
+
+/// The error, with what the program beside the target says.
+fn explain(error: &GdbError, program: Option<&mut Program>) -> Error {
+    match program {
+        Some(program) => from_gdb(error).with_note(program.last_words()),
+        None => from_gdb(error),
+    }
+}
+
+fn from_gdb(error: &GdbError) -> Error {
+    let kind = match error.kind() {
+        GdbErrorKind::Timeout => ErrorKind::Timeout,
+        GdbErrorKind::Refused => ErrorKind::Driver,
+        _ => ErrorKind::Io,
+    };
+    Error::new(kind, format!("debugger: {error}")).with_source(error.clone())
+}

@@ -1,0 +1,56 @@
+//! The link between host and firmware.
+
+use std::fmt::Debug;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use runtime_core::Result;
+use runtime_core::backend::Log;
+
+use super::debug_link::DebugLink;
+use super::spawner::Spawner;
+use super::uart_link::UartLink;
+use crate::boards::{Board, LinkKind};
+use crate::image::Image;
+
+/// For the firmware to start, and to create tensors.
+pub(super) const PREPARE_DEADLINE: Duration = Duration::from_secs(60);
+
+/// What a session needs of the way to its firmware.
+pub(super) trait Link: Debug + Send {
+    /// Replaces the image, and lets its firmware start.
+    fn flash(&mut self, image: &Arc<Image>) -> Result<()>;
+
+    /// Reads memory while the firmware waits.
+    fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<()>;
+
+    /// Writes memory while the firmware waits.
+    fn write(&mut self, address: u64, bytes: &[u8]) -> Result<()>;
+
+    /// Lets the firmware execute the command in its mailbox.
+    ///
+    /// # Errors
+    /// `Timeout` if it is still running at the deadline.
+    fn execute(&mut self, until: Instant) -> Result<()>;
+
+    /// Whether the target can take another image as it is.
+    fn is_usable(&mut self) -> bool;
+}
+
+/// What starting a target needs beside its board.
+#[derive(Clone, Debug)]
+pub(crate) struct Surroundings {
+    pub(crate) spawner: Arc<Spawner>,
+    /// Folder for files.
+    pub(crate) folder: PathBuf,
+    pub(crate) log: Log,
+}
+
+/// Starts a target with an image, over the link of its board.
+pub(super) fn start(board: &Board, image: &Arc<Image>, around: &Surroundings) -> Result<Box<dyn Link>> {
+    Ok(match board.link {
+        LinkKind::Debugger => Box::new(DebugLink::start(board, image, around)?),
+        LinkKind::Uart => Box::new(UartLink::start(board, image, around)?),
+    })
+}

@@ -1,0 +1,65 @@
+//! Servers of debug probes.
+
+use std::io;
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use runtime_core::{Error, ErrorKind, Result};
+
+use super::link::Surroundings;
+use super::program::Program;
+use crate::boards::Server;
+
+/// For a server to start.
+const START_DEADLINE: Duration = Duration::from_secs(15);
+/// Between attempts to connect.
+const INTERVAL: Duration = Duration::from_millis(20);
+
+/// Connects to a server, and starts it before if the board file says how.
+///
+/// # Errors
+/// `Unavailable` if there is no server, or it does not start.
+pub(super) fn connect(server: &Server, around: &Surroundings) -> Result<(Option<Program>, TcpStream)> {
+    let mut program = match server.command.split_first() {
+        Some((name, arguments)) => {
+            let mut command = Command::new(name);
+            command.args(arguments);
+            Some(Program::start("server", command, None, &around.spawner, &around.folder)?)
+        }
+        None => None,
+    };
+    let until = Instant::now() + START_DEADLINE;
+    loop {
+        let error = match dial(&server.address, until) {
+            Ok(stream) => return Ok((program, stream)),
+            Err(error) => error,
+        };
+        // A server that runs already answers at once.
+        let is_starting = program.as_mut().is_some_and(|program| !program.has_ended());
+        if !is_starting || Instant::now() > until {
+            let message = format!("the debugger's server at {}: {error}", server.address);
+            let note = program.map_or_else(
+                || "start it, or set `server.command` in the board file".to_owned(),
+                |mut program| program.last_words(),
+            );
+            return Err(Error::new(ErrorKind::Unavailable, message).with_note(note));
+        }
+        std::thread::sleep(INTERVAL);
+    }
+}
+
+fn dial(address: &str, until: Instant) -> io::Result<TcpStream> {
+    let mut last = io::ErrorKind::AddrNotAvailable.into();
+    for address in address.to_socket_addrs()? {
+        let left = until.saturating_duration_since(Instant::now()).max(INTERVAL);
+        match TcpStream::connect_timeout(&address, left) {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}

@@ -1,0 +1,193 @@
+//! The link over a serial port: the firmware accesses memory for the host.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use runtime_core::backend::Level;
+use runtime_core::{Error, ErrorKind, Result};
+
+use super::emulator;
+use super::link::{Link, Surroundings};
+use super::port::Port;
+use super::program::Program;
+use crate::boards::{Board, Uart};
+use crate::image::{Image, run_command};
+use crate::uart::{Client, Deadlines, Log, RunState, crc32};
+
+/// Bits on the line for a byte.
+const BITS_PER_BYTE: u64 = 10;
+/// Bytes of the largest frame that usual firmware sends.
+const FRAME_BYTES: u64 = 1024;
+
+const EMULATOR_DEADLINES: Deadlines =
+    Deadlines { start: Duration::from_secs(60), reply: Duration::from_secs(10) };
+
+/// A target behind a serial port.
+#[derive(Debug)]
+pub(super) struct UartLink {
+    board: Board,
+    around: Surroundings,
+    image: Arc<Image>,
+    client: Client<Port>,
+    emulator: Option<Program>,
+}
+
+impl UartLink {
+    /// Starts an emulator with the image, or flashes a board, and begins a session with its firmware.
+    ///
+    /// # Errors
+    /// `Unavailable` if the emulator or the port cannot be opened; `Timeout` if the firmware does not answer;
+    /// `InvalidArgument` if the board has another image.
+    pub(super) fn start(board: &Board, image: &Arc<Image>, around: &Surroundings) -> Result<Self> {
+        let uart = board.uart.as_ref().ok_or_else(|| Error::invalid("the board has no `uart`"))?;
+        let (port, emulator) = connect(board, uart, image, around)?;
+        let mut link = Self {
+            board: board.clone(),
+            around: around.clone(),
+            image: Arc::clone(image),
+            client: client(board, uart, around, port),
+            emulator,
+        };
+        link.begin()?;
+        Ok(link)
+    }
+
+    /// Begins a session with firmware that has just started.
+    fn begin(&mut self) -> Result<()> {
+        self.greet()?;
+        // The firmware of a board may have been running for a while.
+        if self.emulator.is_none() {
+            self.restart()?;
+        }
+        self.check_image()
+    }
+
+    fn restart(&mut self) -> Result<()> {
+        self.client.restart().map_err(|error| self.explain(error))?;
+        self.greet()
+    }
+
+    fn greet(&mut self) -> Result<()> {
+        let greeting = self.client.greet().map_err(|error| self.explain(error))?;
+        let mailbox = self.image.symbols.mailbox;
+        if greeting.mailbox != mailbox {
+            let found = format!("its mailbox is at {:#x}, not at {mailbox:#x}", greeting.mailbox);
+            return Err(self.other_image(&found));
+        }
+        Ok(())
+    }
+
+    /// Compares the board's flash with the image.
+    fn check_image(&mut self) -> Result<()> {
+        let image = Arc::clone(&self.image);
+        for segment in image.segments.iter().filter(|segment| image.contains(segment.address)) {
+            let found = self.client.checksum(segment.address, segment.bytes.len() as u64);
+            if found.map_err(|error| self.explain(error))? != crc32(&segment.bytes) {
+                let range = format!("the {} bytes at {:#x} differ", segment.bytes.len(), segment.address);
+                return Err(self.other_image(&range));
+            }
+        }
+        Ok(())
+    }
+
+    fn other_image(&self, found: &str) -> Error {
+        Error::invalid(format!(
+            "board {} runs another image: {found}; flash it, or set `uart.flash` in the board file",
+            self.board.name
+        ))
+    }
+
+    /// Adds what the emulator says, or what to do with a board.
+    fn explain(&mut self, error: Error) -> Error {
+        let is_silent = error.kind() == ErrorKind::Timeout;
+        match &mut self.emulator {
+            Some(emulator) => error.with_note(emulator.last_words()),
+            None if is_silent => {
+                error.with_note("press the board's reset button, or set `uart.reset` in the board file")
+            }
+            None => error,
+        }
+    }
+}
+
+/// Opens the line to a target that runs the image.
+fn connect(
+    board: &Board,
+    uart: &Uart,
+    image: &Image,
+    around: &Surroundings,
+) -> Result<(Port, Option<Program>)> {
+    if let Some(settings) = &board.emulator {
+        let (emulator, stream) = emulator::start(settings, Some(image.file()), around)?;
+        let port = Port::from_socket(stream)
+            .map_err(|error| Error::new(ErrorKind::Io, format!("the emulator's serial port: {error}")))?;
+        return Ok((port, Some(emulator)));
+    }
+    // The port first: some boards start when it is opened.
+    let port = Port::open(uart)
+        .map_err(|error| Error::new(ErrorKind::Unavailable, format!("serial port {}: {error}", uart.port)))?;
+    run_commands(uart, image, around)?;
+    Ok((port, None))
+}
+
+fn run_commands(uart: &Uart, image: &Image, around: &Surroundings) -> Result<()> {
+    run_command(&uart.flash, image.file(), &around.folder)?;
+    run_command(&uart.reset, image.file(), &around.folder)
+}
+
+fn client(board: &Board, uart: &Uart, around: &Surroundings, port: Port) -> Client<Port> {
+    let deadlines = match board.emulator {
+        // Its line loses nothing, but a busy machine makes it slow.
+        Some(_) => EMULATOR_DEADLINES,
+        None => {
+            let line_time = FRAME_BYTES * BITS_PER_BYTE * 1000 / u64::from(uart.baud.max(1));
+            let reply = Duration::from_secs(1) + Duration::from_millis(line_time);
+            Deadlines { reply, ..Deadlines::default() }
+        }
+    };
+    Client::new(port, deadlines, log(board, around))
+}
+
+fn log(board: &Board, around: &Surroundings) -> Log {
+    let (name, log) = (board.name.clone(), around.log);
+    Box::new(move |text| log.write(Level::Info, "embedded", &format!("{name}: {}", text.trim_end())))
+}
+
+impl Link for UartLink {
+    fn flash(&mut self, image: &Arc<Image>) -> Result<()> {
+        let is_same = Arc::ptr_eq(image, &self.image);
+        self.image = Arc::clone(image);
+        if is_same {
+            return self.restart();
+        }
+        let board = self.board.clone();
+        let uart = board.uart.as_ref().ok_or_else(|| Error::invalid("the board has no `uart`"))?;
+        if self.emulator.is_some() {
+            let (port, emulator) = connect(&board, uart, image, &self.around)?;
+            self.client = client(&board, uart, &self.around, port);
+            self.emulator = emulator;
+        } else {
+            run_commands(uart, image, &self.around)?;
+        }
+        self.begin()
+    }
+
+    fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<()> {
+        self.client.read_memory(address, bytes).map_err(|error| self.explain(error))
+    }
+
+    fn write(&mut self, address: u64, bytes: &[u8]) -> Result<()> {
+        self.client.write_memory(address, bytes).map_err(|error| self.explain(error))
+    }
+
+    fn execute(&mut self, until: Instant) -> Result<()> {
+        match self.client.run(until).map_err(|error| self.explain(error))? {
+            RunState::Done => Ok(()),
+            RunState::Running => Err(Error::new(ErrorKind::Timeout, "it was still running")),
+        }
+    }
+
+    fn is_usable(&mut self) -> bool {
+        !self.client.is_broken()
+    }
+}
