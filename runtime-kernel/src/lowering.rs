@@ -164,12 +164,10 @@ unsafe impl Lowering for Wgsl {
             true => write_with_asserted_proofs(&program, writer, checks)?,
             false => (write(&program, writer, checks)?, None),
         };
-        let loops = program.group_loops.as_ref();
         let kernels = program.interfaces().iter().enumerate().map(|(index, interface)| {
             let kernel = written.kernel(interface, writer, &reports_on)?;
-            let work_items = loops.map(|loops| loops.work_items[index]);
             let coarsening = coarsening::of(interface, source.options, device);
-            Ok(LoweredKernel { coarsening, work_items, ..kernel })
+            Ok(LoweredKernel { coarsening, work_items: program.work_items(index), ..kernel })
         });
         let kernels = kernels.collect::<Result<_>>()?;
         Ok(Lowered {

@@ -150,6 +150,12 @@ impl Program {
         Self { group_loops: Some(loops), ..self }
     }
 
+    /// The work-items that run a group of entry point `index` as loops, per dimension, if it does.
+    #[must_use]
+    pub fn work_items(&self, index: usize) -> Option<[u32; 3]> {
+        self.group_loops.as_ref().and_then(|loops| loops.work_items.get(index).copied())
+    }
+
     /// The entry points, in the order of the text.
     #[must_use]
     pub fn interfaces(&self) -> &[Interface] {

@@ -144,9 +144,9 @@ impl Device {
     /// The same device where few work-items run a group in loops, in OpenCL C.
     fn with_group_loops(&self) -> Vec<Arc<dyn Executor>> {
         let is_opencl = self.device.info().accepts(&CodeFormat::OPENCL_C);
-        let counts = if is_opencl { &["1", "4"][..] } else { &[] };
-        let loops = |count: &&str| {
-            self.with_options(&format!("loops_{count}"), Options::new().with("work_items", **count))
+        let counts: &[&'static str] = if is_opencl { &["1", "4"] } else { &[] };
+        let loops = |count: &&'static str| {
+            self.with_options(&format!("loops_{count}"), Options::new().with("work_items", *count))
         };
         counts.iter().map(loops).collect()
     }

@@ -20,6 +20,9 @@ fn main() -> ExitCode {
                 let tool = Arc::new(tool);
                 trials.extend(modules.iter().map(|module| trial(name, &tool, module.clone())));
                 trials.push(coarsened(name, &tool, modules.clone()));
+                if name == "clang" {
+                    trials.push(loops(&tool, modules.clone()));
+                }
                 if name == "nvrtc" {
                     trials.extend(
                         modules
@@ -67,6 +70,20 @@ fn coarsened(name: &str, tool: &Arc<Tool>, modules: Vec<Module>) -> Trial {
             count += 1;
         }
         if count >= 5 { Ok(()) } else { Err(format!("only {count} modules are element-wise").into()) }
+    })
+}
+
+/// OpenCL C whose groups run as loops compiles too.
+fn loops(tool: &Arc<Tool>, modules: Vec<Module>) -> Trial {
+    let tool = tool.clone();
+    Trial::test("clang::group_loops", move || {
+        let can_run = |module: &&Module| !module.needs.iter().any(|need| need == "subgroups");
+        for (module, work_items) in modules.iter().filter(can_run).zip([1, 4, 16].into_iter().cycle()) {
+            let code = module.lower_loops(work_items).map_err(|error| error.to_string())?;
+            let checked = tool.check(&code, &module.needs);
+            checked.map_err(|said| format!("{}: {said}\n{}", module.name, listing(&code)))?;
+        }
+        Ok(())
     })
 }
 

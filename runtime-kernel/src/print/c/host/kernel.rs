@@ -4,10 +4,13 @@ use runtime_core::Result;
 
 use super::entry::Entry;
 use crate::print::c::writer::Writer;
+use crate::program::Dialect;
 
-/// `UNORDERED` declares that the iterations of a loop may run in any order, as in host C.
+/// `UNORDERED` declares that the iterations of a loop may run in any order, as in host C. Conditions that are known in a copy of a
+/// loop are constants.
 const PREAMBLE: &str = "\
 #ifdef __clang__
+#pragma clang diagnostic ignored \"-Wconstant-logical-operand\"
 #define UNORDERED _Pragma(\"clang loop vectorize(assume_safety)\")
 #else
 #define UNORDERED
@@ -16,9 +19,7 @@ const PREAMBLE: &str = "\
 
 /// The work-items per group of an entry point whose groups run as loops in OpenCL C.
 pub(super) fn work_items(writer: &Writer<'_>, index: usize) -> Option<[u32; 3]> {
-    let loops =
-        writer.program.group_loops.as_ref().filter(|_| writer.dialect == crate::program::Dialect::OpenCl);
-    loops.and_then(|loops| loops.work_items.get(index).copied())
+    if writer.dialect == Dialect::OpenCl { writer.program.work_items(index) } else { None }
 }
 
 impl Entry<'_, '_, '_> {
