@@ -138,7 +138,7 @@ impl DeviceProcess {
             Ok::<_, String>(())
         };
         let mut device = self.name.clone();
-        if let Some(options) = self.name.strip_prefix("oclgrind") {
+        if self.name == "oclgrind" {
             let library = "/usr/lib/oclgrind/liboclgrind-rt-icd.so";
             if !std::path::Path::new(library).is_file() {
                 return Err(format!("{library} is missing; on Debian, install oclgrind"));
@@ -146,7 +146,7 @@ impl DeviceProcess {
             only(&mut command, library)?;
             written(&log, "")?;
             command.env("OCLGRIND_DATA_RACES", "1").env("OCLGRIND_LOG", &log).env(CHECKER_LOG, &log);
-            device = format!("opencl:0{options}");
+            "opencl:0".clone_into(&mut device);
         } else if let Some(options) = self.name.strip_prefix("intel") {
             let library = std::env::var("RUNTIME_TEST_INTEL_OPENCL")
                 .map_err(|_| "RUNTIME_TEST_INTEL_OPENCL is not set".to_owned())?;

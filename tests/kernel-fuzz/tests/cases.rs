@@ -19,7 +19,7 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 ///
 /// Oclgrind only replays the cases: it is slow, and loses kernels of large modules. So does the reference of
 /// `vulkan:0`, whose SPIR-V must be valid.
-const DEVICES: [(&str, u64); 19] = [
+const DEVICES: [(&str, u64); 16] = [
     ("transforms", 1),
     ("host", 2),
     ("host/variants=2", 1),
@@ -30,15 +30,12 @@ const DEVICES: [(&str, u64); 19] = [
     ("opencl:0", 1),
     ("opencl:0/assert_proofs=true", 1),
     ("opencl:0/items_per_thread=4", 1),
-    ("opencl:0/work_items=1", 1),
-    ("opencl:0/work_items=4", 1),
     ("intel", 1),
     ("vulkan:0/validated", 1),
     ("vulkan:0/assert_proofs=true/validated", 1),
     ("vulkan:0/items_per_thread=4/validated", 1),
     ("vulkan:0/constants=opaque/validated", 0),
     ("oclgrind", 0),
-    ("oclgrind/work_items=4", 0),
 ];
 /// Seconds per share.
 const SECONDS_PER_SHARE: u64 = 20;
