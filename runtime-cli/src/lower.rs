@@ -5,9 +5,9 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use runtime_core::{Access, Error, Result};
+use runtime_core::{Access, Error, Limits, Result};
 use runtime_harness::text_file;
-use runtime_kernel::{Checks, Dialect, Interface, Program, Specialisation};
+use runtime_kernel::{Checks, Dialect, GroupLoops, Interface, Program, Specialisation};
 use serde_json::{Value, json};
 
 use crate::output::Destination;
@@ -44,6 +44,10 @@ pub(crate) struct LowerArguments {
     /// [default: what GPUs get for large launches is `auto`; this command writes `1`]
     #[arg(long, value_name = "N|auto", value_parser = parse_items, conflicts_with = "debug")]
     items_per_thread: Option<Items>,
+    /// In OpenCL C, run each work-group as loops in at most this many work-items, which devices with small groups get for larger
+    /// ones
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    work_items: Option<u32>,
     /// Write the code that the load option `debug` selects
     #[arg(long)]
     debug: bool,
@@ -100,6 +104,10 @@ pub(crate) fn lower(arguments: &LowerArguments) -> Result<()> {
         Some(Items(items)) if arguments.to != Some(Target::C) => program.coarsened(items)?,
         _ => program,
     };
+    let program = match arguments.work_items {
+        Some(most) => with_loops(program, most),
+        None => program,
+    };
     let checks = if arguments.unchecked { Checks::Unchecked } else { Checks::Bounded };
     let Some(target) = arguments.to else {
         let show = if arguments.json { interface_json } else { interface_text };
@@ -110,6 +118,13 @@ pub(crate) fn lower(arguments: &LowerArguments) -> Result<()> {
         return Err(Error::invalid(message));
     }
     destination.write(&lower_to(&program, target, checks)?)
+}
+
+/// The program with groups that run as loops in at most `most` work-items, on a device without other limits.
+fn with_loops(program: Program, most: u32) -> Program {
+    let limits = Limits { group_size: [u32::MAX; 3], group_items: u32::MAX, ..Limits::default() };
+    let loops = GroupLoops::new(program.interfaces(), most, &limits, u64::MAX);
+    program.with_group_loops(loops)
 }
 
 /// The code of a program in a format.
@@ -140,8 +155,8 @@ const fn access_name(access: Access) -> &'static str {
 /// A table of arguments per entry point, then the constants and features of all of them.
 fn interface_text(program: &Program) -> String {
     let mut text = String::new();
-    for interface in program.interfaces() {
-        entry_text(interface, &mut text);
+    for (index, interface) in program.interfaces().iter().enumerate() {
+        entry_text(interface, program.work_items(index), &mut text);
     }
     for constant in program.overrides() {
         let id = constant.id.map(|id| format!("@id({id}) ")).unwrap_or_default();
@@ -156,9 +171,12 @@ fn interface_text(program: &Program) -> String {
     text
 }
 
-fn entry_text(interface: &Interface, text: &mut String) {
+fn entry_text(interface: &Interface, work_items: Option<[u32; 3]>, text: &mut String) {
     let [x, y, z] = interface.group_size;
     let _ = writeln!(text, "{}: work-groups of {x} × {y} × {z}", interface.name);
+    if let Some([x, y, z]) = work_items {
+        let _ = writeln!(text, "  in OpenCL C, run as loops by {x} × {y} × {z} work-items");
+    }
     if interface.items_per_thread > 1 {
         let _ = writeln!(
             text,

@@ -63,6 +63,7 @@ unsafe impl Lowering for Renaming {
                 symbol: format!("{prefix}{builtin}"),
                 params,
                 group_size: [1; 3],
+                work_items: None,
                 shared_bytes: 0,
                 tensor_sizes: false,
                 coarsening: None,

@@ -62,6 +62,7 @@
 mod analysis;
 mod check;
 mod fuse;
+mod group_loops;
 mod host_flags;
 mod interface;
 mod ir;
@@ -76,6 +77,7 @@ mod test_programs;
 mod transform;
 
 pub use analysis::features::Feature;
+pub use group_loops::GroupLoops;
 pub use interface::{Interface, Layout, Override, Scalar, Tensor};
 pub use lowering::wgsl;
 pub use naga;

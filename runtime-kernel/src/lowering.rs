@@ -2,6 +2,7 @@
 
 mod coarsening;
 mod device_limits;
+mod group_loops;
 
 use std::sync::Arc;
 
@@ -94,6 +95,7 @@ unsafe impl Lowering for Wgsl {
                  all launches. C for the host decides for itself.",
             )
             .choices(&coarsening::CHOICES),
+            group_loops::option(),
             OptionSpec::module(
                 "zero_workgroup_memory",
                 true,
@@ -154,6 +156,7 @@ unsafe impl Lowering for Wgsl {
         let program = if is_serial(device) { program.with_serial_items() } else { program };
         let program = if source.options.flag("debug") { program.with_debug_info() } else { program };
         let program = program.with_min_groups(min_groups(source.options)?);
+        let program = group_loops::applied(program, source.options, device, writer);
         device_limits::check_device(&program, device, writer)?;
         let program = coarsening::applied(program, source.options, device, writer)?;
         let checks = checks(source.options, device, writer);
@@ -161,9 +164,10 @@ unsafe impl Lowering for Wgsl {
             true => write_with_asserted_proofs(&program, writer, checks)?,
             false => (write(&program, writer, checks)?, None),
         };
-        let kernels = program.interfaces().iter().map(|interface| {
+        let kernels = program.interfaces().iter().enumerate().map(|(index, interface)| {
             let kernel = written.kernel(interface, writer, &reports_on)?;
-            Ok(LoweredKernel { coarsening: coarsening::of(interface, source.options, device), ..kernel })
+            let coarsening = coarsening::of(interface, source.options, device);
+            Ok(LoweredKernel { coarsening, work_items: program.work_items(index), ..kernel })
         });
         let kernels = kernels.collect::<Result<_>>()?;
         Ok(Lowered {
@@ -180,7 +184,8 @@ fn check_target(program: &Program, device: &DeviceInfo) -> Result<()> {
     let target = device.formats.iter().find_map(writer);
     let (_, writer) =
         target.ok_or_else(|| Error::unsupported("lowering wgsl for this device is not supported"))?;
-    device_limits::check_device(program, device, writer)
+    let program = group_loops::applied(program.clone(), &Options::new(), device, writer);
+    device_limits::check_device(&program, device, writer)
 }
 
 /// Whether the device was opened as one that runs the invocations of a kernel in order.
@@ -302,6 +307,7 @@ impl Written {
             symbol: symbol.clone(),
             params: params(interface),
             group_size: interface.group_size,
+            work_items: None,
             shared_bytes: interface.shared_bytes,
             tensor_sizes: writer != Writer::Spirv,
             coarsening: None,

@@ -8,6 +8,7 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use crate::analysis::features::{Feature, features};
 use crate::analysis::reflect;
+use crate::group_loops::GroupLoops;
 use crate::interface::{Interface, Override};
 use crate::parse::diagnostics::{line, path_or_wgsl, place};
 use crate::parse::limits::Depth;
@@ -37,6 +38,8 @@ pub struct Program {
     pub(crate) has_debug_info: bool,
     /// Work-groups that a compute unit should hold at least; 0 leaves it to the compiler.
     pub(crate) min_groups: u32,
+    /// How work-groups run as loops in OpenCL C, if they do.
+    pub(crate) group_loops: Option<GroupLoops>,
 }
 
 /// What an out-of-range access does.
@@ -96,6 +99,7 @@ impl Program {
             is_serial: false,
             has_debug_info: false,
             min_groups: 0,
+            group_loops: None,
         };
         program.interfaces = reflect::interfaces(&program)?;
         Ok(program)
@@ -138,6 +142,18 @@ impl Program {
     #[must_use]
     pub fn with_min_groups(self, groups: u32) -> Self {
         Self { min_groups: groups, ..self }
+    }
+
+    /// Writes OpenCL C whose work-items each run several invocations of a group in loops.
+    #[must_use]
+    pub fn with_group_loops(self, loops: GroupLoops) -> Self {
+        Self { group_loops: Some(loops), ..self }
+    }
+
+    /// The work-items that run a group of entry point `index` as loops, per dimension, if it does.
+    #[must_use]
+    pub fn work_items(&self, index: usize) -> Option<[u32; 3]> {
+        self.group_loops.as_ref().and_then(|loops| loops.work_items.get(index).copied())
     }
 
     /// The entry points, in the order of the text.
@@ -184,6 +200,7 @@ impl Program {
             is_serial: self.is_serial,
             has_debug_info: self.has_debug_info,
             min_groups: self.min_groups,
+            group_loops: self.group_loops.clone(),
         })
     }
 

@@ -31,6 +31,7 @@
 //! [`offload`] calls Kalray's offload library. Its devices run functions `void kernel(void *args)` of ELF files.
 
 mod board_diag;
+mod compiler;
 pub mod config;
 pub mod counters;
 mod device;
@@ -62,7 +63,7 @@ pub use transport::{MppaBuffer, MppaGraph, MppaKernel, MppaModule};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use runtime_core::backend::{Backend, LinkedBackend, Log};
+use runtime_core::backend::{Backend, CompiledCode, LinkedBackend, Log, Source};
 use runtime_core::{DeviceInfo, Error, ErrorKind, OptionScope, OptionSpec, Options, Result};
 use runtime_opencl::OpenCl;
 
@@ -187,6 +188,18 @@ unsafe impl Backend for Mppa {
     fn devices(&self) -> Result<Vec<DeviceInfo>> {
         let listed = self.listed()?;
         Ok((0u32..).zip(&listed.devices).flat_map(|(index, device)| device.infos(index)).collect())
+    }
+
+    fn architecture(&self, architecture: &str) -> Result<DeviceInfo> {
+        let environment = Environment::of_process();
+        let config = MppaConfig::resolve(&environment, &Options::new())?;
+        compiler::architecture(architecture, &config, self.log)
+    }
+
+    fn compile_for(&self, architecture: &str, source: &Source<'_>) -> Result<CompiledCode> {
+        let environment = Environment::of_process();
+        let config = MppaConfig::resolve(&environment, &Options::new())?;
+        compiler::compile_for(architecture, source, (&config, &environment, self.log))
     }
 
     fn open_device(&self, index: u32, sub: Option<u32>, options: &Options) -> Result<MppaDevice> {

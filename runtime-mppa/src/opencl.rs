@@ -17,7 +17,7 @@ const ACCELERATOR: u64 = 1 << 3;
 const PROCESS_WIDE: [&str; 3] = ["firmware", "trace", "benchmark"];
 
 /// Work-items of a group: the processing elements of a cluster.
-const GROUP_ITEMS: u32 = 16;
+pub(crate) const GROUP_ITEMS: u32 = 16;
 
 /// What an MPPA's OpenCL does differently.
 fn quirks() -> Quirks {

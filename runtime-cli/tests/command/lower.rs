@@ -122,6 +122,10 @@ copy: work-groups of 64 × 1 × 1
     assert_eq!((shown.code, shown.stdout.as_str()), (0, expected), "{}", shown.stderr);
     let shown = lower(&path, &["--interface", "--items-per-thread", "auto"]).stdout;
     assert!(shown.contains("4 items per thread") && !shown.contains("launch_groups"), "{shown}");
+    let shown = lower(&path, &["--interface", "--work-items", "16"]).stdout;
+    assert!(shown.contains("  in OpenCL C, run as loops by 16 × 1 × 1 work-items\n"), "{shown}");
+    let shown = lower(&path, &["--to", "opencl-c", "--work-items", "16"]).stdout;
+    assert!(shown.contains("reqd_work_group_size(16, 1, 1)"), "{shown}");
     let shown = lower(&path, &["--interface", "--json"]);
     let value: Value = serde_json::from_str(&shown.stdout).unwrap();
     let entry = &value["entries"][0];

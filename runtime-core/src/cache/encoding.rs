@@ -112,6 +112,7 @@ fn put_lowered(out: &mut Vec<u8>, kernel: &LoweredKernel) {
         symbol,
         params,
         group_size,
+        work_items,
         shared_bytes,
         tensor_sizes,
         coarsening,
@@ -125,6 +126,7 @@ fn put_lowered(out: &mut Vec<u8>, kernel: &LoweredKernel) {
         put_u64(out, *alignment_bytes);
     });
     group_size.iter().for_each(|extent| put_u32(out, *extent));
+    put_option(out, *work_items, |out, extents| extents.iter().for_each(|extent| put_u32(out, *extent)));
     put_u32(out, *shared_bytes);
     out.push(u8::from(*tensor_sizes));
     put_option(out, *coarsening, |out, Coarsening { factor, min_groups, min_groups_x }| {
@@ -258,6 +260,7 @@ fn lowered(input: &mut Input<'_>) -> Option<LoweredKernel> {
             })
         })?,
         group_size: input.extents()?,
+        work_items: input.option(Input::extents)?,
         shared_bytes: input.u32()?,
         tensor_sizes: input.flag()?,
         coarsening: input.option(|input| {

@@ -62,6 +62,9 @@ impl Kernel {
             // The portable code is more precise than the driver.
             info.params = Some(lowered.params.iter().map(|param| param.param).collect());
             info.group_size = Some(lowered.group_size);
+            if lowered.work_items.is_some() {
+                info.max_group_items = Some(lowered.group_size.iter().product());
+            }
             // Some drivers report 0 (PoCL 6).
             info.shared_bytes = info.shared_bytes.max(Some(lowered.shared_bytes));
         }
@@ -101,8 +104,11 @@ impl Kernel {
             .and_then(|()| self.check_local(local_bytes, device))
             .map_err(|error| error.in_operation("occupancy").on_device(&device.name))?;
         let local = raw_arg(&Arg::local(local_bytes))?;
-        let launch =
-            abi::Launch { args: &raw const local, arg_count: 1, ..RawLaunch::default().pointed(&config) };
+        let launch = abi::Launch {
+            args: &raw const local,
+            arg_count: 1,
+            ..RawLaunch::without_args(self.lowered()).pointed(&config)
+        };
         let struct_size = crate::end_of!(abi::Occupancy, max_sub_groups);
         let mut raw = abi::Occupancy { struct_size, ..abi::Occupancy::default() };
         device.call("occupancy", |calls, _| {

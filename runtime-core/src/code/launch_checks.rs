@@ -5,7 +5,9 @@ use std::sync::Arc;
 use crate::code::arg::ArgValue;
 use crate::model::kernel_info::Param;
 use crate::timeline::open_device::OpenDevice;
-use crate::{Access, Arg, DType, Error, ErrorKind, Kernel, LaunchConfig, Result, Tensor};
+use crate::{
+    Access, Arg, DType, Error, ErrorKind, Geometry, Kernel, KernelInfo, LaunchConfig, Result, Tensor,
+};
 
 impl Kernel {
     /// Checks everything about a launch except its tensors' devices and layouts.
@@ -123,11 +125,23 @@ impl Kernel {
     /// every part would run the whole work, concurrently.
     #[inline]
     pub(crate) fn check_config(&self, config: &LaunchConfig) -> Result<()> {
-        config.check(&self.device().info, self.info())?;
+        match self.lowered().and_then(|lowered| lowered.work_items) {
+            Some(work_items) => self.check_loops(config, work_items)?,
+            None => config.check(&self.device().info, self.info())?,
+        }
         if matches!(config, LaunchConfig::Range(_)) && self.lowered().is_some() {
             return Err(self.range_on_portable());
         }
         Ok(())
+    }
+
+    /// As [`LaunchConfig::check`] for code that runs the items of a group in loops: the device's limits apply to the work-items
+    /// that run them.
+    fn check_loops(&self, config: &LaunchConfig, work_items: [u32; 3]) -> Result<()> {
+        let LaunchConfig::Groups(geometry) = config else { return Ok(()) };
+        geometry.check_group_size(self.info())?;
+        let launched = Geometry { group_size: work_items, ..*geometry };
+        launched.check(&self.device().info, &KernelInfo::default())
     }
 
     #[cold]

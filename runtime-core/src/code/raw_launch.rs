@@ -17,9 +17,16 @@ pub(crate) struct RawLaunch {
     args: SmallVec<[abi::Arg; 36]>,
     /// The divisor of the number of groups along x, if the launch is coarsened.
     group_divisor: Option<NonZeroU32>,
+    /// The work-items of a group that the device runs, if they are not those of the launch.
+    work_items: Option<[u32; 3]>,
 }
 
 impl RawLaunch {
+    /// A launch without arguments.
+    pub(crate) fn without_args(lowered: Option<&LoweredKernel>) -> Self {
+        Self { work_items: lowered.and_then(|lowered| lowered.work_items), ..Self::default() }
+    }
+
     /// Fills an empty launch in place, because moving it would cost more than filling it. Calls `check` on each
     /// argument. Lowered code also gets its hidden arguments.
     #[inline]
@@ -47,6 +54,7 @@ impl RawLaunch {
                 self.args.push(raw_arg(&hidden)?);
             }
             self.group_divisor = lowered.group_divisor(config);
+            self.work_items = lowered.work_items;
         }
         Ok(())
     }
@@ -77,7 +85,7 @@ impl RawLaunch {
             LaunchConfig::Groups(geometry) => abi::Launch {
                 flags: if geometry.cooperative { abi::LAUNCH_COOPERATIVE } else { 0 },
                 groups: self.divided(geometry.groups),
-                group_size: geometry.group_size,
+                group_size: self.work_items.unwrap_or(geometry.group_size),
                 cluster: geometry.cluster,
                 ..launch
             },
@@ -101,18 +109,23 @@ mod tests {
     use super::*;
     use crate::{Coarsening, Geometry};
 
-    /// The groups that the device runs, and the hidden scalars of a launch.
-    fn launched(config: Geometry) -> ([u32; 3], Vec<u64>) {
-        let kernel = LoweredKernel {
+    fn kernel() -> LoweredKernel {
+        LoweredKernel {
             name: String::new(),
             symbol: String::new(),
             params: Vec::new(),
             group_size: [1; 3],
+            work_items: None,
             shared_bytes: 0,
             tensor_sizes: true,
             coarsening: Some(Coarsening { factor: 4, min_groups: 8, min_groups_x: 6 }),
             reports_on: None,
-        };
+        }
+    }
+
+    /// The groups that the device runs, and the hidden scalars of a launch.
+    fn launched(config: Geometry) -> ([u32; 3], Vec<u64>) {
+        let kernel = kernel();
         let (config, mut raw) = (LaunchConfig::Groups(config), RawLaunch::default());
         raw.fill((Some(&kernel), &config), &[], |_, _| Ok(())).unwrap();
         // SAFETY: a kernel without tensors gets scalars only.
@@ -130,5 +143,17 @@ mod tests {
         assert_eq!(groups([u32::MAX, 2, 1]), ([1 << 30, 2, 1], vec![u32::MAX.into()]));
         let clustered = Geometry { cluster: [2, 1, 1], ..Geometry::new([8, 1, 1], [1; 3]) };
         assert_eq!(launched(clustered), ([8, 1, 1], vec![8]), "clusters have a shape of their own");
+    }
+
+    #[test]
+    fn a_group_that_runs_as_loops_has_the_work_items_of_its_code() {
+        let kernel = LoweredKernel { work_items: Some([4, 2, 1]), coarsening: None, ..kernel() };
+        let config = LaunchConfig::Groups(Geometry::new([5, 6, 7], [256, 2, 1]));
+        let mut raw = RawLaunch::default();
+        raw.fill((Some(&kernel), &config), &[], |_, _| Ok(())).unwrap();
+        for raw in [raw, RawLaunch::without_args(Some(&kernel))] {
+            let launch = raw.pointed(&config);
+            assert_eq!((launch.groups, launch.group_size), ([5, 6, 7], [4, 2, 1]));
+        }
     }
 }

@@ -117,15 +117,22 @@ impl Geometry {
                 self.group_size, limits.group_items
             )));
         }
+        self.check_group_size(kernel)?;
+        match kernel.max_group_items {
+            Some(most) if items > u64::from(most) => Err(self.too_large_for_kernel(items, most)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Fails if the kernel's code fixes another group size.
+    #[inline]
+    pub(crate) fn check_group_size(&self, kernel: &KernelInfo) -> Result<()> {
         match kernel.group_size {
             Some(fixed) if fixed != self.group_size => Err(Error::invalid(format!(
                 "group_size is {:?}, but the kernel's code fixes it to {fixed:?}",
                 self.group_size
             ))),
-            _ => match kernel.max_group_items {
-                Some(most) if items > u64::from(most) => Err(self.too_large_for_kernel(items, most)),
-                _ => Ok(()),
-            },
+            _ => Ok(()),
         }
     }
 

@@ -88,8 +88,10 @@ pub struct LoweredKernel {
     pub symbol: String,
     /// The parameters that a launch provides.
     pub params: Vec<LoweredParam>,
-    /// Work-items per group, per dimension.
+    /// Work-items per group, per dimension, as a launch gives them.
     pub group_size: [u32; 3],
+    /// If set, the code runs the items of a group in loops, and the device runs groups of so many work-items instead.
+    pub work_items: Option<[u32; 3]>,
     /// Bytes of work-group memory.
     pub shared_bytes: u32,
     /// Whether the lowered code takes, after these parameters, one `u64` per tensor, in order: the bytes from

@@ -139,6 +139,7 @@ unsafe impl Lowering for Joining {
                 symbol: name.to_owned(),
                 params,
                 group_size: [items, 1, 1],
+                work_items: None,
                 shared_bytes: 0,
                 tensor_sizes: false,
                 coarsening: None,

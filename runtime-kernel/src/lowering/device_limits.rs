@@ -27,12 +27,16 @@ pub(super) fn check_device(program: &Program, device: &DeviceInfo, writer: Write
         }
     }
     for (index, interface) in program.interfaces().iter().enumerate() {
-        check_group(interface, device, writer)?;
+        let has_loops = program.group_loops.is_some();
+        if !has_loops {
+            check_group(interface, device)?;
+        }
         if program.features().contains(&Feature::MatrixUnits) {
             check_subgroups_are_full(interface, device)?;
         }
-        // The writer of host C knows exactly what it puts on the stack.
-        if writer != Writer::C(Dialect::Host) {
+        check_shared_bytes(interface, device, writer)?;
+        // The writers of loops know exactly what they put on the stack.
+        if writer != Writer::C(Dialect::Host) && !has_loops {
             check_private_memory(private_memory::of_entry(program, index), interface, device)?;
         }
     }
@@ -78,7 +82,7 @@ fn check_subgroups_are_full(interface: &Interface, device: &DeviceInfo) -> Resul
 }
 
 /// Maximum private memory of an invocation: what NVIDIA's devices have, and more than compilers cope with elsewhere.
-const MAX_PRIVATE_BYTES: u64 = 512 << 10;
+pub(super) const MAX_PRIVATE_BYTES: u64 = 512 << 10;
 
 /// Processors keep the private memory of a whole work-group on the stack of a thread, where too much of it is a crash.
 fn check_private_memory(bytes: u64, interface: &Interface, device: &DeviceInfo) -> Result<()> {
@@ -105,31 +109,49 @@ fn check_private_memory(bytes: u64, interface: &Interface, device: &DeviceInfo) 
 /// What CUDA C may declare, however much the device has (CUDA C++ Programming Guide, "Compute Capabilities").
 const CUDA_SHARED_BYTES: u64 = 48 << 10;
 
-fn check_group(interface: &Interface, device: &DeviceInfo, writer: Writer) -> Result<()> {
-    let (limits, size, name) = (&device.limits, interface.group_size, &interface.name);
-    let too_large = |kind, what: &str, limit: String, given: String| {
-        let message =
-            format!("entry point \"{name}\" has {what} {given}, but the limit of {} is {limit}", device.name);
-        Err(Error::new(kind, message))
+/// Whether the device has groups as large as an entry point's.
+pub(super) fn fits_group(interface: &Interface, device: &DeviceInfo) -> bool {
+    check_group(interface, device).is_ok()
+}
+
+/// No kernel can have groups beyond the limits.
+fn check_group(interface: &Interface, device: &DeviceInfo) -> Result<()> {
+    let (limits, size) = (&device.limits, interface.group_size);
+    let too_large = |limit: String, given: String| {
+        Err(beyond((interface, device), ErrorKind::InvalidArgument, "work-groups of", &limit, &given))
     };
-    // No kernel can have such groups; this one needs too much memory.
-    let (invalid, resources) = (ErrorKind::InvalidArgument, ErrorKind::OutOfResources);
     if size.iter().zip(&limits.group_size).any(|(size, limit)| size > limit) {
-        let limit = format!("{:?}", limits.group_size);
-        return too_large(invalid, "work-groups of", limit, format!("{size:?}"));
+        return too_large(format!("{:?}", limits.group_size), format!("{size:?}"));
     }
     let items: u64 = size.iter().map(|&size| u64::from(size)).product();
     if items > limits.group_items.into() {
-        let limit = format!("{} items", limits.group_items);
-        return too_large(invalid, "work-groups of", limit, format!("{items} items"));
-    }
-    let shared_bytes = match writer {
-        Writer::C(Dialect::Cuda) => limits.shared_bytes.min(CUDA_SHARED_BYTES),
-        _ => limits.shared_bytes,
-    };
-    if u64::from(interface.shared_bytes) > shared_bytes {
-        let given = format!("{} bytes", interface.shared_bytes);
-        return too_large(resources, "workgroup memory of", format!("{shared_bytes} bytes"), given);
+        return too_large(format!("{} items", limits.group_items), format!("{items} items"));
     }
     Ok(())
+}
+
+fn check_shared_bytes(interface: &Interface, device: &DeviceInfo, writer: Writer) -> Result<()> {
+    let limit = match writer {
+        Writer::C(Dialect::Cuda) => device.limits.shared_bytes.min(CUDA_SHARED_BYTES),
+        _ => device.limits.shared_bytes,
+    };
+    if u64::from(interface.shared_bytes) <= limit {
+        return Ok(());
+    }
+    let (limit, given) = (format!("{limit} bytes"), format!("{} bytes", interface.shared_bytes));
+    Err(beyond((interface, device), ErrorKind::OutOfResources, "workgroup memory of", &limit, &given))
+}
+
+fn beyond(
+    (interface, device): (&Interface, &DeviceInfo),
+    kind: ErrorKind,
+    what: &str,
+    limit: &str,
+    given: &str,
+) -> Error {
+    let (name, device) = (&interface.name, &device.name);
+    Error::new(
+        kind,
+        format!("entry point \"{name}\" has {what} {given}, but the limit of {device} is {limit}"),
+    )
 }

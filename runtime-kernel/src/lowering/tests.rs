@@ -239,3 +239,67 @@ fn missing_device_features_are_errors() {
         "workgroup memory of 16 bytes, but the limit of Test Device is 15 bytes",
     );
 }
+
+/// A device whose groups have at most 16 items.
+fn small_groups() -> DeviceInfo {
+    let mut device = device(&["opencl-c"]);
+    device.limits.group_size = [16; 3];
+    device.limits.group_items = 16;
+    device
+}
+
+#[test]
+fn groups_larger_than_the_device_run_as_loops_in_fewer_work_items() {
+    let large = Options::new().with("constant", "N=64");
+    let lowered = |device: &DeviceInfo, options: &Options| {
+        let lowered = lower(device, options).unwrap();
+        let [kernel] = &lowered.kernels[..] else { panic!("one entry point") };
+        (kernel.group_size, kernel.work_items, String::from_utf8(lowered.code).unwrap())
+    };
+    let (size, work_items, text) = lowered(&small_groups(), &large);
+    assert_eq!((size, work_items), ([64, 2, 1], Some([8, 2, 1])), "as many as the device allows");
+    assert!(
+        text.contains("reqd_work_group_size(8, 2, 1)") && text.contains("__local array_f32_64"),
+        "{text}"
+    );
+    assert_eq!(text.matches("barrier(").count(), 1, "{text}");
+    let mut processor = small_groups();
+    processor.properties.push("type", "cpu");
+    let (_, work_items, text) = lowered(&processor, &large);
+    assert_eq!(work_items, Some([1, 1, 1]), "one thread runs a group of a processor in any case");
+    assert!(text.contains("reqd_work_group_size(1, 1, 1)") && !text.contains("barrier("), "{text}");
+    let (_, work_items, text) = lowered(&small_groups(), &Options::new());
+    assert!(work_items.is_none() && text.contains("reqd_work_group_size(4, 2, 1)"), "{text}");
+    let (_, work_items, _) = lowered(&small_groups(), &Options::new().with("work_items", "4"));
+    assert_eq!(work_items, Some([2, 2, 1]), "on request, small groups too");
+}
+
+#[test]
+fn groups_that_cannot_run_as_loops_are_refused_with_the_reason() {
+    let refused = |device: &DeviceInfo, code: &str| {
+        let portable = PortableSource { code, path: "k.wgsl", options: &Options::new() };
+        wgsl().lower(&portable, device).unwrap_err()
+    };
+    let kernel = |body: &str| {
+        format!(
+            "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+            @compute @workgroup_size(64) fn main(@builtin(local_invocation_index) i: u32) {{ {body} }}"
+        )
+    };
+    let error = refused(&small_groups(), &kernel("y[i] = subgroupAdd(i);"));
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    let words =
+        "k.wgsl:2: in OpenCL C, a subgroup operation in a work-group that runs as loops is not supported";
+    assert!(error.message().contains(words), "{error}");
+    let large = "var a: array<u32, 4096>; a[i] = i; workgroupBarrier(); y[i] = a[i / 2u];";
+    let error = refused(&small_groups(), &kernel(large));
+    assert_eq!(error.kind(), ErrorKind::OutOfResources);
+    assert!(error.message().contains("but a work-item that runs them in a loop has 32768"), "{error}");
+    let mut other = small_groups();
+    other.formats = vec![CodeFormat::SPIRV_SHADER];
+    let error = refused(&other, &kernel("y[i] = i;"));
+    assert!(
+        error.message().contains("work-groups of [64, 1, 1], but the limit of Test Device is [16"),
+        "{error}"
+    );
+}

@@ -52,6 +52,8 @@ struct LoweredKernelFields {
     #[serde(with = "lowered_params")]
     params: Vec<LoweredParam>,
     group_size: [u32; 3],
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    work_items: Option<[u32; 3]>,
     shared_bytes: u32,
     tensor_sizes: bool,
     #[serde(default, with = "coarsening", skip_serializing_if = "Option::is_none")]

@@ -65,6 +65,7 @@ unsafe impl Lowering for Portable {
                     },
                 ],
                 group_size: [1; 3],
+                work_items: None,
                 shared_bytes: 0,
                 tensor_sizes: false,
                 coarsening: None,

@@ -48,6 +48,7 @@ pub fn all() -> (Vec<Arc<dyn Executor>>, Vec<Trial>) {
                             executors.push(device.with_options("debug", Options::new().with("debug", true)));
                             executors.push(device.with_asserted_proofs());
                             executors.extend(device.with_items_per_thread());
+                            executors.extend(device.with_group_loops());
                             executors.push(Arc::new(device));
                         }
                         Err(error) => absent.push(self::absent(&info.id.to_string(), &target.name, &error)),
@@ -140,6 +141,16 @@ impl Device {
         (self.device.info().kind != DeviceKind::Host).then(|| self.with_options("coarsened", options))
     }
 
+    /// The same device where few work-items run a group in loops, in OpenCL C.
+    fn with_group_loops(&self) -> Vec<Arc<dyn Executor>> {
+        let is_opencl = self.device.info().accepts(&CodeFormat::OPENCL_C);
+        let counts: &[&'static str] = if is_opencl { &["1", "4"] } else { &[] };
+        let loops = |count: &&'static str| {
+            self.with_options(&format!("loops_{count}"), Options::new().with("work_items", *count))
+        };
+        counts.iter().map(loops).collect()
+    }
+
     /// The same device with load options.
     ///
     /// # Panics
@@ -224,6 +235,7 @@ impl Executor for Device {
             "i64" => {
                 info.id.target != "vulkan" || info.properties.texts("feature").any(|feature| feature == "i64")
             }
+            "subgroups" if self.options.value("work_items").is_some() => false,
             "subgroups" => {
                 let cuda = info.id.target == "cuda";
                 cuda || property_contains("sub_group_operation", "arithmetic")

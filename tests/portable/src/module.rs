@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use runtime_core::Result;
-use runtime_kernel::{Checks, Dialect, Program as Parsed, Specialisation};
+use runtime_core::{Limits, Result};
+use runtime_kernel::{Checks, Dialect, GroupLoops, Program as Parsed, Specialisation};
 
 use crate::batch::batches;
 use crate::program::{Program, join};
@@ -72,6 +72,17 @@ impl Module {
         let portable = self.parse()?.coarsened(None)?;
         let any = portable.interfaces().iter().any(|interface| interface.items_per_thread > 1);
         any.then(|| Self::write(&portable, language)).transpose()
+    }
+
+    /// Lowers to OpenCL C whose groups run as loops in at most `work_items` work-items.
+    ///
+    /// # Errors
+    /// Those of the front end and the writer.
+    pub fn lower_loops(&self, work_items: u32) -> Result<Vec<u8>> {
+        let portable = self.parse()?;
+        let limits = Limits { group_size: [u32::MAX; 3], group_items: u32::MAX, ..Limits::default() };
+        let loops = GroupLoops::new(portable.interfaces(), work_items, &limits, u64::MAX);
+        Self::write(&portable.with_group_loops(loops), Language::C(Dialect::OpenCl))
     }
 
     /// Lowers to a language.

@@ -22,6 +22,9 @@ fn main() -> ExitCode {
                 let tool = Arc::new(tool);
                 trials.extend(modules.iter().map(|module| trial(name, &tool, module.clone())));
                 trials.push(coarsened(name, &tool, modules.clone()));
+                if name == "clang" {
+                    trials.push(loops(&tool, modules.clone()));
+                }
                 if name == "nvrtc" {
                     trials.extend(["gemm", "forms"].map(|kernel| matrix_units(&tool, kernel)));
                     trials.extend(
@@ -83,6 +86,20 @@ fn matrix_units(tool: &Arc<Tool>, kernel: &'static str) -> Trial {
             let program = Program::parse(&text, kernel, &Specialisation::default())?;
             let code = program.c(Dialect::Cuda, checks)?.text.into_bytes();
             tool.check(&code, &[]).map_err(|said| format!("{checks:?}: {said}\n{}", listing(&code)))?;
+        }
+        Ok(())
+    })
+}
+
+/// OpenCL C whose groups run as loops compiles too.
+fn loops(tool: &Arc<Tool>, modules: Vec<Module>) -> Trial {
+    let tool = tool.clone();
+    Trial::test("clang::group_loops", move || {
+        let can_run = |module: &&Module| !module.needs.iter().any(|need| need == "subgroups");
+        for (module, work_items) in modules.iter().filter(can_run).zip([1, 4, 16].into_iter().cycle()) {
+            let code = module.lower_loops(work_items).map_err(|error| error.to_string())?;
+            let checked = tool.check(&code, &module.needs);
+            checked.map_err(|said| format!("{}: {said}\n{}", module.name, listing(&code)))?;
         }
         Ok(())
     })

@@ -98,6 +98,7 @@ fn code(number: u32) -> CachedCode {
                 .map(|param| LoweredParam { param, min_bytes: 4, alignment_bytes: 16 })
                 .to_vec(),
             group_size: [64, 2, 1],
+            work_items: Some([16, 1, 1]),
             shared_bytes: 1024,
             tensor_sizes: true,
             coarsening: Some(Coarsening { factor: 4, min_groups: 1 << 40, min_groups_x: 32 }),

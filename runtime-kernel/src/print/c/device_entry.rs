@@ -3,7 +3,7 @@
 use naga::{AddressSpace, Binding, BuiltIn, EntryPoint, Expression, GlobalVariable, Handle, Span, TypeInner};
 use runtime_core::Result;
 
-use super::invocation::environment::Plain;
+use super::invocation::environment::{Environment, Plain};
 use super::invocation::statement::Printer;
 use super::writer::Writer;
 use crate::analysis::features::Feature;
@@ -82,16 +82,16 @@ fn identifier(name: &str) -> String {
     name.replace(['.', '['], "_").replace(']', "")
 }
 
-impl Printer<'_, '_, Plain> {
+impl<E: Environment> Printer<'_, '_, E> {
     /// The names of the scalar parameters.
-    fn scalar_names(&mut self, index: usize) -> Vec<String> {
+    pub(super) fn scalar_names(&mut self, index: usize) -> Vec<String> {
         let interface = &self.writer.program.interfaces[index];
         let names = interface.scalars.iter();
         names.map(|scalar| self.plan.named(&self.writer.names, &identifier(&scalar.name))).collect()
     }
 
     /// The parameters: tensors, scalars, and the tensors' sizes.
-    fn parameters(&mut self, index: usize, scalars: &[String]) -> Result<Vec<String>> {
+    pub(super) fn parameters(&mut self, index: usize, scalars: &[String]) -> Result<Vec<String>> {
         let interface = &self.writer.program.interfaces[index];
         let mut parameters = Vec::new();
         for tensor in &interface.tensors {
@@ -124,7 +124,7 @@ impl Printer<'_, '_, Plain> {
     }
 
     /// The structure of the scalars.
-    fn immediate(&mut self, index: usize, scalars: &[String]) -> Result<()> {
+    pub(super) fn immediate(&mut self, index: usize, scalars: &[String]) -> Result<()> {
         let Some(variable) = self.writer.program.interfaces[index].immediate else { return Ok(()) };
         let ty = self.context.module.global_variables[variable].ty;
         let type_name = self.writer.type_name(ty)?;

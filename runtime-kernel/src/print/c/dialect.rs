@@ -76,8 +76,16 @@ impl Dialect {
         }
     }
 
+    /// The signed type of 64 bits.
+    pub(crate) const fn long(self) -> &'static str {
+        match self {
+            Self::OpenCl => "long",
+            Self::Cuda | Self::Host => "long long",
+        }
+    }
+
     /// The suffix of signed 64-bit integer literals.
-    pub(super) const fn long_suffix(self) -> &'static str {
+    pub(crate) const fn long_suffix(self) -> &'static str {
         match self {
             Self::OpenCl => "L",
             Self::Cuda | Self::Host => "LL",

@@ -11,7 +11,7 @@
 //! | `library/` | library functions: integers, floats, vectors, matrices, packing, conversions, `f16` in CUDA C++ |
 //! | `invocation/` | the statements and expressions of one invocation |
 //! | `function`, `device_entry` | functions; entry points of OpenCL C and CUDA C++ |
-//! | `host/` | entry points of host C |
+//! | `host/` | entry points with loops over the invocations of a group: host C, and OpenCL C for large groups |
 //!
 //! Types are printed under WGSL's aliases (`u32`, `f32`, `vec3f`, `mat4x4f`). In all languages vectors are
 //! structures of scalars (members `x y z w`), so that a compiler sees scalars, and arrays are structures with a
@@ -69,6 +69,9 @@ pub(crate) fn prepare(program: &Program, dialect: Dialect, checks: Checks) -> Re
     let program = copied.as_ref().unwrap_or(program);
     match dialect {
         Dialect::Host => host::prepare(program).map(Some),
+        Dialect::OpenCl if program.group_loops.is_some() => {
+            host::prepare(zeroing::zeroed(program)?.as_ref().unwrap_or(program)).map(Some)
+        }
         Dialect::OpenCl | Dialect::Cuda => Ok(zeroing::zeroed(program)?.or(copied)),
     }
 }
@@ -83,9 +86,9 @@ pub(crate) fn write(program: &Program, dialect: Dialect, checks: Checks) -> Resu
     writer.functions(entries.iter().map(|entry| &entry.function))?;
     let mut symbols = Vec::with_capacity(entries.len());
     for (index, entry) in entries.iter().enumerate() {
-        let symbol = match dialect {
-            Dialect::Host => host::entry(&mut writer, index)?,
-            Dialect::OpenCl | Dialect::Cuda => writer.entry_point(index)?,
+        let symbol = match writer.has_loops {
+            true => host::entry(&mut writer, index)?,
+            false => writer.entry_point(index)?,
         };
         symbols.push((entry.name.clone(), symbol));
     }

@@ -19,6 +19,8 @@ pub(crate) struct Writer<'a> {
     pub(crate) bounds: &'a AllBounds,
     pub(crate) dialect: Dialect,
     pub(crate) checks: Checks,
+    /// Whether entry points run the invocations of a group in loops.
+    pub(crate) has_loops: bool,
     pub(crate) names: Names,
     /// Where the code refers to the lines of the text.
     pub(crate) source_lines: Option<SourceLines<'a>>,
@@ -40,14 +42,20 @@ pub(crate) struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     pub(super) fn new(program: &'a Program, bounds: &'a AllBounds, dialect: Dialect, checks: Checks) -> Self {
+        let has_loops = match dialect {
+            Dialect::Host => true,
+            Dialect::OpenCl => program.group_loops.is_some(),
+            Dialect::Cuda => false,
+        };
         let mut writer = Self {
             program,
             bounds,
             dialect,
             checks,
+            has_loops,
             names: Names::new(&program.module),
             source_lines: SourceLines::of(program),
-            unchecked_variants: dialect != Dialect::Host
+            unchecked_variants: !has_loops
                 && checks == Checks::Bounded
                 && !program.has_debug_info
                 && allows_unchecked_variants(&program.module),
@@ -76,6 +84,14 @@ impl<'a> Writer<'a> {
             Dialect::Host => "host C",
         };
         self.program.unsupported(format_args!("in {language}, {what}"), span)
+    }
+
+    /// What a subgroup operation is called where it is not supported.
+    pub(crate) const fn subgroup_operation(&self) -> &'static str {
+        match self.dialect {
+            Dialect::OpenCl => "a subgroup operation in a work-group that runs as loops",
+            _ => "a subgroup operation",
+        }
     }
 
     /// Whether `name` is requested for the first time; it then counts as defined.

@@ -9,6 +9,7 @@ use naga::{
 use runtime_core::{Error, ErrorKind, Result};
 
 use super::environment::{HostEnvironment, LaneArrays, Part};
+use super::kernel;
 use super::preamble::{PREAMBLE, frame_limit};
 use super::schedule::regions::{Condition, Step, Steps};
 use super::schedule::variable_storage::{Storage, VariableStorage};
@@ -33,7 +34,10 @@ pub(super) struct Entry<'w, 'a, 'p> {
     pub(super) printer: Printer<'w, 'a, HostEnvironment>,
     pub(super) module: &'a Module,
     pub(super) function: &'a Function,
+    /// Invocations that run in loops: those of a group, or of one of its work-items.
     pub(super) size: [u32; 3],
+    /// The work-items of a group in OpenCL C.
+    pub(super) work_items: Option<[u32; 3]>,
     pub(super) storage: &'p VariableStorage,
     pub(super) steps: &'p Steps,
     pub(super) schedule: &'p Schedule,
@@ -47,7 +51,7 @@ pub(super) struct Entry<'w, 'a, 'p> {
     pub(super) width: u32,
     /// The label at the end of a row.
     pub(super) row_end: String,
-    bytes: u64,
+    pub(super) bytes: u64,
     /// The index of the entry point in the module.
     pub(super) index: usize,
     /// Whether it has nontemporal stores.
@@ -73,20 +77,24 @@ pub(in crate::print::c) fn entry(writer: &mut Writer<'_>, index: usize) -> Resul
         bounds: writer.bounds.entry(index),
     };
     let checks = writer.checks;
+    let work_items = kernel::work_items(writer, index);
+    let counts = work_items.unwrap_or([1; 3]);
+    let size = [0, 1, 2].map(|axis| point.workgroup_size[axis] / counts[axis]);
     let printer = Printer::new(writer, context, HostEnvironment::default());
-    let (schedule, rejected) = scheduled(program, index, &printer.plan, context, checks)?;
+    let (schedule, rejected) = scheduled(program, index, &printer.plan, context, (checks, size[0]))?;
     let mut entry = Entry {
         printer,
         module,
         function,
-        size: point.workgroup_size,
+        size,
+        work_items,
         storage: &schedule.storage,
         steps: &schedule.steps,
         schedule: &schedule,
         variables: FastHashMap::default(),
         agreed: FastHashMap::default(),
         carried: FastHashMap::default(),
-        width: point.workgroup_size[0],
+        width: size[0],
         row_end: String::new(),
         bytes: 0,
         index,
@@ -96,7 +104,7 @@ pub(in crate::print::c) fn entry(writer: &mut Writer<'_>, index: usize) -> Resul
     if let Some(why) = rejected {
         entry.printer.writer.functions.push_str(&format!("\n{REJECTED}{why} */\n"));
     }
-    entry.write(index)
+    if work_items.is_some() { entry.write_kernel(index) } else { entry.write(index) }
 }
 
 /// The schedule of an entry point. In builds that verify schedules, one that fails is replaced by the plain form,
@@ -106,10 +114,10 @@ fn scheduled(
     index: usize,
     plan: &Plan,
     context: FunctionContext<'_>,
-    checks: Checks,
+    (checks, width): (Checks, u32),
 ) -> Result<(Schedule, Option<Rejected>)> {
     let named = |value| plan.value(value).is_some();
-    let make = |form| Schedule::of(program, index, context, checks, &named, form);
+    let make = |form| Schedule::of(program, index, context, (checks, width), &named, form);
     if program.is_plain() {
         let plain = make(Form::Plain)?;
         check_plain(&plain, context).map_err(|error| error.with_note(program.path()))?;
@@ -170,7 +178,7 @@ impl Entry<'_, '_, '_> {
         }
         self.line(&[&symbol, "_range(", &arguments, "groups_, begin_, end_);"]);
         self.close("}");
-        self.check_stack(index)?;
+        self.check_stack(index, STACK_LIMIT)?;
         let text = std::mem::take(&mut self.printer.lines).into_text();
         self.printer.writer.functions.push_str(&text);
         Ok(symbol)
@@ -198,7 +206,7 @@ impl Entry<'_, '_, '_> {
     }
 
     /// The module variables that the entry point uses.
-    fn globals(&self) -> Vec<Handle<GlobalVariable>> {
+    pub(super) fn globals(&self) -> Vec<Handle<GlobalVariable>> {
         let info = self.printer.context.info;
         let used = self.module.global_variables.iter().filter(|(variable, _)| !info[*variable].is_empty());
         used.map(|(variable, _)| variable).collect()
@@ -247,7 +255,7 @@ impl Entry<'_, '_, '_> {
     }
 
     /// Declares the lengths of runtime-sized arrays.
-    fn lengths(&mut self, index: usize) -> Result<()> {
+    pub(super) fn lengths(&mut self, index: usize) -> Result<()> {
         for tensor in &self.printer.writer.program.interfaces[index].tensors {
             let size = self.printer.writer.names.size(tensor.variable).to_owned();
             if let Some(text) = self.printer.writer.length_of(tensor.variable, &size)? {
@@ -258,15 +266,18 @@ impl Entry<'_, '_, '_> {
     }
 
     /// Declares workgroup memory and the arrays over the invocations.
-    fn arrays(&mut self, globals: &[Handle<GlobalVariable>]) -> Result<()> {
+    pub(super) fn arrays(&mut self, globals: &[Handle<GlobalVariable>]) -> Result<()> {
         let items: u32 = self.size.iter().product();
         for &variable in globals {
             let declared = &self.module.global_variables[variable];
             if declared.space == AddressSpace::WorkGroup {
+                let space = self.printer.writer.dialect.space(declared.space);
                 let type_name = self.printer.writer.type_name(declared.ty)?;
                 let name = self.printer.writer.names.global(variable).to_owned();
-                self.bytes += private_memory::size(self.module, &self.module.types[declared.ty].inner);
-                self.line(&[&type_name, " ", &name, " __attribute__((aligned(64)));"]);
+                if self.work_items.is_none() {
+                    self.bytes += private_memory::size(self.module, &self.module.types[declared.ty].inner);
+                }
+                self.line(&[space, &type_name, " ", &name, " __attribute__((aligned(64)));"]);
             }
         }
         for (variable, declared) in self.function.local_variables.iter() {
@@ -311,21 +322,24 @@ impl Entry<'_, '_, '_> {
         LaneArrays::new(writer, (type_name, inner), name, |writer, wanted| plan.fresh(&writer.names, wanted))
     }
 
-    /// Fails if a worker's stack is too small.
-    fn check_stack(&self, index: usize) -> Result<()> {
+    /// Fails if a thread that runs work-groups has too little stack, or a work-item too little private memory.
+    pub(super) fn check_stack(&self, index: usize, limit: u64) -> Result<()> {
         let own = private_memory::of_function(self.module, self.function, self.printer.context.info, 0);
         let callees = private_memory::of_functions(self.module, &self.printer.writer.program.info);
         let bytes = self.bytes.saturating_add(own).saturating_add(callees);
-        if bytes <= STACK_LIMIT {
+        if bytes <= limit {
             return Ok(());
         }
         let name = &self.module.entry_points[index].name;
+        let (what, whose) = match self.work_items {
+            None => ("stack for work-group memory, variables,", "the host"),
+            Some(_) => ("private memory for variables", "a work-item that runs them in a loop"),
+        };
         Err(Error::new(
             ErrorKind::OutOfResources,
             format!(
-                "entry point \"{name}\" needs {bytes} bytes of stack for work-group memory, variables, and values that \
-                 live across barriers, but the host has {}; use smaller arrays or a smaller work-group",
-                STACK_LIMIT
+                "entry point \"{name}\" needs {bytes} bytes of {what} and values that live across barriers, but {whose} has \
+                 {limit}; use smaller arrays or a smaller work-group"
             ),
         ))
     }
@@ -344,6 +358,11 @@ impl Entry<'_, '_, '_> {
             let name = self.printer.writer.names.global(variable).to_owned();
             self.line(&["__builtin_memset(&", &name, ", 0, sizeof ", &name, ");"]);
         }
+        self.work()
+    }
+
+    /// Prints the steps of a work-group.
+    pub(super) fn work(&mut self) -> Result<()> {
         for argument in self.storage.arguments.clone() {
             self.argument(argument, ["0u", "0u", "0u"])?;
         }
@@ -399,65 +418,6 @@ impl Entry<'_, '_, '_> {
         Ok(())
     }
 
-    /// Declares an argument of the entry point for the invocation at a given position in the group.
-    pub(super) fn argument(&mut self, index: u32, place: [&str; 3]) -> Result<()> {
-        let argument = &self.function.arguments[index as usize];
-        let type_name = self.printer.writer.type_name(argument.ty)?;
-        let name = self.printer.plan.argument(index).to_owned();
-        let value = match (&argument.binding, &self.module.types[argument.ty].inner) {
-            (Some(binding), _) => self.built_in(binding, argument.ty, place)?,
-            (None, TypeInner::Struct { members, .. }) => {
-                let mut parts = Vec::with_capacity(members.len());
-                for (number, member) in members.iter().enumerate() {
-                    let Some(binding) = &member.binding else { continue };
-                    let value = self.built_in(binding, member.ty, place)?;
-                    let number = u32::try_from(number).unwrap_or_default();
-                    parts.push(format!(
-                        ".{} = {value}",
-                        self.printer.writer.names.member(argument.ty, number)
-                    ));
-                }
-                format!("{{{}}}", parts.join(", "))
-            }
-            _ => return Err(self.unsupported("an argument without a built-in value")),
-        };
-        self.line(&["const ", &type_name, " ", &name, " = ", &value, ";"]);
-        Ok(())
-    }
-
-    fn built_in(
-        &mut self,
-        binding: &naga::Binding,
-        ty: Handle<naga::Type>,
-        [x, y, z]: [&str; 3],
-    ) -> Result<String> {
-        use naga::BuiltIn as B;
-        let naga::Binding::BuiltIn(built_in) = binding else {
-            return Err(self.unsupported("an argument without a built-in value"));
-        };
-        let [sx, sy, sz] = self.size;
-        let values = match built_in {
-            B::LocalInvocationId => [x, y, z].map(|at| ["(unsigned int)(", at, ")"].concat()),
-            B::GlobalInvocationId => [("x", sx, x), ("y", sy, y), ("z", sz, z)]
-                .map(|(axis, size, at)| format!("group_{axis}_ * {size}u + (unsigned int)({at})")),
-            B::WorkGroupId => ["group_x_", "group_y_", "group_z_"].map(str::to_owned),
-            B::NumWorkGroups => ["groups_[0]", "groups_[1]", "groups_[2]"].map(str::to_owned),
-            B::WorkGroupSize => [sx, sy, sz].map(|size| format!("{size}u")),
-            B::LocalInvocationIndex => {
-                return Ok(format!(
-                    "((unsigned int)({z}) * {sy}u + (unsigned int)({y})) * {sx}u + (unsigned int)({x})"
-                ));
-            }
-            _ => return Err(self.unsupported("subgroups")),
-        };
-        let type_name = self.printer.writer.type_name(ty)?;
-        Ok(["(", &type_name, "){", &values.join(", "), "}"].concat())
-    }
-
-    fn unsupported(&self, what: &str) -> Error {
-        self.printer.writer.unsupported(what, Span::UNDEFINED)
-    }
-
     pub(super) fn steps(&mut self, steps: &[Step]) -> Result<()> {
         steps.iter().try_for_each(|step| self.step(step))
     }
@@ -470,7 +430,10 @@ impl Entry<'_, '_, '_> {
             }
             Step::Lanes(region) => self.lanes(*region),
             Step::Rows(rows) => self.rows(rows),
-            Step::Barrier => Ok(()),
+            Step::Barrier => {
+                self.barrier();
+                Ok(())
+            }
             Step::If { condition, accept, reject } => {
                 let condition = self.condition(*condition)?;
                 self.open(&["if (", &condition, ") {"]);

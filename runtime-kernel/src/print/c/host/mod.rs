@@ -1,4 +1,5 @@
-//! Host entry points: loops over the invocations of a work-group, written so that a C compiler vectorises them.
+//! Entry points with loops over the invocations of a work-group, written so that a C compiler vectorises them: those of host C,
+//! and in OpenCL C those whose groups are larger than the device's.
 //!
 //! ```text
 //! inline ─ Plan (names) ─ Schedule ─ verify ─ entry (the function, group-level code) ─ lane_loops (regions as loops over z, y, x)
@@ -15,9 +16,14 @@
 //!
 //! One thread runs a work-group, region after region, each for all invocations. So a barrier is merely the end of a
 //! region, workgroup memory is a local variable, and values that live across regions are stored in arrays.
+//!
+//! In OpenCL C ([`kernel`]) the loops cover a block of the invocations, and each work-item of the group has one. If there are
+//! several, barriers remain; what runs once per group runs once per work-item, which all compute the same.
 
+mod arguments;
 mod entry;
 mod environment;
+mod kernel;
 mod lane_loops;
 mod nontemporal_stores;
 mod preamble;

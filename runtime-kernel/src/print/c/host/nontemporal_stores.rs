@@ -52,7 +52,7 @@ impl Entry<'_, '_, '_> {
     /// The loop over a whole row, with a copy for launches that use much memory.
     pub(super) fn whole_row(&mut self, index: usize, open: &str) -> Result<()> {
         let nontemporal_stores = self.schedule.rows[index].nontemporal_stores.clone();
-        if nontemporal_stores.is_empty() {
+        if nontemporal_stores.is_empty() || self.work_items.is_some() {
             return self.copy(index, open);
         }
         if self.printer.writer.first("stream_") {

@@ -52,8 +52,8 @@ impl Entry<'_, '_, '_> {
         for (&access, &index) in &row_facts.accesses {
             let first = self.first(index, &mut firsts)?;
             let length = self.length(access)?;
-            conditions.extend(in_range(index, &first, &length, (&from, &last)));
-            assumed.indices.insert(access, along(&first, index.slope, "x_"));
+            conditions.extend(self.in_range(index, &first, &length, (&from, &last)));
+            assumed.indices.insert(access, self.along(&first, index.slope, "x_"));
             assumed.firsts.insert(access, first);
         }
         conditions.sort();
@@ -77,7 +77,7 @@ impl Entry<'_, '_, '_> {
         if row_facts.bounds.is_empty() {
             return Ok(("0".to_owned(), (sx - 1).to_string()));
         }
-        self.line(&format_args!("long long low_ = 0, high_ = {sx};"));
+        self.line(&format_args!("{} low_ = 0, high_ = {sx};", self.long()));
         for bound in &row_facts.bounds {
             let (left, right) = (self.first(bound.left, firsts)?, self.first(bound.right, firsts)?);
             self.bound(bound, &left, &right);
@@ -131,12 +131,13 @@ impl Entry<'_, '_, '_> {
             match linear.slope {
                 0 => {}
                 1.. => {
-                    conditions
-                        .push([&along(side, linear.slope, last), " <= ", greatest(linear.signed)].concat());
+                    conditions.push(
+                        [&self.along(side, linear.slope, last), " <= ", greatest(linear.signed)].concat(),
+                    );
                 }
                 _ => {
                     conditions
-                        .push([&along(side, linear.slope, last), " >= ", least(linear.signed)].concat());
+                        .push([&self.along(side, linear.slope, last), " >= ", least(linear.signed)].concat());
                 }
             }
         }
@@ -150,7 +151,7 @@ impl Entry<'_, '_, '_> {
             _ => vec![from, last],
         };
         for x in ends {
-            let (a, b) = (along(&left, fact.left.slope, x), along(&right, fact.right.slope, x));
+            let (a, b) = (self.along(&left, fact.left.slope, x), self.along(&right, fact.right.slope, x));
             conditions.push([&a, " ", sign(op), " ", &b].concat());
         }
         Ok(conditions)
@@ -163,7 +164,7 @@ impl Entry<'_, '_, '_> {
             return Ok(name.clone());
         }
         let name = format!("first_{}_", firsts.len());
-        self.line(&["const long long ", &name, " = (long long)", &text, ";"]);
+        self.line(&["const ", self.long(), " ", &name, " = (", self.long(), ")", &text, ";"]);
         firsts.insert(text, name.clone());
         Ok(name)
     }
@@ -180,35 +181,40 @@ impl Entry<'_, '_, '_> {
             return Ok(length.to_string());
         }
         Ok(match range::root(context, base) {
-            Some(variable) => ["(long long)", self.printer.writer.names.length(variable)].concat(),
+            Some(variable) => ["(", self.long(), ")", self.printer.writer.names.length(variable)].concat(),
             None => "0".to_owned(),
         })
     }
-}
 
-/// The value at `x` of a linear value that is `first` at zero.
-fn along(first: &str, slope: i32, x: &str) -> String {
-    match slope {
-        _ if x == "0" => first.to_owned(),
-        0 => first.to_owned(),
-        1 => ["(", first, " + ", x, ")"].concat(),
-        _ => format!("({first} + {slope}LL * {x})"),
+    /// The value at `x` of a linear value that is `first` at zero.
+    fn along(&self, first: &str, slope: i32, x: &str) -> String {
+        match slope {
+            _ if x == "0" => first.to_owned(),
+            0 => first.to_owned(),
+            1 => ["(", first, " + ", x, ")"].concat(),
+            _ => format!("({first} + {slope}{} * {x})", self.printer.writer.dialect.long_suffix()),
+        }
     }
-}
 
-/// The conditions under which an index is in range from the first to the last x.
-fn in_range(index: Linear, first: &str, length: &str, (from, last): (&str, &str)) -> Vec<String> {
-    let (low, high) = if index.slope < 0 { (last, from) } else { (from, last) };
-    let (low, high) = (along(first, index.slope, low), along(first, index.slope, high));
-    let mut conditions = vec![[&high, " < ", length].concat()];
-    // An unsigned value that does not fall cannot be negative.
-    if index.signed || index.slope < 0 {
-        conditions.push(low + " >= 0");
+    /// The conditions under which an index is in range from the first to the last x.
+    fn in_range(&self, index: Linear, first: &str, length: &str, (from, last): (&str, &str)) -> Vec<String> {
+        let (low, high) = if index.slope < 0 { (last, from) } else { (from, last) };
+        let (low, high) = (self.along(first, index.slope, low), self.along(first, index.slope, high));
+        let mut conditions = vec![[&high, " < ", length].concat()];
+        // An unsigned value that does not fall cannot be negative.
+        if index.signed || index.slope < 0 {
+            conditions.push(low + " >= 0");
+        }
+        if index.signed && index.slope != 0 {
+            conditions.push([&high, " <= ", greatest(true)].concat());
+        }
+        conditions
     }
-    if index.signed && index.slope != 0 {
-        conditions.push([&high, " <= ", greatest(true)].concat());
+
+    /// The signed type of 64 bits.
+    fn long(&self) -> &'static str {
+        self.printer.writer.dialect.long()
     }
-    conditions
 }
 
 /// The C operator.
@@ -236,10 +242,10 @@ const fn mirrored(op: Op) -> Op {
 
 /// The greatest 32-bit integer.
 const fn greatest(signed: bool) -> &'static str {
-    if signed { "2147483647LL" } else { "4294967295LL" }
+    if signed { "2147483647" } else { "4294967295" }
 }
 
 /// The least 32-bit integer.
 const fn least(signed: bool) -> &'static str {
-    if signed { "(-2147483647LL - 1)" } else { "0" }
+    if signed { "(-2147483647 - 1)" } else { "0" }
 }

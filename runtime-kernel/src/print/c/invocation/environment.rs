@@ -123,6 +123,9 @@ impl Environment for Plain {
     fn barrier(&self, writer: &mut Writer<'_>, barrier: Barrier, span: Span) -> Result<String> {
         let subgroup = barrier.contains(Barrier::SUB_GROUP);
         Ok(match writer.dialect {
+            _ if writer.has_loops => {
+                return Err(writer.unsupported("a barrier in a function", span));
+            }
             Dialect::Host => return Err(writer.unsupported("a barrier in a function", span)),
             Dialect::Cuda if subgroup => "__syncwarp();".to_owned(),
             Dialect::Cuda => "__syncthreads();".to_owned(),

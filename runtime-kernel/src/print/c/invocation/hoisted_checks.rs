@@ -9,6 +9,7 @@ use super::environment::Environment;
 use super::statement::Printer;
 use crate::analysis::proof::range;
 use crate::print::c::form::level;
+use crate::program::Dialect;
 
 /// Why a loop `for (; counter < limit; counter++)` needs no checks inside.
 ///
@@ -48,28 +49,28 @@ impl<E: Environment> Printer<'_, '_, E> {
         }
         let counter = self.environment.local(&self.plan, checks.counter).text.into_owned();
         let limit = self.operand(checks.limit, level::UNARY)?;
-        let rounds = format!("{counter} < {limit} ? (long long){limit} - (long long){counter} : 0");
-        self.lines.line(&["const long long rounds_ = ", &rounds, ";"]);
+        let (long, suffix) = (self.writer.dialect.long(), self.writer.dialect.long_suffix());
+        let rounds = format!("{counter} < {limit} ? ({long}){limit} - ({long}){counter} : 0");
+        self.lines.line(&["const ", long, " rounds_ = ", &rounds, ";"]);
         let (mut firsts, mut conditions) = (Vec::new(), Vec::new());
         for (&access, &index) in &checks.accesses {
             let first = format!("at_{}_", firsts.len());
-            let text =
-                format!("const long long {first} = (long long){};", self.operand(index, level::UNARY)?);
+            let text = format!("const {long} {first} = ({long}){};", self.operand(index, level::UNARY)?);
             self.lines.line(&text);
             let Expression::Access { base, .. } = self.context.function.expressions[access] else { continue };
             let Some(length) = range::length(self.context, base) else { continue };
             let length = self.limit_text(length, base)?;
             let last = format!("{first} + rounds_");
-            conditions.push(format!("{last} <= (long long){length}"));
+            conditions.push(format!("{last} <= ({long}){length}"));
             if self.context.inner(index).scalar_kind() == Some(ScalarKind::Sint) {
-                conditions.push(format!("{first} >= 0 && {last} <= 2147483648LL"));
+                conditions.push(format!("{first} >= 0 && {last} <= 2147483648{suffix}"));
             }
             firsts.push((access, first));
         }
         self.lines.open(&["if (", &conditions.join(" && "), ") {"]);
         match &checks.packed {
             // Assertions are evaluated in each iteration.
-            Some(sum) if !self.writer.program.asserts => {
+            Some(sum) if !self.writer.program.asserts && self.writer.dialect == Dialect::Host => {
                 for (access, first) in firsts {
                     self.environment.prove(access, Some(first));
                 }
@@ -77,7 +78,7 @@ impl<E: Environment> Printer<'_, '_, E> {
                 self.lines.line(&["if (", &counter, " < ", &limit, ") ", &counter, " = ", &limit, ";"]);
             }
             _ => {
-                self.lines.line(&["const long long before_ = (long long)", &counter, ";"]);
+                self.lines.line(&["const ", long, " before_ = (", long, ")", &counter, ";"]);
                 for (access, first) in firsts {
                     self.environment.prove(access, Some(format!("({first} - before_ + {counter})")));
                 }

@@ -11,7 +11,6 @@ use super::statement::Printer;
 use crate::analysis::proof::bounds::Scope;
 use crate::analysis::proof::range;
 use crate::print::c::form::level;
-use crate::program::Dialect;
 
 impl<E: Environment> Printer<'_, '_, E> {
     /// The index of an access.
@@ -21,8 +20,8 @@ impl<E: Environment> Printer<'_, '_, E> {
         index: Handle<Expression>,
     ) -> Result<String> {
         let scope = self.context.bounds.scope(access);
-        // The host's loops over invocations have their own indices.
-        if self.writer.dialect != Dialect::Host && self.is_small_sum(scope, index) {
+        // Loops over invocations have their own indices.
+        if !self.writer.has_loops && self.is_small_sum(scope, index) {
             self.writer.scalar(Scalar::I32)?;
             return self.signed(scope, index, level::ANY);
         }

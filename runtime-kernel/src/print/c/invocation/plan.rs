@@ -62,8 +62,8 @@ impl Plan {
             plan.values.push(name);
             plan.used.push(uses.counts[handle.index()] > 0);
         }
-        // For host C, `inline` has already restored the operators where possible.
-        if writer.dialect != Dialect::Host {
+        // For loops over invocations, `inline` has already restored the operators where possible.
+        if !writer.has_loops {
             plan.flags = logical::flags(context, &plan);
             if !writer.program.is_plain() {
                 let unroll = if checks == Checks::BoundedOnce { Unroll::Innermost } else { Unroll::All };

@@ -93,7 +93,7 @@ pub(crate) struct Analysis<'p, 'a> {
 const COMPARISON_BUDGET: u32 = 200_000;
 
 impl Schedule {
-    /// Schedules an entry point; `named` returns whether an expression has a name.
+    /// Schedules an entry point, for rows of up to `width` invocations; `named` returns whether an expression has a name.
     ///
     /// # Errors
     /// `Unsupported` for what the host cannot do.
@@ -101,7 +101,7 @@ impl Schedule {
         program: &Program,
         index: usize,
         context: FunctionContext<'_>,
-        checks: Checks,
+        (checks, width): (Checks, u32),
         named: &dyn Fn(Handle<Expression>) -> bool,
         form: Form,
     ) -> Result<Self> {
@@ -122,7 +122,6 @@ impl Schedule {
             Form::Plain => BTreeSet::new(),
         };
         let storage = VariableStorage::new(module, function, &uniform_code, &uses, &steps, &placed);
-        let width = context.group_size.map_or(1, |size| size[0]);
         row_schedule::lay_out(&mut steps.steps, function, &storage, width);
         let tensors = &program.interfaces[index].tensors;
         let only_written = tensors.iter().filter(|tensor| tensor.access == runtime_core::Access::Write);

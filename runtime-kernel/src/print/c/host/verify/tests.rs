@@ -37,7 +37,8 @@ fn each(program: &Program, form: Form, mut visit: impl FnMut(&str, Schedule, Fun
         };
         let plan = Plan::new(&writer, context);
         let named = |value: Handle<Expression>| plan.value(value).is_some();
-        match Schedule::of(&program, index, context, Checks::Bounded, &named, form) {
+        match Schedule::of(&program, index, context, (Checks::Bounded, point.workgroup_size[0]), &named, form)
+        {
             Ok(schedule) => visit(&point.name, schedule, context),
             Err(error) => assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}"),
         }
