@@ -311,7 +311,7 @@ impl Written {
 }
 
 fn params(interface: &Interface) -> Vec<LoweredParam> {
-    let strided = |index| interface.layouts.iter().any(|layout| layout.tensor == index);
+    let strided = |index| interface.layouts.iter().any(|layout| layout.tensor == index && layout.is_strided);
     let tensors = interface.tensors.iter().enumerate().map(|(index, tensor)| LoweredParam {
         param: Param {
             kind: ArgKind::Tensor,

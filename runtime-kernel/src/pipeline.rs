@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use naga::Module;
 use naga::valid::ModuleInfo;
-use runtime_core::{Result, SignatureParam};
+use runtime_core::{Error, Result, SignatureParam};
 
 use crate::analysis::signature;
 use crate::check::{barriers, continuing};
@@ -13,7 +13,7 @@ use crate::parse::limits::{self, Depth};
 use crate::parse::specialise::{Specialisation, as_constants, overrides, values, with_values};
 use crate::parse::type_parameters::TypeParameters;
 use crate::parse::{Parsed, diagnostic, expansion_limits, panic_guard, parse_and_validate, source_edits};
-use crate::parse::{bindings, by_value};
+use crate::parse::{bindings, by_value, textures};
 use crate::print::c::{self, CCode};
 use crate::print::spirv;
 use crate::program::{Checks, Dialect, Program};
@@ -27,10 +27,15 @@ impl Program {
     /// `CompileFailed` with naga's diagnostic, or with the convention's rule that an entry point breaks and its line;
     /// `InvalidArgument` for a constant or element type that the code does not declare.
     pub fn parse(code: &str, path: &str, specialisation: &Specialisation) -> Result<Self> {
-        let code = edited(code, path, specialisation)?;
+        let plain = edited(code, path, specialisation)?;
+        limits::check(&plain, path)?;
+        let code = textures::with_tensors(&plain);
         let (depth, tokens) = limits::check(&code, path)?;
         expansion_limits::check(&tokens, &code, path)?;
-        panic_guard::run("reading the kernel", depth, || parse_program(&code, path, depth, specialisation))
+        panic_guard::run("reading the kernel", depth, || {
+            parse_program(&code, path, depth, specialisation)
+                .map_err(|error| of_text(error, &plain, &code, path))
+        })
     }
 
     /// The parameters of an entry point of `code`, in the order of the arguments. Each line `alias NAME = …;` that names
@@ -44,13 +49,15 @@ impl Program {
         specialisation: &Specialisation,
         entry: &str,
     ) -> Result<Vec<SignatureParam>> {
-        let code = edited(code, path, specialisation)?;
+        let plain = edited(code, path, specialisation)?;
+        limits::check(&plain, path)?;
+        let code = textures::with_tensors(&plain);
         let (depth, tokens) = limits::check(&code, path)?;
         expansion_limits::check(&tokens, &code, path)?;
         let chosen: Vec<_> = specialisation.named_elements().into_iter().map(|(name, _)| name).collect();
         panic_guard::run("reading the kernel", depth, || {
-            let Parsed { mut module, info, made_private } =
-                parse_and_validate(&code, path).map_err(|text| diagnostic(&text, &code, path))?;
+            let Parsed { mut module, info, made_private } = parse_and_validate(&code, path)
+                .map_err(|text| of_text(diagnostic(&text, &code, path), &plain, &code, path))?;
             made_private.restore(&mut module, &info, &code, path)?;
             let module = with_arguments((module, info), &code, path, specialisation)?;
             let program = Self::new(module, &code, path, depth)?;
@@ -121,7 +128,15 @@ impl Program {
     }
 }
 
-/// The text that naga parses.
+/// The error of the text as its author wrote it, if that text has one of its own.
+fn of_text(error: Error, plain: &str, code: &str, path: &str) -> Error {
+    match parse_and_validate(plain, path) {
+        Err(text) if plain != code => diagnostic(&text, plain, path),
+        _ => error,
+    }
+}
+
+/// The text that naga parses, but for its textures.
 fn edited<'a>(code: &'a str, path: &str, specialisation: &Specialisation) -> Result<Cow<'a, str>> {
     // Some editors begin a file with a byte-order mark, which is not part of WGSL.
     let code = code.strip_prefix('\u{feff}').unwrap_or(code);

@@ -10,6 +10,7 @@ pub(crate) mod panic_guard;
 pub(crate) mod source_edits;
 pub(crate) mod specialise;
 pub(crate) mod templates;
+pub(crate) mod textures;
 pub(crate) mod tokens;
 pub(crate) mod type_parameters;
 

@@ -15,16 +15,38 @@ fn other_stage() { } //!
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 @compute @workgroup_size(1) fn same_binding() { r[0] = x[0]; }
 
-//# texture: no textures
-//= says texture
+//# sampler: textures are read, not sampled
+//= says sampler | textureLoad
+@group(0) @binding(0) var x: texture_2d<f32>;
+@group(0) @binding(1) var s: sampler; //!
+@group(0) @binding(2) var<storage, read_write> r: array<f32>;
+@compute @workgroup_size(1) fn sampler_() { r[0] = textureSampleLevel(x, s, vec2(0.0, 0.0), 0.0).x; }
+
+//# texture_argument: functions take no textures
+//= says texture | functions
 @group(0) @binding(0) var x: texture_2d<f32>; //!
 @group(0) @binding(1) var<storage, read_write> r: array<f32>;
-@compute @workgroup_size(1) fn texture() { r[0] = textureLoad(x, vec2(0, 0), 0).x; }
+fn first(t: texture_2d<f32>) -> f32 { return textureLoad(t, vec2(0, 0), 0).x; }
+@compute @workgroup_size(1) fn texture_argument() { r[0] = first(x); }
 
-//# storage_texture: no storage textures
-//= says texture
-@group(0) @binding(0) var x: texture_storage_2d<r32float, write>; //!
-@compute @workgroup_size(1) fn storage_texture() { textureStore(x, vec2(0, 0), vec4(1.0)); }
+//# texture_cube: textures have up to three dimensions
+//= says texture | dimensions
+@group(0) @binding(0) var x: texture_multisampled_2d<f32>; //!
+@group(0) @binding(1) var<storage, read_write> r: array<f32>;
+@compute @workgroup_size(1) fn texture_cube() { r[0] = textureLoad(x, vec2(0, 0), 0).x; }
+
+//# small_texels: a texel is a word or more
+//= says texture | bytes
+@group(0) @binding(0) var x: texture_storage_2d<r16float, write>; //!
+@compute @workgroup_size(1) fn small_texels() { textureStore(x, vec2(0, 0), vec4(1.0)); }
+
+//# texture_call: an error in a call of textureLoad is that of the text
+//= says textureLoad
+@group(0) @binding(0) var x: texture_2d<f32>;
+@group(0) @binding(1) var<storage, read_write> r: array<f32>;
+@compute @workgroup_size(1) fn texture_call() {
+    r[0] = textureLoad(x, vec2(0, 0), 0, 0, 0).x; //!
+}
 
 //# vector_scalar: the members of the immediate struct are scalars
 //= says scalar | v
