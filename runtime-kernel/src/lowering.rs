@@ -2,6 +2,7 @@
 
 mod coarsening;
 mod device_limits;
+mod subgroups;
 
 use std::sync::Arc;
 
@@ -101,6 +102,12 @@ unsafe impl Lowering for Wgsl {
                  except on the host.",
             ),
             OptionSpec::module(
+                subgroups::SIZE,
+                0,
+                "Items of a subgroup that the kernel requires: loading fails on a device with others. A device without subgroups \
+                 emulates them with this number, a power of two from 4 to 128.",
+            ),
+            OptionSpec::module(
                 MIN_GROUPS,
                 0,
                 "Work-groups that a compute unit should hold at least, up to 32: on CUDA, the compiler then limits registers \
@@ -147,6 +154,7 @@ unsafe impl Lowering for Wgsl {
         let (format, writer) =
             target.ok_or_else(|| Error::unsupported("lowering wgsl for this device is not supported"))?;
         let program = Program::parse(source.code, source.path, &Specialisation::of_options(source.options)?)?;
+        let program = subgroups::applied(program, source.options, device, writer)?;
         let program = match source.options.value("zero_workgroup_memory") {
             Some(OptionValue::Flag(false)) => program.with_uninitialised_workgroup_memory(),
             _ => program,

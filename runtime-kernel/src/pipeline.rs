@@ -6,18 +6,20 @@ use naga::Module;
 use naga::valid::ModuleInfo;
 use runtime_core::{Error, Result, SignatureParam};
 
-use crate::analysis::signature;
+use crate::analysis::features::Feature;
+use crate::analysis::{reflect, signature};
 use crate::check::{barriers, continuing};
 use crate::parse::diagnostics::{failed, path_or_wgsl};
 use crate::parse::limits::{self, Depth};
 use crate::parse::specialise::{Specialisation, as_constants, overrides, values, with_values};
 use crate::parse::type_parameters::TypeParameters;
 use crate::parse::{Parsed, diagnostic, expansion_limits, panic_guard, parse_and_validate, source_edits};
-use crate::parse::{bindings, by_value, textures};
+use crate::parse::{bindings, by_value, subgroup_calls, textures};
 use crate::print::c::{self, CCode};
 use crate::print::spirv;
 use crate::program::{Checks, Dialect, Program};
 use crate::transform::pointer_arguments::{self, Parts};
+use crate::transform::subgroups::{self, Sharing};
 use crate::transform::{bounds_checks, coarsening, zeroing};
 
 impl Program {
@@ -78,7 +80,41 @@ impl Program {
     /// # Errors
     /// `Unsupported`, naming the construct and its line, for what the language cannot express.
     pub fn c(&self, dialect: Dialect, checks: Checks) -> Result<CCode> {
+        if dialect == Dialect::Host && self.features.contains(&Feature::Subgroups) {
+            return self.with_emulated_subgroups(None)?.c(dialect, checks);
+        }
         panic_guard::run("writing C", self.depth, || c::write(self, dialect, checks))
+    }
+
+    /// The program for a target without subgroups: with subgroups of `size` invocations, a power of two from 4 to 128, in the
+    /// order of the local invocation index, which exchange values through work-group memory. Without `size`, they have 32
+    /// invocations, or less if the work-groups have.
+    ///
+    /// # Errors
+    /// `Unsupported` for an operation that some invocations of a work-group do not reach, naming its line;
+    /// `InvalidArgument` for another size.
+    pub fn with_emulated_subgroups(&self, size: Option<u32>) -> Result<Self> {
+        let groups = self.interfaces.iter().map(|entry| entry.group_size.iter().product());
+        let largest: u32 = groups.max().unwrap_or(1);
+        let size = size.unwrap_or_else(|| largest.next_power_of_two().clamp(4, 32));
+        if !size.is_power_of_two() || !(4..=128).contains(&size) {
+            return Err(Error::invalid(format!(
+                "a subgroup of {size} items: the size is a power of two from 4 to 128"
+            )));
+        }
+        panic_guard::run("emulating subgroups", self.depth, || {
+            let emulated = |sharing| -> Result<Self> {
+                let mut program = self.with(subgroups::emulated(self, size, sharing)?)?;
+                program.features.retain(|feature| *feature != Feature::Subgroups);
+                program.interfaces = reflect::interfaces(&program)?;
+                Ok(program)
+            };
+            let program = emulated(Sharing::Shared)?;
+            match barriers::check_emulated(&program) {
+                Ok(()) => Ok(program),
+                Err(error) => barriers::check_emulated(&emulated(Sharing::PerCall)?).and(Err(error)),
+            }
+        })
     }
 
     /// The program with element-wise entry points changed such that one invocation does the work of several, whose loads are
@@ -141,10 +177,16 @@ fn edited<'a>(code: &'a str, path: &str, specialisation: &Specialisation) -> Res
     // Some editors begin a file with a byte-order mark, which is not part of WGSL.
     let code = code.strip_prefix('\u{feff}').unwrap_or(code);
     let code = source_edits::with_elements(code, path, &specialisation.named_elements())?;
-    Ok(match source_edits::without_subgroups(&code) {
+    let code = then(code, subgroup_calls::without_subgroups);
+    Ok(then(code, subgroup_calls::with_known_calls))
+}
+
+/// The text after one more edit.
+fn then<'a>(code: Cow<'a, str>, edit: impl FnOnce(&str) -> Cow<'_, str>) -> Cow<'a, str> {
+    match edit(&code) {
         Cow::Owned(edited) => Cow::Owned(edited),
         Cow::Borrowed(_) => code,
-    })
+    }
 }
 
 /// The module with its buffers in the form of arguments.

@@ -19,6 +19,24 @@ use crate::transform::inline::{Purpose, inline};
 /// # Errors
 /// `CompileFailed`, naming the line of the barrier and of the condition that varies.
 pub(crate) fn check(program: &Program) -> Result<()> {
+    check_with(program, &|found| {
+        let rule = "a barrier must be reached by all invocations of a work-group";
+        Error::new(ErrorKind::CompileFailed, found.message(program, rule))
+    })
+}
+
+/// Checks a program whose subgroup operations have become functions with barriers.
+///
+/// # Errors
+/// `Unsupported`, naming the line of the operation and of the condition that varies.
+pub(crate) fn check_emulated(program: &Program) -> Result<()> {
+    check_with(program, &|found| {
+        let rule = "on a device without subgroups, a subgroup operation must be reached by all invocations of a work-group";
+        Error::new(ErrorKind::Unsupported, found.message(program, rule))
+    })
+}
+
+fn check_with(program: &Program, error: &dyn Fn(&DivergentBarrier) -> Error) -> Result<()> {
     let module = &program.module;
     let barrier_functions = functions_with_barriers(module);
     let none = !barrier_functions.contains(&true)
@@ -29,7 +47,7 @@ pub(crate) fn check(program: &Program) -> Result<()> {
     // A function may be correct only for the arguments of its actual calls.
     let inlined = inline(module, &program.info, Purpose::SpeedWithoutUnrolling)?;
     let info = parse::validate_again(&inlined)?;
-    check_entries(&inlined, &info, &[]).map_err(|found| error(&found, &|span| program.place(span)))
+    check_entries(&inlined, &info, &[]).map_err(|found| error(&found))
 }
 
 /// Whether every function passes for any arguments, and every call of one with barriers is in uniform control
@@ -73,6 +91,16 @@ fn contains_barrier(block: &Block, functions: &[bool]) -> bool {
 struct DivergentBarrier {
     barrier: Span,
     condition: Span,
+}
+
+impl DivergentBarrier {
+    fn message(&self, program: &Program, rule: &str) -> String {
+        format!(
+            "{}: {rule}, but the condition at {} varies within it; move it out of that control flow",
+            program.place(self.barrier),
+            program.place(self.condition)
+        )
+    }
 }
 
 /// The condition by which invocations diverge, if they do.
@@ -255,18 +283,6 @@ impl<'a> Walk<'a> {
 fn may_repeat(body: &Block) -> bool {
     !matches!(body.last(), Some(Statement::Break | Statement::Return { .. }))
         || Skip::of_block(body) == Skip::Continue
-}
-
-fn error(found: &DivergentBarrier, place: &dyn Fn(Span) -> String) -> Error {
-    Error::new(
-        ErrorKind::CompileFailed,
-        format!(
-            "{}: a barrier must be reached by all invocations of a work-group, but the condition at {} varies \
-             within it; move the barrier out of that control flow",
-            place(found.barrier),
-            place(found.condition)
-        ),
-    )
 }
 
 #[cfg(test)]

@@ -224,10 +224,9 @@ impl Executor for Device {
             "i64" => {
                 info.id.target != "vulkan" || info.properties.texts("feature").any(|feature| feature == "i64")
             }
+            // Emulated where there are none, except on Vulkan.
             "subgroups" => {
-                let cuda = info.id.target == "cuda";
-                cuda || property_contains("sub_group_operation", "arithmetic")
-                    || property_contains("extensions", "cl_khr_subgroups")
+                info.id.target != "vulkan" || property_contains("sub_group_operation", "arithmetic")
             }
             // An unknown feature must be supported.
             _ => true,

@@ -14,6 +14,7 @@ use runtime_core::DType;
 
 use self::format::Format;
 use self::functions::{functions, vector};
+use super::text_edits::{Edit, applied, arguments};
 use super::tokens::{Token, tokens};
 
 /// What the names of structures begin with that receive the layout of a texture's tensor; the number of its dimensions
@@ -89,26 +90,6 @@ pub(crate) fn with_tensors(code: &str) -> Cow<'_, str> {
         calls(&tokens, texture, &mut edits);
     }
     Cow::Owned(applied(code, edits) + &definitions(&textures, &scalars))
-}
-
-/// A replacement of a part of the text.
-type Edit = (Range<usize>, String);
-
-fn applied(code: &str, mut edits: Vec<Edit>) -> String {
-    edits.sort_by_key(|(range, _)| (range.start, range.end));
-    let (mut new, mut at) = (String::with_capacity(2 * code.len()), 0);
-    for (range, text) in edits {
-        // A call in an argument that is dropped.
-        if range.start < at {
-            continue;
-        }
-        new.push_str(&code[at..range.start]);
-        new.push_str(&text);
-        new.extend(code[range.clone()].matches('\n').skip(text.matches('\n').count()));
-        at = range.end;
-    }
-    new.push_str(&code[at..]);
-    new
 }
 
 fn text<'a>(tokens: &[Token<'a>], at: usize) -> &'a str {
@@ -225,29 +206,6 @@ fn calls(tokens: &[Token<'_>], texture: &Texture<'_>, edits: &mut Vec<Edit>) {
             }
         }
     }
-}
-
-/// The arguments of a call whose first one is at `first`: each from its first token to the `,` or `)` after it.
-fn arguments(tokens: &[Token<'_>], first: usize) -> Vec<Range<usize>> {
-    let (mut list, mut start, mut depth) = (Vec::new(), first, 0usize);
-    for at in first..tokens.len() {
-        match (tokens[at].text, depth) {
-            ("(" | "[", _) => depth += 1,
-            (")", 0) => {
-                if at > start || list.is_empty() {
-                    list.push(start..at);
-                }
-                return list;
-            }
-            (")" | "]", _) => depth = depth.saturating_sub(1),
-            (",", 0) => {
-                list.push(start..at);
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    Vec::new()
 }
 
 /// The scalars of the kernel, which the layouts join.

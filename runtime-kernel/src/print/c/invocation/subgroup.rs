@@ -32,9 +32,6 @@ const fn word(operation: SubgroupOperation) -> &'static str {
 impl<E: Environment> Printer<'_, '_, E> {
     /// A subgroup operation.
     pub(crate) fn subgroup(&mut self, statement: &Statement, span: Span) -> Result<()> {
-        if self.writer.dialect == Dialect::Host {
-            return Err(self.writer.unsupported("a subgroup operation", span));
-        }
         match *statement {
             Statement::SubgroupBallot { result, predicate } => {
                 let predicate = match predicate {
