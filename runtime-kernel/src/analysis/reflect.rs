@@ -44,7 +44,17 @@ pub(crate) fn interfaces(program: &Program) -> Result<Vec<Interface>> {
     layouts.update(program.module.to_ctx()).map_err(|error| failed(error.to_string()))?;
     let reflect = Reflect { program, layouts };
     let entries = program.module.entry_points.iter().enumerate();
-    let list: Vec<_> = entries.map(|(index, entry)| reflect.entry(index, entry)).collect::<Result<_>>()?;
+    let (mut list, mut messages) = (Vec::new(), Vec::<String>::new());
+    for (index, entry) in entries {
+        match reflect.entry(index, entry) {
+            Ok(interface) => list.push(interface),
+            Err(error) if messages.iter().any(|known| known == error.message()) => {}
+            Err(error) => messages.push(error.message().to_owned()),
+        }
+    }
+    if !messages.is_empty() {
+        return Err(failed(messages.join("\n")));
+    }
     if list.is_empty() {
         let place = program.place(Span::new(0, 0));
         return Err(failed(format!(

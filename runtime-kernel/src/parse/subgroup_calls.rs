@@ -3,43 +3,7 @@
 use std::borrow::Cow;
 
 use super::text_edits::{Edit, applied, arguments};
-use super::tokens::{Token, tokens};
-
-/// `code` without `subgroups` in its `enable` directives. WGSL requires it there, but naga supports subgroup
-/// operations without it and does not know the name. All offsets stay the same.
-pub(crate) fn without_subgroups(code: &str) -> Cow<'_, str> {
-    let mut enabling: Option<Vec<Token<'_>>> = None;
-    let mut edited = Cow::Borrowed(code);
-    let list = code.contains("subgroups").then(|| tokens(code));
-    for token in list.into_iter().flatten() {
-        match &mut enabling {
-            None if token.text == "enable" => enabling = Some(vec![token]),
-            None => {}
-            Some(directive) => {
-                let ends = token.text == ";";
-                directive.push(token);
-                if ends {
-                    blank_subgroups(directive, edited.to_mut());
-                    enabling = None;
-                }
-            }
-        }
-    }
-    edited
-}
-
-/// Blanks out the whole directive, or the name and one comma next to it.
-fn blank_subgroups(directive: &[Token<'_>], code: &mut String) {
-    let Some(at) = directive.iter().position(|token| token.text == "subgroups") else { return };
-    let gone = match directive[at + 1].text {
-        "," => at..at + 2,
-        _ if at >= 3 => at - 1..at + 1,
-        _ => 0..directive.len(),
-    };
-    for token in &directive[gone] {
-        code.replace_range(token.range.clone(), &" ".repeat(token.range.len()));
-    }
-}
+use super::tokens::tokens;
 
 /// Operations whose second argument is an index.
 const INDEXED: [&str; 6] = [
@@ -82,21 +46,6 @@ pub(crate) fn with_known_calls(code: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_extension_that_naga_lacks_is_blanked_out() {
-        let cases = [
-            ("enable subgroups; x", "                  x"),
-            ("enable f16, subgroups; x", "enable f16           ; x"),
-            ("enable subgroups, f16; x", "enable            f16; x"),
-            ("enable f16; // subgroups", "enable f16; // subgroups"),
-            ("enable f16; enable /* a */ subgroups;", "enable f16;        /* a */           "),
-            ("enable subgroups", "enable subgroups"),
-        ];
-        for (code, expected) in cases {
-            assert_eq!(without_subgroups(code), expected);
-        }
-    }
 
     #[test]
     fn indices_are_converted_and_an_election_is_a_sum() {

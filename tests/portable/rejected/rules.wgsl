@@ -372,3 +372,15 @@ var<immediate> scalars: Scalars;
 @group(0) @binding(0) var<uniform> params: u32; //!
 @group(0) @binding(1) var<storage, read_write> r: array<u32>;
 @compute @workgroup_size(1) fn by_value_beside_scalars() { r[0] = params + scalars.n; }
+
+//# push_constant: the older name of the scalars
+//= says var<immediate>
+var<push_constant> n: u32; //!
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn push_constant() { r[0] = n; }
+
+//# storage_pointer: a pointer that functions do not take
+//= says function 'first' is invalid | Storage
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+fn first(p: ptr<storage, array<u32>, read_write>) -> u32 { return (*p)[0]; } //!
+@compute @workgroup_size(1) fn storage_pointer() { r[1] = first(&r); }
