@@ -101,12 +101,7 @@ unsafe impl Lowering for Wgsl {
                 "Zero work-group memory that the kernel may read before it writes it; false leaves it uninitialised, \
                  except on the host.",
             ),
-            OptionSpec::module(
-                subgroups::SIZE,
-                0,
-                "Items of a subgroup that the kernel requires: loading fails on a device with others. A device without subgroups \
-                 emulates them with this number, a power of two from 4 to 128.",
-            ),
+            subgroups::option(),
             OptionSpec::module(
                 MIN_GROUPS,
                 0,

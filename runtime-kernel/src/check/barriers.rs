@@ -155,17 +155,17 @@ impl<'a> Walk<'a> {
     fn statement(&mut self, (statement, span): (&Statement, Span), divergence: Divergence) {
         match statement {
             Statement::ControlBarrier(_) | Statement::WorkGroupUniformLoad { .. } => {
-                self.barrier(span, divergence)
+                self.barrier(span, divergence);
             }
             Statement::Call { function, .. }
                 if self.barrier_functions.get(function.index()) == Some(&true) =>
             {
-                self.barrier(span, divergence)
+                self.barrier(span, divergence);
             }
             Statement::Block(block) => self.block(block, divergence),
             Statement::If { condition, accept, reject } => {
                 let divergence = divergence.or_else(|| self.varying(*condition, span));
-                self.branches(&[accept, reject], divergence)
+                self.branches(&[accept, reject], divergence);
             }
             Statement::Switch { selector, cases } => {
                 let divergence = divergence.or_else(|| self.varying(*selector, span));

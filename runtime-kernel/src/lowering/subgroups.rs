@@ -1,13 +1,22 @@
 //! Subgroups: emulated where a device has none, and of the size that a kernel requires.
 
-use runtime_core::{DeviceInfo, Error, ErrorKind, OptionValue, Options, Result};
+use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, OptionValue, Options, Result};
 
 use super::Writer;
 use crate::analysis::features::Feature;
 use crate::program::{Dialect, Program};
 
 /// The option for the number of items.
-pub(super) const SIZE: &str = "subgroup_size";
+const SIZE: &str = "subgroup_size";
+
+pub(super) fn option() -> OptionSpec {
+    OptionSpec::module(
+        SIZE,
+        0,
+        "Items of a subgroup that the kernel requires: loading fails on a device with others. A device without subgroups \
+         emulates them with this number, a power of two from 4 to 128.",
+    )
+}
 
 /// The program as the device runs it.
 ///

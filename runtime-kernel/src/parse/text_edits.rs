@@ -27,8 +27,8 @@ pub(crate) fn applied(code: &str, mut edits: Vec<Edit>) -> String {
 /// The arguments of a call whose first one is at `first`: each from its first token to the `,` or `)` after it.
 pub(crate) fn arguments(tokens: &[Token<'_>], first: usize) -> Vec<Range<usize>> {
     let (mut list, mut start, mut depth) = (Vec::new(), first, 0usize);
-    for at in first..tokens.len() {
-        match (tokens[at].text, depth) {
+    for (at, token) in tokens.iter().enumerate().skip(first) {
+        match (token.text, depth) {
             ("(" | "[", _) => depth += 1,
             (")", 0) => {
                 if at > start || list.is_empty() {
