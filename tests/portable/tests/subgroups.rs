@@ -1,5 +1,7 @@
 //! Subgroup operations on the host against a reference, for subgroups of 4 to 64 items, full and partial.
 
+#![allow(clippy::cast_possible_truncation, reason = "a few hundred items")]
+
 use runtime_core::{Device, Error, ErrorKind, ModuleSource, Options, Result, Runtime};
 
 use portable::random::Random;
