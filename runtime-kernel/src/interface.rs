@@ -35,7 +35,7 @@ impl Interface {
     }
 }
 
-/// A storage buffer, or a uniform buffer, which is read.
+/// A storage buffer, a texture, or a uniform buffer, which is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tensor {
     /// The variable's name.
@@ -65,7 +65,7 @@ pub struct Scalar {
     pub offset_bytes: u32,
 }
 
-/// A member of the `var<immediate>` struct that receives the shape and the strides of a tensor.
+/// Scalars that receive the shape and the strides of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// The tensor, as an index of `tensors`.
@@ -74,6 +74,8 @@ pub struct Layout {
     pub rank: usize,
     /// The first of its `2 * rank` scalars, the extents and then the strides, as an index of `scalars`.
     pub first_scalar: usize,
+    /// Whether the tensor may have gaps; that of a texture may not.
+    pub is_strided: bool,
 }
 
 /// An `override` constant.

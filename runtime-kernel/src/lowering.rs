@@ -3,6 +3,7 @@
 mod coarsening;
 mod device_limits;
 mod group_loops;
+mod subgroups;
 
 use std::sync::Arc;
 
@@ -102,6 +103,7 @@ unsafe impl Lowering for Wgsl {
                 "Zero work-group memory that the kernel may read before it writes it; false leaves it uninitialised, \
                  except on the host.",
             ),
+            subgroups::option(),
             OptionSpec::module(
                 MIN_GROUPS,
                 0,
@@ -149,6 +151,7 @@ unsafe impl Lowering for Wgsl {
         let (format, writer) =
             target.ok_or_else(|| Error::unsupported("lowering wgsl for this device is not supported"))?;
         let program = Program::parse(source.code, source.path, &Specialisation::of_options(source.options)?)?;
+        let program = subgroups::applied(program, source.options, device, writer)?;
         let program = match source.options.value("zero_workgroup_memory") {
             Some(OptionValue::Flag(false)) => program.with_uninitialised_workgroup_memory(),
             _ => program,
@@ -317,7 +320,7 @@ impl Written {
 }
 
 fn params(interface: &Interface) -> Vec<LoweredParam> {
-    let strided = |index| interface.layouts.iter().any(|layout| layout.tensor == index);
+    let strided = |index| interface.layouts.iter().any(|layout| layout.tensor == index && layout.is_strided);
     let tensors = interface.tensors.iter().enumerate().map(|(index, tensor)| LoweredParam {
         param: Param {
             kind: ArgKind::Tensor,

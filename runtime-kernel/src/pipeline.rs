@@ -4,20 +4,22 @@ use std::borrow::Cow;
 
 use naga::Module;
 use naga::valid::ModuleInfo;
-use runtime_core::{Result, SignatureParam};
+use runtime_core::{Error, Result, SignatureParam};
 
-use crate::analysis::signature;
+use crate::analysis::features::Feature;
+use crate::analysis::{reflect, signature};
 use crate::check::{barriers, continuing, cooperative};
 use crate::parse::diagnostics::{failed, path_or_wgsl};
 use crate::parse::limits::{self, Depth};
 use crate::parse::specialise::{Specialisation, as_constants, overrides, values, with_values};
 use crate::parse::type_parameters::TypeParameters;
 use crate::parse::{Parsed, diagnostic, expansion_limits, panic_guard, parse_and_validate, source_edits};
-use crate::parse::{bindings, by_value};
+use crate::parse::{bindings, by_value, directives, half_bitcasts, subgroup_calls, textures};
 use crate::print::c::{self, CCode};
 use crate::print::spirv;
 use crate::program::{Checks, Dialect, Program};
 use crate::transform::pointer_arguments::{self, Parts};
+use crate::transform::subgroups::{self, Sharing};
 use crate::transform::{bounds_checks, coarsening, zeroing};
 
 impl Program {
@@ -27,10 +29,15 @@ impl Program {
     /// `CompileFailed` with naga's diagnostic, or with the convention's rule that an entry point breaks and its line;
     /// `InvalidArgument` for a constant or element type that the code does not declare.
     pub fn parse(code: &str, path: &str, specialisation: &Specialisation) -> Result<Self> {
-        let code = edited(code, path, specialisation)?;
+        let plain = edited(code, path, specialisation)?;
+        limits::check(&plain, path)?;
+        let code = textures::with_tensors(&plain);
         let (depth, tokens) = limits::check(&code, path)?;
         expansion_limits::check(&tokens, &code, path)?;
-        panic_guard::run("reading the kernel", depth, || parse_program(&code, path, depth, specialisation))
+        panic_guard::run("reading the kernel", depth, || {
+            parse_program(&code, path, depth, specialisation)
+                .map_err(|error| of_text(error, &plain, &code, path))
+        })
     }
 
     /// The parameters of an entry point of `code`, in the order of the arguments. Each line `alias NAME = …;` that names
@@ -44,13 +51,15 @@ impl Program {
         specialisation: &Specialisation,
         entry: &str,
     ) -> Result<Vec<SignatureParam>> {
-        let code = edited(code, path, specialisation)?;
+        let plain = edited(code, path, specialisation)?;
+        limits::check(&plain, path)?;
+        let code = textures::with_tensors(&plain);
         let (depth, tokens) = limits::check(&code, path)?;
         expansion_limits::check(&tokens, &code, path)?;
         let chosen: Vec<_> = specialisation.named_elements().into_iter().map(|(name, _)| name).collect();
         panic_guard::run("reading the kernel", depth, || {
-            let Parsed { mut module, info, made_private } =
-                parse_and_validate(&code, path).map_err(|text| diagnostic(&text, &code, path))?;
+            let Parsed { mut module, info, made_private } = parse_and_validate(&code, path)
+                .map_err(|text| of_text(diagnostic(&text, &code, path), &plain, &code, path))?;
             made_private.restore(&mut module, &info, &code, path)?;
             let module = with_arguments((module, info), &code, path, specialisation)?;
             let program = Self::new(module, &code, path, depth)?;
@@ -71,7 +80,41 @@ impl Program {
     /// # Errors
     /// `Unsupported`, naming the construct and its line, for what the language cannot express.
     pub fn c(&self, dialect: Dialect, checks: Checks) -> Result<CCode> {
+        if dialect == Dialect::Host && self.features.contains(&Feature::Subgroups) {
+            return self.with_emulated_subgroups(None)?.c(dialect, checks);
+        }
         panic_guard::run("writing C", self.depth, || c::write(self, dialect, checks))
+    }
+
+    /// The program for a target without subgroups: with subgroups of `size` invocations, a power of two from 4 to 128, in the
+    /// order of the local invocation index, which exchange values through work-group memory. Without `size`, they have 32
+    /// invocations, or less if the work-groups have.
+    ///
+    /// # Errors
+    /// `Unsupported` for an operation that some invocations of a work-group do not reach, naming its line;
+    /// `InvalidArgument` for another size.
+    pub fn with_emulated_subgroups(&self, size: Option<u32>) -> Result<Self> {
+        let groups = self.interfaces.iter().map(|entry| entry.group_size.iter().product());
+        let largest: u32 = groups.max().unwrap_or(1);
+        let size = size.unwrap_or_else(|| largest.next_power_of_two().clamp(4, 32));
+        if !size.is_power_of_two() || !(4..=128).contains(&size) {
+            return Err(Error::invalid(format!(
+                "a subgroup of {size} items: the size is a power of two from 4 to 128"
+            )));
+        }
+        panic_guard::run("emulating subgroups", self.depth, || {
+            let emulated = |sharing| -> Result<Self> {
+                let mut program = self.with(subgroups::emulated(self, size, sharing)?)?;
+                program.features.retain(|feature| *feature != Feature::Subgroups);
+                program.interfaces = reflect::interfaces(&program)?;
+                Ok(program)
+            };
+            let program = emulated(Sharing::Shared)?;
+            match barriers::check_emulated(&program) {
+                Ok(()) => Ok(program),
+                Err(error) => barriers::check_emulated(&emulated(Sharing::PerCall)?).and(Err(error)),
+            }
+        })
     }
 
     /// The program with element-wise entry points changed such that one invocation does the work of several, whose loads are
@@ -121,15 +164,30 @@ impl Program {
     }
 }
 
-/// The text that naga parses.
+/// The error of the text as its author wrote it, if that text has one of its own.
+fn of_text(error: Error, plain: &str, code: &str, path: &str) -> Error {
+    match parse_and_validate(plain, path) {
+        Err(text) if plain != code => diagnostic(&text, plain, path),
+        _ => error,
+    }
+}
+
+/// The text that naga parses, but for its textures.
 fn edited<'a>(code: &'a str, path: &str, specialisation: &Specialisation) -> Result<Cow<'a, str>> {
     // Some editors begin a file with a byte-order mark, which is not part of WGSL.
     let code = code.strip_prefix('\u{feff}').unwrap_or(code);
     let code = source_edits::with_elements(code, path, &specialisation.named_elements())?;
-    Ok(match source_edits::without_subgroups(&code) {
+    let code = then(code, directives::without_needless);
+    let code = then(code, half_bitcasts::with_conversions);
+    Ok(then(code, subgroup_calls::with_known_calls))
+}
+
+/// The text after one more edit.
+fn then<'a>(code: Cow<'a, str>, edit: impl FnOnce(&str) -> Cow<'_, str>) -> Cow<'a, str> {
+    match edit(&code) {
         Cow::Owned(edited) => Cow::Owned(edited),
         Cow::Borrowed(_) => code,
-    })
+    }
 }
 
 /// The module with its buffers in the form of arguments.

@@ -94,9 +94,9 @@ fn naga_diagnostics_keep_their_source_lines() {
 fn errors_of_the_convention_name_the_rule_and_the_line() {
     let cases = [
         (
-            "@group(0) @binding(0) var t: texture_2d<f32>;",
+            "@group(0) @binding(0) var t: texture_multisampled_2d<f32>;",
             "let a = textureDimensions(t);",
-            "\"t\" is a texture or sampler",
+            "\"t\" is a texture that is no tensor",
         ),
         (
             "var<immediate> n: u32;",

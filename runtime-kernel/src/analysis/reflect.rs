@@ -12,6 +12,7 @@ use runtime_core::{Access, DType, Error, ErrorKind, Result};
 use crate::interface::{self, Interface, Layout, Tensor};
 use crate::ir::cooperative::ROW_ALIGNMENT;
 use crate::parse::diagnostics::failed;
+use crate::parse::textures;
 use crate::parse::tokens::tokens;
 use crate::program::Program;
 
@@ -19,6 +20,12 @@ const ARGUMENTS: &str = "a portable kernel takes its tensors from storage and un
                          var<immediate> struct";
 const SCALARS: &str =
     "the var<immediate> must be a struct of scalars (i32, u32, f32, i64, u64, f64) without gaps";
+
+const SAMPLERS: &str =
+    "a portable kernel does not sample textures: read texels with textureLoad, and interpolate between them";
+
+const TEXTURES: &str = "a portable kernel uses textures with one sample, of 1, 2 or 3 dimensions, by textureLoad, textureStore and \
+                        textureDimensions alone, and does not pass them to functions; texels have 4, 8 or 16 bytes";
 
 const LAYOUTS: &str = "the layout of a tensor `x` is a member `x_layout` of type \
                        `struct Layout { shape: array<u32, R>, strides: array<i32, R> }` with R from 1 to 8";
@@ -38,7 +45,17 @@ pub(crate) fn interfaces(program: &Program) -> Result<Vec<Interface>> {
     layouts.update(program.module.to_ctx()).map_err(|error| failed(error.to_string()))?;
     let reflect = Reflect { program, layouts };
     let entries = program.module.entry_points.iter().enumerate();
-    let list: Vec<_> = entries.map(|(index, entry)| reflect.entry(index, entry)).collect::<Result<_>>()?;
+    let (mut list, mut messages) = (Vec::new(), Vec::<String>::new());
+    for (index, entry) in entries {
+        match reflect.entry(index, entry) {
+            Ok(interface) => list.push(interface),
+            Err(error) if messages.iter().any(|known| known == error.message()) => {}
+            Err(error) => messages.push(error.message().to_owned()),
+        }
+    }
+    if !messages.is_empty() {
+        return Err(failed(messages.join("\n")));
+    }
     if list.is_empty() {
         let place = program.place(Span::new(0, 0));
         return Err(failed(format!(
@@ -74,6 +91,10 @@ impl Reflect<'_> {
             )));
         }
         let uses = self.program.info.get_entry_point(index);
+        // Its textures would be tensors without it.
+        if let Some((handle, _)) = self.used(uses).find(|(_, variable)| self.is_sampler(variable)) {
+            return Err(self.broken(handle, "is a sampler", SAMPLERS));
+        }
         let mut interface = Interface {
             name: entry.name.clone(),
             tensors: Vec::new(),
@@ -96,7 +117,10 @@ impl Reflect<'_> {
                     interface.immediate = Some(handle);
                     interface.scalars = self.scalars(handle, variable)?;
                 }
-                _ => return Err(self.broken(handle, &format!("is {}", kind(variable.space)), ARGUMENTS)),
+                _ => {
+                    let (what, rule) = self.kind(variable);
+                    return Err(self.broken(handle, what, rule));
+                }
             }
         }
         interface.tensors = self.tensors(uses);
@@ -130,7 +154,7 @@ impl Reflect<'_> {
                 name: variable.name.clone().unwrap_or_default(),
                 binding,
                 access: access_of(access, uses[handle]),
-                dtype: self.element(variable.ty),
+                dtype: self.packed(variable.ty).or_else(|| self.element(variable.ty)),
                 min_bytes: self.fixed_bytes(variable.ty),
                 alignment_bytes: self.alignment(variable.ty),
                 variable: handle,
@@ -185,7 +209,8 @@ impl Reflect<'_> {
         let Type { name, inner: TypeInner::Struct { members, .. } } = &module.types[member.ty] else {
             return Ok(None);
         };
-        if name.as_deref() != Some(LAYOUT) {
+        let name = name.as_deref().unwrap_or_default();
+        if name != LAYOUT && !name.starts_with(textures::LAYOUT) {
             return Ok(None);
         }
         let array = |member: &StructMember, name: &str, element: Scalar| {
@@ -230,15 +255,25 @@ impl Reflect<'_> {
             let tensor = name
                 .strip_suffix(LAYOUT_SUFFIX)
                 .and_then(|name| tensors.iter().position(|tensor| tensor.name == name));
-            let tensor = tensor.ok_or_else(|| {
-                let what = format!("has a member \"{name}\" that names no tensor of the entry point");
-                self.broken(handle, &what, LAYOUTS)
-            })?;
             let rank = rank as usize;
-            list.push(Layout { tensor, rank, first_scalar });
+            let is_strided = module.types[member.ty].name.as_deref() == Some(LAYOUT);
+            match tensor {
+                Some(tensor) => list.push(Layout { tensor, rank, first_scalar, is_strided }),
+                // A texture of another entry point.
+                None if !is_strided => {}
+                None => {
+                    let what = format!("has a member \"{name}\" that names no tensor of the entry point");
+                    return Err(self.broken(handle, &what, LAYOUTS));
+                }
+            }
             first_scalar += 2 * rank;
         }
         Ok(list)
+    }
+
+    /// The type of elements that a texture packs into words.
+    fn packed(&self, ty: Handle<Type>) -> Option<DType> {
+        textures::packed_dtype(self.program.module.types[ty].name.as_deref()?)
     }
 
     /// The scalar type inside arrays, vectors, matrices and atomics.
@@ -282,6 +317,18 @@ impl Reflect<'_> {
         }
     }
 
+    fn is_sampler(&self, variable: &GlobalVariable) -> bool {
+        matches!(self.program.module.types[variable.ty].inner, TypeInner::Sampler { .. })
+    }
+
+    /// What a variable is that cannot be an argument, and what to write instead.
+    fn kind(&self, variable: &GlobalVariable) -> (&'static str, &'static str) {
+        match self.program.module.types[variable.ty].inner {
+            TypeInner::Image { .. } => ("is a texture that is no tensor", TEXTURES),
+            _ => ("is a variable of a kind that compute shaders do not have", ARGUMENTS),
+        }
+    }
+
     fn broken(&self, handle: Handle<GlobalVariable>, what: &str, rule: &str) -> Error {
         let variables = &self.program.module.global_variables;
         let name = variables[handle].name.as_deref().unwrap_or_default();
@@ -307,13 +354,6 @@ fn push_layout(list: &mut Vec<interface::Scalar>, member: &StructMember, rank: u
             dtype,
             offset_bytes: member.offset + 4 * (first + at),
         }));
-    }
-}
-
-const fn kind(space: AddressSpace) -> &'static str {
-    match space {
-        AddressSpace::Handle => "a texture or sampler",
-        _ => "a variable of a kind that compute shaders do not have",
     }
 }
 

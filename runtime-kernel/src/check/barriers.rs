@@ -14,11 +14,31 @@ use crate::parse;
 use crate::program::Program;
 use crate::transform::inline::{Purpose, inline};
 
+/// More do not help.
+const MAX_MESSAGES: usize = 20;
+
 /// Checks every entry point of a program.
 ///
 /// # Errors
-/// `CompileFailed`, naming the line of the barrier and of the condition that varies.
+/// `CompileFailed`, naming the lines of all barriers that break the rule and of the conditions that vary.
 pub(crate) fn check(program: &Program) -> Result<()> {
+    check_with(
+        program,
+        ErrorKind::CompileFailed,
+        "a barrier must be reached by all invocations of a work-group",
+    )
+}
+
+/// Checks a program whose subgroup operations have become functions with barriers.
+///
+/// # Errors
+/// `Unsupported`, naming the lines of the operations and of the conditions that vary.
+pub(crate) fn check_emulated(program: &Program) -> Result<()> {
+    let rule = "on a device without subgroups, a subgroup operation must be reached by all invocations of a work-group";
+    check_with(program, ErrorKind::Unsupported, rule)
+}
+
+fn check_with(program: &Program, kind: ErrorKind, rule: &str) -> Result<()> {
     let module = &program.module;
     let barrier_functions = functions_with_barriers(module);
     let none = !barrier_functions.contains(&true)
@@ -29,7 +49,11 @@ pub(crate) fn check(program: &Program) -> Result<()> {
     // A function may be correct only for the arguments of its actual calls.
     let inlined = inline(module, &program.info, Purpose::SpeedWithoutUnrolling)?;
     let info = parse::validate_again(&inlined)?;
-    check_entries(&inlined, &info, &[]).map_err(|found| error(&found, &|span| program.place(span)))
+    let mut messages: Vec<_> =
+        check_entries(&inlined, &info, &[]).iter().map(|found| found.message(program, rule)).collect();
+    messages.dedup();
+    messages.truncate(MAX_MESSAGES);
+    if messages.is_empty() { Ok(()) } else { Err(Error::new(kind, messages.join("\n"))) }
 }
 
 /// Whether every function passes for any arguments, and every call of one with barriers is in uniform control
@@ -38,18 +62,17 @@ fn functions_pass_alone(module: &Module, info: &ModuleInfo, barrier_functions: &
     let functions =
         module.functions.iter().zip(barrier_functions).filter(|(_, barrier_functions)| **barrier_functions);
     functions.into_iter().all(|((handle, function), _)| {
-        Walk::check_body(&Uniformity::of_function(module, info, handle), function, barrier_functions).is_ok()
-    }) && check_entries(module, info, barrier_functions).is_ok()
+        Walk::check_body(&Uniformity::of_function(module, info, handle), function, barrier_functions)
+            .is_empty()
+    }) && check_entries(module, info, barrier_functions).is_empty()
 }
 
-fn check_entries(
-    module: &Module,
-    info: &ModuleInfo,
-    barrier_functions: &[bool],
-) -> std::result::Result<(), DivergentBarrier> {
-    module.entry_points.iter().enumerate().try_for_each(|(index, point)| {
+fn check_entries(module: &Module, info: &ModuleInfo, barrier_functions: &[bool]) -> Vec<DivergentBarrier> {
+    let points = module.entry_points.iter().enumerate();
+    let found = points.flat_map(|(index, point)| {
         Walk::check_body(&Uniformity::of(module, info, index), &point.function, barrier_functions)
-    })
+    });
+    found.collect()
 }
 
 /// For every function, whether it has a barrier or calls a function that has one.
@@ -71,10 +94,26 @@ fn contains_barrier(function: &Function, functions: &[bool]) -> bool {
 
 /// A barrier that not all invocations reach, and the condition responsible.
 struct DivergentBarrier {
-    what: &'static str,
+    /// Whether it is an operation on cooperative matrices.
+    is_matrix: bool,
     barrier: Span,
     condition: Span,
 }
+
+impl DivergentBarrier {
+    fn message(&self, program: &Program, rule: &str) -> String {
+        let rule = if self.is_matrix { MATRIX_RULE } else { rule };
+        format!(
+            "{}: {rule}, but the condition at {} varies within it; move it out of that control flow, or make \
+             the condition the same for all of them, as workgroupUniformLoad does",
+            program.place(self.barrier),
+            program.place(self.condition)
+        )
+    }
+}
+
+const MATRIX_RULE: &str =
+    "an operation on cooperative matrices must be reached by all invocations of a work-group";
 
 /// The condition by which invocations diverge, if they do.
 type Divergence = Option<Span>;
@@ -96,6 +135,7 @@ struct Walk<'a> {
     /// The condition by which some invocations have returned.
     returned: Divergence,
     frames: Vec<Frame>,
+    found: Vec<DivergentBarrier>,
 }
 
 impl<'a> Walk<'a> {
@@ -104,45 +144,41 @@ impl<'a> Walk<'a> {
         uniformity: &'a Uniformity,
         function: &'a Function,
         barrier_functions: &'a [bool],
-    ) -> std::result::Result<(), DivergentBarrier> {
-        Self { uniformity, function, barrier_functions, returned: None, frames: Vec::new() }
-            .block(&function.body, None)
+    ) -> Vec<DivergentBarrier> {
+        let (frames, found) = (Vec::new(), Vec::new());
+        let mut walk = Self { uniformity, function, barrier_functions, returned: None, frames, found };
+        walk.block(&function.body, None);
+        walk.found
     }
 
     /// `divergence` is the condition of a divergent branch around the block.
-    fn block(&mut self, block: &Block, divergence: Divergence) -> std::result::Result<(), DivergentBarrier> {
+    fn block(&mut self, block: &Block, divergence: Divergence) {
         for (statement, &span) in block.span_iter() {
-            self.statement((statement, span), divergence)?;
+            self.statement((statement, span), divergence);
         }
-        Ok(())
     }
 
-    fn statement(
-        &mut self,
-        (statement, span): (&Statement, Span),
-        divergence: Divergence,
-    ) -> std::result::Result<(), DivergentBarrier> {
+    fn statement(&mut self, (statement, span): (&Statement, Span), divergence: Divergence) {
         match statement {
             collective if is_collective(self.function, collective) => {
-                self.collective(collective, span, divergence)
+                self.barrier(self.place(collective, span), divergence);
             }
             Statement::Call { function, .. }
                 if self.barrier_functions.get(function.index()) == Some(&true) =>
             {
-                self.collective(statement, span, divergence)
+                self.barrier((false, span), divergence);
             }
             Statement::Block(block) => self.block(block, divergence),
             Statement::If { condition, accept, reject } => {
                 let divergence = divergence.or_else(|| self.varying(*condition, span));
-                self.branches(&[accept, reject], divergence)
+                self.branches(&[accept, reject], divergence);
             }
             Statement::Switch { selector, cases } => {
                 let divergence = divergence.or_else(|| self.varying(*selector, span));
                 let bodies: Vec<&Block> = cases.iter().map(|case| &case.body).collect();
                 self.frames.push(Frame::default());
-                let checked = self.branches(&bodies, divergence);
+                self.branches(&bodies, divergence);
                 self.frames.pop();
-                checked
             }
             Statement::Loop { body, continuing, break_if } => self.check_loop(
                 body,
@@ -155,36 +191,28 @@ impl<'a> Walk<'a> {
                 if let Some(frame) = self.frames.last_mut() {
                     frame.left = frame.left.or(current_divergence);
                 }
-                Ok(())
             }
-            Statement::Continue => {
-                self.skip(divergence);
-                Ok(())
-            }
+            Statement::Continue => self.skip(divergence),
             Statement::Return { .. } | Statement::Kill => {
                 self.returned = self.returned.or_else(|| self.current_divergence(divergence));
-                Ok(())
             }
-            _ => Ok(()),
+            _ => {}
         }
     }
 
     /// Every branch starts from the same state; after them, whatever happened in any of them may have happened.
-    fn branches(
-        &mut self,
-        blocks: &[&Block],
-        divergence: Divergence,
-    ) -> std::result::Result<(), DivergentBarrier> {
+    fn branches(&mut self, blocks: &[&Block], divergence: Divergence) {
         // Nothing happens in an empty block, and what has happened before stays so.
         let mut filled = blocks.iter().filter(|block| !block.is_empty());
         if let (Some(block), None) = (filled.next(), filled.next()) {
-            return self.block(block, divergence);
+            self.block(block, divergence);
+            return;
         }
         let before = (self.returned, self.frames.clone());
         let (mut returned, mut frames) = before.clone();
         for block in blocks {
             (self.returned, self.frames) = before.clone();
-            self.block(block, divergence)?;
+            self.block(block, divergence);
             returned = returned.or(self.returned);
             for (frame, after) in frames.iter_mut().zip(&self.frames) {
                 frame.left = frame.left.or(after.left);
@@ -192,28 +220,27 @@ impl<'a> Walk<'a> {
             }
         }
         (self.returned, self.frames) = (returned, frames);
-        Ok(())
     }
 
-    fn collective(
-        &self,
-        statement: &Statement,
-        span: Span,
-        divergence: Divergence,
-    ) -> std::result::Result<(), DivergentBarrier> {
-        let Some(condition) = self.current_divergence(divergence) else { return Ok(()) };
-        let (what, barrier) = match statement {
+    /// Whether a collective operation is one on matrices, and where it is in the text.
+    fn place(&self, statement: &Statement, span: Span) -> (bool, Span) {
+        let expressions = &self.function.expressions;
+        match statement {
             Statement::Emit(range) => {
-                let mut spans = range.clone().map(|value| self.function.expressions.get_span(value));
-                ("an operation on cooperative matrices", spans.find(Span::is_defined).unwrap_or(span))
+                let mut spans = range.clone().map(|value| expressions.get_span(value));
+                (true, spans.find(Span::is_defined).unwrap_or(span))
             }
-            Statement::CooperativeStore { data, .. } => {
-                let span = self.function.expressions.get_span(data.pointer);
-                ("an operation on cooperative matrices", span)
-            }
-            _ => ("a barrier", span),
-        };
-        Err(DivergentBarrier { what, barrier, condition })
+            Statement::CooperativeStore { data, .. } => (true, expressions.get_span(data.pointer)),
+            _ => (false, span),
+        }
+    }
+
+    fn barrier(&mut self, (is_matrix, barrier): (bool, Span), divergence: Divergence) {
+        // Loops are walked twice.
+        let is_known = self.found.iter().any(|found| found.barrier == barrier);
+        if let (Some(condition), false) = (self.current_divergence(divergence), is_known) {
+            self.found.push(DivergentBarrier { is_matrix, barrier, condition });
+        }
     }
 
     /// Why control flow is not uniform here.
@@ -235,25 +262,17 @@ impl<'a> Walk<'a> {
     }
 
     /// A loop is walked twice: divergence late in one iteration affects the start of the next.
-    fn check_loop(
-        &mut self,
-        body: &Block,
-        continuing: &Block,
-        break_if: Divergence,
-        divergence: Divergence,
-    ) -> std::result::Result<(), DivergentBarrier> {
+    fn check_loop(&mut self, body: &Block, continuing: &Block, break_if: Divergence, divergence: Divergence) {
         let may_repeat = may_repeat(body);
         let depth = self.frames.len();
         self.frames.push(Frame { is_loop: true, ..Frame::default() });
-        let mut checked = Ok(());
         for _ in 0..=u8::from(may_repeat) {
-            checked = checked.and_then(|()| self.block(body, divergence));
+            self.block(body, divergence);
             self.frames[depth].skipped = None;
-            checked = checked.and_then(|()| self.block(continuing, divergence));
+            self.block(continuing, divergence);
             self.frames[depth].left = self.frames[depth].left.or(break_if);
         }
         self.frames.truncate(depth);
-        checked
     }
 
     /// The location of a condition if it varies; that of its statement if the condition has none.
@@ -270,19 +289,6 @@ impl<'a> Walk<'a> {
 fn may_repeat(body: &Block) -> bool {
     !matches!(body.last(), Some(Statement::Break | Statement::Return { .. }))
         || Skip::of_block(body) == Skip::Continue
-}
-
-fn error(found: &DivergentBarrier, place: &dyn Fn(Span) -> String) -> Error {
-    Error::new(
-        ErrorKind::CompileFailed,
-        format!(
-            "{}: {} must be reached by all invocations of a work-group, but the condition at {} varies \
-             within it; move it out of that control flow",
-            place(found.barrier),
-            found.what,
-            place(found.condition)
-        ),
-    )
 }
 
 #[cfg(test)]
@@ -352,6 +358,19 @@ mod tests {
         let check = |condition| Program::parse(&code(condition), "", &Specialisation::default());
         assert!(check("size > 16u && number < 4u").is_ok());
         assert!(check("size > id").unwrap_err().to_string().contains("a barrier must be reached by all"));
+    }
+
+    #[test]
+    fn all_barriers_that_break_the_rule_are_named() {
+        let error = check(
+            "if (l.x > 3u) {\nworkgroupBarrier();\n}\nfor (var s = 0u; s < l.x; s++) {\nstorageBarrier();\n}\n\
+             if (g.x > 3u) { workgroupBarrier(); }",
+        );
+        let error = error.unwrap_err();
+        let lines: Vec<_> = error.lines().collect();
+        assert_eq!(lines.len(), 2, "{error}");
+        let starts = ["k.wgsl:13: a barrier", "k.wgsl:16: a barrier"];
+        assert!(lines.iter().zip(starts).all(|(line, start)| line.contains(start)), "{error}");
     }
 
     #[test]

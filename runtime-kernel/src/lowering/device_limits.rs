@@ -10,15 +10,10 @@ use crate::program::{Dialect, Program};
 
 /// Fails on what the device does not support, before its compiler does so with a worse message.
 pub(super) fn check_device(program: &Program, device: &DeviceInfo, writer: Writer) -> Result<()> {
-    // OpenCL lists its extensions; a device without a list is assumed to have all.
-    let words =
-        (writer == Writer::C(Dialect::OpenCl)).then(|| device.properties.text("extensions")).flatten();
-    let has_subgroups = words.is_none_or(|words| words.contains("_subgroups"));
     let has = |bits| device.capabilities.has(bits);
     for (feature, has) in [
         (Feature::F16, has(abi::CAP_F16)),
         (Feature::F64, has(abi::CAP_F64)),
-        (Feature::Subgroups, has_subgroups),
         (Feature::MatrixUnits, has_matrix_units(device, writer)),
     ] {
         if program.features().contains(&feature) && !has {

@@ -58,8 +58,30 @@ fn subgroups_select_a_later_version_of_opencl_c() {
         assert_eq!(lowered.options.text("build_options"), Some(word));
         assert_eq!(lower(&device, &options).unwrap().options.text("build_options"), None);
         device.properties.push("extensions", "cl_khr_fp64 cl_khr_icd");
-        assert_eq!(wgsl().lower(&portable, &device).unwrap_err().kind(), ErrorKind::Unsupported);
+        let lowered = wgsl().lower(&portable, &device).unwrap();
+        assert_eq!(lowered.options.text("build_options"), None, "subgroups are emulated");
+        assert!(!String::from_utf8(lowered.code).unwrap().contains("sub_group"));
     }
+}
+
+#[test]
+fn a_required_subgroup_size_is_that_of_the_device_or_emulated() {
+    let code = "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+        @compute @workgroup_size(32) fn main(@builtin(subgroup_size) size: u32) { y[0] = size + subgroupAdd(1u); }";
+    let lower = |format: &str, property: Option<i64>, size: i64| {
+        let mut device = device(&[format]);
+        if let Some(size) = property {
+            device.properties.push("warp_size", size);
+        }
+        let options = Options::new().with("subgroup_size", size);
+        wgsl().lower(&PortableSource { code, path: "k.wgsl", options: &options }, &device)
+    };
+    assert!(lower("cuda-c", Some(32), 32).is_ok());
+    let error = lower("cuda-c", Some(32), 64).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(error.message().contains("requires subgroups of 64 items, but those of"), "{error}");
+    assert!(lower("cuda-c", None, 64).unwrap_err().message().contains("an unknown number of"));
+    assert!(lower("c", None, 64).is_ok());
 }
 
 #[test]

@@ -3,23 +3,28 @@
 pub(crate) mod bindings;
 pub(crate) mod by_value;
 pub(crate) mod diagnostics;
+pub(crate) mod directives;
 pub(crate) mod expansion_limits;
 pub(crate) mod f16_immediates;
+pub(crate) mod half_bitcasts;
 mod late_operands;
 pub(crate) mod limits;
 pub(crate) mod panic_guard;
 pub(crate) mod source_edits;
 pub(crate) mod specialise;
+pub(crate) mod subgroup_calls;
 pub(crate) mod templates;
+pub(crate) mod text_edits;
+pub(crate) mod textures;
 pub(crate) mod tokens;
 pub(crate) mod type_parameters;
 
 use naga::front::wgsl;
 use naga::valid::{Capabilities, ModuleInfo, ValidationError, ValidationFlags, Validator};
-use naga::{Module, WithSpan};
+use naga::{Module, Span, WithSpan};
 use runtime_core::{Error, ErrorKind, Result};
 
-use self::diagnostics::{failed, path_or_wgsl};
+use self::diagnostics::{failed, path_or_wgsl, place};
 
 /// The capabilities that a portable kernel may use.
 pub(crate) const CAPABILITIES: Capabilities = Capabilities::IMMEDIATES
@@ -66,7 +71,43 @@ pub(crate) fn diagnostic(text: &str, code: &str, path: &str) -> Error {
                 .to_owned(),
         );
     }
-    failed(text.strip_prefix("error: ").unwrap_or(text).trim_end().to_owned())
+    if let Some(span) = push_constant(code) {
+        return failed(format!(
+            "{}: the scalars of a kernel are in `var<immediate>`, not in `var<push_constant>`; rename it",
+            place(code, path, span)
+        ));
+    }
+    failed(without_internals(text.strip_prefix("error: ").unwrap_or(text).trim_end()))
+}
+
+/// The older name of the address space of scalars.
+fn push_constant(code: &str) -> Option<Span> {
+    let mut last = ["", ""];
+    let mut all = tokens::tokens(code);
+    let found = all.find(|token| {
+        let is_space = token.text == "push_constant" && last == ["var", "<"];
+        last = [last[1], token.text];
+        is_space
+    });
+    found.map(|token| token.span())
+}
+
+/// naga's diagnostic in words of WGSL: handles of its intermediate representation say nothing to users.
+fn without_internals(text: &str) -> String {
+    let mut new = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("naga::ir::") {
+        let (kind, after) = after.split_once(" [").unwrap_or((after, ""));
+        let (_, after) = after.split_once(']').unwrap_or(("", after));
+        new += before;
+        new += &format!("this {}", kind.to_lowercase());
+        rest = after;
+    }
+    new += rest;
+    match new.strip_prefix("Function [").and_then(|text| text.split_once("] ")) {
+        Some((_, text)) => format!("function {text}"),
+        None => new,
+    }
 }
 
 /// Validates a module against [`CAPABILITIES`].

@@ -1,5 +1,4 @@
-//! Edits of the text before it is parsed: sets element types (`alias T = f32;`) and removes extensions unknown to
-//! naga.
+//! Sets element types (`alias T = f32;`) in the text before it is parsed.
 
 use std::borrow::Cow;
 
@@ -78,42 +77,6 @@ fn definition<'a>(
     Ok((old, name))
 }
 
-/// `code` without `subgroups` in its `enable` directives. WGSL requires it there, but naga supports subgroup
-/// operations without it and does not know the name. All offsets stay the same.
-pub(crate) fn without_subgroups(code: &str) -> Cow<'_, str> {
-    let mut enabling: Option<Vec<Token<'_>>> = None;
-    let mut edited = Cow::Borrowed(code);
-    let list = code.contains("subgroups").then(|| tokens(code));
-    for token in list.into_iter().flatten() {
-        match &mut enabling {
-            None if token.text == "enable" => enabling = Some(vec![token]),
-            None => {}
-            Some(directive) => {
-                let ends = token.text == ";";
-                directive.push(token);
-                if ends {
-                    blank_subgroups(directive, edited.to_mut());
-                    enabling = None;
-                }
-            }
-        }
-    }
-    edited
-}
-
-/// Blanks out the whole directive, or the name and one comma next to it.
-fn blank_subgroups(directive: &[Token<'_>], code: &mut String) {
-    let Some(at) = directive.iter().position(|token| token.text == "subgroups") else { return };
-    let gone = match directive[at + 1].text {
-        "," => at..at + 2,
-        _ if at >= 3 => at - 1..at + 1,
-        _ => 0..directive.len(),
-    };
-    for token in &directive[gone] {
-        code.replace_range(token.range.clone(), &" ".repeat(token.range.len()));
-    }
-}
-
 /// The type after `alias NAME =`.
 fn alias_definition<'a>(code: &'a str, name: &str) -> Option<Token<'a>> {
     let mut list = tokens(code);
@@ -163,21 +126,6 @@ mod tests {
         assert_eq!(replaced(&elements[..1]), "enable f16; alias T = f32;\nalias U = f16; alias V = f32;");
         let error = with_elements(code, "", &[("T", DType::F64), ("W", DType::F64)]).unwrap_err();
         assert!(error.message().contains("no line `alias W = f32;`"), "{error}");
-    }
-
-    #[test]
-    fn an_extension_that_naga_lacks_is_blanked_out() {
-        let cases = [
-            ("enable subgroups; x", "                  x"),
-            ("enable f16, subgroups; x", "enable f16           ; x"),
-            ("enable subgroups, f16; x", "enable            f16; x"),
-            ("enable f16; // subgroups", "enable f16; // subgroups"),
-            ("enable f16; enable /* a */ subgroups;", "enable f16;        /* a */           "),
-            ("enable subgroups", "enable subgroups"),
-        ];
-        for (code, expected) in cases {
-            assert_eq!(without_subgroups(code), expected);
-        }
     }
 
     #[test]

@@ -6,4 +6,5 @@ pub(crate) mod f16_push_constants;
 pub(crate) mod inline;
 pub(crate) mod pointer_arguments;
 pub(crate) mod spirv_fixups;
+pub(crate) mod subgroups;
 pub(crate) mod zeroing;

@@ -287,7 +287,7 @@ fn negative_index(@builtin(local_invocation_index) i: u32) {
 
 //# partial_elements: a partial vec4 at the end does not count as an element
 //= read f32: 1 2 3 4 5 6
-//= write f32: 9*6 -> 1 2 3 4 9 9
+//= write f32: 9*6 -> -2 1 bits:0xb3800000|bits:0x80000000 65504 1 -2
 @group(0) @binding(0) var<storage, read> partial_elements_x: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read_write> partial_elements_r: array<vec4<f32>>;
 @compute @workgroup_size(2)
@@ -385,4 +385,25 @@ fn flags_in_structures(@builtin(local_invocation_index) l: u32, @builtin(workgro
     let other = (l + 7u) % 33u;
     flags_in_structures_r[g.x * 33u + l] =
         flags_in_structures_w[other].count + select(0u, 1u, flags_in_structures_w[other].on && !flags_in_structures_w[l].off);
+}
+
+//# half_casts: §bitcast-builtin, a word is two halves, and two words are four
+//= needs f16
+//= read u32: 0x3c00c000 0x7bff8001
+//= write f32: 9*6 -> -2 1 bits:0xb3800000|bits:0x80000000 65504 1 -2
+//= write u32: 9*2 -> 0xc0003c00 0x3c003c00
+@group(0) @binding(0) var<storage, read> half_casts_x: array<u32>;
+@group(0) @binding(1) var<storage, read_write> half_casts_r: array<f32>;
+@group(0) @binding(2) var<storage, read_write> half_casts_w: array<u32>;
+@compute @workgroup_size(1)
+fn half_casts() {
+    half_casts_r[0] = f32(bitcast<vec2<f16>>(half_casts_x[0]).x);
+    half_casts_r[1] = f32(bitcast<vec2h>(bitcast<f32>(half_casts_x[0])).y);
+    let four = bitcast<vec4<f16>>(vec2<u32>(half_casts_x[1], half_casts_x[0]));
+    half_casts_r[2] = f32(four.x);
+    half_casts_r[3] = f32(four.y);
+    half_casts_r[4] = f32(four.w);
+    half_casts_r[5] = f32(four.z);
+    half_casts_w[0] = bitcast<u32>(vec2<f16>(four.w, four.z));
+    half_casts_w[1] = u32(bitcast<i32>(vec2h(four.w)));
 }

@@ -15,16 +15,38 @@ fn other_stage() { } //!
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 @compute @workgroup_size(1) fn same_binding() { r[0] = x[0]; }
 
-//# texture: no textures
-//= says texture
+//# sampler: textures are read, not sampled
+//= says sampler | textureLoad
+@group(0) @binding(0) var x: texture_2d<f32>;
+@group(0) @binding(1) var s: sampler; //!
+@group(0) @binding(2) var<storage, read_write> r: array<f32>;
+@compute @workgroup_size(1) fn sampler_() { r[0] = textureSampleLevel(x, s, vec2(0.0, 0.0), 0.0).x; }
+
+//# texture_argument: functions take no textures
+//= says texture | functions
 @group(0) @binding(0) var x: texture_2d<f32>; //!
 @group(0) @binding(1) var<storage, read_write> r: array<f32>;
-@compute @workgroup_size(1) fn texture() { r[0] = textureLoad(x, vec2(0, 0), 0).x; }
+fn first(t: texture_2d<f32>) -> f32 { return textureLoad(t, vec2(0, 0), 0).x; }
+@compute @workgroup_size(1) fn texture_argument() { r[0] = first(x); }
 
-//# storage_texture: no storage textures
-//= says texture
-@group(0) @binding(0) var x: texture_storage_2d<r32float, write>; //!
-@compute @workgroup_size(1) fn storage_texture() { textureStore(x, vec2(0, 0), vec4(1.0)); }
+//# texture_cube: textures have up to three dimensions
+//= says texture | dimensions
+@group(0) @binding(0) var x: texture_multisampled_2d<f32>; //!
+@group(0) @binding(1) var<storage, read_write> r: array<f32>;
+@compute @workgroup_size(1) fn texture_cube() { r[0] = textureLoad(x, vec2(0, 0), 0).x; }
+
+//# small_texels: a texel is a word or more
+//= says texture | bytes
+@group(0) @binding(0) var x: texture_storage_2d<r16float, write>; //!
+@compute @workgroup_size(1) fn small_texels() { textureStore(x, vec2(0, 0), vec4(1.0)); }
+
+//# texture_call: an error in a call of textureLoad is that of the text
+//= says textureLoad
+@group(0) @binding(0) var x: texture_2d<f32>;
+@group(0) @binding(1) var<storage, read_write> r: array<f32>;
+@compute @workgroup_size(1) fn texture_call() {
+    r[0] = textureLoad(x, vec2(0, 0), 0, 0, 0).x; //!
+}
 
 //# vector_scalar: the members of the immediate struct are scalars
 //= says scalar | v
@@ -222,11 +244,13 @@ override size: u32 = 1u;
 //= says empty_group | Workgroup size
 @compute @workgroup_size(0) fn empty_group() { }
 
-//# subgroups_on_the_host: the error names what the language lacks
-//= says subgroup
+//# subgroups_on_the_host: where subgroups are emulated, all invocations of a work-group take part
+//= says subgroup | all invocations
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 @compute @workgroup_size(8) fn subgroups_on_the_host(@builtin(local_invocation_index) i: u32) {
-    r[i] = subgroupAdd(i); //!
+    if i < 4u {
+        r[i] = subgroupAdd(i); //!
+    }
 }
 
 //# continue_past_a_let: §behavior-of-statements: what `continuing` uses must be declared on all paths to it
@@ -348,3 +372,15 @@ var<immediate> scalars: Scalars;
 @group(0) @binding(0) var<uniform> params: u32; //!
 @group(0) @binding(1) var<storage, read_write> r: array<u32>;
 @compute @workgroup_size(1) fn by_value_beside_scalars() { r[0] = params + scalars.n; }
+
+//# push_constant: the older name of the scalars
+//= says var<immediate>
+var<push_constant> n: u32; //!
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn push_constant() { r[0] = n; }
+
+//# storage_pointer: a pointer that functions do not take
+//= says function 'first' is invalid | Storage
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+fn first(p: ptr<storage, array<u32>, read_write>) -> u32 { return (*p)[0]; } //!
+@compute @workgroup_size(1) fn storage_pointer() { r[1] = first(&r); }

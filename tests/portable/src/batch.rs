@@ -73,7 +73,9 @@ pub fn batches(programs: Vec<Program>) -> Vec<Vec<Program>> {
     let mut batches: Vec<Vec<Program>> = Vec::new();
     for program in programs {
         let alone = |program: &Program| {
-            program.element.is_some() || !program.constants.is_empty() || !program.by_value.is_empty()
+            let has_textures = program.code.contains(": texture_");
+            let is_special = program.element.is_some() || !program.constants.is_empty();
+            is_special || !program.by_value.is_empty() || has_textures
         };
         let fits = |batch: &&mut Vec<Program>| {
             let alone = alone(&batch[0]) || alone(&program);

@@ -236,10 +236,9 @@ impl Executor for Device {
                 info.id.target != "vulkan" || info.properties.texts("feature").any(|feature| feature == "i64")
             }
             "subgroups" if self.options.value("work_items").is_some() => false,
+            // Emulated where there are none, except on Vulkan.
             "subgroups" => {
-                let cuda = info.id.target == "cuda";
-                cuda || property_contains("sub_group_operation", "arithmetic")
-                    || property_contains("extensions", "cl_khr_subgroups")
+                info.id.target != "vulkan" || property_contains("sub_group_operation", "arithmetic")
             }
             // An unknown feature must be supported.
             _ => true,

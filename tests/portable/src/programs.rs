@@ -23,6 +23,7 @@ const ANNOTATED: &[(&str, &str)] = &[
     ("schedule", include_str!("../programs/schedule.wgsl")),
     ("sums", include_str!("../programs/sums.wgsl")),
     ("layouts", include_str!("../programs/layouts.wgsl")),
+    ("textures", include_str!("../programs/textures.wgsl")),
     ("bindings", include_str!("../programs/bindings.wgsl")),
 ];
 

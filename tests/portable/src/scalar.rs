@@ -8,6 +8,14 @@ use runtime_core::DType;
 pub enum Kind {
     /// A `u32` of 0 or 1 in memory, because `bool` is not host-shareable.
     Bool,
+    /// 8 bits, signed; only in memory, as the next three.
+    I8,
+    /// 8 bits, unsigned.
+    U8,
+    /// 16 bits, signed.
+    I16,
+    /// 16 bits, unsigned.
+    U16,
     /// 32 bits, signed.
     I32,
     /// 32 bits, unsigned.
@@ -24,8 +32,12 @@ pub enum Kind {
     F64,
 }
 
-const NAMES: [(&str, Kind); 8] = [
+const NAMES: [(&str, Kind); 12] = [
     ("bool", Kind::Bool),
+    ("i8", Kind::I8),
+    ("u8", Kind::U8),
+    ("i16", Kind::I16),
+    ("u16", Kind::U16),
     ("i32", Kind::I32),
     ("u32", Kind::U32),
     ("i64", Kind::I64),
@@ -52,7 +64,8 @@ impl Kind {
     #[must_use]
     pub const fn bytes(self) -> usize {
         match self {
-            Self::F16 => 2,
+            Self::I8 | Self::U8 => 1,
+            Self::I16 | Self::U16 | Self::F16 => 2,
             Self::Bool | Self::I32 | Self::U32 | Self::F32 => 4,
             Self::I64 | Self::U64 | Self::F64 => 8,
         }
@@ -63,6 +76,10 @@ impl Kind {
     pub const fn dtype(self) -> DType {
         match self {
             Self::Bool | Self::U32 => DType::U32,
+            Self::I8 => DType::I8,
+            Self::U8 => DType::U8,
+            Self::I16 => DType::I16,
+            Self::U16 => DType::U16,
             Self::I32 => DType::I32,
             Self::I64 => DType::I64,
             Self::U64 => DType::U64,
@@ -117,6 +134,10 @@ impl Kind {
         }
         match self {
             Self::Bool => Some(u64::from(text.parse::<bool>().ok()?)),
+            Self::I8 => Some(u64::from(integer(text, i8::MIN.into(), i8::MAX.into())? as u8)),
+            Self::U8 => Some(integer(text, 0, u8::MAX.into())? as u64),
+            Self::I16 => Some(u64::from(integer(text, i16::MIN.into(), i16::MAX.into())? as u16)),
+            Self::U16 => Some(integer(text, 0, u16::MAX.into())? as u64),
             Self::I32 => Some(u64::from(integer(text, i32::MIN.into(), i32::MAX.into())? as u32)),
             Self::U32 => Some(integer(text, 0, u32::MAX.into())? as u64),
             Self::I64 => Some(integer(text, i64::MIN.into(), i64::MAX.into())? as u64),
@@ -149,11 +170,13 @@ impl Kind {
     pub fn show(self, bits: u64) -> String {
         match self {
             Self::Bool if bits <= 1 => (bits == 1).to_string(),
+            Self::I8 => (bits as u8 as i8).to_string(),
+            Self::I16 => (bits as u16 as i16).to_string(),
             Self::I32 => (bits as u32 as i32).to_string(),
             Self::I64 => (bits as i64).to_string(),
             Self::F16 | Self::F32 => format!("{} (0x{bits:x})", self.real(bits) as f32),
             Self::F64 => format!("{} (0x{bits:x})", self.real(bits)),
-            Self::Bool | Self::U32 | Self::U64 => bits.to_string(),
+            Self::Bool | Self::U8 | Self::U16 | Self::U32 | Self::U64 => bits.to_string(),
         }
     }
 

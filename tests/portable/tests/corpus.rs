@@ -19,7 +19,8 @@ const REFUSALS: &[&str] = &[
     "expected global item",
     "expected type",
     // Extensions that portable kernels do not have.
-    "is a texture or sampler",
+    "is a sampler",
+    "is a texture that is no tensor",
     "enable extension is not enabled",
     "CUBE_ARRAY_TEXTURES",
     // Values that the program sets when it loads the shader.

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use portable::required;
 use runtime_core::{
-    Arg, CommonRuntime, Error, ErrorKind, Geometry, Kernel, ModuleSource, Queue, Result, Runtime, Tensor,
+    Arg, CommonRuntime, DType, Error, ErrorKind, Geometry, Kernel, ModuleSource, Queue, Result, Runtime,
+    Tensor, layout,
 };
 
 /// Adds the number of elements that the kernel sees to each of them.
@@ -23,6 +24,13 @@ const STRUCTURES: &str = "
     @compute @workgroup_size(64) fn double(@builtin(global_invocation_id) id: vec3u) {
         if id.x < arrayLength(&pairs) { pairs[id.x].a *= 2; pairs[id.x].b *= 2.0; }
     }";
+/// Swaps red and blue.
+const TEXTURE: &str = "
+    @group(0) @binding(0) var image: texture_storage_2d<rgba8unorm, read>;
+    @group(0) @binding(1) var swapped: texture_storage_2d<rgba8unorm, write>;
+    @compute @workgroup_size(8, 8) fn swap(@builtin(global_invocation_id) id: vec3u) {
+        textureStore(swapped, id.xy, textureLoad(image, id.xy).zyxw);
+    }";
 /// Large enough that the memory behind it belongs to another tensor.
 const ELEMENTS: usize = 4096;
 const GROUPS: u32 = 64;
@@ -35,12 +43,13 @@ struct Fixture {
 
 type Case = fn(&Fixture) -> Result<()>;
 
-const CASES: [(&str, Case); 5] = [
+const CASES: [(&str, Case); 6] = [
     ("a_view_with_gaps_is_refused_with_the_remedy", refused),
     ("the_remedy_keeps_the_elements", copied),
     ("a_kernel_that_knows_strides_sees_what_lies_behind_the_first_element", strided),
     ("nothing_before_the_first_element_is_bound", reversed),
     ("an_array_of_structures_begins_where_its_members_may", misaligned),
+    ("a_texture_takes_a_tensor_without_gaps_and_its_layout", texture),
 ];
 
 fn main() -> ExitCode {
@@ -192,5 +201,26 @@ fn misaligned(fixture: &Fixture) -> Result<()> {
     let words = [[2, 2, 2, 2], [2, 2, 2, 3], [2, 2, 130, 2], [2, 2, 2, 3], [1, 1, 129, 1]];
     expected[..20].copy_from_slice(words.as_flattened());
     assert_eq!(x.to_vec::<u8>()?, expected);
+    Ok(())
+}
+
+fn texture(fixture: &Fixture) -> Result<()> {
+    let swap = fixture.device.kernel(ModuleSource::wgsl(TEXTURE), "swap")?;
+    let params: Vec<_> = swap.info().params.iter().flatten().take(2).map(|param| param.dtype).collect();
+    assert_eq!(params, [Some(DType::U8); 2]);
+    let bytes: Vec<u8> = (0..).take(5 * 7 * 4).collect();
+    let image = fixture.device.tensor([5, 7, 4], &bytes)?;
+    let swapped = fixture.device.zeros::<u8>([5, 7, 4])?;
+    let groups = ([1, 1, 1], [8, 8, 1]);
+    fixture
+        .queue
+        .launch(&swap, groups, (&image, &swapped, layout(&image, 3), layout(&swapped, 3)))?
+        .wait()?;
+    let expected: Vec<u8> = bytes.chunks(4).flat_map(|c| [c[2], c[1], c[0], c[3]]).collect();
+    assert_eq!(swapped.to_vec::<u8>()?, expected);
+    let part = image.slice(1, 0..4)?;
+    let refused =
+        fixture.queue.launch(&swap, groups, (&part, &swapped, layout(&part, 3), layout(&swapped, 3)));
+    assert!(refused.expect_err("a view with gaps").message().contains("contiguous"));
     Ok(())
 }

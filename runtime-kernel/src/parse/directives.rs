@@ -1,0 +1,113 @@
+//! Blanks out directives and attributes that naga rejects although they change nothing here.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::tokens::{Token, tokens};
+
+/// Extensions that naga does not know, or whose features it has without them.
+const EXTENSIONS: [&str; 6] = [
+    "subgroups",
+    "subgroups_f16",
+    "chromium_experimental_subgroups",
+    "subgroup_id",
+    "subgroup_uniformity",
+    "unrestricted_pointer_parameters",
+];
+
+/// `code` without these extensions in its `enable` and `requires` directives, and without `@diagnostic(…)`, which is about
+/// warnings. All offsets stay the same.
+pub(crate) fn without_needless(code: &str) -> Cow<'_, str> {
+    let is_here = |word: &&str| code.contains(*word);
+    if !EXTENSIONS.iter().chain(&["@diagnostic"]).any(is_here) {
+        return Cow::Borrowed(code);
+    }
+    let tokens: Vec<_> = tokens(code).collect();
+    let mut edited = Cow::Borrowed(code);
+    for (at, token) in tokens.iter().enumerate() {
+        let ends = |end: &str| {
+            tokens[at..].iter().position(|token| token.text == end).map(|length| at..=at + length)
+        };
+        match token.text {
+            "enable" | "requires" => {
+                if let Some(directive) = ends(";") {
+                    blank_extensions(&tokens[directive], &mut edited);
+                }
+            }
+            "@" if tokens.get(at + 1).is_some_and(|token| token.text == "diagnostic") => {
+                if let Some(attribute) = ends(")") {
+                    blank(&tokens[attribute], &mut edited);
+                }
+            }
+            _ => {}
+        }
+    }
+    edited
+}
+
+/// Blanks out the whole directive, or the names and a comma next to each.
+fn blank_extensions(directive: &[Token<'_>], code: &mut Cow<'_, str>) {
+    let is_name = |token: &Token<'_>| !matches!(token.text, "," | ";");
+    let names = || directive[1..].iter().filter(|token| is_name(token));
+    let kept = names().filter(|name| !EXTENSIONS.contains(&name.text)).count();
+    if kept == names().count() {
+        return;
+    }
+    if kept == 0 {
+        blank(directive, code);
+        return;
+    }
+    let mut first = true;
+    for (at, token) in directive.iter().enumerate().skip(1).filter(|(_, token)| is_name(token)) {
+        if EXTENSIONS.contains(&token.text) {
+            blank(&directive[at..=at], code);
+        }
+        // Of the commas, those before further names that stay remain.
+        let stays = !EXTENSIONS.contains(&token.text);
+        if at > 1 && (first || !stays) {
+            blank(&directive[at - 1..at], code);
+        }
+        first &= !stays;
+    }
+}
+
+fn blank(tokens: &[Token<'_>], code: &mut Cow<'_, str>) {
+    for token in tokens {
+        let range: Range<usize> = token.range.clone();
+        let blanks = " ".repeat(range.len());
+        code.to_mut().replace_range(range, &blanks);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changes_nothing_is_blanked_out() {
+        let cases = [
+            ("enable subgroups; x", "                  x"),
+            ("enable f16, subgroups; x", "enable f16           ; x"),
+            ("enable subgroups, f16; x", "enable            f16; x"),
+            ("enable subgroups, f16, subgroups_f16, b;", "enable            f16               , b;"),
+            ("enable f16; // subgroups", "enable f16; // subgroups"),
+            ("enable f16; enable /* a */ subgroups;", "enable f16;        /* a */           "),
+            ("enable subgroups", "enable subgroups"),
+            ("requires subgroup_id; x", "                      x"),
+            ("requires other, subgroup_id; x", "requires other             ; x"),
+            (
+                "@diagnostic(off, derivative_uniformity) fn f",
+                "                                        fn f".get(1..).unwrap(),
+            ),
+            ("if x { } @diagnostic", "if x { } @diagnostic"),
+        ];
+        for (code, expected) in cases {
+            let edited = without_needless(code);
+            assert_eq!(
+                edited.split_whitespace().collect::<Vec<_>>(),
+                expected.split_whitespace().collect::<Vec<_>>()
+            );
+            assert_eq!(edited.len(), code.len());
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Rewrites bit casts between words and vectors of `f16`, whose sizes naga takes for different.
+
+use std::borrow::Cow;
+
+use super::text_edits::{Edit, applied, arguments};
+use super::tokens::{Token, tokens};
+
+/// The function for a vector of four.
+const FOUR: &str = "bitcast_vec4_f16";
+
+/// `code` with these casts expressed by `unpack2x16float` and `pack2x16float`, which are exact. A cast of a vector to a word
+/// is recognised where its argument is a constructor. Lines stay the same.
+pub(crate) fn with_conversions(code: &str) -> Cow<'_, str> {
+    if !code.contains("bitcast") || !code.contains("f16") {
+        return Cow::Borrowed(code);
+    }
+    let tokens: Vec<_> = tokens(code).collect();
+    let mut edits: Vec<Edit> = Vec::new();
+    for at in 0..tokens.len() {
+        edits.extend(cast(&tokens, at).into_iter().flatten());
+    }
+    if edits.is_empty() {
+        return Cow::Borrowed(code);
+    }
+    let mut new = applied(code, edits);
+    if new.contains(FOUR) {
+        new += &format!(
+            "\nfn {FOUR}(v: vec2<u32>) -> vec4<f16> {{ return vec4<f16>(vec2<f16>(unpack2x16float(v.x)), \
+             vec2<f16>(unpack2x16float(v.y))); }}"
+        );
+    }
+    Cow::Owned(new)
+}
+
+/// The edits for a cast that begins at `at`.
+fn cast(tokens: &[Token<'_>], at: usize) -> Option<[Edit; 2]> {
+    if tokens[at].text != "bitcast" || text(tokens, at + 1) != "<" {
+        return None;
+    }
+    let (kind, length) = vector(tokens, at + 2);
+    let open = at + 3 + length.max(1);
+    if text(tokens, open - 1) != ">" || text(tokens, open) != "(" {
+        return None;
+    }
+    let [argument] = &arguments(tokens, open + 1)[..] else { return None };
+    let (before, after) = match (kind, text(tokens, at + 2)) {
+        ("vec2", _) => ("vec2<f16>(unpack2x16float(bitcast<u32>(".to_owned(), "))"),
+        ("vec4", _) => (format!("{FOUR}(bitcast<vec2<u32>>("), ")"),
+        (_, word @ ("u32" | "i32" | "f32")) if is_constructor(tokens, argument.start, argument.end) => {
+            (format!("bitcast<{word}>(pack2x16float(vec2<f32>("), "))")
+        }
+        _ => return None,
+    };
+    let end = tokens[argument.end].range.start;
+    Some([(tokens[at].range.start..tokens[open].range.end, before), (end..end, after.to_owned())])
+}
+
+fn text<'a>(tokens: &[Token<'a>], at: usize) -> &'a str {
+    tokens.get(at).map_or("", |token| token.text)
+}
+
+/// The kind of a vector of `f16` at a place, and the number of its tokens.
+fn vector(tokens: &[Token<'_>], at: usize) -> (&'static str, usize) {
+    let is_long = text(tokens, at + 1) == "<" && text(tokens, at + 2) == "f16" && text(tokens, at + 3) == ">";
+    match text(tokens, at) {
+        "vec2h" => ("vec2", 1),
+        "vec4h" => ("vec4", 1),
+        "vec2" if is_long => ("vec2", 4),
+        "vec4" if is_long => ("vec4", 4),
+        _ => ("", 0),
+    }
+}
+
+/// Whether the tokens of a range are one constructor of a vector of two.
+fn is_constructor(tokens: &[Token<'_>], start: usize, end: usize) -> bool {
+    let (kind, length) = vector(tokens, start);
+    let open = start + length;
+    let last = arguments(tokens, open + 1).last().map(|last| last.end);
+    kind == "vec2" && text(tokens, open) == "(" && last.is_some_and(|last| last + 1 == end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn casts_are_conversions() {
+        let cases = [
+            ("f16; bitcast<vec2<f16>>(u[0]).x", "f16; vec2<f16>(unpack2x16float(bitcast<u32>(u[0]))).x"),
+            ("f16; bitcast<vec2h>(f(a, b))", "f16; vec2<f16>(unpack2x16float(bitcast<u32>(f(a, b))))"),
+            (
+                "f16; bitcast<i32>(vec2<f16>(a, b)) + bitcast<u32>(c)",
+                "f16; bitcast<i32>(pack2x16float(vec2<f32>(vec2<f16>(a, b)))) + bitcast<u32>(c)",
+            ),
+            ("f16; bitcast<vec2<f32>>(x)", "f16; bitcast<vec2<f32>>(x)"),
+            ("f16; bitcast<u32>(vec2h(a, b) + c)", "f16; bitcast<u32>(vec2h(a, b) + c)"),
+            ("f16; bitcast<vec2<f16>>(x", "f16; bitcast<vec2<f16>>(x"),
+        ];
+        for (code, expected) in cases {
+            assert_eq!(with_conversions(code), expected);
+        }
+        let four = with_conversions("f16; bitcast<vec4<f16>>(v)");
+        assert!(
+            four.starts_with("f16; bitcast_vec4_f16(bitcast<vec2<u32>>(v))\nfn bitcast_vec4_f16("),
+            "{four}"
+        );
+    }
+}

@@ -1,0 +1,67 @@
+//! Rewrites what naga does not know of subgroups in the text.
+
+use std::borrow::Cow;
+
+use super::text_edits::{Edit, applied, arguments};
+use super::tokens::tokens;
+
+/// Operations whose second argument is an index.
+const INDEXED: [&str; 6] = [
+    "subgroupBroadcast",
+    "subgroupShuffle",
+    "subgroupShuffleUp",
+    "subgroupShuffleDown",
+    "subgroupShuffleXor",
+    "quadBroadcast",
+];
+
+/// `code` with `subgroupElect` expressed by a sum, and with indices of type `u32`, which naga wants although WGSL allows
+/// `i32`. Lines stay the same.
+pub(crate) fn with_known_calls(code: &str) -> Cow<'_, str> {
+    if !code.contains("subgroup") && !code.contains("quadBroadcast") {
+        return Cow::Borrowed(code);
+    }
+    let tokens: Vec<_> = tokens(code).collect();
+    let mut edits: Vec<Edit> = Vec::new();
+    for at in 0..tokens.len().saturating_sub(2) {
+        let (name, is_call) =
+            (&tokens[at], tokens[at + 1].text == "(" && (at == 0 || tokens[at - 1].text != "fn"));
+        if is_call && name.text == "subgroupElect" && tokens[at + 2].text == ")" {
+            edits.push((
+                name.range.start..tokens[at + 2].range.end,
+                "(subgroupExclusiveAdd(1u) == 0u)".to_owned(),
+            ));
+        } else if is_call
+            && INDEXED.contains(&name.text)
+            && let [_, index] = &arguments(&tokens, at + 2)[..]
+        {
+            let (from, to) = (tokens[index.start].range.start, tokens[index.end].range.start);
+            edits.push((from..from, "u32(".to_owned()));
+            edits.push((to..to, ")".to_owned()));
+        }
+    }
+    if edits.is_empty() { Cow::Borrowed(code) } else { Cow::Owned(applied(code, edits)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indices_are_converted_and_an_election_is_a_sum() {
+        let cases = [
+            ("if subgroupElect() { }", "if (subgroupExclusiveAdd(1u) == 0u) { }"),
+            (" subgroupShuffle(f(a, b), i\n+ 1)", " subgroupShuffle(f(a, b), u32(i\n+ 1))"),
+            (
+                " subgroupBroadcast(subgroupShuffleXor(x, 1), 2,)",
+                " subgroupBroadcast(subgroupShuffleXor(x, u32(1)), u32(2),)",
+            ),
+            (" subgroupAdd(x)", " subgroupAdd(x)"),
+            ("fn subgroupShuffle(x: u32, i: u32) {}", "fn subgroupShuffle(x: u32, i: u32) {}"),
+            (" subgroupShuffle(x", " subgroupShuffle(x"),
+        ];
+        for (code, expected) in cases {
+            assert_eq!(with_known_calls(code), expected);
+        }
+    }
+}

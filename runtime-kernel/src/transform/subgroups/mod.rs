@@ -1,0 +1,156 @@
+//! Emulates subgroups by work-group memory and barriers, for targets without them.
+//!
+//! A work-group is divided into subgroups of a given size, in the order of the local invocation index; the last one may
+//! have fewer invocations. Each operation becomes a call of a function that stores the argument of every invocation in
+//! work-group memory and reads those of its subgroup. Its barriers require that all invocations of the work-group reach it.
+
+mod built_ins;
+mod import;
+mod library;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use naga::valid::FunctionInfo;
+use naga::{Barrier, Block, Expression, Function, Handle, Module, Statement};
+use runtime_core::Result;
+
+use self::import::Imported;
+use self::library::Library;
+use crate::ir::blocks;
+use crate::program::Program;
+
+/// How many functions there are for operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// One for all calls with the same types.
+    Shared,
+    /// One for each call, whose barriers have the call's place in the text, for messages.
+    PerCall,
+}
+
+/// By result of an operation: its function in the library.
+type Calls = BTreeMap<Handle<Expression>, usize>;
+
+/// The module of a program with emulated subgroups of `size` invocations, a power of two.
+///
+/// # Errors
+/// `Unsupported` for built-in values of subgroups in structures, and types that operations do not have.
+pub(crate) fn emulated(program: &Program, size: u32, sharing: Sharing) -> Result<Module> {
+    let source = &program.module;
+    let items: Vec<u32> =
+        source.entry_points.iter().map(|entry| entry.workgroup_size.iter().product()).collect();
+    let mut library = Library::new(size, &items, sharing);
+    let named = source.functions.iter().map(|(handle, function)| (function, &program.info[handle]));
+    let named = named.map(|(function, types)| operations(program, function, types, &mut library));
+    let named = named.collect::<Result<Vec<_>>>()?;
+    let points = source.entry_points.iter().enumerate();
+    let points = points.map(|(at, point)| {
+        operations(program, &point.function, program.info.get_entry_point(at), &mut library)
+    });
+    let points = points.collect::<Result<Vec<_>>>()?;
+
+    let mut module = source.clone();
+    let mut imported = Imported::into(&mut module, &library)?;
+    for ((handle, function), calls) in source.functions.iter().zip(&named) {
+        let mut function = function.clone();
+        replace(&mut function, calls, &imported);
+        imported.append(&mut module, function, source.functions.get_span(handle));
+    }
+    for (at, calls) in points.iter().enumerate() {
+        replace(&mut module.entry_points[at].function, calls, &imported);
+        built_ins::replace(program, &mut module, at, (size, items[at]), &imported)?;
+    }
+    Ok(module)
+}
+
+/// Adds the operations of a function to the library.
+fn operations(
+    program: &Program,
+    function: &Function,
+    types: &FunctionInfo,
+    library: &mut Library,
+) -> Result<Calls> {
+    let mut calls = Calls::new();
+    add_operations((program, types), &function.body, library, &mut calls)?;
+    Ok(calls)
+}
+
+fn add_operations(
+    (program, types): (&Program, &FunctionInfo),
+    block: &Block,
+    library: &mut Library,
+    calls: &mut Calls,
+) -> Result<()> {
+    let name =
+        |value: Handle<Expression>| library::type_name(types[value].ty.inner_with(&program.module.types));
+    for (statement, &span) in block.span_iter() {
+        let added = match *statement {
+            Statement::SubgroupBallot { result, predicate } => {
+                Some((result, library.ballot(predicate.is_some(), span)))
+            }
+            Statement::SubgroupCollectiveOperation { op, collective_op, argument, result } => {
+                name(argument).map(|ty| (result, library.collective(op, collective_op, &ty, span)))
+            }
+            Statement::SubgroupGather { mode, argument, result } => {
+                let index = library::index(&mode).map(|index| name(index).unwrap_or_default());
+                name(argument).map(|ty| (result, library.gather(&mode, &ty, index.as_deref(), span)))
+            }
+            _ => {
+                for inner in blocks::inner(statement) {
+                    add_operations((program, types), inner, library, calls)?;
+                }
+                continue;
+            }
+        };
+        let (result, place) = added.ok_or_else(|| program.unsupported("this subgroup operation", span))?;
+        calls.insert(result, place);
+    }
+    Ok(())
+}
+
+/// Replaces the operations of a function by calls.
+fn replace(function: &mut Function, calls: &Calls, imported: &Imported) {
+    for (handle, expression) in function.expressions.iter_mut() {
+        match expression {
+            Expression::CallResult(called) => *called = imported.original(*called),
+            _ => {
+                if let Some(&place) = calls.get(&handle) {
+                    *expression = Expression::CallResult(imported.function(place));
+                }
+            }
+        }
+    }
+    replace_statements(&mut function.body, calls, imported);
+}
+
+fn replace_statements(block: &mut Block, calls: &Calls, imported: &Imported) {
+    for statement in block.iter_mut() {
+        let (result, arguments) = match statement {
+            Statement::Call { function, .. } => {
+                *function = imported.original(*function);
+                continue;
+            }
+            Statement::ControlBarrier(flags) | Statement::MemoryBarrier(flags) => {
+                if flags.contains(Barrier::SUB_GROUP) {
+                    *flags = Barrier::WORK_GROUP | Barrier::STORAGE;
+                }
+                continue;
+            }
+            Statement::SubgroupBallot { result, predicate } => (*result, predicate.iter().copied().collect()),
+            Statement::SubgroupCollectiveOperation { argument, result, .. } => (*result, vec![*argument]),
+            Statement::SubgroupGather { mode, argument, result } => {
+                (*result, std::iter::once(*argument).chain(library::index(mode)).collect())
+            }
+            other => {
+                blocks::inner_mut(other).for_each(|inner| replace_statements(inner, calls, imported));
+                continue;
+            }
+        };
+        if let Some(&place) = calls.get(&result) {
+            *statement =
+                Statement::Call { function: imported.function(place), arguments, result: Some(result) };
+        }
+    }
+}
