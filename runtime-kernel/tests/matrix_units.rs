@@ -1,5 +1,7 @@
 //! Cooperative matrices: what is written for matrix units, and what is refused.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 use runtime_core::{CodeFormat, DeviceInfo, DeviceKind, ErrorKind, Lowered, Options, PortableSource, Result};
 use runtime_kernel::{Checks, Dialect, Feature, Program, Specialisation};
 

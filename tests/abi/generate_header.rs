@@ -101,6 +101,7 @@ fn generate() -> String {
         ("compiled.rs", source("compiled.rs")),
         ("counters.rs", source("counters.rs")),
         ("data.rs", source("data.rs")),
+        ("embedded.rs", source("embedded.rs")),
         ("kernel.rs", source("kernel.rs")),
         ("limits.rs", source("limits.rs")),
         ("table.rs", expand_tables(&source("table.rs"))),

@@ -26,6 +26,7 @@
 mod compiled;
 mod counters;
 mod data;
+mod embedded;
 mod kernel;
 mod limits;
 mod table;
@@ -33,6 +34,7 @@ mod table;
 pub use compiled::*;
 pub use counters::*;
 pub use data::*;
+pub use embedded::*;
 pub use kernel::*;
 pub use limits::*;
 pub use table::*;
