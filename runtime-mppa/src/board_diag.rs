@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use runtime_core::backend::TemporaryFolder;
 
-use crate::process::Process;
+use crate::process;
 use crate::tools::Tools;
 
 /// The tool's name.
@@ -18,7 +18,7 @@ pub(crate) fn explain(tools: &Tools) -> Option<String> {
     let program = tools.find(TOOL)?;
     let folder = TemporaryFolder::new("runtime-mppa-diag-").ok()?;
     let words = [program.display().to_string(), "--list-board".to_owned()];
-    let mut process = match Process::start(&words, folder.path(), &[]) {
+    let mut process = match process::start(&words, folder.path(), &[]) {
         Ok(process) => process,
         Err(error) => return Some(error.message().to_owned()),
     };

@@ -9,7 +9,7 @@ use runtime_core::{DTypeClass, Error, ErrorKind, OptionSpec, Options, Result};
 
 use crate::config::{Arch, MppaConfig};
 use crate::elf;
-use crate::process::{Process, io_error};
+use crate::process::{self, io_error};
 use crate::template::{Template, Values};
 use crate::tools::Tools;
 use crate::work_folder::WorkFolder;
@@ -123,7 +123,7 @@ impl ProgramDevice {
         let words = self.template.fill(values)?;
         let level = if self.config.verbose { Level::Info } else { Level::Debug };
         self.log.write(level, "mppa", &format!("runs {}", words.join(" ")));
-        let mut process = Process::start(&words, self.folder.path(), &self.config.variables())?;
+        let mut process = process::start(&words, self.folder.path(), &self.config.variables())?;
         if let Some((text, timeout)) = &self.ready {
             process.wait_ready(text, *timeout)?;
         }

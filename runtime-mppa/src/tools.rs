@@ -1,7 +1,8 @@
 //! Kalray's programs, in the SDK or in `PATH`.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+
+use runtime_core::backend::find_program;
 
 use crate::environment::{self, Environment};
 
@@ -19,10 +20,7 @@ impl Tools {
 
     /// The path of a program.
     pub(crate) fn find(&self, name: &str) -> Option<PathBuf> {
-        let is_program = |path: &PathBuf| {
-            path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
-        };
-        self.0.iter().map(|folder| folder.join(name)).find(is_program)
+        find_program(name, self.0.iter().cloned())
     }
 }
 

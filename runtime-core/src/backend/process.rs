@@ -148,9 +148,10 @@ impl Process {
     /// The process group has ended then.
     pub fn wait_ready(&mut self, text: &str, deadline: Duration) -> Result<()> {
         let mut waiting = Waiting::new();
+        let mut search = Search { text: text.as_bytes(), searched: 0, tail: Vec::new() };
         loop {
             let ended = self.poll()?;
-            if self.output().contains(text) {
+            if search.finds(&self.output).unwrap_or_default() {
                 return Ok(());
             }
             if let Some(status) = ended {
@@ -223,6 +224,28 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.group.end();
+    }
+}
+
+/// A search for a text in a growing file, which reads each byte once.
+struct Search<'a> {
+    text: &'a [u8],
+    searched: u64,
+    /// The end of what was searched, where the text may have begun.
+    tail: Vec<u8>,
+}
+
+impl Search<'_> {
+    /// Whether the text is in the file by now.
+    fn finds(&mut self, path: &Path) -> std::io::Result<bool> {
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::Start(self.searched))?;
+        self.searched += file.read_to_end(&mut self.tail)? as u64;
+        let found =
+            self.text.is_empty() || self.tail.windows(self.text.len()).any(|window| window == self.text);
+        let kept = self.text.len().saturating_sub(1).min(self.tail.len());
+        self.tail.drain(..self.tail.len() - kept);
+        Ok(found)
     }
 }
 
@@ -320,6 +343,36 @@ mod tests {
         assert!(error.kind() == ErrorKind::Timeout && error.message().contains("printed nothing"), "{error}");
         let error = shell(folder.path(), "echo no licence; exit 3").wait_ready("ready", LONG).unwrap_err();
         assert!(error.kind() == ErrorKind::Failed && error.message().contains("no licence"), "{error}");
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "needs processes")]
+    fn each_byte_is_searched_once_and_a_text_may_come_in_pieces() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("output");
+        let mut search = Search { text: b"ready", searched: 0, tail: Vec::new() };
+        for (output, found, tail) in [
+            ("a long line, re", false, ", re"),
+            ("a long line, read", false, "read"),
+            ("a long line, ready!", true, "ady!"),
+        ] {
+            std::fs::write(&path, output).unwrap();
+            assert_eq!(search.finds(&path).unwrap(), found, "{output}");
+            assert_eq!((search.searched, &search.tail[..]), (output.len() as u64, tail.as_bytes()));
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "needs processes")]
+    fn a_text_before_much_more_output_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut noisy =
+            shell(folder.path(), "echo ready; head -c 200000 /dev/zero; echo > printed; sleep 1000");
+        let started = Instant::now();
+        while !folder.path().join("printed").exists() && started.elapsed() < LONG {
+            std::thread::sleep(MAX_POLL_INTERVAL);
+        }
+        noisy.wait_ready("ready", LONG).unwrap();
     }
 
     #[test]

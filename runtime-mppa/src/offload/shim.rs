@@ -13,7 +13,7 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use super::chip::Chip;
 use super::functions::{Functions, check};
-use crate::process::{Process, io_error};
+use crate::process::{self, io_error};
 
 const SOURCE: &str = include_str!("shim.c");
 const LIBRARY: &str = "libruntime_mppa_shim.so";
@@ -96,7 +96,7 @@ fn compile(sdk: &Path, folder: &Path) -> Result<()> {
             .to_vec();
     words.extend([format!("-I{include}"), format!("-L{libraries}"), format!("-Wl,-rpath,{libraries}")]);
     words.extend(LIBRARIES.map(str::to_owned));
-    let mut compiler = Process::start(&words, folder, &[])?;
+    let mut compiler = process::start(&words, folder, &[])?;
     match compiler.wait(DEADLINE)? {
         status if status.success() => Ok(()),
         status => Err(compiler.failure(
