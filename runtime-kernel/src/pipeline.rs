@@ -29,6 +29,7 @@ impl Program {
     /// `CompileFailed` with naga's diagnostic, or with the convention's rule that an entry point breaks and its line;
     /// `InvalidArgument` for a constant or element type that the code does not declare.
     pub fn parse(code: &str, path: &str, specialisation: &Specialisation) -> Result<Self> {
+        limits::check(code, path)?;
         let plain = edited(code, path, specialisation)?;
         limits::check(&plain, path)?;
         let code = textures::with_tensors(&plain);
@@ -51,6 +52,7 @@ impl Program {
         specialisation: &Specialisation,
         entry: &str,
     ) -> Result<Vec<SignatureParam>> {
+        limits::check(code, path)?;
         let plain = edited(code, path, specialisation)?;
         limits::check(&plain, path)?;
         let code = textures::with_tensors(&plain);

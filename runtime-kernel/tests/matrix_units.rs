@@ -163,15 +163,32 @@ fn subgroups_must_be_full() {
 }
 
 #[test]
-fn matrices_that_no_unit_has_are_refused() {
-    for ty in ["coop_mat8x8<f32, A>", "coop_mat16x16<f32, A>", "coop_mat8x8<f16, C>"] {
-        let code = kernel(&format!("let m = {ty}(); _ = m;"));
-        let program = Program::parse(&code, "k.wgsl", &Specialisation::default()).unwrap();
-        let error = program.c(Dialect::Cuda, Checks::Bounded).map(|code| code.text);
-        // A matrix that nothing uses is not written.
-        assert!(error.as_ref().is_ok_and(|text| !text.contains("coop")) || error.is_err(), "{error:?}");
-    }
-    let code = kernel("let m = coopLoadT<coop_mat8x8<f32, C>>(&c[0], 8u); coopStoreT(m, &c[64], 8u);");
-    let error = parse(&code).c(Dialect::Cuda, Checks::Bounded).unwrap_err();
-    assert!(error.message().contains("a cooperative matrix other than coop_mat16x16"), "{error}");
+fn matrices_that_are_only_loaded_and_stored_count() {
+    // No type of a matrix is left once the uniform buffer has become a tensor.
+    let code = "enable f16; enable wgpu_cooperative_matrix;
+        @group(0) @binding(0) var<uniform> n: vec4u;
+        @group(0) @binding(1) var<storage, read> x: array<f16>;
+        @group(0) @binding(2) var<storage, read_write> z: array<f32>;
+        @compute @workgroup_size(48) fn main() {
+            let a = coopLoadT<coop_mat16x16<f16, A>>(&x[0], n.x);
+            let b = coopLoadT<coop_mat16x16<f16, B>>(&x[0], n.x);
+            let s = coopLoadT<coop_mat16x16<f32, C>>(&z[0], n.x);
+            coopStoreT(coopMultiplyAdd(a, b, s), &z[0], n.x);
+        }";
+    assert!(parse(code).features().contains(&Feature::MatrixUnits));
+    let cuda = device("cuda-c", Some("sm_90"));
+    assert_eq!(lower(code, &cuda).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    let lowered = lower(&code.replace("48", "32"), &cuda).unwrap();
+    assert!(lowered.kernels[0].params[..3].iter().all(|param| param.alignment_bytes == 16));
+}
+
+#[test]
+fn a_device_needs_the_sums_of_the_program() {
+    let mut vulkan = device("spirv-shader", None);
+    vulkan.properties = Options::new().with("cooperative_matrix", "16x16x16 float16 * float16 + float32");
+    lower(GEMM, &vulkan).unwrap();
+    assert_eq!(lower(FORMS, &vulkan).unwrap_err().kind(), ErrorKind::Unsupported);
+    let both = vulkan.properties.with("cooperative_matrix", "16x16x16 float16 * float16 + float16");
+    vulkan.properties = both;
+    lower(FORMS, &vulkan).unwrap();
 }

@@ -205,6 +205,10 @@ impl NdRange {
                 &fixed[..local.rank]
             )));
         }
+        // Loading has checked it; the code may run larger groups than the device has.
+        if kernel.group_size.is_some() {
+            return Ok(size);
+        }
         if let Some(axis) = (0..3).find(|&axis| size[axis] > limits.group_size[axis]) {
             let limit = limits.group_size[axis];
             return Err(Error::invalid(format!(

@@ -5,7 +5,7 @@ use std::fmt;
 
 use naga::{Block, BuiltIn, Expression, Function, Module, Scalar, ScalarKind, Statement, TypeInner};
 
-use crate::ir::blocks;
+use crate::ir::{blocks, cooperative};
 
 /// An optional feature of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -59,13 +59,13 @@ pub(crate) fn features(module: &Module) -> Vec<Feature> {
                 needed.extend(of_scalar(scalar));
             }
             TypeInner::Atomic(Scalar { width: 8, .. }) => needed.extend([Feature::I64, Feature::I64Atomics]),
-            TypeInner::CooperativeMatrix { scalar, .. } => {
-                needed.extend([Feature::Subgroups, Feature::MatrixUnits]);
-                needed.extend(of_scalar(scalar));
-            }
             TypeInner::Atomic(_) => needed.extend([Feature::Atomics]),
             _ => {}
         }
+    }
+    if cooperative::is_used(module) {
+        // Their factors are halves.
+        needed.extend([Feature::F16, Feature::Subgroups, Feature::MatrixUnits]);
     }
     let functions = module.functions.iter().map(|(_, function)| function);
     for function in functions.chain(module.entry_points.iter().map(|entry| &entry.function)) {

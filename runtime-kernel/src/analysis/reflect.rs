@@ -10,7 +10,7 @@ use naga::{
 use runtime_core::{Access, DType, Error, ErrorKind, Result};
 
 use crate::interface::{self, Interface, Layout, Tensor};
-use crate::ir::cooperative::ROW_ALIGNMENT;
+use crate::ir::cooperative::{self, ROW_ALIGNMENT};
 use crate::parse::diagnostics::failed;
 use crate::parse::textures;
 use crate::parse::tokens::tokens;
@@ -75,6 +75,9 @@ fn access_of(declared: StorageAccess, uses: GlobalUse) -> Access {
     }
 }
 
+/// More items than any device has in a work-group.
+const MAX_GROUP_ITEMS: u64 = 1 << 24;
+
 struct Reflect<'a> {
     program: &'a Program,
     layouts: Layouter,
@@ -89,6 +92,14 @@ impl Reflect<'_> {
                 "{place}: there is no compute shader: entry point \"{}\" is a {stage} shader; a portable kernel is @compute",
                 entry.name
             )));
+        }
+        let items: u64 = entry.workgroup_size.iter().map(|&size| u64::from(size)).product();
+        if items > MAX_GROUP_ITEMS {
+            let message = format!(
+                "entry point \"{}\" has work-groups of {items} items; no device has more than {MAX_GROUP_ITEMS}",
+                entry.name
+            );
+            return Err(Error::new(ErrorKind::InvalidArgument, message));
         }
         let uses = self.program.info.get_entry_point(index);
         // Its textures would be tensors without it.
@@ -137,8 +148,7 @@ impl Reflect<'_> {
 
     /// The alignment of a tensor. Matrix units move rows of 16 bytes.
     fn alignment(&self, ty: Handle<Type>) -> u64 {
-        let is_matrix = |ty: &Type| matches!(ty.inner, TypeInner::CooperativeMatrix { .. });
-        match self.program.module.types.iter().any(|(_, ty)| is_matrix(ty)) {
+        match cooperative::is_used(&self.program.module) {
             true => u64::from(ROW_ALIGNMENT),
             false => self.widest_scalar(ty),
         }

@@ -1,11 +1,15 @@
 //! What a device lacks for a program: features, and room for its work-groups and their memory.
 
+use std::collections::BTreeSet;
+
+use naga::{CooperativeRole, TypeInner};
 use runtime_core::{DeviceInfo, Error, ErrorKind, OptionValue, Result, abi};
 
 use super::Writer;
 use crate::analysis::features::Feature;
 use crate::analysis::private_memory;
 use crate::interface::Interface;
+use crate::ir::cooperative;
 use crate::program::{Dialect, Program};
 
 /// Fails on what the device does not support, before its compiler does so with a worse message.
@@ -14,7 +18,7 @@ pub(super) fn check_device(program: &Program, device: &DeviceInfo, writer: Write
     for (feature, has) in [
         (Feature::F16, has(abi::CAP_F16)),
         (Feature::F64, has(abi::CAP_F64)),
-        (Feature::MatrixUnits, has_matrix_units(device, writer)),
+        (Feature::MatrixUnits, has_matrix_units(program, device, writer)),
     ] {
         if program.features().contains(&feature) && !has {
             let message = format!("the kernel uses {feature}, which {} does not support", device.name);
@@ -38,11 +42,12 @@ pub(super) fn check_device(program: &Program, device: &DeviceInfo, writer: Write
     Ok(())
 }
 
-/// Whether a device multiplies matrices of 16 × 16 `f16`.
-fn has_matrix_units(device: &DeviceInfo, writer: Writer) -> bool {
+/// Whether a device multiplies matrices of 16 × 16 `f16`, with the sums that the program has.
+fn has_matrix_units(program: &Program, device: &DeviceInfo, writer: Writer) -> bool {
     match writer {
-        Writer::Spirv => device.properties.iter().any(|(key, value)| {
-            key == "cooperative_matrix" && value.to_string().starts_with("16x16x16 float16 * float16")
+        Writer::Spirv => sums(program).into_iter().all(|width| {
+            let shape = format!("16x16x16 float16 * float16 + float{}", 8 * width);
+            device.properties.texts("cooperative_matrix").any(|known| known.starts_with(&shape))
         }),
         // `mma.sync.m16n8k16`.
         Writer::C(Dialect::Cuda) => {
@@ -50,6 +55,23 @@ fn has_matrix_units(device: &DeviceInfo, writer: Writer) -> bool {
         }
         Writer::C(_) => false,
     }
+}
+
+/// The bytes of a number in the sums of a program; those of `f32` if it has none.
+fn sums(program: &Program) -> BTreeSet<u8> {
+    let module = &program.module;
+    let functions = module.functions.iter().map(|(handle, function)| (function, &program.info[handle]));
+    let entries = module.entry_points.iter().enumerate();
+    let entries = entries.map(|(index, entry)| (&entry.function, program.info.get_entry_point(index)));
+    let matrices = functions
+        .chain(entries)
+        .flat_map(|(function, info)| cooperative::of_function(module, function, info));
+    let sums = matrices.filter_map(|(matrix, _)| match *matrix {
+        TypeInner::CooperativeMatrix { role: CooperativeRole::C, scalar, .. } => Some(scalar.width),
+        _ => None,
+    });
+    let sums: BTreeSet<_> = sums.collect();
+    if sums.is_empty() { BTreeSet::from([4]) } else { sums }
 }
 
 /// The number of an architecture such as `sm_90a`.

@@ -24,26 +24,41 @@ pub(crate) fn without_needless(code: &str) -> Cow<'_, str> {
     }
     let tokens: Vec<_> = tokens(code).collect();
     let mut edited = Cow::Borrowed(code);
-    for (at, token) in tokens.iter().enumerate() {
-        let ends = |end: &str| {
-            tokens[at..].iter().position(|token| token.text == end).map(|length| at..=at + length)
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        let rest = &tokens[at..];
+        let length = match token.text {
+            "enable" | "requires" => directive_length(rest),
+            "@" => attribute_length(rest),
+            _ => None,
         };
-        match token.text {
-            "enable" | "requires" => {
-                if let Some(directive) = ends(";") {
-                    blank_extensions(&tokens[directive], &mut edited);
-                }
-            }
-            "@" if tokens.get(at + 1).is_some_and(|token| token.text == "diagnostic") => {
-                if let Some(attribute) = ends(")") {
-                    blank(&tokens[attribute], &mut edited);
-                }
-            }
-            _ => {}
+        match (length, token.text) {
+            (Some(length), "@") => blank(&rest[..length], &mut edited),
+            (Some(length), _) => blank_extensions(&rest[..length], &mut edited),
+            (None, _) => {}
         }
+        at += length.unwrap_or(1);
     }
     edited
 }
+
+/// The tokens of a list of names up to its semicolon.
+fn directive_length(tokens: &[Token<'_>]) -> Option<usize> {
+    let is_part =
+        |token: &Token<'_>| token.text == "," || token.text.chars().all(|c| c.is_alphanumeric() || c == '_');
+    let names = tokens[1..].iter().take(MAX_NAMES).take_while(|token| is_part(token)).count();
+    tokens.get(names + 1).filter(|token| token.text == ";").map(|_| names + 2)
+}
+
+/// The tokens of `@diagnostic(severity, rule)`.
+fn attribute_length(tokens: &[Token<'_>]) -> Option<usize> {
+    let is_diagnostic = tokens.get(1).is_some_and(|token| token.text == "diagnostic");
+    let end = tokens.iter().take(MAX_NAMES).position(|token| token.text == ")").filter(|_| is_diagnostic)?;
+    Some(end + 1)
+}
+
+/// Tokens of a directive or an attribute; a longer one is left to naga.
+const MAX_NAMES: usize = 64;
 
 /// Blanks out the whole directive, or the names and a comma next to each.
 fn blank_extensions(directive: &[Token<'_>], code: &mut Cow<'_, str>) {

@@ -8,7 +8,7 @@ use super::tokens::{Token, tokens};
 /// The function for a vector of four.
 const FOUR: &str = "bitcast_vec4_f16";
 
-/// `code` with these casts expressed by `unpack2x16float` and `pack2x16float`, which are exact. A cast of a vector to a word
+/// `code` with these casts expressed by `unpack2x16float` and `pack2x16float`, which are exact but for the payload of NaN. A cast of a vector to a word
 /// is recognised where its argument is a constructor. Lines stay the same.
 pub(crate) fn with_conversions(code: &str) -> Cow<'_, str> {
     if !code.contains("bitcast") || !code.contains("f16") {

@@ -216,7 +216,7 @@ struct Scalars<'a> {
 }
 
 impl<'a> Scalars<'a> {
-    /// Finds them; `None` if their structure is not in the text.
+    /// Finds them; `None` if their structure is not in the text, or is used elsewhere, too.
     fn of(tokens: &[Token<'a>]) -> Option<Self> {
         let declares = |part: &[Token<'a>]| {
             let words: Vec<_> = part.iter().map(|token| token.text).collect();
@@ -225,6 +225,9 @@ impl<'a> Scalars<'a> {
         let Some(part) = tokens.windows(7).find(|part| declares(part)) else {
             return Some(Self { variable: SCALARS[1], end: None });
         };
+        if tokens.iter().filter(|token| token.text == part[6].text).count() > 2 {
+            return None;
+        }
         let structure =
             tokens.windows(2).position(|pair| pair[0].text == "struct" && pair[1].text == part[6].text)?;
         let end = structure + tokens[structure..].iter().position(|token| token.text == "}")?;

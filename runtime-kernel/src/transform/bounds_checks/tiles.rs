@@ -49,7 +49,7 @@ impl Body<'_, '_> {
         let scalar_bytes = context.pointee(data.pointer).scalar().map_or(bytes, |scalar| scalar.width.into());
         let (index, stride) = (self.subgroup_index(element)?, self.subgroup_uniform(data.stride)?);
         let base = self.value(element.base)?;
-        let condition = if tile::is_in_range(context, data) {
+        let condition = if self.checker.report.is_none() && tile::is_in_range(context, data) {
             None
         } else {
             let length = match limit {

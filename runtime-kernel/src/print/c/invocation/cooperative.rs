@@ -81,7 +81,8 @@ impl<E: Environment> Printer<'_, '_, E> {
             element_bytes: self.context.pointee(data.pointer).size(self.context.module.to_ctx()),
             row_major: data.row_major,
             is_shared: self.context.inner(data.pointer).pointer_space() == Some(AddressSpace::WorkGroup),
-            is_checked: self.writer.checks.are_made() && !tile::is_in_range(self.context, data),
+            is_checked: self.writer.checks.are_made()
+                && (self.writer.program.asserts || !tile::is_in_range(self.context, data)),
         }
     }
 
