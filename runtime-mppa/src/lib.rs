@@ -26,6 +26,10 @@
 //! [`counters`] has the names, events and reductions of an MPPA's counters. Devices of the offload library read them, with the help
 //! of the program that is measured.
 //!
+//! # Reports of failures
+//!
+//! [`report`] collects what a user sends back when something fails; `runtime doctor --mppa` writes it.
+//!
 //! # Offload library
 //!
 //! [`offload`] calls Kalray's offload library. Its devices run functions `void kernel(void *args)` of ELF files.
@@ -44,6 +48,7 @@ mod opencl;
 mod process;
 mod program;
 mod queue;
+pub mod report;
 mod template;
 mod tools;
 mod transport;

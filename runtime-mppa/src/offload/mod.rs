@@ -28,4 +28,4 @@ pub(crate) use device::{OffloadBuffer, OffloadDevice, OffloadKernel, OffloadModu
 pub(crate) use memory::MIN_ALIGNMENT_BYTES;
 pub(crate) use open_chip::OpenChips;
 pub(crate) use queue::OffloadQueue;
-pub(crate) use shim::has_header;
+pub(crate) use shim::{HEADER, has_header, try_compile};
