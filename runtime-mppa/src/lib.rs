@@ -119,11 +119,15 @@ impl Listed {
     /// The configuration of a device that is opened with `options`.
     fn config(&self, route: Route, options: &Options) -> Result<MppaConfig> {
         let config = MppaConfig::resolve(&self.environment, options)?;
+        let asked = options.text("platform").filter(|name| !name.is_empty());
         let platform = match route {
             Route::Program(platform) => platform,
+            Route::Offload(_) if asked.is_some() => config.platform,
             _ => config::Platform::Hardware,
         };
-        let asked = options.text("platform").filter(|name| !name.is_empty());
+        if matches!(route, Route::Offload(_)) {
+            offload::check_platform(platform, &config, &self.environment)?;
+        }
         if asked.is_some_and(|name| name != platform.name()) {
             return Err(Error::invalid(format!(
                 "option \"platform\" is \"{}\", but this device is of platform \"{}\"; open a device of the other platform",
@@ -282,6 +286,9 @@ mod tests {
         }
         let traced = listed.config(iss, &Options::new().with("trace", true)).unwrap_err();
         assert!(traced.message().contains("needs a board"), "{traced}");
+        let simulated =
+            listed.config(Route::Offload(0), &Options::new().with("platform", "qemu")).unwrap_err();
+        assert!(simulated.message().contains("MPPA_RPROC_PLATFORM_MODE=sim"), "{simulated}");
         assert!(listed.config(Route::OpenCl(0), &Options::new().with("sdk", "/other")).is_err());
     }
 }
