@@ -9,7 +9,8 @@ pub(crate) const COUNTERS: &str = "Examples:
   runtime counters --device cuda:0 --json";
 
 pub(crate) const DOCTOR: &str = "Examples:
-  runtime doctor";
+  runtime doctor
+  runtime doctor --mppa";
 
 pub(crate) const EVAL: &str = "Examples:
   runtime eval kernels/matmul.toml --device host:0 --set m=1000 --until 1%

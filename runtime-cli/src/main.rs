@@ -66,7 +66,7 @@ fn run_command(action: &Action) -> Result<ExitCode> {
     match action {
         Action::Devices(arguments) => devices::list(arguments).map(|()| ExitCode::SUCCESS),
         Action::Counters(arguments) => counters::list(arguments).map(|()| ExitCode::SUCCESS),
-        Action::Doctor => doctor::report().map(|()| ExitCode::SUCCESS),
+        Action::Doctor(arguments) => doctor::run(arguments).map(|()| ExitCode::SUCCESS),
         Action::Eval(arguments) => eval::evaluate(arguments),
         Action::Tune(arguments) => tune::tune(arguments),
         Action::Run(arguments) => run::run(arguments),

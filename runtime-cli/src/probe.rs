@@ -46,13 +46,17 @@ pub(crate) const fn is_used_by_default(
 /// Probes the backend library at `path`; `target` is its name, if known.
 pub(crate) fn probe_library(path: &Path, target: Option<&str>) -> ProbeResult {
     let target = target.unwrap_or("?").to_owned();
-    match run(path).and_then(|text| parse(&text)) {
+    match devices_json(path).and_then(|text| parse(&text)) {
         Ok(result) => result,
         Err(reason) => ProbeResult { target, version: String::new(), devices: Err(reason), is_absent: false },
     }
 }
 
-fn run(path: &Path) -> Result<String, String> {
+/// What `runtime devices --json` prints for the backend library at `path`.
+///
+/// # Errors
+/// How its process failed.
+pub(crate) fn devices_json(path: &Path) -> Result<String, String> {
     let program =
         std::env::current_exe().map_err(|error| format!("cannot run the probe process: {error}"))?;
     let mut command = Command::new(program);

@@ -1,7 +1,9 @@
 //! `kvx-board-diag --list-board`: what Kalray's own tool says about boards, to explain why the driver shows none.
 
+use std::process::ExitStatus;
 use std::time::Duration;
 
+use runtime_core::Result;
 use runtime_core::backend::TemporaryFolder;
 
 use crate::process;
@@ -15,25 +17,31 @@ const DEADLINE: Duration = Duration::from_secs(10);
 
 /// What the tool says, as the end of a sentence; `None` if it is not installed.
 pub(crate) fn explain(tools: &Tools) -> Option<String> {
-    let program = tools.find(TOOL)?;
-    let folder = TemporaryFolder::new("runtime-mppa-diag-").ok()?;
-    let words = [program.display().to_string(), "--list-board".to_owned()];
-    let mut process = match process::start(&words, folder.path(), &[]) {
-        Ok(process) => process,
-        Err(error) => return Some(error.message().to_owned()),
-    };
-    Some(match process.wait(DEADLINE) {
+    Some(match list_boards(tools)? {
         Err(error) => error.message().to_owned(),
-        Ok(_) if process.output().contains(NONE) => {
+        Ok((_, output)) if output.contains(NONE) => {
             format!(
                 "{TOOL} finds no board either: check that the board is seated and powered (lspci shows it)"
             )
         }
-        Ok(status) if status.success() => {
-            format!("{TOOL} finds a board, so load Kalray's driver; it says: {}", process.output())
+        Ok((status, output)) if status.success() => {
+            format!("{TOOL} finds a board, so load Kalray's driver; it says: {output}")
         }
-        Ok(status) => format!("{TOOL} failed ({status}): {}", process.output()),
+        Ok((status, output)) => format!("{TOOL} failed ({status}): {output}"),
     })
+}
+
+/// Runs the tool: its exit status, and what it printed. `None` if it is not installed.
+pub(crate) fn list_boards(tools: &Tools) -> Option<Result<(ExitStatus, String)>> {
+    let program = tools.find(TOOL)?;
+    let folder = TemporaryFolder::new("runtime-mppa-diag-").ok()?;
+    let words = [program.display().to_string(), "--list-board".to_owned()];
+    let run = || {
+        let mut process = process::start(&words, folder.path(), &[])?;
+        let status = process.wait(DEADLINE)?;
+        Ok((status, process.output()))
+    };
+    Some(run())
 }
 
 #[cfg(test)]

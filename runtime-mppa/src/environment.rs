@@ -35,6 +35,20 @@ const VARIABLES: [&str; 15] = [
     "CLEAN_WORK_DIR",
 ];
 
+/// Variables that are not read here, but by Kalray's libraries and simulators.
+const KALRAY_VARIABLES: [&str; 10] = [
+    "MPPA_ENVP",
+    "POCL_MPPA_EXTRA_EXEC_MODE",
+    "POCL_MPPA_EXTRA_MAX_WORKGROUP_SIZE",
+    "POCL_MPPA_EXTRA_BUILD_ARCH",
+    "POCL_MPPA_EXTRA_BUILD_CFLAGS",
+    "POCL_MPPA_EXTRA_BUILD_LFLAGS",
+    "MPPA_RPROC_PLATFORM_MODE",
+    "MPPA_RPROC_SIM_PATH",
+    "OMP_MPPA_FIRMWARE_NAME",
+    "MLIR_MPPA_FIRMWARE_NAME",
+];
+
 /// Environment variables and their values. An empty variable counts as unset.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment(BTreeMap<String, String>);
@@ -46,13 +60,20 @@ impl Environment {
         if is_privileged() {
             return Self::default();
         }
-        VARIABLES.iter().filter_map(|name| Some((*name, std::env::var(name).ok()?))).collect()
+        let names = VARIABLES.iter().chain(&KALRAY_VARIABLES);
+        names.filter_map(|name| Some((*name, std::env::var(name).ok()?))).collect()
     }
 
     /// The value of a variable.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|text| !text.is_empty())
+    }
+
+    /// The variables that a report shows, with their values. `PATH` says more about the user than about this backend.
+    pub(crate) fn reported(&self) -> impl Iterator<Item = (&'static str, Option<&str>)> {
+        let names = VARIABLES.into_iter().filter(|name| *name != PATH).chain(KALRAY_VARIABLES);
+        names.map(|name| (name, self.0.get(name).map(String::as_str)))
     }
 }
 

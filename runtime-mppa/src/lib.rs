@@ -26,6 +26,10 @@
 //! [`counters`] has the names, events and reductions of an MPPA's counters. Devices of the offload library read them, with the help
 //! of the program that is measured.
 //!
+//! # Reports of failures
+//!
+//! [`report`] collects what a user sends back when something fails; `runtime doctor --mppa` writes it.
+//!
 //! # Offload library
 //!
 //! [`offload`] calls Kalray's offload library. Its devices run functions `void kernel(void *args)` of ELF files.
@@ -44,6 +48,7 @@ mod opencl;
 mod process;
 mod program;
 mod queue;
+pub mod report;
 mod template;
 mod tools;
 mod transport;
@@ -114,11 +119,15 @@ impl Listed {
     /// The configuration of a device that is opened with `options`.
     fn config(&self, route: Route, options: &Options) -> Result<MppaConfig> {
         let config = MppaConfig::resolve(&self.environment, options)?;
+        let asked = options.text("platform").filter(|name| !name.is_empty());
         let platform = match route {
             Route::Program(platform) => platform,
+            Route::Offload(_) if asked.is_some() => config.platform,
             _ => config::Platform::Hardware,
         };
-        let asked = options.text("platform").filter(|name| !name.is_empty());
+        if matches!(route, Route::Offload(_)) {
+            offload::check_platform(platform, &config, &self.environment)?;
+        }
         if asked.is_some_and(|name| name != platform.name()) {
             return Err(Error::invalid(format!(
                 "option \"platform\" is \"{}\", but this device is of platform \"{}\"; open a device of the other platform",
@@ -277,6 +286,9 @@ mod tests {
         }
         let traced = listed.config(iss, &Options::new().with("trace", true)).unwrap_err();
         assert!(traced.message().contains("needs a board"), "{traced}");
+        let simulated =
+            listed.config(Route::Offload(0), &Options::new().with("platform", "qemu")).unwrap_err();
+        assert!(simulated.message().contains("MPPA_RPROC_PLATFORM_MODE=sim"), "{simulated}");
         assert!(listed.config(Route::OpenCl(0), &Options::new().with("sdk", "/other")).is_err());
     }
 }

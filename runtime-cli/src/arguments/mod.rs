@@ -45,7 +45,7 @@ pub(crate) enum Action {
     Counters(CountersArguments),
     /// Show which backends were loaded from where, what is missing and how to get it
     #[command(after_help = examples::DOCTOR)]
-    Doctor,
+    Doctor(DoctorArguments),
     /// Check and time kernels: one row per kernel and device
     #[command(after_help = examples::EVAL)]
     Eval(Box<EvalArguments>),
@@ -104,6 +104,13 @@ pub(crate) struct DevicesArguments {
     /// Open each device, and add its current clocks, temperature, power and energy
     #[arg(long, requires = "json")]
     pub(crate) telemetry: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    /// Collect what the developers need about Kalray's MPPA in a new text file, without private data; with `-`, on standard output
+    #[arg(long, value_name = "FILE|-", num_args = 0..=1, default_missing_value = "runtime-mppa-report.txt")]
+    pub(crate) mppa: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -16,6 +16,7 @@ mod module;
 mod open_chip;
 mod queue;
 mod shim;
+mod simulator;
 
 pub use chip::Chip;
 pub use command::Command;
@@ -28,4 +29,5 @@ pub(crate) use device::{OffloadBuffer, OffloadDevice, OffloadKernel, OffloadModu
 pub(crate) use memory::MIN_ALIGNMENT_BYTES;
 pub(crate) use open_chip::OpenChips;
 pub(crate) use queue::OffloadQueue;
-pub(crate) use shim::has_header;
+pub(crate) use shim::{HEADER, has_header, try_compile};
+pub(crate) use simulator::check_platform;

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use runtime_core::backend::{Level, Log, TemporaryFolder};
-use runtime_core::{Error, ErrorKind, Result};
+use runtime_core::backend::{Level, Log};
+use runtime_core::{Error, Result};
 
+use super::shim::compile_folder;
 use super::{Chip, LoadedModules, Shim};
 
 /// A chip with its modules.
@@ -73,10 +74,7 @@ impl OpenChips {
         if let Some(shim) = shims.get(sdk) {
             return Ok(Arc::clone(shim));
         }
-        let folder = TemporaryFolder::new("runtime-mppa-shim-").map_err(|error| {
-            Error::new(ErrorKind::Io, format!("no folder to compile in: {error}; set TMPDIR"))
-                .with_source(error)
-        })?;
+        let folder = compile_folder()?;
         // SAFETY: as the caller's.
         let shim = unsafe { Shim::build(sdk, folder.path()) }?;
         shims.insert(sdk.to_owned(), Arc::clone(&shim));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use libloading::Library;
-use runtime_core::backend::open_library;
+use runtime_core::backend::{TemporaryFolder, open_library};
 use runtime_core::{Error, ErrorKind, Result};
 
 use super::chip::Chip;
@@ -17,7 +17,8 @@ use crate::process::{self, io_error};
 
 const SOURCE: &str = include_str!("shim.c");
 const LIBRARY: &str = "libruntime_mppa_shim.so";
-const HEADER: &str = "include/mppa_offload_host.h";
+/// The header that the shim is compiled against.
+pub(crate) const HEADER: &str = "include/mppa_offload_host.h";
 /// The libraries of the SDK that the shim calls.
 const LIBRARIES: [&str; 3] = ["-lmppa_offload_host", "-lmppa_rproc_host", "-lmopd"];
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -44,8 +45,6 @@ impl Shim {
             );
             return Err(Error::new(ErrorKind::Unavailable, message));
         }
-        let source = folder.join("shim.c");
-        std::fs::write(&source, SOURCE).map_err(|error| io_error(&source, error))?;
         compile(sdk, folder)?;
         // SAFETY: the library was compiled from our source; loading it loads the SDK's libraries, which the caller guarantees to be Kalray's.
         let library = open_library(&folder.join(LIBRARY), |path| unsafe { Library::new(path) })?;
@@ -87,7 +86,27 @@ pub(crate) fn has_header(sdk: &Path) -> bool {
     sdk.join(HEADER).is_file()
 }
 
-fn compile(sdk: &Path, folder: &Path) -> Result<()> {
+/// A folder to compile in.
+///
+/// # Errors
+/// `Io`, with the remedy.
+pub(crate) fn compile_folder() -> Result<TemporaryFolder> {
+    TemporaryFolder::new("runtime-mppa-shim-").map_err(|error| {
+        Error::new(ErrorKind::Io, format!("no folder to compile in: {error}; set TMPDIR")).with_source(error)
+    })
+}
+
+/// Compiles the shim without loading it, and returns what the compiler printed.
+///
+/// # Errors
+/// As [`Shim::build`].
+pub(crate) fn try_compile(sdk: &Path) -> Result<String> {
+    compile(sdk, compile_folder()?.path())
+}
+
+fn compile(sdk: &Path, folder: &Path) -> Result<String> {
+    let source = folder.join("shim.c");
+    std::fs::write(&source, SOURCE).map_err(|error| io_error(&source, error))?;
     let text = |path: &Path| path.display().to_string();
     let (include, libraries) = (text(&sdk.join("include")), text(&sdk.join("lib")));
     let mut words =
@@ -98,7 +117,7 @@ fn compile(sdk: &Path, folder: &Path) -> Result<()> {
     words.extend(LIBRARIES.map(str::to_owned));
     let mut compiler = process::start(&words, folder, &[])?;
     match compiler.wait(DEADLINE)? {
-        status if status.success() => Ok(()),
+        status if status.success() => Ok(compiler.output()),
         status => Err(compiler.failure(
             ErrorKind::CompileFailed,
             &format!("failed ({status}); the SDK's header differs from what this backend knows, so please send this output"),

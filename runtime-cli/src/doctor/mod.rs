@@ -1,5 +1,7 @@
 //! `runtime doctor`: shows what was loaded from where, what is missing and how to get it.
 
+mod mppa;
+
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,6 +9,7 @@ use std::time::Duration;
 
 use runtime_core::{CodeCache, LoadOutcome, LoadReport, LoadTotals, Result, StageTotals, abi};
 
+use crate::arguments::DoctorArguments;
 use crate::output;
 use crate::probe::{self, ProbeResult};
 use crate::registry;
@@ -20,7 +23,14 @@ const HINTS: [(&str, &str); 1] = [(
 /// Environment variables that affect what is found or done.
 const VARIABLES: [&str; 5] = ["RUNTIME_BACKENDS", "RUNTIME_BACKEND_PATH", "RUNTIME_CACHE", "CC", "NO_COLOR"];
 
-pub(crate) fn report() -> Result<()> {
+pub(crate) fn run(arguments: &DoctorArguments) -> Result<()> {
+    match &arguments.mppa {
+        Some(path) => mppa::write(path),
+        None => report(),
+    }
+}
+
+fn report() -> Result<()> {
     section("program", program())?;
     section("environment", environment())?;
     let compilers = compilers();
