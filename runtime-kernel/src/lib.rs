@@ -35,7 +35,7 @@
 //!
 //! ```text
 //! text ─ parse/   source_edits (element type), limits, expansion_limits, naga, specialise (overrides), naga again
-//!      ─ check/   continuing (on naga's first module), barriers
+//!      ─ check/   continuing (on naga's first module), cooperative, barriers
 //!      ─ analysis/ reflect (interface), features
 //!      ─> Program
 //!
