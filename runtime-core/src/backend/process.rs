@@ -391,9 +391,10 @@ mod tests {
         }
         process.group.end();
         drop(process);
-        // The number of the group may belong to others, so its rest is left alone.
+        // The number of the group may belong to others, so its rest is left alone. A signal takes a moment.
+        std::thread::sleep(SHORT);
         assert!(is_running(&folder.path().join("id")));
-        std::process::Command::new("kill")
+        Command::new("kill")
             .arg(std::fs::read_to_string(folder.path().join("id")).unwrap().trim())
             .status()
             .unwrap();
