@@ -52,6 +52,8 @@ static void hello(uint8_t sequence) {
 static void access(uint8_t kind, uint8_t sequence) {
     const uint8_t *payload = receiver.bytes + RUNTIME_FRAME_HEADER;
     uint32_t fixed = kind == WRITE ? 8 : 16;
+    /* The host knows the end of the last run now, and its numbers repeat: an equal one is another run. */
+    run_state = IDLE;
     if (kind == WRITE ? receiver.payload < fixed : receiver.payload != fixed) {
         refuse(sequence, LENGTH);
         return;

@@ -10,6 +10,7 @@
 
 mod boards;
 mod convert;
+mod death_signal;
 mod device;
 pub mod gdb;
 mod image;

@@ -264,15 +264,18 @@ fn any_data_is_written_and_read_back_in_packets_that_the_server_accepts() {
 
 #[test]
 fn flash_is_erased_in_blocks_and_written() {
+    // The second region follows the first one, with larger blocks.
     const MAP: &str = "l<memory-map><memory type=\"flash\" start=\"0x1000\" length=\"0x1000\">\
-        <property name=\"blocksize\">0x100</property></memory></memory-map>";
+        <property name=\"blocksize\">0x100</property></memory>\
+        <memory type=\"flash\" start=\"0x2000\" length=\"0x1000\">\
+        <property name=\"blocksize\">0x800</property></memory></memory-map>";
     let requests = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let seen = std::sync::Arc::clone(&requests);
     let stream = serve(1000, move |item| match item {
         Item::Packet(request) => {
             let answer = match request.as_slice() {
                 b"qXfer:memory-map:read::0,100" => MAP,
-                b"vFlashErase:1f00,100" => "E01",
+                b"vFlashErase:1800,100" => "E01",
                 request if request.starts_with(b"qSupported") => "PacketSize=100;qXfer:memory-map:read+",
                 _ => "OK",
             };
@@ -285,9 +288,8 @@ fn flash_is_erased_in_blocks_and_written() {
     assert_eq!(client.flash_regions()[0].block, 0x100);
     client.program(&[(0x1080, &[1; 4]), (0x10f0, &[2; 0x20]), (0x5000, &[3; 2])]).unwrap();
     client.insert_breakpoint(0x1004, 2).unwrap();
-    let requests = std::mem::take(&mut *requests.lock().unwrap());
     assert_eq!(
-        requests[2..],
+        std::mem::take(&mut *requests.lock().unwrap())[2..],
         [
             "vFlashErase:1000,100",
             "vFlashErase:1100,100",
@@ -299,7 +301,21 @@ fn flash_is_erased_in_blocks_and_written() {
             "Z1,1004,2",
         ]
     );
-    let error = client.program(&[(0x1f00, &[1])]).unwrap_err();
+    client.program(&[(0x1ffe, &[1; 4]), (0x2fff, &[2; 2])]).unwrap();
+    assert_eq!(
+        std::mem::take(&mut *requests.lock().unwrap())[..],
+        [
+            "vFlashErase:1f00,100",
+            "vFlashErase:2000,800",
+            "vFlashErase:2800,800",
+            "vFlashWrite:1ffe:\u{1}\u{1}",
+            "vFlashWrite:2000:\u{1}\u{1}",
+            "vFlashWrite:2fff:\u{2}",
+            "X3000,1:\u{2}",
+            "vFlashDone",
+        ]
+    );
+    let error = client.program(&[(0x1800, &[1])]).unwrap_err();
     assert!(error.kind() == GdbErrorKind::Refused && error.to_string().contains("vFlashErase"), "{error}");
 }
 
@@ -387,4 +403,27 @@ fn a_server_that_stops_answering_is_a_timeout_at_each_step() {
         let closed = stops_at(step, || Answer::Close);
         assert_eq!(session(closed, PATIENT), Err(GdbErrorKind::Closed), "{name}: closed");
     }
+}
+
+#[test]
+fn a_register_has_the_number_of_the_description() {
+    let stream = serve(1000, |item| {
+        let Item::Packet(request) = item else { return Answer::Raw(Vec::new()) };
+        let answer: &[u8] = match request.as_slice() {
+            b"qSupported:swbreak+;hwbreak+" => b"PacketSize=100;qXfer:features:read+",
+            b"qXfer:features:read:target.xml:0,100" => b"m<target><xi:include href=\"core.xml\"/>",
+            b"qXfer:features:read:target.xml:25,100" => b"l<reg name=\"msp\"/></target>",
+            b"qXfer:features:read:core.xml:0,100" => b"l<reg name=\"xPSR\" regnum=\"16\"/>",
+            _ => b"E01",
+        };
+        Answer::Raw([b"+", &*frame(answer)].concat())
+    });
+    let mut client = Client::connect(stream, PATIENT).unwrap();
+    assert_eq!(client.register_number("xpsr").unwrap(), Some(16));
+    assert_eq!(client.register_number("MSP").unwrap(), Some(17));
+    assert_eq!(client.register_number("sp").unwrap(), None);
+
+    let stream = serve(1000, after_handshake(|_| reply(b"E01")));
+    let mut client = Client::connect(stream, PATIENT).unwrap();
+    assert_eq!(client.register_number("xpsr").unwrap(), None, "a server without descriptions");
 }

@@ -14,10 +14,9 @@ use runtime_embedded::uart::frame::{Frame, Item, Parser};
 use runtime_embedded::uart::{Client, Deadlines, RunState};
 
 /// Longer than any answer here takes.
-const PATIENT: Deadlines = Deadlines { start: Duration::from_secs(20), reply: Duration::from_secs(20) };
+const PATIENT: Deadlines = deadlines(20_000, 20_000);
 /// For answers that do not come.
-const IMPATIENT: Deadlines =
-    Deadlines { start: Duration::from_millis(500), reply: Duration::from_millis(60) };
+const IMPATIENT: Deadlines = deadlines(500, 60);
 const MAILBOX: u64 = 0x100;
 
 const HELLO: u8 = 1;
@@ -29,6 +28,11 @@ const RESTART: u8 = 6;
 /// The end of a run, which the firmware reports unasked.
 const DONE: u8 = 0xc2;
 const STEPS: [u8; 7] = [HELLO, WRITE, READ, CHECKSUM, RUN, DONE, RESTART];
+
+const fn deadlines(start: u64, reply: u64) -> Deadlines {
+    let [start, reply] = [Duration::from_millis(start), Duration::from_millis(reply)];
+    Deadlines { start, reply, last_question: reply, byte: Duration::ZERO }
+}
 
 /// What goes wrong at a step, and how often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +49,8 @@ enum Fault {
     /// The target has been reset unnoticed before the request.
     Forgotten,
     Closed,
+    /// Damaged frames come first.
+    Litter,
     /// Replies to other requests, damaged frames and messages come first.
     Noise,
 }
@@ -115,6 +121,11 @@ impl Firmware {
                 Some(self.frame(0xc1, 0, &[]))
             }
             Fault::Closed => None,
+            Fault::Litter => {
+                let mut damaged = self.frame(0xc0, 0, b"a message");
+                damaged[3] ^= 0x10;
+                Some([damaged.repeat(3), perform(self)].concat())
+            }
             Fault::Noise => {
                 let stale = self.frame(step | 0x80, request.sequence.wrapping_sub(1), &[1]);
                 let message = self.frame(0xc0, 0, b"a message");
@@ -207,18 +218,30 @@ fn session(client: &mut Client<UnixStream>, run: Duration) -> Result<()> {
 
 #[test]
 fn a_session_survives_damage_loss_and_noise_at_each_step() {
-    let waits_for_nothing = Deadlines { reply: Duration::from_millis(500), ..PATIENT };
-    for step in STEPS {
-        for fault in [Fault::Silent(1), Fault::Damaged(1), Fault::Refused(1), Fault::Damaged(2), Fault::Noise]
-        {
-            let deadlines = if fault == Fault::Silent(1) { waits_for_nothing } else { PATIENT };
-            let (mut client, firmware, messages) = connect(deadlines, Firmware::new(step, fault));
-            session(&mut client, deadlines.reply)
-                .unwrap_or_else(|error| panic!("step {step}, {fault:?}: {error}"));
-            assert_eq!(firmware.lock().unwrap().runs, 1, "step {step}, {fault:?}: a run is not repeated");
-            assert!(fault != Fault::Noise || messages.lock().unwrap().contains("a message"));
+    // A lost reply costs its deadline, which a busy machine needs.
+    let lossy = Deadlines { reply: Duration::from_secs(3), ..PATIENT };
+    let faults = [
+        Fault::Silent(1),
+        Fault::Damaged(1),
+        Fault::Refused(1),
+        Fault::Damaged(2),
+        Fault::Litter,
+        Fault::Noise,
+    ];
+    thread::scope(|scope| {
+        for (step, fault) in STEPS.into_iter().flat_map(|step| faults.map(|fault| (step, fault))) {
+            let (deadlines, run) = match fault {
+                Fault::Silent(1) => (lossy, Duration::from_millis(500)),
+                _ => (PATIENT, PATIENT.reply),
+            };
+            scope.spawn(move || {
+                let (mut client, firmware, messages) = connect(deadlines, Firmware::new(step, fault));
+                session(&mut client, run).unwrap_or_else(|error| panic!("step {step}, {fault:?}: {error}"));
+                assert_eq!(firmware.lock().unwrap().runs, 1, "step {step}, {fault:?}: a run is not repeated");
+                assert!(fault != Fault::Noise || messages.lock().unwrap().contains("a message"));
+            });
         }
-    }
+    });
 }
 
 #[test]

@@ -48,7 +48,17 @@ const CRATES: &[Layers] = &[
     Layers {
         source: "runtime-embedded/src",
         order: &[
-            "gdb", "uart", "boards", "module", "image", "target", "timer", "memory", "queue", "convert",
+            "death_signal",
+            "gdb",
+            "uart",
+            "boards",
+            "module",
+            "image",
+            "target",
+            "timer",
+            "memory",
+            "queue",
+            "convert",
             "device",
         ],
         exceptions: &[],

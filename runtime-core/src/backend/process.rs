@@ -41,32 +41,47 @@ pub fn find_program(program: &str, folders: impl IntoIterator<Item = PathBuf>) -
 #[derive(Debug)]
 pub struct ProcessGroup {
     child: Child,
-    ended: Option<ExitStatus>,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Running,
+    Ended(ExitStatus),
+    /// It has ended, and its exit status went elsewhere. Its number may belong to others.
+    Gone,
 }
 
 impl ProcessGroup {
     /// Takes a child that was started with `process_group(0)`.
     #[must_use]
     pub const fn new(child: Child) -> Self {
-        Self { child, ended: None }
+        Self { child, state: State::Running }
     }
 
     /// The exit status; `None` while the child runs. What an ended child has left of its group is killed.
-    pub fn status(&mut self) -> Option<ExitStatus> {
-        if self.ended.is_none() && self.has_exited() {
+    ///
+    /// # Errors
+    /// `Io` if another part of the program has taken the exit status.
+    pub fn status(&mut self) -> Result<Option<ExitStatus>> {
+        if self.has_exited()? {
             self.kill();
         }
-        self.ended
+        match self.state {
+            State::Running => Ok(None),
+            State::Ended(status) => Ok(Some(status)),
+            State::Gone => Err(status_taken()),
+        }
     }
 
     /// Ends the group: SIGTERM, and SIGKILL for what is left after a moment.
     pub fn end(&mut self) {
-        if self.ended.is_some() {
+        if self.state != State::Running || self.has_exited().is_err() {
             return;
         }
         self.signal(libc::SIGTERM);
         let started = Instant::now();
-        while !self.has_exited() && started.elapsed() < GRACE {
+        while matches!(self.has_exited(), Ok(false)) && started.elapsed() < GRACE {
             std::thread::sleep(MAX_POLL_INTERVAL);
         }
         self.kill();
@@ -75,22 +90,32 @@ impl ProcessGroup {
     /// Kills the group, and collects the exit status. In this order, because the group's number may belong to others once the
     /// child has been waited for.
     pub fn kill(&mut self) {
-        if self.ended.is_none() {
+        if self.state == State::Running && self.has_exited().is_ok() {
             self.signal(libc::SIGKILL);
-            self.ended = self.child.wait().ok();
+            self.state = self.child.wait().map_or(State::Gone, State::Ended);
         }
     }
 
     /// Whether the child has ended, without collecting its exit status.
-    fn has_exited(&self) -> bool {
+    fn has_exited(&mut self) -> Result<bool> {
+        if self.state != State::Running {
+            return Ok(true);
+        }
         let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
         let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
         // SAFETY: `info` is writable, and the number is that of our child, which was not waited for.
         let result = unsafe { libc::waitid(libc::P_PID, self.child.id(), info.as_mut_ptr(), flags) };
         // SAFETY: a structure of integers, which was zeroed.
         let info = unsafe { info.assume_init() };
-        // An error means that there is no child to wait for.
-        result != 0 || info.si_signo != 0
+        if result == 0 {
+            return Ok(info.si_signo != 0);
+        }
+        let error = std::io::Error::last_os_error();
+        if error.raw_os_error() == Some(libc::ECHILD) {
+            self.state = State::Gone;
+            return Err(status_taken());
+        }
+        Err(Error::new(ErrorKind::Io, format!("cannot be waited for: {error}")).with_source(error))
     }
 
     fn signal(&self, signal: libc::c_int) {
@@ -104,6 +129,11 @@ impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+fn status_taken() -> Error {
+    let message = "has ended, and another part of the program took its exit status (SIGCHLD may be ignored)";
+    Error::new(ErrorKind::Io, message)
 }
 
 /// A running program whose output goes to a file. Dropping it ends its process group.
@@ -144,7 +174,7 @@ impl Process {
     /// Waits until the output contains `text`.
     ///
     /// # Errors
-    /// `Timeout` after `deadline`, `Failed` if the program ends before, `OutOfResources` for too much output; with the output.
+    /// `Timeout` after `deadline`, `Failed` if the program ends before, otherwise as for [`Process::wait`]; with the output.
     /// The process group has ended then.
     pub fn wait_ready(&mut self, text: &str, deadline: Duration) -> Result<()> {
         let mut waiting = Waiting::new();
@@ -169,7 +199,8 @@ impl Process {
     /// Waits for the end of the program. Processes that it left behind are ended.
     ///
     /// # Errors
-    /// `Timeout` after `deadline`, `OutOfResources` for too much output; the process group has ended then.
+    /// `Timeout` after `deadline`, `OutOfResources` for too much output, `Io` if another part of this program has taken the exit
+    /// status; the process group has ended then.
     pub fn wait(&mut self, deadline: Duration) -> Result<ExitStatus> {
         let mut waiting = Waiting::new();
         loop {
@@ -185,7 +216,7 @@ impl Process {
     }
 
     fn poll(&mut self) -> Result<Option<ExitStatus>> {
-        let status = self.group.status();
+        let status = self.group.status().map_err(|error| self.failure(error.kind(), error.message()))?;
         if status.is_none() && self.output.metadata().is_ok_and(|file| file.len() > MAX_OUTPUT_BYTES) {
             self.group.end();
             let what = format!("printed more than {MAX_OUTPUT_BYTES} bytes and was ended");
@@ -343,6 +374,31 @@ mod tests {
         assert!(error.kind() == ErrorKind::Timeout && error.message().contains("printed nothing"), "{error}");
         let error = shell(folder.path(), "echo no licence; exit 3").wait_ready("ready", LONG).unwrap_err();
         assert!(error.kind() == ErrorKind::Failed && error.message().contains("no licence"), "{error}");
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "needs processes")]
+    fn a_status_that_was_taken_is_an_error_and_nothing_is_signalled() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut process = shell(folder.path(), "sleep 1000 & echo $! > id; echo last words; exit 3");
+        let child = libc::pid_t::try_from(process.group.child.id()).unwrap();
+        // SAFETY: a system call without memory. The child is ours.
+        assert_eq!(unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) }, child);
+        for _ in 0..2 {
+            let error = process.wait(SHORT).unwrap_err();
+            assert!(error.kind() == ErrorKind::Io && error.message().contains("exit status"), "{error}");
+            assert!(error.message().contains("last words"), "{error}");
+        }
+        process.group.end();
+        drop(process);
+        // The number of the group may belong to others, so its rest is left alone. A signal takes a moment.
+        std::thread::sleep(SHORT);
+        assert!(is_running(&folder.path().join("id")));
+        Command::new("kill")
+            .arg(std::fs::read_to_string(folder.path().join("id")).unwrap().trim())
+            .status()
+            .unwrap();
+        assert!(ends(&folder.path().join("id")));
     }
 
     #[test]

@@ -226,6 +226,7 @@ impl Board {
             _ if self.emulator.is_some() && (self.server.is_some() || has_port) => {
                 Err("an emulated board has neither `server` nor `uart.port`")
             }
+            _ if self.uart.as_ref().is_some_and(|uart| uart.baud == 0) => Err("`uart.baud` must be positive"),
             LinkKind::Debugger if self.emulator.is_none() && self.server.is_none() => {
                 Err("the link \"debugger\" needs `emulator` or `server`")
             }
@@ -266,6 +267,10 @@ impl Board {
 /// # Errors
 /// `Io` for a folder or file that cannot be read; `InvalidArgument` for an invalid board file, or a name that is taken.
 pub(crate) fn all(folder: Option<&Path>) -> Result<Vec<Board>> {
+    // Commands run in another folder, where a relative path would be another one.
+    let absolute = |folder: &Path| std::path::absolute(folder).map_err(|error| unreadable(folder, &error));
+    let folder = folder.map(absolute).transpose()?;
+    let folder = folder.as_deref();
     let mut boards = Vec::new();
     for (file, text) in KNOWN {
         boards.push(Board::parse(file, text)?);
@@ -361,6 +366,8 @@ mod tests {
         }
         let both = KNOWN[0].1.replace("driver =", "port = \"/dev/ttyUSB0\"\ndriver =");
         assert!(Board::parse("x.toml", &both).unwrap_err().message().contains("an emulated board"));
+        let still = with_tables("link = \"uart\"", &format!("{port}\nbaud = 0")).unwrap_err();
+        assert!(still.message().contains("`uart.baud`"), "{still}");
         assert!(probed.with_link(LinkKind::Uart).unwrap_err().message().contains("mine"));
     }
 
@@ -379,6 +386,18 @@ mod tests {
         let page = include_str!("../../../docs/embedded.md");
         let block = page.split("```toml").nth(1).unwrap().split("```").next().unwrap();
         assert_eq!(Board::parse("docs/embedded.md", block).unwrap().name, "my-board");
+    }
+
+    #[test]
+    fn a_relative_folder_has_absolute_paths() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = KNOWN[2].1.replace("mps2-an385", "mine").replace("\"cmsdk\"", "\"own.c\"");
+        std::fs::write(folder.path().join("mine.toml"), text).unwrap();
+        let current = std::env::current_dir().unwrap();
+        let up: std::path::PathBuf = current.components().skip(1).map(|_| "..").collect();
+        let boards = all(Some(&up.join(folder.path().strip_prefix("/").unwrap()))).unwrap();
+        let driver = &boards[KNOWN.len()].uart.as_ref().unwrap().driver;
+        assert!(driver.starts_with('/') && driver.ends_with("/own.c"), "{driver}");
     }
 
     #[test]

@@ -3,15 +3,12 @@
 use std::time::Duration;
 
 use super::client::{Client, name, refused};
+use super::description::attribute;
 use super::error::Result;
 use super::memory::fitting;
 use super::packet::escape;
 use super::transport::Transport;
 
-/// Bytes of a memory map that are requested at once.
-const MAP_PIECE: usize = 0x100;
-/// A memory map that is larger is not read.
-const MAX_MAP_BYTES: usize = 64 << 10;
 /// Bytes of a packet around its data.
 const OVERHEAD_BYTES: usize = 48;
 /// For erasing and writing, which take the target's time.
@@ -50,32 +47,19 @@ impl<T: Transport> Client<T> {
 
     /// Reads the memory map.
     pub(super) fn read_memory_map(&mut self) -> Result<Vec<FlashRegion>> {
-        let mut text = Vec::new();
-        loop {
-            let request = format!("qXfer:memory-map:read::{:x},{MAP_PIECE:x}", text.len());
-            let reply = self.request(request.as_bytes())?;
-            match reply.split_first() {
-                Some((b'm', piece)) if !piece.is_empty() && text.len() < MAX_MAP_BYTES => text.extend(piece),
-                Some((b'l', piece)) => {
-                    text.extend(piece);
-                    return Ok(parse(&String::from_utf8_lossy(&text)));
-                }
-                _ => return Err(refused(&reply).during("qXfer:memory-map")),
-            }
-        }
+        Ok(parse(&self.read_description("memory-map", "")?))
     }
 
-    /// Writes memory, of which some is flash: its blocks are erased, then written.
+    /// Writes memory, of which some is flash: its blocks are erased, then written. Pieces may cross the ends of flash.
     ///
     /// # Errors
     /// As for [`Client::command`]; `Refused` for an address without memory.
     pub fn program(&mut self, pieces: &[(u64, &[u8])]) -> Result<()> {
-        let flash = self.flash.clone();
-        let region = |address: u64| flash.iter().find(|region| region.contains(address));
-        let mut blocks: Vec<_> = pieces
+        let parts: Vec<_> =
+            pieces.iter().flat_map(|&(address, bytes)| parts(&self.flash, address, bytes)).collect();
+        let mut blocks: Vec<_> = parts
             .iter()
-            .filter(|(_, bytes)| !bytes.is_empty())
-            .filter_map(|&(address, bytes)| Some(region(address)?.blocks(address, bytes.len() as u64)))
+            .filter_map(|part| Some(part.region?.blocks(part.address, part.bytes.len() as u64)))
             .collect();
         blocks.sort_unstable();
         let mut erased = 0;
@@ -87,8 +71,8 @@ impl<T: Transport> Client<T> {
                 erased = end;
             }
         }
-        for &(address, bytes) in pieces {
-            match region(address) {
+        for Part { region, address, bytes } in parts {
+            match region {
                 Some(_) => self.write_flash(address, bytes)?,
                 None => self.write_memory(address, bytes)?,
             }
@@ -117,24 +101,45 @@ impl<T: Transport> Client<T> {
     }
 }
 
+/// Bytes to write that are in one region of flash, or in none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Part<'a> {
+    region: Option<FlashRegion>,
+    address: u64,
+    bytes: &'a [u8],
+}
+
+/// Divides bytes where a region of flash begins or ends.
+fn parts<'a>(flash: &[FlashRegion], mut address: u64, mut bytes: &'a [u8]) -> Vec<Part<'a>> {
+    let mut parts = Vec::new();
+    while !bytes.is_empty() {
+        let region = flash.iter().find(|region| region.contains(address)).copied();
+        let next = match region {
+            Some(region) => Some(region.start + region.length),
+            None => flash.iter().map(|region| region.start).filter(|start| *start > address).min(),
+        };
+        let room = next.map_or(usize::MAX, |next| usize::try_from(next - address).unwrap_or(usize::MAX));
+        let (part, rest) = bytes.split_at(room.min(bytes.len()));
+        parts.push(Part { region, address, bytes: part });
+        (address, bytes) = (address.wrapping_add(part.len() as u64), rest);
+    }
+    parts
+}
+
 /// Finds the elements `<memory type="flash" start="…" length="…">` with their property `blocksize`.
 fn parse(map: &str) -> Vec<FlashRegion> {
     let element = |text: &str| {
         let (tag, content) = text.split_once('>')?;
         let content = content.split("</memory").next()?;
-        let attribute = |name: &str| {
-            let value = tag.split_once(&format!("{name}="))?.1;
-            value.get(1..)?.split(['"', '\'']).next()
-        };
         let block = content.split_once("blocksize")?.1.split_once('>')?.1.split('<').next()?;
         let region = FlashRegion {
-            start: number(attribute("start")?)?,
-            length: number(attribute("length")?)?,
+            start: number(attribute(tag, "start")?)?,
+            length: number(attribute(tag, "length")?)?,
             block: number(block)?,
         };
         let is_valid =
             region.block > 0 && region.start.checked_add(region.length)?.checked_add(region.block).is_some();
-        (attribute("type")? == "flash" && is_valid).then_some(region)
+        (attribute(tag, "type")? == "flash" && is_valid).then_some(region)
     };
     map.split("<memory ").skip(1).filter_map(element).collect()
 }
@@ -177,5 +182,25 @@ mod tests {
         assert_eq!(region.blocks(0x1000, 1), (0x1000, 0x400));
         assert_eq!(region.blocks(0x13ff, 2), (0x1000, 0x800));
         assert_eq!(region.blocks(0x2fff, 0x1000), (0x2c00, 0x400));
+    }
+
+    #[test]
+    fn pieces_are_divided_at_the_ends_of_flash() {
+        let small = FlashRegion { start: 0x1000, length: 0x100, block: 0x10 };
+        let large = FlashRegion { start: 0x1100, length: 0x100, block: 0x80 };
+        let bytes = [0; 0x300];
+        let found: Vec<_> = parts(&[large, small], 0xf80, &bytes)
+            .iter()
+            .map(|part| (part.address, part.bytes.len(), part.region.map(|region| region.block)))
+            .collect();
+        let expected = [
+            (0xf80, 0x80, None),
+            (0x1000, 0x100, Some(0x10)),
+            (0x1100, 0x100, Some(0x80)),
+            (0x1200, 0x80, None),
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(parts(&[small], u64::MAX, &[1])[0].region, None);
+        assert_eq!(parts(&[small], 0x1000, &[]), []);
     }
 }

@@ -7,6 +7,7 @@
 //! The protocol is specified in the manual of GDB, appendix "Remote Protocol".
 
 mod client;
+mod description;
 mod error;
 mod features;
 mod flash;

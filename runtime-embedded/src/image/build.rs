@@ -31,8 +31,8 @@ pub(crate) struct Builder {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The compiled firmware.
-    firmware: Option<Vec<PathBuf>>,
+    /// The compiled firmware, by everything that it is made from.
+    firmware: Option<(Key, Vec<PathBuf>)>,
     /// Images by everything that they are made from.
     images: Vec<(Key, Arc<Image>)>,
     /// Number of the next image's files.
@@ -106,28 +106,34 @@ impl Builder {
         if let Some(kept) = note.and_then(|note| self.notes.read(&note)) {
             return write(&elf, &kept);
         }
-        let firmware = match state.firmware.take() {
-            Some(firmware) => firmware,
-            None => self.firmware(state)?,
-        };
-        let firmware = state.firmware.insert(firmware);
-        self.compiler().build_kernel(folder, (source, code), parameters, firmware)?;
+        let firmware = self.firmware(state)?;
+        self.compiler().build_kernel(folder, (source, code), parameters, &firmware)?;
         if let Some(note) = note {
             self.notes.write(&note, &fs::read(&elf).map_err(|error| io("image", &error))?);
         }
         Ok(())
     }
 
-    /// The objects of the firmware: those of an earlier process, or compiled, all at once.
+    /// The objects of the firmware: those of the last image, unless the user's driver has changed.
     fn firmware(&self, state: &mut State) -> Result<Vec<PathBuf>> {
+        let key = key::of_firmware(&self.board);
+        if let Some((_, objects)) = state.firmware.as_ref().filter(|(known, _)| Some(*known) == key) {
+            return Ok(objects.clone());
+        }
+        state.firmware = None;
+        let objects = self.compile_firmware(key, self.toolchain(state))?;
+        state.firmware = key.map(|key| (key, objects.clone()));
+        Ok(objects)
+    }
+
+    /// The objects of the firmware: those of an earlier process, or compiled, all at once.
+    fn compile_firmware(&self, key: Option<Key>, toolchain: Option<&str>) -> Result<Vec<PathBuf>> {
         let compiler = self.compiler();
         compiler.write_firmware()?;
         let uart = uart::files(&self.board, self.folder())?;
-        let key = key::of_firmware(&self.board);
-        let toolchain = self.toolchain(state);
         let object = &|source: &str| -> Result<PathBuf> {
             let object = self.folder().join(format!("{source}.o"));
-            let note = toolchain.map(|toolchain| key::on_disk(&key, toolchain, source));
+            let note = key.zip(toolchain).map(|(key, toolchain)| key::on_disk(&key, toolchain, source));
             match note.and_then(|note| self.notes.read(&note)) {
                 Some(kept) => write(&object, &kept)?,
                 None => {

@@ -12,6 +12,9 @@ use runtime_core::{Error, ErrorKind, ImageSizes, Result};
 use super::tool;
 use crate::boards::{Board, LinkKind, Processor, Region};
 
+/// Bytes of the mailbox.
+const MAILBOX_BYTES: u64 = 2184;
+
 /// Bytes to write to the target.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
@@ -64,8 +67,25 @@ impl Image {
                 *address &= !1;
             }
         }
+        if !board.ram.contains(image.symbols.mailbox, MAILBOX_BYTES) {
+            return Err(refused(&format!("its mailbox, at {:#x}, is not in RAM", image.symbols.mailbox)));
+        }
         image.segments = segments(board, elf, &object)?;
         Ok(image)
+    }
+
+    /// An image of these segments, without a file.
+    #[cfg(test)]
+    pub(crate) fn with(board: &Board, symbols: Symbols, segments: &[(u64, &[u8])]) -> Self {
+        let segment = |&(address, bytes): &(u64, &[u8])| Segment { address, bytes: bytes.to_vec() };
+        Self {
+            segments: segments.iter().map(segment).collect(),
+            symbols,
+            sizes: ImageSizes::default(),
+            file: PathBuf::new(),
+            addr2line: String::new(),
+            flash: board.flash,
+        }
     }
 
     /// Its file on disk.

@@ -5,7 +5,6 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use runtime_core::Options;
 use runtime_core::backend::{Source, included_files};
 
 use super::compiler::{FIRMWARE, FLAGS, KERNEL_FLAGS};
@@ -14,7 +13,7 @@ use super::{tool, uart};
 use crate::boards::Board;
 
 /// Raised when the same inputs make another image.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// Variables that name further folders and files to the compiler.
 const VARIABLES: [&str; 6] =
     ["CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX", "DEPENDENCIES_OUTPUT"];
@@ -35,7 +34,7 @@ pub(super) fn of_image(
     parameters: &[Parameter],
 ) -> Option<Key> {
     let files = match source.format {
-        "c" => included(source, code)?,
+        "c" => included_by_kernel(board, source, code)?,
         _ => String::new(),
     };
     // The number of calls is that of a run, not of the image.
@@ -44,15 +43,21 @@ pub(super) fn of_image(
         "{} {:?} {options:?} {parameters:?} {FLAGS:?} {KERNEL_FLAGS:?} {files}",
         source.format, source.path
     );
-    Some(hash(&[&of_firmware(board), description.as_bytes(), code]))
+    Some(hash(&[&of_firmware(board)?, description.as_bytes(), code]))
 }
 
-/// The key of a board's firmware.
-pub(super) fn of_firmware(board: &Board) -> Key {
+/// The key of a board's firmware; `None` if the files that the user's driver is made from cannot be known.
+pub(super) fn of_firmware(board: &Board) -> Option<Key> {
     let texts = FIRMWARE.map(|(name, text)| format!("{name}\n{text}\n")).concat();
     let version = env!("CARGO_PKG_VERSION");
     let description = format!("{FORMAT} {version} {board:?} {FLAGS:?}");
-    hash(&[description.as_bytes(), texts.as_bytes(), &uart::own_driver(board)])
+    let driver = uart::own_driver(board);
+    // It is compiled as a copy, beside the firmware.
+    let files = match driver.is_empty() {
+        true => String::new(),
+        false => included(&driver, None, &board_folders(board)?)?,
+    };
+    Some(hash(&[description.as_bytes(), texts.as_bytes(), &driver, files.as_bytes()]))
 }
 
 /// The key on disk: as in this process, with the toolchain.
@@ -79,21 +84,32 @@ fn state(path: &Path) -> Option<String> {
     Some(format!("{path:?} {} {}.{:09}", metadata.len(), metadata.mtime(), metadata.mtime_nsec()))
 }
 
-/// Describes the files that the code includes; `None` if they cannot be known.
-fn included(source: &Source<'_>, code: &[u8]) -> Option<String> {
+/// Describes the files that a kernel includes; `None` if they cannot be known.
+fn included_by_kernel(board: &Board, source: &Source<'_>, code: &[u8]) -> Option<String> {
+    let own_flags = folders(source.options.texts("flags").flat_map(str::split_whitespace))?;
+    let folders = [board_folders(board)?, own_flags].concat();
+    let own = Path::new(source.path).parent().filter(|folder| folder.is_absolute());
+    included(code, own, &folders)
+}
+
+/// Describes the files that code includes; `None` if they cannot be known.
+fn included(code: &[u8], own: Option<&Path>, folders: &[PathBuf]) -> Option<String> {
     let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     if VARIABLES.iter().any(is_set) {
         return None;
     }
-    let folders = folders(source.options)?;
-    let own = Path::new(source.path).parent().filter(|folder| folder.is_absolute());
-    included_files(&String::from_utf8_lossy(code), own, &folders)
+    included_files(&String::from_utf8_lossy(code), own, folders)
+}
+
+/// The folders of the board file's flags; `None` if one of these may name a file.
+fn board_folders(board: &Board) -> Option<Vec<PathBuf>> {
+    folders(board.toolchain.flags.iter().map(String::as_str))
 }
 
 /// The folders that flags add to the search for included files; `None` if a flag may name a file.
-fn folders(options: &Options) -> Option<Vec<PathBuf>> {
+fn folders<'f>(flags: impl Iterator<Item = &'f str>) -> Option<Vec<PathBuf>> {
     let mut folders = Vec::new();
-    for flag in options.texts("flags").flat_map(str::split_whitespace) {
+    for flag in flags {
         let folder = flag.strip_prefix("-I").map(PathBuf::from);
         let is_plain = PLAIN_FLAGS.iter().any(|plain| flag.starts_with(plain))
             && !FILE_FLAGS.iter().any(|file| flag.starts_with(file))
@@ -122,7 +138,7 @@ mod tests {
 
     #[test]
     fn flags_that_may_name_files_are_recognised() {
-        let folders = |flags: &str| folders(&Options::new().with("flags", flags));
+        let folders = |flags: &'static str| folders(flags.split_whitespace());
         assert_eq!(folders("-O3 -DN=4 -fno-inline -Wextra -std=c99 -g"), Some(Vec::new()));
         assert_eq!(folders("-I/a -O1 -I/b"), Some(vec!["/a".into(), "/b".into()]));
         for flag in ["-include x.h", "-Ix", "-I /a", "@file", "-L/a", "other.c", "-Wl,-Tx", "-fplugin=x"] {

@@ -10,5 +10,7 @@ mod uart;
 
 pub(crate) use build::Builder;
 pub(crate) use elf::Image;
+#[cfg(test)]
+pub(crate) use elf::Symbols;
 pub(crate) use entry::Parameter;
 pub(crate) use tool::{is_installed, run_command};

@@ -7,6 +7,8 @@ use std::time::Duration;
 use runtime_core::backend::{Process, find_program};
 use runtime_core::{Error, ErrorKind, Result};
 
+use crate::death_signal::die_with_thread;
+
 /// For one run of a tool.
 const DEADLINE: Duration = Duration::from_secs(120);
 
@@ -21,16 +23,17 @@ pub(super) fn find(program: &str) -> Option<PathBuf> {
     find_program(program, std::env::split_paths(&path))
 }
 
-/// Runs a command of a board file in `folder`; `{elf}` in it is the path of the image. An empty one does nothing.
+/// Runs a command of a board file in `folder`; `{elf}` in it is the path of the image. It is killed at a deadline. An empty one
+/// does nothing.
 ///
 /// # Errors
 /// As for [`run`]; `Failed`, with what it wrote.
-pub(crate) fn run_command(words: &[String], image: &Path, folder: &Path) -> Result<()> {
+pub(crate) fn run_command(words: &[String], image: &Path, folder: &Path, deadline: Duration) -> Result<()> {
     let Some((program, arguments)) = words.split_first() else { return Ok(()) };
     let image = image.display().to_string();
     let mut command = Command::new(program);
     command.args(arguments.iter().map(|argument| argument.replace("{elf}", &image)));
-    match run(&mut command, folder)? {
+    match run_within(&mut command, folder, deadline)? {
         (true, _) => Ok(()),
         (false, log) => Err(Error::new(ErrorKind::Failed, format!("{}: {}", words.join(" "), log.trim()))),
     }
@@ -41,10 +44,16 @@ pub(crate) fn run_command(words: &[String], image: &Path, folder: &Path) -> Resu
 /// # Errors
 /// `Unavailable` if it cannot be started; `Timeout`; `Io`.
 pub(super) fn run(command: &mut Command, folder: &Path) -> Result<(bool, String)> {
+    run_within(command, folder, DEADLINE)
+}
+
+fn run_within(command: &mut Command, folder: &Path, deadline: Duration) -> Result<(bool, String)> {
+    // This thread waits for the tool, so it does not end before.
+    die_with_thread(command);
     // Several threads may work in the folder.
     let log = folder.join(format!("{:?}.log", std::thread::current().id()));
     let mut process = Process::start(command.current_dir(folder).env("LC_ALL", "C"), &log)?;
-    let status = process.wait(DEADLINE)?;
+    let status = process.wait(deadline)?;
     let io = |error: std::io::Error| Error::new(ErrorKind::Io, format!("{}: {error}", log.display()));
     let text = std::fs::read(&log).map_err(io)?;
     std::fs::remove_file(&log).map_err(io)?;

@@ -16,6 +16,8 @@ use crate::boards::{Board, Processor};
 use crate::gdb::{Client, Deadlines, GdbError, GdbErrorKind, Transport};
 use crate::image::Image;
 
+/// The number of xPSR where the server describes no registers.
+const USUAL_XPSR: u32 = 25;
 /// Bytes of a breakpoint instruction: compressed, or Thumb.
 const BREAKPOINT_BYTES: u8 = 2;
 
@@ -25,6 +27,10 @@ pub(super) struct DebugLink {
     processor: Processor,
     client: Client<Connection>,
     image: Arc<Image>,
+    /// The number of xPSR, once it was asked for.
+    xpsr: Option<u32>,
+    /// Where the breakpoint is.
+    breakpoint: Option<u64>,
     /// The emulator, or the server if we have started it.
     program: Option<Program>,
 }
@@ -59,17 +65,32 @@ impl DebugLink {
     /// `Unavailable` if the emulator or the server does not start; `Timeout` or `Io` if it does not answer.
     pub(super) fn start(board: &Board, image: &Arc<Image>, around: &Surroundings) -> Result<Self> {
         let (program, connection) = connect(board, around)?;
-        let mut program = program;
+        Self::begin(board, image, connection, program)
+    }
+
+    /// Resets a target and flashes an image.
+    fn begin(
+        board: &Board,
+        image: &Arc<Image>,
+        connection: Connection,
+        mut program: Option<Program>,
+    ) -> Result<Self> {
         let client = Client::connect(connection, Deadlines::default())
             .map_err(|error| explain(&error, program.as_mut()))?;
-        let mut link = Self { processor: board.processor, client, image: Arc::clone(image), program };
+        let (processor, image) = (board.processor, Arc::clone(image));
+        let mut link =
+            Self { processor, client, image: Arc::clone(&image), xpsr: None, breakpoint: None, program };
         if let Some(server) = board.server.as_ref().filter(|server| !server.reset.is_empty()) {
-            link.client.monitor(&server.reset).map_err(|error| from_gdb(&error))?;
+            let done = link.client.monitor(&server.reset);
+            link.explained(done)?;
         }
-        let park = image.symbols.park;
-        link.client.insert_breakpoint(park, BREAKPOINT_BYTES).map_err(|error| from_gdb(&error))?;
-        link.flash(image)?;
+        link.flash(&image)?;
         Ok(link)
+    }
+
+    /// A result, whose error has what the program beside the target says.
+    fn explained<T>(&mut self, result: Result<T, GdbError>) -> Result<T> {
+        result.map_err(|error| explain(&error, self.program.as_mut()))
     }
 
     /// Lets the target run until it stops at `runtime_park`.
@@ -100,10 +121,21 @@ impl DebugLink {
     fn set_registers(&mut self) -> Result<()> {
         self.write_register(self.pc_register(), self.image.symbols.start)?;
         if self.processor == Processor::CortexM {
-            // xPSR with the Thumb bit; an empty vector table has left it clear.
-            self.write_register(25, 1 << 24)?;
+            // With the Thumb bit; an empty vector table has left it clear.
+            let xpsr = self.xpsr()?;
+            self.write_register(xpsr, 1 << 24)?;
         }
         Ok(())
+    }
+
+    /// The number of xPSR, which differs between servers.
+    fn xpsr(&mut self) -> Result<u32> {
+        if let Some(number) = self.xpsr {
+            return Ok(number);
+        }
+        let found = self.client.register_number("xpsr");
+        let number = self.explained(found)?.unwrap_or(USUAL_XPSR);
+        Ok(*self.xpsr.insert(number))
     }
 
     fn pc(&mut self) -> Result<u64> {
@@ -112,7 +144,8 @@ impl DebugLink {
 
     fn write_register(&mut self, number: u32, value: u64) -> Result<()> {
         let bytes = self.processor.word_bytes();
-        self.client.write_register(number, value, bytes).map_err(|error| from_gdb(&error))
+        let done = self.client.write_register(number, value, bytes);
+        self.explained(done)
     }
 
     const fn pc_register(&self) -> u32 {
@@ -125,14 +158,19 @@ impl DebugLink {
 
 impl Link for DebugLink {
     fn flash(&mut self, image: &Arc<Image>) -> Result<()> {
-        let (old, new) = (self.image.symbols.park, image.symbols.park);
-        if old != new {
-            self.client.remove_breakpoint(old, BREAKPOINT_BYTES).map_err(|error| from_gdb(&error))?;
-            self.client.insert_breakpoint(new, BREAKPOINT_BYTES).map_err(|error| from_gdb(&error))?;
+        // Before the image is written: a breakpoint in memory hides an instruction, which the server would restore later.
+        if let Some(old) = self.breakpoint.take() {
+            let done = self.client.remove_breakpoint(old, BREAKPOINT_BYTES);
+            self.explained(done)?;
         }
         let pieces: Vec<_> =
             image.segments.iter().map(|segment| (segment.address, segment.bytes.as_slice())).collect();
-        self.client.program(&pieces).map_err(|error| from_gdb(&error))?;
+        let done = self.client.program(&pieces);
+        self.explained(done)?;
+        let park = image.symbols.park;
+        let done = self.client.insert_breakpoint(park, BREAKPOINT_BYTES);
+        self.explained(done)?;
+        self.breakpoint = Some(park);
         self.image = Arc::clone(image);
         self.write(image.symbols.mailbox, &[0; Header::BYTES])?;
         self.set_registers()?;
@@ -188,3 +226,6 @@ fn from_gdb(error: &GdbError) -> Error {
     };
     Error::new(kind, format!("debugger: {error}")).with_source(error.clone())
 }
+
+#[cfg(test)]
+mod tests;

@@ -101,16 +101,22 @@ impl Header {
             sp: word(120),
             lr: word(128),
         };
+        let (stack, heap) = (word(48)..word(56), word(72)..word(80));
+        if stack.start > stack.end || heap.start > heap.end {
+            return Err(Error::invalid(format!(
+                "the image does not follow the protocol of docs/embedded.md: its stack is {stack:#x?}, its memory {heap:#x?}"
+            )));
+        }
         Ok(Self {
             state,
             exit_code: half(20).cast_signed(),
             count: word(32),
             overhead: word(40),
-            stack_begin: word(48),
-            stack_end: word(56),
+            stack_begin: stack.start,
+            stack_end: stack.end,
             stack_used: word(64),
-            heap_begin: word(72),
-            heap_end: word(80),
+            heap_begin: heap.start,
+            heap_end: heap.end,
             fault,
         })
     }
@@ -156,5 +162,10 @@ mod tests {
         bytes[104] = 9;
         let header = Header::parse(&bytes).unwrap();
         assert_eq!((header.state, header.exit_code, header.fault.pc), (State::Crashed, -7, 9));
+        for first in [48, 72] {
+            let mut wrong = bytes;
+            wrong[first] = 1;
+            assert!(Header::parse(&wrong).unwrap_err().message().contains("0x1..0x0"));
+        }
     }
 }

@@ -49,15 +49,16 @@ impl Program {
 
     /// Whether it has ended.
     pub(super) fn has_ended(&mut self) -> bool {
-        self.process.status().is_some()
+        !matches!(self.process.status(), Ok(None))
     }
 
     /// What it has written, and how it ended, if it has.
     pub(super) fn last_words(&mut self) -> String {
         let what = self.what;
         let state = match self.process.status() {
-            Some(status) => format!("the {what} has ended ({status})"),
-            None => format!("the {what} is running"),
+            Ok(Some(status)) => format!("the {what} has ended ({status})"),
+            Ok(None) => format!("the {what} is running"),
+            Err(error) => format!("the {what} {}", error.message()),
         };
         let mut messages = Vec::new();
         let _ = self.messages.rewind();

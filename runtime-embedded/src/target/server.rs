@@ -13,6 +13,8 @@ use crate::boards::Server;
 
 /// For a server to start.
 const START_DEADLINE: Duration = Duration::from_secs(15);
+/// For a server that was killed to close its port.
+const CLOSING_TIME: Duration = Duration::from_millis(500);
 /// Between attempts to connect.
 const INTERVAL: Duration = Duration::from_millis(20);
 
@@ -23,6 +25,7 @@ const INTERVAL: Duration = Duration::from_millis(20);
 pub(super) fn connect(server: &Server, around: &Surroundings) -> Result<(Option<Program>, TcpStream)> {
     let mut program = match server.command.split_first() {
         Some((name, arguments)) => {
+            check_free(&server.address)?;
             let mut command = Command::new(name);
             command.args(arguments);
             Some(Program::start("server", command, None, &around.spawner, &around.folder)?)
@@ -31,12 +34,14 @@ pub(super) fn connect(server: &Server, around: &Surroundings) -> Result<(Option<
     };
     let until = Instant::now() + START_DEADLINE;
     loop {
-        let error = match dial(&server.address, until) {
-            Ok(stream) => return Ok((program, stream)),
-            Err(error) => error,
-        };
+        let dialled = dial(&server.address, until);
         // A server that runs already answers at once.
         let is_starting = program.as_mut().is_some_and(|program| !program.has_ended());
+        let error = match dialled {
+            Ok(stream) if is_starting || program.is_none() => return Ok((program, stream)),
+            Ok(_) => io::Error::other("another program listens there"),
+            Err(error) => error,
+        };
         if !is_starting || Instant::now() > until {
             let message = format!("the debugger's server at {}: {error}", server.address);
             let note = program.map_or_else(
@@ -47,6 +52,20 @@ pub(super) fn connect(server: &Server, around: &Surroundings) -> Result<(Option<
         }
         std::thread::sleep(INTERVAL);
     }
+}
+
+/// Refuses an address at which something listens, whose board would be flashed in place of the right one.
+fn check_free(address: &str) -> Result<()> {
+    for _ in 0..2 {
+        if dial(address, Instant::now() + CLOSING_TIME).is_err() {
+            return Ok(());
+        }
+        // The server of the last session may be ending.
+        std::thread::sleep(CLOSING_TIME);
+    }
+    let message = format!("something listens at {address} already");
+    let note = "end it, or remove `server.command` from the board file to use it";
+    Err(Error::new(ErrorKind::Unavailable, message).with_note(note))
 }
 
 fn dial(address: &str, until: Instant) -> io::Result<TcpStream> {

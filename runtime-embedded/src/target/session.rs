@@ -1,5 +1,6 @@
 //! The session with the firmware of a target: flash, prepare, run, read.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -78,21 +79,7 @@ impl Session {
         data: &[Option<&[u8]>],
     ) -> Result<Vec<u64>> {
         let header = self.header()?;
-        let mut next = header.heap_begin;
-        for tensor in &mut tensors {
-            tensor.address = (next + GUARD_BYTES).next_multiple_of(ALIGNMENT);
-            next = tensor.address.saturating_add(tensor.bytes).saturating_add(GUARD_BYTES);
-        }
-        if next > header.heap_end {
-            return Err(Error::new(
-                ErrorKind::OutOfMemory,
-                format!(
-                    "the tensors need {} bytes with their guards; the board has {} bytes of RAM for them",
-                    next - header.heap_begin,
-                    header.heap_end - header.heap_begin
-                ),
-            ));
-        }
+        place(&mut tensors, header.heap_begin..header.heap_end)?;
         let records: Vec<u8> = tensors.iter().flat_map(|tensor| tensor.to_bytes()).collect();
         self.write_mailbox(mailbox::TENSORS, &records)?;
         for (tensor, data) in tensors.iter().zip(data) {
@@ -227,5 +214,54 @@ impl Session {
     fn write_mailbox(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
         let address = self.image.symbols.mailbox + offset;
         self.link.write(address, bytes)
+    }
+}
+
+/// Gives tensors their addresses.
+fn place(tensors: &mut [TensorRecord], memory: Range<u64>) -> Result<()> {
+    // Sums of 64-bit numbers, which do not overflow here.
+    let begin = u128::from(memory.start);
+    let mut next = begin;
+    for tensor in tensors {
+        let address = (next + u128::from(GUARD_BYTES)).next_multiple_of(ALIGNMENT.into());
+        next = address + u128::from(tensor.bytes) + u128::from(GUARD_BYTES);
+        tensor.address = u64::try_from(address).unwrap_or(u64::MAX);
+    }
+    if next <= u128::from(memory.end) {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::OutOfMemory,
+        format!(
+            "the tensors need {} bytes with their guards; the board has {} bytes of RAM for them",
+            next - begin,
+            memory.end - memory.start
+        ),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tensor(bytes: u64) -> TensorRecord {
+        TensorRecord { address: 0, bytes, seed: 0, content: 0, class: 0, element_bytes: 1 }
+    }
+
+    #[test]
+    fn tensors_are_aligned_and_guarded() {
+        let mut tensors = [tensor(1), tensor(64), tensor(0)];
+        place(&mut tensors, 0x1000..0x1160).unwrap();
+        assert_eq!(tensors.map(|tensor| tensor.address), [0x1040, 0x10c0, 0x1140]);
+        assert_eq!(place(&mut tensors, 0x1000..0x115f).unwrap_err().kind(), ErrorKind::OutOfMemory);
+    }
+
+    #[test]
+    fn sizes_beyond_64_bits_do_not_fit() {
+        for bytes in [[u64::MAX / 2 + 1, u64::MAX / 2 + 1, 8], [u64::MAX, 8, 8], [8, 8, u64::MAX]] {
+            let error = place(&mut bytes.map(tensor), 0x1000..0x2000).unwrap_err();
+            assert!(error.message().contains("the board has 4096 bytes"), "{error}");
+        }
+        assert!(place(&mut [tensor(8)], u64::MAX - 8..u64::MAX).is_err());
     }
 }

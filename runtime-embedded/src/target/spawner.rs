@@ -11,6 +11,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use parking_lot::Mutex;
 use runtime_core::backend::ProcessGroup;
 
+use crate::death_signal::die_with_thread;
+
 /// Number of the descriptor that a child inherits.
 pub(super) const INHERITED: i32 = 3;
 
@@ -56,9 +58,11 @@ fn start_all(jobs: &Receiver<Job>) {
     while let Ok(Job { mut command, socket, started }) = jobs.recv() {
         let descriptor = socket.as_ref().map(AsRawFd::as_raw_fd);
         command.process_group(0);
-        let prepare = move || prepare(descriptor);
-        // SAFETY: `prepare` makes system calls only.
-        unsafe { command.pre_exec(prepare) };
+        die_with_thread(&mut command);
+        if let Some(descriptor) = descriptor {
+            // SAFETY: `inherit` makes system calls only.
+            unsafe { command.pre_exec(move || inherit(descriptor)) };
+        }
         // If the caller has given up, dropping the child would leave it running.
         if let Err(unwanted) = started.send(command.spawn()) {
             let _ = unwanted.0.map(|mut child| child.kill().and_then(|()| child.wait()));
@@ -66,17 +70,7 @@ fn start_all(jobs: &Receiver<Job>) {
     }
 }
 
-/// In the child: it inherits the socket, and dies with its parent.
-fn prepare(descriptor: Option<i32>) -> io::Result<()> {
-    descriptor.map_or(Ok(()), inherit)?;
-    #[cfg(target_os = "linux")]
-    // SAFETY: a system call without pointers.
-    if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
-}
-
+/// In the child: it inherits the socket.
 fn inherit(descriptor: i32) -> io::Result<()> {
     // SAFETY: a system call on descriptors of this process.
     let copied = unsafe { libc::dup2(descriptor, INHERITED) };

@@ -14,13 +14,19 @@ use crate::boards::{Board, Uart};
 use crate::image::{Image, run_command};
 use crate::uart::{Client, Deadlines, Log, RunState, crc32};
 
-/// Bits on the line for a byte.
-const BITS_PER_BYTE: u64 = 10;
-/// Bytes of the largest frame that usual firmware sends.
-const FRAME_BYTES: u64 = 1024;
+/// What a byte takes at one bit per second, with its start and stop bits.
+const BYTE_AT_ONE_BAUD: Duration = Duration::from_secs(10);
+/// For a command that writes an image, to flash that may be slow.
+const FLASH_DEADLINE: Duration = Duration::from_secs(15 * 60);
+/// For a command that resets a board.
+const RESET_DEADLINE: Duration = Duration::from_secs(2 * 60);
 
-const EMULATOR_DEADLINES: Deadlines =
-    Deadlines { start: Duration::from_secs(60), reply: Duration::from_secs(10) };
+const EMULATOR_DEADLINES: Deadlines = Deadlines {
+    start: Duration::from_secs(60),
+    reply: Duration::from_secs(10),
+    last_question: Duration::from_secs(1),
+    byte: Duration::ZERO,
+};
 
 /// A target behind a serial port.
 #[derive(Debug)]
@@ -77,17 +83,27 @@ impl UartLink {
         Ok(())
     }
 
-    /// Compares the board's flash with the image.
     fn check_image(&mut self) -> Result<()> {
+        match self.difference()? {
+            Some(range) => Err(self.other_image(&range)),
+            None => Ok(()),
+        }
+    }
+
+    /// Where the board's flash differs from the image.
+    fn difference(&mut self) -> Result<Option<String>> {
         let image = Arc::clone(&self.image);
         for segment in image.segments.iter().filter(|segment| image.contains(segment.address)) {
             let found = self.client.checksum(segment.address, segment.bytes.len() as u64);
             if found.map_err(|error| self.explain(error))? != crc32(&segment.bytes) {
-                let range = format!("the {} bytes at {:#x} differ", segment.bytes.len(), segment.address);
-                return Err(self.other_image(&range));
+                return Ok(Some(format!(
+                    "the {} bytes at {:#x} differ",
+                    segment.bytes.len(),
+                    segment.address
+                )));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     fn other_image(&self, found: &str) -> Error {
@@ -131,19 +147,15 @@ fn connect(
 }
 
 fn run_commands(uart: &Uart, image: &Image, around: &Surroundings) -> Result<()> {
-    run_command(&uart.flash, image.file(), &around.folder)?;
-    run_command(&uart.reset, image.file(), &around.folder)
+    run_command(&uart.flash, image.file(), &around.folder, FLASH_DEADLINE)?;
+    run_command(&uart.reset, image.file(), &around.folder, RESET_DEADLINE)
 }
 
 fn client(board: &Board, uart: &Uart, around: &Surroundings, port: Port) -> Client<Port> {
     let deadlines = match board.emulator {
         // Its line loses nothing, but a busy machine makes it slow.
         Some(_) => EMULATOR_DEADLINES,
-        None => {
-            let line_time = FRAME_BYTES * BITS_PER_BYTE * 1000 / u64::from(uart.baud.max(1));
-            let reply = Duration::from_secs(1) + Duration::from_millis(line_time);
-            Deadlines { reply, ..Deadlines::default() }
-        }
+        None => Deadlines { byte: BYTE_AT_ONE_BAUD / uart.baud.max(1), ..Deadlines::default() },
     };
     Client::new(port, deadlines, log(board, around))
 }
@@ -158,7 +170,11 @@ impl Link for UartLink {
         let is_same = Arc::ptr_eq(image, &self.image);
         self.image = Arc::clone(image);
         if is_same {
-            return self.restart();
+            self.restart()?;
+            // A program may have changed its own code, where flash is memory that can be written.
+            if self.difference()?.is_none() {
+                return Ok(());
+            }
         }
         let board = self.board.clone();
         let uart = board.uart.as_ref().ok_or_else(|| Error::invalid("the board has no `uart`"))?;
@@ -188,6 +204,6 @@ impl Link for UartLink {
     }
 
     fn is_usable(&mut self) -> bool {
-        !self.client.is_broken()
+        !self.client.is_broken() && !self.emulator.as_mut().is_some_and(Program::has_ended)
     }
 }

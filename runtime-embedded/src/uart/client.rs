@@ -19,8 +19,8 @@ use crate::gdb::Transport;
 const ATTEMPTS: usize = 3;
 /// The first request is sent again after this time, because a target that starts does not listen yet.
 const GREETING_INTERVAL: Duration = Duration::from_millis(200);
-/// For an answer after the deadline of a run, if the report of its end was lost.
-const LAST_QUESTION: Duration = Duration::from_secs(1);
+/// Bytes of a frame around its payload, and of the payload's encoding.
+const FRAME_BYTES: usize = 128;
 /// Bytes per second that the slowest target checks.
 const CHECKED_PER_SECOND: u64 = 100_000;
 /// Bytes received at once.
@@ -38,11 +38,28 @@ pub struct Deadlines {
     pub start: Duration,
     /// For the reply to any other request. A request without a reply is repeated.
     pub reply: Duration,
+    /// For an answer after the deadline of a run, if the report of its end was lost.
+    pub last_question: Duration,
+    /// What the line takes for a byte. The time of the largest request and reply is added to `reply`.
+    pub byte: Duration,
+}
+
+impl Deadlines {
+    /// For a reply of firmware with frames of `payload_bytes`.
+    fn for_reply(&self, payload_bytes: usize) -> Duration {
+        let bytes = 2 * (payload_bytes + FRAME_BYTES);
+        self.reply + self.byte.saturating_mul(u32::try_from(bytes).unwrap_or(u32::MAX))
+    }
 }
 
 impl Default for Deadlines {
     fn default() -> Self {
-        Self { start: Duration::from_secs(10), reply: Duration::from_secs(1) }
+        Self {
+            start: Duration::from_secs(10),
+            reply: Duration::from_secs(1),
+            last_question: Duration::from_secs(1),
+            byte: Duration::ZERO,
+        }
     }
 }
 
@@ -149,7 +166,7 @@ impl<T: Transport> Client<T> {
     pub fn read_memory(&mut self, mut address: u64, bytes: &mut [u8]) -> Result<()> {
         for piece in bytes.chunks_mut(self.payload_bytes.max(1)) {
             let payload = [address, piece.len() as u64].map(u64::to_le_bytes).concat();
-            let reply = self.request(READ, payload, self.deadlines.reply)?;
+            let reply = self.request(READ, payload, Duration::ZERO)?;
             if reply.len() != piece.len() {
                 return Err(self.out_of_step(&format!(
                     "{} bytes came instead of {}",
@@ -170,7 +187,7 @@ impl<T: Transport> Client<T> {
     pub fn write_memory(&mut self, mut address: u64, bytes: &[u8]) -> Result<()> {
         for piece in bytes.chunks(self.payload_bytes.saturating_sub(ADDRESS_BYTES).max(1)) {
             let payload = [&address.to_le_bytes()[..], piece].concat();
-            self.request(WRITE, payload, self.deadlines.reply)?;
+            self.request(WRITE, payload, Duration::ZERO)?;
             address = address.wrapping_add(piece.len() as u64);
         }
         Ok(())
@@ -182,8 +199,7 @@ impl<T: Transport> Client<T> {
     /// As for [`Client::read_memory`].
     pub fn checksum(&mut self, address: u64, bytes: u64) -> Result<u32> {
         let payload = [address, bytes].map(u64::to_le_bytes).concat();
-        let deadline = self.deadlines.reply + Duration::from_secs(bytes / CHECKED_PER_SECOND);
-        let reply = self.request(CHECKSUM, payload, deadline)?;
+        let reply = self.request(CHECKSUM, payload, Duration::from_secs(bytes / CHECKED_PER_SECOND))?;
         let checksum = <[u8; 4]>::try_from(reply.as_slice()).map(u32::from_le_bytes);
         checksum.map_err(|_| self.out_of_step(&format!("a checksum of {} bytes came", reply.len())))
     }
@@ -193,7 +209,7 @@ impl<T: Transport> Client<T> {
     /// # Errors
     /// As for [`Client::read_memory`].
     pub fn restart(&mut self) -> Result<()> {
-        self.request(RESTART, Vec::new(), self.deadlines.reply)?;
+        self.request(RESTART, Vec::new(), Duration::ZERO)?;
         (self.nonce, self.is_broken) = (0, true);
         Ok(())
     }
@@ -203,7 +219,7 @@ impl<T: Transport> Client<T> {
     /// # Errors
     /// `Timeout` if the firmware does not begin; `Io`, also if the target was reset.
     pub fn run(&mut self, until: Instant) -> Result<RunState> {
-        self.request(RUN, Vec::new(), self.deadlines.reply)?;
+        self.request(RUN, Vec::new(), Duration::ZERO)?;
         let mut is_asked = false;
         let mut until = until;
         loop {
@@ -221,7 +237,7 @@ impl<T: Transport> Client<T> {
                 Arrival::Nothing => {
                     is_asked = true;
                     self.repeat_run()?;
-                    until = Instant::now() + self.deadlines.reply.min(LAST_QUESTION);
+                    until = Instant::now() + self.deadlines.last_question;
                 }
             }
         }
@@ -232,17 +248,18 @@ impl<T: Transport> Client<T> {
         self.send(&frame, Instant::now() + self.deadlines.reply)
     }
 
-    /// Sends a request until it is answered, and returns the payload of the reply.
-    fn request(&mut self, kind: u8, payload: Vec<u8>, deadline: Duration) -> Result<Vec<u8>> {
+    /// Sends a request until it is answered, and returns the payload of the reply. The firmware may take `extra` time.
+    fn request(&mut self, kind: u8, payload: Vec<u8>, extra: Duration) -> Result<Vec<u8>> {
         if self.is_broken || self.nonce == 0 {
             return Err(Error::new(ErrorKind::Io, "UART: the session has ended; flash again"));
         }
         self.next_sequence();
         let frame = self.frame(kind, payload);
-        for _ in 0..ATTEMPTS {
+        let deadline = self.deadlines.for_reply(self.payload_bytes) + extra;
+        for attempt in 1..=ATTEMPTS {
             let until = Instant::now() + deadline;
             self.send(&frame, until)?;
-            if let Some(reply) = self.reply(kind, until)? {
+            if let Some(reply) = self.reply(kind, until, attempt == ATTEMPTS)? {
                 return Ok(reply);
             }
         }
@@ -252,10 +269,12 @@ impl<T: Transport> Client<T> {
     }
 
     /// Waits for a reply; `None` if the request must be sent again.
-    fn reply(&mut self, kind: u8, until: Instant) -> Result<Option<Vec<u8>>> {
+    fn reply(&mut self, kind: u8, until: Instant, is_last: bool) -> Result<Option<Vec<u8>>> {
         loop {
             let frame = match self.next(until)? {
                 Arrival::Frame(frame) => frame,
+                // The damaged frame may be an older one.
+                Arrival::Damaged if is_last => continue,
                 Arrival::Damaged | Arrival::Nothing => return Ok(None),
             };
             if frame.sequence != self.sequence {
@@ -348,5 +367,20 @@ impl<T: fmt::Debug> fmt::Debug for Client<T> {
             .field("nonce", &self.nonce)
             .field("is_broken", &self.is_broken)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_allows_for_the_largest_frames_of_both_directions() {
+        let second = Duration::from_secs(1);
+        // 1000 bytes per second.
+        let slow = Deadlines { byte: Duration::from_millis(1), reply: second, ..Deadlines::default() };
+        assert!(slow.for_reply(64) > second);
+        assert!(slow.for_reply(16 << 10) > second * 2 * 16);
+        assert_eq!(Deadlines::default().for_reply(16 << 10), Deadlines::default().reply);
     }
 }

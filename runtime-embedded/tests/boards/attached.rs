@@ -11,10 +11,12 @@ use libtest_mimic::Trial;
 use runtime_core::{Arg, ErrorKind, HostArray, Result, Tensor};
 
 use crate::refusals::{ENTRY, elf, prebuilt};
-use crate::{Board, DEADLINE, Link};
+use crate::{Board, DEADLINE, Link, lifetime};
 
 /// The emulated board that stands in for the others.
 const STAND_IN: &str = "riscv64-virt";
+/// A board whose compiler does not end.
+pub(crate) const SLOW: &str = "slow";
 const MACHINE: [&str; 9] =
     ["-machine", "virt", "-m", "16M", "-bios", "none", "-display", "none", "-no-user-config"];
 const CODE: &str = "void f(int *x, int a) { x[0] += a; }";
@@ -30,8 +32,7 @@ impl Bench {
     /// Writes the board files, before the first board is opened.
     pub(crate) fn new() -> Self {
         let folder = Arc::new(tempfile::tempdir().unwrap());
-        let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-        let ports = listeners.map(|listener| listener.local_addr().unwrap().port());
+        let ports = free_ports();
         let bench = Self { folder, ports };
         let machine = MACHINE.map(|word| format!("\"{word}\"")).join(", ");
         let gdb = format!("\"-serial\", \"none\", \"-gdb\", \"tcp:127.0.0.1:{}\"", ports[0]);
@@ -58,6 +59,8 @@ impl Bench {
             "flash = [\"sh\", \"{script}\", \"{{elf}}\"]\nreset = [\"sh\", \"{script}\", \"{{elf}}\"]"
         );
         bench.describe("piped", &uart(&format!("pipe:{pipe}"), &commands));
+        bench.describe_driven();
+        bench.describe_slow();
         // SAFETY: no other thread runs yet.
         unsafe { std::env::set_var("RUNTIME_EMBEDDED_BOARDS", bench.folder.path()) };
         bench
@@ -73,6 +76,36 @@ impl Bench {
         let link = if tables.starts_with("[uart]") { "uart" } else { "debugger" };
         let text = format!("link = \"{link}\"\n{common}\n{tables}\n");
         std::fs::write(self.path(&format!("{name}.toml")), text).unwrap();
+    }
+
+    /// The emulated board with a driver of its own, which includes a header of a folder in the board's flags.
+    fn describe_driven(&self) {
+        let driver = include_str!("../../firmware/uart_ns16550.c");
+        std::fs::write(self.path("own.c"), format!("#include \"own.h\"\n{driver}")).unwrap();
+        std::fs::write(self.path("own.h"), "").unwrap();
+        let text = include_str!("../../src/boards/riscv64-virt.toml")
+            .replace(STAND_IN, "driven")
+            .replace("\"ns16550\"", "\"own.c\"")
+            .replace("flags = [", &format!("flags = [\"-I{}\", ", self.folder.path().display()));
+        std::fs::write(self.path("driven.toml"), text).unwrap();
+    }
+
+    /// A board whose compiler does not end.
+    fn describe_slow(&self) {
+        let compiler = self.path("slow-gcc");
+        let id = self.path("compiler").display().to_string();
+        std::fs::write(
+            &compiler,
+            format!("#!/bin/sh\necho $$ > {id}.new; mv {id}.new {id}; exec sleep 1000\n"),
+        )
+        .unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&compiler, mode).unwrap();
+        let prefix = self.path("slow-").display().to_string();
+        let text = include_str!("../../src/boards/riscv64-virt.toml")
+            .replace(STAND_IN, SLOW)
+            .replace("riscv64-unknown-elf-\"", &format!("{prefix}\""));
+        std::fs::write(self.path("slow.toml"), text).unwrap();
     }
 
     /// A script that flashes an image: it starts an emulator, in place of the last one, at the ends of the pipes.
@@ -92,6 +125,14 @@ impl Bench {
         std::fs::write(&path, text).unwrap();
         path.display().to_string()
     }
+}
+
+/// Two ports where nothing listens. Linux gives none of this range to programs that ask for any port, so they stay free.
+fn free_ports() -> [u16; 2] {
+    let first = 20_000 + u16::try_from(std::process::id() % 5000).unwrap() * 2;
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    let mut free = (first..32_000).chain(20_000..first).filter(is_free);
+    [(); 2].map(|()| free.next().unwrap())
 }
 
 impl Drop for Bench {
@@ -127,19 +168,27 @@ pub(crate) fn trials(bench: &Bench) -> Vec<Trial> {
     if Board::open(STAND_IN, Link::Debugger).is_err_and(|error| error.kind() == ErrorKind::Unavailable) {
         return Vec::new();
     }
-    let [_, port] = bench.ports;
-    let folder = Arc::clone(&bench.folder);
+    let [served, attached] = bench.ports;
+    let [folder, driven, slow] = [(); 3].map(|()| Arc::clone(&bench.folder));
     vec![
-        Trial::test("served::a_server_is_started_and_replaced", || {
-            a_server_is_started_and_replaced();
+        Trial::test("served::a_server_is_started_and_replaced", move || {
+            a_server_is_started_and_replaced(served);
             Ok(())
         }),
         Trial::test("attached::a_running_server_is_used", move || {
-            a_running_server_is_used(port);
+            a_running_server_is_used(attached);
             Ok(())
         }),
         Trial::test("line::a_board_that_runs_its_image_is_used", move || {
             a_board_that_runs_its_image_is_used(folder.path());
+            Ok(())
+        }),
+        Trial::test("driven::a_changed_driver_is_compiled", move || {
+            a_changed_driver_is_compiled(driven.path());
+            Ok(())
+        }),
+        Trial::test("slow::a_killed_process_leaves_no_compiler", move || {
+            a_killed_process_leaves_no_compiler(slow.path());
             Ok(())
         }),
         Trial::test("piped::a_board_is_flashed_and_reset_by_commands", || {
@@ -168,8 +217,17 @@ fn hang(board: &Board) {
     assert!(error.kind() == ErrorKind::Timeout && error.to_string().contains("still running"), "{error}");
 }
 
-fn a_server_is_started_and_replaced() {
+fn a_server_is_started_and_replaced(port: u16) {
     let board = Board::open("served", Link::Debugger).unwrap();
+    let other = Machine::start(&["-serial", "none", "-gdb", &format!("tcp:127.0.0.1:{port}")]);
+    let until = Instant::now() + DEADLINE;
+    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(Instant::now() < until, "QEMU does not start");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let error = add(&board, |args| board.flash(CODE, args)).unwrap_err();
+    assert!(error.kind() == ErrorKind::Unavailable && error.to_string().contains("already"), "{error}");
+    drop(other);
     assert_eq!(add(&board, |args| board.flash(CODE, args)).unwrap(), 42);
     hang(&board);
     assert_eq!(add(&board, |args| board.flash(CODE, args)).unwrap(), 42);
@@ -231,4 +289,47 @@ fn a_board_is_flashed_and_reset_by_commands() {
     assert_eq!(add(&board, |args| board.flash(CODE, args)).unwrap(), 42);
     hang(&board);
     assert_eq!(add(&board, |args| board.flash(CODE, args)).unwrap(), 42);
+}
+
+fn a_changed_driver_is_compiled(folder: &Path) {
+    let board = Board::open("driven", Link::Uart).unwrap();
+    assert_eq!(add(&board, |args| board.flash(CODE, args)).unwrap(), 42);
+    for file in ["own.c", "own.h"] {
+        let text = std::fs::read_to_string(folder.join(file)).unwrap();
+        std::fs::write(folder.join(file), format!("#error changed {file}\n{text}")).unwrap();
+        let error = add(&board, |args| board.flash(CODE, args)).unwrap_err();
+        assert!(
+            error.kind() == ErrorKind::CompileFailed && error.to_string().contains("changed own"),
+            "{error}"
+        );
+        // Another kernel, of which no image was made yet.
+        let other = format!("/* {file} */ {CODE}");
+        assert!(add(&board, |args| board.flash(&other, args)).is_err());
+        std::fs::write(folder.join(file), text).unwrap();
+        assert_eq!(add(&board, |args| board.flash(CODE, args)).unwrap(), 42);
+    }
+    // A kernel may include headers of these folders as well.
+    let code = "#include <value.h>\nvoid f(int *x, int a) { x[0] += a + VALUE; }";
+    for value in [1, 2] {
+        std::fs::write(folder.join("value.h"), format!("#define VALUE {value}\n")).unwrap();
+        assert_eq!(add(&board, |args| board.flash(code, args)).unwrap(), 42 + value);
+    }
+}
+
+fn a_killed_process_leaves_no_compiler(folder: &Path) {
+    let mut child = lifetime::command(&Board::open(SLOW, Link::Debugger).unwrap(), "wait").spawn().unwrap();
+    let until = Instant::now() + DEADLINE;
+    let id = loop {
+        match std::fs::read_to_string(folder.join("compiler")) {
+            Ok(id) => break id,
+            Err(_) => assert!(Instant::now() < until, "the compiler does not start"),
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    child.kill().and_then(|()| child.wait()).unwrap();
+    let stat = format!("/proc/{}/stat", id.trim());
+    while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
+        assert!(Instant::now() < until, "the compiler outlives its parent");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }

@@ -15,6 +15,7 @@ pub(crate) const CASES: &[Case] = &[
     ("four_targets_run_at_once", four_targets_run_at_once),
     ("a_killed_process_leaves_no_emulator", a_killed_process_leaves_no_emulator),
     ("a_dead_emulator_is_reported_and_replaced", a_dead_emulator_is_reported_and_replaced),
+    ("an_emulator_that_has_ended_is_replaced", an_emulator_that_has_ended_is_replaced),
     ("a_target_that_stops_answering_is_replaced", a_target_that_stops_answering_is_replaced),
 ];
 
@@ -109,6 +110,11 @@ pub(crate) fn a_dead_emulator_is_reported_and_replaced(board: &Board) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+pub(crate) fn an_emulator_that_has_ended_is_replaced(board: &Board) {
+    let output = held(board, "end").wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 fn signal_emulator(signal: &str) {
     for id in emulators(std::process::id()) {
         Command::new("kill").args([signal, &id.to_string()]).status().unwrap();
@@ -151,6 +157,24 @@ fn kill_emulator(board: &Board) {
     flash_and_run(board, 2);
 }
 
+fn end_emulator(board: &Board) {
+    flash_and_run(board, 1);
+    let ended = emulators(std::process::id());
+    signal_emulator("-KILL");
+    // The first thread may be a zombie before the others have ended.
+    let has_ended = |id: &u32| {
+        let is_zombie =
+            fs::read_to_string(format!("/proc/{id}/stat")).is_ok_and(|stat| stat.contains(") Z "));
+        is_zombie && fs::read_dir(format!("/proc/{id}/task")).is_ok_and(|tasks| tasks.count() == 1)
+    };
+    let until = Instant::now() + DEADLINE;
+    while !ended.iter().all(has_ended) {
+        assert!(Instant::now() < until, "the emulator does not end");
+        thread::sleep(Duration::from_millis(5));
+    }
+    flash_and_run(board, 2);
+}
+
 pub(crate) fn is_child() -> bool {
     std::env::var_os(HOLD_VARIABLE).is_some()
 }
@@ -159,10 +183,12 @@ pub(crate) fn child() -> ExitCode {
     let wanted = std::env::var(HOLD_VARIABLE).unwrap();
     let [name, link, what] = wanted.split(' ').collect::<Vec<_>>()[..] else { panic!("{wanted}") };
     let link = if link == "Uart" { Link::Uart } else { Link::Debugger };
-    let board = Board::open(crate::BOARDS.into_iter().find(|board| *board == name).unwrap(), link).unwrap();
+    let mut names = crate::BOARDS.into_iter().chain([crate::attached::SLOW]);
+    let board = Board::open(names.find(|board| *board == name).unwrap(), link).unwrap();
     match what {
         "flash" => count_flashes(&board),
         "stop" => stop_emulator(&board),
+        "end" => end_emulator(&board),
         "die" => kill_emulator(&board),
         "images" => crate::images::flash_twice(&board),
         _ => {

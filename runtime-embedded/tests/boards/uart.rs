@@ -13,7 +13,12 @@ pub(crate) const SHARED: &[Case] = &[
     ("a_dead_emulator_is_reported_and_replaced", lifetime::a_dead_emulator_is_reported_and_replaced),
 ];
 
-pub(crate) const CASES: &[Case] = &[("messages_come_between_replies", messages_come_between_replies)];
+pub(crate) const CASES: &[Case] = &[
+    ("messages_come_between_replies", messages_come_between_replies),
+    ("changed_code_is_flashed_again", changed_code_is_flashed_again),
+    ("an_emulator_that_has_ended_is_replaced", lifetime::an_emulator_that_has_ended_is_replaced),
+    ("runs_whose_numbers_are_equal_are_all_executed", runs_whose_numbers_are_equal_are_all_executed),
+];
 
 fn messages_come_between_replies(board: &Board) {
     let code = "
@@ -23,4 +28,33 @@ fn messages_come_between_replies(board: &Board) {
     board.flash(code, &[Arg::read_write(&x)]).unwrap();
     board.embedded().run(DEADLINE).unwrap();
     assert_eq!(board.embedded().read(0).unwrap().as_slice::<i32>().unwrap(), [49]);
+}
+
+fn runs_whose_numbers_are_equal_are_all_executed(board: &Board) {
+    let device = board.embedded();
+    let [x, y] = [0, 1].map(|seed| device.tensor_from_seed(DType::I32, &[1], seed).unwrap());
+    let code = "void f(int *x, int *y) { x[0] += 1; y[0] = x[0]; }";
+    board.flash(code, &[Arg::read_write(&x), Arg::read_write(&y)]).unwrap();
+    let value = || device.read(0).unwrap().as_slice::<i32>().unwrap()[0];
+    let mut expected = value();
+    // A read is two requests, and a run few: after one of these numbers of reads, its number is that of the last run.
+    for reads in 120..=127 {
+        device.run(DEADLINE).unwrap();
+        expected = expected.wrapping_add(1);
+        for _ in 0..reads {
+            assert_eq!(value(), expected, "before {reads} reads have ended");
+        }
+    }
+}
+
+fn changed_code_is_flashed_again(board: &Board) {
+    let code = "
+        const int value = 5;
+        void f(int *x) { volatile int *constant = (volatile int *)&value; x[0] = *constant; *constant = 9; }";
+    let x = board.embedded().tensor_from_seed(DType::I32, &[1], 1).unwrap();
+    for _ in 0..2 {
+        board.flash(code, &[Arg::read_write(&x)]).unwrap();
+        board.embedded().run(DEADLINE).unwrap();
+        assert_eq!(board.embedded().read(0).unwrap().as_slice::<i32>().unwrap(), [5]);
+    }
 }
