@@ -75,7 +75,11 @@ fuzz_target!(|bytes: &[u8]| {
 
     let firmware = Firmware { input: bytes, parser: Parser::default(), answer: Vec::new() };
     // No time passes here: only greeting compares the clock, and it ends with its first answer.
-    let deadlines = Deadlines { start: Duration::from_millis(1), reply: Duration::from_millis(1) };
+    let deadlines = Deadlines {
+        start: Duration::from_millis(1),
+        reply: Duration::from_millis(1),
+        ..Deadlines::default()
+    };
     let mut client = Client::new(firmware, deadlines, Box::new(|text| assert!(text.len() < 1 << 20)));
     if client.greet().is_err() {
         return;
