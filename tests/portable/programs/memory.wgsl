@@ -287,7 +287,7 @@ fn negative_index(@builtin(local_invocation_index) i: u32) {
 
 //# partial_elements: a partial vec4 at the end does not count as an element
 //= read f32: 1 2 3 4 5 6
-//= write f32: 9*6 -> -2 1 bits:0xb3800000|bits:0x80000000 65504 1 -2
+//= write f32: 9*6 -> 1 2 3 4 9 9
 @group(0) @binding(0) var<storage, read> partial_elements_x: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read_write> partial_elements_r: array<vec4<f32>>;
 @compute @workgroup_size(2)
