@@ -1,6 +1,6 @@
 /* References of the portable kernels: plain loops, written for clarity. Sums are computed in double and rounded once.
  *
- * T is the element type of the specification, and its constants are macros. */
+ * T is the element type of the specification, and its constants are macros. SUM is the type of sums of products. */
 
 #include <math.h>
 #include <stdint.h>
@@ -8,6 +8,9 @@
 
 #ifndef T
 #define T float
+#endif
+#ifndef SUM
+#define SUM T
 #endif
 
 void saxpy(const T *x, T *y, T alpha, uint32_t n) {
@@ -69,7 +72,7 @@ void transpose(const T *a, T *b, uint32_t rows, uint32_t columns) {
         for (size_t column = 0; column < columns; column++) b[column * rows + row] = a[row * columns + column];
 }
 
-void matmul(const T *a, const T *b, T *c, uint32_t m, uint32_t n, uint32_t k) {
+void matmul(const T *a, const T *b, SUM *c, uint32_t m, uint32_t n, uint32_t k) {
     double *row = malloc(n * sizeof(double) + 1);
     for (size_t i = 0; i < m; i++) {
         for (size_t j = 0; j < n; j++) row[j] = 0;
@@ -77,7 +80,7 @@ void matmul(const T *a, const T *b, T *c, uint32_t m, uint32_t n, uint32_t k) {
             double factor = (double)a[i * k + p];
             for (size_t j = 0; j < n; j++) row[j] += factor * (double)b[p * n + j];
         }
-        for (size_t j = 0; j < n; j++) c[i * n + j] = (T)row[j];
+        for (size_t j = 0; j < n; j++) c[i * n + j] = (SUM)row[j];
     }
     free(row);
 }

@@ -1,20 +1,8 @@
-/* References of the kernels for matrix units: plain loops. */
+/* References of the kernels for matrix units; that of `gemm` is `matmul` with other types. */
 
-#include <stdint.h>
-#include <stdlib.h>
-
-void gemm(const _Float16 *a, const _Float16 *b, float *c, uint32_t m, uint32_t n, uint32_t k) {
-    double *row = malloc(n * sizeof(double) + 1);
-    for (size_t i = 0; i < m; i++) {
-        for (size_t j = 0; j < n; j++) row[j] = 0;
-        for (size_t p = 0; p < k; p++) {
-            double factor = (double)a[i * k + p];
-            for (size_t j = 0; j < n; j++) row[j] += factor * (double)b[p * n + j];
-        }
-        for (size_t j = 0; j < n; j++) c[i * n + j] = (float)row[j];
-    }
-    free(row);
-}
+#define T _Float16
+#define SUM float
+#include "../reference.c"
 
 /* The element of a matrix of 16 × 16 that is stored by columns, or else by rows. */
 static double at(const _Float16 *matrix, int by_columns, int row, int column) {

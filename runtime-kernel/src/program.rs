@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use naga::valid::ModuleInfo;
-use naga::{Module, Span};
+use naga::valid::{FunctionInfo, ModuleInfo};
+use naga::{Function, Module, Span};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::analysis::features::{Feature, features};
@@ -178,6 +178,14 @@ impl Program {
     #[must_use]
     pub const fn module(&self) -> &Module {
         &self.module
+    }
+
+    /// All functions, entry points last.
+    pub(crate) fn functions(&self) -> impl Iterator<Item = (&Function, &FunctionInfo)> {
+        let functions = self.module.functions.iter();
+        let functions = functions.map(|(handle, function)| (function, &self.info[handle]));
+        let entries = self.module.entry_points.iter().enumerate();
+        functions.chain(entries.map(|(index, entry)| (&entry.function, self.info.get_entry_point(index))))
     }
 
     /// The same program with a transformed module.

@@ -50,7 +50,7 @@ impl<T: Transport> Client<T> {
         Ok(parse(&self.read_description("memory-map", "")?))
     }
 
-    /// Writes memory, of which some is flash: its blocks are erased, then written. Pieces may cross the ends of flash.
+    /// Writes memory. Blocks of flash are erased first. Pieces may cross the ends of flash.
     ///
     /// # Errors
     /// As for [`Client::command`]; `Refused` for an address without memory.

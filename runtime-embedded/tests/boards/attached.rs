@@ -302,7 +302,7 @@ fn a_changed_driver_is_compiled(folder: &Path) {
             error.kind() == ErrorKind::CompileFailed && error.to_string().contains("changed own"),
             "{error}"
         );
-        // Another kernel, of which no image was made yet.
+        // Another kernel, which has no image yet.
         let other = format!("/* {file} */ {CODE}");
         assert!(add(&board, |args| board.flash(&other, args)).is_err());
         std::fs::write(folder.join(file), text).unwrap();

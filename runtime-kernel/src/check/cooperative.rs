@@ -2,13 +2,12 @@
 
 use naga::valid::FunctionInfo;
 use naga::{
-    AddressSpace, CooperativeData, CooperativeRole, CooperativeSize, Expression, Function, Handle, Module,
-    Scalar, ScalarKind, Span, Statement, Type, TypeInner, VectorSize,
+    AddressSpace, CooperativeData, Expression, Function, Handle, Module, Scalar, ScalarKind, Span, Type,
+    TypeInner, VectorSize,
 };
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::ir::blocks;
-use crate::ir::cooperative::{self, ROW_ALIGNMENT};
+use crate::ir::cooperative::{self, Matrix, ROW_ALIGNMENT};
 use crate::ir::variables::array_of;
 use crate::program::Program;
 
@@ -24,33 +23,16 @@ pub(crate) fn check(program: &Program) -> Result<()> {
             return Err(failed(program, span, NOT_IN_MEMORY));
         }
     }
-    for (handle, function) in module.functions.iter() {
-        check_function(program, function, &program.info[handle])?;
-    }
-    for (index, entry) in module.entry_points.iter().enumerate() {
-        check_function(program, &entry.function, program.info.get_entry_point(index))?;
-    }
-    Ok(())
+    program.functions().try_for_each(|(function, info)| check_function(program, function, info))
 }
 
 fn check_function(program: &Program, function: &Function, info: &FunctionInfo) -> Result<()> {
-    for (matrix, span) in cooperative::of_function(&program.module, function, info) {
-        if !is_supported(matrix) {
+    for (matrix, span) in cooperative::types(&program.module, function, info) {
+        if Matrix::of(matrix).is_none() {
             return Err(failed(program, span, UNSUPPORTED));
         }
     }
-    let mut accesses = Vec::new();
-    for (handle, expression) in function.expressions.iter() {
-        if let Expression::CooperativeLoad { data, .. } = *expression {
-            accesses.push((data, function.expressions.get_span(handle)));
-        }
-    }
-    blocks::each(&function.body, &mut |statement| {
-        if let Statement::CooperativeStore { data, .. } = *statement {
-            accesses.push((data, function.expressions.get_span(data.pointer)));
-        }
-    });
-    for (data, span) in accesses {
+    for (data, span) in cooperative::accesses(function) {
         check_access(program, (function, info), data).map_err(|message| failed(program, span, message))?;
     }
     Ok(())
@@ -95,9 +77,10 @@ fn check_access(
             "a cooperative matrix is loaded from and stored to arrays of numbers or of vectors of 2 or 4",
         );
     }
-    match offset_in_variable((module, function), array_of(function, data.pointer)) {
+    let array = place((module, function), array_of(function, data.pointer));
+    match array.filter(|(_, ty)| matches!(module.types[*ty].inner, TypeInner::Array { .. })) {
         None => return Err(NO_ARRAY),
-        Some(offset) if offset % ROW_ALIGNMENT != 0 => return Err(MISALIGNED),
+        Some((offset, _)) if offset % ROW_ALIGNMENT != 0 => return Err(MISALIGNED),
         Some(_) => {}
     }
     let is_word = |value| {
@@ -120,17 +103,6 @@ const MISALIGNED: &str = "the array of a cooperative matrix must begin at a mult
 
 const UNSUPPORTED: &str = "a cooperative matrix other than coop_mat16x16 with factors of f16 and sums of f16 or f32 is not supported";
 
-/// Whether matrix units have this type of matrices.
-fn is_supported(matrix: &TypeInner) -> bool {
-    use CooperativeSize::Sixteen;
-    match *matrix {
-        TypeInner::CooperativeMatrix { columns: Sixteen, rows: Sixteen, scalar, role } => {
-            scalar == Scalar::F16 || (scalar == Scalar::F32 && role == CooperativeRole::C)
-        }
-        _ => false,
-    }
-}
-
 const fn is_number(element: &TypeInner) -> bool {
     matches!(
         element,
@@ -138,13 +110,7 @@ const fn is_number(element: &TypeInner) -> bool {
     )
 }
 
-/// The offset in bytes of an array that is a variable in storage or work-group memory, or a part of one.
-fn offset_in_variable((module, function): (&Module, &Function), array: Handle<Expression>) -> Option<u32> {
-    place((module, function), array)
-        .and_then(|(offset, ty)| matches!(module.types[ty].inner, TypeInner::Array { .. }).then_some(offset))
-}
-
-/// The offset of a part of a variable, and its type.
+/// The offset in bytes of a part of a variable in storage or work-group memory, and its type.
 fn place((module, function): (&Module, &Function), part: Handle<Expression>) -> Option<(u32, Handle<Type>)> {
     match function.expressions[part] {
         Expression::GlobalVariable(variable) => {

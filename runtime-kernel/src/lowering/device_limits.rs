@@ -6,6 +6,7 @@ use naga::{CooperativeRole, TypeInner};
 use runtime_core::{DeviceInfo, Error, ErrorKind, OptionValue, Result, abi};
 
 use super::Writer;
+use super::subgroups::device_size;
 use crate::analysis::features::Feature;
 use crate::analysis::private_memory;
 use crate::interface::Interface;
@@ -59,13 +60,8 @@ fn has_matrix_units(program: &Program, device: &DeviceInfo, writer: Writer) -> b
 
 /// The bytes of a number in the sums of a program; those of `f32` if it has none.
 fn sums(program: &Program) -> BTreeSet<u8> {
-    let module = &program.module;
-    let functions = module.functions.iter().map(|(handle, function)| (function, &program.info[handle]));
-    let entries = module.entry_points.iter().enumerate();
-    let entries = entries.map(|(index, entry)| (&entry.function, program.info.get_entry_point(index)));
-    let matrices = functions
-        .chain(entries)
-        .flat_map(|(function, info)| cooperative::of_function(module, function, info));
+    let functions = program.functions();
+    let matrices = functions.flat_map(|(function, info)| cooperative::types(&program.module, function, info));
     let sums = matrices.filter_map(|(matrix, _)| match *matrix {
         TypeInner::CooperativeMatrix { role: CooperativeRole::C, scalar, .. } => Some(scalar.width),
         _ => None,
@@ -82,12 +78,9 @@ fn architecture(name: &str) -> Option<u32> {
 
 /// All items of a subgroup take part in its operations on matrices.
 fn check_subgroups_are_full(interface: &Interface, device: &DeviceInfo) -> Result<()> {
-    let size = ["warp_size", "sub_group_size"].iter().find_map(|key| match device.properties.value(key) {
-        Some(OptionValue::Integer(size)) => u32::try_from(*size).ok(),
-        _ => None,
-    });
-    let (size, items) = (size.unwrap_or(32).max(1), interface.group_size.iter().product::<u32>());
-    if items % size == 0 {
+    let (size, items) =
+        (device_size(device).unwrap_or(32).max(1), interface.group_size.iter().product::<u32>());
+    if i64::from(items) % size == 0 {
         return Ok(());
     }
     let message = format!(

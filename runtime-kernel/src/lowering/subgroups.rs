@@ -64,7 +64,8 @@ fn has_subgroups(device: &DeviceInfo, writer: Writer) -> bool {
     }
 }
 
-fn device_size(device: &DeviceInfo) -> Option<i64> {
+/// The items of a subgroup of a device, if it states them.
+pub(super) fn device_size(device: &DeviceInfo) -> Option<i64> {
     ["sub_group_size", "warp_size"].into_iter().find_map(|key| match device.properties.value(key) {
         Some(OptionValue::Integer(size)) => Some(*size),
         _ => None,

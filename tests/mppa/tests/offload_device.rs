@@ -1,5 +1,5 @@
-//! The offload transport as a device, on a fake SDK whose chip is this machine: **a stand-in, not an MPPA.** Also the conformance
-//! suite on it, as far as its kernels go.
+//! The offload transport as a device, on a fake SDK whose chip is this machine: **a stand-in, not an MPPA.** It also runs the cases of
+//! the conformance suite that its kernels support.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(unsafe_code, reason = "controls the fake library, and loads native code")]

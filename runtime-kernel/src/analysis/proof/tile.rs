@@ -4,7 +4,7 @@ use naga::{BinaryOperator, CooperativeData, Expression, Handle};
 
 use super::FunctionContext;
 use super::range::{self, Element, Limit};
-use crate::ir::cooperative::{EXTENT, MAX_STRIDE, ROW_ALIGNMENT};
+use crate::ir::cooperative::{EXTENT, MAX_STRIDE, Rows};
 
 /// Longer chains of operators are not analysed.
 const MAX_DEPTH: u32 = 8;
@@ -19,14 +19,10 @@ pub(crate) fn is_in_range(context: FunctionContext<'_>, data: CooperativeData) -
         Some(index) => (range::upper(context, scope, index, 0), divisor(context, index, 0)),
         None => (Some(u64::from(element.known)), power_of_two(u64::from(element.known))),
     };
-    let pointee = context.pointee(data.pointer);
-    let bytes = pointee.size(context.module.to_ctx()).max(1);
-    let scalar_bytes = pointee.scalar().map_or(bytes, |scalar| scalar.width.into());
-    let (width, step) = (EXTENT * scalar_bytes / bytes, u64::from(ROW_ALIGNMENT / bytes).max(1));
-    let last = u64::from(EXTENT - 1) * stride + u64::from(width) - 1;
+    let rows = Rows::of(context.pointee(data.pointer), context.module.to_ctx());
+    let last = u64::from(EXTENT - 1) * stride + u64::from(rows.width) - 1;
     stride <= u64::from(MAX_STRIDE)
-        && stride % step == 0
-        && divisor % step == 0
+        && (stride | divisor) & u64::from(rows.alignment_mask) == 0
         && greatest.is_some_and(|greatest| greatest + last < u64::from(length))
 }
 

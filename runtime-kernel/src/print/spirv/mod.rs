@@ -123,10 +123,7 @@ pub(crate) fn prepare(program: &Program) -> Result<Option<Program>> {
 /// Rejects functions for which naga emits GLSL instructions that do not exist for f64.
 fn reject_f64_mathematics(program: &Program) -> Result<()> {
     let module = &program.module;
-    let functions = module.functions.iter().map(|(handle, function)| (function, &program.info[handle]));
-    let entries = module.entry_points.iter().enumerate();
-    let entries = entries.map(|(index, entry)| (&entry.function, program.info.get_entry_point(index)));
-    for (function, info) in functions.chain(entries) {
+    for (function, info) in program.functions() {
         for (handle, expression) in function.expressions.iter() {
             let Expression::Math { fun, arg, .. } = *expression else { continue };
             let scalar = info[arg].ty.inner_with(&module.types).scalar();

@@ -13,23 +13,12 @@ use runtime_core::{Error, Result};
 use super::body::Body;
 use crate::analysis::proof::range::{self, Element, Limit};
 use crate::analysis::proof::tile;
-use crate::ir::blocks;
 use crate::ir::body_writer::WriteBody;
-use crate::ir::cooperative::{EXTENT, MAX_STRIDE, ROW_ALIGNMENT};
+use crate::ir::cooperative::{self, EXTENT, MAX_STRIDE, Rows};
 
 /// The pointers to matrices: their elements are not checked one by one.
 pub(super) fn pointers(function: &Function) -> FastHashSet<Handle<Expression>> {
-    let loads = function.expressions.iter().filter_map(|(_, expression)| match *expression {
-        Expression::CooperativeLoad { data, .. } => Some(data.pointer),
-        _ => None,
-    });
-    let mut all: FastHashSet<_> = loads.collect();
-    blocks::each(&function.body, &mut |statement| {
-        if let Statement::CooperativeStore { data, .. } = statement {
-            all.insert(data.pointer);
-        }
-    });
-    all
+    cooperative::accesses(function).into_iter().map(|(data, _)| data.pointer).collect()
 }
 
 impl Body<'_, '_> {
@@ -45,8 +34,6 @@ impl Body<'_, '_> {
         let (Some(element), Some(limit)) = (element, limit) else {
             return Err(Error::unsupported("a cooperative matrix outside of arrays is not supported"));
         };
-        let bytes = context.pointee(data.pointer).size(context.module.to_ctx()).max(1);
-        let scalar_bytes = context.pointee(data.pointer).scalar().map_or(bytes, |scalar| scalar.width.into());
         let (index, stride) = (self.subgroup_index(element)?, self.subgroup_uniform(data.stride)?);
         let base = self.value(element.base)?;
         let condition = if self.checker.report.is_none() && tile::is_in_range(context, data) {
@@ -56,32 +43,31 @@ impl Body<'_, '_> {
                 Limit::Constant(length) => self.number(length),
                 Limit::Runtime(_) => self.append(Expression::ArrayLength(base)),
             };
-            Some(self.tile_condition([index, stride, length], bytes, EXTENT * scalar_bytes / bytes))
+            let rows = Rows::of(context.pointee(data.pointer), context.module.to_ctx());
+            Some(self.tile_condition([index, stride, length], rows))
         };
         let pointer = self.append(Expression::Access { base, index });
         Ok((condition, CooperativeData { pointer, stride, row_major: data.row_major }))
     }
 
-    /// `width` is the number of elements in a row.
     fn tile_condition(
         &mut self,
         [index, stride, length]: [Handle<Expression>; 3],
-        bytes: u32,
-        width: u32,
+        rows: Rows,
     ) -> Handle<Expression> {
         use BinaryOperator as B;
         let begins = self.binary(B::Less, index, length);
         let most = self.number(MAX_STRIDE);
         let is_small = self.binary(B::LessEqual, stride, most);
-        let (rows, last) = (self.number(EXTENT - 1), self.number(width - 1));
-        let offset = self.binary(B::Multiply, stride, rows);
+        let (last_row, last) = (self.number(EXTENT - 1), self.number(rows.width - 1));
+        let offset = self.binary(B::Multiply, stride, last_row);
         let offset = self.binary(B::Add, offset, last);
         let rest = self.binary(B::Subtract, length, index);
         let ends = self.binary(B::Less, offset, rest);
         let mut all = self.binary(B::LogicalAnd, begins, is_small);
         all = self.binary(B::LogicalAnd, all, ends);
-        if let Some(mask) = (ROW_ALIGNMENT / bytes).checked_sub(1).filter(|mask| *mask > 0) {
-            let (mask, zero) = (self.number(mask), self.number(0));
+        if rows.alignment_mask > 0 {
+            let (mask, zero) = (self.number(rows.alignment_mask), self.number(0));
             let either = self.binary(B::InclusiveOr, index, stride);
             let low = self.binary(B::And, either, mask);
             let aligned = self.binary(B::Equal, low, zero);

@@ -8,8 +8,9 @@ use super::statement::Printer;
 use crate::analysis::features::Feature;
 use crate::analysis::proof::range::{self, Element};
 use crate::analysis::proof::tile;
+use crate::ir::cooperative::Rows;
 use crate::print::c::form::level;
-use crate::print::c::library::cooperative::TileAccess;
+use crate::print::c::library::cooperative::{Direction, TileAccess};
 use crate::program::Dialect;
 
 impl<E: Environment> Printer<'_, '_, E> {
@@ -58,8 +59,12 @@ impl<E: Environment> Printer<'_, '_, E> {
 
     /// The function that loads or stores a vector as one word, where the kernel uses matrix units: what feeds them is moved
     /// fast enough only like this.
-    pub(super) fn vector_move(&mut self, what: &str, pointer: Handle<Expression>) -> Result<Option<String>> {
-        self.moved_vector(pointer).map(|vector| self.writer.vector_move(what, vector)).transpose()
+    pub(super) fn vector_move(
+        &mut self,
+        direction: Direction,
+        pointer: Handle<Expression>,
+    ) -> Result<Option<String>> {
+        self.moved_vector(pointer).map(|vector| self.writer.vector_move(direction, vector)).transpose()
     }
 
     /// The vector behind a pointer, if it is moved as one word.
@@ -78,7 +83,7 @@ impl<E: Environment> Printer<'_, '_, E> {
 
     fn tile_access(&self, data: CooperativeData) -> TileAccess {
         TileAccess {
-            element_bytes: self.context.pointee(data.pointer).size(self.context.module.to_ctx()),
+            rows: Rows::of(self.context.pointee(data.pointer), self.context.module.to_ctx()),
             row_major: data.row_major,
             is_shared: self.context.inner(data.pointer).pointer_space() == Some(AddressSpace::WorkGroup),
             is_checked: self.writer.checks.are_made()

@@ -9,6 +9,7 @@ use super::environment::Environment;
 use super::statement::Printer;
 use crate::analysis::proof::range::{self, Element};
 use crate::print::c::form::level;
+use crate::print::c::library::cooperative::Direction;
 use crate::print::c::library::vector::Shape;
 use crate::print::c::types::COMPONENTS;
 use crate::program::Dialect;
@@ -214,7 +215,7 @@ impl<E: Environment> Printer<'_, '_, E> {
             None if matches!(self.context.pointee(pointer), TypeInner::Atomic(_)) => {
                 self.atomic_load(&place, pointer)?
             }
-            None => match self.vector_move("load", pointer)? {
+            None => match self.vector_move(Direction::Load, pointer)? {
                 Some(load) => (format!("{load}({})", place.address()), level::PRIMARY),
                 None => {
                     let level = place.level();
@@ -245,7 +246,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         if matches!(self.context.pointee(pointer), TypeInner::Atomic(_)) {
             let store = self.atomic_store(&place, pointer, &value)?;
             self.lines.line(&[&guard[..], &store]);
-        } else if let Some(store) = self.vector_move("store", pointer)? {
+        } else if let Some(store) = self.vector_move(Direction::Store, pointer)? {
             self.lines.line(&[&guard[..], &store, "(", &place.address(), ", ", &value, ");"]);
         } else {
             self.lines.line(&[&guard[..], &place.into_lvalue(), " = ", &value, ";"]);

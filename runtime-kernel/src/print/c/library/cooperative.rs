@@ -6,35 +6,15 @@
 
 use std::fmt::Write as _;
 
-use naga::{CooperativeRole, CooperativeSize, Scalar, Span, TypeInner, VectorSize};
+use naga::{CooperativeRole, Scalar, Span, TypeInner, VectorSize};
 use runtime_core::Result;
 
-use crate::ir::cooperative::{EXTENT, MAX_STRIDE, ROW_ALIGNMENT};
+use crate::ir::cooperative::{EXTENT, MAX_STRIDE, Matrix, Rows};
 use crate::print::c::form::Form;
 use crate::print::c::writer::Writer;
 use crate::program::Dialect;
 
-/// A type of matrices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Fragment {
-    pub(crate) role: CooperativeRole,
-    pub(crate) scalar: Scalar,
-}
-
-impl Fragment {
-    /// The matrix type behind `inner`, if matrix units have it.
-    fn of(inner: &TypeInner) -> Option<Self> {
-        use CooperativeSize::Sixteen;
-        match *inner {
-            TypeInner::CooperativeMatrix { columns: Sixteen, rows: Sixteen, scalar, role }
-                if scalar == Scalar::F16 || (scalar == Scalar::F32 && role == CooperativeRole::C) =>
-            {
-                Some(Self { role, scalar })
-            }
-            _ => None,
-        }
-    }
-
+impl Matrix {
     const fn name(self) -> &'static str {
         match (self.role, self.scalar.width) {
             (CooperativeRole::A, _) => "coop16h_a",
@@ -59,11 +39,26 @@ impl Fragment {
     }
 }
 
+/// Whether memory is read or written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Load,
+    Store,
+}
+
+impl Direction {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Load => "load",
+            Self::Store => "store",
+        }
+    }
+}
+
 /// How a matrix lies in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TileAccess {
-    /// The bytes of an element of the array: a number, or a vector.
-    pub(crate) element_bytes: u32,
+    pub(crate) rows: Rows,
     pub(crate) row_major: bool,
     pub(crate) is_shared: bool,
     /// Whether it may be out of range.
@@ -72,11 +67,17 @@ pub(crate) struct TileAccess {
 
 impl TileAccess {
     /// The name of a function that loads or stores such a matrix.
-    fn function(self, what: &str, fragment: Fragment) -> String {
+    fn function(self, direction: Direction, fragment: Matrix) -> String {
         let order = if self.row_major { "rows" } else { "columns" };
         let place = if self.is_shared { "_shared" } else { "" };
         let check = if self.is_checked { "_checked" } else { "" };
-        format!("{}_{what}_{order}_{}{place}{check}", fragment.name(), self.element_bytes)
+        let element_bytes = self.numbers() * u32::from(fragment.scalar.width);
+        format!("{}_{}_{order}_{element_bytes}{place}{check}", fragment.name(), direction.word())
+    }
+
+    /// The numbers in an element of the array.
+    const fn numbers(self) -> u32 {
+        EXTENT / self.rows.width
     }
 }
 
@@ -107,11 +108,11 @@ impl Writer<'_> {
     }
 
     /// Defines a matrix type.
-    fn fragment(&mut self, inner: &TypeInner, span: Span) -> Result<Fragment> {
+    fn fragment(&mut self, inner: &TypeInner, span: Span) -> Result<Matrix> {
         if self.dialect != Dialect::Cuda {
             return Err(self.unsupported("a cooperative matrix", span));
         }
-        let Some(fragment) = Fragment::of(inner) else {
+        let Some(fragment) = Matrix::of(inner) else {
             let what =
                 "a cooperative matrix other than coop_mat16x16 with factors of f16 and sums of f16 or f32";
             return Err(self.unsupported(what, span));
@@ -139,7 +140,7 @@ impl Writer<'_> {
             true => matrices(fragment, access.row_major),
             false => elements(fragment, access.row_major, Direction::Load),
         };
-        self.library(access.function("load", fragment), |_, name| {
+        self.library(access.function(Direction::Load, fragment), |_, name| {
             Ok(format!(
                 "{own} {name}(const void *from, u32 index, u32 stride, u32 length)\n{{\n    {own} m = {{}};\n    {begin}    return m;\n}}",
                 own = fragment.name(),
@@ -157,7 +158,7 @@ impl Writer<'_> {
     ) -> Result<String> {
         let fragment = self.fragment(inner, span)?;
         let body = elements(fragment, access.row_major, Direction::Store);
-        self.library(access.function("store", fragment), |_, name| {
+        self.library(access.function(Direction::Store, fragment), |_, name| {
             Ok(format!(
                 "void {name}({own} m, void *to, u32 index, u32 stride, u32 length)\n{{\n    {begin}}}",
                 own = fragment.name(),
@@ -230,23 +231,25 @@ impl Writer<'_> {
 
 impl Writer<'_> {
     /// The function that moves a vector as one word: tensors and variables are aligned to 16 bytes.
-    pub(crate) fn vector_move(&mut self, what: &str, (size, scalar): (VectorSize, Scalar)) -> Result<String> {
+    pub(crate) fn vector_move(
+        &mut self,
+        direction: Direction,
+        (size, scalar): (VectorSize, Scalar),
+    ) -> Result<String> {
         let own = self.vector(size, scalar)?;
         let word = match size as u32 * u32::from(scalar.width) {
             4 => "unsigned int",
             8 => "uint2",
             _ => "uint4",
         };
-        self.library(format!("{own}_{what}"), |_, name| {
-            Ok(match what {
-                "load" => format!("{own} {name}(const {own} *p) {{ {own} v; *({word} *)&v = *(const {word} *)p; return v; }}"),
-                _ => format!("void {name}({own} *p, {own} v) {{ *({word} *)p = *({word} *)&v; }}"),
+        self.library(format!("{own}_{}", direction.word()), |_, name| {
+            Ok(match direction {
+                Direction::Load => format!("{own} {name}(const {own} *p) {{ {own} v; *({word} *)&v = *(const {word} *)p; return v; }}"),
+                Direction::Store => format!("void {name}({own} *p, {own} v) {{ *({word} *)p = *({word} *)&v; }}"),
             })
         })
     }
-}
 
-impl Writer<'_> {
     /// The function that loads a vector if a condition holds, by an instruction with a predicate: a branch would wait for
     /// each load.
     pub(crate) fn conditional_vector_load(&mut self, (size, scalar): (VectorSize, Scalar)) -> Result<String> {
@@ -274,16 +277,8 @@ impl Writer<'_> {
     }
 }
 
-/// Whether a matrix is read or written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Direction {
-    Load,
-    Store,
-}
-
 /// The check, the place of the first element as `p`, the stride in numbers, and `body`.
-fn within(fragment: Fragment, access: TileAccess, direction: Direction, body: &str) -> String {
-    let (element_bytes, scalar_bytes) = (access.element_bytes, u32::from(fragment.scalar.width));
+fn within(fragment: Matrix, access: TileAccess, direction: Direction, body: &str) -> String {
     let (leave, pointer, constant) = match direction {
         Direction::Load => ("return m", "from", "const "),
         Direction::Store => ("return", "to", ""),
@@ -291,13 +286,12 @@ fn within(fragment: Fragment, access: TileAccess, direction: Direction, body: &s
     let check = match access.is_checked {
         true => format!(
             "if (!coop_fits(index, stride, length, {}u, {}u)) {leave};\n    ",
-            EXTENT * scalar_bytes / element_bytes,
-            (ROW_ALIGNMENT / element_bytes).saturating_sub(1)
+            access.rows.width, access.rows.alignment_mask
         ),
         false => String::new(),
     };
     let number = if fragment.is_wide() { "float" } else { "unsigned short" };
-    let unit = element_bytes / scalar_bytes;
+    let unit = access.numbers();
     format!(
         "{check}{constant}{number} *p = ({constant}{number} *){pointer} + (unsigned long long)index * {unit}u;
     const u32 row = stride * {unit}u, g = coop_lane() >> 2, t = coop_lane() & 3u;
@@ -306,7 +300,7 @@ fn within(fragment: Fragment, access: TileAccess, direction: Direction, body: &s
 }
 
 /// A lane's elements, two at a time where neighbours are adjacent: rows are aligned.
-fn elements(fragment: Fragment, row_major: bool, direction: Direction) -> String {
+fn elements(fragment: Matrix, row_major: bool, direction: Direction) -> String {
     let offset = |[row, column]: [String; 2]| match row_major {
         true => format!("({row}) * row + {column}"),
         false => format!("({column}) * row + {row}"),
@@ -346,7 +340,7 @@ fn elements(fragment: Fragment, row_major: bool, direction: Direction) -> String
 }
 
 /// Four matrices of 8 × 8 from shared memory (PTX ISA, `ldmatrix`): each lane names a row of one of them.
-fn matrices(fragment: Fragment, row_major: bool) -> String {
+fn matrices(fragment: Matrix, row_major: bool) -> String {
     let place = match row_major {
         true => "(lane & 15u) * row + (lane >> 4) * 8u",
         false => "((lane & 7u) + (lane >> 4) * 8u) * row + ((lane >> 3) & 1u) * 8u",
@@ -361,7 +355,7 @@ fn matrices(fragment: Fragment, row_major: bool) -> String {
 }
 
 /// Eight columns of the product.
-fn multiply_add(sum: Fragment, half: usize) -> String {
+fn multiply_add(sum: Matrix, half: usize) -> String {
     let (kind, registers) = if sum.is_wide() { ("f32", 4) } else { ("f16", 2) };
     let constraint = if sum.is_wide() { "f" } else { "r" };
     let numbers = |from: usize, count: usize| {
