@@ -7,7 +7,7 @@ use crate::interface::Interface;
 /// How the work-groups of a program run as loops in OpenCL C: each work-item runs a block of a group's invocations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupLoops {
-    /// By entry point: the work-items per group, per dimension, each of which divides the group's extent.
+    /// By entry point: work-items per group and dimension; each number divides the group's extent.
     pub(crate) work_items: Vec<[u32; 3]>,
     /// Private memory of a work-item in bytes.
     pub(crate) private_bytes: u64,

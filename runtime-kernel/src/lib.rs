@@ -34,14 +34,15 @@
 //! A kernel passes through a chain of steps over [`naga::Module`]; `pipeline` runs them in this order:
 //!
 //! ```text
-//! text ─ parse/   source_edits (element type), limits, expansion_limits, naga, specialise (overrides), naga again
+//! text ─ parse/   limits, source_edits (element type), directives, half_bitcasts, subgroup_calls, textures, limits and
+//!                 expansion_limits of the result, naga, specialise (overrides), naga again
 //!      ─ check/   continuing (on naga's first module), cooperative, barriers
 //!      ─ analysis/ reflect (interface), features
 //!      ─> Program
 //!
 //! Program ─ transform/ coarsening, pointer_arguments, spirv_fixups, zeroing, bounds_checks, f16_push_constants ─ print/spirv ─> SPIR-V
-//! Program ─ transform/ coarsening, pointer_arguments, zeroing         ─ print/c      ─> OpenCL C, CUDA C++
-//! Program ─ transform/ pointer_arguments, inline                      ─ print/c/host ─> C for the host
+//! Program ─ transform/ subgroups (where there are none), coarsening, pointer_arguments, zeroing ─ print/c ─> OpenCL C, CUDA C++
+//! Program ─ transform/ subgroups, pointer_arguments, inline ─ print/c/host ─> C for the host, OpenCL C with groups as loops
 //! ```
 //!
 //! | folder | what it does |

@@ -159,7 +159,10 @@ unsafe impl Lowering for Wgsl {
         let program = if is_serial(device) { program.with_serial_items() } else { program };
         let program = if source.options.flag("debug") { program.with_debug_info() } else { program };
         let program = program.with_min_groups(min_groups(source.options)?);
-        let program = group_loops::applied(program, source.options, device, writer);
+        let program = match group_loops::of(&program, source.options, device, writer) {
+            Some(loops) => program.with_group_loops(loops),
+            None => program,
+        };
         device_limits::check_device(&program, device, writer)?;
         let program = coarsening::applied(program, source.options, device, writer)?;
         let checks = checks(source.options, device, writer);
@@ -187,8 +190,9 @@ fn check_target(program: &Program, device: &DeviceInfo) -> Result<()> {
     let target = device.formats.iter().find_map(writer);
     let (_, writer) =
         target.ok_or_else(|| Error::unsupported("lowering wgsl for this device is not supported"))?;
-    let program = group_loops::applied(program.clone(), &Options::new(), device, writer);
-    device_limits::check_device(&program, device, writer)
+    let loops = group_loops::of(program, &Options::new(), device, writer);
+    let looped = loops.map(|loops| program.clone().with_group_loops(loops));
+    device_limits::check_device(looped.as_ref().unwrap_or(program), device, writer)
 }
 
 /// Whether the device was opened as one that runs the invocations of a kernel in order.

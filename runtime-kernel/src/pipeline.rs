@@ -29,15 +29,12 @@ impl Program {
     /// `CompileFailed` with naga's diagnostic, or with the convention's rule that an entry point breaks and its line;
     /// `InvalidArgument` for a constant or element type that the code does not declare.
     pub fn parse(code: &str, path: &str, specialisation: &Specialisation) -> Result<Self> {
-        limits::check(code, path)?;
-        let plain = edited(code, path, specialisation)?;
-        limits::check(&plain, path)?;
-        let code = textures::with_tensors(&plain);
-        let (depth, tokens) = limits::check(&code, path)?;
-        expansion_limits::check(&tokens, &code, path)?;
+        let text = Text::of(code, path, specialisation)?;
+        let code = text.code();
+        let (depth, tokens) = limits::check(code, path)?;
+        expansion_limits::check(&tokens, code, path)?;
         panic_guard::run("reading the kernel", depth, || {
-            parse_program(&code, path, depth, specialisation)
-                .map_err(|error| of_text(error, &plain, &code, path))
+            parse_program(code, path, depth, specialisation).map_err(|error| text.own_error(error, path))
         })
     }
 
@@ -52,19 +49,17 @@ impl Program {
         specialisation: &Specialisation,
         entry: &str,
     ) -> Result<Vec<SignatureParam>> {
-        limits::check(code, path)?;
-        let plain = edited(code, path, specialisation)?;
-        limits::check(&plain, path)?;
-        let code = textures::with_tensors(&plain);
-        let (depth, tokens) = limits::check(&code, path)?;
-        expansion_limits::check(&tokens, &code, path)?;
+        let text = Text::of(code, path, specialisation)?;
+        let code = text.code();
+        let (depth, tokens) = limits::check(code, path)?;
+        expansion_limits::check(&tokens, code, path)?;
         let chosen: Vec<_> = specialisation.named_elements().into_iter().map(|(name, _)| name).collect();
         panic_guard::run("reading the kernel", depth, || {
-            let Parsed { mut module, info, made_private } = parse_and_validate(&code, path)
-                .map_err(|text| of_text(diagnostic(&text, &code, path), &plain, &code, path))?;
-            made_private.restore(&mut module, &info, &code, path)?;
-            let module = with_arguments((module, info), &code, path, specialisation)?;
-            let program = Self::new(module, &code, path, depth)?;
+            let Parsed { mut module, info, made_private } = parse_and_validate(code, path)
+                .map_err(|message| text.own_error(diagnostic(&message, code, path), path))?;
+            made_private.restore(&mut module, &info, code, path)?;
+            let module = with_arguments((module, info), code, path, specialisation)?;
+            let program = Self::new(module, code, path, depth)?;
             signature::of_entry(&program, entry, &TypeParameters::of(&tokens, &chosen))
         })
     }
@@ -166,11 +161,43 @@ impl Program {
     }
 }
 
-/// The error of the text as its author wrote it, if that text has one of its own.
-fn of_text(error: Error, plain: &str, code: &str, path: &str) -> Error {
-    match parse_and_validate(plain, path) {
-        Err(text) if plain != code => diagnostic(&text, plain, path),
-        _ => error,
+/// A text without what naga does not know.
+struct Text<'a> {
+    /// With textures.
+    plain: Cow<'a, str>,
+    /// With tensors in place of its textures, if it has any.
+    with_tensors: Option<String>,
+}
+
+impl<'a> Text<'a> {
+    /// Edits a text, which stays within the limits before each edit.
+    fn of(code: &'a str, path: &str, specialisation: &Specialisation) -> Result<Self> {
+        limits::check(code, path)?;
+        let plain = edited(code, path, specialisation)?;
+        if let Cow::Owned(text) = &plain {
+            limits::check(text, path)?;
+        }
+        let with_tensors = match textures::with_tensors(&plain) {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(text) => Some(text),
+        };
+        Ok(Self { plain, with_tensors })
+    }
+
+    /// The text that naga parses.
+    fn code(&self) -> &str {
+        self.with_tensors.as_deref().unwrap_or(&self.plain)
+    }
+
+    /// The error of the text as its author wrote it, if that text has one of its own.
+    fn own_error(&self, error: Error, path: &str) -> Error {
+        if self.with_tensors.is_none() {
+            return error;
+        }
+        match parse_and_validate(&self.plain, path) {
+            Err(message) => diagnostic(&message, &self.plain, path),
+            Ok(_) => error,
+        }
     }
 }
 

@@ -180,6 +180,11 @@ impl Program {
         &self.module
     }
 
+    /// How work-groups run as loops in a language, if they do.
+    pub(crate) fn loops_in(&self, dialect: Dialect) -> Option<&GroupLoops> {
+        self.group_loops.as_ref().filter(|_| dialect == Dialect::OpenCl)
+    }
+
     /// All functions, entry points last.
     pub(crate) fn functions(&self) -> impl Iterator<Item = (&Function, &FunctionInfo)> {
         let functions = self.module.functions.iter();

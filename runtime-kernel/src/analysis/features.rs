@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use naga::{Block, BuiltIn, Expression, Function, Module, Scalar, ScalarKind, Statement, TypeInner};
+use naga::{Binding, Block, BuiltIn, Expression, Function, Module, Scalar, ScalarKind, Statement, TypeInner};
 
 use crate::ir::{blocks, cooperative};
 
@@ -67,8 +67,7 @@ pub(crate) fn features(module: &Module) -> Vec<Feature> {
         // Their factors are halves.
         needed.extend([Feature::F16, Feature::Subgroups, Feature::MatrixUnits]);
     }
-    let functions = module.functions.iter().map(|(_, function)| function);
-    for function in functions.chain(module.entry_points.iter().map(|entry| &entry.function)) {
+    for function in blocks::functions(module) {
         if has_subgroups(module, function) {
             needed.insert(Feature::Subgroups);
         }
@@ -98,22 +97,25 @@ const fn of_scalar(scalar: Scalar) -> Option<Feature> {
     }
 }
 
+/// Whether a binding is a built-in value of subgroups.
+const fn is_of_subgroups(binding: Option<&Binding>) -> bool {
+    use BuiltIn as B;
+    matches!(
+        binding,
+        Some(Binding::BuiltIn(B::SubgroupId | B::SubgroupSize | B::SubgroupInvocationId | B::NumSubgroups))
+    )
+}
+
+/// Whether a type is a structure with a built-in value of subgroups.
+pub(crate) fn has_member_of_subgroups(inner: &TypeInner) -> bool {
+    matches!(inner, TypeInner::Struct { members, .. }
+        if members.iter().any(|member| is_of_subgroups(member.binding.as_ref())))
+}
+
 fn has_subgroups(module: &Module, function: &Function) -> bool {
-    let is_subgroup = |binding: &Option<naga::Binding>| {
-        matches!(
-            binding,
-            Some(naga::Binding::BuiltIn(
-                BuiltIn::SubgroupId
-                    | BuiltIn::SubgroupSize
-                    | BuiltIn::SubgroupInvocationId
-                    | BuiltIn::NumSubgroups
-            ))
-        )
-    };
     let built_in = function.arguments.iter().any(|argument| {
-        is_subgroup(&argument.binding)
-            || matches!(&module.types[argument.ty].inner, TypeInner::Struct { members, .. }
-                if members.iter().any(|member| is_subgroup(&member.binding)))
+        is_of_subgroups(argument.binding.as_ref())
+            || has_member_of_subgroups(&module.types[argument.ty].inner)
     });
     let result = |expression: &Expression| {
         matches!(expression, Expression::SubgroupBallotResult | Expression::SubgroupOperationResult { .. })

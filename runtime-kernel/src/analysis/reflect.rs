@@ -9,8 +9,9 @@ use naga::{
 };
 use runtime_core::{Access, DType, Error, ErrorKind, Result};
 
+use crate::analysis::features::Feature;
 use crate::interface::{self, Interface, Layout, Tensor};
-use crate::ir::cooperative::{self, ROW_ALIGNMENT};
+use crate::ir::cooperative::ROW_ALIGNMENT;
 use crate::parse::diagnostics::failed;
 use crate::parse::textures;
 use crate::parse::tokens::tokens;
@@ -24,8 +25,9 @@ const SCALARS: &str =
 const SAMPLERS: &str =
     "a portable kernel does not sample textures: read texels with textureLoad, and interpolate between them";
 
-const TEXTURES: &str = "a portable kernel uses textures with one sample, of 1, 2 or 3 dimensions, by textureLoad, textureStore and \
-                        textureDimensions alone, and does not pass them to functions; texels have 4, 8 or 16 bytes";
+const TEXTURES: &str = "a portable kernel accesses textures only through textureLoad, textureStore, textureDimensions, textureNumLayers \
+                        and textureNumLevels, and does not pass them to functions; textures have one sample and 1, 2 or 3 dimensions, \
+                        and texels have 4, 8 or 16 bytes";
 
 const LAYOUTS: &str = "the layout of a tensor `x` is a member `x_layout` of type \
                        `struct Layout { shape: array<u32, R>, strides: array<i32, R> }` with R from 1 to 8";
@@ -102,7 +104,7 @@ impl Reflect<'_> {
             return Err(Error::new(ErrorKind::InvalidArgument, message));
         }
         let uses = self.program.info.get_entry_point(index);
-        // Its textures would be tensors without it.
+        // Checked first: textures that a sampler uses stay textures, and would be reported instead.
         if let Some((handle, _)) = self.used(uses).find(|(_, variable)| self.is_sampler(variable)) {
             return Err(self.broken(handle, "is a sampler", SAMPLERS));
         }
@@ -148,7 +150,7 @@ impl Reflect<'_> {
 
     /// The alignment of a tensor. Matrix units move rows of 16 bytes.
     fn alignment(&self, ty: Handle<Type>) -> u64 {
-        match cooperative::is_used(&self.program.module) {
+        match self.program.features.contains(&Feature::MatrixUnits) {
             true => u64::from(ROW_ALIGNMENT),
             false => self.widest_scalar(ty),
         }

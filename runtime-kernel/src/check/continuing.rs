@@ -13,9 +13,7 @@ use crate::parse::diagnostics::{failed, place};
 /// # Errors
 /// `CompileFailed`, naming the declaration and the lines of all three places.
 pub(crate) fn check(module: &Module, code: &str, path: &str) -> Result<()> {
-    let functions = module.functions.iter().map(|(_, function)| function);
-    let entries = module.entry_points.iter().map(|entry| &entry.function);
-    functions.chain(entries).try_for_each(|function| {
+    blocks::functions(module).try_for_each(|function| {
         let mut found = None;
         blocks::any(&function.body, &mut |statement| {
             found = found.take().or_else(|| bypassed(function, statement));

@@ -102,15 +102,10 @@ impl<'a> Body<'a> {
 
 /// Whether the items of a group work together in a function.
 fn cooperates(function: &Function) -> bool {
-    let together = function.expressions.iter().any(|(_, expression)| {
-        matches!(
-            expression,
-            Expression::SubgroupBallotResult
-                | Expression::SubgroupOperationResult { .. }
-                | Expression::CooperativeLoad { .. }
-        )
+    let subgroup = function.expressions.iter().any(|(_, expression)| {
+        matches!(expression, Expression::SubgroupBallotResult | Expression::SubgroupOperationResult { .. })
     });
-    together
+    subgroup
         || blocks::any(&function.body, &mut |statement| {
             blocks::is_barrier(statement) || matches!(statement, Statement::MemoryBarrier(_))
         })

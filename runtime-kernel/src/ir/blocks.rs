@@ -1,6 +1,12 @@
-//! Walks over nested blocks, barriers in them, and jumps out of them.
+//! Walks over functions, nested blocks, barriers in them, and jumps out of them.
 
-use naga::{Block, Expression, Function, Handle, Statement};
+use naga::{Block, Expression, Function, Handle, Module, Statement};
+
+/// All functions of a module, entry points last.
+pub(crate) fn functions(module: &Module) -> impl Iterator<Item = &Function> {
+    let functions = module.functions.iter().map(|(_, function)| function);
+    functions.chain(module.entry_points.iter().map(|entry| &entry.function))
+}
 
 /// The blocks inside a statement, in the order of the text.
 pub(crate) fn inner(statement: &Statement) -> impl Iterator<Item = &Block> {

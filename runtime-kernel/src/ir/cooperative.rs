@@ -62,10 +62,8 @@ impl Rows {
 /// Whether a module has cooperative matrices. It may have no type for one that is only loaded and stored.
 pub(crate) fn is_used(module: &Module) -> bool {
     let is_matrix = |ty: &Type| matches!(ty.inner, TypeInner::CooperativeMatrix { .. });
-    let functions = module.functions.iter().map(|(_, function)| function);
-    let mut functions = functions.chain(module.entry_points.iter().map(|entry| &entry.function));
     module.types.iter().any(|(_, ty)| is_matrix(ty))
-        || functions.any(|function| {
+        || blocks::functions(module).any(|function| {
             function.expressions.iter().any(|(_, expression)| {
                 matches!(
                     expression,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use naga::{CooperativeRole, TypeInner};
-use runtime_core::{DeviceInfo, Error, ErrorKind, OptionValue, Result, abi};
+use runtime_core::{DeviceInfo, Error, ErrorKind, Result, abi};
 
 use super::Writer;
 use super::subgroups::device_size;
@@ -15,13 +15,14 @@ use crate::program::{Dialect, Program};
 
 /// Fails on what the device does not support, before its compiler does so with a worse message.
 pub(super) fn check_device(program: &Program, device: &DeviceInfo, writer: Writer) -> Result<()> {
-    let has = |bits| device.capabilities.has(bits);
-    for (feature, has) in [
-        (Feature::F16, has(abi::CAP_F16)),
-        (Feature::F64, has(abi::CAP_F64)),
-        (Feature::MatrixUnits, has_matrix_units(program, device, writer)),
-    ] {
-        if program.features().contains(&feature) && !has {
+    for &feature in program.features() {
+        let is_there = match feature {
+            Feature::F16 => device.capabilities.has(abi::CAP_F16),
+            Feature::F64 => device.capabilities.has(abi::CAP_F64),
+            Feature::MatrixUnits => has_matrix_units(program, device, writer),
+            _ => true,
+        };
+        if !is_there {
             let message = format!("the kernel uses {feature}, which {} does not support", device.name);
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
@@ -76,7 +77,7 @@ fn architecture(name: &str) -> Option<u32> {
     number.trim_end_matches(|end: char| end.is_ascii_alphabetic()).parse().ok()
 }
 
-/// All items of a subgroup take part in its operations on matrices.
+/// Matrix operations need full subgroups.
 fn check_subgroups_are_full(interface: &Interface, device: &DeviceInfo) -> Result<()> {
     let (size, items) =
         (device_size(device).unwrap_or(32).max(1), interface.group_size.iter().product::<u32>());
@@ -94,15 +95,17 @@ fn check_subgroups_are_full(interface: &Interface, device: &DeviceInfo) -> Resul
 /// Maximum private memory of an invocation: what NVIDIA's devices have, and more than compilers cope with elsewhere.
 pub(super) const MAX_PRIVATE_BYTES: u64 = 512 << 10;
 
+/// The stack of a thread that work-groups may use: half of it, to allow for the compiler's own use.
+pub(super) fn usable_stack(device: &DeviceInfo) -> Option<u64> {
+    let bytes = device.properties.integer("thread_stack_bytes")?;
+    u64::try_from(bytes).ok().map(|bytes| bytes / 2)
+}
+
 /// Processors keep the private memory of a whole work-group on the stack of a thread, where too much of it is a crash.
 fn check_private_memory(bytes: u64, interface: &Interface, device: &DeviceInfo) -> Result<()> {
     let items: u64 = interface.group_size.iter().map(|&size| u64::from(size)).product();
-    let stack = match device.properties.value("thread_stack_bytes") {
-        Some(OptionValue::Integer(bytes)) => u64::try_from(*bytes).ok(),
-        _ => None,
-    };
-    // Half of it, to allow for the compiler's own use.
-    let limit = stack.map_or(MAX_PRIVATE_BYTES, |stack| (stack / 2 / items.max(1)).min(MAX_PRIVATE_BYTES));
+    let stack = usable_stack(device);
+    let limit = stack.map_or(MAX_PRIVATE_BYTES, |stack| (stack / items.max(1)).min(MAX_PRIVATE_BYTES));
     if bytes <= limit {
         return Ok(());
     }

@@ -1,6 +1,6 @@
 //! Subgroups: emulated where a device has none, and of the size that a kernel requires.
 
-use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, OptionValue, Options, Result};
+use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result};
 
 use super::Writer;
 use crate::analysis::features::Feature;
@@ -13,7 +13,7 @@ pub(super) fn option() -> OptionSpec {
     OptionSpec::module(
         SIZE,
         0,
-        "Items of a subgroup that the kernel requires: loading fails on a device with others. A device without subgroups \
+        "Items of a subgroup that the kernel requires: loading fails on a device with subgroups of another size. A device without subgroups \
          emulates them with this number, a power of two from 4 to 128.",
     )
 }
@@ -36,7 +36,7 @@ pub(super) fn applied(
     if !program.features().contains(&Feature::Subgroups) {
         return Ok(program);
     }
-    // What lacks matrix units is refused later.
+    // Kernels for matrix units cannot be emulated: `device_limits` rejects them.
     if !has_subgroups(device, writer) && !program.features().contains(&Feature::MatrixUnits) {
         return program.with_emulated_subgroups(required);
     }
@@ -66,8 +66,5 @@ fn has_subgroups(device: &DeviceInfo, writer: Writer) -> bool {
 
 /// The items of a subgroup of a device, if it states them.
 pub(super) fn device_size(device: &DeviceInfo) -> Option<i64> {
-    ["sub_group_size", "warp_size"].into_iter().find_map(|key| match device.properties.value(key) {
-        Some(OptionValue::Integer(size)) => Some(*size),
-        _ => None,
-    })
+    ["sub_group_size", "warp_size"].into_iter().find_map(|key| device.properties.integer(key))
 }

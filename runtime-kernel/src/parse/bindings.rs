@@ -82,8 +82,7 @@ fn is_normal(module: &Module, info: &ModuleInfo) -> bool {
 /// Whether every function is called.
 fn calls_all(module: &Module) -> bool {
     let mut called = vec![false; module.functions.len()];
-    let functions = module.functions.iter().map(|(_, function)| function);
-    for function in functions.chain(module.entry_points.iter().map(|entry| &entry.function)) {
+    for function in blocks::functions(module) {
         blocks::note_calls(&function.body, &mut called);
     }
     called.into_iter().all(|called| called)

@@ -1,14 +1,14 @@
-//! Rewrites bit casts between words and vectors of `f16`, whose sizes naga takes for different.
+//! Rewrites bit casts between words and vectors of `f16`, which naga rejects because it compares the sizes of their scalars.
 
 use std::borrow::Cow;
 
 use super::text_edits::{Edit, applied, arguments};
-use super::tokens::{Token, tokens};
+use super::tokens::{Token, text, tokens};
 
 /// The function for a vector of four.
 const FOUR: &str = "bitcast_vec4_f16";
 
-/// `code` with these casts expressed by `unpack2x16float` and `pack2x16float`, which are exact but for the payload of NaN. A cast of a vector to a word
+/// `code` with these casts expressed by `unpack2x16float` and `pack2x16float`, which are exact except for NaN payloads. A cast of a vector to a word
 /// is recognised where its argument is a constructor. Lines stay the same.
 pub(crate) fn with_conversions(code: &str) -> Cow<'_, str> {
     if !code.contains("bitcast") || !code.contains("f16") {
@@ -53,10 +53,6 @@ fn cast(tokens: &[Token<'_>], at: usize) -> Option<[Edit; 2]> {
     };
     let end = tokens[argument.end].range.start;
     Some([(tokens[at].range.start..tokens[open].range.end, before), (end..end, after.to_owned())])
-}
-
-fn text<'a>(tokens: &[Token<'a>], at: usize) -> &'a str {
-    tokens.get(at).map_or("", |token| token.text)
 }
 
 /// The kind of a vector of `f16` at a place, and the number of its tokens.

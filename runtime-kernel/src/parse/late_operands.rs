@@ -1,4 +1,4 @@
-//! naga 30 evaluates the operands of `coopStore` after it, if no other statement has evaluated them before.
+//! Fixes the order of `coopStore` and its operands: naga 30 emits operands that are not evaluated yet after the store.
 
 use naga::{Block, Module, Statement};
 

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use runtime_core::{DType, Error, ErrorKind, Result};
 
 use super::diagnostics::place;
+use super::text_edits::applied;
 use super::tokens::{Token, tokens};
 
 const TYPES: [(&str, DType); 7] = [
@@ -35,21 +36,12 @@ pub(crate) fn with_elements<'a>(
     if elements.is_empty() {
         return Ok(Cow::Borrowed(code));
     }
-    let mut edits = Vec::with_capacity(elements.len());
-    for &(alias, element) in elements {
-        edits.push(definition(code, path, alias, element)?);
-    }
-    edits.sort_by_key(|(old, _)| old.range.start);
+    let edits = elements.iter().map(|&(alias, element)| {
+        definition(code, path, alias, element).map(|(old, name)| (old.range, name.to_owned()))
+    });
+    let new = applied(code, edits.collect::<Result<_>>()?);
     let adds_f16 = elements.iter().any(|(_, element)| *element == DType::F16) && !enables_f16(code);
-    let mut new = String::from(if adds_f16 { "enable f16; " } else { "" });
-    let mut end = 0;
-    for (old, name) in edits {
-        new.push_str(&code[end..old.range.start]);
-        new.push_str(name);
-        end = old.range.end;
-    }
-    new.push_str(&code[end..]);
-    Ok(Cow::Owned(new))
+    Ok(Cow::Owned(if adds_f16 { format!("enable f16; {new}") } else { new }))
 }
 
 /// The definition of an alias in the text, and the name of the type that replaces it.

@@ -1,4 +1,4 @@
-//! Rewrites what naga does not know of subgroups in the text.
+//! Rewrites subgroup calls that naga does not accept.
 
 use std::borrow::Cow;
 

@@ -18,6 +18,11 @@ impl Token<'_> {
     }
 }
 
+/// The text of a token; empty beyond the end.
+pub(crate) fn text<'a>(tokens: &[Token<'a>], at: usize) -> &'a str {
+    tokens.get(at).map_or("", |token| token.text)
+}
+
 pub(crate) const fn tokens(code: &str) -> Tokens<'_> {
     Tokens { code, at: 0 }
 }

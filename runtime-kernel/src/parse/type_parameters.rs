@@ -7,7 +7,7 @@ use naga::FastHashMap;
 use runtime_core::DType;
 
 use super::source_edits::plain_type;
-use super::tokens::Token;
+use super::tokens::{Token, text};
 
 /// Aliases of aliases, and types inside types.
 const MAX_DEPTH: usize = 64;
@@ -34,7 +34,7 @@ impl<'a> TypeParameters<'a> {
     /// Reads the declarations outside of functions; the aliases in `chosen` are no parameters.
     pub(crate) fn of(tokens: &'a [Token<'a>], chosen: &'a [&'a str]) -> Self {
         let (mut aliases, mut variables) = (FastHashMap::default(), FastHashMap::default());
-        let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
+        let text = |at: usize| text(tokens, at);
         let mut braces = 0usize;
         for (at, token) in tokens.iter().enumerate() {
             match token.text {
@@ -68,7 +68,7 @@ impl<'a> TypeParameters<'a> {
     }
 
     fn of_definition(&self, alias: &'a str, definition: usize, depth: usize) -> Option<(&'a str, DType)> {
-        let word = self.text(definition);
+        let word = text(self.tokens, definition);
         match plain_type(word).filter(|_| !self.aliases.contains_key(word)) {
             Some(dtype) => (!self.chosen.contains(&alias)).then_some((alias, dtype)),
             None => self.at(definition, depth),
@@ -77,16 +77,14 @@ impl<'a> TypeParameters<'a> {
 
     /// The type parameter inside the type at a place.
     fn at(&self, place: usize, depth: usize) -> Option<(&'a str, DType)> {
-        let (depth, word) = (depth.checked_sub(1)?, self.text(place));
+        let (depth, word) = (depth.checked_sub(1)?, text(self.tokens, place));
         match self.aliases.get(word) {
             Some(definition) => self.of_definition(word, *definition, depth),
-            None if CONTAINERS.contains(&word) && self.text(place + 1) == "<" => self.at(place + 2, depth),
+            None if CONTAINERS.contains(&word) && text(self.tokens, place + 1) == "<" => {
+                self.at(place + 2, depth)
+            }
             None => None,
         }
-    }
-
-    fn text(&self, place: usize) -> &'a str {
-        self.tokens.get(place).map_or("", |token| token.text)
     }
 }
 

@@ -30,9 +30,7 @@ pub(crate) enum Parts {
 /// `Internal` if the new module is not valid.
 pub(crate) fn by_value(program: &Program, parts: Parts) -> Result<Option<Program>> {
     let module = &program.module;
-    let functions = module.functions.iter().map(|(_, function)| function);
-    let entries = module.entry_points.iter().map(|entry| &entry.function);
-    if !functions.chain(entries).any(|function| has_call(module, function, parts)) {
+    if !blocks::functions(module).any(|function| has_call(module, function, parts)) {
         return Ok(None);
     }
     let writes = writes(module);

@@ -25,6 +25,7 @@ use naga::valid::FunctionInfo;
 use naga::{Expression, Function, Handle, Module, TypeInner};
 
 use self::bounds::Bounds;
+use crate::ir::blocks;
 
 /// A function under analysis, with its types and facts.
 #[derive(Clone, Copy, Debug)]
@@ -74,9 +75,7 @@ const MAX_EXPRESSIONS: usize = 3000;
 
 /// Whether a module is small enough for unchecked variants.
 pub(crate) fn allows_unchecked_variants(module: &Module) -> bool {
-    let functions = module.functions.iter().map(|(_, function)| function);
-    let all = functions.chain(module.entry_points.iter().map(|entry| &entry.function));
-    all.map(|function| function.expressions.len()).sum::<usize>() <= MAX_EXPRESSIONS
+    blocks::functions(module).map(|function| function.expressions.len()).sum::<usize>() <= MAX_EXPRESSIONS
 }
 
 #[cfg(test)]

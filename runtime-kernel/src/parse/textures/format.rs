@@ -5,7 +5,7 @@ use runtime_core::DType;
 /// How the texels of a texture lie in a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
-    /// Numbers of 32 bits, of the scalar type with this name. The tensor tells the channels, or the format does.
+    /// Numbers of 32 bits, of the scalar type with this name. `channels` is `None` if the tensor's shape gives their number.
     Plain { scalar: &'static str, channels: Option<usize> },
     /// A texture of depths, which are single numbers.
     Depth,
@@ -74,7 +74,7 @@ pub(super) fn storage(name: &str) -> Option<Format> {
         ),
         _ => return None,
     };
-    let channels = if name.starts_with("rg16") && !name.starts_with("rgba") { 2 } else { 4 };
+    let channels = if name.starts_with("rg16") { 2 } else { 4 };
     Some(Format::Packed(Packed { scalar, channels, dtype, unpack, pack }))
 }
 

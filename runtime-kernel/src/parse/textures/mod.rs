@@ -15,7 +15,7 @@ use runtime_core::DType;
 use self::format::Format;
 use self::functions::{functions, vector};
 use super::text_edits::{Edit, applied, arguments};
-use super::tokens::{Token, tokens};
+use super::tokens::{Token, text, tokens};
 
 /// What the names of structures begin with that receive the layout of a texture's tensor; the number of its dimensions
 /// follows.
@@ -90,10 +90,6 @@ pub(crate) fn with_tensors(code: &str) -> Cow<'_, str> {
         calls(&tokens, texture, &mut edits);
     }
     Cow::Owned(applied(code, edits) + &definitions(&textures, &scalars))
-}
-
-fn text<'a>(tokens: &[Token<'a>], at: usize) -> &'a str {
-    tokens.get(at).map_or("", |token| token.text)
 }
 
 /// The textures that the text declares outside of functions and that a tensor can replace.

@@ -69,7 +69,7 @@ pub(crate) fn prepare(program: &Program, dialect: Dialect, checks: Checks) -> Re
     let program = copied.as_ref().unwrap_or(program);
     match dialect {
         Dialect::Host => host::prepare(program).map(Some),
-        Dialect::OpenCl if program.group_loops.is_some() => {
+        Dialect::OpenCl if program.loops_in(dialect).is_some() => {
             host::prepare(zeroing::zeroed(program)?.as_ref().unwrap_or(program)).map(Some)
         }
         Dialect::OpenCl | Dialect::Cuda => Ok(zeroing::zeroed(program)?.or(copied)),

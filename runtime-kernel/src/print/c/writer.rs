@@ -42,11 +42,7 @@ pub(crate) struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     pub(super) fn new(program: &'a Program, bounds: &'a AllBounds, dialect: Dialect, checks: Checks) -> Self {
-        let has_loops = match dialect {
-            Dialect::Host => true,
-            Dialect::OpenCl => program.group_loops.is_some(),
-            Dialect::Cuda => false,
-        };
+        let has_loops = dialect == Dialect::Host || program.loops_in(dialect).is_some();
         let mut writer = Self {
             program,
             bounds,

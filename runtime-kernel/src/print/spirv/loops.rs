@@ -16,9 +16,8 @@ const UNROLL: u32 = LoopControl::UNROLL.bits();
 
 /// Marks the short loops of a module in its SPIR-V, where loops have the same order.
 pub(super) fn mark_unrolled(module: &Module, words: &mut [u32]) {
-    let functions = module.functions.iter().map(|(_, function)| function);
-    let all = functions.chain(module.entry_points.iter().map(|entry| &entry.function));
-    let unrolled: Vec<bool> = all.flat_map(|function| unrolled(module, function)).collect();
+    let unrolled: Vec<bool> =
+        blocks::functions(module).flat_map(|function| unrolled(module, function)).collect();
     if !unrolled.contains(&true) {
         return;
     }

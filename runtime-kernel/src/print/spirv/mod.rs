@@ -80,11 +80,8 @@ const SCANNED_BYTES: usize = 2 << 30;
 
 /// Whether naga is to write the text and the positions of statements for debuggers: not if that takes too long.
 fn has_short_debug_info(program: &Program) -> bool {
-    let module = &program.module;
-    let functions = module.functions.iter().map(|(_, function)| function);
-    let functions = functions.chain(module.entry_points.iter().map(|entry| &entry.function));
     let mut positions = 0_usize;
-    for function in functions {
+    for function in blocks::functions(&program.module) {
         positions += function.expressions.len();
         blocks::each(&function.body, &mut |_| positions += 1);
     }

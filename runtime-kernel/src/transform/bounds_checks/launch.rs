@@ -12,6 +12,7 @@ use super::body::Body;
 use crate::analysis::proof::launch_precondition::Preconditions;
 use crate::analysis::proof::polynomial::LaunchParameter;
 use crate::ir::body_writer::WriteBody;
+use crate::ir::built_ins;
 
 /// If the product of two numbers, computed in f32, is below this, it fits into 32 bits: 2³² − 2¹⁹. Three roundings
 /// change it by less than one part in 2²².
@@ -131,21 +132,8 @@ impl Body<'_, '_> {
 
     /// The number of work-groups; adds it to the arguments of the entry point if it is missing.
     fn groups(&mut self) -> Handle<Expression> {
-        let is_groups =
-            |binding: &Option<Binding>| matches!(binding, Some(Binding::BuiltIn(BuiltIn::NumWorkGroups)));
         let types = &self.source.context.module.types;
-        let found = (0..).zip(&self.out.function.arguments).find_map(|(argument, declared)| {
-            match &types[declared.ty].inner {
-                _ if is_groups(&declared.binding) => Some((argument, None)),
-                TypeInner::Struct { members, .. } => {
-                    let mut members = (0..).zip(members);
-                    members
-                        .find(|(_, member)| is_groups(&member.binding))
-                        .map(|(member, _)| (argument, Some(member)))
-                }
-                _ => None,
-            }
-        });
+        let found = built_ins::argument(types, &self.out.function.arguments, BuiltIn::NumWorkGroups);
         let (argument, member) = found.unwrap_or_else(|| (self.add_groups(), None));
         let base = self.constant(Expression::FunctionArgument(argument));
         match member {

@@ -9,6 +9,8 @@ use naga::{
 use runtime_core::Result;
 
 use super::import::Imported;
+use crate::analysis::features::has_member_of_subgroups;
+use crate::ir::built_ins::local_index;
 use crate::ir::rebuild::{Change, Rebuild};
 use crate::program::Program;
 
@@ -47,7 +49,7 @@ pub(super) fn replace(
             }
         });
     }
-    let item = item(program, word, &mut kept);
+    let item = local_index(&program.module.types, &mut kept, word);
     let change = BuiltIns { replacements, item, value: Cell::new(None), emitted: RefCell::new(Vec::new()) };
     let mut function = Rebuild::function(&source, &change)?;
     function.arguments = kept;
@@ -68,19 +70,7 @@ const fn built_in(argument: &FunctionArgument) -> Option<BuiltIn> {
 }
 
 fn reject_members(program: &Program, argument: &FunctionArgument) -> Result<()> {
-    let TypeInner::Struct { members, .. } = &program.module.types[argument.ty].inner else { return Ok(()) };
-    let of_subgroups = members.iter().any(|member| {
-        matches!(
-            member.binding,
-            Some(Binding::BuiltIn(
-                BuiltIn::SubgroupSize
-                    | BuiltIn::NumSubgroups
-                    | BuiltIn::SubgroupId
-                    | BuiltIn::SubgroupInvocationId
-            ))
-        )
-    });
-    match of_subgroups {
+    match has_member_of_subgroups(&program.module.types[argument.ty].inner) {
         true => {
             let span = program.module.types.get_span(argument.ty);
             let what = "a structure with built-in values of subgroups where subgroups are emulated; declare these values as \
@@ -89,25 +79,6 @@ fn reject_members(program: &Program, argument: &FunctionArgument) -> Result<()> 
         }
         false => Ok(()),
     }
-}
-
-/// The argument that holds the local invocation index, and its member if it is a structure.
-fn item(program: &Program, word: Handle<Type>, arguments: &mut Vec<FunctionArgument>) -> (u32, Option<u32>) {
-    let is_index =
-        |binding: &Option<Binding>| matches!(binding, Some(Binding::BuiltIn(BuiltIn::LocalInvocationIndex)));
-    for (argument, declared) in (0..).zip(arguments.iter()) {
-        if is_index(&declared.binding) {
-            return (argument, None);
-        }
-        if let TypeInner::Struct { members, .. } = &program.module.types[declared.ty].inner
-            && let Some((member, _)) = (0..).zip(members).find(|(_, member)| is_index(&member.binding))
-        {
-            return (argument, Some(member));
-        }
-    }
-    let binding = Some(Binding::BuiltIn(BuiltIn::LocalInvocationIndex));
-    arguments.push(FunctionArgument { name: Some("local_index".to_owned()), ty: word, binding });
-    (place(arguments.len() - 1), None)
 }
 
 struct BuiltIns {

@@ -6,11 +6,12 @@
 //! ```
 
 use naga::{
-    Barrier, BinaryOperator, Binding, Block, BuiltIn, Expression, Function, FunctionArgument, GlobalVariable,
-    Handle, Literal, LocalVariable, Module, Range, Scalar, Span, Statement, Type, TypeInner, UniqueArena,
+    Barrier, BinaryOperator, Block, Expression, Function, GlobalVariable, Handle, Literal, LocalVariable,
+    Module, Range, Scalar, Span, Statement, Type, TypeInner,
 };
 
 use super::walk::dimensions;
+use crate::ir::built_ins::local_index;
 
 /// Fills variables at the start of an entry point.
 pub(super) fn fill(module: &mut Module, entry: usize, variables: &[Handle<GlobalVariable>]) {
@@ -18,7 +19,7 @@ pub(super) fn fill(module: &mut Module, entry: usize, variables: &[Handle<Global
     let word = module.types.insert(word, Span::UNDEFINED);
     let group_size = module.entry_points[entry].workgroup_size;
     let mut function = std::mem::take(&mut module.entry_points[entry].function);
-    let index = local_index(&module.types, &mut function, word);
+    let index = local_index(&module.types, &mut function.arguments, word);
     let mut filling = Fill {
         module,
         out: &mut function,
@@ -38,26 +39,6 @@ pub(super) fn fill(module: &mut Module, entry: usize, variables: &[Handle<Global
     module.entry_points[entry].function = function;
 }
 
-/// The local invocation index; adds it to the arguments of the entry point if it is missing.
-fn local_index(types: &UniqueArena<Type>, function: &mut Function, word: Handle<Type>) -> [Option<u32>; 2] {
-    let is_index =
-        |binding: &Option<Binding>| matches!(binding, Some(Binding::BuiltIn(BuiltIn::LocalInvocationIndex)));
-    for (argument, declared) in (0..).zip(&function.arguments) {
-        if is_index(&declared.binding) {
-            return [Some(argument), None];
-        }
-        if let TypeInner::Struct { members, .. } = &types[declared.ty].inner
-            && let Some((member, _)) = (0..).zip(members).find(|(_, member)| is_index(&member.binding))
-        {
-            return [Some(argument), Some(member)];
-        }
-    }
-    let binding = Some(Binding::BuiltIn(BuiltIn::LocalInvocationIndex));
-    let name = Some("local_index".to_owned());
-    function.arguments.push(FunctionArgument { name, ty: word, binding });
-    [u32::try_from(function.arguments.len() - 1).ok(), None]
-}
-
 struct Fill<'a> {
     module: &'a mut Module,
     out: &'a mut Function,
@@ -67,7 +48,7 @@ struct Fill<'a> {
     /// Invocations per work-group.
     items: u32,
     /// The argument that holds the local invocation index, and the member if it is a struct.
-    index: [Option<u32>; 2],
+    index: (u32, Option<u32>),
 }
 
 impl Fill<'_> {
@@ -100,8 +81,8 @@ impl Fill<'_> {
 
     /// The local invocation index.
     fn item(&mut self) -> Handle<Expression> {
-        let [argument, member] = self.index;
-        let argument = Expression::FunctionArgument(argument.unwrap_or_default());
+        let (argument, member) = self.index;
+        let argument = Expression::FunctionArgument(argument);
         // Writers declare an argument once per expression for it, so reuse an existing one.
         let found = self.out.expressions.iter().find(|(_, expression)| **expression == argument);
         let found = found.map(|(handle, _)| handle);

@@ -9,7 +9,6 @@ use naga::{
 use runtime_core::{Error, ErrorKind, Result};
 
 use super::environment::{HostEnvironment, LaneArrays, Part};
-use super::kernel;
 use super::preamble::{PREAMBLE, frame_limit};
 use super::schedule::regions::{Condition, Step, Steps};
 use super::schedule::variable_storage::{Storage, VariableStorage};
@@ -77,7 +76,7 @@ pub(in crate::print::c) fn entry(writer: &mut Writer<'_>, index: usize) -> Resul
         bounds: writer.bounds.entry(index),
     };
     let checks = writer.checks;
-    let work_items = kernel::work_items(writer, index);
+    let work_items = program.loops_in(writer.dialect).map(|loops| loops.work_items[index]);
     let counts = work_items.unwrap_or([1; 3]);
     let size = [0, 1, 2].map(|axis| point.workgroup_size[axis] / counts[axis]);
     let printer = Printer::new(writer, context, HostEnvironment::default());

@@ -3,8 +3,6 @@
 use runtime_core::Result;
 
 use super::entry::Entry;
-use crate::print::c::writer::Writer;
-use crate::program::Dialect;
 
 /// `UNORDERED` declares that the iterations of a loop may run in any order, as in host C. Conditions that are known in a copy of a
 /// loop are constants.
@@ -16,11 +14,6 @@ const PREAMBLE: &str = "\
 #define UNORDERED
 #endif
 ";
-
-/// The work-items per group of an entry point whose groups run as loops in OpenCL C.
-pub(super) fn work_items(writer: &Writer<'_>, index: usize) -> Option<[u32; 3]> {
-    if writer.dialect == Dialect::OpenCl { writer.program.work_items(index) } else { None }
-}
 
 impl Entry<'_, '_, '_> {
     /// Writes the kernel and returns its symbol.

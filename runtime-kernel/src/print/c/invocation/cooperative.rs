@@ -57,8 +57,8 @@ impl<E: Environment> Printer<'_, '_, E> {
         }
     }
 
-    /// The function that loads or stores a vector as one word, where the kernel uses matrix units: what feeds them is moved
-    /// fast enough only like this.
+    /// The function that loads or stores a vector as one word, where the kernel uses matrix units: narrower accesses are
+    /// too slow to feed them.
     pub(super) fn vector_move(
         &mut self,
         direction: Direction,
