@@ -1,7 +1,7 @@
-/* A small network, quantised to int8 with the zero points 0, layer by layer: each layer's output is a tensor of its own. The image
-   is 12 × 12 × 3, channels last. A 3 × 3 convolution with stride 2 to 8 channels, a 3 × 3 depthwise one, a pointwise one to 16
-   channels, all with borders of zeros and rectified, and a fully connected layer to 10 numbers. scales holds a multiplier and a
-   shift per layer, as in matmul_i8.c. */
+/* A small network, quantised to int8 with zero points of 0; each layer writes its own tensor. The image is 12 × 12 × 3, channels
+   last. A 3 × 3 convolution with stride 2 to 8 channels, a 3 × 3 depthwise convolution, a pointwise convolution to 16 channels, all
+   zero-padded and followed by ReLU, and a fully connected layer to 10 numbers. scales holds a multiplier and a shift per layer, as
+   in matmul_i8.c. */
 
 #include <stdint.h>
 

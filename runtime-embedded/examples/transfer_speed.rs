@@ -1,4 +1,5 @@
-//! Measures how fast data reaches an emulated board and comes back: `cargo run --release --example transfer_speed [DEVICE [BYTES]]`.
+//! Measures how fast data reaches an emulated board and comes back:
+//! `cargo run --release -p runtime-embedded --example transfer_speed [DEVICE [BYTES]]`.
 
 use std::error::Error;
 use std::time::{Duration, Instant};

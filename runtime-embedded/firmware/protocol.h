@@ -65,6 +65,7 @@ struct runtime_mailbox {
 
 _Static_assert(offsetof(struct runtime_mailbox, tensors) == 136, "the host reads at fixed offsets");
 _Static_assert(sizeof(struct runtime_tensor) == 48, "the host reads at fixed offsets");
+_Static_assert(sizeof(struct runtime_mailbox) == 2184, "the host checks that it is in RAM");
 
 extern volatile struct runtime_mailbox runtime_mailbox;
 

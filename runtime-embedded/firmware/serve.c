@@ -123,7 +123,7 @@ void runtime_serve(void) {
 
 void runtime_serve_start(void) {
     runtime_uart_start();
-    /* Ends what the line has carried during the reset. */
+    /* Terminates a partial frame that the reset left on the line. */
     runtime_uart_put(0);
     send(BOOT, 0, 0);
 }

@@ -14,7 +14,7 @@ void runtime_uart_start(void) {
     REGISTER(0) = RUNTIME_UART_DIVISOR & 0xff;
     REGISTER(1) = RUNTIME_UART_DIVISOR >> 8;
 #endif
-    /* Eight bits, no parity; queues on and empty, with the largest threshold, up to which QEMU hands bytes over at once. */
+    /* Eight bits, no parity; FIFOs enabled and cleared, with the highest trigger level: QEMU delivers up to that many bytes at once. */
     REGISTER(3) = 3;
     REGISTER(2) = 0xc7;
 }

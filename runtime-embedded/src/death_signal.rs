@@ -6,8 +6,7 @@ use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
-/// Lets Linux kill the child when the thread that starts it exits, with this process or before. The child's own children are not
-/// killed.
+/// Has Linux kill the child when the thread that starts it exits, at the latest with this process. Grandchildren survive.
 pub(crate) fn die_with_thread(command: &mut Command) {
     // SAFETY: `request` makes a system call only.
     unsafe { command.pre_exec(request) };

@@ -1,10 +1,10 @@
-//! Bare-metal processors: images are built from a kernel and the firmware, flashed through a debugger's stub, run with a
-//! deadline, and read back.
+//! Bare-metal processors: images are built from a kernel and the firmware, flashed and reached through a debugger or over a
+//! UART, run with a deadline, and read back.
 //!
-//! A board is a TOML file (`boards/`): its processor, its memory, the compiler, how QEMU emulates it. The firmware
-//! (`firmware/`) creates tensors on the target, calls the kernel, counts, and reports faults. The host communicates with it through a
-//! mailbox in the target's memory, which the debugger reads and writes while the target is stopped; `docs/embedded.md`
-//! specifies it. [`gdb`] is the client of the debugger's protocol.
+//! A board is a TOML file (`boards/`): its processor, its memory, the compiler, and its emulator, debug server or UART. The
+//! firmware (`firmware/`) creates tensors on the target, calls the kernel, counts, and reports faults. The host communicates with
+//! it through a mailbox in the target's memory, which the host accesses over one of these links while the firmware waits;
+//! `docs/embedded.md` specifies it. [`gdb`] and [`uart`] are the clients of the two protocols.
 //!
 //! Code is C with one function that is not `static`, or with the option `entry`; or an ELF file with the firmware's protocol.
 
@@ -85,13 +85,22 @@ unsafe impl Backend for Embedded {
             Some("uart") => board.with_link(LinkKind::Uart)?,
             _ => board.clone(),
         };
-        let key = (board.name.clone(), board.link);
-        let builder = match self.builders.lock().get(&key) {
-            Some(builder) if builder.is_for(&board) => Arc::clone(builder),
-            _ => Arc::new(Builder::new(&board)?),
-        };
-        self.builders.lock().insert(key, Arc::clone(&builder));
+        let builder = self.builder(&board)?;
         Ok(EmbeddedBoard::new(board, builder, Arc::clone(&self.spawner), self.log))
+    }
+}
+
+impl Embedded {
+    /// The builder of a board's images: a new one if its file has changed.
+    fn builder(&self, board: &Board) -> Result<Arc<Builder>> {
+        let key = (board.name.clone(), board.link);
+        let mut builders = self.builders.lock();
+        if let Some(builder) = builders.get(&key).filter(|builder| builder.is_for(board)) {
+            return Ok(Arc::clone(builder));
+        }
+        let builder = Arc::new(Builder::new(board)?);
+        builders.insert(key, Arc::clone(&builder));
+        Ok(builder)
     }
 }
 

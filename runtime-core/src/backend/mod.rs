@@ -53,7 +53,7 @@ pub use library::{check_library, find_library, open_library};
 pub use linked::LinkedBackend;
 pub use log::{Level, Log};
 pub use polling::{backoff, spin_until};
-pub use process::{Process, ProcessGroup, find_program};
+pub use process::{Process, ProcessGroup, find_in_path, find_program};
 pub use read_file::read_file;
 pub use retyped_launch::RetypedLaunch;
 pub use staging::{

@@ -37,6 +37,13 @@ pub fn find_program(program: &str, folders: impl IntoIterator<Item = PathBuf>) -
     folders.map(|folder| folder.join(program)).find(is_program)
 }
 
+/// The path of a program, as by [`find_program`] in the folders of `PATH`.
+#[must_use]
+pub fn find_in_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    find_program(program, std::env::split_paths(&path))
+}
+
 /// A child that leads a process group. The group is killed when this is dropped.
 #[derive(Debug)]
 pub struct ProcessGroup {
@@ -437,6 +444,7 @@ mod tests {
         let folders = || ["relative", "/no/such/folder", "/bin"].map(PathBuf::from);
         assert_eq!(find_program("sh", folders()), Some(PathBuf::from("/bin/sh")));
         assert_eq!(find_program("/bin/sh", []), Some(PathBuf::from("/bin/sh")));
+        assert!(find_in_path("sh").is_some_and(|path| path.ends_with("sh")));
         assert_eq!((find_program("no-such-tool", folders()), find_program("/etc/passwd", [])), (None, None));
         let folder = tempfile::tempdir().unwrap();
         let error = Process::start(&mut Command::new("/no/such/tool"), &folder.path().join("x")).unwrap_err();

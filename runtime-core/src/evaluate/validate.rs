@@ -3,7 +3,7 @@
 
 use half::{bf16, f16};
 
-use crate::{DType, DTypeClass, Error, HostArray, Result};
+use crate::{Access, DType, DTypeClass, Error, HostArray, Result};
 
 /// How far an output may deviate from its reference: `|actual - expected| <= atol + rtol * |expected|`.
 ///
@@ -225,7 +225,7 @@ fn read_pod<T: bytemuck::Pod>(bytes: &[u8]) -> T {
 
 /// Compares output `arg`, which was filled with `poison` beforehand, with its reference of the same dtype and
 /// shape.
-pub(crate) fn compare(
+fn compare(
     arg: usize,
     actual: &HostArray,
     expected: &HostArray,
@@ -276,7 +276,7 @@ pub(crate) fn compare(
 /// 0xFF makes every float a NaN. If the reference contains an element that matches the poison (a NaN, or the
 /// integer -1), another byte is used. Only an 8-bit reference with all 256 values leaves no such byte and
 /// gets 0xFF.
-pub(crate) fn poison(expected: &HostArray, tolerance: &Tolerance) -> u8 {
+fn poison(expected: &HostArray, tolerance: &Tolerance) -> u8 {
     let (dtype, size) = (expected.dtype(), expected.dtype().bytes());
     let bounds = tolerance.bounds(dtype);
     let shows = |byte: &u8| {
@@ -315,12 +315,33 @@ impl Tolerance {
         poison(expected, self)
     }
 
-    /// As [`compare`](Self::compare), of an output that was filled with [`poison`](Self::poison) beforehand: wrong elements that
-    /// still hold it are reported as never written.
+    /// Compares all outputs with their references, for callers that run the kernel themselves. `read` returns the contents of an
+    /// argument and how the kernel uses it; `None` skips it. Those that are only written must have been filled with
+    /// [`poison`](Self::poison) beforehand: wrong elements that still hold it are reported as never written.
     ///
     /// # Errors
-    /// `InvalidArgument` if dtype or shape differ.
-    pub fn compare_poisoned(
+    /// Those of `read`; `InvalidArgument` if dtype or shape differ.
+    pub fn compare_outputs(
+        &self,
+        expected: &[(usize, HostArray)],
+        mut read: impl FnMut(usize) -> Result<Option<(HostArray, Access)>>,
+    ) -> Result<Validation> {
+        let mut all = Agreement::default();
+        for (arg, expected) in expected {
+            let Some((actual, access)) = read(*arg)? else { continue };
+            let poison = (access == Access::Write).then(|| self.poison(expected));
+            match self.compare_poisoned(*arg, &actual, expected, poison)? {
+                Validation::Passed(agreement) => {
+                    all.elements += agreement.elements;
+                    all.max_absolute_error = all.max_absolute_error.max(agreement.max_absolute_error);
+                }
+                other => return Ok(other),
+            }
+        }
+        Ok(Validation::Passed(all))
+    }
+
+    fn compare_poisoned(
         &self,
         arg: usize,
         actual: &HostArray,

@@ -196,6 +196,33 @@ fn a_comparison_names_its_argument() {
 }
 
 #[test]
+fn outputs_are_compared_together() {
+    let expected =
+        [(0, array(&[2], &[1f32, 2.0])), (1, array(&[1], &[5i32])), (4, array(&[3], &[1i32, 2, 3]))];
+    let compare = |third: &[i32], access| {
+        Tolerance::default().compare_outputs(&expected, |arg| {
+            Ok(match arg {
+                0 => Some((array(&[2], &[1.000_001_f32, 2.0]), Access::Write)),
+                4 => Some((array(&[3], third), access)),
+                _ => None,
+            })
+        })
+    };
+    let Validation::Passed(agreement) = compare(&[1, 2, 3], Access::Write).unwrap() else { panic!("failed") };
+    assert_eq!(agreement.elements, 5);
+    assert!((5e-7..2e-6).contains(&agreement.max_absolute_error));
+    for (access, unwritten) in [(Access::Write, 2), (Access::ReadWrite, 0)] {
+        match compare(&[1, -1, -1], access).unwrap() {
+            Validation::Failed(wrong) => {
+                assert_eq!((wrong.arg, wrong.wrong, wrong.unwritten), (4, 2, unwritten))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(compare(&[1], Access::Write).unwrap_err().kind(), crate::ErrorKind::InvalidArgument);
+}
+
+#[test]
 fn indices_are_unravelled_row_major() {
     assert_eq!(unravel(23, &[2, 3, 4]), [1, 2, 3]);
     assert_eq!(unravel(5, &[2, 3, 4]), [0, 1, 1]);

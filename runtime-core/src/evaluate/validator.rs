@@ -1,7 +1,6 @@
 //! Runs a kernel once on prepared tensors and compares its outputs.
 
-use super::validate::{compare, poison};
-use super::{Agreement, EvaluationArg, Tolerance, Validation};
+use super::{EvaluationArg, Tolerance, Validation};
 use crate::{Access, HostArray, Result, Tensor};
 
 /// A prepared validation.
@@ -74,7 +73,7 @@ impl<'e> Validator<'e> {
 
     fn poison_of(&self, index: usize) -> u8 {
         let reference = self.reference.iter().find(|(arg, _)| *arg == index);
-        reference.map_or(u8::MAX, |(_, expected)| poison(expected, self.tolerance))
+        reference.map_or(u8::MAX, |(_, expected)| self.tolerance.poison(expected))
     }
 
     fn poison(&self) -> Result<()> {
@@ -87,21 +86,10 @@ impl<'e> Validator<'e> {
     }
 
     fn compare(&self) -> Result<Validation> {
-        let mut all = Agreement::default();
-        for (index, expected) in self.reference {
+        self.tolerance.compare_outputs(self.reference, |index| {
             // Checked earlier: a reference refers to a tensor.
-            let Some((tensor, access)) = self.args.get(*index).and_then(EvaluationArg::as_tensor) else {
-                continue;
-            };
-            let poison = (access == Access::Write).then(|| self.poison_of(*index));
-            match compare(*index, &tensor.to_array()?, expected, poison, self.tolerance) {
-                Ok(agreement) => {
-                    all.elements += agreement.elements;
-                    all.max_absolute_error = all.max_absolute_error.max(agreement.max_absolute_error);
-                }
-                Err(mismatch) => return Ok(Validation::Failed(*mismatch)),
-            }
-        }
-        Ok(Validation::Passed(all))
+            let tensor = self.args.get(index).and_then(EvaluationArg::as_tensor);
+            tensor.map(|(tensor, access)| Ok((tensor.to_array()?, access))).transpose()
+        })
     }
 }

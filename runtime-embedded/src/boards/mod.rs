@@ -13,6 +13,9 @@ const KNOWN: [(&str, &str); 4] = [
     ("mps2-an500.toml", include_str!("mps2-an500.toml")),
 ];
 
+/// UART drivers of the firmware.
+pub(crate) const DRIVERS: [&str; 2] = ["cmsdk", "ns16550"];
+
 /// A board: its processor, its memory, how images are built for it, and how it is started.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -141,6 +144,14 @@ const fn usual_baud() -> u32 {
     115_200
 }
 
+impl Uart {
+    /// The C file of the user's driver; `None` if the driver is one of the firmware.
+    pub(crate) fn own_driver(&self) -> Option<&Path> {
+        let is_known = DRIVERS.contains(&self.driver.as_str());
+        (!is_known).then_some(Path::new(&self.driver))
+    }
+}
+
 impl Region {
     pub(crate) const fn end(self) -> u64 {
         self.origin.saturating_add(self.bytes)
@@ -210,8 +221,8 @@ impl Board {
     fn locate(&mut self, folder: &Path) {
         let server = self.server.iter_mut().map(|server| &mut server.command);
         let uart = self.uart.iter_mut().flat_map(|uart| {
-            if uart.driver.contains('.') {
-                uart.driver = folder.join(&uart.driver).display().to_string();
+            if let Some(driver) = uart.own_driver() {
+                uart.driver = folder.join(driver).display().to_string();
             }
             [&mut uart.flash, &mut uart.reset]
         });
@@ -267,18 +278,17 @@ impl Board {
 /// # Errors
 /// `Io` for a folder or file that cannot be read; `InvalidArgument` for an invalid board file, or a name that is taken.
 pub(crate) fn all(folder: Option<&Path>) -> Result<Vec<Board>> {
-    // Commands run in another folder, where a relative path would be another one.
+    // Commands run in another folder, where relative paths would not resolve.
     let absolute = |folder: &Path| std::path::absolute(folder).map_err(|error| unreadable(folder, &error));
     let folder = folder.map(absolute).transpose()?;
-    let folder = folder.as_deref();
     let mut boards = Vec::new();
     for (file, text) in KNOWN {
         boards.push(Board::parse(file, text)?);
     }
-    for file in folder.map(files).transpose()?.unwrap_or_default() {
+    for file in folder.as_deref().map(files).transpose()?.unwrap_or_default() {
         let text = std::fs::read_to_string(&file).map_err(|error| unreadable(&file, &error))?;
         let mut board = Board::parse(&file.display().to_string(), &text)?;
-        board.locate(folder.unwrap_or(Path::new("")));
+        board.locate(file.parent().unwrap_or(&file));
         if boards.iter().any(|known| known.name == board.name) {
             return Err(Error::invalid(format!(
                 "board file {}: there is a board \"{}\" already",

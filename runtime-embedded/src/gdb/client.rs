@@ -104,7 +104,7 @@ impl<T: Transport> Client<T> {
         self.request_within(payload, self.deadlines.reply)
     }
 
-    pub(super) fn request_within(&mut self, payload: &[u8], within: Duration) -> Result<Vec<u8>> {
+    fn request_within(&mut self, payload: &[u8], within: Duration) -> Result<Vec<u8>> {
         self.check_in_step()?;
         let deadline = Instant::now() + within;
         let reply = self.send(payload, deadline).and_then(|()| self.receive(deadline));
@@ -117,7 +117,11 @@ impl<T: Transport> Client<T> {
     /// # Errors
     /// As for [`Client::request`]; `Refused` for any other reply.
     pub fn command(&mut self, payload: &[u8]) -> Result<()> {
-        match self.request(payload)?.as_slice() {
+        self.command_within(payload, self.deadlines.reply)
+    }
+
+    pub(super) fn command_within(&mut self, payload: &[u8], within: Duration) -> Result<()> {
+        match self.request_within(payload, within)?.as_slice() {
             b"OK" => Ok(()),
             reply => Err(refused(reply).during(&name(payload))),
         }
@@ -288,6 +292,12 @@ impl<T: Transport> Client<T> {
     }
 }
 
+/// Whether the reply to a request for data in hexadecimal is an error: empty, or `E` and two digits. The length is odd, so it
+/// cannot be data.
+pub(super) fn is_error(reply: &[u8]) -> bool {
+    reply.is_empty() || (reply[0] == b'E' && reply.len() == 3)
+}
+
 /// The error for an unexpected reply.
 pub(super) fn refused(reply: &[u8]) -> GdbError {
     let message = match reply {
@@ -298,7 +308,7 @@ pub(super) fn refused(reply: &[u8]) -> GdbError {
 }
 
 /// The beginning of a request, for messages.
-pub(super) fn name(payload: &[u8]) -> String {
+fn name(payload: &[u8]) -> String {
     let letters = payload.iter().take(32).take_while(|byte| !b":,;=".contains(byte));
     letters.map(|&byte| char::from(byte)).collect()
 }

@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
-use super::client::{Client, name, refused};
+use super::client::Client;
 use super::description::attribute;
 use super::error::Result;
-use super::memory::fitting;
+use super::memory::{OVERHEAD_BYTES, fitting};
 use super::packet::escape;
 use super::transport::Transport;
 
-/// Bytes of a packet around its data.
-const OVERHEAD_BYTES: usize = 48;
 /// For erasing and writing, which take the target's time.
 const FLASH_DEADLINE: Duration = Duration::from_secs(60);
 
@@ -67,7 +65,8 @@ impl<T: Transport> Client<T> {
             let end = address + length;
             let begin = erased.max(*address);
             if begin < end {
-                self.flash_command(format!("vFlashErase:{begin:x},{:x}", end - begin).as_bytes())?;
+                let erase = format!("vFlashErase:{begin:x},{:x}", end - begin);
+                self.command_within(erase.as_bytes(), FLASH_DEADLINE)?;
                 erased = end;
             }
         }
@@ -77,7 +76,7 @@ impl<T: Transport> Client<T> {
                 None => self.write_memory(address, bytes)?,
             }
         }
-        if blocks.is_empty() { Ok(()) } else { self.flash_command(b"vFlashDone") }
+        if blocks.is_empty() { Ok(()) } else { self.command_within(b"vFlashDone", FLASH_DEADLINE) }
     }
 
     fn write_flash(&mut self, address: u64, bytes: &[u8]) -> Result<()> {
@@ -87,17 +86,10 @@ impl<T: Transport> Client<T> {
             let (piece, later) = rest.split_at(length);
             let mut payload = format!("vFlashWrite:{address:x}:").into_bytes();
             escape(piece, &mut payload);
-            self.flash_command(&payload)?;
+            self.command_within(&payload, FLASH_DEADLINE)?;
             (address, rest) = (address.wrapping_add(length as u64), later);
         }
         Ok(())
-    }
-
-    fn flash_command(&mut self, payload: &[u8]) -> Result<()> {
-        match self.request_within(payload, FLASH_DEADLINE)?.as_slice() {
-            b"OK" => Ok(()),
-            reply => Err(refused(reply).during(&name(payload))),
-        }
     }
 }
 

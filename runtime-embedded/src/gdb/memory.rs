@@ -1,13 +1,13 @@
 //! Reading and writing memory of the target.
 
-use super::client::{Client, refused};
+use super::client::{Client, is_error, refused};
 use super::error::{GdbError, GdbErrorKind, Result};
 use super::hex;
 use super::packet::{escape, escaped_bytes};
 use super::transport::Transport;
 
-/// Bytes of a packet around the data of a write: frame, letter, two numbers and their separators.
-const OVERHEAD_BYTES: usize = 48;
+/// Bytes of a packet around the data of a write: frame, letter or name, two numbers and their separators.
+pub(super) const OVERHEAD_BYTES: usize = 48;
 
 impl<T: Transport> Client<T> {
     /// Reads memory.
@@ -25,8 +25,7 @@ impl<T: Transport> Client<T> {
 
     fn read_piece(&mut self, address: u64, bytes: &mut [u8]) -> Result<()> {
         let reply = self.request(format!("m{address:x},{:x}", bytes.len()).as_bytes())?;
-        // An error is `E` and two digits: an odd length, so it cannot be data.
-        if reply.is_empty() || (reply[0] == b'E' && reply.len() == 3) {
+        if is_error(&reply) {
             return Err(refused(&reply));
         }
         hex::decode(&reply, bytes)

@@ -1,6 +1,6 @@
 //! Registers of the target.
 
-use super::client::{Client, refused};
+use super::client::{Client, is_error, refused};
 use super::error::Result;
 use super::hex;
 use super::transport::Transport;
@@ -12,7 +12,7 @@ impl<T: Transport> Client<T> {
     /// As for [`Client::request`]; `Refused` for a register that the target lacks; `Protocol` for one of another size.
     pub fn read_register(&mut self, number: u32) -> Result<u64> {
         let reply = self.request(format!("p{number:x}").as_bytes())?;
-        if reply.is_empty() || (reply[0] == b'E' && reply.len() == 3) {
+        if is_error(&reply) {
             return Err(refused(&reply));
         }
         let mut bytes = [0; 8];

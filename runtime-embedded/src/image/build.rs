@@ -79,12 +79,14 @@ impl Builder {
         let folder = self.folder().join(format!("image-{}", state.next));
         fs::create_dir(&folder).map_err(|error| io("image", &error))?;
         let elf = folder.join("image.elf");
-        match source.format {
-            "elf" => write(&elf, &code)?,
-            "c" => self.build(&mut state, &folder, (source, &code), parameters, key)?,
+        let bytes = match source.format {
+            "elf" => {
+                write(&elf, &code)?;
+                code
+            }
+            "c" => self.build(&mut state, (&folder, &elf), (source, &code), parameters, key)?.into(),
             other => return Err(Error::unsupported(format!("format \"{other}\" is not supported"))),
-        }
-        let bytes = fs::read(&elf).map_err(|error| io("image", &error))?;
+        };
         let image = Arc::new(Image::parse(&self.board, &bytes, &elf)?);
         if let Some(key) = key {
             state.keep(key, &image);
@@ -92,26 +94,25 @@ impl Builder {
         Ok(image)
     }
 
-    /// Makes `image.elf` in a folder: the one of an earlier process, or a new one.
+    /// Makes the file `elf` in `folder`: the one of an earlier process, or a new one. Returns its bytes.
     fn build(
         &self,
         state: &mut State,
-        folder: &Path,
+        (folder, elf): (&Path, &Path),
         (source, code): (&Source<'_>, &[u8]),
         parameters: &[Parameter],
         key: Option<Key>,
-    ) -> Result<()> {
-        let elf = folder.join("image.elf");
+    ) -> Result<Vec<u8>> {
         let note = key.and_then(|key| Some(key::on_disk(&key, self.toolchain(state)?, "image")));
         if let Some(kept) = note.and_then(|note| self.notes.read(&note)) {
-            return write(&elf, &kept);
+            write(elf, &kept)?;
+            return Ok(kept);
         }
         let firmware = self.firmware(state)?;
         self.compiler().build_kernel(folder, (source, code), parameters, &firmware)?;
-        if let Some(note) = note {
-            self.notes.write(&note, &fs::read(&elf).map_err(|error| io("image", &error))?);
-        }
-        Ok(())
+        let bytes = fs::read(elf).map_err(|error| io("image", &error))?;
+        note.inspect(|note| self.notes.write(note, &bytes));
+        Ok(bytes)
     }
 
     /// The objects of the firmware: those of the last image, unless the user's driver has changed.

@@ -13,7 +13,7 @@ use super::tool;
 use crate::boards::{Board, LinkKind, Processor, Region};
 
 /// Bytes of the mailbox.
-const MAILBOX_BYTES: u64 = 2184;
+pub(crate) const MAILBOX_BYTES: u64 = 2184;
 
 /// Bytes to write to the target.
 #[derive(Debug, PartialEq, Eq)]

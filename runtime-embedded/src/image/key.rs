@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use runtime_core::backend::{Source, included_files};
+use runtime_core::backend::{Source, find_in_path, included_files};
 
 use super::compiler::{FIRMWARE, FLAGS, KERNEL_FLAGS};
 use super::entry::Parameter;
@@ -68,7 +68,7 @@ pub(super) fn on_disk(key: &Key, toolchain: &str, part: &str) -> Key {
 /// Identifies the compiler and the C library of a board; `None` if they cannot be found.
 pub(super) fn toolchain(board: &Board, folder: &Path) -> Option<String> {
     let name = format!("{}gcc", board.toolchain.prefix);
-    let compiler = tool::find(&name)?;
+    let compiler = find_in_path(&name)?;
     let mut command = Command::new(&compiler);
     // A file of the library's package, whose time is that of its version.
     command.arg("-print-file-name=picolibc.specs");

@@ -9,8 +9,8 @@ mod tool;
 mod uart;
 
 pub(crate) use build::Builder;
-pub(crate) use elf::Image;
 #[cfg(test)]
 pub(crate) use elf::Symbols;
+pub(crate) use elf::{Image, MAILBOX_BYTES};
 pub(crate) use entry::Parameter;
 pub(crate) use tool::{is_installed, run_command};

@@ -1,10 +1,10 @@
 //! Runs tools of a toolchain.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use runtime_core::backend::{Process, find_program};
+use runtime_core::backend::{Process, find_in_path};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::death_signal::die_with_thread;
@@ -14,13 +14,7 @@ const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Whether a program is installed.
 pub(crate) fn is_installed(program: &str) -> bool {
-    find(program).is_some()
-}
-
-/// The file of a program in `PATH`.
-pub(super) fn find(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    find_program(program, std::env::split_paths(&path))
+    find_in_path(program).is_some()
 }
 
 /// Runs a command of a board file in `folder`; `{elf}` in it is the path of the image. It is killed at a deadline. An empty one
@@ -48,7 +42,7 @@ pub(super) fn run(command: &mut Command, folder: &Path) -> Result<(bool, String)
 }
 
 fn run_within(command: &mut Command, folder: &Path, deadline: Duration) -> Result<(bool, String)> {
-    // This thread waits for the tool, so it does not end before.
+    // This thread waits for the tool, so it outlives the tool.
     die_with_thread(command);
     // Several threads may work in the folder.
     let log = folder.join(format!("{:?}.log", std::thread::current().id()));

@@ -5,10 +5,8 @@ use std::path::Path;
 
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::boards::{Board, LinkKind};
+use crate::boards::{Board, DRIVERS, LinkKind, Uart};
 
-/// Drivers of the firmware.
-const DRIVERS: [&str; 2] = ["cmsdk", "ns16550"];
 /// Name of a copied driver.
 const OWN_DRIVER: &str = "uart_driver.c";
 
@@ -19,10 +17,14 @@ pub(super) struct UartFiles {
     pub(super) flags: Vec<String>,
 }
 
+/// The UART that the host uses.
+fn uart(board: &Board) -> Option<&Uart> {
+    board.uart.as_ref().filter(|_| board.link == LinkKind::Uart)
+}
+
 /// The text of a driver of the user; empty if the board has none.
 pub(super) fn own_driver(board: &Board) -> Vec<u8> {
-    let driver =
-        board.uart.as_ref().map(|uart| &uart.driver).filter(|driver| !DRIVERS.contains(&driver.as_str()));
+    let driver = uart(board).and_then(Uart::own_driver);
     driver.and_then(|driver| fs::read(driver).ok()).unwrap_or_default()
 }
 
@@ -31,13 +33,11 @@ pub(super) fn own_driver(board: &Board) -> Vec<u8> {
 /// # Errors
 /// `InvalidArgument` for a driver that cannot be read.
 pub(super) fn files(board: &Board, folder: &Path) -> Result<UartFiles> {
-    let Some(uart) = board.uart.as_ref().filter(|_| board.link == LinkKind::Uart) else {
-        return Ok(UartFiles::default());
-    };
-    let driver = match DRIVERS.contains(&&*uart.driver) {
-        true => format!("uart_{}.c", uart.driver),
-        false => {
-            fs::copy(&uart.driver, folder.join(OWN_DRIVER)).map_err(|error| {
+    let Some(uart) = uart(board) else { return Ok(UartFiles::default()) };
+    let driver = match uart.own_driver() {
+        None => format!("uart_{}.c", uart.driver),
+        Some(driver) => {
+            fs::copy(driver, folder.join(OWN_DRIVER)).map_err(|error| {
                 Error::new(
                     ErrorKind::InvalidArgument,
                     format!(

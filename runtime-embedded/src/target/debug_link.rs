@@ -77,14 +77,19 @@ impl DebugLink {
     ) -> Result<Self> {
         let client = Client::connect(connection, Deadlines::default())
             .map_err(|error| explain(&error, program.as_mut()))?;
-        let (processor, image) = (board.processor, Arc::clone(image));
-        let mut link =
-            Self { processor, client, image: Arc::clone(&image), xpsr: None, breakpoint: None, program };
+        let mut link = Self {
+            processor: board.processor,
+            client,
+            image: Arc::clone(image),
+            xpsr: None,
+            breakpoint: None,
+            program,
+        };
         if let Some(server) = board.server.as_ref().filter(|server| !server.reset.is_empty()) {
             let done = link.client.monitor(&server.reset);
             link.explained(done)?;
         }
-        link.flash(&image)?;
+        link.flash(image)?;
         Ok(link)
     }
 
@@ -96,7 +101,7 @@ impl DebugLink {
     /// Lets the target run until it stops at `runtime_park`.
     fn resume(&mut self, until: Instant, phase: &str) -> Result<()> {
         let stopped = self.client.resume(until);
-        if stopped.map_err(|error| explain(&error, self.program.as_mut()))?.is_some() {
+        if self.explained(stopped)?.is_some() {
             let pc = self.pc()?;
             return match pc == self.image.symbols.park {
                 true => Ok(()),
@@ -106,8 +111,8 @@ impl DebugLink {
                 )),
             };
         }
-        let stopped = self.client.interrupt().map_err(|error| from_gdb(&error))?;
-        if stopped.is_none() {
+        let stopped = self.client.interrupt();
+        if self.explained(stopped)?.is_none() {
             return Err(Error::new(
                 ErrorKind::Timeout,
                 format!("{phase}: the target runs, and cannot be interrupted"),
@@ -139,7 +144,8 @@ impl DebugLink {
     }
 
     fn pc(&mut self) -> Result<u64> {
-        self.client.read_register(self.pc_register()).map_err(|error| from_gdb(&error))
+        let pc = self.client.read_register(self.pc_register());
+        self.explained(pc)
     }
 
     fn write_register(&mut self, number: u32, value: u64) -> Result<()> {
@@ -178,11 +184,13 @@ impl Link for DebugLink {
     }
 
     fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<()> {
-        self.client.read_memory(address, bytes).map_err(|error| from_gdb(&error))
+        let done = self.client.read_memory(address, bytes);
+        self.explained(done)
     }
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<()> {
-        self.client.write_memory(address, bytes).map_err(|error| from_gdb(&error))
+        let done = self.client.write_memory(address, bytes);
+        self.explained(done)
     }
 
     fn execute(&mut self, until: Instant) -> Result<()> {

@@ -2,6 +2,8 @@
 
 use runtime_core::{Error, Result};
 
+use crate::image::MAILBOX_BYTES;
+
 pub(crate) const MAX_TENSORS: usize = 32;
 pub(crate) const MAX_ARGS: usize = 64;
 /// Bytes that are checked before and behind each tensor.
@@ -18,6 +20,7 @@ pub(super) const TENSOR_BYTES: usize = 48;
 /// Offset in the record of a tensor: checksum, then damage.
 const CHECKSUM: usize = 36;
 const HEADER_BYTES: usize = 136;
+const _: () = assert!(ARGS + 8 * MAX_ARGS as u64 == MAILBOX_BYTES);
 
 pub(super) const PREPARE: u32 = 1;
 pub(super) const RUN: u32 = 2;

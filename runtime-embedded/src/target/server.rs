@@ -56,12 +56,14 @@ pub(super) fn connect(server: &Server, around: &Surroundings) -> Result<(Option<
 
 /// Refuses an address at which something listens, whose board would be flashed in place of the right one.
 fn check_free(address: &str) -> Result<()> {
-    for _ in 0..2 {
-        if dial(address, Instant::now() + CLOSING_TIME).is_err() {
-            return Ok(());
-        }
-        // The server of the last session may be ending.
-        std::thread::sleep(CLOSING_TIME);
+    let is_free = || dial(address, Instant::now() + CLOSING_TIME).is_err();
+    if is_free() {
+        return Ok(());
+    }
+    // The server of the last session may be ending.
+    std::thread::sleep(CLOSING_TIME);
+    if is_free() {
+        return Ok(());
     }
     let message = format!("something listens at {address} already");
     let note = "end it, or remove `server.command` from the board file to use it";

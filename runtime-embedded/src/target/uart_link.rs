@@ -176,11 +176,10 @@ impl Link for UartLink {
                 return Ok(());
             }
         }
-        let board = self.board.clone();
-        let uart = board.uart.as_ref().ok_or_else(|| Error::invalid("the board has no `uart`"))?;
+        let uart = self.board.uart.as_ref().ok_or_else(|| Error::invalid("the board has no `uart`"))?;
         if self.emulator.is_some() {
-            let (port, emulator) = connect(&board, uart, image, &self.around)?;
-            self.client = client(&board, uart, &self.around, port);
+            let (port, emulator) = connect(&self.board, uart, image, &self.around)?;
+            self.client = client(&self.board, uart, &self.around, port);
             self.emulator = emulator;
         } else {
             run_commands(uart, image, &self.around)?;

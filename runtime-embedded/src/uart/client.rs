@@ -40,7 +40,7 @@ pub struct Deadlines {
     pub reply: Duration,
     /// For an answer after the deadline of a run, if the report of its end was lost.
     pub last_question: Duration,
-    /// What the line takes for a byte. The time of the largest request and reply is added to `reply`.
+    /// Transfer time of a byte. The time of the largest request and reply is added to `reply`.
     pub byte: Duration,
 }
 
@@ -127,36 +127,43 @@ impl<T: Transport> Client<T> {
         let [a, b, c, d, ..] = RandomState::new().hash_one(until).to_le_bytes();
         let nonce = u32::from_le_bytes([a, b, c, d]).max(1);
         let sequence = self.next_sequence();
-        // A request that arrives before the firmware has set up its port is lost.
-        let boot = until.min(Instant::now() + GREETING_INTERVAL);
-        loop {
-            match self.next(boot)? {
-                Arrival::Frame(frame) if frame.kind == BOOT => break,
-                Arrival::Nothing => break,
-                Arrival::Frame(_) | Arrival::Damaged => {}
-            }
-        }
+        self.await_boot(until.min(Instant::now() + GREETING_INTERVAL))?;
         while Instant::now() < until {
             self.send(&Frame { kind: HELLO, sequence, nonce, payload: Vec::new() }, until)?;
             let again = until.min(Instant::now() + GREETING_INTERVAL);
-            loop {
-                match self.next(again)? {
-                    Arrival::Frame(frame)
-                        if (frame.kind, frame.sequence, frame.nonce) == (HELLO | REPLY, sequence, nonce) =>
-                    {
-                        let greeting = Greeting::parse(&frame.payload)?;
-                        (self.nonce, self.payload_bytes, self.is_broken) =
-                            (nonce, greeting.payload_bytes, false);
-                        return Ok(greeting);
-                    }
-                    Arrival::Nothing => break,
-                    // What an earlier session has left on the line.
-                    Arrival::Frame(_) | Arrival::Damaged => {}
-                }
+            if let Some(greeting) = self.greeting(again, (sequence, nonce))? {
+                (self.nonce, self.payload_bytes, self.is_broken) = (nonce, greeting.payload_bytes, false);
+                return Ok(greeting);
             }
         }
         let message = format!("the firmware has not answered within {:?}", self.deadlines.start);
         Err(Error::new(ErrorKind::Timeout, message))
+    }
+
+    /// Waits for the message that the firmware has started: a request that arrives before it has set up its port is lost.
+    fn await_boot(&mut self, until: Instant) -> Result<()> {
+        loop {
+            match self.next(until)? {
+                Arrival::Frame(frame) if frame.kind == BOOT => return Ok(()),
+                Arrival::Nothing => return Ok(()),
+                Arrival::Frame(_) | Arrival::Damaged => {}
+            }
+        }
+    }
+
+    /// Waits for the reply to the first request of a session; `None` if it does not come.
+    fn greeting(&mut self, until: Instant, (sequence, nonce): (u8, u32)) -> Result<Option<Greeting>> {
+        let expected = (HELLO | REPLY, sequence, nonce);
+        loop {
+            match self.next(until)? {
+                Arrival::Frame(frame) if (frame.kind, frame.sequence, frame.nonce) == expected => {
+                    return Greeting::parse(&frame.payload).map(Some);
+                }
+                Arrival::Nothing => return Ok(None),
+                // What an earlier session has left on the line.
+                Arrival::Frame(_) | Arrival::Damaged => {}
+            }
+        }
     }
 
     /// Reads memory.

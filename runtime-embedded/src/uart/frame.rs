@@ -35,7 +35,7 @@ pub enum Item {
     Damaged(&'static str),
 }
 
-/// Takes what arrives on the line apart.
+/// Splits received bytes into frames.
 #[derive(Clone, Debug, Default)]
 pub struct Parser {
     encoded: Vec<u8>,

@@ -1,7 +1,7 @@
 //! Boards without an emulator of their own. QEMU stands in for them: its stub for the server of a debug probe, its serial port for
 //! that of a board. Board files of the test describe them.
 
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use libtest_mimic::Trial;
 use runtime_core::{Arg, ErrorKind, HostArray, Result, Tensor};
 
 use crate::refusals::{ENTRY, elf, prebuilt};
-use crate::{Board, DEADLINE, Link, lifetime};
+use crate::{Board, CODE, DEADLINE, Link, lifetime, wait_until};
 
 /// The emulated board that stands in for the others.
 const STAND_IN: &str = "riscv64-virt";
@@ -19,7 +19,6 @@ const STAND_IN: &str = "riscv64-virt";
 pub(crate) const SLOW: &str = "slow";
 const MACHINE: [&str; 9] =
     ["-machine", "virt", "-m", "16M", "-bios", "none", "-display", "none", "-no-user-config"];
-const CODE: &str = "void f(int *x, int a) { x[0] += a; }";
 
 /// A folder with board files and what they refer to.
 pub(crate) struct Bench {
@@ -220,11 +219,7 @@ fn hang(board: &Board) {
 fn a_server_is_started_and_replaced(port: u16) {
     let board = Board::open("served", Link::Debugger).unwrap();
     let other = Machine::start(&["-serial", "none", "-gdb", &format!("tcp:127.0.0.1:{port}")]);
-    let until = Instant::now() + DEADLINE;
-    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(Instant::now() < until, "QEMU does not start");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("QEMU listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
     let error = add(&board, |args| board.flash(CODE, args)).unwrap_err();
     assert!(error.kind() == ErrorKind::Unavailable && error.to_string().contains("already"), "{error}");
     drop(other);
@@ -263,11 +258,7 @@ fn a_board_that_runs_its_image_is_used(folder: &Path) {
     std::fs::write(&file, &image).unwrap();
     let serial = format!("unix:{},server=on,wait=off", socket.display());
     let machine = Machine::start(&["-serial", &serial, "-kernel", &file.display().to_string()]);
-    let until = Instant::now() + DEADLINE;
-    while !socket.exists() {
-        assert!(Instant::now() < until, "QEMU does not start");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("QEMU listens", || socket.exists());
     let board = Board::open("line", Link::Uart).unwrap();
     let image = elf(image);
     assert_eq!(add(&board, |args| board.embedded().flash(&image, args)).unwrap(), 42);
@@ -318,18 +309,9 @@ fn a_changed_driver_is_compiled(folder: &Path) {
 
 fn a_killed_process_leaves_no_compiler(folder: &Path) {
     let mut child = lifetime::command(&Board::open(SLOW, Link::Debugger).unwrap(), "wait").spawn().unwrap();
-    let until = Instant::now() + DEADLINE;
-    let id = loop {
-        match std::fs::read_to_string(folder.join("compiler")) {
-            Ok(id) => break id,
-            Err(_) => assert!(Instant::now() < until, "the compiler does not start"),
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    };
+    let file = folder.join("compiler");
+    wait_until("the compiler starts", || file.exists());
+    let id = std::fs::read_to_string(&file).unwrap().trim().parse().unwrap();
     child.kill().and_then(|()| child.wait()).unwrap();
-    let stat = format!("/proc/{}/stat", id.trim());
-    while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
-        assert!(Instant::now() < until, "the compiler outlives its parent");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("the compiler ends with its parent", || lifetime::has_ended(id));
 }

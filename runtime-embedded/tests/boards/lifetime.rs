@@ -4,11 +4,11 @@ use std::fs;
 use std::io::{Read, Write};
 use std::process::{Command, ExitCode, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use runtime_core::{Arg, DType, ErrorKind, Result};
 
-use crate::{Board, Case, DEADLINE, Link};
+use crate::{Board, CODE, Case, DEADLINE, Link, wait_until};
 
 pub(crate) const CASES: &[Case] = &[
     ("flashes_leak_nothing", flashes_leak_nothing),
@@ -21,7 +21,6 @@ pub(crate) const CASES: &[Case] = &[
 
 /// Makes this program flash a board and wait to be killed.
 const HOLD_VARIABLE: &str = "RUNTIME_EMBEDDED_TEST_HOLD";
-const CODE: &str = "void f(int *x, int a) { x[0] += a; }";
 
 fn flash_and_run(board: &Board, a: i32) {
     let x = board.embedded().tensor_from_seed(DType::I32, &[1], 1).unwrap();
@@ -44,10 +43,14 @@ fn emulators(process: u32) -> Vec<u32> {
     processes.into_iter().filter(is_emulator).collect()
 }
 
+/// Whether a process is gone, or a zombie.
+pub(crate) fn has_ended(id: u32) -> bool {
+    fs::read_to_string(format!("/proc/{id}/stat")).map_or(true, |stat| stat.contains(") Z "))
+}
+
 /// Runs in a process of its own, where no other test opens files.
 pub(crate) fn flashes_leak_nothing(board: &Board) {
-    let output = held(board, "flash").wait_with_output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    succeeds(board, "flash");
 }
 
 fn count_flashes(board: &Board) {
@@ -73,8 +76,10 @@ fn four_targets_run_at_once(board: &Board) {
     });
 }
 
-fn held(board: &Board, what: &str) -> std::process::Child {
-    command(board, what).spawn().unwrap()
+/// Runs this program as a child that does `what`, and checks its exit code.
+fn succeeds(board: &Board, what: &str) {
+    let output = command(board, what).spawn().unwrap().wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// This program as a child that does `what`.
@@ -89,30 +94,22 @@ pub(crate) fn command(board: &Board, what: &str) -> Command {
 }
 
 pub(crate) fn a_killed_process_leaves_no_emulator(board: &Board) {
-    let mut child = held(board, "wait");
+    let mut child = command(board, "wait").spawn().unwrap();
     let mut ready = [0; 5];
     child.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
     let emulators = emulators(child.id());
     assert_eq!(emulators.len(), 1);
     child.kill().unwrap();
     child.wait().unwrap();
-    let gone =
-        |id: &u32| fs::read_to_string(format!("/proc/{id}/stat")).map_or(true, |stat| stat.contains(") Z "));
-    let until = Instant::now() + DEADLINE;
-    while !emulators.iter().all(gone) {
-        assert!(Instant::now() < until, "the emulator outlives its parent");
-        thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("the emulator ends with its parent", || emulators.iter().all(|id| has_ended(*id)));
 }
 
 pub(crate) fn a_dead_emulator_is_reported_and_replaced(board: &Board) {
-    let output = held(board, "die").wait_with_output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    succeeds(board, "die");
 }
 
 pub(crate) fn an_emulator_that_has_ended_is_replaced(board: &Board) {
-    let output = held(board, "end").wait_with_output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    succeeds(board, "end");
 }
 
 fn signal_emulator(signal: &str) {
@@ -124,8 +121,7 @@ fn signal_emulator(signal: &str) {
 fn a_target_that_stops_answering_is_replaced(board: &Board) {
     // Each step costs the client's deadline of some seconds, and no step depends on the board.
     if board.name == crate::BOARDS[0] {
-        let output = held(board, "stop").wait_with_output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        succeeds(board, "stop");
     }
 }
 
@@ -162,16 +158,8 @@ fn end_emulator(board: &Board) {
     let ended = emulators(std::process::id());
     signal_emulator("-KILL");
     // The first thread may be a zombie before the others have ended.
-    let has_ended = |id: &u32| {
-        let is_zombie =
-            fs::read_to_string(format!("/proc/{id}/stat")).is_ok_and(|stat| stat.contains(") Z "));
-        is_zombie && fs::read_dir(format!("/proc/{id}/task")).is_ok_and(|tasks| tasks.count() == 1)
-    };
-    let until = Instant::now() + DEADLINE;
-    while !ended.iter().all(has_ended) {
-        assert!(Instant::now() < until, "the emulator does not end");
-        thread::sleep(Duration::from_millis(5));
-    }
+    let is_single = |id: u32| fs::read_dir(format!("/proc/{id}/task")).is_ok_and(|tasks| tasks.count() == 1);
+    wait_until("the emulator ends", || ended.iter().all(|id| has_ended(*id) && is_single(*id)));
     flash_and_run(board, 2);
 }
 

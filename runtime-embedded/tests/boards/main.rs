@@ -14,13 +14,15 @@ mod uart;
 
 use std::process::ExitCode;
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use runtime_core::{Arg, CommonRuntime, EmbeddedDevice, ErrorKind, ModuleSource, Options, Result, Runtime};
 
 /// Longer than any run here takes.
 const DEADLINE: Duration = Duration::from_secs(60);
+/// Adds a number.
+const CODE: &str = "void f(int *x, int a) { x[0] += a; }";
 const BOARDS: [&str; 4] = ["riscv64-virt", "riscv32-virt", "mps2-an385", "mps2-an500"];
 
 /// How a board is reached.
@@ -76,6 +78,15 @@ impl Board {
 fn c(code: &str) -> ModuleSource {
     // SAFETY: the code runs on the target, not in this process.
     unsafe { ModuleSource::native("c", code) }
+}
+
+/// Polls until `is_done`; fails at the deadline.
+fn wait_until(what: &str, mut is_done: impl FnMut() -> bool) {
+    let until = Instant::now() + DEADLINE;
+    while !is_done() {
+        assert!(Instant::now() < until, "timed out waiting until {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 type Case = (&'static str, fn(&Board));

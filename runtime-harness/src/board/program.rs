@@ -6,7 +6,7 @@ use runtime_core::{
 };
 
 use super::check::Check;
-use crate::job::{Job, config, module_source};
+use crate::job::{Job, config, module_source, value};
 use crate::spec::{ArgumentKind, Init, Interval, TensorSpec};
 
 /// A job with its tensors, described on a device.
@@ -70,7 +70,7 @@ impl<'p> Program<'p> {
         Ok(Self { embedded, job, source, tensors: tensors.collect::<Result<_>>()?, launch })
     }
 
-    /// Flashes it, with its initial data, to be called so often in a run.
+    /// Flashes it with its initial data; each run makes `calls` calls.
     ///
     /// # Errors
     /// Those of [`EmbeddedDevice::flash`].
@@ -79,13 +79,9 @@ impl<'p> Program<'p> {
         let source = self.source.clone().option("calls", calls);
         let args = self.job.spec.args.iter().zip(&self.tensors);
         let mut args: Vec<Arg<'_>> = args
-            .filter_map(|(arg, tensor)| match (&arg.kind, tensor) {
-                (_, Some((tensor, access))) => Some(Arg::tensor(tensor, *access)),
-                (ArgumentKind::Scalar(dtype, bits), _) => Some(Arg::scalar_bits(*dtype, *bits)),
-                (ArgumentKind::Record(record), _) => Some(Arg::record(record)),
-                (ArgumentKind::Bytes(bytes), _) => Some(Arg::bytes(bytes)),
-                (ArgumentKind::Local(bytes), _) => Some(Arg::local(*bytes)),
-                (ArgumentKind::Tensor(_), None) => None,
+            .filter_map(|(arg, tensor)| match tensor {
+                Some((tensor, access)) => Some(Arg::tensor(tensor, *access)),
+                None => value(&arg.kind),
             })
             .collect();
         match self.launch {

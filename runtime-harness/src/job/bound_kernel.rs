@@ -109,7 +109,8 @@ pub(crate) fn config(spec: &Spec, fixed: Option<[u32; 3]>) -> Result<LaunchConfi
     Ok(geometry.into())
 }
 
-fn value(kind: &ArgumentKind) -> Option<Arg<'_>> {
+/// The argument of a launch, unless it is a tensor.
+pub(crate) fn value(kind: &ArgumentKind) -> Option<Arg<'_>> {
     match kind {
         ArgumentKind::Tensor(_) => None,
         ArgumentKind::Scalar(dtype, bits) => Some(Arg::scalar_bits(*dtype, *bits)),
