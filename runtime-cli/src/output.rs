@@ -138,7 +138,8 @@ fn resolve_symlinks(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-fn write_error(path: &Path, error: &io::Error) -> Error {
+/// The error of a file that cannot be written.
+pub(crate) fn write_error(path: &Path, error: &io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("cannot write {}: {error}", path.display()))
 }
 

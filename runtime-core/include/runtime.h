@@ -1087,7 +1087,7 @@ typedef struct rt_RunReport {
     uint64_t elapsed_ns;
     // Count between two readings of the counter, which is part of `cycles`.
     uint64_t overhead;
-    // Bytes of stack that the run has used at most; 0 if unknown.
+    // Peak stack use of the run in bytes; 0 if unknown.
     uint64_t stack_bytes;
     // Bytes of code in the image; 0 if the sizes of the image are unknown.
     uint64_t code_bytes;
@@ -1095,7 +1095,7 @@ typedef struct rt_RunReport {
     uint64_t constant_bytes;
     // Bytes of initialised data in the image.
     uint64_t data_bytes;
-    // Bytes of memory that the image begins with zeros.
+    // Bytes of zero-initialised data (.bss).
     uint64_t zeroed_bytes;
 } rt_RunReport;
 

@@ -48,7 +48,10 @@ impl DeviceUnderTest {
     #[must_use]
     pub fn accepts(&self, spec: &Spec) -> bool {
         let format = &spec.kernel.format;
-        let is_flashed = |info: &DeviceInfo| info.kind == DeviceKind::Embedded && *format == CodeFormat::WGSL;
+        // Portable code is flashed as C.
+        let is_flashed = |info: &DeviceInfo| {
+            info.kind == DeviceKind::Embedded && *format == CodeFormat::WGSL && info.accepts(&CodeFormat::C)
+        };
         let takes = |info: &DeviceInfo| spec.kernel.is_package() || info.accepts(format) || is_flashed(info);
         self.opened.is_ok() && self.info.as_ref().is_some_and(takes)
     }

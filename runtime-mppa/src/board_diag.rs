@@ -4,7 +4,6 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use runtime_core::Result;
-use runtime_core::backend::TemporaryFolder;
 
 use crate::process;
 use crate::tools::Tools;
@@ -34,9 +33,9 @@ pub(crate) fn explain(tools: &Tools) -> Option<String> {
 /// Runs the tool: its exit status, and what it printed. `None` if it is not installed.
 pub(crate) fn list_boards(tools: &Tools) -> Option<Result<(ExitStatus, String)>> {
     let program = tools.find(TOOL)?;
-    let folder = TemporaryFolder::new("runtime-mppa-diag-").ok()?;
     let words = [program.display().to_string(), "--list-board".to_owned()];
     let run = || {
+        let folder = process::folder("runtime-mppa-diag-")?;
         let mut process = process::start(&words, folder.path(), &[])?;
         let status = process.wait(DEADLINE)?;
         Ok((status, process.output()))

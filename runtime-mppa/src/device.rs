@@ -6,13 +6,13 @@ use runtime_core::backend::{
     Allocate, CompiledCode, CounterSet, Device, Fit, GraphNode, GraphWork, HostBytesMut, Program,
     QueueOptions, RetypedLaunch, RunReport, Source,
 };
-use runtime_core::{CounterInfo, Error, Result};
+use runtime_core::{CounterInfo, Error, ErrorKind, Result};
 use runtime_opencl::{OpenClBuffer, OpenClDevice, OpenClKernel};
 
 use crate::offload::OffloadDevice;
 use crate::program::ProgramDevice;
 use crate::queue::MppaQueue;
-use crate::transport::{ByTransport, MppaBuffer, MppaGraph, MppaKernel, MppaModule, opencl_launch};
+use crate::transport::{ByTransport, MppaBuffer, MppaGraph, MppaKernel, MppaModule, delegate, opencl_launch};
 
 /// An opened device.
 #[derive(Debug)]
@@ -55,17 +55,9 @@ impl Device for MppaDevice {
     type Graph = MppaGraph;
 
     fn allocate(&self, request: &Allocate<'_, MppaQueue>) -> Result<MppaBuffer> {
-        let &Allocate { space, bytes, alignment_bytes, huge_pages, .. } = request;
         Ok(MppaBuffer(match self.kernels("allocate")? {
-            ByTransport::OpenCl(device) => {
-                // No device of this backend orders allocations by queues.
-                let request = Allocate { space, bytes, alignment_bytes, huge_pages, queue: None };
-                ByTransport::OpenCl(device.allocate(&request)?)
-            }
-            ByTransport::Offload(device) => {
-                let request = Allocate { space, bytes, alignment_bytes, huge_pages, queue: None };
-                ByTransport::Offload(device.allocate(&request)?)
-            }
+            ByTransport::OpenCl(device) => ByTransport::OpenCl(device.allocate(&unordered(request))?),
+            ByTransport::Offload(device) => ByTransport::Offload(device.allocate(&unordered(request))?),
         }))
     }
 
@@ -84,24 +76,15 @@ impl Device for MppaDevice {
     }
 
     fn compiler_identity(&self, source: &Source<'_>) -> Result<String> {
-        match self.kernels("compiler_identity")? {
-            ByTransport::OpenCl(device) => device.compiler_identity(source),
-            ByTransport::Offload(device) => device.compiler_identity(source),
-        }
+        delegate!(self.kernels("compiler_identity")?, device => device.compiler_identity(source))
     }
 
     fn compile(&self, source: &Source<'_>) -> Result<CompiledCode> {
-        match self.kernels("compile")? {
-            ByTransport::OpenCl(device) => device.compile(source),
-            ByTransport::Offload(device) => device.compile(source),
-        }
+        delegate!(self.kernels("compile")?, device => device.compile(source))
     }
 
     fn fits(&self, code: &Source<'_>) -> Result<Fit> {
-        match self.kernels("fits")? {
-            ByTransport::OpenCl(device) => device.fits(code),
-            ByTransport::Offload(device) => device.fits(code),
-        }
+        delegate!(self.kernels("fits")?, device => device.fits(code))
     }
 
     fn open_queue(&self, options: &QueueOptions) -> Result<MppaQueue> {
@@ -123,17 +106,11 @@ impl Device for MppaDevice {
     }
 
     fn counters(&self) -> Result<Vec<CounterInfo>> {
-        match self.kernels("counters")? {
-            ByTransport::OpenCl(device) => device.counters(),
-            ByTransport::Offload(device) => device.counters(),
-        }
+        delegate!(self.kernels("counters")?, device => device.counters())
     }
 
     fn open_counters(&self, names: &[&str]) -> Result<Box<dyn CounterSet>> {
-        match self.kernels("counters")? {
-            ByTransport::OpenCl(device) => device.open_counters(names),
-            ByTransport::Offload(device) => device.open_counters(names),
-        }
+        delegate!(self.kernels("counters")?, device => device.open_counters(names))
     }
 
     fn flash(&self, image: &Source<'_>, program: &Program<'_>) -> Result<()> {
@@ -147,6 +124,12 @@ impl Device for MppaDevice {
     fn read(&self, tensor: u32, offset: u64, destination: &mut [u8]) -> Result<()> {
         self.program("read")?.read(tensor, offset, destination)
     }
+}
+
+/// The request without its queue: no device of this backend orders allocations by queues.
+const fn unordered<'a, Q>(request: &Allocate<'_, MppaQueue>) -> Allocate<'a, Q> {
+    let &Allocate { space, bytes, alignment_bytes, huge_pages, .. } = request;
+    Allocate { space, bytes, alignment_bytes, huge_pages, queue: None }
 }
 
 /// The launches of a graph, in order.
@@ -166,7 +149,7 @@ fn opencl_nodes<'a>(
     launches: &'a mut [RetypedLaunch<'a, OpenClBuffer>],
 ) -> Result<Vec<GraphNode<'a, OpenClBuffer, OpenClKernel>>> {
     let mut launches = launches.iter_mut();
-    let missing = || Error::new(runtime_core::ErrorKind::Internal, "a launch is missing");
+    let missing = || Error::new(ErrorKind::Internal, "a launch is missing");
     let nodes = nodes.iter().map(|node| {
         let work = match node.work {
             GraphWork::Launch { kernel, .. } => GraphWork::Launch {

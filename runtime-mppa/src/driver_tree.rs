@@ -72,6 +72,11 @@ impl DriverTree {
         let boards = numbers.into_iter().map(|(number, folder)| Board::read(number, &folder));
         Ok(Self { version, boards: boards.collect() })
     }
+
+    /// The chips of all boards, each with its board.
+    pub fn chips(&self) -> impl Iterator<Item = (&Board, &Chip)> {
+        self.boards.iter().flat_map(|board| board.chips.iter().map(move |chip| (board, chip)))
+    }
 }
 
 impl Board {

@@ -7,7 +7,9 @@ use runtime_core::{CodeFormat, DeviceInfo, DeviceKind, Error, ErrorKind, MemoryS
 
 use crate::board_diag;
 use crate::config::{Arch, MppaConfig, Platform};
+use crate::counters::CLUSTER_COUNT;
 use crate::driver_tree::{Board, Chip, DriverTree};
+use crate::offload::MIN_ALIGNMENT_BYTES;
 use crate::template::Template;
 use crate::tools::Tools;
 
@@ -15,9 +17,6 @@ use crate::tools::Tools;
 pub(crate) const STAND_IN: &str = "stand-in (PoCL), not an MPPA";
 const CHIP: &str = "MPPA Coolidge";
 const VENDOR: &str = "Kalray";
-const CLUSTERS: u32 = 5;
-/// Alignment of the memory of whole programs.
-const ALIGNMENT_BYTES: u64 = 64;
 
 /// How a device is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,35 +75,32 @@ impl Machine<'_> {
     /// # Errors
     /// `Unavailable`, with every reason and remedy, if there are none.
     pub(crate) fn list(&self) -> Result<Vec<ListedDevice>> {
-        let tree = DriverTree::read(&self.config.root);
-        let mut devices = self.boards(&tree);
-        let has_board = !devices.is_empty();
+        let read = DriverTree::read(&self.config.root);
         let none = DriverTree::default();
-        let chips = tree.as_ref().unwrap_or(&none);
-        let board_arch = chips.boards.iter().find_map(offload::board_arch);
+        let tree = read.as_ref().inspect_err(|error| self.log.write(Level::Debug, "mppa", error.message()));
+        let tree = tree.unwrap_or(&none);
+        let mut devices = self.boards(tree);
+        let has_board = !devices.is_empty();
+        let board_arch = tree.boards.iter().find_map(offload::board_arch);
         for (_, platform) in Platform::NAMES {
             if platform != Platform::Hardware {
                 devices.extend(self.program(platform, self.config.arch()));
             } else if has_board {
                 devices.extend(self.program(platform, self.config.arch.or(board_arch).unwrap_or_default()));
-                devices.extend(self.offload(chips));
+                devices.extend(self.offload(tree));
             }
         }
         devices.sort_by_key(|device| device.platform() != self.config.platform);
         devices.extend(self.pocl.iter().flat_map(stand_ins));
         match devices.is_empty() {
-            true => Err(self.nothing(&tree)),
+            true => Err(self.nothing(&read)),
             false => Ok(devices),
         }
     }
 
     /// The chips of the driver's tree, matched by order with the devices of the OpenCL library.
-    fn boards(&self, tree: &Result<DriverTree>) -> Vec<ListedDevice> {
-        let none = DriverTree::default();
-        let tree = tree.as_ref().inspect_err(|error| self.log.write(Level::Debug, "mppa", error.message()));
-        let tree = tree.unwrap_or(&none);
-        let chips = tree.boards.iter().flat_map(|board| board.chips.iter().map(move |chip| (board, chip)));
-        let chips: Vec<_> = chips.collect();
+    fn boards(&self, tree: &DriverTree) -> Vec<ListedDevice> {
+        let chips: Vec<_> = tree.chips().collect();
         let offered: &[DeviceInfo] = self.opencl.as_deref().unwrap_or_default();
         let roots: Vec<_> = offered.iter().filter(|info| info.id.sub.is_none()).collect();
         let merged = (0..chips.len().max(roots.len())).map(|position| {
@@ -123,16 +119,9 @@ impl Machine<'_> {
 
     /// A chip that the OpenCL library does not offer.
     fn missing(&self, position: usize, offered: usize) -> ListedDevice {
-        let arch = self.config.arch();
-        let firmware = self.config.firmware_path(arch).filter(|path| !path.is_file());
-        let reason = match (&self.opencl, firmware) {
+        let reason = match (&self.opencl, missing_firmware(self.config, self.config.arch())) {
             (Err(error), _) if library(self.config).is_err() => error.message().to_owned(),
-            (_, Some(path)) => format!(
-                "no firmware: {} does not exist; install AccessCore's firmware for {}, or choose one that is there with option \
-                 \"firmware\" (or POCL_MPPA_FIRMWARE_NAME)",
-                path.display(),
-                arch.name()
-            ),
+            (_, Some(reason)) => reason,
             (Err(error), None) => error.message().to_owned(),
             (Ok(_), None) => format!(
                 "Kalray's OpenCL library offers {offered} devices, and the driver lists more: chip {position} is in use or did not \
@@ -198,15 +187,9 @@ impl Machine<'_> {
         let mut info = DeviceInfo::new(DeviceKind::Embedded, 0, name);
         info.arch = Some(arch.name().to_owned());
         info.vendor = Some(VENDOR.to_owned());
-        info.compute_units = Some(CLUSTERS);
+        info.compute_units = Some(CLUSTER_COUNT);
         info.formats = vec![CodeFormat::ELF];
-        info.spaces = vec![MemorySpace {
-            name: "device".to_owned(),
-            total_bytes: None,
-            alignment_bytes: ALIGNMENT_BYTES,
-            host_visible: false,
-            kernel_visible: true,
-        }];
+        info.spaces = vec![space("device", None)];
         info.properties.push("simulator", platform != Platform::Hardware);
         if config.is_none() {
             info.unavailable_reason =
@@ -215,9 +198,9 @@ impl Machine<'_> {
         Some(ListedDevice { info, clusters: Vec::new(), route: Route::Program(platform) })
     }
 
-    fn nothing(&self, tree: &Result<DriverTree>) -> Error {
+    fn nothing(&self, read: &Result<DriverTree>) -> Error {
         let mut reasons = Vec::new();
-        match tree {
+        match read {
             Err(error) => reasons.push(error.message().to_owned()),
             Ok(tree) => reasons.push(format!(
                 "no board: Kalray's driver {} is loaded, but lists none; see the kernel's log (dmesg)",
@@ -271,18 +254,33 @@ fn empty_board(board: &Board) -> ListedDevice {
     device
 }
 
+/// Why a firmware for this architecture cannot be started: it does not exist.
+fn missing_firmware(config: &MppaConfig, arch: Arch) -> Option<String> {
+    let path = config.firmware_path(arch).filter(|path| !path.is_file())?;
+    Some(format!(
+        "no firmware: {} does not exist; install AccessCore's firmware for {}, or choose one that is there with POCL_MPPA_FIRMWARE_NAME",
+        path.display(),
+        arch.name()
+    ))
+}
+
+/// Memory that only kernels reach.
+fn space(name: &str, total_bytes: Option<u64>) -> MemorySpace {
+    MemorySpace {
+        name: name.to_owned(),
+        total_bytes,
+        alignment_bytes: MIN_ALIGNMENT_BYTES,
+        host_visible: false,
+        kernel_visible: true,
+    }
+}
+
 fn unavailable(name: &str, reason: String) -> ListedDevice {
     let mut info = DeviceInfo::new(DeviceKind::Accelerator, 0, name);
     info.vendor = Some(VENDOR.to_owned());
-    info.compute_units = Some(CLUSTERS);
+    info.compute_units = Some(CLUSTER_COUNT);
     info.unavailable_reason = Some(reason);
-    info.spaces = vec![MemorySpace {
-        name: "device".to_owned(),
-        total_bytes: None,
-        alignment_bytes: ALIGNMENT_BYTES,
-        host_visible: false,
-        kernel_visible: true,
-    }];
+    info.spaces = vec![space("device", None)];
     ListedDevice { info, clusters: Vec::new(), route: Route::Nowhere }
 }
 

@@ -116,9 +116,11 @@ impl Listed {
         Ok(Self { environment, config, kalray, chips: OpenChips::default(), stand_in, devices })
     }
 
-    /// The configuration of a device that is opened with `options`.
-    fn config(&self, route: Route, options: &Options) -> Result<MppaConfig> {
-        let config = MppaConfig::resolve(&self.environment, options)?;
+    /// The configuration of a device that is opened with `options`, for the device's architecture unless they name another.
+    fn config(&self, device: &ListedDevice, options: &Options) -> Result<MppaConfig> {
+        let mut config = MppaConfig::resolve(&self.environment, options)?;
+        config.arch = config.arch.or_else(|| Arch::find(device.info.arch.as_deref()?));
+        let route = device.route;
         let asked = options.text("platform").filter(|name| !name.is_empty());
         let platform = match route {
             Route::Program(platform) => platform,
@@ -161,7 +163,7 @@ impl Listed {
         let firmware = config.offload_firmware(arch).ok_or_else(missing)?;
         // SAFETY: the folder is the SDK, which the user installed.
         let chip = unsafe { self.chips.open(sdk, chip, &firmware, log) }?;
-        Ok(MppaDevice(Transport::Offload(Box::new(OffloadDevice::new(chip, arch, cluster, false)))))
+        Ok(MppaDevice(Transport::Offload(Box::new(OffloadDevice::new(chip, arch, cluster)))))
     }
 }
 
@@ -175,6 +177,13 @@ impl Mppa {
         let read = Arc::new(Listed::read(Environment::of_process(), self.log)?);
         Ok(Arc::clone(listed.insert(read)))
     }
+}
+
+/// The environment of this process, and the configuration that it gives.
+fn process_config() -> Result<(Environment, MppaConfig)> {
+    let environment = Environment::of_process();
+    let config = MppaConfig::resolve(&environment, &Options::new())?;
+    Ok((environment, config))
 }
 
 // SAFETY: kernels, memory and queues are those of `OpenCl`; whole programs share no memory with this process.
@@ -200,14 +209,12 @@ unsafe impl Backend for Mppa {
     }
 
     fn architecture(&self, architecture: &str) -> Result<DeviceInfo> {
-        let environment = Environment::of_process();
-        let config = MppaConfig::resolve(&environment, &Options::new())?;
+        let (_, config) = process_config()?;
         compiler::architecture(architecture, &config, self.log)
     }
 
     fn compile_for(&self, architecture: &str, source: &Source<'_>) -> Result<CompiledCode> {
-        let environment = Environment::of_process();
-        let config = MppaConfig::resolve(&environment, &Options::new())?;
+        let (environment, config) = process_config()?;
         compiler::compile_for(architecture, source, (&config, &environment, self.log))
     }
 
@@ -218,8 +225,7 @@ unsafe impl Backend for Mppa {
                 format!("no device {index}; valid: 0 to {}", listed.devices.len().saturating_sub(1));
             Error::new(ErrorKind::NotFound, message)
         })?;
-        let mut config = listed.config(device.route, options)?;
-        config.arch = config.arch.or_else(|| Arch::find(device.info.arch.as_deref()?));
+        let config = listed.config(device, options)?;
         match device.route {
             Route::OpenCl(opencl) => {
                 opencl::check_process_wide(&listed.config, &config, options)?;
@@ -271,7 +277,7 @@ mod tests {
         let root = FakeRoot::new();
         root.tool("bin/kvx-cluster", "");
         let listed = Listed::read(root.environment(&[]), Log::silent()).unwrap();
-        let iss = Route::Program(config::Platform::Iss);
+        let iss = &listed.devices[0];
         let given = |key: &str, value: &str| listed.config(iss, &Options::new().with(key, value));
         assert_eq!(given("arch", "kv3-1").unwrap().platform, config::Platform::Iss);
         given("platform", "iss").unwrap();
@@ -286,9 +292,23 @@ mod tests {
         }
         let traced = listed.config(iss, &Options::new().with("trace", true)).unwrap_err();
         assert!(traced.message().contains("needs a board"), "{traced}");
+        let on = |route| ListedDevice { route, ..iss.clone() };
         let simulated =
-            listed.config(Route::Offload(0), &Options::new().with("platform", "qemu")).unwrap_err();
+            listed.config(&on(Route::Offload(0)), &Options::new().with("platform", "qemu")).unwrap_err();
         assert!(simulated.message().contains("MPPA_RPROC_PLATFORM_MODE=sim"), "{simulated}");
-        assert!(listed.config(Route::OpenCl(0), &Options::new().with("sdk", "/other")).is_err());
+        assert!(listed.config(&on(Route::OpenCl(0)), &Options::new().with("sdk", "/other")).is_err());
+    }
+    /// The default architecture was named, whatever the board.
+    #[test]
+    fn the_command_of_a_simulator_is_for_the_architecture_of_the_board() {
+        let root = FakeRoot::new();
+        root.driver().board(0, 1).write("mppa/board0/archver", "kv3-1");
+        root.write("sdk/include/mppa_offload_host.h", "");
+        let sdk = root.path().join("sdk");
+        let environment = root.environment(&[("KALRAY_TOOLCHAIN_DIR", sdk.to_str().unwrap())]);
+        let listed = Listed::read(environment, Log::silent()).unwrap();
+        let chip = listed.devices.iter().find(|device| device.route == Route::Offload(0)).unwrap();
+        let error = listed.config(chip, &Options::new().with("platform", "iss")).unwrap_err();
+        assert!(error.message().contains("--march=kv3-1"), "{error}");
     }
 }

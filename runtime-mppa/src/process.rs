@@ -1,10 +1,10 @@
-//! Starts tools of the SDK, and programs for simulators.
+//! Starts tools of the SDK, and programs for simulators, in folders of their own.
 
 use std::io;
 use std::path::Path;
 use std::process::Command;
 
-use runtime_core::backend::Process;
+use runtime_core::backend::{Process, TemporaryFolder};
 use runtime_core::{Error, ErrorKind, Result};
 
 /// Starts a command, without a shell, in `folder`; its output goes to a file there.
@@ -16,6 +16,16 @@ pub(crate) fn start(words: &[String], folder: &Path, variables: &[(&str, String)
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).envs(variables.iter().map(|(name, value)| (name, value)));
     Process::start(&mut command, &folder.join("output.txt"))
+}
+
+/// A private folder for temporary files, removed on drop.
+///
+/// # Errors
+/// `Io`, with the remedy.
+pub(crate) fn folder(prefix: &str) -> Result<TemporaryFolder> {
+    TemporaryFolder::new(prefix).map_err(|error| {
+        Error::new(ErrorKind::Io, format!("no temporary folder: {error}; set TMPDIR")).with_source(error)
+    })
 }
 
 pub(crate) fn io_error(path: &Path, error: io::Error) -> Error {

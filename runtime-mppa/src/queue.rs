@@ -8,23 +8,15 @@ use runtime_core::{Error, Result};
 use runtime_opencl::OpenClQueue;
 
 use crate::offload::OffloadQueue;
-use crate::transport::{ByTransport, MppaBuffer, MppaGraph, MppaKernel, offload_launch, opencl_launch};
+use crate::transport::{
+    ByTransport, MppaBuffer, MppaGraph, MppaKernel, delegate, offload_launch, opencl_launch,
+};
 
 /// An in-order queue of a device.
 #[derive(Debug)]
 pub struct MppaQueue(pub(crate) ByTransport<OpenClQueue, OffloadQueue>);
 
-/// Calls a method that takes nothing of a transport.
-macro_rules! delegate {
-    ($self:ident.$method:ident($($argument:expr),*)) => {
-        match &$self.0 {
-            ByTransport::OpenCl(queue) => queue.$method($($argument),*),
-            ByTransport::Offload(queue) => queue.$method($($argument),*),
-        }
-    };
-}
-
-/// Core then stages the copy through the host.
+/// `Unsupported` makes core stage the copy through the host.
 fn staged() -> Error {
     Error::unsupported("copies between devices of different transports are not supported")
 }
@@ -46,7 +38,7 @@ impl Queue for MppaQueue {
     }
 
     fn try_begin_inline(&self, ticket: u64) -> bool {
-        delegate!(self.try_begin_inline(ticket))
+        delegate!(&self.0, queue => queue.try_begin_inline(ticket))
     }
 
     fn run_inline(&self, ticket: u64, kernel: &MppaKernel, launch: &Launch<'_, MppaBuffer>) -> Result<()> {
@@ -61,7 +53,7 @@ impl Queue for MppaQueue {
     }
 
     fn run_inline_noop(&self, ticket: u64) -> Result<()> {
-        delegate!(self.run_inline_noop(ticket))
+        delegate!(&self.0, queue => queue.run_inline_noop(ticket))
     }
 
     fn write(
@@ -140,15 +132,15 @@ impl Queue for MppaQueue {
     }
 
     fn noop(&self, submit: SubmitInfo) -> Result<()> {
-        delegate!(self.noop(submit))
+        delegate!(&self.0, queue => queue.noop(submit))
     }
 
     fn timestamp(&self, submit: SubmitInfo) -> Result<()> {
-        delegate!(self.timestamp(submit))
+        delegate!(&self.0, queue => queue.timestamp(submit))
     }
 
     fn read_timestamp(&self, ticket: u64) -> Result<u64> {
-        delegate!(self.read_timestamp(ticket))
+        delegate!(&self.0, queue => queue.read_timestamp(ticket))
     }
 
     fn replay(&self, submit: SubmitInfo, graph: &MppaGraph) -> Result<()> {
@@ -159,23 +151,23 @@ impl Queue for MppaQueue {
     }
 
     fn signal(&self, ticket: u64) -> Result<()> {
-        delegate!(self.signal(ticket))
+        delegate!(&self.0, queue => queue.signal(ticket))
     }
 
     fn flush(&self) -> Result<()> {
-        delegate!(self.flush())
+        delegate!(&self.0, queue => queue.flush())
     }
 
     fn poll(&self) -> Result<Progress> {
-        delegate!(self.poll())
+        delegate!(&self.0, queue => queue.poll())
     }
 
     fn wait(&self, ticket: u64, slice: Duration) -> Result<()> {
-        delegate!(self.wait(ticket, slice))
+        delegate!(&self.0, queue => queue.wait(ticket, slice))
     }
 
     fn wait_blocking(&self, ticket: u64) -> Result<()> {
-        delegate!(self.wait_blocking(ticket))
+        delegate!(&self.0, queue => queue.wait_blocking(ticket))
     }
 
     fn wait_for(&self, other: &Self, ticket: u64) -> Result<()> {
@@ -187,14 +179,14 @@ impl Queue for MppaQueue {
     }
 
     fn hold(&self) -> Result<()> {
-        delegate!(self.hold())
+        delegate!(&self.0, queue => queue.hold())
     }
 
     fn resume(&self) -> Result<bool> {
-        delegate!(self.resume())
+        delegate!(&self.0, queue => queue.resume())
     }
 
     fn failure(&self) -> Option<Error> {
-        delegate!(self.failure())
+        delegate!(&self.0, queue => queue.failure())
     }
 }

@@ -13,6 +13,18 @@ pub(crate) enum ByTransport<A, B> {
     Offload(B),
 }
 
+/// Calls a method whose arguments are the same for both transports.
+macro_rules! delegate {
+    ($object:expr, $inner:ident => $call:expr) => {
+        match $object {
+            ByTransport::OpenCl($inner) => $call,
+            ByTransport::Offload($inner) => $call,
+        }
+    };
+}
+
+pub(crate) use delegate;
+
 impl<A, B> ByTransport<A, B> {
     pub(crate) fn opencl(&self) -> Result<&A> {
         match self {
@@ -41,17 +53,11 @@ pub struct MppaBuffer(pub(crate) ByTransport<OpenClBuffer, OffloadBuffer>);
 
 impl Buffer for MppaBuffer {
     fn kernel_address(&self) -> u64 {
-        match &self.0 {
-            ByTransport::OpenCl(buffer) => buffer.kernel_address(),
-            ByTransport::Offload(buffer) => buffer.kernel_address(),
-        }
+        delegate!(&self.0, buffer => buffer.kernel_address())
     }
 
     fn host_pointer(&self) -> *mut u8 {
-        match &self.0 {
-            ByTransport::OpenCl(buffer) => buffer.host_pointer(),
-            ByTransport::Offload(buffer) => buffer.host_pointer(),
-        }
+        delegate!(&self.0, buffer => buffer.host_pointer())
     }
 }
 
@@ -75,10 +81,7 @@ impl Module for MppaModule {
     type Kernel = MppaKernel;
 
     fn symbols(&self) -> &[String] {
-        match &self.0 {
-            ByTransport::OpenCl(module) => module.symbols(),
-            ByTransport::Offload(module) => module.symbols(),
-        }
+        delegate!(&self.0, module => module.symbols())
     }
 
     fn kernel(&self, name: &str) -> Result<MppaKernel> {
@@ -95,17 +98,11 @@ pub struct MppaKernel(pub(crate) ByTransport<OpenClKernel, OffloadKernel>);
 
 impl Kernel for MppaKernel {
     fn info(&self) -> KernelInfo {
-        match &self.0 {
-            ByTransport::OpenCl(kernel) => kernel.info(),
-            ByTransport::Offload(kernel) => kernel.info(),
-        }
+        delegate!(&self.0, kernel => kernel.info())
     }
 
     fn occupancy(&self, geometry: &Geometry, local_bytes: u64) -> Result<Occupancy> {
-        match &self.0 {
-            ByTransport::OpenCl(kernel) => kernel.occupancy(geometry, local_bytes),
-            ByTransport::Offload(kernel) => kernel.occupancy(geometry, local_bytes),
-        }
+        delegate!(&self.0, kernel => kernel.occupancy(geometry, local_bytes))
     }
 }
 

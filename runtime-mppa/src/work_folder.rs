@@ -9,6 +9,7 @@ use runtime_core::backend::TemporaryFolder;
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::config::MppaConfig;
+use crate::process;
 
 /// A folder for the files of a device.
 #[derive(Debug)]
@@ -28,10 +29,7 @@ impl WorkFolder {
         let name = format!("mppa-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let path = match &config.work_dir {
             None if config.clean_work_dir => {
-                let folder = TemporaryFolder::new("runtime-mppa-").map_err(|error| {
-                    Error::new(ErrorKind::Io, format!("no work folder: {error}; set TMPDIR"))
-                        .with_source(error)
-                })?;
+                let folder = process::folder("runtime-mppa-")?;
                 return Ok(Self { path: folder.path().to_owned(), _private: Some(folder) });
             }
             None => std::env::temp_dir().join(format!("runtime-kept-{name}")),

@@ -108,7 +108,8 @@ pub(crate) struct DevicesArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
-    /// Collect what the developers need about Kalray's MPPA in a new text file, without private data; with `-`, on standard output
+    /// Write a diagnostic report about Kalray's MPPA to a new text file, with user names, host name and home folders redacted;
+    /// with `-`, to standard output
     #[arg(long, value_name = "FILE|-", num_args = 0..=1, default_missing_value = "runtime-mppa-report.txt")]
     pub(crate) mppa: Option<PathBuf>,
 }

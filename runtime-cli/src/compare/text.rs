@@ -56,7 +56,7 @@ pub(super) const fn verdict(row: &Comparison) -> &'static str {
         (Status::Wrong, false) => "still wrong",
         (Status::Failed, false) => "still failed",
         (Status::NotRun, _) => "not run",
-        // A count is no time.
+        // Counts are fewer or more, not faster or slower.
         _ if row.new.is_count() && matches!(row.verdict, Verdict::Faster) => "fewer",
         _ if row.new.is_count() && matches!(row.verdict, Verdict::Slower) => "more",
         _ => row.verdict.text(),

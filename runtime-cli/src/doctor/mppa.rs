@@ -60,7 +60,7 @@ impl<'a> NewFile<'a> {
                 );
                 Err(Error::new(ErrorKind::InvalidArgument, message))
             }
-            Err(error) => Err(write_error(path, error)),
+            Err(error) => Err(output::write_error(path, &error)),
         }
     }
 
@@ -68,14 +68,10 @@ impl<'a> NewFile<'a> {
         match self {
             Self::Standard => output::print(text),
             Self::File(file, path) => {
-                file.write_all(text.as_bytes()).map_err(|error| write_error(path, error))
+                file.write_all(text.as_bytes()).map_err(|error| output::write_error(path, &error))
             }
         }
     }
-}
-
-fn write_error(path: &Path, error: std::io::Error) -> Error {
-    Error::new(ErrorKind::Io, format!("cannot write {}: {error}", path.display())).with_source(error)
 }
 
 /// The backend's library and its devices, which a child process lists.

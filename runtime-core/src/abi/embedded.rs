@@ -38,7 +38,7 @@ pub struct RunReport {
     pub elapsed_ns: u64,
     /// Count between two readings of the counter, which is part of `cycles`.
     pub overhead: u64,
-    /// Bytes of stack that the run has used at most; 0 if unknown.
+    /// Peak stack use of the run in bytes; 0 if unknown.
     pub stack_bytes: u64,
     /// Bytes of code in the image; 0 if the sizes of the image are unknown.
     pub code_bytes: u64,
@@ -46,6 +46,6 @@ pub struct RunReport {
     pub constant_bytes: u64,
     /// Bytes of initialised data in the image.
     pub data_bytes: u64,
-    /// Bytes of memory that the image begins with zeros.
+    /// Bytes of zero-initialised data (.bss).
     pub zeroed_bytes: u64,
 }

@@ -59,14 +59,7 @@ impl Kernel {
             info.complete(compiled);
         }
         if let Some(lowered) = &lowered {
-            // The portable code is more precise than the driver.
-            info.params = Some(lowered.params.iter().map(|param| param.param).collect());
-            info.group_size = Some(lowered.group_size);
-            if lowered.work_items.is_some() {
-                info.max_group_items = Some(lowered.group_size.iter().product());
-            }
-            // Some drivers report 0 (PoCL 6).
-            info.shared_bytes = info.shared_bytes.max(Some(lowered.shared_bytes));
+            lowered.describe(&mut info);
         }
         let (device, signature_unknown) =
             (Arc::clone(module.device()), info.params.is_none() && lowered.is_none());

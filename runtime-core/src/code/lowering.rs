@@ -10,11 +10,22 @@ use crate::code::source::DEBUG;
 use crate::model::options::did_you_mean;
 use crate::plugin::instance::Instance;
 use crate::{
-    Access, Arg, Coarsening, CodeFormat, DType, DeviceInfo, Error, ErrorKind, LaunchConfig, LoweredKernel,
-    Lowering, ModuleSource, OptionScope, OptionSpec, Options, PortableSource, Result, Tensor,
+    Access, Arg, Coarsening, CodeFormat, DType, DeviceInfo, Error, ErrorKind, KernelInfo, LaunchConfig,
+    LoweredKernel, Lowering, ModuleSource, OptionScope, OptionSpec, Options, PortableSource, Result, Tensor,
 };
 
 impl LoweredKernel {
+    /// Adds what the portable code says to what the driver reports. The code is more precise.
+    pub(crate) fn describe(&self, info: &mut KernelInfo) {
+        info.params = Some(self.params.iter().map(|param| param.param).collect());
+        info.group_size = Some(self.group_size);
+        if self.work_items.is_some() {
+            info.max_group_items = Some(self.group_size.iter().product());
+        }
+        // Some drivers report 0 (PoCL 6).
+        info.shared_bytes = info.shared_bytes.max(Some(self.shared_bytes));
+    }
+
     /// Checks the additional requirements of portable code, which the lowered code relies on: each tensor is
     /// large enough and sufficiently aligned, and a written tensor does not overlap another argument.
     pub(crate) fn check(&self, args: &[Arg<'_>]) -> Result<()> {

@@ -240,12 +240,9 @@ impl EmbeddedDevice {
 }
 
 fn info(kernel: &LoweredKernel) -> KernelInfo {
-    KernelInfo {
-        shared_bytes: Some(kernel.shared_bytes),
-        group_size: Some(kernel.group_size),
-        params: Some(kernel.params.iter().map(|param| param.param).collect()),
-        ..KernelInfo::default()
-    }
+    let mut info = KernelInfo::default();
+    kernel.describe(&mut info);
+    info
 }
 
 /// A tensor argument that stands for tensor `index` of the program. It has no memory yet, so nothing else is

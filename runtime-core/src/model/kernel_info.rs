@@ -63,7 +63,7 @@ pub struct RunReport {
     pub elapsed_ns: u64,
     /// Count between two readings of the counter, which is part of `cycles`; 0 if it is unknown.
     pub overhead: u64,
-    /// Bytes of stack that the run has used at most.
+    /// Peak stack use of the run in bytes.
     pub stack_bytes: Option<u64>,
     /// The sizes of the image.
     pub image: Option<ImageSizes>,
@@ -78,6 +78,6 @@ pub struct ImageSizes {
     pub constant_bytes: u64,
     /// Initialised data: in RAM, and copied there from flash.
     pub data_bytes: u64,
-    /// Data that begins with zeros, in RAM.
+    /// Zero-initialised data (.bss), in RAM.
     pub zeroed_bytes: u64,
 }

@@ -90,7 +90,7 @@ pub struct LoweredKernel {
     pub params: Vec<LoweredParam>,
     /// Work-items per group, per dimension, as a launch gives them.
     pub group_size: [u32; 3],
-    /// If set, the code runs the items of a group in loops, and the device runs groups of so many work-items instead.
+    /// If set, the code runs the items of a group in loops, and the device launches groups of this size instead.
     pub work_items: Option<[u32; 3]>,
     /// Bytes of work-group memory.
     pub shared_bytes: u32,

@@ -43,7 +43,7 @@ pub struct ImageUsage {
     pub constant_bytes: u64,
     /// Initialised data: in RAM, and copied there from flash.
     pub data_bytes: u64,
-    /// Data that begins with zeros, in RAM.
+    /// Zero-initialised data (.bss), in RAM.
     pub zeroed_bytes: u64,
     /// The flash of the board.
     pub flash_bytes: Option<u64>,
@@ -73,9 +73,9 @@ impl Counts {
         self.clock.strip_prefix("target-").unwrap_or(&self.clock)
     }
 
-    /// The image, the stack and the count per element, in words.
+    /// The image, the stack and the count per element, in words; `None` if all of them are unknown.
     #[must_use]
-    pub fn note(&self) -> String {
+    pub fn note(&self) -> Option<String> {
         let of = |bytes: Option<u64>| bytes.map_or_else(String::new, |bytes| format!(" of {bytes}"));
         let mut notes = Vec::new();
         if let Some(per_element) = self.per_element {
@@ -96,7 +96,7 @@ impl Counts {
         if let Some(stack) = &self.stack {
             notes.push(format!("stack {}{} bytes", stack.used_bytes, of(stack.bytes)));
         }
-        notes.join("; ")
+        (!notes.is_empty()).then(|| notes.join("; "))
     }
 }
 

@@ -14,7 +14,7 @@ const TENSOR: [&str; 10] =
 const SCALAR: [&str; 3] = ["name", "scalar", "value"];
 const STRUCT: [&str; 2] = ["name", "struct"];
 const BYTES: [&str; 2] = ["name", "bytes"];
-const INITS: [&str; 5] = ["zeros", "ones", "arange", "random", "file:PATH.npy"];
+const INITS: [&str; 6] = ["zeros", "ones", "arange", "random", "file:PATH.npy", "file:PATH.safetensors#NAME"];
 const LOCAL: [&str; 2] = ["name", "local_bytes"];
 
 /// Upper limit for the bytes of a buffer: more cannot be addressed on any device.
@@ -259,9 +259,9 @@ fn is_opaque(dtype: DType) -> bool {
 
 fn check_init(item: &Item<'_>, section: &Section<'_>, init: &Init, dtype: DType) -> Result<()> {
     if is_opaque(dtype) && !matches!(init, Init::Zeros | Init::File(_) | Init::Stored(..)) {
-        return Err(
-            item.error(&format!("{dtype} is opaque: only \"zeros\" and \"file:PATH.npy\" are allowed"))
-        );
+        return Err(item.error(&format!(
+            "{dtype} is opaque: only \"zeros\", \"file:PATH.npy\" and \"file:PATH.safetensors#NAME\" are allowed"
+        )));
     }
     let random_only = ["seed", "range"].into_iter().find_map(|key| section.optional(key));
     match (init, random_only) {

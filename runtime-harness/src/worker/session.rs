@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
-use runtime_core::{ErrorKind, Options, Result, Runtime};
+use runtime_core::{DeviceKind, ErrorKind, Options, Result, Runtime};
 
 use super::carry_over::carry_over;
 use super::protocol::Reply;
@@ -68,8 +68,9 @@ impl<'r> Session<'r> {
             None => self.evaluate_kernel(id, candidate, report),
         };
         let Evaluated { row, released } = evaluated?;
+        let info = self.device.as_ref().and_then(|open| open.device.info.as_ref());
         // On an embedded device, no code of the candidate runs here, and its emulator is used again.
-        if row.counts.is_none() {
+        if info.is_none_or(|info| info.kind != DeviceKind::Embedded) {
             kill_leftovers(&before);
         }
         let last = released.is_err() || is_device_error(&row);

@@ -15,6 +15,9 @@ pub use set::{CounterSource, Counters};
 
 /// Clusters of a chip.
 pub const CLUSTERS: usize = 5;
+/// The same as a number of descriptions and of the offload library.
+#[expect(clippy::cast_possible_truncation, reason = "a small constant")]
+pub(crate) const CLUSTER_COUNT: u32 = CLUSTERS as u32;
 /// Processing elements of a cluster.
 pub const ELEMENTS: usize = 16;
 

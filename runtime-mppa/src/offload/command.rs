@@ -11,6 +11,8 @@ use super::memory::{MIN_ALIGNMENT_BYTES, Memory, Space};
 
 /// Room for arguments in a new command.
 const MIN_ARGUMENT_BYTES: u64 = 256;
+/// The kernel itself starts further threads.
+const TEAMS: u32 = 1;
 
 /// A command and its arguments, in one block of memory that is used again.
 #[derive(Debug)]
@@ -26,7 +28,7 @@ impl Command {
         Self { chip: Arc::clone(chip), memory: None }
     }
 
-    /// Runs a kernel on a cluster, with `teams` teams, and waits for it. The kernel gets the address of a copy of `arguments`.
+    /// Runs a kernel on a cluster, with one team, and waits for it. The kernel gets the address of a copy of `arguments`.
     ///
     /// # Errors
     /// `OutOfMemory`; `Driver`; `Failed` if the library cannot run it.
@@ -34,7 +36,7 @@ impl Command {
     /// # Safety
     /// `function` is the address of a kernel on this chip ([`Module::symbol`](super::Module::symbol)), and its arguments are what it
     /// expects: it may access all memory of the chip.
-    pub unsafe fn run(&mut self, function: u64, arguments: &[u8], cluster: u32, teams: u32) -> Result<()> {
+    pub unsafe fn run(&mut self, function: u64, arguments: &[u8], cluster: u32) -> Result<()> {
         let chip = Arc::clone(&self.chip);
         let (memory, offset) = self.memory(arguments.len() as u64)?;
         let mut block = chip.command(function, memory.kernel_address() + offset);
@@ -43,7 +45,7 @@ impl Command {
         memory.write(0, &block)?;
         chip.call(ErrorKind::Failed, "mppa_offload_buffer_exec", |functions, handle| {
             // SAFETY: the chip is open, and the command is in its memory; the rest is the caller's promise.
-            unsafe { (functions.execute)(handle, cluster, memory.kernel_address(), teams) }
+            unsafe { (functions.execute)(handle, cluster, memory.kernel_address(), TEAMS) }
         })
     }
 

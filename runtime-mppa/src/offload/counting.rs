@@ -24,7 +24,7 @@ const WORD_BYTES: usize = 8;
 const CLUSTER_BYTES: usize = SLOTS.len() * ELEMENTS * WORD_BYTES;
 
 /// Every event with every named reduction. Indices are valid too.
-pub(super) fn list(arch: Arch, simulated: bool) -> Vec<CounterInfo> {
+pub(super) fn list(arch: Arch) -> Vec<CounterInfo> {
     let reductions = [Reduction::Sum, Reduction::Avg, Reduction::Min, Reduction::Max];
     let pairs =
         reductions.iter().flat_map(|clusters| reductions.iter().map(move |elements| (clusters, elements)));
@@ -35,18 +35,16 @@ pub(super) fn list(arch: Arch, simulated: bool) -> Vec<CounterInfo> {
             elements: *elements,
         })
     });
-    requests.map(|request| describe(request, simulated)).collect()
+    requests.map(describe).collect()
 }
 
-fn describe(request: Request, simulated: bool) -> CounterInfo {
+fn describe(request: Request) -> CounterInfo {
     let event = request.event;
-    let approximately = if simulated { ", approximately" } else { "" };
     CounterInfo {
         name: request.to_string(),
-        description: format!("{}{approximately}; cluster and pe also take an index", event.description()),
+        description: format!("{}; cluster and pe also take an index", event.description()),
         unit: event.unit().map(str::to_owned),
-        unavailable_reason: (simulated && !event.is_simulated())
-            .then(|| "simulators count only PCC, EBE and ENIE, approximately; run on a board".to_owned()),
+        unavailable_reason: None,
     }
 }
 
@@ -55,7 +53,6 @@ fn describe(request: Request, simulated: bool) -> CounterInfo {
 pub(super) struct Counting {
     chip: Arc<OpenChip>,
     clusters: Range<u32>,
-    simulated: bool,
     command: Command,
     started: Option<Started>,
 }
@@ -69,9 +66,9 @@ struct Started {
 }
 
 impl Counting {
-    pub(super) fn new(chip: &Arc<OpenChip>, clusters: Range<u32>, simulated: bool) -> Self {
+    pub(super) fn new(chip: &Arc<OpenChip>, clusters: Range<u32>) -> Self {
         let command = Command::new(&chip.chip);
-        Self { chip: Arc::clone(chip), clusters, simulated, command, started: None }
+        Self { chip: Arc::clone(chip), clusters, command, started: None }
     }
 
     fn run(&mut self, module: usize, kernel: &str, cluster: u32, arguments: &[u8]) -> Result<()> {
@@ -122,10 +119,6 @@ impl CounterSource for Counting {
         let mut bytes = vec![0; CLUSTERS * CLUSTER_BYTES];
         values.read(0, &mut bytes)?;
         Ok((0..slots).map(|slot| raw_values(&bytes, slot)).collect())
-    }
-
-    fn is_simulated(&self) -> bool {
-        self.simulated
     }
 }
 

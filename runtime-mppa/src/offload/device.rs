@@ -12,14 +12,11 @@ use super::memory::{MIN_ALIGNMENT_BYTES, Memory, Space};
 use super::open_chip::OpenChip;
 use super::queue::OffloadQueue;
 use crate::config::Arch;
-use crate::counters::{CLUSTERS, Counters, Request};
+use crate::counters::{CLUSTER_COUNT, Counters, Request};
 use crate::elf::Elf;
 
 /// Clusters that a kernel of a module runs on, in a module option.
 const CLUSTERS_OPTION: &str = "clusters";
-
-#[expect(clippy::cast_possible_truncation, reason = "a small constant")]
-const CLUSTER_COUNT: u32 = CLUSTERS as u32;
 
 /// The options of modules.
 pub(crate) fn module_options() -> Vec<OptionSpec> {
@@ -37,12 +34,11 @@ pub(crate) struct OffloadDevice {
     arch: Arch,
     /// `None`: the whole chip.
     cluster: Option<u32>,
-    simulated: bool,
 }
 
 impl OffloadDevice {
-    pub(crate) const fn new(chip: Arc<OpenChip>, arch: Arch, cluster: Option<u32>, simulated: bool) -> Self {
-        Self { chip, arch, cluster, simulated }
+    pub(crate) const fn new(chip: Arc<OpenChip>, arch: Arch, cluster: Option<u32>) -> Self {
+        Self { chip, arch, cluster }
     }
 
     /// The memory of a space of the device's list: the chip's, then that of each of its clusters.
@@ -105,14 +101,14 @@ impl Device for OffloadDevice {
     }
 
     fn counters(&self) -> Result<Vec<CounterInfo>> {
-        Ok(counting::list(self.arch, self.simulated))
+        Ok(counting::list(self.arch))
     }
 
     fn open_counters(&self, names: &[&str]) -> Result<Box<dyn CounterSet>> {
         let requests =
             names.iter().map(|name| Request::parse(name, self.arch)).collect::<Result<Vec<_>>>()?;
         let clusters = self.cluster.map_or(0..CLUSTER_COUNT, |cluster| cluster..cluster + 1);
-        let source = Counting::new(&self.chip, clusters, self.simulated);
+        let source = Counting::new(&self.chip, clusters);
         Ok(Box::new(Counters::new(source, &requests)))
     }
 

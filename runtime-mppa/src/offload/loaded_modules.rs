@@ -94,7 +94,7 @@ impl LoadedModules {
         self.load(&mut self.modules.lock(), number).map(drop)
     }
 
-    /// Runs a kernel of a module on some clusters, one after the other, as [`Command::run`] with one team.
+    /// Runs a kernel of a module on some clusters, one after the other, as [`Command::run`].
     ///
     /// # Errors
     /// As [`LoadedModules::find`] and [`Command::run`].
@@ -113,7 +113,7 @@ impl LoadedModules {
         let function = self.load(&mut modules, number)?.symbol(kernel)?;
         clusters.into_iter().try_for_each(|cluster| {
             // SAFETY: the address is that of the loaded module; the rest is the caller's promise.
-            unsafe { command.run(function, arguments, cluster, 1) }
+            unsafe { command.run(function, arguments, cluster) }
         })
     }
 

@@ -10,7 +10,7 @@ use runtime_core::{Error, ErrorKind, Result};
 use super::chip::Chip;
 use crate::counters::CLUSTERS;
 
-/// Alignment of every allocation.
+/// Alignment of every allocation, and of the memory of whole programs.
 pub(crate) const MIN_ALIGNMENT_BYTES: u64 = 64;
 
 /// Where memory is.

@@ -58,7 +58,7 @@ impl OpenChips {
         log.write(
             Level::Info,
             "mppa",
-            &format!("opens chip {position} with firmware {firmware}; takes seconds"),
+            &format!("opening chip {position} with firmware {firmware}; this takes several seconds"),
         );
         let chip = shim.open(position, firmware)?;
         let open =

@@ -89,11 +89,9 @@ pub(crate) fn has_header(sdk: &Path) -> bool {
 /// A folder to compile in.
 ///
 /// # Errors
-/// `Io`, with the remedy.
+/// As [`process::folder`].
 pub(crate) fn compile_folder() -> Result<TemporaryFolder> {
-    TemporaryFolder::new("runtime-mppa-shim-").map_err(|error| {
-        Error::new(ErrorKind::Io, format!("no folder to compile in: {error}; set TMPDIR")).with_source(error)
-    })
+    process::folder("runtime-mppa-shim-")
 }
 
 /// Compiles the shim without loading it, and returns what the compiler printed.

@@ -9,25 +9,24 @@ const HOMES: [&str; 2] = ["/home/", "/Users/"];
 const PUBLIC: [&str; 3] = ["root", "localhost", "(none)"];
 
 /// The names that a report must not contain.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Private {
     /// Home folders.
-    pub homes: Vec<String>,
+    pub(super) homes: Vec<String>,
     /// Names of users.
-    pub users: Vec<String>,
+    pub(super) users: Vec<String>,
     /// Names of this machine.
-    pub hosts: Vec<String>,
+    pub(super) hosts: Vec<String>,
 }
 
 impl Private {
     /// The names of this process's user and machine.
     #[must_use]
     pub fn of_process() -> Self {
-        let variable = |name: &&str| std::env::var(name).ok();
         let mut private = Self {
-            homes: ["HOME"].iter().filter_map(variable).collect(),
-            users: ["USER", "LOGNAME", "SUDO_USER"].iter().filter_map(variable).collect(),
-            hosts: ["HOSTNAME"].iter().filter_map(variable).collect(),
+            homes: std::env::var("HOME").into_iter().collect(),
+            users: ["USER", "LOGNAME", "SUDO_USER"].into_iter().flat_map(std::env::var).collect(),
+            hosts: std::env::var("HOSTNAME").into_iter().collect(),
         };
         if let Some((user, home)) = account() {
             private.users.push(user);

@@ -115,7 +115,7 @@ fn private(homes: &[&str], users: &[&str], hosts: &[&str]) -> Private {
 
 #[test]
 fn names_are_hidden_wherever_they_stand() {
-    let private = private(&["/data/anna/", "/eva", "/"], &["Anna", "root", ""], &["lab7.example.org\n"]);
+    let private = private(&["/data/anna/", "/vault", "/"], &["Anna", "root", ""], &["lab7.example.org\n"]);
     for (text, hidden) in [
         ("-I/data/anna/sdk", "-I~/sdk"),
         ("\"/data/anna\"", "\"~\""),
@@ -124,7 +124,7 @@ fn names_are_hidden_wherever_they_stand() {
         ("/home/bob.b/sdk:/home/eve", "~/sdk:~"),
         ("/nfs/home/bob", "/nfs~"),
         ("ls /home/ and /", "ls /home/ and /"),
-        ("/eva/sdk in /data/eva, root", "~/sdk in /data/eva, root"),
+        ("/vault/sdk in /data/vault, root", "~/sdk in /data/vault, root"),
         ("lab7 LAB7.example.org lab77", "<host> <host> lab77"),
     ] {
         assert_eq!(private.hide(text), hidden);

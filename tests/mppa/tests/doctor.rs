@@ -83,6 +83,18 @@ fn the_compiler_of_the_shim_is_quoted() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "`-` writes no file");
 }
 
+/// Kalray's tool for boards was reported as missing.
+#[test]
+fn a_tool_that_has_no_folder_to_run_in_is_not_said_to_be_missing() {
+    let (sdk, folder) = (machine(), tempfile::tempdir().unwrap());
+    let finished = doctor(folder.path(), sdk.path(), Some("-"), |command| {
+        command.envs(sdk.variables()).env("TMPDIR", folder.path().join("missing"));
+    });
+    assert!(finished.status.success(), "{finished:?}");
+    let section = finished.stdout.split("kvx-board-diag --list-board\n").nth(1).unwrap();
+    assert!(section.starts_with("  no temporary folder: ") && section.contains("set TMPDIR"), "{section}");
+}
+
 #[test]
 fn a_machine_without_anything_says_so() {
     let folder = tempfile::tempdir().unwrap();

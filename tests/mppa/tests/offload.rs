@@ -88,7 +88,7 @@ fn use_everything(fake: &Fake) -> Result<Vec<u8>> {
     for cluster in 0..5u32 {
         let memory = if cluster == 3 { &local } else { &shared };
         // SAFETY: the fake's kernel takes an address and a size.
-        unsafe { command.run(twice, &arguments(memory, 4), cluster, 1) }?;
+        unsafe { command.run(twice, &arguments(memory, 4), cluster) }?;
     }
     let mut bytes = vec![0; 6];
     shared.read(0, &mut bytes[..3])?;
