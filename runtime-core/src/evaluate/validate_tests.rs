@@ -214,7 +214,7 @@ fn outputs_are_compared_together() {
     for (access, unwritten) in [(Access::Write, 2), (Access::ReadWrite, 0)] {
         match compare(&[1, -1, -1], access).unwrap() {
             Validation::Failed(wrong) => {
-                assert_eq!((wrong.arg, wrong.wrong, wrong.unwritten), (4, 2, unwritten))
+                assert_eq!((wrong.arg, wrong.wrong, wrong.unwritten), (4, 2, unwritten));
             }
             other => panic!("{other:?}"),
         }
