@@ -42,6 +42,7 @@ check bias rows=20 columns=1000
 check blur n=10000
 check convolution height=100 width=150
 check gelu rows=20 columns=1000
+check gemm_f32 m=132 n=260 k=52
 check histogram n=100000
 check layer_norm rows=20 columns=1000
 check mandelbrot width=200 height=150

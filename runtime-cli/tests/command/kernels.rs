@@ -54,6 +54,11 @@ const SIZES: &[Sizes] = &[
         elements: FLOATS,
     },
     Sizes {
+        kernel: "gemm_f32",
+        runs: &[&["m=4", "n=4", "k=4"], &["m=132", "n=260", "k=20"], &["m=128", "n=256", "k=16"]],
+        elements: &[],
+    },
+    Sizes {
         kernel: "histogram",
         runs: &[&["n=1"], &["n=100003"], &["n=70001", "BINS=257", "GROUP=64"]],
         elements: &[],
@@ -336,4 +341,4 @@ macro_rules! kernels {
     )*};
 }
 
-kernels!(bias blur convolution gelu histogram layer_norm mandelbrot matmul multiply_subtract n_body reduction relu residual saxpy scale scale_mask scan scan_offset sharpen softmax transpose vector_add);
+kernels!(bias blur convolution gelu gemm_f32 histogram layer_norm mandelbrot matmul multiply_subtract n_body reduction relu residual saxpy scale scale_mask scan scan_offset sharpen softmax transpose vector_add);

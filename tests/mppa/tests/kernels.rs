@@ -16,6 +16,7 @@ const SIZES: &[(&str, &[&str])] = &[
     ("blur", &["n=1003", "GROUP=16"]),
     ("convolution", &["height=19", "width=37", "GROUP_WIDTH=8", "GROUP_HEIGHT=2"]),
     ("gelu", &["rows=3", "columns=101", "GROUP=16"]),
+    ("gemm_f32", &["m=12", "n=260", "k=12"]),
     ("histogram", &["n=1003", "GROUP=16"]),
     ("layer_norm", &["rows=3", "columns=101", "GROUP=16"]),
     ("mandelbrot", &["width=13", "height=7", "most=20", "GROUP_WIDTH=4", "GROUP_HEIGHT=4"]),

@@ -17,6 +17,7 @@ const SIZES: &[(&str, &[&str])] = &[
     ("blur", &["n=100003"]),
     ("convolution", &["height=67", "width=131"]),
     ("gelu", &["rows=5", "columns=1003"]),
+    ("gemm_f32", &["m=136", "n=260", "k=20"]),
     ("histogram", &["n=100003"]),
     ("layer_norm", &["rows=5", "columns=1003"]),
     ("mandelbrot", &["width=301", "height=203"]),
