@@ -1,5 +1,5 @@
 /* A fake simulator: **a stand-in, not one of Kalray's.** It makes a socket in the folder of its command line, and waits. The variable
-   FAKE_SIMULATOR, a list of words, changes that; FAKE_SIMULATOR_IDS is a file that gets the number of each of its processes. */
+   FAKE_SIMULATOR, a list of words, changes that; FAKE_SIMULATOR_IDS is a file that gets the number of each of its processes, its own first. */
 
 #include <signal.h>
 #include <stdio.h>
@@ -34,9 +34,9 @@ int main(int count, char **arguments) {
         return 2;
     if (is("stubborn"))
         signal(SIGTERM, SIG_IGN);
-    if (is("forks") && fork() == 0)
-        strcpy(arguments[0], "child");
     note_id();
+    if (is("forks") && fork() == 0)
+        note_id();
     printf("no licence for %s\n", arguments[0]);
     fflush(stdout);
     if (is("ends"))

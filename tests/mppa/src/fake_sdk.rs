@@ -103,8 +103,17 @@ impl FakeSdk {
     #[must_use]
     pub fn host_module(&self, definition: &str) -> PathBuf {
         let source = std::fs::read_to_string(sources().join("host_module.c")).expect("the source");
-        self.write("module.c", &format!("#define {definition}\n{source}"));
-        self.library(&self.path().join("module.c"), &format!("{definition}.so"))
+        let name = format!("{definition}.c");
+        self.write(&name, &format!("#define {definition}\n{source}"));
+        let path = self.path().join(format!("{definition}.so"));
+        let mut cc = Command::new("cc");
+        cc.current_dir(self.path())
+            .args(["-shared", "-fPIC", "-O1", "-Wall", "-Iinclude", &name, "-o"])
+            .arg(&path);
+        cc.args(["-Llib", "-lmppa_offload_host"]);
+        cc.arg(format!("-Wl,-rpath,{}", self.path().join("lib").display()));
+        assert!(cc.status().expect("cc").success(), "{cc:?}");
+        path
     }
 
     /// The variables with which a process sees this machine.

@@ -120,8 +120,11 @@ fn eleven(device: &Device) -> Result<(), Failed> {
     let code = std::fs::read(sdk().join("program.elf")).unwrap();
     // SAFETY: its kernels are not launched.
     let elf = device.load(&unsafe { ModuleSource::native(CodeFormat::ELF, code) })?;
+    let whole = std::fs::read(sdk().join("WHOLE.so")).unwrap();
+    // Modules of equal bytes would be one.
+    let numbered = |number| module([&whole[..], &[number]].concat());
     let kernels: Vec<_> =
-        (0..10).map(|_| device.kernel(source(WHOLE), "count_loads")).collect::<Result<_, _>>()?;
+        (0..10).map(|number| device.kernel(numbered(number), "count_loads")).collect::<Result<_, _>>()?;
     // The file for the chip was the oldest of eleven modules. Its memory for code is freed when it is loaded.
     check(fake_number("fake_live") == 1 + 10, || {
         format!("{} live: {}", fake_number("fake_live"), fake_log())
