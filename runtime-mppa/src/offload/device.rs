@@ -65,6 +65,30 @@ impl OffloadDevice {
             ))),
         }
     }
+
+    /// The code of a source, and how its functions run.
+    #[allow(unsafe_code, reason = "core passes native code only from a caller who vouches for it")]
+    fn code(&self, source: &Source<'_>) -> Result<(Code, Runs)> {
+        let clusters = self.clusters(source)?;
+        match source.format {
+            "elf" => {
+                let code = Elf::new(source.bytes()?.into_owned(), self.arch)
+                    .map_err(|error| Error::new(ErrorKind::CompileFailed, error.message()))?;
+                Ok((code.into(), Runs::OnClusters(clusters)))
+            }
+            HOST_MODULE if clusters == (0..1) && self.cluster.is_none() => {
+                // SAFETY: core passes native code only from a caller who vouches for it.
+                let code = unsafe { HostCode::new(source.bytes()?.into_owned()) };
+                Ok((code.into(), Runs::InThisProcess))
+            }
+            HOST_MODULE => Err(Error::unsupported(format!(
+                "a host-driven module chooses its clusters itself; open the whole chip, without option \"{CLUSTERS_OPTION}\""
+            ))),
+            format => Err(Error::unsupported(format!(
+                "code in format \"{format}\" is not supported by the offload library; link an ELF file"
+            ))),
+        }
+    }
 }
 
 impl Device for OffloadDevice {
@@ -86,30 +110,8 @@ impl Device for OffloadDevice {
             .map(|memory| OffloadBuffer(Arc::new(memory)))
     }
 
-    #[allow(unsafe_code, reason = "core passes native code only from a caller who vouches for it")]
     fn load(&self, source: &Source<'_>) -> Result<OffloadModule> {
-        let clusters = self.clusters(source)?;
-        let (code, runs): (Code, Runs) = match &*source.format {
-            "elf" => {
-                let code = Elf::new(source.bytes()?.into_owned(), self.arch)
-                    .map_err(|error| Error::new(ErrorKind::CompileFailed, error.message()))?;
-                (code.into(), Runs::OnClusters(clusters))
-            }
-            HOST_MODULE if clusters == (0..1) && self.cluster.is_none() => {
-                // SAFETY: core passes native code only from a caller who vouches for it.
-                (unsafe { HostCode::new(source.bytes()?.into_owned()) }.into(), Runs::InThisProcess)
-            }
-            HOST_MODULE => {
-                return Err(Error::unsupported(format!(
-                    "a host-driven module chooses its clusters itself; open the whole chip, without option \"{CLUSTERS_OPTION}\""
-                )));
-            }
-            format => {
-                return Err(Error::unsupported(format!(
-                    "code in format \"{format}\" is not supported by the offload library; link an ELF file"
-                )));
-            }
-        };
+        let (code, runs) = self.code(source)?;
         let number = self.chip.modules.add(code)?;
         let code = Arc::new(AddedModule { chip: Arc::clone(&self.chip), number });
         self.chip.modules.prepare(number)?;

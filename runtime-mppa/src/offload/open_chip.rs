@@ -43,11 +43,14 @@ pub(crate) struct OpenChip {
     opened: Wanted,
 }
 
+/// Where a chip is, while it is open.
+type Place = Arc<Mutex<Weak<OpenChip>>>;
+
 /// What is opened in this process. Different chips are opened side by side, a chip by one thread at a time.
 #[derive(Debug, Default)]
 pub(crate) struct OpenChips {
     shims: Mutex<BTreeMap<PathBuf, Arc<Shim>>>,
-    chips: Mutex<BTreeMap<(Platform, u32), Arc<Mutex<Weak<OpenChip>>>>>,
+    chips: Mutex<BTreeMap<(Platform, u32), Place>>,
 }
 
 impl OpenChips {

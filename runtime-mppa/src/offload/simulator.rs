@@ -14,7 +14,7 @@ use runtime_core::{Error, ErrorKind, Result};
 use super::death_guard::DeathGuard;
 use super::simulator_folder::SimulatorFolder;
 use crate::config::{MppaConfig, Platform};
-use crate::environment::Environment;
+use crate::environment::{Environment, SIMULATOR_FOLDER};
 use crate::process;
 use crate::readiness::Readiness;
 use crate::tools::Tools;
@@ -22,8 +22,6 @@ use crate::tools::Tools;
 /// Makes the library run on a simulator.
 const MODE: &str = "MPPA_RPROC_PLATFORM_MODE";
 const SIMULATED: &str = "sim";
-/// Where the library looks for the simulator.
-pub(super) const PATH: &str = "MPPA_RPROC_SIM_PATH";
 /// The firmware, for parts of the SDK that start one by themselves.
 const FIRMWARE: [&str; 2] = ["OMP_MPPA_FIRMWARE_NAME", "MLIR_MPPA_FIRMWARE_NAME"];
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
@@ -47,17 +45,17 @@ pub(crate) fn obstacle(platform: Platform, config: &MppaConfig, process: &Enviro
             format!("{MODE}={SIMULATED} makes Kalray's offload library run on a simulator; unset it before the program starts")
         });
     }
-    let path = process.text(PATH).filter(|path| Path::new(path).is_absolute());
+    let path = process.text(SIMULATOR_FOLDER).filter(|path| Path::new(path).is_absolute());
     let firmware = &config.firmware;
     let differs = |name: &&str| process.text(name).is_some_and(|value| value != firmware);
-    if is_simulated && path.is_some() && !FIRMWARE.iter().any(|name| differs(&name)) {
+    if is_simulated && path.is_some() && !FIRMWARE.iter().any(differs) {
         return None;
     }
     let [first, second] = FIRMWARE;
     let folder = config.work_dir.as_ref().map_or("/FOLDER".into(), |folder| folder.display().to_string());
     Some(format!(
         "Kalray's offload library reads its platform from the environment, once per process; before the program starts, set \
-         {MODE}={SIMULATED}, {PATH}={folder}/mymppa (an absolute path, another one in each process), {first}={firmware} and \
+         {MODE}={SIMULATED}, {SIMULATOR_FOLDER}={folder}/mymppa (an absolute path, another one in each process), {first}={firmware} and \
          {second}={firmware}; this backend then starts the simulator"
     ))
 }
@@ -90,7 +88,7 @@ impl SimulatorPlan {
         let name = tool(config.platform).ok_or_else(|| Error::invalid("a board needs no simulator"))?;
         let missing = || unavailable(format!("{name} is not installed; install AccessCore"));
         let program = tools.find(name).ok_or_else(missing)?.display().to_string();
-        let folder = process.text(PATH).unwrap_or_default().to_owned();
+        let folder = process.text(SIMULATOR_FOLDER).unwrap_or_default().to_owned();
         let arch = config.arch().name();
         let arguments = match config.platform {
             Platform::Qemu => ["--arch", arch, "--work-dir", &folder].map(str::to_owned).to_vec(),
@@ -196,7 +194,7 @@ mod tests {
     const READY: Readiness = Readiness { text: None, timeout: Duration::from_secs(9) };
 
     fn variables(path: &str) -> Environment {
-        [(MODE, SIMULATED), (PATH, path)].into_iter().collect()
+        [(MODE, SIMULATED), (SIMULATOR_FOLDER, path)].into_iter().collect()
     }
 
     fn config(platform: &str) -> MppaConfig {
@@ -218,7 +216,8 @@ mod tests {
             assert!(reason.contains(words), "{words}: {reason}");
         }
         assert!(obstacle(Platform::Qemu, &config, &variables("relative")).is_some());
-        let other = [(MODE, SIMULATED), (PATH, "/s"), (FIRMWARE[1], "x.elf")].into_iter().collect();
+        let other =
+            [(MODE, SIMULATED), (SIMULATOR_FOLDER, "/s"), (FIRMWARE[1], "x.elf")].into_iter().collect();
         assert!(obstacle(Platform::Qemu, &config, &other).is_some(), "another firmware");
         assert_eq!(obstacle(Platform::Qemu, &config, &variables("/s")), None);
         assert_eq!(obstacle(Platform::Hardware, &config, &boards), None);

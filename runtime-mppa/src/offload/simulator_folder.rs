@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use runtime_core::{Error, ErrorKind, Result};
 
-use super::simulator::PATH;
+use crate::environment::SIMULATOR_FOLDER;
 use crate::process::{OUTPUT_FILE, io_error};
 
 /// A locked file, which also shows that this backend created the folder.
@@ -36,7 +36,7 @@ impl SimulatorFolder {
         let marker = path.join(MARKER);
         if !marker.exists() && std::fs::read_dir(path).map_err(fails)?.next().is_some() {
             return Err(Error::invalid(format!(
-                "{} has files that no simulator of this backend made; set {PATH} to a new folder",
+                "{} has files that no simulator of this backend made; set {SIMULATOR_FOLDER} to a new folder",
                 path.display()
             )));
         }
@@ -44,7 +44,7 @@ impl SimulatorFolder {
             OpenOptions::new().write(true).create(true).truncate(false).open(&marker).map_err(fails)?;
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             let message = format!(
-                "{} is used by another simulator: a process has one, with a folder of its own; close that device, or set {PATH} to \
+                "{} is used by another simulator: a process has one, with a folder of its own; close that device, or set {SIMULATOR_FOLDER} to \
                  another folder before the program starts",
                 path.display()
             );
@@ -101,7 +101,7 @@ mod tests {
         let path = root.path().join("a/mymppa");
         let folder = SimulatorFolder::create(&path, true).unwrap();
         let busy = SimulatorFolder::create(&path, true).unwrap_err();
-        assert!(busy.kind() == ErrorKind::Unavailable && busy.message().contains(PATH), "{busy}");
+        assert!(busy.kind() == ErrorKind::Unavailable && busy.message().contains(SIMULATOR_FOLDER), "{busy}");
         assert_eq!(folder.contents(), (0, false));
         drop(folder);
         assert!(!path.exists());

@@ -130,7 +130,7 @@ fn eleven(device: &Device) -> Result<(), Failed> {
         format!("{} live: {}", fake_number("fake_live"), fake_log())
     })?;
     elf.kernel("twice")?;
-    check(fake_number("fake_live") == 1 + 9 + 1, || fake_log())?;
+    check(fake_number("fake_live") == 1 + 9 + 1, fake_log)?;
     for kernel in &kernels {
         // Each is a copy of its own, and is told once whenever it is loaded.
         let loads = loads(device, kernel)?;
