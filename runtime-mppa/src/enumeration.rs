@@ -9,6 +9,7 @@ use crate::board_diag;
 use crate::config::{Arch, MppaConfig, Platform};
 use crate::counters::CLUSTER_COUNT;
 use crate::driver_tree::{Board, Chip, DriverTree};
+use crate::environment::Environment;
 use crate::offload::MIN_ALIGNMENT_BYTES;
 use crate::template::Template;
 use crate::tools::Tools;
@@ -17,6 +18,7 @@ use crate::tools::Tools;
 pub(crate) const STAND_IN: &str = "stand-in (PoCL), not an MPPA";
 const CHIP: &str = "MPPA Coolidge";
 const VENDOR: &str = "Kalray";
+const NO_TRACES: &str = "simulators record no traces; unset BENCHMARK and MPPA_TRACE_ENABLE";
 
 /// How a device is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +29,8 @@ pub(crate) enum Route {
     StandIn(u32),
     /// Chip of the offload library, by its position in the driver's tree.
     Offload(u32),
+    /// A simulator behind the offload library.
+    Simulator(Platform),
     /// A command that runs a whole program.
     Program(Platform),
     /// It cannot be opened; its description says why.
@@ -61,6 +65,7 @@ impl ListedDevice {
 #[derive(Debug)]
 pub(crate) struct Machine<'a> {
     pub(crate) config: &'a MppaConfig,
+    pub(crate) environment: &'a Environment,
     pub(crate) tools: &'a Tools,
     /// The devices of Kalray's OpenCL library, or why there are none.
     pub(crate) opencl: Result<Vec<DeviceInfo>>,
@@ -85,6 +90,7 @@ impl Machine<'_> {
         for (_, platform) in Platform::NAMES {
             if platform != Platform::Hardware {
                 devices.extend(self.program(platform, self.config.arch()));
+                devices.extend(self.simulator(platform));
             } else if has_board {
                 devices.extend(self.program(platform, self.config.arch.or(board_arch).unwrap_or_default()));
                 devices.extend(self.offload(tree));
@@ -192,8 +198,7 @@ impl Machine<'_> {
         info.spaces = vec![space("device", None)];
         info.properties.push("simulator", platform != Platform::Hardware);
         if config.is_none() {
-            info.unavailable_reason =
-                Some("simulators record no traces; unset BENCHMARK and MPPA_TRACE_ENABLE".to_owned());
+            info.unavailable_reason = Some(NO_TRACES.to_owned());
         }
         Some(ListedDevice { info, clusters: Vec::new(), route: Route::Program(platform) })
     }
@@ -218,7 +223,7 @@ impl Machine<'_> {
 impl ListedDevice {
     const fn platform(&self) -> Platform {
         match self.route {
-            Route::Program(platform) => platform,
+            Route::Program(platform) | Route::Simulator(platform) => platform,
             _ => Platform::Hardware,
         }
     }

@@ -16,6 +16,9 @@ pub(crate) const PATH: &str = "PATH";
 /// Traces, as Kalray's OpenCL library reads it.
 pub(crate) const POCL_TRACE: &str = "POCL_MPPA_TRACE_ENABLE";
 
+/// Where the offload library looks for its simulator.
+pub(crate) const SIMULATOR_FOLDER: &str = "MPPA_RPROC_SIM_PATH";
+
 /// All variables that are read.
 const VARIABLES: [&str; 15] = [
     SDK,
@@ -35,7 +38,7 @@ const VARIABLES: [&str; 15] = [
     "CLEAN_WORK_DIR",
 ];
 
-/// Variables that are not read here, but by Kalray's libraries and simulators.
+/// Variables of Kalray's libraries and simulators.
 const KALRAY_VARIABLES: [&str; 10] = [
     "MPPA_ENVP",
     "POCL_MPPA_EXTRA_EXEC_MODE",
@@ -44,7 +47,7 @@ const KALRAY_VARIABLES: [&str; 10] = [
     "POCL_MPPA_EXTRA_BUILD_CFLAGS",
     "POCL_MPPA_EXTRA_BUILD_LFLAGS",
     "MPPA_RPROC_PLATFORM_MODE",
-    "MPPA_RPROC_SIM_PATH",
+    SIMULATOR_FOLDER,
     "OMP_MPPA_FIRMWARE_NAME",
     "MLIR_MPPA_FIRMWARE_NAME",
 ];

@@ -7,6 +7,7 @@
 //! | --- | --- | --- |
 //! | `mppa:0`, `mppa:1`, … | the chips of all boards, with their clusters as sub-devices (`mppa:0.3`) | Kalray's OpenCL library in the SDK |
 //! | `mppa:offload` | the same chips | Kalray's offload library in the SDK |
+//! | `mppa:offload-iss`, `mppa:offload-qemu` | simulated chips, in a process that was started for simulators | the offload library; `kvx-cluster`, `kvx-qemu-offload-bridge` |
 //! | `mppa:jtag` | a board that runs whole programs | `kvx-jtag-runner` |
 //! | `mppa:iss`, `mppa:qemu` | simulators that run whole programs | `kvx-mppa` or `kvx-cluster`; `qemu-system-kvx` |
 //! | `stand-in (PoCL), not an MPPA` | PoCL with the limits of an MPPA, only if `RUNTIME_MPPA_STAND_IN` is 1 | the system's OpenCL loader |
@@ -32,7 +33,8 @@
 //!
 //! # Offload library
 //!
-//! [`offload`] calls Kalray's offload library. Its devices run functions `void kernel(void *args)` of ELF files.
+//! [`offload`] calls Kalray's offload library. Its devices run functions `void kernel(void *args)` of ELF files, and
+//! host-driven modules: shared objects of this machine that use the library themselves.
 
 mod board_diag;
 mod compiler;
@@ -48,6 +50,7 @@ mod opencl;
 mod process;
 mod program;
 mod queue;
+mod readiness;
 pub mod report;
 mod template;
 mod tools;
@@ -75,8 +78,9 @@ use runtime_opencl::OpenCl;
 use config::Arch;
 use device::Transport;
 use enumeration::{ListedDevice, Machine, Route};
-use offload::{OffloadDevice, OpenChips};
+use offload::{OffloadDevice, OpenChips, SimulatorPlan, Wanted};
 use program::ProgramDevice;
+use readiness::Readiness;
 use tools::Tools;
 
 /// The backend's state: the devices of this machine, once they are listed.
@@ -112,7 +116,9 @@ impl Listed {
         let stand_in = config.stand_in.then(|| opencl::stand_in(log));
         let pocl = stand_in.as_ref().map(Backend::devices);
         let tools = Tools::new(config.sdk.as_deref(), &environment);
-        let devices = Machine { config: &config, tools: &tools, opencl, pocl, log }.list()?;
+        let machine =
+            Machine { config: &config, environment: &environment, tools: &tools, opencl, pocl, log };
+        let devices = machine.list()?;
         Ok(Self { environment, config, kalray, chips: OpenChips::default(), stand_in, devices })
     }
 
@@ -123,13 +129,9 @@ impl Listed {
         let route = device.route;
         let asked = options.text("platform").filter(|name| !name.is_empty());
         let platform = match route {
-            Route::Program(platform) => platform,
-            Route::Offload(_) if asked.is_some() => config.platform,
+            Route::Program(platform) | Route::Simulator(platform) => platform,
             _ => config::Platform::Hardware,
         };
-        if matches!(route, Route::Offload(_)) {
-            offload::check_platform(platform, &config, &self.environment)?;
-        }
         if asked.is_some_and(|name| name != platform.name()) {
             return Err(Error::invalid(format!(
                 "option \"platform\" is \"{}\", but this device is of platform \"{}\"; open a device of the other platform",
@@ -153,18 +155,41 @@ impl Listed {
         opencl.open_device(index, sub, &Options::new()).map(|device| MppaDevice(Transport::OpenCl(device)))
     }
 
+    /// How a chip of the offload library is opened, on the platform of the configuration.
+    fn wanted(&self, config: &MppaConfig, position: u32, options: &Options) -> Result<Wanted> {
+        let (platform, arch) = (config.platform, config.arch());
+        if platform != config::Platform::Hardware {
+            let tools = Tools::new(config.sdk.as_deref(), &self.environment);
+            let plan = SimulatorPlan::new(config, &self.environment, &tools, Readiness::of(options)?)?;
+            return Ok(Wanted {
+                platform,
+                position,
+                firmware: config.firmware.clone(),
+                simulator: Some(plan),
+            });
+        }
+        let firmware = config.offload_firmware(arch).ok_or_else(no_sdk)?;
+        Ok(Wanted { platform, position, firmware, simulator: None })
+    }
+
     /// Opens a chip of the offload library, or one of its clusters.
     #[allow(unsafe_code, reason = "vouches for the SDK")]
-    fn offload(&self, config: &MppaConfig, chip: u32, cluster: Option<u32>, log: Log) -> Result<MppaDevice> {
-        let arch = config.arch();
-        let missing =
-            || Error::new(ErrorKind::Unavailable, "no SDK: KALRAY_TOOLCHAIN_DIR is not set; set it");
-        let sdk = config.sdk.as_deref().ok_or_else(missing)?;
-        let firmware = config.offload_firmware(arch).ok_or_else(missing)?;
+    fn offload(
+        &self,
+        config: &MppaConfig,
+        wanted: Wanted,
+        cluster: Option<u32>,
+        log: Log,
+    ) -> Result<MppaDevice> {
+        let sdk = config.sdk.as_deref().ok_or_else(no_sdk)?;
         // SAFETY: the folder is the SDK, which the user installed.
-        let chip = unsafe { self.chips.open(sdk, chip, &firmware, log) }?;
-        Ok(MppaDevice(Transport::Offload(Box::new(OffloadDevice::new(chip, arch, cluster)))))
+        let chip = unsafe { self.chips.open(sdk, wanted, log) }?;
+        Ok(MppaDevice(Transport::Offload(Box::new(OffloadDevice::new(chip, config.arch(), cluster)))))
     }
+}
+
+fn no_sdk() -> Error {
+    Error::new(ErrorKind::Unavailable, "no SDK: KALRAY_TOOLCHAIN_DIR is not set; set it")
 }
 
 impl Mppa {
@@ -199,7 +224,8 @@ unsafe impl Backend for Mppa {
 
     fn options() -> Vec<OptionSpec> {
         let of_modules = OpenCl::options().into_iter().filter(|spec| spec.scope == OptionScope::Module);
-        let ours = config::options().into_iter().chain(program::options()).chain(offload::module_options());
+        let ours = config::options().into_iter().chain(program::options()).chain(readiness::options());
+        let ours = ours.chain(offload::module_options());
         ours.chain(of_modules).collect()
     }
 
@@ -236,10 +262,14 @@ unsafe impl Backend for Mppa {
                 "option \"stand_in\" is false, and this device is a stand-in; open an MPPA",
             )),
             Route::StandIn(pocl) => listed.kernels(listed.stand_in.as_ref(), pocl, sub),
-            Route::Offload(chip) => match device.info.unavailable_reason.clone() {
-                Some(reason) => Err(Error::new(ErrorKind::Unavailable, reason)),
-                None => listed.offload(&config, chip, sub, self.log),
-            },
+            Route::Offload(_) | Route::Simulator(_) => {
+                if let Some(reason) = device.info.unavailable_reason.clone() {
+                    return Err(Error::new(ErrorKind::Unavailable, reason));
+                }
+                let position = if let Route::Offload(position) = device.route { position } else { 0 };
+                let wanted = listed.wanted(&config, position, options)?;
+                listed.offload(&config, wanted, sub, self.log)
+            }
             Route::Program(_) => {
                 let tools = Tools::new(config.sdk.as_deref(), &listed.environment);
                 let device = ProgramDevice::open(config, &tools, options, self.log)?;
@@ -295,20 +325,35 @@ mod tests {
         let on = |route| ListedDevice { route, ..iss.clone() };
         let simulated =
             listed.config(&on(Route::Offload(0)), &Options::new().with("platform", "qemu")).unwrap_err();
-        assert!(simulated.message().contains("MPPA_RPROC_PLATFORM_MODE=sim"), "{simulated}");
+        assert!(simulated.message().contains("of platform \"hw\""), "{simulated}");
         assert!(listed.config(&on(Route::OpenCl(0)), &Options::new().with("sdk", "/other")).is_err());
     }
-    /// The default architecture was named, whatever the board.
+
+    /// The library takes the simulators' firmware by its name, and is told the simulator's folder before the program starts.
     #[test]
-    fn the_command_of_a_simulator_is_for_the_architecture_of_the_board() {
+    fn simulators_behind_the_offload_library_need_the_variables() {
         let root = FakeRoot::new();
-        root.driver().board(0, 1).write("mppa/board0/archver", "kv3-1");
         root.write("sdk/include/mppa_offload_host.h", "");
+        root.tool("sdk/bin/kvx-cluster", "");
         let sdk = root.path().join("sdk");
-        let environment = root.environment(&[("KALRAY_TOOLCHAIN_DIR", sdk.to_str().unwrap())]);
-        let listed = Listed::read(environment, Log::silent()).unwrap();
-        let chip = listed.devices.iter().find(|device| device.route == Route::Offload(0)).unwrap();
-        let error = listed.config(chip, &Options::new().with("platform", "iss")).unwrap_err();
-        assert!(error.message().contains("--march=kv3-1"), "{error}");
+        let read = |more: &[(&str, &str)]| {
+            let variables = [&[("KALRAY_TOOLCHAIN_DIR", sdk.to_str().unwrap())], more].concat();
+            Listed::read(root.environment(&variables), Log::silent()).unwrap()
+        };
+        let wanted = |listed: &Listed, key: &str, value: &str| {
+            let is_simulator = |device: &&ListedDevice| matches!(device.route, Route::Simulator(_));
+            let device = listed.devices.iter().find(is_simulator).unwrap();
+            let options = Options::new().with(key, value);
+            listed.wanted(&listed.config(device, &options)?, 0, &options)
+        };
+        let boards = read(&[]);
+        let error = wanted(&boards, "arch", "kv3-1").unwrap_err();
+        assert!(error.message().contains("MPPA_RPROC_PLATFORM_MODE=sim"), "{error}");
+        let simulated = read(&[("MPPA_RPROC_PLATFORM_MODE", "sim"), ("MPPA_RPROC_SIM_PATH", "/s/mymppa")]);
+        let plan = wanted(&simulated, "arch", "kv3-1").unwrap();
+        assert_eq!((plan.platform, plan.firmware.as_str()), (config::Platform::Iss, "ocl_fw_l1.elf"));
+        assert!(format!("{:?}", plan.simulator).contains("--march=kv3-1"), "{plan:?}");
+        assert_ne!(plan, wanted(&simulated, "arch", "kv3-2").unwrap());
+        assert!(wanted(&simulated, "platform", "hw").unwrap_err().message().contains("of platform \"iss\""));
     }
 }

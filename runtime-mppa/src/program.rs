@@ -10,35 +10,20 @@ use runtime_core::{DTypeClass, Error, ErrorKind, OptionSpec, Options, Result};
 use crate::config::{Arch, MppaConfig};
 use crate::elf;
 use crate::process::{self, io_error};
+use crate::readiness::Readiness;
 use crate::template::{Template, Values};
 use crate::tools::Tools;
 use crate::work_folder::WorkFolder;
 
-/// How long a command may take until it is ready.
-const READY_TIMEOUT_MS: i64 = 30_000;
-const MAX_READY_TIMEOUT_MS: i64 = 3_600_000;
-
 /// The options of devices that run whole programs.
 pub(crate) fn options() -> Vec<OptionSpec> {
-    vec![
-        OptionSpec::device(
-            "command",
-            "",
-            "The command that runs a whole program, split at spaces, run without a shell. {program} is its file, {args} its arguments, \
+    vec![OptionSpec::device(
+        "command",
+        "",
+        "The command that runs a whole program, split at spaces, run without a shell. {program} is its file, {args} its arguments, \
              {arch}, {work_dir} and {timeout_s} the architecture, the work folder and the deadline in seconds; by default that of the \
              platform's tool.",
-        ),
-        OptionSpec::device(
-            "ready",
-            "",
-            "Text that the command prints when the program begins; by default, time counts from the start.",
-        ),
-        OptionSpec::device(
-            "ready_timeout_ms",
-            READY_TIMEOUT_MS,
-            "How long the command may take to print that text.",
-        ),
-    ]
+    )]
 }
 
 /// An opened device that runs whole programs.
@@ -47,7 +32,7 @@ pub(crate) struct ProgramDevice {
     config: MppaConfig,
     arch: Arch,
     template: Template,
-    ready: Option<(String, Duration)>,
+    ready: Readiness,
     folder: WorkFolder,
     flashed: Mutex<Option<Flashed>>,
     log: Log,
@@ -77,11 +62,7 @@ impl ProgramDevice {
                 Error::new(ErrorKind::Unavailable, message)
             })?,
         };
-        let timeout =
-            options.integer_within("ready_timeout_ms", READY_TIMEOUT_MS, 1..=MAX_READY_TIMEOUT_MS)?;
-        let timeout = Duration::from_millis(timeout.unsigned_abs());
-        let ready = options.text("ready").filter(|text| !text.is_empty());
-        let ready = ready.map(|text| (text.to_owned(), timeout));
+        let ready = Readiness::of(options)?;
         let folder = WorkFolder::create(&config)?;
         Ok(Self { config, arch, template, ready, folder, flashed: Mutex::default(), log })
     }
@@ -124,8 +105,8 @@ impl ProgramDevice {
         let level = if self.config.verbose { Level::Info } else { Level::Debug };
         self.log.write(level, "mppa", &format!("runs {}", words.join(" ")));
         let mut process = process::start(&words, self.folder.path(), &self.config.variables())?;
-        if let Some((text, timeout)) = &self.ready {
-            process.wait_ready(text, *timeout)?;
+        if let Some(text) = &self.ready.text {
+            process.wait_ready(text, self.ready.timeout)?;
         }
         let began = Instant::now();
         let status = process.wait(deadline)?;

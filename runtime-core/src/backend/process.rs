@@ -187,7 +187,7 @@ impl Process {
         let mut waiting = Waiting::new();
         let mut search = Search { text: text.as_bytes(), searched: 0, tail: Vec::new() };
         loop {
-            let ended = self.poll()?;
+            let ended = self.status()?;
             if search.finds(&self.output).unwrap_or_default() {
                 return Ok(());
             }
@@ -211,7 +211,7 @@ impl Process {
     pub fn wait(&mut self, deadline: Duration) -> Result<ExitStatus> {
         let mut waiting = Waiting::new();
         loop {
-            if let Some(status) = self.poll()? {
+            if let Some(status) = self.status()? {
                 return Ok(status);
             }
             if waiting.is_over(deadline) {
@@ -222,7 +222,17 @@ impl Process {
         }
     }
 
-    fn poll(&mut self) -> Result<Option<ExitStatus>> {
+    /// The number of the program and of its process group.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.group.child.id()
+    }
+
+    /// The exit status; `None` while the program runs. Processes that an ended program left behind are ended.
+    ///
+    /// # Errors
+    /// As for [`Process::wait`], without the deadline.
+    pub fn status(&mut self) -> Result<Option<ExitStatus>> {
         let status = self.group.status().map_err(|error| self.failure(error.kind(), error.message()))?;
         if status.is_none() && self.output.metadata().is_ok_and(|file| file.len() > MAX_OUTPUT_BYTES) {
             self.group.end();

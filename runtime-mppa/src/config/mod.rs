@@ -10,7 +10,7 @@ use crate::environment::{self, Environment};
 use settings::{choice, flag, path};
 
 /// Where kernels run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Platform {
     /// A board.
     #[default]

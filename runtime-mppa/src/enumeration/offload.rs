@@ -2,11 +2,11 @@
 
 use runtime_core::{Capabilities, CodeFormat, DeviceInfo, DeviceKind, MemorySpace, abi};
 
-use super::{ListedDevice, Machine, Route, VENDOR, missing_firmware, space};
-use crate::config::Arch;
+use super::{ListedDevice, Machine, NO_TRACES, Route, VENDOR, missing_firmware, space};
+use crate::config::{Arch, Platform};
 use crate::counters::CLUSTER_COUNT;
 use crate::driver_tree::{Board, DriverTree};
-use crate::offload::has_header;
+use crate::offload::{HOST_MODULE, has_header, obstacle, tool};
 
 const NAME: &str = "Offload";
 
@@ -18,13 +18,29 @@ impl Machine<'_> {
         }
         let devices = (0u32..).zip(tree.chips()).map(|(position, (board, chip))| {
             let arch = self.config.arch.or_else(|| board_arch(board)).unwrap_or_default();
-            let mut device = describe(arch, Route::Offload(position));
-            let reason = missing_firmware(self.config, arch);
+            let mut device = describe(arch, Route::Offload(position), NAME);
+            let reason = obstacle(Platform::Hardware, self.config, self.environment)
+                .or_else(|| missing_firmware(self.config, arch));
             device.infos_mut().for_each(|info| info.unavailable_reason.clone_from(&reason));
             self.describe(&mut device, tree, board, chip);
             device
         });
         devices.collect()
+    }
+
+    /// A chip on a simulator; `None` without the library or the simulator's tool.
+    pub(super) fn simulator(&self, platform: Platform) -> Option<ListedDevice> {
+        self.tools.find(tool(platform)?)?;
+        self.config.sdk.as_deref().filter(|sdk| has_header(sdk))?;
+        let name = format!("{NAME}-{}", platform.name().to_uppercase());
+        let mut device = describe(self.config.arch(), Route::Simulator(platform), &name);
+        let traces = self.config.on(platform).is_err().then(|| NO_TRACES.to_owned());
+        let reason = traces.or_else(|| obstacle(platform, self.config, self.environment));
+        for info in device.infos_mut() {
+            info.properties.push("simulator", true);
+            info.unavailable_reason.clone_from(&reason);
+        }
+        Some(device)
     }
 }
 
@@ -34,11 +50,12 @@ pub(super) fn board_arch(board: &Board) -> Option<Arch> {
 }
 
 /// A chip with its clusters.
-fn describe(arch: Arch, route: Route) -> ListedDevice {
+fn describe(arch: Arch, route: Route, name: &str) -> ListedDevice {
     let locals: Vec<_> = (0..CLUSTER_COUNT).map(|cluster| local_memory(cluster, arch)).collect();
-    let chip = describe_one(arch, &locals);
+    let mut chip = describe_one(arch, name, &locals);
+    chip.formats.push(CodeFormat::from(HOST_MODULE));
     let clusters = (0u32..).zip(&locals).map(|(cluster, local)| {
-        let mut info = describe_one(arch, std::slice::from_ref(local));
+        let mut info = describe_one(arch, name, std::slice::from_ref(local));
         info.id.sub = Some(cluster);
         info.compute_units = Some(1);
         info
@@ -46,8 +63,8 @@ fn describe(arch: Arch, route: Route) -> ListedDevice {
     ListedDevice { clusters: clusters.collect(), info: chip, route }
 }
 
-fn describe_one(arch: Arch, locals: &[MemorySpace]) -> DeviceInfo {
-    let mut info = DeviceInfo::new(DeviceKind::Accelerator, 0, NAME);
+fn describe_one(arch: Arch, name: &str, locals: &[MemorySpace]) -> DeviceInfo {
+    let mut info = DeviceInfo::new(DeviceKind::Accelerator, 0, name);
     info.arch = Some(arch.name().to_owned());
     info.vendor = Some(VENDOR.to_owned());
     info.compute_units = Some(CLUSTER_COUNT);

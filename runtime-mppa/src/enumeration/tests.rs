@@ -24,7 +24,7 @@ fn list_with(
     let config = MppaConfig::resolve(environment, &Options::new())?;
     let tools = Tools::new(config.sdk.as_deref(), environment);
     let opencl = opencl.map_or_else(|| library(&config).map(|_| Vec::new()), Ok);
-    Machine { config: &config, tools: &tools, opencl, pocl, log: Log::silent() }.list()
+    Machine { config: &config, environment, tools: &tools, opencl, pocl, log: Log::silent() }.list()
 }
 
 fn list(
@@ -149,6 +149,31 @@ fn simulators_are_listed_when_their_tools_are_found_and_the_platform_comes_first
     assert_eq!(names(&qemu), ["QEMU", CHIP, "JTAG", "ISS"]);
     let traced = list(&root, &[("BENCHMARK", "1")], None).unwrap();
     assert!(reason(&traced[2]).contains("no traces") && reason(&traced[1]).is_empty());
+}
+
+#[test]
+fn simulators_behind_the_offload_library_are_listed_with_the_variables_that_they_need() {
+    let root = FakeRoot::new();
+    root.driver().board(0, 1).write("lib/firmware/kalray/opencl/kv3-2/ocl_fw_l1.elf", "");
+    root.write("sdk/include/mppa_offload_host.h", "").tool("sdk/bin/kvx-qemu-offload-bridge", "");
+    let sdk = root.path().join("sdk");
+    let sdk = ("KALRAY_TOOLCHAIN_DIR", sdk.to_str().unwrap());
+    let offload = |variables: &[(&str, &str)]| -> Vec<(String, String)> {
+        let listed = list(&root, variables, None).unwrap();
+        let named = listed.iter().filter(|device| device.info.name.starts_with("Offload"));
+        named.map(|device| (device.info.name.clone(), reason(device).to_owned())).collect()
+    };
+    let boards = offload(&[sdk]);
+    assert_eq!((boards[0].0.as_str(), boards[0].1.as_str(), boards.len()), ("Offload", "", 2));
+    assert!(boards[1].0 == "Offload-QEMU" && boards[1].1.contains("MPPA_RPROC_SIM_PATH="), "{boards:?}");
+    let simulated = offload(&[
+        sdk,
+        ("MPPA_RPROC_PLATFORM_MODE", "sim"),
+        ("MPPA_RPROC_SIM_PATH", "/s"),
+        ("PLATFORM", "qemu"),
+    ]);
+    assert_eq!(simulated[0], ("Offload-QEMU".to_owned(), String::new()));
+    assert!(simulated[1].0 == "Offload" && simulated[1].1.contains("unset it"), "{simulated:?}");
 }
 
 #[test]

@@ -5,11 +5,17 @@
 use std::ffi::{CString, c_int, c_void};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
 use runtime_core::{ErrorKind, Result};
 
 use super::functions::{Functions, check};
 use super::shim::Shim;
+use super::simulator::Simulator;
+
+/// How long a call to a simulator waits for another one before it checks that the simulator still runs.
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// An opened chip; closed when everything made from it is dropped.
 #[derive(Debug)]
@@ -18,6 +24,8 @@ pub struct Chip {
     handle: Mutex<Handle>,
     /// The library may keep its address.
     _firmware: CString,
+    /// Ended after the chip is closed.
+    simulator: Option<Simulator>,
 }
 
 #[derive(Debug)]
@@ -27,19 +35,64 @@ struct Handle(*mut c_void);
 unsafe impl Send for Handle {}
 
 impl Chip {
-    pub(super) fn new(shim: Arc<Shim>, handle: *mut c_void, firmware: CString) -> Self {
-        Self { shim, handle: Mutex::new(Handle(handle)), _firmware: firmware }
+    pub(super) fn new(
+        shim: Arc<Shim>,
+        handle: *mut c_void,
+        firmware: CString,
+        simulator: Option<Simulator>,
+    ) -> Self {
+        Self { shim, handle: Mutex::new(Handle(handle)), _firmware: firmware, simulator }
+    }
+
+    /// Checks that the chip's simulator, if it has one, still runs.
+    ///
+    /// # Errors
+    /// `DeviceLost`, with the simulator's output.
+    pub(super) fn check_running(&self) -> Result<()> {
+        self.simulator.as_ref().map_or(Ok(()), Simulator::check)
+    }
+
+    /// Locks something that is held during calls to the chip. A call to a simulator that has ended may never return.
+    ///
+    /// # Errors
+    /// As [`Chip::check_running`].
+    pub(super) fn lock<'a, T>(&self, mutex: &'a Mutex<T>) -> Result<MutexGuard<'a, T>> {
+        if self.simulator.is_none() {
+            return Ok(mutex.lock());
+        }
+        loop {
+            self.check_running()?;
+            if let Some(guard) = mutex.try_lock_for(CHECK_INTERVAL) {
+                return Ok(guard);
+            }
+        }
     }
 
     /// Makes a call to the chip.
+    ///
+    /// # Errors
+    /// `kind`; as [`Chip::check_running`].
     pub(super) fn call(
         &self,
         kind: ErrorKind,
         function: &str,
         call: impl FnOnce(&Functions, *mut c_void) -> c_int,
     ) -> Result<()> {
-        let handle = self.handle.lock();
-        check(kind, function, call(&self.shim.functions, handle.0))
+        let handle = self.lock(&self.handle)?;
+        let result = check(kind, function, call(&self.shim.functions, handle.0));
+        // The end of the simulator explains any failure.
+        result.or_else(|error| self.check_running().and(Err(error)))
+    }
+
+    /// Runs code of this process that calls the library itself, with the address of the structures that it takes.
+    ///
+    /// # Errors
+    /// As [`Chip::check_running`].
+    pub(super) fn run_host_code(&self, run: impl FnOnce(*mut c_void)) -> Result<()> {
+        let handle = self.lock(&self.handle)?;
+        // SAFETY: the handle is open.
+        run(unsafe { (self.shim.functions.common_structures)(handle.0) });
+        self.check_running()
     }
 
     /// Size of a command.
@@ -60,6 +113,10 @@ impl Chip {
 
 impl Drop for Chip {
     fn drop(&mut self) {
+        // The library cannot be asked to close a simulator that has ended: it might wait for it forever.
+        if self.check_running().is_err() {
+            return;
+        }
         // SAFETY: the handle is open, and nothing made from the chip is left. A failure leaves nothing to do.
         let _ = unsafe { (self.shim.functions.close)(self.handle.get_mut().0) };
     }

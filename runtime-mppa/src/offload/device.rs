@@ -8,6 +8,8 @@ use runtime_core::backend::{
 use runtime_core::{CounterInfo, Error, ErrorKind, OptionSpec, Result};
 
 use super::counting::{self, Counting};
+use super::host_module::{HOST_MODULE, HostCode};
+use super::loaded_modules::Code;
 use super::memory::{MIN_ALIGNMENT_BYTES, Memory, Space};
 use super::open_chip::OpenChip;
 use super::queue::OffloadQueue;
@@ -63,6 +65,30 @@ impl OffloadDevice {
             ))),
         }
     }
+
+    /// The code of a source, and how its functions run.
+    #[allow(unsafe_code, reason = "core passes native code only from a caller who vouches for it")]
+    fn code(&self, source: &Source<'_>) -> Result<(Code, Runs)> {
+        let clusters = self.clusters(source)?;
+        match source.format {
+            "elf" => {
+                let code = Elf::new(source.bytes()?.into_owned(), self.arch)
+                    .map_err(|error| Error::new(ErrorKind::CompileFailed, error.message()))?;
+                Ok((code.into(), Runs::OnClusters(clusters)))
+            }
+            HOST_MODULE if clusters == (0..1) && self.cluster.is_none() => {
+                // SAFETY: core passes native code only from a caller who vouches for it.
+                let code = unsafe { HostCode::new(source.bytes()?.into_owned()) };
+                Ok((code.into(), Runs::InThisProcess))
+            }
+            HOST_MODULE => Err(Error::unsupported(format!(
+                "a host-driven module chooses its clusters itself; open the whole chip, without option \"{CLUSTERS_OPTION}\""
+            ))),
+            format => Err(Error::unsupported(format!(
+                "code in format \"{format}\" is not supported by the offload library; link an ELF file"
+            ))),
+        }
+    }
 }
 
 impl Device for OffloadDevice {
@@ -85,19 +111,11 @@ impl Device for OffloadDevice {
     }
 
     fn load(&self, source: &Source<'_>) -> Result<OffloadModule> {
-        if source.format != "elf" {
-            return Err(Error::unsupported(format!(
-                "code in format \"{}\" is not supported by the offload library; link an ELF file",
-                source.format
-            )));
-        }
-        let clusters = self.clusters(source)?;
-        let code = Elf::new(source.bytes()?.into_owned(), self.arch)
-            .map_err(|error| Error::new(ErrorKind::CompileFailed, error.message()))?;
-        let number = self.chip.modules.add(code);
+        let (code, runs) = self.code(source)?;
+        let number = self.chip.modules.add(code)?;
         let code = Arc::new(AddedModule { chip: Arc::clone(&self.chip), number });
         self.chip.modules.prepare(number)?;
-        Ok(OffloadModule { code, clusters })
+        Ok(OffloadModule { code, runs })
     }
 
     fn counters(&self) -> Result<Vec<CounterInfo>> {
@@ -144,7 +162,16 @@ impl Drop for AddedModule {
 #[derive(Debug)]
 pub(crate) struct OffloadModule {
     code: Arc<AddedModule>,
-    clusters: std::ops::Range<u32>,
+    runs: Runs,
+}
+
+/// How the functions of a module run.
+#[derive(Clone, Debug)]
+pub(super) enum Runs {
+    /// As `void kernel(void *args)` on these clusters, one after the other.
+    OnClusters(std::ops::Range<u32>),
+    /// As functions of this process, which drive the chip.
+    InThisProcess,
 }
 
 impl BackendModule for OffloadModule {
@@ -156,20 +183,16 @@ impl BackendModule for OffloadModule {
 
     fn kernel(&self, name: &str) -> Result<OffloadKernel> {
         self.code.chip.modules.find(self.code.number, name)?;
-        Ok(OffloadKernel {
-            code: Arc::clone(&self.code),
-            name: Arc::from(name),
-            clusters: self.clusters.clone(),
-        })
+        Ok(OffloadKernel { code: Arc::clone(&self.code), name: Arc::from(name), runs: self.runs.clone() })
     }
 }
 
-/// A function `void kernel(void *args)`.
+/// A function of a module.
 #[derive(Clone, Debug)]
 pub(crate) struct OffloadKernel {
     pub(super) code: Arc<AddedModule>,
     pub(super) name: Arc<str>,
-    pub(super) clusters: std::ops::Range<u32>,
+    pub(super) runs: Runs,
 }
 
 impl Kernel for OffloadKernel {}

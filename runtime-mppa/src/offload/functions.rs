@@ -51,6 +51,7 @@ functions! {
     symbol: b"shim_symbol" fn(*mut c_void, u64, *const c_char, *mut u64) -> c_int;
     execute: b"shim_execute" fn(*mut c_void, u32, u64, u32) -> c_int;
     command_bytes: b"shim_command_bytes" fn() -> u64;
+    common_structures: b"shim_common_structures" fn(*mut c_void) -> *mut c_void;
     command: b"shim_command" fn(*mut c_void, u64, u64) -> ();
 }
 

@@ -10,11 +10,34 @@ use runtime_core::{Error, Result};
 
 use super::chip::Chip;
 use super::command::Command;
+use super::host_arguments::HostArguments;
+use super::host_module::{HostCode, HostModule};
 use super::module::Module;
 use crate::elf::Elf;
 
 /// Modules that a chip holds at once.
 const MAX_LOADED: usize = 10;
+
+/// Code that a chip can run.
+#[derive(Debug)]
+pub enum Code {
+    /// An ELF file for the chip.
+    Elf(Elf),
+    /// A host-driven module.
+    Host(HostCode),
+}
+
+impl From<Elf> for Code {
+    fn from(elf: Elf) -> Self {
+        Self::Elf(elf)
+    }
+}
+
+impl From<HostCode> for Code {
+    fn from(code: HostCode) -> Self {
+        Self::Host(code)
+    }
+}
 
 /// Modules of a chip, any number. They are loaded when one of their kernels runs; if there are too many, the least recently used one
 /// is unloaded.
@@ -27,15 +50,30 @@ pub struct LoadedModules {
 #[derive(Debug, Default)]
 struct Modules {
     next: usize,
-    codes: BTreeMap<usize, Elf>,
+    codes: BTreeMap<usize, Code>,
     /// By number of their code, the most recently used last.
     loaded: Vec<(usize, Loaded)>,
 }
 
 #[derive(Debug)]
 struct Loaded {
-    module: Module,
+    module: LoadedCode,
     symbols: BTreeMap<String, u64>,
+}
+
+#[derive(Debug)]
+enum LoadedCode {
+    Elf(Module),
+    Host(HostModule),
+}
+
+impl LoadedCode {
+    fn load(chip: &Arc<Chip>, code: &Code) -> Result<Self> {
+        match code {
+            Code::Elf(elf) => Module::load(chip, elf).map(Self::Elf),
+            Code::Host(code) => HostModule::load(chip, code).map(Self::Host),
+        }
+    }
 }
 
 impl Loaded {
@@ -44,7 +82,10 @@ impl Loaded {
         if let Some(address) = self.symbols.get(name) {
             return Ok(*address);
         }
-        let address = self.module.symbol(name)?;
+        let address = match &self.module {
+            LoadedCode::Elf(module) => module.symbol(name)?,
+            LoadedCode::Host(module) => module.symbol(name)?,
+        };
         self.symbols.insert(name.to_owned(), address);
         Ok(address)
     }
@@ -58,24 +99,27 @@ impl LoadedModules {
     }
 
     /// Adds a module, and returns its number. Loads nothing yet.
-    pub fn add(&self, code: Elf) -> usize {
-        let mut modules = self.modules.lock();
+    ///
+    /// # Errors
+    /// `DeviceLost` if the chip's simulator has ended.
+    pub fn add(&self, code: impl Into<Code>) -> Result<usize> {
+        let mut modules = self.chip.lock(&self.modules)?;
         let number = modules.next;
         modules.next += 1;
-        modules.codes.insert(number, code);
-        number
+        modules.codes.insert(number, code.into());
+        Ok(number)
     }
 
-    /// Removes a module, and unloads it.
+    /// Removes a module, and unloads it, unless the chip's simulator has ended.
     pub fn remove(&self, number: usize) {
-        let mut modules = self.modules.lock();
+        let Ok(mut modules) = self.chip.lock(&self.modules) else { return };
         modules.codes.remove(&number);
         modules.loaded.retain(|(loaded, _)| *loaded != number);
     }
 
     /// The number of the most recently used module; `None` if none is loaded.
     pub(super) fn last_used(&self) -> Option<usize> {
-        self.modules.lock().loaded.last().map(|(number, _)| *number)
+        self.chip.lock(&self.modules).ok()?.loaded.last().map(|(number, _)| *number)
     }
 
     /// Checks that a module can be loaded and has this function; it is the most recently used one then.
@@ -83,7 +127,7 @@ impl LoadedModules {
     /// # Errors
     /// `InvalidArgument` for a module that was not added; `NotFound` for an unknown function; as [`Module::load`].
     pub fn find(&self, number: usize, function: &str) -> Result<()> {
-        self.load(&mut self.modules.lock(), number)?.symbol(function).map(drop)
+        self.load(&mut *self.chip.lock(&self.modules)?, number)?.symbol(function).map(drop)
     }
 
     /// Loads a module, unless it is loaded; it is the most recently used one then.
@@ -91,7 +135,7 @@ impl LoadedModules {
     /// # Errors
     /// As [`LoadedModules::find`].
     pub fn prepare(&self, number: usize) -> Result<()> {
-        self.load(&mut self.modules.lock(), number).map(drop)
+        self.load(&mut *self.chip.lock(&self.modules)?, number).map(drop)
     }
 
     /// Runs a kernel of a module on some clusters, one after the other, as [`Command::run`].
@@ -109,12 +153,36 @@ impl LoadedModules {
         arguments: &[u8],
     ) -> Result<()> {
         // Held until the kernel has ended, so that its module stays loaded.
-        let mut modules = self.modules.lock();
-        let function = self.load(&mut modules, number)?.symbol(kernel)?;
+        let mut modules = self.chip.lock(&self.modules)?;
+        let loaded = self.load(&mut modules, number)?;
+        if let LoadedCode::Host(_) = loaded.module {
+            return Err(Error::unsupported("a host-driven module has no kernels of the chip"));
+        }
+        let function = loaded.symbol(kernel)?;
         clusters.into_iter().try_for_each(|cluster| {
             // SAFETY: the address is that of the loaded module; the rest is the caller's promise.
             unsafe { command.run(function, arguments, cluster) }
         })
+    }
+
+    /// Calls a function of a host-driven module.
+    ///
+    /// # Errors
+    /// As [`LoadedModules::find`]; `Unsupported` for an ELF file.
+    ///
+    /// # Safety
+    /// It takes these arguments.
+    pub(super) unsafe fn call(
+        &self,
+        (number, function): (usize, &str),
+        arguments: &HostArguments,
+    ) -> Result<()> {
+        let mut modules = self.chip.lock(&self.modules)?;
+        match &self.load(&mut modules, number)?.module {
+            // SAFETY: as the caller's.
+            LoadedCode::Host(module) => unsafe { module.call(function, arguments) },
+            LoadedCode::Elf(_) => Err(Error::unsupported("an ELF file has no functions of this process")),
+        }
     }
 
     /// The module, loaded, and the most recently used from now on.
@@ -129,7 +197,7 @@ impl LoadedModules {
                 if loaded.len() >= MAX_LOADED {
                     loaded.remove(0);
                 }
-                Loaded { module: Module::load(&self.chip, code)?, symbols: BTreeMap::new() }
+                Loaded { module: LoadedCode::load(&self.chip, code)?, symbols: BTreeMap::new() }
             }
         };
         loaded.push((number, module));

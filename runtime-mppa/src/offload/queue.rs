@@ -16,7 +16,8 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use super::arguments;
 use super::command::Command;
-use super::device::{OffloadBuffer, OffloadKernel};
+use super::device::{OffloadBuffer, OffloadKernel, Runs};
+use super::host_arguments::HostArguments;
 use super::memory::Memory;
 use super::open_chip::OpenChip;
 
@@ -142,13 +143,28 @@ impl Queue for OffloadQueue {
         kernel: &OffloadKernel,
         launch: &Launch<'_, OffloadBuffer>,
     ) -> Result<()> {
-        let arguments = arguments::pack(launch.args())?;
-        let kernel = (!launch.groups().contains(&0)).then(|| kernel.clone());
-        self.submit(submit, move |command| {
-            let Some(OffloadKernel { code, name, clusters }) = kernel else { return Ok(()) };
-            // SAFETY: core passes the arguments of the launch, and keeps their buffers until the ticket ends.
-            unsafe { code.chip.modules.execute((code.number, &name), clusters, command, &arguments) }
-        })
+        let OffloadKernel { code, name, runs } = kernel.clone();
+        let is_empty = launch.groups().contains(&0);
+        match runs {
+            Runs::OnClusters(clusters) => {
+                let arguments = arguments::pack(launch.args())?;
+                let clusters = if is_empty { 0..0 } else { clusters };
+                self.submit(submit, move |command| {
+                    // SAFETY: core passes the arguments of the launch, and keeps their buffers until the ticket ends.
+                    unsafe { code.chip.modules.execute((code.number, &name), clusters, command, &arguments) }
+                })
+            }
+            Runs::InThisProcess => {
+                let arguments = HostArguments::new(launch.args())?;
+                self.submit(submit, move |_| {
+                    if is_empty {
+                        return Ok(());
+                    }
+                    // SAFETY: as above.
+                    unsafe { code.chip.modules.call((code.number, &name), &arguments) }
+                })
+            }
+        }
     }
 
     fn write(
@@ -220,6 +236,9 @@ impl Queue for OffloadQueue {
 
     fn poll(&self) -> Result<Progress> {
         let state = self.shared.state.lock();
+        if state.completed < state.submitted {
+            self.chip.chip.check_running()?;
+        }
         Ok(Progress { completed: state.completed, first_failed: state.first_failed })
     }
 

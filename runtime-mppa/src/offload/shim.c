@@ -14,6 +14,8 @@
 #define NO_QUEUE (-1000003)
 #define NO_ITERATOR (-1000004)
 #define MISSING (-1000005)
+/* Entries of the structures that host-driven modules get. */
+#define COMMON 64
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -23,6 +25,8 @@ struct device {
     mppa_offload_host_acc_config_t accelerator_config;
     mppa_offload_accelerator_t *accelerator;
     mppa_offload_sysqueue_t *queues[CLUSTERS];
+    /* The first entry is the context. No public source names others, so they are null. */
+    void *common[COMMON];
 };
 
 EXPORT int shim_count(uint32_t *count) {
@@ -77,6 +81,7 @@ EXPORT int shim_open(uint32_t board, char *firmware, void **opened) {
             return NO_QUEUE;
         }
     }
+    device->common[0] = &device->context;
     *opened = device;
     return 0;
 }
@@ -135,4 +140,9 @@ EXPORT void shim_command(void *host, uint64_t function, uint64_t arguments) {
     *command = (struct mppa_offload_buffer_exec_cmd){0};
     command->virt_func_ptr = function;
     command->virt_arg_ptr = arguments;
+}
+
+EXPORT void *shim_common_structures(void *opened) {
+    struct device *device = opened;
+    return device->common;
 }

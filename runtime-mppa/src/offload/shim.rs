@@ -13,6 +13,7 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use super::chip::Chip;
 use super::functions::{Functions, check};
+use super::simulator::Simulator;
 use crate::process::{self, io_error};
 
 const SOURCE: &str = include_str!("shim.c");
@@ -70,14 +71,25 @@ impl Shim {
     /// # Errors
     /// `Driver`; `InvalidArgument` for a name with a zero byte.
     pub fn open(self: &Arc<Self>, board: u32, firmware: &str) -> Result<Arc<Chip>> {
+        self.open_on(board, firmware, None)
+    }
+
+    /// As [`Shim::open`], with the simulator that the library runs on.
+    pub(super) fn open_on(
+        self: &Arc<Self>,
+        board: u32,
+        firmware: &str,
+        simulator: Option<Simulator>,
+    ) -> Result<Arc<Chip>> {
         let firmware = CString::new(firmware).map_err(|_| {
             Error::invalid(format!("the firmware \"{firmware}\" has a zero byte in its name"))
         })?;
         let mut handle = std::ptr::null_mut();
         // SAFETY: the name lives as long as the chip, and the handle is writable.
         let code = unsafe { (self.functions.open)(board, firmware.as_ptr().cast_mut(), &raw mut handle) };
-        check(ErrorKind::Driver, "mppa_offload_create", code)?;
-        Ok(Arc::new(Chip::new(Arc::clone(self), handle, firmware)))
+        check(ErrorKind::Driver, "mppa_offload_create", code)
+            .map_err(|error| simulator.as_ref().and_then(|running| running.check().err()).unwrap_or(error))?;
+        Ok(Arc::new(Chip::new(Arc::clone(self), handle, firmware, simulator)))
     }
 }
 

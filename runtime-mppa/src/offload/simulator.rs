@@ -1,69 +1,247 @@
-//! Simulators behind the offload library, which reads the choice from the environment, once per process.
+//! Simulators behind the offload library.
+//!
+//! The library reads its platform and the simulator's folder from the environment, once per process. The backend cannot set variables
+//! of its host process, because other threads may read them at that moment. So they are set before the program starts, and the
+//! backend starts the simulator in the folder that they name: one at a time in each process.
 
-use runtime_core::{Error, Result};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
+use runtime_core::backend::{Level, Log, Process};
+use runtime_core::{Error, ErrorKind, Result};
+
+use super::death_guard::DeathGuard;
+use super::simulator_folder::SimulatorFolder;
 use crate::config::{MppaConfig, Platform};
-use crate::environment::Environment;
+use crate::environment::{Environment, SIMULATOR_FOLDER};
+use crate::process;
+use crate::readiness::Readiness;
+use crate::tools::Tools;
 
 /// Makes the library run on a simulator.
 const MODE: &str = "MPPA_RPROC_PLATFORM_MODE";
-const SIMULATOR: &str = "sim";
+const SIMULATED: &str = "sim";
+/// The firmware, for parts of the SDK that start one by themselves.
+const FIRMWARE: [&str; 2] = ["OMP_MPPA_FIRMWARE_NAME", "MLIR_MPPA_FIRMWARE_NAME"];
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// A simulator that makes files, but no socket, is ready when it has made no more for this long.
+const SETTLED: Duration = Duration::from_secs(1);
 
-/// Refuses a simulator unless the process was started for one.
-///
-/// # Errors
-/// `Unsupported`, with the variables to set and the command that starts the simulator.
-pub(crate) fn check_platform(platform: Platform, config: &MppaConfig, process: &Environment) -> Result<()> {
-    let arch = config.arch().name();
-    let folder = config.work_dir.as_ref().map_or("WORK_DIR".into(), |folder| folder.display().to_string());
-    let folder = format!("{folder}/mymppa");
-    let simulator = match platform {
-        Platform::Hardware => return Ok(()),
-        Platform::Iss => format!(
-            "kvx-cluster --disable-cache --march={arch} --no-load-elf --sim-server=SOCKET --mmap --mppa-wdir={folder}"
-        ),
-        Platform::Qemu => format!("kvx-qemu-offload-bridge --arch {arch} --work-dir {folder}"),
-    };
-    if process.text(MODE) == Some(SIMULATOR) {
-        return Ok(());
+/// The tool that simulates a platform behind the library; `None` for boards.
+pub(crate) const fn tool(platform: Platform) -> Option<&'static str> {
+    match platform {
+        Platform::Hardware => None,
+        Platform::Iss => Some("kvx-cluster"),
+        Platform::Qemu => Some("kvx-qemu-offload-bridge"),
     }
+}
+
+/// Why the library cannot reach a platform in this process, with the variables to set or unset.
+pub(crate) fn obstacle(platform: Platform, config: &MppaConfig, process: &Environment) -> Option<String> {
+    let is_simulated = process.text(MODE) == Some(SIMULATED);
+    if platform == Platform::Hardware {
+        return is_simulated.then(|| {
+            format!("{MODE}={SIMULATED} makes Kalray's offload library run on a simulator; unset it before the program starts")
+        });
+    }
+    let path = process.text(SIMULATOR_FOLDER).filter(|path| Path::new(path).is_absolute());
     let firmware = &config.firmware;
-    Err(Error::unsupported(format!(
-        "option \"platform\" is \"{}\", but Kalray's offload library reads its platform from the environment, once per process, and \
-         this process was started for boards; before the program starts, run `{simulator}`, and set {MODE}={SIMULATOR}, \
-         MPPA_RPROC_SIM_PATH={folder}, OMP_MPPA_FIRMWARE_NAME={firmware} and MLIR_MPPA_FIRMWARE_NAME={firmware}",
-        platform.name()
-    )))
+    let differs = |name: &&str| process.text(name).is_some_and(|value| value != firmware);
+    if is_simulated && path.is_some() && !FIRMWARE.iter().any(differs) {
+        return None;
+    }
+    let [first, second] = FIRMWARE;
+    let folder = config.work_dir.as_ref().map_or("/FOLDER".into(), |folder| folder.display().to_string());
+    Some(format!(
+        "Kalray's offload library reads its platform from the environment, once per process; before the program starts, set \
+         {MODE}={SIMULATED}, {SIMULATOR_FOLDER}={folder}/mymppa (an absolute path, another one in each process), {first}={firmware} and \
+         {second}={firmware}; this backend then starts the simulator"
+    ))
+}
+
+/// How a simulator is started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SimulatorPlan {
+    command: Vec<String>,
+    variables: Vec<(&'static str, String)>,
+    folder: PathBuf,
+    removes_folder: bool,
+    ready: Readiness,
+}
+
+impl SimulatorPlan {
+    /// The plan for the platform of a configuration.
+    ///
+    /// # Errors
+    /// `Unavailable` if this process is not set up for it, or its tool is not installed; `InvalidArgument` for a board.
+    pub(crate) fn new(
+        config: &MppaConfig,
+        process: &Environment,
+        tools: &Tools,
+        ready: Readiness,
+    ) -> Result<Self> {
+        let unavailable = |message| Error::new(ErrorKind::Unavailable, message);
+        if let Some(reason) = obstacle(config.platform, config, process) {
+            return Err(unavailable(reason));
+        }
+        let name = tool(config.platform).ok_or_else(|| Error::invalid("a board needs no simulator"))?;
+        let missing = || unavailable(format!("{name} is not installed; install AccessCore"));
+        let program = tools.find(name).ok_or_else(missing)?.display().to_string();
+        let folder = process.text(SIMULATOR_FOLDER).unwrap_or_default().to_owned();
+        let arch = config.arch().name();
+        let arguments = match config.platform {
+            Platform::Qemu => ["--arch", arch, "--work-dir", &folder].map(str::to_owned).to_vec(),
+            _ => [
+                "--disable-cache",
+                &format!("--march={arch}"),
+                "--no-load-elf",
+                "--sim-server=SOCKET",
+                "--mmap",
+                &format!("--mppa-wdir={folder}"),
+            ]
+            .map(str::to_owned)
+            .to_vec(),
+        };
+        Ok(Self {
+            command: std::iter::once(program).chain(arguments).collect(),
+            variables: config.variables(),
+            folder: PathBuf::from(folder),
+            removes_folder: config.clean_work_dir,
+            ready,
+        })
+    }
+}
+
+/// A running simulator. On drop, and when this process ends in any way, it ends with the processes that it started.
+#[derive(Debug)]
+pub(super) struct Simulator {
+    process: Mutex<Process>,
+    _guard: DeathGuard,
+    /// Removed last.
+    _folder: SimulatorFolder,
+}
+
+impl Simulator {
+    /// Starts a simulator, and waits until it is ready.
+    ///
+    /// # Errors
+    /// `Timeout` or `Failed` with its output if it does not get ready; `Unavailable` if it cannot be run, or another one uses its
+    /// folder; as [`SimulatorFolder::create`].
+    pub(super) fn start(plan: &SimulatorPlan, log: Log) -> Result<Self> {
+        let folder = SimulatorFolder::create(&plan.folder, plan.removes_folder)?;
+        log.write(Level::Info, "mppa", &format!("starting {}", plan.command.join(" ")));
+        let mut process = process::start(&plan.command, folder.path(), &plan.variables)?;
+        let guard = DeathGuard::of(process.id())?;
+        match &plan.ready.text {
+            Some(text) => process.wait_ready(text, plan.ready.timeout)?,
+            None => wait_for_files(&mut process, &folder, plan.ready.timeout)?,
+        }
+        Ok(Self { process: Mutex::new(process), _guard: guard, _folder: folder })
+    }
+
+    /// Checks that the simulator still runs.
+    ///
+    /// # Errors
+    /// `DeviceLost`, with its output.
+    pub(super) fn check(&self) -> Result<()> {
+        let mut process = self.process.lock();
+        match process.status() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => {
+                Err(process.failure(ErrorKind::DeviceLost, &format!("ended ({status}) while it was used")))
+            }
+            Err(error) => Err(Error::new(ErrorKind::DeviceLost, error.message().to_owned())),
+        }
+    }
+}
+
+/// Waits for a socket, or for files that get no more, in the folder of a simulator.
+fn wait_for_files(process: &mut Process, folder: &SimulatorFolder, deadline: Duration) -> Result<()> {
+    let started = Instant::now();
+    let (mut known, mut changed) = (0, started);
+    loop {
+        let status = process.status()?;
+        let (files, has_socket) = folder.contents();
+        if let Some(status) = status {
+            return Err(process.failure(ErrorKind::Failed, &format!("ended ({status}) before it was ready")));
+        }
+        if files != known {
+            (known, changed) = (files, Instant::now());
+        }
+        if has_socket || (files > 0 && changed.elapsed() >= SETTLED) {
+            return Ok(());
+        }
+        if started.elapsed() >= deadline {
+            let what = format!(
+                "made no socket in {} within {deadline:?} and was ended; if it gets ready in another way, set option \"ready\" to a \
+                 text that it prints then",
+                folder.path().display()
+            );
+            return Err(process.failure(ErrorKind::Timeout, &what));
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use runtime_core::{ErrorKind, Options};
+    use runtime_core::Options;
 
     use super::*;
+    use crate::fixture::FakeRoot;
+
+    const READY: Readiness = Readiness { text: None, timeout: Duration::from_secs(9) };
+
+    fn variables(path: &str) -> Environment {
+        [(MODE, SIMULATED), (SIMULATOR_FOLDER, path)].into_iter().collect()
+    }
+
+    fn config(platform: &str) -> MppaConfig {
+        let options = Options::new().with("platform", platform).with("arch", "kv3-1");
+        MppaConfig::resolve(&Environment::default(), &options).unwrap()
+    }
 
     #[test]
-    fn a_simulator_is_refused_with_the_variables_to_set() {
-        let config =
-            MppaConfig::resolve(&Environment::default(), &Options::new().with("work_dir", "/w")).unwrap();
+    fn a_process_for_boards_is_told_the_variables_of_simulators() {
         let boards = Environment::default();
-        for (platform, tool) in [
-            (Platform::Iss, "kvx-cluster --disable-cache --march=kv3-2"),
-            (Platform::Qemu, "kvx-qemu-offload-bridge --arch kv3-2 --work-dir /w/mymppa"),
+        let config = MppaConfig { work_dir: Some("/w".into()), ..config("iss") };
+        let reason = obstacle(Platform::Iss, &config, &boards).unwrap();
+        for words in [
+            "MPPA_RPROC_PLATFORM_MODE=sim",
+            "MPPA_RPROC_SIM_PATH=/w/mymppa",
+            "OMP_MPPA_FIRMWARE_NAME=ocl_fw_l1.elf",
+            "MLIR_MPPA_FIRMWARE_NAME=ocl_fw_l1.elf",
         ] {
-            let error = check_platform(platform, &config, &boards).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Unsupported);
-            for words in [
-                tool,
-                "MPPA_RPROC_PLATFORM_MODE=sim",
-                "MPPA_RPROC_SIM_PATH=/w/mymppa",
-                "OMP_MPPA_FIRMWARE_NAME=ocl_fw_l1.elf",
-                "MLIR_MPPA_FIRMWARE_NAME=ocl_fw_l1.elf",
-            ] {
-                assert!(error.message().contains(words), "{words}: {error}");
-            }
-            check_platform(platform, &config, &[(MODE, SIMULATOR)].into_iter().collect()).unwrap();
+            assert!(reason.contains(words), "{words}: {reason}");
         }
-        check_platform(Platform::Hardware, &config, &boards).unwrap();
+        assert!(obstacle(Platform::Qemu, &config, &variables("relative")).is_some());
+        let other =
+            [(MODE, SIMULATED), (SIMULATOR_FOLDER, "/s"), (FIRMWARE[1], "x.elf")].into_iter().collect();
+        assert!(obstacle(Platform::Qemu, &config, &other).is_some(), "another firmware");
+        assert_eq!(obstacle(Platform::Qemu, &config, &variables("/s")), None);
+        assert_eq!(obstacle(Platform::Hardware, &config, &boards), None);
+        let reason = obstacle(Platform::Hardware, &config, &variables("/s")).unwrap();
+        assert!(reason.contains("unset it"), "{reason}");
+    }
+
+    #[test]
+    fn the_commands_are_those_of_the_tools_for_the_architecture() {
+        let root = FakeRoot::new();
+        let tools = Tools::new(None, &root.environment(&[]));
+        let plan = |platform| SimulatorPlan::new(&config(platform), &variables("/s"), &tools, READY);
+        assert_eq!(plan("iss").unwrap_err().kind(), ErrorKind::Unavailable);
+        for (platform, expected) in [
+            ("iss", "--disable-cache --march=kv3-1 --no-load-elf --sim-server=SOCKET --mmap --mppa-wdir=/s"),
+            ("qemu", "--arch kv3-1 --work-dir /s"),
+        ] {
+            let name = tool(config(platform).platform).unwrap();
+            let program = root.tool(&format!("bin/{name}"), "");
+            let words = plan(platform).unwrap().command;
+            assert_eq!(
+                (words[0].as_str(), words[1..].join(" ").as_str()),
+                (program.to_str().unwrap(), expected)
+            );
+        }
     }
 }

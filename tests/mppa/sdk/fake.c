@@ -122,6 +122,9 @@ int mppa_offload_create(mppa_offload_host_context_t *context, mppa_offload_host_
         wrong("configuration");
     if (one->nb_sysqueue != CLUSTERS || one->cluster_id != 0)
         wrong("configuration of the accelerator");
+    const char *mode = getenv("MPPA_RPROC_PLATFORM_MODE"), *folder = getenv("MPPA_RPROC_SIM_PATH");
+    if (mode && !strcmp(mode, "sim") && (!folder || access(folder, F_OK)))
+        wrong("no folder of a simulator");
     contexts++;
     context->fake = calloc(1, sizeof *context->fake);
     for (int cluster = 0; cluster < CLUSTERS; cluster++)

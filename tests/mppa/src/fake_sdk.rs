@@ -84,6 +84,38 @@ impl FakeSdk {
         code
     }
 
+    /// Compiles a fake simulator, as a tool of the SDK.
+    ///
+    /// # Panics
+    /// If `cc` fails.
+    pub fn simulator(&self, tool: &str) {
+        let path = self.path().join("bin").join(tool);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a writable folder");
+        let mut cc = Command::new("cc");
+        cc.args(["-O1", "-Wall"]).arg(sources().join("simulator.c")).arg("-o").arg(&path);
+        assert!(cc.status().expect("cc").success(), "{cc:?}");
+    }
+
+    /// Compiles a host-driven module with a definition for the preprocessor, and returns its path.
+    ///
+    /// # Panics
+    /// If `cc` fails.
+    #[must_use]
+    pub fn host_module(&self, definition: &str) -> PathBuf {
+        let source = std::fs::read_to_string(sources().join("host_module.c")).expect("the source");
+        let name = format!("{definition}.c");
+        self.write(&name, &format!("#define {definition}\n{source}"));
+        let path = self.path().join(format!("{definition}.so"));
+        let mut cc = Command::new("cc");
+        cc.current_dir(self.path())
+            .args(["-shared", "-fPIC", "-O1", "-Wall", "-Iinclude", &name, "-o"])
+            .arg(&path);
+        cc.args(["-Llib", "-lmppa_offload_host"]);
+        cc.arg(format!("-Wl,-rpath,{}", self.path().join("lib").display()));
+        assert!(cc.status().expect("cc").success(), "{cc:?}");
+        path
+    }
+
     /// The variables with which a process sees this machine.
     #[must_use]
     pub fn variables(&self) -> [(&'static str, PathBuf); 2] {

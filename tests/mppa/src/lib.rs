@@ -18,7 +18,7 @@ use opencl::{Driver, IcdFolder, built, missing_trial};
 /// The stand-in in `RUNTIME_REQUIRE`.
 const REQUIREMENT: &str = "mppa-stand-in";
 /// Variables of the machine that configure the backend.
-const CLEARED_VARIABLES: [&str; 14] = [
+const CLEARED_VARIABLES: [&str; 18] = [
     "KALRAY_TOOLCHAIN_DIR",
     "PLATFORM",
     "BENCHMARK",
@@ -33,6 +33,10 @@ const CLEARED_VARIABLES: [&str; 14] = [
     "RUNTIME_MPPA_WORK_DIR",
     "RUNTIME_MPPA_VERBOSE",
     "RUNTIME_MPPA_BUILD_VERBOSE",
+    "MPPA_RPROC_PLATFORM_MODE",
+    "MPPA_RPROC_SIM_PATH",
+    "OMP_MPPA_FIRMWARE_NAME",
+    "MLIR_MPPA_FIRMWARE_NAME",
 ];
 
 /// The backend's library.

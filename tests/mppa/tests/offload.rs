@@ -169,7 +169,7 @@ fn the_eleventh_module_replaces_the_least_recently_used() {
         assert!(!log.contains("WRONG"), "{log}");
     };
     for number in 0..11 {
-        assert_eq!(modules.add(fake.program()), number);
+        assert_eq!(modules.add(fake.program()).unwrap(), number);
     }
     (0..10).for_each(|module| expect(module, &["load"]));
     (0..10).for_each(|module| expect(module, &[]));
@@ -193,7 +193,7 @@ fn a_module_that_fails_to_load_can_be_loaded_later() {
     fake.reset(0);
     let chip = fake.shim.open(BOARD, FIRMWARE).unwrap();
     let modules = LoadedModules::new(&chip);
-    modules.add(fake.program());
+    modules.add(fake.program()).unwrap();
     let mut command = Command::new(&chip);
     // SAFETY: the fake's kernel takes nothing.
     let mut run = || unsafe { modules.execute((0, "noop"), [0], &mut command, &[]) };

@@ -1,0 +1,127 @@
+//! Host-driven modules: shared objects of this machine that load code on a chip and run it, in the form of XTC's MPPA modules.
+
+#![allow(unsafe_code, reason = "loads and calls native code")]
+
+use std::ffi::{CString, c_void};
+use std::sync::Arc;
+
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use runtime_core::backend::open_library;
+use runtime_core::{Error, ErrorKind, Result};
+
+use super::chip::Chip;
+use super::host_arguments::{HostArguments, Payload};
+use crate::process::{self, io_error};
+
+/// The format of host-driven modules.
+pub(crate) const HOST_MODULE: &str = "mppa-host-module";
+/// Takes the structures that the module shares with this backend.
+const SET_STRUCTURES: &str = "set_mppa_common_structures";
+/// Loads the module's code on the chip.
+const LOAD: &str = "load_kernel";
+
+/// The code of a host-driven module.
+#[derive(Debug)]
+pub struct HostCode(Vec<u8>);
+
+impl HostCode {
+    /// Takes the bytes of a shared object.
+    ///
+    /// # Safety
+    /// Loading it and its functions `set_mppa_common_structures` and `load_kernel` are sound: they run in this process.
+    #[must_use]
+    pub const unsafe fn new(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+}
+
+/// A loaded host-driven module; on drop, the shared object is closed.
+#[derive(Debug)]
+pub(super) struct HostModule {
+    chip: Arc<Chip>,
+    library: Option<Library>,
+}
+
+impl HostModule {
+    /// Loads a private copy of the shared object, so that the same one can be loaded several times, and lets it load its code.
+    ///
+    /// # Errors
+    /// `CompileFailed` if it cannot be loaded or lacks a function; `Io`; `DeviceLost`.
+    pub(super) fn load(chip: &Arc<Chip>, code: &HostCode) -> Result<Self> {
+        let folder = process::folder("runtime-mppa-module-")?;
+        let path = folder.path().join("module.so");
+        std::fs::write(&path, &code.0).map_err(|error| io_error(&path, error))?;
+        // SAFETY: the caller of `HostCode::new` vouches for the code.
+        let library = open_library(&path, |path| unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) });
+        let library = library.map_err(|error| {
+            let what = "a host-driven module is a shared object for this machine";
+            Error::new(ErrorKind::CompileFailed, format!("{what}: {}", error.message()))
+        })?;
+        let module = Self { chip: Arc::clone(chip), library: Some(library) };
+        let required = |name| {
+            module.find(name).map_err(|_| {
+                Error::new(
+                    ErrorKind::CompileFailed,
+                    format!("a host-driven module exports \"{name}\", and this shared object does not"),
+                )
+            })
+        };
+        let (set_structures, load) = (required(SET_STRUCTURES)?, required(LOAD)?);
+        // SAFETY: a function of this name takes an address in XTC's modules.
+        let set_structures =
+            unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void)>(set_structures) };
+        // SAFETY: a function of this name takes nothing.
+        let load = unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn()>(load) };
+        chip.run_host_code(|structures| {
+            // SAFETY: the structures live as long as the chip, which the module keeps open.
+            unsafe { set_structures(structures) };
+            // SAFETY: it has its structures, and nothing else calls the chip.
+            unsafe { load() };
+        })?;
+        Ok(module)
+    }
+
+    /// The address of a function.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub(super) fn symbol(&self, name: &str) -> Result<u64> {
+        self.find(name).map(|function| function.expose_provenance() as u64)
+    }
+
+    fn find(&self, name: &str) -> Result<*mut c_void> {
+        let text = CString::new(name).map_err(|_| Error::invalid("a symbol has no zero byte"))?;
+        let missing =
+            || Error::new(ErrorKind::NotFound, format!("the module exports no function \"{name}\""));
+        let library = self.library.as_ref().ok_or_else(missing)?;
+        // SAFETY: only its address is used here.
+        let symbol = unsafe { library.get::<*mut c_void>(text.as_bytes_with_nul()) };
+        symbol.ok().map(|symbol| *symbol).filter(|address| !address.is_null()).ok_or_else(missing)
+    }
+
+    /// Calls a function of the module, which drives the chip.
+    ///
+    /// # Errors
+    /// `NotFound`; `DeviceLost`.
+    ///
+    /// # Safety
+    /// It takes these arguments.
+    pub(super) unsafe fn call(&self, name: &str, arguments: &HostArguments) -> Result<()> {
+        let function = self.find(name)?;
+        // SAFETY: the caller's function takes these arguments, and ignores others.
+        let function = unsafe { std::mem::transmute::<*mut c_void, Payload>(function) };
+        self.chip.run_host_code(|_| {
+            // SAFETY: the module is loaded; the rest is the caller's promise.
+            unsafe { arguments.call(function) };
+        })
+    }
+}
+
+impl Drop for HostModule {
+    fn drop(&mut self) {
+        let mut library = self.library.take();
+        // Its finalisers may call the chip. Without a simulator they might never return, so it stays loaded then.
+        let _ = self.chip.run_host_code(|_| drop(library.take()));
+        std::mem::forget(library);
+    }
+}

@@ -1,0 +1,46 @@
+//! When a tool counts as started: options of the devices that run one.
+
+use std::time::Duration;
+
+use runtime_core::{OptionSpec, Options, Result};
+
+/// How long a tool may take until it is ready.
+const TIMEOUT_MS: i64 = 30_000;
+const MAX_TIMEOUT_MS: i64 = 3_600_000;
+
+/// How a tool shows that it is ready, and how long it may take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Readiness {
+    /// What it prints then, if that is known.
+    pub(crate) text: Option<String>,
+    pub(crate) timeout: Duration,
+}
+
+impl Readiness {
+    /// Reads the options.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a timeout out of range.
+    pub(crate) fn of(options: &Options) -> Result<Self> {
+        let timeout = options.integer_within("ready_timeout_ms", TIMEOUT_MS, 1..=MAX_TIMEOUT_MS)?;
+        let text = options.text("ready").filter(|text| !text.is_empty());
+        Ok(Self { text: text.map(str::to_owned), timeout: Duration::from_millis(timeout.unsigned_abs()) })
+    }
+}
+
+/// The options of devices that start a tool.
+pub(crate) fn options() -> Vec<OptionSpec> {
+    vec![
+        OptionSpec::device(
+            "ready",
+            "",
+            "Text that the command prints when the program begins, by default at its start; or that the simulator behind the offload \
+             library prints when it is ready, by default when its socket exists.",
+        ),
+        OptionSpec::device(
+            "ready_timeout_ms",
+            TIMEOUT_MS,
+            "How long the command, or the simulator, may take to get ready.",
+        ),
+    ]
+}
