@@ -95,7 +95,7 @@ fn row(
         }
         Err(error) => Row::failed(&job.spec, settings, &device.name, &error, phase),
     };
-    row.on(device.describe())
+    row.with_arguments(&job.spec, device.info.as_ref()).on(device.describe())
 }
 
 /// Advice about a measured row.

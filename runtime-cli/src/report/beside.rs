@@ -5,7 +5,7 @@ use std::fmt::Write;
 use runtime_harness::Row;
 use runtime_harness::row::{CounterValue, Energy};
 
-use super::number_format::significant;
+use super::number_format::{duration, significant};
 
 /// The counters and the energy of a row, if it has any.
 pub(super) fn note(row: &Row) -> Option<String> {
@@ -50,6 +50,15 @@ fn value(counter: &CounterValue, value: f64) -> String {
     let mut text = format!("{} {}", counter.name, significant(value));
     if let Some(unit) = &counter.unit {
         let _ = write!(text, " {unit}");
+    }
+    if let Some(time_ns) = counter.time_ns {
+        let _ = write!(text, " = {}", duration(time_ns));
+    }
+    if let (Some(min), Some(max)) = (counter.min, counter.max)
+        && min < max
+    {
+        let repeats = counter.samples.len();
+        let _ = write!(text, " ({} to {} in {repeats} repeats)", significant(min), significant(max));
     }
     if let Some(share) = counter.counted_share {
         let _ = write!(text, " (extrapolated from {:.0}% of the time)", share * 100.0);

@@ -63,7 +63,10 @@ pub(crate) fn evaluate(
         }
         Err(error) => Row::failed(&job.spec, settings, name, &error, phase),
     };
-    Evaluated { row: row.on(device.describe()), released: Ok(()) }
+    Evaluated {
+        row: row.with_arguments(&job.spec, Some(opened.info())).on(device.describe()),
+        released: Ok(()),
+    }
 }
 
 /// A device, and how it is sampled.
