@@ -47,10 +47,7 @@ pub(super) fn read(calls: &Calls<'_>, names: &[String], repeats: &Repeats) -> Ve
     let read = calls.device.counter_set(names).and_then(|mut set| {
         let readings = count(calls, &mut set, names.len(), repeats)?;
         let value = |(index, (name, readings)): (usize, (&String, Readings))| {
-            let unit = infos
-                .iter()
-                .find(|info: &&CounterInfo| info.name == *name)
-                .and_then(|info| info.unit.clone());
+            let unit = unit(name, &infos);
             let described =
                 CounterValue { unit, calls: repeats.calls, passes: set.passes(), ..missing(name, "") };
             let reason = set.unavailable_reason(index).unwrap_or("it counted nothing during the calls");
@@ -117,6 +114,17 @@ fn with_samples(
     }
 }
 
+/// The unit of a counter. One that is not listed may have indices where a listed one names a reduction.
+fn unit(name: &str, infos: &[CounterInfo]) -> Option<String> {
+    let is_indexed = |info: &&CounterInfo| {
+        let (given, listed) = (name.split('.'), info.name.split('.'));
+        given.clone().count() == listed.clone().count()
+            && given.zip(listed).all(|(given, listed)| given == listed || given.parse::<u32>().is_ok())
+    };
+    let exact = infos.iter().find(|info| info.name == name);
+    exact.or_else(|| infos.iter().find(is_indexed))?.unit.clone()
+}
+
 fn missing(name: &str, reason: &str) -> CounterValue {
     CounterValue { name: name.to_owned(), reason: Some(reason.to_owned()), ..CounterValue::default() }
 }
@@ -140,6 +148,24 @@ mod tests {
         assert_eq!((counted.value, counted.min, counted.max), (Some(2.0), Some(1.0), Some(5.0)));
         assert_eq!((counted.time_ns, counted.counted_share), (Some(1.0), Some(0.25)));
         assert_eq!((counted.reason, counted.calls), (None, 10));
+    }
+
+    #[test]
+    fn a_counter_with_indices_has_the_unit_of_its_reductions() {
+        let info = |name: &str, unit: &str| CounterInfo {
+            name: name.to_owned(),
+            description: String::new(),
+            unit: Some(unit.to_owned()),
+            unavailable_reason: None,
+        };
+        let infos = [info("m.A.cluster.avg.pe.max", "cycles"), info("dram.sum", "bytes")];
+        let unit = |name| unit(name, &infos);
+        assert_eq!(unit("m.A.cluster.4.pe.15").as_deref(), Some("cycles"));
+        assert_eq!(unit("m.A.cluster.avg.pe.3").as_deref(), Some("cycles"));
+        assert_eq!(unit("dram.sum").as_deref(), Some("bytes"));
+        for other in ["m.B.cluster.4.pe.15", "m.A.cluster.4.pe", "dram.avg", "dram.sum.per_second"] {
+            assert_eq!(unit(other), None, "{other}");
+        }
     }
 
     #[test]
