@@ -40,6 +40,18 @@ pub fn evaluate_with(
     settings: &Settings,
     progress: &mut dyn FnMut(Phase, &str),
 ) -> Evaluated {
+    let before = device.traces.files();
+    let mut evaluated = evaluate_on(job, device, settings, progress);
+    evaluated.row.traces = device.traces.new_since(&before);
+    evaluated
+}
+
+fn evaluate_on(
+    job: &Job,
+    device: &mut DeviceUnderTest,
+    settings: &Settings,
+    progress: &mut dyn FnMut(Phase, &str),
+) -> Evaluated {
     let mut phase = Phase::Prepare;
     let mut enter = |next: Phase, operation: &str| {
         phase = next;

@@ -7,6 +7,9 @@ use std::process::Command;
 use runtime_core::backend::{Process, TemporaryFolder};
 use runtime_core::{Error, ErrorKind, Result};
 
+/// The file that has the output of a command, in its folder.
+pub(crate) const OUTPUT: &str = "output.txt";
+
 /// Starts a command, without a shell, in `folder`; its output goes to a file there.
 ///
 /// # Errors
@@ -15,7 +18,7 @@ pub(crate) fn start(words: &[String], folder: &Path, variables: &[(&str, String)
     let (program, arguments) = words.split_first().ok_or_else(|| Error::invalid("the command is empty"))?;
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).envs(variables.iter().map(|(name, value)| (name, value)));
-    Process::start(&mut command, &folder.join("output.txt"))
+    Process::start(&mut command, &folder.join(OUTPUT))
 }
 
 /// A private folder for temporary files, removed on drop.

@@ -1,4 +1,4 @@
-//! What was measured beside the times, in the notes below a row: counters and energy per call.
+//! What was measured beside the times, in the notes below a row: counters and energy per call, and traces.
 
 use std::fmt::Write;
 
@@ -7,10 +7,10 @@ use runtime_harness::row::{CounterValue, Energy};
 
 use super::number_format::{duration, significant};
 
-/// The counters and the energy of a row, if it has any.
+/// The counters, the energy and the traces of a row, if it has any.
 pub(super) fn note(row: &Row) -> Option<String> {
-    let notes: Vec<String> =
-        counters(&row.counters).into_iter().chain(row.energy.as_ref().map(energy)).collect();
+    let beside = counters(&row.counters).into_iter().chain(row.energy.as_ref().map(energy));
+    let notes: Vec<String> = beside.chain(traces(&row.traces)).collect();
     (!notes.is_empty()).then(|| notes.join("; "))
 }
 
@@ -64,6 +64,10 @@ fn value(counter: &CounterValue, value: f64) -> String {
         let _ = write!(text, " (extrapolated from {:.0}% of the time)", share * 100.0);
     }
     text
+}
+
+fn traces(traces: &[String]) -> Option<String> {
+    (!traces.is_empty()).then(|| format!("traces: {}", traces.join(", ")))
 }
 
 fn energy(energy: &Energy) -> String {

@@ -93,6 +93,9 @@ pub struct Row {
     /// Energy per call; `None` if it was not asked for, or nothing was timed.
     #[serde(default)]
     pub energy: Option<Energy>,
+    /// Paths of the trace files that the evaluation has left; empty if the device records none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traces: Vec<String>,
     /// What may have disturbed it; `None` if nothing was timed.
     #[serde(default)]
     pub noise: Option<Noise>,
@@ -159,6 +162,7 @@ impl Row {
             roofline: None,
             counters: Vec::new(),
             energy: None,
+            traces: Vec::new(),
             noise: None,
             advice: Vec::new(),
         }
@@ -226,6 +230,18 @@ impl Row {
         counts: Counts,
     ) -> Self {
         Self { counts: Some(Box::new(counts)), ..Self::validated(spec, settings, device, validation) }
+    }
+
+    /// A row of a whole program whose runs were timed.
+    #[must_use]
+    pub fn timed(
+        spec: &Spec,
+        settings: &Settings,
+        device: &str,
+        validation: &CoreValidation,
+        measurement: Measurement,
+    ) -> Self {
+        Self { measurement: Some(measurement), ..Self::validated(spec, settings, device, validation) }
     }
 
     /// A row of a kernel that ran, with the result of its validation.

@@ -1,10 +1,10 @@
 //! `runtime eval` on the fake chip: counters beside the times, and where the arguments were.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use libtest_mimic::{Failed, Trial};
 use mppa::FakeSdk;
-use opencl::{DEADLINE, IcdFolder, built};
+use opencl::{DEADLINE, Finished, IcdFolder, built};
 use serde_json::{Value, json};
 
 /// Counts its calls: each adds 1000 × the event's number + 100 × the cluster + the element to every counter.
@@ -33,25 +33,35 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 /// The row of a spec on the fake chip.
-fn row(sdk: &FakeSdk, spec: &str, arguments: &[&str]) -> Result<Value, Failed> {
+pub(crate) fn row(sdk: &FakeSdk, spec: &str, arguments: &[&str]) -> Result<Value, Failed> {
     super::program_file(sdk)?;
     sdk.write("spec.toml", spec);
     run(sdk.path(), &sdk.variables(), arguments)
 }
 
-fn run(folder: &Path, variables: &[(&str, std::path::PathBuf)], arguments: &[&str]) -> Result<Value, Failed> {
-    let drivers = IcdFolder::empty();
-    let mut command = mppa::command(&drivers, built("runtime")?)?;
-    command.current_dir(folder).envs(variables.iter().cloned());
-    command.args(["eval", "spec.toml", "--no-validate", "--json", "rows.json"]).args(arguments);
-    let finished = opencl::finish(&mut command, DEADLINE)?;
+/// The row of `spec.toml` in a folder.
+pub(crate) fn run(folder: &Path, variables: &[(&str, PathBuf)], arguments: &[&str]) -> Result<Value, Failed> {
+    let finished = start(folder, variables, arguments)?;
     let document = std::fs::read_to_string(folder.join("rows.json"))
         .map_err(|error| format!("{error}: {finished:?}"))?;
     let document: Value = serde_json::from_str(&document)?;
     Ok(document["rows"][0].clone())
 }
 
-fn check(is_right: bool, row: &Value) -> Result<(), Failed> {
+/// Evaluates `spec.toml` in a folder.
+pub(crate) fn start(
+    folder: &Path,
+    variables: &[(&str, PathBuf)],
+    arguments: &[&str],
+) -> Result<Finished, Failed> {
+    let drivers = IcdFolder::empty();
+    let mut command = mppa::command(&drivers, built("runtime")?)?;
+    command.current_dir(folder).envs(variables.iter().cloned());
+    command.args(["eval", "spec.toml", "--no-validate", "--json", "rows.json"]).args(arguments);
+    Ok(opencl::finish(&mut command, DEADLINE)?)
+}
+
+pub(crate) fn check(is_right: bool, row: &Value) -> Result<(), Failed> {
     if is_right { Ok(()) } else { Err(row.to_string().into()) }
 }
 

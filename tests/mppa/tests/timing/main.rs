@@ -1,10 +1,11 @@
-//! The timing loop with every option, and counters beside the times, on the OpenCL transport with PoCL as the chip and on the
+//! The timing loop with every option, and counters and traces beside the times, on the OpenCL transport with PoCL as the chip and on the
 //! offload transport with a fake SDK: **stand-ins, not an MPPA.**
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod evaluation;
 mod options;
+mod programs;
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         return libtest_mimic::run(&Arguments { filter: None, ..arguments }, vec![trial]).exit_code();
     }
     let mut trials = evaluation::trials();
+    trials.extend(programs::trials());
     trials.extend(
         CASES.map(|(name, _)| {
             Trial::test(format!("{name}_on_the_offload_device"), move || start_offload(name))
