@@ -28,6 +28,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         Trial::test("counters_have_a_sample_for_each_repeat_and_cycles_are_times", samples_of_counters),
         Trial::test("times_come_without_the_functions_that_count", without_counters),
+        Trial::test("chips_are_opened_side_by_side", side_by_side),
         Trial::test("clusters_of_different_clocks_have_no_common_time", different_clocks),
     ]
 }
@@ -110,4 +111,19 @@ fn different_clocks() -> Result<(), Failed> {
     let cluster = row(&sdk, SPEC, &[&["--device", &format!("{index}.1")], &counters[..]].concat())?;
     let time = cluster["counters"][0]["time_ns"].as_f64();
     check(cluster["counters"][0]["value"] == 103.0 && time == Some(51.5), &cluster)
+}
+
+/// Neither chip opens before the other one is being opened.
+fn side_by_side() -> Result<(), Failed> {
+    let sdk = FakeSdk::new(2);
+    super::program_file(&sdk)?;
+    sdk.write("spec.toml", SPEC);
+    let variables: Vec<_> = sdk.variables().into_iter().chain([("FAKE_TOGETHER", "2".into())]).collect();
+    // Index 0 and 1 are the chips by way of OpenCL.
+    let finished = start(sdk.path(), &variables, &["--device", "mppa:2", "--device", "mppa:3"])?;
+    let document: Value = serde_json::from_str(&std::fs::read_to_string(sdk.path().join("rows.json"))?)?;
+    for row in document["rows"].as_array().unwrap() {
+        check(row["measurement"].is_object() && row["device_info"]["name"] == "Offload", row)?;
+    }
+    if finished.status.success() { Ok(()) } else { Err(format!("{finished:?}").into()) }
 }
