@@ -35,9 +35,12 @@ pub(crate) fn flush_cache(run: Run<'_>) -> Result<(), Failed> {
 }
 
 pub(crate) fn cooldown(run: Run<'_>) -> Result<(), Failed> {
-    let pause = Duration::from_millis(30);
+    let pause = Duration::from_millis(200);
+    let set = |timing: &mut Timing| {
+        (timing.number, timing.warmup, timing.cooldown) = (Some(1), Warmup::Calls(1), pause);
+    };
     let begin = Instant::now();
-    let measured = run(&|timing| (timing.number, timing.cooldown) = (Some(1), pause))?;
+    let measured = run(&set)?;
     check(begin.elapsed() >= 2 * pause && measured.samples_ns.len() == 3, &measured)
 }
 
