@@ -6,6 +6,7 @@
 mod evaluation;
 mod options;
 mod programs;
+mod waiting;
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -20,6 +21,8 @@ use runtime_core::{CodeFormat, Geometry, ModuleSource, Runtime, Timing};
 const CHILD: &str = "RUNTIME_TEST_MPPA_TIMING";
 /// The program of the fake chip.
 const PROGRAM: &str = "RUNTIME_TEST_MPPA_PROGRAM";
+/// The case of [`waiting`].
+const WAITING: &str = "a_wait_leaves_the_processor_to_the_kernel";
 const STAND_IN: &str = "stand_in";
 const OFFLOAD: &str = "offload";
 
@@ -40,10 +43,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     if let Ok(wanted) = std::env::var(CHILD) {
         let (name, device) = wanted.split_once(' ').unwrap();
-        let case = CASES.into_iter().find(|(known, _)| *known == name).unwrap().1;
-        let (device, name) = (device.to_owned(), name.to_owned());
-        let trial =
-            Trial::test(name, move || if device == STAND_IN { stand_in(case) } else { offload(case) });
+        let trial = child(name, device);
         return libtest_mimic::run(&Arguments { filter: None, ..arguments }, vec![trial]).exit_code();
     }
     let mut trials = evaluation::trials();
@@ -58,10 +58,21 @@ fn main() -> ExitCode {
         Ok(_) => {
             trials.extend(CASES.map(|(name, _)| {
                 Trial::test(format!("{name}_on_the_stand_in"), move || start_stand_in(name))
-            }))
+            }));
+            trials.push(Trial::test(WAITING, || start_stand_in(WAITING)));
         }
     }
     libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// What a child does.
+fn child(name: &str, device: &str) -> Trial {
+    if name == WAITING {
+        return Trial::test(name, waiting::check);
+    }
+    let (_, case) = CASES.into_iter().find(|(known, _)| *known == name).unwrap();
+    let run = if device == STAND_IN { stand_in } else { offload };
+    Trial::test(name, move || run(case))
 }
 
 fn start_stand_in(name: &str) -> Result<(), Failed> {
