@@ -64,7 +64,7 @@ pub(crate) fn evaluate(
     let name = &device.name;
     let row = match counted {
         Ok((validation, Figures::Counts(counts))) => {
-            Row::counted(&job.spec, settings, name, &validation, counts)
+            Row::counted(&job.spec, settings, name, &validation, *counts)
         }
         Ok((validation, Figures::Times(times))) => {
             let is_simulated = opened.info().properties.flag("simulator");
@@ -99,7 +99,7 @@ struct Board<'b> {
 
 /// What was measured of a job.
 enum Figures {
-    Counts(Counts),
+    Counts(Box<Counts>),
     Times(Box<Measurement>),
 }
 
@@ -127,7 +127,7 @@ impl Board<'_> {
             program.flash(number)?;
         }
         let counts = self.sample(&program, number, &first)?;
-        Ok((validation, Figures::Counts(counts)))
+        Ok((validation, Figures::Counts(Box::new(counts))))
     }
 
     /// Takes the samples of a program that was flashed for `number` calls.

@@ -148,8 +148,11 @@ fn every_repeat() -> Result<(), Failed> {
     Ok(())
 }
 
+/// The variables with which a process sees a machine.
+type Variables = [(&'static str, PathBuf); 2];
+
 /// A machine whose simulator is a script, and a program for it.
-fn simulator(script: &str) -> Result<(tempfile::TempDir, [(&'static str, PathBuf); 2]), Failed> {
+fn simulator(script: &str) -> Result<(tempfile::TempDir, Variables), Failed> {
     let root = tempfile::tempdir()?;
     let tool = root.path().join("bin/kvx-mppa");
     std::fs::create_dir(root.path().join("bin"))?;
