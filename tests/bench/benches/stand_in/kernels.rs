@@ -10,8 +10,12 @@ use runtime_harness::{Job, Overrides, Spec};
 use super::Devices;
 use super::turns::{Rounds, line};
 
+/// Values of a spec by name.
+type Values = &'static [(&'static str, i128)];
+type Kernel = (&'static str, Values, Values);
+
 /// Each kernel with sizes for groups of 16, and what is different for groups of 256.
-const KERNELS: [(&str, &[(&str, i128)], &[(&str, i128)]); 8] = [
+const KERNELS: [Kernel; 8] = [
     ("vector_add", &[("n", 1 << 20), ("GROUP", 16)], &[("GROUP", 256)]),
     ("saxpy", &[("n", 1 << 20), ("GROUP", 16)], &[("GROUP", 256)]),
     ("reduction", &[("n", 1 << 20), ("GROUP", 16)], &[("GROUP", 256)]),
@@ -31,9 +35,9 @@ pub(crate) fn measure(devices: &Devices, rounds: &Rounds) {
     let only = std::env::var("STAND_IN_BENCH_ONLY").unwrap_or_default();
     let is_wanted = |name: &str| only.is_empty() || only.split(',').any(|wanted| wanted == name);
     for (name, sizes, large) in KERNELS.iter().filter(|(name, ..)| is_wanted(name)) {
-        compare(devices, rounds, (name, "groups of 16"), sizes.to_vec());
+        compare(devices, rounds, (name, "groups of 16"), sizes);
         let other = sizes.iter().map(|size| *large.iter().find(|(key, _)| *key == size.0).unwrap_or(size));
-        compare(devices, rounds, (name, "groups of 256"), other.collect());
+        compare(devices, rounds, (name, "groups of 256"), &other.collect::<Vec<_>>());
     }
 }
 
@@ -41,14 +45,14 @@ pub(crate) fn measure(devices: &Devices, rounds: &Rounds) {
 fn launches(devices: &Devices, rounds: &Rounds) {
     let job = job("saxpy", &[("n", 16), ("GROUP", 16)]);
     let (theirs, ours) = (Bound::new(&devices.opencl, &job), Bound::new(&devices.stand_in, &job));
-    line("launch and wait, one group of 16", rounds.take(|| theirs.run(1), || ours.run(1)));
-    line("100 launches, one group of 16, and wait", rounds.take(|| theirs.run(100), || ours.run(100)));
+    line("launch and wait, one group of 16", &rounds.take(|| theirs.run(1), || ours.run(1)));
+    line("100 launches, one group of 16, and wait", &rounds.take(|| theirs.run(100), || ours.run(100)));
 }
 
-fn compare(devices: &Devices, rounds: &Rounds, (name, what): (&str, &str), sizes: Vec<(&str, i128)>) {
-    let job = job(name, &sizes);
+fn compare(devices: &Devices, rounds: &Rounds, (name, what): (&str, &str), sizes: &[(&str, i128)]) {
+    let job = job(name, sizes);
     let (theirs, ours) = (Bound::new(&devices.opencl, &job), Bound::new(&devices.stand_in, &job));
-    line(&format!("{name}, {what}"), rounds.take(|| theirs.run(1), || ours.run(1)));
+    line(&format!("{name}, {what}"), &rounds.take(|| theirs.run(1), || ours.run(1)));
 }
 
 fn job(name: &str, sizes: &[(&str, i128)]) -> Job {

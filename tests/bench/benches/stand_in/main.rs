@@ -53,8 +53,8 @@ fn transfers(devices: &Devices, rounds: &Rounds) {
         let tensor = |device: &Device| device.tensor([elements], &data).expect("memory");
         let (theirs, ours) = (tensor(&devices.opencl), tensor(&devices.stand_in));
         let write = |tensor: &runtime_core::Tensor| tensor.write(&data).expect("it is written");
-        line(&format!("upload of {name}"), rounds.take(|| write(&theirs), || write(&ours)));
+        line(&format!("upload of {name}"), &rounds.take(|| write(&theirs), || write(&ours)));
         let read = |tensor: &runtime_core::Tensor| drop(tensor.to_vec::<f32>().expect("it is read"));
-        line(&format!("download of {name}"), rounds.take(|| read(&theirs), || read(&ours)));
+        line(&format!("download of {name}"), &rounds.take(|| read(&theirs), || read(&ours)));
     }
 }

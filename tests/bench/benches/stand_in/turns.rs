@@ -52,8 +52,8 @@ fn turn(call: &mut impl FnMut()) -> f64 {
 }
 
 /// Prints the medians, the median of the ratios of paired turns, and the ratio of the minima.
-pub(crate) fn line(what: &str, samples: Samples) {
-    let [opencl, stand_in] = &samples;
+pub(crate) fn line(what: &str, samples: &Samples) {
+    let [opencl, stand_in] = samples;
     let ratios = stand_in.iter().zip(opencl).map(|(ours, theirs)| ours / theirs).collect();
     let least = |samples: &[f64]| samples.iter().copied().fold(f64::INFINITY, f64::min);
     println!(
