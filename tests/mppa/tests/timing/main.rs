@@ -6,7 +6,6 @@
 mod evaluation;
 mod options;
 mod programs;
-mod waiting;
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -21,8 +20,6 @@ use runtime_core::{CodeFormat, Geometry, ModuleSource, Runtime, Timing};
 const CHILD: &str = "RUNTIME_TEST_MPPA_TIMING";
 /// The program of the fake chip.
 const PROGRAM: &str = "RUNTIME_TEST_MPPA_PROGRAM";
-/// The case of [`waiting`].
-const WAITING: &str = "a_wait_leaves_the_processor_to_the_kernel";
 const STAND_IN: &str = "stand_in";
 const OFFLOAD: &str = "offload";
 
@@ -59,7 +56,6 @@ fn main() -> ExitCode {
             trials.extend(CASES.map(|(name, _)| {
                 Trial::test(format!("{name}_on_the_stand_in"), move || start_stand_in(name))
             }));
-            trials.push(Trial::test(WAITING, || start_stand_in(WAITING)));
         }
     }
     libtest_mimic::run(&arguments, trials).exit_code()
@@ -67,9 +63,6 @@ fn main() -> ExitCode {
 
 /// What a child does.
 fn child(name: &str, device: &str) -> Trial {
-    if name == WAITING {
-        return Trial::test(name, waiting::check);
-    }
     let (_, case) = CASES.into_iter().find(|(known, _)| *known == name).unwrap();
     let run = if device == STAND_IN { stand_in } else { offload };
     Trial::test(name, move || run(case))
