@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::describe;
 use crate::device_lock::{DeviceLock, lock_key};
 use crate::spec::Spec;
+use crate::traces::TraceFolders;
 
 /// A device to evaluate kernels on, or the reason why it cannot be used.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub struct DeviceUnderTest {
     pub opened: Result<Arc<dyn CommonRuntime>>,
     /// Whether kernels are timed while other processes time theirs, without the device's [lock](crate::device_lock).
     pub share: bool,
+    /// Where it leaves traces.
+    pub(crate) traces: TraceFolders,
 }
 
 impl DeviceUnderTest {
@@ -31,14 +34,16 @@ impl DeviceUnderTest {
         match &opened {
             Ok(device) => {
                 let name = device.device_id().to_string();
-                Self { name, info: Some(device.info().clone()), opened, share: false }
+                let info = Some(device.info().clone());
+                let traces = TraceFolders::of(info.as_ref(), options);
+                Self { name, info, opened, share: false, traces }
             }
             Err(error) => {
                 // A name that is wrong starts no other driver.
                 let is_known = !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidArgument);
                 let mut known = if is_known { runtime.devices() } else { Vec::new() }.into_iter();
                 let info = known.find(|info| info.id.to_string() == name);
-                Self { name: name.to_owned(), info, opened, share: false }
+                Self { name: name.to_owned(), info, opened, share: false, traces: TraceFolders::default() }
             }
         }
     }
@@ -96,7 +101,8 @@ mod tests {
         let mut info = DeviceInfo::new(DeviceKind::Accelerator, 0, name);
         info.uuid = Some([uuid; 16]);
         let opened = Err(Error::new(ErrorKind::Unavailable, "not opened"));
-        DeviceUnderTest { name: name.to_owned(), info: Some(info), opened, share }
+        let traces = TraceFolders::default();
+        DeviceUnderTest { name: name.to_owned(), info: Some(info), opened, share, traces }
     }
 
     #[test]

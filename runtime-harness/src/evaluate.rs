@@ -40,6 +40,18 @@ pub fn evaluate_with(
     settings: &Settings,
     progress: &mut dyn FnMut(Phase, &str),
 ) -> Evaluated {
+    let before = device.traces.files();
+    let mut evaluated = evaluate_on(job, device, settings, progress);
+    evaluated.row.traces = device.traces.new_since(&before);
+    evaluated
+}
+
+fn evaluate_on(
+    job: &Job,
+    device: &mut DeviceUnderTest,
+    settings: &Settings,
+    progress: &mut dyn FnMut(Phase, &str),
+) -> Evaluated {
     let mut phase = Phase::Prepare;
     let mut enter = |next: Phase, operation: &str| {
         phase = next;
@@ -95,7 +107,7 @@ fn row(
         }
         Err(error) => Row::failed(&job.spec, settings, &device.name, &error, phase),
     };
-    row.on(device.describe())
+    row.with_arguments(&job.spec, device.info.as_ref()).on(device.describe())
 }
 
 /// Advice about a measured row.

@@ -52,6 +52,7 @@ pub mod server;
 pub mod settings;
 pub mod spec;
 pub mod text_file;
+mod traces;
 pub mod tune;
 pub mod worker;
 

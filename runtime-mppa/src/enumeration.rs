@@ -156,6 +156,12 @@ impl Machine<'_> {
             }
             info.properties.push("board", i64::from(board.number));
             info.properties.push("chip", i64::from(chip.number));
+            // Kalray's libraries are assumed to write traces to the working directory.
+            if self.config.trace
+                && let Ok(folder) = std::env::current_dir()
+            {
+                info.properties.push("trace_folder", folder.to_string_lossy().as_ref());
+            }
             if let Some(reason) = &wrong {
                 info.unavailable_reason = Some(reason.clone());
             }
@@ -197,6 +203,10 @@ impl Machine<'_> {
         info.formats = vec![CodeFormat::ELF];
         info.spaces = vec![space("device", None)];
         info.properties.push("simulator", platform != Platform::Hardware);
+        info.properties.push("run_clock", "host_wall");
+        if let Some(folder) = config.as_ref().and_then(trace_folder) {
+            info.properties.push("trace_folder", folder.as_str());
+        }
         if config.is_none() {
             info.unavailable_reason = Some(NO_TRACES.to_owned());
         }
@@ -227,6 +237,12 @@ impl ListedDevice {
             _ => Platform::Hardware,
         }
     }
+}
+
+/// Where traces of whole programs go, if the environment asks for them.
+fn trace_folder(config: &MppaConfig) -> Option<String> {
+    let folder = config.trace_folder()?;
+    folder.to_str().map(str::to_owned)
 }
 
 /// The path of Kalray's OpenCL library.

@@ -1,5 +1,8 @@
 //! Whole programs on a board or a simulator: flashed to a file, run by a command, their tensors exchanged as files.
 
+mod traces;
+
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -9,11 +12,16 @@ use runtime_core::{DTypeClass, Error, ErrorKind, OptionSpec, Options, Result};
 
 use crate::config::{Arch, MppaConfig};
 use crate::elf;
-use crate::process::{self, io_error};
+use crate::process::{self, OUTPUT_FILE, io_error};
 use crate::readiness::Readiness;
 use crate::template::{Template, Values};
 use crate::tools::Tools;
 use crate::work_folder::WorkFolder;
+use traces::Traces;
+
+/// The files of a device, which are no traces.
+const PROGRAM: &str = "program.elf";
+const TENSOR: &str = "tensor";
 
 /// The options of devices that run whole programs.
 pub(crate) fn options() -> Vec<OptionSpec> {
@@ -34,6 +42,7 @@ pub(crate) struct ProgramDevice {
     template: Template,
     ready: Readiness,
     folder: WorkFolder,
+    traces: Option<Traces>,
     flashed: Mutex<Option<Flashed>>,
     log: Log,
 }
@@ -64,7 +73,8 @@ impl ProgramDevice {
         };
         let ready = Readiness::of(options)?;
         let folder = WorkFolder::create(&config)?;
-        Ok(Self { config, arch, template, ready, folder, flashed: Mutex::default(), log })
+        let traces = Traces::new(&config, folder.path())?;
+        Ok(Self { config, arch, template, ready, folder, traces, flashed: Mutex::default(), log })
     }
 
     /// Writes the program and its tensors.
@@ -76,11 +86,11 @@ impl ProgramDevice {
         *flashed = None;
         let code = image.bytes()?;
         elf::check(&code, self.arch)?;
-        let file = self.write("program.elf", &code)?;
+        let file = self.write(PROGRAM, &code)?;
         make_executable(&file)?;
         let tensors = program.tensors.iter().enumerate();
         let tensors = tensors
-            .map(|(index, tensor)| self.write(&format!("tensor{index}.bin"), &contents(tensor)?))
+            .map(|(index, tensor)| self.write(&format!("{TENSOR}{index}.bin"), &contents(tensor)?))
             .collect::<Result<Vec<_>>>()?;
         let args = program.args.iter().map(|arg| argument(*arg, &tensors)).collect::<Result<Vec<_>>>()?;
         *flashed = Some(Flashed { program: file, tensors, args });
@@ -109,8 +119,10 @@ impl ProgramDevice {
             process.wait_ready(text, self.ready.timeout)?;
         }
         let began = Instant::now();
-        let status = process.wait(deadline)?;
+        let ended = process.wait(deadline);
         let elapsed_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.collect_traces();
+        let status = ended?;
         self.log.write(level, "mppa", &format!("{status}; it printed: {}", process.output()));
         if status.success() {
             return Ok(RunReport { elapsed_ns, ..RunReport::default() });
@@ -129,6 +141,18 @@ impl ProgramDevice {
         let path = tensors.get(tensor as usize).ok_or_else(|| no_tensor(tensor, tensors.len()))?;
         let read = std::fs::File::open(path).and_then(|file| file.read_exact_at(destination, offset));
         read.map_err(|error| io_error(path, error))
+    }
+
+    /// Collects the traces of a run, also of one that failed. A trace that is lost is no reason to lose the run.
+    fn collect_traces(&self) {
+        let Some(traces) = &self.traces else { return };
+        let is_own = |name: &OsStr| {
+            let name = name.to_string_lossy();
+            [PROGRAM, OUTPUT_FILE].contains(&name.as_ref()) || name.starts_with(TENSOR)
+        };
+        if let Err(error) = traces.collect(self.folder.path(), is_own) {
+            self.log.write(Level::Warning, "mppa", error.message());
+        }
     }
 
     fn write(&self, name: &str, bytes: &[u8]) -> Result<PathBuf> {

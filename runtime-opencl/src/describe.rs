@@ -177,6 +177,9 @@ fn properties(driver: &Driver, listed: &ListedDevice, caps: &DeviceCaps) -> Opti
     }
     let local = driver.device_number(device, CL_DEVICE_LOCAL_MEM_TYPE) == LOCAL;
     properties.push("dedicated_shared_memory", local);
+    if caps.spaces.contains(&Space::Mapped) {
+        properties.push("pinned_is_copied", true);
+    }
     properties.push("view_alignment_bytes", i64::try_from(caps.alignment_bytes).unwrap_or(0));
     let cache = i64::try_from(driver.device_number(device, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE)).unwrap_or(0);
     if cache > 0 {

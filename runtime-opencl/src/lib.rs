@@ -61,6 +61,7 @@ mod allocation;
 mod build_failure;
 mod builtin;
 mod compile_lock;
+mod completion;
 mod context;
 mod convert;
 mod debug;

@@ -34,6 +34,7 @@ use parking_lot::Mutex;
 use runtime_core::backend::backoff;
 use runtime_core::{Error, ErrorKind, Result};
 
+use crate::completion::Completion;
 use crate::context::SharedContext;
 use crate::driver::handle::{Event, Owned};
 use crate::driver::{Raw, code_name, is_sticky};
@@ -268,6 +269,9 @@ impl Progress {
     /// Polls until `ticket` is complete or about `slice` has passed.
     pub(crate) fn wait(&self, ticket: u64, slice: Duration) -> Result<()> {
         let begin = Instant::now();
+        if self.context.caps.is_processor && self.context.quirks.serial {
+            return self.wait_asleep(ticket, slice);
+        }
         while self.poll()? < ticket {
             let elapsed = begin.elapsed();
             if elapsed >= slice {
@@ -275,6 +279,28 @@ impl Progress {
             }
             // On a processor the work itself needs the core.
             backoff(elapsed, !self.context.caps.is_processor);
+        }
+        Ok(())
+    }
+
+    /// The same without using the processor meanwhile.
+    fn wait_asleep(&self, ticket: u64, slice: Duration) -> Result<()> {
+        let begin = Instant::now();
+        let mut completion = None;
+        while self.poll()? < ticket {
+            let elapsed = begin.elapsed();
+            if elapsed >= slice {
+                break;
+            }
+            if completion.is_none()
+                && let Some(event) = self.event(ticket)?
+            {
+                completion = Completion::of(self.context.driver, event.raw());
+            }
+            match completion.as_ref().filter(|completion| !completion.has_ended()) {
+                Some(completion) => completion.sleep(slice.saturating_sub(elapsed)),
+                None => backoff(elapsed, false),
+            }
         }
         Ok(())
     }

@@ -69,6 +69,7 @@ const CRATES: &[Layers] = &[
             "platform",
             "random",
             "text_file",
+            "traces",
             "describe",
             "crash_context",
             "release",

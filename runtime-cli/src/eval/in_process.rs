@@ -2,15 +2,14 @@
 
 use std::process::ExitCode;
 
-use runtime_core::{DeviceInfo, DeviceKind, ErrorKind, Options, Result, Runtime};
+use runtime_core::{Result, Runtime};
 use runtime_harness::release::{self, release};
 use runtime_harness::{DeviceUnderTest, Evaluated, Job, Phase, Row, Settings, Spec, evaluate_with};
 
-use super::listed_devices::at_least_one;
+use super::open_devices::choose;
 use super::{Files, Resumed, Run};
 use crate::arguments::EvalArguments;
 use crate::output;
-use crate::probe::is_used_by_default;
 use crate::registry;
 
 pub(super) fn evaluate(
@@ -134,32 +133,4 @@ fn check_counters(arguments: &EvalArguments, specs: &[Spec], devices: &[DeviceUn
         }
     }
     Ok(())
-}
-
-/// The devices named, or all available ones without their sub-devices.
-fn choose(runtime: &Runtime, names: &[String], options: &Options) -> Result<Vec<DeviceUnderTest>> {
-    // Do not list other backends if devices are named: that must not start the other drivers of the machine.
-    let names = if names.is_empty() { available_devices(runtime)? } else { names.to_vec() };
-    names.iter().map(|name| open(runtime, name, options)).collect()
-}
-
-fn open(runtime: &Runtime, name: &str, options: &Options) -> Result<DeviceUnderTest> {
-    let device = DeviceUnderTest::open(runtime, name, options);
-    match &device.opened {
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidArgument) => {
-            Err(error.clone().in_operation(&format!("--device {name}")))
-        }
-        _ => Ok(device),
-    }
-}
-
-/// The devices that are used when none is named.
-fn available_devices(runtime: &Runtime) -> Result<Vec<String>> {
-    let known = runtime.devices();
-    let is_used = |info: &&DeviceInfo| {
-        let reason = info.unavailable_reason.as_deref();
-        is_used_by_default(info.id.sub.is_some(), info.kind == DeviceKind::Embedded, reason)
-    };
-    let used = known.iter().filter(is_used);
-    at_least_one(used.map(|info| info.id.to_string()).collect())
 }

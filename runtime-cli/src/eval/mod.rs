@@ -6,6 +6,7 @@ mod in_process;
 mod interleaved;
 mod isolated;
 mod listed_devices;
+mod open_devices;
 mod resumed;
 mod run;
 mod shares;

@@ -1,16 +1,16 @@
-//! What was measured beside the times, in the notes below a row: counters and energy per call.
+//! What was measured beside the times, in the notes below a row: counters and energy per call, and traces.
 
 use std::fmt::Write;
 
 use runtime_harness::Row;
 use runtime_harness::row::{CounterValue, Energy};
 
-use super::number_format::significant;
+use super::number_format::{duration, significant};
 
-/// The counters and the energy of a row, if it has any.
+/// The counters, the energy and the traces of a row, if it has any.
 pub(super) fn note(row: &Row) -> Option<String> {
-    let notes: Vec<String> =
-        counters(&row.counters).into_iter().chain(row.energy.as_ref().map(energy)).collect();
+    let beside = counters(&row.counters).into_iter().chain(row.energy.as_ref().map(energy));
+    let notes: Vec<String> = beside.chain(traces(&row.traces)).collect();
     (!notes.is_empty()).then(|| notes.join("; "))
 }
 
@@ -51,10 +51,23 @@ fn value(counter: &CounterValue, value: f64) -> String {
     if let Some(unit) = &counter.unit {
         let _ = write!(text, " {unit}");
     }
+    if let Some(time_ns) = counter.time_ns {
+        let _ = write!(text, " = {}", duration(time_ns));
+    }
+    if let (Some(min), Some(max)) = (counter.min, counter.max)
+        && min < max
+    {
+        let repeats = counter.samples.len();
+        let _ = write!(text, " ({} to {} in {repeats} repeats)", significant(min), significant(max));
+    }
     if let Some(share) = counter.counted_share {
         let _ = write!(text, " (extrapolated from {:.0}% of the time)", share * 100.0);
     }
     text
+}
+
+fn traces(traces: &[String]) -> Option<String> {
+    (!traces.is_empty()).then(|| format!("traces: {}", traces.join(", ")))
 }
 
 fn energy(energy: &Energy) -> String {

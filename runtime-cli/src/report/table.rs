@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use console::measure_text_width;
-use runtime_harness::row::{Counts, Measurement, ResourceUsage, Roofline, Validation};
+use runtime_harness::row::{ArgumentPlacement, Counts, Measurement, ResourceUsage, Roofline, Validation};
 use runtime_harness::{Row, Status};
 
 use super::beside;
@@ -163,6 +163,7 @@ pub(super) fn note(row: &Row) -> Option<String> {
     if let Some(transfer) = &measurement.transfer {
         notes.push(format!("{} of it is transfer", duration(transfer.statistics.median_ns)));
     }
+    notes.extend(ArgumentPlacement::note(&row.arguments));
     notes.extend(row.roofline.as_ref().map(Roofline::text));
     if let Some(throttled) = measurement.throttled.filter(|throttled| throttled.remeasured > 0) {
         notes.push(format!("{} samples were measured again because of throttling", throttled.remeasured));

@@ -77,10 +77,24 @@ fn counters_are_reported_per_call() {
     let values: Vec<Option<f64>> = counters.iter().map(|counter| counter["value"].as_f64()).collect();
     assert_eq!(values, [Some(1.0), Some(1000.0), Some(64.0), Some(10.0), Some(40.0), None]);
     assert!(counters.iter().all(|counter| counter["passes"] == 2 && counter["calls"] == 5), "{row}");
+    // The warm-up and the first launch of the queue are not in them.
+    for counter in &counters[..5] {
+        assert_eq!(
+            counter["samples"],
+            serde_json::json!([counter["value"], counter["value"], counter["value"]])
+        );
+    }
+    assert_eq!((&counters[1]["time_ns"], &counters[2]["time_ns"]), (&1000.0.into(), &Value::Null), "1 GHz");
     assert_eq!((&counters[2]["unit"], &counters[3]["counted_share"]), (&"bytes".into(), &0.5.into()));
     assert_eq!((&counters[4]["is_ratio"], &counters[0]["is_ratio"]), (&true.into(), &false.into()));
     assert!(counters[5]["reason"].as_str().unwrap().contains("no cache"), "{row}");
-    for text in ["per call, in 2 passes: launches 1.000", "bytes 64.00 bytes", "50%", "no misses: "] {
+    for text in [
+        "per call, in 2 passes: launches 1.000",
+        "bytes 64.00 bytes",
+        "ticks 1000 cycles = 1.000 µs",
+        "50%",
+        "no misses: ",
+    ] {
         assert!(run.stdout.contains(text), "{text}: {}", run.stdout);
     }
     assert_eq!(row["settings"]["counters"][1], "ticks");
@@ -112,6 +126,20 @@ fn an_unknown_counter_is_an_error_before_anything_is_measured() {
     }
     let run = folder.runtime_with_null(&[&line[..], &["launch", "--isolate"]].concat());
     assert!(run.code == 2 && run.stderr.contains("did you mean"), "{run:?}");
+}
+
+#[test]
+fn times_are_reported_if_counters_fail_in_any_repeat() {
+    let folder = folder("counters = [\"ticks\"]\n");
+    for call in ["begin_counters:1", "end_counters:2", "read_counters:3", "open_counters:2"] {
+        let fault = format!("fail_call={call}:driver");
+        let (run, row) = row(&folder, &["--option", &fault]);
+        assert_eq!(row["measurement"]["samples_ns"].as_array().unwrap().len(), 3, "{run:?}");
+        let counter = &row["counters"][0];
+        assert!(counter["value"].is_null() && counter["samples"].as_array().unwrap().is_empty(), "{counter}");
+        let slot = call.split(':').next().unwrap();
+        assert!(counter["reason"].as_str().unwrap().contains(slot), "{counter}");
+    }
 }
 
 #[test]

@@ -1,22 +1,24 @@
 //! Checks a job on an embedded device and counts its calls: one image, which is run for each sample.
 //!
-//! The counter is the device's. The host's clock only limits how long samples are taken, and is never reported.
+//! The counter is the device's. The host's clock only limits how long samples are taken, and is never reported, except on devices
+//! that run whole programs and have no counter.
 
 mod check;
 mod program;
+mod wall_time;
 
 use std::time::{Duration, Instant};
 
 use runtime_core::{
-    ClockChoice, CommonRuntime, DeviceInfo, EmbeddedDevice, Error, ErrorKind, FlushCache, Result, RunReport,
-    Timing, Validation, Warmup, percentile,
+    Clock, ClockChoice, CommonRuntime, DeviceInfo, EmbeddedDevice, Error, ErrorKind, FlushCache, Result,
+    RunReport, Timing, Validation, Warmup, percentile,
 };
 
 use crate::crash_context::CrashContext;
 use crate::device::DeviceUnderTest;
 use crate::evaluate::{Evaluated, running};
 use crate::job::Job;
-use crate::row::{Counts, ImageUsage, Outcome, Phase, Row, StackUsage, error_text};
+use crate::row::{Counts, ImageUsage, Measurement, Outcome, Phase, Row, StackUsage, error_text};
 use crate::settings::Settings;
 use check::Check;
 use program::Program;
@@ -27,6 +29,12 @@ const INSTRUCTION_SAMPLES: usize = 3;
 const MIN_DEADLINE: Duration = Duration::from_secs(10);
 /// The property of a device that names what its counter counts.
 const COUNTER: &str = "counter";
+
+/// The property of a device without a counter that names the clock of its runs.
+const RUN_CLOCK: &str = "run_clock";
+/// What is said of times on a simulator.
+const SIMULATED: &str =
+    "the time is that of the simulator, not of the chip: use it for nothing but comparisons of simulations";
 
 /// What is called at the beginning of each phase, with what is about to run.
 type Enter<'e> = &'e mut dyn FnMut(Phase, &str);
@@ -50,11 +58,19 @@ pub(crate) fn evaluate(
         embedded,
         timing: settings.timing(),
         repeat: settings.repeat.map(|repeat| usize::try_from(repeat).unwrap_or(usize::MAX)),
+        is_timed: opened.info().properties.text(RUN_CLOCK).is_some(),
     };
     let counted = board.count(job, settings, &mut note);
     let name = &device.name;
     let row = match counted {
-        Ok((validation, counts)) => Row::counted(&job.spec, settings, name, &validation, counts),
+        Ok((validation, Figures::Counts(counts))) => {
+            Row::counted(&job.spec, settings, name, &validation, *counts)
+        }
+        Ok((validation, Figures::Times(times))) => {
+            let is_simulated = opened.info().properties.flag("simulator");
+            let advice = is_simulated.then(|| SIMULATED.to_owned()).into_iter().collect();
+            Row { advice, ..Row::timed(&job.spec, settings, name, &validation, *times) }
+        }
         // What a board cannot hold is no failure of the kernel.
         Err(error) if matches!(error.kind(), ErrorKind::OutOfMemory | ErrorKind::OutOfResources) => {
             let outcome = Outcome::Skipped { reason: error_text(&error) };
@@ -63,7 +79,10 @@ pub(crate) fn evaluate(
         }
         Err(error) => Row::failed(&job.spec, settings, name, &error, phase),
     };
-    Evaluated { row: row.on(device.describe()), released: Ok(()) }
+    Evaluated {
+        row: row.with_arguments(&job.spec, Some(opened.info())).on(device.describe()),
+        released: Ok(()),
+    }
 }
 
 /// A device, and how it is sampled.
@@ -74,13 +93,21 @@ struct Board<'b> {
     timing: Timing,
     /// The number of samples that was asked for.
     repeat: Option<usize>,
+    /// Whether it has no counter, and its runs are timed.
+    is_timed: bool,
+}
+
+/// What was measured of a job.
+enum Figures {
+    Counts(Box<Counts>),
+    Times(Box<Measurement>),
 }
 
 impl Board<'_> {
-    fn count(&self, job: &Job, settings: &Settings, enter: Enter<'_>) -> Result<(Validation, Counts)> {
+    fn count(&self, job: &Job, settings: &Settings, enter: Enter<'_>) -> Result<(Validation, Figures)> {
         self.check_timing()?;
         let check = Check::of(job, settings.validates())?;
-        let program = Program::new(self.embedded, job, &check)?;
+        let program = Program::new((self.embedded, self.is_timed), job, &check)?;
         let operation = format!("while \"{}\" was flashed on {}", job.spec.name, self.name);
         enter(Phase::Compile, &operation);
         let context = CrashContext::enter(operation);
@@ -91,12 +118,16 @@ impl Board<'_> {
         let _context = CrashContext::enter(operation);
         let first = self.run()?;
         let validation = check.compare(&program)?;
+        if self.is_timed {
+            let times = wall_time::measure(&self.timing, job.spec.cost, || Ok(self.run()?.elapsed_ns))?;
+            return Ok((validation, Figures::Times(Box::new(times))));
+        }
         let number = self.timing.number.unwrap_or(1);
         if number != 1 || program.updates_tensors() {
             program.flash(number)?;
         }
         let counts = self.sample(&program, number, &first)?;
-        Ok((validation, counts))
+        Ok((validation, Figures::Counts(Box::new(counts))))
     }
 
     /// Takes the samples of a program that was flashed for `number` calls.
@@ -146,7 +177,9 @@ impl Board<'_> {
         if self.timing.repeat == 0 || self.timing.number == Some(0) {
             return Err(Error::invalid("repeat and number must be at least 1"));
         }
-        if let ClockChoice::Use(clock) = self.timing.clock {
+        if let ClockChoice::Use(clock) = self.timing.clock
+            && !(self.is_timed && clock == Clock::HostWall)
+        {
             let counter = self.info.properties.text(COUNTER).unwrap_or("its counter");
             let message = format!("clock \"{clock}\" is not supported on {}, which has {counter}", self.name);
             return Err(Error::unsupported(message));

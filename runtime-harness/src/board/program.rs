@@ -12,6 +12,8 @@ use crate::spec::{ArgumentKind, Init, Interval, TensorSpec};
 /// A job with its tensors, described on a device.
 pub(super) struct Program<'p> {
     embedded: &'p EmbeddedDevice,
+    /// Whether it is a program of its own, which a tool runs: it makes one call, and fills no tensor.
+    is_whole: bool,
     job: &'p Job,
     source: ModuleSource,
     /// By argument: its tensor, and how it is used.
@@ -34,7 +36,11 @@ impl<'p> Program<'p> {
     ///
     /// # Errors
     /// `Unsupported` for what a device without a driver lacks; the error in the initial data.
-    pub(super) fn new(embedded: &'p EmbeddedDevice, job: &'p Job, check: &Check<'_>) -> Result<Self> {
+    pub(super) fn new(
+        (embedded, is_whole): (&'p EmbeddedDevice, bool),
+        job: &'p Job,
+        check: &Check<'_>,
+    ) -> Result<Self> {
         let (spec, code) = (&job.spec, &job.spec.kernel);
         if code.is_package() {
             return Err(Error::unsupported(
@@ -56,7 +62,7 @@ impl<'p> Program<'p> {
         let inputs = job.inputs.as_ref().map_err(Clone::clone)?;
         let tensors = spec.args.iter().zip(inputs).enumerate().map(|(index, (arg, input))| match &arg.kind {
             ArgumentKind::Tensor(tensor) => {
-                let described = describe(embedded, tensor, input.as_ref(), check.poison(index));
+                let described = describe((embedded, is_whole), tensor, input.as_ref(), check.poison(index));
                 let described = described.map_err(|error| error.in_operation(&arg.name))?;
                 Ok(Some((described, tensor.access)))
             }
@@ -67,7 +73,7 @@ impl<'p> Program<'p> {
             }
             _ => Ok(None),
         });
-        Ok(Self { embedded, job, source, tensors: tensors.collect::<Result<_>>()?, launch })
+        Ok(Self { embedded, is_whole, job, source, tensors: tensors.collect::<Result<_>>()?, launch })
     }
 
     /// Flashes it with its initial data; each run makes `calls` calls.
@@ -76,7 +82,10 @@ impl<'p> Program<'p> {
     /// Those of [`EmbeddedDevice::flash`].
     pub(super) fn flash(&self, calls: u64) -> Result<()> {
         let calls = i64::try_from(calls).unwrap_or(i64::MAX);
-        let source = self.source.clone().option("calls", calls);
+        let source = match self.is_whole {
+            true => self.source.clone(),
+            false => self.source.clone().option("calls", calls),
+        };
         let args = self.job.spec.args.iter().zip(&self.tensors);
         let mut args: Vec<Arg<'_>> = args
             .filter_map(|(arg, tensor)| match tensor {
@@ -144,7 +153,7 @@ fn call(config: LaunchConfig) -> Result<Launch> {
 
 /// Describes a tensor with its initial content, or filled with `poison` if it is only written.
 fn describe(
-    embedded: &EmbeddedDevice,
+    (embedded, is_whole): (&EmbeddedDevice, bool),
     spec: &TensorSpec,
     input: Option<&HostArray>,
     poison: u8,
@@ -155,7 +164,7 @@ fn describe(
     }
     match (input, &spec.init) {
         // The device makes the same numbers, which need not be sent.
-        (Some(_), Init::Random { seed, range }) if *range == Interval::of(spec.dtype) => {
+        (Some(_), Init::Random { seed, range }) if !is_whole && *range == Interval::of(spec.dtype) => {
             embedded.tensor_from_seed(spec.dtype, &spec.shape, *seed)
         }
         (Some(input), _) => embedded.tensor_from_array(input.clone()),

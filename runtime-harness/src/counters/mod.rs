@@ -1,18 +1,14 @@
 //! What is measured beside the times, in runs of their own: counters and energy per call.
 
 mod energy;
+mod reading;
 
-use runtime_core::{
-    CommonRuntime, CounterInfo, CounterReading, CounterSet, ErrorKind, LaunchConfig, Measurement, Queue,
-    Result,
-};
+use runtime_core::{CommonRuntime, ErrorKind, LaunchConfig, Measurement, Queue, Result};
 
 use crate::job::{BoundKernel, Job};
 use crate::row::{CounterValue, Energy};
 use crate::settings::Settings;
-
-/// Calls per pass: enough to make the rest of the pass negligible, few enough for passes of slow simulators.
-const MAX_CALLS: u64 = 100;
+use reading::Repeats;
 
 /// The results of the runs after the timing.
 #[derive(Debug, Default)]
@@ -33,7 +29,7 @@ impl Beside {
         let calls = Calls { device, bound, job };
         let names = settings.counters.as_deref().unwrap_or_default();
         Self {
-            counters: read_counters(&calls, names, timed.number.clamp(1, MAX_CALLS)),
+            counters: reading::read(&calls, names, &Repeats::of(timed, settings)),
             energy: settings.measures_energy().then(|| energy::measure(&calls, timed.statistics.median_ns)),
         }
     }
@@ -74,67 +70,5 @@ pub fn check_names(device: &dyn CommonRuntime, settings: &Settings) -> Result<()
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidArgument) => Err(error),
         // A device without counters is still worth timing: every counter gets the reason.
         _ => Ok(()),
-    }
-}
-
-fn read_counters(calls: &Calls<'_>, names: &[String], number: u64) -> Vec<CounterValue> {
-    if names.is_empty() {
-        return Vec::new();
-    }
-    let units = calls.device.counters().unwrap_or_default();
-    let read = calls.device.counter_set(names).and_then(|mut set| {
-        let readings = count(calls, &mut set, number)?;
-        let values = names.iter().zip(readings).enumerate();
-        Ok(values
-            .map(|(index, (name, reading))| value(&set, (index, name), reading, number, &units))
-            .collect())
-    });
-    read.unwrap_or_else(|error| {
-        let reason = error.to_string();
-        names.iter().map(|name| missing(name, &reason)).collect()
-    })
-}
-
-fn count(calls: &Calls<'_>, set: &mut CounterSet, number: u64) -> Result<Vec<Option<CounterReading>>> {
-    let queue = calls.open_queue()?;
-    // The first launch of a queue may allocate or start threads.
-    calls.run(&queue, 1)?;
-    set.measure(|| calls.run(&queue, number))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "there are few calls")]
-fn value(
-    set: &CounterSet,
-    (index, name): (usize, &String),
-    reading: Option<CounterReading>,
-    calls: u64,
-    infos: &[CounterInfo],
-) -> CounterValue {
-    let unit = infos.iter().find(|info| info.name == *name).and_then(|info| info.unit.clone());
-    let described = CounterValue { unit, calls, passes: set.passes(), ..missing(name, "") };
-    let Some(reading) = reading else {
-        let reason = set.unavailable_reason(index).unwrap_or("it counted nothing during the calls");
-        return CounterValue { reason: Some(reason.to_owned()), ..described };
-    };
-    let divisor = if reading.is_ratio { 1.0 } else { calls as f64 };
-    CounterValue {
-        value: Some(reading.value / divisor),
-        is_ratio: reading.is_ratio,
-        counted_share: (reading.counted < 1.0).then_some(reading.counted),
-        reason: None,
-        ..described
-    }
-}
-
-fn missing(name: &str, reason: &str) -> CounterValue {
-    CounterValue {
-        name: name.to_owned(),
-        value: None,
-        unit: None,
-        is_ratio: false,
-        counted_share: None,
-        calls: 0,
-        passes: 0,
-        reason: Some(reason.to_owned()),
     }
 }

@@ -1,6 +1,6 @@
 //! What was measured beside the times: counters and energy per call.
 
-use super::tables::{cell, significant, table};
+use super::tables::{cell, duration, significant, table};
 use crate::row::{CounterValue, Energy, Row};
 
 /// A line for each counter, and one for the energy; empty if no row has any.
@@ -44,7 +44,13 @@ fn remark(counter: &CounterValue) -> String {
     let passes = if counter.passes > 1 { format!(", {} passes", counter.passes) } else { String::new() };
     let share = counter.counted_share.map(|share| 100.0 * share);
     let share = share.map(|percent| format!(", extrapolated from {percent:.0}% of the time"));
-    format!("{} calls{passes}{}", counter.calls, share.unwrap_or_default())
+    let spread = counter.min.zip(counter.max).filter(|(min, max)| min < max);
+    let spread = spread.map(|(min, max)| {
+        format!(", {} to {} in {} repeats", significant(min), significant(max), counter.samples.len())
+    });
+    let time = counter.time_ns.map(|time_ns| format!(", {}", duration(time_ns)));
+    let rest: String = [time, spread, share].into_iter().flatten().collect();
+    format!("{} calls{passes}{rest}", counter.calls)
 }
 
 fn energy_remark(energy: &Energy) -> String {

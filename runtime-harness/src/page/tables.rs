@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::escape::escaped;
 use crate::peak::{Figure, Peak, Subject};
 use crate::report::Report;
-use crate::row::{Counts, Measurement, ResourceUsage, Roofline, Row, Validation};
+use crate::row::{ArgumentPlacement, Counts, Measurement, ResourceUsage, Roofline, Row, Validation};
 
 /// A cell with its class; the content is escaped.
 pub(super) fn cell(text: &mut String, class: &str, content: &str) {
@@ -37,7 +37,7 @@ pub(super) fn significant(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-fn duration(ns: f64) -> String {
+pub(super) fn duration(ns: f64) -> String {
     let (scale, unit) = match ns.abs() {
         ns if ns < 1e3 => (1.0, "ns"),
         ns if ns < 1e6 => (1e3, "µs"),
@@ -134,8 +134,10 @@ pub(super) fn notes(rows: &[Row]) -> String {
                 notes.push(format!("{} of it is transfer", duration(transfer.statistics.median_ns)));
             }
         }
+        notes.extend(ArgumentPlacement::note(&row.arguments));
         notes.extend(row.counts.as_deref().and_then(Counts::note));
         notes.extend(row.code.as_ref().and_then(ResourceUsage::note));
+        notes.extend(row.traces.iter().map(|path| format!("trace: {path}")));
         notes.extend(row.advice.iter().cloned());
         if !notes.is_empty() {
             let place = escaped(&format!("{} on {}", row.kernel.name, row.device));

@@ -93,6 +93,10 @@ fn counters_and_energy_are_on_the_page_if_there_are_any() {
     };
     let counted = row("k", &[5.0, 6.0], |row| {
         row["counters"] = json!([
+            json!({
+                "name": "ticks", "value": 2000.0, "min": 1000.0, "max": 3000.0, "samples": [1000.0, 2000.0, 3000.0],
+                "time_ns": 2000.0, "unit": "cycles", "counted_share": null, "calls": 5, "passes": 1, "reason": null,
+            }),
             counter("cycles", Some(1234.5), None, None),
             counter("busy", Some(50.0), Some("%"), None),
             counter("misses", None, None, Some("no <such> counter")),
@@ -112,6 +116,7 @@ fn counters_and_energy_are_on_the_page_if_there_are_any() {
         "<h2>Counters and energy</h2>",
         "1234",
         "50.00 %",
+        "5 calls, 2.000 µs, 1000 to 3000 in 3 repeats",
         "7 calls, 2 passes, extrapolated from 25% of the time",
         "no &lt;such&gt; counter",
         "42.00 µJ",

@@ -3,22 +3,35 @@
 use serde::{Deserialize, Serialize};
 
 /// A counter of a row.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CounterValue {
     /// Name of the counter.
     pub name: String,
-    /// Its value per call, or of the whole run if `is_ratio`; `None` if it has none.
+    /// The median of `samples`; `None` if there are none.
     pub value: Option<f64>,
+    /// The smallest sample.
+    #[serde(default)]
+    pub min: Option<f64>,
+    /// The largest sample.
+    #[serde(default)]
+    pub max: Option<f64>,
+    /// A value for each repeat in which it counted, in order: per call, or of the whole repeat if `is_ratio`.
+    #[serde(default)]
+    pub samples: Vec<f64>,
+    /// `value` in nanoseconds, if it counts cycles of a clock whose frequency the device reports.
+    #[serde(default)]
+    pub time_ns: Option<f64>,
     /// Unit of the value; `None` for plain counts, or if it is unknown.
     pub unit: Option<String>,
     /// Whether the value is a ratio, a rate or a percentage.
     #[serde(default)]
     pub is_ratio: bool,
-    /// Share of the time during which it counted, if it shared the hardware and the value is extrapolated.
+    /// Smallest share of the time of a repeat during which it counted, if it shared the hardware and the values are
+    /// extrapolated.
     pub counted_share: Option<f64>,
-    /// Number of calls that were counted in each pass.
+    /// Number of calls that were counted in each pass of each repeat.
     pub calls: u64,
-    /// How often these calls were run to read all counters of the row.
+    /// How often these calls were run in each repeat to read all counters of the row.
     pub passes: u32,
     /// Why there is no value.
     pub reason: Option<String>,

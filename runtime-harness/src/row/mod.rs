@@ -6,6 +6,7 @@ mod fusion;
 mod measurement;
 mod noise;
 mod outcome;
+mod placement;
 mod resource_usage;
 mod roofline;
 mod validation;
@@ -13,7 +14,9 @@ mod workload;
 
 use std::collections::BTreeMap;
 
-use runtime_core::{Error, ErrorKind, Measurement as CoreMeasurement, Validation as CoreValidation};
+use runtime_core::{
+    DeviceInfo, Error, ErrorKind, Measurement as CoreMeasurement, Validation as CoreValidation,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -28,6 +31,7 @@ pub use fusion::{ChainRun, FusedKernel, Fusion, TensorCheck};
 pub use measurement::{Measurement, Statistics, Throttled, Transfer};
 pub use noise::{Defect, DeviceNoise, HostNoise, Noise, OtherProcess};
 pub use outcome::{Outcome, Phase, Status, error_text};
+pub use placement::{ArgumentPlacement, ArgumentTransfer};
 pub use resource_usage::{Occupancy, ResourceUsage};
 pub use roofline::{ComputeRoof, Limit, MemoryRoof, Roofline, Unit};
 pub use validation::{Agreement, Mismatch, Validation, status_of};
@@ -63,6 +67,9 @@ pub struct Row {
     pub outcome: Outcome,
     /// The comparison with the expected outputs; `None` if there was none.
     pub validation: Option<Validation>,
+    /// The tensors, and how they reached the kernel; empty if nothing was measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arguments: Vec<ArgumentPlacement>,
     /// The times; `None` if nothing was timed.
     pub measurement: Option<Measurement>,
     /// What an embedded device has counted; `None` for other devices, and if nothing was counted.
@@ -86,6 +93,9 @@ pub struct Row {
     /// Energy per call; `None` if it was not asked for, or nothing was timed.
     #[serde(default)]
     pub energy: Option<Energy>,
+    /// Paths of the trace files that the evaluation has left; empty if the device records none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traces: Vec<String>,
     /// What may have disturbed it; `None` if nothing was timed.
     #[serde(default)]
     pub noise: Option<Noise>,
@@ -143,6 +153,7 @@ impl Row {
             error_kind: outcome.error_kind().map(|kind| kind.to_string()),
             outcome,
             validation: None,
+            arguments: Vec::new(),
             measurement: None,
             counts: None,
             dtype: workload::dtype(spec).map(|dtype| dtype.to_string()),
@@ -151,6 +162,7 @@ impl Row {
             roofline: None,
             counters: Vec::new(),
             energy: None,
+            traces: Vec::new(),
             noise: None,
             advice: Vec::new(),
         }
@@ -220,6 +232,18 @@ impl Row {
         Self { counts: Some(Box::new(counts)), ..Self::validated(spec, settings, device, validation) }
     }
 
+    /// A row of a whole program whose runs were timed.
+    #[must_use]
+    pub fn timed(
+        spec: &Spec,
+        settings: &Settings,
+        device: &str,
+        validation: &CoreValidation,
+        measurement: Measurement,
+    ) -> Self {
+        Self { measurement: Some(measurement), ..Self::validated(spec, settings, device, validation) }
+    }
+
     /// A row of a kernel that ran, with the result of its validation.
     fn validated(spec: &Spec, settings: &Settings, device: &str, ran: &CoreValidation) -> Self {
         let name = |index: usize| spec.args.get(index).map(|arg| arg.name.clone());
@@ -257,6 +281,12 @@ impl Row {
             && self.settings == settings.effective()
             // Reports from before this field have it in the kernel's name only.
             && (self.parameters.is_empty() || self.parameters == spec.overrides.parameters())
+    }
+
+    /// The same row with its arguments on a device, if it was measured.
+    pub(crate) fn with_arguments(self, spec: &Spec, device: Option<&DeviceInfo>) -> Self {
+        let placed = device.filter(|_| self.is_measured()).map(|info| ArgumentPlacement::of(spec, info));
+        Self { arguments: placed.unwrap_or_default(), ..self }
     }
 
     /// The same row with the paths of `spec`, where another machine has measured it.

@@ -207,6 +207,12 @@ impl MppaConfig {
         self.sdk.as_ref().map(|sdk| sdk.join("lib/libOpenCL.so"))
     }
 
+    /// The folder that collects the traces of whole programs; `None` if none are recorded, or no folder was asked for.
+    #[must_use]
+    pub fn trace_folder(&self) -> Option<PathBuf> {
+        self.work_dir.as_ref().filter(|_| self.trace).map(|folder| folder.join("traces"))
+    }
+
     /// The variables that a program on an MPPA, or its simulator, is started with.
     #[must_use]
     pub fn variables(&self) -> Vec<(&'static str, String)> {

@@ -5,7 +5,7 @@ use runtime_core::{Capabilities, CodeFormat, DeviceInfo, DeviceKind, MemorySpace
 use super::{ListedDevice, Machine, NO_TRACES, Route, VENDOR, missing_firmware, space};
 use crate::config::{Arch, Platform};
 use crate::counters::CLUSTER_COUNT;
-use crate::driver_tree::{Board, DriverTree};
+use crate::driver_tree::{Board, Chip, DriverTree};
 use crate::offload::{HOST_MODULE, has_header, obstacle, tool};
 
 const NAME: &str = "Offload";
@@ -23,6 +23,7 @@ impl Machine<'_> {
                 .or_else(|| missing_firmware(self.config, arch));
             device.infos_mut().for_each(|info| info.unavailable_reason.clone_from(&reason));
             self.describe(&mut device, tree, board, chip);
+            device.infos_mut().for_each(|info| describe_counter_clock(info, chip));
             device
         });
         devices.collect()
@@ -47,6 +48,18 @@ impl Machine<'_> {
 /// The architecture of a board, if its name is known.
 pub(super) fn board_arch(board: &Board) -> Option<Arch> {
     Arch::find(board.arch.as_deref()?)
+}
+
+/// Adds the clock of the counters of cycles, if all clusters of the device have the same one.
+fn describe_counter_clock(info: &mut DeviceInfo, chip: &Chip) {
+    let clocks: &[u64] = match info.id.sub.and_then(|cluster| chip.cluster_hz.get(cluster as usize)) {
+        Some(own) => std::slice::from_ref(own),
+        None => &chip.cluster_hz,
+    };
+    let is_same = clocks.iter().all(|hz| Some(hz) == clocks.first());
+    if let Some(hz) = clocks.first().filter(|_| is_same).and_then(|hz| i64::try_from(*hz).ok()) {
+        info.properties.push("counter_clock_hz", hz);
+    }
 }
 
 /// A chip with its clusters.

@@ -39,7 +39,7 @@ fn run(script: &str, options: &Options, deadline: Duration) -> Result<RunReport>
 #[test]
 fn a_program_reads_and_writes_its_tensors() {
     let root = FakeRoot::new();
-    // Called as: --march=kv3-2 -- PROGRAM INPUT OUTPUT FACTOR
+    // Called as: --march=kv3-2 -- PROGRAM INPUT OUTPUT_FILE FACTOR
     let script = r#"[ "$1$2" = "--march=kv3-2--" ] && [ -x "$3" ] && [ "$6" = 2.5 ] && [ "$PLATFORM" = iss ] && cat "$4" > "$5""#;
     let device = device(&root, script, &Options::new()).unwrap();
     let tensor =

@@ -84,5 +84,6 @@ dispatch_table! {
     clSetKernelArg: clSetKernelArg_t,
     clSetKernelArgSVMPointer: clSetKernelArgSVMPointer_t,
     clSetUserEventStatus: clSetUserEventStatus_t,
+    clSetEventCallback: clSetEventCallback_t,
     clWaitForEvents: clWaitForEvents_t,
 }

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,8 +111,22 @@ void mppa_rproc_iter_free(mppa_rproc_iterator_t *iterator) {
     free(iterator);
     leave(NULL, 0);
 }
+/* With FAKE_TOGETHER=n, n calls of create have to be in progress at once; the time is for a busy machine. */
+static int come_together(void) {
+    static atomic_int present;
+    const char *wanted = getenv("FAKE_TOGETHER");
+    atomic_fetch_add(&present, 1);
+    for (int i = 0; wanted && present < atoi(wanted); i++) {
+        if (i == 20000)
+            return -1;
+        usleep(1000);
+    }
+    return 0;
+}
 int mppa_offload_create(mppa_offload_host_context_t *context, mppa_offload_host_config_t *config) {
     char name[256];
+    if (come_together())
+        return -110;
     mppa_offload_host_acc_config_t *one = config->accelerator_configs;
     snprintf(name, sizeof name, "create %d %s", one->board_id, one->firmware_name);
     if (fails(name, NULL))

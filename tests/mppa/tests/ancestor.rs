@@ -1,14 +1,18 @@
 //! Defects of the ancestor of this project, which ran kernels on an MPPA, that must not return. Each test is named for one; those
-//! that need a device run on the stand-in.
+//! that need a device run on the stand-in, those about counters on the fake SDK, and those about simulators with a fake tool.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use opencl::{DEADLINE, current_program};
+use mppa::FakeSdk;
+use opencl::{DEADLINE, IcdFolder, built, current_program};
 use runtime_core::{Arg, DType, ErrorKind, Geometry, ModuleSource, Options, Placement, Runtime, Timing};
+use serde_json::Value;
 
 /// Set in the child that sees the stand-in, to its case.
 const CHILD: &str = "RUNTIME_TEST_MPPA_ANCESTOR";
@@ -30,10 +34,13 @@ fn main() -> ExitCode {
         return libtest_mimic::run(&Arguments { filter: None, ..arguments }, vec![Trial::test(name, run)])
             .exit_code();
     }
-    let trials = match mppa::pocl() {
+    let mut trials = match mppa::pocl() {
         Err(missing) => vec![*missing],
         Ok(_) => CASES.map(|(name, _)| Trial::test(name, move || in_child(name))).into(),
     };
+    trials.push(Trial::test("every_repeat_is_returned_if_counters_are_on", every_repeat));
+    trials.push(Trial::test("a_simulator_is_awaited_and_stopped", awaited_simulator));
+    trials.push(Trial::test("a_simulator_is_started_without_a_shell", no_shell));
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
@@ -113,4 +120,84 @@ fn several_devices(runtime: &Runtime) -> Result<(), Failed> {
     check(refused.message().contains("open a device of the other platform"), || refused.to_string())?;
     let refused = runtime.open_with("mppa", &Options::new().with("stand_in", false)).unwrap_err();
     check(refused.kind() == ErrorKind::Unavailable, || refused.to_string())
+}
+
+/// Evaluates `spec.toml` in a folder, and returns the row.
+fn evaluate(folder: &Path, variables: &[(&str, PathBuf)], arguments: &[&str]) -> Result<Value, Failed> {
+    let mut command = mppa::command(&IcdFolder::empty(), built("runtime")?)?;
+    command.current_dir(folder).envs(variables.iter().cloned());
+    command.args(["eval", "spec.toml", "--no-validate", "--json", "rows.json"]).args(arguments);
+    let finished = opencl::finish(&mut command, DEADLINE)?;
+    let rows = std::fs::read_to_string(folder.join("rows.json"))
+        .map_err(|error| format!("{error}: {finished:?}"))?;
+    let document: Value = serde_json::from_str(&rows)?;
+    Ok(document["rows"][0].clone())
+}
+
+fn every_repeat() -> Result<(), Failed> {
+    let sdk = FakeSdk::new(1);
+    std::fs::write(sdk.path().join("program.elf"), sdk.program())?;
+    let argument = "[[arg]]\ndtype = \"i32\"\nshape = [1]\nuse = \"readwrite\"\n";
+    let kernel = "[kernel]\npath = \"program.elf\"\nentry = \"counted\"\n";
+    sdk.write("spec.toml", &format!("version = 1\n{kernel}{argument}[eval]\nrepeat = 5\n"));
+    let line = ["--device", "mppa:offload", "--counters", "mppa.PCC.cluster.avg.pe.avg"];
+    let row = evaluate(sdk.path(), &sdk.variables(), &line)?;
+    for samples in [&row["measurement"]["samples_ns"], &row["counters"][0]["samples"]] {
+        check(samples.as_array().is_some_and(|samples| samples.len() == 5), || row.to_string())?;
+    }
+    Ok(())
+}
+
+/// The variables with which a process sees a machine.
+type Variables = [(&'static str, PathBuf); 2];
+
+/// A machine whose simulator is a script, and a program for it.
+fn simulator(script: &str) -> Result<(tempfile::TempDir, Variables), Failed> {
+    let root = tempfile::tempdir()?;
+    let tool = root.path().join("bin/kvx-mppa");
+    std::fs::create_dir(root.path().join("bin"))?;
+    std::fs::write(&tool, format!("#!/bin/sh\n{script}\n"))?;
+    std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755))?;
+    let mut code = [0; 64];
+    code[..5].copy_from_slice(b"\x7fELF\x02");
+    code[49] = 0x23;
+    std::fs::write(root.path().join("program.elf"), code)?;
+    let kernel = "[kernel]\npath = \"program.elf\"\nentry = \"main\"\n";
+    std::fs::write(root.path().join("spec.toml"), format!("version = 1\n{kernel}[eval]\nrepeat = 1\n"))?;
+    let path = format!("{}:{}", root.path().join("bin").display(), std::env::var("PATH")?);
+    let variables = [("RUNTIME_MPPA_ROOT", root.path().to_owned()), ("PATH", path.into())];
+    Ok((root, variables))
+}
+
+fn awaited_simulator() -> Result<(), Failed> {
+    let (root, variables) = simulator("sleep 20 & echo $! > \"$RUNTIME_TEST_PID\"; echo starting; wait")?;
+    let pid = root.path().join("pid");
+    let variables = [&variables[..], &[("RUNTIME_TEST_PID", pid.clone())]].concat();
+    let line = [
+        "--device",
+        "mppa:iss",
+        "--option",
+        "ready=go",
+        "--option",
+        "ready_timeout_ms=1000",
+        "--budget-s",
+        "300",
+    ];
+    let row = evaluate(root.path(), &variables, &line)?;
+    let is_late = row["reason"].as_str().is_some_and(|reason| reason.contains("starting"));
+    check(is_late && row["outcome"]["kind"] == "timeout", || row.to_string())?;
+    let status = Path::new("/proc").join(std::fs::read_to_string(pid)?.trim()).join("stat");
+    // A process that has ended may wait for its new parent.
+    let has_ended = std::fs::read_to_string(status).map_or(true, |text| text.contains(") Z "));
+    check(has_ended, || "what the simulator has started still runs".to_owned())
+}
+
+fn no_shell() -> Result<(), Failed> {
+    let (root, variables) = simulator("[ -f \"$3\" ] || exit 9")?;
+    let mark = root.path().join("mark");
+    let variables = [&variables[..], &[("RUNTIME_TEST_MARK", mark.clone())]].concat();
+    let folder = format!("work_dir={}/$(touch $RUNTIME_TEST_MARK)", root.path().display());
+    let row = evaluate(root.path(), &variables, &["--device", "mppa:iss", "--option", &folder])?;
+    check(!mark.exists(), || "a shell has run".to_owned())?;
+    check(row["measurement"].is_object(), || row.to_string())
 }

@@ -6,7 +6,6 @@
 
 use std::ffi::{CStr, c_char, c_int};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use libloading::Library;
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -14,7 +13,7 @@ use mppa::FakeSdk;
 use opencl::{DEADLINE, IcdFolder, current_program};
 use runtime_conformance::{Exception, Expectation, Selection};
 use runtime_core::{
-    Arg, CodeFormat, Device, Error, ErrorKind, Geometry, ModuleSource, Options, Placement, Runtime, Timing,
+    Arg, CodeFormat, Device, Error, ErrorKind, Geometry, ModuleSource, Options, Placement, Runtime,
 };
 
 /// Set in the child that sees the fake machine, to its case.
@@ -28,12 +27,11 @@ const DEVICE: &str = "mppa:offload";
 /// A case: its name, the chips of its machine, and what its child does.
 type Case = (&'static str, u32, fn(&Machine) -> Result<(), Failed>);
 
-const CASES: [Case; 8] = [
+const CASES: [Case; 7] = [
     ("a_kernel_of_an_elf_file_runs_on_tensors_of_every_memory", 1, every_memory),
     ("a_cluster_is_a_sub_device_and_shares_its_chip", 1, clusters),
     ("a_kernel_runs_on_several_clusters", 1, several_clusters),
     ("every_call_may_fail_at_every_position_below_a_device", 1, every_failure),
-    ("evaluation_accepts_every_option", 1, evaluation),
     ("chips_are_opened_side_by_side", 2, two_chips),
     ("counters_are_read_by_the_program_in_several_passes", 1, counters),
     ("a_failure_of_the_counters_is_an_error_and_kernels_still_run", 1, failing_counters),
@@ -237,21 +235,6 @@ fn every_failure(machine: &Machine) -> Result<(), Failed> {
     machine.fail(0);
     use_device(machine)?;
     Ok(())
-}
-
-fn evaluation(machine: &Machine) -> Result<(), Failed> {
-    let device = machine.runtime.open(DEVICE)?;
-    let (kernel, x) = (device.kernel(program(), "twice")?, device.tensor([3], &[0u8; 3])?);
-    let run = |number, min_repeat| {
-        let benchmark =
-            device.bench(&kernel, Geometry::default(), (runtime_core::write(&x), 3u64)).samples(3);
-        let set = |timing: &mut Timing| (timing.number, timing.min_repeat) = (number, min_repeat);
-        benchmark.configure(|evaluation| set(&mut evaluation.timing)).run()
-    };
-    let fixed = run(Some(5), Duration::ZERO)?;
-    check(fixed.number == 5 && fixed.samples_ns.len() == 3, || format!("{fixed:?}"))?;
-    let calibrated = run(None, Duration::from_millis(2))?;
-    check(calibrated.samples_ns.len() == 3 && calibrated.number > 1, || format!("{calibrated:?}"))
 }
 
 fn two_chips(machine: &Machine) -> Result<(), Failed> {

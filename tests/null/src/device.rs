@@ -99,6 +99,7 @@ fn describe(kind: DeviceKind, index: u32, sub: Option<u32>) -> DeviceInfo {
         shared_bytes: 48 << 10,
         allocation_bytes: Some(SPACE_BYTES),
     };
+    info.properties.push("counter_clock_hz", CLOCK_HZ.cast_signed());
     info.spaces = vec![space("device", false), space("pinned", true), space("shared", true)];
     info
 }

@@ -73,7 +73,9 @@ impl<E: Environment> Printer<'_, '_, E> {
             (
                 &TypeInner::Vector { size: size @ (VectorSize::Bi | VectorSize::Quad), scalar },
                 Some(AddressSpace::Storage { .. } | AddressSpace::WorkGroup),
-            ) if self.writer.dialect == Dialect::Cuda && size as u8 * scalar.width <= 16 => Some((size, scalar)),
+            ) if self.writer.dialect == Dialect::Cuda && size as u8 * scalar.width <= 16 => {
+                Some((size, scalar))
+            }
             _ => None,
         }
     }

@@ -1,0 +1,129 @@
+//! `runtime eval` on the fake chip: counters beside the times, and where the arguments were.
+
+use std::path::{Path, PathBuf};
+
+use libtest_mimic::{Failed, Trial};
+use mppa::FakeSdk;
+use opencl::{DEADLINE, Finished, IcdFolder, built};
+use serde_json::{Value, json};
+
+/// Counts its calls: each adds 1000 × the event's number + 100 × the cluster + the element to every counter.
+const SPEC: &str = r#"version = 1
+[kernel]
+path = "program.elf"
+entry = "counted"
+[[arg]]
+name = "calls"
+dtype = "i32"
+shape = [1]
+use = "readwrite"
+on = "host"
+[eval]
+repeat = 4
+number = 3
+warmup = 2
+"#;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        Trial::test("counters_have_a_sample_for_each_repeat_and_cycles_are_times", samples_of_counters),
+        Trial::test("times_come_without_the_functions_that_count", without_counters),
+        Trial::test("chips_are_opened_side_by_side", side_by_side),
+        Trial::test("clusters_of_different_clocks_have_no_common_time", different_clocks),
+    ]
+}
+
+/// The row of a spec on the fake chip.
+pub(crate) fn row(sdk: &FakeSdk, spec: &str, arguments: &[&str]) -> Result<Value, Failed> {
+    super::program_file(sdk)?;
+    sdk.write("spec.toml", spec);
+    run(sdk.path(), &sdk.variables(), arguments)
+}
+
+/// The row of `spec.toml` in a folder.
+pub(crate) fn run(folder: &Path, variables: &[(&str, PathBuf)], arguments: &[&str]) -> Result<Value, Failed> {
+    let finished = start(folder, variables, arguments)?;
+    let document = std::fs::read_to_string(folder.join("rows.json"))
+        .map_err(|error| format!("{error}: {finished:?}"))?;
+    let document: Value = serde_json::from_str(&document)?;
+    Ok(document["rows"][0].clone())
+}
+
+/// Evaluates `spec.toml` in a folder.
+pub(crate) fn start(
+    folder: &Path,
+    variables: &[(&str, PathBuf)],
+    arguments: &[&str],
+) -> Result<Finished, Failed> {
+    let drivers = IcdFolder::empty();
+    let mut command = mppa::command(&drivers, built("runtime")?)?;
+    command.current_dir(folder).envs(variables.iter().cloned());
+    command.args(["eval", "spec.toml", "--no-validate", "--json", "rows.json"]).args(arguments);
+    Ok(opencl::finish(&mut command, DEADLINE)?)
+}
+
+pub(crate) fn check(is_right: bool, row: &Value) -> Result<(), Failed> {
+    if is_right { Ok(()) } else { Err(row.to_string().into()) }
+}
+
+/// The ancestor returned the first repeat only.
+fn samples_of_counters() -> Result<(), Failed> {
+    let sdk = FakeSdk::new(1);
+    let names = "mppa.PCC.cluster.2.pe.3,mppa.ICC.cluster.max.pe.max,mppa.EBE.cluster.0.pe.0";
+    let row = row(&sdk, SPEC, &["--device", "mppa:offload", "--counters", names])?;
+    check(row["measurement"]["samples_ns"].as_array().is_some_and(|samples| samples.len() == 4), &row)?;
+    for (counter, (value, time)) in row["counters"].as_array().unwrap().iter().zip([
+        (203.0, json!(203.0)),
+        (1415.0, json!(1415.0)),
+        (2000.0, json!(null)),
+    ]) {
+        check(counter["samples"] == json!([value, value, value, value]), &row)?;
+        check(counter["value"] == value && counter["time_ns"] == time, &row)?;
+    }
+    let arguments = json!([{ "name": "calls", "on": "host", "transfer": "timed" }]);
+    check(row["arguments"] == arguments && row["measurement"]["transfer"]["bytes_in"] == 4, &row)
+}
+
+fn without_counters() -> Result<(), Failed> {
+    let sdk = FakeSdk::new(1);
+    sdk.write("spec.toml", SPEC);
+    let mut code = sdk.program();
+    let stop = b"runtime_counters_stop";
+    let at = code.windows(stop.len()).position(|name| name == stop).unwrap();
+    code[at + stop.len() - 1] = b'q';
+    std::fs::write(sdk.path().join("program.elf"), code)?;
+    let line = ["--device", "mppa:offload", "--counters", "mppa.PCC.cluster.0.pe.0"];
+    let row = run(sdk.path(), &sdk.variables(), &line)?;
+    check(row["measurement"]["samples_ns"].as_array().is_some_and(|samples| samples.len() == 4), &row)?;
+    let counter = &row["counters"][0];
+    let reason = counter["reason"].as_str().unwrap_or_default();
+    check(counter["value"].is_null() && reason.contains("no function runtime_counters_stop"), &row)
+}
+
+fn different_clocks() -> Result<(), Failed> {
+    let sdk = FakeSdk::new(1);
+    let clocks: String = (1..=5).map(|ghz| format!("cluster : {ghz}000000000\n")).collect();
+    sdk.write("mppa/board0/mppa0/freq", &clocks);
+    let counters = ["--counters", "mppa.PCC.cluster.1.pe.3"];
+    let chip = row(&sdk, SPEC, &[&["--device", "mppa:offload"], &counters[..]].concat())?;
+    check(chip["counters"][0]["value"] == 103.0 && chip["counters"][0]["time_ns"].is_null(), &chip)?;
+    let index = chip["device"].as_str().unwrap().to_owned();
+    let cluster = row(&sdk, SPEC, &[&["--device", &format!("{index}.1")], &counters[..]].concat())?;
+    let time = cluster["counters"][0]["time_ns"].as_f64();
+    check(cluster["counters"][0]["value"] == 103.0 && time == Some(51.5), &cluster)
+}
+
+/// Neither chip opens before the other one is being opened.
+fn side_by_side() -> Result<(), Failed> {
+    let sdk = FakeSdk::new(2);
+    super::program_file(&sdk)?;
+    sdk.write("spec.toml", SPEC);
+    let variables: Vec<_> = sdk.variables().into_iter().chain([("FAKE_TOGETHER", "2".into())]).collect();
+    // Index 0 and 1 are the chips by way of OpenCL.
+    let finished = start(sdk.path(), &variables, &["--device", "mppa:2", "--device", "mppa:3"])?;
+    let document: Value = serde_json::from_str(&std::fs::read_to_string(sdk.path().join("rows.json"))?)?;
+    for row in document["rows"].as_array().unwrap() {
+        check(row["measurement"].is_object() && row["device_info"]["name"] == "Offload", row)?;
+    }
+    if finished.status.success() { Ok(()) } else { Err(format!("{finished:?}").into()) }
+}
