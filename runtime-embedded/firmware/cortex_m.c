@@ -103,7 +103,7 @@ void runtime_restart(void) {
     for (;;) {}
 }
 
-__attribute__((naked, used)) void runtime_park(void) {
+__attribute__((naked, section(".park"))) void runtime_park(void) {
     __asm__ volatile("nop\n nop\n .globl runtime_resume\n .thumb_func\n runtime_resume:\n bx lr\n");
 }
 

@@ -45,6 +45,7 @@ static uint32_t damaged_guards(volatile struct runtime_tensor *tensor) {
     volatile unsigned char *begin = (volatile unsigned char *)(uintptr_t)tensor->address;
     volatile unsigned char *end = begin + tensor->bytes;
     uint32_t damaged = 0;
+    if (tensor->content == RUNTIME_CONSTANT) return 0;
     for (int i = 0; i < RUNTIME_GUARD_BYTES; i++)
         damaged |= (begin[-1 - i] != RUNTIME_GUARD) | (end[i] != RUNTIME_GUARD) << 1;
     return damaged;
@@ -53,7 +54,7 @@ static uint32_t damaged_guards(volatile struct runtime_tensor *tensor) {
 static void prepare(volatile struct runtime_mailbox *mailbox) {
     for (uint32_t i = 0; i < mailbox->tensor_count; i++) {
         volatile struct runtime_tensor *tensor = &mailbox->tensors[i];
-        set_guards(tensor);
+        if (tensor->content != RUNTIME_CONSTANT) set_guards(tensor);
         runtime_fill(tensor);
         tensor->checksum = runtime_crc(tensor->address, tensor->bytes);
     }

@@ -1,0 +1,128 @@
+//! The instructions that QEMU executes, from its log: one line each, through a pipe, so that it may be of any length.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions, remove_file};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::{self, JoinHandle};
+
+use runtime_core::{Error, ErrorKind, Result};
+
+use crate::image::run_tool;
+
+/// How often each address was executed.
+pub(super) type Counts = HashMap<u64, u64>;
+
+/// Commands of QEMU's monitor: first the names of older versions. An unknown command does nothing.
+pub(super) const ONE_BY_ONE: [&str; 2] = ["singlestep on", "one-insn-per-tb on"];
+pub(super) const FULL_SPEED: [&str; 2] = ["singlestep off", "one-insn-per-tb off"];
+pub(super) const LOG: &str = "log exec,nochain";
+pub(super) const NO_LOG: &str = "log none";
+/// Closes the pipe.
+pub(super) const CLOSE: &str = "logfile /dev/null";
+
+/// A named pipe for the log; removed when dropped.
+#[derive(Debug)]
+pub(super) struct Pipe {
+    path: PathBuf,
+    /// Keeps QEMU from waiting for a reader when it opens the pipe.
+    _reader: File,
+}
+
+impl Pipe {
+    /// Makes a pipe in `folder`.
+    ///
+    /// # Errors
+    /// `Unavailable` without the program `mkfifo`; `Io`.
+    pub(super) fn new(folder: &Path) -> Result<Self> {
+        let path = folder.join("trace");
+        let (succeeded, log) = run_tool(Command::new("mkfifo").arg(&path), folder)?;
+        if !succeeded {
+            return Err(Error::new(ErrorKind::Io, log));
+        }
+        let reader = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path);
+        Ok(Self { _reader: reader.map_err(|error| io(&error))?, path })
+    }
+
+    /// The command of QEMU's monitor that makes this pipe its log.
+    pub(super) fn command(&self) -> String {
+        format!("logfile {}", self.path.display())
+    }
+
+    /// Counts the lines in a thread, which ends when QEMU closes the pipe, or has ended.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(super) fn count(&self) -> Result<JoinHandle<std::io::Result<Counts>>> {
+        // Does not block: QEMU has opened the pipe.
+        let file = File::open(&self.path).map_err(|error| io(&error))?;
+        let count = move || count(BufReader::with_capacity(1 << 16, file));
+        let thread = thread::Builder::new().name("runtime-embedded-trace".to_owned());
+        thread.spawn(count).map_err(|error| io(&error))
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        let _ = remove_file(&self.path);
+    }
+}
+
+/// The counts of a thread that has read the whole log.
+pub(super) fn join(thread: JoinHandle<std::io::Result<Counts>>) -> Result<Counts> {
+    let panicked = |_| Err(std::io::Error::other("a thread panicked"));
+    thread.join().unwrap_or_else(panicked).map_err(|error| io(&error))
+}
+
+fn io(error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("the log of the emulator: {error}"))
+}
+
+fn count(mut log: impl BufRead) -> std::io::Result<Counts> {
+    let (mut counts, mut line) = (Counts::new(), Vec::new());
+    while log.read_until(b'\n', &mut line)? > 0 {
+        match executed(&line) {
+            Some((address, true)) => *counts.entry(address).or_default() += 1,
+            // It was logged, but not executed yet.
+            Some((address, false)) => {
+                counts.entry(address).and_modify(|count| *count = count.saturating_sub(1));
+            }
+            None => {}
+        }
+        line.clear();
+    }
+    Ok(counts)
+}
+
+/// The address in a line of the log, and whether it was executed; `None` for other lines.
+/// `Trace 0: HOST [BASE/PC/FLAGS/FLAGS] NAME`, or `Stopped execution of TB chain before HOST [PC] NAME`.
+fn executed(line: &[u8]) -> Option<(u64, bool)> {
+    let text = std::str::from_utf8(line).ok()?;
+    let (is_executed, field) = match (text.starts_with("Trace "), text.starts_with("Stopped execution ")) {
+        (true, _) => (true, 1),
+        (_, true) => (false, 0),
+        _ => return None,
+    };
+    let (_, fields) = text.split_once('[')?;
+    let address = fields.split(['/', ']']).nth(field)?;
+    Some((u64::from_str_radix(address, 16).ok()?, is_executed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn executed_addresses_are_counted() {
+        let log = "Trace 0: 0x7f95 [0000000000000000/0000000080000530/0020f003/ff020201] f\n\
+                   Trace 0: 0x7f96 [00800000/00000532/0020f003/ff020201] \n\
+                   Stopped execution of TB chain before 0x7f96 [0000000000000532] \n\
+                   Linking TBs 0x7f 0x8 [00000532]\n\
+                   Trace 0: 0x7f96 [00800000/00000532/0020f003/ff020201] \n\
+                   Trace 0: 0x7f96 [00800000/00000532/0020f003/ff020201] \n";
+        let counts = count(log.as_bytes()).unwrap();
+        assert_eq!(counts, Counts::from([(0x8000_0530, 1), (0x532, 2)]));
+    }
+}
