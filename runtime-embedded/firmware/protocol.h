@@ -77,6 +77,8 @@ int runtime_entry(const volatile uint64_t *args);
 /* Starts and reads the counter. */
 void runtime_counter_start(void);
 uint64_t runtime_counter_read(void);
+/* Called when a run has been counted. */
+void runtime_counted(void);
 /* Called by the start-up code with a valid stack. */
 void runtime_main(void);
 /* Sends a message to the host's log, where the link carries messages. */

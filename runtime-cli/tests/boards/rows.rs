@@ -12,6 +12,7 @@ pub(crate) const CASES: &[Case] = &[
     ("two_processes_count_the_same", two_processes_count_the_same),
     ("samples_are_counts_per_call", samples_are_counts_per_call),
     ("a_worker_flashes_one_kernel_after_the_other", a_worker_flashes_one_kernel_after_the_other),
+    ("functions_are_counted_on_request", functions_are_counted_on_request),
     ("tables_show_counts_without_times", tables_show_counts_without_times),
 ];
 
@@ -111,6 +112,29 @@ fn a_worker_flashes_one_kernel_after_the_other(board: &str) {
     let isolated = medians(&[first, second, first, "--isolate"]);
     assert_eq!(isolated, medians(&[first, second, first]));
     assert_eq!(isolated[0], isolated[2]);
+}
+
+/// Their counts add up to that of the row.
+fn functions_are_counted_on_request(board: &str) {
+    let spec = path("kernels/embedded/network_i8.toml");
+    let row = only(rows(board, &[&spec, "--counters", "functions,cycles", "--number", "2"]));
+    let counters = row["counters"].as_array().unwrap();
+    let (unknown, functions) = counters.split_last().unwrap();
+    assert!(
+        unknown["name"] == "cycles" && unknown["reason"].as_str().unwrap().contains("\"functions\""),
+        "{row}"
+    );
+    let sum: f64 = functions.iter().map(|counter| counter["value"].as_f64().unwrap()).sum();
+    assert!((sum - row["counts"]["median"].as_f64().unwrap()).abs() < 1e-6, "{row}");
+    let measuring = functions.last().unwrap();
+    assert_eq!(measuring["name"], "functions:(measuring)");
+    assert!((0.0..60.0).contains(&measuring["value"].as_f64().unwrap()), "{row}");
+    assert!(functions[0]["value"].as_f64().unwrap() > 0.3 * sum, "the largest is first: {row}");
+    let spec = path("kernels/embedded/fir_q15.toml");
+    let output =
+        runtime(&["eval", &spec, "--device", &format!("embedded:{board}"), "--counters", "functions"]);
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(table.contains("per call: functions:") && table.contains("functions:(measuring)"), "{table}");
 }
 
 fn tables_show_counts_without_times(board: &str) {

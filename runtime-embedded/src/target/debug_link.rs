@@ -13,7 +13,7 @@ use super::constants::Constant;
 use super::link::{Link, PREPARE_DEADLINE, Surroundings};
 use super::mailbox::Header;
 use super::program::Program;
-use super::trace::{self, Counts, Pipe};
+use super::trace::{self, Counts, Pipe, Window};
 use super::{emulator, server};
 use crate::boards::{Board, Processor};
 use crate::gdb::{Client, Deadlines, GdbError, GdbErrorKind, Transport};
@@ -149,13 +149,13 @@ impl DebugLink {
         Ok(pc)
     }
 
-    /// Lets an emulator run until `end`, one instruction at a time, and returns the counts with the place where it stopped.
-    fn run_logged(&mut self, end: u64, until: Instant, folder: &Path) -> Result<(u64, Counts)> {
+    /// Lets an emulator run until the end of the window, one instruction at a time, and returns the counts with the place where it stopped.
+    fn run_logged(&mut self, window: Window, until: Instant, folder: &Path) -> Result<(u64, Counts)> {
         let pipe = Pipe::new(folder)?;
         let log = pipe.command();
         self.monitor(&[&log, trace::ONE_BY_ONE[0], trace::ONE_BY_ONE[1], trace::LOG])?;
-        let counting = pipe.count();
-        let stopped = counting.and_then(|counting| Ok((self.run_to(end, until)?, counting)));
+        let counting = pipe.count(window);
+        let stopped = counting.and_then(|counting| Ok((self.run_to(window.end, until)?, counting)));
         self.monitor(&[trace::NO_LOG, trace::FULL_SPEED[0], trace::FULL_SPEED[1], trace::CLOSE])?;
         let (pc, counting) = stopped?;
         Ok((pc, trace::join(counting)?))
@@ -246,7 +246,7 @@ impl Link for DebugLink {
         self.resume(until, "run")
     }
 
-    fn trace(&mut self, begin: u64, end: u64, until: Instant) -> Result<Counts> {
+    fn trace(&mut self, window: Window, until: Instant) -> Result<Counts> {
         let folder = self.trace_folder.clone().ok_or_else(|| {
             Error::unsupported(
                 "counts per function need an emulator; debug probes do not report executed instructions",
@@ -255,9 +255,9 @@ impl Link for DebugLink {
         let resume = self.image.symbols.resume;
         self.write_register(self.pc_register(), resume)?;
         let (park, mut counts) = (self.image.symbols.park, Counts::new());
-        let mut pc = self.run_to(begin, until)?;
-        if pc == begin {
-            (pc, counts) = self.run_logged(end, until, &folder)?;
+        let mut pc = self.run_to(window.begin, until)?;
+        if pc == window.begin {
+            (pc, counts) = self.run_logged(window, until, &folder)?;
         }
         // A program that crashes is there already.
         if pc != park {

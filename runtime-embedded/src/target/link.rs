@@ -11,7 +11,7 @@ use runtime_core::backend::Log;
 use super::constants::Constant;
 use super::debug_link::DebugLink;
 use super::spawner::Spawner;
-use super::trace::Counts;
+use super::trace::{Counts, Window};
 use super::uart_link::UartLink;
 use crate::boards::{Board, LinkKind};
 use crate::image::Image;
@@ -36,12 +36,12 @@ pub(super) trait Link: Debug + Send {
     /// `Timeout` if it is still running at the deadline.
     fn execute(&mut self, until: Instant) -> Result<()>;
 
-    /// As [`Link::execute`], and counts how often the instruction at each address is executed, from the one at `begin` to the one
-    /// before `end`.
+    /// As [`Link::execute`], and counts how often the instruction at each address is executed between the readings of the counter
+    /// before and after the calls.
     ///
     /// # Errors
     /// `Unsupported` where the link does not know.
-    fn trace(&mut self, begin: u64, end: u64, until: Instant) -> Result<Counts>;
+    fn trace(&mut self, window: Window, until: Instant) -> Result<Counts>;
 
     /// Whether the target can take another image as it is.
     fn is_usable(&mut self) -> bool;

@@ -10,6 +10,7 @@ use super::constants::Constant;
 use super::fault;
 use super::link::{self, Link, PREPARE_DEADLINE, Surroundings};
 use super::mailbox::{self, ALIGNMENT, CONSTANT, GUARD_BYTES, Header, KEEP, State, TensorRecord};
+use super::trace::Window;
 use crate::boards::{Board, Processor};
 use crate::image::{Functions, Image};
 use crate::uart::crc32;
@@ -126,8 +127,7 @@ impl Session {
         self.outcome(&header)
     }
 
-    /// As [`Session::run`], and counts the instructions of each function, the largest count first. What precedes and follows the
-    /// calls within the count of the run is not part of it.
+    /// As [`Session::run`], and returns the instructions of each function, the largest count first. The sum is the count of the run.
     ///
     /// # Errors
     /// As for [`Session::run`]; `Unsupported` if the link or the image does not allow it.
@@ -137,10 +137,14 @@ impl Session {
         deadline: Duration,
     ) -> Result<(Outcome, Vec<(String, u64)>)> {
         let functions = Functions::of(&self.image, self.processor)?;
-        let (begin, end) = (functions.address("runtime_entry")?, functions.address("runtime_counter_read")?);
+        let window = Window {
+            begin: functions.address("runtime_counter_start")?,
+            end: functions.address("runtime_counted")?,
+            reading: functions.address("runtime_counter_read")?,
+        };
         let until = Instant::now() + deadline;
         self.write_mailbox(mailbox::COMMAND, &mailbox::command(mailbox::RUN, self.tensors.len(), calls))?;
-        let counts = self.link.trace(begin, end, until).map_err(|error| after(deadline, error))?;
+        let counts = self.link.trace(window, until).map_err(|error| after(deadline, error))?;
         let header = self.done()?;
         Ok((self.outcome(&header)?, functions.sum(counts)))
     }

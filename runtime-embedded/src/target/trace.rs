@@ -12,6 +12,20 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use crate::image::run_tool;
 
+/// The part of a run that is traced, and the part of this that is counted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    /// The first instruction.
+    pub(super) begin: u64,
+    /// The instruction at which it ends.
+    pub(super) end: u64,
+    /// Where the firmware reads its counter: twice to know what that costs, and before and after the calls.
+    pub(super) reading: u64,
+}
+
+/// Readings of the counter until the calls.
+const READINGS: u32 = 3;
+
 /// How often each address was executed.
 pub(super) type Counts = HashMap<u64, u64>;
 
@@ -55,10 +69,10 @@ impl Pipe {
     ///
     /// # Errors
     /// `Io`.
-    pub(super) fn count(&self) -> Result<JoinHandle<std::io::Result<Counts>>> {
+    pub(super) fn count(&self, window: Window) -> Result<JoinHandle<std::io::Result<Counts>>> {
         // Does not block: QEMU has opened the pipe.
         let file = File::open(&self.path).map_err(|error| io(&error))?;
-        let count = move || count(BufReader::with_capacity(1 << 16, file));
+        let count = move || count(BufReader::with_capacity(1 << 16, file), window.reading);
         let thread = thread::Builder::new().name("runtime-embedded-trace".to_owned());
         thread.spawn(count).map_err(|error| io(&error))
     }
@@ -80,20 +94,31 @@ fn io(error: &std::io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("the log of the emulator: {error}"))
 }
 
-fn count(mut log: impl BufRead) -> std::io::Result<Counts> {
-    let (mut counts, mut line) = (Counts::new(), Vec::new());
+/// Counts the instructions from the reading of the counter before the calls to that after them.
+fn count(mut log: impl BufRead, reading: u64) -> std::io::Result<Counts> {
+    let (mut counts, mut line, mut readings) = (Counts::new(), Vec::new(), 0);
+    // An instruction that was logged is executed, unless the next line denies it.
+    let mut last = None;
     while log.read_until(b'\n', &mut line)? > 0 {
         match executed(&line) {
-            Some((address, true)) => *counts.entry(address).or_default() += 1,
-            // It was logged, but not executed yet.
-            Some((address, false)) => {
-                counts.entry(address).and_modify(|count| *count = count.saturating_sub(1));
+            Some((address, true)) => {
+                add(&mut counts, &mut readings, reading, last.replace(address));
             }
+            Some((_, false)) => last = None,
             None => {}
         }
         line.clear();
     }
+    add(&mut counts, &mut readings, reading, last);
     Ok(counts)
+}
+
+fn add(counts: &mut Counts, readings: &mut u32, reading: u64, address: Option<u64>) {
+    let Some(address) = address else { return };
+    *readings += u32::from(address == reading);
+    if *readings == READINGS {
+        *counts.entry(address).or_default() += 1;
+    }
 }
 
 /// The address in a line of the log, and whether it was executed; `None` for other lines.
@@ -122,7 +147,9 @@ mod tests {
                    Linking TBs 0x7f 0x8 [00000532]\n\
                    Trace 0: 0x7f96 [00800000/00000532/0020f003/ff020201] \n\
                    Trace 0: 0x7f96 [00800000/00000532/0020f003/ff020201] \n";
-        let counts = count(log.as_bytes()).unwrap();
-        assert_eq!(counts, Counts::from([(0x8000_0530, 1), (0x532, 2)]));
+        let reading = "Trace 0: 0x7f90 [00800000/00000100/0020f003/ff020201] \n";
+        let log = [log, reading, log, reading, reading, log, reading, log].concat();
+        let counts = count(log.as_bytes(), 0x100).unwrap();
+        assert_eq!(counts, Counts::from([(0x100, 1), (0x8000_0530, 1), (0x532, 2)]));
     }
 }

@@ -11,7 +11,7 @@ use super::emulator;
 use super::link::{Link, Surroundings};
 use super::port::Port;
 use super::program::Program;
-use super::trace::Counts;
+use super::trace::{Counts, Window};
 use crate::boards::{Board, Uart};
 use crate::image::{Image, run_command};
 use crate::uart::{Client, Deadlines, Log, RunState, crc32};
@@ -204,7 +204,7 @@ impl Link for UartLink {
         }
     }
 
-    fn trace(&mut self, _begin: u64, _end: u64, _until: Instant) -> Result<Counts> {
+    fn trace(&mut self, _window: Window, _until: Instant) -> Result<Counts> {
         Err(Error::unsupported(
             "counts per function need the debugger of an emulator; this board is reached over a UART",
         ))

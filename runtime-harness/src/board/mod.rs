@@ -3,6 +3,7 @@
 //! The counter is the device's. The host's clock only limits how long samples are taken, and is never reported.
 
 mod check;
+mod functions;
 mod program;
 
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use crate::crash_context::CrashContext;
 use crate::device::DeviceUnderTest;
 use crate::evaluate::{Evaluated, running};
 use crate::job::Job;
-use crate::row::{Counts, ImageUsage, Outcome, Phase, Row, StackUsage, error_text};
+use crate::row::{CounterValue, Counts, ImageUsage, Outcome, Phase, Row, StackUsage, error_text};
 use crate::settings::Settings;
 use check::Check;
 use program::Program;
@@ -54,7 +55,9 @@ pub(crate) fn evaluate(
     let counted = board.count(job, settings, &mut note);
     let name = &device.name;
     let row = match counted {
-        Ok((validation, counts)) => Row::counted(&job.spec, settings, name, &validation, counts),
+        Ok((validation, counts, counters)) => {
+            Row { counters, ..Row::counted(&job.spec, settings, name, &validation, counts) }
+        }
         // What a board cannot hold is no failure of the kernel.
         Err(error) if matches!(error.kind(), ErrorKind::OutOfMemory | ErrorKind::OutOfResources) => {
             let outcome = Outcome::Skipped { reason: error_text(&error) };
@@ -77,14 +80,19 @@ struct Board<'b> {
 }
 
 impl Board<'_> {
-    fn count(&self, job: &Job, settings: &Settings, enter: Enter<'_>) -> Result<(Validation, Counts)> {
+    fn count(
+        &self,
+        job: &Job,
+        settings: &Settings,
+        enter: Enter<'_>,
+    ) -> Result<(Validation, Counts, Vec<CounterValue>)> {
         self.check_timing()?;
         let check = Check::of(job, settings.validates())?;
         let program = Program::new(self.embedded, job, &check)?;
         let operation = format!("while \"{}\" was flashed on {}", job.spec.name, self.name);
         enter(Phase::Compile, &operation);
         let context = CrashContext::enter(operation);
-        program.flash(1)?;
+        program.flash(1, None)?;
         drop(context);
         let operation = running(job, self.name);
         enter(Phase::Run, &operation);
@@ -93,10 +101,12 @@ impl Board<'_> {
         let validation = check.compare(&program)?;
         let number = self.timing.number.unwrap_or(1);
         if number != 1 || program.updates_tensors() {
-            program.flash(number)?;
+            program.flash(number, None)?;
         }
         let counts = self.sample(&program, number, &first)?;
-        Ok((validation, counts))
+        let names = settings.counters.as_deref().unwrap_or_default();
+        let counters = functions::counters(self, &program, number, names);
+        Ok((validation, counts, counters))
     }
 
     /// Takes the samples of a program that was flashed for `number` calls.

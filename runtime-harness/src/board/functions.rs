@@ -1,0 +1,69 @@
+//! The count of each function of a program, from a run of its own: an emulator reports every instruction that it executes.
+
+use runtime_core::backend::TemporaryFolder;
+use runtime_core::{Error, ErrorKind, Result};
+
+use super::program::Program;
+use super::{Board, count};
+use crate::row::{CounterValue, error_text};
+
+/// The name that asks for the counts.
+const FUNCTIONS: &str = "functions";
+/// What the program counts of itself: reading its counter, and what surrounds the calls.
+const MEASURING: &str = "(measuring)";
+
+/// The counters with these names.
+pub(super) fn counters(
+    board: &Board<'_>,
+    program: &Program<'_>,
+    number: u64,
+    names: &[String],
+) -> Vec<CounterValue> {
+    let read = |name: &String| match name == FUNCTIONS {
+        true => by_function(board, program, number),
+        false => Err(Error::unsupported(format!("an embedded device has no counter but \"{FUNCTIONS}\""))),
+    };
+    let values = names.iter().map(|name| match read(name) {
+        Ok(values) => values,
+        Err(error) => {
+            let reason = Some(error_text(&error));
+            vec![CounterValue { value: None, passes: 0, reason, ..value(name.clone(), 0.0, 0) }]
+        }
+    });
+    values.flatten().collect()
+}
+
+/// A counter per function that was executed, the largest first, and last what is left of the count of the run.
+fn by_function(board: &Board<'_>, program: &Program<'_>, number: u64) -> Result<Vec<CounterValue>> {
+    let io = |error: std::io::Error| Error::new(ErrorKind::Io, format!("counts of functions: {error}"));
+    let folder = TemporaryFolder::new("runtime-functions-").map_err(io)?;
+    let file = folder.path().join("counts");
+    program.flash(number, Some(&file))?;
+    let total = count(&board.run()?)?;
+    let text = std::fs::read_to_string(&file).map_err(io)?;
+    let counts = text.lines().map(|line| {
+        let (name, count) = line.rsplit_once(' ')?;
+        Some((name, count.parse::<u64>().ok()?))
+    });
+    let malformed = || Error::new(ErrorKind::Io, format!("counts of functions: unexpected text \"{text}\""));
+    let counts: Vec<(&str, u64)> = counts.collect::<Option<_>>().ok_or_else(malformed)?;
+    let rest = total as f64 - counts.iter().map(|(_, count)| *count as f64).sum::<f64>();
+    let counts = counts.into_iter().map(|(name, count)| (name, count as f64)).chain([(MEASURING, rest)]);
+    Ok(counts
+        .map(|(name, count)| value(format!("{FUNCTIONS}:{name}"), count / number as f64, number))
+        .collect())
+}
+
+fn value(name: String, value: f64, calls: u64) -> CounterValue {
+    let value = Some(value);
+    CounterValue {
+        name,
+        value,
+        unit: None,
+        is_ratio: false,
+        counted_share: None,
+        calls,
+        passes: 1,
+        reason: None,
+    }
+}
