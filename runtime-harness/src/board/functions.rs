@@ -9,8 +9,8 @@ use crate::row::{CounterValue, error_text};
 
 /// The name that asks for the counts.
 const FUNCTIONS: &str = "functions";
-/// What the program counts of itself: reading its counter, and what surrounds the calls.
-const MEASURING: &str = "(measuring)";
+/// The part of the count that no function has, where the ticks of a timer are rounded to instructions.
+const ROUNDING: &str = "(rounding)";
 
 /// The counters with these names.
 pub(super) fn counters(
@@ -33,7 +33,7 @@ pub(super) fn counters(
     values.flatten().collect()
 }
 
-/// A counter per function that was executed, the largest first, and last what is left of the count of the run.
+/// A counter per function that was executed, the largest first. Their sum is the count of the run.
 fn by_function(board: &Board<'_>, program: &Program<'_>, number: u64) -> Result<Vec<CounterValue>> {
     let io = |error: std::io::Error| Error::new(ErrorKind::Io, format!("counts of functions: {error}"));
     let folder = TemporaryFolder::new("runtime-functions-").map_err(io)?;
@@ -48,7 +48,8 @@ fn by_function(board: &Board<'_>, program: &Program<'_>, number: u64) -> Result<
     let malformed = || Error::new(ErrorKind::Io, format!("counts of functions: unexpected text \"{text}\""));
     let counts: Vec<(&str, u64)> = counts.collect::<Option<_>>().ok_or_else(malformed)?;
     let rest = total as f64 - counts.iter().map(|(_, count)| *count as f64).sum::<f64>();
-    let counts = counts.into_iter().map(|(name, count)| (name, count as f64)).chain([(MEASURING, rest)]);
+    let counts = counts.into_iter().map(|(name, count)| (name, count as f64));
+    let counts = counts.chain((rest != 0.0).then_some((ROUNDING, rest)));
     Ok(counts
         .map(|(name, count)| value(format!("{FUNCTIONS}:{name}"), count / number as f64, number))
         .collect())

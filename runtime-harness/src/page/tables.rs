@@ -134,7 +134,7 @@ pub(super) fn notes(rows: &[Row]) -> String {
                 notes.push(format!("{} of it is transfer", duration(transfer.statistics.median_ns)));
             }
         }
-        notes.extend(row.counts.as_deref().and_then(Counts::note));
+        notes.extend(row.counts.as_deref().map(Counts::note));
         notes.extend(row.code.as_ref().and_then(ResourceUsage::note));
         notes.extend(row.advice.iter().cloned());
         if !notes.is_empty() {
