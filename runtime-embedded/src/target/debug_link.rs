@@ -3,7 +3,6 @@
 use std::io;
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -36,8 +35,8 @@ pub(super) struct DebugLink {
     breakpoint: Option<u64>,
     /// The emulator, or the server if we have started it.
     program: Option<Program>,
-    /// Where an emulator may write its log.
-    trace_folder: Option<PathBuf>,
+    /// Whether it is QEMU, which logs what it executes.
+    is_emulated: bool,
 }
 
 /// The connection to the stub of an emulator, or to the server of a debug probe.
@@ -75,8 +74,7 @@ impl DebugLink {
         around: &Surroundings,
     ) -> Result<Self> {
         let (program, connection) = connect(board, around)?;
-        let folder = board.emulator.as_ref().map(|_| around.folder.clone());
-        Self::begin(board, (image, constants), connection, (program, folder))
+        Self::begin(board, (image, constants), connection, program)
     }
 
     /// Resets a target and flashes an image.
@@ -84,7 +82,7 @@ impl DebugLink {
         board: &Board,
         (image, constants): (&Arc<Image>, &[Constant<'_>]),
         connection: Connection,
-        (mut program, trace_folder): (Option<Program>, Option<PathBuf>),
+        mut program: Option<Program>,
     ) -> Result<Self> {
         let client = Client::connect(connection, Deadlines::default())
             .map_err(|error| explain(&error, program.as_mut()))?;
@@ -95,7 +93,7 @@ impl DebugLink {
             xpsr: None,
             breakpoint: None,
             program,
-            trace_folder,
+            is_emulated: board.emulator.is_some(),
         };
         if let Some(server) = board.server.as_ref().filter(|server| !server.reset.is_empty()) {
             let done = link.client.monitor(&server.reset);
@@ -150,8 +148,8 @@ impl DebugLink {
     }
 
     /// Lets an emulator run until the end of the window, one instruction at a time, and returns the counts with the place where it stopped.
-    fn run_logged(&mut self, window: Window, until: Instant, folder: &Path) -> Result<(u64, Counts)> {
-        let pipe = Pipe::new(folder)?;
+    fn run_logged(&mut self, window: Window, until: Instant) -> Result<(u64, Counts)> {
+        let pipe = Pipe::new()?;
         let log = pipe.command();
         self.monitor(&[&log, trace::ONE_BY_ONE[0], trace::ONE_BY_ONE[1], trace::LOG])?;
         let counting = pipe.count(window);
@@ -247,17 +245,17 @@ impl Link for DebugLink {
     }
 
     fn trace(&mut self, window: Window, until: Instant) -> Result<Counts> {
-        let folder = self.trace_folder.clone().ok_or_else(|| {
-            Error::unsupported(
+        if !self.is_emulated {
+            return Err(Error::unsupported(
                 "counts per function need an emulator; debug probes do not report executed instructions",
-            )
-        })?;
+            ));
+        }
         let resume = self.image.symbols.resume;
         self.write_register(self.pc_register(), resume)?;
         let (park, mut counts) = (self.image.symbols.park, Counts::new());
         let mut pc = self.run_to(window.begin, until)?;
         if pc == window.begin {
-            (pc, counts) = self.run_logged(window, until, &folder)?;
+            (pc, counts) = self.run_logged(window, until)?;
         }
         // A program that crashes is there already.
         if pc != park {

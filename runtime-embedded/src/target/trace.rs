@@ -1,13 +1,14 @@
 //! The instructions that QEMU executes, from its log: one line each, through a pipe, so that it may be of any length.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions, remove_file};
+use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::thread::{self, JoinHandle};
 
+use runtime_core::backend::TemporaryFolder;
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::image::run_tool;
@@ -23,6 +24,8 @@ pub(super) struct Window {
     pub(super) reading: u64,
 }
 
+/// The file of a pipe.
+const PIPE: &str = "log";
 /// Readings of the counter until the calls.
 const READINGS: u32 = 3;
 
@@ -37,32 +40,37 @@ pub(super) const NO_LOG: &str = "log none";
 /// Closes the pipe.
 pub(super) const CLOSE: &str = "logfile /dev/null";
 
-/// A named pipe for the log; removed when dropped.
+/// A named pipe for the log, in a folder of its own; removed when dropped.
 #[derive(Debug)]
 pub(super) struct Pipe {
-    path: PathBuf,
+    folder: TemporaryFolder,
     /// Keeps QEMU from waiting for a reader when it opens the pipe.
     _reader: File,
 }
 
 impl Pipe {
-    /// Makes a pipe in `folder`.
+    /// Makes a pipe.
     ///
     /// # Errors
     /// `Unavailable` without the program `mkfifo`; `Io`.
-    pub(super) fn new(folder: &Path) -> Result<Self> {
-        let path = folder.join("trace");
-        let (succeeded, log) = run_tool(Command::new("mkfifo").arg(&path), folder)?;
+    pub(super) fn new() -> Result<Self> {
+        let folder = TemporaryFolder::new("runtime-trace-").map_err(|error| io(&error))?;
+        let (succeeded, log) = run_tool(Command::new("mkfifo").arg(PIPE), folder.path())?;
         if !succeeded {
             return Err(Error::new(ErrorKind::Io, log));
         }
-        let reader = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path);
-        Ok(Self { _reader: reader.map_err(|error| io(&error))?, path })
+        let reader =
+            OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(folder.path().join(PIPE));
+        Ok(Self { _reader: reader.map_err(|error| io(&error))?, folder })
     }
 
     /// The command of QEMU's monitor that makes this pipe its log.
     pub(super) fn command(&self) -> String {
-        format!("logfile {}", self.path.display())
+        format!("logfile {}", self.path().display())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join(PIPE)
     }
 
     /// Counts the lines in a thread, which ends when QEMU closes the pipe, or has ended.
@@ -71,16 +79,10 @@ impl Pipe {
     /// `Io`.
     pub(super) fn count(&self, window: Window) -> Result<JoinHandle<std::io::Result<Counts>>> {
         // Does not block: QEMU has opened the pipe.
-        let file = File::open(&self.path).map_err(|error| io(&error))?;
+        let file = File::open(self.path()).map_err(|error| io(&error))?;
         let count = move || count(BufReader::with_capacity(1 << 16, file), window.reading);
         let thread = thread::Builder::new().name("runtime-embedded-trace".to_owned());
         thread.spawn(count).map_err(|error| io(&error))
-    }
-}
-
-impl Drop for Pipe {
-    fn drop(&mut self) {
-        let _ = remove_file(&self.path);
     }
 }
 
