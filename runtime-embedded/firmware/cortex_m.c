@@ -19,7 +19,7 @@
 #define MPU_RBAR REGISTER(0xe000ed9cu)
 #define MPU_RASR REGISTER(0xe000eda0u)
 
-extern unsigned char runtime_stack_end[], runtime_fault_stack_end[], runtime_guard_begin[];
+extern unsigned char runtime_stack_begin[], runtime_stack_end[], runtime_fault_stack_end[], runtime_guard_begin[];
 extern uint32_t runtime_data_begin[], runtime_data_end[], runtime_data_load[], runtime_bss_begin[], runtime_bss_end[];
 extern unsigned char runtime_tls_begin[];
 
@@ -39,6 +39,9 @@ __attribute__((section(".vectors"), used)) void *const runtime_vectors[16] = {
 };
 
 static void protect_stack(void) {
+#ifdef __ARM_ARCH_8M_MAIN__
+    __asm__ volatile("msr psplim, %0" : : "r"(runtime_stack_begin));
+#else
     if (MPU_TYPE >> 8 == 0) return;
     MPU_RNR = 0;
     MPU_RBAR = (uint32_t)runtime_guard_begin;
@@ -46,6 +49,7 @@ static void protect_stack(void) {
     MPU_RASR = 1u << 28 | 7u << 1 | 1u;
     MPU_CTRL = 5;
     __asm__ volatile("dsb\n isb" ::: "memory");
+#endif
 }
 
 __attribute__((used, noreturn)) static void begin(void) {
@@ -84,7 +88,7 @@ __attribute__((used, noreturn)) static void record(const struct frame *stack, ui
     fault->sp = (uint32_t)stack;
     fault->address = cfsr & 1u << 7 ? MMFAR : cfsr & 1u << 15 ? BFAR : 0;
     /* There is no frame if stacking is what failed. */
-    int has_frame = !(cfsr & (1u << 4 | 1u << 12)) && (uint32_t)stack >= (uint32_t)runtime_guard_begin + 256;
+    int has_frame = !(cfsr & (1u << 4 | 1u << 12 | 1u << 20)) && (uint32_t)stack >= (uint32_t)runtime_guard_begin + 256;
     fault->pc = has_frame ? stack->pc : 0;
     fault->lr = has_frame ? stack->lr : 0;
     MPU_CTRL = 0;
@@ -103,7 +107,7 @@ void runtime_restart(void) {
     for (;;) {}
 }
 
-__attribute__((naked, used)) void runtime_park(void) {
+__attribute__((naked, section(".park"))) void runtime_park(void) {
     __asm__ volatile("nop\n nop\n .globl runtime_resume\n .thumb_func\n runtime_resume:\n bx lr\n");
 }
 
@@ -119,6 +123,16 @@ void runtime_counter_start(void) {
 }
 
 uint64_t runtime_counter_read(void) { return DWT_CYCCNT; }
+#elif defined RUNTIME_COUNTER_CONTROL
+/* The system counter of an SSE subsystem, of 64 bits. Its low half is enough for a run of two minutes. */
+void runtime_counter_start(void) {
+    REGISTER(RUNTIME_COUNTER_CONTROL) = 0;
+    REGISTER(RUNTIME_COUNTER_CONTROL + 8) = 0;
+    REGISTER(RUNTIME_COUNTER_CONTROL + 12) = 0;
+    REGISTER(RUNTIME_COUNTER_CONTROL) = 1;
+}
+
+uint64_t runtime_counter_read(void) { return REGISTER(RUNTIME_COUNTER_STATUS); }
 #else
 /* A timer of the board counts down. QEMU has no cycle counter for these processors. */
 #define TIMER(offset) REGISTER(RUNTIME_TIMER_BASE + (offset))

@@ -12,7 +12,8 @@
 
 enum { RUNTIME_STARTING, RUNTIME_READY, RUNTIME_DONE, RUNTIME_CRASHED, RUNTIME_INVALID };
 enum { RUNTIME_PREPARE = 1, RUNTIME_RUN = 2 };
-enum { RUNTIME_KEEP, RUNTIME_SEED, RUNTIME_POISON };
+/* A constant is in flash, without guards. */
+enum { RUNTIME_KEEP, RUNTIME_SEED, RUNTIME_POISON, RUNTIME_CONSTANT };
 enum { RUNTIME_INT, RUNTIME_UINT, RUNTIME_FLOAT, RUNTIME_BFLOAT, RUNTIME_BOOL, RUNTIME_COMPLEX };
 
 #define RUNTIME_MAX_TENSORS 32
@@ -76,6 +77,8 @@ int runtime_entry(const volatile uint64_t *args);
 /* Starts and reads the counter. */
 void runtime_counter_start(void);
 uint64_t runtime_counter_read(void);
+/* Called when a run has been counted. */
+void runtime_counted(void);
 /* Called by the start-up code with a valid stack. */
 void runtime_main(void);
 /* Sends a message to the host's log, where the link carries messages. */

@@ -74,6 +74,7 @@ runtime_trap:
     STORE ra, 5 * WORD(t0)
     call runtime_trapped
 
+    .section .park, "ax"
     .globl runtime_park, runtime_resume
     .balign 4
 runtime_park:

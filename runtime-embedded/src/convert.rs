@@ -4,10 +4,9 @@ use runtime_core::backend::{ProgramArg, TensorDescription};
 use runtime_core::{Access, DType, DTypeClass, Error, Result};
 
 use crate::image::Parameter;
-use crate::target::{MAX_ARGS, MAX_TENSORS, TensorRecord};
+use crate::target::{CONSTANT, KEEP, MAX_ARGS, MAX_TENSORS, TensorRecord};
 
-/// What a tensor contains at first: data from the host, random numbers, or poison.
-const KEEP: u32 = 0;
+/// What a tensor contains at first, beside data from the host: random numbers, or poison.
 const SEED: u32 = 1;
 const POISON: u32 = 2;
 
@@ -40,7 +39,7 @@ pub(crate) fn words(args: &[ProgramArg<'_>], addresses: &[u64]) -> Result<Vec<u6
     args.iter().map(word).collect()
 }
 
-/// A tensor without an address.
+/// A tensor without an address. One with data that is only read may be a constant.
 ///
 /// # Errors
 /// `InvalidArgument` for a shape that is too large, or data of another size; `Unsupported` for random numbers of a type that
@@ -55,6 +54,7 @@ pub(crate) fn tensor(tensor: &TensorDescription<'_>) -> Result<TensorRecord> {
         Some(data) if data.len() as u64 != bytes => {
             return Err(Error::invalid(format!("data has {} bytes, the tensor {bytes}", data.len())));
         }
+        Some(_) if tensor.access == Access::Read => CONSTANT,
         Some(_) => KEEP,
         None if tensor.access == Access::Write => POISON,
         None => SEED,
@@ -93,6 +93,11 @@ mod tests {
         let written =
             tensor(&TensorDescription { access: Access::Write, ..described(DType::I8, &[0]) }).unwrap();
         assert_eq!((written.bytes, written.content), (0, POISON));
+        for (access, content) in [(Access::Read, CONSTANT), (Access::ReadWrite, KEEP), (Access::Write, KEEP)]
+        {
+            let given = TensorDescription { access, data: Some(&[7]), ..described(DType::I8, &[1]) };
+            assert_eq!(tensor(&given).unwrap().content, content, "{access:?}");
+        }
         for shape in [&[-1][..], &[i64::MAX, 3]] {
             assert!(tensor(&described(DType::F32, shape)).is_err(), "{shape:?}");
         }

@@ -1,5 +1,7 @@
 //! The device list, and opened devices.
 
+use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,13 +13,13 @@ use runtime_core::{
     DeviceInfo, DeviceKind, Error, ErrorKind, ImageSizes, Limits, MemorySpace, Options, Result,
 };
 
-use crate::boards::{Board, Processor};
+use crate::boards::{Board, LinkKind, Processor};
 use crate::convert;
 use crate::image::{Builder, Image, is_installed};
 use crate::memory::NoBuffer;
 use crate::module::{self, NoModule};
 use crate::queue::NoQueue;
-use crate::target::{Session, Spawner, Surroundings};
+use crate::target::{Constant, Outcome, Session, Spawner, Surroundings, place_constants};
 use crate::timer;
 
 /// Describes a board, with the reason if it cannot be used here.
@@ -86,8 +88,10 @@ struct Flashed {
     session: Session,
     /// Calls of the kernel per run.
     calls: u32,
-    /// Sizes of the image.
+    /// Sizes of the image, with the constants.
     sizes: ImageSizes,
+    /// File for the counts of the functions.
+    functions: Option<PathBuf>,
 }
 
 impl EmbeddedBoard {
@@ -98,15 +102,28 @@ impl EmbeddedBoard {
     }
 
     /// Flashes an image on the target, which is started if it does not run.
-    fn flash_image(&self, state: &mut State, image: &Arc<Image>) -> Result<Session> {
+    fn flash_image(
+        &self,
+        state: &mut State,
+        image: &Arc<Image>,
+        constants: &[Constant<'_>],
+    ) -> Result<Session> {
         let empty = State::Empty("the last flash failed; flash again".to_owned());
         if let State::Flashed(mut flashed) = std::mem::replace(state, empty)
             && flashed.session.is_usable()
         {
-            flashed.session.flash(image)?;
+            flashed.session.flash(image, constants)?;
             return Ok(flashed.session);
         }
-        Session::start(&self.board, image, &self.around)
+        Session::start(&self.board, image, constants, &self.around)
+    }
+
+    /// Where constants may be: behind an image whose firmware is ours, if the link can write them.
+    fn room_for_constants(&self, format: &str, image: &Image) -> Range<u64> {
+        match format == "c" && self.board.link == LinkKind::Debugger {
+            true => image.free_flash(),
+            false => Range::default(),
+        }
     }
 
     fn report(&self, message: &str) {
@@ -136,13 +153,17 @@ impl Device for EmbeddedBoard {
         let mut state = self.state.lock();
         let calls = module::calls(image.options)?;
         let parameters = convert::parameters(&program.args)?;
-        let tensors = program.tensors.iter().map(convert::tensor).collect::<Result<Vec<_>>>()?;
+        let functions = image.options.text("functions").filter(|path| !path.is_empty()).map(PathBuf::from);
+        let mut tensors = program.tensors.iter().map(convert::tensor).collect::<Result<Vec<_>>>()?;
         let data: Vec<_> = program.tensors.iter().map(|tensor| tensor.data).collect();
+        let format = image.format;
         let image = self.builder.image(image, &parameters)?;
-        let mut session = self.flash_image(&mut state, &image)?;
+        let constants = place_constants(&mut tensors, &data, self.room_for_constants(format, &image));
+        let mut session = self.flash_image(&mut state, &image, &constants)?;
         let addresses = session.prepare(tensors, &data)?;
         session.write_args(&convert::words(&program.args, &addresses)?)?;
-        let sizes = image.sizes;
+        let mut sizes = image.sizes;
+        sizes.constant_bytes += constants.iter().map(|(_, data)| data.len() as u64).sum::<u64>();
         self.report(&format!(
             "flashed {} bytes of code, {} of constants, {} of data and {} of zeroed data; flash has {}, RAM {}",
             sizes.code_bytes,
@@ -152,7 +173,7 @@ impl Device for EmbeddedBoard {
             self.board.flash.bytes,
             self.board.ram.bytes
         ));
-        *state = State::Flashed(Box::new(Flashed { session, calls, sizes }));
+        *state = State::Flashed(Box::new(Flashed { session, calls, sizes, functions }));
         Ok(())
     }
 
@@ -160,7 +181,7 @@ impl Device for EmbeddedBoard {
         let mut state = self.state.lock();
         let flashed = flashed(&mut state)?;
         let began = Instant::now();
-        let outcome = match flashed.session.run(flashed.calls, deadline) {
+        let outcome = match flashed.run(deadline) {
             Ok(outcome) => outcome,
             Err(error) => {
                 // What stopped somewhere else is not continued: the next flash starts the target again.
@@ -186,6 +207,17 @@ impl Device for EmbeddedBoard {
 
     fn read(&self, tensor: u32, offset: u64, destination: &mut [u8]) -> Result<()> {
         flashed(&mut self.state.lock())?.session.read(tensor as usize, offset, destination)
+    }
+}
+
+impl Flashed {
+    fn run(&mut self, deadline: Duration) -> Result<Outcome> {
+        let Some(file) = &self.functions else { return self.session.run(self.calls, deadline) };
+        let (outcome, counts) = self.session.run_traced(self.calls, deadline)?;
+        let lines: String = counts.iter().map(|(name, count)| format!("{name} {count}\n")).collect();
+        std::fs::write(file, lines)
+            .map_err(|error| Error::new(ErrorKind::Io, format!("{}: {error}", file.display())))?;
+        Ok(outcome)
     }
 }
 

@@ -24,6 +24,11 @@ pub(crate) fn options() -> Vec<OptionSpec> {
         )
         .choices(&["plain", "groups"]),
         OptionSpec::module("groups", "1,1,1", "With the convention `groups`: the work-groups per dimension."),
+        OptionSpec::module(
+            "functions",
+            "",
+            "File that each run fills with the count of each function, as lines NAME COUNT; emulators only.",
+        ),
         OptionSpec::module("debug", false, "Compile for a debugger."),
     ]
 }

@@ -151,8 +151,9 @@ fn counted(counts: &Counts) -> [String; 6] {
 pub(super) fn note(row: &Row) -> Option<String> {
     let reason = row.reason.as_deref().unwrap_or_default();
     if let Some(counts) = &row.counts {
-        let notes: Vec<String> = checked(row).into_iter().chain(counts.note()).collect();
-        return (!notes.is_empty()).then(|| notes.join("; "));
+        let notes: Vec<String> =
+            checked(row).into_iter().chain([counts.note()]).chain(beside::note(row)).collect();
+        return Some(notes.join("; "));
     }
     let Some(measurement) = &row.measurement else { return reason.contains('\n').then(|| reason.to_owned()) };
     let mut notes: Vec<String> = checked(row).into_iter().collect();

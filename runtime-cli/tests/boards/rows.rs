@@ -12,6 +12,7 @@ pub(crate) const CASES: &[Case] = &[
     ("two_processes_count_the_same", two_processes_count_the_same),
     ("samples_are_counts_per_call", samples_are_counts_per_call),
     ("a_worker_flashes_one_kernel_after_the_other", a_worker_flashes_one_kernel_after_the_other),
+    ("functions_are_counted_on_request", functions_are_counted_on_request),
     ("tables_show_counts_without_times", tables_show_counts_without_times),
 ];
 
@@ -113,6 +114,31 @@ fn a_worker_flashes_one_kernel_after_the_other(board: &str) {
     assert_eq!(isolated[0], isolated[2]);
 }
 
+/// Their counts add up to that of the row.
+fn functions_are_counted_on_request(board: &str) {
+    let spec = path("kernels/embedded/network_i8.toml");
+    let row = only(rows(board, &[&spec, "--counters", "functions,cycles", "--number", "2"]));
+    let counters = row["counters"].as_array().unwrap();
+    let (unknown, functions) = counters.split_last().unwrap();
+    assert!(
+        unknown["name"] == "cycles" && unknown["reason"].as_str().unwrap().contains("\"functions\""),
+        "{row}"
+    );
+    let sum: f64 = functions.iter().map(|counter| counter["value"].as_f64().unwrap()).sum();
+    assert!((sum - row["counts"]["median"].as_f64().unwrap()).abs() < 1e-6, "{row}");
+    let of = |name: &str| {
+        functions.iter().find(|counter| counter["name"] == name).unwrap()["value"].as_f64().unwrap()
+    };
+    let measuring = of("functions:runtime_main") + of("functions:runtime_counter_read");
+    assert!(measuring < 60.0, "{row}");
+    assert!(functions[0]["value"].as_f64().unwrap() > 0.3 * sum, "the largest is first: {row}");
+    let spec = path("kernels/embedded/fir_q15.toml");
+    let output =
+        runtime(&["eval", &spec, "--device", &format!("embedded:{board}"), "--counters", "functions"]);
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(table.contains("per call: functions:"), "{table}");
+}
+
 fn tables_show_counts_without_times(board: &str) {
     let spec = path("kernels/embedded/depthwise_i8.toml");
     let folder = tempfile::tempdir().unwrap();
@@ -134,6 +160,7 @@ fn tables_show_counts_without_times(board: &str) {
         let has_time =
             ["ns", "µs", "ms", "s"].iter().any(|unit| text.split([' ', '|', '\n']).any(|word| word == *unit));
         assert!(!has_time && text.contains("instructions per element"), "{text}");
+        assert!(text.contains(" instructions of a sample for measuring; flash "), "{text}");
     }
     let csv = std::fs::read_to_string(csv).unwrap();
     let mut lines = csv.lines();

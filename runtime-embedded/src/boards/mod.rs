@@ -6,11 +6,12 @@ use runtime_core::{Error, ErrorKind, Result};
 use serde::Deserialize;
 
 /// The boards that this library knows, in the order of their indices.
-const KNOWN: [(&str, &str); 4] = [
+const KNOWN: [(&str, &str); 5] = [
     ("riscv64-virt.toml", include_str!("riscv64-virt.toml")),
     ("riscv32-virt.toml", include_str!("riscv32-virt.toml")),
     ("mps2-an385.toml", include_str!("mps2-an385.toml")),
     ("mps2-an500.toml", include_str!("mps2-an500.toml")),
+    ("mps3-an547.toml", include_str!("mps3-an547.toml")),
 ];
 
 /// UART drivers of the firmware.

@@ -35,6 +35,8 @@ pub(super) const FLAGS: [&str; 4] =
     ["--specs=picolibc.specs", "-g1", "-ffunction-sections", "-fdata-sections"];
 /// Flags for kernels. Products are not contracted with sums, so that results agree between processors.
 pub(super) const KERNEL_FLAGS: [&str; 4] = ["-O2", "-std=gnu11", "-fno-math-errno", "-ffp-contract=off"];
+/// The largest page of an emulated processor.
+const PAGE_BYTES: u64 = 4096;
 /// The folder of generated code beside a kernel, whose file may have any name.
 const GENERATED: &str = "generated";
 
@@ -109,8 +111,15 @@ impl Compiler<'_> {
             .args(["-nostartfiles", "-Wl,--gc-sections", "-Wl,--no-warn-rwx-segments", "-lm", "-T"])
             .arg(self.folder.join("link.ld"))
             .arg("-L")
-            .arg(self.folder);
+            .arg(self.folder)
+            .args(self.place_breakpoint());
         self.run(&mut command, folder)
+    }
+
+    /// The linker's flag that keeps the breakpoint of an emulator away from other code.
+    fn place_breakpoint(self) -> Option<String> {
+        self.board.emulator.as_ref()?;
+        Some(format!("-Wl,--section-start=.park={:#x}", self.board.flash.end() - PAGE_BYTES))
     }
 
     /// The only function that the kernel's file defines for others. Compiles without optimisation, which does not change their

@@ -1,5 +1,6 @@
 //! Reads images.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -96,6 +97,17 @@ impl Image {
     /// Whether the address is in the code of the image.
     pub(crate) fn contains(&self, address: u64) -> bool {
         self.flash.contains(address, 1)
+    }
+
+    /// The largest part of flash that the image leaves free.
+    pub(crate) fn free_flash(&self) -> Range<u64> {
+        let mut used: Vec<_> =
+            self.segments.iter().filter(|segment| self.contains(segment.address)).collect();
+        used.sort_unstable_by_key(|segment| segment.address);
+        let begins = used.iter().map(|segment| segment.address).chain([self.flash.end()]);
+        let ends = used.iter().map(|segment| segment.address + segment.bytes.len() as u64);
+        let gaps = [self.flash.origin].into_iter().chain(ends).zip(begins).map(|(begin, end)| begin..end);
+        gaps.max_by_key(|gap| gap.end.saturating_sub(gap.start)).unwrap_or_default()
     }
 
     /// The function and the line of an address, or the address alone if they are unknown.

@@ -37,8 +37,9 @@ pub(super) fn of_image(
         "c" => included_by_kernel(board, source, code)?,
         _ => String::new(),
     };
-    // The number of calls is that of a run, not of the image.
-    let options: Vec<_> = source.options.iter().filter(|(name, _)| *name != "calls").collect();
+    // Some options are those of a run, not of the image.
+    let options: Vec<_> =
+        source.options.iter().filter(|(name, _)| !["calls", "functions"].contains(name)).collect();
     let description = format!(
         "{} {:?} {options:?} {parameters:?} {FLAGS:?} {KERNEL_FLAGS:?} {files}",
         source.format, source.path

@@ -8,9 +8,11 @@ use std::time::Instant;
 
 use runtime_core::{Error, ErrorKind, Result};
 
+use super::constants::Constant;
 use super::link::{Link, PREPARE_DEADLINE, Surroundings};
 use super::mailbox::Header;
 use super::program::Program;
+use super::trace::{self, Counts, Pipe, Window};
 use super::{emulator, server};
 use crate::boards::{Board, Processor};
 use crate::gdb::{Client, Deadlines, GdbError, GdbErrorKind, Transport};
@@ -33,6 +35,8 @@ pub(super) struct DebugLink {
     breakpoint: Option<u64>,
     /// The emulator, or the server if we have started it.
     program: Option<Program>,
+    /// Whether it is QEMU, which logs what it executes.
+    is_emulated: bool,
 }
 
 /// The connection to the stub of an emulator, or to the server of a debug probe.
@@ -63,15 +67,20 @@ impl DebugLink {
     ///
     /// # Errors
     /// `Unavailable` if the emulator or the server does not start; `Timeout` or `Io` if it does not answer.
-    pub(super) fn start(board: &Board, image: &Arc<Image>, around: &Surroundings) -> Result<Self> {
+    pub(super) fn start(
+        board: &Board,
+        image: &Arc<Image>,
+        constants: &[Constant<'_>],
+        around: &Surroundings,
+    ) -> Result<Self> {
         let (program, connection) = connect(board, around)?;
-        Self::begin(board, image, connection, program)
+        Self::begin(board, (image, constants), connection, program)
     }
 
     /// Resets a target and flashes an image.
     fn begin(
         board: &Board,
-        image: &Arc<Image>,
+        (image, constants): (&Arc<Image>, &[Constant<'_>]),
         connection: Connection,
         mut program: Option<Program>,
     ) -> Result<Self> {
@@ -84,12 +93,13 @@ impl DebugLink {
             xpsr: None,
             breakpoint: None,
             program,
+            is_emulated: board.emulator.is_some(),
         };
         if let Some(server) = board.server.as_ref().filter(|server| !server.reset.is_empty()) {
             let done = link.client.monitor(&server.reset);
             link.explained(done)?;
         }
-        link.flash(image)?;
+        link.flash(image, constants)?;
         Ok(link)
     }
 
@@ -100,16 +110,20 @@ impl DebugLink {
 
     /// Lets the target run until it stops at `runtime_park`.
     fn resume(&mut self, until: Instant, phase: &str) -> Result<()> {
+        let pc = self.run(until, phase)?;
+        match pc == self.image.symbols.park {
+            true => Ok(()),
+            false => {
+                Err(Error::new(ErrorKind::Failed, format!("the target stopped in {}", self.image.locate(pc))))
+            }
+        }
+    }
+
+    /// Lets the target run until it stops, and returns where.
+    fn run(&mut self, until: Instant, phase: &str) -> Result<u64> {
         let stopped = self.client.resume(until);
         if self.explained(stopped)?.is_some() {
-            let pc = self.pc()?;
-            return match pc == self.image.symbols.park {
-                true => Ok(()),
-                false => Err(Error::new(
-                    ErrorKind::Failed,
-                    format!("the target stopped in {}", self.image.locate(pc)),
-                )),
-            };
+            return self.pc();
         }
         let stopped = self.client.interrupt();
         if self.explained(stopped)?.is_none() {
@@ -120,6 +134,37 @@ impl DebugLink {
         }
         let pc = self.pc()?;
         Err(Error::new(ErrorKind::Timeout, format!("it was still running, in {}", self.image.locate(pc))))
+    }
+
+    /// Lets the target run until it stops at `address`, or at `runtime_park` before. Returns where.
+    fn run_to(&mut self, address: u64, until: Instant) -> Result<u64> {
+        let done = self.client.insert_breakpoint(address, BREAKPOINT_BYTES);
+        self.explained(done)?;
+        let stopped = self.run(until, "run");
+        let done = self.client.remove_breakpoint(address, BREAKPOINT_BYTES);
+        let pc = stopped?;
+        self.explained(done)?;
+        Ok(pc)
+    }
+
+    /// Lets an emulator run until the end of the window, one instruction at a time, and returns the counts with the place where it stopped.
+    fn run_logged(&mut self, window: Window, until: Instant) -> Result<(u64, Counts)> {
+        let pipe = Pipe::new()?;
+        let log = pipe.command();
+        self.monitor(&[&log, trace::ONE_BY_ONE[0], trace::ONE_BY_ONE[1], trace::LOG])?;
+        let counting = pipe.count(window);
+        let stopped = counting.and_then(|counting| Ok((self.run_to(window.end, until)?, counting)));
+        self.monitor(&[trace::NO_LOG, trace::FULL_SPEED[0], trace::FULL_SPEED[1], trace::CLOSE])?;
+        let (pc, counting) = stopped?;
+        Ok((pc, trace::join(counting)?))
+    }
+
+    fn monitor(&mut self, commands: &[&str]) -> Result<()> {
+        for command in commands {
+            let done = self.client.monitor(command);
+            self.explained(done)?;
+        }
+        Ok(())
     }
 
     /// Sets the registers as after a reset.
@@ -163,14 +208,14 @@ impl DebugLink {
 }
 
 impl Link for DebugLink {
-    fn flash(&mut self, image: &Arc<Image>) -> Result<()> {
+    fn flash(&mut self, image: &Arc<Image>, constants: &[Constant<'_>]) -> Result<()> {
         // Before the image is written: a breakpoint in memory hides an instruction, which the server would restore later.
         if let Some(old) = self.breakpoint.take() {
             let done = self.client.remove_breakpoint(old, BREAKPOINT_BYTES);
             self.explained(done)?;
         }
-        let pieces: Vec<_> =
-            image.segments.iter().map(|segment| (segment.address, segment.bytes.as_slice())).collect();
+        let segments = image.segments.iter().map(|segment| (segment.address, segment.bytes.as_slice()));
+        let pieces: Vec<_> = segments.chain(constants.iter().copied()).collect();
         let done = self.client.program(&pieces);
         self.explained(done)?;
         let park = image.symbols.park;
@@ -197,6 +242,26 @@ impl Link for DebugLink {
         let resume = self.image.symbols.resume;
         self.write_register(self.pc_register(), resume)?;
         self.resume(until, "run")
+    }
+
+    fn trace(&mut self, window: Window, until: Instant) -> Result<Counts> {
+        if !self.is_emulated {
+            return Err(Error::unsupported(
+                "counts per function need an emulator; debug probes do not report executed instructions",
+            ));
+        }
+        let resume = self.image.symbols.resume;
+        self.write_register(self.pc_register(), resume)?;
+        let (park, mut counts) = (self.image.symbols.park, Counts::new());
+        let mut pc = self.run_to(window.begin, until)?;
+        if pc == window.begin {
+            (pc, counts) = self.run_logged(window, until)?;
+        }
+        // A program that crashes is there already.
+        if pc != park {
+            self.resume(until, "run")?;
+        }
+        Ok(counts)
     }
 
     fn is_usable(&mut self) -> bool {

@@ -7,7 +7,8 @@ use crate::boards::Processor;
 pub(super) fn describe(processor: Processor, header: &Header) -> String {
     let fault = &header.fault;
     let guard = header.stack_begin.saturating_sub(256)..header.stack_begin;
-    let stacking_failed = processor == Processor::CortexM && fault.status & 0x1010 != 0;
+    // Pushing the frame of an exception, or the limit of the stack's pointer (Armv8-M).
+    let stacking_failed = processor == Processor::CortexM && fault.status & 0x10_1010 != 0;
     if guard.contains(&fault.address) || guard.contains(&fault.sp) || stacking_failed {
         return format!("stack overflow ({} bytes of stack)", header.stack_end - header.stack_begin);
     }
@@ -88,6 +89,7 @@ mod tests {
         let fault = |status| crashed(FaultRecord { status, ..FaultRecord::default() });
         assert_eq!(describe(Processor::CortexM, &fault(1 << 25)), "division by zero");
         assert!(describe(Processor::CortexM, &fault(1 << 4)).contains("stack overflow (16384 bytes"));
+        assert!(describe(Processor::CortexM, &fault(1 << 20)).contains("stack overflow"));
         assert!(describe(Processor::CortexM, &fault(1 << 62)).contains("exception 0"));
     }
 }

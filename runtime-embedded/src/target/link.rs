@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 use runtime_core::Result;
 use runtime_core::backend::Log;
 
+use super::constants::Constant;
 use super::debug_link::DebugLink;
 use super::spawner::Spawner;
+use super::trace::{Counts, Window};
 use super::uart_link::UartLink;
 use crate::boards::{Board, LinkKind};
 use crate::image::Image;
@@ -19,8 +21,8 @@ pub(super) const PREPARE_DEADLINE: Duration = Duration::from_secs(60);
 
 /// What a session needs of the way to its firmware.
 pub(super) trait Link: Debug + Send {
-    /// Replaces the image, and lets its firmware start.
-    fn flash(&mut self, image: &Arc<Image>) -> Result<()>;
+    /// Replaces the image, together with constants in flash, and lets its firmware start.
+    fn flash(&mut self, image: &Arc<Image>, constants: &[Constant<'_>]) -> Result<()>;
 
     /// Reads memory while the firmware waits.
     fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<()>;
@@ -33,6 +35,13 @@ pub(super) trait Link: Debug + Send {
     /// # Errors
     /// `Timeout` if it is still running at the deadline.
     fn execute(&mut self, until: Instant) -> Result<()>;
+
+    /// As [`Link::execute`], and counts how often the instruction at each address is executed between the readings of the counter
+    /// before and after the calls.
+    ///
+    /// # Errors
+    /// `Unsupported` where the link does not know.
+    fn trace(&mut self, window: Window, until: Instant) -> Result<Counts>;
 
     /// Whether the target can take another image as it is.
     fn is_usable(&mut self) -> bool;
@@ -47,10 +56,15 @@ pub(crate) struct Surroundings {
     pub(crate) log: Log,
 }
 
-/// Starts a target with an image, over the link of its board.
-pub(super) fn start(board: &Board, image: &Arc<Image>, around: &Surroundings) -> Result<Box<dyn Link>> {
+/// Starts a target with an image and constants, over the link of its board. A UART takes no constants.
+pub(super) fn start(
+    board: &Board,
+    image: &Arc<Image>,
+    constants: &[Constant<'_>],
+    around: &Surroundings,
+) -> Result<Box<dyn Link>> {
     Ok(match board.link {
-        LinkKind::Debugger => Box::new(DebugLink::start(board, image, around)?),
+        LinkKind::Debugger => Box::new(DebugLink::start(board, image, constants, around)?),
         LinkKind::Uart => Box::new(UartLink::start(board, image, around)?),
     })
 }

@@ -1,5 +1,6 @@
 //! A target: its emulator, the link to it, and the session with the firmware that runs on it.
 
+mod constants;
 mod debug_link;
 mod emulator;
 mod fault;
@@ -10,9 +11,11 @@ mod program;
 mod server;
 mod session;
 mod spawner;
+mod trace;
 mod uart_link;
 
+pub(crate) use constants::{Constant, place as place_constants};
 pub(crate) use link::Surroundings;
-pub(crate) use mailbox::{MAX_ARGS, MAX_TENSORS, TensorRecord};
-pub(crate) use session::Session;
+pub(crate) use mailbox::{CONSTANT, KEEP, MAX_ARGS, MAX_TENSORS, TensorRecord};
+pub(crate) use session::{Outcome, Session};
 pub(crate) use spawner::Spawner;

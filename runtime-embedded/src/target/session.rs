@@ -6,15 +6,14 @@ use std::time::{Duration, Instant};
 
 use runtime_core::{Error, ErrorKind, Result};
 
+use super::constants::Constant;
 use super::fault;
 use super::link::{self, Link, PREPARE_DEADLINE, Surroundings};
-use super::mailbox::{self, GUARD_BYTES, Header, State, TensorRecord};
+use super::mailbox::{self, ALIGNMENT, CONSTANT, GUARD_BYTES, Header, KEEP, State, TensorRecord};
+use super::trace::Window;
 use crate::boards::{Board, Processor};
-use crate::image::Image;
+use crate::image::{Functions, Image};
 use crate::uart::crc32;
-
-/// Alignment of tensors.
-const ALIGNMENT: u64 = 64;
 
 /// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,18 +33,30 @@ pub(crate) struct Session {
     link: Box<dyn Link>,
     image: Arc<Image>,
     tensors: Vec<TensorRecord>,
+    /// The checksums of the constants, by tensor.
+    constants: Vec<(usize, u32)>,
 }
 
 impl Session {
-    /// Starts a target and flashes an image.
+    /// Starts a target and flashes an image with constants.
     ///
     /// # Errors
     /// `Unavailable` if the emulator does not start; `Timeout` or `Io` if it does not answer; `InvalidArgument` for an image
     /// that does not follow the protocol.
-    pub(crate) fn start(board: &Board, image: &Arc<Image>, around: &Surroundings) -> Result<Self> {
-        let link = link::start(board, image, around)?;
-        let mut session =
-            Self { processor: board.processor, link, image: Arc::clone(image), tensors: Vec::new() };
+    pub(crate) fn start(
+        board: &Board,
+        image: &Arc<Image>,
+        constants: &[Constant<'_>],
+        around: &Surroundings,
+    ) -> Result<Self> {
+        let link = link::start(board, image, constants, around)?;
+        let mut session = Self {
+            processor: board.processor,
+            link,
+            image: Arc::clone(image),
+            tensors: Vec::new(),
+            constants: Vec::new(),
+        };
         session.check_ready()?;
         Ok(session)
     }
@@ -54,10 +65,11 @@ impl Session {
     ///
     /// # Errors
     /// As for [`Session::start`].
-    pub(crate) fn flash(&mut self, image: &Arc<Image>) -> Result<()> {
-        self.link.flash(image)?;
+    pub(crate) fn flash(&mut self, image: &Arc<Image>, constants: &[Constant<'_>]) -> Result<()> {
+        self.link.flash(image, constants)?;
         self.image = Arc::clone(image);
         self.tensors.clear();
+        self.constants.clear();
         self.check_ready()
     }
 
@@ -68,8 +80,8 @@ impl Session {
         }
     }
 
-    /// Places tensors in memory, and lets the firmware create their contents. Returns
-    /// their addresses.
+    /// Places tensors other than constants in memory, and lets the firmware create their contents. Returns
+    /// the addresses of all.
     ///
     /// # Errors
     /// `OutOfMemory`, with the figures; `Timeout` or `Io`.
@@ -82,9 +94,13 @@ impl Session {
         place(&mut tensors, header.heap_begin..header.heap_end)?;
         let records: Vec<u8> = tensors.iter().flat_map(|tensor| tensor.to_bytes()).collect();
         self.write_mailbox(mailbox::TENSORS, &records)?;
-        for (tensor, data) in tensors.iter().zip(data) {
+        for (index, (tensor, data)) in tensors.iter().zip(data).enumerate() {
             let data = data.unwrap_or_default();
-            self.link.write(tensor.address, data)?;
+            match tensor.content {
+                KEEP => self.link.write(tensor.address, data)?,
+                CONSTANT => self.constants.push((index, crc32(data))),
+                _ => {}
+            }
         }
         self.command(mailbox::PREPARE, tensors.len(), 0, Instant::now() + PREPARE_DEADLINE)?;
         let addresses = tensors.iter().map(|tensor| tensor.address).collect();
@@ -106,28 +122,48 @@ impl Session {
     /// # Errors
     /// `Timeout`, with the place where the kernel was; `Failed` for a fault or a write outside a tensor.
     pub(crate) fn run(&mut self, calls: u32, deadline: Duration) -> Result<Outcome> {
+        let header = self.command(mailbox::RUN, self.tensors.len(), calls, Instant::now() + deadline);
+        let header = header.map_err(|error| after(deadline, error))?;
+        self.outcome(&header)
+    }
+
+    /// As [`Session::run`], and returns the instructions of each function, the largest count first. The sum is the count of the run.
+    ///
+    /// # Errors
+    /// As for [`Session::run`]; `Unsupported` if the link or the image does not allow it.
+    pub(crate) fn run_traced(
+        &mut self,
+        calls: u32,
+        deadline: Duration,
+    ) -> Result<(Outcome, Vec<(String, u64)>)> {
+        let functions = Functions::of(&self.image, self.processor)?;
+        let window = Window {
+            begin: functions.address("runtime_counter_start")?,
+            end: functions.address("runtime_counted")?,
+            reading: functions.address("runtime_counter_read")?,
+        };
         let until = Instant::now() + deadline;
-        let header =
-            self.command(mailbox::RUN, self.tensors.len(), calls, until).map_err(|error| {
-                match error.kind() {
-                    ErrorKind::Timeout => {
-                        Error::new(ErrorKind::Timeout, format!("after {deadline:?}, {}", error.message()))
-                    }
-                    _ => error,
-                }
-            })?;
+        self.write_mailbox(mailbox::COMMAND, &mailbox::command(mailbox::RUN, self.tensors.len(), calls))?;
+        let counts = self.link.trace(window, until).map_err(|error| after(deadline, error))?;
+        let header = self.done()?;
+        Ok((self.outcome(&header)?, functions.sum(counts)))
+    }
+
+    /// The result of a run, unless it has written outside its tensors.
+    fn outcome(&mut self, header: &Header) -> Result<Outcome> {
         for index in 0..self.tensors.len() {
-            let (_, damaged) = self.checksum_and_damage(index)?;
-            if damaged != 0 {
-                let side = if damaged & 2 == 0 { "before" } else { "beyond" };
-                return Err(Error::new(
-                    ErrorKind::Failed,
-                    format!(
-                        "the kernel wrote {side} tensor {index}, which has {} bytes",
-                        self.tensors[index].bytes
-                    ),
-                ));
-            }
+            let (checksum, damaged) = self.checksum_and_damage(index)?;
+            let is_changed = self.constants.iter().any(|&(at, known)| at == index && known != checksum);
+            let verb = match damaged {
+                0 if is_changed => "changed",
+                0 => continue,
+                1 => "wrote before",
+                _ => "wrote beyond",
+            };
+            let message =
+                format!("the kernel {verb} tensor {index}, which has {} bytes", self.tensors[index].bytes);
+            let note = if is_changed { " and is only read" } else { "" };
+            return Err(Error::new(ErrorKind::Failed, message + note));
         }
         Ok(Outcome {
             exit_code: header.exit_code,
@@ -172,6 +208,11 @@ impl Session {
     fn command(&mut self, command: u32, tensors: usize, calls: u32, until: Instant) -> Result<Header> {
         self.write_mailbox(mailbox::COMMAND, &mailbox::command(command, tensors, calls))?;
         self.link.execute(until)?;
+        self.done()
+    }
+
+    /// The mailbox after a command, if it has been executed.
+    fn done(&mut self) -> Result<Header> {
         let header = self.header()?;
         match header.state {
             State::Done => Ok(header),
@@ -217,12 +258,22 @@ impl Session {
     }
 }
 
-/// Gives tensors their addresses.
+/// An error of a run that has ended so long after its begin.
+fn after(deadline: Duration, error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Timeout => {
+            Error::new(ErrorKind::Timeout, format!("after {deadline:?}, {}", error.message()))
+        }
+        _ => error,
+    }
+}
+
+/// Gives tensors other than constants their addresses.
 fn place(tensors: &mut [TensorRecord], memory: Range<u64>) -> Result<()> {
     // Sums of 64-bit numbers, which do not overflow here.
     let begin = u128::from(memory.start);
     let mut next = begin;
-    for tensor in tensors {
+    for tensor in tensors.iter_mut().filter(|tensor| tensor.content != CONSTANT) {
         let address = (next + u128::from(GUARD_BYTES)).next_multiple_of(ALIGNMENT.into());
         next = address + u128::from(tensor.bytes) + u128::from(GUARD_BYTES);
         tensor.address = u64::try_from(address).unwrap_or(u64::MAX);

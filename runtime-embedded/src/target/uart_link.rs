@@ -6,10 +6,12 @@ use std::time::{Duration, Instant};
 use runtime_core::backend::Level;
 use runtime_core::{Error, ErrorKind, Result};
 
+use super::constants::Constant;
 use super::emulator;
 use super::link::{Link, Surroundings};
 use super::port::Port;
 use super::program::Program;
+use super::trace::{Counts, Window};
 use crate::boards::{Board, Uart};
 use crate::image::{Image, run_command};
 use crate::uart::{Client, Deadlines, Log, RunState, crc32};
@@ -166,7 +168,7 @@ fn log(board: &Board, around: &Surroundings) -> Log {
 }
 
 impl Link for UartLink {
-    fn flash(&mut self, image: &Arc<Image>) -> Result<()> {
+    fn flash(&mut self, image: &Arc<Image>, _constants: &[Constant<'_>]) -> Result<()> {
         let is_same = Arc::ptr_eq(image, &self.image);
         self.image = Arc::clone(image);
         if is_same {
@@ -200,6 +202,12 @@ impl Link for UartLink {
             RunState::Done => Ok(()),
             RunState::Running => Err(Error::new(ErrorKind::Timeout, "it was still running")),
         }
+    }
+
+    fn trace(&mut self, _window: Window, _until: Instant) -> Result<Counts> {
+        Err(Error::unsupported(
+            "counts per function need the debugger of an emulator; this board is reached over a UART",
+        ))
     }
 
     fn is_usable(&mut self) -> bool {

@@ -4,6 +4,8 @@
 
 mod attached;
 mod faults;
+mod flash_data;
+mod functions;
 mod images;
 mod kernels;
 mod lifetime;
@@ -23,7 +25,9 @@ use runtime_core::{Arg, CommonRuntime, EmbeddedDevice, ErrorKind, ModuleSource, 
 const DEADLINE: Duration = Duration::from_secs(60);
 /// Adds a number.
 const CODE: &str = "void f(int *x, int a) { x[0] += a; }";
-const BOARDS: [&str; 4] = ["riscv64-virt", "riscv32-virt", "mps2-an385", "mps2-an500"];
+const BOARDS: [&str; 5] = ["riscv64-virt", "riscv32-virt", "mps2-an385", "mps2-an500", SMALL];
+/// A board whose tests are about the processor only.
+const SMALL: &str = "mps3-an547";
 
 /// How a board is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +36,7 @@ enum Link {
     Uart,
 }
 
-const CORTEX_M: [&str; 2] = ["mps2-an385", "mps2-an500"];
+const CORTEX_M: [&str; 3] = ["mps2-an385", "mps2-an500", SMALL];
 
 /// A board under test.
 struct Board {
@@ -104,7 +108,7 @@ fn trials() -> Vec<Trial> {
                     }
                 }));
             }
-            _ => trials.extend(cases().into_iter().map(|((name, case), link)| {
+            _ => trials.extend(cases(board).into_iter().map(|((name, case), link)| {
                 let link_name = if link == Link::Uart { "uart::" } else { "" };
                 Trial::test(format!("{board}::{link_name}{name}"), move || {
                     case(&Board::open(board, link)?);
@@ -116,8 +120,8 @@ fn trials() -> Vec<Trial> {
     trials
 }
 
-/// Every case, with the link that it uses.
-fn cases() -> Vec<(Case, Link)> {
+/// The cases of a board, with the link that they use.
+fn cases(board: &str) -> Vec<(Case, Link)> {
     let all = [
         results::CASES,
         kernels::CASES,
@@ -126,11 +130,17 @@ fn cases() -> Vec<(Case, Link)> {
         images::CASES,
         refusals::CASES,
         lifetime::CASES,
+        flash_data::CASES,
+        functions::CASES,
     ];
-    let both = [kernels::CASES, faults::CASES, uart::SHARED, uart::CASES];
+    let both = [kernels::CASES, faults::CASES, uart::SHARED, uart::CASES, functions::UART];
+    let processor = [results::CASES, kernels::CASES, faults::CASES, flash_data::CASES, functions::CASES];
     let over = |lists: &[&'static [Case]], link| {
         lists.concat().into_iter().map(|case| (case, link)).collect::<Vec<_>>()
     };
+    if board == SMALL {
+        return [over(&processor, Link::Debugger), over(&[kernels::CASES], Link::Uart)].concat();
+    }
     [over(&all, Link::Debugger), over(&both, Link::Uart)].concat()
 }
 

@@ -4,6 +4,7 @@
 //! that run whole programs and have no counter.
 
 mod check;
+mod functions;
 mod program;
 mod wall_time;
 
@@ -18,7 +19,9 @@ use crate::crash_context::CrashContext;
 use crate::device::DeviceUnderTest;
 use crate::evaluate::{Evaluated, running};
 use crate::job::Job;
-use crate::row::{Counts, ImageUsage, Measurement, Outcome, Phase, Row, StackUsage, error_text};
+use crate::row::{
+    CounterValue, Counts, ImageUsage, Measurement, Outcome, Phase, Row, StackUsage, error_text,
+};
 use crate::settings::Settings;
 use check::Check;
 use program::Program;
@@ -63,8 +66,8 @@ pub(crate) fn evaluate(
     let counted = board.count(job, settings, &mut note);
     let name = &device.name;
     let row = match counted {
-        Ok((validation, Figures::Counts(counts))) => {
-            Row::counted(&job.spec, settings, name, &validation, *counts)
+        Ok((validation, Figures::Counts(counts, counters))) => {
+            Row { counters, ..Row::counted(&job.spec, settings, name, &validation, *counts) }
         }
         Ok((validation, Figures::Times(times))) => {
             let is_simulated = opened.info().properties.flag("simulator");
@@ -99,7 +102,8 @@ struct Board<'b> {
 
 /// What was measured of a job.
 enum Figures {
-    Counts(Box<Counts>),
+    /// Counts, and the counters that were asked for.
+    Counts(Box<Counts>, Vec<CounterValue>),
     Times(Box<Measurement>),
 }
 
@@ -111,7 +115,7 @@ impl Board<'_> {
         let operation = format!("while \"{}\" was flashed on {}", job.spec.name, self.name);
         enter(Phase::Compile, &operation);
         let context = CrashContext::enter(operation);
-        program.flash(1)?;
+        program.flash(1, None)?;
         drop(context);
         let operation = running(job, self.name);
         enter(Phase::Run, &operation);
@@ -124,10 +128,12 @@ impl Board<'_> {
         }
         let number = self.timing.number.unwrap_or(1);
         if number != 1 || program.updates_tensors() {
-            program.flash(number)?;
+            program.flash(number, None)?;
         }
         let counts = self.sample(&program, number, &first)?;
-        Ok((validation, Figures::Counts(Box::new(counts))))
+        let names = settings.counters.as_deref().unwrap_or_default();
+        let counters = functions::counters(self, &program, number, names);
+        Ok((validation, Figures::Counts(Box::new(counts), counters)))
     }
 
     /// Takes the samples of a program that was flashed for `number` calls.

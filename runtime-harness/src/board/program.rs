@@ -1,5 +1,7 @@
 //! A job as a program of an embedded device.
 
+use std::path::Path;
+
 use runtime_core::{
     Access, Arg, DType, EmbeddedDevice, Error, ErrorKind, HostArray, LaunchConfig, ModuleSource, Result,
     Tensor,
@@ -76,16 +78,19 @@ impl<'p> Program<'p> {
         Ok(Self { embedded, is_whole, job, source, tensors: tensors.collect::<Result<_>>()?, launch })
     }
 
-    /// Flashes it with its initial data; each run makes `calls` calls.
+    /// Flashes it with its initial data; each run makes `calls` calls, and writes the count of each function to `functions`.
     ///
     /// # Errors
     /// Those of [`EmbeddedDevice::flash`].
-    pub(super) fn flash(&self, calls: u64) -> Result<()> {
+    pub(super) fn flash(&self, calls: u64, functions: Option<&Path>) -> Result<()> {
         let calls = i64::try_from(calls).unwrap_or(i64::MAX);
-        let source = match self.is_whole {
-            true => self.source.clone(),
-            false => self.source.clone().option("calls", calls),
-        };
+        let mut source = self.source.clone();
+        if !self.is_whole {
+            source = source.option("calls", calls);
+        }
+        if let Some(file) = functions {
+            source = source.option("functions", file.to_string_lossy().as_ref());
+        }
         let args = self.job.spec.args.iter().zip(&self.tensors);
         let mut args: Vec<Arg<'_>> = args
             .filter_map(|(arg, tensor)| match tensor {

@@ -135,7 +135,7 @@ pub(super) fn notes(rows: &[Row]) -> String {
             }
         }
         notes.extend(ArgumentPlacement::note(&row.arguments));
-        notes.extend(row.counts.as_deref().and_then(Counts::note));
+        notes.extend(row.counts.as_deref().map(Counts::note));
         notes.extend(row.code.as_ref().and_then(ResourceUsage::note));
         notes.extend(row.traces.iter().map(|path| format!("trace: {path}")));
         notes.extend(row.advice.iter().cloned());

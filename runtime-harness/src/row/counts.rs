@@ -73,14 +73,15 @@ impl Counts {
         self.clock.strip_prefix("target-").unwrap_or(&self.clock)
     }
 
-    /// The image, the stack and the count per element, in words; `None` if all of them are unknown.
+    /// The count per element, what measuring costs, the image and the stack, in words.
     #[must_use]
-    pub fn note(&self) -> Option<String> {
+    pub fn note(&self) -> String {
         let of = |bytes: Option<u64>| bytes.map_or_else(String::new, |bytes| format!(" of {bytes}"));
         let mut notes = Vec::new();
         if let Some(per_element) = self.per_element {
             notes.push(format!("{per_element:.2} {} per element", self.unit()));
         }
+        notes.push(format!("{} {} of a sample for measuring", self.overhead, self.unit()));
         if let Some(image) = &self.image {
             notes.push(format!(
                 "flash {}{} bytes ({} code, {} constants, {} data), RAM {}{} bytes before tensors",
@@ -96,7 +97,7 @@ impl Counts {
         if let Some(stack) = &self.stack {
             notes.push(format!("stack {}{} bytes", stack.used_bytes, of(stack.bytes)));
         }
-        (!notes.is_empty()).then(|| notes.join("; "))
+        notes.join("; ")
     }
 }
 

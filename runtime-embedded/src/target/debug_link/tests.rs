@@ -57,16 +57,16 @@ fn the_breakpoint_is_set_in_the_new_image() {
         let symbols = Symbols { park, ..SYMBOLS };
         Arc::new(Image::with(&board, symbols, &[(0x1000, &[1, 2])]))
     };
-    let mut link = DebugLink::begin(&board, &image(0x20), connection, None).unwrap();
+    let mut link = DebugLink::begin(&board, (&image(0x20), &[]), connection, None).unwrap();
     let start = ["P20", "c"];
     let mailbox = format!("X8000,{:x}", Header::BYTES);
     let written = ["X1000,0", "X1000,2", "Z0,20,2", &mailbox];
     assert_eq!(steps(&requests), [&written[..], &start].concat());
     // The server of this test stops at the first image's breakpoint only.
-    assert!(link.flash(&image(0x24)).unwrap_err().message().contains("stopped in"));
+    assert!(link.flash(&image(0x24), &[]).unwrap_err().message().contains("stopped in"));
     let written = ["z0,20,2", "X1000,2", "Z0,24,2", &mailbox];
     assert_eq!(steps(&requests), [&written[..], &start].concat());
-    link.flash(&image(0x20)).unwrap();
+    link.flash(&image(0x20), &[]).unwrap();
     assert_eq!(steps(&requests)[0], "z0,24,2");
 }
 
@@ -75,7 +75,7 @@ fn the_status_register_has_the_number_of_the_description() {
     let (connection, requests) = serve(b"none");
     let board = board("mps2-an385");
     let image = Arc::new(Image::with(&board, SYMBOLS, &[]));
-    drop(DebugLink::begin(&board, &image, connection, None).unwrap());
+    drop(DebugLink::begin(&board, (&image, &[]), connection, None).unwrap());
     let steps = steps(&requests);
     assert!(steps.contains(&"P10".to_owned()) && !steps.contains(&"P19".to_owned()), "{steps:?}");
 }
@@ -97,7 +97,7 @@ fn what_the_server_says_is_part_of_an_error() {
             thread::yield_now();
         }
         let (connection, _requests) = serve(step);
-        let error = DebugLink::begin(&board, &image, connection, Some(program)).unwrap_err();
+        let error = DebugLink::begin(&board, (&image, &[]), connection, Some(program)).unwrap_err();
         let step = String::from_utf8_lossy(step);
         assert!(error.to_string().contains("no target answers"), "{step}: {error}");
     }

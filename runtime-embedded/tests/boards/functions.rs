@@ -1,0 +1,76 @@
+//! Counts per function.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use runtime_core::{Arg, ErrorKind, HostArray, Result};
+
+use crate::{Board, Case, DEADLINE, Link, c};
+
+pub(crate) const CASES: &[Case] = &[
+    ("every_instruction_is_counted_once", every_instruction_is_counted_once),
+    ("a_traced_run_may_fail", a_traced_run_may_fail),
+];
+pub(crate) const UART: &[Case] = &[("a_uart_counts_no_functions", a_uart_counts_no_functions)];
+
+const CODE: &str = "
+    static int __attribute__((noinline)) twice(int a) { return a + a + 1; }
+    int __attribute__((noinline)) once(int a);
+    void __attribute__((noinline)) f(int *x, int n) { for (int i = 0; i < n; i++) x[0] = twice(x[0]); x[1] = once(x[0]); }
+    int once(int a) { return a ^ 0x55; }";
+
+fn flash(board: &Board, code: &str, n: i32, file: &Path) -> Result<()> {
+    let x = board.embedded().tensor_from_array(HostArray::from_slice(&[2], &[1i32, 0])?)?;
+    let source = c(code).option("entry", "f").option("functions", file.to_str().unwrap());
+    board.embedded().flash(&source, &[Arg::read_write(&x), Arg::scalar(n)])
+}
+
+fn every_instruction_is_counted_once(board: &Board) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("functions");
+    let trace = |n: i32, file: &Path| {
+        flash(board, CODE, n, file).unwrap();
+        board.embedded().run(DEADLINE).unwrap()
+    };
+    // Without a file, nothing is traced.
+    let (plain, traced) = (trace(100, Path::new("")), trace(100, &file));
+    assert_eq!((plain.cycles, plain.overhead), (traced.cycles, traced.overhead), "tracing changes no count");
+    let counts = || -> BTreeMap<String, u64> {
+        let text = fs::read_to_string(&file).unwrap();
+        text.lines()
+            .map(|line| line.rsplit_once(' ').unwrap())
+            .map(|(a, b)| (a.to_owned(), b.parse().unwrap()))
+            .collect()
+    };
+    let first = counts();
+    let rest = traced.cycles.unwrap().abs_diff(first.values().sum());
+    // Ticks of a timer are rounded.
+    assert!(rest <= 1, "{traced:?} is the sum of {first:?}");
+    trace(200, &file);
+    let second = counts();
+    assert_eq!(second["twice"], 2 * first["twice"], "{first:?} and {second:?}");
+    assert!((200..=400).contains(&first["twice"]) && first["f"] > first["twice"], "{first:?}");
+    assert!(first["once"] == second["once"] && (2..=4).contains(&first["once"]), "{first:?}");
+    assert!(!first.contains_key("runtime_crc"), "only what is counted is traced: {first:?}");
+}
+
+fn a_traced_run_may_fail(board: &Board) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("functions");
+    flash(board, "void f(int *x, int n) { __builtin_trap(); }", 1, &file).unwrap();
+    let error = board.embedded().run(DEADLINE).unwrap_err();
+    assert!(error.kind() == ErrorKind::Failed && error.to_string().contains("crashed"), "{error}");
+    flash(board, "void f(int *x, int n) { while (*(volatile int *)x == 1) {} }", 1, &file).unwrap();
+    let error = board.embedded().run(Duration::from_millis(300)).unwrap_err();
+    assert!(error.kind() == ErrorKind::Timeout && error.to_string().contains("`f`"), "{error}");
+    every_instruction_is_counted_once(board);
+}
+
+fn a_uart_counts_no_functions(board: &Board) {
+    assert_eq!(board.link, Link::Uart);
+    flash(board, CODE, 1, Path::new("functions")).unwrap();
+    let error = board.embedded().run(DEADLINE).unwrap_err();
+    assert!(error.kind() == ErrorKind::Unsupported && error.to_string().contains("UART"), "{error}");
+}
