@@ -31,3 +31,31 @@ void forms(const _Float16 *a, const _Float16 *b, const float *c, float *out) {
         }
     }
 }
+
+enum { HEAD = 64 };
+
+/* One query: the softmax of its products with the keys up to it, as weights of their values. */
+static void attend(const _Float16 *q, const _Float16 *k, const _Float16 *v, _Float16 *out, size_t keys) {
+    double most = -INFINITY, total = 0, sums[HEAD] = {0};
+    double *scores = malloc(keys * sizeof(double));
+    for (size_t key = 0; key < keys; key++) {
+        scores[key] = 0;
+        for (int i = 0; i < HEAD; i++) scores[key] += (double)q[i] * (double)k[key * HEAD + i] / 8;
+        most = fmax(most, scores[key]);
+    }
+    for (size_t key = 0; key < keys; key++) {
+        double weight = exp(scores[key] - most);
+        total += weight;
+        for (int i = 0; i < HEAD; i++) sums[i] += weight * (double)v[key * HEAD + i];
+    }
+    for (int i = 0; i < HEAD; i++) out[i] = (_Float16)(sums[i] / total);
+    free(scores);
+}
+
+void attention(const _Float16 *q, const _Float16 *k, const _Float16 *v, _Float16 *out, uint32_t n, uint32_t heads) {
+    for (size_t head = 0; head < heads; head++) {
+        size_t first = head * n * HEAD;
+        for (size_t query = 0; query < n; query++)
+            attend(q + first + query * HEAD, k + first, v + first, out + first + query * HEAD, query + 1);
+    }
+}

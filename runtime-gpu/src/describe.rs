@@ -187,6 +187,12 @@ fn properties(driver: &Driver, ordinal: Ordinal, peers: &[u32]) -> Options {
     push_nonzero("unit_items", attribute(key::MULTIPROCESSOR_ITEMS));
     push_nonzero("unit_groups", attribute(key::MULTIPROCESSOR_GROUPS));
     push_nonzero("copy_engines", attribute(key::COPY_ENGINES));
+    // What portable kernels reach by `mma.sync.m16n8k16`.
+    if driver.attribute(ordinal, key::MAJOR) >= 8 {
+        for sum in ["float16", "float32"] {
+            properties.push("cooperative_matrix", format!("16x16x16 float16 * float16 + {sum}"));
+        }
+    }
     properties.push("ecc", attribute(key::ECC) != 0);
     properties.push("integrated", attribute(key::INTEGRATED) != 0);
     properties.push("mig", is_mig_instance(driver, ordinal));

@@ -140,6 +140,9 @@ fn properties(features: &[&str]) -> Options {
     }
     put("page_bytes", platform::page_bytes());
     put("huge_page_bytes", platform::huge_page_bytes());
+    // By the lowering of portable kernels.
+    properties.push("cooperative_matrix", "16x16x16 float16 * float16 + float16 (emulated)");
+    properties.push("cooperative_matrix", "16x16x16 float16 * float16 + float32 (emulated)");
     properties
 }
 

@@ -104,6 +104,7 @@ unsafe impl Lowering for Wgsl {
                  except on the host.",
             ),
             subgroups::option(),
+            subgroups::matrices_option(),
             OptionSpec::module(
                 MIN_GROUPS,
                 0,

@@ -85,25 +85,21 @@ impl Program {
 
     /// The program for a target without subgroups: with subgroups of `size` invocations, a power of two from 4 to 128, in the
     /// order of the local invocation index, which exchange values through work-group memory. Without `size`, they have 32
-    /// invocations, or less if the work-groups have.
+    /// invocations, or less if the work-groups have. Cooperative matrices are emulated, too, by full subgroups of 16, 32 or 64
+    /// invocations.
     ///
     /// # Errors
     /// `Unsupported` for an operation that some invocations of a work-group do not reach, naming its line;
     /// `InvalidArgument` for another size.
     pub fn with_emulated_subgroups(&self, size: Option<u32>) -> Result<Self> {
-        let groups = self.interfaces.iter().map(|entry| entry.group_size.iter().product());
-        let largest: u32 = groups.max().unwrap_or(1);
-        let size = size.unwrap_or_else(|| largest.next_power_of_two().clamp(4, 32));
-        if !size.is_power_of_two() || !(4..=128).contains(&size) {
-            return Err(Error::invalid(format!(
-                "a subgroup of {size} items: the size is a power of two from 4 to 128"
-            )));
-        }
+        let size = self.emulated_size(size)?;
         panic_guard::run("emulating subgroups", self.depth, || {
             let emulated = |sharing| -> Result<Self> {
                 let mut program = self.with(subgroups::emulated(self, size, sharing)?)?;
                 program.features.retain(|feature| *feature != Feature::Subgroups);
+                // Tensors of matrices are aligned as they are where matrices are not emulated.
                 program.interfaces = reflect::interfaces(&program)?;
+                program.features.retain(|feature| *feature != Feature::MatrixUnits);
                 Ok(program)
             };
             let program = emulated(Sharing::Shared)?;
@@ -112,6 +108,28 @@ impl Program {
                 Err(error) => barriers::check_emulated(&emulated(Sharing::PerCall)?).and(Err(error)),
             }
         })
+    }
+
+    /// The invocations of an emulated subgroup.
+    fn emulated_size(&self, size: Option<u32>) -> Result<u32> {
+        let has_matrices = self.features.contains(&Feature::MatrixUnits);
+        let (least, most) = if has_matrices { (16, 64) } else { (4, 128) };
+        let groups = self.interfaces.iter().map(|entry| entry.group_size.iter().product());
+        let largest: u32 = groups.max().unwrap_or(1);
+        let size = size.unwrap_or_else(|| largest.next_power_of_two().clamp(least, 32));
+        if !size.is_power_of_two() || !(least..=most).contains(&size) {
+            let what = if has_matrices { " with cooperative matrices" } else { "" };
+            let message = format!(
+                "a subgroup of {size} items{what}: the size is a power of two from {least} to {most}"
+            );
+            return Err(Error::invalid(message));
+        }
+        if has_matrices {
+            self.interfaces
+                .iter()
+                .try_for_each(|entry| entry.has_full_subgroups(size, "emulated subgroups"))?;
+        }
+        Ok(size)
     }
 
     /// The program with element-wise entry points changed such that one invocation does the work of several, whose loads are

@@ -145,11 +145,50 @@ fn devices_without_matrix_units_are_refused() {
     assert!(error.message().contains("the kernel uses matrix_units, which Test Device does not"), "{error}");
     vulkan.properties = Options::new().with("cooperative_matrix", "16x16x16 float16 * float16 + float32");
     lower(GEMM, &vulkan).unwrap();
-    for (format, arch) in [("cuda-c", Some("sm_75")), ("cuda-c", None), ("opencl-c", None), ("c", None)] {
-        assert_eq!(
-            lower(GEMM, &device(format, arch)).unwrap_err().kind(),
-            ErrorKind::Unsupported,
-            "{format}"
+    for (format, arch) in [("cuda-c", Some("sm_75")), ("cuda-c", None), ("opencl-c", None)] {
+        let error = lower(GEMM, &device(format, arch)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{format}");
+        assert!(error.message().ends_with("the load option `emulate_matrix_units` emulates them"), "{error}");
+    }
+}
+
+#[test]
+fn devices_without_matrix_units_emulate_them_on_request_and_the_host_always() {
+    let emulating = Options::new().with("emulate_matrix_units", true);
+    let lower = |device: &DeviceInfo, options: &Options| {
+        runtime_kernel::wgsl().lower(&PortableSource { code: FORMS, path: "k.wgsl", options }, device)
+    };
+    let text = |lowered: &Lowered| String::from_utf8_lossy(&lowered.code).into_owned();
+    lower(&device("c", None), &Options::new()).unwrap();
+    for (format, arch) in [("cuda-c", Some("sm_75")), ("opencl-c", None), ("spirv-shader", None), ("c", None)]
+    {
+        let lowered = lower(&device(format, arch), &emulating).unwrap();
+        assert!(!text(&lowered).contains("mma.sync"), "{format}");
+        // A view that one device accepts is accepted by all.
+        assert!(lowered.kernels[0].params.iter().all(|param| param.alignment_bytes == 16), "{format}");
+    }
+    let there = lower(&device("cuda-c", Some("sm_80")), &emulating).unwrap();
+    assert!(text(&there).contains("mma.sync"));
+}
+
+#[test]
+fn emulated_matrices_need_full_subgroups_of_16_to_64() {
+    let lower = |items: &str, size: i64| {
+        let code = kernel(&format!("let m = coop_mat16x16<f16, A>(); {STORE}")).replace("(32)", items);
+        let options = Options::new().with("subgroup_size", size);
+        let source = PortableSource { code: &code, path: "k.wgsl", options: &options };
+        runtime_kernel::wgsl().lower(&source, &device("c", None)).map_err(|error| error.to_string())
+    };
+    for (items, size) in [("(16)", 0), ("(32)", 0), ("(48)", 16), ("(96)", 0), ("(64)", 64)] {
+        lower(items, size).unwrap();
+    }
+    let partial = lower("(48)", 0).unwrap_err();
+    assert!(partial.contains("48 items are no multiple of emulated subgroups, which have 32"), "{partial}");
+    for size in [8, 128] {
+        let error = lower("(128)", size).unwrap_err();
+        assert!(
+            error.contains("with cooperative matrices: the size is a power of two from 16 to 64"),
+            "{error}"
         );
     }
 }

@@ -299,13 +299,21 @@ fn every_kernel_of_the_folder_is_tested() {
 }
 
 #[test]
-fn a_kernel_for_matrix_units_says_what_the_host_lacks() {
+fn kernels_for_matrix_units_are_right_on_the_host() {
     let folder = kernels().join("matrix_units");
-    let small = ["--device", "host", "--set", "m=16", "--set", "n=16", "--set", "k=16"].map(str::to_owned);
-    let (run, rows) = evaluate_on(&["host"], &folder, "gemm", &small);
-    let reason = rows[0]["reason"].as_str().unwrap();
-    assert!(rows.len() == 1 && rows[0]["status"] == "not_run", "{run:?}");
-    assert!(reason.contains("the kernel uses matrix_units"), "{reason}");
+    let runs: &[(&str, &[&str])] = &[
+        ("forms", &[]),
+        ("gemm", &["m=176", "n=144", "k=68"]),
+        ("attention", &["n=1", "heads=1"]),
+        ("attention", &["n=77", "heads=2"]),
+        ("attention", &["n=201", "heads=3", "KEYS=32"]),
+    ];
+    for (kernel, sizes) in runs {
+        let set = sizes.iter().flat_map(|size| ["--set".to_owned(), (*size).to_owned()]);
+        let changes: Vec<_> = ["--device".to_owned(), "host".to_owned()].into_iter().chain(set).collect();
+        let (run, rows) = evaluate_on(&["host"], &folder, kernel, &changes);
+        assert!(rows.len() == 1 && rows[0]["status"] == "right", "{kernel} {sizes:?}: {run:?}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use naga::{CooperativeRole, TypeInner};
 use runtime_core::{DeviceInfo, Error, ErrorKind, Result, abi};
 
 use super::Writer;
-use super::subgroups::device_size;
+use super::subgroups::{self, device_size};
 use crate::analysis::features::Feature;
 use crate::analysis::private_memory;
 use crate::interface::Interface;
@@ -23,7 +23,12 @@ pub(super) fn check_device(program: &Program, device: &DeviceInfo, writer: Write
             _ => true,
         };
         if !is_there {
-            let message = format!("the kernel uses {feature}, which {} does not support", device.name);
+            let remedy = match feature {
+                Feature::MatrixUnits => format!("; the load option `{}` emulates them", subgroups::MATRICES),
+                _ => String::new(),
+            };
+            let message =
+                format!("the kernel uses {feature}, which {} does not support{remedy}", device.name);
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
     }
@@ -33,7 +38,8 @@ pub(super) fn check_device(program: &Program, device: &DeviceInfo, writer: Write
             check_group(interface, device)?;
         }
         if program.features().contains(&Feature::MatrixUnits) {
-            check_subgroups_are_full(interface, device)?;
+            let size = device_size(device).and_then(|size| u32::try_from(size).ok()).unwrap_or(32);
+            interface.has_full_subgroups(size, &format!("the subgroups of {}", device.name))?;
         }
         check_shared_bytes(interface, device, writer)?;
         // The writers of loops know exactly what they put on the stack.
@@ -45,7 +51,7 @@ pub(super) fn check_device(program: &Program, device: &DeviceInfo, writer: Write
 }
 
 /// Whether a device multiplies matrices of 16 × 16 `f16`, with the sums that the program has.
-fn has_matrix_units(program: &Program, device: &DeviceInfo, writer: Writer) -> bool {
+pub(super) fn has_matrix_units(program: &Program, device: &DeviceInfo, writer: Writer) -> bool {
     match writer {
         Writer::Spirv => sums(program).into_iter().all(|width| {
             let shape = format!("16x16x16 float16 * float16 + float{}", 8 * width);
@@ -75,21 +81,6 @@ fn sums(program: &Program) -> BTreeSet<u8> {
 fn architecture(name: &str) -> Option<u32> {
     let number = name.split_once('_')?.1;
     number.trim_end_matches(|end: char| end.is_ascii_alphabetic()).parse().ok()
-}
-
-/// Matrix operations need full subgroups.
-fn check_subgroups_are_full(interface: &Interface, device: &DeviceInfo) -> Result<()> {
-    let (size, items) =
-        (device_size(device).unwrap_or(32).max(1), interface.group_size.iter().product::<u32>());
-    if i64::from(items) % size == 0 {
-        return Ok(());
-    }
-    let message = format!(
-        "entry point \"{}\" uses matrix units, but its work-groups of {items} items are no multiple of the subgroups of {}, \
-         which have {size}",
-        interface.name, device.name
-    );
-    Err(Error::new(ErrorKind::InvalidArgument, message))
 }
 
 /// Maximum private memory of an invocation: what NVIDIA's devices have, and more than compilers cope with elsewhere.

@@ -1,13 +1,16 @@
-//! Subgroups: emulated where a device has none, and of the size that a kernel requires.
+//! Subgroups: emulated where a device has none, and of the size that a kernel requires. Matrix units are emulated by them.
 
 use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result};
 
 use super::Writer;
+use super::device_limits::has_matrix_units;
 use crate::analysis::features::Feature;
 use crate::program::{Dialect, Program};
 
 /// The option for the number of items.
 const SIZE: &str = "subgroup_size";
+/// The option for matrices.
+pub(super) const MATRICES: &str = "emulate_matrix_units";
 
 pub(super) fn option() -> OptionSpec {
     OptionSpec::module(
@@ -15,6 +18,15 @@ pub(super) fn option() -> OptionSpec {
         0,
         "Items of a subgroup that the kernel requires: loading fails on a device with subgroups of another size. A device without subgroups \
          emulates them with this number, a power of two from 4 to 128.",
+    )
+}
+
+pub(super) fn matrices_option() -> OptionSpec {
+    OptionSpec::module(
+        MATRICES,
+        false,
+        "Emulate matrix units, and the subgroups of kernels that use them, where a device lacks these units for the kernel's matrices. The \
+         host always does.",
     )
 }
 
@@ -36,8 +48,13 @@ pub(super) fn applied(
     if !program.features().contains(&Feature::Subgroups) {
         return Ok(program);
     }
-    // Kernels for matrix units cannot be emulated: `device_limits` rejects them.
-    if !has_subgroups(device, writer) && !program.features().contains(&Feature::MatrixUnits) {
+    let is_emulated = match program.features().contains(&Feature::MatrixUnits) {
+        false => !has_subgroups(device, writer),
+        // Otherwise, `device_limits` rejects the kernel where units are missing.
+        true if options.flag(MATRICES) => !has_matrix_units(&program, device, writer),
+        true => writer == Writer::C(Dialect::Host),
+    };
+    if is_emulated {
         return program.with_emulated_subgroups(required);
     }
     match required.map(|size| (size, device_size(device))) {

@@ -93,7 +93,11 @@ impl Module {
         Self::write(&self.parse()?, language)
     }
 
-    fn write(portable: &Parsed, language: Language) -> Result<Vec<u8>> {
+    /// Writes a program in a language.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write(portable: &Parsed, language: Language) -> Result<Vec<u8>> {
         match language {
             Language::Spirv => {
                 Ok(portable.spirv(Checks::Bounded)?.iter().flat_map(|word| word.to_le_bytes()).collect())

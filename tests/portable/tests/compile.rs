@@ -25,8 +25,9 @@ fn main() -> ExitCode {
                 if name == "clang" {
                     trials.push(loops(&tool, modules.clone()));
                 }
+                trials.extend(MATRIX_KERNELS.map(|kernel| emulated_matrices(name, &tool, kernel)));
                 if name == "nvrtc" {
-                    trials.extend(["gemm", "forms"].map(|kernel| matrix_units(&tool, kernel)));
+                    trials.extend(MATRIX_KERNELS.map(|kernel| matrix_units(&tool, kernel)));
                     trials.extend(
                         modules
                             .iter()
@@ -76,14 +77,30 @@ fn coarsened(name: &str, tool: &Arc<Tool>, modules: Vec<Module>) -> Trial {
     })
 }
 
+const MATRIX_KERNELS: [&str; 3] = ["gemm", "forms", "attention"];
+
+fn matrix_kernel(kernel: &str) -> Result<Program, Failed> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels/matrix_units");
+    let text = std::fs::read_to_string(folder.join(kernel).with_extension("wgsl"))?;
+    Ok(Program::parse(&text, kernel, &Specialisation::default())?)
+}
+
+/// Kernels whose matrices are emulated compile too.
+fn emulated_matrices(name: &str, tool: &Arc<Tool>, kernel: &'static str) -> Trial {
+    let tool = tool.clone();
+    Trial::test(format!("{name}::emulated_matrices::{kernel}"), move || {
+        let program = matrix_kernel(kernel)?.with_emulated_subgroups(None)?;
+        let code = Module::write(&program, tool.language())?;
+        Ok(tool.check(&code, &[]).map_err(|said| format!("{said}\n{}", listing(&code)))?)
+    })
+}
+
 /// Kernels for matrix units, which only CUDA's compiler knows here.
 fn matrix_units(tool: &Arc<Tool>, kernel: &'static str) -> Trial {
     let tool = tool.clone();
     Trial::test(format!("nvrtc::matrix_units::{kernel}"), move || {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels/matrix_units");
-        let text = std::fs::read_to_string(folder.join(kernel).with_extension("wgsl"))?;
         for checks in [Checks::Bounded, Checks::BoundedOnce, Checks::Unchecked] {
-            let program = Program::parse(&text, kernel, &Specialisation::default())?;
+            let program = matrix_kernel(kernel)?;
             let code = program.c(Dialect::Cuda, checks)?.text.into_bytes();
             tool.check(&code, &[]).map_err(|said| format!("{checks:?}: {said}\n{}", listing(&code)))?;
         }

@@ -6,6 +6,7 @@ use naga::{
 };
 use runtime_core::{Error, ErrorKind, Result};
 
+use super::arrays::{self, Arrays, Variable};
 use super::library::{ITEM, ITEMS, Library};
 use crate::ir::blocks;
 
@@ -28,21 +29,28 @@ impl Imported {
         let types = types(&mut module.types, &parsed.types);
         let mut variables = Vec::with_capacity(parsed.global_variables.len());
         for (_, variable) in parsed.global_variables.iter() {
-            let variable = GlobalVariable { ty: types[variable.ty.index()], ..variable.clone() };
-            variables.push(module.global_variables.append(variable, Span::UNDEFINED));
+            let array = arrays::array_of(variable).and_then(|array| library.arrays.get(array));
+            variables.push(array.map_or_else(
+                || {
+                    let variable = GlobalVariable { ty: types[variable.ty.index()], ..variable.clone() };
+                    Variable::Own(module.global_variables.append(variable, Span::UNDEFINED))
+                },
+                Variable::Array,
+            ));
         }
         module.functions = Arena::new();
         let mut functions = Vec::with_capacity(parsed.functions.len());
         for ((_, function), span) in parsed.functions.iter().zip(library.spans()) {
-            let mut function = function.clone();
-            renew(&mut function, &types, &variables);
+            let mut function = Arrays::replace(function, &variables)?;
+            renew(&mut function, &types);
             set_spans(&mut function.body, span);
             functions.push(module.functions.append(function, span));
         }
         let variable = |name: &str| {
             let found =
                 parsed.global_variables.iter().find(|(_, variable)| variable.name.as_deref() == Some(name));
-            found.map(|(handle, _)| variables[handle.index()]).ok_or_else(|| internal(format!("no {name}")))
+            let own = found.and_then(|(handle, _)| variables[handle.index()].own());
+            own.ok_or_else(|| internal(format!("no {name}")))
         };
         Ok(Self { functions, originals: Vec::new(), item: variable(ITEM)?, items: variable(ITEMS)? })
     }
@@ -76,7 +84,7 @@ fn types(into: &mut UniqueArena<Type>, from: &UniqueArena<Type>) -> Vec<Handle<T
     new
 }
 
-fn renew(function: &mut Function, types: &[Handle<Type>], variables: &[Handle<GlobalVariable>]) {
+fn renew(function: &mut Function, types: &[Handle<Type>]) {
     let renew = |ty: &mut Handle<Type>| *ty = types[ty.index()];
     function.arguments.iter_mut().for_each(|argument| renew(&mut argument.ty));
     function.result.iter_mut().for_each(|result| renew(&mut result.ty));
@@ -84,7 +92,6 @@ fn renew(function: &mut Function, types: &[Handle<Type>], variables: &[Handle<Gl
     for (_, expression) in function.expressions.iter_mut() {
         match expression {
             Expression::ZeroValue(ty) | Expression::Compose { ty, .. } => renew(ty),
-            Expression::GlobalVariable(variable) => *variable = variables[variable.index()],
             _ => {}
         }
     }

@@ -7,6 +7,7 @@ use naga::{
 };
 
 use super::Sharing;
+use super::arrays::Array;
 use crate::parse::specialise::scalar_name;
 
 /// The variable that holds the local invocation index.
@@ -16,14 +17,18 @@ pub(super) const ITEMS: &str = "subgroup_items";
 
 /// The functions that a module calls.
 pub(super) struct Library {
-    size: u32,
+    pub(super) size: u32,
     /// Invocations of the largest work-group.
-    items: u32,
+    pub(super) items: u32,
     is_one_size: bool,
     sharing: Sharing,
     functions: Vec<(String, Span)>,
     /// The types that the operations exchange.
     types: BTreeSet<String>,
+    /// The arrays that matrices are loaded from and stored to.
+    pub(super) arrays: Vec<Array>,
+    /// The matrices that are exchanged.
+    pub(super) exchanged: BTreeSet<&'static str>,
 }
 
 /// WGSL's name of a type that operations exchange.
@@ -57,6 +62,8 @@ impl Library {
             sharing,
             functions: Vec::new(),
             types: BTreeSet::new(),
+            arrays: Vec::new(),
+            exchanged: BTreeSet::new(),
         }
     }
 
@@ -67,11 +74,17 @@ impl Library {
 
     /// The whole text.
     pub(super) fn text(&self) -> String {
-        let f16 = if self.types.iter().any(|ty| ty.contains("f16")) { "enable f16; " } else { "" };
+        let has_f16 = |text: &String| text.contains("f16");
+        let is_used = self.types.iter().any(has_f16) || self.functions.iter().any(|(text, _)| has_f16(text));
+        let f16 = if is_used { "enable f16; " } else { "" };
         let mut text = format!("{f16}var<private> {ITEM}: u32; var<private> {ITEMS}: u32;\n");
         for ty in &self.types {
             text += &format!("var<workgroup> {}: array<{ty}, {}>;\n", values(ty), self.items);
         }
+        for (at, array) in self.arrays.iter().enumerate() {
+            text += &array.declaration(at);
+        }
+        text += &self.exchanged_variables();
         for (at, (function, _)) in self.functions.iter().enumerate() {
             text += &format!("fn subgroup_{at}{function}\n");
         }
@@ -166,7 +179,16 @@ impl Library {
         )
     }
 
-    fn add(&mut self, function: String, span: Span) -> usize {
+    /// The place of an array, which is added if it is new.
+    pub(super) fn array(&mut self, array: Array) -> usize {
+        let known = self.arrays.iter().position(|known| *known == array);
+        known.unwrap_or_else(|| {
+            self.arrays.push(array);
+            self.arrays.len() - 1
+        })
+    }
+
+    pub(super) fn add(&mut self, function: String, span: Span) -> usize {
         let known = self.functions.iter().position(|(known, _)| *known == function);
         match known.filter(|_| self.sharing == Sharing::Shared) {
             Some(at) => at,

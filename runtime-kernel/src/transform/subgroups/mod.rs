@@ -1,12 +1,15 @@
-//! Emulates subgroups by work-group memory and barriers, for targets without them.
+//! Emulates subgroups by work-group memory and barriers, for targets without them, and cooperative matrices.
 //!
 //! A work-group is divided into subgroups of a given size, in the order of the local invocation index; the last one may
 //! have fewer invocations. Each operation becomes a call of a function that stores the argument of every invocation in
 //! work-group memory and reads those of its subgroup. Its barriers require that all invocations of the work-group reach it.
 
+mod arrays;
 mod built_ins;
 mod import;
 mod library;
+mod matrices;
+mod matrix_library;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +21,7 @@ use runtime_core::Result;
 
 use self::import::Imported;
 use self::library::Library;
+use self::matrices::MatrixCalls;
 use crate::ir::blocks;
 use crate::program::Program;
 
@@ -30,10 +34,15 @@ pub(crate) enum Sharing {
     PerCall,
 }
 
-/// By result of an operation: its function in the library.
-type Calls = BTreeMap<Handle<Expression>, usize>;
+/// The functions in the library for the operations of a function.
+struct Calls {
+    /// By result of an operation of subgroups.
+    results: BTreeMap<Handle<Expression>, usize>,
+    matrices: MatrixCalls,
+}
 
-/// The module of a program with emulated subgroups of `size` invocations, a power of two.
+/// The module of a program with emulated subgroups of `size` invocations, a power of two: 16, 32 or 64 if it has cooperative
+/// matrices.
 ///
 /// # Errors
 /// `Unsupported` for built-in values of subgroups in structures, and types that operations do not have.
@@ -52,6 +61,7 @@ pub(crate) fn emulated(program: &Program, size: u32, sharing: Sharing) -> Result
     let points = points.collect::<Result<Vec<_>>>()?;
 
     let mut module = source.clone();
+    matrices::replace_types(&mut module, &library);
     let mut imported = Imported::into(&mut module, &library)?;
     for ((handle, function), calls) in source.functions.iter().zip(&named) {
         let mut function = function.clone();
@@ -72,16 +82,16 @@ fn operations(
     types: &FunctionInfo,
     library: &mut Library,
 ) -> Result<Calls> {
-    let mut calls = Calls::new();
-    add_operations((program, types), &function.body, library, &mut calls)?;
-    Ok(calls)
+    let mut results = BTreeMap::new();
+    add_operations((program, types), &function.body, library, &mut results)?;
+    Ok(Calls { results, matrices: matrices::operations(program, function, types, library)? })
 }
 
 fn add_operations(
     (program, types): (&Program, &FunctionInfo),
     block: &Block,
     library: &mut Library,
-    calls: &mut Calls,
+    calls: &mut BTreeMap<Handle<Expression>, usize>,
 ) -> Result<()> {
     let name =
         |value: Handle<Expression>| library::type_name(types[value].ty.inner_with(&program.module.types));
@@ -116,13 +126,14 @@ fn replace(function: &mut Function, calls: &Calls, imported: &Imported) {
         match expression {
             Expression::CallResult(called) => *called = imported.original(*called),
             _ => {
-                if let Some(&place) = calls.get(&handle) {
+                if let Some(&place) = calls.results.get(&handle) {
                     *expression = Expression::CallResult(imported.function(place));
                 }
             }
         }
     }
     replace_statements(&mut function.body, calls, imported);
+    matrices::replace(function, &calls.matrices, imported);
 }
 
 fn replace_statements(block: &mut Block, calls: &Calls, imported: &Imported) {
@@ -148,7 +159,7 @@ fn replace_statements(block: &mut Block, calls: &Calls, imported: &Imported) {
                 continue;
             }
         };
-        if let Some(&place) = calls.get(&result) {
+        if let Some(&place) = calls.results.get(&result) {
             *statement =
                 Statement::Call { function: imported.function(place), arguments, result: Some(result) };
         }
