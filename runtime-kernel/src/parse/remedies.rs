@@ -8,7 +8,10 @@ const EXTENSIONS: [(&str, &str); 2] = [
         "`wgpu_binding_array`",
         "a portable kernel has no arrays of bindings; put the contents into one tensor, one after the other",
     ),
-    ("`wgpu_ray_query`", "a portable kernel cannot trace rays through acceleration structures; intersect them itself"),
+    (
+        "`wgpu_ray_query`",
+        "a portable kernel cannot trace rays through acceleration structures; intersect them itself",
+    ),
 ];
 
 /// Begins the lines that advise to enable an extension.
@@ -22,8 +25,14 @@ pub(super) fn with_remedy(text: &str) -> Cow<'_, str> {
             "{text}\n  = note: if another file declares `{name}`, join the files; if the program sets it, add a declaration"
         ));
     }
+    if text.starts_with("unknown enable-extension `chromium_experimental_subgroup_matrix`") {
+        return Cow::Owned(format!(
+            "{text}\n  = note: the matrices of portable kernels are those of `enable wgpu_cooperative_matrix`"
+        ));
+    }
     let Some((before, advice)) = text.split_once(ADVICE) else { return Cow::Borrowed(text) };
-    let remedy = EXTENSIONS.iter().find(|(name, _)| text.lines().next().is_some_and(|line| line.contains(name)));
+    let remedy =
+        EXTENSIONS.iter().find(|(name, _)| text.lines().next().is_some_and(|line| line.contains(name)));
     let Some((_, remedy)) = remedy else { return Cow::Borrowed(text) };
     let rest = advice.split_once('\n').map_or(String::new(), |(_, rest)| format!("\n{rest}"));
     Cow::Owned(format!("{before}{remedy}{rest}"))
@@ -49,12 +58,20 @@ mod tests {
         for (kind, remedy) in
             [("binding_array<texture_2d<f32>>", "into one tensor"), ("acceleration_structure", "intersect")]
         {
-            let error =
-                error(&format!("\n@group(0) @binding(0) var x: {kind};\n@compute @workgroup_size(1) fn f() {{ }}"));
+            let error = error(&format!(
+                "\n@group(0) @binding(0) var x: {kind};\n@compute @workgroup_size(1) fn f() {{ }}"
+            ));
             assert!(error.contains("a.wgsl:2:"), "{error}");
             assert!(error.contains(remedy), "{error}");
             assert!(!error.contains("You can enable"), "{error}");
         }
+    }
+
+    #[test]
+    fn matrices_of_chromium_have_another_name_here() {
+        let error =
+            error("enable chromium_experimental_subgroup_matrix;\n@compute @workgroup_size(1) fn f() { }");
+        assert!(error.contains("`enable wgpu_cooperative_matrix`"), "{error}");
     }
 
     #[test]

@@ -8,7 +8,8 @@ use super::tokens::tokens;
 /// The error for the first directive or placeholder of a text that is not WGSL. A valid text may contain the same
 /// symbols, so this is for texts that could not be parsed.
 pub(crate) fn unexpanded(code: &str, path: &str) -> Option<Error> {
-    let foreign = tokens(code).find(|token| is_import(token.text) || is_foreign(&code[token.range.start..]))?;
+    let foreign =
+        tokens(code).find(|token| is_import(token.text) || is_foreign(&code[token.range.start..]))?;
     let line = code[foreign.range.start..].lines().next().unwrap_or_default().trim_end();
     Some(failed(format!(
         "{}: this text is not WGSL yet: `{}` is for a preprocessor or template engine; expand the text, and load the result",
@@ -78,7 +79,8 @@ mod tests {
 
     #[test]
     fn other_errors_keep_their_message() {
-        let error = error("// #import\nstruct S {x: u32}\n@compute @workgroup_size(1) fn f() {{ let a = b; }}");
+        let error =
+            error("// #import\nstruct S {x: u32}\n@compute @workgroup_size(1) fn f() {{ let a = b; }}");
         assert!(error.contains("no definition in scope for identifier: `b`"), "{error}");
     }
 }
