@@ -9,7 +9,8 @@ use super::tokens::{Token, text, tokens};
 const FOUR: &str = "bitcast_vec4_f16";
 
 /// `code` with these casts expressed by `unpack2x16float` and `pack2x16float`, which are exact except for NaN payloads. A cast of a vector to a word
-/// is recognised where its argument is a constructor. Lines stay the same.
+/// is recognised where its argument is a constructor. One that names no type is of `f16`: no other vector has the size of a
+/// word. Lines stay the same.
 pub(crate) fn with_conversions(code: &str) -> Cow<'_, str> {
     if !code.contains("bitcast") || !code.contains("f16") {
         return Cow::Borrowed(code);
@@ -17,7 +18,7 @@ pub(crate) fn with_conversions(code: &str) -> Cow<'_, str> {
     let tokens: Vec<_> = tokens(code).collect();
     let mut edits: Vec<Edit> = Vec::new();
     for at in 0..tokens.len() {
-        edits.extend(cast(&tokens, at).into_iter().flatten());
+        edits.extend(cast(&tokens, at).unwrap_or_default());
     }
     if edits.is_empty() {
         return Cow::Borrowed(code);
@@ -33,7 +34,7 @@ pub(crate) fn with_conversions(code: &str) -> Cow<'_, str> {
 }
 
 /// The edits for a cast that begins at `at`.
-fn cast(tokens: &[Token<'_>], at: usize) -> Option<[Edit; 2]> {
+fn cast(tokens: &[Token<'_>], at: usize) -> Option<Vec<Edit>> {
     if tokens[at].text != "bitcast" || text(tokens, at + 1) != "<" {
         return None;
     }
@@ -52,7 +53,12 @@ fn cast(tokens: &[Token<'_>], at: usize) -> Option<[Edit; 2]> {
         _ => return None,
     };
     let end = tokens[argument.end].range.start;
-    Some([(tokens[at].range.start..tokens[open].range.end, before), (end..end, after.to_owned())])
+    let mut edits =
+        vec![(tokens[at].range.start..tokens[open].range.end, before), (end..end, after.to_owned())];
+    if kind.is_empty() && vector(tokens, open + 1).1 == 0 {
+        edits.push((tokens[open + 1].range.clone(), "vec2<f16>".to_owned()));
+    }
+    Some(edits)
 }
 
 /// The kind of a vector of `f16` at a place, and the number of its tokens.
@@ -67,9 +73,12 @@ fn vector(tokens: &[Token<'_>], at: usize) -> (&'static str, usize) {
     }
 }
 
-/// Whether the tokens of a range are one constructor of a vector of two.
+/// Whether the tokens of a range are one constructor of a vector of two, whose elements may be inferred.
 fn is_constructor(tokens: &[Token<'_>], start: usize, end: usize) -> bool {
-    let (kind, length) = vector(tokens, start);
+    let (kind, length) = match vector(tokens, start) {
+        ("", _) => (text(tokens, start), 1),
+        named => named,
+    };
     let open = start + length;
     let last = arguments(tokens, open + 1).last().map(|last| last.end);
     kind == "vec2" && text(tokens, open) == "(" && last.is_some_and(|last| last + 1 == end)
@@ -91,6 +100,12 @@ mod tests {
             ("f16; bitcast<vec2<f32>>(x)", "f16; bitcast<vec2<f32>>(x)"),
             ("f16; bitcast<u32>(vec2h(a, b) + c)", "f16; bitcast<u32>(vec2h(a, b) + c)"),
             ("f16; bitcast<vec2<f16>>(x", "f16; bitcast<vec2<f16>>(x"),
+            (
+                "f16; bitcast<u32>(vec2(a[i], b))",
+                "f16; bitcast<u32>(pack2x16float(vec2<f32>(vec2<f16>(a[i], b))))",
+            ),
+            ("f16; bitcast<u32>(vec2<f32>(a, b))", "f16; bitcast<u32>(vec2<f32>(a, b))"),
+            ("f16; bitcast<u32>(vec2(a, b).x)", "f16; bitcast<u32>(vec2(a, b).x)"),
         ];
         for (code, expected) in cases {
             assert_eq!(with_conversions(code), expected);

@@ -10,6 +10,7 @@ pub(crate) mod half_bitcasts;
 mod late_operands;
 pub(crate) mod limits;
 pub(crate) mod panic_guard;
+mod remedies;
 pub(crate) mod source_edits;
 pub(crate) mod specialise;
 pub(crate) mod subgroup_calls;
@@ -26,7 +27,7 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use self::diagnostics::{failed, path_or_wgsl, place};
 
-/// The capabilities that a portable kernel may use.
+/// The capabilities that a portable kernel may use. Textures are checked by their uses, in words of their own.
 pub(crate) const CAPABILITIES: Capabilities = Capabilities::IMMEDIATES
     .union(Capabilities::FLOAT64)
     .union(Capabilities::SHADER_FLOAT16)
@@ -36,7 +37,8 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities::IMMEDIATES
     .union(Capabilities::SHADER_INT64_ATOMIC_ALL_OPS)
     .union(Capabilities::SUBGROUP)
     .union(Capabilities::SUBGROUP_BARRIER)
-    .union(Capabilities::COOPERATIVE_MATRIX);
+    .union(Capabilities::COOPERATIVE_MATRIX)
+    .union(Capabilities::CUBE_ARRAY_TEXTURES);
 
 /// A parsed and validated text.
 pub(crate) struct Parsed {
@@ -77,7 +79,8 @@ pub(crate) fn diagnostic(text: &str, code: &str, path: &str) -> Error {
             place(code, path, span)
         ));
     }
-    failed(without_internals(text.strip_prefix("error: ").unwrap_or(text).trim_end()))
+    let text = remedies::with_remedy(text.strip_prefix("error: ").unwrap_or(text).trim_end());
+    failed(without_internals(&text))
 }
 
 /// The older name of the address space of scalars.

@@ -156,6 +156,10 @@ pub(crate) fn with_values(
 ) -> Option<(Module, ModuleInfo)> {
     let mut constants = PipelineConstants::default();
     for (_, constant) in module.overrides.iter() {
+        // The size of an array that is an expression of overrides; naga panics on it.
+        if constant.name.is_none() && constant.id.is_none() {
+            return None;
+        }
         let TypeInner::Scalar(Scalar { kind, width: ..=4 }) = module.types[constant.ty].inner else {
             return None;
         };

@@ -8,13 +8,19 @@ use super::tokens::tokens;
 /// The error for the first directive or placeholder of a text that is not WGSL. A valid text may contain the same
 /// symbols, so this is for texts that could not be parsed.
 pub(crate) fn unexpanded(code: &str, path: &str) -> Option<Error> {
-    let foreign = tokens(code).find(|token| is_foreign(&code[token.range.start..]))?;
+    let foreign =
+        tokens(code).find(|token| is_import(token.text) || is_foreign(&code[token.range.start..]))?;
     let line = code[foreign.range.start..].lines().next().unwrap_or_default().trim_end();
     Some(failed(format!(
         "{}: this text is not WGSL yet: `{}` is for a preprocessor or template engine; expand the text, and load the result",
         place(code, path, foreign.span()),
         shortened(line),
     )))
+}
+
+/// Statements of several dialects that name other files; WGSL reserves these words.
+fn is_import(word: &str) -> bool {
+    matches!(word, "use" | "import")
 }
 
 /// Whether a text begins with a directive or a placeholder. `{{` also opens two blocks, which hold statements.
@@ -24,6 +30,13 @@ fn is_foreign(rest: &str) -> bool {
         || rest.starts_with("{%")
         || rest.starts_with("<{")
         || (rest.starts_with("{{") && is_placeholder())
+        || rest.strip_prefix('{').is_some_and(begins_with_word_and_brace)
+}
+
+/// Whether a text begins with one word and a closing brace, which is no statement.
+fn begins_with_word_and_brace(rest: &str) -> bool {
+    let after = rest.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_');
+    after.len() < rest.len() && after.starts_with('}')
 }
 
 /// At most the first 40 characters.
@@ -49,12 +62,16 @@ mod tests {
             "{%- include x -%}",
             "const N = ${n};",
             "alias U = vec2<{NUMBER}>;",
+            "const M = {size}u;",
+            "use camera.wgsl;",
+            "import package::a;",
         ] {
             let error = error(&format!("// #define\n{foreign}{main}"));
             let named = foreign
                 .trim_start_matches("alias T = ")
                 .trim_start_matches("const N = ")
-                .trim_start_matches("alias U = vec2");
+                .trim_start_matches("alias U = vec2")
+                .trim_start_matches("const M = ");
             assert!(error.contains("a.wgsl:2: this text is not WGSL yet: `"), "{error}");
             assert!(error.contains(named), "{error}");
         }
@@ -62,7 +79,8 @@ mod tests {
 
     #[test]
     fn other_errors_keep_their_message() {
-        let error = error("// #import\n@compute @workgroup_size(1) fn f() {{ let a = b; }}");
+        let error =
+            error("// #import\nstruct S {x: u32}\n@compute @workgroup_size(1) fn f() {{ let a = b; }}");
         assert!(error.contains("no definition in scope for identifier: `b`"), "{error}");
     }
 }

@@ -387,6 +387,18 @@ fn flags_in_structures(@builtin(local_invocation_index) l: u32, @builtin(workgro
         flags_in_structures_w[other].count + select(0u, 1u, flags_in_structures_w[other].on && !flags_in_structures_w[l].off);
 }
 
+//# half_casts_inferred: §bitcast-builtin, a vector of two that is cast to a word is of halves
+//= needs f16
+//= read f16: 1 -2
+//= write u32: 9*2 -> 0xc0003c00 0x00003c00
+@group(0) @binding(0) var<storage, read> half_casts_inferred_x: array<f16>;
+@group(0) @binding(1) var<storage, read_write> half_casts_inferred_r: array<u32>;
+@compute @workgroup_size(1)
+fn half_casts_inferred() {
+    half_casts_inferred_r[0] = bitcast<u32>(vec2(half_casts_inferred_x[0], half_casts_inferred_x[1]));
+    half_casts_inferred_r[1] = u32(bitcast<i32>(vec2(half_casts_inferred_x[0], 0.0)));
+}
+
 //# half_casts: §bitcast-builtin, a word is two halves, and two words are four
 //= needs f16
 //= read u32: 0x3c00c000 0x7bff8001

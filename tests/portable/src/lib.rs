@@ -13,6 +13,7 @@
 
 pub mod annotated;
 pub mod batch;
+pub mod corpus;
 pub mod device;
 pub mod expect;
 pub mod host_checks;

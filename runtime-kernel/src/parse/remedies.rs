@@ -1,0 +1,92 @@
+//! Adds to naga's diagnostics what to do about them, where naga does not know or advises something else.
+
+use std::borrow::Cow;
+
+/// Extensions that portable kernels lack, with what to write instead.
+const EXTENSIONS: [(&str, &str); 2] = [
+    (
+        "`wgpu_binding_array`",
+        "a portable kernel has no arrays of bindings; put the contents into one tensor, one after the other",
+    ),
+    (
+        "`wgpu_ray_query`",
+        "a portable kernel cannot trace rays through acceleration structures; intersect them itself",
+    ),
+];
+
+/// Begins the lines that advise to enable an extension.
+const ADVICE: &str = "You can enable this extension by adding";
+
+/// A diagnostic with the remedy.
+pub(super) fn with_remedy(text: &str) -> Cow<'_, str> {
+    if let Some(name) = text.strip_prefix("no definition in scope for identifier: `") {
+        let name = name.split('`').next().unwrap_or_default();
+        return Cow::Owned(format!(
+            "{text}\n  = note: if another file declares `{name}`, join the files; if the program sets it, add a declaration"
+        ));
+    }
+    if text.starts_with("unknown enable-extension `chromium_experimental_subgroup_matrix`") {
+        return Cow::Owned(format!(
+            "{text}\n  = note: the matrices of portable kernels are those of `enable wgpu_cooperative_matrix`"
+        ));
+    }
+    let Some((before, advice)) = text.split_once(ADVICE) else { return Cow::Borrowed(text) };
+    let remedy =
+        EXTENSIONS.iter().find(|(name, _)| text.lines().next().is_some_and(|line| line.contains(name)));
+    let Some((_, remedy)) = remedy else { return Cow::Borrowed(text) };
+    let rest = advice.split_once('\n').map_or(String::new(), |(_, rest)| format!("\n{rest}"));
+    Cow::Owned(format!("{before}{remedy}{rest}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Program, Specialisation};
+
+    fn error(code: &str) -> String {
+        Program::parse(code, "a.wgsl", &Specialisation::default()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_unknown_name_may_be_in_another_file() {
+        let error = error("\nvar<private> a: Shared;\n@compute @workgroup_size(1) fn f() { }");
+        assert!(error.contains("a.wgsl:2:17"), "{error}");
+        assert!(error.contains("if another file declares `Shared`, join the files"), "{error}");
+    }
+
+    #[test]
+    fn missing_extensions_are_not_advised() {
+        for (kind, remedy) in
+            [("binding_array<texture_2d<f32>>", "into one tensor"), ("acceleration_structure", "intersect")]
+        {
+            let error = error(&format!(
+                "\n@group(0) @binding(0) var x: {kind};\n@compute @workgroup_size(1) fn f() {{ }}"
+            ));
+            assert!(error.contains("a.wgsl:2:"), "{error}");
+            assert!(error.contains(remedy), "{error}");
+            assert!(!error.contains("You can enable"), "{error}");
+        }
+    }
+
+    #[test]
+    fn matrices_of_chromium_have_another_name_here() {
+        let error =
+            error("enable chromium_experimental_subgroup_matrix;\n@compute @workgroup_size(1) fn f() { }");
+        assert!(error.contains("`enable wgpu_cooperative_matrix`"), "{error}");
+    }
+
+    #[test]
+    fn existing_extensions_are_advised() {
+        let error = error("var<private> a: f16;\n@compute @workgroup_size(1) fn f() { }");
+        assert!(error.contains("enable f16;"), "{error}");
+    }
+
+    #[test]
+    fn cube_arrays_of_other_stages_do_not_matter() {
+        let cube = "@group(0) @binding(0) var x: texture_cube_array<f32>;\n";
+        let fragment = "@fragment fn g() { _ = textureNumLevels(x); }\n";
+        let compute = |body: &str| format!("{cube}{fragment}@compute @workgroup_size(1) fn f() {{ {body} }}");
+        assert!(Program::parse(&compute(""), "a.wgsl", &Specialisation::default()).is_ok());
+        let error = error(&compute("_ = textureNumLevels(x);"));
+        assert!(error.contains("a.wgsl:1: \"x\" is a texture that is no tensor"), "{error}");
+    }
+}
