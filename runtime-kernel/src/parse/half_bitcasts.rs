@@ -8,8 +8,8 @@ use super::tokens::{Token, text, tokens};
 /// The function for a vector of four.
 const FOUR: &str = "bitcast_vec4_f16";
 
-/// `code` with these casts expressed by `unpack2x16float` and `pack2x16float`, which are exact except for NaN payloads. A cast of a vector to a word
-/// is recognised where its argument is a constructor. One that names no type is of `f16`: no other vector has the size of a
+/// `code` with these casts expressed by `unpack2x16float` and `pack2x16float`, which writers print as casts (`ir::half_bits`). A cast
+/// of a vector to a word is recognised where its argument is a constructor. One that names no type is of `f16`: no other vector has the size of a
 /// word. Lines stay the same.
 pub(crate) fn with_conversions(code: &str) -> Cow<'_, str> {
     if !code.contains("bitcast") || !code.contains("f16") {

@@ -419,3 +419,20 @@ fn half_casts() {
     half_casts_w[0] = bitcast<u32>(vec2<f16>(four.w, four.z));
     half_casts_w[1] = u32(bitcast<i32>(vec2h(four.w)));
 }
+
+//# half_casts_keep_bits: §bitcast-builtin, also those of signalling NaNs
+//= needs f16
+//= read u32: 0x7c01fd55
+//= write u32: 9*2 -> 0x7c01fd55 0xfd557c01
+//= write f16: 9*2 -> bits:0x7c01 bits:0xfd55
+@group(0) @binding(0) var<storage, read> half_casts_keep_bits_x: array<u32>;
+@group(0) @binding(1) var<storage, read_write> half_casts_keep_bits_r: array<u32>;
+@group(0) @binding(2) var<storage, read_write> half_casts_keep_bits_h: array<f16>;
+@compute @workgroup_size(1)
+fn half_casts_keep_bits() {
+    let two = bitcast<vec2<f16>>(half_casts_keep_bits_x[0]);
+    half_casts_keep_bits_r[0] = bitcast<u32>(vec2<f16>(two.x, two.y));
+    half_casts_keep_bits_r[1] = bitcast<u32>(vec2<f16>(two.y, two.x));
+    half_casts_keep_bits_h[0] = two.y;
+    half_casts_keep_bits_h[1] = two.x;
+}

@@ -1,5 +1,6 @@
 //! SPIR-V for Vulkan: naga's writer plus fixes for compute.
 
+mod half_bits;
 mod layout;
 mod loops;
 
@@ -69,6 +70,7 @@ pub(crate) fn write(program: &Program, checks: Checks) -> Result<Vec<u32>> {
         Error::new(ErrorKind::Unsupported, format!("{}: in SPIR-V: {error}", program.path()))
     })?;
     layout::remove_from_bools(&mut words);
+    half_bits::cast(&mut words);
     if !program.has_debug_info {
         loops::mark_unrolled(module, &mut words);
     }

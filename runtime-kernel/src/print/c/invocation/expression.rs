@@ -8,6 +8,7 @@ use super::operator::Right;
 use super::statement::Printer;
 use crate::analysis::proof::bounds::Scope;
 use crate::analysis::proof::range::{self, Element};
+use crate::ir::half_bits::{Direction, HalfBits};
 use crate::print::c::form::{Form, level};
 use crate::print::c::library::vector::Shape;
 use crate::print::c::types::COMPONENTS;
@@ -50,6 +51,10 @@ impl<E: Environment> Printer<'_, '_, E> {
         at_least: u8,
     ) -> Result<()> {
         let (function, span) = (self.context.function, self.span(expression));
+        if let Some(bits) = self.half_bits(expression) {
+            let form = self.writer.half_bits_cast(bits.direction)?;
+            return self.put_form(out, &form, &[bits.operand], at_least);
+        }
         match function.expressions[expression] {
             Expression::Unary { op, expr } => {
                 let form = self.writer.unary(op, self.context.inner(expr))?;
@@ -95,6 +100,16 @@ impl<E: Environment> Printer<'_, '_, E> {
                 Ok(())
             }
         }
+    }
+
+    /// A conversion between a word and two `f16` whose value in between is printed nowhere else.
+    fn half_bits(&self, expression: Handle<Expression>) -> Option<HalfBits> {
+        let bits = HalfBits::of(self.context.function, expression)?;
+        let pair = if bits.direction == Direction::FromWord { expression } else { bits.operand };
+        let is_f16 = self.context.inner(pair).scalar() == Some(Scalar::F16);
+        let is_named =
+            self.environment.known(bits.between).is_some() || self.plan.value(bits.between).is_some();
+        (is_f16 && !is_named).then_some(bits)
     }
 
     /// Expressions other than operations on operands, with their precedence.

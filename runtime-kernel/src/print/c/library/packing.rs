@@ -4,6 +4,7 @@ use naga::{Handle, MathFunction, Scalar, Type, VectorSize};
 use runtime_core::Result;
 
 use super::vector::{Shape, components};
+use crate::ir::half_bits::Direction;
 use crate::print::c::form::Form;
 use crate::print::c::types::{COMPONENTS, scalar_name};
 use crate::print::c::writer::Writer;
@@ -219,6 +220,22 @@ impl Writer<'_> {
                 format!("{}{of_bits}(a & 0xffffu), {of_bits}(a >> 16)}}", writer.dialect.construct(&vector));
             Ok(format!("{vector} {name}(u32 a) {{ return {value}; }}"))
         })
+    }
+
+    /// The cast of a word to two `f16`, or back.
+    pub(crate) fn half_bits_cast(&mut self, direction: Direction) -> Result<Form> {
+        let pair = self.vector(VEC2, Scalar::F16)?;
+        self.scalar(Scalar::U32)?;
+        let (name, from, to) = match direction {
+            Direction::FromWord => (format!("{pair}_of_bits"), "u32", &pair[..]),
+            Direction::ToWord => (format!("{pair}_bits"), &pair[..], "u32"),
+        };
+        self.library(name, |_, name| {
+            Ok(format!(
+                "{to} {name}({from} a) {{ union {{ {from} a; {to} b; }} bits; bits.a = a; return bits.b; }}"
+            ))
+        })
+        .map(Form::Call)
     }
 
     fn quantize(&mut self) -> Result<String> {
