@@ -33,11 +33,11 @@ var<workgroup> b_tiles: array<vec4f, 2 * B_TILE>;
 const NOWHERE: u32 = 0xffffffff;
 
 fn of_a(row: u32, column: u32) -> vec4f {
-    return a[select(NOWHERE, (row * scalars.k + column) / 4, row < scalars.m && column < scalars.k)];
+    return a[select(NOWHERE, row * (scalars.k / 4) + column / 4, row < scalars.m && column < scalars.k)];
 }
 
 fn of_b(row: u32, column: u32) -> vec4f {
-    return b[select(NOWHERE, (row * scalars.n + column) / 4, row < scalars.k && column < scalars.n)];
+    return b[select(NOWHERE, row * (scalars.n / 4) + column / 4, row < scalars.k && column < scalars.n)];
 }
 
 @compute @workgroup_size(256)
@@ -105,7 +105,7 @@ fn gemm(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) it
         for (var j = 0u; j < 4; j++) {
             let column = left + j * 64 + x * 4;
             if row < scalars.m && column < scalars.n {
-                c[(row * scalars.n + column) / 4] = sums[i * 4 + j];
+                c[row * (scalars.n / 4) + column / 4] = sums[i * 4 + j];
             }
         }
     }

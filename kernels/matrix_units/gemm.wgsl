@@ -44,11 +44,11 @@ var<workgroup> b_tiles: array<vec4<f16>, 2 * B_TILE>;
 const NOWHERE: u32 = 0xffffffff;
 
 fn of_a(row: u32, column: u32) -> vec4u {
-    return a[select(NOWHERE, (row * scalars.k + column) / 8, row < scalars.m && column < scalars.k)].words;
+    return a[select(NOWHERE, row * (scalars.k / 8) + column / 8, row < scalars.m && column < scalars.k)].words;
 }
 
 fn of_b(row: u32, column: u32) -> vec4u {
-    return b[select(NOWHERE, (row * scalars.n + column) / 8, row < scalars.k && column < scalars.n)].words;
+    return b[select(NOWHERE, row * (scalars.n / 8) + column / 8, row < scalars.k && column < scalars.n)].words;
 }
 
 @compute @workgroup_size(SUBGROUPS * SUBGROUP)

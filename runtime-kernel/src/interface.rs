@@ -1,7 +1,7 @@
 //! The arguments and work-group of each entry point, as plain data.
 
 use naga::{GlobalVariable, Handle};
-use runtime_core::{Access, DType, Error, Result};
+use runtime_core::{Access, DType};
 
 /// An entry point: its arguments and its work-group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,19 +32,6 @@ impl Interface {
     pub fn scalar_arguments(&self) -> &[Scalar] {
         let added = usize::from(self.items_per_thread > 1);
         &self.scalars[..self.scalars.len().saturating_sub(added)]
-    }
-
-    /// Fails if work-groups with operations on matrices have a subgroup with fewer than `size` invocations.
-    pub(crate) fn has_full_subgroups(&self, size: u32, subgroups: &str) -> Result<()> {
-        let items: u32 = self.group_size.iter().product();
-        match items.is_multiple_of(size.max(1)) {
-            true => Ok(()),
-            false => Err(Error::invalid(format!(
-                "entry point \"{}\" uses matrix units, but its work-groups of {items} items are no multiple of {subgroups}, which \
-                 have {size}",
-                self.name
-            ))),
-        }
     }
 }
 

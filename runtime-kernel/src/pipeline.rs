@@ -125,9 +125,7 @@ impl Program {
             return Err(Error::invalid(message));
         }
         if has_matrices {
-            self.interfaces
-                .iter()
-                .try_for_each(|entry| entry.has_full_subgroups(size, "emulated subgroups"))?;
+            cooperative::check_full_subgroups(self, size, "emulated subgroups")?;
         }
         Ok(size)
     }

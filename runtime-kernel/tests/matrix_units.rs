@@ -183,7 +183,10 @@ fn emulated_matrices_need_full_subgroups_of_16_to_64() {
         lower(items, size).unwrap();
     }
     let partial = lower("(48)", 0).unwrap_err();
-    assert!(partial.contains("48 items are no multiple of emulated subgroups, which have 32"), "{partial}");
+    assert!(
+        partial.contains("48 items are not a multiple of the 32 items of emulated subgroups"),
+        "{partial}"
+    );
     for size in [8, 128] {
         let error = lower("(128)", size).unwrap_err();
         assert!(
@@ -198,7 +201,29 @@ fn subgroups_must_be_full() {
     let code = kernel(&format!("let m = coop_mat16x16<f16, A>(); {STORE}")).replace("(32)", "(48)");
     let error = lower(&code, &device("cuda-c", Some("sm_90"))).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-    assert!(error.message().contains("48 items are no multiple of the subgroups"), "{error}");
+    assert!(
+        error.message().contains("48 items are not a multiple of the 32 items of the subgroups"),
+        "{error}"
+    );
+}
+
+#[test]
+fn entry_points_without_matrices_may_have_any_size() {
+    let code = kernel(&format!("let m = coop_mat16x16<f16, A>(); {STORE}"));
+    let code = code + "fn nothing() { } @compute @workgroup_size(1) fn other() { nothing(); }";
+    for device in [device("cuda-c", Some("sm_90")), device("c", None)] {
+        lower(&code, &device).unwrap();
+    }
+}
+
+#[test]
+fn only_vectors_of_numbers_are_moved_as_one_word() {
+    let store = "var a = vec2<bool>(true); flags[i] = a; pairs[i] = vec2f(1); workgroupBarrier();
+        if flags[31 - i].x { c[0] = pairs[31 - i].y; }";
+    let code = kernel(&format!("let m = coop_mat16x16<f16, A>(); {store} {STORE}"));
+    let code = code + "var<workgroup> flags: array<vec2<bool>, 32>; var<workgroup> pairs: array<vec2f, 32>;";
+    let text = cuda(&code);
+    assert!(text.contains("vec2f_store(&pairs") && !text.contains("vec2b_store("), "{text}");
 }
 
 #[test]

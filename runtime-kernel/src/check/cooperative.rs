@@ -26,6 +26,25 @@ pub(crate) fn check(program: &Program) -> Result<()> {
     program.functions().try_for_each(|(function, info)| check_function(program, function, info))
 }
 
+/// Fails if work-groups with operations on matrices have a subgroup with fewer than `size` invocations.
+///
+/// # Errors
+/// `InvalidArgument`, naming the entry point.
+pub(crate) fn check_full_subgroups(program: &Program, size: u32, subgroups: &str) -> Result<()> {
+    let module = &program.module;
+    for (interface, entry) in program.interfaces.iter().zip(&module.entry_points) {
+        let items: u32 = interface.group_size.iter().product();
+        if !items.is_multiple_of(size.max(1)) && cooperative::is_reached(module, &entry.function) {
+            return Err(Error::invalid(format!(
+                "entry point \"{}\" uses matrix units, but its work-groups of {items} items are not a multiple of the {size} items \
+                 of {subgroups}",
+                interface.name
+            )));
+        }
+    }
+    Ok(())
+}
+
 fn check_function(program: &Program, function: &Function, info: &FunctionInfo) -> Result<()> {
     for (matrix, span) in cooperative::types(&program.module, function, info) {
         if Matrix::of(matrix).is_none() {

@@ -62,15 +62,29 @@ impl Rows {
 /// Whether a module has cooperative matrices. It may have no type for one that is only loaded and stored.
 pub(crate) fn is_used(module: &Module) -> bool {
     let is_matrix = |ty: &Type| matches!(ty.inner, TypeInner::CooperativeMatrix { .. });
-    module.types.iter().any(|(_, ty)| is_matrix(ty))
-        || blocks::functions(module).any(|function| {
-            function.expressions.iter().any(|(_, expression)| {
-                matches!(
-                    expression,
-                    Expression::CooperativeLoad { .. } | Expression::CooperativeMultiplyAdd { .. }
-                )
-            })
-        })
+    module.types.iter().any(|(_, ty)| is_matrix(ty)) || blocks::functions(module).any(has_operations)
+}
+
+/// Whether a function loads, stores or multiplies matrices.
+fn has_operations(function: &Function) -> bool {
+    let is_product =
+        |expression: &Expression| matches!(expression, Expression::CooperativeMultiplyAdd { .. });
+    function.expressions.iter().any(|(_, expression)| is_product(expression))
+        || !accesses(function).is_empty()
+}
+
+/// Whether an entry point, or a function that it calls, has operations on matrices.
+pub(crate) fn is_reached(module: &Module, entry: &Function) -> bool {
+    let mut called = vec![false; module.functions.len()];
+    blocks::note_calls(&entry.body, &mut called);
+    // Functions follow those that they call.
+    for (handle, function) in module.functions.iter().rev() {
+        if called[handle.index()] {
+            blocks::note_calls(&function.body, &mut called);
+        }
+    }
+    let reached = module.functions.iter().filter(|(handle, _)| called[handle.index()]);
+    reached.map(|(_, function)| function).chain([entry]).any(has_operations)
 }
 
 /// The types of the matrices of a function, with their places in the text.

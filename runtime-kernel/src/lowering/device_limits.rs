@@ -9,6 +9,7 @@ use super::Writer;
 use super::subgroups::{self, device_size};
 use crate::analysis::features::Feature;
 use crate::analysis::private_memory;
+use crate::check::cooperative::check_full_subgroups;
 use crate::interface::Interface;
 use crate::ir::cooperative;
 use crate::program::{Dialect, Program};
@@ -32,14 +33,14 @@ pub(super) fn check_device(program: &Program, device: &DeviceInfo, writer: Write
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
     }
+    if program.features().contains(&Feature::MatrixUnits) {
+        let size = device_size(device).and_then(|size| u32::try_from(size).ok()).unwrap_or(32);
+        check_full_subgroups(program, size, &format!("the subgroups of {}", device.name))?;
+    }
     for (index, interface) in program.interfaces().iter().enumerate() {
         let has_loops = program.group_loops.is_some();
         if !has_loops {
             check_group(interface, device)?;
-        }
-        if program.features().contains(&Feature::MatrixUnits) {
-            let size = device_size(device).and_then(|size| u32::try_from(size).ok()).unwrap_or(32);
-            interface.has_full_subgroups(size, &format!("the subgroups of {}", device.name))?;
         }
         check_shared_bytes(interface, device, writer)?;
         // The writers of loops know exactly what they put on the stack.

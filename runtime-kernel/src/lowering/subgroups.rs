@@ -17,7 +17,7 @@ pub(super) fn option() -> OptionSpec {
         SIZE,
         0,
         "Items of a subgroup that the kernel requires: loading fails on a device with subgroups of another size. A device without subgroups \
-         emulates them with this number, a power of two from 4 to 128.",
+         emulates them with this number, a power of two from 4 to 128, or from 16 to 64 with matrices.",
     )
 }
 

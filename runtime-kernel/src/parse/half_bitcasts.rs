@@ -80,8 +80,11 @@ fn is_constructor(tokens: &[Token<'_>], start: usize, end: usize) -> bool {
         named => named,
     };
     let open = start + length;
-    let last = arguments(tokens, open + 1).last().map(|last| last.end);
-    kind == "vec2" && text(tokens, open) == "(" && last.is_some_and(|last| last + 1 == end)
+    let elements = arguments(tokens, open + 1);
+    // One argument without a type is a vector of any type.
+    let is_certain = length > 1 || text(tokens, start) == "vec2h" || elements.len() == 2;
+    let ends = elements.last().is_some_and(|last| last.end + 1 == end);
+    kind == "vec2" && text(tokens, open) == "(" && ends && is_certain
 }
 
 #[cfg(test)]
@@ -98,6 +101,7 @@ mod tests {
                 "f16; bitcast<i32>(pack2x16float(vec2<f32>(vec2<f16>(a, b)))) + bitcast<u32>(c)",
             ),
             ("f16; bitcast<vec2<f32>>(x)", "f16; bitcast<vec2<f32>>(x)"),
+            ("f16; bitcast<u32>(vec2(v))", "f16; bitcast<u32>(vec2(v))"),
             ("f16; bitcast<u32>(vec2h(a, b) + c)", "f16; bitcast<u32>(vec2h(a, b) + c)"),
             ("f16; bitcast<vec2<f16>>(x", "f16; bitcast<vec2<f16>>(x"),
             (

@@ -33,10 +33,11 @@ fn is_foreign(rest: &str) -> bool {
         || rest.strip_prefix('{').is_some_and(begins_with_word_and_brace)
 }
 
-/// Whether a text begins with one word and a closing brace, which is no statement.
+/// Whether a text begins with one word and a closing brace, which is no statement, not even one without its semicolon.
 fn begins_with_word_and_brace(rest: &str) -> bool {
     let after = rest.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_');
-    after.len() < rest.len() && after.starts_with('}')
+    let word = &rest[..rest.len() - after.len()];
+    after.starts_with('}') && !matches!(word, "" | "return" | "break" | "continue" | "discard")
 }
 
 /// At most the first 40 characters.
@@ -82,5 +83,7 @@ mod tests {
         let error =
             error("// #import\nstruct S {x: u32}\n@compute @workgroup_size(1) fn f() {{ let a = b; }}");
         assert!(error.contains("no definition in scope for identifier: `b`"), "{error}");
+        let error = self::error("@compute @workgroup_size(1) fn f() { if true {return} }");
+        assert!(error.contains("expected") && !error.contains("template"), "{error}");
     }
 }

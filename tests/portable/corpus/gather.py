@@ -58,9 +58,9 @@ class Shader:
             if name.startswith("{"):
                 text = text.replace(name, value)
                 continue
-            text = re.sub(rf"\{{\{{\s*{name}\s*\}}\}}|\{{{name}\}}", value, text)
+            text = re.sub(rf"\{{\{{\s*{re.escape(name)}\s*\}}\}}|\{{{re.escape(name)}\}}", lambda _: value, text)
             if not re.search(rf"^\s*[^/\n]*(override|let|const)\s+{name}\b", text, re.MULTILINE):
-                text = re.sub(rf"\b{name}\b", value, text)
+                text = re.sub(rf"\b{re.escape(name)}\b", lambda _: value, text)
         return text
 
     @staticmethod
@@ -106,7 +106,7 @@ def main():
         shader = Shader(clones, line)
         try:
             text = shader.text()
-        except (subprocess.CalledProcessError, FileNotFoundError, KeyError) as error:
+        except (subprocess.CalledProcessError, FileNotFoundError, IndexError, KeyError) as error:
             missing += 1
             print(f"{shader.repository} {shader.commit}: {shader.path} is missing: {error}", file=sys.stderr)
             continue

@@ -47,6 +47,11 @@ impl Shader {
     }
 
     fn overrides(&self, text: &str) -> impl Iterator<Item = &(String, String)> {
-        self.values.iter().filter(move |(name, _)| text.contains(&format!("override {name}")))
+        let is_declared = move |name: &str| {
+            text.split("override ").skip(1).any(|rest| {
+                rest.strip_prefix(name).is_some_and(|after| after.starts_with([':', ' ', '=', ';']))
+            })
+        };
+        self.values.iter().filter(move |(name, _)| is_declared(name))
     }
 }

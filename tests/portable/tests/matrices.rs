@@ -112,14 +112,31 @@ fn check(device: &Device, form: &Form, random: &mut Random) -> Result<()> {
     Ok(())
 }
 
+fn host() -> Result<Device> {
+    let builder = Runtime::builder().with_lowering(runtime_kernel::wgsl()).discover(false);
+    builder.register(runtime_host::backend()).build().open("host")
+}
+
+#[test]
+fn matrices_are_transposed_in_place() -> Result<()> {
+    let code = "enable wgpu_cooperative_matrix;
+        @group(0) @binding(0) var<storage, read_write> y: array<f32>;
+        @compute @workgroup_size(32) fn main() {
+            coopStore(coopLoadT<coop_mat16x16<f32, C>>(&y[0], 16u), &y[0], 16u);
+        }";
+    let device = host()?;
+    let kernel = device.kernel(ModuleSource::wgsl(code), "main")?;
+    let before: Vec<f32> = (0..256u16).map(f32::from).collect();
+    let y = device.tensor([256], &before)?;
+    device.queue()?.launch(&kernel, (1, 32), (&y,))?.wait()?;
+    let after: Vec<f32> = (0..256).map(|at| before[at % 16 * 16 + at / 16]).collect();
+    assert_eq!(y.to_vec::<f32>()?, after);
+    Ok(())
+}
+
 #[test]
 fn every_form_agrees_with_sums_in_f64() -> Result<()> {
-    let runtime = Runtime::builder()
-        .with_lowering(runtime_kernel::wgsl())
-        .discover(false)
-        .register(runtime_host::backend())
-        .build();
-    let device = runtime.open("host")?;
+    let device = host()?;
     let mut random = Random::new(3);
     let orders = [[true; 3], [false; 3], [true, false, true], [false, true, false]];
     let sizes = [32, 16, 64];

@@ -1,7 +1,7 @@
 //! Cooperative matrices without matrix units: each invocation of a subgroup holds a part of a matrix, and every operation
 //! becomes a call. Operators on whole matrices need none: they are those on the parts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use naga::valid::FunctionInfo;
 use naga::{
@@ -28,7 +28,7 @@ pub(super) struct MatrixCalls {
     results: BTreeMap<Handle<Expression>, usize>,
     stores: BTreeMap<Store, usize>,
     /// The indices and strides that are signed.
-    signed: Vec<Handle<Expression>>,
+    signed: BTreeSet<Handle<Expression>>,
 }
 
 /// Replaces the types of matrices by those of their parts.
@@ -140,7 +140,7 @@ impl Operations<'_> {
         };
         for number in index.into_iter().chain([data.stride]) {
             if self.inner(number).scalar_kind() == Some(ScalarKind::Sint) {
-                self.calls.signed.push(number);
+                self.calls.signed.insert(number);
             }
         }
         Ok(Tile { matrix, row_major: data.row_major, array: self.library.array(array) })

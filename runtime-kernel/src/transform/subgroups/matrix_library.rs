@@ -50,7 +50,11 @@ impl Library {
         let stored: String =
             (0..self.vectors()).map(|vector| array.store(tile, vector, &from(vector))).collect();
         let begin = self.tile(tile, "return;");
-        let exchange = if is_transposed { self.exchanged(&[("a", "m")]) } else { String::new() };
+        // Another invocation may still have to load from the same elements.
+        let exchange = match is_transposed {
+            true => self.exchanged(&[("a", "m")]),
+            false => "workgroupBarrier();".to_owned(),
+        };
         self.add(format!("(m: {own}, index: u32, stride: u32) {{ {exchange} {begin} {stored} }}"), span)
     }
 

@@ -1,10 +1,14 @@
 //! Loads, stores and products of cooperative matrices.
 
-use naga::{AddressSpace, CooperativeData, Expression, Handle, Scalar, StorageAccess, TypeInner, VectorSize};
+use naga::{
+    AddressSpace, CooperativeData, Expression, Handle, Scalar, ScalarKind, StorageAccess, TypeInner,
+    VectorSize,
+};
 use runtime_core::Result;
 
 use super::environment::Environment;
 use super::statement::Printer;
+use crate::analysis::features::Feature;
 use crate::analysis::proof::range::{self, Element};
 use crate::analysis::proof::tile;
 use crate::ir::cooperative::Rows;
@@ -56,8 +60,8 @@ impl<E: Environment> Printer<'_, '_, E> {
         }
     }
 
-    /// The function that loads or stores a vector as one word: CUDA's compiler, which knows no alignment of structures, would
-    /// move it number by number.
+    /// The function that loads or stores a vector as one word, where the kernel uses matrix units: narrower accesses are
+    /// too slow to feed them.
     pub(super) fn vector_move(
         &mut self,
         direction: Direction,
@@ -68,12 +72,14 @@ impl<E: Environment> Printer<'_, '_, E> {
 
     /// The vector behind a pointer, if it is moved as one word.
     fn moved_vector(&self, pointer: Handle<Expression>) -> Option<(VectorSize, Scalar)> {
+        let has_matrices = self.writer.dialect == Dialect::Cuda
+            && self.writer.program.features().contains(&Feature::MatrixUnits);
         let space = self.context.inner(pointer).pointer_space();
         match (self.context.pointee(pointer), space) {
             (
                 &TypeInner::Vector { size: size @ (VectorSize::Bi | VectorSize::Quad), scalar },
                 Some(AddressSpace::Storage { .. } | AddressSpace::WorkGroup),
-            ) if self.writer.dialect == Dialect::Cuda && size as u8 * scalar.width <= 16 => {
+            ) if has_matrices && scalar.kind != ScalarKind::Bool && size as u8 * scalar.width <= 16 => {
                 Some((size, scalar))
             }
             _ => None,
