@@ -303,7 +303,7 @@ fn kernels_for_matrix_units_are_right_on_the_host() {
     let folder = kernels().join("matrix_units");
     let runs: &[(&str, &[&str])] = &[
         ("forms", &[]),
-        ("gemm", &["m=176", "n=144", "k=68"]),
+        ("gemm", &["m=176", "n=144", "k=72"]),
         ("attention", &["n=1", "heads=1"]),
         ("attention", &["n=77", "heads=2"]),
         ("attention", &["n=201", "heads=3", "KEYS=32"]),
