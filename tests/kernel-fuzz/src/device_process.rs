@@ -220,7 +220,8 @@ impl DeviceProcess {
     }
 }
 
-fn while_loading(verdict: Verdict) -> Verdict {
+/// A crash of a process that loads a module.
+pub(crate) fn while_loading(verdict: Verdict) -> Verdict {
     match verdict {
         Verdict::Crashed(text) => Verdict::Crashed(format!("{text} while loading")),
         other => other,
