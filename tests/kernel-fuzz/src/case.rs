@@ -12,7 +12,7 @@ use std::fmt;
 
 use naga::ScalarKind;
 use portable::random::Random;
-use runtime_kernel::{Program, Specialisation, naga};
+use runtime_kernel::naga;
 
 use crate::interpret::Slot;
 
@@ -45,15 +45,6 @@ pub struct Launch {
 }
 
 impl Case {
-    /// The program, with the overrides of its launches.
-    ///
-    /// # Errors
-    /// Those of [`Program::parse`].
-    pub fn program(&self) -> runtime_core::Result<Program> {
-        let constants = self.launches.iter().flat_map(|launch| launch.constants.clone()).collect();
-        Program::parse(&self.text, "", &Specialisation { constants, ..Specialisation::default() })
-    }
-
     /// Parses a case.
     ///
     /// # Errors

@@ -220,8 +220,7 @@ impl DeviceProcess {
     }
 }
 
-/// A crash of a process that loads a module.
-pub(crate) fn while_loading(verdict: Verdict) -> Verdict {
+fn while_loading(verdict: Verdict) -> Verdict {
     match verdict {
         Verdict::Crashed(text) => Verdict::Crashed(format!("{text} while loading")),
         other => other,

@@ -2,14 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
-
-use runtime_kernel::Checks;
 
 use crate::case::Case;
 use crate::device::Verdict;
-use crate::device_process::{DEADLINE, DeviceProcess, HUNG, while_loading};
+use crate::device_process::{DEADLINE, DeviceProcess, HUNG};
 use crate::generate::{Kernel, Without, kernel};
 use crate::interpret::{Invalid, Parsed, interpret};
 use crate::shrink::smaller;
@@ -233,10 +230,6 @@ fn run_module(
                     continue;
                 }
                 log(&format!("seed {seed} on {device}: {}", first_line(&encode(wrong))));
-                if hangs_in_compiler(&device, case, wrong) {
-                    *report.skipped.entry(format!("{device}: the driver's compiler hangs")).or_default() += 1;
-                    continue;
-                }
                 if is_only_slow(process, case, wrong) {
                     *report.skipped.entry(format!("{device}: too slow on a busy machine")).or_default() += 1;
                     continue;
@@ -267,20 +260,6 @@ fn run_module(
 
 fn first_line(text: &str) -> String {
     text.replace("\\n", " ").chars().take(200).collect()
-}
-
-/// Whether a Vulkan driver hangs while it compiles a kernel that is lowered at once. LLVM 15, in lavapipe, needs minutes for the
-/// coroutine of some.
-fn hangs_in_compiler(device: &str, case: &Case, verdict: &Verdict) -> bool {
-    if !device.starts_with("vulkan") || *verdict != while_loading(Verdict::Crashed(HUNG.to_owned())) {
-        return false;
-    }
-    let (sender, lowered) = channel();
-    let case = case.clone();
-    std::thread::spawn(move || {
-        sender.send(case.program().and_then(|program| program.spirv(Checks::Bounded)).is_ok())
-    });
-    lowered.recv_timeout(DEADLINE / 6).is_ok_and(|is_lowered| is_lowered)
 }
 
 /// Whether an apparent hang succeeds when run alone with more time.

@@ -3,7 +3,7 @@
 
 use naga::{AddressSpace, Module, Span, Type, TypeInner};
 use runtime_core::ErrorKind;
-use runtime_kernel::{Interface, PrintedModule, naga};
+use runtime_kernel::{Interface, PrintedModule, Program, Specialisation, naga};
 
 use crate::case::{Case, Launch};
 use crate::device::{Verdict, compare};
@@ -32,7 +32,10 @@ pub fn run(
 }
 
 fn printed(case: &Case) -> Result<Vec<Printed>, Verdict> {
-    let modules = case.program().and_then(|program| program.printed_modules());
+    let constants = case.launches.iter().flat_map(|launch| launch.constants.clone()).collect();
+    let specialisation = Specialisation { constants, ..Specialisation::default() };
+    let modules =
+        Program::parse(&case.text, "", &specialisation).and_then(|program| program.printed_modules());
     let modules = modules.map_err(|error| match error.kind() {
         ErrorKind::Unsupported | ErrorKind::OutOfResources => Verdict::Unsupported(error.to_string()),
         _ => Verdict::Rejected(error.to_string()),
