@@ -94,7 +94,7 @@ fn a_kernel_without_measurable_time_is_timed_and_ends() {
         spec("nothing").split_once("[reference]").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
     sandbox
         .folder
-        .write("nothing.toml", &format!("{before}[eval]\nrepeat = 3\nmin_repeat_ms = 1\nbudget_s = 5\n"));
+        .write("nothing.toml", &format!("{before}[eval]\nrepeat = 3\nmin_repeat_ms = 50\nbudget_s = 5\n"));
     sandbox.folder.write("right.toml", &spec("right"));
     let arguments = ["eval", "--isolate", "--device", "host:0", "--json", "-", "nothing.toml", "right.toml"];
     let output = sandbox.command(&arguments).output().unwrap();
