@@ -203,7 +203,7 @@ fn outputs_are_compared_together() {
         Tolerance::default().compare_outputs(&expected, |arg| {
             Ok(match arg {
                 0 => Some((array(&[2], &[1.000_001_f32, 2.0]), Access::Write)),
-                4 => Some((array(&[3], third), access)),
+                4 => Some((array(&[third.len()], third), access)),
                 _ => None,
             })
         })
