@@ -32,7 +32,8 @@ impl Functions {
         let object = object::File::parse(&*elf).map_err(|error| Error::invalid(error.to_string()))?;
         // Bit 0 marks Thumb code and is not part of the address.
         let mask = if processor == Processor::CortexM { !1 } else { !0 };
-        let functions = object.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text);
+        let functions =
+            object.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition());
         let symbols = functions.filter_map(|symbol| {
             Some((symbol.address() & mask, symbol.size(), symbol.name().ok()?.to_owned()))
         });

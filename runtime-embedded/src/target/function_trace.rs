@@ -47,3 +47,22 @@ fn check_link(board: &Board) -> Result<()> {
     };
     Err(Error::unsupported(reason))
 }
+
+#[cfg(test)]
+mod tests {
+    use runtime_core::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn only_the_debugger_of_an_emulator_counts() {
+        let mut board = crate::boards::all(None).unwrap().remove(0);
+        check_link(&board).unwrap();
+        let uart = board.with_link(LinkKind::Uart).unwrap();
+        board.emulator = None;
+        for (board, word) in [(&uart, "UART"), (&board, "debug probes")] {
+            let error = check_link(board).unwrap_err();
+            assert!(error.kind() == ErrorKind::Unsupported && error.message().contains(word), "{error}");
+        }
+    }
+}

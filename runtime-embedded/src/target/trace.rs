@@ -174,6 +174,7 @@ mod tests {
         let counts = count(log.as_bytes(), 0x100).unwrap();
         assert_eq!(counts, Counts::from([(0x100, 1), (0x8000_0530, 1), (0x532, 2)]));
     }
+
     #[test]
     fn accesses_to_devices_are_counted_once() {
         let reading = "Trace 0: 0x7f90 [00800000/00000100/0020f003/ff020201] \n";

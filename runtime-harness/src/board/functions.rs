@@ -42,7 +42,7 @@ fn by_function(board: &Board<'_>, program: &Program<'_>, counts: &Counts) -> Res
     let folder = TemporaryFolder::new("runtime-functions-").map_err(io)?;
     let file = folder.path().join("counts");
     program.flash(counts.number, Some(&file))?;
-    let total = count(&board.run_within(deadline(counts.median * counts.number as f64))?)?;
+    let total = count(&board.embedded.run(deadline(counts.median * counts.number as f64))?)?;
     let text = std::fs::read_to_string(&file).map_err(io)?;
     let functions = parse(&text, total)?;
     let per_call = |count: u64| count as f64 / counts.number as f64;

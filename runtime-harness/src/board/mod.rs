@@ -174,11 +174,7 @@ impl Board<'_> {
     }
 
     fn run(&self) -> Result<RunReport> {
-        self.run_within(self.timing.budget.max(MIN_DEADLINE))
-    }
-
-    fn run_within(&self, deadline: Duration) -> Result<RunReport> {
-        self.embedded.run(deadline)
+        self.embedded.run(self.timing.budget.max(MIN_DEADLINE))
     }
 
     /// Refuses clocks of other devices, and flushing caches that the host does not know.
