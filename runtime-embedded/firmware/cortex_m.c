@@ -3,6 +3,10 @@
 
 #include "protocol.h"
 
+#ifdef __ARM_ARCH_8M_BASE__
+#error "Armv8-M Baseline, such as Cortex-M23, is not supported"
+#endif
+
 #define REGISTER(address) (*(volatile uint32_t *)(address))
 #define AIRCR REGISTER(0xe000ed0cu)
 #define SHCSR REGISTER(0xe000ed24u)
@@ -124,7 +128,7 @@ void runtime_counter_start(void) {
 
 uint64_t runtime_counter_read(void) { return DWT_CYCCNT; }
 #elif defined RUNTIME_COUNTER_CONTROL
-/* The system counter of an SSE subsystem, of 64 bits. Its low half is enough for a run of two minutes. */
+/* The system counter of an SSE subsystem, of 64 bits. */
 void runtime_counter_start(void) {
     REGISTER(RUNTIME_COUNTER_CONTROL) = 0;
     REGISTER(RUNTIME_COUNTER_CONTROL + 8) = 0;
@@ -132,9 +136,16 @@ void runtime_counter_start(void) {
     REGISTER(RUNTIME_COUNTER_CONTROL) = 1;
 }
 
-uint64_t runtime_counter_read(void) { return REGISTER(RUNTIME_COUNTER_STATUS); }
+uint64_t runtime_counter_read(void) {
+    uint32_t high, low;
+    do {
+        high = REGISTER(RUNTIME_COUNTER_STATUS + 4);
+        low = REGISTER(RUNTIME_COUNTER_STATUS);
+    } while (high != REGISTER(RUNTIME_COUNTER_STATUS + 4));
+    return (uint64_t)high << 32 | low;
+}
 #else
-/* A timer of the board counts down. QEMU has no cycle counter for these processors. */
+/* A timer of the board counts down, with 32 bits: longer runs wrap. QEMU has no cycle counter for these processors. */
 #define TIMER(offset) REGISTER(RUNTIME_TIMER_BASE + (offset))
 
 void runtime_counter_start(void) {

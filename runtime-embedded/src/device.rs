@@ -19,7 +19,7 @@ use crate::image::{Builder, Image, is_installed};
 use crate::memory::NoBuffer;
 use crate::module::{self, NoModule};
 use crate::queue::NoQueue;
-use crate::target::{Constant, Outcome, Session, Spawner, Surroundings, place_constants};
+use crate::target::{Constant, FunctionTrace, Outcome, Session, Spawner, Surroundings, place_constants};
 use crate::timer;
 
 /// Describes a board, with the reason if it cannot be used here.
@@ -90,8 +90,8 @@ struct Flashed {
     calls: u32,
     /// Sizes of the image, with the constants.
     sizes: ImageSizes,
-    /// File for the counts of the functions.
-    functions: Option<PathBuf>,
+    /// File for the counts of the functions, and how they are found.
+    functions: Option<(PathBuf, FunctionTrace)>,
 }
 
 impl EmbeddedBoard {
@@ -116,6 +116,12 @@ impl EmbeddedBoard {
             return Ok(flashed.session);
         }
         Session::start(&self.board, image, constants, &self.around)
+    }
+
+    /// How the counts for a file are found.
+    fn trace(&self, file: Option<PathBuf>, image: &Image) -> Result<Option<(PathBuf, FunctionTrace)>> {
+        let Some(file) = file else { return Ok(None) };
+        Ok(Some((file, FunctionTrace::new(&self.board, image)?)))
     }
 
     /// Where constants may be: behind an image whose firmware is ours, if the link can write them.
@@ -153,11 +159,12 @@ impl Device for EmbeddedBoard {
         let mut state = self.state.lock();
         let calls = module::calls(image.options)?;
         let parameters = convert::parameters(&program.args)?;
-        let functions = image.options.text("functions").filter(|path| !path.is_empty()).map(PathBuf::from);
+        let file = image.options.text("functions").filter(|path| !path.is_empty()).map(PathBuf::from);
         let mut tensors = program.tensors.iter().map(convert::tensor).collect::<Result<Vec<_>>>()?;
         let data: Vec<_> = program.tensors.iter().map(|tensor| tensor.data).collect();
         let format = image.format;
         let image = self.builder.image(image, &parameters)?;
+        let functions = self.trace(file, &image)?;
         let constants = place_constants(&mut tensors, &data, self.room_for_constants(format, &image));
         let mut session = self.flash_image(&mut state, &image, &constants)?;
         let addresses = session.prepare(tensors, &data)?;
@@ -212,8 +219,8 @@ impl Device for EmbeddedBoard {
 
 impl Flashed {
     fn run(&mut self, deadline: Duration) -> Result<Outcome> {
-        let Some(file) = &self.functions else { return self.session.run(self.calls, deadline) };
-        let (outcome, counts) = self.session.run_traced(self.calls, deadline)?;
+        let Some((file, trace)) = &self.functions else { return self.session.run(self.calls, deadline) };
+        let (outcome, counts) = self.session.run_traced(trace, self.calls, deadline)?;
         let lines: String = counts.iter().map(|(name, count)| format!("{name} {count}\n")).collect();
         std::fs::write(file, lines)
             .map_err(|error| Error::new(ErrorKind::Io, format!("{}: {error}", file.display())))?;

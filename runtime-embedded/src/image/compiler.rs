@@ -168,8 +168,7 @@ impl Compiler<'_> {
         if succeeded {
             return Ok(());
         }
-        if let Some(line) = log.lines().find(|line| line.contains("overflowed by")) {
-            let reason = line.rsplit(": ").next().unwrap_or(line);
+        if let Some(reason) = too_large(&log) {
             let mut message = format!("the image does not fit {}: {reason}", self.board.name);
             let _ = write!(
                 message,
@@ -180,6 +179,14 @@ impl Compiler<'_> {
         }
         Err(Error::new(ErrorKind::CompileFailed, log))
     }
+}
+
+/// What the linker says of an image that is too large, or that reaches the breakpoint at the end of flash.
+fn too_large(log: &str) -> Option<&str> {
+    let overflows = |line: &&str| line.contains("overflowed by");
+    let overlaps = |line: &&str| line.contains("section .park") && line.contains("overlaps section");
+    let line = log.lines().find(overflows).or_else(|| log.lines().find(overlaps))?;
+    Some(line.rsplit(": ").next().unwrap_or(line))
 }
 
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {

@@ -15,4 +15,4 @@ pub(crate) use elf::Symbols;
 pub(crate) use elf::{Image, MAILBOX_BYTES};
 pub(crate) use entry::Parameter;
 pub(crate) use functions::Functions;
-pub(crate) use tool::{is_installed, run as run_tool, run_command};
+pub(crate) use tool::{is_installed, run_command};

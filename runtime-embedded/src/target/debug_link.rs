@@ -35,8 +35,6 @@ pub(super) struct DebugLink {
     breakpoint: Option<u64>,
     /// The emulator, or the server if we have started it.
     program: Option<Program>,
-    /// Whether it is QEMU, which logs what it executes.
-    is_emulated: bool,
 }
 
 /// The connection to the stub of an emulator, or to the server of a debug probe.
@@ -93,7 +91,6 @@ impl DebugLink {
             xpsr: None,
             breakpoint: None,
             program,
-            is_emulated: board.emulator.is_some(),
         };
         if let Some(server) = board.server.as_ref().filter(|server| !server.reset.is_empty()) {
             let done = link.client.monitor(&server.reset);
@@ -154,8 +151,9 @@ impl DebugLink {
         self.monitor(&[&log, trace::ONE_BY_ONE[0], trace::ONE_BY_ONE[1], trace::LOG])?;
         let counting = pipe.count(window);
         let stopped = counting.and_then(|counting| Ok((self.run_to(window.end, until)?, counting)));
-        self.monitor(&[trace::NO_LOG, trace::FULL_SPEED[0], trace::FULL_SPEED[1], trace::CLOSE])?;
+        let done = self.monitor(&[trace::NO_LOG, trace::FULL_SPEED[0], trace::FULL_SPEED[1], trace::CLOSE]);
         let (pc, counting) = stopped?;
+        done?;
         Ok((pc, trace::join(counting)?))
     }
 
@@ -245,11 +243,6 @@ impl Link for DebugLink {
     }
 
     fn trace(&mut self, window: Window, until: Instant) -> Result<Counts> {
-        if !self.is_emulated {
-            return Err(Error::unsupported(
-                "counts per function need an emulator; debug probes do not report executed instructions",
-            ));
-        }
         let resume = self.image.symbols.resume;
         self.write_register(self.pc_register(), resume)?;
         let (park, mut counts) = (self.image.symbols.park, Counts::new());

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use runtime_core::Result;
 use runtime_core::backend::Log;
+use runtime_core::{Error, Result};
 
 use super::constants::Constant;
 use super::debug_link::DebugLink;
@@ -40,8 +40,10 @@ pub(super) trait Link: Debug + Send {
     /// before and after the calls.
     ///
     /// # Errors
-    /// `Unsupported` where the link does not know.
-    fn trace(&mut self, window: Window, until: Instant) -> Result<Counts>;
+    /// `Unsupported` where the link does not know, which [`super::FunctionTrace::new`] finds before.
+    fn trace(&mut self, _window: Window, _until: Instant) -> Result<Counts> {
+        Err(Error::unsupported("this link does not report executed instructions"))
+    }
 
     /// Whether the target can take another image as it is.
     fn is_usable(&mut self) -> bool;

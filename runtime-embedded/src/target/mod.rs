@@ -4,8 +4,10 @@ mod constants;
 mod debug_link;
 mod emulator;
 mod fault;
+mod function_trace;
 mod link;
 mod mailbox;
+mod named_pipe;
 mod port;
 mod program;
 mod server;
@@ -15,6 +17,7 @@ mod trace;
 mod uart_link;
 
 pub(crate) use constants::{Constant, place as place_constants};
+pub(crate) use function_trace::FunctionTrace;
 pub(crate) use link::Surroundings;
 pub(crate) use mailbox::{CONSTANT, KEEP, MAX_ARGS, MAX_TENSORS, TensorRecord};
 pub(crate) use session::{Outcome, Session};

@@ -8,11 +8,11 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use super::constants::Constant;
 use super::fault;
+use super::function_trace::FunctionTrace;
 use super::link::{self, Link, PREPARE_DEADLINE, Surroundings};
 use super::mailbox::{self, ALIGNMENT, CONSTANT, GUARD_BYTES, Header, KEEP, State, TensorRecord};
-use super::trace::Window;
 use crate::boards::{Board, Processor};
-use crate::image::{Functions, Image};
+use crate::image::Image;
 use crate::uart::crc32;
 
 /// The result of a run.
@@ -130,23 +130,18 @@ impl Session {
     /// As [`Session::run`], and returns the instructions of each function, the largest count first. The sum is the count of the run.
     ///
     /// # Errors
-    /// As for [`Session::run`]; `Unsupported` if the link or the image does not allow it.
+    /// As for [`Session::run`].
     pub(crate) fn run_traced(
         &mut self,
+        trace: &FunctionTrace,
         calls: u32,
         deadline: Duration,
     ) -> Result<(Outcome, Vec<(String, u64)>)> {
-        let functions = Functions::of(&self.image, self.processor)?;
-        let window = Window {
-            begin: functions.address("runtime_counter_start")?,
-            end: functions.address("runtime_counted")?,
-            reading: functions.address("runtime_counter_read")?,
-        };
         let until = Instant::now() + deadline;
         self.write_mailbox(mailbox::COMMAND, &mailbox::command(mailbox::RUN, self.tensors.len(), calls))?;
-        let counts = self.link.trace(window, until).map_err(|error| after(deadline, error))?;
+        let counts = self.link.trace(trace.window, until).map_err(|error| after(deadline, error))?;
         let header = self.done()?;
-        Ok((self.outcome(&header)?, functions.sum(counts)))
+        Ok((self.outcome(&header)?, trace.sum(counts)))
     }
 
     /// The result of a run, unless it has written outside its tensors.

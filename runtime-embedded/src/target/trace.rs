@@ -2,16 +2,15 @@
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, ErrorKind as IoErrorKind};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
-use std::process::Command;
 use std::thread::{self, JoinHandle};
 
 use runtime_core::backend::TemporaryFolder;
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::image::run_tool;
+use super::named_pipe;
 
 /// The part of a run that is traced, and the part of this that is counted.
 #[derive(Clone, Copy, Debug)]
@@ -44,29 +43,30 @@ pub(super) const CLOSE: &str = "logfile /dev/null";
 #[derive(Debug)]
 pub(super) struct Pipe {
     folder: TemporaryFolder,
-    /// Keeps QEMU from waiting for a reader when it opens the pipe.
-    _reader: File,
+    /// Opened before QEMU opens the pipe, so that neither waits for the other.
+    reader: File,
 }
 
 impl Pipe {
     /// Makes a pipe.
     ///
     /// # Errors
-    /// `Unavailable` without the program `mkfifo`; `Io`.
+    /// `Io`.
     pub(super) fn new() -> Result<Self> {
-        let folder = TemporaryFolder::new("runtime-trace-").map_err(|error| io(&error))?;
-        let (succeeded, log) = run_tool(Command::new("mkfifo").arg(PIPE), folder.path())?;
-        if !succeeded {
-            return Err(Error::new(ErrorKind::Io, log));
-        }
-        let reader =
-            OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(folder.path().join(PIPE));
-        Ok(Self { _reader: reader.map_err(|error| io(&error))?, folder })
+        let make = || {
+            let folder = TemporaryFolder::new("runtime-trace-")?;
+            let path = folder.path().join(PIPE);
+            named_pipe::create(&path)?;
+            let reader = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+            Ok(Self { folder, reader })
+        };
+        make().map_err(|error| io(&error))
     }
 
     /// The command of QEMU's monitor that makes this pipe its log.
     pub(super) fn command(&self) -> String {
-        format!("logfile {}", self.path().display())
+        let path = self.path().display().to_string();
+        format!("logfile \"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""))
     }
 
     fn path(&self) -> PathBuf {
@@ -76,13 +76,22 @@ impl Pipe {
     /// Counts the lines in a thread, which ends when QEMU closes the pipe, or has ended.
     ///
     /// # Errors
-    /// `Io`.
-    pub(super) fn count(&self, window: Window) -> Result<JoinHandle<std::io::Result<Counts>>> {
-        // Does not block: QEMU has opened the pipe.
-        let file = File::open(self.path()).map_err(|error| io(&error))?;
-        let count = move || count(BufReader::with_capacity(1 << 16, file), window.reading);
+    /// `Io`, also if QEMU has not opened the pipe.
+    pub(super) fn count(self, window: Window) -> Result<JoinHandle<std::io::Result<Counts>>> {
+        let path = self.path();
+        let mut log = BufReader::with_capacity(1 << 16, self.reader);
+        match log.fill_buf() {
+            // Without a writer, a pipe is at its end.
+            Ok([]) => {
+                let message = format!("the emulator did not open it as {}", path.display());
+                return Err(io(&std::io::Error::other(message)));
+            }
+            Err(error) if error.kind() != IoErrorKind::WouldBlock => return Err(io(&error)),
+            _ => {}
+        }
+        named_pipe::set_blocking(log.get_ref()).map_err(|error| io(&error))?;
         let thread = thread::Builder::new().name("runtime-embedded-trace".to_owned());
-        thread.spawn(count).map_err(|error| io(&error))
+        thread.spawn(move || count(log, window.reading)).map_err(|error| io(&error))
     }
 }
 
@@ -99,14 +108,14 @@ fn io(error: &std::io::Error) -> Error {
 /// Counts the instructions from the reading of the counter before the calls to that after them.
 fn count(mut log: impl BufRead, reading: u64) -> std::io::Result<Counts> {
     let (mut counts, mut line, mut readings) = (Counts::new(), Vec::new(), 0);
-    // An instruction that was logged is executed, unless the next line denies it.
+    // An instruction that was logged is executed, unless the next line withdraws it.
     let mut last = None;
     while log.read_until(b'\n', &mut line)? > 0 {
-        match executed(&line) {
-            Some((address, true)) => {
+        match event(&line) {
+            Some(Event::Executed(address)) => {
                 add(&mut counts, &mut readings, reading, last.replace(address));
             }
-            Some((_, false)) => last = None,
+            Some(Event::Withdrawn) => last = None,
             None => {}
         }
         line.clear();
@@ -123,22 +132,33 @@ fn add(counts: &mut Counts, readings: &mut u32, reading: u64, address: Option<u6
     }
 }
 
-/// The address in a line of the log, and whether it was executed; `None` for other lines.
-/// `Trace 0: HOST [BASE/PC/FLAGS/FLAGS] NAME`, or `Stopped execution of TB chain before HOST [PC] NAME`.
-fn executed(line: &[u8]) -> Option<(u64, bool)> {
+/// What a line of the log reports.
+enum Event {
+    /// The instruction at this address begins: `Trace 0: HOST [BASE/PC/FLAGS/FLAGS] NAME`.
+    Executed(u64),
+    /// The last instruction was not executed, or is executed once more.
+    Withdrawn,
+}
+
+/// How the lines begin that withdraw an instruction: something interrupted the processor before it, or it accesses a device, for which QEMU
+/// translates it again.
+const WITHDRAWALS: [&str; 2] = ["Stopped execution ", "cpu_io_recompile: rewound "];
+
+/// The event of a line; `None` for other lines.
+fn event(line: &[u8]) -> Option<Event> {
     let text = std::str::from_utf8(line).ok()?;
-    let (is_executed, field) = match (text.starts_with("Trace "), text.starts_with("Stopped execution ")) {
-        (true, _) => (true, 1),
-        (_, true) => (false, 0),
-        _ => return None,
-    };
-    let (_, fields) = text.split_once('[')?;
-    let address = fields.split(['/', ']']).nth(field)?;
-    Some((u64::from_str_radix(address, 16).ok()?, is_executed))
+    if WITHDRAWALS.iter().any(|begin| text.starts_with(begin)) {
+        return Some(Event::Withdrawn);
+    }
+    let (_, fields) = text.strip_prefix("Trace ")?.split_once('[')?;
+    let address = fields.split(['/', ']']).nth(1)?;
+    Some(Event::Executed(u64::from_str_radix(address, 16).ok()?))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
 
     #[test]
@@ -153,5 +173,38 @@ mod tests {
         let log = [log, reading, log, reading, reading, log, reading, log].concat();
         let counts = count(log.as_bytes(), 0x100).unwrap();
         assert_eq!(counts, Counts::from([(0x100, 1), (0x8000_0530, 1), (0x532, 2)]));
+    }
+
+    #[test]
+    fn accesses_to_devices_are_counted_once() {
+        let reading = "Trace 0: 0x7f90 [00800000/00000100/0020f003/ff020201] \n";
+        let access = "Trace 0: 0x7f96 [00800000/00000532/0020f003/ff020201] \n";
+        let again = "cpu_io_recompile: rewound execution of TB to 00000532\n";
+        let log = [reading, reading, reading, access, again, access, reading, access].concat();
+        assert_eq!(count(log.as_bytes(), 0x100).unwrap(), Counts::from([(0x100, 1), (0x532, 1)]));
+    }
+
+    const WINDOW: Window = Window { begin: 0, end: 0, reading: 0x100 };
+
+    #[test]
+    fn a_log_is_read_to_its_end() {
+        let pipe = Pipe::new().unwrap();
+        let mut writer = OpenOptions::new().write(true).open(pipe.path()).unwrap();
+        let counting = pipe.count(WINDOW).unwrap();
+        for address in [0x100, 0x100, 0x100, 0x104] {
+            writeln!(writer, "Trace 0: 0x7f90 [00800000/{address:08x}/0020f003/ff020201] ").unwrap();
+        }
+        drop(writer);
+        assert_eq!(join(counting).unwrap(), Counts::from([(0x100, 1), (0x104, 1)]));
+    }
+
+    #[test]
+    fn a_log_that_was_not_opened_is_an_error() {
+        let pipe = Pipe::new().unwrap();
+        let path = pipe.path();
+        assert_eq!(pipe.command(), format!("logfile \"{}\"", path.display()));
+        let error = pipe.count(WINDOW).unwrap_err();
+        assert!(error.kind() == ErrorKind::Io && error.message().contains("did not open"), "{error}");
+        assert!(!path.exists());
     }
 }

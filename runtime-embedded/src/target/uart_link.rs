@@ -11,7 +11,6 @@ use super::emulator;
 use super::link::{Link, Surroundings};
 use super::port::Port;
 use super::program::Program;
-use super::trace::{Counts, Window};
 use crate::boards::{Board, Uart};
 use crate::image::{Image, run_command};
 use crate::uart::{Client, Deadlines, Log, RunState, crc32};
@@ -202,12 +201,6 @@ impl Link for UartLink {
             RunState::Done => Ok(()),
             RunState::Running => Err(Error::new(ErrorKind::Timeout, "it was still running")),
         }
-    }
-
-    fn trace(&mut self, _window: Window, _until: Instant) -> Result<Counts> {
-        Err(Error::unsupported(
-            "counts per function need the debugger of an emulator; this board is reached over a UART",
-        ))
     }
 
     fn is_usable(&mut self) -> bool {

@@ -46,7 +46,7 @@ fn data_that_is_only_read_is_in_flash(board: &Board) {
     assert_eq!(after - before, 4003, "the report has its size");
 }
 
-/// Larger than the flash and smaller than the RAM, or the other tensor of two that fill the flash.
+/// Of two tensors that do not fit together, the second is in RAM.
 fn data_beyond_the_flash_is_in_ram(board: &Board) {
     let device = board.embedded();
     let flash = board.device.info().properties.integer("flash_bytes").unwrap();

@@ -5,14 +5,17 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use runtime_core::{Arg, ErrorKind, HostArray, Result};
+use runtime_core::{Arg, DType, ErrorKind, HostArray, Result};
 
+use crate::refusals::{ENTRY, elf, prebuilt};
 use crate::{Board, Case, DEADLINE, Link, c};
 
 pub(crate) const CASES: &[Case] = &[
     ("every_instruction_is_counted_once", every_instruction_is_counted_once),
     ("a_traced_run_may_fail", a_traced_run_may_fail),
 ];
+pub(crate) const IMAGES: &[Case] =
+    &[("images_without_functions_are_refused", images_without_functions_are_refused)];
 pub(crate) const UART: &[Case] = &[("a_uart_counts_no_functions", a_uart_counts_no_functions)];
 
 const CODE: &str = "
@@ -45,9 +48,7 @@ fn every_instruction_is_counted_once(board: &Board) {
             .collect()
     };
     let first = counts();
-    let rest = traced.cycles.unwrap().abs_diff(first.values().sum());
-    // Ticks of a timer are rounded.
-    assert!(rest <= 1, "{traced:?} is the sum of {first:?}");
+    assert_eq!(traced.cycles.unwrap(), first.values().sum::<u64>(), "{first:?}");
     trace(200, &file);
     let second = counts();
     assert_eq!(second["twice"], 2 * first["twice"], "{first:?} and {second:?}");
@@ -63,14 +64,31 @@ fn a_traced_run_may_fail(board: &Board) {
     let error = board.embedded().run(DEADLINE).unwrap_err();
     assert!(error.kind() == ErrorKind::Failed && error.to_string().contains("crashed"), "{error}");
     flash(board, "void f(int *x, int n) { while (*(volatile int *)x == 1) {} }", 1, &file).unwrap();
-    let error = board.embedded().run(Duration::from_millis(300)).unwrap_err();
+    let error = board.embedded().run(Duration::from_secs(5)).unwrap_err();
     assert!(error.kind() == ErrorKind::Timeout && error.to_string().contains("`f`"), "{error}");
     every_instruction_is_counted_once(board);
 }
 
+/// The program that was flashed before stays.
+fn images_without_functions_are_refused(board: &Board) {
+    board.flash("int f(void) { return 0; }", &[]).unwrap();
+    let x = board.embedded().tensor_from_seed(DType::I32, &[1], 1).unwrap();
+    let mut image = prebuilt(board.name, ENTRY, board.link);
+    let name = image.windows(15).position(|bytes| bytes == b"runtime_counted").unwrap();
+    image[name] = b'R';
+    let source = elf(image).option("functions", "functions");
+    let error = board.embedded().flash(&source, &[Arg::read_write(&x), Arg::scalar(1i32)]).unwrap_err();
+    assert!(
+        error.kind() == ErrorKind::Unsupported && error.to_string().contains("runtime_counted"),
+        "{error}"
+    );
+    board.embedded().run(DEADLINE).unwrap();
+}
+
 fn a_uart_counts_no_functions(board: &Board) {
     assert_eq!(board.link, Link::Uart);
-    flash(board, CODE, 1, Path::new("functions")).unwrap();
-    let error = board.embedded().run(DEADLINE).unwrap_err();
+    board.flash("int f(void) { return 0; }", &[]).unwrap();
+    let error = flash(board, CODE, 1, Path::new("functions")).unwrap_err();
     assert!(error.kind() == ErrorKind::Unsupported && error.to_string().contains("UART"), "{error}");
+    board.embedded().run(DEADLINE).unwrap();
 }

@@ -132,6 +132,7 @@ fn cases(board: &str) -> Vec<(Case, Link)> {
         lifetime::CASES,
         flash_data::CASES,
         functions::CASES,
+        functions::IMAGES,
     ];
     let both = [kernels::CASES, faults::CASES, uart::SHARED, uart::CASES, functions::UART];
     let processor = [results::CASES, kernels::CASES, faults::CASES, flash_data::CASES, functions::CASES];
@@ -139,7 +140,12 @@ fn cases(board: &str) -> Vec<(Case, Link)> {
         lists.concat().into_iter().map(|case| (case, link)).collect::<Vec<_>>()
     };
     if board == SMALL {
-        return [over(&processor, Link::Debugger), over(&[kernels::CASES], Link::Uart)].concat();
+        return [
+            over(&processor, Link::Debugger),
+            over(&[results::WIDE], Link::Debugger),
+            over(&[kernels::CASES], Link::Uart),
+        ]
+        .concat();
     }
     [over(&all, Link::Debugger), over(&both, Link::Uart)].concat()
 }

@@ -6,6 +6,7 @@ use crate::{BOARDS, Board, Case, DEADLINE, Link, c};
 
 pub(crate) const CASES: &[Case] = &[
     ("images_that_do_not_fit_are_refused", images_that_do_not_fit_are_refused),
+    ("images_that_reach_the_breakpoint_are_refused", images_that_reach_the_breakpoint_are_refused),
     ("tensors_that_do_not_fit_are_refused", tensors_that_do_not_fit_are_refused),
     ("code_must_have_one_entry", code_must_have_one_entry),
     ("arguments_must_fit_the_prototype", arguments_must_fit_the_prototype),
@@ -29,6 +30,19 @@ fn images_that_do_not_fit_are_refused(board: &Board) {
     let variables = "char table[5 << 20];\nint f(int i) { return table[i]++; }";
     let error = board.flash(variables, &[Arg::scalar(1i32)]).unwrap_err();
     expect(&error, ErrorKind::OutOfResources, &["RAM"]);
+}
+
+/// It is in the last page of the flash of an emulator, where the image would still have room.
+fn images_that_reach_the_breakpoint_are_refused(board: &Board) {
+    let code =
+        |bytes: u64| format!("const char table[{bytes}] = {{1}};\nint f(int i) {{ return table[i] - 1; }}");
+    let flash = |bytes| board.flash(&code(bytes), &[Arg::scalar(0i32)]);
+    flash(1).unwrap();
+    let sizes = board.embedded().run(DEADLINE).unwrap().image.unwrap();
+    let room = (4 << 20) - sizes.code_bytes - sizes.constant_bytes - sizes.data_bytes;
+    flash(room - (5 << 10)).unwrap();
+    let error = flash(room - (3 << 10)).unwrap_err();
+    expect(&error, ErrorKind::OutOfResources, &[board.name, ".park", "4194304 bytes of flash"]);
 }
 
 fn tensors_that_do_not_fit_are_refused(board: &Board) {

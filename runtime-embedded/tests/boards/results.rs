@@ -15,6 +15,9 @@ pub(crate) const CASES: &[Case] = &[
     ("large_tensors_survive_the_way", large_tensors_survive_the_way),
 ];
 
+/// On boards whose counter has 64 bits that code can set.
+pub(crate) const WIDE: &[Case] = &[("counts_have_64_bits", counts_have_64_bits)];
+
 const SCALE: &str =
     "void scale(float *x, float a, long long n) { for (long long i = 0; i < n; i++) x[i] *= a; }";
 
@@ -192,4 +195,14 @@ pub(crate) fn large_tensors_survive_the_way(board: &Board) {
     device.run(DEADLINE).unwrap();
     let expected: Vec<u8> = data.iter().map(|byte| byte ^ 0x5a).collect();
     assert_eq!(device.read(0).unwrap().as_slice::<u8>().unwrap(), expected);
+}
+
+/// The kernel sets the system counter to 2³² − 1.
+fn counts_have_64_bits(board: &Board) {
+    let code = "
+        #define REGISTER(offset) (*(volatile unsigned *)(0x58100000u + (offset)))
+        void f(void) { REGISTER(0) = 0; REGISTER(8) = 0xffffffffu; REGISTER(12) = 0; REGISTER(0) = 1; }";
+    board.flash(code, &[]).unwrap();
+    let count = board.embedded().run(DEADLINE).unwrap().cycles.unwrap();
+    assert!(count.abs_diff((1u64 << 32) * 125 / 1024) < 100, "{count}");
 }

@@ -1,58 +1,78 @@
 //! The count of each function of a program, from a run of its own: an emulator reports every instruction that it executes.
 
+use std::time::Duration;
+
 use runtime_core::backend::TemporaryFolder;
 use runtime_core::{Error, ErrorKind, Result};
 
 use super::program::Program;
 use super::{Board, count};
-use crate::row::{CounterValue, error_text};
+use crate::row::{CounterValue, Counts, error_text};
 
 /// The name that asks for the counts.
 const FUNCTIONS: &str = "functions";
-/// The part of the count that no function has, where the ticks of a timer are rounded to instructions.
-const ROUNDING: &str = "(rounding)";
+/// Instructions per second of a traced run at least, on a busy host.
+const TRACED_PER_SECOND: f64 = 20_000.0;
+/// For the rest of a traced run.
+const MIN_DEADLINE: Duration = Duration::from_secs(10);
 
-/// The counters with these names.
+/// The counters with these names, of a program with these counts.
 pub(super) fn counters(
     board: &Board<'_>,
     program: &Program<'_>,
-    number: u64,
+    counts: &Counts,
     names: &[String],
 ) -> Vec<CounterValue> {
     let read = |name: &String| match name == FUNCTIONS {
-        true => by_function(board, program, number),
+        true => by_function(board, program, counts),
         false => Err(Error::unsupported(format!("an embedded device has no counter but \"{FUNCTIONS}\""))),
     };
-    let values = names.iter().map(|name| match read(name) {
-        Ok(values) => values,
-        Err(error) => {
-            let reason = Some(error_text(&error));
-            vec![CounterValue { name: name.clone(), reason, ..CounterValue::default() }]
-        }
-    });
+    let values = names.iter().map(|name| read(name).unwrap_or_else(|error| vec![unread(name, &error)]));
     values.flatten().collect()
 }
 
+/// A counter that was not read, with the reason.
+pub(super) fn unread(name: &str, error: &Error) -> CounterValue {
+    CounterValue { name: name.to_owned(), reason: Some(error_text(error)), ..CounterValue::default() }
+}
+
 /// A counter per function that was executed, the largest first. Their sum is the count of the run.
-fn by_function(board: &Board<'_>, program: &Program<'_>, number: u64) -> Result<Vec<CounterValue>> {
+fn by_function(board: &Board<'_>, program: &Program<'_>, counts: &Counts) -> Result<Vec<CounterValue>> {
     let io = |error: std::io::Error| Error::new(ErrorKind::Io, format!("counts of functions: {error}"));
     let folder = TemporaryFolder::new("runtime-functions-").map_err(io)?;
     let file = folder.path().join("counts");
-    program.flash(number, Some(&file))?;
-    let total = count(&board.run()?)?;
+    program.flash(counts.number, Some(&file))?;
+    let total = count(&board.embedded.run(deadline(counts.median * counts.number as f64))?)?;
     let text = std::fs::read_to_string(&file).map_err(io)?;
+    let functions = parse(&text, total)?;
+    let per_call = |count: u64| count as f64 / counts.number as f64;
+    let values = functions
+        .into_iter()
+        .map(|(name, count)| value(format!("{FUNCTIONS}:{name}"), per_call(count), counts.number));
+    Ok(values.collect())
+}
+
+/// The time for a traced run of so many instructions.
+fn deadline(instructions: f64) -> Duration {
+    MIN_DEADLINE + Duration::from_secs_f64(instructions / TRACED_PER_SECOND)
+}
+
+/// The functions in the lines `NAME COUNT` that a run has written.
+///
+/// # Errors
+/// `Io` for other lines, and if their sum is not the count of the run.
+fn parse(text: &str, total: u64) -> Result<Vec<(&str, u64)>> {
+    let io = |message: String| Error::new(ErrorKind::Io, format!("counts of functions: {message}"));
     let counts = text.lines().map(|line| {
         let (name, count) = line.rsplit_once(' ')?;
-        Some((name, count.parse::<u64>().ok()?))
+        Some((name, count.parse().ok()?))
     });
-    let malformed = || Error::new(ErrorKind::Io, format!("counts of functions: unexpected text \"{text}\""));
-    let counts: Vec<(&str, u64)> = counts.collect::<Option<_>>().ok_or_else(malformed)?;
-    let rest = total as f64 - counts.iter().map(|(_, count)| *count as f64).sum::<f64>();
-    let counts = counts.into_iter().map(|(name, count)| (name, count as f64));
-    let counts = counts.chain((rest != 0.0).then_some((ROUNDING, rest)));
-    Ok(counts
-        .map(|(name, count)| value(format!("{FUNCTIONS}:{name}"), count / number as f64, number))
-        .collect())
+    let counts =
+        counts.collect::<Option<Vec<_>>>().ok_or_else(|| io(format!("unexpected text \"{text}\"")))?;
+    match counts.iter().map(|(_, count)| count).sum::<u64>() {
+        sum if sum == total => Ok(counts),
+        sum => Err(io(format!("their sum is {sum}, and the count of the run {total}"))),
+    }
 }
 
 fn value(name: String, value: f64, calls: u64) -> CounterValue {
@@ -66,5 +86,24 @@ fn value(name: String, value: f64, calls: u64) -> CounterValue {
         calls,
         passes: 1,
         ..CounterValue::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_that_do_not_add_up_are_an_error() {
+        assert_eq!(parse("f 7\ng h 2\n", 9).unwrap(), [("f", 7), ("g h", 2)]);
+        for (text, total, word) in [("f 7\n", 8, "sum is 7"), ("f\n", 0, "unexpected"), ("", 1, "sum is 0")] {
+            let error = parse(text, total).unwrap_err();
+            assert!(error.kind() == ErrorKind::Io && error.message().contains(word), "{error}");
+        }
+    }
+
+    #[test]
+    fn more_instructions_have_more_time() {
+        assert_eq!([0.0, 1e6].map(deadline), [10, 60].map(Duration::from_secs));
     }
 }

@@ -36,8 +36,7 @@ const COUNTER: &str = "counter";
 /// The property of a device without a counter that names the clock of its runs.
 const RUN_CLOCK: &str = "run_clock";
 /// What is said of times on a simulator.
-const SIMULATED: &str =
-    "the time is that of the simulator, not of the chip: use it for nothing but comparisons of simulations";
+const SIMULATED: &str = "simulated time; compare it only with other simulations";
 
 /// What is called at the beginning of each phase, with what is about to run.
 type Enter<'e> = &'e mut dyn FnMut(Phase, &str);
@@ -69,10 +68,10 @@ pub(crate) fn evaluate(
         Ok((validation, Figures::Counts(counts, counters))) => {
             Row { counters, ..Row::counted(&job.spec, settings, name, &validation, *counts) }
         }
-        Ok((validation, Figures::Times(times))) => {
+        Ok((validation, Figures::Times(times, counters))) => {
             let is_simulated = opened.info().properties.flag("simulator");
             let advice = is_simulated.then(|| SIMULATED.to_owned()).into_iter().collect();
-            Row { advice, ..Row::timed(&job.spec, settings, name, &validation, *times) }
+            Row { advice, counters, ..Row::timed(&job.spec, settings, name, &validation, *times) }
         }
         // What a board cannot hold is no failure of the kernel.
         Err(error) if matches!(error.kind(), ErrorKind::OutOfMemory | ErrorKind::OutOfResources) => {
@@ -100,11 +99,10 @@ struct Board<'b> {
     is_timed: bool,
 }
 
-/// What was measured of a job.
+/// What was measured of a job, with the counters that were asked for.
 enum Figures {
-    /// Counts, and the counters that were asked for.
     Counts(Box<Counts>, Vec<CounterValue>),
-    Times(Box<Measurement>),
+    Times(Box<Measurement>, Vec<CounterValue>),
 }
 
 impl Board<'_> {
@@ -122,17 +120,18 @@ impl Board<'_> {
         let _context = CrashContext::enter(operation);
         let first = self.run()?;
         let validation = check.compare(&program)?;
+        let names = settings.counters.as_deref().unwrap_or_default();
         if self.is_timed {
             let times = wall_time::measure(&self.timing, job.spec.cost, || Ok(self.run()?.elapsed_ns))?;
-            return Ok((validation, Figures::Times(Box::new(times))));
+            let counters = wall_time::counters(self.name, names);
+            return Ok((validation, Figures::Times(Box::new(times), counters)));
         }
         let number = self.timing.number.unwrap_or(1);
         if number != 1 || program.updates_tensors() {
             program.flash(number, None)?;
         }
         let counts = self.sample(&program, number, &first)?;
-        let names = settings.counters.as_deref().unwrap_or_default();
-        let counters = functions::counters(self, &program, number, names);
+        let counters = functions::counters(self, &program, &counts, names);
         Ok((validation, Figures::Counts(Box::new(counts), counters)))
     }
 

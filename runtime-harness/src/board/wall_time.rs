@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use runtime_core::{Clock, Cost, Error, ErrorKind, Result, Statistics, Timing, Warmup};
 
-use crate::row::Measurement;
+use super::functions::unread;
+use crate::row::{CounterValue, Measurement};
 
 /// Times runs of a flashed program: `repeat` samples of `number` runs, until the budget is spent.
 ///
@@ -58,9 +59,23 @@ pub(super) fn measure(
     })
 }
 
+/// Counters that were asked for, with the reason why such a device has none.
+pub(super) fn counters(device: &str, names: &[String]) -> Vec<CounterValue> {
+    let error = Error::unsupported(format!("{device} has no counters; its runs are timed"));
+    names.iter().map(|name| unread(name, &error)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_counter_has_a_reason() {
+        let counters = counters("mine", &["functions".to_owned(), "cycles".to_owned()]);
+        let names = counters.iter().map(|counter| counter.name.as_str());
+        assert!(names.eq(["functions", "cycles"]) && counters.iter().all(|counter| counter.value.is_none()));
+        assert!(counters[0].reason.as_ref().unwrap().contains("mine has no counters"), "{counters:?}");
+    }
 
     #[test]
     fn samples_are_the_mean_of_their_runs() {

@@ -102,3 +102,15 @@ fn what_the_server_says_is_part_of_an_error() {
         assert!(error.to_string().contains("no target answers"), "{step}: {error}");
     }
 }
+
+#[test]
+fn the_first_error_of_a_traced_run_is_reported() {
+    // Refuses `log none`, which follows the run, and opens no log.
+    let (connection, _requests) = serve(b"qRcmd,6c6f67206e6f6e65");
+    let board = board("riscv64-virt");
+    let image = Arc::new(Image::with(&board, SYMBOLS, &[]));
+    let mut link = DebugLink::begin(&board, (&image, &[]), connection, None).unwrap();
+    let window = Window { begin: SYMBOLS.park, end: 0x24, reading: 0x28 };
+    let error = link.trace(window, Instant::now() + PREPARE_DEADLINE).unwrap_err();
+    assert!(error.message().contains("did not open"), "{error}");
+}

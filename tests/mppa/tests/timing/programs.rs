@@ -109,9 +109,11 @@ fn times() -> Result<(), Failed> {
 
 fn simulated() -> Result<(), Failed> {
     let root = machine()?;
-    let row = evaluate(root.path(), "mppa:iss", &[], &[])?;
+    let row = evaluate(root.path(), "mppa:iss", &["--counters", "functions"], &[])?;
     let advice = row["advice"][0].as_str().unwrap_or_default();
-    check(row["measurement"].is_object() && advice.contains("time is that of the simulator"), &row)
+    check(row["measurement"].is_object() && advice.contains("simulated time"), &row)?;
+    let reason = row["counters"][0]["reason"].as_str().unwrap_or_default();
+    check(reason.contains("no counters"), &row)
 }
 
 fn traces() -> Result<(), Failed> {
