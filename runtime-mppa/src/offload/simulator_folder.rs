@@ -207,6 +207,7 @@ fn not_recorded(path: &Path) -> Error {
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
     use std::os::unix::net::UnixListener;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
 
@@ -276,6 +277,25 @@ mod tests {
         std::os::unix::fs::symlink(&target, path.join(MARKER)).unwrap();
         assert_eq!(SimulatorFolder::create(&path, true).unwrap_err().kind(), ErrorKind::Io);
         assert!(!target.exists(), "nothing is made through a link");
+    }
+
+    #[test]
+    fn users_side_by_side_see_only_that_it_is_in_use() {
+        let root = tempfile::tempdir().unwrap();
+        let (path, uses) = (root.path().join("mymppa"), AtomicU32::new(0));
+        let try_often = || {
+            for _ in 0..200 {
+                match SimulatorFolder::create(&path, true) {
+                    Ok(_folder) => {
+                        assert_eq!(uses.fetch_add(1, Ordering::SeqCst), 0, "used twice at once");
+                        std::fs::write(path.join("memory"), "").unwrap();
+                        uses.fetch_sub(1, Ordering::SeqCst);
+                    }
+                    Err(error) => assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}"),
+                }
+            }
+        };
+        std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(try_often))));
     }
 
     #[test]

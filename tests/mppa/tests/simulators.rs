@@ -210,7 +210,7 @@ fn never_open() -> Result<(), Failed> {
 /// Loses the device in the middle of a transfer, which the library ends later.
 fn lose_during(transfer: impl FnOnce(&Tensor) -> runtime_core::Result<()>) -> Result<(), Failed> {
     let device = runtime().open(ISS)?;
-    let x = device.tensor([HELD_BYTES], &[1u8; HELD_BYTES])?;
+    let x = device.tensor([HELD_BYTES], &vec![1u8; HELD_BYTES])?;
     std::fs::remove_file(std::env::var_os(HOLD).unwrap())?;
     let killer = kill_after("held");
     let error = transfer(&x).unwrap_err();
