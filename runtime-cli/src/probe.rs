@@ -29,18 +29,23 @@ struct Device {
     is_sub_device: bool,
     /// Whether it is flashed with an image to run it.
     is_embedded: bool,
+    is_simulator: bool,
     /// Why the device cannot be used, if it cannot.
     unavailable_reason: Option<String>,
 }
 
-/// Whether a device is used when none is named: it can be used, is no part of another one, and needs no flashing,
-/// which would replace what a board holds.
+/// The property of simulators.
+pub(crate) const SIMULATOR: &str = "simulator";
+
+/// Whether a device is used when none is named: it can be used, is no part of another one, needs no flashing, which would replace
+/// what a board holds, and is no simulator, whose times are not those of a chip, and of which a process may have only one.
 pub(crate) const fn is_used_by_default(
     is_sub_device: bool,
     is_embedded: bool,
+    is_simulator: bool,
     unavailable_reason: Option<&str>,
 ) -> bool {
-    !is_sub_device && !is_embedded && unavailable_reason.is_none()
+    !is_sub_device && !is_embedded && !is_simulator && unavailable_reason.is_none()
 }
 
 /// Probes the backend library at `path`; `target` is its name, if known.
@@ -109,6 +114,7 @@ fn parse(text: &str) -> Result<ProbeResult, String> {
                 id: text_of(&device["id"])?,
                 is_sub_device: !device["sub"].is_null(),
                 is_embedded: device["kind"] == "embedded",
+                is_simulator: device["properties"][SIMULATOR] == true,
                 unavailable_reason: text_of(&device["unavailable_reason"]),
             })
         };
@@ -138,7 +144,7 @@ impl ProbeResult {
             Ok(devices) => {
                 let is_used = |device: &&Device| {
                     let reason = device.unavailable_reason.as_deref();
-                    is_used_by_default(device.is_sub_device, device.is_embedded, reason)
+                    is_used_by_default(device.is_sub_device, device.is_embedded, device.is_simulator, reason)
                 };
                 Ok(devices.iter().filter(is_used).map(|device| device.id.clone()).collect())
             }
@@ -188,11 +194,16 @@ mod tests {
         let text = r#"{"targets": [{"target": "x", "version": "1", "reason": null, "devices": [
             {"id": "x:0", "sub": null, "unavailable_reason": null},
             {"id": "x:0.1", "sub": 1, "unavailable_reason": null},
-            {"id": "x:1", "sub": null, "unavailable_reason": "too old"}]}]}"#;
+            {"id": "x:1", "sub": null, "unavailable_reason": "too old"},
+            {"id": "x:2", "sub": null, "unavailable_reason": null, "properties": {"simulator": true}}]}]}"#;
         let probed = parse(text).unwrap();
-        assert_eq!(probed.to_string(), "x 1: 3 devices, 1 unusable (`runtime devices` says why)");
+        assert_eq!(probed.to_string(), "x 1: 4 devices, 1 unusable (`runtime devices` says why)");
         assert_eq!(probed.missing(), ["x:1: too old"]);
-        assert_eq!(probed.available().unwrap(), ["x:0"], "neither what cannot be used nor a part");
+        assert_eq!(
+            probed.available().unwrap(),
+            ["x:0"],
+            "neither what cannot be used, nor a part, nor a simulator"
+        );
         let reason = text.replacen("null, \"devices\"", "\"no driver\", \"devices\"", 1);
         let absent = parse(&reason).unwrap();
         assert_eq!(absent.to_string(), "x 1: unavailable: no driver");

@@ -42,7 +42,10 @@ pub fn evaluate_with(
 ) -> Evaluated {
     let before = device.traces.files();
     let mut evaluated = evaluate_on(job, device, settings, progress);
-    evaluated.row.traces = device.traces.new_since(&before);
+    match device.traces.new_since(&before) {
+        Ok(new) => evaluated.row.traces = new,
+        Err(reason) => evaluated.row.advice.push(reason.to_string()),
+    }
     evaluated
 }
 

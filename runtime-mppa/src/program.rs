@@ -4,10 +4,11 @@ mod traces;
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use runtime_core::backend::{Level, Log, Program, ProgramArg, RunReport, Source, TensorDescription};
+use runtime_core::backend::{Level, Log, Process, Program, ProgramArg, RunReport, Source, TensorDescription};
 use runtime_core::{DTypeClass, Error, ErrorKind, OptionSpec, Options, Result};
 
 use crate::config::{Arch, MppaConfig};
@@ -19,7 +20,7 @@ use crate::tools::Tools;
 use crate::work_folder::WorkFolder;
 use traces::Traces;
 
-/// The files of a device, which are no traces.
+/// Files of the device itself, not traces.
 const PROGRAM: &str = "program.elf";
 const TENSOR: &str = "tensor";
 
@@ -115,19 +116,24 @@ impl ProgramDevice {
         let level = if self.config.verbose { Level::Info } else { Level::Debug };
         self.log.write(level, "mppa", &format!("runs {}", words.join(" ")));
         let mut process = process::start(&words, self.folder.path(), &self.config.variables())?;
-        if let Some(text) = &self.ready.text {
-            process.wait_ready(text, self.ready.timeout)?;
-        }
-        let began = Instant::now();
-        let ended = process.wait(deadline);
-        let elapsed_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let ended = self.wait(&mut process, deadline);
         self.collect_traces();
-        let status = ended?;
+        let (status, elapsed_ns) = ended?;
         self.log.write(level, "mppa", &format!("{status}; it printed: {}", process.output()));
         if status.success() {
             return Ok(RunReport { elapsed_ns, ..RunReport::default() });
         }
         Err(process.failure(ErrorKind::Failed, &format!("failed ({status})")))
+    }
+
+    /// Waits for the end of a run. Returns its status, and its time from the moment that it is ready.
+    fn wait(&self, process: &mut Process, deadline: Duration) -> Result<(ExitStatus, u64)> {
+        if let Some(text) = &self.ready.text {
+            process.wait_ready(text, self.ready.timeout)?;
+        }
+        let began = Instant::now();
+        let status = process.wait(deadline)?;
+        Ok((status, u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX)))
     }
 
     /// Reads bytes of a tensor, as the program left them.

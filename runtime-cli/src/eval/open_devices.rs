@@ -6,7 +6,7 @@ use runtime_core::{DeviceInfo, DeviceKind, ErrorKind, Options, Result, Runtime};
 use runtime_harness::DeviceUnderTest;
 
 use super::listed_devices::at_least_one;
-use crate::probe::is_used_by_default;
+use crate::probe::{SIMULATOR, is_used_by_default};
 use crate::progress::Progress;
 
 /// Opens the devices named, or all available ones without their sub-devices, and shows that meanwhile.
@@ -68,7 +68,9 @@ fn available_devices(runtime: &Runtime) -> Result<Vec<String>> {
     let known = runtime.devices();
     let is_used = |info: &&DeviceInfo| {
         let reason = info.unavailable_reason.as_deref();
-        is_used_by_default(info.id.sub.is_some(), info.kind == DeviceKind::Embedded, reason)
+        let (is_embedded, is_simulator) =
+            (info.kind == DeviceKind::Embedded, info.properties.flag(SIMULATOR));
+        is_used_by_default(info.id.sub.is_some(), is_embedded, is_simulator, reason)
     };
     let used = known.iter().filter(is_used);
     at_least_one(used.map(|info| info.id.to_string()).collect())

@@ -28,8 +28,9 @@ pub struct Chip {
     simulator: Option<Simulator>,
 }
 
+/// What the library has opened.
 #[derive(Debug)]
-struct Handle(*mut c_void);
+pub(super) struct Handle(pub(super) *mut c_void);
 
 // SAFETY: the handle is used by one thread at a time, under its lock.
 unsafe impl Send for Handle {}
@@ -37,11 +38,11 @@ unsafe impl Send for Handle {}
 impl Chip {
     pub(super) fn new(
         shim: Arc<Shim>,
-        handle: *mut c_void,
+        handle: Handle,
         firmware: CString,
         simulator: Option<Simulator>,
     ) -> Self {
-        Self { shim, handle: Mutex::new(Handle(handle)), _firmware: firmware, simulator }
+        Self { shim, handle: Mutex::new(handle), _firmware: firmware, simulator }
     }
 
     /// Checks that the chip's simulator, if it has one, still runs.
@@ -49,7 +50,31 @@ impl Chip {
     /// # Errors
     /// `DeviceLost`, with the simulator's output.
     pub(super) fn check_running(&self) -> Result<()> {
-        self.simulator.as_ref().map_or(Ok(()), Simulator::check)
+        self.while_running(|| ())
+    }
+
+    /// Whether the chip has a simulator. Calls may never return then, because that may end.
+    pub(super) const fn is_simulated(&self) -> bool {
+        self.simulator.is_some()
+    }
+
+    /// Does something that must not be going on when the end of the chip's simulator is reported, or after that.
+    ///
+    /// # Errors
+    /// As [`Chip::check_running`].
+    pub(super) fn while_running<T>(&self, act: impl FnOnce() -> T) -> Result<T> {
+        match &self.simulator {
+            Some(simulator) => simulator.while_running(act),
+            None => Ok(act()),
+        }
+    }
+
+    /// As [`Simulator::record_files`], if the chip has a simulator.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(super) fn record_files(&self) -> Result<()> {
+        self.simulator.as_ref().map_or(Ok(()), Simulator::record_files)
     }
 
     /// Locks something that is held during calls to the chip. A call to a simulator that has ended may never return.
@@ -57,7 +82,7 @@ impl Chip {
     /// # Errors
     /// As [`Chip::check_running`].
     pub(super) fn lock<'a, T>(&self, mutex: &'a Mutex<T>) -> Result<MutexGuard<'a, T>> {
-        if self.simulator.is_none() {
+        if !self.is_simulated() {
             return Ok(mutex.lock());
         }
         loop {

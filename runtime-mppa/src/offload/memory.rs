@@ -12,6 +12,8 @@ use crate::counters::CLUSTERS;
 
 /// Alignment of every allocation, and of the memory of whole programs.
 pub(crate) const MIN_ALIGNMENT_BYTES: u64 = 64;
+/// Bytes of a piece of what goes through a buffer of this backend.
+const PIECE_BYTES: u64 = 1 << 20;
 
 /// Where memory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,6 +142,67 @@ impl Memory {
             unsafe { (functions.read)(handle, destination.cast(), self.transfer_address + offset, bytes) }
         })
     }
+}
+
+/// Transfers with host memory that core lends until their ticket ends, or until the device is lost. A call to a simulator that has
+/// ended may go on after that, so the library of a simulated chip gets memory of this backend instead.
+impl Memory {
+    /// As [`Memory::write_from`].
+    ///
+    /// # Errors
+    /// As [`Memory::write`].
+    ///
+    /// # Safety
+    /// `source` is lent for `bytes` bytes.
+    pub(super) unsafe fn write_lent(&self, offset: u64, source: *const u8, bytes: u64) -> Result<()> {
+        if !self.chip.is_simulated() {
+            // SAFETY: a board is never lost, so the source is readable until the ticket ends.
+            return unsafe { self.write_from(offset, source, bytes) };
+        }
+        pieces(bytes, |done, piece| {
+            let source = source.wrapping_add(usize::try_from(done).unwrap_or(0));
+            self.chip.while_running(|| {
+                // SAFETY: the device is not lost meanwhile, so the source is readable; the piece is no part of it.
+                unsafe { source.copy_to_nonoverlapping(piece.as_mut_ptr(), piece.len()) }
+            })?;
+            self.write(offset + done, piece)
+        })
+    }
+
+    /// As [`Memory::read_to`].
+    ///
+    /// # Errors
+    /// As [`Memory::write`].
+    ///
+    /// # Safety
+    /// `destination` is lent for `bytes` bytes.
+    pub(super) unsafe fn read_lent(&self, offset: u64, destination: *mut u8, bytes: u64) -> Result<()> {
+        if !self.chip.is_simulated() {
+            // SAFETY: a board is never lost, so the destination is writable until the ticket ends.
+            return unsafe { self.read_to(offset, destination, bytes) };
+        }
+        pieces(bytes, |done, piece| {
+            self.read(offset + done, piece)?;
+            let destination = destination.wrapping_add(usize::try_from(done).unwrap_or(0));
+            self.chip.while_running(|| {
+                // SAFETY: the device is not lost meanwhile, so the destination is writable; the piece is no part of it.
+                unsafe { destination.copy_from_nonoverlapping(piece.as_ptr(), piece.len()) }
+            })
+        })
+    }
+}
+
+/// Calls `use_piece` with a buffer for each piece of a range, and how much was before it.
+pub(super) fn pieces(bytes: u64, mut use_piece: impl FnMut(u64, &mut [u8]) -> Result<()>) -> Result<()> {
+    let largest = usize::try_from(bytes.min(PIECE_BYTES)).unwrap_or(0);
+    let mut buffer = vec![0; largest];
+    let mut done = 0;
+    while done < bytes {
+        let piece = usize::try_from(bytes - done).unwrap_or(largest).min(largest);
+        use_piece(done, &mut buffer[..piece])?;
+        done += piece as u64;
+    }
+    Ok(())
 }
 
 impl Drop for Memory {

@@ -26,6 +26,14 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
+    /// Whether a chip that was opened for one serves for the other. How long opening may take makes no difference.
+    fn is_same(&self, other: &Self) -> bool {
+        let both = self.simulator.as_ref().zip(other.simulator.as_ref());
+        let simulator =
+            both.map(|(own, other)| own.with_timeout_of(other)).or_else(|| self.simulator.clone());
+        Self { simulator, ..self.clone() } == *other
+    }
+
     /// Its name in messages.
     fn name(&self) -> String {
         match self.platform {
@@ -68,8 +76,8 @@ impl OpenChips {
         let mut place = place.lock();
         let (name, firmware) = (wanted.name(), &wanted.firmware);
         if let Some(open) = place.upgrade() {
-            open.chip.check_running()?;
-            return if open.opened == wanted {
+            open.chip.check_running().map_err(|error| still_in_use(&name, &error))?;
+            return if open.opened.is_same(&wanted) {
                 Ok(open)
             } else {
                 Err(opened_otherwise(&open.opened, &wanted))
@@ -82,8 +90,13 @@ impl OpenChips {
             "mppa",
             &format!("opening {name} with firmware {firmware}; this takes several seconds"),
         );
-        let simulator = wanted.simulator.as_ref().map(|plan| Simulator::start(plan, log)).transpose()?;
-        let chip = shim.open_on(wanted.position, firmware, simulator)?;
+        let chip = match &wanted.simulator {
+            None => shim.open(wanted.position, firmware)?,
+            Some(plan) => {
+                let simulator = Simulator::start(plan, log)?;
+                shim.open_on(simulator, wanted.position, firmware, plan.timeout())?
+            }
+        };
         let open = Arc::new(OpenChip { modules: LoadedModules::new(&chip), chip, opened: wanted });
         *place = Arc::downgrade(&open);
         Ok(open)
@@ -104,6 +117,18 @@ impl OpenChips {
     }
 }
 
+/// The error of opening a chip again whose simulator has ended, while something of it is still used.
+fn still_in_use(name: &str, error: &Error) -> Error {
+    Error::new(
+        error.kind(),
+        format!(
+            "{name} has ended and is still in use: close its devices, or restart this process if a call to Kalray's library has not \
+             returned; {}",
+            error.message()
+        ),
+    )
+}
+
 fn opened_otherwise(open: &Wanted, wanted: &Wanted) -> Error {
     let name = open.name();
     Error::invalid(if open.firmware == wanted.firmware {
@@ -114,4 +139,36 @@ fn opened_otherwise(open: &Wanted, wanted: &Wanted) -> Error {
             open.firmware, wanted.firmware
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::config::MppaConfig;
+    use crate::environment::{Environment, SIMULATOR_FOLDER};
+    use crate::fixture::FakeRoot;
+    use crate::readiness::Readiness;
+    use crate::tools::Tools;
+
+    #[test]
+    fn the_time_for_opening_makes_no_other_chip() {
+        let root = FakeRoot::new();
+        root.tool("bin/kvx-cluster", "");
+        let tools = Tools::new(None, &root.environment(&[]));
+        let options = runtime_core::Options::new().with("platform", "iss");
+        let config = MppaConfig::resolve(&Environment::default(), &options).unwrap();
+        let process = [("MPPA_RPROC_PLATFORM_MODE", "sim"), (SIMULATOR_FOLDER, "/s")].into_iter().collect();
+        let wanted = |text: Option<&str>, seconds| {
+            let ready = Readiness { text: text.map(str::to_owned), timeout: Duration::from_secs(seconds) };
+            let plan = SimulatorPlan::new(&config, &process, &tools, ready).unwrap();
+            let firmware = config.firmware.clone();
+            Wanted { platform: Platform::Iss, position: 0, firmware, simulator: Some(plan) }
+        };
+        assert!(wanted(None, 1).is_same(&wanted(None, 2)));
+        assert!(!wanted(None, 1).is_same(&wanted(Some("ready"), 1)));
+        let board = Wanted { platform: Platform::Hardware, simulator: None, ..wanted(None, 1) };
+        assert!(board.is_same(&board.clone()) && !board.is_same(&wanted(None, 1)));
+    }
 }

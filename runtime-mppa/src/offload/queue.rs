@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use runtime_core::abi::{Progress, SubmitInfo};
@@ -18,11 +18,11 @@ use super::arguments;
 use super::command::Command;
 use super::device::{OffloadBuffer, OffloadKernel, Runs};
 use super::host_arguments::HostArguments;
-use super::memory::Memory;
+use super::memory::{Memory, pieces};
 use super::open_chip::OpenChip;
 
-/// Bytes of a piece of a fill, or of a copy, both of which go through the host.
-const PIECE_BYTES: u64 = 1 << 20;
+/// How long the queue of a lost device waits for work that sees the loss, so that the device can be opened again at once.
+const GRACE: Duration = Duration::from_millis(100);
 
 /// Work of a ticket. It gets the command block of the queue.
 type Work = Box<dyn FnOnce(&mut Command) -> Result<()> + Send>;
@@ -177,8 +177,8 @@ impl Queue for OffloadQueue {
         check_range("write", offset, source.len() as u64, destination.0.bytes())?;
         let memory = Arc::clone(&destination.0);
         self.submit(submit, move |_| {
-            // SAFETY: core keeps the source until the ticket ends.
-            unsafe { memory.write_from(offset, source.as_ptr(), source.len() as u64) }
+            // SAFETY: core keeps the source until the ticket ends or the device is lost.
+            unsafe { memory.write_lent(offset, source.as_ptr(), source.len() as u64) }
         })
     }
 
@@ -192,8 +192,8 @@ impl Queue for OffloadQueue {
         check_range("read", offset, destination.len() as u64, source.0.bytes())?;
         let memory = Arc::clone(&source.0);
         self.submit(submit, move |_| {
-            // SAFETY: core keeps the destination until the ticket ends.
-            unsafe { memory.read_to(offset, destination.as_ptr(), destination.len() as u64) }
+            // SAFETY: core keeps the destination until the ticket ends or the device is lost.
+            unsafe { memory.read_lent(offset, destination.as_ptr(), destination.len() as u64) }
         })
     }
 
@@ -244,7 +244,7 @@ impl Queue for OffloadQueue {
 
     fn wait(&self, ticket: u64, slice: Duration) -> Result<()> {
         let mut state = self.shared.state.lock();
-        let deadline = std::time::Instant::now() + slice;
+        let deadline = Instant::now() + slice;
         while state.completed < ticket && !self.shared.changed.wait_until(&mut state, deadline).timed_out() {}
         Ok(())
     }
@@ -254,26 +254,17 @@ impl Queue for OffloadQueue {
     }
 }
 
-/// Calls `use_piece` with a buffer for each piece of a range, and how much was before it.
-fn pieces(bytes: u64, mut use_piece: impl FnMut(u64, &mut [u8]) -> Result<()>) -> Result<()> {
-    let largest = usize::try_from(bytes.min(PIECE_BYTES)).unwrap_or(0);
-    let mut buffer = vec![0; largest];
-    let mut done = 0;
-    while done < bytes {
-        let piece = usize::try_from(bytes - done).unwrap_or(largest).min(largest);
-        use_piece(done, &mut buffer[..piece])?;
-        done += piece as u64;
-    }
-    Ok(())
-}
-
 impl Drop for OffloadQueue {
     fn drop(&mut self) {
         let mut state = self.shared.state.lock();
         state.closed = true;
+        self.shared.changed.notify_all();
+        let deadline = Instant::now() + GRACE;
+        while state.completed < state.submitted
+            && !self.shared.changed.wait_until(&mut state, deadline).timed_out()
+        {}
         let idle = state.completed == state.submitted;
         drop(state);
-        self.shared.changed.notify_all();
         // With work in flight the device is lost; the thread ends when the library returns.
         if let Some(worker) = self.worker.lock().take().filter(|_| idle) {
             // The worker catches every panic, so the result carries no information.

@@ -71,6 +71,17 @@ pub(crate) struct SimulatorPlan {
 }
 
 impl SimulatorPlan {
+    /// This plan, with the time that another one allows.
+    pub(super) fn with_timeout_of(&self, other: &Self) -> Self {
+        let ready = Readiness { timeout: other.ready.timeout, ..self.ready.clone() };
+        Self { ready, ..self.clone() }
+    }
+
+    /// How long the library may take to connect with the simulator.
+    pub(super) const fn timeout(&self) -> Duration {
+        self.ready.timeout
+    }
+
     /// The plan for the platform of a configuration.
     ///
     /// # Errors
@@ -119,7 +130,7 @@ pub(super) struct Simulator {
     process: Mutex<Process>,
     _guard: DeathGuard,
     /// Removed last.
-    _folder: SimulatorFolder,
+    folder: SimulatorFolder,
 }
 
 impl Simulator {
@@ -132,12 +143,37 @@ impl Simulator {
         let folder = SimulatorFolder::create(&plan.folder, plan.removes_folder)?;
         log.write(Level::Info, "mppa", &format!("starting {}", plan.command.join(" ")));
         let mut process = process::start(&plan.command, folder.path(), &plan.variables)?;
-        let guard = DeathGuard::of(process.id())?;
-        match &plan.ready.text {
-            Some(text) => process.wait_ready(text, plan.ready.timeout)?,
-            None => wait_for_files(&mut process, &folder, plan.ready.timeout)?,
+        let guard = match DeathGuard::of(process.id()) {
+            // The group is gone if the simulator has ended.
+            Err(error) => return Err(ended_early(&mut process)?.unwrap_or(error)),
+            Ok(guard) => guard,
+        };
+        // From here on, an error ends it in the order of the fields.
+        let mut simulator = Self { process: Mutex::new(process), _guard: guard, folder };
+        simulator.wait_ready(&plan.ready)?;
+        simulator.record_files()?;
+        Ok(simulator)
+    }
+
+    fn wait_ready(&mut self, ready: &Readiness) -> Result<()> {
+        let process = self.process.get_mut();
+        match &ready.text {
+            Some(text) => process.wait_ready(text, ready.timeout),
+            None => wait_for_files(process, &self.folder, ready.timeout),
         }
-        Ok(Self { process: Mutex::new(process), _guard: guard, _folder: folder })
+    }
+
+    /// Records the files in its folder as its own, so that they can be removed after this process was killed.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(super) fn record_files(&self) -> Result<()> {
+        self.folder.record()
+    }
+
+    /// An error about this simulator, with its output.
+    pub(super) fn failure(&self, kind: ErrorKind, what: &str) -> Error {
+        self.process.lock().failure(kind, what)
     }
 
     /// Checks that the simulator still runs.
@@ -145,9 +181,18 @@ impl Simulator {
     /// # Errors
     /// `DeviceLost`, with its output.
     pub(super) fn check(&self) -> Result<()> {
+        self.while_running(|| ())
+    }
+
+    /// Does something that must not be going on when the end of the simulator is reported, or after that.
+    ///
+    /// # Errors
+    /// As [`Simulator::check`].
+    pub(super) fn while_running<T>(&self, act: impl FnOnce() -> T) -> Result<T> {
+        // Every report of the end takes this lock first, and a simulator that has ended stays so.
         let mut process = self.process.lock();
         match process.status() {
-            Ok(None) => Ok(()),
+            Ok(None) => Ok(act()),
             Ok(Some(status)) => {
                 Err(process.failure(ErrorKind::DeviceLost, &format!("ended ({status}) while it was used")))
             }
@@ -156,16 +201,22 @@ impl Simulator {
     }
 }
 
+/// The error of a simulator that has ended before it was ready; `None` while it runs.
+fn ended_early(process: &mut Process) -> Result<Option<Error>> {
+    let status = process.status()?;
+    Ok(status
+        .map(|status| process.failure(ErrorKind::Failed, &format!("ended ({status}) before it was ready"))))
+}
+
 /// Waits for a socket, or for files that get no more, in the folder of a simulator.
 fn wait_for_files(process: &mut Process, folder: &SimulatorFolder, deadline: Duration) -> Result<()> {
     let started = Instant::now();
     let (mut known, mut changed) = (0, started);
     loop {
-        let status = process.status()?;
-        let (files, has_socket) = folder.contents();
-        if let Some(status) = status {
-            return Err(process.failure(ErrorKind::Failed, &format!("ended ({status}) before it was ready")));
+        if let Some(error) = ended_early(process)? {
+            return Err(error);
         }
+        let (files, has_socket) = folder.contents();
         if files != known {
             (known, changed) = (files, Instant::now());
         }

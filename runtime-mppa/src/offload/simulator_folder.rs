@@ -1,7 +1,15 @@
 //! The folder through which the offload library and a simulator meet.
+//!
+//! Only what the marker records is removed when the folder is used again: files of a user that lie beside it are not ours.
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
-use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _};
+#![allow(unsafe_code, reason = "reads the user's number")]
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::fs::{DirBuilder, DirEntry, File, Metadata, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use runtime_core::{Error, ErrorKind, Result};
@@ -9,49 +17,69 @@ use runtime_core::{Error, ErrorKind, Result};
 use crate::environment::SIMULATOR_FOLDER;
 use crate::process::{OUTPUT_FILE, io_error};
 
-/// A locked file, which also shows that this backend created the folder.
+/// A locked file, with the names of the entries that the last simulator made.
 const MARKER: &str = "runtime-mppa.lock";
+/// The name of the folder itself in the marker: this backend created it.
+const SELF: &str = ".";
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+/// How often the folder may be removed by its last user while it is being locked.
+const MAX_ATTEMPTS: u32 = 100;
 
 /// A folder that one simulator uses at a time.
 #[derive(Debug)]
 pub(super) struct SimulatorFolder {
     path: PathBuf,
+    is_created: bool,
     removes: bool,
     /// Held open for its lock.
-    _marker: File,
+    marker: File,
 }
 
 impl SimulatorFolder {
-    /// Creates the folder, or clears one that this backend created and nobody uses. With `removes`, it is removed on drop.
+    /// Creates the folder, or clears one that nobody uses. With `removes`, it is cleared on drop, and removed if this backend
+    /// created it.
     ///
     /// # Errors
-    /// `InvalidArgument` if it has files of others; `Unavailable` if another simulator uses it; `Io`.
+    /// `InvalidArgument` if other users may write to it, or it has files that the marker does not record; `Unavailable` if another
+    /// simulator uses it; `Io`.
     pub(super) fn create(path: &Path, removes: bool) -> Result<Self> {
         let fails = |error| io_error(path, error);
         std::fs::create_dir_all(path.parent().unwrap_or(path)).map_err(fails)?;
-        match DirBuilder::new().mode(0o700).create(path) {
-            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(fails(error)),
-            _ => {}
+        for _ in 0..MAX_ATTEMPTS {
+            let is_created = create_private(path).map_err(fails)?;
+            let marker = match open_marker(path) {
+                // Its last user has just removed it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                opened => opened.map_err(fails)??,
+            };
+            match marker.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Err(in_use(path)),
+                Err(TryLockError::Error(error)) => return Err(fails(error)),
+            }
+            // The last user may have removed the file between the two calls.
+            if is_at(&marker, &path.join(MARKER)) {
+                return Self::take(path, marker, is_created, removes);
+            }
         }
-        let marker = path.join(MARKER);
-        if !marker.exists() && std::fs::read_dir(path).map_err(fails)?.next().is_some() {
-            return Err(Error::invalid(format!(
-                "{} has files that no simulator of this backend made; set {SIMULATOR_FOLDER} to a new folder",
-                path.display()
-            )));
+        Err(in_use(path))
+    }
+
+    /// Takes a folder that is locked, and removes what its last simulator left.
+    fn take(path: &Path, marker: File, is_created: bool, removes: bool) -> Result<Self> {
+        let fails = |error| io_error(path, error);
+        let (recorded, entries) = (recorded(&marker).map_err(fails)?, entries(path).map_err(fails)?);
+        if let Some(other) = entries.iter().find(|entry| !recorded.contains(&entry.file_name())) {
+            if recorded.is_empty() {
+                // The marker is new. If it stays, it is no obstacle.
+                let _ = std::fs::remove_file(path.join(MARKER));
+            }
+            return Err(not_recorded(&other.path()));
         }
-        let file =
-            OpenOptions::new().write(true).create(true).truncate(false).open(&marker).map_err(fails)?;
-        if let Err(TryLockError::WouldBlock) = file.try_lock() {
-            let message = format!(
-                "{} is used by another simulator: a process has one, with a folder of its own; close that device, or set {SIMULATOR_FOLDER} to \
-                 another folder before the program starts",
-                path.display()
-            );
-            return Err(Error::new(ErrorKind::Unavailable, message));
-        }
-        let folder = Self { path: path.to_owned(), removes, _marker: file };
-        folder.clear().map_err(fails)?;
+        entries.iter().try_for_each(remove).map_err(fails)?;
+        let is_created = is_created || recorded.contains(OsStr::new(SELF));
+        let folder = Self { path: path.to_owned(), is_created, removes, marker };
+        folder.record()?;
         Ok(folder)
     }
 
@@ -59,72 +87,226 @@ impl SimulatorFolder {
         &self.path
     }
 
-    /// Removes what an earlier simulator left.
-    fn clear(&self) -> std::io::Result<()> {
-        for entry in std::fs::read_dir(&self.path)? {
-            let entry = entry?;
-            match entry.file_type()? {
-                kind if kind.is_dir() => std::fs::remove_dir_all(entry.path())?,
-                _ if entry.file_name() == MARKER => {}
-                _ => std::fs::remove_file(entry.path())?,
-            }
-        }
-        Ok(())
+    /// Records all entries as those of the simulator: the folder was empty when it started.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(super) fn record(&self) -> Result<()> {
+        self.write_names().map_err(|error| io_error(&self.path, error))
+    }
+
+    fn write_names(&self) -> io::Result<()> {
+        let own = self.is_created.then(|| OsString::from(SELF));
+        let made = entries(&self.path)?.into_iter().map(|entry| entry.file_name());
+        // The output of the tool is there from its start.
+        let names = own.into_iter().chain([OUTPUT_FILE.into()]).chain(made);
+        // No name has a zero byte.
+        let bytes: Vec<u8> = names.flat_map(|name| [name.as_bytes(), &[0]].concat()).collect();
+        let mut file = &self.marker;
+        file.set_len(0)?;
+        file.rewind()?;
+        file.write_all(&bytes)
     }
 
     /// How many files the simulator has made, and whether one is a socket.
     pub(super) fn contents(&self) -> (usize, bool) {
-        let entries = std::fs::read_dir(&self.path).into_iter().flatten().flatten();
-        let made = entries.filter(|entry| entry.file_name() != MARKER && entry.file_name() != OUTPUT_FILE);
+        let entries = entries(&self.path).unwrap_or_default();
+        let made = entries.iter().filter(|entry| entry.file_name() != OUTPUT_FILE);
         made.fold((0, false), |(count, socket), entry| {
             (count + 1, socket || entry.file_type().is_ok_and(|kind| kind.is_socket()))
         })
+    }
+
+    fn remove(&self) -> io::Result<()> {
+        entries(&self.path)?.iter().try_for_each(remove)?;
+        std::fs::remove_file(self.path.join(MARKER))?;
+        if self.is_created { std::fs::remove_dir(&self.path) } else { Ok(()) }
     }
 }
 
 impl Drop for SimulatorFolder {
     fn drop(&mut self) {
-        if self.removes {
-            // What is left is cleared when the folder is used again.
-            let _ = std::fs::remove_dir_all(&self.path);
-        }
+        // What cannot be removed or recorded is an error when the folder is used again.
+        let _ = if self.removes { self.remove() } else { self.write_names() };
     }
+}
+
+/// Creates a folder for this user alone. Returns whether it is new.
+fn create_private(path: &Path) -> io::Result<bool> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Opens the marker of a folder that only this user may write to; the inner error says that others may.
+fn open_marker(folder: &Path) -> io::Result<Result<File>> {
+    let metadata = folder.metadata()?;
+    // SAFETY: only reads a number.
+    let user = unsafe { libc::geteuid() };
+    if metadata.uid() != user || metadata.mode() & WRITABLE_BY_OTHERS != 0 {
+        return Ok(Err(Error::invalid(format!(
+            "other users may write to {}; set {SIMULATOR_FOLDER} to a new folder",
+            folder.display()
+        ))));
+    }
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    options.open(folder.join(MARKER)).map(Ok)
+}
+
+/// Whether an open file is the one at a path.
+fn is_at(file: &File, path: &Path) -> bool {
+    let identity =
+        |metadata: io::Result<Metadata>| Some((metadata.as_ref().ok()?.dev(), metadata.ok()?.ino()));
+    let open = identity(file.metadata());
+    open.is_some() && open == identity(path.symlink_metadata())
+}
+
+/// The entries of a folder, without the marker.
+fn entries(folder: &Path) -> io::Result<Vec<DirEntry>> {
+    let entries = std::fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
+    Ok(entries.into_iter().filter(|entry| entry.file_name() != MARKER).collect())
+}
+
+/// The names in a marker.
+fn recorded(mut marker: &File) -> io::Result<BTreeSet<OsString>> {
+    let mut bytes = Vec::new();
+    marker.rewind()?;
+    marker.read_to_end(&mut bytes)?;
+    let names = bytes.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    Ok(names.map(|name| OsString::from_vec(name.to_vec())).collect())
+}
+
+fn remove(entry: &DirEntry) -> io::Result<()> {
+    if entry.file_type()?.is_dir() {
+        std::fs::remove_dir_all(entry.path())
+    } else {
+        std::fs::remove_file(entry.path())
+    }
+}
+
+fn in_use(path: &Path) -> Error {
+    let message = format!(
+        "{} is used by another simulator: a process has one, with a folder of its own; close that device, or set {SIMULATOR_FOLDER} to \
+         another folder before the program starts",
+        path.display()
+    );
+    Error::new(ErrorKind::Unavailable, message)
+}
+
+fn not_recorded(path: &Path) -> Error {
+    Error::invalid(format!(
+        "{} is not recorded as a file of a simulator, so it is not removed; remove it, or set {SIMULATOR_FOLDER} to a new folder",
+        path.display()
+    ))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::net::UnixListener;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use super::*;
 
+    fn refused(path: &Path, kind: ErrorKind) -> String {
+        let error = SimulatorFolder::create(path, true).unwrap_err();
+        assert!(error.kind() == kind && error.message().contains(SIMULATOR_FOLDER), "{error}");
+        error.message().to_owned()
+    }
+
     #[test]
-    fn a_folder_has_one_simulator_and_files_of_others_stay() {
+    fn a_folder_has_one_simulator() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("a/mymppa");
         let folder = SimulatorFolder::create(&path, true).unwrap();
-        let busy = SimulatorFolder::create(&path, true).unwrap_err();
-        assert!(busy.kind() == ErrorKind::Unavailable && busy.message().contains(SIMULATOR_FOLDER), "{busy}");
+        refused(&path, ErrorKind::Unavailable);
         assert_eq!(folder.contents(), (0, false));
         drop(folder);
         assert!(!path.exists());
         std::fs::create_dir(&path).unwrap();
+        drop(SimulatorFolder::create(&path, true).unwrap());
+        assert!(entries(&path).unwrap().is_empty() && path.exists(), "a folder of the user stays");
+    }
+
+    #[test]
+    fn files_of_others_stay_also_beside_a_marker() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("mymppa");
+        std::fs::create_dir(&path).unwrap();
         std::fs::write(path.join("thesis.tex"), "").unwrap();
-        let foreign = SimulatorFolder::create(&path, true).unwrap_err();
-        assert!(
-            foreign.kind() == ErrorKind::InvalidArgument && path.join("thesis.tex").exists(),
-            "{foreign}"
-        );
+        assert!(refused(&path, ErrorKind::InvalidArgument).contains("thesis.tex"));
+        assert!(path.join("thesis.tex").exists() && !path.join(MARKER).exists());
+        std::fs::remove_file(path.join("thesis.tex")).unwrap();
+        drop(SimulatorFolder::create(&path, false).unwrap());
+        std::fs::write(path.join("thesis.tex"), "").unwrap();
+        assert!(refused(&path, ErrorKind::InvalidArgument).contains("thesis.tex"));
+        assert!(path.join("thesis.tex").exists() && path.join(MARKER).exists());
     }
 
     #[test]
     fn what_a_killed_process_left_is_cleared() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("mymppa");
-        drop(SimulatorFolder::create(&path, false).unwrap());
+        // As a killed process, it removes nothing and gives its lock back.
+        let mut killed = std::mem::ManuallyDrop::new(SimulatorFolder::create(&path, true).unwrap());
         std::fs::create_dir(path.join("memory")).unwrap();
         std::fs::write(path.join("memory/0"), "").unwrap();
-        let _socket = std::os::unix::net::UnixListener::bind(path.join("socket")).unwrap();
-        let folder = SimulatorFolder::create(&path, false).unwrap();
+        let _socket = UnixListener::bind(path.join("socket")).unwrap();
+        killed.record().unwrap();
+        killed.marker = File::open(root.path()).unwrap();
+        let folder = SimulatorFolder::create(&path, true).unwrap();
         assert_eq!(folder.contents(), (0, false));
-        let _socket = std::os::unix::net::UnixListener::bind(path.join("socket")).unwrap();
+        let _socket = UnixListener::bind(path.join("socket")).unwrap();
         assert_eq!(folder.contents(), (1, true));
+        drop(folder);
+        assert!(!path.exists(), "a process of this backend created it");
+    }
+
+    #[test]
+    fn a_folder_that_others_may_write_to_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("mymppa");
+        std::fs::create_dir(&path).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(refused(&path, ErrorKind::InvalidArgument).contains("other users"));
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let target = root.path().join("target");
+        std::os::unix::fs::symlink(&target, path.join(MARKER)).unwrap();
+        assert_eq!(SimulatorFolder::create(&path, true).unwrap_err().kind(), ErrorKind::Io);
+        assert!(!target.exists(), "nothing is made through a link");
+    }
+
+    #[test]
+    fn users_side_by_side_see_only_that_it_is_in_use() {
+        let root = tempfile::tempdir().unwrap();
+        let (path, uses) = (root.path().join("mymppa"), AtomicU32::new(0));
+        let try_often = || {
+            for _ in 0..200 {
+                match SimulatorFolder::create(&path, true) {
+                    Ok(_folder) => {
+                        assert_eq!(uses.fetch_add(1, Ordering::SeqCst), 0, "used twice at once");
+                        std::fs::write(path.join("memory"), "").unwrap();
+                        uses.fetch_sub(1, Ordering::SeqCst);
+                    }
+                    Err(error) => assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}"),
+                }
+            }
+        };
+        std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(try_often))));
+    }
+
+    #[test]
+    fn a_marker_that_was_replaced_is_no_lock() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join(MARKER);
+        let file = File::create(&path).unwrap();
+        assert!(is_at(&file, &path));
+        std::fs::remove_file(&path).unwrap();
+        assert!(!is_at(&file, &path));
+        let _other = File::create(&path).unwrap();
+        assert!(!is_at(&file, &path));
     }
 }

@@ -39,7 +39,7 @@ fn run(script: &str, options: &Options, deadline: Duration) -> Result<RunReport>
 #[test]
 fn a_program_reads_and_writes_its_tensors() {
     let root = FakeRoot::new();
-    // Called as: --march=kv3-2 -- PROGRAM INPUT OUTPUT_FILE FACTOR
+    // Called as: --march=kv3-2 -- PROGRAM INPUT OUTPUT FACTOR
     let script = r#"[ "$1$2" = "--march=kv3-2--" ] && [ -x "$3" ] && [ "$6" = 2.5 ] && [ "$PLATFORM" = iss ] && cat "$4" > "$5""#;
     let device = device(&root, script, &Options::new()).unwrap();
     let tensor =
@@ -81,6 +81,23 @@ fn time_counts_from_readiness() {
     assert!(error.kind() == ErrorKind::Timeout && error.message().contains("begin"), "{error}");
     let error = run("sleep 1000", &Options::new(), Duration::from_millis(30)).unwrap_err();
     assert!(error.kind() == ErrorKind::Timeout && error.message().contains("still running"), "{error}");
+}
+
+#[test]
+fn traces_of_a_run_that_is_never_ready_are_collected() {
+    let (root, work) = (FakeRoot::new(), tempfile::tempdir().unwrap());
+    let options = Options::new().with("work_dir", work.path().to_str().unwrap()).with("ready", "begin");
+    let options = options.with("trace", true).with("platform", "hw");
+    root.tool("bin/kvx-jtag-runner", "echo > mppa.trace; exit 3");
+    let config = MppaConfig::resolve(&root.environment(&[]), &options).unwrap();
+    let tools = Tools::new(None, &root.environment(&[]));
+    let device = ProgramDevice::open(config, &tools, &options, Log::silent()).unwrap();
+    flash(&device, &Program { tensors: Vec::new(), args: Vec::new() }).unwrap();
+    let error = device.run(DEADLINE).unwrap_err();
+    assert!(error.kind() == ErrorKind::Failed && error.message().contains("before it printed"), "{error}");
+    let runs = std::fs::read_dir(work.path().join("traces")).unwrap();
+    let files: Vec<_> = runs.map(|run| run.unwrap().path().join("mppa.trace").exists()).collect();
+    assert_eq!(files, [true]);
 }
 
 #[test]

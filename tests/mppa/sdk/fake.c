@@ -21,6 +21,8 @@
 #define CLUSTERS 5
 /* Modules that a chip holds. */
 #define MODULES 10
+/* Transfers of so many bytes wait until the file in the variable FAKE_HOLD exists. */
+#define HELD (1 << 16)
 
 struct mppa_offload_accelerator {
     struct mppa_offload_sysqueue { struct mppa_offload_accelerator *chip; int cluster; } queues[CLUSTERS];
@@ -131,6 +133,12 @@ int mppa_offload_create(mppa_offload_host_context_t *context, mppa_offload_host_
     snprintf(name, sizeof name, "create %d %s", one->board_id, one->firmware_name);
     if (fails(name, NULL))
         return leave(NULL, -11);
+    const char *modes = getenv("FAKE_SIMULATOR");
+    while (modes && strstr(modes, "stuck")) {
+        pthread_mutex_unlock(&lock);
+        pause();
+        pthread_mutex_lock(&lock);
+    }
     if (config->common.queue_type != MPPA_OFFLOAD_QUEUE_RPMSG || config->common.system_queue_type != MPPA_OFFLOAD_QUEUE_RPMSG ||
         config->common.rdma_type != MPPA_OFFLOAD_RDMA_PCIE || config->image_type != MPPA_OFFLOAD_IMAGE_PATH || !config->images ||
         config->boot_mode != MPPA_OFFLOAD_BOOT_MODE_DEFAULT || config->nb_accelerators != 1)
@@ -204,7 +212,18 @@ static int transfer(mppa_offload_accelerator_t *chip, bool writes, void *host, u
     if (failed || block < 0)
         return leave(chip, writes ? -31 : -32);
     unsigned char *bytes = blocks[block].bytes + (phys - PHYS - block * STRIDE);
+    const char *hold = getenv("FAKE_HOLD");
+    bool held = hold && size >= HELD && access(hold, F_OK);
+    if (held) {
+        note("held\n");
+        pthread_mutex_unlock(&lock);
+        while (access(hold, F_OK))
+            usleep(1000);
+        pthread_mutex_lock(&lock);
+    }
     memcpy(writes ? bytes : host, writes ? host : bytes, size);
+    if (held)
+        note("transferred %d\n", *(unsigned char *)host);
     return leave(chip, 0);
 }
 int mppa_offload_write(mppa_offload_accelerator_t *accelerator, void *host, uint64_t phys, size_t size, void *event) {

@@ -1,6 +1,7 @@
 /* A fake simulator: **a stand-in, not one of Kalray's.** It makes a socket in the folder of its command line, and waits. The variable
    FAKE_SIMULATOR, a list of words, changes that; FAKE_SIMULATOR_IDS is a file that gets the number of each of its processes, its own first. */
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,13 @@
 #include <unistd.h>
 
 static const char *modes;
+
+static char terminated[4096];
+static void terminate(int signal) {
+    (void)signal;
+    close(creat(terminated, 0600));
+    _exit(0);
+}
 
 static int is(const char *mode) { return modes && strstr(modes, mode) != NULL; }
 
@@ -34,6 +42,11 @@ int main(int count, char **arguments) {
         return 2;
     if (is("stubborn"))
         signal(SIGTERM, SIG_IGN);
+    if (is("polite")) {
+        /* Shows that it was asked to end. */
+        snprintf(terminated, sizeof terminated, "%s.terminated", getenv("FAKE_SIMULATOR_IDS"));
+        signal(SIGTERM, terminate);
+    }
     note_id();
     if (is("forks") && fork() == 0)
         note_id();

@@ -43,12 +43,6 @@ impl FakeSdk {
         self.0.path()
     }
 
-    /// The fake library itself, which tests control.
-    #[must_use]
-    pub fn library_path(&self) -> PathBuf {
-        self.path().join("lib/libmppa_offload_host.so")
-    }
-
     /// Writes a file, with its folders.
     ///
     /// # Panics

@@ -4,9 +4,13 @@
 //! device; fake machines show which devices are listed and how tools are started; the fake SDK, whose chip
 //! is this machine, shows how the offload library is called.
 
+mod fake_library;
 mod fake_sdk;
+mod processes;
 
+pub use fake_library::FakeLibrary;
 pub use fake_sdk::FakeSdk;
+pub use processes::{becomes, ends, is_running};
 
 use std::ffi::OsStr;
 use std::path::PathBuf;

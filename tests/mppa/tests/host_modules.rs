@@ -6,9 +6,8 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use libloading::Library;
 use libtest_mimic::{Arguments, Failed, Trial};
-use mppa::FakeSdk;
+use mppa::{FakeLibrary, FakeSdk};
 use opencl::{DEADLINE, IcdFolder, current_program};
 use runtime_core::{Arg, CodeFormat, Device, ErrorKind, Geometry, Kernel, ModuleSource, Runtime};
 
@@ -39,7 +38,7 @@ fn main() -> ExitCode {
         let device = Runtime::builder().build().open("mppa:offload")?;
         CASES.into_iter().find(|(name, _)| *name == wanted).unwrap().1(&device)?;
         drop(device);
-        let (live, log) = (fake_number("fake_live"), fake_log());
+        let (live, log) = (fake().number("fake_live"), fake().log());
         check(live == 0 && !log.contains("WRONG"), || format!("{live} live: {log}"))
     };
     let trial = Trial::test("child", run);
@@ -67,24 +66,8 @@ fn sdk() -> std::path::PathBuf {
 }
 
 /// The fake library, which this process has loaded.
-fn fake() -> Library {
-    // SAFETY: its initialisers do nothing.
-    unsafe { Library::new(sdk().join("lib/libmppa_offload_host.so")) }.unwrap()
-}
-
-fn fake_number(name: &str) -> i32 {
-    let library = fake();
-    // SAFETY: the function is the fake's.
-    let function = unsafe { library.get::<extern "C" fn() -> i32>(name) }.unwrap();
-    function()
-}
-
-fn fake_log() -> String {
-    let library = fake();
-    // SAFETY: the function is the fake's.
-    let log = unsafe { library.get::<extern "C" fn() -> *const std::ffi::c_char>("fake_log") }.unwrap();
-    // SAFETY: it returns a string that lives as long as the library, which stays loaded.
-    unsafe { std::ffi::CStr::from_ptr(log()) }.to_str().unwrap().to_owned()
+fn fake() -> FakeLibrary {
+    FakeLibrary::of(&sdk())
 }
 
 fn source(name: &str) -> ModuleSource {
@@ -126,11 +109,11 @@ fn eleven(device: &Device) -> Result<(), Failed> {
     let kernels: Vec<_> =
         (0..10).map(|number| device.kernel(numbered(number), "count_loads")).collect::<Result<_, _>>()?;
     // The file for the chip was the oldest of eleven modules. Its memory for code is freed when it is loaded.
-    check(fake_number("fake_live") == 1 + 10, || {
-        format!("{} live: {}", fake_number("fake_live"), fake_log())
+    check(fake().number("fake_live") == 1 + 10, || {
+        format!("{} live: {}", fake().number("fake_live"), fake().log())
     })?;
     elf.kernel("twice")?;
-    check(fake_number("fake_live") == 1 + 9 + 1, fake_log)?;
+    check(fake().number("fake_live") == 1 + 9 + 1, || fake().log())?;
     for kernel in &kernels {
         // Each is a copy of its own, and is told once whenever it is loaded.
         let loads = loads(device, kernel)?;
@@ -162,9 +145,9 @@ fn refused(device: &Device) -> Result<(), Failed> {
 }
 
 fn failing_load(device: &Device) -> Result<(), Failed> {
-    let live = fake_number("fake_live");
+    let live = fake().number("fake_live");
     let error = device.load(&source(LACKS_LOAD)).unwrap_err();
-    check(fake_number("fake_live") == live, || error.to_string())?;
+    check(fake().number("fake_live") == live, || error.to_string())?;
     let kernel = device.kernel(source(WHOLE), "count_loads")?;
     let loads = loads(device, &kernel)?;
     check(loads == 1, || format!("{loads} loads"))

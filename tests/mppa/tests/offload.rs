@@ -4,11 +4,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(unsafe_code, reason = "calls the fake library, and runs kernels")]
 
-use std::ffi::{CStr, c_char, c_int};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use libloading::Library;
-use mppa::FakeSdk;
+use mppa::{FakeLibrary, FakeSdk};
 use runtime_core::{ErrorKind, Result};
 use runtime_mppa::Elf;
 use runtime_mppa::config::Arch;
@@ -19,35 +17,15 @@ const BOARD: u32 = 2;
 
 /// The fake library, one for the process, as the real one is.
 struct Fake {
-    library: Library,
+    library: FakeLibrary,
     shim: Arc<Shim>,
     program: Vec<u8>,
     _sdk: FakeSdk,
 }
 
 impl Fake {
-    fn number(&self, name: &str) -> c_int {
-        // SAFETY: the function is the fake's, and takes nothing.
-        let function = unsafe { self.library.get::<extern "C" fn() -> c_int>(name) }.unwrap();
-        function()
-    }
-
-    /// Forgets earlier calls, and lets call `fail_at` fail, counted from 1.
-    fn reset(&self, fail_at: c_int) {
-        // SAFETY: the function is the fake's.
-        let function = unsafe { self.library.get::<extern "C" fn(c_int)>("fake_reset") }.unwrap();
-        function(fail_at);
-    }
-
     fn program(&self) -> Elf {
         Elf::new(self.program.clone(), Arch::Kv32).unwrap()
-    }
-
-    fn log(&self) -> String {
-        // SAFETY: the function is the fake's.
-        let function = unsafe { self.library.get::<extern "C" fn() -> *const c_char>("fake_log") }.unwrap();
-        // SAFETY: it returns a string that lives until the next call.
-        unsafe { CStr::from_ptr(function()) }.to_str().unwrap().to_owned()
     }
 }
 
@@ -64,8 +42,7 @@ fn build() -> Fake {
     std::fs::create_dir(sdk.path().join("shim")).unwrap();
     // SAFETY: the fake is made of what the header declares.
     let shim = unsafe { Shim::build(sdk.path(), &sdk.path().join("shim")) }.unwrap();
-    // SAFETY: the fake's initialisers do nothing.
-    let library = unsafe { Library::new(sdk.library_path()) }.unwrap();
+    let library = FakeLibrary::of(sdk.path());
     Fake { library, shim, program: sdk.program(), _sdk: sdk }
 }
 
@@ -99,11 +76,11 @@ fn use_everything(fake: &Fake) -> Result<Vec<u8>> {
 #[test]
 fn everything_is_called_in_order_and_with_the_right_addresses() {
     let (_turn, fake) = fake();
-    fake.reset(0);
+    fake.library.reset(0);
     assert_eq!(use_everything(fake).unwrap(), [16, 32, 48, 10, 12, 14]);
-    let log = fake.log();
+    let log = fake.library.log();
     assert!(!log.contains("WRONG"), "{log}");
-    assert_eq!(fake.number("fake_live"), 0, "everything was destroyed: {log}");
+    assert_eq!(fake.library.number("fake_live"), 0, "everything was destroyed: {log}");
     let lines: Vec<_> = log.lines().collect();
     let begin = ["iter_alloc", "count_get", "create 2 kalray/fw.elf", "get_accelerator"];
     assert_eq!(lines[..4], begin);
@@ -119,15 +96,15 @@ fn everything_is_called_in_order_and_with_the_right_addresses() {
 #[test]
 fn every_call_may_fail_at_every_position() {
     let (_turn, fake) = fake();
-    fake.reset(0);
+    fake.library.reset(0);
     use_everything(fake).unwrap();
-    let names: Vec<_> = fake.log().lines().map(str::to_owned).collect();
+    let names: Vec<_> = fake.library.log().lines().map(str::to_owned).collect();
     for (position, name) in (1..).zip(&names) {
-        fake.reset(position);
+        fake.library.reset(position);
         let outcome = use_everything(fake);
-        let log = fake.log();
+        let log = fake.library.log();
         assert!(!log.contains("WRONG"), "{name} in call {position}: {log}");
-        assert_eq!(fake.number("fake_live"), 0, "{name} in call {position}: {log}");
+        assert_eq!(fake.library.number("fake_live"), 0, "{name} in call {position}: {log}");
         // The results of calls that release something are not waited for.
         let releases = ["free", "unload", "destroy"].contains(&name.as_str());
         assert_eq!(outcome.is_ok(), releases, "{name} in call {position}");
@@ -141,7 +118,7 @@ fn every_call_may_fail_at_every_position() {
             assert_eq!(error.kind(), kind, "{error}");
         }
     }
-    fake.reset(0);
+    fake.library.reset(0);
     assert!(use_everything(fake).is_ok(), "the chip still works");
 }
 
@@ -149,7 +126,7 @@ fn every_call_may_fail_at_every_position() {
 #[test]
 fn the_eleventh_module_replaces_the_least_recently_used() {
     let (_turn, fake) = fake();
-    fake.reset(0);
+    fake.library.reset(0);
     let chip = fake.shim.open(BOARD, FIRMWARE).unwrap();
     let data = Memory::allocate(&chip, Space::Chip, 1).unwrap();
     let modules = LoadedModules::new(&chip);
@@ -158,12 +135,12 @@ fn the_eleventh_module_replaces_the_least_recently_used() {
     let mut run =
         |module| unsafe { modules.execute((module, "twice"), [0], &mut command, &arguments(&data, 1)) };
     let mut expect = |module: usize, loads: &[&str]| {
-        fake.reset(0);
+        fake.library.reset(0);
         data.write(0, &[21]).unwrap();
         run(module).unwrap();
         let mut result = [0];
         data.read(0, &mut result).unwrap();
-        let log = fake.log();
+        let log = fake.library.log();
         let given: Vec<_> = log.lines().filter(|line| ["load", "unload"].contains(line)).collect();
         assert_eq!((result, &given[..]), ([42], loads), "module {module}: {log}");
         assert!(!log.contains("WRONG"), "{log}");
@@ -178,19 +155,19 @@ fn the_eleventh_module_replaces_the_least_recently_used() {
     expect(0, &[]);
     expect(1, &["unload", "load"]);
     assert!(run(11).unwrap_err().message().contains("no module 11: 11 were added"));
-    fake.reset(0);
+    fake.library.reset(0);
     modules.remove(1);
-    assert_eq!(fake.log(), "unload\n");
+    assert_eq!(fake.library.log(), "unload\n");
     assert!(run(1).is_err());
     drop((modules, command, data, chip));
-    assert_eq!(fake.number("fake_live"), 0);
+    assert_eq!(fake.library.number("fake_live"), 0);
 }
 
 /// A module that cannot be loaded takes no other's place for good.
 #[test]
 fn a_module_that_fails_to_load_can_be_loaded_later() {
     let (_turn, fake) = fake();
-    fake.reset(0);
+    fake.library.reset(0);
     let chip = fake.shim.open(BOARD, FIRMWARE).unwrap();
     let modules = LoadedModules::new(&chip);
     modules.add(fake.program()).unwrap();
@@ -199,21 +176,21 @@ fn a_module_that_fails_to_load_can_be_loaded_later() {
     let mut run = || unsafe { modules.execute((0, "noop"), [0], &mut command, &[]) };
     // Memory for the code, and the load.
     for call in [1, 2] {
-        fake.reset(call);
+        fake.library.reset(call);
         assert!(run().is_err());
     }
-    fake.reset(0);
+    fake.library.reset(0);
     run().unwrap();
-    assert!(!fake.log().contains("WRONG"), "{}", fake.log());
+    assert!(!fake.library.log().contains("WRONG"), "{}", fake.library.log());
 }
 
 #[test]
 fn wrong_arguments_do_not_reach_the_library() {
     let (_turn, fake) = fake();
-    fake.reset(0);
+    fake.library.reset(0);
     let chip = fake.shim.open(BOARD, FIRMWARE).unwrap();
     let memory = Memory::allocate(&chip, Space::Chip, 4).unwrap();
-    let before = fake.number("fake_calls");
+    let before = fake.library.number("fake_calls");
     assert_eq!(memory.write(1, &[0; 4]).unwrap_err().kind(), ErrorKind::InvalidArgument);
     assert_eq!(memory.read(u64::MAX, &mut [0]).unwrap_err().kind(), ErrorKind::InvalidArgument);
     let error = Memory::allocate(&chip, Space::Cluster(5), 4).unwrap_err();
@@ -221,7 +198,7 @@ fn wrong_arguments_do_not_reach_the_library() {
     let error = Elf::new(fake.program.clone(), Arch::Kv31).unwrap_err();
     assert!(error.message().contains("for kv3-2, the device is kv3-1"), "{error}");
     assert!(fake.shim.open(BOARD, "a\0b").is_err());
-    assert_eq!(fake.number("fake_calls"), before);
+    assert_eq!(fake.library.number("fake_calls"), before);
 }
 
 #[test]

@@ -4,12 +4,11 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(unsafe_code, reason = "controls the fake library, and loads native code")]
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::c_int;
 use std::process::ExitCode;
 
-use libloading::Library;
 use libtest_mimic::{Arguments, Failed, Trial};
-use mppa::FakeSdk;
+use mppa::{FakeLibrary, FakeSdk};
 use opencl::{DEADLINE, IcdFolder, current_program};
 use runtime_conformance::{Exception, Expectation, Selection};
 use runtime_core::{
@@ -18,9 +17,10 @@ use runtime_core::{
 
 /// Set in the child that sees the fake machine, to its case.
 const CHILD: &str = "RUNTIME_TEST_MPPA_OFFLOAD";
-/// The program of the fake chip, and the fake library.
+/// The folder of the fake SDK.
+const SDK: &str = "KALRAY_TOOLCHAIN_DIR";
+/// The program of the fake chip.
 const PROGRAM: &str = "RUNTIME_TEST_MPPA_PROGRAM";
-const LIBRARY: &str = "RUNTIME_TEST_MPPA_LIBRARY";
 const SUITE: &str = "suite";
 const DEVICE: &str = "mppa:offload";
 
@@ -48,7 +48,7 @@ const EXCEPTIONS: [Exception; 1] = [Exception {
 /// What a child sees.
 struct Machine {
     runtime: Runtime,
-    library: Library,
+    library: FakeLibrary,
 }
 
 fn main() -> ExitCode {
@@ -77,7 +77,7 @@ fn start(name: &str, chips: u32) -> Result<(), Failed> {
     let program = kernels.join("suite.elf");
     std::fs::write(&program, sdk.program())?;
     command.env(CHILD, name).envs(sdk.variables());
-    command.env(PROGRAM, program).env(LIBRARY, sdk.library_path());
+    command.env(PROGRAM, program);
     opencl::finish(&mut command, DEADLINE)?.success()?;
     Ok(())
 }
@@ -85,8 +85,7 @@ fn start(name: &str, chips: u32) -> Result<(), Failed> {
 fn child(wanted: &str, arguments: Arguments) -> ExitCode {
     let (name, _, run) = CASES.into_iter().find(|(name, ..)| *name == wanted).unwrap();
     let run = move || {
-        // SAFETY: the fake's initialisers do nothing.
-        let library = unsafe { Library::new(std::env::var_os(LIBRARY).unwrap()) }?;
+        let library = FakeLibrary::of(std::env::var_os(SDK).unwrap().as_ref());
         run(&Machine { runtime: Runtime::builder().build(), library })
     };
     libtest_mimic::run(&Arguments { filter: None, ..arguments }, vec![Trial::test(name, run)]).exit_code()
@@ -105,28 +104,6 @@ fn suite(arguments: &Arguments) -> ExitCode {
         ..Selection::new(vec![library])
     };
     runtime_conformance::run(&selection, arguments)
-}
-
-impl Machine {
-    /// Lets call `position` of the library fail, counted from 1 and from now on; none for 0.
-    fn fail(&self, position: c_int) {
-        // SAFETY: the function is the fake's.
-        let reset = unsafe { self.library.get::<extern "C" fn(c_int)>("fake_reset") }.unwrap();
-        reset(position);
-    }
-
-    fn live(&self) -> c_int {
-        // SAFETY: the function is the fake's.
-        let live = unsafe { self.library.get::<extern "C" fn() -> c_int>("fake_live") }.unwrap();
-        live()
-    }
-
-    fn log(&self) -> String {
-        // SAFETY: the function is the fake's.
-        let log = unsafe { self.library.get::<extern "C" fn() -> *const c_char>("fake_log") }.unwrap();
-        // SAFETY: it returns a string that lives as long as the library.
-        unsafe { CStr::from_ptr(log()) }.to_str().unwrap().to_owned()
-    }
 }
 
 fn check(is_right: bool, what: impl FnOnce() -> String) -> Result<(), Failed> {
@@ -166,8 +143,8 @@ fn every_memory(machine: &Machine) -> Result<(), Failed> {
     let missing = device.kernel(program(), "no_such_kernel").unwrap_err();
     check(missing.kind() == ErrorKind::NotFound, || missing.to_string())?;
     drop(device);
-    let log = machine.log();
-    check(machine.live() == 0 && !log.contains("WRONG"), || log)
+    let log = machine.library.log();
+    check(machine.library.number("fake_live") == 0 && !log.contains("WRONG"), || log)
 }
 
 fn clusters(machine: &Machine) -> Result<(), Failed> {
@@ -177,7 +154,7 @@ fn clusters(machine: &Machine) -> Result<(), Failed> {
     let names: Vec<_> = cluster.info().spaces.iter().map(|space| space.name.clone()).collect();
     check(names == ["device", "cluster3"], || format!("{names:?}"))?;
     check(double(&cluster, "cluster3")? == [2, 40, 200], || "wrong values".to_owned())?;
-    let log = machine.log();
+    let log = machine.library.log();
     check(log.matches("create ").count() == 1, || format!("the chip is opened once: {log}"))?;
     check(log.contains("exec 3"), || format!("the kernel runs on the cluster: {log}"))?;
     let several = program().option("clusters", 2);
@@ -216,23 +193,28 @@ fn use_device(machine: &Machine) -> runtime_core::Result<()> {
 }
 
 fn every_failure(machine: &Machine) -> Result<(), Failed> {
-    machine.fail(0);
+    machine.library.reset(0);
     use_device(machine)?;
-    let calls: Vec<_> = machine.log().lines().map(str::to_owned).collect();
+    let calls: Vec<_> = machine.library.log().lines().map(str::to_owned).collect();
     check(calls.len() > 20, || format!("{calls:?}"))?;
     for (position, name) in (1..).zip(&calls) {
-        machine.fail(position);
+        machine.library.reset(position);
         let outcome = use_device(machine);
-        let log = machine.log();
-        let about = || format!("{name}, call {position}: {outcome:?}, {} live: {log}", machine.live());
-        check(!log.contains("WRONG") && machine.live() == 0, about)?;
+        let log = machine.library.log();
+        let about = || {
+            format!(
+                "{name}, call {position}: {outcome:?}, {} live: {log}",
+                machine.library.number("fake_live")
+            )
+        };
+        check(!log.contains("WRONG") && machine.library.number("fake_live") == 0, about)?;
         let releases = ["free", "unload", "destroy"].contains(&name.as_str());
         check(outcome.is_ok() == releases, about)?;
         if let Err(error) = &outcome {
             check(error.kind() != ErrorKind::Internal, about)?;
         }
     }
-    machine.fail(0);
+    machine.library.reset(0);
     use_device(machine)?;
     Ok(())
 }
@@ -249,7 +231,7 @@ fn two_chips(machine: &Machine) -> Result<(), Failed> {
     for device in &opened {
         check(double(device, "device")? == [2, 40, 200], || "wrong values".to_owned())?;
     }
-    let log = machine.log();
+    let log = machine.library.log();
     check(log.contains("create 0 kalray/opencl/kv3-2/ocl_fw_l1.elf") && log.contains("create 1 "), || log)
 }
 
@@ -295,15 +277,15 @@ fn failing_counters(machine: &Machine) -> Result<(), Failed> {
     let queue = device.queue()?;
     let mut run = || queue.launch(&kernel, Geometry::default(), &[Arg::read_write(&calls)])?.wait();
     run()?;
-    machine.fail(0);
+    machine.library.reset(0);
     set.measure(&mut run)?;
-    let length = c_int::try_from(machine.log().lines().count())?;
+    let length = c_int::try_from(machine.library.log().lines().count())?;
     for position in 1..=length {
-        machine.fail(position);
+        machine.library.reset(position);
         let outcome = set.measure(|| Ok(()));
-        let log = machine.log();
+        let log = machine.library.log();
         check(!log.contains("WRONG"), || format!("call {position}: {outcome:?}: {log}"))?;
-        machine.fail(0);
+        machine.library.reset(0);
         run()?;
     }
     Ok(())

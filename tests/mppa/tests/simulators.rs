@@ -6,13 +6,13 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use mppa::FakeSdk;
+use mppa::{FakeLibrary, FakeSdk, becomes, ends, is_running};
 use opencl::{DEADLINE, IcdFolder, current_program};
 use runtime_core::{
-    Arg, CodeFormat, DType, Device, ErrorKind, Geometry, ModuleSource, Options, Placement, Runtime,
+    Arg, CodeFormat, DType, Device, ErrorKind, Geometry, ModuleSource, Options, Placement, Runtime, Tensor,
 };
 
 /// Set in the child that uses the simulator, to its case.
@@ -22,6 +22,11 @@ const SDK: &str = "KALRAY_TOOLCHAIN_DIR";
 /// What the fake simulator reads.
 const MODES: &str = "FAKE_SIMULATOR";
 const IDS: &str = "FAKE_SIMULATOR_IDS";
+/// A file without which the library makes no progress with a transfer of `HELD_BYTES`.
+const HOLD: &str = "FAKE_HOLD";
+const HELD_BYTES: usize = 1 << 16;
+/// How long something may take that never comes. A machine under load needs seconds for what does come.
+const PATIENCE_MS: i64 = 10_000;
 /// Where the library and the simulator meet.
 const FOLDER: &str = "MPPA_RPROC_SIM_PATH";
 const ISS: &str = "mppa:offload-iss";
@@ -30,13 +35,17 @@ const QEMU: &str = "mppa:offload-qemu";
 /// A case: its name, how the simulator behaves, and what its child does.
 type Case = (&'static str, &'static str, fn() -> Result<(), Failed>);
 
-const CASES: [Case; 12] = [
+const CASES: [Case; 16] = [
     ("a_simulator_runs_while_its_device_is_open", "", runs),
-    ("a_simulator_that_never_gets_ready_is_an_error_with_its_output", "silent stubborn forks", never_ready),
+    ("a_simulator_that_never_gets_ready_is_an_error_with_its_output", "silent polite forks", never_ready),
     ("a_simulator_that_ends_at_once_is_an_error_with_its_output", "ends", ends_at_once),
     ("a_simulator_without_a_socket_is_ready_when_it_says_so", "silent", ready_by_text),
     ("a_simulator_that_makes_only_files_is_ready_when_it_makes_no_more", "files", ready_by_files),
     ("a_simulator_that_dies_in_the_middle_of_a_launch_loses_the_device", "forks", dies_in_a_launch),
+    ("a_simulator_that_dies_before_the_library_has_opened_it_is_an_error", "stuck", dies_before_it_is_open),
+    ("a_library_that_never_opens_its_simulator_is_an_error", "stuck forks", never_open),
+    ("a_read_that_outlives_its_device_leaves_host_memory_alone", "", read_outlives),
+    ("a_write_that_outlives_its_device_leaves_host_memory_alone", "", write_outlives),
     ("a_simulator_that_died_can_be_opened_again", "", opened_again),
     ("a_simulator_that_ignores_sigterm_is_killed", "stubborn", closed),
     ("what_a_simulator_forks_ends_with_it", "forks stubborn", closed),
@@ -68,7 +77,7 @@ impl Machine {
         sdk.simulator("kvx-cluster");
         sdk.simulator("kvx-qemu-offload-bridge");
         std::fs::write(sdk.path().join("program.elf"), sdk.program()).unwrap();
-        sdk.write("ids", "");
+        sdk.write("ids", "").write("go", "");
         Self(sdk)
     }
 
@@ -80,7 +89,7 @@ impl Machine {
     fn command(&self, name: &str, modes: &str) -> Result<Command, Failed> {
         let mut command = mppa::command(&IcdFolder::empty(), current_program()?)?;
         command.env(CHILD, name).envs(self.0.variables()).env(MODES, modes);
-        command.env(IDS, self.0.path().join("ids"));
+        command.env(IDS, self.0.path().join("ids")).env(HOLD, self.0.path().join("go"));
         command.env("MPPA_RPROC_PLATFORM_MODE", "sim").env(FOLDER, self.folder());
         Ok(command)
     }
@@ -109,20 +118,6 @@ fn our_ids() -> Vec<String> {
     ids(Path::new(&std::env::var_os(IDS).unwrap()))
 }
 
-/// Whether a process is there, and no zombie.
-fn is_running(id: &str) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-    !stat.is_empty() && !stat.contains(") Z ")
-}
-
-fn ends(id: &str) -> bool {
-    let started = Instant::now();
-    while is_running(id) && started.elapsed() < DEADLINE {
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    !is_running(id)
-}
-
 /// Checks, in the child, that every simulator has ended and its folder was removed.
 fn nothing_is_left() -> Result<(), Failed> {
     let ids = our_ids();
@@ -131,7 +126,8 @@ fn nothing_is_left() -> Result<(), Failed> {
         format!("one of {ids:?} still runs")
     })?;
     let folder = PathBuf::from(std::env::var_os(FOLDER).unwrap());
-    check(!folder.exists(), || format!("{} is left", folder.display()))
+    // A thread that was in the library removes it.
+    check(becomes(|| !folder.exists()), || format!("{} is left", folder.display()))
 }
 
 fn runtime() -> Runtime {
@@ -173,13 +169,77 @@ fn runs() -> Result<(), Failed> {
 }
 
 fn never_ready() -> Result<(), Failed> {
-    let error = runtime().open_with(ISS, &Options::new().with("ready_timeout_ms", 300)).unwrap_err();
+    let error = runtime().open_with(ISS, &Options::new().with("ready_timeout_ms", PATIENCE_MS)).unwrap_err();
     let has_all = ["no licence", "made no socket", "kvx-cluster", "\"ready\""]
         .iter()
         .all(|word| error.message().contains(word));
     check(error.kind() == ErrorKind::Timeout && has_all, || error.to_string())?;
     check(our_ids().len() == 2, || format!("{:?}", our_ids()))?;
+    let was_asked = Path::new(&std::env::var_os(IDS).unwrap()).with_extension("terminated").exists();
+    check(was_asked, || "it was killed without SIGTERM".to_owned())?;
     nothing_is_left()
+}
+
+/// Kills the simulator once the library has been called.
+fn kill_after(call: &'static str) -> std::thread::JoinHandle<()> {
+    std::thread::spawn(move || {
+        assert!(becomes(|| fake_log().contains(call)), "{}", fake_log());
+        kill(&our_ids()[0]);
+    })
+}
+
+fn dies_before_it_is_open() -> Result<(), Failed> {
+    let killer = kill_after("create");
+    let error = runtime().open(ISS).unwrap_err();
+    killer.join().unwrap();
+    check(error.kind() == ErrorKind::DeviceLost && error.message().contains("no licence"), || {
+        error.to_string()
+    })?;
+    nothing_is_left()
+}
+
+fn never_open() -> Result<(), Failed> {
+    let error = runtime().open_with(ISS, &Options::new().with("ready_timeout_ms", PATIENCE_MS)).unwrap_err();
+    let has_all = ["no licence", "mppa_offload_create has not returned"]
+        .iter()
+        .all(|word| error.message().contains(word));
+    check(error.kind() == ErrorKind::Timeout && has_all, || error.to_string())?;
+    nothing_is_left()
+}
+
+/// Loses the device in the middle of a transfer, which the library ends later.
+fn lose_during(transfer: impl FnOnce(&Tensor) -> runtime_core::Result<()>) -> Result<(), Failed> {
+    let device = runtime().open(ISS)?;
+    let x = device.tensor([HELD_BYTES], &vec![1u8; HELD_BYTES])?;
+    std::fs::remove_file(std::env::var_os(HOLD).unwrap())?;
+    let killer = kill_after("held");
+    let error = transfer(&x).unwrap_err();
+    killer.join().unwrap();
+    check(error.kind() == ErrorKind::DeviceLost, || error.to_string())
+}
+
+/// Lets the library end the transfer.
+fn end_transfer(words: &str) -> Result<(), Failed> {
+    std::fs::write(std::env::var_os(HOLD).unwrap(), "")?;
+    check(becomes(|| fake_log().contains("transferred")), fake_log)?;
+    check(fake_log().contains(words), fake_log)?;
+    // What the backend does after the call takes a moment.
+    std::thread::sleep(Duration::from_millis(100));
+    Ok(())
+}
+
+fn read_outlives() -> Result<(), Failed> {
+    let mut bytes = vec![7u8; HELD_BYTES];
+    lose_during(|x| x.read_bytes(&mut bytes))?;
+    end_transfer("transferred")?;
+    check(bytes == vec![7u8; HELD_BYTES], || "it was written to".to_owned())
+}
+
+fn write_outlives() -> Result<(), Failed> {
+    let mut bytes = vec![7u8; HELD_BYTES];
+    lose_during(|x| x.write_bytes(&bytes))?;
+    bytes.fill(9);
+    end_transfer("transferred 7")
 }
 
 fn ends_at_once() -> Result<(), Failed> {
@@ -193,10 +253,14 @@ fn ends_at_once() -> Result<(), Failed> {
 }
 
 fn ready_by_text() -> Result<(), Failed> {
-    let device = runtime().open_with(ISS, &Options::new().with("ready", "accepting connections"))?;
+    let runtime = runtime();
+    let ready = |text: &str| Options::new().with("ready", text);
+    let device = runtime.open_with(ISS, &ready("accepting connections"))?;
     double(&device)?;
-    let other = runtime().open_with(ISS, &Options::new().with("ready", "another text"));
-    check(other.is_err(), || "opened in two ways".to_owned())?;
+    let patient = ready("accepting connections").with("ready_timeout_ms", PATIENCE_MS);
+    double(&runtime.open_with(ISS, &patient)?)?;
+    let other = runtime.open_with(ISS, &ready("another text")).unwrap_err();
+    check(other.message().contains("open with other options"), || other.to_string())?;
     drop(device);
     nothing_is_left()
 }
@@ -218,33 +282,26 @@ fn kill(id: &str) {
 
 /// The calls that the fake library got.
 fn fake_log() -> String {
-    let path = Path::new(&std::env::var_os(SDK).unwrap()).join("lib/libmppa_offload_host.so");
-    // SAFETY: it is loaded already.
-    let library = unsafe { libloading::Library::new(path) }.unwrap();
-    // SAFETY: the function is the fake's.
-    let log = unsafe { library.get::<extern "C" fn() -> *const std::ffi::c_char>("fake_log") }.unwrap();
-    // SAFETY: it returns a string that lives as long as the library, which stays loaded.
-    unsafe { std::ffi::CStr::from_ptr(log()) }.to_string_lossy().into_owned()
+    FakeLibrary::of(std::env::var_os(SDK).unwrap().as_ref()).log()
 }
 
 fn dies_in_a_launch() -> Result<(), Failed> {
-    let device = runtime().open(ISS)?;
+    let runtime = runtime();
+    let device = runtime.open(ISS)?;
     let flag = device.tensor([1], &[0i32])?;
     let (kernel, other) = (device.kernel(program(), "hold")?, device.load(&program())?);
     let queue = device.queue()?;
     let event = queue.launch(&kernel, Geometry::default(), &[Arg::read_write(&flag)])?;
-    let started = Instant::now();
-    while !fake_log().contains("exec 0") && started.elapsed() < DEADLINE {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    kill(&our_ids()[0]);
+    let killer = kill_after("exec 0");
     let error = event.wait().unwrap_err();
+    killer.join().unwrap();
     check(error.kind() == ErrorKind::DeviceLost && error.to_string().contains("no licence"), || {
         error.to_string()
     })?;
     // The library's call has not returned, and nothing waits for it.
     drop((other, flag, kernel, queue, device));
-    Ok(())
+    let error = runtime.open(ISS).unwrap_err();
+    check(error.message().contains("restart this process"), || error.to_string())
 }
 
 fn opened_again() -> Result<(), Failed> {
@@ -298,10 +355,7 @@ fn until_killed() -> Result<(), Failed> {
 fn killed() -> Result<(), Failed> {
     let machine = Machine::new();
     let mut child = machine.command("until_killed", "forks stubborn")?.spawn()?;
-    let started = Instant::now();
-    while !machine.0.path().join("opened").exists() && started.elapsed() < DEADLINE {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let _ = becomes(|| machine.0.path().join("opened").exists());
     let ids = ids(&machine.0.path().join("ids"));
     let were_running = ids.iter().all(|id| is_running(id));
     child.kill()?;

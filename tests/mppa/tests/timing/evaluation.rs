@@ -122,7 +122,9 @@ fn side_by_side() -> Result<(), Failed> {
     // Index 0 and 1 are the chips by way of OpenCL.
     let finished = start(sdk.path(), &variables, &["--device", "mppa:2", "--device", "mppa:3"])?;
     let document: Value = serde_json::from_str(&std::fs::read_to_string(sdk.path().join("rows.json"))?)?;
-    for row in document["rows"].as_array().unwrap() {
+    let rows = document["rows"].as_array().unwrap();
+    check(rows.len() == 2, &document)?;
+    for row in rows {
         check(row["measurement"].is_object() && row["device_info"]["name"] == "Offload", row)?;
     }
     if finished.status.success() { Ok(()) } else { Err(format!("{finished:?}").into()) }
