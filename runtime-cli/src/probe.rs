@@ -38,7 +38,7 @@ struct Device {
 pub(crate) const SIMULATOR: &str = "simulator";
 
 /// Whether a device is used when none is named: it can be used, is no part of another one, needs no flashing, which would replace
-/// what a board holds, and is no simulator, whose times are not those of a chip, and of which a process may have only one.
+/// what a board holds, and is not a simulator: its times are not those of a chip, and a process may have only one.
 pub(crate) const fn is_used_by_default(
     is_sub_device: bool,
     is_embedded: bool,

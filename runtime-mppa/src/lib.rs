@@ -329,7 +329,7 @@ mod tests {
         assert!(listed.config(&on(Route::OpenCl(0)), &Options::new().with("sdk", "/other")).is_err());
     }
 
-    /// The library takes the simulators' firmware by its name, and is told the simulator's folder before the program starts.
+    /// The library takes the simulators' firmware by its name, and the simulator's folder from variables that are set before the program starts.
     #[test]
     fn simulators_behind_the_offload_library_need_the_variables() {
         let root = FakeRoot::new();

@@ -1,4 +1,4 @@
-//! A wait that leaves the processor to the work, for serial drivers whose device is this processor: nobody may block in such a driver,
+//! A wait that leaves the processor to the work, for serial drivers whose device is this processor: no thread may block in such a driver,
 //! and a thread that polls it takes the time of the work. The driver calls back when a command ends.
 
 #![allow(unsafe_code, reason = "calls the driver, and is called by it")]

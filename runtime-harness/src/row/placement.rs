@@ -27,7 +27,7 @@ pub enum ArgumentTransfer {
     Untimed,
     /// It is transferred in each call, and its time is also reported separately.
     Timed,
-    /// The backend copies it for the kernel in each call; the time cannot be told from the kernel's.
+    /// The backend copies it for the kernel in each call; its time cannot be separated from the kernel's.
     Copied,
     /// It is not transferred: the kernel reads and writes it in place.
     InPlace,

@@ -36,7 +36,7 @@ pub(super) struct SimulatorFolder {
 }
 
 impl SimulatorFolder {
-    /// Creates the folder, or clears one that nobody uses. With `removes`, it is cleared on drop, and removed if this backend
+    /// Creates the folder, or clears one that is not in use. With `removes`, it is cleared on drop, and removed if this backend
     /// created it.
     ///
     /// # Errors

@@ -79,7 +79,7 @@ fn module(bytes: Vec<u8>) -> ModuleSource {
     unsafe { ModuleSource::native(CodeFormat::from(FORMAT), bytes) }
 }
 
-/// How often a copy of the module was told to load its code.
+/// How often a copy of the module has loaded its code.
 fn loads(device: &Device, kernel: &Kernel) -> Result<i32, Failed> {
     let out = device.tensor([1], &[0i32])?;
     device.queue()?.launch(kernel, Geometry::default(), &[Arg::write(&out)])?.wait()?;
@@ -115,7 +115,7 @@ fn eleven(device: &Device) -> Result<(), Failed> {
     elf.kernel("twice")?;
     check(fake().number("fake_live") == 1 + 9 + 1, || fake().log())?;
     for kernel in &kernels {
-        // Each is a copy of its own, and is told once whenever it is loaded.
+        // Each is a copy of its own, and loads its code once whenever it is loaded.
         let loads = loads(device, kernel)?;
         check(loads == 1, || format!("{loads} loads"))?;
     }

@@ -362,7 +362,7 @@ fn killed() -> Result<(), Failed> {
     child.wait()?;
     check(ids.len() == 2 && were_running, || format!("{ids:?}"))?;
     machine.check_all_ended()?;
-    check(machine.folder().exists(), || "nobody could remove the folder".to_owned())?;
+    check(machine.folder().exists(), || "the folder has been removed".to_owned())?;
     // What the killed process left is no obstacle.
     machine.0.write("ids", "");
     start(&machine, &("what_a_simulator_forks_ends_with_it", "forks stubborn", closed))
