@@ -1,4 +1,4 @@
-//! Conversions between a word and two `f16` through `f32`. Printed as casts of the bits, they are faster, and keep those of NaNs.
+//! Conversions between a word and two `f16` through `f32`. Casts of the bits are faster, and keep the bits of NaNs.
 
 use naga::{Expression, Function, Handle, MathFunction, ScalarKind};
 

@@ -8,9 +8,9 @@ use super::tokens::{Token, text, tokens};
 /// The function for a vector of four.
 const FOUR: &str = "bitcast_vec4_f16";
 
-/// `code` with these casts expressed by `unpack2x16float` and `pack2x16float`, which writers print as casts (`ir::half_bits`). A cast
-/// of a vector to a word is recognised where its argument is a constructor. One that names no type is of `f16`: no other vector has the size of a
-/// word. Lines stay the same.
+/// `code` with these casts expressed by `unpack2x16float` and `pack2x16float`, which writers print as casts
+/// (`ir::half_bits`). A cast of a vector to a word is recognised where its argument is a constructor. `vec2(a, b)` is of
+/// `f16` there: no other vector of two has the size of a word. Lines stay the same.
 pub(crate) fn with_conversions(code: &str) -> Cow<'_, str> {
     if !code.contains("bitcast") || !code.contains("f16") {
         return Cow::Borrowed(code);

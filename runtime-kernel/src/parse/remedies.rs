@@ -1,4 +1,4 @@
-//! Adds to naga's diagnostics what to do about them, where naga does not know or advises something else.
+//! Adds remedies to naga's diagnostics where naga has none, or one that does not work for portable kernels.
 
 use std::borrow::Cow;
 

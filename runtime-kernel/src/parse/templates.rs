@@ -33,7 +33,7 @@ fn is_foreign(rest: &str) -> bool {
         || rest.strip_prefix('{').is_some_and(begins_with_word_and_brace)
 }
 
-/// Whether a text begins with one word and a closing brace, which is no statement, not even one without its semicolon.
+/// Whether a text begins with one word and a closing brace, which is not a statement, even one without its semicolon.
 fn begins_with_word_and_brace(rest: &str) -> bool {
     let after = rest.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_');
     let word = &rest[..rest.len() - after.len()];

@@ -1,25 +1,26 @@
-//! Makes conversions between a word and two `f16`, which naga writes through `f32`, casts of the bits.
+//! Replaces conversions between a word and two `f16`, which naga writes through `f32`, by casts of the bits.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use spirv::{GlslStd450Op, Op};
 
 use super::{instructions, is};
 
-/// An instruction that is replaced.
+/// A cast, and the instruction that it replaces.
 struct Cast {
-    at: usize,
-    words: usize,
+    replaced: Range<usize>,
     ty: u32,
     result: u32,
     operand: u32,
 }
 
-/// Replaces these conversions in a module. Those to `f32`, which may have no other use, stay.
+/// Replaces these conversions in a module. The values in between stay, as they may have other uses.
 pub(super) fn cast(words: &mut [u32]) {
-    for Cast { at, words: length, ty, result, operand } in casts(words) {
-        words[at..at + length].fill(1 << 16 | Op::Nop as u32);
-        words[at..at + 4].copy_from_slice(&[4 << 16 | Op::Bitcast as u32, ty, result, operand]);
+    for Cast { replaced, ty, result, operand } in casts(words) {
+        let replaced = &mut words[replaced];
+        replaced.fill(1 << 16 | Op::Nop as u32);
+        replaced[..4].copy_from_slice(&[4 << 16 | Op::Bitcast as u32, ty, result, operand]);
     }
 }
 
@@ -35,9 +36,9 @@ fn casts(words: &[u32]) -> Vec<Cast> {
         if ty == pair {
             pairs.insert(result);
         }
-        let length = instruction.len();
-        let mut replaced = |operand: Option<&u32>| {
-            casts.extend(operand.map(|&operand| Cast { at, words: length, ty, result, operand }));
+        let replaced = at..at + instruction.len();
+        let add = |operand: Option<&u32>| {
+            casts.extend(operand.map(|&operand| Cast { replaced, ty, result, operand }));
         };
         match *operands {
             [_, function, word]
@@ -48,9 +49,9 @@ fn casts(words: &[u32]) -> Vec<Cast> {
             [_, function, value]
                 if is(first, Op::ExtInst) && function == GlslStd450Op::PackHalf2x16 as u32 =>
             {
-                replaced(widened.get(&value));
+                add(widened.get(&value));
             }
-            [value] if is(first, Op::FConvert) && ty == pair => replaced(unpacked.get(&value)),
+            [value] if is(first, Op::FConvert) && ty == pair => add(unpacked.get(&value)),
             [value] if is(first, Op::FConvert) && pairs.contains(&value) => {
                 widened.insert(result, value);
             }
