@@ -4,11 +4,7 @@ use runtime_core::backend::{ProgramArg, TensorDescription};
 use runtime_core::{Access, DType, DTypeClass, Error, Result};
 
 use crate::image::Parameter;
-use crate::target::{CONSTANT, KEEP, MAX_ARGS, MAX_TENSORS, TensorRecord};
-
-/// What a tensor contains at first, beside data from the host: random numbers, or poison.
-const SEED: u32 = 1;
-const POISON: u32 = 2;
+use crate::target::{CONSTANT, KEEP, MAX_ARGS, MAX_TENSORS, POISON, SEED, TensorRecord};
 
 /// How the kernel takes its arguments.
 ///

@@ -35,7 +35,7 @@ impl DeviceUnderTest {
             Ok(device) => {
                 let name = device.device_id().to_string();
                 let info = Some(device.info().clone());
-                let traces = TraceFolders::of(info.as_ref(), options);
+                let traces = TraceFolders::of(device.info(), options);
                 Self { name, info, opened, share: false, traces }
             }
             Err(error) => {

@@ -15,7 +15,7 @@ const FOLDER: &str = "trace_folder";
 /// The option that names the folder of `TRACES`.
 const WORK_DIR: &str = "work_dir";
 const TRACES: &str = "traces";
-/// Files and folders that are looked at; a folder of the user's may have any number.
+/// Upper limit for the files and folders inspected: a user's folder may hold any number.
 const MAX_FILES: usize = 10_000;
 
 /// The folders of a device.
@@ -42,8 +42,8 @@ impl fmt::Display for TooMany {
 
 impl TraceFolders {
     /// The folders of a device that is opened with `options`; none for most devices.
-    pub(crate) fn of(info: Option<&DeviceInfo>, options: &Options) -> Self {
-        let property = info.and_then(|info| info.properties.text(FOLDER)).map(PathBuf::from);
+    pub(crate) fn of(info: &DeviceInfo, options: &Options) -> Self {
+        let property = info.properties.text(FOLDER).map(PathBuf::from);
         let given = options.text(WORK_DIR).filter(|folder| !folder.is_empty());
         let mut folders: Vec<_> = property.into_iter().collect();
         folders.extend(given.map(|folder| Path::new(folder).join(TRACES)));
@@ -120,7 +120,7 @@ mod tests {
         let options = Options::new().with(WORK_DIR, folder.path().to_str().unwrap());
         let mut info = DeviceInfo::new(DeviceKind::Embedded, 0, "d");
         info.properties.push(FOLDER, folder.path().join("elsewhere").to_str().unwrap());
-        let folders = TraceFolders::of(Some(&info), &options);
+        let folders = TraceFolders::of(&info, &options);
         assert_eq!(folders.new_since(&Ok(Files::new())), Ok(Vec::new()), "no folder, no file");
         write("traces/old", "old");
         write("not/a/trace", "x");
@@ -131,7 +131,7 @@ mod tests {
         write("traces/run1/growing", "more");
         write("not/a/trace", "more");
         assert_eq!(folders.new_since(&before), Ok(expected.to_vec()));
-        assert_eq!(TraceFolders::of(None, &Options::new()).files(), Ok(Files::new()));
+        assert_eq!(TraceFolders::default().files(), Ok(Files::new()));
     }
 
     /// A cut list would make files that were there look new.

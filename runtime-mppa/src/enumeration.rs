@@ -204,8 +204,8 @@ impl Machine<'_> {
         info.spaces = vec![space("device", None)];
         info.properties.push("simulator", platform != Platform::Hardware);
         info.properties.push("run_clock", "host_wall");
-        if let Some(folder) = config.as_ref().and_then(trace_folder) {
-            info.properties.push("trace_folder", folder.as_str());
+        if let Some(folder) = config.as_ref().and_then(MppaConfig::trace_folder) {
+            info.properties.push("trace_folder", folder.to_string_lossy().as_ref());
         }
         if config.is_none() {
             info.unavailable_reason = Some(NO_TRACES.to_owned());
@@ -237,12 +237,6 @@ impl ListedDevice {
             _ => Platform::Hardware,
         }
     }
-}
-
-/// Where traces of whole programs go, if the environment asks for them.
-fn trace_folder(config: &MppaConfig) -> Option<String> {
-    let folder = config.trace_folder()?;
-    folder.to_str().map(str::to_owned)
 }
 
 /// The path of Kalray's OpenCL library.

@@ -38,6 +38,11 @@ const VARIABLES: [&str; 15] = [
     "CLEAN_WORK_DIR",
 ];
 
+/// Makes the offload library run on a simulator.
+pub(crate) const SIMULATOR_MODE: &str = "MPPA_RPROC_PLATFORM_MODE";
+/// The firmware, for parts of the SDK that start one by themselves.
+pub(crate) const SIMULATOR_FIRMWARE: [&str; 2] = ["OMP_MPPA_FIRMWARE_NAME", "MLIR_MPPA_FIRMWARE_NAME"];
+
 /// Variables of Kalray's libraries and simulators.
 const KALRAY_VARIABLES: [&str; 10] = [
     "MPPA_ENVP",
@@ -46,10 +51,10 @@ const KALRAY_VARIABLES: [&str; 10] = [
     "POCL_MPPA_EXTRA_BUILD_ARCH",
     "POCL_MPPA_EXTRA_BUILD_CFLAGS",
     "POCL_MPPA_EXTRA_BUILD_LFLAGS",
-    "MPPA_RPROC_PLATFORM_MODE",
+    SIMULATOR_MODE,
     SIMULATOR_FOLDER,
-    "OMP_MPPA_FIRMWARE_NAME",
-    "MLIR_MPPA_FIRMWARE_NAME",
+    SIMULATOR_FIRMWARE[0],
+    SIMULATOR_FIRMWARE[1],
 ];
 
 /// Environment variables and their values. An empty variable counts as unset.

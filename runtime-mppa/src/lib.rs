@@ -157,19 +157,16 @@ impl Listed {
 
     /// How a chip of the offload library is opened, on the platform of the configuration.
     fn wanted(&self, config: &MppaConfig, position: u32, options: &Options) -> Result<Wanted> {
-        let (platform, arch) = (config.platform, config.arch());
-        if platform != config::Platform::Hardware {
-            let tools = Tools::new(config.sdk.as_deref(), &self.environment);
-            let plan = SimulatorPlan::new(config, &self.environment, &tools, Readiness::of(options)?)?;
-            return Ok(Wanted {
-                platform,
-                position,
-                firmware: config.firmware.clone(),
-                simulator: Some(plan),
-            });
-        }
-        let firmware = config.offload_firmware(arch).ok_or_else(no_sdk)?;
-        Ok(Wanted { platform, position, firmware, simulator: None })
+        let platform = config.platform;
+        let simulator = match platform {
+            config::Platform::Hardware => None,
+            _ => {
+                let tools = Tools::new(config.sdk.as_deref(), &self.environment);
+                Some(SimulatorPlan::new(config, &self.environment, &tools, Readiness::of(options)?)?)
+            }
+        };
+        let firmware = config.offload_firmware(config.arch()).ok_or_else(no_sdk)?;
+        Ok(Wanted { platform, position, firmware, simulator })
     }
 
     /// Opens a chip of the offload library, or one of its clusters.

@@ -34,13 +34,14 @@ pub(crate) fn options() -> Vec<OptionSpec> {
         OptionSpec::device(
             "ready",
             "",
-            "Text that the command prints when the program begins, by default at its start; or that the simulator behind the offload \
-             library prints when it is ready, by default when its socket exists.",
+            "Text that a tool prints when it is ready. For a whole program, time counts from then on (default: from the start of its \
+             command); a simulator behind the offload library is used from then on (default: once a socket is in its folder, or no \
+             more files appear there).",
         ),
         OptionSpec::device(
             "ready_timeout_ms",
             TIMEOUT_MS,
-            "How long the command, or the simulator, may take to get ready.",
+            "How long the command or the simulator may take to become ready.",
         ),
     ]
 }

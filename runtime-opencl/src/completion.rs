@@ -28,7 +28,7 @@ impl Completion {
         let completion = Arc::new(Self::default());
         let data = Arc::into_raw(Arc::clone(&completion)).cast_mut().cast::<c_void>();
         let set = driver.call("clSetEventCallback", |cl| {
-            // SAFETY: the event is alive, and `data` until it is called.
+            // SAFETY: the event is alive, and so is `data`, until the callback takes it.
             Some(unsafe { (cl.clSetEventCallback?)(event, CL_COMPLETE, Some(report), data) })
         });
         if matches!(set, Ok(0)) {
@@ -39,12 +39,13 @@ impl Completion {
         None
     }
 
-    /// Sleeps until the command has ended, for as long as a wait may without a poll.
+    /// Sleeps until the command has ended, for at most `limit`, or until the next poll is due.
     pub(crate) fn sleep(&self, limit: Duration) {
-        let mut has_ended = self.has_ended.lock();
-        if !*has_ended {
-            self.changed.wait_for(&mut has_ended, limit.min(POLL_INTERVAL));
-        }
+        self.changed.wait_while_for(
+            &mut self.has_ended.lock(),
+            |has_ended| !*has_ended,
+            limit.min(POLL_INTERVAL),
+        );
     }
 
     /// Whether the driver has reported the end.

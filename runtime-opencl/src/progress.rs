@@ -266,40 +266,28 @@ impl Progress {
         self.state.lock().failure.as_ref().map(|(_, error)| error.clone())
     }
 
-    /// Polls until `ticket` is complete or about `slice` has passed.
+    /// Polls until `ticket` is complete or about `slice` has passed. On a serial driver of this processor, it sleeps between
+    /// polls.
     pub(crate) fn wait(&self, ticket: u64, slice: Duration) -> Result<()> {
         let begin = Instant::now();
-        if self.context.caps.is_processor && self.context.quirks.serial {
-            return self.wait_asleep(ticket, slice);
-        }
-        while self.poll()? < ticket {
-            let elapsed = begin.elapsed();
-            if elapsed >= slice {
-                break;
-            }
-            // On a processor the work itself needs the core.
-            backoff(elapsed, !self.context.caps.is_processor);
-        }
-        Ok(())
-    }
-
-    /// The same without using the processor meanwhile.
-    fn wait_asleep(&self, ticket: u64, slice: Duration) -> Result<()> {
-        let begin = Instant::now();
+        let is_processor = self.context.caps.is_processor;
+        let sleeps = is_processor && self.context.quirks.serial;
         let mut completion = None;
         while self.poll()? < ticket {
             let elapsed = begin.elapsed();
             if elapsed >= slice {
                 break;
             }
-            if completion.is_none()
+            if sleeps
+                && completion.is_none()
                 && let Some(event) = self.event(ticket)?
             {
                 completion = Completion::of(self.context.driver, event.raw());
             }
             match completion.as_ref().filter(|completion| !completion.has_ended()) {
                 Some(completion) => completion.sleep(slice.saturating_sub(elapsed)),
-                None => backoff(elapsed, false),
+                // On a processor the work itself needs the core.
+                None => backoff(elapsed, !is_processor),
             }
         }
         Ok(())

@@ -9,7 +9,7 @@ use super::listed_devices::at_least_one;
 use crate::probe::{SIMULATOR, is_used_by_default};
 use crate::progress::Progress;
 
-/// Opens the devices named, or all available ones without their sub-devices, and shows that meanwhile.
+/// Opens the devices named, or all available ones without their sub-devices, with a progress line.
 pub(super) fn choose(runtime: &Runtime, names: &[String], options: &Options) -> Result<Vec<DeviceUnderTest>> {
     // Do not list other backends if devices are named: that must not start the other drivers of the machine.
     let names = if names.is_empty() { available_devices(runtime)? } else { names.to_vec() };

@@ -309,10 +309,11 @@ impl Tolerance {
         self.compare_poisoned(arg, actual, expected, None)
     }
 
-    /// A byte to fill an output with before the kernel runs, so that elements that are not written are wrong.
+    /// The byte to fill output `arg` with before the kernel runs, so that elements that are not written are wrong.
     #[must_use]
-    pub fn poison(&self, expected: &HostArray) -> u8 {
-        poison(expected, self)
+    pub fn poison(&self, expected: &[(usize, HostArray)], arg: usize) -> u8 {
+        let expected = expected.iter().find(|(index, _)| *index == arg);
+        expected.map_or(u8::MAX, |(_, expected)| poison(expected, self))
     }
 
     /// Compares all outputs with their references, for callers that run the kernel themselves. `read` returns the contents of an
@@ -329,7 +330,7 @@ impl Tolerance {
         let mut all = Agreement::default();
         for (arg, expected) in expected {
             let Some((actual, access)) = read(*arg)? else { continue };
-            let poison = (access == Access::Write).then(|| self.poison(expected));
+            let poison = (access == Access::Write).then(|| poison(expected, self));
             match self.compare_poisoned(*arg, &actual, expected, poison)? {
                 Validation::Passed(agreement) => {
                     all.elements += agreement.elements;

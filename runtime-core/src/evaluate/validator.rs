@@ -71,15 +71,10 @@ impl<'e> Validator<'e> {
         self.initial.iter().try_for_each(|(tensor, contents)| tensor.write_array(contents))
     }
 
-    fn poison_of(&self, index: usize) -> u8 {
-        let reference = self.reference.iter().find(|(arg, _)| *arg == index);
-        reference.map_or(u8::MAX, |(_, expected)| self.tolerance.poison(expected))
-    }
-
     fn poison(&self) -> Result<()> {
         for (index, arg) in self.args.iter().enumerate() {
             if let Some((tensor, Access::Write)) = arg.as_tensor() {
-                tensor.fill(&[self.poison_of(index)])?;
+                tensor.fill(&[self.tolerance.poison(self.reference, index)])?;
             }
         }
         Ok(())

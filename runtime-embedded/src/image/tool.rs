@@ -37,7 +37,7 @@ pub(crate) fn run_command(words: &[String], image: &Path, folder: &Path, deadlin
 ///
 /// # Errors
 /// `Unavailable` if it cannot be started; `Timeout`; `Io`.
-pub(crate) fn run(command: &mut Command, folder: &Path) -> Result<(bool, String)> {
+pub(super) fn run(command: &mut Command, folder: &Path) -> Result<(bool, String)> {
     run_within(command, folder, DEADLINE)
 }
 

@@ -147,11 +147,11 @@ impl DebugLink {
     /// Lets an emulator run until the end of the window, one instruction at a time, and returns the counts with the place where it stopped.
     fn run_logged(&mut self, window: Window, until: Instant) -> Result<(u64, Counts)> {
         let pipe = Pipe::new()?;
-        let log = pipe.command();
-        self.monitor(&[&log, trace::ONE_BY_ONE[0], trace::ONE_BY_ONE[1], trace::LOG])?;
+        self.monitor(&[&pipe.command()])?;
+        self.monitor(&trace::START)?;
         let counting = pipe.count(window);
         let stopped = counting.and_then(|counting| Ok((self.run_to(window.end, until)?, counting)));
-        let done = self.monitor(&[trace::NO_LOG, trace::FULL_SPEED[0], trace::FULL_SPEED[1], trace::CLOSE]);
+        let done = self.monitor(&trace::STOP);
         let (pc, counting) = stopped?;
         done?;
         Ok((pc, trace::join(counting)?))

@@ -8,8 +8,10 @@ pub(crate) const MAX_TENSORS: usize = 32;
 pub(crate) const MAX_ARGS: usize = 64;
 /// Alignment of tensors.
 pub(crate) const ALIGNMENT: u64 = 64;
-/// The content of a tensor that the host has written, and of one that it has written to flash.
+/// What a tensor contains at first: data that the host has written to RAM, random numbers, poison, or data in flash.
 pub(crate) const KEEP: u32 = 0;
+pub(crate) const SEED: u32 = 1;
+pub(crate) const POISON: u32 = 2;
 pub(crate) const CONSTANT: u32 = 3;
 /// Bytes that are checked before and behind each tensor.
 pub(crate) const GUARD_BYTES: u64 = 32;

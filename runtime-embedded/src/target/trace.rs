@@ -31,13 +31,10 @@ const READINGS: u32 = 3;
 /// How often each address was executed.
 pub(super) type Counts = HashMap<u64, u64>;
 
-/// Commands of QEMU's monitor: first the names of older versions. An unknown command does nothing.
-pub(super) const ONE_BY_ONE: [&str; 2] = ["singlestep on", "one-insn-per-tb on"];
-pub(super) const FULL_SPEED: [&str; 2] = ["singlestep off", "one-insn-per-tb off"];
-pub(super) const LOG: &str = "log exec,nochain";
-pub(super) const NO_LOG: &str = "log none";
-/// Closes the pipe.
-pub(super) const CLOSE: &str = "logfile /dev/null";
+/// Commands of QEMU's monitor that log each instruction. An unknown one does nothing: `singlestep` is the name in older versions.
+pub(super) const START: [&str; 3] = ["singlestep on", "one-insn-per-tb on", "log exec,nochain"];
+/// The commands that end the log, run at full speed again, and close the pipe.
+pub(super) const STOP: [&str; 4] = ["log none", "singlestep off", "one-insn-per-tb off", "logfile /dev/null"];
 
 /// A named pipe for the log, in a folder of its own; removed when dropped.
 #[derive(Debug)]
@@ -83,7 +80,7 @@ impl Pipe {
         match log.fill_buf() {
             // Without a writer, a pipe is at its end.
             Ok([]) => {
-                let message = format!("the emulator did not open it as {}", path.display());
+                let message = format!("the emulator did not open {}", path.display());
                 return Err(io(&std::io::Error::other(message)));
             }
             Err(error) if error.kind() != IoErrorKind::WouldBlock => return Err(io(&error)),
@@ -102,7 +99,7 @@ pub(super) fn join(thread: JoinHandle<std::io::Result<Counts>>) -> Result<Counts
 }
 
 fn io(error: &std::io::Error) -> Error {
-    Error::new(ErrorKind::Io, format!("the log of the emulator: {error}"))
+    Error::new(ErrorKind::Io, format!("cannot read the emulator's log: {error}"))
 }
 
 /// Counts the instructions from the reading of the counter before the calls to that after them.

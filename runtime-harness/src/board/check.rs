@@ -32,8 +32,7 @@ impl<'j> Check<'j> {
 
     /// The byte that an output is filled with beforehand, so that elements which are not written are wrong.
     pub(super) fn poison(&self, argument: usize) -> u8 {
-        let expected = self.expected.iter().find(|(index, _)| *index == argument);
-        expected.map_or(u8::MAX, |(_, expected)| self.tolerance.poison(expected))
+        self.tolerance.poison(self.expected, argument)
     }
 
     /// Reads the outputs of a program that has run once, and compares them.

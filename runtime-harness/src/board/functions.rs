@@ -1,5 +1,6 @@
 //! The count of each function of a program, from a run of its own: an emulator reports every instruction that it executes.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use runtime_core::backend::TemporaryFolder;
@@ -11,9 +12,9 @@ use crate::row::{CounterValue, Counts, error_text};
 
 /// The name that asks for the counts.
 const FUNCTIONS: &str = "functions";
-/// Instructions per second of a traced run at least, on a busy host.
+/// A lower bound on the speed of a traced run on a busy host, in instructions per second.
 const TRACED_PER_SECOND: f64 = 20_000.0;
-/// For the rest of a traced run.
+/// Allowed for everything in a traced run except its instructions.
 const MIN_DEADLINE: Duration = Duration::from_secs(10);
 
 /// The counters with these names, of a program with these counts.
@@ -25,20 +26,21 @@ pub(super) fn counters(
 ) -> Vec<CounterValue> {
     let read = |name: &String| match name == FUNCTIONS {
         true => by_function(board, program, counts),
-        false => Err(Error::unsupported(format!("an embedded device has no counter but \"{FUNCTIONS}\""))),
+        false => {
+            Err(Error::unsupported(format!("the only counter of an embedded device is \"{FUNCTIONS}\"")))
+        }
     };
-    let values = names.iter().map(|name| read(name).unwrap_or_else(|error| vec![unread(name, &error)]));
-    values.flatten().collect()
+    let missing = |name, error| vec![CounterValue::missing(name, &error_text(&error))];
+    names.iter().flat_map(|name| read(name).unwrap_or_else(|error| missing(name, error))).collect()
 }
 
-/// A counter that was not read, with the reason.
-pub(super) fn unread(name: &str, error: &Error) -> CounterValue {
-    CounterValue { name: name.to_owned(), reason: Some(error_text(error)), ..CounterValue::default() }
+/// An error of the counts.
+fn io(what: impl Display) -> Error {
+    Error::new(ErrorKind::Io, format!("counts of functions: {what}"))
 }
 
 /// A counter per function that was executed, the largest first. Their sum is the count of the run.
 fn by_function(board: &Board<'_>, program: &Program<'_>, counts: &Counts) -> Result<Vec<CounterValue>> {
-    let io = |error: std::io::Error| Error::new(ErrorKind::Io, format!("counts of functions: {error}"));
     let folder = TemporaryFolder::new("runtime-functions-").map_err(io)?;
     let file = folder.path().join("counts");
     program.flash(counts.number, Some(&file))?;
@@ -46,9 +48,11 @@ fn by_function(board: &Board<'_>, program: &Program<'_>, counts: &Counts) -> Res
     let text = std::fs::read_to_string(&file).map_err(io)?;
     let functions = parse(&text, total)?;
     let per_call = |count: u64| count as f64 / counts.number as f64;
-    let values = functions
-        .into_iter()
-        .map(|(name, count)| value(format!("{FUNCTIONS}:{name}"), per_call(count), counts.number));
+    let values = functions.into_iter().map(|(name, count)| {
+        let name = format!("{FUNCTIONS}:{name}");
+        let counter = CounterValue { name, calls: counts.number, passes: 1, ..CounterValue::default() };
+        counter.with_samples(vec![per_call(count)])
+    });
     Ok(values.collect())
 }
 
@@ -62,7 +66,6 @@ fn deadline(instructions: f64) -> Duration {
 /// # Errors
 /// `Io` for other lines, and if their sum is not the count of the run.
 fn parse(text: &str, total: u64) -> Result<Vec<(&str, u64)>> {
-    let io = |message: String| Error::new(ErrorKind::Io, format!("counts of functions: {message}"));
     let counts = text.lines().map(|line| {
         let (name, count) = line.rsplit_once(' ')?;
         Some((name, count.parse().ok()?))
@@ -72,20 +75,6 @@ fn parse(text: &str, total: u64) -> Result<Vec<(&str, u64)>> {
     match counts.iter().map(|(_, count)| count).sum::<u64>() {
         sum if sum == total => Ok(counts),
         sum => Err(io(format!("their sum is {sum}, and the count of the run {total}"))),
-    }
-}
-
-fn value(name: String, value: f64, calls: u64) -> CounterValue {
-    let known = Some(value);
-    CounterValue {
-        name,
-        value: known,
-        min: known,
-        max: known,
-        samples: vec![value],
-        calls,
-        passes: 1,
-        ..CounterValue::default()
     }
 }
 

@@ -14,7 +14,7 @@ use crate::spec::{ArgumentKind, Init, Interval, TensorSpec};
 /// A job with its tensors, described on a device.
 pub(super) struct Program<'p> {
     embedded: &'p EmbeddedDevice,
-    /// Whether it is a program of its own, which a tool runs: it makes one call, and fills no tensor.
+    /// Whether a tool runs it as a whole program: one call per run, and the host sends all data.
     is_whole: bool,
     job: &'p Job,
     source: ModuleSource,

@@ -4,8 +4,7 @@ use std::time::{Duration, Instant};
 
 use runtime_core::{Clock, Cost, Error, ErrorKind, Result, Statistics, Timing, Warmup};
 
-use super::functions::unread;
-use crate::row::{CounterValue, Measurement};
+use crate::row::{CounterValue, Measurement, error_text};
 
 /// Times runs of a flashed program: `repeat` samples of `number` runs, until the budget is spent.
 ///
@@ -62,7 +61,7 @@ pub(super) fn measure(
 /// Counters that were asked for, with the reason why such a device has none.
 pub(super) fn counters(device: &str, names: &[String]) -> Vec<CounterValue> {
     let error = Error::unsupported(format!("{device} has no counters; its runs are timed"));
-    names.iter().map(|name| unread(name, &error)).collect()
+    names.iter().map(|name| CounterValue::missing(name, &error_text(&error))).collect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use runtime_core::{CounterInfo, CounterReading, CounterSet, Measurement, Result, percentile};
+use runtime_core::{CounterInfo, CounterReading, CounterSet, Measurement, Result};
 
 use super::Calls;
 use crate::row::CounterValue;
@@ -48,8 +48,12 @@ pub(super) fn read(calls: &Calls<'_>, names: &[String], repeats: &Repeats) -> Ve
         let readings = count(calls, &mut set, names.len(), repeats)?;
         let value = |(index, (name, readings)): (usize, (&String, Readings))| {
             let unit = unit(name, &infos);
-            let described =
-                CounterValue { unit, calls: repeats.calls, passes: set.passes(), ..missing(name, "") };
+            let described = CounterValue {
+                unit,
+                calls: repeats.calls,
+                passes: set.passes(),
+                ..CounterValue::missing(name, "")
+            };
             let reason = set.unavailable_reason(index).unwrap_or("it counted nothing during the calls");
             with_samples(described, &readings, reason, clock_hz)
         };
@@ -57,7 +61,7 @@ pub(super) fn read(calls: &Calls<'_>, names: &[String], repeats: &Repeats) -> Ve
     });
     read.unwrap_or_else(|error| {
         let reason = error.to_string();
-        names.iter().map(|name| missing(name, &reason)).collect()
+        names.iter().map(|name| CounterValue::missing(name, &reason)).collect()
     })
 }
 
@@ -96,20 +100,14 @@ fn with_samples(
     };
     let divisor = if first.is_ratio { 1.0 } else { counter.calls as f64 };
     let samples: Vec<f64> = readings.iter().map(|reading| reading.value / divisor).collect();
-    let mut sorted = samples.clone();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let value = percentile(&sorted, 50.0);
     let counted = readings.iter().map(|reading| reading.counted).fold(1.0, f64::min);
     let clock_hz = clock_hz.filter(|hz| *hz > 0 && counter.unit.as_deref() == Some(CYCLES));
+    let counter = counter.with_samples(samples);
+    let nanoseconds = |(value, hz): (f64, i64)| value * 1e9 / hz as f64;
     CounterValue {
-        value: Some(value),
-        min: sorted.first().copied(),
-        max: sorted.last().copied(),
-        samples,
-        time_ns: clock_hz.map(|hz| value * 1e9 / hz as f64),
+        time_ns: counter.value.zip(clock_hz).map(nanoseconds),
         is_ratio: first.is_ratio,
         counted_share: (counted < 1.0).then_some(counted),
-        reason: None,
         ..counter
     }
 }
@@ -125,17 +123,17 @@ fn unit(name: &str, infos: &[CounterInfo]) -> Option<String> {
     exact.or_else(|| infos.iter().find(is_indexed))?.unit.clone()
 }
 
-fn missing(name: &str, reason: &str) -> CounterValue {
-    CounterValue { name: name.to_owned(), reason: Some(reason.to_owned()), ..CounterValue::default() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn counter(unit: &str, values: &[f64], is_ratio: bool, clock_hz: Option<i64>) -> CounterValue {
-        let described =
-            CounterValue { unit: Some(unit.to_owned()), calls: 10, passes: 1, ..missing("c", "") };
+        let described = CounterValue {
+            unit: Some(unit.to_owned()),
+            calls: 10,
+            passes: 1,
+            ..CounterValue::missing("c", "")
+        };
         let reading = |(value, counted): (&f64, f64)| CounterReading { value: *value, counted, is_ratio };
         let readings: Vec<_> = values.iter().zip([1.0, 0.25, 0.5]).map(reading).collect();
         with_samples(described, &readings, "why", clock_hz)

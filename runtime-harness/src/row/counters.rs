@@ -1,5 +1,6 @@
 //! Counters and energy of a call as plain data.
 
+use runtime_core::percentile;
 use serde::{Deserialize, Serialize};
 
 /// A counter of a row.
@@ -35,6 +36,27 @@ pub struct CounterValue {
     pub passes: u32,
     /// Why there is no value.
     pub reason: Option<String>,
+}
+
+impl CounterValue {
+    /// A counter that was not read, with the reason.
+    pub(crate) fn missing(name: &str, reason: &str) -> Self {
+        Self { name: name.to_owned(), reason: Some(reason.to_owned()), ..Self::default() }
+    }
+
+    /// The counter with samples, at least one.
+    pub(crate) fn with_samples(self, samples: Vec<f64>) -> Self {
+        let mut sorted = samples.clone();
+        sorted.sort_unstable_by(f64::total_cmp);
+        Self {
+            value: Some(percentile(&sorted, 50.0)),
+            min: sorted.first().copied(),
+            max: sorted.last().copied(),
+            samples,
+            reason: None,
+            ..self
+        }
+    }
 }
 
 /// The energy of a call.

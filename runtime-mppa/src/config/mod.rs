@@ -192,9 +192,13 @@ impl MppaConfig {
         Some(folder.join(arch.firmware_folder()).join(&self.firmware))
     }
 
-    /// The name of the firmware as the offload library takes it: on boards below the folder of all firmware.
+    /// The firmware as the offload library takes it: on boards its name below the folder of all firmware, on simulators the
+    /// configured name.
     #[must_use]
     pub(crate) fn offload_firmware(&self, arch: Arch) -> Option<String> {
+        if self.platform != Platform::Hardware {
+            return Some(self.firmware.clone());
+        }
         let path = self.firmware_path(arch)?;
         let firmware = self.root.join("lib/firmware");
         let name = path.strip_prefix(&firmware).unwrap_or(&path);

@@ -5,17 +5,12 @@
 use std::ffi::{CString, c_int, c_void};
 use std::sync::Arc;
 
-use std::time::Duration;
-
 use parking_lot::{Mutex, MutexGuard};
 use runtime_core::{ErrorKind, Result};
 
 use super::functions::{Functions, check};
 use super::shim::Shim;
-use super::simulator::Simulator;
-
-/// How long a call to a simulator waits for another one before it checks that the simulator still runs.
-const CHECK_INTERVAL: Duration = Duration::from_millis(20);
+use super::simulator::{CHECK_INTERVAL, Simulator};
 
 /// An opened chip; closed when everything made from it is dropped.
 #[derive(Debug)]

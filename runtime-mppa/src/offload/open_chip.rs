@@ -28,10 +28,11 @@ pub(crate) struct Wanted {
 impl Wanted {
     /// Whether a chip that was opened for one serves for the other. How long opening may take makes no difference.
     fn is_same(&self, other: &Self) -> bool {
-        let both = self.simulator.as_ref().zip(other.simulator.as_ref());
-        let simulator =
-            both.map(|(own, other)| own.with_timeout_of(other)).or_else(|| self.simulator.clone());
-        Self { simulator, ..self.clone() } == *other
+        let untimed = |wanted: &Self| {
+            let simulator = wanted.simulator.as_ref().map(SimulatorPlan::untimed);
+            Self { simulator, ..wanted.clone() }
+        };
+        untimed(self) == untimed(other)
     }
 
     /// Its name in messages.

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use runtime_core::abi::{Progress, SubmitInfo};
@@ -145,26 +145,23 @@ impl Queue for OffloadQueue {
     ) -> Result<()> {
         let OffloadKernel { code, name, runs } = kernel.clone();
         let is_empty = launch.groups().contains(&0);
-        match runs {
+        let run: Work = match runs {
             Runs::OnClusters(clusters) => {
                 let arguments = arguments::pack(launch.args())?;
-                let clusters = if is_empty { 0..0 } else { clusters };
-                self.submit(submit, move |command| {
+                Box::new(move |command| {
                     // SAFETY: core passes the arguments of the launch, and keeps their buffers until the ticket ends.
                     unsafe { code.chip.modules.execute((code.number, &name), clusters, command, &arguments) }
                 })
             }
             Runs::InThisProcess => {
                 let arguments = HostArguments::new(launch.args())?;
-                self.submit(submit, move |_| {
-                    if is_empty {
-                        return Ok(());
-                    }
+                Box::new(move |_| {
                     // SAFETY: as above.
                     unsafe { code.chip.modules.call((code.number, &name), &arguments) }
                 })
             }
-        }
+        };
+        self.submit(submit, move |command| if is_empty { Ok(()) } else { run(command) })
     }
 
     fn write(
@@ -244,8 +241,7 @@ impl Queue for OffloadQueue {
 
     fn wait(&self, ticket: u64, slice: Duration) -> Result<()> {
         let mut state = self.shared.state.lock();
-        let deadline = Instant::now() + slice;
-        while state.completed < ticket && !self.shared.changed.wait_until(&mut state, deadline).timed_out() {}
+        self.shared.changed.wait_while_for(&mut state, |state| state.completed < ticket, slice);
         Ok(())
     }
 
@@ -259,10 +255,7 @@ impl Drop for OffloadQueue {
         let mut state = self.shared.state.lock();
         state.closed = true;
         self.shared.changed.notify_all();
-        let deadline = Instant::now() + GRACE;
-        while state.completed < state.submitted
-            && !self.shared.changed.wait_until(&mut state, deadline).timed_out()
-        {}
+        self.shared.changed.wait_while_for(&mut state, |state| state.completed < state.submitted, GRACE);
         let idle = state.completed == state.submitted;
         drop(state);
         // With work in flight the device is lost; the thread ends when the library returns.

@@ -13,7 +13,7 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use super::chip::{Chip, Handle};
 use super::functions::{Functions, check};
-use super::simulator::Simulator;
+use super::simulator::{CHECK_INTERVAL, Simulator};
 use crate::process::{self, io_error};
 
 const SOURCE: &str = include_str!("shim.c");
@@ -25,8 +25,6 @@ const LIBRARIES: [&str; 3] = ["-lmppa_offload_host", "-lmppa_rproc_host", "-lmop
 const DEADLINE: Duration = Duration::from_secs(120);
 /// The function that opens a chip.
 const CREATE: &str = "mppa_offload_create";
-/// How long to wait for that function between two checks of the simulator.
-const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The loaded shim. It stays loaded, because the SDK's libraries may leave threads behind.
 #[derive(Debug)]
@@ -146,7 +144,7 @@ fn wait_created(
             Err(mpsc::RecvTimeoutError::Timeout) => simulator.check()?,
         }
         if started.elapsed() >= timeout {
-            let what = format!("{CREATE} has not returned within {timeout:?}");
+            let what = format!("runs, but {CREATE} has not returned within {timeout:?}, so it was ended");
             return Err(simulator.failure(ErrorKind::Timeout, &what));
         }
     }

@@ -14,17 +14,18 @@ use runtime_core::{Error, ErrorKind, Result};
 use super::death_guard::DeathGuard;
 use super::simulator_folder::SimulatorFolder;
 use crate::config::{MppaConfig, Platform};
-use crate::environment::{Environment, SIMULATOR_FOLDER};
+use crate::environment::{
+    Environment, SIMULATOR_FIRMWARE as FIRMWARE, SIMULATOR_FOLDER, SIMULATOR_MODE as MODE,
+};
 use crate::process;
 use crate::readiness::Readiness;
 use crate::tools::Tools;
 
-/// Makes the library run on a simulator.
-const MODE: &str = "MPPA_RPROC_PLATFORM_MODE";
+/// The value of `MODE` for simulators.
 const SIMULATED: &str = "sim";
-/// The firmware, for parts of the SDK that start one by themselves.
-const FIRMWARE: [&str; 2] = ["OMP_MPPA_FIRMWARE_NAME", "MLIR_MPPA_FIRMWARE_NAME"];
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// How long a thread waits for a call before it checks again that the simulator still runs.
+pub(super) const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 /// A simulator that makes files, but no socket, is ready when it has made no more for this long.
 const SETTLED: Duration = Duration::from_secs(1);
 
@@ -71,9 +72,9 @@ pub(crate) struct SimulatorPlan {
 }
 
 impl SimulatorPlan {
-    /// This plan, with the time that another one allows.
-    pub(super) fn with_timeout_of(&self, other: &Self) -> Self {
-        let ready = Readiness { timeout: other.ready.timeout, ..self.ready.clone() };
+    /// This plan without its time limit.
+    pub(super) fn untimed(&self) -> Self {
+        let ready = Readiness { timeout: Duration::ZERO, ..self.ready.clone() };
         Self { ready, ..self.clone() }
     }
 
@@ -208,7 +209,7 @@ fn ended_early(process: &mut Process) -> Result<Option<Error>> {
         .map(|status| process.failure(ErrorKind::Failed, &format!("ended ({status}) before it was ready"))))
 }
 
-/// Waits for a socket, or for files that get no more, in the folder of a simulator.
+/// Waits until the folder of a simulator has a socket, or has files and no new ones appear.
 fn wait_for_files(process: &mut Process, folder: &SimulatorFolder, deadline: Duration) -> Result<()> {
     let started = Instant::now();
     let (mut known, mut changed) = (0, started);
@@ -225,8 +226,8 @@ fn wait_for_files(process: &mut Process, folder: &SimulatorFolder, deadline: Dur
         }
         if started.elapsed() >= deadline {
             let what = format!(
-                "made no socket in {} within {deadline:?} and was ended; if it gets ready in another way, set option \"ready\" to a \
-                 text that it prints then",
+                "made no socket in {} within {deadline:?} and was ended; if it signals readiness differently, set option \"ready\" \
+                 to text that it prints when it is ready",
                 folder.path().display()
             );
             return Err(process.failure(ErrorKind::Timeout, &what));

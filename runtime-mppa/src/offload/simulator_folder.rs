@@ -189,8 +189,8 @@ fn remove(entry: &DirEntry) -> io::Result<()> {
 
 fn in_use(path: &Path) -> Error {
     let message = format!(
-        "{} is used by another simulator: a process has one, with a folder of its own; close that device, or set {SIMULATOR_FOLDER} to \
-         another folder before the program starts",
+        "{} is used by another simulator; a process has only one, in a folder of its own: close that device, or set \
+         {SIMULATOR_FOLDER} to another folder before the program starts",
         path.display()
     );
     Error::new(ErrorKind::Unavailable, message)
