@@ -1,7 +1,7 @@
 //! Fake machines for unit tests: a root with a driver's tree, firmware and tools.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use tempfile::TempDir;
 
@@ -28,11 +28,15 @@ impl FakeRoot {
         self
     }
 
-    /// Writes a shell script, and returns its path.
+    /// Writes a shell script, and returns its path. Another process writes it: a child that another thread starts meanwhile would
+    /// inherit this one's descriptor, and a file that is open for writing cannot be executed.
     pub(crate) fn tool(&self, name: &str, script: &str) -> PathBuf {
-        self.write(name, &format!("#!/bin/sh\n{script}\n"));
         let path = self.path().join(name);
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let text = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&text, format!("#!/bin/sh\n{script}\n")).unwrap();
+        let status =
+            Command::new("install").args(["-D", "-m", "755"]).arg(text.path()).arg(&path).status().unwrap();
+        assert!(status.success());
         path
     }
 
