@@ -14,15 +14,20 @@ const B_ROW: u32 = WIDTH / 4;
 const A_TILE: u32 = DEPTH * A_ROW;
 const B_TILE: u32 = DEPTH * B_ROW;
 
+/// Four elements. A structure may be loaded from a tensor of any type.
+struct Four {
+    numbers: vec4f,
+}
+
 struct Scalars {
     m: u32,
     n: u32,
     k: u32,
 }
 
-@group(0) @binding(0) var<storage, read> a: array<vec4f>;
-@group(0) @binding(1) var<storage, read> b: array<vec4f>;
-@group(0) @binding(2) var<storage, read_write> c: array<vec4f>;
+@group(0) @binding(0) var<storage, read> a: array<Four>;
+@group(0) @binding(1) var<storage, read> b: array<Four>;
+@group(0) @binding(2) var<storage, read_write> c: array<Four>;
 var<immediate> scalars: Scalars;
 
 /// Tiles of a, whose rows run along k, and tiles of b.
@@ -33,11 +38,11 @@ var<workgroup> b_tiles: array<vec4f, 2 * B_TILE>;
 const NOWHERE: u32 = 0xffffffff;
 
 fn of_a(row: u32, column: u32) -> vec4f {
-    return a[select(NOWHERE, row * (scalars.k / 4) + column / 4, row < scalars.m && column < scalars.k)];
+    return a[select(NOWHERE, row * (scalars.k / 4) + column / 4, row < scalars.m && column < scalars.k)].numbers;
 }
 
 fn of_b(row: u32, column: u32) -> vec4f {
-    return b[select(NOWHERE, row * (scalars.n / 4) + column / 4, row < scalars.k && column < scalars.n)];
+    return b[select(NOWHERE, row * (scalars.n / 4) + column / 4, row < scalars.k && column < scalars.n)].numbers;
 }
 
 @compute @workgroup_size(256)
@@ -105,7 +110,7 @@ fn gemm(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) it
         for (var j = 0u; j < 4; j++) {
             let column = left + j * 64 + x * 4;
             if row < scalars.m && column < scalars.n {
-                c[row * (scalars.n / 4) + column / 4] = sums[i * 4 + j];
+                c[row * (scalars.n / 4) + column / 4].numbers = sums[i * 4 + j];
             }
         }
     }

@@ -4,7 +4,8 @@
 // A group of four subgroups computes 64 queries of a head, each subgroup 16 of them. It proceeds along the keys in steps of
 // KEYS. A step multiplies queries by keys, stores the scores in work-group memory, replaces them by powers of two of their
 // distance to a reference of their row, and multiplies those by values. The sums stay in matrices, whose rows cannot be scaled:
-// the reference is only raised where a score exceeds it by more than MARGIN, and the sums then pass through memory.
+// the reference is only raised where a power would exceed 2^MARGIN, and the sums then pass through memory. The keys and
+// values of the next step are loaded into registers meanwhile.
 
 enable f16;
 enable subgroups;
@@ -12,42 +13,54 @@ enable wgpu_cooperative_matrix;
 
 /// Invocations of a subgroup: 16, 32 or 64.
 override SUBGROUP: u32 = 32;
-/// Keys of a step: a multiple of 32.
-override KEYS: u32 = 64;
+/// Keys of a step: 32 or 64.
+override KEYS: u32 = 32;
 const SUBGROUPS: u32 = 4;
-/// Vectors of a head in a row, and with the padding that spreads rows over the banks of memory.
-const HEAD: u32 = 16;
-const ROW: u32 = HEAD + 2;
+const QUERIES: u32 = SUBGROUPS * 16;
+/// Eights of a head in a row. A row of a tile has vectors of four, and padding that spreads rows over the banks of memory.
+const HEAD: u32 = 8;
+const ROW: u32 = 2 * HEAD + 2;
 /// 1 / √64, and from powers of e to powers of two.
 const SCALE: f32 = 0.125 * 1.4426950408889634;
-/// Powers may reach 2^MARGIN, which f16 can hold.
-const MARGIN: f32 = 8;
+/// How far a reference is set above the largest score of its row, and the largest power of two that f16 can hold.
+const HEADROOM: f32 = 10;
+const MARGIN: f32 = 15;
 const LEAST: f32 = -1e30;
+
+/// Eight elements of f16. A structure may be loaded from a tensor of any type.
+struct Eight {
+    words: vec4u,
+}
 
 struct Scalars {
     n: u32,
     heads: u32,
 }
 
-@group(0) @binding(0) var<storage, read> q: array<vec4<f16>>;
-@group(0) @binding(1) var<storage, read> k: array<vec4<f16>>;
-@group(0) @binding(2) var<storage, read> v: array<vec4<f16>>;
+@group(0) @binding(0) var<storage, read> q: array<Eight>;
+@group(0) @binding(1) var<storage, read> k: array<Eight>;
+@group(0) @binding(2) var<storage, read> v: array<Eight>;
 @group(0) @binding(3) var<storage, read_write> out: array<vec4<f16>>;
 var<immediate> scalars: Scalars;
 
 /// Keys, then values; the queries at first.
 var<workgroup> tiles: array<vec4<f16>, 2 * KEYS * ROW>;
 /// By subgroup: scores, and 16 columns of the sums.
-var<workgroup> scores: array<vec4<f32>, SUBGROUPS * 16 * (KEYS / 4 + 1)>;
-var<workgroup> powers: array<vec4<f16>, SUBGROUPS * 16 * (KEYS / 4 + 2)>;
+var<workgroup> scores: array<vec4f, QUERIES * (KEYS / 4 + 2)>;
+var<workgroup> powers: array<vec4<f16>, QUERIES * (KEYS / 4 + 2)>;
 var<workgroup> is_raised: array<u32, SUBGROUPS>;
 
 /// An index that is out of range, where zero is read and nothing is written.
 const NOWHERE: u32 = 0xffffffff;
 
-/// The place of a vector of a head's row.
-fn place(head: u32, row: u32, column: u32) -> u32 {
-    return select(NOWHERE, (head * scalars.n + row) * HEAD + column, row < scalars.n && head < scalars.heads);
+/// The place of an eight of a head's row.
+fn place(head: u32, row: u32, eight: u32) -> u32 {
+    return select(NOWHERE, (head * scalars.n + row) * HEAD + eight, row < scalars.n && head < scalars.heads);
+}
+
+/// Which of four keys a query attends to.
+fn seen_by(query: u32, key: u32) -> vec4<bool> {
+    return vec4u(key, key + 1, key + 2, key + 3) <= vec4u(min(query, scalars.n - 1));
 }
 
 @compute @workgroup_size(SUBGROUPS * SUBGROUP)
@@ -58,92 +71,122 @@ fn attention(
     @builtin(subgroup_id) subgroup: u32,
     @builtin(subgroup_invocation_id) invocation: u32,
 ) {
-    let score_row = KEYS / 4 + 1;
-    let power_row = KEYS / 4 + 2;
-    // Invocations of a row, and the vectors of 16 columns that each of them handles.
+    let items = SUBGROUPS * SUBGROUP;
+    let width = KEYS / 4 + 2;
+    // Invocations that share a row, the vectors of scores of each, and the eights of a tile that an invocation moves.
     let sharing = SUBGROUP / 16;
-    let quarter = 4 / sharing;
-    let head = group.y;
+    let vectors = KEYS / 4 / sharing;
+    let moved = KEYS * HEAD / items;
+    let head = group.x;
     // The groups with the most keys run first.
-    let top = (groups.x - 1 - group.x) * 64;
-    let own = min(subgroup, SUBGROUPS - 1);
+    let top = (groups.y - 1 - group.y) * QUERIES;
+    let own = min(subgroup, SUBGROUPS - 1) * 16;
     let lane = min(invocation, SUBGROUP - 1);
-    let row = own * 16 + lane / sharing;
-    let part = lane % sharing;
-    let query = top + row;
+    // The invocations of a row are four apart, so that neighbours are in different banks.
+    let row = lane % 4 + lane / 4 / sharing * 4;
+    let part = lane / 4 % sharing;
+    let query = top + own + row;
 
-    for (var i = item; i < 64 * HEAD; i += SUBGROUPS * SUBGROUP) {
-        tiles[i / HEAD * ROW + i % HEAD] = q[place(head, top + i / HEAD, i % HEAD)];
+    for (var i = item; i < QUERIES * HEAD; i += items) {
+        let words = q[place(head, top + i / HEAD, i % HEAD)].words;
+        let to = i / HEAD * ROW + i % HEAD * 2;
+        tiles[to] = bitcast<vec4<f16>>(words.xy);
+        tiles[to + 1] = bitcast<vec4<f16>>(words.zw);
     }
     workgroupBarrier();
     var queries: array<coop_mat16x16<f16, A>, 4>;
     for (var i = 0u; i < 4; i++) {
-        queries[i] = coopLoadT<coop_mat16x16<f16, A>>(&tiles[own * 16 * ROW + i * 4], ROW);
+        queries[i] = coopLoadT<coop_mat16x16<f16, A>>(&tiles[own * ROW + i * 4], ROW);
+    }
+    var next: array<vec4u, 8>;
+    for (var i = 0u; i < moved; i++) {
+        let at = i * items + item;
+        next[i] = k[place(head, at / HEAD, at % HEAD)].words;
+    }
+    workgroupBarrier();
+    for (var i = 0u; i < moved; i++) {
+        let at = i * items + item;
+        let to = at / HEAD * ROW + at % HEAD * 2;
+        tiles[to] = bitcast<vec4<f16>>(next[i].xy);
+        tiles[to + 1] = bitcast<vec4<f16>>(next[i].zw);
+        next[i] = v[place(head, at / HEAD, at % HEAD)].words;
     }
     var sums: array<coop_mat16x16<f32, C>, 4>;
     var reference = LEAST;
     var total = 0.0;
-    let end = min(scalars.n, top + 64);
+    let end = min(scalars.n, top + QUERIES);
     for (var first = 0u; first < end; first += KEYS) {
         workgroupBarrier();
-        for (var i = item; i < KEYS * HEAD; i += SUBGROUPS * SUBGROUP) {
-            let at = place(head, first + i / HEAD, i % HEAD);
-            tiles[i / HEAD * ROW + i % HEAD] = k[at];
-            tiles[(KEYS + i / HEAD) * ROW + i % HEAD] = v[at];
+        for (var i = 0u; i < moved; i++) {
+            let at = i * items + item;
+            let to = KEYS * ROW + at / HEAD * ROW + at % HEAD * 2;
+            tiles[to] = bitcast<vec4<f16>>(next[i].xy);
+            tiles[to + 1] = bitcast<vec4<f16>>(next[i].zw);
+            next[i] = k[place(head, first + KEYS + at / HEAD, at % HEAD)].words;
         }
-        workgroupBarrier();
         for (var j = 0u; j < KEYS / 16; j++) {
             var products = coop_mat16x16<f32, C>();
             for (var i = 0u; i < 4; i++) {
                 let keys = coopLoad<coop_mat16x16<f16, B>>(&tiles[j * 16 * ROW + i * 4], ROW);
                 products = coopMultiplyAdd(queries[i], keys, products);
             }
-            coopStoreT(products, &scores[own * 16 * score_row + j * 4], score_row);
+            coopStoreT(products, &scores[own * width + j * 4], width);
         }
         subgroupBarrier();
-        var most = LEAST;
-        for (var j = 0u; j < KEYS / 16; j++) {
-            for (var i = 0u; i < quarter; i++) {
-                let column = j * 4 + part * quarter + i;
-                let seen = seen_by(query, first + column * 4);
-                let score = select(vec4f(LEAST), scores[row * score_row + column] * SCALE, seen);
-                most = max(most, max(max(score.x, score.y), max(score.z, score.w)));
+        let at = (own + row) * width + part;
+        var row_scores: array<vec4f, 16>;
+        for (var i = 0u; i < vectors; i++) {
+            row_scores[i] = scores[at + i * sharing];
+        }
+        if first + KEYS > top {
+            for (var i = 0u; i < vectors; i++) {
+                let seen = seen_by(query, first + (i * sharing + part) * 4);
+                row_scores[i] = select(vec4f(LEAST), row_scores[i], seen);
             }
+        }
+        var most = LEAST;
+        for (var i = 0u; i < vectors; i++) {
+            let score = row_scores[i];
+            most = max(most, max(max(score.x, score.y), max(score.z, score.w)));
         }
         for (var step = 1u; step < sharing; step *= 2) {
-            most = max(most, subgroupShuffleXor(most, step));
+            most = max(most, subgroupShuffleXor(most, 4 * step));
         }
-        let raised = select(reference, most, most > reference + MARGIN);
+        most *= SCALE;
+        let raised = select(reference, most + HEADROOM, most > reference + MARGIN);
         let factor = exp2(reference - raised);
         let any_raised = subgroupAny(raised > reference);
-        if lane == 0 {
-            is_raised[own] = select(0u, 1u, any_raised && first > 0);
-        }
         reference = raised;
         total *= factor;
-        for (var j = 0u; j < KEYS / 16; j++) {
-            for (var i = 0u; i < quarter; i++) {
-                let column = j * 4 + part * quarter + i;
-                let seen = seen_by(query, first + column * 4);
-                let power = select(vec4f(), exp2(scores[row * score_row + column] * SCALE - reference), seen);
-                powers[row * power_row + column] = vec4<f16>(power);
-                total += dot(power, vec4f(1));
-            }
+        for (var i = 0u; i < vectors; i++) {
+            let power = exp2(fma(row_scores[i], vec4f(SCALE), vec4f(-reference)));
+            powers[at + i * sharing] = vec4<f16>(power);
+            total += (power.x + power.y) + (power.z + power.w);
+        }
+        if lane == 0 {
+            is_raised[own / 16] = select(0u, 1u, any_raised && first > 0);
         }
         let raises = workgroupUniformLoad(&is_raised);
         if (raises[0] | raises[1] | raises[2] | raises[3]) != 0 {
             for (var i = 0u; i < 4; i++) {
-                coopStoreT(sums[i], &scores[own * 16 * score_row], score_row);
+                coopStoreT(sums[i], &scores[own * width], width);
                 subgroupBarrier();
-                for (var j = 0u; j < quarter; j++) {
-                    scores[row * score_row + part * quarter + j] *= factor;
+                for (var j = part; j < 4; j += sharing) {
+                    scores[(own + row) * width + j] *= factor;
                 }
                 subgroupBarrier();
-                sums[i] = coopLoadT<coop_mat16x16<f32, C>>(&scores[own * 16 * score_row], score_row);
+                sums[i] = coopLoadT<coop_mat16x16<f32, C>>(&scores[own * width], width);
             }
         }
+        for (var i = 0u; i < moved; i++) {
+            let at = i * items + item;
+            let to = at / HEAD * ROW + at % HEAD * 2;
+            tiles[to] = bitcast<vec4<f16>>(next[i].xy);
+            tiles[to + 1] = bitcast<vec4<f16>>(next[i].zw);
+            next[i] = v[place(head, first + KEYS + at / HEAD, at % HEAD)].words;
+        }
         for (var j = 0u; j < KEYS / 16; j++) {
-            let weights = coopLoadT<coop_mat16x16<f16, A>>(&powers[own * 16 * power_row + j * 4], power_row);
+            let weights = coopLoadT<coop_mat16x16<f16, A>>(&powers[own * width + j * 4], width);
             for (var i = 0u; i < 4; i++) {
                 let values = coopLoadT<coop_mat16x16<f16, B>>(&tiles[(KEYS + j * 16) * ROW + i * 4], ROW);
                 sums[i] = coopMultiplyAdd(weights, values, sums[i]);
@@ -152,20 +195,15 @@ fn attention(
     }
 
     for (var step = 1u; step < sharing; step *= 2) {
-        total += subgroupShuffleXor(total, step);
+        total += subgroupShuffleXor(total, 4 * step);
     }
     for (var i = 0u; i < 4; i++) {
         subgroupBarrier();
-        coopStoreT(sums[i], &scores[own * 16 * score_row], score_row);
+        coopStoreT(sums[i], &scores[own * width], width);
         subgroupBarrier();
-        for (var j = 0u; j < quarter; j++) {
-            let column = part * quarter + j;
-            out[place(head, query, i * 4 + column)] = vec4<f16>(scores[row * score_row + column] / total);
+        for (var j = part; j < 4; j += sharing) {
+            let to = 2 * place(head, query, 2 * i + j / 2) + j % 2;
+            out[to] = vec4<f16>(scores[(own + row) * width + j] / total);
         }
     }
-}
-
-/// Which of four keys a query attends to.
-fn seen_by(query: u32, key: u32) -> vec4<bool> {
-    return vec4u(key, key + 1, key + 2, key + 3) <= vec4u(min(query, scalars.n - 1));
 }

@@ -214,7 +214,10 @@ impl<'a> Build<'a> {
     /// `CompileFailed`, with the compiler's output and the command; `Unavailable` without a compiler.
     pub(crate) fn run(self, arguments: &[OsString]) -> Result<Built> {
         let library = self.library();
-        let (command, output) = self.output(arguments)?;
+        let (mut command, mut output) = self.output(arguments)?;
+        if has_impossible_move(&output) {
+            (command, output) = self.output(&[arguments, &["-mno-avx512fp16".into()]].concat())?;
+        }
         let text =
             format!("{}{}", String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
         let text = text.trim();
@@ -240,6 +243,12 @@ impl<'a> Build<'a> {
         })?;
         Ok((command_line(&compiler, arguments), output))
     }
+}
+
+/// Whether the assembler rejected the masked moves of halves that GCC 12 and 13 write for processors with AVX512-FP16.
+fn has_impossible_move(output: &Output) -> bool {
+    !output.status.success()
+        && String::from_utf8_lossy(&output.stderr).contains("unsupported masking for `vmovsh'")
 }
 
 /// The message for a compiler that produced no library.

@@ -188,6 +188,10 @@ fn copied(kernel: &str, code: impl Fn(&str) -> String, spec: impl Fn(&str) -> St
         let changed = change(&text);
         std::fs::write(folder.path().join(file), changed).unwrap();
     };
+    if let Some((group, _)) = kernel.split_once('/') {
+        std::fs::create_dir(folder.path().join(group)).unwrap();
+        copy(format!("{group}/reference.c"), &str::to_owned);
+    }
     copy(format!("{kernel}.wgsl"), &code);
     copy(format!("{kernel}.toml"), &spec);
     copy("reference.c".to_owned(), &str::to_owned);
@@ -306,7 +310,7 @@ fn kernels_for_matrix_units_are_right_on_the_host() {
         ("gemm", &["m=176", "n=144", "k=72"]),
         ("attention", &["n=1", "heads=1"]),
         ("attention", &["n=77", "heads=2"]),
-        ("attention", &["n=201", "heads=3", "KEYS=32"]),
+        ("attention", &["n=201", "heads=3", "KEYS=64"]),
     ];
     for (kernel, sizes) in runs {
         let set = sizes.iter().flat_map(|size| ["--set".to_owned(), (*size).to_owned()]);
@@ -314,6 +318,15 @@ fn kernels_for_matrix_units_are_right_on_the_host() {
         let (run, rows) = evaluate_on(&["host"], &folder, kernel, &changes);
         assert!(rows.len() == 1 && rows[0]["status"] == "right", "{kernel} {sizes:?}: {run:?}");
     }
+}
+
+#[test]
+fn attention_scales_its_sums_where_scores_grow() {
+    let large = |spec: &str| spec.replace("range = [-4, 4]", "range = [-16, 16]");
+    let folder = copied("matrix_units/attention", str::to_owned, large);
+    let changes = ["--device", "host", "--set", "n=201", "--set", "heads=2"].map(str::to_owned);
+    let (run, rows) = evaluate_on(&["host"], &folder.path().join("matrix_units"), "attention", &changes);
+    assert!(rows.len() == 1 && rows[0]["status"] == "right", "{run:?}");
 }
 
 #[test]

@@ -99,6 +99,16 @@ fn a_half_arrives_as_a_half() {
 }
 
 #[test]
+fn code_that_gcc_cannot_assemble_is_compiled_without_avx512fp16() {
+    let code = "void f(float *out, const _Float16 *a, int n, int m) { for (int i = 0; i < m; i++) { float sum = 0; \
+                for (int k = 0; k < n; k++) sum += k < n / 2 ? (float)a[k] : 0; out[i] = sum; } }";
+    if cfg!(target_arch = "x86_64") {
+        let module = load_c(code, &Options::new().with("flags", "-march=sapphirerapids")).unwrap();
+        assert_eq!(module.symbols(), ["f"]);
+    }
+}
+
+#[test]
 fn symbols_are_the_defined_functions() {
     let code = "#include <math.h>\n#include <string.h>\nint data; static void hidden(void) {}\n\
                 void beta(double *x) { *x = sin(*x); hidden(); }\nvoid alpha(void) {}";

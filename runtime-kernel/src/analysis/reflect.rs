@@ -148,11 +148,16 @@ impl Reflect<'_> {
         all.filter(|(handle, _)| uses[*handle] != GlobalUse::empty())
     }
 
-    /// The alignment of a tensor. Matrix units move rows of 16 bytes.
+    /// The alignment of a tensor: those of numbers and vectors may begin at any number. Matrix units move rows of 16 bytes,
+    /// and CUDA moves vectors in structures as one word.
     fn alignment(&self, ty: Handle<Type>) -> u64 {
-        match self.program.features.contains(&Feature::MatrixUnits) {
-            true => u64::from(ROW_ALIGNMENT),
-            false => self.widest_scalar(ty),
+        if self.program.features.contains(&Feature::MatrixUnits) {
+            return u64::from(ROW_ALIGNMENT);
+        }
+        match self.program.module.types[ty].inner {
+            TypeInner::Array { base, .. } => self.alignment(base),
+            TypeInner::Struct { .. } => u64::from(self.layouts[ty].alignment.round_up(1).min(ROW_ALIGNMENT)),
+            _ => self.element(ty).map_or(1, |dtype| dtype.bytes() as u64),
         }
     }
 
@@ -297,21 +302,6 @@ impl Reflect<'_> {
             | TypeInner::Matrix { scalar, .. }
             | TypeInner::Atomic(scalar) => dtype(scalar),
             _ => None,
-        }
-    }
-
-    /// Size in bytes of the widest scalar in a type.
-    fn widest_scalar(&self, ty: Handle<Type>) -> u64 {
-        match &self.program.module.types[ty].inner {
-            TypeInner::Array { base, .. } => self.widest_scalar(*base),
-            TypeInner::Struct { members, .. } => {
-                members.iter().map(|member| self.widest_scalar(member.ty)).max().unwrap_or(1)
-            }
-            TypeInner::Scalar(scalar)
-            | TypeInner::Vector { scalar, .. }
-            | TypeInner::Matrix { scalar, .. }
-            | TypeInner::Atomic(scalar) => scalar.width.into(),
-            _ => 1,
         }
     }
 

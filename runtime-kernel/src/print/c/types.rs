@@ -1,7 +1,7 @@
 //! Types, defined on first use.
 //!
 //! A vector is a structure aligned like its scalars, so that a tensor may begin at any element; explicit padding
-//! produces WGSL's offsets and strides. A vector of three has twelve bytes, as in WGSL: where it is an array element
+//! produces WGSL's offsets and strides. CUDA's structures are aligned as in WGSL, so that their vectors move as one word. A vector of three has twelve bytes, as in WGSL: where it is an array element
 //! or a matrix column, a wrapper with a member `value` pads it to the stride.
 
 use std::fmt::Write as _;
@@ -209,7 +209,11 @@ impl Writer<'_> {
                 }
             }
         }
-        let _ = writeln!(self.types, "typedef struct {name} {{\n{body}}} {name};");
+        let alignment = match self.dialect {
+            Dialect::Cuda => format!("__align__({}) ", self.alignments[ty.index()]),
+            _ => String::new(),
+        };
+        let _ = writeln!(self.types, "typedef struct {alignment}{name} {{\n{body}}} {name};");
         self.assert_layout(ty, members, span);
         Ok(name)
     }
@@ -289,10 +293,24 @@ impl Writer<'_> {
                 }
             }
             TypeInner::Struct { ref members, span } => {
-                let aligns = members.iter().map(|member| align_of(member.ty));
+                let aligns = members.iter().map(|member| match self.dialect {
+                    Dialect::Cuda => self.wgsl_alignment(member.ty),
+                    _ => align_of(member.ty),
+                });
                 (span, aligns.max().unwrap_or(1))
             }
             _ => (0, 1),
+        }
+    }
+
+    /// The alignment in WGSL without attributes, which that of tensors is at least.
+    fn wgsl_alignment(&self, ty: Handle<Type>) -> u32 {
+        match self.module().types[ty].inner {
+            TypeInner::Vector { size: rows, scalar } | TypeInner::Matrix { rows, scalar, .. } => {
+                (rows as u32).next_power_of_two() * u32::from(scalar.width)
+            }
+            TypeInner::Array { base, .. } => self.wgsl_alignment(base),
+            _ => self.alignments[ty.index()],
         }
     }
 }
