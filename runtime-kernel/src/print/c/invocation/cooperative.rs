@@ -60,8 +60,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         }
     }
 
-    /// The function that loads or stores a vector as one word, where the kernel uses matrix units: narrower accesses are
-    /// too slow to feed them.
+    /// The function that loads or stores a vector as one word, where it is aligned.
     pub(super) fn vector_move(
         &mut self,
         direction: Direction,
@@ -70,19 +69,30 @@ impl<E: Environment> Printer<'_, '_, E> {
         self.moved_vector(pointer).map(|vector| self.writer.vector_move(direction, vector)).transpose()
     }
 
-    /// The vector behind a pointer, if it is moved as one word.
+    /// The vector behind a pointer, if it is moved as one word: in kernels for matrix units, which narrower accesses are too
+    /// slow to feed, and in structures, which CUDA aligns as WGSL does.
     fn moved_vector(&self, pointer: Handle<Expression>) -> Option<(VectorSize, Scalar)> {
-        let has_matrices = self.writer.dialect == Dialect::Cuda
-            && self.writer.program.features().contains(&Feature::MatrixUnits);
+        let is_aligned = self.writer.dialect == Dialect::Cuda
+            && (self.writer.program.features().contains(&Feature::MatrixUnits) || self.is_in_structure(pointer));
         let space = self.context.inner(pointer).pointer_space();
         match (self.context.pointee(pointer), space) {
             (
                 &TypeInner::Vector { size: size @ (VectorSize::Bi | VectorSize::Quad), scalar },
                 Some(AddressSpace::Storage { .. } | AddressSpace::WorkGroup),
-            ) if has_matrices && scalar.kind != ScalarKind::Bool && size as u8 * scalar.width <= 16 => {
+            ) if is_aligned && scalar.kind != ScalarKind::Bool && size as u8 * scalar.width <= 16 => {
                 Some((size, scalar))
             }
             _ => None,
+        }
+    }
+
+    /// Whether a pointer is to a member of a structure.
+    fn is_in_structure(&self, pointer: Handle<Expression>) -> bool {
+        match self.context.function.expressions[pointer] {
+            Expression::AccessIndex { base, .. } => {
+                matches!(self.context.pointee(base), TypeInner::Struct { .. })
+            }
+            _ => false,
         }
     }
 
