@@ -12,6 +12,7 @@ pub(crate) mod half_bitcasts;
 mod late_operands;
 pub(crate) mod limits;
 pub(crate) mod panic_guard;
+mod pointers_to_variables;
 mod remedies;
 pub(crate) mod source_edits;
 pub(crate) mod specialise;
@@ -59,6 +60,7 @@ pub(crate) fn parse_and_validate(code: &str, path: &str) -> Result<Parsed, Vec<S
     let mut module = wgsl::parse_str(code).map_err(|error| every_error::of_text(error, code, path))?;
     bindings::keep_compute(&mut module);
     late_operands::evaluate_first(&mut module);
+    pointers_to_variables::replace(&mut module);
     let made_private = f16_immediates::make_private(&mut module);
     match validate(&module) {
         Ok(info) => Ok(Parsed { module, info, made_private }),

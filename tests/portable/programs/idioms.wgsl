@@ -198,3 +198,60 @@ fn uniform_subgroups(@builtin(local_invocation_index) i: u32, @builtin(subgroup_
     if size <= 128u { workgroupBarrier(); }
     uniform_subgroups_r[i] = total;
 }
+
+//# pointers_to_tensors: functions take pointers to tensors, to parts of them, to uniform buffers and to work-group memory
+//= read u32: 3 0 0 0 10 20 30 40
+//= write u32: 0*7 -> 5 10 20 30 40 2 3
+struct PointersTensor { count: u32, list: array<u32> }
+struct PointersUniform { n: u32, v: vec4<u32> }
+@group(0) @binding(0) var<uniform> pointers_to_tensors_u: PointersUniform;
+@group(0) @binding(1) var<storage, read_write> pointers_to_tensors_r: PointersTensor;
+var<workgroup> pointers_to_tensors_w: array<array<u32, 4>, 2>;
+fn pointers_component(v: ptr<uniform, PointersUniform>, i: u32) -> u32 { return v.v[i]; }
+fn pointers_vector(v: ptr<uniform, vec4<u32>>) -> vec4<u32> { return *v; }
+fn pointers_store(row: ptr<workgroup, array<u32, 4>>, i: u32, x: u32) { (*row)[i] = x; }
+fn pointers_fill(list: ptr<storage, array<u32>, read_write>, row: ptr<workgroup, array<u32, 4>>, i: u32) {
+    (*list)[i] = pointers_read(row, i);
+}
+fn pointers_read(row: ptr<workgroup, array<u32, 4>>, i: u32) -> u32 {
+    if i >= 4u { return 99u; }
+    return row[i];
+}
+fn pointers_finish(r: ptr<storage, PointersTensor, read_write>) {
+    r.count = arrayLength(&r.list) - 1u;
+    r.list[4] += 2u;
+}
+@compute @workgroup_size(4)
+fn pointers_to_tensors(@builtin(local_invocation_index) i: u32) {
+    let last = &pointers_to_tensors_w[1];
+    pointers_store(&pointers_to_tensors_w[i % 2u], i, pointers_component(&pointers_to_tensors_u, i));
+    workgroupBarrier();
+    if i % 2u == 0u { pointers_store(last, i, pointers_vector(&pointers_to_tensors_u.v)[i]); }
+    workgroupBarrier();
+    pointers_fill(&pointers_to_tensors_r.list, last, i);
+    storageBarrier();
+    if i == 0u {
+        pointers_finish(&pointers_to_tensors_r);
+        pointers_to_tensors_r.list[5] = pointers_to_tensors_u.n;
+    }
+}
+
+//# pointers_to_atomics: functions take pointers to atomics in tensors and in work-group memory, out of range too
+//= write u32: 0*3 -> 4 6 0
+//= write u32: 9*4 -> 0*4
+@group(0) @binding(0) var<storage, read_write> pointers_to_atomics_r: array<atomic<u32>>;
+@group(0) @binding(1) var<storage, read_write> pointers_to_atomics_old: array<u32>;
+var<workgroup> pointers_to_atomics_w: array<atomic<u32>, 2>;
+fn pointers_count(counter: ptr<storage, atomic<u32>, read_write>) -> u32 { return atomicAdd(counter, 1u); }
+fn pointers_add(counter: ptr<workgroup, atomic<u32>>, x: u32) { atomicAdd(counter, x); }
+@compute @workgroup_size(4)
+fn pointers_to_atomics(@builtin(local_invocation_index) i: u32) {
+    let old = pointers_count(&pointers_to_atomics_r[0]);
+    pointers_to_atomics_old[old] = pointers_count(&pointers_to_atomics_r[i + 3u]);
+    pointers_add(&pointers_to_atomics_w[i % 2u], i);
+    workgroupBarrier();
+    if i == 0u {
+        let sum = atomicLoad(&pointers_to_atomics_w[0]) + atomicLoad(&pointers_to_atomics_w[1]);
+        atomicStore(&pointers_to_atomics_r[1], sum);
+    }
+}

@@ -82,6 +82,7 @@ mod tests {
         ("atomics beside lists, sums of floats", &["list_of_work", "float_sum", "atomic_structs"]),
         ("loops over the whole launch", &["grid_stride"]),
         ("names of other languages", &["reserved_names", "names_of_macros"]),
+        ("pointers to tensors and to work-group memory", &["pointers_to_tensors", "pointers_to_atomics"]),
         ("pointers", &["function_pointers", "private_pointers", "pointer_to_parts"]),
     ];
 

@@ -13,8 +13,8 @@ impl Context<'_> {
             FunctionError::LocalVariable { name, handle, source: LocalVariableError::InvalidType(ty) } => {
                 self.of_local(name, *ty).at(Some(function.local_variables.get_span(*handle)))
             }
-            FunctionError::InvalidArgumentPointerSpace { name, space, index } => {
-                self.of_pointer_argument(function, name, *space, *index)
+            FunctionError::InvalidArgumentPointerSpace { name, space, .. } => {
+                self.of_pointer_argument(function, name, *space)
             }
             FunctionError::InvalidReturnType { expression, expected_ty } => {
                 self.of_return(function, *expression, *expected_ty)
@@ -74,26 +74,14 @@ impl Context<'_> {
         }
     }
 
-    fn of_pointer_argument(
-        &self,
-        function: &Function,
-        name: &str,
-        space: AddressSpace,
-        index: usize,
-    ) -> Explanation {
-        let text = format!(
-            "argument \"{name}\" of function '{}' is a pointer to `{}`; functions take pointers to `function` and `private` only",
+    /// A pointer that `pointers_to_variables` could not replace.
+    fn of_pointer_argument(&self, function: &Function, name: &str, space: AddressSpace) -> Explanation {
+        let space = space_name(space).split(',').next().unwrap_or_default();
+        Explanation::new(format!(
+            "argument \"{name}\" of function '{}' is a pointer to `{space}`, but the function is not only called with addresses there",
             name_of(function),
-            space_name(space).split(',').next().unwrap_or_default(),
-        );
-        let ty = function.arguments.get(index).map(|argument| &self.module.types[argument.ty].inner);
-        let is_atomic = matches!(ty, Some(TypeInner::Pointer { base, .. }) if self.is_atomic(*base));
-        let remedy = if is_atomic {
-            "use the variable itself in the function, and pass an index"
-        } else {
-            "use the variable itself in the function, and pass an index, or pass the value"
-        };
-        Explanation::new(text).remedy(remedy)
+        ))
+        .remedy(format!("pass the address of a `var<{space}>`, or of a part of one, in each call"))
     }
 
     fn of_return(
