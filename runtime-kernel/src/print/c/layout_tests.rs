@@ -12,7 +12,7 @@ use crate::{Checks, Dialect, Program, Specialisation};
 
 /// Structures of a text.
 const STRUCTURES: usize = 24;
-const TEXTS: u64 = 30;
+const TEXTS: u64 = 40;
 
 struct Random(u64);
 
