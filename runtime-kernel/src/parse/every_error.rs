@@ -54,7 +54,7 @@ pub(super) fn of_module(
         match error.as_inner() {
             ValidationError::Function { handle, .. } => return_zero(module.functions.get_mut(*handle)),
             ValidationError::EntryPoint { name, .. } => {
-                module.entry_points.retain(|entry| entry.name != *name)
+                module.entry_points.retain(|entry| entry.name != *name);
             }
             _ => break,
         }

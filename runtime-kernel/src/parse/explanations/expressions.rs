@@ -12,7 +12,6 @@ impl Context<'_> {
         value: Handle<Expression>,
         error: &ExpressionError,
     ) -> Explanation {
-        let text = || self.text_of(function, value).unwrap_or_else(|| "this".to_owned());
         match error {
             ExpressionError::InvalidBinaryOperandTypes { op, lhs_type, rhs_type, .. } => {
                 self.of_operands(*op, lhs_type, rhs_type)
@@ -54,6 +53,18 @@ impl Context<'_> {
                 Explanation::new(format!("{} is not a value here", self.shown(function, *base)))
                     .remedy("write `&` before it for a pointer")
             }
+            other => self.of_operation(function, value, other),
+        }
+    }
+
+    fn of_operation(
+        &self,
+        function: &Function,
+        value: Handle<Expression>,
+        error: &ExpressionError,
+    ) -> Explanation {
+        let text = || self.text_of(function, value).unwrap_or_else(|| "this".to_owned());
+        match error {
             ExpressionError::SelectConditionNotABool { actual } => Explanation::new(format!(
                 "the condition of `select` is a `bool`, not {}",
                 self.inner_name(actual)

@@ -195,7 +195,10 @@ impl Context<'_> {
         let Some(range) = span.to_range() else { return span };
         let text = self.code.get(range.clone()).unwrap_or_default();
         let length = text.find(['{', '\n']).map_or(text.len(), |end| text[..end].trim_end().len());
-        u32::try_from(range.start + length).map_or(span, |end| Span::new(range.start as u32, end))
+        match (u32::try_from(range.start), u32::try_from(range.start + length)) {
+            (Ok(start), Ok(end)) => Span::new(start, end),
+            _ => span,
+        }
     }
 
     /// The name of a function in the text, or that of one of its arguments.

@@ -51,7 +51,7 @@ fn field(random: &mut Random, structures: &[Field], depth: usize) -> Field {
 }
 
 fn name(index: usize) -> String {
-    let letter = |n: usize| char::from(b'a' + (n % 26) as u8);
+    let letter = |n: usize| char::from(b"abcdefghijklmnopqrstuvwxyz"[n % 26]);
     ["S".to_owned(), letter(index / 26).to_string(), letter(index).to_string()].concat()
 }
 
@@ -78,7 +78,7 @@ fn text(random: &mut Random) -> String {
             if is_tail {
                 ty = format!("array<{ty}>");
             }
-            let field = char::from(b'p' + member as u8);
+            let field = char::from(b"pqrst"[member]);
             path = format!(".{field}{}{inner}", if is_tail { "[0]" } else { "" });
             let _ = write!(declarations, "{field}: {ty}, ");
         }
@@ -238,7 +238,7 @@ fn random_structures_have_the_layout_of_naga() {
                     assert!(offsets.contains(&expected), "{name}: {expected:?} in SPIR-V\n{code}");
                 }
                 TypeInner::Array { stride, .. } => {
-                    assert!(strides.contains(stride), "{stride} in SPIR-V\n{code}")
+                    assert!(strides.contains(stride), "{stride} in SPIR-V\n{code}");
                 }
                 _ => {}
             }
