@@ -15,8 +15,9 @@ use naga::{
 use crate::ir::blocks;
 use crate::ir::rebuild::{Change, Rebuild};
 
-/// Copies of a module; one with more stays as it is.
-const MOST: usize = 1000;
+/// Expressions of the copies with pointers; a module with more stays as it is, as does one whose copies call each other deeper.
+const MOST: usize = 50_000;
+const MOST_LEVELS: usize = 100;
 
 /// A step from a variable to a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,7 +43,8 @@ pub(super) fn replace(module: &mut Module) {
     if !module.functions.iter().any(refused) {
         return;
     }
-    let mut copies = Copies { module: module.clone(), functions: Arena::new(), known: HashMap::new() };
+    let mut copies =
+        Copies { module: module.clone(), functions: Arena::new(), known: HashMap::new(), size: 0, level: 0 };
     if copies.all().is_some() {
         *module = Module { functions: copies.functions, ..copies.module };
     }
@@ -59,6 +61,10 @@ struct Copies {
     module: Module,
     functions: Arena<Function>,
     known: HashMap<(Handle<Function>, Targets), Handle<Function>>,
+    /// The expressions of the copies with pointers.
+    size: usize,
+    /// The calls on the way to the current copy.
+    level: usize,
 }
 
 impl Copies {
@@ -86,11 +92,19 @@ impl Copies {
             return Some(*known);
         }
         let function = self.module.functions[original].clone();
+        if key.1.iter().any(Option::is_some) {
+            self.size += function.expressions.len();
+        }
+        self.level += 1;
+        if self.size > MOST || self.level > MOST_LEVELS {
+            return None;
+        }
         let new = self.rebuilt(&function, &key.1)?;
+        self.level -= 1;
         // Its callees precede it.
         let new = self.functions.append(new, self.module.functions.get_span(original));
         self.known.insert(key, new);
-        (self.functions.len() < MOST).then_some(new)
+        Some(new)
     }
 
     /// A function whose arguments with a target are replaced, and which calls copies.
@@ -260,5 +274,53 @@ impl Change for Arguments<'_> {
         let range = ends.map(|[first, last]| Range::new_from_bounds(first, last));
         self.emitted.borrow_mut().extend(range);
         Some(base)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Program, Specialisation};
+
+    fn is_accepted(functions: &str, call: &str) -> bool {
+        let code = format!(
+            "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+             {functions}
+             @compute @workgroup_size(1) fn main() {{ {call} }}"
+        );
+        // As small a stack as threads usually have.
+        let small = std::thread::Builder::new().stack_size(1 << 20);
+        let parsed = move || Program::parse(&code, "", &Specialisation::default()).is_ok();
+        small.spawn(parsed).unwrap().join().unwrap()
+    }
+
+    #[test]
+    fn chains_of_calls_are_limited() {
+        let chain = |length: usize| {
+            let pointer = "p: ptr<storage, array<u32>, read_write>";
+            let rest = |n: usize| format!("fn f{n}({pointer}) {{ f{}(p); }}\n", n - 1);
+            let all: String = (1..length).map(rest).collect();
+            is_accepted(
+                &format!("fn f0({pointer}) {{ p[0] = 1u; }}\n{all}"),
+                &format!("f{}(&y);", length - 1),
+            )
+        };
+        assert!(chain(60));
+        assert!(!chain(480));
+    }
+
+    #[test]
+    fn copies_are_limited() {
+        let nested = |depth: usize| {
+            let ty = |n: usize| format!("{}u32{}", "array<".repeat(n), ", 2>".repeat(n));
+            let function = |n: usize| {
+                let pointer = format!("p: ptr<workgroup, {}>", ty(n));
+                format!("fn f{n}({pointer}) {{ f{0}(&p[0]); f{0}(&p[1]); }}\n", n - 1)
+            };
+            let all: String = (1..=depth).map(function).collect();
+            let first = "fn f0(p: ptr<workgroup, u32>) { *p += 1u; }\n";
+            is_accepted(&format!("var<workgroup> w: {};\n{first}{all}", ty(depth)), &format!("f{depth}(&w);"))
+        };
+        assert!(nested(5));
+        assert!(!nested(20));
     }
 }
