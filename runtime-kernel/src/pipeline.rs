@@ -56,7 +56,7 @@ impl Program {
         let chosen: Vec<_> = specialisation.named_elements().into_iter().map(|(name, _)| name).collect();
         panic_guard::run("reading the kernel", depth, || {
             let Parsed { mut module, info, made_private } = parse_and_validate(code, path)
-                .map_err(|message| text.own_error(diagnostic(&message, code, path), path))?;
+                .map_err(|texts| text.own_error(diagnostic(&texts, code, path), path))?;
             made_private.restore(&mut module, &info, code, path)?;
             let module = with_arguments((module, info), code, path, specialisation)?;
             let program = Self::new(module, code, path, depth)?;
@@ -211,7 +211,7 @@ impl<'a> Text<'a> {
             return error;
         }
         match parse_and_validate(&self.plain, path) {
-            Err(message) => diagnostic(&message, &self.plain, path),
+            Err(texts) => diagnostic(&texts, &self.plain, path),
             Ok(_) => error,
         }
     }
@@ -248,7 +248,7 @@ fn with_arguments(
 
 /// Parses, validates, specialises, reflects and checks a text whose element types are already set.
 fn parse_program(code: &str, path: &str, depth: Depth, specialisation: &Specialisation) -> Result<Program> {
-    let first = parse_and_validate(code, path).map_err(|text| diagnostic(&text, code, path))?;
+    let first = parse_and_validate(code, path).map_err(|texts| diagnostic(&texts, code, path))?;
     continuing::check(&first.module, code, path)?;
     let overrides = overrides(&first.module, code);
     let values = values(&first.module, code, path, &specialisation.constants)?;
@@ -258,8 +258,12 @@ fn parse_program(code: &str, path: &str, depth: Depth, specialisation: &Speciali
         (Parsed { module, info, made_private: first.made_private }, Cow::Borrowed(code))
     } else {
         let code = as_constants(&first.module, code, &values);
-        let parsed = parse_and_validate(&code, path).map_err(|text| {
-            failed(format!("{}: with the given constants: {}", path_or_wgsl(path), text.trim_end()))
+        let parsed = parse_and_validate(&code, path).map_err(|texts| {
+            failed(format!(
+                "{}: with the given constants: {}",
+                path_or_wgsl(path),
+                texts.join("\n").trim_end()
+            ))
         })?;
         (parsed, Cow::Owned(code))
     };

@@ -4,8 +4,8 @@
 use naga::proc::Layouter;
 use naga::valid::{FunctionInfo, GlobalUse};
 use naga::{
-    AddressSpace, ArraySize, EntryPoint, GlobalVariable, Handle, ResourceBinding, Scalar, ScalarKind,
-    ShaderStage, Span, StorageAccess, StructMember, Type, TypeInner,
+    AddressSpace, ArraySize, Binding, EntryPoint, GlobalVariable, Handle, ResourceBinding, Scalar,
+    ScalarKind, ShaderStage, Span, StorageAccess, StructMember, Type, TypeInner,
 };
 use runtime_core::{Access, DType, Error, ErrorKind, Result};
 
@@ -20,7 +20,7 @@ use crate::program::Program;
 const ARGUMENTS: &str = "a portable kernel takes its tensors from storage and uniform buffers and its scalars from one \
                          var<immediate> struct";
 const SCALARS: &str =
-    "the var<immediate> must be a struct of scalars (i32, u32, f32, i64, u64, f64) without gaps";
+    "the var<immediate> must be a struct of scalars (i32, u32, f16, f32, i64, u64, f64) without gaps";
 
 const SAMPLERS: &str =
     "a portable kernel does not sample textures: read texels with textureLoad, and interpolate between them";
@@ -97,11 +97,18 @@ impl Reflect<'_> {
         }
         let items: u64 = entry.workgroup_size.iter().map(|&size| u64::from(size)).product();
         if items > MAX_GROUP_ITEMS {
+            let place = self.program.place(declaration(&self.program.source, &entry.name));
             let message = format!(
-                "entry point \"{}\" has work-groups of {items} items; no device has more than {MAX_GROUP_ITEMS}",
+                "{place}: entry point \"{}\" has work-groups of {items} items; no device has more than {MAX_GROUP_ITEMS}",
                 entry.name
             );
             return Err(Error::new(ErrorKind::InvalidArgument, message));
+        }
+        if let Some(name) = self.location(entry) {
+            let place = self.program.place(declaration(&self.program.source, &entry.name));
+            return Err(failed(format!(
+                "{place}: \"{name}\" has a @location, which compute shaders do not have; {ARGUMENTS}"
+            )));
         }
         let uses = self.program.info.get_entry_point(index);
         // Checked first: textures that a sampler uses stay textures, and would be reported instead.
@@ -141,6 +148,20 @@ impl Reflect<'_> {
             interface.layouts = self.layouts(handle, &interface.tensors)?;
         }
         Ok(interface)
+    }
+
+    /// The name of an argument, or of a member of one, that is an input of another stage.
+    fn location<'a>(&'a self, entry: &'a EntryPoint) -> Option<&'a str> {
+        let is_location = |binding: &Option<Binding>| matches!(binding, Some(Binding::Location { .. }));
+        entry.function.arguments.iter().find_map(|argument| {
+            let members: &[StructMember] = match &self.program.module.types[argument.ty].inner {
+                TypeInner::Struct { members, .. } => members,
+                _ => &[],
+            };
+            let member = members.iter().find(|member| is_location(&member.binding));
+            let name = member.map_or(&argument.name, |member| &member.name);
+            (member.is_some() || is_location(&argument.binding)).then(|| name.as_deref().unwrap_or_default())
+        })
     }
 
     fn used(&self, uses: &FunctionInfo) -> impl Iterator<Item = (Handle<GlobalVariable>, &GlobalVariable)> {

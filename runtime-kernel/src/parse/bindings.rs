@@ -103,7 +103,7 @@ fn numbers(module: &Module, info: &ModuleInfo, entry: usize) -> Numbers {
 }
 
 /// Turns uniform buffers into storage buffers that are read. Functions take no pointers to them: naga rejects those.
-fn uniforms_as_storage(module: &mut Module) {
+pub(super) fn uniforms_as_storage(module: &mut Module) {
     for (_, variable) in module.global_variables.iter_mut() {
         if variable.space == AddressSpace::Uniform {
             variable.space = AddressSpace::Storage { access: StorageAccess::LOAD };

@@ -6,13 +6,15 @@ use std::ops::Range;
 use super::tokens::{Token, tokens};
 
 /// Extensions that naga does not know, or whose features it has without them.
-const EXTENSIONS: [&str; 6] = [
+const EXTENSIONS: [&str; 8] = [
     "subgroups",
     "subgroups_f16",
     "chromium_experimental_subgroups",
     "subgroup_id",
     "subgroup_uniformity",
     "unrestricted_pointer_parameters",
+    "uniform_buffer_standard_layout",
+    "immediate_address_space",
 ];
 
 /// `code` without these extensions in its `enable` and `requires` directives, and without `@diagnostic(…)`, which is about

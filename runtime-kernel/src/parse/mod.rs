@@ -4,12 +4,15 @@ pub(crate) mod bindings;
 pub(crate) mod by_value;
 pub(crate) mod diagnostics;
 pub(crate) mod directives;
+mod every_error;
 pub(crate) mod expansion_limits;
+mod explanations;
 pub(crate) mod f16_immediates;
 pub(crate) mod half_bitcasts;
 mod late_operands;
 pub(crate) mod limits;
 pub(crate) mod panic_guard;
+mod pointers_to_variables;
 mod remedies;
 pub(crate) mod source_edits;
 pub(crate) mod specialise;
@@ -21,11 +24,13 @@ pub(crate) mod tokens;
 pub(crate) mod type_parameters;
 
 use naga::front::wgsl;
-use naga::valid::{Capabilities, ModuleInfo, ValidationError, ValidationFlags, Validator};
-use naga::{Module, Span, WithSpan};
+use naga::valid::{
+    Capabilities, GlobalVariableError, ModuleInfo, ValidationError, ValidationFlags, Validator,
+};
+use naga::{AddressSpace, Module, Span, WithSpan};
 use runtime_core::{Error, ErrorKind, Result};
 
-use self::diagnostics::{failed, path_or_wgsl, place};
+use self::diagnostics::{failed, place};
 
 /// The capabilities that a portable kernel may use. Textures are checked by their uses, in words of their own.
 pub(crate) const CAPABILITIES: Capabilities = Capabilities::IMMEDIATES
@@ -50,24 +55,26 @@ pub(crate) struct Parsed {
 /// Parses and validates a text.
 ///
 /// # Errors
-/// naga's diagnostic.
-pub(crate) fn parse_and_validate(code: &str, path: &str) -> Result<Parsed, String> {
-    let name = path_or_wgsl(path);
-    let mut module = wgsl::parse_str(code).map_err(|error| error.emit_to_string_with_path(code, name))?;
+/// The diagnostics of all functions.
+pub(crate) fn parse_and_validate(code: &str, path: &str) -> Result<Parsed, Vec<String>> {
+    let mut module = wgsl::parse_str(code).map_err(|error| every_error::of_text(error, code, path))?;
     bindings::keep_compute(&mut module);
     late_operands::evaluate_first(&mut module);
+    pointers_to_variables::replace(&mut module);
     let made_private = f16_immediates::make_private(&mut module);
-    let info = validate(&module).map_err(|error| error.emit_to_string_with_path(code, name))?;
-    Ok(Parsed { module, info, made_private })
+    match validate(&module) {
+        Ok(info) => Ok(Parsed { module, info, made_private }),
+        Err(error) => Err(every_error::of_module(module, *error, code, path)),
+    }
 }
 
-/// naga's diagnostic of `code` without its leading `error: `, which every error has anyway.
-pub(crate) fn diagnostic(text: &str, code: &str, path: &str) -> Error {
+/// The error with the diagnostics of `code`, without their leading `error: `, which every error has anyway.
+pub(crate) fn diagnostic(texts: &[String], code: &str, path: &str) -> Error {
     if let Some(error) = templates::unexpanded(code, path) {
         return error;
     }
     // naga's message has no location.
-    if text.contains("Parser recursion limit exceeded") {
+    if texts.iter().any(|text| text.contains("Parser recursion limit exceeded")) {
         return failed(
             "nested too deep: more than 200 nested brackets, statements and dereferences; split it"
                 .to_owned(),
@@ -79,8 +86,9 @@ pub(crate) fn diagnostic(text: &str, code: &str, path: &str) -> Error {
             place(code, path, span)
         ));
     }
-    let text = remedies::with_remedy(text.strip_prefix("error: ").unwrap_or(text).trim_end());
-    failed(without_internals(&text))
+    let with_remedy =
+        |text: &String| remedies::with_remedy(text.strip_prefix("error: ").unwrap_or(text).trim_end());
+    failed(texts.iter().map(with_remedy).collect::<Vec<_>>().join("\n"))
 }
 
 /// The older name of the address space of scalars.
@@ -95,27 +103,25 @@ fn push_constant(code: &str) -> Option<Span> {
     found.map(|token| token.span())
 }
 
-/// naga's diagnostic in words of WGSL: handles of its intermediate representation say nothing to users.
-fn without_internals(text: &str) -> String {
-    let mut new = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once("naga::ir::") {
-        let (kind, after) = after.split_once(" [").unwrap_or((after, ""));
-        let (_, after) = after.split_once(']').unwrap_or(("", after));
-        new += before;
-        new += &format!("this {}", kind.to_lowercase());
-        rest = after;
-    }
-    new += rest;
-    match new.strip_prefix("Function [").and_then(|text| text.split_once("] ")) {
-        Some((_, text)) => format!("function {text}"),
-        None => new,
+/// Validates a module against [`CAPABILITIES`]. Uniform buffers may have the layouts of storage buffers, as the language
+/// extension `uniform_buffer_standard_layout` allows: they become storage buffers later.
+pub(crate) fn validate(module: &Module) -> Result<ModuleInfo, Box<WithSpan<ValidationError>>> {
+    let validated =
+        |module| f16_immediates::validate(module, &mut Validator::new(ValidationFlags::all(), CAPABILITIES));
+    match validated(module) {
+        Err(error) if is_layout(error.as_inner()) => {
+            let mut copy = module.clone();
+            bindings::uniforms_as_storage(&mut copy);
+            validated(&copy)
+        }
+        other => other,
     }
 }
 
-/// Validates a module against [`CAPABILITIES`].
-pub(crate) fn validate(module: &Module) -> Result<ModuleInfo, Box<WithSpan<ValidationError>>> {
-    f16_immediates::validate(module, &mut Validator::new(ValidationFlags::all(), CAPABILITIES))
+/// Whether an error is about the layout of a uniform buffer.
+const fn is_layout(error: &ValidationError) -> bool {
+    let ValidationError::GlobalVariable { source, .. } = error else { return false };
+    matches!(source, GlobalVariableError::Alignment(AddressSpace::Uniform, ..))
 }
 
 /// Validates a module derived from a valid one, to compute its types; the rules for kernels are not checked again.

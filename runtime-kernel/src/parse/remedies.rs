@@ -14,11 +14,62 @@ const EXTENSIONS: [(&str, &str); 2] = [
     ),
 ];
 
+/// What a message begins with, and what to write instead.
+const BEGINNINGS: [(&str, &str); 6] = [
+    (
+        "Unexpected runtime-expression",
+        "the value must be known when the kernel is compiled; store it in the kernel",
+    ),
+    ("Unexpected override-expression", "a `const` cannot depend on an override; declare `override`"),
+    (
+        "automatic conversions cannot convert elements of `vec2<u16>`",
+        "the bits of a `vec2<f16>` as a word are `pack2x16float(vec2<f32>(v))`",
+    ),
+    ("expected assignment or increment/decrement", "a variable is declared by `var name: type = value;`"),
+    ("expected `;`, found \"?\"", "the value by a condition is `select(if_false, if_true, condition)`"),
+    ("expected statement, found \"\"", "a brace is not closed"),
+];
+
+/// Begins the lines that list the types of an argument.
+const ALLOWED: &str = "  = note: allowed type: ";
+
 /// Begins the lines that advise to enable an extension.
 const ADVICE: &str = "You can enable this extension by adding";
 
 /// A diagnostic with the remedy.
-pub(super) fn with_remedy(text: &str) -> Cow<'_, str> {
+pub(super) fn with_remedy(text: &str) -> String {
+    with_own_remedy(&with_short_lists(text)).replace(" see msg", " here")
+}
+
+/// A diagnostic with lists of types in one line.
+fn with_short_lists(text: &str) -> String {
+    let mut lines: Vec<Cow<'_, str>> = Vec::new();
+    let mut in_list = false;
+    for line in text.lines() {
+        match line.strip_prefix(ALLOWED) {
+            Some(name) if name.contains("Abstract") => {}
+            Some(name) if in_list => {
+                if let Some(last) = lines.last_mut() {
+                    *last = Cow::Owned(format!("{last}, {name}"));
+                }
+            }
+            Some(name) => {
+                in_list = true;
+                lines.push(Cow::Owned(format!("  = note: {name}")));
+            }
+            None => {
+                in_list = false;
+                lines.push(Cow::Borrowed(line));
+            }
+        }
+    }
+    lines.join("\n")
+}
+
+fn with_own_remedy(text: &str) -> Cow<'_, str> {
+    if let Some((_, remedy)) = BEGINNINGS.iter().find(|(beginning, _)| text.starts_with(beginning)) {
+        return Cow::Owned(format!("{text}\n  = note: {remedy}"));
+    }
     if let Some(name) = text.strip_prefix("no definition in scope for identifier: `") {
         let name = name.split('`').next().unwrap_or_default();
         return Cow::Owned(format!(

@@ -135,17 +135,23 @@ pub(crate) fn values(
         let (name, value) = checked_value(module, name, value)?;
         values.insert(name, value);
     }
-    for (name, constant) in module.overrides.iter().filter_map(|(_, c)| Some((c.name.clone()?, c))) {
+    let mut missing = Vec::new();
+    for (handle, constant) in module.overrides.iter() {
+        let Some(name) = constant.name.clone() else { continue };
         if constant.init.is_none() && !values.contains_key(&name) {
             if is_used(module, &name) {
-                return Err(missing(module, constant, code, path));
+                let place = place(code, path, module.overrides.get_span(handle));
+                missing.push(format!(
+                    "{place}: override \"{name}\" has no default; give it a value: constant \"{name}=VALUE\""
+                ));
+                continue;
             }
             // Unused, but arrays of this size must not be empty.
             let value = if type_name(module, constant) == "bool" { "true" } else { "1" };
             values.insert(name, value.to_owned());
         }
     }
-    Ok(values)
+    if missing.is_empty() { Ok(values) } else { Err(Error::invalid(missing.join("\n"))) }
 }
 
 /// The module with naga's replacement of its overrides by values; `None` if naga cannot do it.
@@ -319,16 +325,6 @@ fn literal(scalar: Scalar, text: &str) -> Option<String> {
         }
         _ => None,
     }
-}
-
-fn missing(module: &Module, constant: &naga::Override, code: &str, path: &str) -> Error {
-    let name = constant.name.as_deref().unwrap_or_default();
-    let found = module.overrides.iter().find(|(_, other)| other.name == constant.name);
-    let place = found
-        .map_or_else(|| path.to_owned(), |(handle, _)| place(code, path, module.overrides.get_span(handle)));
-    Error::invalid(format!(
-        "{place}: override \"{name}\" has no default; give it a value: constant \"{name}=VALUE\""
-    ))
 }
 
 fn type_name(module: &Module, constant: &naga::Override) -> &'static str {

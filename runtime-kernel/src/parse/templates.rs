@@ -41,7 +41,7 @@ fn begins_with_word_and_brace(rest: &str) -> bool {
 }
 
 /// At most the first 40 characters.
-fn shortened(line: &str) -> &str {
+pub(super) fn shortened(line: &str) -> &str {
     line.char_indices().nth(40).map_or(line, |(end, _)| &line[..end])
 }
 

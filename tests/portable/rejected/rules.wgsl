@@ -379,8 +379,8 @@ var<push_constant> n: u32; //!
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 @compute @workgroup_size(1) fn push_constant() { r[0] = n; }
 
-//# storage_pointer: a pointer that functions do not take
-//= says function 'first' is invalid | Storage
+//# storage_pointer: a pointer to a tensor is the address of one
+//= says "p" of function 'first' is a pointer to `storage` | address
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
-fn first(p: ptr<storage, array<u32>, read_write>) -> u32 { return (*p)[0]; } //!
-@compute @workgroup_size(1) fn storage_pointer() { r[1] = first(&r); }
+fn first(p: ptr<storage, array<u32, 4>, read_write>) -> u32 { return (*p)[0]; } //!
+@compute @workgroup_size(1) fn storage_pointer() { var own: array<u32, 4>; r[1] = first(&own); }

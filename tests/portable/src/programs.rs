@@ -25,6 +25,7 @@ const ANNOTATED: &[(&str, &str)] = &[
     ("layouts", include_str!("../programs/layouts.wgsl")),
     ("textures", include_str!("../programs/textures.wgsl")),
     ("bindings", include_str!("../programs/bindings.wgsl")),
+    ("idioms", include_str!("../programs/idioms.wgsl")),
 ];
 
 /// The programs of all tables and annotated files.
@@ -52,6 +53,48 @@ mod tests {
         };
         let wrong: Vec<_> = module::all().iter().filter_map(wrong).collect();
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    /// What shaders of other projects do, with programs that do it.
+    const IDIOMS: &[(&str, &[&str])] = &[
+        (
+            "uniform structures",
+            &["uniform_struct", "uniform_array", "uniform_matrix", "uniform_of_everything"],
+        ),
+        ("uniform buffers with the layout of storage buffers", &["standard_layout", "standard_by_value"]),
+        (
+            "uniform buffers by value",
+            &["by_value_struct", "by_value_whole", "by_value_matrix", "by_value_two"],
+        ),
+        ("gaps in bindings, other groups", &["gaps", "other_groups", "second_entry"]),
+        ("f16", &["half_casts", "element_f16"]),
+        ("casts between words and halves", &["half_casts_inferred", "half_casts", "half_casts_keep_bits"]),
+        ("subgroups", &["subgroup_sums", "uniform_subgroups"]),
+        ("overrides without default", &["overrides_by_name", "override_given"]),
+        ("textures", &["tex_sampled", "tex_store_rgba8unorm", "tex_layers", "tex_volume", "tex_modify"]),
+        ("unused bindings, other stages", &["unused_bindings", "other_stages"]),
+        ("zero-filled work-group memory", &["zeroed_counts", "zeroed_index", "zeroed_padding"]),
+        (
+            "uniform barriers",
+            &["barrier_in_uniform_if", "barrier_in_switch", "barrier_by_the_launch", "uniform_flag"],
+        ),
+        ("a structure with only a run-time array", &["a_run_time_array_alone"]),
+        ("atomics beside lists, sums of floats", &["list_of_work", "float_sum", "atomic_structs"]),
+        ("loops over the whole launch", &["grid_stride"]),
+        ("names of other languages", &["reserved_names", "names_of_macros"]),
+        ("pointers to tensors and to work-group memory", &["pointers_to_tensors", "pointers_to_atomics"]),
+        ("pointers", &["function_pointers", "private_pointers", "pointer_to_parts"]),
+    ];
+
+    #[test]
+    fn each_idiom_has_its_programs() {
+        let all = all();
+        let entries: Vec<_> =
+            all.iter().flat_map(|(_, programs)| programs).map(|program| &program.entry).collect();
+        for (idiom, names) in IDIOMS {
+            let missing = names.iter().find(|name| !entries.iter().any(|entry| entry == *name));
+            assert_eq!(missing, None, "{idiom}");
+        }
     }
 
     #[test]

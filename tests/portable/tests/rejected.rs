@@ -9,11 +9,25 @@ use runtime_core::ErrorKind;
 use runtime_kernel::Dialect;
 
 const RULES: &str = include_str!("../rejected/rules.wgsl");
+const MISTAKES: &str = include_str!("../rejected/mistakes.wgsl");
+
+/// Words that only naga's developers understand.
+const INTERNALS: [&str; 9] = [
+    "naga",
+    "Handle",
+    "Expression",
+    "GlobalVariable",
+    "TypeFlags",
+    "StorageAccess",
+    "Scalar",
+    "Capabilities",
+    "Some(",
+];
 
 fn main() -> ExitCode {
-    let programs = annotated::parse(RULES);
+    let programs = [RULES, MISTAKES].into_iter().flat_map(annotated::parse);
     let trial = |program: Program| Trial::test(program.entry.clone(), move || check(&program));
-    libtest_mimic::run(&Arguments::from_args(), programs.into_iter().map(trial).collect()).exit_code()
+    libtest_mimic::run(&Arguments::from_args(), programs.map(trial).collect()).exit_code()
 }
 
 fn check(program: &Program) -> Result<(), Failed> {
@@ -29,6 +43,9 @@ fn check(program: &Program) -> Result<(), Failed> {
     if let Some(word) = program.says.iter().find(|word| !text.contains(*word)) {
         return Err(Failed::from(format!("the error does not contain \"{word}\": {text}")));
     }
+    if let Some(word) = INTERNALS.iter().find(|word| text.contains(*word)).copied().or(handle(&text)) {
+        return Err(Failed::from(format!("the error contains \"{word}\": {text}")));
+    }
     let marked = module.text.lines().position(|line| line.ends_with("//!")).map(|at| at + 1);
     match marked {
         Some(line) if !text.contains(&format!("a.wgsl:{line}")) => {
@@ -36,4 +53,14 @@ fn check(program: &Program) -> Result<(), Failed> {
         }
         _ => Ok(()),
     }
+}
+
+/// A handle of naga: a number in brackets that is not part of the quoted text.
+fn handle(text: &str) -> Option<&str> {
+    let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let messages = text.lines().filter(|line| !line.contains(['│', '`']));
+    messages
+        .flat_map(|line| line.split(" [").skip(1))
+        .filter_map(|part| part.split(']').next())
+        .find(is_number)
 }

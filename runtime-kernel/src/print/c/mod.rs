@@ -24,6 +24,8 @@ mod function;
 mod host;
 mod immediates;
 mod invocation;
+#[cfg(test)]
+mod layout_tests;
 mod library;
 mod lines;
 mod names;

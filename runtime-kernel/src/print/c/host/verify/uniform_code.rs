@@ -56,7 +56,11 @@ fn is_shared(on: &Evaluated<'_, '_>, part: Handle<Expression>) -> bool {
             let alone = on.context.group_size == Some([1; 3]);
             match binding {
                 Some(Binding::BuiltIn(
-                    BuiltIn::WorkGroupId | BuiltIn::NumWorkGroups | BuiltIn::WorkGroupSize,
+                    BuiltIn::WorkGroupId
+                    | BuiltIn::NumWorkGroups
+                    | BuiltIn::WorkGroupSize
+                    | BuiltIn::SubgroupSize
+                    | BuiltIn::NumSubgroups,
                 )) => true,
                 Some(Binding::BuiltIn(
                     BuiltIn::LocalInvocationId | BuiltIn::LocalInvocationIndex | BuiltIn::GlobalInvocationId,

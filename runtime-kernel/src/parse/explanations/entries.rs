@@ -1,0 +1,95 @@
+//! Errors of entry points.
+
+use naga::valid::{EntryPointError, VaryingError};
+use naga::{BuiltIn, EntryPoint};
+
+use super::{Context, Explanation};
+
+impl Context<'_> {
+    pub(super) fn of_entry(&self, name: &str, error: &EntryPointError) -> Explanation {
+        let Some(entry) = self.module.entry_points.iter().find(|entry| entry.name == name) else {
+            return self.of_other(None, error);
+        };
+        let explanation = match error {
+            EntryPointError::Function(error) => self.of_function(&entry.function, error),
+            EntryPointError::Argument(index, error) => return self.of_argument(entry, *index as usize, error),
+            EntryPointError::Result(_) => {
+                Explanation::new(format!("compute shader \"{name}\" returns a value")).remedy("store it in a tensor")
+            }
+            EntryPointError::OutOfRangeWorkgroupSize => Explanation::new(format!(
+                "Workgroup size of \"{name}\" is out of range: {:?}; each extent is from 1 to 16384",
+                entry.workgroup_size
+            )),
+            EntryPointError::ForbiddenStageOperations => Explanation::new(format!(
+                "\"{name}\" uses `discard`, a derivative or a sampled texture, which only fragment shaders have"
+            ))
+            .remedy("return instead of `discard`; read textures by `textureLoad`"),
+            EntryPointError::MoreThanOneImmediateUsed => {
+                Explanation::new(format!("\"{name}\" uses two variables of `var<immediate>`"))
+                    .remedy("make all scalars members of one struct")
+            }
+            EntryPointError::BindingCollision(variable) => {
+                let variable = &self.module.global_variables[*variable];
+                let binding = variable.binding.as_ref().map(|binding| (binding.group, binding.binding));
+                let (group, binding) = binding.unwrap_or_default();
+                Explanation::new(format!(
+                    "\"{name}\" uses two variables with the binding {binding} of group {group}: \"{}\" is the second",
+                    variable.name.as_deref().unwrap_or_default()
+                ))
+            }
+            other => self.of_other(Some(&entry.function), other),
+        };
+        if explanation.place.is_some() { explanation } else { explanation.at(self.name_of(name, None)) }
+    }
+
+    fn of_argument(&self, entry: &EntryPoint, index: usize, error: &VaryingError) -> Explanation {
+        let name = entry.function.arguments.get(index).and_then(|argument| argument.name.as_deref());
+        let shown = name.unwrap_or_default();
+        let explanation = match error {
+            VaryingError::InvalidBuiltInType(built_in, found) => {
+                let (name, found) = (wgsl_name(*built_in), self.inner_name(found));
+                let expected = expected_type(*built_in);
+                Explanation::new(format!("\"{shown}\" is declared {found}, but `{name}` is `{expected}`"))
+            }
+            VaryingError::InvalidBuiltInStage(built_in) => {
+                Explanation::new(format!("a compute shader has no built-in value `{}`", wgsl_name(*built_in)))
+            }
+            VaryingError::DuplicateBuiltIn(built_in) => {
+                Explanation::new(format!("two arguments are `{}`", wgsl_name(*built_in)))
+            }
+            VaryingError::MissingBinding | VaryingError::MemberMissingBinding(_) => Explanation::new(
+                format!("\"{shown}\" has no `@builtin(…)`: arguments of entry points are built-in values"),
+            )
+            .remedy("make a scalar of a launch a member of the `var<immediate>` struct"),
+            VaryingError::InvalidMultiDimensionalSubgroupBuiltIn => Explanation::new(format!(
+                "\"{shown}\" is not available in work-groups of more than one dimension"
+            ))
+            .remedy("declare one extent, and compute the others from `local_invocation_index`"),
+            other => self.of_other(Some(&entry.function), other),
+        };
+        explanation.at(self.name_of(&entry.name, name))
+    }
+}
+
+/// The name of a built-in value in WGSL.
+fn wgsl_name(built_in: BuiltIn) -> String {
+    let mut name = String::new();
+    for c in format!("{built_in:?}").chars().take_while(|c| c.is_alphanumeric()) {
+        if c.is_uppercase() && !name.is_empty() {
+            name.push('_');
+        }
+        name.push(c.to_ascii_lowercase());
+    }
+    name.replace("work_group", "workgroup")
+}
+
+/// The type of a built-in value of compute shaders.
+const fn expected_type(built_in: BuiltIn) -> &'static str {
+    match built_in {
+        BuiltIn::GlobalInvocationId
+        | BuiltIn::LocalInvocationId
+        | BuiltIn::WorkGroupId
+        | BuiltIn::NumWorkGroups => "vec3<u32>",
+        _ => "u32",
+    }
+}

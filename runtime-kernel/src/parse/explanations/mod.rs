@@ -1,0 +1,213 @@
+//! naga's validation errors in terms of the text: what is wrong, its line, and what to write instead.
+
+mod entries;
+mod expressions;
+mod functions;
+mod variables;
+
+use std::error::Error;
+use std::fmt;
+
+use naga::common::wgsl::TypeContext as _;
+use naga::front::Typifier;
+use naga::proc::{ResolveContext, TypeResolution};
+use naga::valid::ValidationError;
+use naga::{Expression, Function, Handle, Module, Span, Type, TypeInner, WithSpan};
+
+use super::templates::shortened;
+use super::tokens::{Token, text, tokens};
+
+/// What is wrong, and the remedy.
+#[derive(Debug)]
+struct Explanation {
+    text: String,
+    remedy: Option<Remedy>,
+    /// The place, where naga has none.
+    place: Option<Span>,
+}
+
+#[derive(Debug)]
+struct Remedy(String);
+
+impl Explanation {
+    fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), remedy: None, place: None }
+    }
+
+    fn remedy(self, remedy: impl Into<String>) -> Self {
+        Self { remedy: Some(Remedy(format!("note: {}", remedy.into()))), ..self }
+    }
+
+    fn at(self, place: Option<Span>) -> Self {
+        Self { place, ..self }
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Error for Explanation {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.remedy.as_ref().map(|remedy| remedy as _)
+    }
+}
+
+impl fmt::Display for Remedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for Remedy {}
+
+/// The module and the text that an error is about.
+struct Context<'a> {
+    module: &'a Module,
+    code: &'a str,
+}
+
+/// The message of an error, with the lines that it concerns.
+pub(super) fn explained(
+    module: &Module,
+    error: &WithSpan<ValidationError>,
+    code: &str,
+    path: &str,
+) -> String {
+    let context = Context { module, code };
+    let explanation = context.of(error.as_inner());
+    let mut places: Vec<_> = error.spans().filter(|(span, _)| span.is_defined()).collect();
+    let is_function = |(_, label): &(Span, String)| label.starts_with("naga::ir::Function");
+    if places.iter().any(|place| !is_function(place)) {
+        places.retain(|place| !is_function(place));
+    }
+    let mut places: Vec<_> = places
+        .into_iter()
+        .map(|place| if is_function(place) { context.header(place.0) } else { place.0 })
+        .collect();
+    if places.is_empty() {
+        places.extend(explanation.place);
+    }
+    let mut located = WithSpan::new(explanation);
+    for place in places {
+        located = located.with_span(place, "");
+    }
+    located.emit_to_string_with_path(code, path)
+}
+
+impl Context<'_> {
+    fn of(&self, error: &ValidationError) -> Explanation {
+        match error {
+            ValidationError::Type { handle, source, .. } => self.of_type(*handle, source),
+            ValidationError::GlobalVariable { handle, source, .. } => self.of_variable(*handle, source),
+            ValidationError::Function { handle, source, .. } => {
+                self.of_function(&self.module.functions[*handle], source)
+            }
+            ValidationError::EntryPoint { name, source, .. } => self.of_entry(name, source),
+            other => self.of_other(None, other),
+        }
+    }
+
+    /// naga's own words for the cause, without its handles.
+    fn of_other(&self, function: Option<&Function>, error: &(dyn Error + 'static)) -> Explanation {
+        let mut cause = error;
+        while let Some(next) = cause.source() {
+            cause = next;
+        }
+        let text = cause.to_string();
+        Explanation::new(self.without_handles(function, &text))
+    }
+
+    /// Replaces the handle of each expression, which naga writes `[3]`, by its text.
+    fn without_handles(&self, function: Option<&Function>, text: &str) -> String {
+        let mut new = String::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('[') {
+            let Some((number, after)) = after.split_once(']') else { break };
+            new += before;
+            match number.parse::<usize>() {
+                Ok(number) => {
+                    let value = function.and_then(|function| function.expressions.iter().nth(number));
+                    let text = value.and_then(|(handle, _)| self.text_of(function?, handle));
+                    new += &text.unwrap_or_else(|| "it".to_owned());
+                }
+                Err(_) => new += &format!("[{number}]"),
+            }
+            rest = after;
+        }
+        new + rest
+    }
+
+    /// The text of an expression, between backquotes.
+    fn text_of(&self, function: &Function, value: Handle<Expression>) -> Option<String> {
+        let span = function.expressions.get_span(value).to_range()?;
+        let text = self.code.get(span)?.lines().next()?;
+        (!text.is_empty()).then(|| format!("`{}`", shortened(text)))
+    }
+
+    /// The type of an expression, or of what it points to, between backquotes.
+    fn value_type(&self, function: &Function, value: Handle<Expression>) -> Option<String> {
+        self.resolved(function, value).map(|ty| match ty.inner_with(&self.module.types) {
+            TypeInner::Pointer { base, .. } => self.type_name(*base),
+            _ => self.resolution_name(&ty),
+        })
+    }
+
+    /// The type of an expression, between backquotes.
+    fn exact_type(&self, function: &Function, value: Handle<Expression>) -> String {
+        let ty = self.resolved(function, value);
+        ty.map_or_else(|| "of another type".to_owned(), |ty| self.resolution_name(&ty))
+    }
+
+    fn resolved(&self, function: &Function, value: Handle<Expression>) -> Option<TypeResolution> {
+        let mut types = Typifier::new();
+        let context =
+            ResolveContext::with_locals(self.module, &function.local_variables, &function.arguments);
+        types.grow(value, &function.expressions, &context).ok()?;
+        Some(types[value].clone())
+    }
+
+    fn resolution_name(&self, ty: &TypeResolution) -> String {
+        match ty {
+            TypeResolution::Handle(ty) => self.type_name(*ty),
+            TypeResolution::Value(inner) => self.inner_name(inner),
+        }
+    }
+
+    fn is_atomic(&self, ty: Handle<Type>) -> bool {
+        matches!(self.module.types[ty].inner, TypeInner::Atomic(_))
+    }
+
+    fn type_name(&self, ty: Handle<Type>) -> String {
+        format!("`{}`", self.module.to_ctx().type_to_string(ty))
+    }
+
+    fn inner_name(&self, inner: &TypeInner) -> String {
+        let mut text = String::new();
+        let written = self.module.to_ctx().write_type_inner(inner, &mut text);
+        written.map_or_else(|_| "this type".to_owned(), |()| format!("`{text}`"))
+    }
+
+    /// The first line of a function.
+    fn header(&self, span: Span) -> Span {
+        let Some(range) = span.to_range() else { return span };
+        let text = self.code.get(range.clone()).unwrap_or_default();
+        let length = text.find(['{', '\n']).map_or(text.len(), |end| text[..end].trim_end().len());
+        match (u32::try_from(range.start), u32::try_from(range.start + length)) {
+            (Ok(start), Ok(end)) => Span::new(start, end),
+            _ => span,
+        }
+    }
+
+    /// The name of a function in the text, or that of one of its arguments.
+    fn name_of(&self, function: &str, argument: Option<&str>) -> Option<Span> {
+        let tokens: Vec<_> = tokens(self.code).collect();
+        let is_here = |at: usize| text(&tokens, at) == "fn" && text(&tokens, at + 1) == function;
+        let name = (0..tokens.len()).find(|&at| is_here(at))? + 1;
+        let is_argument = |at: &usize| Some(text(&tokens, *at)) == argument && text(&tokens, at + 1) == ":";
+        let found = argument.and_then(|_| (name..tokens.len()).find(is_argument));
+        tokens.get(found.unwrap_or(name)).map(Token::span)
+    }
+}

@@ -1,0 +1,172 @@
+//! Errors of types and of module-scope variables.
+
+use naga::valid::{Disalignment, GlobalVariableError, TypeError, TypeFlags};
+use naga::{AddressSpace, ArraySize, GlobalVariable, Handle, Span, Type, TypeInner};
+
+use super::{Context, Explanation};
+
+/// What follows from the rule that pointers are not values in memory.
+const POINTERS: &str = "keep a pointer in a `let`, or pass it to a function";
+
+impl Context<'_> {
+    pub(super) fn of_type(&self, ty: Handle<Type>, error: &TypeError) -> Explanation {
+        let name = self.type_name(ty);
+        let explanation = match error {
+            TypeError::InvalidDynamicArray(field, _) => Explanation::new(format!(
+                "\"{field}\" is an array without a length, which only the last member of a struct may be"
+            ))
+            .remedy("move it to the end, or give it a length"),
+            TypeError::EmptyStruct => Explanation::new(format!("struct {name} has no members")),
+            TypeError::InvalidArrayBaseType(part) | TypeError::InvalidData(part) => self.part_of(&name, *part),
+            TypeError::InvalidPointerBase(part) => {
+                Explanation::new(format!("there are no pointers to {}", self.type_name(*part)))
+            }
+            _ if self.is_atomic(ty) => Explanation::new(format!("there is no type {name}"))
+                .remedy("atomics are `u32`, `i32`, `u64` or `i64`; a sum of floats is an `atomicCompareExchangeWeak` of their bits in a loop"),
+            other => self.of_other(None, other),
+        };
+        explanation.at(self.first_use(ty))
+    }
+
+    /// A type that cannot be part of another.
+    fn part_of(&self, whole: &str, part: Handle<Type>) -> Explanation {
+        let part_name = self.type_name(part);
+        match self.module.types[part].inner {
+            TypeInner::Pointer { .. } | TypeInner::ValuePointer { .. } => {
+                Explanation::new(format!("a pointer cannot be stored in {whole}")).remedy(POINTERS)
+            }
+            TypeInner::Array { size: ArraySize::Dynamic, .. } => {
+                Explanation::new(format!("{part_name}, an array without a length, cannot be part of {whole}"))
+                    .remedy("give it a length")
+            }
+            _ => Explanation::new(format!("{part_name} cannot be part of {whole}")),
+        }
+    }
+
+    /// The variable that a type occurs in.
+    fn first_use(&self, ty: Handle<Type>) -> Option<Span> {
+        let declared = self.module.types.get_span(ty);
+        if declared.is_defined() {
+            return Some(declared);
+        }
+        let mut uses = self.module.global_variables.iter();
+        let found = uses.find(|(_, variable)| self.contains(variable.ty, ty));
+        let in_struct = || {
+            let is_whole = |(whole, _): &(Handle<Type>, &Type)| {
+                self.module.types.get_span(*whole).is_defined() && self.contains(*whole, ty)
+            };
+            self.module.types.iter().find(is_whole).map(|(whole, _)| self.module.types.get_span(whole))
+        };
+        let global = found.map(|(handle, _)| self.module.global_variables.get_span(handle));
+        global.or_else(in_struct).or_else(|| self.local_use(ty))
+    }
+
+    fn local_use(&self, ty: Handle<Type>) -> Option<Span> {
+        let entries = self.module.entry_points.iter().map(|entry| &entry.function);
+        let mut functions = self.module.functions.iter().map(|(_, function)| function).chain(entries);
+        functions.find_map(|function| {
+            let locals = function.local_variables.iter().filter(|(_, local)| local.ty == ty);
+            let local = locals.map(|(handle, _)| function.local_variables.get_span(handle)).next();
+            let values = function.expressions.iter();
+            let mut values = values.filter(
+                |(_, value)| matches!(value, naga::Expression::Compose { ty: made, .. } if *made == ty),
+            );
+            local.or_else(|| values.next().map(|(handle, _)| function.expressions.get_span(handle)))
+        })
+    }
+
+    fn contains(&self, whole: Handle<Type>, part: Handle<Type>) -> bool {
+        whole == part
+            || match &self.module.types[whole].inner {
+                TypeInner::Array { base, .. } => self.contains(*base, part),
+                TypeInner::Struct { members, .. } => {
+                    members.iter().any(|member| self.contains(member.ty, part))
+                }
+                _ => false,
+            }
+    }
+
+    pub(super) fn of_variable(
+        &self,
+        variable: Handle<GlobalVariable>,
+        error: &GlobalVariableError,
+    ) -> Explanation {
+        let variable = &self.module.global_variables[variable];
+        let name = variable.name.as_deref().unwrap_or_default();
+        match error {
+            GlobalVariableError::MissingTypeFlags { required, seen } => {
+                self.of_flags(name, variable, required.difference(*seen))
+            }
+            GlobalVariableError::InvalidBinding if variable.binding.is_some() => Explanation::new(format!(
+                "\"{name}\" has a binding, which `var<{}>` has not",
+                space_name(variable.space)
+            )),
+            GlobalVariableError::InvalidBinding => Explanation::new(format!("\"{name}\" has no binding"))
+                .remedy("write `@group(0) @binding(N)` before it"),
+            GlobalVariableError::InitializerNotAllowed(space) => Explanation::new(format!(
+                "\"{name}\" has an initial value, which `var<{}>` cannot have",
+                space_name(*space)
+            ))
+            .remedy("store the value in the kernel; work-group memory begins with zeros"),
+            GlobalVariableError::StorageAddressSpaceWriteOnlyNotSupported => {
+                Explanation::new(format!("\"{name}\" is `var<storage, write>`, which WGSL does not have"))
+                    .remedy(
+                        "declare `var<storage, read_write>`; a tensor that is never read counts as written",
+                    )
+            }
+            GlobalVariableError::Alignment(_, ty, error) => self.of_alignment(name, *ty, error),
+            other => self.of_other(None, other),
+        }
+    }
+
+    fn of_flags(&self, name: &str, variable: &GlobalVariable, missing: TypeFlags) -> Explanation {
+        let (ty, space) = (self.type_name(variable.ty), space_name(variable.space));
+        if missing.contains(TypeFlags::SIZED) {
+            Explanation::new(format!("\"{name}\" has no size: {ty} contains an array without a length"))
+                .remedy("give the array a length, or declare `var<storage>`")
+        } else if missing.contains(TypeFlags::HOST_SHAREABLE) {
+            Explanation::new(format!("\"{name}\" is {ty}, but a `var<{space}>` cannot contain a `bool`"))
+                .remedy("use `u32`, and compare it with 0")
+        } else if missing.contains(TypeFlags::CREATION_RESOLVED) {
+            Explanation::new(format!("the size of \"{name}\" depends on an override"))
+                .remedy("only an array that is a whole `var<workgroup>` may; use a `const` or an array without a length")
+        } else if missing.contains(TypeFlags::CONSTRUCTIBLE) {
+            Explanation::new(format!("\"{name}\" is {ty}, which `var<{space}>` cannot contain")).remedy(
+                "atomics are in `var<storage, read_write>` or `var<workgroup>`; pointers are in a `let`",
+            )
+        } else {
+            Explanation::new(format!("\"{name}\" is {ty}, which `var<{space}>` cannot contain"))
+        }
+    }
+
+    fn of_alignment(&self, name: &str, ty: Handle<Type>, error: &Disalignment) -> Explanation {
+        let ty = self.type_name(ty);
+        let text = match error {
+            Disalignment::ArrayStride { stride, alignment } => {
+                format!("its elements are {stride} bytes apart, not a multiple of {alignment}")
+            }
+            Disalignment::MemberOffset { index, offset, alignment } => {
+                format!("member {index} is at byte {offset}, not at a multiple of {alignment}")
+            }
+            other => other.to_string(),
+        };
+        Explanation::new(format!("\"{name}\" has the layout of {ty}: {text}"))
+            .remedy("declare `var<storage, read>`, or align it by `@align(16)`")
+    }
+}
+
+/// The name of an address space in WGSL.
+pub(super) fn space_name(space: AddressSpace) -> &'static str {
+    match space {
+        AddressSpace::Function => "function",
+        AddressSpace::Private => "private",
+        AddressSpace::WorkGroup => "workgroup",
+        AddressSpace::Uniform => "uniform",
+        AddressSpace::Storage { access } if access.contains(naga::StorageAccess::STORE) => {
+            "storage, read_write"
+        }
+        AddressSpace::Storage { .. } => "storage, read",
+        AddressSpace::Immediate => "immediate",
+        _ => "handle",
+    }
+}
