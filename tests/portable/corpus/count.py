@@ -8,7 +8,17 @@ import pathlib
 import re
 import sys
 
-COLUMNS = ("files", "complete", "accepted", "of them unchanged", "compile everywhere", "agree everywhere", "write nothing", "device lacks something", "undetermined")
+COLUMNS = (
+    "files",
+    "complete",
+    "accepted",
+    "of these unchanged",
+    "compile everywhere",
+    "agree everywhere",
+    "agree on two devices",
+    "write nothing",
+    "undetermined",
+)
 
 
 def outcomes(output):
@@ -27,7 +37,7 @@ def count(compiled, run, is_unchanged):
         return
     yield "accepted"
     if is_unchanged:
-        yield "of them unchanged"
+        yield "of these unchanged"
     if compiled == "ok":
         yield "compile everywhere"
     if run == "ok":
@@ -35,7 +45,7 @@ def count(compiled, run, is_unchanged):
     elif "undetermined: " in run:
         yield "undetermined"
     elif "lacks: " in run:
-        yield "device lacks something"
+        yield "agree on two devices"
     elif "unwritten: " in run:
         yield "write nothing"
 

@@ -106,7 +106,7 @@ fn data(module: &Module, declared: &Tensor, sizes: Sizes, random: &mut Random) -
     let mut bytes = vec![0; (ELEMENTS * dtype.bytes()).max(fixed).next_multiple_of(16)];
     let mut all = module.global_variables.iter();
     let variable = all.find(|(_, variable)| variable.name.as_ref() == Some(&declared.name));
-    let leaves = leaves(module, variable.map(|(_, variable)| variable.ty), dtype, bytes.len());
+    let leaves = leaves(module, variable.map(|(_, variable)| variable.ty), declared.dtype, bytes.len());
     let is_sized = |ty: Handle<Type>| !module.types[ty].inner.is_dynamically_sized(&module.types);
     let is_written = declared.access != Access::Read;
     let has_sizes = !is_written && variable.is_some_and(|(_, variable)| is_sized(variable.ty));
@@ -118,17 +118,20 @@ fn data(module: &Module, declared: &Tensor, sizes: Sizes, random: &mut Random) -
     Data { dtype, bytes, is_written, name: declared.name.clone(), leaves }
 }
 
-/// The scalars of a tensor: those of its declared type, or elements of a texture.
-fn leaves(module: &Module, ty: Option<Handle<Type>>, dtype: DType, bytes: usize) -> Vec<Leaf> {
+/// The scalars of a tensor: those of its declared type, or the channels of a texture, whose words hold several.
+fn leaves(module: &Module, ty: Option<Handle<Type>>, dtype: Option<DType>, bytes: usize) -> Vec<Leaf> {
     let mut found = Vec::new();
     if let Some(ty) = ty {
         add(module, ty, 0, bytes, &mut found);
     }
-    if found.is_empty() {
-        let leaf = |at| Leaf { offset: at * dtype.bytes(), dtype, is_atomic: false };
-        found.extend((0..bytes / dtype.bytes()).map(leaf));
+    let is_of = |dtype: DType| found.first().is_some_and(|leaf| leaf.dtype.bytes() == dtype.bytes());
+    match dtype {
+        Some(dtype) if !is_of(dtype) => {
+            let leaf = |at| Leaf { offset: at * dtype.bytes(), dtype, is_atomic: false };
+            (0..bytes / dtype.bytes()).map(leaf).collect()
+        }
+        _ => found,
     }
-    found
 }
 
 /// Adds the scalars of a value at `offset`, whose run-time array ends before `end`.
