@@ -12,6 +12,8 @@
 //!   instruction and loses the negation: both are built from comparisons.
 //! - NVIDIA's driver takes `SAbs` for a number that is not negative, and miscompiles a `switch` of the absolute value of
 //!   the most negative integer, which is that integer itself: it is built from the sign.
+//! - SPIR-V leaves `Pow` of a negative number undefined, and drivers return NaN, whereas the functions of C are exact for
+//!   whole exponents. Kernels rely on that (`pow(x, 3.0)` in GELU): exponents of 2, 3 and 4 become multiplications.
 
 use naga::valid::FunctionInfo;
 use naga::{
@@ -53,6 +55,7 @@ impl Fixups<'_> {
                 || self.rounded(expression).is_some()
                 || self.limited(expression).is_some()
                 || self.signed_magnitude(expression).is_some()
+                || self.raised(expression).is_some()
         })
     }
 
@@ -103,6 +106,36 @@ impl Fixups<'_> {
     fn signed_magnitude(&self, expression: &Expression) -> Option<Handle<Expression>> {
         let Expression::Math { fun: MathFunction::Abs, arg, .. } = *expression else { return None };
         self.inner(arg).scalar().is_some_and(|scalar| scalar.kind == ScalarKind::Sint).then_some(arg)
+    }
+
+    /// The base and the exponent of a power that is a product of few factors.
+    fn raised(&self, expression: &Expression) -> Option<(Handle<Expression>, u32)> {
+        let Expression::Math { fun: MathFunction::Pow, arg, arg1: Some(exponent), .. } = *expression else {
+            return None;
+        };
+        let exponent = self.number(exponent)?;
+        (2_u8..=4).find(|whole| f64::from(*whole) == exponent).map(|whole| (arg, whole.into()))
+    }
+
+    /// The value of a constant, of which all components of a vector are the same.
+    fn number(&self, expression: Handle<Expression>) -> Option<f64> {
+        let number = |literal: &Expression| match *literal {
+            Expression::Literal(Literal::F16(number)) => Some(number.to_f64()),
+            Expression::Literal(Literal::F32(number)) => Some(number.into()),
+            Expression::Literal(Literal::F64(number)) => Some(number),
+            _ => None,
+        };
+        match &self.function.expressions[expression] {
+            Expression::Splat { value, .. } => self.number(*value),
+            Expression::Compose { components, .. } => {
+                let first = self.number(*components.first()?)?;
+                components.iter().all(|one| self.number(*one) == Some(first)).then_some(first)
+            }
+            Expression::Constant(constant) => {
+                number(&self.module.global_expressions[self.module.constants[*constant].init])
+            }
+            literal => number(literal),
+        }
     }
 
     /// The absolute value: negated by its sign, which is 0 or -1.
@@ -184,6 +217,17 @@ fn larger(new: &mut Rebuild<'_>, a: Handle<Expression>, b: Handle<Expression>) -
     new.append(Expression::Select { condition, accept: b, reject: a })
 }
 
+/// A power with an exponent of 2, 3 or 4.
+fn power(new: &mut Rebuild<'_>, base: Handle<Expression>, exponent: u32) -> Handle<Expression> {
+    let base = new.value(base);
+    let square = binary(new, BinaryOperator::Multiply, base, base);
+    match exponent {
+        3 => binary(new, BinaryOperator::Multiply, square, base),
+        4 => binary(new, BinaryOperator::Multiply, square, square),
+        _ => square,
+    }
+}
+
 /// A constant; for vectors, in each component.
 fn splat(new: &mut Rebuild<'_>, literal: Literal, size: Option<VectorSize>) -> Handle<Expression> {
     let value = new.append(Expression::Literal(literal));
@@ -229,6 +273,9 @@ impl Change for Fixups<'_> {
         }
         if let Some(value) = self.signed_magnitude(expression) {
             return Some(self.magnitude(new, value));
+        }
+        if let Some((base, exponent)) = self.raised(expression) {
+            return Some(power(new, base, exponent));
         }
         let (by, most) = self.shifted(expression)?;
         let &Expression::Binary { op, left, .. } = expression else { return None };
@@ -315,6 +362,17 @@ mod tests {
                         y[0] = max(y[1], y[2]);
                     }";
         assert_eq!(extended_instructions(code), [GlslStd450Op::UMax as u32]);
+    }
+
+    #[test]
+    fn small_whole_powers_are_products() {
+        let code = "const CUBE = 3.0;
+                    @group(0) @binding(0) var<storage, read_write> x: array<f32>;
+                    @compute @workgroup_size(1) fn main() {
+                        x[0] = pow(x[1], 2.0) + pow(x[2], CUBE) + pow(vec2(x[3], x[4]), vec2(4.0)).y;
+                        x[1] = pow(x[5], 2.5) + pow(vec2(x[6]), vec2(2.0, 3.0)).y + pow(x[7], x[8]);
+                    }";
+        assert_eq!(extended_instructions(code), [GlslStd450Op::Pow as u32; 3]);
     }
 
     #[test]

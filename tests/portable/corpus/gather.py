@@ -3,8 +3,9 @@
 
 CLONES holds a clone or bare repository per project, named OWNER+NAME or OWNER+NAME/repo. Each line of files.txt is a repository, a commit
 and a path, and what the project itself does to the file before it compiles it: `+PATH` appends another file, `NAME=VALUE` replaces a
-placeholder or a macro (`{NAME}=VALUE` only the placeholder), or is the value of an override, and `SCRIPT#NAME` is the output NAME of the project's own script, which is run.
-FOLDER is then the value of RUNTIME_TEST_SHADERS for the test `corpus`.
+placeholder or a macro (`{NAME}=VALUE` only the placeholder), or is the value of an override, and `SCRIPT#NAME` is the output NAME of the
+project's own script, which is run. A value has `\\n` for a line break.
+FOLDER is then the value of RUNTIME_TEST_SHADERS for the tests `corpus` and `corpus_runs`.
 """
 import functools
 import io
@@ -42,7 +43,7 @@ class Shader:
         places = (clones / self.name / "repo", clones / self.name)
         self.clone = next((place for place in places if place.exists()), places[-1])
         self.appended = [word[1:] for word in words if word.startswith("+")]
-        self.values = dict(word.split("=", 1) for word in words if not word.startswith("+"))
+        self.values = dict(word.replace(r"\n", "\n").split("=", 1) for word in words if not word.startswith("+"))
         self.included = set()
 
     def show(self, path):

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use runtime_core::ModuleSource;
 use runtime_kernel::Specialisation;
 
 /// A shader of another project.
@@ -38,6 +39,16 @@ impl Shader {
     /// It cannot be read.
     pub fn text(&self) -> Result<String, String> {
         std::fs::read_to_string(&self.file).map_err(|error| format!("{}: {error}", self.file.display()))
+    }
+
+    /// The text with the values of its overrides.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn source(&self) -> Result<ModuleSource, String> {
+        let text = self.text()?;
+        let source = ModuleSource::wgsl(&text);
+        Ok(self.overrides(&text).fold(source, |all, (name, value)| all.constant(name, value)))
     }
 
     /// The values of the overrides of its text, of those that the list has.

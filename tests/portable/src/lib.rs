@@ -14,6 +14,7 @@
 pub mod annotated;
 pub mod batch;
 pub mod corpus;
+pub mod corpus_data;
 pub mod device;
 pub mod expect;
 pub mod host_checks;
