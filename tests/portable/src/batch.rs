@@ -46,12 +46,13 @@ pub fn run(executor: &dyn Executor, programs: &[&Program]) -> Vec<Result<Outputs
     }
 }
 
-/// One trial per check of `programs`.
-pub fn trials(executor: &Arc<dyn Executor>, topic: &str, programs: Vec<Program>) -> Vec<Trial> {
-    let mut trials = Vec::new();
+/// One trial per check of `programs`, grouped by module.
+pub fn trials(executor: &Arc<dyn Executor>, topic: &str, programs: Vec<Program>) -> Vec<Vec<Trial>> {
+    let mut modules = Vec::new();
     for programs in batches(programs) {
         let programs = Arc::new(programs);
         let results: Arc<OnceLock<Vec<_>>> = Arc::default();
+        let mut trials = Vec::new();
         for (at, program) in programs.iter().enumerate() {
             for check in 0..program.checks.len() {
                 let name = format!("{}::{topic}::{}", executor.name(), program.checks[check].name);
@@ -63,8 +64,23 @@ pub fn trials(executor: &Arc<dyn Executor>, topic: &str, programs: Vec<Program>)
                 }));
             }
         }
+        modules.push(trials);
     }
-    trials
+    modules
+}
+
+/// All trials, with the first of each module in front: it loads the module, for which the module's other trials would
+/// only wait. So each thread of the test runner loads another module.
+#[must_use]
+pub fn in_order(modules: Vec<Vec<Trial>>) -> Vec<Trial> {
+    let (mut first, mut rest) = (Vec::new(), Vec::new());
+    for module in modules {
+        let mut trials = module.into_iter();
+        first.extend(trials.next());
+        rest.extend(trials);
+    }
+    first.append(&mut rest);
+    first
 }
 
 /// Groups programs by required features.

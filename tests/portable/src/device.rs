@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use libtest_mimic::{Completion, Failed, Trial};
 use runtime_core::{
-    Arg, CodeFormat, CommonRuntime, DeviceInfo, DeviceKind, Error, ErrorKind, Geometry, Module, ModuleSource,
-    Options, Placement, Queue, Result, Runtime, Tensor, abi,
+    Arg, CodeFormat, CommonRuntime, DeviceInfo, DeviceKind, Error, ErrorKind, Geometry, Lowering, Module,
+    ModuleSource, Options, Placement, Queue, Result, Runtime, Tensor, abi,
 };
 
 use crate::batch::{Executor, Failure};
@@ -46,7 +46,9 @@ pub fn all() -> (Vec<Arc<dyn Executor>>, Vec<Trial>) {
                         Ok(device) => {
                             executors.extend(device.with_two_variants());
                             executors.push(device.with_options("debug", Options::new().with("debug", true)));
-                            executors.push(device.with_asserted_proofs());
+                            if info.kind != DeviceKind::Host {
+                                executors.push(device.with_asserted_proofs());
+                            }
                             executors.extend(device.with_items_per_thread());
                             executors.extend(device.with_group_loops());
                             executors.push(Arc::new(device));
@@ -64,7 +66,7 @@ pub fn all() -> (Vec<Arc<dyn Executor>>, Vec<Trial>) {
         absent.push(self::absent(target, target, &error));
     }
     if seen.iter().any(|name| name == "host") {
-        for (name, opened) in [("guarded", host_with_module_checks()), ("serial", serial_host(&runtime))] {
+        for (name, opened) in host_variants(&runtime) {
             match opened {
                 Ok(executor) => executors.push(executor),
                 Err(error) => absent.push(failed_to_open(name, &error)),
@@ -74,13 +76,21 @@ pub fn all() -> (Vec<Arc<dyn Executor>>, Vec<Trial>) {
     (executors, absent)
 }
 
-/// The host without its own bounds checks, running programs with checks in the module.
-fn host_with_module_checks() -> Result<Arc<dyn Executor>> {
-    let runtime = Runtime::builder().with_lowering(host_checks::in_module()).build();
+/// Variants of the host: bounds checks in the module instead of its own; reports of accesses that were wrongly proven in
+/// range; work-items in the order of their index.
+fn host_variants(runtime: &Runtime) -> [(&'static str, Result<Arc<dyn Executor>>); 3] {
+    let guarded = host_with(host_checks::in_module());
+    let guarded = guarded.map(|device| Arc::new(Device { name: "guarded".to_owned(), ..device }) as _);
+    let asserted = host_with(host_checks::quick_to_compile()).map(|device| device.with_asserted_proofs());
+    [("guarded", guarded), ("asserted", asserted), ("serial", serial_host(runtime))]
+}
+
+/// The host with another lowering.
+fn host_with(lowering: Arc<dyn Lowering>) -> Result<Device> {
+    let runtime = Runtime::builder().with_lowering(lowering).build();
     let host = runtime.devices().into_iter().find(|info| info.kind == DeviceKind::Host);
     let host = host.ok_or_else(|| Error::new(ErrorKind::NotFound, "the host is no longer listed"))?;
-    let device = Device::open(&runtime, &host)?;
-    Ok(Arc::new(Device { name: "guarded".to_owned(), ..device }))
+    Device::open(&runtime, &host)
 }
 
 /// A trial for a variant of an available device that fails to open: a failure.

@@ -34,12 +34,12 @@ pub const SOME: Amount = Amount { expressions: 2, kernels: (1, 10) };
 /// For a very slow compiler.
 pub const FEW: Amount = Amount { expressions: 1, kernels: (1, 4) };
 
-/// The trials for an executor.
+/// The trials for an executor, grouped by module.
 #[must_use]
-pub fn trials(executor: &Arc<dyn Executor>, amount: Amount) -> Vec<Trial> {
-    let expressions = (0..amount.expressions).map(|seed| expressions(executor.clone(), seed));
+pub fn trials(executor: &Arc<dyn Executor>, amount: Amount) -> Vec<Vec<Trial>> {
+    let expressions = (0..amount.expressions).map(|seed| vec![expressions(executor.clone(), seed)]);
     let (modules, size) = amount.kernels;
-    let kernels = (0..modules).flat_map(|module| kernels(executor, module * size..(module + 1) * size));
+    let kernels = (0..modules).map(|module| kernels(executor, module * size..(module + 1) * size));
     expressions.chain(kernels).collect()
 }
 
@@ -75,15 +75,18 @@ fn expressions(executor: Arc<dyn Executor>, seed: u64) -> Trial {
 fn kernels(executor: &Arc<dyn Executor>, seeds: Range<u64>) -> Vec<Trial> {
     let kernels: Vec<_> = seeds.map(|seed| lockstep::kernel(&format!("k{seed}"), seed)).collect();
     let kernels = Arc::new(kernels);
-    let results: Arc<OnceLock<Vec<_>>> = Arc::default();
+    let programs_and_results: Arc<OnceLock<Result<_, String>>> = Arc::default();
     let trial = |at: usize| {
-        let (executor, kernels, results) = (executor.clone(), kernels.clone(), results.clone());
+        let (executor, kernels, shared) = (executor.clone(), kernels.clone(), programs_and_results.clone());
         Trial::test(format!("{}::kernels::{}", executor.name(), kernels[at].entry), move || {
-            let programs: Vec<_> = kernels.iter().map(lockstep::program).collect();
-            let programs =
-                programs.into_iter().collect::<Result<Vec<_>, _>>().map_err(|error| Failed::from(error.0))?;
-            let all: Vec<_> = programs.iter().collect();
-            let outcome = match &results.get_or_init(|| batch::run(&*executor, &all))[at] {
+            let shared = shared.get_or_init(|| {
+                let programs = kernels.iter().map(lockstep::program).collect::<Result<Vec<_>, _>>();
+                let programs = programs.map_err(|error| error.0)?;
+                let results = batch::run(&*executor, &programs.iter().collect::<Vec<_>>());
+                Ok((programs, results))
+            });
+            let (programs, results) = shared.as_ref().map_err(Failed::from)?;
+            let outcome = match &results[at] {
                 Ok(outputs) => programs[at].checks[0].verdict(&programs[at].buffers, outputs),
                 Err(failure) => return Err(Failed::from(format!("{failure:?}\n{}", programs[at].code))),
             };

@@ -3,10 +3,11 @@
 use std::process::ExitCode;
 
 use libtest_mimic::Arguments;
-use portable::{device, properties};
+use portable::{batch, device, properties};
 
 fn main() -> ExitCode {
     let (executors, mut trials) = device::all();
+    let mut modules = Vec::new();
     for executor in &executors {
         // OpenCL compilers take minutes for what others do in seconds; lavapipe's is slow too.
         let amount = match executor.name() {
@@ -14,7 +15,8 @@ fn main() -> ExitCode {
             name if name.starts_with("vulkan") => properties::SOME,
             _ => properties::MANY,
         };
-        trials.extend(properties::trials(executor, amount));
+        modules.extend(properties::trials(executor, amount));
     }
+    trials.extend(batch::in_order(modules));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

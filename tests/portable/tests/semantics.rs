@@ -7,13 +7,15 @@ use portable::{batch, device, programs};
 
 fn main() -> ExitCode {
     let (executors, mut trials) = device::all();
+    let mut modules = Vec::new();
     for executor in &executors {
         for (topic, programs) in programs::all() {
             if applies(executor.name(), topic) {
-                trials.extend(batch::trials(executor, topic, programs));
+                modules.extend(batch::trials(executor, topic, programs));
             }
         }
     }
+    trials.extend(batch::in_order(modules));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
