@@ -19,7 +19,8 @@ pub fn simulator_variables(
     environment: &Environment,
     options: &Options,
 ) -> Vec<(&'static str, String)> {
-    let is_configured = [SIMULATOR_MODE, SIMULATOR_FOLDER].iter().any(|name| environment.text(name).is_some());
+    let is_configured =
+        [SIMULATOR_MODE, SIMULATOR_FOLDER].iter().any(|name| environment.text(name).is_some());
     let config = platform(device).filter(|_| !is_configured).and_then(|platform| {
         let config = MppaConfig::resolve(environment, options).ok()?;
         config.on(platform).ok()
@@ -50,7 +51,11 @@ fn new_folder(config: &MppaConfig) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    fn variables(device: &str, environment: &[(&str, &str)], options: &Options) -> Vec<(&'static str, String)> {
+    fn variables(
+        device: &str,
+        environment: &[(&str, &str)],
+        options: &Options,
+    ) -> Vec<(&'static str, String)> {
         let environment = environment.iter().copied().collect();
         simulator_variables(device, &environment, options)
     }
@@ -73,7 +78,10 @@ mod tests {
         assert!(one[1].1.starts_with("/w/runtime-mppa-iss-"), "{one:?}");
         assert_eq!([&*one[2].1, &*one[3].1], ["ocl_fw_l2_d_1m.elf"; 2]);
         let other = variables("mppa:Offload-QEMU", &[], &Options::new());
-        assert!(Path::new(&other[1].1).is_absolute() && other[1].1.contains("runtime-mppa-qemu-"), "{other:?}");
+        assert!(
+            Path::new(&other[1].1).is_absolute() && other[1].1.contains("runtime-mppa-qemu-"),
+            "{other:?}"
+        );
     }
 
     #[test]
@@ -85,6 +93,10 @@ mod tests {
             assert_eq!(variables("mppa:offload-iss", &[(set, "x")], &Options::new()), [], "{set}");
         }
         let wrong = Options::new().with("trace", true);
-        assert_eq!(variables("mppa:offload-iss", &[], &wrong), [], "opening it says that simulators record no traces");
+        assert_eq!(
+            variables("mppa:offload-iss", &[], &wrong),
+            [],
+            "opening it says that simulators record no traces"
+        );
     }
 }

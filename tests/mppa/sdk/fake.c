@@ -29,6 +29,7 @@ struct mppa_offload_accelerator {
     void *modules[MODULES];
     /* Calls at this moment: a chip takes one at a time. */
     int calls;
+    int board;
 };
 struct fake_context { struct mppa_offload_accelerator accelerator; };
 struct mppa_rproc_iterator { int unused; };
@@ -71,12 +72,25 @@ int fake_live(void) {
 }
 const char *fake_log(void) { return log_text; }
 
+/* Never returns for the calls in the variable FAKE_HANG, a list of ` call:board;`. The lock is free meanwhile. */
+static void hang(const char *name, int board) {
+    char entry[64];
+    const char *calls = getenv("FAKE_HANG");
+    snprintf(entry, sizeof entry, " %s:%d;", name, board);
+    while (calls && strstr(calls, entry)) {
+        pthread_mutex_unlock(&lock);
+        pause();
+        pthread_mutex_lock(&lock);
+    }
+}
 /* Counts a call, of a chip if there is one. `leave` ends it. */
 static bool fails(const char *name, struct mppa_offload_accelerator *chip) {
     pthread_mutex_lock(&lock);
     note("%s\n", name);
     if (chip && chip->calls++)
         wrong("two calls to a chip at once");
+    if (chip)
+        hang(name, chip->board);
     return ++calls == fail_at;
 }
 static int leave(struct mppa_offload_accelerator *chip, int result) {
@@ -133,6 +147,7 @@ int mppa_offload_create(mppa_offload_host_context_t *context, mppa_offload_host_
     snprintf(name, sizeof name, "create %d %s", one->board_id, one->firmware_name);
     if (fails(name, NULL))
         return leave(NULL, -11);
+    hang("create", one->board_id);
     const char *modes = getenv("FAKE_SIMULATOR");
     while (modes && strstr(modes, "stuck")) {
         pthread_mutex_unlock(&lock);
@@ -150,12 +165,14 @@ int mppa_offload_create(mppa_offload_host_context_t *context, mppa_offload_host_
         wrong("no folder of a simulator");
     contexts++;
     context->fake = calloc(1, sizeof *context->fake);
+    context->fake->accelerator.board = one->board_id;
     for (int cluster = 0; cluster < CLUSTERS; cluster++)
         context->fake->accelerator.queues[cluster] = (struct mppa_offload_sysqueue){&context->fake->accelerator, cluster};
     return leave(NULL, 0);
 }
 int mppa_offload_destroy(mppa_offload_host_context_t *context) {
     bool failed = fails("destroy", NULL);
+    hang("destroy", context->fake->accelerator.board);
     if (--contexts == 0 && live_objects())
         wrong("destroyed with memory or modules");
     free(context->fake);

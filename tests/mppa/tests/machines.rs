@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use mppa::{KV3_1, KV3_2, elf_header};
 use opencl::{DEADLINE, IcdFolder, built, current_program};
 use runtime_core::{Arg, CodeFormat, ErrorKind, HostArray, ModuleSource, Options, Runtime};
 use serde_json::Value;
@@ -108,15 +109,9 @@ fn in_child(name: &str, tool: &str) -> Result<(), Failed> {
 /// A program with the ELF header of an architecture.
 #[allow(unsafe_code, reason = "loads native code")]
 fn program(core: u8) -> ModuleSource {
-    let mut code = vec![0; 64];
-    code[..5].copy_from_slice(b"\x7fELF\x02");
-    code[49] = core;
     // SAFETY: the simulator is a script, which does not execute it.
-    unsafe { ModuleSource::native(CodeFormat::ELF, code) }
+    unsafe { ModuleSource::native(CodeFormat::ELF, elf_header(core)) }
 }
-
-const KV3_1: u8 = 0x13;
-const KV3_2: u8 = 0x23;
 
 fn doubles(runtime: &Runtime) -> Result<(), Failed> {
     let device = runtime.open("mppa:iss")?;
