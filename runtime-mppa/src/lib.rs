@@ -7,7 +7,7 @@
 //! | --- | --- | --- |
 //! | `mppa:0`, `mppa:1`, … | the chips of all boards, with their clusters as sub-devices (`mppa:0.3`) | Kalray's OpenCL library in the SDK |
 //! | `mppa:offload` | the same chips | Kalray's offload library in the SDK |
-//! | `mppa:offload-iss`, `mppa:offload-qemu` | simulated chips, in a process that was started for simulators | the offload library; `kvx-cluster`, `kvx-qemu-offload-bridge` |
+//! | `mppa:offload-iss`, `mppa:offload-qemu` | simulated chips, in a process with the variables of [`simulator_variables`] | the offload library; `kvx-cluster`, `kvx-qemu-offload-bridge` |
 //! | `mppa:jtag` | a board that runs whole programs | `kvx-jtag-runner` |
 //! | `mppa:iss`, `mppa:qemu` | simulators that run whole programs | `kvx-mppa` or `kvx-cluster`; `qemu-system-kvx` |
 //! | `stand-in (PoCL), not an MPPA` | PoCL with the limits of an MPPA, only if `RUNTIME_MPPA_STAND_IN` is 1 | the system's OpenCL loader |

@@ -76,6 +76,7 @@ impl Memory {
         };
         let (kernel_address, transfer_address) =
             chip.call(ErrorKind::OutOfMemory, "mppa_offload_alloc", allocate)?;
+        check_addresses((kernel_address, transfer_address), bytes, alignment)?;
         Ok(Self { chip: Arc::clone(chip), space, bytes, kernel_address, transfer_address })
     }
 
@@ -152,6 +153,19 @@ impl Memory {
             (unsafe { (functions.read)(handle, host, address, bytes) }, piece)
         })
     }
+}
+
+/// Checks that the library's addresses can be those of a block. If not, nothing is known about it, so it is not freed.
+fn check_addresses((kernel, transfer): (u64, u64), bytes: u64, alignment: u64) -> Result<()> {
+    let has_room = [kernel, transfer].into_iter().all(|address| address.checked_add(bytes).is_some());
+    if kernel != 0 && kernel.is_multiple_of(alignment) && has_room {
+        return Ok(());
+    }
+    let message = format!(
+        "mppa_offload_alloc returned the addresses {kernel:#x} and {transfer:#x} for {bytes} bytes, aligned to {alignment}: no block of \
+         memory"
+    );
+    Err(Error::new(ErrorKind::Driver, message))
 }
 
 /// Host memory that core lends until a ticket ends, or until the device is lost.

@@ -45,12 +45,16 @@ impl Module {
     pub fn symbol(&self, name: &str) -> Result<u64> {
         let text = CString::new(name).map_err(|_| Error::invalid("a symbol has no zero byte"))?;
         let (module, function) = (self.handle, format!("mppa_offload_query_symbol \"{name}\""));
-        self.chip.call(ErrorKind::NotFound, &function, move |functions, handle| {
+        let address = self.chip.call(ErrorKind::NotFound, &function, move |functions, handle| {
             let mut address = 0;
             // SAFETY: the chip is open, the name ends with a zero byte, and the address is writable.
             let code = unsafe { (functions.symbol)(handle, module, text.as_ptr(), &raw mut address) };
             (code, address)
-        })
+        })?;
+        match address {
+            0 => Err(Error::new(ErrorKind::NotFound, format!("{function} returned no address"))),
+            address => Ok(address),
+        }
     }
 }
 

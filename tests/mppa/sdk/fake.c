@@ -36,6 +36,8 @@ struct mppa_rproc_iterator { int unused; };
 
 static struct { unsigned char *bytes; size_t size; int mode; } blocks[BLOCKS];
 static int calls, fail_at, contexts, iterators, modules;
+/* The addresses of the next block, or of the next function, are these, if they are not -1. */
+static uint64_t wrong_virt = -1, wrong_phys = -1;
 static char log_text[1 << 16];
 static size_t logged;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -56,12 +58,24 @@ void fake_reset(int call) {
     log_text[logged = 0] = 0;
     pthread_mutex_unlock(&lock);
 }
+void fake_addresses(uint64_t virt, uint64_t phys) {
+    wrong_virt = virt;
+    wrong_phys = phys;
+}
 int fake_calls(void) { return calls; }
 static int live_objects(void) {
     int live = contexts + iterators + modules;
     for (int block = 0; block < BLOCKS; block++)
         live += blocks[block].bytes != NULL;
     return live;
+}
+void fake_forget_blocks(void) {
+    pthread_mutex_lock(&lock);
+    for (int block = 0; block < BLOCKS; block++) {
+        free(blocks[block].bytes);
+        blocks[block].bytes = NULL;
+    }
+    pthread_mutex_unlock(&lock);
 }
 /* What was created and not destroyed. */
 int fake_live(void) {
@@ -203,8 +217,8 @@ int mppa_offload_alloc(mppa_offload_sysqueue_t *queue, size_t size, size_t align
             }
             blocks[block].size = size;
             blocks[block].mode = mode;
-            *virt = (uint64_t)(uintptr_t)blocks[block].bytes;
-            *phys = PHYS + block * STRIDE;
+            *virt = wrong_virt != (uint64_t)-1 ? wrong_virt : (uint64_t)(uintptr_t)blocks[block].bytes;
+            *phys = wrong_phys != (uint64_t)-1 ? wrong_phys : PHYS + block * STRIDE;
             return leave(queue->chip, 0);
         }
     }
@@ -303,7 +317,7 @@ int mppa_offload_query_symbol(mppa_offload_sysqueue_t *queue, uint64_t module, c
     if (place < 0)
         wrong("symbol of no module");
     void *found = place < 0 || failed ? NULL : dlsym(queue->chip->modules[place], name);
-    *address = (uint64_t)(uintptr_t)found;
+    *address = wrong_virt != (uint64_t)-1 ? wrong_virt : (uint64_t)(uintptr_t)found;
     return leave(queue->chip, found ? 0 : -43);
 }
 /* Runs `void kernel(void *args)`. A program's variable `cluster`, if it has one, is the number of the cluster. */

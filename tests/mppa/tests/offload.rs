@@ -201,6 +201,31 @@ fn wrong_arguments_do_not_reach_the_library() {
     assert_eq!(fake.library.number("fake_calls"), before);
 }
 
+/// Addresses that no block has, or no function.
+#[test]
+fn addresses_that_cannot_be_right_are_refused() {
+    const NONE: u64 = u64::MAX;
+    let (_turn, fake) = fake();
+    fake.library.reset(0);
+    let chip = fake.shim.open(BOARD, FIRMWARE).unwrap();
+    let module = Module::load(&chip, &fake.program()).unwrap();
+    for (virt, phys) in [(0, NONE), (65, NONE), (NONE - 63, NONE), (NONE, NONE - 2)] {
+        fake.library.set_addresses(virt, phys);
+        let error = Memory::allocate(&chip, Space::Chip, 100).unwrap_err();
+        assert!(
+            error.kind() == ErrorKind::Driver && error.message().contains("no block of memory"),
+            "{error}"
+        );
+    }
+    fake.library.set_addresses(0, NONE);
+    assert_eq!(module.symbol("twice").unwrap_err().kind(), ErrorKind::NotFound);
+    fake.library.set_addresses(NONE, NONE);
+    assert!(module.symbol("twice").is_ok());
+    assert!(!fake.library.log().contains("WRONG"), "{}", fake.library.log());
+    // Those blocks are not freed, and the next test counts what is alive.
+    fake.library.forget_blocks();
+}
+
 #[test]
 fn an_sdk_that_is_missing_or_different_says_so() {
     let folder = tempfile::tempdir().unwrap();
