@@ -9,14 +9,11 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use runtime_core::{Error, ErrorKind, Result};
 
+use super::call_thread::{CallThread, Request, Started};
 use super::calls::{CHECK_INTERVAL, Calls};
 use super::functions::{Functions, check};
 use super::shim::Shim;
 use super::simulator::Simulator;
-
-/// Functions of the library that open and close a chip.
-const CREATE: &str = "mppa_offload_create";
-const DESTROY: &str = "mppa_offload_destroy";
 
 /// An opened chip; closed when everything made from it is dropped.
 #[derive(Debug)]
@@ -42,19 +39,6 @@ pub(super) struct Opening {
     pub(super) calls: Arc<Calls>,
 }
 
-/// A call for the thread.
-struct Request {
-    function: String,
-    limit: Option<Duration>,
-    call: Box<dyn FnOnce(&Functions, *mut c_void) + Send>,
-}
-
-/// What the library has opened, with the name of its firmware, whose address the library may keep.
-struct Opened {
-    handle: *mut c_void,
-    firmware: CString,
-}
-
 impl Chip {
     /// Opens a chip, and starts the thread that makes its calls.
     ///
@@ -63,26 +47,12 @@ impl Chip {
     /// meanwhile.
     pub(super) fn open(shim: &Arc<Shim>, opening: Opening) -> Result<Arc<Self>> {
         let Opening { board, firmware, simulator, limits, calls } = opening;
-        let (requests, received) = mpsc::channel();
-        let (created, is_created) = mpsc::channel();
-        let (closes, closed) = mpsc::channel();
-        let (functions, shared) = (shim.functions, Arc::clone(&calls));
-        let serve = move || {
-            if let Some(opened) = create(&functions, &shared, board, firmware, limits.0, &created) {
-                serve(&functions, &shared, opened, &received, limits.1);
-            }
-            // The chip may have been given up.
-            let _ = closes.send(());
-        };
-        let thread = std::thread::Builder::new().name("mppa-chip".to_owned());
-        thread.spawn(serve).map_err(|error| {
-            let message = format!("cannot start the thread of a chip: {error}; close other devices");
-            Error::new(ErrorKind::OutOfResources, message)
-        })?;
+        let thread = CallThread { functions: shim.functions, calls: Arc::clone(&calls), limits };
+        let Started { requests, created, closed } = thread.start(board, firmware)?;
         let requests = Some(requests);
         let closed = Mutex::new(closed);
         let chip = Self { shim: Arc::clone(shim), calls, limit: limits.1, requests, closed, simulator };
-        chip.explain(chip.wait(&is_created)?)?;
+        chip.explain(chip.wait(&created)?)?;
         chip.record_files()?;
         Ok(Arc::new(chip))
     }
@@ -245,64 +215,6 @@ impl Chip {
     /// The end of the simulator explains any failure.
     fn explain(&self, result: Result<()>) -> Result<()> {
         result.or_else(|error| self.check_running().and(Err(error)))
-    }
-}
-
-/// Opens a chip on its thread. Returns `None` if there is nothing to serve.
-fn create(
-    functions: &Functions,
-    calls: &Calls,
-    board: u32,
-    firmware: CString,
-    limit: Duration,
-    created: &mpsc::Sender<Result<()>>,
-) -> Option<Opened> {
-    if !calls.begin(CREATE, Some(limit), ErrorKind::Timeout) {
-        return None;
-    }
-    let mut handle = std::ptr::null_mut();
-    // SAFETY: the name lives as long as what is opened, and the handle is writable.
-    let code = unsafe { (functions.open)(board, firmware.as_ptr().cast_mut(), &raw mut handle) };
-    calls.end();
-    let is_open = code == 0;
-    let opened = Opened { handle, firmware };
-    let is_wanted = created.send(check(ErrorKind::Driver, CREATE, code)).is_ok();
-    match is_open && !is_wanted {
-        // Closing a chip that was given up might never return.
-        true => opened.forget(),
-        false => return Some(opened).filter(|_| is_open),
-    }
-    None
-}
-
-/// Makes calls until the chip is closed or lost.
-fn serve(
-    functions: &Functions,
-    calls: &Calls,
-    opened: Opened,
-    requests: &mpsc::Receiver<Request>,
-    limit: Duration,
-) {
-    while let Ok(Request { function, limit, call }) = requests.recv() {
-        if !calls.begin(&function, limit, ErrorKind::DeviceLost) {
-            return opened.forget();
-        }
-        call(functions, opened.handle);
-        calls.end();
-    }
-    // The library cannot be asked to close a lost chip: it might wait for a simulator forever.
-    if !calls.begin(DESTROY, Some(limit), ErrorKind::DeviceLost) {
-        return opened.forget();
-    }
-    // SAFETY: the handle is open, and nothing made from the chip is left. A failure leaves nothing to do.
-    let _ = unsafe { (functions.close)(opened.handle) };
-    calls.end();
-}
-
-impl Opened {
-    /// Leaves it to the library, which may still use it.
-    fn forget(self) {
-        std::mem::forget(self.firmware);
     }
 }
 

@@ -5,6 +5,7 @@
 //! a chip are made one after the other, by a thread of its own, so that a call that never returns holds up no other thread.
 
 mod arguments;
+mod call_thread;
 mod calls;
 mod chip;
 mod command;

@@ -92,8 +92,14 @@ impl Chip<'_> {
     }
 
     fn kernel(&self, device: &Device, name: &str) -> runtime_core::Result<Kernel> {
+        self.kernel_of_copy(device, name, &[])
+    }
+
+    /// A kernel of a module of its own: modules of equal bytes would be one.
+    fn kernel_of_copy(&self, device: &Device, name: &str, more: &[u8]) -> runtime_core::Result<Kernel> {
+        let program = [self.program, more].concat();
         // SAFETY: its kernels take what the tests pass.
-        device.kernel(unsafe { ModuleSource::native(CodeFormat::ELF, self.program) }, name)
+        device.kernel(unsafe { ModuleSource::native(CodeFormat::ELF, program) }, name)
     }
 
     /// Checks that the chip was lost by a call that has not returned, and cannot be opened in this process.
@@ -169,7 +175,7 @@ fn hanging_destroy(chip: &Chip) -> Result<(), Failed> {
 /// A kernel may take any time, so it does not lose the chip. What it does not use is dropped meanwhile.
 fn hanging_kernel(chip: &Chip) -> Result<(), Failed> {
     let device = chip.open()?;
-    let (x, y, other) = (tensor(&device)?, tensor(&device)?, chip.kernel(&device, "noop")?);
+    let (x, y, other) = (tensor(&device)?, tensor(&device)?, chip.kernel_of_copy(&device, "noop", &[1])?);
     let (kernel, queue) = (chip.kernel(&device, "twice")?, device.queue()?);
     let event = queue.launch(&kernel, Geometry::default(), &[Arg::read_write(&x), Arg::scalar(3u64)])?;
     let error = event.wait_timeout(Duration::from_millis(1)).unwrap_err();
