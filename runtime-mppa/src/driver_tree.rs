@@ -285,7 +285,7 @@ mod tests {
         std::fs::remove_file(board.join("serial")).unwrap();
         assert!(std::process::Command::new("mkfifo").arg(board.join("serial")).status().unwrap().success());
         std::fs::write(board.join("type"), "K300\x1b[2J\u{202e}").unwrap();
-        std::fs::write(board.join("revision"), [&b"r\xff"[..], &[b'1'; 70_000]].concat()).unwrap();
+        std::fs::write(board.join("revision"), [&b"r\xff"[..], &vec![b'1'; 70_000]].concat()).unwrap();
         std::os::unix::fs::symlink("..", board.join("mppa1")).unwrap();
         std::os::unix::fs::symlink("mppa2", board.join("mppa2")).unwrap();
         let odd = std::ffi::OsStr::from_bytes(b"mppa3\xff");

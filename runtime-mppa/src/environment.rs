@@ -71,7 +71,7 @@ impl Environment {
         let names = VARIABLES.iter().chain(&KALRAY_VARIABLES);
         // A value that is not UTF-8 is no valid one of any variable, and an error names it.
         let value = |name: &&'static str| Some(std::env::var_os(name)?.to_string_lossy().into_owned());
-        names.filter_map(|name| Some((*name, value(&name)?))).collect()
+        names.filter_map(|name| Some((*name, value(name)?))).collect()
     }
 
     /// The value of a variable.

@@ -33,11 +33,14 @@ pub(super) struct Started {
     pub(super) closed: mpsc::Receiver<()>,
 }
 
+/// Calls functions of the shim with what is opened.
+type Call = Box<dyn FnOnce(&Functions, *mut c_void) + Send>;
+
 /// A call for the thread.
 pub(super) struct Request {
     pub(super) function: String,
     pub(super) limit: Option<Duration>,
-    pub(super) call: Box<dyn FnOnce(&Functions, *mut c_void) + Send>,
+    pub(super) call: Call,
 }
 
 /// What the library has opened, with the name of its firmware, whose address the library may keep.

@@ -106,7 +106,8 @@ impl Memory {
         let mut rest = source;
         pieces(source.len() as u64, |done, mut piece| {
             let (now, later) = rest.split_at(piece.len());
-            (piece[..].copy_from_slice(now), rest = later);
+            piece.copy_from_slice(now);
+            rest = later;
             self.write_piece(offset + done, piece)
         })
     }
@@ -121,7 +122,8 @@ impl Memory {
         pieces(rest.len() as u64, |done, piece| {
             let piece = self.read_piece(offset + done, piece)?;
             let (now, later) = std::mem::take(&mut rest).split_at_mut(piece.len());
-            (now.copy_from_slice(&piece), rest = later);
+            now.copy_from_slice(&piece);
+            rest = later;
             Ok(piece)
         })
     }

@@ -72,6 +72,9 @@ pub(crate) struct OpenChip {
     opened: Wanted,
 }
 
+/// Chips by platform and position.
+type Places = BTreeMap<(Platform, u32), Arc<Mutex<Place>>>;
+
 /// A chip of this process.
 #[derive(Debug, Default)]
 struct Place {
@@ -85,7 +88,7 @@ struct Place {
 #[derive(Debug, Default)]
 pub(crate) struct OpenChips {
     shims: Mutex<BTreeMap<PathBuf, Arc<Shim>>>,
-    chips: Mutex<BTreeMap<(Platform, u32), Arc<Mutex<Place>>>>,
+    chips: Mutex<Places>,
 }
 
 impl OpenChips {
