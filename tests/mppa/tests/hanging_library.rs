@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use mppa::{FakeSdk, becomes};
+use mppa::{FakeLibrary, FakeSdk, becomes};
 use opencl::{DEADLINE, IcdFolder, current_program};
 use runtime_core::{
     Arg, CodeFormat, Device, Error, ErrorKind, Geometry, Kernel, ModuleSource, Options, Runtime, Tensor,
@@ -180,6 +180,8 @@ fn hanging_kernel(chip: &Chip) -> Result<(), Failed> {
     let event = queue.launch(&kernel, Geometry::default(), &[Arg::read_write(&x), Arg::scalar(3u64)])?;
     let error = event.wait_timeout(Duration::from_millis(1)).unwrap_err();
     check(error.kind() == ErrorKind::Timeout, || error.to_string())?;
+    let library = FakeLibrary::of(std::env::var_os("KALRAY_TOOLCHAIN_DIR").unwrap().as_ref());
+    check(becomes(|| library.log().contains("exec 0")), || library.log())?;
     drop((y, other));
     drop((x, kernel, event, queue, device));
     Ok(())
