@@ -28,6 +28,7 @@ mod report;
 mod report_command;
 mod run;
 mod shell;
+mod simulator_process;
 mod table;
 mod tune;
 mod worker;
@@ -44,7 +45,8 @@ use runtime_harness::{crash_context, release};
 fn main() -> ExitCode {
     let command = Command::parse();
     log::install();
-    let code = run_command(&command.action).unwrap_or_else(|error| {
+    let restarted = simulator_process::restart(&command.action);
+    let code = restarted.and_then(|()| run_command(&command.action)).unwrap_or_else(|error| {
         output::print_stderr(&format!("error: {error}"));
         ExitCode::from(2)
     });

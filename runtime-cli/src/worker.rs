@@ -6,13 +6,14 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use clap::Args;
-use runtime_core::{Error, ErrorKind, Result};
+use runtime_core::{Error, ErrorKind, Options, Result};
 use runtime_harness::pool::LaunchTemplate;
 use runtime_harness::worker::protocol::Reply;
 use runtime_harness::worker::{self, WorkerOptions};
 use runtime_harness::{Pool, PoolOptions, server};
 
 use crate::arguments::parse_real;
+use crate::simulator_process::device_variables;
 use crate::{interrupt, registry};
 
 /// How long a launched worker may take to start by default: a scheduler may have to wait for a machine.
@@ -94,10 +95,23 @@ impl PoolArguments {
     ///
     /// # Errors
     /// Those of [`options`](Self::options).
-    pub(crate) fn pool(&self, replies: Sender<Reply>) -> Result<Pool> {
-        let pool = Pool::new(self.options()?, replies);
+    pub(crate) fn pool(
+        &self,
+        (devices, options): (&[String], &Options),
+        replies: Sender<Reply>,
+    ) -> Result<Pool> {
+        let pool = Pool::new(self.options_for(devices, options)?, replies);
         interrupt::stop_workers(pool.stopper());
         Ok(pool)
+    }
+
+    /// As [`options`](Self::options), with the variables that workers of these devices need.
+    ///
+    /// # Errors
+    /// As [`options`](Self::options).
+    pub(crate) fn options_for(&self, devices: &[String], options: &Options) -> Result<PoolOptions> {
+        let device_variables = device_variables(devices, options);
+        Ok(PoolOptions { device_variables, ..self.options()? })
     }
 
     /// A pool of workers that are this program.

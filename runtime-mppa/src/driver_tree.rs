@@ -1,12 +1,17 @@
 //! The tree of files in which Kalray's driver describes boards: `mppa/version`, `mppa/board<N>/…`, `mppa/board<N>/mppa<M>/freq`.
 
-use std::io;
+use std::fs::OpenOptions;
+use std::io::{self, Read as _};
+use std::ops::RangeInclusive;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use runtime_core::{Error, ErrorKind, Result};
 
 /// Limits on what is read, in case the tree is not the driver's.
 const MAX_BYTES: usize = 64 << 10;
+/// Of a text that is shown.
+const MAX_CHARACTERS: usize = 256;
 const MAX_ENTRIES: usize = 1024;
 
 /// What the driver reports.
@@ -64,7 +69,7 @@ impl DriverTree {
                 );
                 return Err(Error::new(ErrorKind::Unavailable, message));
             }
-            Ok(text) => text,
+            Ok(text) => shown(&text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(no_driver(&file)),
             Err(error) => return Err(unreadable(&file, &error)),
         };
@@ -81,7 +86,8 @@ impl DriverTree {
 
 impl Board {
     fn read(number: u32, folder: &Path) -> Self {
-        let text = |name: &str| read_text(&folder.join(name)).ok().filter(|text| !text.is_empty());
+        let text =
+            |name: &str| Some(shown(&read_text(&folder.join(name)).ok()?)).filter(|text| !text.is_empty());
         let (chips, problem) = match numbered(folder, "mppa") {
             Ok(chips) => (chips, None),
             Err(error) => (Vec::new(), Some(unreadable(folder, &error).message().to_owned())),
@@ -124,8 +130,8 @@ fn clocks(text: &str) -> std::result::Result<Vec<u64>, String> {
     let clock = |line: &str| {
         let clock = line.split_whitespace().nth(2).and_then(|word| word.parse().ok()).filter(|hz| *hz > 0);
         clock.ok_or_else(|| {
-            let shown: String = line.chars().take(80).collect();
-            format!("the third word of \"{shown}\" is not a clock in Hz; the clock is unknown")
+            let line: String = shown(line).chars().take(80).collect();
+            format!("the third word of \"{line}\" is not a clock in Hz; the clock is unknown")
         })
     };
     let clocks = lines.map(clock).collect::<std::result::Result<Vec<_>, _>>()?;
@@ -150,10 +156,26 @@ fn numbered(folder: &Path, prefix: &str) -> io::Result<Vec<(u32, PathBuf)>> {
     Ok(found)
 }
 
+/// Characters that change the direction of a text.
+const DIRECTIONS: RangeInclusive<char> = '\u{202a}'..='\u{202e}';
+
+/// A text without what a terminal would obey.
+fn shown(text: &str) -> String {
+    let characters = text.chars().take(MAX_CHARACTERS);
+    characters
+        .map(
+            |character| {
+                if character.is_control() || DIRECTIONS.contains(&character) { '\u{fffd}' } else { character }
+            },
+        )
+        .collect()
+}
+
 fn read_text(path: &Path) -> io::Result<String> {
-    use std::io::Read as _;
     let mut bytes = Vec::new();
-    std::fs::File::open(path)?.take(MAX_BYTES as u64).read_to_end(&mut bytes)?;
+    // A pipe without a writer would be waited for.
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    file.take(MAX_BYTES as u64).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
 }
 
@@ -176,6 +198,8 @@ fn unreadable(path: &Path, error: &io::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStrExt as _;
+
     use super::*;
     use crate::fixture::FakeRoot;
 
@@ -250,5 +274,33 @@ mod tests {
         root.driver().write("mppa/board0", "not a folder");
         let board = DriverTree::read(root.path()).unwrap().boards[0].clone();
         assert!(board.problem.is_some_and(|problem| problem.contains("cannot be read")));
+    }
+
+    /// A root may have anything: pipes, links to themselves, names and texts of any kind.
+    #[test]
+    fn a_hostile_tree_is_read_without_waiting_and_shown_without_control_characters() {
+        let root = FakeRoot::new();
+        root.driver().board(0, 1);
+        let board = root.path().join("mppa/board0");
+        std::fs::remove_file(board.join("serial")).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(board.join("serial")).status().unwrap().success());
+        std::fs::write(board.join("type"), "K300\x1b[2J\u{202e}").unwrap();
+        std::fs::write(board.join("revision"), [&b"r\xff"[..], &vec![b'1'; 70_000]].concat()).unwrap();
+        std::os::unix::fs::symlink("..", board.join("mppa1")).unwrap();
+        std::os::unix::fs::symlink("mppa2", board.join("mppa2")).unwrap();
+        let odd = std::ffi::OsStr::from_bytes(b"mppa3\xff");
+        std::fs::create_dir(board.join(odd)).unwrap();
+        std::os::unix::fs::symlink("board1", root.path().join("mppa/board1")).unwrap();
+        let tree = DriverTree::read(root.path()).unwrap();
+        let [first, second] = &tree.boards[..] else { panic!("{tree:?}") };
+        assert_eq!(
+            (first.serial.as_deref(), first.model.as_deref()),
+            (None, Some("K300\u{fffd}[2J\u{fffd}"))
+        );
+        assert_eq!(first.revision.as_deref().unwrap().chars().count(), MAX_CHARACTERS);
+        let clocks: Vec<_> =
+            first.chips.iter().map(|chip| (chip.number, chip.clock_hz().is_some())).collect();
+        assert_eq!(clocks, [(0, true), (1, false), (2, false)]);
+        assert!(second.chips.is_empty() && second.problem.is_some(), "{second:?}");
     }
 }

@@ -156,6 +156,8 @@ impl Machine<'_> {
             }
             info.properties.push("board", i64::from(board.number));
             info.properties.push("chip", i64::from(chip.number));
+            let lock = format!("mppa {}.{} {}", board.number, chip.number, self.config.root.display());
+            info.properties.push("lock", lock.as_str());
             // Kalray's libraries are assumed to write traces to the working directory.
             if self.config.trace
                 && let Ok(folder) = std::env::current_dir()

@@ -62,14 +62,16 @@ const KALRAY_VARIABLES: [&str; 10] = [
 pub struct Environment(BTreeMap<String, String>);
 
 impl Environment {
-    /// The variables of this process; none in a process with elevated privileges.
+    /// The variables of this process; none in a process with elevated privileges. What is not UTF-8 in a value is replaced.
     #[must_use]
     pub fn of_process() -> Self {
         if is_privileged() {
             return Self::default();
         }
         let names = VARIABLES.iter().chain(&KALRAY_VARIABLES);
-        names.filter_map(|name| Some((*name, std::env::var(name).ok()?))).collect()
+        // A value that is not UTF-8 is no valid one of any variable, and an error names it.
+        let value = |name: &&'static str| Some(std::env::var_os(name)?.to_string_lossy().into_owned());
+        names.filter_map(|name| Some((*name, value(name)?))).collect()
     }
 
     /// The value of a variable.

@@ -7,7 +7,7 @@
 //! | --- | --- | --- |
 //! | `mppa:0`, `mppa:1`, … | the chips of all boards, with their clusters as sub-devices (`mppa:0.3`) | Kalray's OpenCL library in the SDK |
 //! | `mppa:offload` | the same chips | Kalray's offload library in the SDK |
-//! | `mppa:offload-iss`, `mppa:offload-qemu` | simulated chips, in a process that was started for simulators | the offload library; `kvx-cluster`, `kvx-qemu-offload-bridge` |
+//! | `mppa:offload-iss`, `mppa:offload-qemu` | simulated chips, in a process with the variables of [`simulator_variables`] | the offload library; `kvx-cluster`, `kvx-qemu-offload-bridge` |
 //! | `mppa:jtag` | a board that runs whole programs | `kvx-jtag-runner` |
 //! | `mppa:iss`, `mppa:qemu` | simulators that run whole programs | `kvx-mppa` or `kvx-cluster`; `qemu-system-kvx` |
 //! | `stand-in (PoCL), not an MPPA` | PoCL with the limits of an MPPA, only if `RUNTIME_MPPA_STAND_IN` is 1 | the system's OpenCL loader |
@@ -65,6 +65,7 @@ pub use device::MppaDevice;
 pub use driver_tree::{Board, Chip, DriverTree};
 pub use elf::Elf;
 pub use environment::Environment;
+pub use offload::simulator_variables;
 pub use queue::MppaQueue;
 pub use transport::{MppaBuffer, MppaGraph, MppaKernel, MppaModule};
 
@@ -166,7 +167,8 @@ impl Listed {
             }
         };
         let firmware = config.offload_firmware(config.arch()).ok_or_else(no_sdk)?;
-        Ok(Wanted { platform, position, firmware, simulator })
+        let call_timeout = offload::call_timeout(options)?;
+        Ok(Wanted { platform, position, firmware, simulator, call_timeout })
     }
 
     /// Opens a chip of the offload library, or one of its clusters.
@@ -222,7 +224,7 @@ unsafe impl Backend for Mppa {
     fn options() -> Vec<OptionSpec> {
         let of_modules = OpenCl::options().into_iter().filter(|spec| spec.scope == OptionScope::Module);
         let ours = config::options().into_iter().chain(program::options()).chain(readiness::options());
-        let ours = ours.chain(offload::module_options());
+        let ours = ours.chain([offload::timeout_option()]).chain(offload::module_options());
         ours.chain(of_modules).collect()
     }
 

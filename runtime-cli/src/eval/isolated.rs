@@ -20,9 +20,10 @@ pub(super) fn evaluate(
         [] => available_devices()?,
         names => names.to_vec(),
     };
-    let run = Run::begin(files, specs, &devices, &arguments.open.options());
+    let options = arguments.open.options();
+    let run = Run::begin(files, specs, &devices, &options);
     let (sender, replies) = mpsc::channel();
-    let pool = arguments.pool.pool(sender)?;
+    let pool = arguments.pool.pool((&devices, &options), sender)?;
     let evaluator = Evaluator { arguments, run: &run, resumed, replies };
     let candidates = specs.iter().flat_map(|spec| devices.iter().map(move |device| (spec, device.as_str())));
     let measured = match arguments.pool.workers() {

@@ -92,7 +92,7 @@ impl FuseArguments {
     /// Evaluates one device at a time, because several may be one chip, and all share the host.
     fn evaluate(&self, run: &Run, chain: &Chain, devices: Vec<String>, overrides: &Overrides) -> Result<()> {
         let (sender, replies) = mpsc::channel();
-        let mut pool = self.pool.pool(sender)?;
+        let mut pool = self.pool.pool((&devices, &self.open.options()), sender)?;
         for device in devices {
             run.announce(format!("{} on {device}", chain.name()));
             pool.submit(0, self.candidate(device, overrides)?)?;

@@ -38,7 +38,8 @@ pub(crate) fn tune(arguments: &TuneArguments) -> Result<ExitCode> {
     };
     arguments.check(&devices)?;
     let files = Files::open(arguments, overrides.clone())?;
-    let mut tuner = Tuner::new(&arguments.spec, devices, arguments.pool.options()?)
+    let pool = arguments.pool.options_for(&devices, &arguments.open.options())?;
+    let mut tuner = Tuner::new(&arguments.spec, devices, pool)
         .strategy(arguments.strategy())
         .overrides(overrides)
         .settings(arguments.settings.settings())

@@ -5,10 +5,11 @@ use runtime_core::{DeviceInfo, DeviceKind};
 /// The longest name that a driver may give to a lock. The name of a socket has at most 107 bytes.
 const MAX_CHARACTERS: usize = 64;
 
-/// The name of a device's lock, which is the same for all devices of one chip: its PCI address, or else its UUID. All
+/// The name of a device's lock, which is the same for all devices of one chip: its PCI address, or else its UUID, or else its
+/// property `lock`. All
 /// processors (`host:0`, and the CPU devices of OpenCL and Vulkan) share the lock `host`.
 ///
-/// Simulated devices have none; nor have those that report neither address nor UUID.
+/// Simulated devices have none; nor have those that report none of these.
 #[must_use]
 pub fn lock_key(info: &DeviceInfo) -> Option<String> {
     if info.properties.flag("simulated") {
@@ -18,12 +19,18 @@ pub fn lock_key(info: &DeviceInfo) -> Option<String> {
         return Some("host".to_owned());
     }
     let address = info.pci_address.as_deref().map(|address| format!("pci {}", canonical(address)));
-    address.or_else(|| info.uuid.map(|uuid| format!("uuid {:032x}", u128::from_be_bytes(uuid))))
+    let uuid = || info.uuid.map(|uuid| format!("uuid {:032x}", u128::from_be_bytes(uuid)));
+    let own = || info.properties.text("lock").map(|name| format!("name {}", bounded(name)));
+    address.or_else(uuid).or_else(own)
 }
 
 /// A PCI address as `dddd:bb:dd.f`. Drivers differ in case and in the digits of the domain.
 fn canonical(address: &str) -> String {
-    parse(address).unwrap_or_else(|| address.to_lowercase().chars().take(MAX_CHARACTERS).collect())
+    parse(address).unwrap_or_else(|| bounded(&address.to_lowercase()))
+}
+
+fn bounded(name: &str) -> String {
+    name.chars().take(MAX_CHARACTERS).collect()
 }
 
 fn parse(address: &str) -> Option<String> {
@@ -58,6 +65,15 @@ mod tests {
         assert_ne!(lock_key(&accelerator(Some("0000:c1:00.1"), Some(1))).unwrap(), key);
         assert_eq!(lock_key(&accelerator(None, Some(0xab))), Some(format!("uuid {}", "ab".repeat(16))));
         assert_eq!(lock_key(&accelerator(None, None)), None);
+    }
+
+    #[test]
+    fn devices_without_an_address_may_name_their_lock() {
+        let mut info = accelerator(None, None);
+        info.properties = Options::new().with("lock", "mppa 0.1 /");
+        assert_eq!(lock_key(&info).as_deref(), Some("name mppa 0.1 /"));
+        info.properties = Options::new().with("lock", "x".repeat(1000));
+        assert_eq!(lock_key(&info).unwrap().len(), MAX_CHARACTERS + 5);
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub(super) struct DeviceThread {
     workers_started: u64,
     /// Number of the last request.
     requests: u64,
+    /// The device string of the candidates.
+    given_device: String,
     /// The device string, as the worker writes it.
     device: String,
     device_info: Option<Value>,
@@ -74,6 +76,7 @@ impl DeviceThread {
             worker: None,
             workers_started: 0,
             requests: 0,
+            given_device: device.to_owned(),
             device: device.to_owned(),
             device_info: None,
             unusable: None,
@@ -277,7 +280,8 @@ impl DeviceThread {
     fn start_worker(&mut self) -> Result<(), Failure> {
         self.workers_started += 1;
         let number = self.workers_started;
-        self.worker = Some(WorkerProcess::start(&self.options, number, &self.events).map_err(launch_failed)?);
+        let worker = WorkerProcess::start(&self.options, &self.given_device, number, &self.events);
+        self.worker = Some(worker.map_err(launch_failed)?);
         let operation = "while the worker started".to_owned();
         let begin = Instant::now();
         loop {

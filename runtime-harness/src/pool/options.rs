@@ -1,5 +1,6 @@
 //! How a pool starts its workers, and how long it waits for them.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,6 +16,9 @@ pub struct PoolOptions {
     pub program: PathBuf,
     /// Its arguments, such as `worker`.
     pub arguments: Vec<OsString>,
+    /// Variables that the workers of a device are started with, by device string. A launcher gets them, too; whether the worker does is up
+    /// to it.
+    pub device_variables: BTreeMap<String, Vec<(String, String)>>,
     /// The command that starts the program somewhere else; `None` to start it here.
     pub launch: Option<LaunchTemplate>,
     /// How many workers share the candidates of a device, at least 1. With more than 1, `launch` must give each a device of
@@ -35,6 +39,7 @@ impl PoolOptions {
         Self {
             program: program.into(),
             arguments: vec!["worker".into()],
+            device_variables: BTreeMap::new(),
             launch: None,
             workers: 1,
             timeout: Duration::from_secs(60),

@@ -43,17 +43,23 @@ pub(super) struct WorkerProcess {
 }
 
 impl WorkerProcess {
-    /// Starts a worker, whose replies become events.
+    /// Starts a worker for a device, whose replies become events.
     ///
     /// # Errors
     /// Why it does not start.
-    pub(super) fn start(options: &PoolOptions, number: u64, events: &Sender<Event>) -> Result<Self, String> {
+    pub(super) fn start(
+        options: &PoolOptions,
+        device: &str,
+        number: u64,
+        events: &Sender<Event>,
+    ) -> Result<Self, String> {
         let failed =
             |what: &OsStr, error: &dyn Display| format!("cannot start a worker, {}: {error}", what.display());
         let words = options.command().map_err(|error| error.to_string())?;
         let program = words.first().map_or(options.program.as_os_str(), OsString::as_os_str);
         let mut command = Command::new(program);
-        command.args(words.iter().skip(1));
+        let variables = options.device_variables.get(device).into_iter().flatten();
+        command.args(words.iter().skip(1)).envs(variables.cloned());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.process_group(0).spawn().map_err(|error| failed(program, &error))?;
         Self::watch(child, options, number, events).map_err(|error| failed(program, &error))

@@ -3,7 +3,7 @@
 use runtime_core::{DataLocation, DeviceInfo, DeviceKind};
 use serde::{Deserialize, Serialize};
 
-use crate::spec::{ArgumentKind, Spec};
+use crate::spec::{ArgumentKind, LOCATIONS, Spec};
 
 /// The property of a device whose backend copies `pinned` memory for each kernel.
 const PINNED_IS_COPIED: &str = "pinned_is_copied";
@@ -84,13 +84,8 @@ impl ArgumentTransfer {
     }
 }
 
-const fn name(on: DataLocation) -> &'static str {
-    match on {
-        DataLocation::Device => "device",
-        DataLocation::Host => "host",
-        DataLocation::Pinned => "pinned",
-        DataLocation::Shared => "shared",
-    }
+fn name(on: DataLocation) -> &'static str {
+    LOCATIONS.iter().find(|(_, location)| *location == on).map_or("", |(name, _)| name)
 }
 
 #[cfg(test)]

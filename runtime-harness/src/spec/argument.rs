@@ -148,25 +148,27 @@ fn sizes(item: &Item<'_>, names: &Symbols) -> Result<Vec<usize>> {
     item.list()?.iter().map(|size| size.size(names, 0)).collect()
 }
 
+/// Where a tensor is, by its name in specs and reports.
+pub(crate) const LOCATIONS: [(&str, DataLocation); 4] = [
+    ("device", DataLocation::Device),
+    ("host", DataLocation::Host),
+    ("pinned", DataLocation::Pinned),
+    ("shared", DataLocation::Shared),
+];
+
 fn tensor(item: &Item<'_>, position: usize, scope: &Scope<'_>) -> Result<ArgumentKind> {
     let section = item.section(NAME, &TENSOR)?;
     let dtype = type_of(&section.required("dtype")?, scope)?;
     let shape_item = section.required("shape")?;
     let shape = sizes(&shape_item, &scope.names)?;
     let uses = [("read", Access::Read), ("write", Access::Write), ("readwrite", Access::ReadWrite)];
-    let places = [
-        ("device", DataLocation::Device),
-        ("host", DataLocation::Host),
-        ("pinned", DataLocation::Pinned),
-        ("shared", DataLocation::Shared),
-    ];
     let tensor = TensorSpec {
         dtype,
         strides: strides(&section, shape.len(), &scope.names)?,
         offset: section.optional("offset").map_or(Ok(0), |offset| offset.size(&scope.names, 0))?,
         init: init(&section, dtype, position)?,
         access: section.optional("use").map_or(Ok(Access::Read), |item| item.choice(&uses))?,
-        on: section.optional("on").map_or(Ok(DataLocation::Device), |item| item.choice(&places))?,
+        on: section.optional("on").map_or(Ok(DataLocation::Device), |item| item.choice(&LOCATIONS))?,
         shape,
     };
     check_layout(&tensor, &shape_item, section.optional("strides"))?;

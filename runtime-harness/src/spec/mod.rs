@@ -24,6 +24,7 @@ use runtime_core::{
 
 use crate::settings::Settings;
 use crate::text_file;
+pub(crate) use argument::LOCATIONS;
 pub use init::{Init, Interval};
 pub use overrides::{Extent, Overrides};
 pub use scalar::Number;

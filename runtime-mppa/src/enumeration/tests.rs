@@ -209,6 +209,12 @@ fn the_offload_library_lists_each_chip_with_its_clusters_and_their_memory() {
     root.write("lib/firmware/kalray/opencl/kv3-2/ocl_fw_l1.elf", "");
     let listed = offload(&list(&root, &variables, None).unwrap());
     assert!(reason(&listed[0]).is_empty());
+    let locks = |devices: &[ListedDevice]| -> Vec<String> {
+        devices.iter().map(|device| device.info.properties.text("lock").unwrap().to_owned()).collect()
+    };
+    // A chip has one lock, however it is reached.
+    let chips: Vec<_> = list(&root, &variables, None).unwrap().into_iter().take(2).collect();
+    assert_eq!((locks(&listed), locks(&listed)[0] == locks(&listed)[1]), (locks(&chips), false));
     let spaces =
         |info: &DeviceInfo| -> Vec<String> { info.spaces.iter().map(|space| space.name.clone()).collect() };
     assert_eq!(spaces(&listed[0].info).len(), 6);

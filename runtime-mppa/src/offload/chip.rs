@@ -1,46 +1,63 @@
-//! An opened chip. Calls to it are made one after the other.
+//! An opened chip. A thread of its own makes the calls to it, one after the other, because a call to Kalray's library may never return.
 
 #![allow(unsafe_code, reason = "calls the shim")]
 
 use std::ffi::{CString, c_int, c_void};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
-use runtime_core::{ErrorKind, Result};
+use runtime_core::{Error, ErrorKind, Result};
 
+use super::call_thread::{CallThread, Request, Started};
+use super::calls::{CHECK_INTERVAL, Calls};
 use super::functions::{Functions, check};
 use super::shim::Shim;
-use super::simulator::{CHECK_INTERVAL, Simulator};
+use super::simulator::Simulator;
 
 /// An opened chip; closed when everything made from it is dropped.
 #[derive(Debug)]
 pub struct Chip {
     shim: Arc<Shim>,
-    handle: Mutex<Handle>,
-    /// The library may keep its address.
-    _firmware: CString,
+    calls: Arc<Calls>,
+    limit: Duration,
+    /// `None` once the chip is being closed.
+    requests: Option<mpsc::Sender<Request>>,
+    closed: Mutex<mpsc::Receiver<()>>,
     /// Ended after the chip is closed.
     simulator: Option<Simulator>,
 }
 
-/// What the library has opened.
+/// How a chip is opened.
 #[derive(Debug)]
-pub(super) struct Handle(pub(super) *mut c_void);
-
-// SAFETY: the handle is used by one thread at a time, under its lock.
-unsafe impl Send for Handle {}
+pub(super) struct Opening {
+    pub(super) board: u32,
+    pub(super) firmware: CString,
+    pub(super) simulator: Option<Simulator>,
+    /// How long opening may take, and every other call that does not run code or transfer memory of the caller.
+    pub(super) limits: (Duration, Duration),
+    pub(super) calls: Arc<Calls>,
+}
 
 impl Chip {
-    pub(super) fn new(
-        shim: Arc<Shim>,
-        handle: Handle,
-        firmware: CString,
-        simulator: Option<Simulator>,
-    ) -> Self {
-        Self { shim, handle: Mutex::new(handle), _firmware: firmware, simulator }
+    /// Opens a chip, and starts the thread that makes its calls.
+    ///
+    /// # Errors
+    /// `Driver`; `Timeout`; `OutOfResources` if no thread can be started; `DeviceLost` with the simulator's output if it ends
+    /// meanwhile.
+    pub(super) fn open(shim: &Arc<Shim>, opening: Opening) -> Result<Arc<Self>> {
+        let Opening { board, firmware, simulator, limits, calls } = opening;
+        let thread = CallThread { functions: shim.functions, calls: Arc::clone(&calls), limits };
+        let Started { requests, created, closed } = thread.start(board, firmware)?;
+        let requests = Some(requests);
+        let closed = Mutex::new(closed);
+        let chip = Self { shim: Arc::clone(shim), calls, limit: limits.1, requests, closed, simulator };
+        chip.explain(chip.wait(&created)?)?;
+        chip.record_files()?;
+        Ok(Arc::new(chip))
     }
 
-    /// Checks that the chip's simulator, if it has one, still runs.
+    /// Checks that the chip answers, and that its simulator, if it has one, still runs.
     ///
     /// # Errors
     /// `DeviceLost`, with the simulator's output.
@@ -48,38 +65,29 @@ impl Chip {
         self.while_running(|| ())
     }
 
-    /// Whether the chip has a simulator. Calls may never return then, because that may end.
+    /// Whether the chip has a simulator. A call in progress may go on after that is lost.
     pub(super) const fn is_simulated(&self) -> bool {
         self.simulator.is_some()
     }
 
-    /// Does something that must not be going on when the end of the chip's simulator is reported, or after that.
+    /// Does something that must not be going on when the loss of the chip is reported, or after that.
     ///
     /// # Errors
     /// As [`Chip::check_running`].
     pub(super) fn while_running<T>(&self, act: impl FnOnce() -> T) -> Result<T> {
-        match &self.simulator {
-            Some(simulator) => simulator.while_running(act),
-            None => Ok(act()),
-        }
+        self.calls.while_running(self.simulator.as_ref(), act)
     }
 
-    /// As [`Simulator::record_files`], if the chip has a simulator.
-    ///
-    /// # Errors
-    /// `Io`.
-    pub(super) fn record_files(&self) -> Result<()> {
+    /// Records what the library has made in the simulator's folder as the simulator's, if the chip has one.
+    fn record_files(&self) -> Result<()> {
         self.simulator.as_ref().map_or(Ok(()), Simulator::record_files)
     }
 
-    /// Locks something that is held during calls to the chip. A call to a simulator that has ended may never return.
+    /// Locks something that is held during calls to the chip, which may never return.
     ///
     /// # Errors
     /// As [`Chip::check_running`].
     pub(super) fn lock<'a, T>(&self, mutex: &'a Mutex<T>) -> Result<MutexGuard<'a, T>> {
-        if !self.is_simulated() {
-            return Ok(mutex.lock());
-        }
         loop {
             self.check_running()?;
             if let Some(guard) = mutex.try_lock_for(CHECK_INTERVAL) {
@@ -88,30 +96,69 @@ impl Chip {
         }
     }
 
-    /// Makes a call to the chip.
+    /// Makes a call that does not run code. The chip is lost if it does not return in time.
     ///
     /// # Errors
     /// `kind`; as [`Chip::check_running`].
-    pub(super) fn call(
+    pub(super) fn call<T: Send + 'static>(
         &self,
         kind: ErrorKind,
         function: &str,
-        call: impl FnOnce(&Functions, *mut c_void) -> c_int,
+        call: impl FnOnce(&Functions, *mut c_void) -> (c_int, T) + Send + 'static,
+    ) -> Result<T> {
+        self.call_within(Some(self.limit), kind, function, call)
+    }
+
+    /// Makes a call that takes as long as it needs. The chip is not lost while it is in progress, unless it is simulated.
+    ///
+    /// # Errors
+    /// As [`Chip::call`].
+    pub(super) fn call_unlimited(
+        &self,
+        kind: ErrorKind,
+        function: &str,
+        call: impl FnOnce(&Functions, *mut c_void) -> c_int + Send + 'static,
     ) -> Result<()> {
-        let handle = self.lock(&self.handle)?;
-        let result = check(kind, function, call(&self.shim.functions, handle.0));
-        // The end of the simulator explains any failure.
-        result.or_else(|error| self.check_running().and(Err(error)))
+        self.call_within(None, kind, function, |functions, handle| (call(functions, handle), ()))
+    }
+
+    fn call_within<T: Send + 'static>(
+        &self,
+        limit: Option<Duration>,
+        kind: ErrorKind,
+        function: &str,
+        call: impl FnOnce(&Functions, *mut c_void) -> (c_int, T) + Send + 'static,
+    ) -> Result<T> {
+        let answer = self.request(limit, function, call)?;
+        let (code, value) = self.wait(&answer)?;
+        self.explain(check(kind, function, code))?;
+        Ok(value)
+    }
+
+    /// Makes a call that releases something, and waits for it, unless code runs or memory of the caller is transferred: the call is made
+    /// after that. A failure leaves nothing to do.
+    pub(super) fn release(
+        &self,
+        function: &str,
+        call: impl FnOnce(&Functions, *mut c_void) + Send + 'static,
+    ) {
+        let Ok(answer) = self.request(Some(self.limit), function, call) else { return };
+        while !self.calls.has_unlimited()
+            && answer.recv_timeout(CHECK_INTERVAL) == Err(mpsc::RecvTimeoutError::Timeout)
+            && self.check_running().is_ok()
+        {}
     }
 
     /// Runs code of this process that calls the library itself, with the address of the structures that it takes.
     ///
     /// # Errors
     /// As [`Chip::check_running`].
-    pub(super) fn run_host_code(&self, run: impl FnOnce(*mut c_void)) -> Result<()> {
-        let handle = self.lock(&self.handle)?;
-        // SAFETY: the handle is open.
-        run(unsafe { (self.shim.functions.common_structures)(handle.0) });
+    pub(super) fn run_host_code(&self, run: impl FnOnce(*mut c_void) + Send + 'static) -> Result<()> {
+        self.call_unlimited(ErrorKind::Failed, "a host-driven module", |functions, handle| {
+            // SAFETY: the handle is open.
+            run(unsafe { (functions.common_structures)(handle) });
+            0
+        })?;
         self.check_running()
     }
 
@@ -129,15 +176,55 @@ impl Chip {
         unsafe { (self.shim.functions.command)(command.as_mut_ptr().cast(), function, arguments) };
         command.into_iter().flat_map(u64::to_ne_bytes).collect()
     }
+
+    /// Passes a call on to the thread. Its result arrives unless the chip is lost.
+    fn request<T: Send + 'static>(
+        &self,
+        limit: Option<Duration>,
+        function: &str,
+        call: impl FnOnce(&Functions, *mut c_void) -> T + Send + 'static,
+    ) -> Result<mpsc::Receiver<T>> {
+        self.check_running()?;
+        let (send, answer) = mpsc::channel();
+        let call = Box::new(move |functions: &Functions, handle| {
+            // Nobody may wait for it any more.
+            let _ = send.send(call(functions, handle));
+        });
+        let request = Request { function: function.to_owned(), limit, call };
+        if let Some(requests) = &self.requests {
+            // Without the thread, the answer never comes.
+            let _ = requests.send(request);
+        }
+        Ok(answer)
+    }
+
+    /// Waits for the result of a call.
+    fn wait<T>(&self, answer: &mpsc::Receiver<T>) -> Result<T> {
+        loop {
+            match answer.recv_timeout(CHECK_INTERVAL) {
+                Ok(answer) => return Ok(answer),
+                Err(mpsc::RecvTimeoutError::Timeout) => self.check_running()?,
+                Err(mpsc::RecvTimeoutError::Disconnected) => {
+                    self.check_running()?;
+                    return Err(Error::new(ErrorKind::Internal, "the thread of the chip has ended"));
+                }
+            }
+        }
+    }
+
+    /// The end of the simulator explains any failure.
+    fn explain(&self, result: Result<()>) -> Result<()> {
+        result.or_else(|error| self.check_running().and(Err(error)))
+    }
 }
 
 impl Drop for Chip {
     fn drop(&mut self) {
-        // The library cannot be asked to close a simulator that has ended: it might wait for it forever.
-        if self.check_running().is_err() {
-            return;
+        let is_running = self.check_running().is_ok();
+        drop(self.requests.take());
+        if is_running {
+            // Lost if the library does not close it in time, which is logged.
+            let _ = self.wait(&self.closed.lock());
         }
-        // SAFETY: the handle is open, and nothing made from the chip is left. A failure leaves nothing to do.
-        let _ = unsafe { (self.shim.functions.close)(self.handle.get_mut().0) };
     }
 }

@@ -43,9 +43,10 @@ impl Command {
         block.resize(usize::try_from(offset).unwrap_or(block.len()), 0);
         block.extend_from_slice(arguments);
         memory.write(0, &block)?;
-        chip.call(ErrorKind::Failed, "mppa_offload_buffer_exec", |functions, handle| {
+        let command = memory.kernel_address();
+        chip.call_unlimited(ErrorKind::Failed, "mppa_offload_buffer_exec", move |functions, handle| {
             // SAFETY: the chip is open, and the command is in its memory; the rest is the caller's promise.
-            unsafe { (functions.execute)(handle, cluster, memory.kernel_address(), TEAMS) }
+            unsafe { (functions.execute)(handle, cluster, command, TEAMS) }
         })
     }
 

@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "loads and calls native code")]
 
 use std::ffi::{CString, c_void};
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
@@ -35,11 +36,11 @@ impl HostCode {
     }
 }
 
-/// A loaded host-driven module; on drop, the shared object is closed.
+/// A loaded host-driven module; on drop, the shared object is closed, unless the chip is lost: its finalisers may call the chip.
 #[derive(Debug)]
 pub(super) struct HostModule {
     chip: Arc<Chip>,
-    library: Option<Library>,
+    library: ManuallyDrop<Library>,
 }
 
 impl HostModule {
@@ -57,7 +58,7 @@ impl HostModule {
             let what = "a host-driven module is a shared object for this machine";
             Error::new(ErrorKind::CompileFailed, format!("{what}: {}", error.message()))
         })?;
-        let module = Self { chip: Arc::clone(chip), library: Some(library) };
+        let module = Self { chip: Arc::clone(chip), library: ManuallyDrop::new(library) };
         let required = |name| {
             module.find(name).map_err(|_| {
                 Error::new(
@@ -72,7 +73,7 @@ impl HostModule {
             unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void)>(set_structures) };
         // SAFETY: a function of this name takes nothing.
         let load = unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn()>(load) };
-        chip.run_host_code(|structures| {
+        chip.run_host_code(move |structures| {
             // SAFETY: the structures live as long as the chip, which the module keeps open.
             unsafe { set_structures(structures) };
             // SAFETY: it has its structures, and nothing else calls the chip.
@@ -93,9 +94,8 @@ impl HostModule {
         let text = CString::new(name).map_err(|_| Error::invalid("a symbol has no zero byte"))?;
         let missing =
             || Error::new(ErrorKind::NotFound, format!("the module exports no function \"{name}\""));
-        let library = self.library.as_ref().ok_or_else(missing)?;
         // SAFETY: only its address is used here.
-        let symbol = unsafe { library.get::<*mut c_void>(text.as_bytes_with_nul()) };
+        let symbol = unsafe { self.library.get::<*mut c_void>(text.as_bytes_with_nul()) };
         symbol.ok().map(|symbol| *symbol).filter(|address| !address.is_null()).ok_or_else(missing)
     }
 
@@ -110,8 +110,9 @@ impl HostModule {
         let function = self.find(name)?;
         // SAFETY: the caller's function takes these arguments, and ignores others.
         let function = unsafe { std::mem::transmute::<*mut c_void, Payload>(function) };
-        self.chip.run_host_code(|_| {
-            // SAFETY: the module is loaded; the rest is the caller's promise.
+        let arguments = *arguments;
+        self.chip.run_host_code(move |_| {
+            // SAFETY: the module is closed by a later call of the same thread, if at all; the rest is the caller's promise.
             unsafe { arguments.call(function) };
         })
     }
@@ -119,9 +120,9 @@ impl HostModule {
 
 impl Drop for HostModule {
     fn drop(&mut self) {
-        let mut library = self.library.take();
-        // Its finalisers may call the chip. Without a simulator they might never return, so it stays loaded then.
-        let _ = self.chip.run_host_code(|_| drop(library.take()));
-        std::mem::forget(library);
+        // SAFETY: it is not used again.
+        let library = ManuallyDrop::new(unsafe { ManuallyDrop::take(&mut self.library) });
+        // A call that a lost chip does not make leaves it loaded.
+        let _ = self.chip.run_host_code(move |_| drop(ManuallyDrop::into_inner(library)));
     }
 }

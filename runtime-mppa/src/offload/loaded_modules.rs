@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use runtime_core::{Error, Result};
 
 use super::chip::Chip;
@@ -45,6 +45,8 @@ impl From<HostCode> for Code {
 pub struct LoadedModules {
     chip: Arc<Chip>,
     modules: Mutex<Modules>,
+    /// Numbers of modules that were removed while another thread held the lock.
+    removed: Mutex<Vec<usize>>,
 }
 
 #[derive(Debug, Default)]
@@ -95,31 +97,46 @@ impl LoadedModules {
     /// No modules yet.
     #[must_use]
     pub fn new(chip: &Arc<Chip>) -> Self {
-        Self { chip: Arc::clone(chip), modules: Mutex::default() }
+        Self { chip: Arc::clone(chip), modules: Mutex::default(), removed: Mutex::default() }
     }
 
     /// Adds a module, and returns its number. Loads nothing yet.
     ///
     /// # Errors
-    /// `DeviceLost` if the chip's simulator has ended.
+    /// `DeviceLost`.
     pub fn add(&self, code: impl Into<Code>) -> Result<usize> {
-        let mut modules = self.chip.lock(&self.modules)?;
+        let mut modules = self.lock()?;
         let number = modules.next;
         modules.next += 1;
         modules.codes.insert(number, code.into());
         Ok(number)
     }
 
-    /// Removes a module, and unloads it, unless the chip's simulator has ended.
+    /// Removes a module, and unloads it: at once, or when modules are next used if one runs now. A lost chip unloads nothing.
     pub fn remove(&self, number: usize) {
-        let Ok(mut modules) = self.chip.lock(&self.modules) else { return };
-        modules.codes.remove(&number);
-        modules.loaded.retain(|(loaded, _)| *loaded != number);
+        self.removed.lock().push(number);
+        // Waiting here would wait for a kernel, which may take any time.
+        if let Some(mut modules) = self.modules.try_lock() {
+            self.unload_removed(&mut modules);
+        }
+    }
+
+    /// The modules, without those that were removed.
+    fn lock(&self) -> Result<MutexGuard<'_, Modules>> {
+        let mut modules = self.chip.lock(&self.modules)?;
+        self.unload_removed(&mut modules);
+        Ok(modules)
+    }
+
+    fn unload_removed(&self, modules: &mut Modules) {
+        let removed = std::mem::take(&mut *self.removed.lock());
+        modules.codes.retain(|number, _| !removed.contains(number));
+        modules.loaded.retain(|(number, _)| !removed.contains(number));
     }
 
     /// The number of the most recently used module; `None` if none is loaded.
     pub(super) fn last_used(&self) -> Option<usize> {
-        self.chip.lock(&self.modules).ok()?.loaded.last().map(|(number, _)| *number)
+        self.lock().ok()?.loaded.last().map(|(number, _)| *number)
     }
 
     /// Checks that a module can be loaded and has this function; it is the most recently used one then.
@@ -127,7 +144,7 @@ impl LoadedModules {
     /// # Errors
     /// `InvalidArgument` for a module that was not added; `NotFound` for an unknown function; as [`Module::load`].
     pub fn find(&self, number: usize, function: &str) -> Result<()> {
-        self.load(&mut *self.chip.lock(&self.modules)?, number)?.symbol(function).map(drop)
+        self.load(&mut *self.lock()?, number)?.symbol(function).map(drop)
     }
 
     /// Loads a module, unless it is loaded; it is the most recently used one then.
@@ -135,7 +152,7 @@ impl LoadedModules {
     /// # Errors
     /// As [`LoadedModules::find`].
     pub fn prepare(&self, number: usize) -> Result<()> {
-        self.load(&mut *self.chip.lock(&self.modules)?, number).map(drop)
+        self.load(&mut *self.lock()?, number).map(drop)
     }
 
     /// Runs a kernel of a module on some clusters, one after the other, as [`Command::run`].
@@ -153,7 +170,7 @@ impl LoadedModules {
         arguments: &[u8],
     ) -> Result<()> {
         // Held until the kernel has ended, so that its module stays loaded.
-        let mut modules = self.chip.lock(&self.modules)?;
+        let mut modules = self.lock()?;
         let loaded = self.load(&mut modules, number)?;
         if let LoadedCode::Host(_) = loaded.module {
             return Err(Error::unsupported("a host-driven module has no kernels of the chip"));
@@ -177,7 +194,7 @@ impl LoadedModules {
         (number, function): (usize, &str),
         arguments: &HostArguments,
     ) -> Result<()> {
-        let mut modules = self.chip.lock(&self.modules)?;
+        let mut modules = self.lock()?;
         match &self.load(&mut modules, number)?.module {
             // SAFETY: as the caller's.
             LoadedCode::Host(module) => unsafe { module.call(function, arguments) },

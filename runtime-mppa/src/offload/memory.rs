@@ -2,16 +2,20 @@
 
 #![allow(unsafe_code, reason = "calls the shim")]
 
+use std::ffi::c_void;
 use std::sync::Arc;
 
 use runtime_core::backend::check_range;
 use runtime_core::{Error, ErrorKind, Result};
 
 use super::chip::Chip;
+use super::functions::Functions;
 use crate::counters::CLUSTERS;
 
 /// Alignment of every allocation, and of the memory of whole programs.
 pub(crate) const MIN_ALIGNMENT_BYTES: u64 = 64;
+const WRITE: &str = "mppa_offload_write";
+const READ: &str = "mppa_offload_read";
 /// Bytes of a piece of what goes through a buffer of this backend.
 const PIECE_BYTES: u64 = 1 << 20;
 
@@ -62,12 +66,17 @@ impl Memory {
     /// As [`Memory::allocate`].
     pub(super) fn aligned(chip: &Arc<Chip>, space: Space, bytes: u64, alignment: u64) -> Result<Self> {
         let space = space.number()?;
-        let (mut kernel_address, mut transfer_address) = (0, 0);
-        chip.call(ErrorKind::OutOfMemory, "mppa_offload_alloc", |functions, handle| {
-            let addresses = (&raw mut kernel_address, &raw mut transfer_address);
+        let allocate = move |functions: &Functions, handle| {
+            let (mut kernel, mut transfer) = (0, 0);
+            let (size, addresses) = (bytes.max(1), (&raw mut kernel, &raw mut transfer));
             // SAFETY: the chip is open, the space exists, and both numbers are writable.
-            unsafe { (functions.allocate)(handle, space, bytes.max(1), alignment, addresses.0, addresses.1) }
-        })?;
+            let code =
+                unsafe { (functions.allocate)(handle, space, size, alignment, addresses.0, addresses.1) };
+            (code, (kernel, transfer))
+        };
+        let (kernel_address, transfer_address) =
+            chip.call(ErrorKind::OutOfMemory, "mppa_offload_alloc", allocate)?;
+        check_addresses((kernel_address, transfer_address), bytes, alignment)?;
         Ok(Self { chip: Arc::clone(chip), space, bytes, kernel_address, transfer_address })
     }
 
@@ -93,26 +102,13 @@ impl Memory {
     /// # Errors
     /// `InvalidArgument` for a range beyond its end; `Driver`.
     pub fn write(&self, offset: u64, source: &[u8]) -> Result<()> {
-        // SAFETY: a slice is readable.
-        unsafe { self.write_from(offset, source.as_ptr(), source.len() as u64) }
-    }
-
-    /// Copies `bytes` bytes from `source` to the memory.
-    ///
-    /// # Errors
-    /// As [`Memory::write`].
-    ///
-    /// # Safety
-    /// `source` is readable for `bytes` bytes.
-    pub(super) unsafe fn write_from(&self, offset: u64, source: *const u8, bytes: u64) -> Result<()> {
-        check_range("write", offset, bytes, self.bytes)?;
-        if bytes == 0 {
-            return Ok(());
-        }
-        self.chip.call(ErrorKind::Driver, "mppa_offload_write", |functions, handle| {
-            let (host, address) = (source.cast_mut().cast(), self.transfer_address + offset);
-            // SAFETY: the chip is open, and the range is within the memory; the source is only read.
-            unsafe { (functions.write)(handle, host, address, bytes) }
+        check_range("write", offset, source.len() as u64, self.bytes)?;
+        let mut rest = source;
+        pieces(source.len() as u64, |done, mut piece| {
+            let (now, later) = rest.split_at(piece.len());
+            piece.copy_from_slice(now);
+            rest = later;
+            self.write_piece(offset + done, piece)
         })
     }
 
@@ -121,8 +117,102 @@ impl Memory {
     /// # Errors
     /// As [`Memory::write`].
     pub fn read(&self, offset: u64, destination: &mut [u8]) -> Result<()> {
-        // SAFETY: a mutable slice is writable.
-        unsafe { self.read_to(offset, destination.as_mut_ptr(), destination.len() as u64) }
+        check_range("read", offset, destination.len() as u64, self.bytes)?;
+        let mut rest = &mut destination[..];
+        pieces(rest.len() as u64, |done, piece| {
+            let piece = self.read_piece(offset + done, piece)?;
+            let (now, later) = std::mem::take(&mut rest).split_at_mut(piece.len());
+            now.copy_from_slice(&piece);
+            rest = later;
+            Ok(piece)
+        })
+    }
+
+    /// Copies a piece to the memory, and returns it. The library keeps it if the call does not return.
+    ///
+    /// # Errors
+    /// As [`Memory::write`].
+    pub(super) fn write_piece(&self, offset: u64, mut piece: Vec<u8>) -> Result<Vec<u8>> {
+        check_range("write", offset, piece.len() as u64, self.bytes)?;
+        let address = self.transfer_address + offset;
+        self.chip.call(ErrorKind::Driver, WRITE, move |functions, handle| {
+            let (host, bytes) = (piece.as_mut_ptr().cast(), piece.len() as u64);
+            // SAFETY: the chip is open, the range is within the memory, and the piece is readable.
+            (unsafe { (functions.write)(handle, host, address, bytes) }, piece)
+        })
+    }
+
+    /// Fills a piece from the memory, and returns it. The library keeps it if the call does not return.
+    ///
+    /// # Errors
+    /// As [`Memory::write`].
+    pub(super) fn read_piece(&self, offset: u64, mut piece: Vec<u8>) -> Result<Vec<u8>> {
+        check_range("read", offset, piece.len() as u64, self.bytes)?;
+        let address = self.transfer_address + offset;
+        self.chip.call(ErrorKind::Driver, READ, move |functions, handle| {
+            let (host, bytes) = (piece.as_mut_ptr().cast(), piece.len() as u64);
+            // SAFETY: the chip is open, the range is within the memory, and the piece is writable.
+            (unsafe { (functions.read)(handle, host, address, bytes) }, piece)
+        })
+    }
+}
+
+/// Checks that the library's addresses can be those of a block. If not, nothing is known about it, so it is not freed.
+fn check_addresses((kernel, transfer): (u64, u64), bytes: u64, alignment: u64) -> Result<()> {
+    let has_room = [kernel, transfer].into_iter().all(|address| address.checked_add(bytes).is_some());
+    if kernel != 0 && kernel.is_multiple_of(alignment) && has_room {
+        return Ok(());
+    }
+    let message = format!(
+        "mppa_offload_alloc returned the addresses {kernel:#x} and {transfer:#x} for {bytes} bytes, aligned to {alignment}: no block of \
+         memory"
+    );
+    Err(Error::new(ErrorKind::Driver, message))
+}
+
+/// Host memory that core lends until a ticket ends, or until the device is lost.
+struct Lent(*mut u8);
+
+// SAFETY: one thread at a time uses it.
+unsafe impl Send for Lent {}
+
+impl Lent {
+    /// As the shim takes it.
+    fn address(self) -> *mut c_void {
+        self.0.cast()
+    }
+}
+
+/// Transfers with lent host memory. A board is not lost while one is in progress, so its library gets that memory. A simulator may end,
+/// and a call to it go on, so the library of a simulated chip gets memory of this backend.
+impl Memory {
+    /// Copies `bytes` bytes from `source` to the memory.
+    ///
+    /// # Errors
+    /// As [`Memory::write`].
+    ///
+    /// # Safety
+    /// `source` is lent for `bytes` bytes.
+    pub(super) unsafe fn write_lent(&self, offset: u64, source: *const u8, bytes: u64) -> Result<()> {
+        check_range("write", offset, bytes, self.bytes)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        if !self.chip.is_simulated() {
+            let (lent, address) = (Lent(source.cast_mut()), self.transfer_address + offset);
+            return self.chip.call_unlimited(ErrorKind::Driver, WRITE, move |functions, handle| {
+                // SAFETY: the chip is open, the range is within the memory, and the source is only read.
+                unsafe { (functions.write)(handle, lent.address(), address, bytes) }
+            });
+        }
+        pieces(bytes, |done, mut piece| {
+            let source = source.wrapping_add(usize::try_from(done).unwrap_or(0));
+            self.chip.while_running(|| {
+                // SAFETY: the device is not lost meanwhile, so the source is readable; the piece is no part of it.
+                unsafe { source.copy_to_nonoverlapping(piece.as_mut_ptr(), piece.len()) }
+            })?;
+            self.write_piece(offset + done, piece)
+        })
     }
 
     /// Copies `bytes` bytes from the memory to `destination`.
@@ -131,86 +221,50 @@ impl Memory {
     /// As [`Memory::write`].
     ///
     /// # Safety
-    /// `destination` is writable for `bytes` bytes.
-    pub(super) unsafe fn read_to(&self, offset: u64, destination: *mut u8, bytes: u64) -> Result<()> {
+    /// `destination` is lent for `bytes` bytes.
+    pub(super) unsafe fn read_lent(&self, offset: u64, destination: *mut u8, bytes: u64) -> Result<()> {
         check_range("read", offset, bytes, self.bytes)?;
         if bytes == 0 {
             return Ok(());
         }
-        self.chip.call(ErrorKind::Driver, "mppa_offload_read", |functions, handle| {
-            // SAFETY: the chip is open, the range is within the memory, and the destination is writable.
-            unsafe { (functions.read)(handle, destination.cast(), self.transfer_address + offset, bytes) }
-        })
-    }
-}
-
-/// Transfers with host memory that core lends until their ticket ends, or until the device is lost. A call to a simulator that has
-/// ended may go on after that, so the library of a simulated chip gets memory of this backend instead.
-impl Memory {
-    /// As [`Memory::write_from`].
-    ///
-    /// # Errors
-    /// As [`Memory::write`].
-    ///
-    /// # Safety
-    /// `source` is lent for `bytes` bytes.
-    pub(super) unsafe fn write_lent(&self, offset: u64, source: *const u8, bytes: u64) -> Result<()> {
         if !self.chip.is_simulated() {
-            // SAFETY: a board is never lost, so the source is readable until the ticket ends.
-            return unsafe { self.write_from(offset, source, bytes) };
+            let (lent, address) = (Lent(destination), self.transfer_address + offset);
+            return self.chip.call_unlimited(ErrorKind::Driver, READ, move |functions, handle| {
+                // SAFETY: the chip is open, the range is within the memory, and the destination is writable.
+                unsafe { (functions.read)(handle, lent.address(), address, bytes) }
+            });
         }
         pieces(bytes, |done, piece| {
-            let source = source.wrapping_add(usize::try_from(done).unwrap_or(0));
-            self.chip.while_running(|| {
-                // SAFETY: the device is not lost meanwhile, so the source is readable; the piece is no part of it.
-                unsafe { source.copy_to_nonoverlapping(piece.as_mut_ptr(), piece.len()) }
-            })?;
-            self.write(offset + done, piece)
-        })
-    }
-
-    /// As [`Memory::read_to`].
-    ///
-    /// # Errors
-    /// As [`Memory::write`].
-    ///
-    /// # Safety
-    /// `destination` is lent for `bytes` bytes.
-    pub(super) unsafe fn read_lent(&self, offset: u64, destination: *mut u8, bytes: u64) -> Result<()> {
-        if !self.chip.is_simulated() {
-            // SAFETY: a board is never lost, so the destination is writable until the ticket ends.
-            return unsafe { self.read_to(offset, destination, bytes) };
-        }
-        pieces(bytes, |done, piece| {
-            self.read(offset + done, piece)?;
+            let piece = self.read_piece(offset + done, piece)?;
             let destination = destination.wrapping_add(usize::try_from(done).unwrap_or(0));
             self.chip.while_running(|| {
                 // SAFETY: the device is not lost meanwhile, so the destination is writable; the piece is no part of it.
                 unsafe { destination.copy_from_nonoverlapping(piece.as_ptr(), piece.len()) }
-            })
+            })?;
+            Ok(piece)
         })
     }
 }
 
-/// Calls `use_piece` with a buffer for each piece of a range, and how much was before it.
-pub(super) fn pieces(bytes: u64, mut use_piece: impl FnMut(u64, &mut [u8]) -> Result<()>) -> Result<()> {
-    let largest = usize::try_from(bytes.min(PIECE_BYTES)).unwrap_or(0);
-    let mut buffer = vec![0; largest];
+/// Calls `use_piece` with a buffer for each piece of a range, and how much was before it. It returns the buffer.
+pub(super) fn pieces(bytes: u64, mut use_piece: impl FnMut(u64, Vec<u8>) -> Result<Vec<u8>>) -> Result<()> {
+    let mut piece = vec![0; usize::try_from(bytes.min(PIECE_BYTES)).unwrap_or(0)];
     let mut done = 0;
     while done < bytes {
-        let piece = usize::try_from(bytes - done).unwrap_or(largest).min(largest);
-        use_piece(done, &mut buffer[..piece])?;
-        done += piece as u64;
+        piece.truncate(usize::try_from(bytes - done).unwrap_or(usize::MAX));
+        let piece_bytes = piece.len() as u64;
+        piece = use_piece(done, piece)?;
+        done += piece_bytes;
     }
     Ok(())
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // A failure leaves nothing to do.
-        let _ = self.chip.call(ErrorKind::Driver, "mppa_offload_free", |functions, handle| {
+        let (space, address) = (self.space, self.kernel_address);
+        self.chip.release("mppa_offload_free", move |functions, handle| {
             // SAFETY: the chip is open, and the memory was allocated in this space.
-            unsafe { (functions.free)(handle, self.space, self.kernel_address) }
+            let _ = unsafe { (functions.free)(handle, space, address) };
         });
     }
 }

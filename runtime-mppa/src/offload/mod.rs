@@ -2,9 +2,11 @@
 //!
 //! The layouts of the library's structures are known only to its headers, so a small C file with a flat interface, [`Shim`], is
 //! compiled on the machine that has the SDK. A block of [`Memory`] has two addresses: kernels use one, transfers the other. Calls to
-//! a chip are made one after the other.
+//! a chip are made one after the other, by a thread of its own, so that a call that never returns holds up no other thread.
 
 mod arguments;
+mod call_thread;
+mod calls;
 mod chip;
 mod command;
 mod counting;
@@ -13,6 +15,7 @@ mod device;
 mod functions;
 mod host_arguments;
 mod host_module;
+mod limits;
 mod loaded_modules;
 mod memory;
 mod module;
@@ -21,6 +24,7 @@ mod queue;
 mod shim;
 mod simulator;
 mod simulator_folder;
+mod simulator_variables;
 
 pub use chip::Chip;
 pub use command::Command;
@@ -29,9 +33,11 @@ pub use loaded_modules::{Code, LoadedModules};
 pub use memory::{Memory, Space};
 pub use module::Module;
 pub use shim::Shim;
+pub use simulator_variables::simulator_variables;
 
 pub(crate) use device::{OffloadBuffer, OffloadDevice, OffloadKernel, OffloadModule, module_options};
 pub(crate) use host_module::HOST_MODULE;
+pub(crate) use limits::{call_timeout, option as timeout_option};
 pub(crate) use memory::MIN_ALIGNMENT_BYTES;
 pub(crate) use open_chip::{OpenChips, Wanted};
 pub(crate) use queue::OffloadQueue;

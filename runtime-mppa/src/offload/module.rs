@@ -24,15 +24,16 @@ impl Module {
     /// # Errors
     /// `OutOfMemory`; `Driver`.
     pub fn load(chip: &Arc<Chip>, code: &Elf) -> Result<Self> {
-        let code = code.bytes();
+        let mut code = code.bytes().to_vec();
         let bytes = code.len() as u64;
         let memory = Memory::allocate(chip, Space::Chip, bytes)?;
-        let mut handle = 0;
-        chip.call(ErrorKind::Driver, "mppa_offload_acc_load", |functions, opened| {
-            let (elf, out) = (code.as_ptr().cast_mut().cast(), &raw mut handle);
-            let addresses = (memory.kernel_address(), memory.transfer_address());
-            // SAFETY: the chip is open, the code is only read, its memory is as large, and the handle is writable.
-            unsafe { (functions.load)(opened, elf, bytes, addresses.0, addresses.1, out) }
+        let addresses = (memory.kernel_address(), memory.transfer_address());
+        let handle = chip.call(ErrorKind::Driver, "mppa_offload_acc_load", move |functions, opened| {
+            let (mut handle, elf) = (0, code.as_mut_ptr().cast());
+            // SAFETY: the chip is open, the code is readable, its memory is as large, and the handle is writable.
+            let load =
+                unsafe { (functions.load)(opened, elf, bytes, addresses.0, addresses.1, &raw mut handle) };
+            (load, handle)
         })?;
         Ok(Self { chip: Arc::clone(chip), handle })
     }
@@ -43,25 +44,26 @@ impl Module {
     /// `NotFound`.
     pub fn symbol(&self, name: &str) -> Result<u64> {
         let text = CString::new(name).map_err(|_| Error::invalid("a symbol has no zero byte"))?;
-        let mut address = 0;
-        self.chip.call(
-            ErrorKind::NotFound,
-            &format!("mppa_offload_query_symbol \"{name}\""),
-            |functions, handle| {
-                // SAFETY: the chip is open, the name ends with a zero byte, and the address is writable.
-                unsafe { (functions.symbol)(handle, self.handle, text.as_ptr(), &raw mut address) }
-            },
-        )?;
-        Ok(address)
+        let (module, function) = (self.handle, format!("mppa_offload_query_symbol \"{name}\""));
+        let address = self.chip.call(ErrorKind::NotFound, &function, move |functions, handle| {
+            let mut address = 0;
+            // SAFETY: the chip is open, the name ends with a zero byte, and the address is writable.
+            let code = unsafe { (functions.symbol)(handle, module, text.as_ptr(), &raw mut address) };
+            (code, address)
+        })?;
+        match address {
+            0 => Err(Error::new(ErrorKind::NotFound, format!("{function} returned no address"))),
+            address => Ok(address),
+        }
     }
 }
 
 impl Drop for Module {
     fn drop(&mut self) {
-        // A failure leaves nothing to do.
-        let _ = self.chip.call(ErrorKind::Driver, "mppa_offload_acc_unload", |functions, handle| {
+        let module = self.handle;
+        self.chip.release("mppa_offload_acc_unload", move |functions, handle| {
             // SAFETY: the chip is open, and the module was loaded on it.
-            unsafe { (functions.unload)(handle, self.handle) }
+            let _ = unsafe { (functions.unload)(handle, module) };
         });
     }
 }

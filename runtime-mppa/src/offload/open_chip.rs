@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use runtime_core::backend::{Level, Log};
-use runtime_core::{Error, Result};
+use runtime_core::{Error, ErrorKind, Result};
 
-use super::shim::compile_folder;
+use super::calls::Calls;
+use super::chip::Opening;
+use super::shim::{compile_folder, firmware_name};
 use super::simulator::{Simulator, SimulatorPlan};
 use super::{Chip, LoadedModules, Shim};
 use crate::config::Platform;
@@ -23,16 +26,33 @@ pub(crate) struct Wanted {
     pub(crate) firmware: String,
     /// `None` for a board.
     pub(crate) simulator: Option<SimulatorPlan>,
+    /// How long a call may take.
+    pub(crate) call_timeout: Duration,
 }
 
 impl Wanted {
-    /// Whether a chip that was opened for one serves for the other. How long opening may take makes no difference.
+    /// Whether a chip that was opened for one serves for the other. How long calls may take makes no difference.
     fn is_same(&self, other: &Self) -> bool {
         let untimed = |wanted: &Self| {
             let simulator = wanted.simulator.as_ref().map(SimulatorPlan::untimed);
-            Self { simulator, ..wanted.clone() }
+            Self { simulator, call_timeout: Duration::ZERO, ..wanted.clone() }
         };
         untimed(self) == untimed(other)
+    }
+
+    /// Opens it; its simulator, if it has one, is started here.
+    ///
+    /// # Errors
+    /// As [`Simulator::start`].
+    fn opening(&self, calls: Arc<Calls>, log: Log) -> Result<Opening> {
+        let (name, firmware) = (self.name(), &self.firmware);
+        let text = format!("opening {name} with firmware {firmware}; this takes several seconds");
+        log.write(Level::Info, "mppa", &text);
+        let firmware = firmware_name(firmware)?;
+        let simulator = self.simulator.as_ref().map(|plan| Simulator::start(plan, log)).transpose()?;
+        let create_limit = self.simulator.as_ref().map_or(self.call_timeout, SimulatorPlan::timeout);
+        let limits = (create_limit, self.call_timeout);
+        Ok(Opening { board: self.position, firmware, simulator, limits, calls })
     }
 
     /// Its name in messages.
@@ -52,22 +72,31 @@ pub(crate) struct OpenChip {
     opened: Wanted,
 }
 
-/// Where a chip is, while it is open.
-type Place = Arc<Mutex<Weak<OpenChip>>>;
+/// Chips by platform and position.
+type Places = BTreeMap<(Platform, u32), Arc<Mutex<Place>>>;
+
+/// A chip of this process.
+#[derive(Debug, Default)]
+struct Place {
+    /// While it is open.
+    chip: Weak<OpenChip>,
+    /// Its calls since it was last opened.
+    calls: Option<Arc<Calls>>,
+}
 
 /// What is opened in this process. Different chips are opened side by side, a chip by one thread at a time.
 #[derive(Debug, Default)]
 pub(crate) struct OpenChips {
     shims: Mutex<BTreeMap<PathBuf, Arc<Shim>>>,
-    chips: Mutex<BTreeMap<(Platform, u32), Place>>,
+    chips: Mutex<Places>,
 }
 
 impl OpenChips {
     /// A chip, opened unless it is open already.
     ///
     /// # Errors
-    /// `Unavailable` without the SDK; `InvalidArgument` if it is open in another way; as [`Shim::build`], [`Shim::open`] and
-    /// [`Simulator::start`].
+    /// `Unavailable` without the SDK; `InvalidArgument` if it is open in another way; `DeviceLost` if a call to it has not returned; as
+    /// [`Shim::build`], [`Chip::open`] and [`Simulator::start`].
     ///
     /// # Safety
     /// As for [`Shim::build`].
@@ -75,8 +104,8 @@ impl OpenChips {
     pub(crate) unsafe fn open(&self, sdk: &Path, wanted: Wanted, log: Log) -> Result<Arc<OpenChip>> {
         let place = Arc::clone(self.chips.lock().entry((wanted.platform, wanted.position)).or_default());
         let mut place = place.lock();
-        let (name, firmware) = (wanted.name(), &wanted.firmware);
-        if let Some(open) = place.upgrade() {
+        let name = wanted.name();
+        if let Some(open) = place.chip.upgrade() {
             open.chip.check_running().map_err(|error| still_in_use(&name, &error))?;
             return if open.opened.is_same(&wanted) {
                 Ok(open)
@@ -84,22 +113,16 @@ impl OpenChips {
                 Err(opened_otherwise(&open.opened, &wanted))
             };
         }
+        if place.calls.as_ref().is_some_and(|calls| calls.is_stuck()) {
+            return Err(stuck(&name));
+        }
         // SAFETY: as the caller's.
         let shim = unsafe { self.shim(sdk) }?;
-        log.write(
-            Level::Info,
-            "mppa",
-            &format!("opening {name} with firmware {firmware}; this takes several seconds"),
-        );
-        let chip = match &wanted.simulator {
-            None => shim.open(wanted.position, firmware)?,
-            Some(plan) => {
-                let simulator = Simulator::start(plan, log)?;
-                shim.open_on(simulator, wanted.position, firmware, plan.timeout())?
-            }
-        };
+        let calls = Arc::new(Calls::new(&name, log));
+        place.calls = Some(Arc::clone(&calls));
+        let chip = Chip::open(&shim, wanted.opening(calls, log)?)?;
         let open = Arc::new(OpenChip { modules: LoadedModules::new(&chip), chip, opened: wanted });
-        *place = Arc::downgrade(&open);
+        place.chip = Arc::downgrade(&open);
         Ok(open)
     }
 
@@ -118,16 +141,17 @@ impl OpenChips {
     }
 }
 
-/// The error of opening a chip again whose simulator has ended, while something of it is still used.
+/// The error of opening a lost chip again, while something of it is still used.
 fn still_in_use(name: &str, error: &Error) -> Error {
-    Error::new(
-        error.kind(),
-        format!(
-            "{name} has ended and is still in use: close its devices, or restart this process if a call to Kalray's library has not \
-             returned; {}",
-            error.message()
-        ),
-    )
+    let message = format!("{name} is lost and still in use: close its devices; {}", error.message());
+    Error::new(error.kind(), message)
+}
+
+/// The error of opening a chip again whose calls may never return.
+fn stuck(name: &str) -> Error {
+    let message =
+        format!("{name} is lost, and a call to Kalray's library has not returned: restart this process");
+    Error::new(ErrorKind::DeviceLost, message)
 }
 
 fn opened_otherwise(open: &Wanted, wanted: &Wanted) -> Error {
@@ -144,8 +168,6 @@ fn opened_otherwise(open: &Wanted, wanted: &Wanted) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::config::MppaConfig;
     use crate::environment::{Environment, SIMULATOR_FOLDER};
@@ -165,7 +187,8 @@ mod tests {
             let ready = Readiness { text: text.map(str::to_owned), timeout: Duration::from_secs(seconds) };
             let plan = SimulatorPlan::new(&config, &process, &tools, ready).unwrap();
             let firmware = config.firmware.clone();
-            Wanted { platform: Platform::Iss, position: 0, firmware, simulator: Some(plan) }
+            let (platform, call_timeout) = (Platform::Iss, Duration::from_secs(seconds));
+            Wanted { platform, position: 0, firmware, simulator: Some(plan), call_timeout }
         };
         assert!(wanted(None, 1).is_same(&wanted(None, 2)));
         assert!(!wanted(None, 1).is_same(&wanted(Some("ready"), 1)));

@@ -206,8 +206,8 @@ impl Queue for OffloadQueue {
         let (to, from) = (Arc::clone(&to.0), Arc::clone(&from.0));
         self.submit(submit, move |_| {
             pieces(bytes, |done, piece| {
-                from.read(from_offset + done, piece)?;
-                to.write(to_offset + done, piece)
+                let piece = from.read_piece(from_offset + done, piece)?;
+                to.write_piece(to_offset + done, piece)
             })
         })
     }
@@ -223,10 +223,10 @@ impl Queue for OffloadQueue {
         let memory: Arc<Memory> = Arc::clone(&to.0);
         self.submit(submit, move |_| {
             let pattern = pattern.repeated();
-            pieces(bytes, |done, piece| {
+            pieces(bytes, |done, mut piece| {
                 // A piece is a multiple of the pattern, except the last one.
                 piece.iter_mut().zip(pattern.iter().cycle()).for_each(|(byte, value)| *byte = *value);
-                memory.write(offset + done, piece)
+                memory.write_piece(offset + done, piece)
             })
         })
     }

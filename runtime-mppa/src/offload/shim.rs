@@ -2,18 +2,19 @@
 
 #![allow(unsafe_code, reason = "loads and calls the shim")]
 
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::path::Path;
-use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use libloading::Library;
-use runtime_core::backend::{TemporaryFolder, open_library};
+use runtime_core::backend::{Log, TemporaryFolder, open_library};
 use runtime_core::{Error, ErrorKind, Result};
 
-use super::chip::{Chip, Handle};
+use super::calls::Calls;
+use super::chip::{Chip, Opening};
 use super::functions::{Functions, check};
-use super::simulator::{CHECK_INTERVAL, Simulator};
+use super::limits::CALL_TIMEOUT;
 use crate::process::{self, io_error};
 
 const SOURCE: &str = include_str!("shim.c");
@@ -23,8 +24,6 @@ pub(crate) const HEADER: &str = "include/mppa_offload_host.h";
 /// The libraries of the SDK that the shim calls.
 const LIBRARIES: [&str; 3] = ["-lmppa_offload_host", "-lmppa_rproc_host", "-lmopd"];
 const DEADLINE: Duration = Duration::from_secs(120);
-/// The function that opens a chip.
-const CREATE: &str = "mppa_offload_create";
 
 /// The loaded shim. It stays loaded, because the SDK's libraries may leave threads behind.
 #[derive(Debug)]
@@ -71,86 +70,16 @@ impl Shim {
     /// Opens the chip of a board, and starts a firmware on it, which takes seconds.
     ///
     /// # Errors
-    /// `Driver`; `InvalidArgument` for a name with a zero byte.
+    /// `Driver`; `Timeout`; `InvalidArgument` for a name with a zero byte.
     pub fn open(self: &Arc<Self>, board: u32, firmware: &str) -> Result<Arc<Chip>> {
+        let calls = Arc::new(Calls::new(&format!("chip {board}"), Log::silent()));
+        let limits = (CALL_TIMEOUT, CALL_TIMEOUT);
         let firmware = firmware_name(firmware)?;
-        let handle = self.create(board, &firmware)?;
-        Ok(Arc::new(Chip::new(Arc::clone(self), handle, firmware, None)))
-    }
-
-    /// As [`Shim::open`], on the simulator that the library runs on, which is ended on any error.
-    ///
-    /// # Errors
-    /// As [`Shim::open`]; `Timeout`; `DeviceLost` with the simulator's output if it ends meanwhile.
-    pub(super) fn open_on(
-        self: &Arc<Self>,
-        simulator: Simulator,
-        board: u32,
-        firmware: &str,
-        timeout: Duration,
-    ) -> Result<Arc<Chip>> {
-        let firmware = firmware_name(firmware)?;
-        let creating = self.start_create(board, firmware)?;
-        let (firmware, handle) = wait_created(&creating, &simulator, timeout)?;
-        let chip = Chip::new(Arc::clone(self), handle, firmware, Some(simulator));
-        chip.record_files()?;
-        Ok(Arc::new(chip))
-    }
-
-    fn create(&self, board: u32, firmware: &CStr) -> Result<Handle> {
-        let mut handle = std::ptr::null_mut();
-        // SAFETY: the caller keeps the name as long as the chip, and the handle is writable.
-        let code = unsafe { (self.functions.open)(board, firmware.as_ptr().cast_mut(), &raw mut handle) };
-        check(ErrorKind::Driver, CREATE, code).map(|()| Handle(handle))
-    }
-
-    /// Calls [`Shim::create`] on a thread of its own, because the call may never return.
-    fn start_create(self: &Arc<Self>, board: u32, firmware: CString) -> Result<mpsc::Receiver<Created>> {
-        let (send, created) = mpsc::channel();
-        let shim = Arc::clone(self);
-        let thread = std::thread::Builder::new().name("mppa-open".to_owned());
-        let spawned = thread.spawn(move || {
-            let handle = shim.create(board, &firmware);
-            if let Err(unwanted) = send.send((firmware, handle)) {
-                // The library may keep the name, and closing the chip might never return either.
-                std::mem::forget(unwanted);
-            }
-        });
-        spawned.map(|_| created).map_err(|error| {
-            let message = format!("cannot start the thread that opens a chip: {error}; close other devices");
-            Error::new(ErrorKind::OutOfResources, message)
-        })
+        Chip::open(self, Opening { board, firmware, simulator: None, limits, calls })
     }
 }
 
-/// What opening a chip resulted in, with the name of the firmware, which the library may keep.
-type Created = (CString, Result<Handle>);
-
-/// Waits until the library has opened a simulated chip.
-fn wait_created(
-    created: &mpsc::Receiver<Created>,
-    simulator: &Simulator,
-    timeout: Duration,
-) -> Result<(CString, Handle)> {
-    let started = Instant::now();
-    loop {
-        match created.recv_timeout(CHECK_INTERVAL) {
-            Ok((firmware, Ok(handle))) => return Ok((firmware, handle)),
-            // The end of the simulator explains any failure.
-            Ok((_, Err(error))) => return simulator.check().and(Err(error)),
-            Err(mpsc::RecvTimeoutError::Disconnected) => {
-                return Err(Error::new(ErrorKind::Driver, format!("the thread of {CREATE} has panicked")));
-            }
-            Err(mpsc::RecvTimeoutError::Timeout) => simulator.check()?,
-        }
-        if started.elapsed() >= timeout {
-            let what = format!("runs, but {CREATE} has not returned within {timeout:?}, so it was ended");
-            return Err(simulator.failure(ErrorKind::Timeout, &what));
-        }
-    }
-}
-
-fn firmware_name(firmware: &str) -> Result<CString> {
+pub(super) fn firmware_name(firmware: &str) -> Result<CString> {
     CString::new(firmware)
         .map_err(|_| Error::invalid(format!("the firmware \"{firmware}\" has a zero byte in its name")))
 }

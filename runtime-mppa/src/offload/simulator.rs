@@ -1,8 +1,9 @@
 //! Simulators behind the offload library.
 //!
 //! The library reads its platform and the simulator's folder from the environment, once per process. The backend cannot set variables
-//! of its host process, because other threads may read them at that moment. So they are set before the program starts, and the
-//! backend starts the simulator in the folder that they name: one at a time in each process.
+//! of its host process, because other threads may read them at that moment. So they are set before the program starts
+//! ([`simulator_variables`](super::simulator_variables)), and the backend starts the simulator in the folder that they name: one at a
+//! time in each process.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -22,10 +23,8 @@ use crate::readiness::Readiness;
 use crate::tools::Tools;
 
 /// The value of `MODE` for simulators.
-const SIMULATED: &str = "sim";
+pub(super) const SIMULATED: &str = "sim";
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// How long a thread waits for a call before it checks again that the simulator still runs.
-pub(super) const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 /// A simulator that makes files, but no socket, is ready when it has made no more for this long.
 const SETTLED: Duration = Duration::from_secs(1);
 
@@ -43,7 +42,8 @@ pub(crate) fn obstacle(platform: Platform, config: &MppaConfig, process: &Enviro
     let is_simulated = process.text(MODE) == Some(SIMULATED);
     if platform == Platform::Hardware {
         return is_simulated.then(|| {
-            format!("{MODE}={SIMULATED} makes Kalray's offload library run on a simulator; unset it before the program starts")
+            format!("{MODE}={SIMULATED} makes Kalray's offload library run on a simulator; unset it before the program starts, or use `runtime eval \
+                 --isolate`, where each device has a process")
         });
     }
     let path = process.text(SIMULATOR_FOLDER).filter(|path| Path::new(path).is_absolute());
@@ -57,7 +57,9 @@ pub(crate) fn obstacle(platform: Platform, config: &MppaConfig, process: &Enviro
     Some(format!(
         "Kalray's offload library reads its platform from the environment, once per process; before the program starts, set \
          {MODE}={SIMULATED}, {SIMULATOR_FOLDER}={folder}/mymppa (an absolute path, another one in each process), {first}={firmware} and \
-         {second}={firmware}; this backend then starts the simulator"
+         {second}={firmware}; this backend then starts the simulator \
+         (`runtime eval --device mppa:offload-{}` does all of this)",
+        platform.name()
     ))
 }
 
@@ -128,7 +130,8 @@ impl SimulatorPlan {
 /// A running simulator. On drop, and when this process ends in any way, it ends with the processes that it started.
 #[derive(Debug)]
 pub(super) struct Simulator {
-    process: Mutex<Process>,
+    /// `None` once it was ended.
+    process: Mutex<Option<Process>>,
     _guard: DeathGuard,
     /// Removed last.
     folder: SimulatorFolder,
@@ -150,14 +153,14 @@ impl Simulator {
             Ok(guard) => guard,
         };
         // From here on, an error ends it in the order of the fields.
-        let mut simulator = Self { process: Mutex::new(process), _guard: guard, folder };
+        let mut simulator = Self { process: Mutex::new(Some(process)), _guard: guard, folder };
         simulator.wait_ready(&plan.ready)?;
         simulator.record_files()?;
         Ok(simulator)
     }
 
     fn wait_ready(&mut self, ready: &Readiness) -> Result<()> {
-        let process = self.process.get_mut();
+        let process = self.process.get_mut().as_mut().ok_or_else(ended)?;
         match &ready.text {
             Some(text) => process.wait_ready(text, ready.timeout),
             None => wait_for_files(process, &self.folder, ready.timeout),
@@ -172,9 +175,9 @@ impl Simulator {
         self.folder.record()
     }
 
-    /// An error about this simulator, with its output.
-    pub(super) fn failure(&self, kind: ErrorKind, what: &str) -> Error {
-        self.process.lock().failure(kind, what)
+    /// Ends it, and returns an error about it, with its output.
+    pub(super) fn end(&self, kind: ErrorKind, what: &str) -> Error {
+        self.process.lock().take().map_or_else(ended, |process| process.failure(kind, what))
     }
 
     /// Checks that the simulator still runs.
@@ -182,24 +185,21 @@ impl Simulator {
     /// # Errors
     /// `DeviceLost`, with its output.
     pub(super) fn check(&self) -> Result<()> {
-        self.while_running(|| ())
-    }
-
-    /// Does something that must not be going on when the end of the simulator is reported, or after that.
-    ///
-    /// # Errors
-    /// As [`Simulator::check`].
-    pub(super) fn while_running<T>(&self, act: impl FnOnce() -> T) -> Result<T> {
-        // Every report of the end takes this lock first, and a simulator that has ended stays so.
         let mut process = self.process.lock();
+        let process = process.as_mut().ok_or_else(ended)?;
         match process.status() {
-            Ok(None) => Ok(act()),
+            Ok(None) => Ok(()),
             Ok(Some(status)) => {
                 Err(process.failure(ErrorKind::DeviceLost, &format!("ended ({status}) while it was used")))
             }
             Err(error) => Err(Error::new(ErrorKind::DeviceLost, error.message().to_owned())),
         }
     }
+}
+
+/// The error of a simulator that this backend has ended.
+fn ended() -> Error {
+    Error::new(ErrorKind::DeviceLost, "the simulator was ended")
 }
 
 /// The error of a simulator that has ended before it was ready; `None` while it runs.

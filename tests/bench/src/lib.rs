@@ -11,7 +11,7 @@ pub use direct_call::DirectCall;
 pub use fixture::{Fixture, builder, runtime, with_busy_queue};
 pub use mode::{is_measuring, measure_by_default};
 pub use raw::RawQueue;
-pub use report::{Samples, compare, measure, time};
+pub use report::{Samples, compare, measure, median, time};
 
 /// The rust code of the README is compiled and run.
 #[cfg(doctest)]

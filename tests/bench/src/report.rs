@@ -21,6 +21,13 @@ pub fn measure(criterion: &mut Criterion, name: &str, mut batch: impl FnMut(u64)
     samples.into_inner()
 }
 
+/// The median; not a number without samples.
+#[must_use]
+pub fn median(mut samples: Vec<f64>) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    samples.get(samples.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
 /// The time that `calls` calls of `operation` take.
 pub fn time(calls: u64, mut operation: impl FnMut()) -> Duration {
     let start = Instant::now();

@@ -29,12 +29,15 @@ struct mppa_offload_accelerator {
     void *modules[MODULES];
     /* Calls at this moment: a chip takes one at a time. */
     int calls;
+    int board;
 };
 struct fake_context { struct mppa_offload_accelerator accelerator; };
 struct mppa_rproc_iterator { int unused; };
 
 static struct { unsigned char *bytes; size_t size; int mode; } blocks[BLOCKS];
 static int calls, fail_at, contexts, iterators, modules;
+/* The addresses of the next block, or of the next function, are these, if they are not -1. */
+static uint64_t wrong_virt = -1, wrong_phys = -1;
 static char log_text[1 << 16];
 static size_t logged;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -55,12 +58,24 @@ void fake_reset(int call) {
     log_text[logged = 0] = 0;
     pthread_mutex_unlock(&lock);
 }
+void fake_addresses(uint64_t virt, uint64_t phys) {
+    wrong_virt = virt;
+    wrong_phys = phys;
+}
 int fake_calls(void) { return calls; }
 static int live_objects(void) {
     int live = contexts + iterators + modules;
     for (int block = 0; block < BLOCKS; block++)
         live += blocks[block].bytes != NULL;
     return live;
+}
+void fake_forget_blocks(void) {
+    pthread_mutex_lock(&lock);
+    for (int block = 0; block < BLOCKS; block++) {
+        free(blocks[block].bytes);
+        blocks[block].bytes = NULL;
+    }
+    pthread_mutex_unlock(&lock);
 }
 /* What was created and not destroyed. */
 int fake_live(void) {
@@ -71,12 +86,25 @@ int fake_live(void) {
 }
 const char *fake_log(void) { return log_text; }
 
+/* Never returns for the calls in the variable FAKE_HANG, a list of ` call:board;`. The lock is free meanwhile. */
+static void hang(const char *name, int board) {
+    char entry[64];
+    const char *calls = getenv("FAKE_HANG");
+    snprintf(entry, sizeof entry, " %s:%d;", name, board);
+    while (calls && strstr(calls, entry)) {
+        pthread_mutex_unlock(&lock);
+        pause();
+        pthread_mutex_lock(&lock);
+    }
+}
 /* Counts a call, of a chip if there is one. `leave` ends it. */
 static bool fails(const char *name, struct mppa_offload_accelerator *chip) {
     pthread_mutex_lock(&lock);
     note("%s\n", name);
     if (chip && chip->calls++)
         wrong("two calls to a chip at once");
+    if (chip)
+        hang(name, chip->board);
     return ++calls == fail_at;
 }
 static int leave(struct mppa_offload_accelerator *chip, int result) {
@@ -133,6 +161,7 @@ int mppa_offload_create(mppa_offload_host_context_t *context, mppa_offload_host_
     snprintf(name, sizeof name, "create %d %s", one->board_id, one->firmware_name);
     if (fails(name, NULL))
         return leave(NULL, -11);
+    hang("create", one->board_id);
     const char *modes = getenv("FAKE_SIMULATOR");
     while (modes && strstr(modes, "stuck")) {
         pthread_mutex_unlock(&lock);
@@ -150,12 +179,14 @@ int mppa_offload_create(mppa_offload_host_context_t *context, mppa_offload_host_
         wrong("no folder of a simulator");
     contexts++;
     context->fake = calloc(1, sizeof *context->fake);
+    context->fake->accelerator.board = one->board_id;
     for (int cluster = 0; cluster < CLUSTERS; cluster++)
         context->fake->accelerator.queues[cluster] = (struct mppa_offload_sysqueue){&context->fake->accelerator, cluster};
     return leave(NULL, 0);
 }
 int mppa_offload_destroy(mppa_offload_host_context_t *context) {
     bool failed = fails("destroy", NULL);
+    hang("destroy", context->fake->accelerator.board);
     if (--contexts == 0 && live_objects())
         wrong("destroyed with memory or modules");
     free(context->fake);
@@ -186,8 +217,8 @@ int mppa_offload_alloc(mppa_offload_sysqueue_t *queue, size_t size, size_t align
             }
             blocks[block].size = size;
             blocks[block].mode = mode;
-            *virt = (uint64_t)(uintptr_t)blocks[block].bytes;
-            *phys = PHYS + block * STRIDE;
+            *virt = wrong_virt != (uint64_t)-1 ? wrong_virt : (uint64_t)(uintptr_t)blocks[block].bytes;
+            *phys = wrong_phys != (uint64_t)-1 ? wrong_phys : PHYS + block * STRIDE;
             return leave(queue->chip, 0);
         }
     }
@@ -286,7 +317,7 @@ int mppa_offload_query_symbol(mppa_offload_sysqueue_t *queue, uint64_t module, c
     if (place < 0)
         wrong("symbol of no module");
     void *found = place < 0 || failed ? NULL : dlsym(queue->chip->modules[place], name);
-    *address = (uint64_t)(uintptr_t)found;
+    *address = wrong_virt != (uint64_t)-1 ? wrong_virt : (uint64_t)(uintptr_t)found;
     return leave(queue->chip, found ? 0 : -43);
 }
 /* Runs `void kernel(void *args)`. A program's variable `cluster`, if it has one, is the number of the cluster. */

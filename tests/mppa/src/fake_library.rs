@@ -46,6 +46,28 @@ impl FakeLibrary {
         function(fail_at);
     }
 
+    /// Sets the addresses of the next blocks, and the first also of the next functions; none for [`u64::MAX`].
+    ///
+    /// # Panics
+    /// If the fake lacks a function.
+    pub fn set_addresses(&self, virt: u64, phys: u64) {
+        // SAFETY: the function is the fake's.
+        let function: Symbol<'_, extern "C" fn(u64, u64)> =
+            unsafe { self.0.get("fake_addresses") }.expect("a function of the fake");
+        function(virt, phys);
+    }
+
+    /// Frees all blocks.
+    ///
+    /// # Panics
+    /// If the fake lacks the function.
+    pub fn forget_blocks(&self) {
+        // SAFETY: the function is the fake's.
+        let function: Symbol<'_, extern "C" fn()> =
+            unsafe { self.0.get("fake_forget_blocks") }.expect("a function of the fake");
+        function();
+    }
+
     /// The calls that it got, and what was wrong.
     ///
     /// # Panics

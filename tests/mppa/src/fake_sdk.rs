@@ -5,8 +5,8 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-/// What the ELF header of a program for kv3-2 says, and where.
-const CORE: (usize, u8) = (49, 0x23);
+use crate::elf_header::{CORE, KV3_2};
+
 /// The board's type, in the properties of its devices.
 const BOARD: &str = "stand-in (fake SDK), not an MPPA";
 
@@ -74,7 +74,7 @@ impl FakeSdk {
     pub fn program(&self) -> Vec<u8> {
         let path = self.library(&sources().join("kernels.c"), "kernels.so");
         let mut code = std::fs::read(path).expect("a program");
-        code[CORE.0] = CORE.1;
+        code[CORE] = KV3_2;
         code
     }
 

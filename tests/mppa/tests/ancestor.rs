@@ -4,15 +4,14 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use mppa::FakeSdk;
-use opencl::{DEADLINE, IcdFolder, built, current_program};
+use mppa::{FakeSdk, KV3_2, elf_header, eval_row};
+use opencl::{DEADLINE, current_program};
 use runtime_core::{Arg, DType, ErrorKind, Geometry, ModuleSource, Options, Placement, Runtime, Timing};
-use serde_json::Value;
 
 /// Set in the child that sees the stand-in, to its case.
 const CHILD: &str = "RUNTIME_TEST_MPPA_ANCESTOR";
@@ -122,18 +121,6 @@ fn several_devices(runtime: &Runtime) -> Result<(), Failed> {
     check(refused.kind() == ErrorKind::Unavailable, || refused.to_string())
 }
 
-/// Evaluates `spec.toml` in a folder, and returns the row.
-fn evaluate(folder: &Path, variables: &[(&str, PathBuf)], arguments: &[&str]) -> Result<Value, Failed> {
-    let mut command = mppa::command(&IcdFolder::empty(), built("runtime")?)?;
-    command.current_dir(folder).envs(variables.iter().cloned());
-    command.args(["eval", "spec.toml", "--no-validate", "--json", "rows.json"]).args(arguments);
-    let finished = opencl::finish(&mut command, DEADLINE)?;
-    let rows = std::fs::read_to_string(folder.join("rows.json"))
-        .map_err(|error| format!("{error}: {finished:?}"))?;
-    let document: Value = serde_json::from_str(&rows)?;
-    Ok(document["rows"][0].clone())
-}
-
 fn every_repeat() -> Result<(), Failed> {
     let sdk = FakeSdk::new(1);
     std::fs::write(sdk.path().join("program.elf"), sdk.program())?;
@@ -141,7 +128,7 @@ fn every_repeat() -> Result<(), Failed> {
     let kernel = "[kernel]\npath = \"program.elf\"\nentry = \"counted\"\n";
     sdk.write("spec.toml", &format!("version = 1\n{kernel}{argument}[eval]\nrepeat = 5\n"));
     let line = ["--device", "mppa:offload", "--counters", "mppa.PCC.cluster.avg.pe.avg"];
-    let row = evaluate(sdk.path(), &sdk.variables(), &line)?;
+    let row = eval_row(sdk.path(), &sdk.variables(), &line)?;
     for samples in [&row["measurement"]["samples_ns"], &row["counters"][0]["samples"]] {
         check(samples.as_array().is_some_and(|samples| samples.len() == 5), || row.to_string())?;
     }
@@ -158,10 +145,7 @@ fn simulator(script: &str) -> Result<(tempfile::TempDir, Variables), Failed> {
     std::fs::create_dir(root.path().join("bin"))?;
     std::fs::write(&tool, format!("#!/bin/sh\n{script}\n"))?;
     std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755))?;
-    let mut code = [0; 64];
-    code[..5].copy_from_slice(b"\x7fELF\x02");
-    code[49] = 0x23;
-    std::fs::write(root.path().join("program.elf"), code)?;
+    std::fs::write(root.path().join("program.elf"), elf_header(KV3_2))?;
     let kernel = "[kernel]\npath = \"program.elf\"\nentry = \"main\"\n";
     std::fs::write(root.path().join("spec.toml"), format!("version = 1\n{kernel}[eval]\nrepeat = 1\n"))?;
     let path = format!("{}:{}", root.path().join("bin").display(), std::env::var("PATH")?);
@@ -183,7 +167,7 @@ fn awaited_simulator() -> Result<(), Failed> {
         "--budget-s",
         "300",
     ];
-    let row = evaluate(root.path(), &variables, &line)?;
+    let row = eval_row(root.path(), &variables, &line)?;
     let is_late = row["reason"].as_str().is_some_and(|reason| reason.contains("starting"));
     check(is_late && row["outcome"]["kind"] == "timeout", || row.to_string())?;
     check(mppa::ends(std::fs::read_to_string(pid)?.trim()), || {
@@ -196,7 +180,7 @@ fn no_shell() -> Result<(), Failed> {
     let mark = root.path().join("mark");
     let variables = [&variables[..], &[("RUNTIME_TEST_MARK", mark.clone())]].concat();
     let folder = format!("work_dir={}/$(touch $RUNTIME_TEST_MARK)", root.path().display());
-    let row = evaluate(root.path(), &variables, &["--device", "mppa:iss", "--option", &folder])?;
+    let row = eval_row(root.path(), &variables, &["--device", "mppa:iss", "--option", &folder])?;
     check(!mark.exists(), || "a shell has run".to_owned())?;
     check(row["measurement"].is_object(), || row.to_string())
 }

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use mppa::{KV3_1, KV3_2, elf_header};
 use opencl::{DEADLINE, IcdFolder, built, current_program};
 use runtime_core::{Arg, CodeFormat, ErrorKind, HostArray, ModuleSource, Options, Runtime};
 use serde_json::Value;
@@ -17,9 +18,10 @@ const CHILD: &str = "RUNTIME_TEST_MPPA_MACHINE";
 /// A case: its name, and what its child does.
 type Case = (&'static str, &'static str, fn(&Runtime) -> Result<(), Failed>);
 
-const CASES: [Case; 3] = [
+const CASES: [Case; 4] = [
     ("a_program_doubles_a_tensor_on_a_simulator", DOUBLES, doubles),
     ("a_program_that_fails_says_how", "echo no more memory; exit 12", fails),
+    ("a_tool_that_ignores_sigterm_ends_at_the_deadline_with_what_it_forked", STUBBORN, stubborn),
     (
         "two_configurations_run_in_one_process",
         "[ \"$1\" = --march=kv3-1 ] || [ \"$1\" = --march=kv3-2 ]",
@@ -29,6 +31,10 @@ const CASES: [Case; 3] = [
 
 /// Called as `--march=kv3-2 -- PROGRAM TENSOR`: writes each byte of the tensor twice as large.
 const DOUBLES: &str = r#"od -An -v -tu1 "$4" | tr -s ' \n' '\n\n' | while read -r b; do [ -n "$b" ] && printf "\\$(printf %o $((b * 2)))"; done > "$4.new"; mv "$4.new" "$4""#;
+
+/// Writes the numbers of its processes into the folder of the tool.
+const STUBBORN: &str =
+    r#"trap '' TERM; sleep 1000 & echo "$$ $!" > "${0%/*}/ids"; echo still here; while :; do wait; done"#;
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
@@ -42,6 +48,7 @@ fn main() -> ExitCode {
     let mut trials = vec![
         Trial::test("a_machine_without_an_mppa_says_what_to_install", nothing_is_there),
         Trial::test("a_board_without_the_sdk_is_listed_with_the_reason", a_board_without_the_sdk),
+        Trial::test("the_compiler_of_the_sdk_is_a_target_of_the_command", offline_compiler),
     ];
     trials.push(match mppa::pocl() {
         Ok(_) => Trial::test("without_a_request_no_stand_in_is_listed", no_stand_in),
@@ -89,13 +96,52 @@ fn no_stand_in() -> Result<(), Failed> {
     Ok(())
 }
 
+/// The code that the fake compiler makes is the source that it gets, after the architecture.
+fn offline_compiler() -> Result<(), Failed> {
+    let root = tempfile::tempdir()?;
+    write_tool(
+        &root.path().join("bin/kvx-poclcc"),
+        "{ echo $POCL_MPPA_EXTRA_BUILD_ARCH; cat \"$3\"; } > \"$2\"",
+    )?;
+    let path = format!("{}:{}", root.path().join("bin").display(), std::env::var("PATH")?);
+    let kernel = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels/saxpy.wgsl");
+    let runtime = |arguments: &[&str]| {
+        let mut command = mppa::command(&IcdFolder::empty(), built("runtime")?)?;
+        command.current_dir(root.path()).env("PATH", &path).env("RUNTIME_MPPA_ROOT", root.path());
+        opencl::finish(command.args(arguments), DEADLINE)?.success()
+    };
+    let kernel = kernel.to_string_lossy();
+    runtime(&["compile", &kernel, "--target", "mppa:kv3-1", "-o", "saxpy.rtpkg"])?;
+    runtime(&["package", "extract", "saxpy.rtpkg", "-C", "out"])?;
+    let code = extracted(&root.path().join("out"))?;
+    let is_right = code.starts_with(b"kv3-1\n") && String::from_utf8_lossy(&code).contains("__kernel");
+    if is_right { Ok(()) } else { Err(String::from_utf8_lossy(&code).into_owned().into()) }
+}
+
+/// The largest file below a folder.
+fn extracted(folder: &Path) -> Result<Vec<u8>, Failed> {
+    let mut largest = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let bytes = if path.is_dir() { extracted(&path)? } else { std::fs::read(&path)? };
+        if bytes.len() > largest.len() {
+            largest = bytes;
+        }
+    }
+    Ok(largest)
+}
+
+/// Writes a script that is a tool.
+fn write_tool(path: &Path, script: &str) -> std::io::Result<()> {
+    std::fs::create_dir_all(path.parent().unwrap())?;
+    std::fs::write(path, format!("#!/bin/sh\n{script}\n"))?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))
+}
+
 /// Runs a case on a machine whose simulator is a script.
 fn in_child(name: &str, tool: &str) -> Result<(), Failed> {
     let root = tempfile::tempdir()?;
-    let script = root.path().join("bin/kvx-mppa");
-    std::fs::create_dir_all(script.parent().unwrap())?;
-    std::fs::write(&script, format!("#!/bin/sh\n{tool}\n"))?;
-    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755))?;
+    write_tool(&root.path().join("bin/kvx-mppa"), tool)?;
     let drivers = IcdFolder::empty();
     let mut command = mppa::command(&drivers, current_program()?)?;
     let path = std::env::var("PATH")?;
@@ -108,15 +154,9 @@ fn in_child(name: &str, tool: &str) -> Result<(), Failed> {
 /// A program with the ELF header of an architecture.
 #[allow(unsafe_code, reason = "loads native code")]
 fn program(core: u8) -> ModuleSource {
-    let mut code = vec![0; 64];
-    code[..5].copy_from_slice(b"\x7fELF\x02");
-    code[49] = core;
     // SAFETY: the simulator is a script, which does not execute it.
-    unsafe { ModuleSource::native(CodeFormat::ELF, code) }
+    unsafe { ModuleSource::native(CodeFormat::ELF, elf_header(core)) }
 }
-
-const KV3_1: u8 = 0x13;
-const KV3_2: u8 = 0x23;
 
 fn doubles(runtime: &Runtime) -> Result<(), Failed> {
     let device = runtime.open("mppa:iss")?;
@@ -141,6 +181,20 @@ fn fails(runtime: &Runtime) -> Result<(), Failed> {
     let has_all =
         ["no more memory", "exit status: 12", "kvx-mppa"].iter().all(|word| error.to_string().contains(word));
     if error.kind() == ErrorKind::Failed && has_all { Ok(()) } else { Err(error.to_string().into()) }
+}
+
+fn stubborn(runtime: &Runtime) -> Result<(), Failed> {
+    let device = runtime.open("mppa:iss")?;
+    let simulator = device.as_embedded().unwrap();
+    simulator.flash(&program(KV3_2), &[])?;
+    let error = simulator.run(Duration::from_secs(2)).unwrap_err();
+    if error.kind() != ErrorKind::Timeout || !error.message().contains("still here") {
+        return Err(error.to_string().into());
+    }
+    let root = std::env::var("RUNTIME_MPPA_ROOT")?;
+    let ids = std::fs::read_to_string(Path::new(&root).join("bin/ids"))?;
+    let has_ended = ids.split_whitespace().count() == 2 && ids.split_whitespace().all(mppa::ends);
+    if has_ended { Ok(()) } else { Err(format!("one of {ids} still runs").into()) }
 }
 
 fn two_configurations(runtime: &Runtime) -> Result<(), Failed> {

@@ -201,6 +201,64 @@ fn wrong_arguments_do_not_reach_the_library() {
     assert_eq!(fake.library.number("fake_calls"), before);
 }
 
+/// Neither waits for the kernel: it holds the chip until this test lets it end.
+#[test]
+fn memory_and_modules_are_dropped_while_a_kernel_runs() {
+    let (_turn, fake) = fake();
+    fake.library.reset(0);
+    let chip = fake.shim.open(BOARD, FIRMWARE).unwrap();
+    let (flag, other) = [4, 8].map(|bytes| Memory::allocate(&chip, Space::Chip, bytes).unwrap()).into();
+    flag.write(0, &[0; 4]).unwrap();
+    let modules = LoadedModules::new(&chip);
+    (0..2).for_each(|number| assert_eq!(modules.add(fake.program()).unwrap(), number));
+    modules.prepare(1).unwrap();
+    std::thread::scope(|scope| {
+        let run = scope.spawn(|| {
+            let mut command = Command::new(&chip);
+            // SAFETY: the fake's kernel takes the address of a number.
+            unsafe { modules.execute((0, "hold"), [0], &mut command, &flag.kernel_address().to_ne_bytes()) }
+        });
+        assert!(mppa::becomes(|| fake.library.log().contains("exec 0")));
+        modules.remove(1);
+        drop(other);
+        let log = fake.library.log();
+        assert!(log.ends_with("exec 0\n"), "they waited for the kernel: {log}");
+        let number =
+            std::ptr::with_exposed_provenance_mut::<i32>(usize::try_from(flag.kernel_address()).unwrap());
+        // SAFETY: the fake's memory is this process's, and the kernel only reads the number.
+        unsafe { number.write_volatile(1) };
+        run.join().unwrap().unwrap();
+    });
+    drop((modules, flag, chip));
+    assert_eq!(fake.library.number("fake_live"), 0, "{}", fake.library.log());
+    assert!(!fake.library.log().contains("WRONG"), "{}", fake.library.log());
+}
+
+/// Addresses that no block has, or no function.
+#[test]
+fn addresses_that_cannot_be_right_are_refused() {
+    const NONE: u64 = u64::MAX;
+    let (_turn, fake) = fake();
+    fake.library.reset(0);
+    let chip = fake.shim.open(BOARD, FIRMWARE).unwrap();
+    let module = Module::load(&chip, &fake.program()).unwrap();
+    for (virt, phys) in [(0, NONE), (65, NONE), (NONE - 63, NONE), (NONE, NONE - 2)] {
+        fake.library.set_addresses(virt, phys);
+        let error = Memory::allocate(&chip, Space::Chip, 100).unwrap_err();
+        assert!(
+            error.kind() == ErrorKind::Driver && error.message().contains("no block of memory"),
+            "{error}"
+        );
+    }
+    fake.library.set_addresses(0, NONE);
+    assert_eq!(module.symbol("twice").unwrap_err().kind(), ErrorKind::NotFound);
+    fake.library.set_addresses(NONE, NONE);
+    assert!(module.symbol("twice").is_ok());
+    assert!(!fake.library.log().contains("WRONG"), "{}", fake.library.log());
+    // Those blocks are not freed, and the next test counts what is alive.
+    fake.library.forget_blocks();
+}
+
 #[test]
 fn an_sdk_that_is_missing_or_different_says_so() {
     let folder = tempfile::tempdir().unwrap();

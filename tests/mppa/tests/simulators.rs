@@ -30,12 +30,14 @@ const PATIENCE_MS: i64 = 10_000;
 /// Where the library and the simulator meet.
 const FOLDER: &str = "MPPA_RPROC_SIM_PATH";
 const ISS: &str = "mppa:offload-iss";
+/// The case whose library hangs.
+const NEVER_CLOSED: &str = "a_library_that_never_closes_its_simulator_holds_up_nothing";
 const QEMU: &str = "mppa:offload-qemu";
 
 /// A case: its name, how the simulator behaves, and what its child does.
 type Case = (&'static str, &'static str, fn() -> Result<(), Failed>);
 
-const CASES: [Case; 16] = [
+const CASES: [Case; 17] = [
     ("a_simulator_runs_while_its_device_is_open", "", runs),
     ("a_simulator_that_never_gets_ready_is_an_error_with_its_output", "silent polite forks", never_ready),
     ("a_simulator_that_ends_at_once_is_an_error_with_its_output", "ends", ends_at_once),
@@ -44,6 +46,7 @@ const CASES: [Case; 16] = [
     ("a_simulator_that_dies_in_the_middle_of_a_launch_loses_the_device", "forks", dies_in_a_launch),
     ("a_simulator_that_dies_before_the_library_has_opened_it_is_an_error", "stuck", dies_before_it_is_open),
     ("a_library_that_never_opens_its_simulator_is_an_error", "stuck forks", never_open),
+    (NEVER_CLOSED, "forks", never_closed),
     ("a_read_that_outlives_its_device_leaves_host_memory_alone", "", read_outlives),
     ("a_write_that_outlives_its_device_leaves_host_memory_alone", "", write_outlives),
     ("a_simulator_that_died_can_be_opened_again", "", opened_again),
@@ -91,6 +94,9 @@ impl Machine {
         command.env(CHILD, name).envs(self.0.variables()).env(MODES, modes);
         command.env(IDS, self.0.path().join("ids")).env(HOLD, self.0.path().join("go"));
         command.env("MPPA_RPROC_PLATFORM_MODE", "sim").env(FOLDER, self.folder());
+        if name == NEVER_CLOSED {
+            command.env("FAKE_HANG", " destroy:0;");
+        }
         Ok(command)
     }
 
@@ -205,6 +211,18 @@ fn never_open() -> Result<(), Failed> {
         .all(|word| error.message().contains(word));
     check(error.kind() == ErrorKind::Timeout && has_all, || error.to_string())?;
     nothing_is_left()
+}
+
+fn never_closed() -> Result<(), Failed> {
+    let runtime = runtime();
+    let device = runtime.open_with(ISS, &Options::new().with("call_timeout_ms", 3_000))?;
+    double(&device)?;
+    drop(device);
+    nothing_is_left()?;
+    let error = runtime.open(ISS).unwrap_err();
+    check(error.kind() == ErrorKind::DeviceLost && error.message().contains("restart this process"), || {
+        error.to_string()
+    })
 }
 
 /// Loses the device in the middle of a transfer, which the library ends later.

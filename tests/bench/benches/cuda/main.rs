@@ -16,6 +16,7 @@ use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use raw::{Raw, ok};
+use runtime_bench::median;
 use runtime_core::{
     Arg, CodeFormat, CommonRuntime, DType, Dispatcher, Element, Geometry, Kernel, ModuleSource, Options,
     Placement, Queue, Runtime, Tensor,
@@ -87,11 +88,6 @@ fn compare(mut plain: impl FnMut() -> Duration, mut ours: impl FnMut() -> Durati
         }
     }
     (median(plain_ns), median(ours_ns))
-}
-
-fn median(mut samples: Vec<f64>) -> f64 {
-    samples.sort_by(f64::total_cmp);
-    samples[samples.len() / 2]
 }
 
 fn line(what: &str, (plain_ns, ours_ns): (f64, f64), calls: f64) {

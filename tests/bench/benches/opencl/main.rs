@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use raw::{CODE, ITEMS, Raw};
+use runtime_bench::median;
 use runtime_core::{
     Arg, CodeFormat, CommonRuntime, Element, Event, Geometry, Kernel, Module, ModuleSource, Placement, Queue,
     Runtime, Tensor,
@@ -78,11 +79,6 @@ fn compare(
         }
     }
     (median(plain_ns), median(ours_ns))
-}
-
-fn median(mut samples: Vec<f64>) -> f64 {
-    samples.sort_by(f64::total_cmp);
-    samples[samples.len() / 2]
 }
 
 fn line(what: &str, (plain_ns, ours_ns): (f64, f64), calls: f64) {

@@ -1,5 +1,6 @@
 //! The table, as Markdown.
 
+use runtime_bench::median;
 use runtime_core::Cost;
 
 use crate::interleave::Samples;
@@ -44,12 +45,6 @@ impl Row {
         }
         format!("| `{name}` | {ours} | {rate} | {other} | {ratio:.2} | {least:.2} |")
     }
-}
-
-/// The median; not a number without samples.
-fn median(mut samples: Vec<f64>) -> f64 {
-    samples.sort_by(f64::total_cmp);
-    samples.get(samples.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 fn least(samples: &[f64]) -> f64 {

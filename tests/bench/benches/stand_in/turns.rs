@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use runtime_bench::median;
+
 /// A turn lasts at least this long.
 const TURN: Duration = Duration::from_millis(10);
 /// Maximum time for a line.
@@ -63,9 +65,4 @@ pub(crate) fn line(what: &str, samples: &Samples) {
         median(ratios),
         least(stand_in) / least(opencl)
     );
-}
-
-fn median(mut samples: Vec<f64>) -> f64 {
-    samples.sort_by(f64::total_cmp);
-    samples[samples.len() / 2]
 }

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use raw::Raw;
+use runtime_bench::median;
 use runtime_core::{Arg, CommonRuntime, Event, Geometry, Kernel, ModuleSource, Queue, QueueOptions, Tensor};
 
 /// Three tensors and a scalar; one work-item, so that only the launch is measured.
@@ -115,11 +116,6 @@ pub(crate) fn compare(
         }
     }
     Pair::new(plain_ns, ours_ns)
-}
-
-pub(crate) fn median(mut samples: Vec<f64>) -> f64 {
-    samples.sort_by(f64::total_cmp);
-    samples[samples.len() / 2]
 }
 
 pub(crate) fn time(operation: impl FnOnce()) -> Duration {

@@ -1,10 +1,7 @@
 //! `runtime eval` on the fake chip: counters beside the times, and where the arguments were.
 
-use std::path::{Path, PathBuf};
-
 use libtest_mimic::{Failed, Trial};
-use mppa::FakeSdk;
-use opencl::{DEADLINE, Finished, IcdFolder, built};
+use mppa::{FakeSdk, eval_row, start_eval};
 use serde_json::{Value, json};
 
 /// Counts its calls: each adds 1000 × the event's number + 100 × the cluster + the element to every counter.
@@ -37,29 +34,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 pub(crate) fn row(sdk: &FakeSdk, spec: &str, arguments: &[&str]) -> Result<Value, Failed> {
     super::program_file(sdk)?;
     sdk.write("spec.toml", spec);
-    run(sdk.path(), &sdk.variables(), arguments)
-}
-
-/// The row of `spec.toml` in a folder.
-pub(crate) fn run(folder: &Path, variables: &[(&str, PathBuf)], arguments: &[&str]) -> Result<Value, Failed> {
-    let finished = start(folder, variables, arguments)?;
-    let document = std::fs::read_to_string(folder.join("rows.json"))
-        .map_err(|error| format!("{error}: {finished:?}"))?;
-    let document: Value = serde_json::from_str(&document)?;
-    Ok(document["rows"][0].clone())
-}
-
-/// Evaluates `spec.toml` in a folder.
-pub(crate) fn start(
-    folder: &Path,
-    variables: &[(&str, PathBuf)],
-    arguments: &[&str],
-) -> Result<Finished, Failed> {
-    let drivers = IcdFolder::empty();
-    let mut command = mppa::command(&drivers, built("runtime")?)?;
-    command.current_dir(folder).envs(variables.iter().cloned());
-    command.args(["eval", "spec.toml", "--no-validate", "--json", "rows.json"]).args(arguments);
-    Ok(opencl::finish(&mut command, DEADLINE)?)
+    eval_row(sdk.path(), &sdk.variables(), arguments)
 }
 
 pub(crate) fn check(is_right: bool, row: &Value) -> Result<(), Failed> {
@@ -93,7 +68,7 @@ fn without_counters() -> Result<(), Failed> {
     code[at + stop.len() - 1] = b'q';
     std::fs::write(sdk.path().join("program.elf"), code)?;
     let line = ["--device", "mppa:offload", "--counters", "mppa.PCC.cluster.0.pe.0"];
-    let row = run(sdk.path(), &sdk.variables(), &line)?;
+    let row = eval_row(sdk.path(), &sdk.variables(), &line)?;
     check(row["measurement"]["samples_ns"].as_array().is_some_and(|samples| samples.len() == 4), &row)?;
     let counter = &row["counters"][0];
     let reason = counter["reason"].as_str().unwrap_or_default();
@@ -120,7 +95,7 @@ fn side_by_side() -> Result<(), Failed> {
     sdk.write("spec.toml", SPEC);
     let variables: Vec<_> = sdk.variables().into_iter().chain([("FAKE_TOGETHER", "2".into())]).collect();
     // Index 0 and 1 are the chips by way of OpenCL.
-    let finished = start(sdk.path(), &variables, &["--device", "mppa:2", "--device", "mppa:3"])?;
+    let finished = start_eval(sdk.path(), &variables, &["--device", "mppa:2", "--device", "mppa:3"])?;
     let document: Value = serde_json::from_str(&std::fs::read_to_string(sdk.path().join("rows.json"))?)?;
     let rows = document["rows"].as_array().unwrap();
     check(rows.len() == 2, &document)?;

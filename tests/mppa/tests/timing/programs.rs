@@ -4,11 +4,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use libtest_mimic::{Failed, Trial};
-use mppa::FakeSdk;
+use mppa::{FakeSdk, KV3_2, elf_header, eval_row, start_eval};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::evaluation::{check, row, run, start};
+use super::evaluation::{check, row};
 
 /// Called as `PROGRAM X Y`: copies X, which is not zeros, to Y, and leaves a trace if it is asked for one.
 const TOOL: &str = r#"#!/bin/sh
@@ -65,17 +65,14 @@ fn machine() -> Result<TempDir, Failed> {
         write(tool, TOOL.as_bytes())?;
         std::fs::set_permissions(root.path().join(tool), std::fs::Permissions::from_mode(0o755))?;
     }
-    let mut code = [0; 64];
-    code[..5].copy_from_slice(b"\x7fELF\x02");
-    code[49] = 0x23;
-    write("program.elf", &code)?;
+    write("program.elf", &elf_header(KV3_2))?;
     write("spec.toml", SPEC.as_bytes())?;
     Ok(root)
 }
 
 /// The row of the program on a device of the machine.
 fn evaluate(root: &Path, device: &str, more: &[&str], variables: &[(&str, &str)]) -> Result<Value, Failed> {
-    run(root, &environment(root, variables)?, &line(&command(root), device, more))
+    eval_row(root, &environment(root, variables)?, &line(&command(root), device, more))
 }
 
 fn environment<'a>(root: &Path, more: &[(&'a str, &str)]) -> Result<Vec<(&'a str, PathBuf)>, Failed> {
@@ -145,7 +142,8 @@ fn refused() -> Result<(), Failed> {
     let root = machine()?;
     for (device, words) in [("mppa:jtag", "set option \"work_dir\""), ("mppa:iss", "needs a board")] {
         let (command, trace) = (command(root.path()), ["--option", "trace=true"]);
-        let finished = start(root.path(), &environment(root.path(), &[])?, &line(&command, device, &trace))?;
+        let finished =
+            start_eval(root.path(), &environment(root.path(), &[])?, &line(&command, device, &trace))?;
         if finished.status.success() || !finished.stderr.contains(words) {
             return Err(format!("{finished:?}").into());
         }
@@ -160,6 +158,6 @@ fn offload() -> Result<(), Failed> {
     let quiet = row(&sdk, spec, &device)?;
     check(quiet["measurement"].is_object() && quiet.get("traces").is_none(), &quiet)?;
     let variables: Vec<_> = sdk.variables().into_iter().chain([("MPPA_TRACE_ENABLE", "1".into())]).collect();
-    let traced = run(sdk.path(), &variables, &device)?;
+    let traced = eval_row(sdk.path(), &variables, &device)?;
     check(traces_of(&traced).iter().any(|path| path.ends_with("/chip.trace")), &traced)
 }
