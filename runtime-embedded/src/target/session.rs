@@ -213,7 +213,7 @@ impl Session {
     /// Reads memory of a target that has stopped.
     ///
     /// # Errors
-    /// `Driver` or `InvalidArgument` for an address without memory; `Timeout` or `Io`.
+    /// `Driver` for an address without memory; `Timeout` or `Io`.
     pub(crate) fn read_memory(&mut self, address: u64, bytes: &mut [u8]) -> Result<()> {
         self.link.read(address, bytes)
     }
