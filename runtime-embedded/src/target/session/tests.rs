@@ -66,8 +66,9 @@ impl Link for Target {
     }
 
     fn execute(&mut self, _until: Instant) -> Result<()> {
-        for index in 0..self.word(MAILBOX + 24) as u32 {
-            let record = MAILBOX + mailbox::TENSORS + u64::from(index) * mailbox::TENSOR_BYTES as u64;
+        // The number of calls follows in the high half.
+        for index in 0..self.word(MAILBOX + 24) & 0xffff_ffff {
+            let record = MAILBOX + mailbox::TENSORS + index * mailbox::TENSOR_BYTES as u64;
             let (address, bytes) = (self.word(record), self.word(record + 8));
             let checksum = crc32(self.at(address, usize::try_from(bytes).unwrap()));
             self.at(record + 36, 4).copy_from_slice(&checksum.to_le_bytes());
