@@ -55,6 +55,7 @@
 #define RT_ERROR_IO 13
 #define RT_ERROR_DRIVER 14
 #define RT_ERROR_INTERNAL 15
+#define RT_ERROR_CRASHED 16
 
 
 // First field of every `Header`: the bytes `RUNTIME\0` read as a little-endian integer.
@@ -64,7 +65,7 @@
 #define RT_MAJOR 1
 
 // ABI minor version; incremented whenever fields are appended.
-#define RT_MINOR 2
+#define RT_MINOR 3
 
 // Native code fits the device: recompiling it would not make it faster.
 #define RT_FITS_OPTIMALLY 0
@@ -251,6 +252,12 @@
 
 // `GraphNode::kind`: a fill.
 #define RT_NODE_FILL 3
+
+// `EmbeddedTable.inspect`: the memory at `address`, as many bytes as the buffer has.
+#define RT_INSPECT_MEMORY 1
+
+// `EmbeddedTable.inspect`: the registers, as UTF-8 text: lines `NAME VALUE`, with the value in hexadecimal. `address` is 0.
+#define RT_INSPECT_REGISTERS 2
 
 // A value that the driver does not report.
 #define RT_UNKNOWN UINT32_MAX
@@ -1117,6 +1124,14 @@ typedef struct rt_EmbeddedTable {
     rt_Status (*run)(rt_Handle device, uint64_t deadline_ns, struct rt_RunReport *out);
     // Reads bytes of tensor `tensor`.
     rt_Status (*read)(rt_Handle device, uint32_t tensor, uint64_t offset, uint8_t *destination, uint64_t bytes);
+    // Reads the memory at `address`, or the registers, of a target that has stopped, also after a run that failed. `what` is an
+    // `INSPECT_*` constant. Stores up to `capacity` bytes, and their whole number. Since minor version 3.
+    rt_Status (*inspect)(rt_Handle device,
+                         uint32_t what,
+                         uint64_t address,
+                         uint8_t *buffer,
+                         size_t capacity,
+                         size_t *bytes);
 } rt_EmbeddedTable;
 
 // Description of a counter. Frozen; borrowed from the device that listed it.

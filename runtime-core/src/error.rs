@@ -43,10 +43,12 @@ pub enum ErrorKind {
     Driver = 14,
     /// A defect in this project or a backend: a caught panic or a violated invariant.
     Internal = 15,
+    /// A program on an embedded device crashed: a trap or fault of its processor. The message has the cause and the place.
+    Crashed = 16,
 }
 
 impl ErrorKind {
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 16] = [
         Self::Unavailable,
         Self::Unsupported,
         Self::InvalidArgument,
@@ -62,6 +64,7 @@ impl ErrorKind {
         Self::Io,
         Self::Driver,
         Self::Internal,
+        Self::Crashed,
     ];
 
     /// The kind as a number, as in the ABI.

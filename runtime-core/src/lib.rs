@@ -350,7 +350,7 @@ pub use model::fusion::{
     Promotion, Seam,
 };
 pub use model::geometry::{Dim3, Geometry, LaunchConfig, Occupancy, ParallelRange};
-pub use model::kernel_info::{ImageSizes, KernelInfo, Param, RunReport};
+pub use model::kernel_info::{ImageSizes, KernelInfo, Param, Register, RunReport};
 pub use model::lowering::{Coarsening, Lowered, LoweredKernel, LoweredParam, Lowering};
 pub use model::options::{OptionScope, OptionSpec, OptionValue, Options, did_you_mean};
 pub use model::placement::{Placement, QueueOptions};

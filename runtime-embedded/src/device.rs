@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use runtime_core::backend::{
-    Allocate, Device, Level, Log, NoGraph, Program, QueueOptions, RunReport, Source, is_privileged,
+    Allocate, Device, Level, Log, NoGraph, Program, QueueOptions, Register, RunReport, Source, is_privileged,
 };
 use runtime_core::{
     DeviceInfo, DeviceKind, Error, ErrorKind, ImageSizes, Limits, MemorySpace, Options, Result,
@@ -81,6 +81,8 @@ enum State {
     /// Nothing runs, with the reason.
     Empty(String),
     Flashed(Box<Flashed>),
+    /// The last run failed, with the reason. The target can be inspected, and starts again with the next flash.
+    Stopped(Box<Flashed>, String),
 }
 
 #[derive(Debug)]
@@ -132,6 +134,16 @@ impl EmbeddedBoard {
         }
     }
 
+    /// Adds why data that is only read takes RAM.
+    fn explain_memory(&self, error: Error) -> Error {
+        match (error.kind(), self.board.link) {
+            (ErrorKind::OutOfMemory, LinkKind::Uart) => error.with_note(
+                "over a UART, data that the kernel only reads is in RAM too; make it constants of the code",
+            ),
+            _ => error,
+        }
+    }
+
     fn report(&self, message: &str) {
         self.around.log.write(Level::Debug, "embedded", &format!("{}: {message}", self.board.name));
     }
@@ -167,7 +179,7 @@ impl Device for EmbeddedBoard {
         let functions = self.trace(file, &image)?;
         let constants = place_constants(&mut tensors, &data, self.room_for_constants(format, &image));
         let mut session = self.flash_image(&mut state, &image, &constants)?;
-        let addresses = session.prepare(tensors, &data)?;
+        let addresses = session.prepare(tensors, &data).map_err(|error| self.explain_memory(error))?;
         session.write_args(&convert::words(&program.args, &addresses)?)?;
         let mut sizes = image.sizes;
         sizes.constant_bytes += constants.iter().map(|(_, data)| data.len() as u64).sum::<u64>();
@@ -191,8 +203,7 @@ impl Device for EmbeddedBoard {
         let outcome = match flashed.run(deadline) {
             Ok(outcome) => outcome,
             Err(error) => {
-                // What stopped somewhere else is not continued: the next flash starts the target again.
-                *state = State::Empty(format!("the last run failed ({}); flash again", error.message()));
+                state.stop(&error);
                 return Err(error);
             }
         };
@@ -215,6 +226,26 @@ impl Device for EmbeddedBoard {
     fn read(&self, tensor: u32, offset: u64, destination: &mut [u8]) -> Result<()> {
         flashed(&mut self.state.lock())?.session.read(tensor as usize, offset, destination)
     }
+
+    fn read_memory(&self, address: u64, destination: &mut [u8]) -> Result<()> {
+        inspected(&mut self.state.lock())?.read_memory(address, destination)
+    }
+
+    fn registers(&self) -> Result<Vec<Register>> {
+        inspected(&mut self.state.lock())?.registers()
+    }
+}
+
+impl State {
+    /// Keeps the target of a failed run for inspection, if it still answers. What stopped somewhere else is not continued.
+    fn stop(&mut self, error: &Error) {
+        let reason = format!("the last run failed ({}); flash again", error.message());
+        if let Self::Flashed(mut flashed) = std::mem::replace(self, Self::Empty(reason.clone()))
+            && flashed.session.is_usable()
+        {
+            *self = Self::Stopped(flashed, reason);
+        }
+    }
 }
 
 impl Flashed {
@@ -231,6 +262,13 @@ impl Flashed {
 fn flashed(state: &mut State) -> Result<&mut Flashed> {
     match state {
         State::Flashed(flashed) => Ok(flashed),
+        State::Empty(reason) | State::Stopped(_, reason) => Err(Error::invalid(reason.as_str())),
+    }
+}
+
+fn inspected(state: &mut State) -> Result<&mut Session> {
+    match state {
+        State::Flashed(flashed) | State::Stopped(flashed, _) => Ok(&mut flashed.session),
         State::Empty(reason) => Err(Error::invalid(reason.as_str())),
     }
 }

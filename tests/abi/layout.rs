@@ -118,7 +118,7 @@ fn current() -> BTreeMap<String, Layout> {
             hold, resume,
         }
         GraphTable { struct_size, reserved, instantiate, update, replay, close }
-        EmbeddedTable { struct_size, reserved, flash, run, read }
+        EmbeddedTable { struct_size, reserved, flash, run, read, inspect }
         CounterTable { struct_size, reserved, list, open, info, begin, end, read, close }
         ; unions
         Value { integer, number, text }

@@ -8,6 +8,7 @@ use crate::fixture::{path, rows, runtime};
 
 pub(crate) const CASES: &[Case] = &[
     ("a_broken_kernel_is_wrong", a_broken_kernel_is_wrong),
+    ("a_trap_is_a_crash", a_trap_is_a_crash),
     ("what_does_not_fit_is_not_run", what_does_not_fit_is_not_run),
     ("two_processes_count_the_same", two_processes_count_the_same),
     ("samples_are_counts_per_call", samples_are_counts_per_call),
@@ -24,7 +25,8 @@ const CODE: &str = "#include <stdint.h>
     void broken(const float *x, int8_t *y, int n) {
         for (int i = 0; i < n - 1; i++) y[i] = (int8_t)(3 * x[i]);
         y[4] = 9;
-    }";
+    }
+    void trap(const float *x, int8_t *y, int n) { __builtin_trap(); }";
 
 /// A folder with a spec of that function; `extra` is appended to it.
 fn folder(entry: &str, extra: &str) -> (TempDir, String) {
@@ -58,6 +60,21 @@ fn a_broken_kernel_is_wrong(board: &str) {
     assert_eq!((&validation["wrong"], &validation["unwritten"]), (&json!(2), &json!(1)), "{validation}");
     assert_eq!((&validation["name"], &validation["elements"]), (&json!("y"), &json!(30)));
     assert!(row["counts"]["median"].as_f64().unwrap() > 0.0, "it is counted nevertheless");
+}
+
+/// In this process and in a worker; the next kernel runs.
+fn a_trap_is_a_crash(board: &str) {
+    let (_folder, spec) = folder("trap", "");
+    let next = path("kernels/embedded/fir_q15.toml");
+    for arguments in [&[&*spec, &*next][..], &[&*spec, &*next, "--isolate"]] {
+        let rows = rows(board, arguments);
+        let [crashed, right] = &rows[..] else { panic!("{rows:?}") };
+        assert_eq!((&crashed["status"], &crashed["error_kind"]), (&json!("failed"), &json!("Crashed")));
+        let outcome = &crashed["outcome"];
+        assert_eq!((&outcome["kind"], &outcome["signal"]), (&json!("crashed"), &Value::Null), "{crashed}");
+        assert!(crashed["reason"].as_str().unwrap().contains("`trap`"), "{crashed}");
+        assert_eq!(right["status"], "right", "{right}");
+    }
 }
 
 fn what_does_not_fit_is_not_run(board: &str) {

@@ -44,7 +44,7 @@ pub const MAGIC: u64 = 0x0045_4d49_544e_5552;
 /// ABI major version; part of the entry point's name. A library of another major version is never loaded.
 pub const MAJOR: u16 = 1;
 /// ABI minor version; incremented whenever fields are appended.
-pub const MINOR: u16 = 2;
+pub const MINOR: u16 = 3;
 /// Name of the one symbol that a backend library exports.
 pub const ENTRY_SYMBOL: &str = "runtime_backend_v1";
 /// Name of the object-file section that holds the [`Manifest`].

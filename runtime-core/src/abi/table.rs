@@ -262,6 +262,9 @@ EmbeddedTable => EmbeddedCalls {
     run: fn(device: Handle, deadline_ns: u64, out: *mut RunReport) -> Status;
     /// Reads bytes of tensor `tensor`.
     read: fn(device: Handle, tensor: u32, offset: u64, destination: *mut u8, bytes: u64) -> Status;
+    /// Reads the memory at `address`, or the registers, of a target that has stopped, also after a run that failed. `what` is an
+    /// `INSPECT_*` constant. Stores up to `capacity` bytes, and their whole number. Since minor version 3.
+    inspect: fn(device: Handle, what: u32, address: u64, buffer: *mut u8, capacity: usize, bytes: *mut usize) -> Status;
 }
 
 /// Counters of the hardware and the system. Core serialises calls on one *set*.

@@ -65,6 +65,6 @@ pub use unread_timestamps::UnreadTimestamps;
 pub use views::{ArgRef, GraphNode, GraphWork, Launch, TensorArg, unsupported_argument};
 
 pub use crate::model::compiled::{CompiledCode, Fit};
-pub use crate::model::kernel_info::{ImageSizes, KernelInfo, Param, RunReport};
+pub use crate::model::kernel_info::{ImageSizes, KernelInfo, Param, Register, RunReport};
 pub use crate::model::placement::QueueOptions;
 pub use crate::platform::{cache_folder, is_privileged, thread_stack_bytes};

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use crate::code::arg::ArgValue;
 use crate::code::launch_checks::check_params;
 use crate::code::lowering;
+use crate::code::owned_arg::OwnedArg;
 use crate::code::raw_launch::raw_arg;
 use crate::device::common_runtime::{CommonRuntime, sealed::Opened, sealed::Shared};
 use crate::tensor::host_array::HostArray;
@@ -23,9 +24,15 @@ use crate::{
 /// host; the device creates, fills and checks them.
 #[derive(Debug)]
 pub struct EmbeddedDevice {
-    device: Arc<OpenDevice>,
-    /// The tensors of the flashed program, in argument order.
-    flashed: Mutex<Vec<Tensor>>,
+    pub(super) device: Arc<OpenDevice>,
+    flashed: Mutex<Option<Flashed>>,
+}
+
+/// What was flashed last.
+#[derive(Clone, Debug)]
+struct Flashed {
+    image: ModuleSource,
+    args: Vec<OwnedArg>,
 }
 
 impl Opened for EmbeddedDevice {
@@ -98,8 +105,23 @@ impl EmbeddedDevice {
                 }
             })
         })?;
-        *self.flashed.lock() = tensors.into_iter().map(|(tensor, _)| tensor).collect();
+        let args = args.iter().map(OwnedArg::new).collect();
+        *self.flashed.lock() = Some(Flashed { image: image.clone(), args });
         Ok(())
+    }
+
+    /// Resets the target, and starts the flashed program over: its tensors get their first contents again, and the image is as it was
+    /// flashed. This also makes a target usable whose program has crashed or timed out.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if nothing was flashed; otherwise as for [`EmbeddedDevice::flash`].
+    pub fn reset(&self) -> Result<()> {
+        let annotate = |error: Error| error.in_operation("reset").on_device(&self.device.name);
+        let flashed = self.flashed.lock().clone();
+        let Flashed { image, args } =
+            flashed.ok_or_else(|| annotate(Error::invalid("nothing is flashed; call flash first")))?;
+        let args: Vec<_> = args.iter().map(OwnedArg::borrow).collect();
+        self.flash(&image, &args).map_err(annotate)
     }
 
     /// Lowers portable code, and writes an image that runs its kernel `entry` on a grid of `groups` work-groups, together with its
@@ -192,7 +214,8 @@ impl EmbeddedDevice {
     /// Runs the flashed program to completion, or for at most `deadline`.
     ///
     /// # Errors
-    /// `Timeout`; `Failed` if the program reports failure; `InvalidArgument` if nothing was flashed.
+    /// `Timeout`; `Crashed` for a trap or fault of the processor; `Failed` if the program reports failure, or wrote outside its
+    /// tensors; `InvalidArgument` if nothing was flashed.
     pub fn run(&self, deadline: Duration) -> Result<RunReport> {
         let struct_size = crate::end_of!(abi::RunReport, zeroed_bytes);
         let mut raw = abi::RunReport { struct_size, ..Default::default() };
@@ -222,10 +245,9 @@ impl EmbeddedDevice {
     /// # Errors
     /// `InvalidArgument` if the program has no such tensor.
     pub fn read(&self, tensor: usize) -> Result<HostArray> {
-        let described = self.flashed.lock().get(tensor).cloned();
-        let described = described.ok_or_else(|| {
-            let message =
-                format!("no tensor {tensor}: {} tensors have been flashed", self.flashed.lock().len());
+        let tensors = self.tensors();
+        let described = tensors.get(tensor).ok_or_else(|| {
+            let message = format!("no tensor {tensor}: {} tensors have been flashed", tensors.len());
             Error::invalid(message).in_operation("read").on_device(&self.device.name)
         })?;
         let mut array = HostArray::new(described.dtype(), described.shape())?;
@@ -236,6 +258,13 @@ impl EmbeddedDevice {
             unsafe { (calls.embedded.read)(device, index, 0, bytes.as_mut_ptr(), bytes.len() as u64) }
         })?;
         Ok(array)
+    }
+
+    /// The tensors of the flashed program, in argument order.
+    fn tensors(&self) -> Vec<Tensor> {
+        let flashed = self.flashed.lock();
+        let args = flashed.iter().flat_map(|flashed| &flashed.args);
+        args.filter_map(|arg| Some(arg.tensor()?.0.clone())).collect()
     }
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod common_runtime;
 pub(crate) mod counters;
 pub(crate) mod embedded;
 pub(crate) mod host;
+pub(crate) mod inspection;
 pub(crate) mod methods;
 
 use std::sync::Arc;

@@ -69,6 +69,15 @@ pub struct RunReport {
     pub image: Option<ImageSizes>,
 }
 
+/// A register of an embedded device's processor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Register {
+    /// The processor's name for it, such as `pc`.
+    pub name: String,
+    /// Its bits, zero-extended.
+    pub value: u64,
+}
+
 /// Bytes of an image, by kind of section.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImageSizes {

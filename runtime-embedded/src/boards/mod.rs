@@ -17,6 +17,9 @@ const KNOWN: [(&str, &str); 5] = [
 /// UART drivers of the firmware.
 pub(crate) const DRIVERS: [&str; 2] = ["cmsdk", "ns16550"];
 
+/// The largest page of an emulated processor.
+pub(crate) const PAGE_BYTES: u64 = 4096;
+
 /// A board: its processor, its memory, how images are built for it, and how it is started.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -171,6 +174,14 @@ impl Processor {
             Self::Riscv32 | Self::CortexM => 4,
         }
     }
+
+    /// The address of code from that in a symbol, where bit 0 marks Thumb code.
+    pub(crate) const fn code_address(self, symbol: u64) -> u64 {
+        match self {
+            Self::CortexM => symbol & !1,
+            Self::Riscv64 | Self::Riscv32 => symbol,
+        }
+    }
 }
 
 impl Board {
@@ -195,6 +206,16 @@ impl Board {
         }
         if board.stack_bytes < 1024 || board.stack_bytes > board.ram.bytes / 2 {
             return Err(invalid("`stack_bytes` must be from 1024 to half of the RAM".to_owned()));
+        }
+        if board.emulator.is_some() && board.flash.bytes <= PAGE_BYTES {
+            return Err(invalid(format!(
+                "`flash.bytes` must be more than {PAGE_BYTES} on an emulated board, whose last page is for the breakpoint"
+            )));
+        }
+        if board.processor.word_bytes() == 4 && board.flash.end().max(board.ram.end()) > 1 << 32 {
+            return Err(invalid(
+                "`flash` and `ram` must end within 4 GiB, the addresses of 32 bits".to_owned(),
+            ));
         }
         let [numerator, denominator] = board.counter.per_ticks;
         let clocks = ["target-cycles", "target-instructions"];
@@ -340,11 +361,20 @@ mod tests {
             ("origin = 0x8040_0000", "origin = 0x8000_0000", "overlap"),
             ("[counter]", "[counter]\nspeed = 1", "speed"),
             ("\"target-instructions\"", "\"time\"", "clock"),
+            ("bytes = 0x40_0000", "bytes = 0x1000", "flash.bytes"),
         ];
         for (from, to, word) in wrong {
             let error = Board::parse("x.toml", &text.replacen(from, to, 1)).unwrap_err();
             assert!(error.message().contains("x.toml") && error.message().contains(word), "{error}");
         }
+    }
+
+    #[test]
+    fn the_memory_of_32_bits_ends_at_4_gib() {
+        let (_, text) = KNOWN[1];
+        let at = |origin: &str| Board::parse("x.toml", &text.replace("0x8040_0000", origin));
+        assert!(at("0xffc0_0000").is_ok());
+        assert!(at("0xffc0_0100").unwrap_err().message().contains("4 GiB"));
     }
 
     /// A board file with other tables in place of the emulator and its serial port.

@@ -11,7 +11,7 @@ use runtime_core::{Error, ErrorKind, Result};
 use super::elf::functions;
 use super::entry::{self, Parameter};
 use super::tool;
-use crate::boards::{Board, Processor};
+use crate::boards::{Board, PAGE_BYTES, Processor};
 use crate::module;
 
 /// The files of the firmware.
@@ -35,8 +35,6 @@ pub(super) const FLAGS: [&str; 4] =
     ["--specs=picolibc.specs", "-g1", "-ffunction-sections", "-fdata-sections"];
 /// Flags for kernels. Products are not contracted with sums, so that results agree between processors.
 pub(super) const KERNEL_FLAGS: [&str; 4] = ["-O2", "-std=gnu11", "-fno-math-errno", "-ffp-contract=off"];
-/// The largest page of an emulated processor.
-const PAGE_BYTES: u64 = 4096;
 /// The folder of generated code beside a kernel, whose file may have any name.
 const GENERATED: &str = "generated";
 

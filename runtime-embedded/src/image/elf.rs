@@ -23,6 +23,13 @@ pub(crate) struct Segment {
     pub(crate) bytes: Vec<u8>,
 }
 
+impl Segment {
+    const fn overlaps(&self, address: u64, bytes: u64) -> bool {
+        address < self.address.saturating_add(self.bytes.len() as u64)
+            && self.address < address.saturating_add(bytes)
+    }
+}
+
 /// The addresses that the protocol needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Symbols {
@@ -62,10 +69,11 @@ impl Image {
             addr2line: format!("{}addr2line", board.toolchain.prefix),
             flash: board.flash,
         };
-        if board.processor == Processor::CortexM {
-            // Bit 0 marks Thumb code and is not part of the address.
-            for address in [&mut image.symbols.start, &mut image.symbols.park, &mut image.symbols.resume] {
-                *address &= !1;
+        for address in [&mut image.symbols.start, &mut image.symbols.park, &mut image.symbols.resume] {
+            *address = board.processor.code_address(*address);
+            if ![board.flash, board.ram].iter().any(|region| region.contains(*address, 2)) {
+                let reason = format!("its code at {address:#x} is neither in flash nor in RAM");
+                return Err(refused(&reason));
             }
         }
         if !board.ram.contains(image.symbols.mailbox, MAILBOX_BYTES) {
@@ -215,6 +223,10 @@ fn segments(board: &Board, elf: &[u8], object: &object::File<'_>) -> Result<Vec<
         let data = usize::try_from(offset).ok().zip(usize::try_from(length).ok());
         let data = data.and_then(|(offset, length)| elf.get(offset..offset.checked_add(length)?));
         let data = data.ok_or_else(|| Error::invalid("the image is truncated"))?;
+        // This also limits what an image of many segments takes.
+        if segments.iter().any(|other: &Segment| other.overlaps(load, length)) {
+            return Err(Error::invalid(format!("the image has two segments at {load:#x}")));
+        }
         segments.push(Segment { address: load, bytes: data.to_vec() });
     }
     Ok(segments)

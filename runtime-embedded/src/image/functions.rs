@@ -30,12 +30,11 @@ impl Functions {
     pub(crate) fn of(image: &Image, processor: Processor) -> Result<Self> {
         let elf = fs::read(image.file()).map_err(|error| io("image", &error))?;
         let object = object::File::parse(&*elf).map_err(|error| Error::invalid(error.to_string()))?;
-        // Bit 0 marks Thumb code and is not part of the address.
-        let mask = if processor == Processor::CortexM { !1 } else { !0 };
         let functions =
             object.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition());
         let symbols = functions.filter_map(|symbol| {
-            Some((symbol.address() & mask, symbol.size(), symbol.name().ok()?.to_owned()))
+            let address = processor.code_address(symbol.address());
+            Some((address, symbol.size(), symbol.name().ok()?.to_owned()))
         });
         Ok(Self::from_symbols(symbols.collect()))
     }

@@ -51,5 +51,28 @@ fn run_within(command: &mut Command, folder: &Path, deadline: Duration) -> Resul
     let io = |error: std::io::Error| Error::new(ErrorKind::Io, format!("{}: {error}", log.display()));
     let text = std::fs::read(&log).map_err(io)?;
     std::fs::remove_file(&log).map_err(io)?;
+    if !status.success() && text.is_empty() {
+        let program = command.get_program().to_string_lossy();
+        // On a full disk, there is no room for the message either.
+        return Ok((
+            false,
+            format!("{program} ended with {status} and no message; is {} full?", folder.display()),
+        ));
+    }
     Ok((status.success(), String::from_utf8_lossy(&text).into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_always_has_a_message() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = |script: &str| run(Command::new("sh").args(["-c", script]), folder.path()).unwrap();
+        assert_eq!(run("echo words; exit 1"), (false, "words\n".to_owned()));
+        assert_eq!(run("exit 0"), (true, String::new()));
+        let (succeeded, message) = run("exit 3");
+        assert!(!succeeded && message.contains("exit status: 3") && message.contains("full?"), "{message}");
+    }
 }

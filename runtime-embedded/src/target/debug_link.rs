@@ -6,14 +6,14 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Instant;
 
-use runtime_core::{Error, ErrorKind, Result};
+use runtime_core::{Error, ErrorKind, Register, Result};
 
 use super::constants::Constant;
 use super::link::{Link, PREPARE_DEADLINE, Surroundings};
 use super::mailbox::Header;
 use super::program::Program;
 use super::trace::{self, Counts, Pipe, Window};
-use super::{emulator, server};
+use super::{emulator, registers, server};
 use crate::boards::{Board, Processor};
 use crate::gdb::{Client, Deadlines, GdbError, GdbErrorKind, Transport};
 use crate::image::Image;
@@ -110,9 +110,10 @@ impl DebugLink {
         let pc = self.run(until, phase)?;
         match pc == self.image.symbols.park {
             true => Ok(()),
-            false => {
-                Err(Error::new(ErrorKind::Failed, format!("the target stopped in {}", self.image.locate(pc))))
-            }
+            false => Err(Error::new(
+                ErrorKind::Crashed,
+                format!("the target stopped in {}", self.image.locate(pc)),
+            )),
         }
     }
 
@@ -197,11 +198,8 @@ impl DebugLink {
         self.explained(done)
     }
 
-    const fn pc_register(&self) -> u32 {
-        match self.processor {
-            Processor::Riscv64 | Processor::Riscv32 => 32,
-            Processor::CortexM => 15,
-        }
+    fn pc_register(&self) -> u32 {
+        (0..).zip(registers::names(self.processor)).fold(0, |_, (number, _)| number)
     }
 }
 
@@ -255,6 +253,16 @@ impl Link for DebugLink {
             self.resume(until, "run")?;
         }
         Ok(counts)
+    }
+
+    fn registers(&mut self) -> Result<Vec<Register>> {
+        let names = (0..).zip(registers::names(self.processor));
+        names
+            .map(|(number, name)| {
+                let value = self.client.read_register(number);
+                Ok(Register { name: (*name).to_owned(), value: self.explained(value)? })
+            })
+            .collect()
     }
 
     fn is_usable(&mut self) -> bool {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use runtime_core::backend::Log;
-use runtime_core::{Error, Result};
+use runtime_core::{Error, Register, Result};
 
 use super::constants::Constant;
 use super::debug_link::DebugLink;
@@ -43,6 +43,14 @@ pub(super) trait Link: Debug + Send {
     /// `Unsupported` where the link does not know, which [`super::FunctionTrace::new`] finds before.
     fn trace(&mut self, _window: Window, _until: Instant) -> Result<Counts> {
         Err(Error::unsupported("this link does not report executed instructions"))
+    }
+
+    /// Reads the registers while the target has stopped.
+    ///
+    /// # Errors
+    /// `Unsupported` where the link does not reach them.
+    fn registers(&mut self) -> Result<Vec<Register>> {
+        Err(Error::unsupported("a serial port does not reach the registers, except those of a crash"))
     }
 
     /// Whether the target can take another image as it is.

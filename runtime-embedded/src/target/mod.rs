@@ -10,6 +10,7 @@ mod mailbox;
 mod named_pipe;
 mod port;
 mod program;
+mod registers;
 mod server;
 mod session;
 mod spawner;

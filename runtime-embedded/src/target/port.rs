@@ -1,9 +1,9 @@
 //! Serial ports, and what stands in for them: sockets and pipes.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::net::TcpStream;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
@@ -39,6 +39,7 @@ impl Port {
             }
             _ => {
                 let input = SerialPort::open(&uart.port, uart.baud)?;
+                reserve(input.as_fd())?;
                 input.discard_buffers()?;
                 Ok(Self { output: input.try_clone()?, input })
             }
@@ -55,9 +56,21 @@ impl Port {
     }
 }
 
+/// Locks a port until its last descriptor is closed: another session would take the board's replies, and flash it.
+fn reserve(port: BorrowedFd<'_>) -> io::Result<()> {
+    let file = File::from(port.try_clone_to_owned()?);
+    file.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => {
+            io::Error::new(io::ErrorKind::ResourceBusy, "it is in use by another session")
+        }
+        TryLockError::Error(error) => error,
+    })
+}
+
 /// Opens a named pipe. With both directions, opening does not wait for the other side.
 fn pipe(path: &str) -> io::Result<SerialPort> {
     let file: File = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    reserve(file.as_fd())?;
     Ok(OwnedFd::from(file).into())
 }
 
@@ -82,5 +95,36 @@ impl Transport for Port {
                 Err(error) => continue_after(error)?,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd as _;
+
+    use super::*;
+
+    fn uart(port: &str) -> Uart {
+        Uart {
+            driver: "ns16550".to_owned(),
+            address: 0,
+            port: port.to_owned(),
+            baud: 115_200,
+            flash: Vec::new(),
+            reset: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_port_has_one_session() {
+        let (terminal, board) = SerialPort::pair().unwrap();
+        let link = format!("/proc/self/fd/{}", board.as_fd().as_raw_fd());
+        let uart = uart(std::fs::read_link(link).unwrap().to_str().unwrap());
+        let first = Port::open(&uart).unwrap();
+        let error = Port::open(&uart).unwrap_err();
+        assert!(error.to_string().contains("another session"), "{error}");
+        drop(first);
+        Port::open(&uart).unwrap();
+        drop(terminal);
     }
 }

@@ -4,13 +4,16 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use runtime_core::{Error, ErrorKind, Result};
+use runtime_core::{Error, ErrorKind, Register, Result};
 
 use super::constants::Constant;
 use super::fault;
 use super::function_trace::FunctionTrace;
 use super::link::{self, Link, PREPARE_DEADLINE, Surroundings};
-use super::mailbox::{self, ALIGNMENT, CONSTANT, GUARD_BYTES, Header, KEEP, State, TensorRecord};
+use super::mailbox::{
+    self, ALIGNMENT, CONSTANT, FaultRecord, GUARD_BYTES, Header, KEEP, State, TensorRecord,
+};
+use super::registers;
 use crate::boards::{Board, Processor};
 use crate::image::Image;
 use crate::uart::crc32;
@@ -35,6 +38,8 @@ pub(crate) struct Session {
     tensors: Vec<TensorRecord>,
     /// The checksums of the constants, by tensor.
     constants: Vec<(usize, u32)>,
+    /// What the firmware has recorded of the program's crash.
+    fault: Option<FaultRecord>,
 }
 
 impl Session {
@@ -56,6 +61,7 @@ impl Session {
             image: Arc::clone(image),
             tensors: Vec::new(),
             constants: Vec::new(),
+            fault: None,
         };
         session.check_ready()?;
         Ok(session)
@@ -70,6 +76,7 @@ impl Session {
         self.image = Arc::clone(image);
         self.tensors.clear();
         self.constants.clear();
+        self.fault = None;
         self.check_ready()
     }
 
@@ -102,10 +109,27 @@ impl Session {
                 _ => {}
             }
         }
-        self.command(mailbox::PREPARE, tensors.len(), 0, Instant::now() + PREPARE_DEADLINE)?;
+        let until = Instant::now() + PREPARE_DEADLINE;
+        self.command((mailbox::PREPARE, tensors.len(), 0), |link| link.execute(until))?;
         let addresses = tensors.iter().map(|tensor| tensor.address).collect();
         self.tensors = tensors;
+        for (index, data) in data.iter().enumerate() {
+            if let Some(data) = data.filter(|_| self.tensors[index].content == KEEP) {
+                self.check_arrival(index, data)?;
+            }
+        }
         Ok(addresses)
+    }
+
+    /// Compares data with the checksum that the target has made of it.
+    fn check_arrival(&mut self, index: usize, data: &[u8]) -> Result<()> {
+        match self.checksum_and_damage(index)?.0 == crc32(data) {
+            true => Ok(()),
+            false => Err(Error::new(
+                ErrorKind::Io,
+                format!("tensor {index} was damaged on its way: its checksum differs from the target's"),
+            )),
+        }
     }
 
     /// Writes the arguments of the kernel.
@@ -122,8 +146,10 @@ impl Session {
     /// # Errors
     /// `Timeout`, with the place where the kernel was; `Failed` for a fault or a write outside a tensor.
     pub(crate) fn run(&mut self, calls: u32, deadline: Duration) -> Result<Outcome> {
-        let header = self.command(mailbox::RUN, self.tensors.len(), calls, Instant::now() + deadline);
-        let header = header.map_err(|error| after(deadline, error))?;
+        let until = Instant::now() + deadline;
+        let command = (mailbox::RUN, self.tensors.len(), calls);
+        let ran = self.command(command, |link| link.execute(until));
+        let (header, ()) = ran.map_err(|error| after(deadline, error))?;
         self.outcome(&header)
     }
 
@@ -138,9 +164,9 @@ impl Session {
         deadline: Duration,
     ) -> Result<(Outcome, Vec<(String, u64)>)> {
         let until = Instant::now() + deadline;
-        self.write_mailbox(mailbox::COMMAND, &mailbox::command(mailbox::RUN, self.tensors.len(), calls))?;
-        let counts = self.link.trace(trace.window, until).map_err(|error| after(deadline, error))?;
-        let header = self.done()?;
+        let command = (mailbox::RUN, self.tensors.len(), calls);
+        let ran = self.command(command, |link| link.trace(trace.window, until));
+        let (header, counts) = ran.map_err(|error| after(deadline, error))?;
         Ok((self.outcome(&header)?, trace.sum(counts)))
     }
 
@@ -178,13 +204,29 @@ impl Session {
         })?;
         runtime_core::backend::check_range("read", offset, bytes.len() as u64, tensor.bytes)?;
         self.link.read(tensor.address + offset, bytes)?;
-        if bytes.len() as u64 == tensor.bytes && self.checksum_and_damage(index)?.0 != crc32(bytes) {
-            return Err(Error::new(
-                ErrorKind::Io,
-                format!("tensor {index} was damaged on its way: its checksum differs from the target's"),
-            ));
+        match bytes.len() as u64 == tensor.bytes {
+            true => self.check_arrival(index, bytes),
+            false => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Reads memory of a target that has stopped.
+    ///
+    /// # Errors
+    /// `Driver` for an address without memory; `Timeout` or `Io`.
+    pub(crate) fn read_memory(&mut self, address: u64, bytes: &mut [u8]) -> Result<()> {
+        self.link.read(address, bytes)
+    }
+
+    /// The registers of a target that has stopped: after a crash, those that the firmware has recorded of the program.
+    ///
+    /// # Errors
+    /// `Unsupported` without a debugger; `Timeout` or `Io`.
+    pub(crate) fn registers(&mut self) -> Result<Vec<Register>> {
+        match &self.fault {
+            Some(fault) => Ok(registers::of_fault(self.processor, fault)),
+            None => self.link.registers(),
+        }
     }
 
     /// Whether the target can take another image as it is.
@@ -199,11 +241,15 @@ impl Session {
         Ok(mailbox::checksum_and_damage(&record))
     }
 
-    /// Has the firmware execute a command, and returns its mailbox.
-    fn command(&mut self, command: u32, tensors: usize, calls: u32, until: Instant) -> Result<Header> {
+    /// Writes a command with its tensors and calls, lets the firmware execute it, and returns its mailbox.
+    fn command<T>(
+        &mut self,
+        (command, tensors, calls): (u32, usize, u32),
+        execute: impl FnOnce(&mut dyn Link) -> Result<T>,
+    ) -> Result<(Header, T)> {
         self.write_mailbox(mailbox::COMMAND, &mailbox::command(command, tensors, calls))?;
-        self.link.execute(until)?;
-        self.done()
+        let executed = execute(self.link.as_mut())?;
+        Ok((self.done()?, executed))
     }
 
     /// The mailbox after a command, if it has been executed.
@@ -220,6 +266,7 @@ impl Session {
     fn crash(&mut self, header: &Header) -> Error {
         let cause = fault::describe(self.processor, header);
         let fault = &header.fault;
+        self.fault = Some(*fault);
         let place = match fault.pc {
             0 => self.image.locate(fault.lr),
             pc => self.image.locate(pc),
@@ -229,7 +276,7 @@ impl Session {
             false => format!(", called from {}", self.image.locate(fault.lr)),
         };
         Error::new(
-            ErrorKind::Failed,
+            ErrorKind::Crashed,
             format!(
                 "the program crashed: {cause}, in {place}{called}; sp {:#x}, lr {:#x}",
                 fault.sp, fault.lr
@@ -287,27 +334,4 @@ fn place(tensors: &mut [TensorRecord], memory: Range<u64>) -> Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn tensor(bytes: u64) -> TensorRecord {
-        TensorRecord { address: 0, bytes, seed: 0, content: 0, class: 0, element_bytes: 1 }
-    }
-
-    #[test]
-    fn tensors_are_aligned_and_guarded() {
-        let mut tensors = [tensor(1), tensor(64), tensor(0)];
-        place(&mut tensors, 0x1000..0x1160).unwrap();
-        assert_eq!(tensors.map(|tensor| tensor.address), [0x1040, 0x10c0, 0x1140]);
-        assert_eq!(place(&mut tensors, 0x1000..0x115f).unwrap_err().kind(), ErrorKind::OutOfMemory);
-    }
-
-    #[test]
-    fn sizes_beyond_64_bits_do_not_fit() {
-        for bytes in [[u64::MAX / 2 + 1, u64::MAX / 2 + 1, 8], [u64::MAX, 8, 8], [8, 8, u64::MAX]] {
-            let error = place(&mut bytes.map(tensor), 0x1000..0x2000).unwrap_err();
-            assert!(error.message().contains("the board has 4096 bytes"), "{error}");
-        }
-        assert!(place(&mut [tensor(8)], u64::MAX - 8..u64::MAX).is_err());
-    }
-}
+mod tests;

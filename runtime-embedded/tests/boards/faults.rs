@@ -37,14 +37,14 @@ fn expect(board: &Board, code: &str, kind: ErrorKind, words: &[&str]) {
 fn crashes_are_named_and_located(board: &Board) {
     let unimplemented = if board.is_cortex_m() { "udf #0" } else { "unimp" };
     let illegal = format!("\n\nvoid f(int *x) {{\n__asm__ volatile(\"{unimplemented}\");\n}}");
-    expect(board, &illegal, ErrorKind::Failed, &["crashed", "illegal instruction", "`f`", "kernel.c:4"]);
+    expect(board, &illegal, ErrorKind::Crashed, &["crashed", "illegal instruction", "`f`", "kernel.c:4"]);
     let outside = "void f(int *x) {\n  x[0] = *(volatile int *)0xe8000000u;\n}";
-    expect(board, outside, ErrorKind::Failed, &["outside memory", "`f`", "kernel.c:2"]);
+    expect(board, outside, ErrorKind::Crashed, &["outside memory", "`f`", "kernel.c:2"]);
 }
 
 fn a_null_call_names_its_caller(board: &Board) {
     let code = "void f(int *x) {\n  void (*volatile g)(void) = 0;\n  g();\n  x[0] = 1;\n}";
-    expect(board, code, ErrorKind::Failed, &["crashed", "`f`", "kernel.c:"]);
+    expect(board, code, ErrorKind::Crashed, &["crashed", "`f`", "kernel.c:"]);
 }
 
 fn a_stack_overflow_is_named(board: &Board) {
@@ -55,7 +55,7 @@ fn a_stack_overflow_is_named(board: &Board) {
             return deep(frame) + frame[1];
         }
         void f(int *x) { x[0] = deep(x); }";
-    expect(board, code, ErrorKind::Failed, &["stack overflow (65536 bytes of stack)"]);
+    expect(board, code, ErrorKind::Crashed, &["stack overflow (65536 bytes of stack)"]);
 }
 
 fn arithmetic_and_alignment_trap_on_arm(board: &Board) {
@@ -63,9 +63,9 @@ fn arithmetic_and_alignment_trap_on_arm(board: &Board) {
         return;
     }
     let division = "void f(int *x) { volatile int zero = 0; x[0] = 5 / zero; }";
-    expect(board, division, ErrorKind::Failed, &["division by zero", "`f`"]);
+    expect(board, division, ErrorKind::Crashed, &["division by zero", "`f`"]);
     let misaligned = "void f(int *x) { *(volatile int *)((char *)x + 1) = 3; }";
-    expect(board, misaligned, ErrorKind::Failed, &["misaligned access", "`f`"]);
+    expect(board, misaligned, ErrorKind::Crashed, &["misaligned access", "`f`"]);
 }
 
 fn a_hang_is_a_timeout_that_says_where(board: &Board) {

@@ -62,7 +62,7 @@ fn a_traced_run_may_fail(board: &Board) {
     let file = folder.path().join("functions");
     flash(board, "void f(int *x, int n) { __builtin_trap(); }", 1, &file).unwrap();
     let error = board.embedded().run(DEADLINE).unwrap_err();
-    assert!(error.kind() == ErrorKind::Failed && error.to_string().contains("crashed"), "{error}");
+    assert!(error.kind() == ErrorKind::Crashed && error.to_string().contains("crashed"), "{error}");
     flash(board, "void f(int *x, int n) { while (*(volatile int *)x == 1) {} }", 1, &file).unwrap();
     let error = board.embedded().run(Duration::from_secs(5)).unwrap_err();
     assert!(error.kind() == ErrorKind::Timeout && error.to_string().contains("`f`"), "{error}");

@@ -93,7 +93,7 @@ pub(crate) fn flash_twice(board: &Board) {
     std::io::stdout().write_all(report.as_bytes()).unwrap();
 }
 
-fn files_below(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
 }

@@ -50,18 +50,24 @@ pub(crate) fn has_ended(id: u32) -> bool {
 
 /// Runs in a process of its own, where no other test opens files.
 pub(crate) fn flashes_leak_nothing(board: &Board) {
-    succeeds(board, "flash");
+    let temporary = tempfile::tempdir().unwrap();
+    let mut child = command(board, "flash");
+    let output = child.env("TMPDIR", temporary.path()).spawn().unwrap().wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 fn count_flashes(board: &Board) {
-    let resources = || (fs::read_dir("/proc/self/fd").unwrap().count(), emulators(std::process::id()).len());
+    let resources = || {
+        let files = crate::images::files_below(&std::env::temp_dir()).len();
+        (fs::read_dir("/proc/self/fd").unwrap().count(), emulators(std::process::id()).len(), files)
+    };
     flash_and_run(board, 0);
     let before = resources();
     // Two flashes each. Over a UART, the firmware starts again for each.
     for a in 0..if board.link == Link::Uart { 20 } else { 100 } {
         flash_and_run(board, a);
     }
-    assert_eq!(resources(), before, "open files and emulators");
+    assert_eq!(resources(), before, "open files and sockets, emulators, files");
     for _ in 0..5 {
         flash_and_run(&board.another(), 1);
     }

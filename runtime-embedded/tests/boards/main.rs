@@ -7,6 +7,7 @@ mod faults;
 mod flash_data;
 mod functions;
 mod images;
+mod inspection;
 mod kernels;
 mod lifetime;
 mod portable;
@@ -133,8 +134,9 @@ fn cases(board: &str) -> Vec<(Case, Link)> {
         flash_data::CASES,
         functions::CASES,
         functions::IMAGES,
+        inspection::CASES,
     ];
-    let both = [kernels::CASES, faults::CASES, uart::SHARED, uart::CASES, functions::UART];
+    let both = [kernels::CASES, faults::CASES, uart::SHARED, uart::CASES, functions::UART, inspection::CASES];
     let processor = [results::CASES, kernels::CASES, faults::CASES, flash_data::CASES, functions::CASES];
     let over = |lists: &[&'static [Case]], link| {
         lists.concat().into_iter().map(|case| (case, link)).collect::<Vec<_>>()

@@ -139,6 +139,18 @@ pub(crate) fn a_prebuilt_image_is_flashed(board: &Board) {
     assert_eq!(device.read(0).unwrap().as_slice::<i32>().unwrap(), [42]);
 }
 
+/// An ELF image whose first segment with contents replaces the next one.
+fn with_a_segment_twice(mut image: Vec<u8>) -> Vec<u8> {
+    let is_64 = image[4] == 2;
+    let (table, bytes, file_bytes) = if is_64 { (32, 56, 32) } else { (28, 32, 16) };
+    let half = |image: &[u8], at: usize| u32::from_le_bytes(image[at..at + 4].try_into().unwrap()) as usize;
+    let first = half(&image, table);
+    let is_loaded = |at: &usize| half(&image, *at) == 1 && half(&image, at + file_bytes) > 0;
+    let from = (first..).step_by(bytes).find(is_loaded).unwrap();
+    image.copy_within(from..from + bytes, from + bytes);
+    image
+}
+
 fn foreign_images_are_refused(board: &Board) {
     let refused = |image: Vec<u8>, words: &[&str]| {
         let error = board.embedded().flash(&elf(image), &[]).unwrap_err();
@@ -150,6 +162,11 @@ fn foreign_images_are_refused(board: &Board) {
     let mut image = prebuilt(board.name, ENTRY, board.link);
     let cut = image[..image.len() / 3].to_vec();
     refused(cut, &[]);
+    // The entry point of either class, 32 or 64 bits.
+    let mut lost = image.clone();
+    lost[24..28].copy_from_slice(&0x7000_0000u32.to_le_bytes());
+    refused(lost, &["0x70000000", "neither in flash nor in RAM"]);
+    refused(with_a_segment_twice(image.clone()), &["two segments"]);
     let name = image.windows(12).position(|bytes| bytes == b"runtime_park").unwrap();
     image[name] = b'R';
     refused(image, &["runtime_park", "docs/embedded.md"]);

@@ -1,6 +1,6 @@
 //! Boards that are reached over a UART.
 
-use runtime_core::{Arg, DType};
+use runtime_core::{Arg, DType, ErrorKind, HostArray};
 
 use crate::{Board, Case, DEADLINE, lifetime, refusals, results};
 
@@ -16,6 +16,7 @@ pub(crate) const SHARED: &[Case] = &[
 pub(crate) const CASES: &[Case] = &[
     ("messages_come_between_replies", messages_come_between_replies),
     ("changed_code_is_flashed_again", changed_code_is_flashed_again),
+    ("data_that_is_only_read_takes_ram", data_that_is_only_read_takes_ram),
     ("an_emulator_that_has_ended_is_replaced", lifetime::an_emulator_that_has_ended_is_replaced),
     ("runs_whose_numbers_are_equal_are_all_executed", runs_whose_numbers_are_equal_are_all_executed),
 ];
@@ -45,6 +46,14 @@ fn runs_whose_numbers_are_equal_are_all_executed(board: &Board) {
             assert_eq!(value(), expected, "before {reads} reads have ended");
         }
     }
+}
+
+fn data_that_is_only_read_takes_ram(board: &Board) {
+    let device = board.embedded();
+    let weights = device.tensor_from_array(HostArray::new(DType::U8, &[5 << 20]).unwrap()).unwrap();
+    let error = board.flash("void f(unsigned char *x) {}", &[Arg::read(&weights)]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+    assert!(error.message().contains("over a UART") && error.message().contains("5242"), "{error}");
 }
 
 fn changed_code_is_flashed_again(board: &Board) {

@@ -109,7 +109,7 @@ impl Board<'_> {
     fn count(&self, job: &Job, settings: &Settings, enter: Enter<'_>) -> Result<(Validation, Figures)> {
         self.check_timing()?;
         let check = Check::of(job, settings.validates())?;
-        let program = Program::new((self.embedded, self.is_timed), job, &check)?;
+        let program = Program::new(self.embedded, self.is_timed, job, &check)?;
         let operation = format!("while \"{}\" was flashed on {}", job.spec.name, self.name);
         enter(Phase::Compile, &operation);
         let context = CrashContext::enter(operation);

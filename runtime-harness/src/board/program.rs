@@ -39,7 +39,8 @@ impl<'p> Program<'p> {
     /// # Errors
     /// `Unsupported` for what a device without a driver lacks; the error in the initial data.
     pub(super) fn new(
-        (embedded, is_whole): (&'p EmbeddedDevice, bool),
+        embedded: &'p EmbeddedDevice,
+        is_whole: bool,
         job: &'p Job,
         check: &Check<'_>,
     ) -> Result<Self> {
@@ -64,7 +65,7 @@ impl<'p> Program<'p> {
         let inputs = job.inputs.as_ref().map_err(Clone::clone)?;
         let tensors = spec.args.iter().zip(inputs).enumerate().map(|(index, (arg, input))| match &arg.kind {
             ArgumentKind::Tensor(tensor) => {
-                let described = describe((embedded, is_whole), tensor, input.as_ref(), check.poison(index));
+                let described = describe(embedded, !is_whole, tensor, input.as_ref(), check.poison(index));
                 let described = described.map_err(|error| error.in_operation(&arg.name))?;
                 Ok(Some((described, tensor.access)))
             }
@@ -156,9 +157,11 @@ fn call(config: LaunchConfig) -> Result<Launch> {
     }
 }
 
-/// Describes a tensor with its initial content, or filled with `poison` if it is only written.
+/// Describes a tensor with its initial content, or filled with `poison` if it is only written. `makes_data` says whether the device
+/// makes random numbers.
 fn describe(
-    (embedded, is_whole): (&EmbeddedDevice, bool),
+    embedded: &EmbeddedDevice,
+    makes_data: bool,
     spec: &TensorSpec,
     input: Option<&HostArray>,
     poison: u8,
@@ -168,8 +171,8 @@ fn describe(
         return Err(Error::new(ErrorKind::Unsupported, message));
     }
     match (input, &spec.init) {
-        // The device makes the same numbers, which need not be sent.
-        (Some(_), Init::Random { seed, range }) if !is_whole && *range == Interval::of(spec.dtype) => {
+        // The same numbers, which need not be sent.
+        (Some(_), Init::Random { seed, range }) if makes_data && *range == Interval::of(spec.dtype) => {
             embedded.tensor_from_seed(spec.dtype, &spec.shape, *seed)
         }
         (Some(input), _) => embedded.tensor_from_array(input.clone()),

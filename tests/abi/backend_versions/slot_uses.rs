@@ -152,6 +152,7 @@ pub(crate) const SLOT_USES: &[SlotUse] = &[
     truncatable("EmbeddedTable.flash", Unsupported, |runtime| embedded(runtime, 1)),
     truncatable("EmbeddedTable.run", Unsupported, |runtime| embedded(runtime, 2)),
     truncatable("EmbeddedTable.read", Unsupported, |runtime| embedded(runtime, 3)),
+    truncatable("EmbeddedTable.inspect", Unsupported, |runtime| embedded(runtime, 4)),
     truncatable("CounterTable.list", Unsupported, |runtime| runtime.open("null")?.counters().map(drop)),
     truncatable("CounterTable.open", Unsupported, |runtime| counter_set(runtime).map(drop)),
     truncatable("CounterTable.info", Unsupported, |runtime| counter_set(runtime).map(drop)),
@@ -326,6 +327,9 @@ fn embedded(runtime: &Runtime, steps: u32) -> Result<()> {
     }
     if steps > 2 && device.read(0)?.as_slice::<f32>()? != [3.0, 6.0] {
         return Err(Error::invalid("wrong result"));
+    }
+    if steps > 3 && device.registers()?.is_empty() {
+        return Err(Error::invalid("no registers"));
     }
     Ok(())
 }

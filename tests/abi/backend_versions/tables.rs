@@ -45,7 +45,7 @@ slots! {
         wait, wait_for, failure, copy_2d, wait_blocking, hold, resume
     }
     GraphTable { instantiate, update, replay, close }
-    EmbeddedTable { flash, run, read }
+    EmbeddedTable { flash, run, read, inspect }
     CounterTable { list, open, info, begin, end, read, close }
 }
 

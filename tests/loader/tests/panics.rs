@@ -154,6 +154,7 @@ fn exercise_embedded(device: &dyn CommonRuntime, errors: &mut Errors) -> Option<
     errors.keep(embedded.flash(&source("scale_f32"), &args));
     errors.keep(embedded.run(DEADLINE));
     errors.keep(embedded.read(0));
+    errors.keep(embedded.registers());
     Some(())
 }
 

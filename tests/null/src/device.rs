@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use runtime_core::abi;
 use runtime_core::backend::{
-    Allocate, CompiledCode, CounterSet, Device, DeviceBytes, Fit, GraphNode, Program, QueueOptions,
+    Allocate, CompiledCode, CounterSet, Device, DeviceBytes, Fit, GraphNode, Program, QueueOptions, Register,
     RunReport, Source,
 };
 use runtime_core::{
@@ -303,5 +303,15 @@ impl Device for NullDevice {
     fn read(&self, tensor: u32, offset: u64, destination: &mut [u8]) -> Result<()> {
         self.faults.call("read")?;
         self.embedded("read")?.read(tensor, offset, destination)
+    }
+
+    fn read_memory(&self, address: u64, destination: &mut [u8]) -> Result<()> {
+        self.faults.call("inspect")?;
+        self.embedded("read memory")?.read_memory(address, destination)
+    }
+
+    fn registers(&self) -> Result<Vec<Register>> {
+        self.faults.call("inspect")?;
+        self.embedded("read registers")?.registers()
     }
 }

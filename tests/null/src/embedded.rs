@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use half::{bf16, f16};
 use parking_lot::Mutex;
-use runtime_core::backend::{Program, ProgramArg, RunReport, TensorDescription};
+use runtime_core::backend::{Program, ProgramArg, Register, RunReport, TensorDescription};
 use runtime_core::{DType, DTypeClass, Error, ErrorKind, Result};
 
 use crate::arguments::{Argument, Arguments, Tensor};
@@ -70,6 +70,25 @@ impl Embedded {
         let memories = &flashed.as_ref().ok_or_else(nothing)?.memories;
         let memory = memories.get(tensor as usize).ok_or_else(|| no_tensor(tensor, memories.len()))?;
         memory.take(offset, destination)
+    }
+
+    /// The memory of the target is that of its first tensor, from address 0.
+    pub(crate) fn read_memory(&self, address: u64, destination: &mut [u8]) -> Result<()> {
+        let flashed = self.program.lock();
+        let memories = &flashed.as_ref().ok_or_else(nothing)?.memories;
+        let memory = memories.first().ok_or_else(|| no_tensor(0, 0))?;
+        memory
+            .take(address, destination)
+            .map_err(|error| Error::new(ErrorKind::Driver, format!("no memory there: {}", error.message())))
+    }
+
+    pub(crate) fn registers(&self) -> Result<Vec<Register>> {
+        let flashed = self.program.lock();
+        let Flashed { memories, .. } = flashed.as_ref().ok_or_else(nothing)?;
+        Ok(vec![
+            Register { name: "pc".to_owned(), value: 0 },
+            Register { name: "tensors".to_owned(), value: memories.len() as u64 },
+        ])
     }
 }
 

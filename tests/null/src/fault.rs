@@ -7,7 +7,7 @@ use std::time::Duration;
 use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result, did_you_mean};
 
 /// Functions of the ABI's tables that can be made to fail.
-const FALLIBLE: [&str; 42] = [
+const FALLIBLE: [&str; 43] = [
     "open_device",
     "memory_usage",
     "peer_access",
@@ -49,6 +49,7 @@ const FALLIBLE: [&str; 42] = [
     "replay",
     "flash",
     "run",
+    "inspect",
     "any",
 ];
 /// Functions without a status, which can only panic or hang.

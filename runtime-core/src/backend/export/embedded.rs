@@ -2,22 +2,23 @@
 
 use std::time::Duration;
 
-use super::ffi::{abi_mismatch, borrow, byte_len, read_struct, write_struct};
+use super::ffi::{abi_mismatch, borrow, byte_len, out_param, read_struct, write_struct};
 use super::module::source;
 use super::panic::guard;
 use super::{Backend, Shims};
 use crate::abi::{self, EmbeddedTable, Handle, ModuleSource, Status};
-use crate::backend::{Device, Program, ProgramArg, RunReport, TensorDescription};
+use crate::backend::{Device, Program, ProgramArg, Register, RunReport, TensorDescription};
 use crate::plugin::convert;
-use crate::{Access, DType, Options, Result, end_of};
+use crate::{Access, DType, Error, Options, Result, end_of};
 
 impl<B: Backend> Shims<B> {
     pub(super) const EMBEDDED: &'static EmbeddedTable = &EmbeddedTable {
-        struct_size: end_of!(EmbeddedTable, read),
+        struct_size: end_of!(EmbeddedTable, inspect),
         reserved: 0,
         flash: Some(Self::flash),
         run: Some(Self::run_flashed),
         read: Some(Self::read_flashed),
+        inspect: Some(Self::inspect),
     };
 
     unsafe extern "C" fn flash(
@@ -65,24 +66,65 @@ impl<B: Backend> Shims<B> {
         device: Handle,
         tensor: u32,
         offset: u64,
-        destination: *mut u8,
+        target: *mut u8,
         bytes: u64,
     ) -> Status {
         guard("read", || {
             // SAFETY: core passes a live device of this backend.
             let device = unsafe { borrow::<B::Device>(device) }?;
-            let bytes = byte_len(bytes)?;
-            if bytes > 0 && destination.is_null() {
-                return Err(abi_mismatch("the destination is null"));
-            }
-            let destination = match bytes {
-                0 => &mut [],
-                // SAFETY: not null, and core passes `bytes` initialised bytes for exclusive use.
-                _ => unsafe { std::slice::from_raw_parts_mut(destination, bytes) },
-            };
-            device.read(tensor, offset, destination)
+            // SAFETY: core passes `bytes` initialised bytes for exclusive use.
+            let bytes = unsafe { destination(target, byte_len(bytes)?) }?;
+            device.read(tensor, offset, bytes)
         })
     }
+
+    unsafe extern "C" fn inspect(
+        device: Handle,
+        what: u32,
+        address: u64,
+        buffer: *mut u8,
+        capacity: usize,
+        bytes: *mut usize,
+    ) -> Status {
+        guard("inspect", || {
+            // SAFETY: core passes a live device of this backend.
+            let device = unsafe { borrow::<B::Device>(device) }?;
+            // SAFETY: core passes a writable output pointer.
+            let bytes = unsafe { out_param(bytes) }?;
+            // SAFETY: core passes `capacity` initialised bytes for exclusive use.
+            let buffer = unsafe { destination(buffer, capacity) }?;
+            match what {
+                abi::INSPECT_MEMORY => {
+                    device.read_memory(address, buffer)?;
+                    bytes.write(capacity);
+                }
+                abi::INSPECT_REGISTERS => {
+                    let text = register_lines(&device.registers()?);
+                    let stored = capacity.min(text.len());
+                    buffer[..stored].copy_from_slice(&text.as_bytes()[..stored]);
+                    bytes.write(text.len());
+                }
+                _ => return Err(Error::unsupported(format!("inspection {what} is not supported"))),
+            }
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `pointer` is null, or `bytes` initialised bytes for exclusive use during `'a`.
+unsafe fn destination<'a>(pointer: *mut u8, bytes: usize) -> Result<&'a mut [u8]> {
+    match bytes {
+        0 => Ok(&mut []),
+        _ if pointer.is_null() => Err(abi_mismatch("the destination is null")),
+        // SAFETY: not null, and guaranteed by the caller.
+        _ => Ok(unsafe { std::slice::from_raw_parts_mut(pointer, bytes) }),
+    }
+}
+
+/// The form of registers in the ABI.
+fn register_lines(registers: &[Register]) -> String {
+    registers.iter().map(|register| format!("{} {:#x}\n", register.name, register.value)).collect()
 }
 
 fn raw_report(run: &RunReport) -> abi::RunReport {

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::{Buffer, CounterSet, Graph, Module, Program, Queue, Source};
-use crate::backend::{CompiledCode, DeviceBytes, Fit, GraphNode, HostBytesMut, QueueOptions, RunReport};
+use crate::backend::{
+    CompiledCode, DeviceBytes, Fit, GraphNode, HostBytesMut, QueueOptions, Register, RunReport,
+};
 use crate::{CounterInfo, Error, MemoryUsage, Result, Telemetry, ThrottleReasons};
 
 /// An open device.
@@ -174,6 +176,22 @@ pub trait Device: Send + Sync + 'static {
     /// `Unsupported` by default.
     fn read(&self, _tensor: u32, _offset: u64, _destination: &mut [u8]) -> Result<()> {
         Err(Error::unsupported("read is not supported"))
+    }
+
+    /// Reads memory of a target that has stopped, also after a run that failed.
+    ///
+    /// # Errors
+    /// `Unsupported` by default; `InvalidArgument` while nothing is flashed.
+    fn read_memory(&self, _address: u64, _destination: &mut [u8]) -> Result<()> {
+        Err(Error::unsupported("reading memory is not supported"))
+    }
+
+    /// Reads the registers of a target that has stopped, also after a run that failed. Names have no spaces.
+    ///
+    /// # Errors
+    /// `Unsupported` by default; `InvalidArgument` while nothing is flashed.
+    fn registers(&self) -> Result<Vec<Register>> {
+        Err(Error::unsupported("reading registers is not supported"))
     }
 }
 

@@ -208,6 +208,7 @@ const BY_FUNCTION: &[(&[&str], &[&[Corruption]])] = &[
             "queue.read_timestamp",
             "counters.read",
             "embedded.run",
+            "embedded.inspect",
         ],
         &[ERRORS, FIGURES],
     ),

@@ -383,6 +383,7 @@ layer! {
         flash(device: Handle, image: *const ModuleSource, tensors: *const *const TensorDescription, count: usize, args: *const Arg, arg_count: usize) -> Status = Uses([device_of(device)]);
         run(device: Handle, deadline_ns: u64, out: *mut RunReport) -> Status = Uses([device_of(device)]);
         read(device: Handle, tensor: u32, offset: u64, destination: *mut u8, bytes: u64) -> Status = Uses([device_of(device)]);
+        inspect(device: Handle, what: u32, address: u64, buffer: *mut u8, capacity: usize, bytes: *mut usize) -> Status = Uses([device_of(device)]);
     }
     counters: CounterTable {
         list(device: Handle, out: *mut *const Counter, count: *mut usize) -> Status = Uses([device_of(device)]), List(out, count);

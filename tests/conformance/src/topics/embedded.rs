@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use runtime_core::{
-    Arg, DType, DeviceKind, EmbeddedDevice, ErrorKind, HostArray, ModuleSource, Options, Tensor,
+    Arg, DType, DeviceKind, EmbeddedDevice, ErrorKind, HostArray, ModuleSource, Options, Register, Tensor,
 };
 
 use crate::case::{Failure, Requirement, Verdict, cases};
@@ -18,7 +18,8 @@ cases! {
         a_new_program_replaces_the_old, seeds_make_the_same_data, scalars_reach_the_program,
         zero_size_tensors_are_flashed, running_nothing_is_refused, reading_nothing_is_refused,
         a_tensor_of_another_opening_is_refused, a_program_that_is_too_slow_times_out,
-        a_wrong_image_is_refused, a_failed_flash_does_not_poison_the_next;
+        a_wrong_image_is_refused, a_failed_flash_does_not_poison_the_next, a_reset_starts_the_program_over,
+        resetting_nothing_is_refused, memory_and_registers_are_read, inspecting_nothing_is_refused;
     [Requirement::Program("fail")] => a_failing_program_says_so;
     [Requirement::Kind(DeviceKind::Embedded)] => it_has_no_queues, its_tensors_are_described,
         an_unaccepted_format_is_refused;
@@ -172,6 +173,68 @@ fn a_failed_flash_does_not_poison_the_next(context: &Context) -> Verdict {
     scale(&fixture, &[1.0; 3], 2.0)?;
     device(&fixture)?.run(WAIT_TIMEOUT)?;
     expect_equal("afterwards", &result(&fixture)?, &[2.0; 3])
+}
+
+fn a_reset_starts_the_program_over(context: &Context) -> Verdict {
+    let fixture = opened(context)?;
+    scale(&fixture, &[1.0, 2.0, 3.0], 2.0)?;
+    device(&fixture)?.run(WAIT_TIMEOUT)?;
+    device(&fixture)?.reset()?;
+    device(&fixture)?.run(WAIT_TIMEOUT)?;
+    expect_equal("scaled once", &result(&fixture)?, &[2.0, 4.0, 6.0])?;
+    device(&fixture)?.flash(&program(&fixture, "spin")?, &[Arg::scalar(2_000_000i64)])?;
+    expect_error("run", device(&fixture)?.run(Duration::from_millis(1)), ErrorKind::Timeout, &["run"])?;
+    Ok(device(&fixture)?.reset()?)
+}
+
+fn resetting_nothing_is_refused(context: &Context) -> Verdict {
+    let fixture = opened(context)?;
+    expect_error("reset", device(&fixture)?.reset(), ErrorKind::InvalidArgument, &["reset", "flash"])
+        .map(drop)
+}
+
+/// The registers of a flashed program, where the device can read them.
+fn registers(fixture: &Fixture) -> Result<Vec<Register>, Failure> {
+    match device(fixture)?.registers() {
+        Err(error) if error.kind() == ErrorKind::Unsupported => Err(Failure::Unsupported(error.to_string())),
+        read => Ok(read?),
+    }
+}
+
+fn memory_and_registers_are_read(context: &Context) -> Verdict {
+    let fixture = opened(context)?;
+    scale(&fixture, &[1.0, 2.0, 3.0], 2.0)?;
+    let registers = registers(&fixture)?;
+    let pc = registers.iter().find(|register| register.name == "pc");
+    let pc = pc.ok_or_else(|| Failure::Failed(format!("there is no \"pc\" in {registers:?}")))?;
+    let mut code = [0; 4];
+    device(&fixture)?.read_memory(pc.value, &mut code)?;
+    let mut first = [0; 2];
+    device(&fixture)?.read_memory(pc.value, &mut first)?;
+    expect_equal("the first bytes", &first, &code[..2])?;
+    device(&fixture)?.read_memory(pc.value, &mut [])?;
+    // Neither changes the program.
+    device(&fixture)?.run(WAIT_TIMEOUT)?;
+    expect_equal("scaled", &result(&fixture)?, &[2.0, 4.0, 6.0])?;
+    let Err(error) = device(&fixture)?.read_memory(u64::MAX - 7, &mut code) else {
+        return Err(Failure::Failed("memory was read where there is none".to_owned()));
+    };
+    assert!(error.operation().contains("read memory") && error.device() == Some(context.name()), "{error:?}");
+    device(&fixture)?.run(WAIT_TIMEOUT)?;
+    Ok(())
+}
+
+fn inspecting_nothing_is_refused(context: &Context) -> Verdict {
+    let fixture = opened(context)?;
+    let error = match device(&fixture)?.registers() {
+        Err(error) if error.kind() == ErrorKind::Unsupported => {
+            return Err(Failure::Unsupported(error.to_string()));
+        }
+        read => read,
+    };
+    expect_error("registers", error, ErrorKind::InvalidArgument, &["registers", "flash"])?;
+    let read = device(&fixture)?.read_memory(0, &mut [0; 4]);
+    expect_error("memory", read, ErrorKind::InvalidArgument, &["memory", "flash"]).map(drop)
 }
 
 fn a_failing_program_says_so(context: &Context) -> Verdict {

@@ -1,0 +1,110 @@
+//! Where tensors are placed, and what arrives of them.
+
+use super::*;
+use crate::boards;
+use crate::image::Symbols;
+
+fn tensor(bytes: u64) -> TensorRecord {
+    TensorRecord { address: 0, bytes, seed: 0, content: 0, class: 0, element_bytes: 1 }
+}
+
+#[test]
+fn tensors_are_aligned_and_guarded() {
+    let mut tensors = [tensor(1), tensor(64), tensor(0)];
+    place(&mut tensors, 0x1000..0x1160).unwrap();
+    assert_eq!(tensors.map(|tensor| tensor.address), [0x1040, 0x10c0, 0x1140]);
+    assert_eq!(place(&mut tensors, 0x1000..0x115f).unwrap_err().kind(), ErrorKind::OutOfMemory);
+}
+
+#[test]
+fn sizes_beyond_64_bits_do_not_fit() {
+    for bytes in [[u64::MAX / 2 + 1, u64::MAX / 2 + 1, 8], [u64::MAX, 8, 8], [8, 8, u64::MAX]] {
+        let error = place(&mut bytes.map(tensor), 0x1000..0x2000).unwrap_err();
+        assert!(error.message().contains("the board has 4096 bytes"), "{error}");
+    }
+    assert!(place(&mut [tensor(8)], u64::MAX - 8..u64::MAX).is_err());
+}
+
+const MAILBOX: u64 = 0x1000;
+const HEAP: u64 = 0x2000;
+
+/// A target that prepares tensors, and whose link may damage data.
+#[derive(Debug)]
+struct Target {
+    /// From address `MAILBOX`.
+    memory: Vec<u8>,
+    damages: bool,
+}
+
+impl Target {
+    fn at(&mut self, address: u64, bytes: usize) -> &mut [u8] {
+        let offset = usize::try_from(address - MAILBOX).unwrap();
+        &mut self.memory[offset..offset + bytes]
+    }
+
+    fn word(&mut self, address: u64) -> u64 {
+        u64::from_le_bytes(self.at(address, 8).try_into().unwrap())
+    }
+}
+
+impl Link for Target {
+    fn flash(&mut self, _image: &Arc<Image>, _constants: &[Constant<'_>]) -> Result<()> {
+        Ok(())
+    }
+
+    fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<()> {
+        bytes.copy_from_slice(self.at(address, bytes.len()));
+        Ok(())
+    }
+
+    fn write(&mut self, address: u64, bytes: &[u8]) -> Result<()> {
+        self.at(address, bytes.len()).copy_from_slice(bytes);
+        if self.damages && address >= HEAP {
+            self.at(address, 1)[0] ^= 1;
+        }
+        Ok(())
+    }
+
+    fn execute(&mut self, _until: Instant) -> Result<()> {
+        // The number of calls follows in the high half.
+        for index in 0..self.word(MAILBOX + 24) & 0xffff_ffff {
+            let record = MAILBOX + mailbox::TENSORS + index * mailbox::TENSOR_BYTES as u64;
+            let (address, bytes) = (self.word(record), self.word(record + 8));
+            let checksum = crc32(self.at(address, usize::try_from(bytes).unwrap()));
+            self.at(record + 36, 4).copy_from_slice(&checksum.to_le_bytes());
+        }
+        self.at(MAILBOX + 12, 1)[0] = 2;
+        Ok(())
+    }
+
+    fn is_usable(&mut self) -> bool {
+        true
+    }
+}
+
+fn session(damages: bool) -> Session {
+    let mut target = Target { memory: vec![0; 0x2000], damages };
+    target.at(MAILBOX, 8).copy_from_slice(b"RTEMBED1");
+    target.at(MAILBOX + 8, 1)[0] = 1;
+    target.at(MAILBOX + 72, 8).copy_from_slice(&HEAP.to_le_bytes());
+    target.at(MAILBOX + 80, 8).copy_from_slice(&(HEAP + 0x1000).to_le_bytes());
+    let board = boards::all(None).unwrap().remove(0);
+    let symbols = Symbols { start: 0, park: 0, resume: 0, mailbox: MAILBOX };
+    Session {
+        processor: board.processor,
+        link: Box::new(target),
+        image: Arc::new(Image::with(&board, symbols, &[])),
+        tensors: Vec::new(),
+        constants: Vec::new(),
+        fault: None,
+    }
+}
+
+#[test]
+fn data_that_is_damaged_on_its_way_is_an_error() {
+    let prepare =
+        |damages| session(damages).prepare(vec![tensor(8), tensor(4)], &[None, Some(&[1, 2, 3, 4])]);
+    assert_eq!(prepare(false).unwrap(), [0x2040, 0x20c0]);
+    let error = prepare(true).unwrap_err();
+    assert!(error.kind() == ErrorKind::Io && error.message().contains("tensor 1 was damaged"), "{error}");
+}
