@@ -73,7 +73,8 @@ impl<E: Environment> Printer<'_, '_, E> {
     /// slow to feed, and in structures, which CUDA aligns as WGSL does.
     fn moved_vector(&self, pointer: Handle<Expression>) -> Option<(VectorSize, Scalar)> {
         let is_aligned = self.writer.dialect == Dialect::Cuda
-            && (self.writer.program.features().contains(&Feature::MatrixUnits) || self.is_in_structure(pointer));
+            && (self.writer.program.features().contains(&Feature::MatrixUnits)
+                || self.is_in_structure(pointer));
         let space = self.context.inner(pointer).pointer_space();
         match (self.context.pointee(pointer), space) {
             (
