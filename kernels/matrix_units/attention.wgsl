@@ -3,9 +3,9 @@
 //
 // A group of four subgroups computes 64 queries of a head, each subgroup 16 of them. It proceeds along the keys in steps of
 // KEYS. A step multiplies queries by keys, stores the scores in work-group memory, replaces them by powers of two of their
-// distance to a reference of their row, and multiplies those by values. The sums stay in matrices, whose rows cannot be scaled:
-// the reference is only raised where a power would exceed 2^MARGIN, and the sums then pass through memory. The keys and
-// values of the next step are loaded into registers meanwhile.
+// distance to a reference of their row, and multiplies those by values. The reference is the largest score of the first step.
+// The sums stay in matrices, whose rows cannot be scaled: the reference is only raised where a power would exceed 2^MARGIN,
+// and the sums then pass through memory. The keys and values of the next step are loaded into registers meanwhile.
 
 enable f16;
 enable subgroups;
@@ -22,8 +22,7 @@ const HEAD: u32 = 8;
 const ROW: u32 = 2 * HEAD + 2;
 /// 1 / √64, and from powers of e to powers of two.
 const SCALE: f32 = 0.125 * 1.4426950408889634;
-/// How far a reference is set above the largest score of its row, and the largest power of two that f16 can hold.
-const HEADROOM: f32 = 10;
+/// The largest power of two that f16 can hold.
 const MARGIN: f32 = 15;
 const LEAST: f32 = -1e30;
 
@@ -152,14 +151,13 @@ fn attention(
         for (var step = 1u; step < sharing; step *= 2) {
             most = max(most, subgroupShuffleXor(most, 4 * step));
         }
-        most *= SCALE;
-        let raised = select(reference, most + HEADROOM, most > reference + MARGIN);
-        let factor = exp2(reference - raised);
+        let raised = select(reference, most, (most - reference) * SCALE > MARGIN);
+        let factor = exp2((reference - raised) * SCALE);
         let any_raised = subgroupAny(raised > reference);
         reference = raised;
         total *= factor;
         for (var i = 0u; i < vectors; i++) {
-            let power = exp2(fma(row_scores[i], vec4f(SCALE), vec4f(-reference)));
+            let power = exp2((row_scores[i] - reference) * SCALE);
             powers[at + i * sharing] = vec4<f16>(power);
             total += (power.x + power.y) + (power.z + power.w);
         }

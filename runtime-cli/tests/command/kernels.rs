@@ -322,10 +322,41 @@ fn kernels_for_matrix_units_are_right_on_the_host() {
 
 #[test]
 fn attention_scales_its_sums_where_scores_grow() {
-    let large = |spec: &str| spec.replace("range = [-4, 4]", "range = [-16, 16]");
+    let large = |spec: &str| spec.replace("range = [-2, 2]", "range = [-16, 16]");
     let folder = copied("matrix_units/attention", str::to_owned, large);
     let changes = ["--device", "host", "--set", "n=201", "--set", "heads=2"].map(str::to_owned);
     let (run, rows) = evaluate_on(&["host"], &folder.path().join("matrix_units"), "attention", &changes);
+    assert!(rows.len() == 1 && rows[0]["status"] == "right", "{run:?}");
+}
+
+/// The first key has nearly all the weight and the value 0: the output is what the small weights of the others add.
+#[test]
+fn attention_adds_small_weights() {
+    let of_files = |spec: &str| {
+        let spec = spec.replace("init = \"random\"\nrange = [-2, 2]", "init = \"file:NAME.npy\"");
+        ["q", "k", "v"]
+            .iter()
+            .fold(spec.replace("init = \"random\"", "init = \"file:NAME.npy\""), |spec, name| {
+                replaced(&spec, "NAME", name)
+            })
+    };
+    let folder = copied("matrix_units/attention", str::to_owned, of_files);
+    let group = folder.path().join("matrix_units");
+    // Half-precision 8, 10.5 and 1: the score of the first key is 10.5, and 0 of the others.
+    let (keys, eight, first, one) = (2048, 0x4800_u16, 0x4940, 0x3c00);
+    let write = |name: &str, element: &dyn Fn(usize, usize) -> u16| {
+        let elements = (0..keys).flat_map(|key| (0..64).map(move |column| (key, column)));
+        let mut file = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+        let header = format!("{{'descr': '<f2', 'fortran_order': False, 'shape': (1, {keys}, 64), }}");
+        file.extend(format!("{header:<117}\n").into_bytes());
+        file.extend(elements.flat_map(|(key, column)| element(key, column).to_le_bytes()));
+        std::fs::write(group.join(name), file).unwrap();
+    };
+    write("q.npy", &|_, column| if column == 0 { eight } else { 0 });
+    write("k.npy", &|key, column| if key == 0 && column == 0 { first } else { 0 });
+    write("v.npy", &|key, _| if key == 0 { 0 } else { one });
+    let changes = ["--device", "host", "--set", "n=2048", "--set", "heads=1"].map(str::to_owned);
+    let (run, rows) = evaluate_on(&["host"], &group, "attention", &changes);
     assert!(rows.len() == 1 && rows[0]["status"] == "right", "{run:?}");
 }
 
