@@ -5,10 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
+use runtime_core::backend::is_privileged;
 use runtime_core::{Error, ErrorKind, Options, Result};
 use runtime_mppa::{Environment, simulator_variables};
 
 use crate::arguments::Action;
+
+/// A variable that all of these processes have.
+const MODE: &str = "MPPA_RPROC_PLATFORM_MODE";
 
 /// Starts this program again if the devices of a command need variables that it does not have. Call it before any thread is started.
 ///
@@ -20,12 +24,16 @@ pub(crate) fn restart(action: &Action) -> Result<()> {
         Action::Run(run) => (run.device.as_slice(), run.open.options()),
         _ => return Ok(()),
     };
+    // A process that was started again has the variable, so it does not start itself once more. One with privileges does not read it.
+    if is_privileged() || std::env::var_os(MODE).is_some_and(|mode| !mode.is_empty()) {
+        return Ok(());
+    }
     let needed = device_variables(devices, &options);
-    let mut simulators = needed.iter();
-    let Some((first, variables)) = simulators.next() else { return Ok(()) };
-    if let Some((second, _)) = simulators.next() {
+    let Some((simulator, variables)) = needed.iter().next() else { return Ok(()) };
+    if let Some(other) = devices.iter().find(|device| *device != simulator && device.starts_with("mppa")) {
         return Err(Error::invalid(format!(
-            "{first} and {second} are simulators, and a process has only one; use --isolate, which starts a process for each device"
+            "{simulator} is a simulator, and a process that has one has no other MPPA, such as {other}; use --isolate, which starts a \
+             process for each device"
         )));
     }
     let failed = |error| Error::new(ErrorKind::Io, format!("cannot start this program again: {error}"));

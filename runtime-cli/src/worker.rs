@@ -110,6 +110,8 @@ impl PoolArguments {
     /// # Errors
     /// As [`options`](Self::options).
     pub(crate) fn options_for(&self, devices: &[String], options: &Options) -> Result<PoolOptions> {
+        // Launched workers are on other machines, and those of one device would share a simulator's folder.
+        let devices = if self.launch.is_some() { &[] } else { devices };
         let device_variables = device_variables(devices, options);
         Ok(PoolOptions { device_variables, ..self.options()? })
     }

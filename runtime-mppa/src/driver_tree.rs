@@ -157,18 +157,15 @@ fn numbered(folder: &Path, prefix: &str) -> io::Result<Vec<(u32, PathBuf)>> {
 }
 
 /// Characters that change the direction of a text.
-const DIRECTIONS: RangeInclusive<char> = '\u{202a}'..='\u{202e}';
+const DIRECTIONS: [RangeInclusive<char>; 4] =
+    ['\u{202a}'..='\u{202e}', '\u{2066}'..='\u{2069}', '\u{200e}'..='\u{200f}', '\u{61c}'..='\u{61c}'];
 
 /// A text without what a terminal would obey.
 fn shown(text: &str) -> String {
+    let is_obeyed =
+        |character: char| character.is_control() || DIRECTIONS.iter().any(|range| range.contains(&character));
     let characters = text.chars().take(MAX_CHARACTERS);
-    characters
-        .map(
-            |character| {
-                if character.is_control() || DIRECTIONS.contains(&character) { '\u{fffd}' } else { character }
-            },
-        )
-        .collect()
+    characters.map(|character| if is_obeyed(character) { '\u{fffd}' } else { character }).collect()
 }
 
 fn read_text(path: &Path) -> io::Result<String> {
@@ -284,7 +281,7 @@ mod tests {
         let board = root.path().join("mppa/board0");
         std::fs::remove_file(board.join("serial")).unwrap();
         assert!(std::process::Command::new("mkfifo").arg(board.join("serial")).status().unwrap().success());
-        std::fs::write(board.join("type"), "K300\x1b[2J\u{202e}").unwrap();
+        std::fs::write(board.join("type"), "K300\x1b[2J\u{2066}").unwrap();
         std::fs::write(board.join("revision"), [&b"r\xff"[..], &vec![b'1'; 70_000]].concat()).unwrap();
         std::os::unix::fs::symlink("..", board.join("mppa1")).unwrap();
         std::os::unix::fs::symlink("mppa2", board.join("mppa2")).unwrap();

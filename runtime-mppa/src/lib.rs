@@ -79,7 +79,7 @@ use runtime_opencl::OpenCl;
 use config::Arch;
 use device::Transport;
 use enumeration::{ListedDevice, Machine, Route};
-use offload::{OffloadDevice, OpenChips, SimulatorPlan, Wanted};
+use offload::{OPEN_CHIPS, OffloadDevice, SimulatorPlan, Wanted};
 use program::ProgramDevice;
 use readiness::Readiness;
 use tools::Tools;
@@ -97,7 +97,6 @@ struct Listed {
     environment: Environment,
     config: MppaConfig,
     kalray: Option<OpenCl>,
-    chips: OpenChips,
     stand_in: Option<OpenCl>,
     devices: Vec<ListedDevice>,
 }
@@ -120,7 +119,7 @@ impl Listed {
         let machine =
             Machine { config: &config, environment: &environment, tools: &tools, opencl, pocl, log };
         let devices = machine.list()?;
-        Ok(Self { environment, config, kalray, chips: OpenChips::default(), stand_in, devices })
+        Ok(Self { environment, config, kalray, stand_in, devices })
     }
 
     /// The configuration of a device that is opened with `options`, for the device's architecture unless they name another.
@@ -182,7 +181,7 @@ impl Listed {
     ) -> Result<MppaDevice> {
         let sdk = config.sdk.as_deref().ok_or_else(no_sdk)?;
         // SAFETY: the folder is the SDK, which the user installed.
-        let chip = unsafe { self.chips.open(sdk, wanted, log) }?;
+        let chip = unsafe { OPEN_CHIPS.open(sdk, wanted, log) }?;
         Ok(MppaDevice(Transport::Offload(Box::new(OffloadDevice::new(chip, config.arch(), cluster)))))
     }
 }

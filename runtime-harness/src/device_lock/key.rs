@@ -3,11 +3,10 @@
 use runtime_core::{DeviceInfo, DeviceKind};
 
 /// The longest name that a driver may give to a lock. The name of a socket has at most 107 bytes.
-const MAX_CHARACTERS: usize = 64;
+const MAX_BYTES: usize = 64;
 
-/// The name of a device's lock, which is the same for all devices of one chip: its PCI address, or else its UUID, or else its
-/// property `lock`. All
-/// processors (`host:0`, and the CPU devices of OpenCL and Vulkan) share the lock `host`.
+/// The name of a device's lock, which is the same for all devices of one chip: its property `lock`, or else its PCI address, or else
+/// its UUID. All processors (`host:0`, and the CPU devices of OpenCL and Vulkan) share the lock `host`.
 ///
 /// Simulated devices have none; nor have those that report none of these.
 #[must_use]
@@ -18,10 +17,11 @@ pub fn lock_key(info: &DeviceInfo) -> Option<String> {
     if info.kind == DeviceKind::Host || info.properties.texts("type").any(|kind| kind == "cpu") {
         return Some("host".to_owned());
     }
-    let address = info.pci_address.as_deref().map(|address| format!("pci {}", canonical(address)));
+    let address = || info.pci_address.as_deref().map(|address| format!("pci {}", canonical(address)));
+    // Of two drivers of a chip, one may report no address or UUID.
+    let own = info.properties.text("lock").map(|name| format!("name {}", bounded(name)));
     let uuid = || info.uuid.map(|uuid| format!("uuid {:032x}", u128::from_be_bytes(uuid)));
-    let own = || info.properties.text("lock").map(|name| format!("name {}", bounded(name)));
-    address.or_else(uuid).or_else(own)
+    own.or_else(address).or_else(uuid)
 }
 
 /// A PCI address as `dddd:bb:dd.f`. Drivers differ in case and in the digits of the domain.
@@ -30,7 +30,8 @@ fn canonical(address: &str) -> String {
 }
 
 fn bounded(name: &str) -> String {
-    name.chars().take(MAX_CHARACTERS).collect()
+    let end = (0..=MAX_BYTES.min(name.len())).rev().find(|end| name.is_char_boundary(*end));
+    name[..end.unwrap_or(0)].to_owned()
 }
 
 fn parse(address: &str) -> Option<String> {
@@ -68,12 +69,12 @@ mod tests {
     }
 
     #[test]
-    fn devices_without_an_address_may_name_their_lock() {
-        let mut info = accelerator(None, None);
+    fn devices_may_name_their_lock() {
+        let mut info = accelerator(Some("0000:c1:00.0"), Some(1));
         info.properties = Options::new().with("lock", "mppa 0.1 /");
         assert_eq!(lock_key(&info).as_deref(), Some("name mppa 0.1 /"));
         info.properties = Options::new().with("lock", "x".repeat(1000));
-        assert_eq!(lock_key(&info).unwrap().len(), MAX_CHARACTERS + 5);
+        assert_eq!(lock_key(&info).unwrap().len(), MAX_BYTES + 5);
     }
 
     #[test]
@@ -93,7 +94,7 @@ mod tests {
     fn an_address_that_is_none_is_a_bounded_name() {
         for address in ["", ".", ":", "..", "x:y.z", "\0\n", &"ü".repeat(1000), "1:2:3:4:5.6.7"] {
             let key = lock_key(&accelerator(Some(address), None)).unwrap();
-            assert!(key.chars().count() <= MAX_CHARACTERS + 4, "{key}");
+            assert!(key.len() <= MAX_BYTES + 4, "{key}");
         }
     }
 }

@@ -90,14 +90,14 @@ impl CallThread {
     fn serve(&self, opened: Opened, requests: &mpsc::Receiver<Request>) {
         while let Ok(Request { function, limit, call }) = requests.recv() {
             if !self.calls.begin(&function, limit, ErrorKind::DeviceLost) {
-                return opened.forget();
+                return opened.forget(&self.calls);
             }
             call(&self.functions, opened.handle);
             self.calls.end();
         }
         // The library cannot be asked to close a lost chip: it might wait for a simulator forever.
         if !self.calls.begin(DESTROY, Some(self.limits.1), ErrorKind::DeviceLost) {
-            return opened.forget();
+            return opened.forget(&self.calls);
         }
         // SAFETY: the handle is open, and nothing made from the chip is left. A failure leaves nothing to do.
         let _ = unsafe { (self.functions.close)(opened.handle) };
@@ -106,8 +106,11 @@ impl CallThread {
 }
 
 impl Opened {
-    /// Leaves it to the library, which may still use it.
-    fn forget(self) {
+    /// Leaves it to the library, which may still use it. A board is never opened again after that, so its calls, which say so, stay.
+    fn forget(self, calls: &Arc<Calls>) {
         std::mem::forget(self.firmware);
+        if calls.is_board() {
+            std::mem::forget(Arc::clone(calls));
+        }
     }
 }

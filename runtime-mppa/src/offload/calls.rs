@@ -10,12 +10,15 @@ use super::simulator::Simulator;
 
 /// How often a thread that waits for a call checks that the chip still answers.
 pub(super) const CHECK_INTERVAL: Duration = Duration::from_millis(20);
+/// How much of the time between two checks counts: while this process is stopped, nothing is late.
+const MAX_COUNTED: Duration = Duration::from_secs(1);
 
 /// The state of the thread that makes the calls to a chip.
 #[derive(Debug)]
 pub(crate) struct Calls {
     /// Its name in messages.
     chip: String,
+    is_board: bool,
     state: Mutex<State>,
     log: Log,
 }
@@ -30,7 +33,10 @@ struct State {
 #[derive(Debug)]
 struct Current {
     function: String,
-    since: Instant,
+    /// How long it has taken so far, without the times when this process was stopped.
+    taken: Duration,
+    /// When that was counted.
+    counted: Instant,
     /// `None`: it takes as long as it needs, as a kernel does.
     limit: Option<Duration>,
     /// The error if it takes longer.
@@ -38,8 +44,8 @@ struct Current {
 }
 
 impl Calls {
-    pub(super) fn new(chip: &str, log: Log) -> Self {
-        Self { chip: chip.to_owned(), state: Mutex::default(), log }
+    pub(super) fn new(chip: &str, is_board: bool, log: Log) -> Self {
+        Self { chip: chip.to_owned(), is_board, state: Mutex::default(), log }
     }
 
     /// Begins a call, unless the chip is lost. Returns whether it was begun.
@@ -48,7 +54,8 @@ impl Calls {
         if state.lost.is_some() {
             return false;
         }
-        state.current = Some(Current { function: function.to_owned(), since: Instant::now(), limit, late });
+        let (function, counted) = (function.to_owned(), Instant::now());
+        state.current = Some(Current { function, taken: Duration::ZERO, counted, limit, late });
         true
     }
 
@@ -62,10 +69,15 @@ impl Calls {
         self.state.lock().current.as_ref().is_some_and(|current| current.limit.is_none())
     }
 
-    /// Whether a call to a lost chip has not returned.
+    /// Whether the chip is that of a board.
+    pub(super) const fn is_board(&self) -> bool {
+        self.is_board
+    }
+
+    /// Whether the chip is lost, and the library may still use it: a call has not returned, or a board was not closed.
     pub(super) fn is_stuck(&self) -> bool {
         let state = self.state.lock();
-        state.lost.is_some() && state.current.is_some()
+        state.lost.is_some() && (self.is_board || state.current.is_some())
     }
 
     /// Does something that must not be going on when the loss of the chip is reported, or after that.
@@ -82,21 +94,19 @@ impl Calls {
         if let Some(error) = &state.lost {
             return Err(error.clone());
         }
-        let found = match simulator.map_or(Ok(()), Simulator::check) {
-            Err(error) => Some(error),
-            Ok(()) => state.current.as_ref().and_then(Current::is_late).map(|late| {
-                let error = self.late(late, simulator);
-                self.log.write(Level::Error, "mppa", error.message());
-                error
-            }),
+        let (error, is_late) = match simulator.map_or(Ok(()), Simulator::check) {
+            Err(error) => (error, false),
+            Ok(()) => match state.current.as_mut().and_then(Current::is_late) {
+                None => return Ok(act()),
+                Some(late) => (self.late(late, simulator), true),
+            },
         };
-        match found {
-            None => Ok(act()),
-            Some(error) => {
-                state.lost = Some(error.clone());
-                Err(error)
-            }
+        state.lost = Some(error.clone());
+        drop(state);
+        if is_late {
+            self.log.write(Level::Error, "mppa", error.message());
         }
+        Err(error)
     }
 
     /// The error of a call that has not returned in time. The simulator is ended.
@@ -111,7 +121,7 @@ impl Calls {
             None => Error::new(
                 kind,
                 format!(
-                    "{}: {what}, so it is lost, and its memory stays allocated; restart this process, with a larger \
+                    "{}: {what}, so the chip is lost, and its memory stays allocated; restart this process, with a larger \
                      \"call_timeout_ms\" if the call needs more time",
                     self.chip
                 ),
@@ -122,9 +132,16 @@ impl Calls {
 
 impl Current {
     /// What a late error says; `None` while the call has time left.
-    fn is_late(&self) -> Option<(&str, Duration, ErrorKind)> {
-        let limit = self.limit.filter(|limit| self.since.elapsed() >= *limit)?;
+    fn is_late(&mut self) -> Option<(&str, Duration, ErrorKind)> {
+        self.count(self.counted.elapsed());
+        let limit = self.limit.filter(|limit| self.taken >= *limit)?;
         Some((&self.function, limit, self.late))
+    }
+
+    /// Counts the time since the last check.
+    fn count(&mut self, elapsed: Duration) {
+        self.counted = Instant::now();
+        self.taken += elapsed.min(MAX_COUNTED);
     }
 }
 
@@ -135,7 +152,7 @@ mod tests {
     const SOON: Option<Duration> = Some(Duration::ZERO);
 
     fn calls() -> Calls {
-        Calls::new("chip 7", Log::silent())
+        Calls::new("chip 7", true, Log::silent())
     }
 
     #[test]
@@ -151,7 +168,22 @@ mod tests {
         }
         assert!(calls.is_stuck() && !calls.begin("next", None, ErrorKind::DeviceLost));
         calls.end();
-        assert!(!calls.is_stuck() && !calls.begin("next", None, ErrorKind::DeviceLost));
+        assert!(calls.is_stuck(), "a board stays open");
+        assert!(!calls.begin("next", None, ErrorKind::DeviceLost));
+    }
+
+    #[test]
+    fn a_call_is_not_late_because_the_process_was_stopped() {
+        let calls = calls();
+        let limit = 10 * MAX_COUNTED;
+        assert!(calls.begin("mppa_offload_alloc", Some(limit), ErrorKind::DeviceLost));
+        let count = || calls.state.lock().current.as_mut().unwrap().count(1000 * limit);
+        for _ in 0..9 {
+            count();
+        }
+        calls.while_running(None, || ()).unwrap();
+        count();
+        assert!(calls.while_running(None, || ()).is_err());
     }
 
     #[test]

@@ -15,17 +15,21 @@ use super::functions::{Functions, check};
 use super::shim::Shim;
 use super::simulator::Simulator;
 
+/// Code of host-driven modules in messages.
+const HOST_CODE: &str = "a host-driven module";
+
 /// An opened chip; closed when everything made from it is dropped.
 #[derive(Debug)]
 pub struct Chip {
     shim: Arc<Shim>,
-    calls: Arc<Calls>,
     limit: Duration,
     /// `None` once the chip is being closed.
     requests: Option<mpsc::Sender<Request>>,
     closed: Mutex<mpsc::Receiver<()>>,
     /// Ended after the chip is closed.
     simulator: Option<Simulator>,
+    /// Dropped last: the chip may be opened again when they are gone.
+    calls: Arc<Calls>,
 }
 
 /// How a chip is opened.
@@ -34,7 +38,8 @@ pub(super) struct Opening {
     pub(super) board: u32,
     pub(super) firmware: CString,
     pub(super) simulator: Option<Simulator>,
-    /// How long opening may take, and every other call that does not run code or transfer memory of the caller.
+    /// How long opening may take, and every other call that does not run code or transfer between a board and memory of the
+    /// caller.
     pub(super) limits: (Duration, Duration),
     pub(super) calls: Arc<Calls>,
 }
@@ -51,7 +56,7 @@ impl Chip {
         let Started { requests, created, closed } = thread.start(board, firmware)?;
         let requests = Some(requests);
         let closed = Mutex::new(closed);
-        let chip = Self { shim: Arc::clone(shim), calls, limit: limits.1, requests, closed, simulator };
+        let chip = Self { shim: Arc::clone(shim), limit: limits.1, requests, closed, simulator, calls };
         chip.explain(chip.wait(&created)?)?;
         chip.record_files()?;
         Ok(Arc::new(chip))
@@ -142,7 +147,21 @@ impl Chip {
         function: &str,
         call: impl FnOnce(&Functions, *mut c_void) + Send + 'static,
     ) {
-        let Ok(answer) = self.request(Some(self.limit), function, call) else { return };
+        self.release_within(Some(self.limit), function, call);
+    }
+
+    /// As [`Chip::release`], with code of this process, which may take any time.
+    pub(super) fn release_host_code(&self, release: impl FnOnce() + Send + 'static) {
+        self.release_within(None, HOST_CODE, |_, _| release());
+    }
+
+    fn release_within(
+        &self,
+        limit: Option<Duration>,
+        function: &str,
+        call: impl FnOnce(&Functions, *mut c_void) + Send + 'static,
+    ) {
+        let Ok(answer) = self.request(limit, function, call) else { return };
         while !self.calls.has_unlimited()
             && answer.recv_timeout(CHECK_INTERVAL) == Err(mpsc::RecvTimeoutError::Timeout)
             && self.check_running().is_ok()
@@ -154,7 +173,7 @@ impl Chip {
     /// # Errors
     /// As [`Chip::check_running`].
     pub(super) fn run_host_code(&self, run: impl FnOnce(*mut c_void) + Send + 'static) -> Result<()> {
-        self.call_unlimited(ErrorKind::Failed, "a host-driven module", |functions, handle| {
+        self.call_unlimited(ErrorKind::Failed, HOST_CODE, |functions, handle| {
             // SAFETY: the handle is open.
             run(unsafe { (functions.common_structures)(handle) });
             0

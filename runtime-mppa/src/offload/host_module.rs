@@ -123,6 +123,6 @@ impl Drop for HostModule {
         // SAFETY: it is not used again.
         let library = ManuallyDrop::new(unsafe { ManuallyDrop::take(&mut self.library) });
         // A call that a lost chip does not make leaves it loaded.
-        let _ = self.chip.run_host_code(move |_| drop(ManuallyDrop::into_inner(library)));
+        self.chip.release_host_code(move || drop(ManuallyDrop::into_inner(library)));
     }
 }

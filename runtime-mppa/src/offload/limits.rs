@@ -25,6 +25,6 @@ pub(crate) fn option() -> OptionSpec {
         OPTION,
         TIMEOUT_MS,
         "How long a call to the offload library may take that opens, closes, allocates, frees, loads or unloads. The device is lost if \
-         it takes longer. Kernels and transfers are not limited.",
+         it takes longer. Kernels, host-driven modules, and a board's transfers with memory of the program are not limited.",
     )
 }

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use runtime_core::backend::{Level, Log};
 use runtime_core::{Error, ErrorKind, Result};
 
-use super::calls::Calls;
+use super::calls::{CHECK_INTERVAL, Calls};
 use super::chip::Opening;
 use super::shim::{compile_folder, firmware_name};
 use super::simulator::{Simulator, SimulatorPlan};
@@ -80,12 +80,38 @@ type Places = BTreeMap<(Platform, u32), Arc<Mutex<Place>>>;
 struct Place {
     /// While it is open.
     chip: Weak<OpenChip>,
-    /// Its calls since it was last opened.
-    calls: Option<Arc<Calls>>,
+    /// Until it is closed.
+    calls: Weak<Calls>,
 }
 
+impl Place {
+    /// Waits until the chip is closed.
+    ///
+    /// # Errors
+    /// `DeviceLost` if that takes longer than `limit`.
+    fn wait_closed(&self, name: &str, limit: Duration) -> Result<()> {
+        let checks = limit.as_millis() / CHECK_INTERVAL.as_millis();
+        for _ in 0..=checks {
+            match self.calls.upgrade() {
+                None => return Ok(()),
+                Some(calls) if calls.is_stuck() => return Err(stuck(name)),
+                Some(_) => std::thread::sleep(CHECK_INTERVAL),
+            }
+        }
+        let message = format!(
+            "{name} is being closed, and a call to Kalray's library has not returned within {limit:?}: wait for its kernels, or restart \
+             this process"
+        );
+        Err(Error::new(ErrorKind::DeviceLost, message))
+    }
+}
+
+/// The chips of this process: all backends in it share Kalray's library.
+pub(crate) static OPEN_CHIPS: OpenChips =
+    OpenChips { shims: Mutex::new(BTreeMap::new()), chips: Mutex::new(BTreeMap::new()) };
+
 /// What is opened in this process. Different chips are opened side by side, a chip by one thread at a time.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct OpenChips {
     shims: Mutex<BTreeMap<PathBuf, Arc<Shim>>>,
     chips: Mutex<Places>,
@@ -95,7 +121,7 @@ impl OpenChips {
     /// A chip, opened unless it is open already.
     ///
     /// # Errors
-    /// `Unavailable` without the SDK; `InvalidArgument` if it is open in another way; `DeviceLost` if a call to it has not returned; as
+    /// `Unavailable` without the SDK; `InvalidArgument` if it is open in another way; `DeviceLost` if it is lost, or is not closed in time; as
     /// [`Shim::build`], [`Chip::open`] and [`Simulator::start`].
     ///
     /// # Safety
@@ -105,6 +131,9 @@ impl OpenChips {
         let place = Arc::clone(self.chips.lock().entry((wanted.platform, wanted.position)).or_default());
         let mut place = place.lock();
         let name = wanted.name();
+        if place.calls.upgrade().is_some_and(|calls| calls.is_stuck()) {
+            return Err(stuck(&name));
+        }
         if let Some(open) = place.chip.upgrade() {
             open.chip.check_running().map_err(|error| still_in_use(&name, &error))?;
             return if open.opened.is_same(&wanted) {
@@ -113,13 +142,11 @@ impl OpenChips {
                 Err(opened_otherwise(&open.opened, &wanted))
             };
         }
-        if place.calls.as_ref().is_some_and(|calls| calls.is_stuck()) {
-            return Err(stuck(&name));
-        }
+        place.wait_closed(&name, wanted.call_timeout)?;
         // SAFETY: as the caller's.
         let shim = unsafe { self.shim(sdk) }?;
-        let calls = Arc::new(Calls::new(&name, log));
-        place.calls = Some(Arc::clone(&calls));
+        let calls = Arc::new(Calls::new(&name, wanted.simulator.is_none(), log));
+        place.calls = Arc::downgrade(&calls);
         let chip = Chip::open(&shim, wanted.opening(calls, log)?)?;
         let open = Arc::new(OpenChip { modules: LoadedModules::new(&chip), chip, opened: wanted });
         place.chip = Arc::downgrade(&open);
@@ -147,10 +174,9 @@ fn still_in_use(name: &str, error: &Error) -> Error {
     Error::new(error.kind(), message)
 }
 
-/// The error of opening a chip again whose calls may never return.
+/// The error of opening a chip again that the library may still use.
 fn stuck(name: &str) -> Error {
-    let message =
-        format!("{name} is lost, and a call to Kalray's library has not returned: restart this process");
+    let message = format!("{name} is lost, and Kalray's library may still use it: restart this process");
     Error::new(ErrorKind::DeviceLost, message)
 }
 
@@ -174,6 +200,21 @@ mod tests {
     use crate::fixture::FakeRoot;
     use crate::readiness::Readiness;
     use crate::tools::Tools;
+
+    #[test]
+    fn a_chip_that_is_being_closed_is_waited_for() {
+        let calls = Arc::new(Calls::new("chip 7", true, Log::silent()));
+        let place = Place { chip: Weak::new(), calls: Arc::downgrade(&calls) };
+        let error = place.wait_closed("chip 7", CHECK_INTERVAL).unwrap_err();
+        assert!(error.kind() == ErrorKind::DeviceLost && error.message().contains("being closed"), "{error}");
+        std::thread::scope(|scope| {
+            let _closing = scope.spawn(move || {
+                std::thread::sleep(5 * CHECK_INTERVAL);
+                drop(calls);
+            });
+            place.wait_closed("chip 7", Duration::from_secs(60)).unwrap();
+        });
+    }
 
     #[test]
     fn the_time_for_opening_makes_no_other_chip() {

@@ -72,7 +72,7 @@ impl Shim {
     /// # Errors
     /// `Driver`; `Timeout`; `InvalidArgument` for a name with a zero byte.
     pub fn open(self: &Arc<Self>, board: u32, firmware: &str) -> Result<Arc<Chip>> {
-        let calls = Arc::new(Calls::new(&format!("chip {board}"), Log::silent()));
+        let calls = Arc::new(Calls::new(&format!("chip {board}"), true, Log::silent()));
         let limits = (CALL_TIMEOUT, CALL_TIMEOUT);
         let firmware = firmware_name(firmware)?;
         Chip::open(self, Opening { board, firmware, simulator: None, limits, calls })

@@ -42,8 +42,7 @@ pub(crate) fn obstacle(platform: Platform, config: &MppaConfig, process: &Enviro
     let is_simulated = process.text(MODE) == Some(SIMULATED);
     if platform == Platform::Hardware {
         return is_simulated.then(|| {
-            format!("{MODE}={SIMULATED} makes Kalray's offload library run on a simulator; unset it before the program starts, or use `runtime eval \
-                 --isolate`, where each device has a process")
+            format!("{MODE}={SIMULATED} makes Kalray's offload library run on a simulator; unset it before the program starts")
         });
     }
     let path = process.text(SIMULATOR_FOLDER).filter(|path| Path::new(path).is_absolute());
@@ -54,11 +53,15 @@ pub(crate) fn obstacle(platform: Platform, config: &MppaConfig, process: &Enviro
     }
     let [first, second] = FIRMWARE;
     let folder = config.work_dir.as_ref().map_or("/FOLDER".into(), |folder| folder.display().to_string());
+    let set: Vec<_> =
+        [MODE, SIMULATOR_FOLDER].into_iter().filter(|name| process.text(name).is_some()).collect();
+    let unset =
+        if set.is_empty() { String::new() } else { format!("unset {} first, then ", set.join(" and ")) };
     Some(format!(
         "Kalray's offload library reads its platform from the environment, once per process; before the program starts, set \
          {MODE}={SIMULATED}, {SIMULATOR_FOLDER}={folder}/mymppa (an absolute path, another one in each process), {first}={firmware} and \
          {second}={firmware}; this backend then starts the simulator \
-         (`runtime eval --device mppa:offload-{}` does all of this)",
+         ({unset}`runtime eval --device mppa:offload-{}` does all of this)",
         platform.name()
     ))
 }
@@ -145,6 +148,9 @@ impl Simulator {
     /// folder; as [`SimulatorFolder::create`].
     pub(super) fn start(plan: &SimulatorPlan, log: Log) -> Result<Self> {
         let folder = SimulatorFolder::create(&plan.folder, plan.removes_folder)?;
+        if plan.removes_folder {
+            SimulatorFolder::remove_abandoned(&plan.folder);
+        }
         log.write(Level::Info, "mppa", &format!("starting {}", plan.command.join(" ")));
         let mut process = process::start(&plan.command, folder.path(), &plan.variables)?;
         let guard = match DeathGuard::of(process.id()) {
@@ -267,7 +273,9 @@ mod tests {
         ] {
             assert!(reason.contains(words), "{words}: {reason}");
         }
-        assert!(obstacle(Platform::Qemu, &config, &variables("relative")).is_some());
+        assert!(!reason.contains("unset"), "{reason}");
+        let reason = obstacle(Platform::Qemu, &config, &variables("relative")).unwrap();
+        assert!(reason.contains("unset MPPA_RPROC_PLATFORM_MODE and MPPA_RPROC_SIM_PATH first"), "{reason}");
         let other =
             [(MODE, SIMULATED), (SIMULATOR_FOLDER, "/s"), (FIRMWARE[1], "x.elf")].into_iter().collect();
         assert!(obstacle(Platform::Qemu, &config, &other).is_some(), "another firmware");

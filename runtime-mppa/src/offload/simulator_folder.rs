@@ -11,6 +11,7 @@ use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use runtime_core::{Error, ErrorKind, Result};
 
@@ -21,6 +22,10 @@ use crate::process::{OUTPUT_FILE, io_error};
 const MARKER: &str = "runtime-mppa.lock";
 /// The name of the folder itself in the marker: this backend created it.
 const SELF: &str = ".";
+/// In the marker of a folder that is not cleared on drop. No file has this name.
+const KEPT: &str = "./kept";
+/// Begins the names of folders that belong to one process.
+const PREFIX: &str = "runtime-mppa-";
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 /// How often the folder may be removed by its last user while it is being locked.
 const MAX_ATTEMPTS: u32 = 100;
@@ -83,6 +88,21 @@ impl SimulatorFolder {
         Ok(folder)
     }
 
+    /// Removes the folders with names of this backend that killed processes of this user have left beside `path`, if that has such a
+    /// name, too. Folders that were to be kept stay.
+    pub(super) fn remove_abandoned(path: &Path) {
+        let (Some(parent), Some(_)) = (path.parent(), namer(path)) else { return };
+        let siblings = std::fs::read_dir(parent).into_iter().flatten().flatten();
+        let folders = siblings.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        for path in folders.map(|entry| entry.path()) {
+            let is_abandoned = namer(&path).is_some_and(|id| !Path::new(&format!("/proc/{id}")).exists());
+            if is_abandoned && !is_kept(&path) {
+                // What is in use, or has other files, is not taken.
+                drop(Self::create(&path, true));
+            }
+        }
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -96,10 +116,10 @@ impl SimulatorFolder {
     }
 
     fn write_names(&self) -> io::Result<()> {
-        let own = self.is_created.then(|| OsString::from(SELF));
+        let own = self.is_created.then_some(SELF).into_iter().chain((!self.removes).then_some(KEPT));
         let made = entries(&self.path)?.into_iter().map(|entry| entry.file_name());
         // The output of the tool is there from its start.
-        let names = own.into_iter().chain([OUTPUT_FILE.into()]).chain(made);
+        let names = own.map(OsString::from).chain([OUTPUT_FILE.into()]).chain(made);
         // No name has a zero byte.
         let bytes: Vec<u8> = names.flat_map(|name| [name.as_bytes(), &[0]].concat()).collect();
         let mut file = &self.marker;
@@ -129,6 +149,24 @@ impl Drop for SimulatorFolder {
         // What cannot be removed or recorded is an error when the folder is used again.
         let _ = if self.removes { self.remove() } else { self.write_names() };
     }
+}
+
+/// The name of a folder that only this process uses.
+pub(super) fn own_name(platform: &str) -> String {
+    let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    format!("{PREFIX}{platform}-{}-{time}", std::process::id())
+}
+
+/// The number of the process that has named a folder.
+fn namer(path: &Path) -> Option<u32> {
+    let parts: Vec<_> = path.file_name()?.to_str()?.strip_prefix(PREFIX)?.split('-').collect();
+    let [_, process, _] = parts[..] else { return None };
+    process.parse().ok()
+}
+
+fn is_kept(folder: &Path) -> bool {
+    let names = File::open(folder.join(MARKER)).and_then(|marker| recorded(&marker));
+    names.is_ok_and(|names| names.contains(OsStr::new(KEPT)))
 }
 
 /// Creates a folder for this user alone. Returns whether it is new.
@@ -263,6 +301,32 @@ mod tests {
         assert_eq!(folder.contents(), (1, true));
         drop(folder);
         assert!(!path.exists(), "a process of this backend created it");
+    }
+
+    #[test]
+    fn folders_that_killed_processes_left_are_removed() {
+        let root = tempfile::tempdir().unwrap();
+        // No process has this number.
+        let path = |process: u32, time| root.path().join(format!("{PREFIX}iss-{process}-{time}"));
+        let kill = |path: &Path, removes| {
+            let mut killed = std::mem::ManuallyDrop::new(SimulatorFolder::create(path, removes).unwrap());
+            std::fs::write(path.join("memory"), "").unwrap();
+            killed.record().unwrap();
+            killed.marker = File::open(root.path()).unwrap();
+        };
+        let (dead, kept, live) = (path(u32::MAX, 1), path(u32::MAX, 2), path(std::process::id(), 3));
+        kill(&dead, true);
+        kill(&kept, false);
+        kill(&live, true);
+        let used = SimulatorFolder::create(&path(u32::MAX, 4), true).unwrap();
+        std::fs::create_dir(path(u32::MAX, 5)).unwrap();
+        std::fs::write(path(u32::MAX, 5).join("thesis.tex"), "").unwrap();
+        SimulatorFolder::remove_abandoned(&root.path().join("mymppa"));
+        assert!(dead.exists(), "a folder that the user has named says nothing about others");
+        SimulatorFolder::remove_abandoned(&root.path().join(own_name("qemu")));
+        assert!(!dead.exists(), "it stays");
+        assert!(kept.join("memory").exists() && live.join("memory").exists() && used.path().exists());
+        assert!(path(u32::MAX, 5).join("thesis.tex").exists());
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! The variables that a program needs from its start to reach a simulator behind the offload library.
 
-use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::path::PathBuf;
 
 use runtime_core::Options;
 
+use super::simulator_folder::own_name;
 use crate::config::{MppaConfig, Platform};
 use crate::environment::{Environment, SIMULATOR_FIRMWARE, SIMULATOR_FOLDER, SIMULATOR_MODE};
 
@@ -42,13 +42,13 @@ fn platform(device: &str) -> Option<Platform> {
 /// A path that no other process uses.
 fn new_folder(config: &MppaConfig) -> Option<PathBuf> {
     let parent = config.work_dir.clone().unwrap_or_else(std::env::temp_dir);
-    let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-    let name = format!("runtime-mppa-{}-{}-{time}", config.platform.name(), std::process::id());
-    std::path::absolute(Path::new(&parent).join(name)).ok()
+    std::path::absolute(parent.join(own_name(config.platform.name()))).ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn variables(

@@ -187,7 +187,7 @@ fn stubborn(runtime: &Runtime) -> Result<(), Failed> {
     let device = runtime.open("mppa:iss")?;
     let simulator = device.as_embedded().unwrap();
     simulator.flash(&program(KV3_2), &[])?;
-    let error = simulator.run(Duration::from_secs(2)).unwrap_err();
+    let error = simulator.run(Duration::from_secs(10)).unwrap_err();
     if error.kind() != ErrorKind::Timeout || !error.message().contains("still here") {
         return Err(error.to_string().into());
     }

@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     let trials = vec![
         Trial::test("a_simulator_needs_no_variables", one),
         Trial::test("isolated_simulators_and_a_board_run_in_one_command", several),
-        Trial::test("two_simulators_in_one_process_are_refused", two_in_one_process),
+        Trial::test("a_simulator_and_another_mppa_in_one_process_are_refused", two_in_one_process),
         Trial::test("a_kernel_is_run_on_a_simulator", run),
         Trial::test("variables_that_are_set_are_kept", kept),
     ];
@@ -107,10 +107,12 @@ fn several() -> Result<(), Failed> {
 
 fn two_in_one_process() -> Result<(), Failed> {
     let machine = Machine::new()?;
-    let devices = ["--device", ISS, "--device", QEMU];
-    let finished = start_eval(machine.0.path(), &machine.variables(), &devices)?;
-    let is_refused = finished.status.code() == Some(2) && finished.stderr.contains("--isolate");
-    check(is_refused, || format!("{finished:?}"))?;
+    for other in [QEMU, "mppa:offload"] {
+        let devices = ["--device", ISS, "--device", other];
+        let finished = start_eval(machine.0.path(), &machine.variables(), &devices)?;
+        let is_refused = finished.status.code() == Some(2) && finished.stderr.contains("--isolate");
+        check(is_refused, || format!("{other}: {finished:?}"))?;
+    }
     machine.check_ended(0)
 }
 
@@ -130,6 +132,9 @@ fn kept() -> Result<(), Failed> {
     let variables: Vec<_> = machine.variables().into_iter().chain(variables).collect();
     let rows = eval_rows(machine.0.path(), &variables, &["--device", ISS])?;
     let reason = rows[0]["reason"].as_str().unwrap_or_default();
-    check(reason.contains("MPPA_RPROC_PLATFORM_MODE=sim"), || format!("{rows:?}"))?;
+    let is_explained = ["MPPA_RPROC_PLATFORM_MODE=sim", "unset MPPA_RPROC_PLATFORM_MODE first"]
+        .iter()
+        .all(|words| reason.contains(words));
+    check(is_explained, || format!("{rows:?}"))?;
     machine.check_ended(0)
 }

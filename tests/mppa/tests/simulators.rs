@@ -215,7 +215,7 @@ fn never_open() -> Result<(), Failed> {
 
 fn never_closed() -> Result<(), Failed> {
     let runtime = runtime();
-    let device = runtime.open_with(ISS, &Options::new().with("call_timeout_ms", 3_000))?;
+    let device = runtime.open_with(ISS, &Options::new().with("call_timeout_ms", 10_000))?;
     double(&device)?;
     drop(device);
     nothing_is_left()?;
