@@ -256,7 +256,8 @@
 // `EmbeddedTable.inspect`: the memory at `address`, as many bytes as the buffer has.
 #define RT_INSPECT_MEMORY 1
 
-// `EmbeddedTable.inspect`: the registers, as UTF-8 text: lines `NAME VALUE`, with the value in hexadecimal. `address` is 0.
+// `EmbeddedTable.inspect`: the registers, as UTF-8 text: lines `NAME 0xVALUE`, with the value in hexadecimal. Names contain no spaces.
+// After a flash or a run without errors, one of them is `pc`, and memory can be read at its value. `address` is 0.
 #define RT_INSPECT_REGISTERS 2
 
 // A value that the driver does not report.
@@ -1125,7 +1126,7 @@ typedef struct rt_EmbeddedTable {
     // Reads bytes of tensor `tensor`.
     rt_Status (*read)(rt_Handle device, uint32_t tensor, uint64_t offset, uint8_t *destination, uint64_t bytes);
     // Reads the memory at `address`, or the registers, of a target that has stopped, also after a run that failed. `what` is an
-    // `INSPECT_*` constant. Stores up to `capacity` bytes, and their whole number. Since minor version 3.
+    // `INSPECT_*` constant. Stores up to `capacity` bytes, and reports the total number of bytes. Since minor version 3.
     rt_Status (*inspect)(rt_Handle device,
                          uint32_t what,
                          uint64_t address,

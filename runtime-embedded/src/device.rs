@@ -237,7 +237,8 @@ impl Device for EmbeddedBoard {
 }
 
 impl State {
-    /// Keeps the target of a failed run for inspection, if it still answers. What stopped somewhere else is not continued.
+    /// Keeps the target of a failed run for inspection, if it still answers. A target that did not stop at `runtime_park` is not
+    /// resumed.
     fn stop(&mut self, error: &Error) {
         let reason = format!("the last run failed ({}); flash again", error.message());
         if let Self::Flashed(mut flashed) = std::mem::replace(self, Self::Empty(reason.clone()))

@@ -167,14 +167,12 @@ fn a_worker_that_dies_from_outside_costs_its_candidate_a_second_try() {
 fn the_second_death_is_the_outcome_and_a_crash_is_the_first_time() {
     let mut fixture = Fixture::new(&format!("echo >> count; {HELLO}; {READ}; kill -KILL $$"), 1);
     let row = fixture.evaluate();
-    let Outcome::Crashed { signal: Some(libc::SIGKILL), operation, .. } = row.outcome else {
-        panic!("{row:?}")
-    };
+    let Outcome::Crashed { signal: libc::SIGKILL, operation, .. } = row.outcome else { panic!("{row:?}") };
     assert_eq!((operation.as_deref(), fixture.count()), (Some("while it ran"), 2));
     let crash = r#"echo '{"ended": {"signal": 11}}'"#;
     let mut fixture = Fixture::new(&format!("echo >> count; {HELLO}; {READ}; {crash}"), 1);
     let row = fixture.evaluate();
-    assert!(matches!(row.outcome, Outcome::Crashed { signal: Some(libc::SIGSEGV), .. }), "{row:?}");
+    assert!(matches!(row.outcome, Outcome::Crashed { signal: libc::SIGSEGV, .. }), "{row:?}");
     assert_eq!(fixture.count(), 1);
 }
 

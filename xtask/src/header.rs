@@ -16,7 +16,7 @@ pub(crate) fn check(workspace: &Workspace) -> Outcome {
     run(header_test(workspace).env_remove("RUNTIME_UPDATE_GOLDEN"))
 }
 
-/// Of the workspace instead of the package: so the crates that it compiles have the features of all other builds.
+/// Runs it in the whole workspace, so that features match all other builds.
 fn header_test(workspace: &Workspace) -> Command {
     workspace.cargo(&["test", "--quiet", "--workspace", "--test", "generate_header"])
 }

@@ -4,7 +4,8 @@ use super::DType;
 
 /// `EmbeddedTable.inspect`: the memory at `address`, as many bytes as the buffer has.
 pub const INSPECT_MEMORY: u32 = 1;
-/// `EmbeddedTable.inspect`: the registers, as UTF-8 text: lines `NAME VALUE`, with the value in hexadecimal. `address` is 0.
+/// `EmbeddedTable.inspect`: the registers, as UTF-8 text: lines `NAME 0xVALUE`, with the value in hexadecimal. Names contain no spaces.
+/// After a flash or a run without errors, one of them is `pc`, and memory can be read at its value. `address` is 0.
 pub const INSPECT_REGISTERS: u32 = 2;
 
 /// Description of a tensor that an embedded program uses.

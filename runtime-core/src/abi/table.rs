@@ -263,7 +263,7 @@ EmbeddedTable => EmbeddedCalls {
     /// Reads bytes of tensor `tensor`.
     read: fn(device: Handle, tensor: u32, offset: u64, destination: *mut u8, bytes: u64) -> Status;
     /// Reads the memory at `address`, or the registers, of a target that has stopped, also after a run that failed. `what` is an
-    /// `INSPECT_*` constant. Stores up to `capacity` bytes, and their whole number. Since minor version 3.
+    /// `INSPECT_*` constant. Stores up to `capacity` bytes, and reports the total number of bytes. Since minor version 3.
     inspect: fn(device: Handle, what: u32, address: u64, buffer: *mut u8, capacity: usize, bytes: *mut usize) -> Status;
 }
 

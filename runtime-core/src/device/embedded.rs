@@ -76,7 +76,8 @@ impl EmbeddedDevice {
     /// Writes an image, together with its tensor and scalar arguments.
     ///
     /// # Errors
-    /// `InvalidArgument`, naming the argument; `Unsupported` for a format that the device does not accept.
+    /// `InvalidArgument`, naming the argument; `Unsupported` for a format that the device does not accept; `Io` if the target does
+    /// not start.
     pub fn flash(&self, image: &ModuleSource, args: &[Arg<'_>]) -> Result<()> {
         let annotate = |error: Error| error.in_operation("flash").on_device(&self.device.name);
         image.check(&self.device.info, &self.device.instance).map_err(annotate)?;

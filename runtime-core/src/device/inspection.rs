@@ -5,8 +5,9 @@
 use crate::device::embedded::EmbeddedDevice;
 use crate::{Error, ErrorKind, Register, Result, abi};
 
-/// Room for the text of a processor's registers.
+/// Room for the text of a processor's registers, at first and at most.
 const REGISTERS_BYTES: usize = 4096;
+const MAX_REGISTERS_BYTES: usize = 1 << 20;
 
 impl EmbeddedDevice {
     /// Reads memory of the target, also after a run that has crashed or timed out.
@@ -29,8 +30,8 @@ impl EmbeddedDevice {
     /// # Errors
     /// As for [`EmbeddedDevice::read_memory`]; `Unsupported` for a target without a debugger, unless its program has crashed.
     pub fn registers(&self) -> Result<Vec<Register>> {
-        let mut text = vec![0; REGISTERS_BYTES];
-        let bytes = self.inspect("read registers", abi::INSPECT_REGISTERS, 0, &mut text)?;
+        let (text, bytes) =
+            read_text(|buffer| self.inspect("read registers", abi::INSPECT_REGISTERS, 0, buffer))?;
         let lines = text.get(..bytes).and_then(|text| std::str::from_utf8(text).ok());
         let registers = lines.and_then(|lines| lines.lines().map(register).collect());
         registers.ok_or_else(|| {
@@ -53,6 +54,17 @@ impl EmbeddedDevice {
     }
 }
 
+/// Reads text, again if it is longer than the first buffer. Returns the buffer and the length of the whole text.
+fn read_text(mut read: impl FnMut(&mut [u8]) -> Result<usize>) -> Result<(Vec<u8>, usize)> {
+    let mut text = vec![0; REGISTERS_BYTES];
+    let mut bytes = read(&mut text)?;
+    if bytes > text.len() {
+        text.resize(bytes.min(MAX_REGISTERS_BYTES), 0);
+        bytes = read(&mut text)?;
+    }
+    Ok((text, bytes))
+}
+
 /// A line `NAME 0xVALUE`.
 fn register(line: &str) -> Option<Register> {
     let (name, value) = line.split_once(" 0x")?;
@@ -69,6 +81,19 @@ mod tests {
         assert_eq!((found.name.as_str(), found.value), ("pc", 0x8000_001c));
         for wrong in ["", "pc", "pc 12", "pc 0x", "pc 0x10000000000000000"] {
             assert_eq!(register(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn text_beyond_the_first_buffer_is_read_again() {
+        for (bytes, room) in [(0, 4096), (4096, 4096), (4097, 4097), (usize::MAX, 1 << 20)] {
+            let (text, found) = read_text(|buffer| {
+                buffer.fill(1);
+                Ok(bytes)
+            })
+            .unwrap();
+            assert_eq!((text.len(), found), (room, bytes));
+            assert!(text.iter().all(|&byte| byte == 1), "{bytes}");
         }
     }
 }

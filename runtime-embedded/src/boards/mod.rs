@@ -212,9 +212,9 @@ impl Board {
                 "`flash.bytes` must be more than {PAGE_BYTES} on an emulated board, whose last page is for the breakpoint"
             )));
         }
-        if board.processor.word_bytes() == 4 && board.flash.end().max(board.ram.end()) > 1 << 32 {
+        if board.processor.word_bytes() == 4 && board.flash.end().max(board.ram.end()) >= 1 << 32 {
             return Err(invalid(
-                "`flash` and `ram` must end within 4 GiB, the addresses of 32 bits".to_owned(),
+                "`flash` and `ram` must end below 4 GiB: their ends are addresses of 32 bits, too".to_owned(),
             ));
         }
         let [numerator, denominator] = board.counter.per_ticks;
@@ -370,11 +370,11 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_of_32_bits_ends_at_4_gib() {
+    fn the_memory_of_32_bits_ends_below_4_gib() {
         let (_, text) = KNOWN[1];
         let at = |origin: &str| Board::parse("x.toml", &text.replace("0x8040_0000", origin));
-        assert!(at("0xffc0_0000").is_ok());
-        assert!(at("0xffc0_0100").unwrap_err().message().contains("4 GiB"));
+        assert!(at("0xffbf_ff00").is_ok());
+        assert!(at("0xffc0_0000").unwrap_err().message().contains("4 GiB"));
     }
 
     /// A board file with other tables in place of the emulator and its serial port.

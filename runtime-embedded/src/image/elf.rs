@@ -216,7 +216,7 @@ fn segments(board: &Board, elf: &[u8], object: &object::File<'_>) -> Result<Vec<
         if length == 0 {
             continue;
         }
-        let load = load_address(object, offset).unwrap_or(address);
+        let load = load_address(object, offset, address).unwrap_or(address);
         if ![board.flash, board.ram].iter().any(|region| region.contains(load, length)) {
             return Err(too_large(load, length));
         }
@@ -224,22 +224,28 @@ fn segments(board: &Board, elf: &[u8], object: &object::File<'_>) -> Result<Vec<
         let data = data.and_then(|(offset, length)| elf.get(offset..offset.checked_add(length)?));
         let data = data.ok_or_else(|| Error::invalid("the image is truncated"))?;
         // This also limits what an image of many segments takes.
-        if segments.iter().any(|other: &Segment| other.overlaps(load, length)) {
-            return Err(Error::invalid(format!("the image has two segments at {load:#x}")));
+        if let Some(other) = segments.iter().find(|other: &&Segment| other.overlaps(load, length)) {
+            return Err(Error::invalid(format!(
+                "the image's segments {:#x}..{:#x} and {load:#x}..{:#x} overlap",
+                other.address,
+                other.address.saturating_add(other.bytes.len() as u64),
+                load.saturating_add(length)
+            )));
         }
         segments.push(Segment { address: load, bytes: data.to_vec() });
     }
     Ok(segments)
 }
 
-/// The physical address of the segment at a file offset.
-fn load_address(object: &object::File<'_>, offset: u64) -> Option<u64> {
+/// The physical address of the segment at a file offset with a virtual address.
+fn load_address(object: &object::File<'_>, offset: u64, address: u64) -> Option<u64> {
     use object::read::elf::ProgramHeader as _;
     match object {
         object::File::Elf32(elf) => {
             let endian = elf.endian();
             let header = elf.elf_program_headers().iter().find(|header| {
                 u64::from(header.p_offset(endian)) == offset
+                    && u64::from(header.p_vaddr(endian)) == address
                     && header.p_type(endian) == object::elf::PT_LOAD
                     && header.p_filesz(endian) > 0
             })?;
@@ -249,6 +255,7 @@ fn load_address(object: &object::File<'_>, offset: u64) -> Option<u64> {
             let endian = elf.endian();
             let header = elf.elf_program_headers().iter().find(|header| {
                 header.p_offset(endian) == offset
+                    && header.p_vaddr(endian) == address
                     && header.p_type(endian) == object::elf::PT_LOAD
                     && header.p_filesz(endian) > 0
             })?;

@@ -1,7 +1,7 @@
 //! Runs tools of a toolchain.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 use runtime_core::backend::{Process, find_in_path};
@@ -27,10 +27,15 @@ pub(crate) fn run_command(words: &[String], image: &Path, folder: &Path, deadlin
     let image = image.display().to_string();
     let mut command = Command::new(program);
     command.args(arguments.iter().map(|argument| argument.replace("{elf}", &image)));
-    match run_within(&mut command, folder, deadline)? {
-        (true, _) => Ok(()),
-        (false, log) => Err(Error::new(ErrorKind::Failed, format!("{}: {}", words.join(" "), log.trim()))),
+    let (status, log) = run_within(&mut command, folder, deadline)?;
+    if status.success() {
+        return Ok(());
     }
+    let reason = match log.trim() {
+        "" => format!("it ended with {status} and no message"),
+        text => text.to_owned(),
+    };
+    Err(Error::new(ErrorKind::Failed, format!("{}: {reason}", words.join(" "))))
 }
 
 /// Runs a tool in `folder`, and returns whether it succeeded, with everything that it wrote. It is killed at a deadline.
@@ -38,10 +43,17 @@ pub(crate) fn run_command(words: &[String], image: &Path, folder: &Path, deadlin
 /// # Errors
 /// `Unavailable` if it cannot be started; `Timeout`; `Io`.
 pub(super) fn run(command: &mut Command, folder: &Path) -> Result<(bool, String)> {
-    run_within(command, folder, DEADLINE)
+    let (status, text) = run_within(command, folder, DEADLINE)?;
+    if !status.success() && text.is_empty() {
+        let program = command.get_program().to_string_lossy();
+        // On a full disk, there is no room for the message either.
+        let reason = format!("{program} ended with {status} and no message; is {} full?", folder.display());
+        return Ok((false, reason));
+    }
+    Ok((status.success(), text))
 }
 
-fn run_within(command: &mut Command, folder: &Path, deadline: Duration) -> Result<(bool, String)> {
+fn run_within(command: &mut Command, folder: &Path, deadline: Duration) -> Result<(ExitStatus, String)> {
     // This thread waits for the tool, so it outlives the tool.
     die_with_thread(command);
     // Several threads may work in the folder.
@@ -51,15 +63,7 @@ fn run_within(command: &mut Command, folder: &Path, deadline: Duration) -> Resul
     let io = |error: std::io::Error| Error::new(ErrorKind::Io, format!("{}: {error}", log.display()));
     let text = std::fs::read(&log).map_err(io)?;
     std::fs::remove_file(&log).map_err(io)?;
-    if !status.success() && text.is_empty() {
-        let program = command.get_program().to_string_lossy();
-        // On a full disk, there is no room for the message either.
-        return Ok((
-            false,
-            format!("{program} ended with {status} and no message; is {} full?", folder.display()),
-        ));
-    }
-    Ok((status.success(), String::from_utf8_lossy(&text).into_owned()))
+    Ok((status, String::from_utf8_lossy(&text).into_owned()))
 }
 
 #[cfg(test)]
@@ -74,5 +78,8 @@ mod tests {
         assert_eq!(run("exit 0"), (true, String::new()));
         let (succeeded, message) = run("exit 3");
         assert!(!succeeded && message.contains("exit status: 3") && message.contains("full?"), "{message}");
+        let words = ["sh", "-c", "exit 3"].map(str::to_owned);
+        let error = run_command(&words, Path::new("x"), folder.path(), DEADLINE).unwrap_err();
+        assert!(error.message().ends_with("it ended with exit status: 3 and no message"), "{error}");
     }
 }

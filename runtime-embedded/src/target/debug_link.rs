@@ -23,6 +23,9 @@ const USUAL_XPSR: u32 = 25;
 /// Bytes of a breakpoint instruction: compressed, or Thumb.
 const BREAKPOINT_BYTES: u8 = 2;
 
+/// The phase in which the program runs.
+const RUN: &str = "run";
+
 /// A target behind a debugger.
 #[derive(Debug)]
 pub(super) struct DebugLink {
@@ -108,13 +111,11 @@ impl DebugLink {
     /// Lets the target run until it stops at `runtime_park`.
     fn resume(&mut self, until: Instant, phase: &str) -> Result<()> {
         let pc = self.run(until, phase)?;
-        match pc == self.image.symbols.park {
-            true => Ok(()),
-            false => Err(Error::new(
-                ErrorKind::Crashed,
-                format!("the target stopped in {}", self.image.locate(pc)),
-            )),
+        if pc == self.image.symbols.park {
+            return Ok(());
         }
+        let kind = if phase == RUN { ErrorKind::Crashed } else { ErrorKind::Io };
+        Err(Error::new(kind, format!("the target stopped in {}", self.image.locate(pc))))
     }
 
     /// Lets the target run until it stops, and returns where.
@@ -138,7 +139,7 @@ impl DebugLink {
     fn run_to(&mut self, address: u64, until: Instant) -> Result<u64> {
         let done = self.client.insert_breakpoint(address, BREAKPOINT_BYTES);
         self.explained(done)?;
-        let stopped = self.run(until, "run");
+        let stopped = self.run(until, RUN);
         let done = self.client.remove_breakpoint(address, BREAKPOINT_BYTES);
         let pc = stopped?;
         self.explained(done)?;
@@ -237,7 +238,7 @@ impl Link for DebugLink {
     fn execute(&mut self, until: Instant) -> Result<()> {
         let resume = self.image.symbols.resume;
         self.write_register(self.pc_register(), resume)?;
-        self.resume(until, "run")
+        self.resume(until, RUN)
     }
 
     fn trace(&mut self, window: Window, until: Instant) -> Result<Counts> {
@@ -250,7 +251,7 @@ impl Link for DebugLink {
         }
         // A program that crashes is there already.
         if pc != park {
-            self.resume(until, "run")?;
+            self.resume(until, RUN)?;
         }
         Ok(counts)
     }

@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-use serial2::SerialPort;
+use serial2::{IntoSettings as _, SerialPort};
 
 use crate::boards::Uart;
 use crate::gdb::{Transport, continue_after, left};
@@ -18,6 +18,10 @@ use crate::gdb::{Transport, continue_after, left};
 pub(super) struct Port {
     input: SerialPort,
     output: SerialPort,
+    /// What it holds while a session uses it.
+    locks: Vec<Lock>,
+    /// Bits per second of a serial port; `None` for what stands in for one.
+    baud: Option<u32>,
 }
 
 impl Port {
@@ -35,13 +39,18 @@ impl Port {
             }
             // As QEMU names the two halves, from the target's side.
             Some(("pipe", path)) => {
-                Ok(Self { input: pipe(&format!("{path}.out"))?, output: pipe(&format!("{path}.in"))? })
+                let (input, output) = (open(&format!("{path}.out"))?, open(&format!("{path}.in"))?);
+                let locks = vec![Lock::new(input.as_fd())?, Lock::new(output.as_fd())?];
+                Ok(Self { input, output, locks, baud: None })
             }
             _ => {
-                let input = SerialPort::open(&uart.port, uart.baud)?;
-                reserve(input.as_fd())?;
-                input.discard_buffers()?;
-                Ok(Self { output: input.try_clone()?, input })
+                let input = open(&uart.port)?;
+                let (output, locks) = (input.try_clone()?, vec![Lock::new(input.as_fd())?]);
+                // Only now: the settings are those of all sessions.
+                let mut port = Self { input, output, locks, baud: Some(uart.baud) };
+                port.set_up()?;
+                port.input.discard_buffers()?;
+                Ok(port)
             }
         }
     }
@@ -52,25 +61,66 @@ impl Port {
 
     fn from_descriptor(descriptor: OwnedFd) -> io::Result<Self> {
         let input = SerialPort::from(descriptor);
-        Ok(Self { output: input.try_clone()?, input })
+        Ok(Self { output: input.try_clone()?, input, locks: Vec::new(), baud: None })
+    }
+
+    /// Unlocks it for programs that lock it themselves, e.g. to flash the board.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(super) fn unlock(&self) -> io::Result<()> {
+        self.locks.iter().try_for_each(|lock| lock.0.unlock())
+    }
+
+    /// Locks it again. A serial port gets its settings again, which such programs change.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(super) fn lock(&mut self) -> io::Result<()> {
+        self.locks.iter().try_for_each(Lock::lock)?;
+        self.set_up()
+    }
+
+    fn set_up(&mut self) -> io::Result<()> {
+        let Some(baud) = self.baud else { return Ok(()) };
+        let mut settings = self.input.get_configuration()?;
+        baud.apply_to_settings(&mut settings)?;
+        self.input.set_configuration(&settings)
     }
 }
 
-/// Locks a port until its last descriptor is closed: another session would take the board's replies, and flash it.
-fn reserve(port: BorrowedFd<'_>) -> io::Result<()> {
-    let file = File::from(port.try_clone_to_owned()?);
-    file.try_lock().map_err(|error| match error {
-        TryLockError::WouldBlock => {
-            io::Error::new(io::ErrorKind::ResourceBusy, "it is in use by another session")
-        }
-        TryLockError::Error(error) => error,
-    })
+/// The lock of an open file: another session would take the board's replies, and flash it.
+#[derive(Debug)]
+struct Lock(File);
+
+impl Lock {
+    fn new(descriptor: BorrowedFd<'_>) -> io::Result<Self> {
+        let lock = Self(descriptor.try_clone_to_owned()?.into());
+        lock.lock()?;
+        Ok(lock)
+    }
+
+    fn lock(&self) -> io::Result<()> {
+        self.0.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => {
+                io::Error::new(io::ErrorKind::ResourceBusy, "it is in use by another session")
+            }
+            TryLockError::Error(error) => error,
+        })
+    }
 }
 
-/// Opens a named pipe. With both directions, opening does not wait for the other side.
-fn pipe(path: &str) -> io::Result<SerialPort> {
-    let file: File = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(path)?;
-    reserve(file.as_fd())?;
+impl Drop for Lock {
+    /// Closing is not enough: a child process of another thread has duplicates of all descriptors until it runs its program.
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
+/// Opens a serial port as it is, or a named pipe. With both directions, opening a pipe does not wait for the other side.
+fn open(path: &str) -> io::Result<SerialPort> {
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)?;
     Ok(OwnedFd::from(file).into())
 }
 
@@ -115,16 +165,44 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_port_has_one_session() {
+    /// The two ends of a serial line, and the path of the board's end.
+    fn line() -> (SerialPort, SerialPort, String) {
         let (terminal, board) = SerialPort::pair().unwrap();
         let link = format!("/proc/self/fd/{}", board.as_fd().as_raw_fd());
-        let uart = uart(std::fs::read_link(link).unwrap().to_str().unwrap());
+        let path = std::fs::read_link(link).unwrap().to_str().unwrap().to_owned();
+        (terminal, board, path)
+    }
+
+    fn baud(port: &SerialPort) -> u32 {
+        port.get_configuration().unwrap().get_baud_rate().unwrap()
+    }
+
+    #[test]
+    fn a_port_has_one_session() {
+        let (_terminal, _board, path) = line();
+        let uart = uart(&path);
         let first = Port::open(&uart).unwrap();
-        let error = Port::open(&uart).unwrap_err();
+        let error = Port::open(&Uart { baud: 9600, ..uart.clone() }).unwrap_err();
         assert!(error.to_string().contains("another session"), "{error}");
+        assert_eq!(baud(&first.input), 115_200, "the settings of the first session");
+        // As a child process of another thread has one.
+        let duplicate = first.input.try_clone().unwrap();
         drop(first);
         Port::open(&uart).unwrap();
-        drop(terminal);
+        drop(duplicate);
+    }
+
+    #[test]
+    fn an_unlocked_port_is_free_for_others() {
+        let (_terminal, _board, path) = line();
+        let uart = uart(&path);
+        let mut port = Port::open(&uart).unwrap();
+        port.unlock().unwrap();
+        let other = Port::open(&Uart { baud: 9600, ..uart.clone() }).unwrap();
+        assert!(port.lock().unwrap_err().to_string().contains("another session"));
+        drop(other);
+        port.lock().unwrap();
+        assert_eq!(baud(&port.input), 115_200);
+        assert!(Port::open(&uart).is_err());
     }
 }

@@ -110,11 +110,12 @@ impl Session {
             }
         }
         let until = Instant::now() + PREPARE_DEADLINE;
-        self.command((mailbox::PREPARE, tensors.len(), 0), |link| link.execute(until))?;
+        let prepared = self.command((mailbox::PREPARE, tensors.len(), 0), |link| link.execute(until));
+        prepared.map_err(before_run)?;
         let addresses = tensors.iter().map(|tensor| tensor.address).collect();
         self.tensors = tensors;
         for (index, data) in data.iter().enumerate() {
-            if let Some(data) = data.filter(|_| self.tensors[index].content == KEEP) {
+            if let Some(data) = data.filter(|_| [KEEP, CONSTANT].contains(&self.tensors[index].content)) {
                 self.check_arrival(index, data)?;
             }
         }
@@ -144,7 +145,7 @@ impl Session {
     /// Calls the kernel `calls` times.
     ///
     /// # Errors
-    /// `Timeout`, with the place where the kernel was; `Failed` for a fault or a write outside a tensor.
+    /// `Timeout`, with the place where the kernel was; `Crashed` for a fault; `Failed` for a write outside a tensor.
     pub(crate) fn run(&mut self, calls: u32, deadline: Duration) -> Result<Outcome> {
         let until = Instant::now() + deadline;
         let command = (mailbox::RUN, self.tensors.len(), calls);
@@ -215,6 +216,13 @@ impl Session {
     /// # Errors
     /// `Driver` for an address without memory; `Timeout` or `Io`.
     pub(crate) fn read_memory(&mut self, address: u64, bytes: &mut [u8]) -> Result<()> {
+        // Debuggers and firmware would drop the bits beyond an address, and wrap around at its end.
+        let bits = self.processor.word_bytes() * 8;
+        if u128::from(address) + bytes.len() as u128 > 1 << bits {
+            let reason =
+                format!("no memory of {} bytes is at {address:#x}: addresses have {bits} bits", bytes.len());
+            return Err(Error::new(ErrorKind::Driver, reason));
+        }
         self.link.read(address, bytes)
     }
 
@@ -306,6 +314,14 @@ fn after(deadline: Duration, error: Error) -> Error {
         ErrorKind::Timeout => {
             Error::new(ErrorKind::Timeout, format!("after {deadline:?}, {}", error.message()))
         }
+        _ => error,
+    }
+}
+
+/// An error before the program has run, so that it is not the program that has crashed.
+fn before_run(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Crashed => Error::new(ErrorKind::Io, format!("before its run, {}", error.message())),
         _ => error,
     }
 }

@@ -141,15 +141,24 @@ fn connect(
         return Ok((port, Some(emulator)));
     }
     // The port first: some boards start when it is opened.
-    let port = Port::open(uart)
-        .map_err(|error| Error::new(ErrorKind::Unavailable, format!("serial port {}: {error}", uart.port)))?;
-    run_commands(uart, image, around)?;
+    let mut port = Port::open(uart).map_err(|error| unavailable(uart, &error))?;
+    run_commands(uart, image, around, &mut port)?;
     Ok((port, None))
 }
 
-fn run_commands(uart: &Uart, image: &Image, around: &Surroundings) -> Result<()> {
+/// Runs the commands of the board file while they may lock the port.
+fn run_commands(uart: &Uart, image: &Image, around: &Surroundings, port: &mut Port) -> Result<()> {
+    if uart.flash.is_empty() && uart.reset.is_empty() {
+        return Ok(());
+    }
+    port.unlock().map_err(|error| unavailable(uart, &error))?;
     run_command(&uart.flash, image.file(), &around.folder, FLASH_DEADLINE)?;
-    run_command(&uart.reset, image.file(), &around.folder, RESET_DEADLINE)
+    run_command(&uart.reset, image.file(), &around.folder, RESET_DEADLINE)?;
+    port.lock().map_err(|error| unavailable(uart, &error))
+}
+
+fn unavailable(uart: &Uart, error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::Unavailable, format!("serial port {}: {error}", uart.port))
 }
 
 fn client(board: &Board, uart: &Uart, around: &Surroundings, port: Port) -> Client<Port> {
@@ -183,7 +192,7 @@ impl Link for UartLink {
             self.client = client(&self.board, uart, &self.around, port);
             self.emulator = emulator;
         } else {
-            run_commands(uart, image, &self.around)?;
+            run_commands(uart, image, &self.around, self.client.transport())?;
         }
         self.begin()
     }

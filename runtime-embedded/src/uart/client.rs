@@ -110,6 +110,11 @@ impl<T: Transport> Client<T> {
         }
     }
 
+    /// The way to the firmware.
+    pub(crate) const fn transport(&mut self) -> &mut T {
+        &mut self.transport
+    }
+
     /// Whether an error has ended the session.
     #[must_use]
     pub const fn is_broken(&self) -> bool {

@@ -107,7 +107,8 @@ impl Bench {
         std::fs::write(self.path("slow.toml"), text).unwrap();
     }
 
-    /// A script that flashes an image: it starts an emulator, in place of the last one, at the ends of the pipes.
+    /// A script that flashes an image: it starts an emulator, in place of the last one, at the ends of the pipes, which it can
+    /// lock, as tools for serial ports do.
     fn script(&self) -> String {
         let (pipe, id, path) = (self.path("pipe"), self.path("id"), self.path("flash.sh"));
         for end in ["in", "out"] {
@@ -115,7 +116,8 @@ impl Bench {
             assert!(made.success());
         }
         let text = format!(
-            "[ ! -e {id} ] || {{ kill -9 $(cat {id}); rm {id}; }}\n\
+            "flock -n {pipe}.in true && flock -n {pipe}.out true || exit 1\n\
+             [ ! -e {id} ] || {{ kill -9 $(cat {id}); rm {id}; }}\n\
              qemu-system-riscv64 {machine} -monitor none -serial pipe:{pipe} -pidfile {id} -daemonize -kernel $1\n",
             machine = MACHINE.join(" "),
             id = id.display(),

@@ -40,7 +40,11 @@ fn memory_is_read(board: &Board) {
         board.embedded().read_memory(u64::from(result(board).cast_unsigned()), &mut bytes).unwrap();
         assert_eq!(u32::from_le_bytes(bytes), 0x1234_abcd + runs);
     }
-    assert!(board.embedded().read_memory(0xe800_0000, &mut [0; 4]).is_err(), "there is no memory");
+    let there = u64::from(result(board).cast_unsigned());
+    for nowhere in [0xe800_0000, 0x1_0000_0000 + there, u64::MAX - 1] {
+        let error = board.embedded().read_memory(nowhere, &mut [0; 4]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Driver, "{nowhere:#x} {error}");
+    }
     board.embedded().run(DEADLINE).unwrap();
     match board.link {
         Link::Debugger => assert_ne!(register(board, "sp"), 0),

@@ -166,7 +166,7 @@ fn foreign_images_are_refused(board: &Board) {
     let mut lost = image.clone();
     lost[24..28].copy_from_slice(&0x7000_0000u32.to_le_bytes());
     refused(lost, &["0x70000000", "neither in flash nor in RAM"]);
-    refused(with_a_segment_twice(image.clone()), &["two segments"]);
+    refused(with_a_segment_twice(image.clone()), &["segments", "overlap"]);
     let name = image.windows(12).position(|bytes| bytes == b"runtime_park").unwrap();
     image[name] = b'R';
     refused(image, &["runtime_park", "docs/embedded.md"]);

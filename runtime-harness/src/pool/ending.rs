@@ -11,7 +11,7 @@ pub(super) fn outcome(ended: &Ended, mut output: String, operation: Option<Strin
     let output = last_lines(&output);
     match ended.signal {
         Some(libc::SIGABRT) if ran_out_of_memory(&output) => Outcome::OutOfMemory,
-        signal @ Some(_) => Outcome::Crashed { signal, operation, output },
+        Some(signal) => Outcome::Crashed { signal, operation, output },
         None => Outcome::Exited { code: ended.code.unwrap_or(-1), operation, output },
     }
 }
@@ -40,7 +40,7 @@ mod tests {
         let ended = Ended { signal: Some(libc::SIGSEGV), ..Ended::default() };
         let output = "word\nerror: SIGSEGV while the reference of \"k\" ran\n".to_owned();
         let expected = Outcome::Crashed {
-            signal: Some(libc::SIGSEGV),
+            signal: libc::SIGSEGV,
             operation: Some("while the reference of \"k\" ran".to_owned()),
             output: "word".to_owned(),
         };
@@ -54,7 +54,7 @@ mod tests {
         assert_eq!(outcome(&ended, output, None), Outcome::OutOfMemory);
         assert!(matches!(
             outcome(&ended, String::new(), None),
-            Outcome::Crashed { signal: Some(libc::SIGABRT), .. }
+            Outcome::Crashed { signal: libc::SIGABRT, .. }
         ));
     }
 

@@ -18,7 +18,7 @@ pub enum Outcome {
         /// The complete log.
         log: String,
     },
-    /// It could not be prepared or launched, or reported a failure.
+    /// It could not be prepared or launched, reported a failure, or trapped on an embedded device.
     LaunchFailed {
         /// The error.
         message: String,
@@ -28,13 +28,13 @@ pub enum Outcome {
         /// What was running.
         phase: Phase,
     },
-    /// Its process was ended by a signal, or its program trapped on an embedded device.
+    /// Its process was ended by a signal.
     Crashed {
-        /// The signal; `None` on an embedded device.
-        signal: Option<i32>,
+        /// The signal.
+        signal: i32,
         /// What was running.
         operation: Option<String>,
-        /// The last lines that the process wrote; the error of an embedded device.
+        /// The last lines that the process wrote.
         output: String,
     },
     /// It ended its process.
@@ -111,7 +111,6 @@ impl Outcome {
             kind if is_skipped(kind) => Self::Skipped { reason: error_text(error) },
             ErrorKind::CompileFailed => Self::CompileFailed { log: error_text(error) },
             ErrorKind::Timeout => Self::Timeout { phase },
-            ErrorKind::Crashed => Self::Crashed { signal: None, operation: None, output: error_text(error) },
             ErrorKind::DeviceLost => Self::DeviceLost,
             ErrorKind::OutOfMemory => Self::OutOfMemory,
             ErrorKind::OutOfResources => Self::OutOfResources,
@@ -132,7 +131,6 @@ impl Outcome {
     /// The kind of error that it stands for; `None` if its process ended, or there was none.
     pub(super) const fn error_kind(&self) -> Option<ErrorKind> {
         match self {
-            Self::Crashed { signal: None, .. } => Some(ErrorKind::Crashed),
             Self::Ok | Self::WrongResult(_) | Self::Crashed { .. } | Self::Exited { .. } => None,
             Self::CompileFailed { .. } => Some(ErrorKind::CompileFailed),
             Self::LaunchFailed { .. } => Some(ErrorKind::Failed),
@@ -156,10 +154,7 @@ impl Outcome {
             Self::CompileFailed { log } => Some(log.clone()),
             Self::LaunchFailed { message } => Some(message.clone()),
             Self::Timeout { phase } => Some(format!("the deadline passed {}", phase.activity())),
-            Self::Crashed { signal: None, output, .. } => Some(output.clone()),
-            Self::Crashed { signal: Some(signal), operation, output } => {
-                ended(signal_name(*signal), operation, output)
-            }
+            Self::Crashed { signal, operation, output } => ended(signal_name(*signal), operation, output),
             Self::Exited { code, operation, output } => {
                 ended(format!("the process exited with code {code}"), operation, output)
             }
@@ -224,7 +219,8 @@ mod tests {
             (ErrorKind::DeviceLost, r#"{"kind":"device_lost"}"#),
             (ErrorKind::OutOfResources, r#"{"kind":"out_of_resources"}"#),
             (ErrorKind::Driver, r#"{"kind":"launch_failed","message":"why"}"#),
-            (ErrorKind::Crashed, r#"{"kind":"crashed","signal":null,"operation":null,"output":"why"}"#),
+            // Older versions read reports, too; they know no other form.
+            (ErrorKind::Crashed, r#"{"kind":"launch_failed","message":"why"}"#),
         ] {
             assert_eq!(text(&outcome(kind)), json);
             assert_eq!(serde_json::from_str::<Outcome>(json).unwrap(), outcome(kind));
@@ -234,21 +230,11 @@ mod tests {
     #[test]
     fn a_crash_says_what_was_running() {
         let crashed = Outcome::Crashed {
-            signal: Some(libc::SIGSEGV),
+            signal: libc::SIGSEGV,
             operation: Some("while \"k\" ran on host:0".to_owned()),
             output: "last words".to_owned(),
         };
         assert_eq!(crashed.reason().unwrap(), "SIGSEGV while \"k\" ran on host:0\nlast words");
         assert_eq!((crashed.status(), crashed.error_kind()), (Status::Failed, None));
-    }
-
-    #[test]
-    fn a_trap_on_a_board_is_a_crash_with_an_error() {
-        let crashed = Outcome::of_error(&Error::new(ErrorKind::Crashed, "illegal instruction"), Phase::Run);
-        assert_eq!(crashed.reason().unwrap(), "illegal instruction");
-        assert_eq!((crashed.status(), crashed.error_kind()), (Status::Failed, Some(ErrorKind::Crashed)));
-        let old = r#"{"kind":"crashed","signal":11,"operation":null,"output":""}"#;
-        let old: Outcome = serde_json::from_str(old).unwrap();
-        assert_eq!(old.reason().unwrap(), "SIGSEGV");
     }
 }

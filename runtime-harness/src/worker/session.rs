@@ -222,6 +222,7 @@ fn is_device_error(row: &Row) -> bool {
         ErrorKind::Driver,
         ErrorKind::Failed,
         ErrorKind::Internal,
+        ErrorKind::Crashed,
     ];
     kinds.iter().any(|kind| row.error_kind.as_deref() == Some(&kind.to_string()))
 }

@@ -186,7 +186,8 @@ pub trait Device: Send + Sync + 'static {
         Err(Error::unsupported("reading memory is not supported"))
     }
 
-    /// Reads the registers of a target that has stopped, also after a run that failed. Names have no spaces.
+    /// Reads the registers of a target that has stopped, also after a run that failed. Names contain no spaces. After a
+    /// flash or a run without errors, one of them is `pc`, and memory can be read at its value.
     ///
     /// # Errors
     /// `Unsupported` by default; `InvalidArgument` while nothing is flashed.

@@ -71,6 +71,18 @@ fn the_breakpoint_is_set_in_the_new_image() {
 }
 
 #[test]
+fn only_a_program_that_runs_crashes() {
+    let (connection, _requests) = serve(b"none");
+    let board = board("riscv64-virt");
+    let image = |park| Arc::new(Image::with(&board, Symbols { park, ..SYMBOLS }, &[]));
+    let mut link = DebugLink::begin(&board, (&image(0x20), &[]), connection, None).unwrap();
+    // The server of this test stops elsewhere.
+    assert_eq!(link.flash(&image(0x24), &[]).unwrap_err().kind(), ErrorKind::Io);
+    let until = Instant::now() + PREPARE_DEADLINE;
+    assert_eq!(link.execute(until).unwrap_err().kind(), ErrorKind::Crashed);
+}
+
+#[test]
 fn the_status_register_has_the_number_of_the_description() {
     let (connection, requests) = serve(b"none");
     let board = board("mps2-an385");

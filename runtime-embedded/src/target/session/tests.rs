@@ -108,3 +108,12 @@ fn data_that_is_damaged_on_its_way_is_an_error() {
     let error = prepare(true).unwrap_err();
     assert!(error.kind() == ErrorKind::Io && error.message().contains("tensor 1 was damaged"), "{error}");
 }
+
+#[test]
+fn a_constant_that_differs_in_flash_is_an_error() {
+    let constant = TensorRecord { address: HEAP, content: CONSTANT, ..tensor(4) };
+    let prepare = |data: [u8; 4]| session(false).prepare(vec![constant], &[Some(&data)]);
+    assert_eq!(prepare([0; 4]).unwrap(), [HEAP]);
+    let error = prepare([1, 2, 3, 4]).unwrap_err();
+    assert!(error.kind() == ErrorKind::Io && error.message().contains("tensor 0 was damaged"), "{error}");
+}
