@@ -1,4 +1,5 @@
 // c = a · b for row-major matrices of f32: a is m × k, b is k × n, c is m × n. k and n are multiples of 4.
+// The tensors must be of f32: the launch does not check that, as arrays of structures accept any type.
 //
 // A group of 256 invocations computes 128 × 256 elements of c, each invocation 8 × 16 of them, in blocks of 4 × 4 that are 64
 // apart. It proceeds along k in steps of 8. Two pairs of tiles in work-group memory alternate: while a pair is multiplied, the

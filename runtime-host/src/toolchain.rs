@@ -246,7 +246,7 @@ impl<'a> Build<'a> {
 }
 
 /// Whether the assembler rejected the masked moves of halves that GCC 12 and 13 write for processors with AVX512-FP16.
-fn has_impossible_move(output: &Output) -> bool {
+pub(crate) fn has_impossible_move(output: &Output) -> bool {
     !output.status.success()
         && String::from_utf8_lossy(&output.stderr).contains("unsupported masking for `vmovsh'")
 }

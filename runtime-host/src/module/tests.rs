@@ -1,3 +1,6 @@
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{ExitStatus, Output};
+
 use runtime_core::backend::ArgRef;
 use runtime_core::{DType, Options};
 
@@ -5,6 +8,7 @@ use super::*;
 use crate::HostBuffer;
 use crate::arg_packing::{PackedArgs, Scratch};
 use crate::pool::Pool;
+use crate::toolchain::has_impossible_move;
 use crate::work_groups::Extent;
 
 pub(super) fn load_c(code: &str, options: &Options) -> Result<HostModule> {
@@ -106,6 +110,15 @@ fn code_that_gcc_cannot_assemble_is_compiled_without_avx512fp16() {
         let module = load_c(code, &Options::new().with("flags", "-march=sapphirerapids")).unwrap();
         assert_eq!(module.symbols(), ["f"]);
     }
+    // The compiler of this machine may be another one.
+    let says = |text: &str, status| Output {
+        status: ExitStatus::from_raw(status),
+        stdout: Vec::new(),
+        stderr: format!("/tmp/k.s: Assembler messages:\n/tmp/k.s:22: Error: {text}\n").into_bytes(),
+    };
+    let text = "unsupported masking for `vmovsh'";
+    assert!(has_impossible_move(&says(text, 256)));
+    assert!(!has_impossible_move(&says(text, 0)) && !has_impossible_move(&says("no such instruction", 256)));
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub(crate) fn normalise(module: Module, info: ModuleInfo) -> Result<(Module, Mod
     }
     let mut module = module;
     compact(&mut module, KeepUnused::No);
-    uniforms_as_storage(&mut module);
+    uniforms_as_storage(&mut module, |_| true);
     let info = validate_again(&module)?;
     let numbers: Vec<_> =
         (0..module.entry_points.len()).map(|entry| numbers(&module, &info, entry)).collect();
@@ -102,10 +102,11 @@ fn numbers(module: &Module, info: &ModuleInfo, entry: usize) -> Numbers {
     buffers.into_iter().zip(0..).map(|((_, handle), number)| (handle, number)).collect()
 }
 
-/// Turns uniform buffers into storage buffers that are read. Functions take no pointers to them: naga rejects those.
-pub(super) fn uniforms_as_storage(module: &mut Module) {
+/// Turns the chosen uniform buffers into storage buffers that are read. No function takes a pointer to them any more:
+/// `pointers_to_variables` has replaced those arguments.
+pub(super) fn uniforms_as_storage(module: &mut Module, is_chosen: impl Fn(&GlobalVariable) -> bool) {
     for (_, variable) in module.global_variables.iter_mut() {
-        if variable.space == AddressSpace::Uniform {
+        if variable.space == AddressSpace::Uniform && is_chosen(variable) {
             variable.space = AddressSpace::Storage { access: StorageAccess::LOAD };
         }
     }

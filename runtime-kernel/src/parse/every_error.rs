@@ -8,11 +8,12 @@ use naga::{Arena, Block, Expression, Function, Module, Span, Statement, WithSpan
 
 use super::diagnostics::{path_or_wgsl, place};
 use super::explanations::explained;
+use super::pointer_calls;
 use super::tokens::{Token, text, tokens};
 use super::validate;
 
 /// Errors of one text in a message.
-const MOST: usize = 8;
+const MAX_ERRORS: usize = 8;
 
 /// The messages for a text that is not WGSL, one for each function at most.
 pub(super) fn of_text(first: ParseError, code: &str, path: &str) -> Vec<String> {
@@ -20,7 +21,7 @@ pub(super) fn of_text(first: ParseError, code: &str, path: &str) -> Vec<String> 
     let mut rest = code.to_owned();
     let mut messages = Vec::new();
     let mut next = Some(first);
-    while let Some(error) = next.take().filter(|_| messages.len() < MOST) {
+    while let Some(error) = next.take().filter(|_| messages.len() < MAX_ERRORS) {
         let places: Vec<Span> = error.labels().map(|(span, _)| span).collect();
         messages.push(match places[..] {
             [] => without_place(error.message(), code, path),
@@ -36,31 +37,61 @@ pub(super) fn of_text(first: ParseError, code: &str, path: &str) -> Vec<String> 
     messages
 }
 
-/// The messages for a module that breaks rules, one for each function at most.
+/// The messages for calls that `pointers_to_variables` cannot replace, whose functions are emptied.
+pub(super) fn of_pointer_calls(module: &mut Module, code: &str, path: &str) -> Vec<String> {
+    let (mut messages, mut emptied) = (Vec::new(), Vec::new());
+    while messages.len() < MAX_ERRORS
+        && let Some(error) = pointer_calls::first_wrong(module)
+    {
+        messages.push(explained(module, &error, code, path_or_wgsl(path)));
+        empty_function(module, error.as_inner(), &mut emptied);
+    }
+    messages
+}
+
+/// Appends the messages for a module that breaks rules, one for each function at most.
 pub(super) fn of_module(
     mut module: Module,
     first: WithSpan<ValidationError>,
+    messages: &mut Vec<String>,
     code: &str,
     path: &str,
-) -> Vec<String> {
-    let mut messages = Vec::new();
+) {
+    let mut emptied = Vec::new();
     let mut next = Some(first);
-    while let Some(error) = next.take().filter(|_| messages.len() < MOST) {
+    while let Some(error) = next.take().filter(|_| messages.len() < MAX_ERRORS) {
         let message = explained(&module, &error, code, path_or_wgsl(path));
-        if messages.contains(&message) {
-            break;
+        if !messages.contains(&message) {
+            messages.push(message);
         }
-        messages.push(message);
-        match error.as_inner() {
-            ValidationError::Function { handle, .. } => return_zero(module.functions.get_mut(*handle)),
-            ValidationError::EntryPoint { name, .. } => {
-                module.entry_points.retain(|entry| entry.name != *name);
-            }
-            _ => break,
+        if !empty_function(&mut module, error.as_inner(), &mut emptied) {
+            break;
         }
         next = validate(&module).err().map(|error| *error);
     }
-    messages
+}
+
+/// Empties the function that an error is in, with all its copies, or removes the entry point; `false` if that changes nothing.
+fn empty_function(module: &mut Module, error: &ValidationError, emptied: &mut Vec<Span>) -> bool {
+    match error {
+        ValidationError::Function { handle, .. } => {
+            let place = module.functions.get_span(*handle);
+            if emptied.contains(&place) {
+                return false;
+            }
+            emptied.push(place);
+            let copies = module.functions.iter().map(|(copy, _)| copy);
+            let copies: Vec<_> = copies.filter(|copy| module.functions.get_span(*copy) == place).collect();
+            copies.into_iter().for_each(|copy| return_zero(module.functions.get_mut(copy)));
+            true
+        }
+        ValidationError::EntryPoint { name, .. } => {
+            let before = module.entry_points.len();
+            module.entry_points.retain(|entry| entry.name != *name);
+            module.entry_points.len() < before
+        }
+        _ => false,
+    }
 }
 
 /// naga's message for an error whose place it does not know: the only place where that can be.

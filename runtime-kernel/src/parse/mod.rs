@@ -1,4 +1,4 @@
-//! Front end: parses and validates text with naga and passes its diagnostics on unchanged.
+//! Front end: parses and validates text with naga, whose errors `explanations` puts in terms of the text.
 
 pub(crate) mod bindings;
 pub(crate) mod by_value;
@@ -12,6 +12,7 @@ pub(crate) mod half_bitcasts;
 mod late_operands;
 pub(crate) mod limits;
 pub(crate) mod panic_guard;
+mod pointer_calls;
 mod pointers_to_variables;
 mod remedies;
 pub(crate) mod source_edits;
@@ -27,7 +28,7 @@ use naga::front::wgsl;
 use naga::valid::{
     Capabilities, GlobalVariableError, ModuleInfo, ValidationError, ValidationFlags, Validator,
 };
-use naga::{AddressSpace, Module, Span, WithSpan};
+use naga::{AddressSpace, ArraySize, Module, Span, TypeInner, WithSpan};
 use runtime_core::{Error, ErrorKind, Result};
 
 use self::diagnostics::{failed, place};
@@ -60,11 +61,19 @@ pub(crate) fn parse_and_validate(code: &str, path: &str) -> Result<Parsed, Vec<S
     let mut module = wgsl::parse_str(code).map_err(|error| every_error::of_text(error, code, path))?;
     bindings::keep_compute(&mut module);
     late_operands::evaluate_first(&mut module);
-    pointers_to_variables::replace(&mut module);
+    let mut errors = every_error::of_pointer_calls(&mut module, code, path);
+    if let Err((span, limit)) = pointers_to_variables::replace(&mut module) {
+        errors.push(format!("{}: {limit}", place(code, path, span)));
+        return Err(errors);
+    }
     let made_private = f16_immediates::make_private(&mut module);
     match validate(&module) {
-        Ok(info) => Ok(Parsed { module, info, made_private }),
-        Err(error) => Err(every_error::of_module(module, *error, code, path)),
+        Ok(info) if errors.is_empty() => Ok(Parsed { module, info, made_private }),
+        Ok(_) => Err(errors),
+        Err(error) => {
+            every_error::of_module(module, *error, &mut errors, code, path);
+            Err(errors)
+        }
     }
 }
 
@@ -111,7 +120,7 @@ pub(crate) fn validate(module: &Module) -> Result<ModuleInfo, Box<WithSpan<Valid
     match validated(module) {
         Err(error) if is_layout(error.as_inner()) => {
             let mut copy = module.clone();
-            bindings::uniforms_as_storage(&mut copy);
+            plain_uniforms_as_storage(&mut copy);
             validated(&copy)
         }
         other => other,
@@ -122,6 +131,21 @@ pub(crate) fn validate(module: &Module) -> Result<ModuleInfo, Box<WithSpan<Valid
 const fn is_layout(error: &ValidationError) -> bool {
     let ValidationError::GlobalVariable { source, .. } = error else { return false };
     matches!(source, GlobalVariableError::Alignment(AddressSpace::Uniform, ..))
+}
+
+/// Turns uniform buffers into storage buffers, except those with an array without a length or an atomic, which are invalid.
+fn plain_uniforms_as_storage(module: &mut Module) {
+    // By type: a structure may contain another many times.
+    let mut is_plain: Vec<bool> = Vec::with_capacity(module.types.len());
+    for (_, ty) in module.types.iter() {
+        is_plain.push(match &ty.inner {
+            TypeInner::Atomic(_) | TypeInner::Array { size: ArraySize::Dynamic, .. } => false,
+            TypeInner::Array { base, .. } => is_plain[base.index()],
+            TypeInner::Struct { members, .. } => members.iter().all(|member| is_plain[member.ty.index()]),
+            _ => true,
+        });
+    }
+    bindings::uniforms_as_storage(module, |variable| is_plain[variable.ty.index()]);
 }
 
 /// Validates a module derived from a valid one, to compute its types; the rules for kernels are not checked again.

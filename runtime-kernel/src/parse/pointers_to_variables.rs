@@ -8,16 +8,17 @@ use std::collections::HashMap;
 use naga::front::Typifier;
 use naga::proc::{ResolveContext, TypeResolution};
 use naga::{
-    AddressSpace, Arena, Block, Expression, Function, FunctionArgument, GlobalVariable, Handle, Module,
-    Range, Span, Statement, Type, TypeInner,
+    AddressSpace, Arena, Block, Expression, Function, FunctionArgument, GlobalVariable, Handle,
+    MemoryDecorations, Module, Range, ResourceBinding, Span, Statement, Type, TypeInner,
 };
 
 use crate::ir::blocks;
 use crate::ir::rebuild::{Change, Rebuild};
 
-/// Expressions of the copies with pointers; a module with more stays as it is, as does one whose copies call each other deeper.
-const MOST: usize = 50_000;
-const MOST_LEVELS: usize = 100;
+/// Expressions of the copies with pointers.
+const MAX_COPIED_EXPRESSIONS: usize = 50_000;
+/// Copies that call each other.
+const MAX_CALL_LEVELS: usize = 100;
 
 /// A step from a variable to a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,21 +38,40 @@ struct Target {
 /// By argument of a function: what replaces it, if it is such a pointer.
 type Targets = Vec<Option<Target>>;
 
-/// The module without such arguments, as far as that is possible.
-pub(super) fn replace(module: &mut Module) {
-    let refused = |(_, function): (_, &Function)| function.arguments.iter().any(|it| is_refused(module, it));
+/// Why a function is not copied.
+enum Failure {
+    /// A pointer is not to a part of a variable; the validator rejects its function.
+    Pointer,
+    /// A limit is exceeded by the function at this place.
+    Limit(Span, String),
+}
+
+/// Rids a module of such arguments. It stays as it is if one of them is not a pointer to a part of a variable. In a function
+/// that nothing calls, they become variables of their own, so that it is validated.
+///
+/// # Errors
+/// The place and the description of a limit that the copies exceed.
+pub(super) fn replace(module: &mut Module) -> Result<(), (Span, String)> {
+    let refused = |(_, function): (_, &Function)| has_refused(module, function);
     if !module.functions.iter().any(refused) {
-        return;
+        return Ok(());
     }
     let mut copies =
         Copies { module: module.clone(), functions: Arena::new(), known: HashMap::new(), size: 0, level: 0 };
-    if copies.all().is_some() {
-        *module = Module { functions: copies.functions, ..copies.module };
+    match copies.all() {
+        Ok(()) => *module = Module { functions: copies.functions, ..copies.module },
+        Err(Failure::Pointer) => {}
+        Err(Failure::Limit(place, text)) => return Err((place, text)),
     }
+    Ok(())
+}
+
+fn has_refused(module: &Module, function: &Function) -> bool {
+    function.arguments.iter().any(|argument| is_refused(module, argument))
 }
 
 /// Whether an argument is a pointer that the validator rejects.
-fn is_refused(module: &Module, argument: &FunctionArgument) -> bool {
+pub(super) fn is_refused(module: &Module, argument: &FunctionArgument) -> bool {
     let space = module.types[argument.ty].inner.pointer_space();
     matches!(space, Some(AddressSpace::Storage { .. } | AddressSpace::Uniform | AddressSpace::WorkGroup))
 }
@@ -68,12 +88,11 @@ struct Copies {
 }
 
 impl Copies {
-    /// `None` if a function cannot be copied.
-    fn all(&mut self) -> Option<()> {
+    fn all(&mut self) -> Result<(), Failure> {
         let originals: Vec<_> = self.module.functions.iter().map(|(handle, _)| handle).collect();
-        for original in originals {
+        for &original in &originals {
             let function = &self.module.functions[original];
-            if !function.arguments.iter().any(|argument| is_refused(&self.module, argument)) {
+            if !has_refused(&self.module, function) {
                 self.copy(original, vec![None; function.arguments.len()])?;
             }
         }
@@ -82,35 +101,81 @@ impl Copies {
             let targets = vec![None; function.arguments.len()];
             self.module.entry_points[index].function = self.rebuilt(&function, &targets)?;
         }
-        Some(())
+        // A function precedes those that call it.
+        for &original in originals.iter().rev() {
+            if !self.known.keys().any(|(known, _)| *known == original) {
+                let targets = self.own_variables(original)?;
+                self.copy(original, targets)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A variable for each pointer that a function takes.
+    fn own_variables(&mut self, original: Handle<Function>) -> Result<Targets, Failure> {
+        let arguments = self.module.functions[original].arguments.clone();
+        let target = |argument: FunctionArgument| {
+            if !is_refused(&self.module, &argument) {
+                return Ok(None);
+            }
+            let TypeInner::Pointer { base, space } = self.module.types[argument.ty].inner else {
+                return Err(Failure::Pointer);
+            };
+            let is_bound = space != AddressSpace::WorkGroup;
+            let variable = GlobalVariable {
+                name: argument.name,
+                space,
+                binding: is_bound.then_some(ResourceBinding { group: 0, binding: 0 }),
+                ty: base,
+                init: None,
+                memory_decorations: MemoryDecorations::empty(),
+            };
+            let variable = self.module.global_variables.append(variable, Span::UNDEFINED);
+            Ok(Some(Target { variable, steps: Vec::new() }))
+        };
+        arguments.into_iter().map(target).collect()
     }
 
     /// The copy of a function for the targets of its arguments.
-    fn copy(&mut self, original: Handle<Function>, targets: Targets) -> Option<Handle<Function>> {
+    fn copy(&mut self, original: Handle<Function>, targets: Targets) -> Result<Handle<Function>, Failure> {
         let key = (original, targets);
         if let Some(known) = self.known.get(&key) {
-            return Some(*known);
+            return Ok(*known);
         }
         let function = self.module.functions[original].clone();
         if key.1.iter().any(Option::is_some) {
             self.size += function.expressions.len();
         }
         self.level += 1;
-        if self.size > MOST || self.level > MOST_LEVELS {
-            return None;
-        }
+        self.check_limits(original)?;
         let new = self.rebuilt(&function, &key.1)?;
         self.level -= 1;
         // Its callees precede it.
         let new = self.functions.append(new, self.module.functions.get_span(original));
         self.known.insert(key, new);
-        Some(new)
+        Ok(new)
+    }
+
+    fn check_limits(&self, function: Handle<Function>) -> Result<(), Failure> {
+        let limit = if self.size > MAX_COPIED_EXPRESSIONS {
+            format!(
+                "functions are copied for each variable that their pointers are to, and all copies have more than {MAX_COPIED_EXPRESSIONS} expressions"
+            )
+        } else if self.level > MAX_CALL_LEVELS {
+            format!(
+                "calls are nested deeper than {MAX_CALL_LEVELS} in a text with functions that take pointers to tensors or work-group memory"
+            )
+        } else {
+            return Ok(());
+        };
+        let name = self.module.functions[function].name.as_deref().unwrap_or_default();
+        Err(Failure::Limit(self.module.functions.get_span(function), format!("function '{name}': {limit}")))
     }
 
     /// A function whose arguments with a target are replaced, and which calls copies.
-    fn rebuilt(&mut self, function: &Function, targets: &Targets) -> Option<Function> {
+    fn rebuilt(&mut self, function: &Function, targets: &Targets) -> Result<Function, Failure> {
         let change = Arguments::of(function, targets);
-        let mut new = Rebuild::function(function, &change).ok()?;
+        let mut new = Rebuild::function(function, &change).map_err(|_| Failure::Pointer)?;
         new.arguments = change.arguments;
         for range in change.emitted.into_inner().into_iter().rev() {
             let mut body = Block::from_vec(vec![Statement::Emit(range)]);
@@ -131,7 +196,7 @@ impl Copies {
         }
         let Function { expressions, body, .. } = &mut new;
         renew_calls(body, expressions, &mut made.into_iter());
-        Some(new)
+        Ok(new)
     }
 
     /// The targets of the arguments of a call, and the arguments of the copy.
@@ -140,12 +205,12 @@ impl Copies {
         function: &Function,
         called: Handle<Function>,
         arguments: &[Handle<Expression>],
-    ) -> Option<(Targets, Vec<Handle<Expression>>)> {
+    ) -> Result<(Targets, Vec<Handle<Expression>>), Failure> {
         let (mut targets, mut new) = (Vec::new(), Vec::new());
         for (at, &argument) in arguments.iter().enumerate() {
-            let declared = self.module.functions[called].arguments.get(at)?;
-            if is_refused(&self.module, declared) {
-                let (target, indices) = self.target(function, argument)?;
+            let declared = self.module.functions[called].arguments.get(at);
+            if declared.is_some_and(|declared| is_refused(&self.module, declared)) {
+                let (target, indices) = self.target(function, argument).ok_or(Failure::Pointer)?;
                 targets.push(Some(target));
                 new.extend(indices);
             } else {
@@ -153,7 +218,7 @@ impl Copies {
                 new.push(argument);
             }
         }
-        Some((targets, new))
+        Ok((targets, new))
     }
 
     /// What a pointer is to, and the indices on the way.
@@ -281,7 +346,8 @@ impl Change for Arguments<'_> {
 mod tests {
     use crate::{Program, Specialisation};
 
-    fn is_accepted(functions: &str, call: &str) -> bool {
+    /// The error, or an empty text.
+    fn error(functions: &str, call: &str) -> String {
         let code = format!(
             "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
              {functions}
@@ -289,7 +355,10 @@ mod tests {
         );
         // As small a stack as threads usually have.
         let small = std::thread::Builder::new().stack_size(1 << 20);
-        let parsed = move || Program::parse(&code, "", &Specialisation::default()).is_ok();
+        let parsed = move || {
+            let parsed = Program::parse(&code, "", &Specialisation::default());
+            parsed.err().map(|error| error.to_string()).unwrap_or_default()
+        };
         small.spawn(parsed).unwrap().join().unwrap()
     }
 
@@ -299,13 +368,11 @@ mod tests {
             let pointer = "p: ptr<storage, array<u32>, read_write>";
             let rest = |n: usize| format!("fn f{n}({pointer}) {{ f{}(p); }}\n", n - 1);
             let all: String = (1..length).map(rest).collect();
-            is_accepted(
-                &format!("fn f0({pointer}) {{ p[0] = 1u; }}\n{all}"),
-                &format!("f{}(&y);", length - 1),
-            )
+            error(&format!("fn f0({pointer}) {{ p[0] = 1u; }}\n{all}"), &format!("f{}(&y);", length - 1))
         };
-        assert!(chain(60));
-        assert!(!chain(480));
+        assert_eq!(chain(60), "");
+        let said = chain(480);
+        assert!(said.contains("deeper than 100") && said.contains("wgsl:"), "{said}");
     }
 
     #[test]
@@ -318,9 +385,10 @@ mod tests {
             };
             let all: String = (1..=depth).map(function).collect();
             let first = "fn f0(p: ptr<workgroup, u32>) { *p += 1u; }\n";
-            is_accepted(&format!("var<workgroup> w: {};\n{first}{all}", ty(depth)), &format!("f{depth}(&w);"))
+            error(&format!("var<workgroup> w: {};\n{first}{all}", ty(depth)), &format!("f{depth}(&w);"))
         };
-        assert!(nested(5));
-        assert!(!nested(20));
+        assert_eq!(nested(5), "");
+        let said = nested(20);
+        assert!(said.contains("more than 50000 expressions") && said.contains("wgsl:"), "{said}");
     }
 }

@@ -17,7 +17,7 @@
 
 use naga::valid::FunctionInfo;
 use naga::{
-    BinaryOperator, Expression, Function, Handle, Literal, MathFunction, Module, Scalar, ScalarKind,
+    Arena, BinaryOperator, Expression, Function, Handle, Literal, MathFunction, Module, Scalar, ScalarKind,
     TypeInner, VectorSize,
 };
 use runtime_core::Result;
@@ -119,22 +119,24 @@ impl Fixups<'_> {
 
     /// The value of a constant, of which all components of a vector are the same.
     fn number(&self, expression: Handle<Expression>) -> Option<f64> {
-        let number = |literal: &Expression| match *literal {
+        self.number_in(&self.function.expressions, expression)
+    }
+
+    fn number_in(&self, expressions: &Arena<Expression>, expression: Handle<Expression>) -> Option<f64> {
+        match expressions[expression] {
             Expression::Literal(Literal::F16(number)) => Some(number.to_f64()),
             Expression::Literal(Literal::F32(number)) => Some(number.into()),
             Expression::Literal(Literal::F64(number)) => Some(number),
-            _ => None,
-        };
-        match &self.function.expressions[expression] {
-            Expression::Splat { value, .. } => self.number(*value),
-            Expression::Compose { components, .. } => {
-                let first = self.number(*components.first()?)?;
-                components.iter().all(|one| self.number(*one) == Some(first)).then_some(first)
+            Expression::Splat { value, .. } => self.number_in(expressions, value),
+            Expression::Compose { ref components, .. } => {
+                let first = self.number_in(expressions, *components.first()?)?;
+                let is_first = |one: &Handle<_>| self.number_in(expressions, *one) == Some(first);
+                components.iter().all(is_first).then_some(first)
             }
             Expression::Constant(constant) => {
-                number(&self.module.global_expressions[self.module.constants[*constant].init])
+                self.number_in(&self.module.global_expressions, self.module.constants[constant].init)
             }
-            literal => number(literal),
+            _ => None,
         }
     }
 
@@ -367,10 +369,13 @@ mod tests {
     #[test]
     fn small_whole_powers_are_products() {
         let code = "const CUBE = 3.0;
+                    const CUBES = vec3(3.0);
+                    const SQUARES = vec2<f32>(2.0, 2.0);
                     @group(0) @binding(0) var<storage, read_write> x: array<f32>;
                     @compute @workgroup_size(1) fn main() {
                         x[0] = pow(x[1], 2.0) + pow(x[2], CUBE) + pow(vec2(x[3], x[4]), vec2(4.0)).y;
                         x[1] = pow(x[5], 2.5) + pow(vec2(x[6]), vec2(2.0, 3.0)).y + pow(x[7], x[8]);
+                        x[2] = pow(vec3(x[9]), CUBES).y + pow(vec2(x[9]), SQUARES).y;
                     }";
         assert_eq!(extended_instructions(code), [GlslStd450Op::Pow as u32; 3]);
     }

@@ -44,6 +44,8 @@ def count(compiled, run, is_unchanged):
         yield "agree everywhere"
     elif "undetermined: " in run:
         yield "undetermined"
+    elif "ran on one device only" in run:
+        return
     elif "lacks: " in run:
         yield "agree on two devices"
     elif "unwritten: " in run:

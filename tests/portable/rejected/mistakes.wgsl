@@ -45,7 +45,7 @@ fn half(a: f32) -> u32 { return u32(a / 2.0); }
 @compute @workgroup_size(1) fn argument_type() { r[0] = half(r[1]); } //!
 
 //# argument_count: calls have all arguments
-//= says 'half' takes 1 arguments, not 0
+//= says 'half' takes 1 argument, not 0
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 fn half(a: f32) -> u32 { return u32(a / 2.0); }
 @compute @workgroup_size(1) fn argument_count() { r[0] = half(); } //!
@@ -95,6 +95,58 @@ struct S { p: ptr<function, u32> } //!
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 fn store(p: ptr<function, u32>) { *p = 1u; }
 @compute @workgroup_size(1) fn pointer_space() { store(&r[0]); } //!
+
+//# pointer_length: a pointer to work-group memory has the declared type
+//= says "p" of function 'last' is `ptr<workgroup, array<u32, 4>>` | `ptr<workgroup, array<u32, 8>>`
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+var<workgroup> w: array<u32, 8>;
+fn last(p: ptr<workgroup, array<u32, 4>>) -> u32 { return p[3]; }
+@compute @workgroup_size(1) fn pointer_length() { r[0] = last(&w); } //!
+
+//# pointer_element: a pointer to a tensor has the declared type
+//= says "p" of function 'first' is `ptr<storage, array<f32>, read_write>` | `ptr<storage, array<u32>, read_write>`
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+fn first(p: ptr<storage, array<f32>, read_write>) -> f32 { return p[0]; }
+@compute @workgroup_size(1) fn pointer_element() { r[1] = u32(first(&r)); } //!
+
+//# pointer_to_tensor: a pointer to work-group memory is not one to a tensor
+//= says "p" of function 'store' is `ptr<workgroup, u32>` | `ptr<storage, u32, read_write>`
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+fn store(p: ptr<workgroup, u32>) { *p = 1u; }
+@compute @workgroup_size(1) fn pointer_to_tensor() { store(&r[0]); } //!
+
+//# pointer_access: a pointer to a tensor has the declared access
+//= says "p" of function 'first' is `ptr<storage, array<u32>>` | `ptr<storage, array<u32>, read_write>`
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+fn first(p: ptr<storage, array<u32>>) -> u32 { return p[0]; }
+@compute @workgroup_size(1) fn pointer_access() { r[1] = first(&r); } //!
+
+//# pointer_count: a function with a pointer has all its arguments
+//= says 'store' takes 2 arguments, not 1
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+fn store(p: ptr<storage, array<u32>, read_write>, i: u32) { p[i] = 1u; }
+@compute @workgroup_size(1) fn pointer_count() { store(&r); } //!
+
+//# pointer_uncalled: a function that nothing calls is checked as well
+//= says function 'unused' returns `p[*q]` (of type `f32`)
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+fn unused(p: ptr<storage, array<f32>>, q: ptr<workgroup, u32>) -> u32 { return p[*q]; } //!
+@compute @workgroup_size(1) fn pointer_uncalled() { r[1] = 1u; }
+
+//# pointers_and_more: a wrong pointer does not hide other errors
+//= says takes 2 arguments, not 1 | has a binding
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@group(0) @binding(1) var<workgroup> w: u32;
+fn store(p: ptr<storage, array<u32>, read_write>, i: u32) { p[i] = 1u; }
+@compute @workgroup_size(1) fn pointers_and_more() { store(&r); } //!
+
+//# copied_error: an error in a function that is copied does not hide the next one
+//= says function 'first' returns | function 'second' returns
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@group(0) @binding(1) var<storage, read_write> s: array<u32>;
+fn first(p: ptr<storage, array<u32>, read_write>) -> u32 { return f32(p[0]); }
+fn second() -> u32 { return 1f; } //!
+@compute @workgroup_size(1) fn copied_error() { r[0] = first(&r) + first(&s) + second(); }
 
 //# float_atomic: atomics are integers
 //= says no type `atomic<f32>` | atomicCompareExchangeWeak

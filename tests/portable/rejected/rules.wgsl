@@ -241,7 +241,7 @@ override size: u32 = 1u;
 @compute @workgroup_size(1) fn no_alias() { r[0] = 1u; }
 
 //# empty_group: a work-group without invocations
-//= says empty_group | Workgroup size
+//= says empty_group | work-group size
 @compute @workgroup_size(0) fn empty_group() { }
 
 //# subgroups_on_the_host: where subgroups are emulated, all invocations of a work-group take part
@@ -379,8 +379,22 @@ var<push_constant> n: u32; //!
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 @compute @workgroup_size(1) fn push_constant() { r[0] = n; }
 
+//# uniform_without_length: the other layout of one uniform buffer permits no array without a length in another
+//= says "list" has no size
+@group(0) @binding(0) var<uniform> table: array<u32, 4>;
+@group(0) @binding(1) var<uniform> list: array<vec4<u32>>; //!
+@group(0) @binding(2) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn uniform_without_length() { r[0] = table[1] + list[1].x; }
+
+//# uniform_atomic: nor an atomic
+//= says "count"
+@group(0) @binding(0) var<uniform> table: array<u32, 4>;
+@group(0) @binding(1) var<uniform> count: atomic<u32>; //!
+@group(0) @binding(2) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn uniform_atomic() { r[0] = table[1] + atomicLoad(&count); }
+
 //# storage_pointer: a pointer to a tensor is the address of one
-//= says "p" of function 'first' is a pointer to `storage` | address
+//= says "p" of function 'first' is `ptr<storage, array<u32, 4>, read_write>` | `ptr<function,
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
-fn first(p: ptr<storage, array<u32, 4>, read_write>) -> u32 { return (*p)[0]; } //!
-@compute @workgroup_size(1) fn storage_pointer() { var own: array<u32, 4>; r[1] = first(&own); }
+fn first(p: ptr<storage, array<u32, 4>, read_write>) -> u32 { return (*p)[0]; }
+@compute @workgroup_size(1) fn storage_pointer() { var own: array<u32, 4>; r[1] = first(&own); } //!

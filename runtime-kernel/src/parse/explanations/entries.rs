@@ -17,7 +17,7 @@ impl Context<'_> {
                 Explanation::new(format!("compute shader \"{name}\" returns a value")).remedy("store it in a tensor")
             }
             EntryPointError::OutOfRangeWorkgroupSize => Explanation::new(format!(
-                "Workgroup size of \"{name}\" is out of range: {:?}; each extent is from 1 to 16384",
+                "the work-group size of \"{name}\" is out of range: {:?}; each extent is from 1 to 16384",
                 entry.workgroup_size
             )),
             EntryPointError::ForbiddenStageOperations => Explanation::new(format!(

@@ -79,7 +79,7 @@ impl Context<'_> {
                 text(),
                 self.inner_name(lhs_type)
             )),
-            ExpressionError::DivideByZero => Explanation::new(format!("Division by zero: {}", text())),
+            ExpressionError::DivideByZero => Explanation::new(format!("division by zero: {}", text())),
             ExpressionError::InvalidCooperativeOperand(_) => Explanation::new(format!(
                 "the operands of {} do not fit together: a factor `A`, a factor `B` and a sum `C`, all of one size",
                 text()

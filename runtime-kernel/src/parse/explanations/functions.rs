@@ -134,7 +134,8 @@ impl Context<'_> {
         let name = name_of(called);
         match error {
             CallError::ArgumentCount { required, seen } => {
-                Explanation::new(format!("function '{name}' takes {required} arguments, not {seen}"))
+                let plural = if *required == 1 { "" } else { "s" };
+                Explanation::new(format!("function '{name}' takes {required} argument{plural}, not {seen}"))
             }
             CallError::ArgumentType { index, required, seen_expression } => {
                 let argument = called.arguments.get(*index).and_then(|argument| argument.name.as_deref());

@@ -98,7 +98,7 @@ impl Context<'_> {
                 self.of_flags(name, variable, required.difference(*seen))
             }
             GlobalVariableError::InvalidBinding if variable.binding.is_some() => Explanation::new(format!(
-                "\"{name}\" has a binding, which `var<{}>` has not",
+                "\"{name}\" has a binding, but `var<{}>` cannot have a binding",
                 space_name(variable.space)
             )),
             GlobalVariableError::InvalidBinding => Explanation::new(format!("\"{name}\" has no binding"))

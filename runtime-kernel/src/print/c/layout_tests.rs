@@ -8,6 +8,7 @@ use naga::proc::{Alignment, Layouter};
 use naga::{ArraySize, Handle, Module, Type, TypeInner};
 use spirv::{Decoration, Op};
 
+use crate::ir::cooperative::ROW_ALIGNMENT;
 use crate::{Checks, Dialect, Program, Specialisation};
 
 /// Structures of a text.
@@ -102,14 +103,16 @@ struct Member<'a> {
     offset: u32,
 }
 
-/// The declared structures of a C text, by name.
-struct CTypes<'a>(HashMap<&'a str, &'a str>);
+/// The declared structures of a C text, by name: the declared alignment, and the members.
+struct CTypes<'a>(HashMap<&'a str, (u32, &'a str)>);
 
 impl<'a> CTypes<'a> {
     fn of(text: &'a str) -> Self {
         let declared = text.split("typedef struct ").skip(1).filter_map(|part| {
             let (name, rest) = part.split_once(" {")?;
-            Some((name, rest.split_once('}')?.0))
+            let aligned = name.strip_prefix("__align__(").and_then(|rest| rest.split_once(") "));
+            let (alignment, name) = aligned.map_or((1, name), |(n, name)| (n.parse().unwrap(), name));
+            Some((name, (alignment, rest.split_once('}')?.0)))
         });
         Self(declared.collect())
     }
@@ -123,8 +126,8 @@ impl<'a> CTypes<'a> {
             "f64" | "i64" => return (Vec::new(), 8, 8),
             _ => {}
         }
-        let body = self.0.get(ty).unwrap_or_else(|| panic!("no type {ty}"));
-        let (mut members, mut end, mut alignment) = (Vec::new(), 0_u32, 1);
+        let (mut alignment, body) = *self.0.get(ty).unwrap_or_else(|| panic!("no type {ty}"));
+        let (mut members, mut end) = (Vec::new(), 0_u32);
         for declared in body.split(';').map(str::trim).filter(|declared| !declared.is_empty()) {
             let at = if declared.starts_with("unsigned") {
                 "unsigned char".len()
@@ -151,6 +154,7 @@ impl<'a> CTypes<'a> {
         let (members, size, alignment) = self.layout(c);
         let layout = layouts[ty];
         assert!(layout.alignment >= Alignment::new(alignment).unwrap(), "{c}: C aligns it more");
+        assert!(alignment <= ROW_ALIGNMENT, "{c}: C aligns it more than a launch does");
         match &module.types[ty].inner {
             TypeInner::Struct { members: expected, .. } => {
                 let members: Vec<_> =
@@ -226,14 +230,17 @@ fn random_structures_have_the_layout_of_naga() {
         layouts.update(module.to_ctx()).unwrap();
         let program = Program::parse(&code, "", &Specialisation::default())
             .unwrap_or_else(|error| panic!("{error}\n{code}"));
-        let printed = program.c(Dialect::Host, Checks::Bounded).unwrap().text;
-        let types = CTypes::of(&printed);
+        let printed =
+            [Dialect::Host, Dialect::Cuda].map(|dialect| program.c(dialect, Checks::Bounded).unwrap().text);
+        let types = printed.each_ref().map(|text| CTypes::of(text));
         let (offsets, strides) = decorations(&program.spirv(Checks::Bounded).unwrap());
         for (handle, ty) in module.types.iter() {
             match &ty.inner {
                 TypeInner::Struct { members, .. } => {
                     let name = format!("{}_w", ty.name.as_deref().unwrap());
-                    count += types.check(&module, &layouts, handle, &name);
+                    for types in &types {
+                        count += types.check(&module, &layouts, handle, &name);
+                    }
                     let expected: Vec<_> = members.iter().map(|member| member.offset).collect();
                     assert!(offsets.contains(&expected), "{name}: {expected:?} in SPIR-V\n{code}");
                 }
@@ -253,5 +260,5 @@ fn random_structures_have_the_layout_of_naga() {
             }
         }
     }
-    assert!(count > 2000, "{count} structures");
+    assert!(count > 4000, "{count} structures");
 }

@@ -1,8 +1,9 @@
 //! Types, defined on first use.
 //!
 //! A vector is a structure aligned like its scalars, so that a tensor may begin at any element; explicit padding
-//! produces WGSL's offsets and strides. CUDA's structures are aligned as in WGSL, so that their vectors move as one word. A vector of three has twelve bytes, as in WGSL: where it is an array element
-//! or a matrix column, a wrapper with a member `value` pads it to the stride.
+//! produces WGSL's offsets and strides. CUDA's structures are aligned as in WGSL, to 16 bytes at most, so that their vectors
+//! move as one word. A vector of three has twelve bytes, as in WGSL: where it is an array element or a matrix column, a
+//! wrapper with a member `value` pads it to the stride.
 
 use std::fmt::Write as _;
 
@@ -11,6 +12,7 @@ use naga::{ArraySize, Handle, Scalar, ScalarKind, Span, StructMember, Type, Type
 use runtime_core::Result;
 
 use super::writer::Writer;
+use crate::ir::cooperative::ROW_ALIGNMENT;
 use crate::program::Dialect;
 
 /// The members of a vector.
@@ -218,23 +220,25 @@ impl Writer<'_> {
         Ok(name)
     }
 
-    /// Emits static assertions that a structure has WGSL's layout.
+    /// Emits static assertions that a structure has WGSL's layout; in CUDA its size, as NVRTC has no `offsetof`.
     fn assert_layout(&mut self, ty: Handle<Type>, members: &[StructMember], span: u32) {
-        if self.dialect != Dialect::Host {
-            return;
-        }
+        let assertion = match self.dialect {
+            Dialect::Host => "_Static_assert",
+            Dialect::Cuda => "static_assert",
+            _ => return,
+        };
         let name = self.names.of(ty);
-        for (index, member) in members.iter().enumerate() {
+        for (index, member) in members.iter().enumerate().filter(|_| self.dialect == Dialect::Host) {
             let field = self.names.member(ty, u32::try_from(index).unwrap_or_default());
             let offset = member.offset;
             let _ = writeln!(
                 self.types,
-                "_Static_assert(__builtin_offsetof({name}, {field}) == {offset}, \"{name}.{field}\");"
+                "{assertion}(__builtin_offsetof({name}, {field}) == {offset}, \"{name}.{field}\");"
             );
         }
         let last = members.last().map(|last| &self.module().types[last.ty].inner);
         if !matches!(last, Some(TypeInner::Array { size: ArraySize::Dynamic, .. })) {
-            let _ = writeln!(self.types, "_Static_assert(sizeof({name}) == {span}, \"{name}\");");
+            let _ = writeln!(self.types, "{assertion}(sizeof({name}) == {span}, \"{name}\");");
         }
     }
 
@@ -303,11 +307,11 @@ impl Writer<'_> {
         }
     }
 
-    /// The alignment in WGSL without attributes, which that of tensors is at least.
+    /// The alignment in WGSL without attributes, or the largest that a launch demands of tensors.
     fn wgsl_alignment(&self, ty: Handle<Type>) -> u32 {
         match self.module().types[ty].inner {
             TypeInner::Vector { size: rows, scalar } | TypeInner::Matrix { rows, scalar, .. } => {
-                (rows as u32).next_power_of_two() * u32::from(scalar.width)
+                ((rows as u32).next_power_of_two() * u32::from(scalar.width)).min(ROW_ALIGNMENT)
             }
             TypeInner::Array { base, .. } => self.wgsl_alignment(base),
             _ => self.alignments[ty.index()],

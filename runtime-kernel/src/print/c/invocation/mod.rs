@@ -22,6 +22,7 @@
 //! | `statement`, `logical`, `loops`, `atomic`, `subgroup` | statements |
 //! | `expression`, `operator` | expressions |
 //! | `place`, `index` | access chains with their bounds checks; index arithmetic |
+//! | `vector_moves` | loads and stores of vectors as one word |
 //! | `plan` | which expressions are named |
 //! | `environment` | the spelling of names |
 //! | `hoisted_checks`, `unchecked_variant` | loops, and whole entry points, printed with and without checks |
@@ -43,3 +44,4 @@ pub(crate) mod plan;
 pub(crate) mod statement;
 pub(crate) mod subgroup;
 pub(crate) mod unchecked_variant;
+mod vector_moves;

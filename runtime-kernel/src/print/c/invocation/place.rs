@@ -9,8 +9,8 @@ use super::environment::Environment;
 use super::statement::Printer;
 use crate::analysis::proof::range::{self, Element};
 use crate::print::c::form::level;
-use crate::print::c::library::cooperative::Direction;
 use crate::print::c::library::vector::Shape;
+use crate::print::c::library::vector_moves::Direction;
 use crate::print::c::types::COMPONENTS;
 use crate::program::Dialect;
 

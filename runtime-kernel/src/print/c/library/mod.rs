@@ -9,3 +9,4 @@ pub(crate) mod math;
 pub(crate) mod matrix;
 pub(crate) mod packing;
 pub(crate) mod vector;
+pub(crate) mod vector_moves;
