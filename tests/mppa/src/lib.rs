@@ -18,10 +18,10 @@ pub use processes::{becomes, ends, is_running};
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, ExitCode};
 
-use libtest_mimic::Trial;
-use opencl::{Driver, IcdFolder, built, missing_trial};
+use libtest_mimic::{Arguments, Trial};
+use opencl::{Driver, IcdFolder, built, current_program, missing_trial};
 
 /// The stand-in in `RUNTIME_REQUIRE`.
 const REQUIREMENT: &str = "mppa-stand-in";
@@ -85,4 +85,28 @@ pub fn stand_in_command(folder: &IcdFolder, program: impl AsRef<OsStr>) -> Resul
     let mut command = command(folder, program)?;
     command.env("RUNTIME_MPPA_STAND_IN", "1");
     Ok(command)
+}
+
+/// Runs `tests` in a child of this program that sees the stand-in, marked by the variable `child`.
+pub fn on_stand_in(child: &str, tests: impl FnOnce(&Arguments) -> ExitCode) -> ExitCode {
+    let arguments = Arguments::from_args();
+    if std::env::var_os(child).is_some() {
+        return tests(&arguments);
+    }
+    match start(child) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(trial) => libtest_mimic::run(&arguments, vec![*trial]).exit_code(),
+    }
+}
+
+/// Runs this program on the stand-in, and returns whether it succeeds.
+fn start(child: &str) -> Result<bool, Box<Trial>> {
+    let folder = pocl()?;
+    let run = || {
+        let mut command = stand_in_command(&folder, current_program()?)?;
+        command.args(std::env::args_os().skip(1)).env(child, "1");
+        command.status().map(|status| status.success()).map_err(|error| error.to_string())
+    };
+    run().map_err(|reason| Box::new(Trial::test("mppa::start", || Err(reason.into()))))
 }

@@ -2,37 +2,14 @@
 
 use std::process::ExitCode;
 
-use libtest_mimic::{Arguments, Trial};
-use opencl::current_program;
+use libtest_mimic::Arguments;
 use runtime_conformance::Selection;
 
-/// Set in the child that sees the stand-in.
-const CHILD: &str = "RUNTIME_TEST_MPPA_SUITE";
-
 fn main() -> ExitCode {
-    if let Some(code) = runtime_conformance::child() {
-        return code;
+    match runtime_conformance::child() {
+        Some(code) => code,
+        None => mppa::on_stand_in("RUNTIME_TEST_MPPA_SUITE", suite),
     }
-    let arguments = Arguments::from_args();
-    if std::env::var_os(CHILD).is_some() {
-        return suite(&arguments);
-    }
-    match start() {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(trial) => libtest_mimic::run(&arguments, vec![*trial]).exit_code(),
-    }
-}
-
-/// Runs this program on the stand-in, and returns whether it succeeds.
-fn start() -> Result<bool, Box<Trial>> {
-    let folder = mppa::pocl()?;
-    let run = || {
-        let mut command = mppa::stand_in_command(&folder, current_program()?)?;
-        command.args(std::env::args_os().skip(1)).env(CHILD, "1");
-        command.status().map(|status| status.success()).map_err(|error| error.to_string())
-    };
-    run().map_err(|reason| Box::new(Trial::test("mppa::start", || Err(reason.into()))))
 }
 
 fn suite(arguments: &Arguments) -> ExitCode {
