@@ -104,6 +104,8 @@ impl Compiler<'_> {
         write(&generated.join("entry.c"), call.as_bytes())?;
         let mut command = self.kernel_gcc(source)?;
         command
+            // Beyond the guard below the stack, some machines ignore accesses.
+            .arg(format!("-Werror=frame-larger-than={}", self.board.stack_bytes))
             .args(["generated/entry.c", "-o", "image.elf"])
             .args(firmware)
             .args(["-nostartfiles", "-Wl,--gc-sections", "-Wl,--no-warn-rwx-segments", "-lm", "-T"])

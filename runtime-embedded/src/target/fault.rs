@@ -9,7 +9,9 @@ pub(super) fn describe(processor: Processor, header: &Header) -> String {
     let guard = header.stack_begin.saturating_sub(256)..header.stack_begin;
     // Pushing the frame of an exception, or the limit of the stack's pointer (Armv8-M).
     let stacking_failed = processor == Processor::CortexM && fault.status & 0x10_1010 != 0;
-    if guard.contains(&fault.address) || guard.contains(&fault.sp) || stacking_failed {
+    // A large frame reaches beyond the guard, where some machines ignore writes.
+    let is_below = (1..header.stack_begin).contains(&fault.sp);
+    if guard.contains(&fault.address) || is_below || stacking_failed {
         return format!("stack overflow ({} bytes of stack)", header.stack_end - header.stack_begin);
     }
     match processor {
@@ -91,5 +93,7 @@ mod tests {
         assert!(describe(Processor::CortexM, &fault(1 << 4)).contains("stack overflow (16384 bytes"));
         assert!(describe(Processor::CortexM, &fault(1 << 20)).contains("stack overflow"));
         assert!(describe(Processor::CortexM, &fault(1 << 62)).contains("exception 0"));
+        let far = crashed(FaultRecord { sp: 0x1ffd_8428, status: 1 << 17, ..FaultRecord::default() });
+        assert!(describe(Processor::CortexM, &far).contains("stack overflow"));
     }
 }
