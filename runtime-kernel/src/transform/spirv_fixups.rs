@@ -117,7 +117,7 @@ impl Fixups<'_> {
         (2_u8..=4).find(|whole| f64::from(*whole) == exponent).map(|whole| (arg, whole.into()))
     }
 
-    /// The value of a constant, of which all components of a vector are the same.
+    /// The value of a constant, or of each component of a constant vector if all are equal.
     fn number(&self, expression: Handle<Expression>) -> Option<f64> {
         self.number_in(&self.function.expressions, expression)
     }
