@@ -15,7 +15,7 @@ const B_ROW: u32 = WIDTH / 4;
 const A_TILE: u32 = DEPTH * A_ROW;
 const B_TILE: u32 = DEPTH * B_ROW;
 
-/// Four elements. A structure may be loaded from a tensor of any type.
+/// Four elements. CUDA moves a vector in a structure as one word.
 struct Four {
     numbers: vec4f,
 }

@@ -17,12 +17,12 @@ override SUBGROUP: u32 = 32;
 override KEYS: u32 = 32;
 const SUBGROUPS: u32 = 4;
 const QUERIES: u32 = SUBGROUPS * 16;
-/// Eights of a head in a row. A row of a tile has vectors of four, and padding that spreads rows over the banks of memory.
+/// Groups of eight elements in a row of a head. A row of a tile has vectors of four, and padding that spreads rows over memory banks.
 const HEAD: u32 = 8;
 const ROW: u32 = 2 * HEAD + 2;
 /// 1 / √64, and from powers of e to powers of two.
 const SCALE: f32 = 0.125 * 1.4426950408889634;
-/// The largest power of two that f16 can hold.
+/// 2^MARGIN is the largest power of two that f16 can hold.
 const MARGIN: f32 = 15;
 const LEAST: f32 = -1e30;
 

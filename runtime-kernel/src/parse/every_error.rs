@@ -37,7 +37,7 @@ pub(super) fn of_text(first: ParseError, code: &str, path: &str) -> Vec<String> 
     messages
 }
 
-/// The messages for calls that `pointers_to_variables` cannot replace, whose functions are emptied.
+/// The messages for wrong calls of functions that take pointers to variables. Empties the functions that contain the calls.
 pub(super) fn of_pointer_calls(module: &mut Module, code: &str, path: &str) -> Vec<String> {
     let (mut messages, mut emptied) = (Vec::new(), Vec::new());
     while messages.len() < MAX_ERRORS

@@ -46,16 +46,17 @@ enum Failure {
     Limit(Span, String),
 }
 
+/// Whether a function takes such arguments.
+pub(super) fn are_taken(module: &Module) -> bool {
+    module.functions.iter().any(|(_, function)| has_refused(module, function))
+}
+
 /// Rids a module of such arguments. It stays as it is if one of them is not a pointer to a part of a variable. In a function
 /// that nothing calls, they become variables of their own, so that it is validated.
 ///
 /// # Errors
 /// The place and the description of a limit that the copies exceed.
 pub(super) fn replace(module: &mut Module) -> Result<(), (Span, String)> {
-    let refused = |(_, function): (_, &Function)| has_refused(module, function);
-    if !module.functions.iter().any(refused) {
-        return Ok(());
-    }
     let mut copies =
         Copies { module: module.clone(), functions: Arena::new(), known: HashMap::new(), size: 0, level: 0 };
     match copies.all() {
