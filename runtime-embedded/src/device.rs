@@ -138,7 +138,7 @@ impl EmbeddedBoard {
     fn explain_memory(&self, error: Error) -> Error {
         match (error.kind(), self.board.link) {
             (ErrorKind::OutOfMemory, LinkKind::Uart) => error.with_note(
-                "over a UART, data that the kernel only reads is in RAM too; make it constants of the code",
+                "over a UART, data that the kernel only reads is in RAM too; define it as constants in the code",
             ),
             _ => error,
         }

@@ -5,9 +5,8 @@
 use crate::device::embedded::EmbeddedDevice;
 use crate::{Error, ErrorKind, Register, Result, abi};
 
-/// Room for the text of a processor's registers, at first and at most.
+/// Room for the text of a processor's registers at first.
 const REGISTERS_BYTES: usize = 4096;
-const MAX_REGISTERS_BYTES: usize = 1 << 20;
 
 impl EmbeddedDevice {
     /// Reads memory of the target, also after a run that has crashed or timed out.
@@ -59,7 +58,7 @@ fn read_text(mut read: impl FnMut(&mut [u8]) -> Result<usize>) -> Result<(Vec<u8
     let mut text = vec![0; REGISTERS_BYTES];
     let mut bytes = read(&mut text)?;
     if bytes > text.len() {
-        text.resize(bytes.min(MAX_REGISTERS_BYTES), 0);
+        text.resize(bytes.min(abi::MAX_TEXT_BYTES), 0);
         bytes = read(&mut text)?;
     }
     Ok((text, bytes))

@@ -50,7 +50,7 @@ pub(super) trait Link: Debug + Send {
     /// # Errors
     /// `Unsupported` where the link does not reach them.
     fn registers(&mut self) -> Result<Vec<Register>> {
-        Err(Error::unsupported("a serial port does not reach the registers, except those of a crash"))
+        Err(Error::unsupported("over a serial port, registers can be read only after a crash"))
     }
 
     /// Whether the target can take another image as it is.

@@ -101,12 +101,13 @@ impl Session {
         place(&mut tensors, header.heap_begin..header.heap_end)?;
         let records: Vec<u8> = tensors.iter().flat_map(|tensor| tensor.to_bytes()).collect();
         self.write_mailbox(mailbox::TENSORS, &records)?;
+        let mut sent = Vec::new();
         for (index, (tensor, data)) in tensors.iter().zip(data).enumerate() {
-            let data = data.unwrap_or_default();
+            let Some(data) = data.filter(|_| [KEEP, CONSTANT].contains(&tensor.content)) else { continue };
+            sent.push((index, crc32(data)));
             match tensor.content {
                 KEEP => self.link.write(tensor.address, data)?,
-                CONSTANT => self.constants.push((index, crc32(data))),
-                _ => {}
+                _ => self.constants.extend(sent.last()),
             }
         }
         let until = Instant::now() + PREPARE_DEADLINE;
@@ -114,17 +115,15 @@ impl Session {
         prepared.map_err(before_run)?;
         let addresses = tensors.iter().map(|tensor| tensor.address).collect();
         self.tensors = tensors;
-        for (index, data) in data.iter().enumerate() {
-            if let Some(data) = data.filter(|_| [KEEP, CONSTANT].contains(&self.tensors[index].content)) {
-                self.check_arrival(index, data)?;
-            }
+        for (index, checksum) in sent {
+            self.check_arrival(index, checksum)?;
         }
         Ok(addresses)
     }
 
-    /// Compares data with the checksum that the target has made of it.
-    fn check_arrival(&mut self, index: usize, data: &[u8]) -> Result<()> {
-        match self.checksum_and_damage(index)?.0 == crc32(data) {
+    /// Compares the checksum of data with the one that the target has made of it.
+    fn check_arrival(&mut self, index: usize, checksum: u32) -> Result<()> {
+        match self.checksum_and_damage(index)?.0 == checksum {
             true => Ok(()),
             false => Err(Error::new(
                 ErrorKind::Io,
@@ -206,7 +205,7 @@ impl Session {
         runtime_core::backend::check_range("read", offset, bytes.len() as u64, tensor.bytes)?;
         self.link.read(tensor.address + offset, bytes)?;
         match bytes.len() as u64 == tensor.bytes {
-            true => self.check_arrival(index, bytes),
+            true => self.check_arrival(index, crc32(bytes)),
             false => Ok(()),
         }
     }
@@ -220,7 +219,7 @@ impl Session {
         let bits = self.processor.word_bytes() * 8;
         if u128::from(address) + bytes.len() as u128 > 1 << bits {
             let reason =
-                format!("no memory of {} bytes is at {address:#x}: addresses have {bits} bits", bytes.len());
+                format!("{} bytes at {address:#x} reach beyond the {bits}-bit address space", bytes.len());
             return Err(Error::new(ErrorKind::Driver, reason));
         }
         self.link.read(address, bytes)

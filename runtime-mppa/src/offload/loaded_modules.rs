@@ -45,7 +45,7 @@ impl From<HostCode> for Code {
 pub struct LoadedModules {
     chip: Arc<Chip>,
     modules: Mutex<Modules>,
-    /// Numbers of modules that were removed while another thread held the lock.
+    /// Numbers of removed modules that are still to be unloaded.
     removed: Mutex<Vec<usize>>,
 }
 

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "calls the shim")]
 
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
 use runtime_core::backend::check_range;
@@ -18,6 +18,9 @@ const WRITE: &str = "mppa_offload_write";
 const READ: &str = "mppa_offload_read";
 /// Bytes of a piece of what goes through a buffer of this backend.
 const PIECE_BYTES: u64 = 1 << 20;
+
+/// A function of the shim that writes to memory, or reads it.
+type Transfer = unsafe extern "C" fn(*mut c_void, *mut c_void, u64, u64) -> c_int;
 
 /// Where memory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,27 +135,31 @@ impl Memory {
     ///
     /// # Errors
     /// As [`Memory::write`].
-    pub(super) fn write_piece(&self, offset: u64, mut piece: Vec<u8>) -> Result<Vec<u8>> {
-        check_range("write", offset, piece.len() as u64, self.bytes)?;
-        let address = self.transfer_address + offset;
-        self.chip.call(ErrorKind::Driver, WRITE, move |functions, handle| {
-            let (host, bytes) = (piece.as_mut_ptr().cast(), piece.len() as u64);
-            // SAFETY: the chip is open, the range is within the memory, and the piece is readable.
-            (unsafe { (functions.write)(handle, host, address, bytes) }, piece)
-        })
+    pub(super) fn write_piece(&self, offset: u64, piece: Vec<u8>) -> Result<Vec<u8>> {
+        self.transfer_piece(("write", WRITE), |functions| functions.write, offset, piece)
     }
 
     /// Fills a piece from the memory, and returns it. The library keeps it if the call does not return.
     ///
     /// # Errors
     /// As [`Memory::write`].
-    pub(super) fn read_piece(&self, offset: u64, mut piece: Vec<u8>) -> Result<Vec<u8>> {
-        check_range("read", offset, piece.len() as u64, self.bytes)?;
+    pub(super) fn read_piece(&self, offset: u64, piece: Vec<u8>) -> Result<Vec<u8>> {
+        self.transfer_piece(("read", READ), |functions| functions.read, offset, piece)
+    }
+
+    fn transfer_piece(
+        &self,
+        (operation, function): (&str, &str),
+        transfer: fn(&Functions) -> Transfer,
+        offset: u64,
+        mut piece: Vec<u8>,
+    ) -> Result<Vec<u8>> {
+        check_range(operation, offset, piece.len() as u64, self.bytes)?;
         let address = self.transfer_address + offset;
-        self.chip.call(ErrorKind::Driver, READ, move |functions, handle| {
+        self.chip.call(ErrorKind::Driver, function, move |functions, handle| {
             let (host, bytes) = (piece.as_mut_ptr().cast(), piece.len() as u64);
-            // SAFETY: the chip is open, the range is within the memory, and the piece is writable.
-            (unsafe { (functions.read)(handle, host, address, bytes) }, piece)
+            // SAFETY: the chip is open, the range is within the memory, and the piece is readable and writable.
+            (unsafe { transfer(functions)(handle, host, address, bytes) }, piece)
         })
     }
 }

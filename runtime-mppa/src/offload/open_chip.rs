@@ -40,7 +40,7 @@ impl Wanted {
         untimed(self) == untimed(other)
     }
 
-    /// Opens it; its simulator, if it has one, is started here.
+    /// How to open it, with its simulator, if it has one, which is started here.
     ///
     /// # Errors
     /// As [`Simulator::start`].
