@@ -6,11 +6,11 @@
 //! | SPIR-V | the loop-control bit | [`Unroll`]`::All` |
 //! | host C | `transform::inline` copies the body | [`copied_loop`]: small ones without jumps |
 
-use naga::{Block, Expression, FastHashMap, Function, Handle, Literal, LocalVariable, Module, Statement};
+use naga::{Barrier, Block, Expression, FastHashMap, Function, Handle, Literal, LocalVariable, Module, Statement};
 
 use super::constant::KnownValues;
 use super::trip_count::CountedLoop;
-use crate::ir::blocks::{self, Skip, has_barrier, has_return};
+use crate::ir::blocks::{self, Skip, has_barrier, has_return, is_barrier};
 use crate::ir::variables::assigned;
 
 /// Maximum trip count of an unrolled loop.
@@ -26,19 +26,24 @@ const MAX_COPIED_SIZE: u32 = 800;
 /// The cost of a call, in expressions.
 const CALL: u32 = 12;
 
-/// Which loops without barriers a writer asks compilers to unroll.
+/// Which loops a writer asks compilers to unroll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unroll {
+    /// Those without work-group barriers.
     All,
-    /// Compilers for processors vectorise loops over the invocations of the body, so only the innermost of nested
-    /// loops is unrolled.
+    /// Those without barriers. Compilers for processors vectorise loops over the invocations of the body, so only the
+    /// innermost of nested loops is unrolled.
     Innermost,
 }
 
 impl Unroll {
     fn allows(self, body: &Block) -> bool {
-        let mut is_loop = |statement: &Statement| matches!(statement, Statement::Loop { .. });
-        !has_barrier(body) && (self == Self::All || !blocks::any(body, &mut is_loop))
+        !blocks::any(body, &mut |statement| match (self, statement) {
+            // An array of matrices that such a loop indexes would stay in memory.
+            (Self::All, Statement::ControlBarrier(barrier)) => *barrier != Barrier::SUB_GROUP,
+            (Self::Innermost, Statement::Loop { .. }) => true,
+            _ => is_barrier(statement),
+        })
     }
 }
 
@@ -181,7 +186,7 @@ mod tests {
     /// The number of loops that are unrolled.
     fn found(code: &str, unroll: Unroll) -> usize {
         let code = format!(
-            "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+            "enable subgroups; @group(0) @binding(0) var<storage, read_write> y: array<u32>;
              @compute @workgroup_size(256) fn main() {{ var a = y[0]; {code} y[1] = a; }}"
         );
         let program = Program::parse(&code, "", &Specialisation::default()).unwrap();
@@ -200,5 +205,14 @@ mod tests {
             format!("for (var i = 0u; i < 16u; i++) {{ if a == 5u {{ {} }} }}", "a += y[a]; ".repeat(99));
         assert_eq!(found(&branches, Unroll::All), 0);
         assert_eq!([1, 2, 3, 4].map(|depth| found(&nest(depth), Unroll::Innermost)), [1, 1, 1, 1]);
+    }
+
+    #[test]
+    fn barriers_of_subgroups_do_not_keep_gpus_from_unrolling() {
+        let with = |barrier: &str| format!("for (var i = 0u; i < 4u; i++) {{ {barrier} a += y[i]; }}");
+        let both = |code: &str| [Unroll::All, Unroll::Innermost].map(|unroll| found(code, unroll));
+        assert_eq!(both(&with("")), [1, 1]);
+        assert_eq!(both(&with("subgroupBarrier();")), [1, 0]);
+        assert_eq!(both(&with("workgroupBarrier();")), [0, 0]);
     }
 }
