@@ -1,22 +1,25 @@
 // Attention with a causal mask, by matrix units: out = softmax(q · kᵀ / 8) · v for each head, where query i attends to keys 0 to i.
 // All four are heads × n × 64 in f16, sums are in f32. n is any number.
 //
-// A group of four subgroups computes 64 queries of a head, each subgroup 16 of them. It proceeds along the keys in steps of
-// KEYS. A step multiplies queries by keys, stores the scores in work-group memory, replaces them by powers of two of their
-// distance to a reference of their row, and multiplies those by values. The reference is the largest score of the first step.
-// The sums stay in matrices, whose rows cannot be scaled: the reference is only raised where a power would exceed 2^MARGIN,
-// and the sums then pass through memory. The keys and values of the next step are loaded into registers meanwhile.
+// A group of four subgroups computes 128 queries of a head, each subgroup 32 of them, so that each matrix of keys or values that
+// it loads serves two products. It proceeds along the keys in steps of KEYS. A step multiplies queries by keys, stores the
+// scores in work-group memory, replaces them by powers of two of their distance to a reference of their row, and multiplies
+// those by values. The reference is the largest score of the first step. The sums stay in matrices, whose rows cannot be
+// scaled: the reference is only raised where a power would exceed 2^MARGIN, and the sums then pass through memory. The keys
+// and values of the next step are loaded into registers meanwhile.
 
 enable f16;
 enable subgroups;
 enable wgpu_cooperative_matrix;
 
-/// Invocations of a subgroup: 16, 32 or 64.
+/// Invocations of a subgroup: 32 or 64.
 override SUBGROUP: u32 = 32;
-/// Keys of a step: 32 or 64.
-override KEYS: u32 = 32;
+/// Keys of a step.
+const KEYS: u32 = 32;
 const SUBGROUPS: u32 = 4;
-const QUERIES: u32 = SUBGROUPS * 16;
+/// Queries of a subgroup.
+const OWN: u32 = 32;
+const QUERIES: u32 = SUBGROUPS * OWN;
 /// Groups of eight elements in a row of a head. A row of a tile has vectors of four, and padding that spreads rows over memory banks.
 const HEAD: u32 = 8;
 const ROW: u32 = 2 * HEAD + 2;
@@ -45,7 +48,7 @@ var<immediate> scalars: Scalars;
 /// Keys, then values; the queries at first.
 var<workgroup> tiles: array<vec4<f16>, 2 * KEYS * ROW>;
 /// By subgroup: scores, and 16 columns of the sums.
-var<workgroup> scores: array<vec4f, QUERIES * (KEYS / 4 + 2)>;
+var<workgroup> scores: array<vec4f, QUERIES * (KEYS / 4 + 1)>;
 var<workgroup> powers: array<vec4<f16>, QUERIES * (KEYS / 4 + 2)>;
 var<workgroup> is_raised: array<u32, SUBGROUPS>;
 
@@ -62,6 +65,17 @@ fn seen_by(query: u32, key: u32) -> vec4<bool> {
     return vec4u(key, key + 1, key + 2, key + 3) <= vec4u(min(query, scalars.n - 1));
 }
 
+/// Stores 16 queries of each subgroup as tiles, beginning with `top` for the first.
+fn load_queries(head: u32, top: u32, item: u32) {
+    for (var i = item; i < SUBGROUPS * 16 * HEAD; i += SUBGROUPS * SUBGROUP) {
+        let row = i / HEAD;
+        let words = q[place(head, top + row / 16 * OWN + row % 16, i % HEAD)].words;
+        let to = row * ROW + i % HEAD * 2;
+        tiles[to] = bitcast<vec4<f16>>(words.xy);
+        tiles[to + 1] = bitcast<vec4<f16>>(words.zw);
+    }
+}
+
 @compute @workgroup_size(SUBGROUPS * SUBGROUP)
 fn attention(
     @builtin(workgroup_id) group: vec3u,
@@ -71,33 +85,37 @@ fn attention(
     @builtin(subgroup_invocation_id) invocation: u32,
 ) {
     let items = SUBGROUPS * SUBGROUP;
-    let width = KEYS / 4 + 2;
+    // Vectors in a row of scores and of powers, with padding that spreads rows over memory banks.
+    let score_row = KEYS / 4 + 1;
+    let power_row = KEYS / 4 + 2;
     // Invocations that share a row, the vectors of scores of each, and the eights of a tile that an invocation moves.
-    let sharing = SUBGROUP / 16;
+    let sharing = SUBGROUP / OWN;
     let vectors = KEYS / 4 / sharing;
     let moved = KEYS * HEAD / items;
     let head = group.x;
     // The groups with the most keys run first.
     let top = (groups.y - 1 - group.y) * QUERIES;
-    let own = min(subgroup, SUBGROUPS - 1) * 16;
+    let index = min(subgroup, SUBGROUPS - 1);
+    let own = index * OWN;
     let lane = min(invocation, SUBGROUP - 1);
-    // The invocations of a row are four apart, so that neighbours are in different banks.
-    let row = lane % 4 + lane / 4 / sharing * 4;
-    let part = lane / 4 % sharing;
+    let row = lane % OWN;
+    let part = lane / OWN;
     let query = top + own + row;
 
-    for (var i = item; i < QUERIES * HEAD; i += items) {
-        let words = q[place(head, top + i / HEAD, i % HEAD)].words;
-        let to = i / HEAD * ROW + i % HEAD * 2;
-        tiles[to] = bitcast<vec4<f16>>(words.xy);
-        tiles[to + 1] = bitcast<vec4<f16>>(words.zw);
+    // Of each subgroup, the upper 16, then the lower 16.
+    var queries: array<coop_mat16x16<f16, A>, 8>;
+    load_queries(head, top, item);
+    workgroupBarrier();
+    for (var i = 0u; i < 4; i++) {
+        queries[i] = coopLoadT<coop_mat16x16<f16, A>>(&tiles[index * 16 * ROW + i * 4], ROW);
     }
     workgroupBarrier();
-    var queries: array<coop_mat16x16<f16, A>, 4>;
+    load_queries(head, top + 16, item);
+    workgroupBarrier();
     for (var i = 0u; i < 4; i++) {
-        queries[i] = coopLoadT<coop_mat16x16<f16, A>>(&tiles[own * ROW + i * 4], ROW);
+        queries[4 + i] = coopLoadT<coop_mat16x16<f16, A>>(&tiles[index * 16 * ROW + i * 4], ROW);
     }
-    var next: array<vec4u, 8>;
+    var next: array<vec4u, 2>;
     for (var i = 0u; i < moved; i++) {
         let at = i * items + item;
         next[i] = k[place(head, at / HEAD, at % HEAD)].words;
@@ -110,7 +128,7 @@ fn attention(
         tiles[to + 1] = bitcast<vec4<f16>>(next[i].zw);
         next[i] = v[place(head, at / HEAD, at % HEAD)].words;
     }
-    var sums: array<coop_mat16x16<f32, C>, 4>;
+    var sums: array<coop_mat16x16<f32, C>, 8>;
     var reference = LEAST;
     var total = 0.0;
     let end = min(scalars.n, top + QUERIES);
@@ -124,18 +142,20 @@ fn attention(
             next[i] = k[place(head, first + KEYS + at / HEAD, at % HEAD)].words;
         }
         for (var j = 0u; j < KEYS / 16; j++) {
-            var products = coop_mat16x16<f32, C>();
+            var upper = coop_mat16x16<f32, C>();
+            var lower = coop_mat16x16<f32, C>();
             for (var i = 0u; i < 4; i++) {
                 let keys = coopLoad<coop_mat16x16<f16, B>>(&tiles[j * 16 * ROW + i * 4], ROW);
-                products = coopMultiplyAdd(queries[i], keys, products);
+                upper = coopMultiplyAdd(queries[i], keys, upper);
+                lower = coopMultiplyAdd(queries[4 + i], keys, lower);
             }
-            coopStoreT(products, &scores[own * width + j * 4], width);
+            coopStoreT(upper, &scores[own * score_row + j * 4], score_row);
+            coopStoreT(lower, &scores[(own + 16) * score_row + j * 4], score_row);
         }
         subgroupBarrier();
-        let at = (own + row) * width + part;
-        var row_scores: array<vec4f, 16>;
+        var row_scores: array<vec4f, 8>;
         for (var i = 0u; i < vectors; i++) {
-            row_scores[i] = scores[at + i * sharing];
+            row_scores[i] = scores[(own + row) * score_row + i * sharing + part];
         }
         if first + KEYS > top {
             for (var i = 0u; i < vectors; i++) {
@@ -148,8 +168,8 @@ fn attention(
             let score = row_scores[i];
             most = max(most, max(max(score.x, score.y), max(score.z, score.w)));
         }
-        for (var step = 1u; step < sharing; step *= 2) {
-            most = max(most, subgroupShuffleXor(most, 4 * step));
+        if sharing > 1 {
+            most = max(most, subgroupShuffleXor(most, OWN));
         }
         let raised = select(reference, most, (most - reference) * SCALE > MARGIN);
         let factor = exp2((reference - raised) * SCALE);
@@ -158,22 +178,25 @@ fn attention(
         total *= factor;
         for (var i = 0u; i < vectors; i++) {
             let power = exp2((row_scores[i] - reference) * SCALE);
-            powers[at + i * sharing] = vec4<f16>(power);
+            powers[(own + row) * power_row + i * sharing + part] = vec4<f16>(power);
             total += (power.x + power.y) + (power.z + power.w);
         }
         if lane == 0 {
-            is_raised[own / 16] = select(0u, 1u, any_raised && first > 0);
+            is_raised[index] = select(0u, 1u, any_raised && first > 0);
         }
         let raises = workgroupUniformLoad(&is_raised);
         if (raises[0] | raises[1] | raises[2] | raises[3]) != 0 {
-            for (var i = 0u; i < 4; i++) {
-                coopStoreT(sums[i], &scores[own * width], width);
+            for (var i = 0u; i < 8; i++) {
+                let half = i / 4 * 16;
+                coopStoreT(sums[i], &scores[(own + half) * score_row], score_row);
                 subgroupBarrier();
-                for (var j = part; j < 4; j += sharing) {
-                    scores[(own + row) * width + j] *= factor;
+                if row / 16 * 16 == half {
+                    for (var j = part; j < 4; j += sharing) {
+                        scores[(own + row) * score_row + j] *= factor;
+                    }
                 }
                 subgroupBarrier();
-                sums[i] = coopLoadT<coop_mat16x16<f32, C>>(&scores[own * width], width);
+                sums[i] = coopLoadT<coop_mat16x16<f32, C>>(&scores[(own + half) * score_row], score_row);
             }
         }
         for (var i = 0u; i < moved; i++) {
@@ -184,24 +207,27 @@ fn attention(
             next[i] = v[place(head, first + KEYS + at / HEAD, at % HEAD)].words;
         }
         for (var j = 0u; j < KEYS / 16; j++) {
-            let weights = coopLoadT<coop_mat16x16<f16, A>>(&powers[own * width + j * 4], width);
+            let upper = coopLoadT<coop_mat16x16<f16, A>>(&powers[own * power_row + j * 4], power_row);
+            let lower = coopLoadT<coop_mat16x16<f16, A>>(&powers[(own + 16) * power_row + j * 4], power_row);
             for (var i = 0u; i < 4; i++) {
                 let values = coopLoadT<coop_mat16x16<f16, B>>(&tiles[(KEYS + j * 16) * ROW + i * 4], ROW);
-                sums[i] = coopMultiplyAdd(weights, values, sums[i]);
+                sums[i] = coopMultiplyAdd(upper, values, sums[i]);
+                sums[4 + i] = coopMultiplyAdd(lower, values, sums[4 + i]);
             }
         }
     }
 
-    for (var step = 1u; step < sharing; step *= 2) {
-        total += subgroupShuffleXor(total, 4 * step);
+    if sharing > 1 {
+        total += subgroupShuffleXor(total, OWN);
     }
     for (var i = 0u; i < 4; i++) {
         subgroupBarrier();
-        coopStoreT(sums[i], &scores[own * width], width);
+        coopStoreT(sums[i], &scores[own * score_row], score_row);
+        coopStoreT(sums[4 + i], &scores[(own + 16) * score_row], score_row);
         subgroupBarrier();
         for (var j = part; j < 4; j += sharing) {
             let to = 2 * place(head, query, 2 * i + j / 2) + j % 2;
-            out[to] = vec4<f16>(scores[(own + row) * width + j] / total);
+            out[to] = vec4<f16>(scores[(own + row) * score_row + j] / total);
         }
     }
 }

@@ -79,22 +79,17 @@ fn coarsened(name: &str, tool: &Arc<Tool>, modules: Vec<Module>) -> Trial {
 
 const MATRIX_KERNELS: [&str; 3] = ["gemm", "forms", "attention"];
 
-fn matrix_kernel(kernel: &str, specialisation: &Specialisation) -> Result<Program, Failed> {
+fn matrix_kernel(kernel: &str) -> Result<Program, Failed> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels/matrix_units");
     let text = std::fs::read_to_string(folder.join(kernel).with_extension("wgsl"))?;
-    Ok(Program::parse(&text, kernel, specialisation)?)
+    Ok(Program::parse(&text, kernel, &Specialisation::default())?)
 }
 
-/// Kernels whose matrices are emulated compile too: attention in steps of 32 keys, because the work-group memory for 64 is more
-/// than CUDA's compiler accepts.
+/// Kernels whose matrices are emulated compile too.
 fn emulated_matrices(name: &str, tool: &Arc<Tool>, kernel: &'static str) -> Trial {
     let tool = tool.clone();
     Trial::test(format!("{name}::emulated_matrices::{kernel}"), move || {
-        let specialisation = match kernel {
-            "attention" => Specialisation::default().constant("KEYS", "32"),
-            _ => Specialisation::default(),
-        };
-        let program = matrix_kernel(kernel, &specialisation)?.with_emulated_subgroups(None)?;
+        let program = matrix_kernel(kernel)?.with_emulated_subgroups(None)?;
         let code = Module::write(&program, tool.language())?;
         Ok(tool.check(&code, &[]).map_err(|said| format!("{said}\n{}", listing(&code)))?)
     })
@@ -105,7 +100,7 @@ fn matrix_units(tool: &Arc<Tool>, kernel: &'static str) -> Trial {
     let tool = tool.clone();
     Trial::test(format!("nvrtc::matrix_units::{kernel}"), move || {
         for checks in [Checks::Bounded, Checks::BoundedOnce, Checks::Unchecked] {
-            let program = matrix_kernel(kernel, &Specialisation::default())?;
+            let program = matrix_kernel(kernel)?;
             let code = program.c(Dialect::Cuda, checks)?.text.into_bytes();
             tool.check(&code, &[]).map_err(|said| format!("{checks:?}: {said}\n{}", listing(&code)))?;
         }

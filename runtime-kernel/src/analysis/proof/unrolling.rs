@@ -4,9 +4,12 @@
 //! | --- | --- | --- |
 //! | CUDA C++, OpenCL C | `#pragma unroll` | [`Unroll`]`::All`; for processors [`Unroll`]`::Innermost` |
 //! | SPIR-V | the loop-control bit | [`Unroll`]`::All` |
+//! | SPIR-V | `transform::inline` copies the body | [`copied_loop`]: small ones that select cooperative matrices |
 //! | host C | `transform::inline` copies the body | [`copied_loop`]: small ones without jumps |
 
-use naga::{Barrier, Block, Expression, FastHashMap, Function, Handle, Literal, LocalVariable, Module, Statement};
+use naga::{
+    Barrier, Block, Expression, FastHashMap, Function, Handle, Literal, LocalVariable, Module, Statement,
+};
 
 use super::constant::KnownValues;
 use super::trip_count::CountedLoop;
@@ -48,15 +51,17 @@ impl Unroll {
 }
 
 /// A loop to be copied iteration by iteration, with its trip count; `known` gives the values of variables before it.
+/// For the host, without barriers: each region between them becomes loops over the invocations, and many of those compile
+/// and run slower than a few.
 pub(crate) fn copied_loop(
     (module, function): (&Module, &Function),
     known: &dyn Fn(Handle<LocalVariable>) -> Option<Literal>,
     [body, continuing]: [&Block; 2],
+    barriers_are_allowed: bool,
 ) -> Option<(CountedLoop, u32)> {
     let counted = CountedLoop::of(function, [body, continuing])?;
     let jumps = |statement| Skip::of(statement) != Skip::No || has_return(statement);
-    // Each region between barriers becomes loops over the invocations: many of those compile and run slower than a few.
-    if has_barrier(body) || body[counted.exit + 1..].iter().any(jumps) {
+    if (!barriers_are_allowed && has_barrier(body)) || body[counted.exit + 1..].iter().any(jumps) {
         return None;
     }
     let start = known(counted.counter)?;

@@ -11,10 +11,11 @@ use naga::{Expression, MathFunction, Scalar};
 use runtime_core::{Error, ErrorKind, Result};
 use spirv::Op;
 
-use crate::ir::blocks;
+use crate::ir::{blocks, cooperative};
 use crate::parse::f16_immediates;
 use crate::parse::validate_again;
 use crate::program::{Checks, Program};
+use crate::transform::inline::{Purpose, inline};
 use crate::transform::pointer_arguments::{self, Parts};
 use crate::transform::{bounds_checks, f16_push_constants, spirv_fixups, zeroing};
 
@@ -116,7 +117,22 @@ pub(crate) fn prepare(program: &Program) -> Result<Option<Program>> {
     if let Some(module) = fixed_up {
         prepared = Some(program.with(module)?);
     }
+    if let Some(unrolled) = with_matrices_in_registers(prepared.as_ref().unwrap_or(program)) {
+        prepared = Some(unrolled);
+    }
     Ok(zeroing::zeroed(prepared.as_ref().unwrap_or(program))?.or(prepared))
+}
+
+/// The program with copies of the loops that select matrices of an array. NVIDIA's driver follows the hint to unroll a loop
+/// with barriers only if it is short, and then keeps the array in memory: more than half of the time of an attention
+/// kernel.
+fn with_matrices_in_registers(program: &Program) -> Option<Program> {
+    if program.is_plain() || !cooperative::is_used(&program.module) {
+        return None;
+    }
+    // Constants in place of variables may make an invalid module. Such code stays as it is.
+    let module = inline(&program.module, &program.info, Purpose::MatricesInRegisters).ok()?;
+    program.with(module).ok()
 }
 
 /// Rejects functions for which naga emits GLSL instructions that do not exist for f64.

@@ -7,6 +7,7 @@ use naga::{
 };
 use runtime_core::Result;
 
+use super::unroll::Unrolling;
 use super::{Inlining, LARGE, MAX_SIZE, return_elimination, scalar_replacement};
 use crate::analysis::proof::constant::{KnownValues, fold};
 use crate::ir::operands::{renew_operands, renew_uses, result_of};
@@ -16,7 +17,7 @@ use crate::ir::variables::{Root, loaded, root};
 pub(super) fn rebuild(
     (module, info): (&Module, &ModuleInfo),
     choices: &[Inlining],
-    (types, bool_type, unroll): (&UniqueArena<Type>, Handle<Type>, bool),
+    (types, bool_type, unrolling): (&UniqueArena<Type>, Handle<Type>, Unrolling),
     (entry, spent): (usize, &mut usize),
 ) -> Result<Function> {
     let function = &module.entry_points[entry].function;
@@ -33,7 +34,7 @@ pub(super) fn rebuild(
         privates,
         logical_operations,
         known,
-        unroll,
+        unrolling,
         counters,
         entry,
         statements: *spent,
@@ -113,8 +114,7 @@ pub(super) struct Rebuild<'m> {
     pub(super) logical_operations: FastHashMap<Handle<LocalVariable>, Handle<Expression>>,
     /// Variables with a known value at this point.
     pub(super) known: KnownValues,
-    /// Whether loops are unrolled.
-    pub(super) unroll: bool,
+    pub(super) unrolling: Unrolling,
     /// The counters of loops being unrolled.
     pub(super) counters: Vec<Handle<LocalVariable>>,
     entry: usize,
@@ -270,8 +270,10 @@ impl<'m> Rebuild<'m> {
                     .iter()
                     .map(|&argument| self.value(frame, argument))
                     .collect::<Result<Vec<_>>>()?;
-                let arguments =
-                    if self.unroll { arguments } else { self.opaque_arguments(*function, &arguments, out) };
+                let arguments = match self.unrolling {
+                    Unrolling::None => self.opaque_arguments(*function, &arguments, out),
+                    Unrolling::Short | Unrolling::OfMatrices => arguments,
+                };
                 let value = self.call(*function, arguments, span, out)?;
                 if let (Some(result), Some(value)) = (result, value) {
                     frame.map[result.index()] = Some(value);

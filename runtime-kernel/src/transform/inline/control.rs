@@ -33,8 +33,7 @@ impl Rebuild<'_> {
                 Ok(())
             }
             Statement::Loop { body, continuing, break_if } => {
-                if self.unroll
-                    && break_if.is_none()
+                if break_if.is_none()
                     && self.out.expressions.len() < LARGE
                     && let Some(plan) = self.unroll_plan(frame, body, continuing)
                 {

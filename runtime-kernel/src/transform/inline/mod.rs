@@ -23,6 +23,8 @@ use crate::ir::blocks::{self, is_barrier, note_calls};
 use crate::ir::rebuild::{with_function, with_functions};
 use crate::parse::diagnostics::failed;
 
+use unroll::Unrolling;
+
 pub(crate) use body::without_body;
 
 /// Functions with up to this many expressions are inlined for speed alone.
@@ -44,6 +46,9 @@ pub(crate) enum Purpose {
     SpeedWithoutUnrolling,
     /// Only the calls are inlined that the writer cannot express.
     Required,
+    /// The same, and loops whose counter selects cooperative matrices of an array are unrolled, so that drivers keep the
+    /// array in registers.
+    MatricesInRegisters,
 }
 
 /// Whether a function is inlined.
@@ -72,12 +77,16 @@ pub(crate) fn inline(module: &Module, info: &ModuleInfo, purpose: Purpose) -> Re
     let bool_type =
         types.insert(Type { name: None, inner: TypeInner::Scalar(Scalar::BOOL) }, Span::UNDEFINED);
     let choices = choices(module, purpose);
-    let unroll = purpose == Purpose::Speed;
+    let unrolling = match purpose {
+        Purpose::Speed => Unrolling::Short,
+        Purpose::MatricesInRegisters => Unrolling::OfMatrices,
+        Purpose::SpeedWithoutUnrolling | Purpose::Required => Unrolling::None,
+    };
     let mut called = vec![false; module.functions.len()];
     let mut entry_points = Vec::with_capacity(module.entry_points.len());
     for (index, point) in module.entry_points.iter().enumerate() {
         let function =
-            body::rebuild((module, info), &choices, (&types, bool_type, unroll), (index, &mut spent))?;
+            body::rebuild((module, info), &choices, (&types, bool_type, unrolling), (index, &mut spent))?;
         note_calls(&function.body, &mut called);
         entry_points.push(with_function(point, function));
     }
@@ -120,7 +129,7 @@ fn choices(module: &Module, purpose: Purpose) -> Vec<Inlining> {
             }
             _ => false,
         });
-        let small = purpose != Purpose::Required
+        let small = matches!(purpose, Purpose::Speed | Purpose::SpeedWithoutUnrolling)
             && function.expressions.len() <= SMALL
             && (return_elimination::returns_at_end(&function.body)
                 || return_elimination::structured(function.body.clone()).is_some());

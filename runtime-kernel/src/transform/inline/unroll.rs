@@ -1,12 +1,24 @@
 //! Unrolling of loops in entry points, and the variables of known value that it depends on.
 
 use naga::valid::GlobalUse;
-use naga::{Block, Expression, Handle, Literal, LocalVariable};
+use naga::{Block, Expression, FastHashSet, Function, Handle, Literal, LocalVariable, Statement, TypeInner};
 
 use super::body::{Frame, Rebuild};
 use crate::analysis::proof::constant;
 use crate::analysis::proof::unrolling::copied_loop;
-use crate::ir::variables::{Root, assigned, root};
+use crate::ir::blocks;
+use crate::ir::operands::operands;
+use crate::ir::variables::{Root, assigned, loaded, root};
+
+/// Which loops are unrolled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unrolling {
+    None,
+    /// Short ones without barriers.
+    Short,
+    /// Those whose counter selects cooperative matrices of an array.
+    OfMatrices,
+}
 
 /// A loop to unroll.
 pub(super) struct UnrollPlan {
@@ -26,9 +38,39 @@ impl Rebuild<'_> {
         continuing: &Block,
     ) -> Option<UnrollPlan> {
         let known = |variable: Handle<LocalVariable>| self.known.value(*frame.locals.get(variable.index())?);
-        let (counted, trips) = copied_loop((self.module, frame.source), &known, [body, continuing])?;
+        let barriers_are_allowed = match self.unrolling {
+            Unrolling::None => return None,
+            Unrolling::Short => false,
+            Unrolling::OfMatrices => true,
+        };
+        let source = (self.module, frame.source);
+        let (counted, trips) = copied_loop(source, &known, [body, continuing], barriers_are_allowed)?;
+        if self.unrolling == Unrolling::OfMatrices && !self.selects_matrices(frame, body, counted.counter) {
+            return None;
+        }
         let counter = frame.locals[counted.counter.index()];
         Some(UnrollPlan { trips, exit: counted.exit, counter })
+    }
+
+    /// Whether an index of an array of matrices depends on `counter`.
+    fn selects_matrices(&self, frame: &Frame<'_>, body: &Block, counter: Handle<LocalVariable>) -> bool {
+        let (types, source) = (&self.module.types, frame.source);
+        let selects = |value: Handle<Expression>| match source.expressions[value] {
+            Expression::Access { base, index } => {
+                let array = match *frame.info[base].ty.inner_with(types) {
+                    TypeInner::Pointer { base, .. } => &types[base].inner,
+                    ref other => other,
+                };
+                matches!(*array, TypeInner::Array { base, .. }
+                    if matches!(types[base].inner, TypeInner::CooperativeMatrix { .. }))
+                    && depends_on(source, index, counter)
+            }
+            _ => false,
+        };
+        blocks::any(body, &mut |statement| match statement {
+            Statement::Emit(range) => range.clone().any(selects),
+            _ => false,
+        })
     }
 
     /// The literal behind a new expression.
@@ -59,5 +101,66 @@ impl Rebuild<'_> {
                 .map(|(_, local)| local),
         );
         self.known.forget(&changed);
+    }
+}
+
+/// Whether an expression is computed from the value of `variable`.
+fn depends_on(function: &Function, value: Handle<Expression>, variable: Handle<LocalVariable>) -> bool {
+    let (mut seen, mut pending) = (FastHashSet::default(), vec![value]);
+    while let Some(value) = pending.pop() {
+        if loaded(function, value) == Some(variable) {
+            return true;
+        }
+        if seen.insert(value) {
+            pending.extend(operands(&function.expressions[value]));
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use naga::Statement;
+
+    use crate::ir::blocks;
+    use crate::transform::inline::{Purpose, inline};
+    use crate::{Program, Specialisation};
+
+    /// The loops, and the stores of matrices, of an entry point whose loops over matrices are copied.
+    fn loops_and_stores(loops: &str) -> (usize, usize) {
+        let code = format!(
+            "enable wgpu_cooperative_matrix; enable subgroups;
+             @group(0) @binding(0) var<storage, read_write> c: array<f32>;
+             @compute @workgroup_size(32) fn main() {{
+                 var sums: array<coop_mat16x16<f32, C>, 4>;
+                 {loops}
+             }}"
+        );
+        let program = Program::parse(&code, "", &Specialisation::default()).unwrap();
+        let module = inline(&program.module, &program.info, Purpose::MatricesInRegisters).unwrap();
+        let program = program.with(module).unwrap();
+        let (mut loops, mut stores) = (0, 0);
+        blocks::each(&program.module.entry_points[0].function.body, &mut |statement| {
+            loops += usize::from(matches!(statement, Statement::Loop { .. }));
+            stores += usize::from(matches!(statement, Statement::CooperativeStore { .. }));
+        });
+        (loops, stores)
+    }
+
+    #[test]
+    fn loops_that_select_matrices_are_copied() {
+        let each = |count: &str, index: &str| {
+            format!(
+                "for (var i = 0u; i < {count}; i++) {{ subgroupBarrier(); coopStoreT(sums[{index}], &c[i * 256], 16); }}"
+            )
+        };
+        assert_eq!(loops_and_stores(&each("4u", "i")), (0, 4));
+        assert_eq!(loops_and_stores(&each("2u", "(i + i) % 4 / 2 + i")), (0, 2));
+        let nested = format!("for (var j = 0u; j < 3u; j++) {{ {} }}", each("4u", "i"));
+        assert_eq!(loops_and_stores(&nested), (1, 4), "only the inner loop selects matrices");
+        assert_eq!(loops_and_stores(&each("arrayLength(&c)", "i")), (1, 1), "not a constant number");
+        assert_eq!(loops_and_stores(&each("4u", "0")), (1, 1), "one matrix only");
+        let own = format!("var own = 0u; {}", each("4u", "own"));
+        assert_eq!(loops_and_stores(&own), (1, 1), "the index does not depend on the counter");
     }
 }
