@@ -30,6 +30,7 @@ mod run;
 mod shell;
 mod simulator_process;
 mod table;
+mod timed_output;
 mod tune;
 mod worker;
 

@@ -1,13 +1,13 @@
 //! Lists the devices of one backend in a child process, so that a driver that crashes or hangs takes down only the child.
 
 use std::fmt;
-use std::io::Read;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
-use std::sync::mpsc;
+use std::process::{Command, ExitStatus, Output};
 use std::time::Duration;
 
 use serde_json::Value;
+
+use crate::timed_output::output_within;
 
 /// How long a backend may take; slow drivers need seconds to start.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -65,36 +65,17 @@ pub(crate) fn devices_json(path: &Path) -> Result<String, String> {
     let program =
         std::env::current_exe().map_err(|error| format!("cannot run the probe process: {error}"))?;
     let mut command = Command::new(program);
-    command.args(["devices", "--json"]).env("RUNTIME_BACKENDS", path).stdin(Stdio::null());
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let mut child = child.map_err(|error| format!("cannot run the probe process: {error}"))?;
-    let (send, outputs) = mpsc::channel();
-    let pipes: [Option<Box<dyn Read + Send>>; 2] = [
-        child.stdout.take().map(|pipe| Box::new(pipe) as _),
-        child.stderr.take().map(|pipe| Box::new(pipe) as _),
-    ];
-    for (index, pipe) in pipes.into_iter().enumerate() {
-        let send = send.clone();
-        std::thread::spawn(move || {
-            let mut bytes = Vec::new();
-            // After an error, keep the part that was read.
-            let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
-            let _ = send.send((index, String::from_utf8_lossy(&bytes).into_owned()));
-        });
+    command.args(["devices", "--json"]).env("RUNTIME_BACKENDS", path);
+    match output_within(&mut command, TIMEOUT) {
+        Err(error) => Err(format!("cannot run the probe process: {error}")),
+        Ok(None) => Err(format!("no response within {} s; update or remove its driver", TIMEOUT.as_secs())),
+        Ok(Some(Output { status, stdout, .. })) if status.success() => {
+            Ok(String::from_utf8_lossy(&stdout).into_owned())
+        }
+        Ok(Some(Output { status, stderr, .. })) => {
+            Err(crash_message(status, &String::from_utf8_lossy(&stderr)))
+        }
     }
-    let mut captured = [String::new(), String::new()];
-    for _ in 0..2 {
-        let Ok((index, text)) = outputs.recv_timeout(TIMEOUT) else {
-            // The child may have exited in the meantime.
-            let _ = child.kill();
-            let _ = child.wait();
-            return Err(format!("no response within {} s; update or remove its driver", TIMEOUT.as_secs()));
-        };
-        captured[index] = text;
-    }
-    let status = child.wait().map_err(|error| format!("cannot run the probe process: {error}"))?;
-    let [stdout, stderr] = captured;
-    if status.success() { Ok(stdout) } else { Err(crash_message(status, &stderr)) }
 }
 
 fn crash_message(status: ExitStatus, stderr: &str) -> String {

@@ -13,12 +13,16 @@ use crate::arguments::DoctorArguments;
 use crate::output;
 use crate::probe::{self, ProbeResult};
 use crate::registry;
+use crate::timed_output::output_within;
 
 /// How to get each backend of this project that may be missing.
 const HINTS: [(&str, &str); 1] = [(
     "host",
     "build it with `cargo build --release -p runtime-host-plugin`; libruntime_host.so must be in a search path",
 )];
+
+/// How long a C compiler may take to say its version.
+const COMPILER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Environment variables that affect what is found or done.
 const VARIABLES: [&str; 5] = ["RUNTIME_BACKENDS", "RUNTIME_BACKEND_PATH", "RUNTIME_CACHE", "CC", "NO_COLOR"];
@@ -104,7 +108,11 @@ fn compilers() -> Vec<String> {
 
 fn compiler_version(name: &str) -> Option<String> {
     let mut words = name.split_whitespace();
-    let output = Command::new(words.next()?).args(words).arg("--version").output().ok()?;
+    let mut command = Command::new(words.next()?);
+    let Some(output) = output_within(command.args(words).arg("--version"), COMPILER_TIMEOUT).ok()? else {
+        let seconds = COMPILER_TIMEOUT.as_secs();
+        return Some(format!("did not answer `--version` within {seconds} s; set CC to another compiler"));
+    };
     let text = String::from_utf8_lossy(&output.stdout);
     output.status.success().then(|| text.lines().next().unwrap_or_default().to_owned())
 }

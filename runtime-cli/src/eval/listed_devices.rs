@@ -4,6 +4,10 @@ use runtime_core::{Error, ErrorKind, LoadOutcome, Result};
 
 use crate::{output, probe, registry};
 
+/// The message if no device is used unless it is named.
+const NONE: &str = "no device is available without a name; name one with --device, such as --device host:0: `runtime devices` lists \
+                    them, with simulators and boards, and `runtime doctor` says what is missing";
+
 /// The devices that are used when none is named. Backends that cannot list theirs are named on standard error.
 ///
 /// # Errors
@@ -28,7 +32,7 @@ pub(crate) fn available_devices() -> Result<Vec<String>> {
 /// `Unavailable` if there are none.
 pub(super) fn at_least_one(names: Vec<String>) -> Result<Vec<String>> {
     match names.is_empty() {
-        true => Err(Error::new(ErrorKind::Unavailable, "no device is available; `runtime doctor` says why")),
+        true => Err(Error::new(ErrorKind::Unavailable, NONE)),
         false => Ok(names),
     }
 }

@@ -1,5 +1,7 @@
 //! Tests that need the host device only.
 
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::Value;
 
 use crate::fixture::{self, Finished, Folder, SCALE, command_with, runtime};
@@ -67,6 +69,19 @@ fn doctor_reports_what_it_finds() {
     assert_eq!(nothing.code, 0, "{nothing:?}");
     assert!(nothing.stdout.contains("failed  /missing/libruntime_host.so"), "{nothing:?}");
     assert!(nothing.stdout.contains("backend host: build it"), "{nothing:?}");
+}
+
+#[test]
+fn doctor_does_not_wait_for_a_compiler_that_hangs() {
+    let folder = Folder::new();
+    folder.write("cc", "#!/bin/sh\nexec sleep 1000\n");
+    let compiler = folder.path().join("cc");
+    std::fs::set_permissions(&compiler, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let run = Finished::from(fixture::command(&["doctor"]).env("CC", &compiler).output().unwrap());
+    assert_eq!(run.code, 0, "{run:?}");
+    let line = run.stdout.lines().find(|line| line.contains(&format!("{}: ", compiler.display())));
+    assert!(line.is_some_and(|line| line.contains("did not answer") && line.contains("CC")), "{run:?}");
+    assert!(run.stdout.contains("  cc: "), "the others are listed: {run:?}");
 }
 
 #[test]
@@ -174,6 +189,8 @@ fn wrong_usage_is_reported_before_anything_runs() {
         (&["eval", "scale.toml", "--json", "-", "--csv", "-"], "only one output"),
         (&["eval", "scale.toml", "--option", "plattform=hw"], "unknown option \"plattform\""),
         (&["eval", "none.toml"], "none.toml"),
+        (&["eval", "scale.c"], "scale.c:2: "),
+        (&["eval", "scale.c"], "expected a spec, a TOML file that names the kernel"),
         (&["eval"], "SPEC"),
         (&["evaluate"], "eval"),
         (&["run", "scale.toml", "--save", "z=z.npy"], "the kernel writes no argument of that name; "),
@@ -188,6 +205,7 @@ fn wrong_usage_is_reported_before_anything_runs() {
         .output();
     let run = Finished::from(backends.unwrap());
     assert!(run.code == 2 && run.stderr.contains("runtime doctor"), "{run:?}");
+    assert!(run.stderr.contains("--device") && run.stderr.contains("`runtime devices`"), "{run:?}");
 }
 
 #[test]

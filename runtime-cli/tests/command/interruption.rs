@@ -72,7 +72,7 @@ impl Sandbox {
     }
 
     fn start(&self, arguments: &[&str]) -> Child {
-        let mut command = fixture::command(arguments);
+        let mut command = fixture::interruptible_command(arguments);
         command.current_dir(self.folder.path()).env("TMPDIR", self.folder.path().join("tmp"));
         command.stdin(Stdio::null()).stdout(self.create("stdout")).stderr(self.create("stderr"));
         // Its own process group tells its children from those of other tests.

@@ -5,11 +5,13 @@ use std::ops::Range;
 use super::encoding::{Input, options, put_list, put_option, put_options, put_text, put_u32, put_u64};
 use crate::{FusedArg, FusedCode, FusionPlan, PlannedKernel, Promotion, Seam};
 
-/// The values that a plan relies on.
+/// The values that a plan relies on: it is right only for launches that have them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Relied {
-    pub(crate) scalars: Vec<u64>,
-    pub(crate) groups: Vec<[u32; 3]>,
+    /// Scalars, by launch and argument.
+    pub(crate) scalars: Vec<((usize, usize), u64)>,
+    /// Numbers of groups, by launch.
+    pub(crate) groups: Vec<(usize, [u32; 3])>,
 }
 
 /// A plan, with the values that it relies on.
@@ -30,8 +32,10 @@ pub(crate) fn encode_plan(plan: &FusionPlan, relied: &Relied) -> Vec<u8> {
         put_usize(out, *arg);
     });
     put_list(&mut out, relies_on_groups, |out, launch| put_usize(out, *launch));
-    put_list(&mut out, &relied.scalars, |out, bits| put_u64(out, *bits));
-    put_list(&mut out, &relied.groups, |out, groups| groups.iter().for_each(|number| put_u32(out, *number)));
+    put_list(&mut out, &relied.scalars, |out, (_, bits)| put_u64(out, *bits));
+    put_list(&mut out, &relied.groups, |out, (_, groups)| {
+        groups.iter().for_each(|number| put_u32(out, *number))
+    });
     out
 }
 
@@ -49,8 +53,11 @@ pub(crate) fn decode_plan(bytes: &[u8]) -> Option<(FusionPlan, Relied)> {
     let groups = input.list(|input| Some([input.u32()?, input.u32()?, input.u32()?]))?;
     let is_whole =
         input.0.is_empty() && scalars.len() == relies_on.len() && groups.len() == relies_on_groups.len();
-    is_whole
-        .then_some((FusionPlan { kernels, seams, relies_on, relies_on_groups }, Relied { scalars, groups }))
+    let relied = Relied {
+        scalars: relies_on.iter().copied().zip(scalars).collect(),
+        groups: relies_on_groups.iter().copied().zip(groups).collect(),
+    };
+    is_whole.then_some((FusionPlan { kernels, seams, relies_on, relies_on_groups }, relied))
 }
 
 fn put_usize(out: &mut Vec<u8>, number: usize) {
@@ -154,7 +161,7 @@ mod tests {
     }
 
     fn relied() -> Relied {
-        Relied { scalars: vec![7], groups: vec![[1, 2, 3], [4, 5, 6]] }
+        Relied { scalars: vec![((0, 1), 7)], groups: vec![(1, [1, 2, 3]), (0, [4, 5, 6])] }
     }
 
     #[test]

@@ -29,6 +29,9 @@ pub(super) struct Completer {
     report: Mutex<FusionReport>,
 }
 
+/// What keeps each launch of a list from being fused.
+type Obstacles = SmallVec<[Option<&'static str>; 16]>;
+
 /// How a list is submitted.
 #[derive(Default)]
 pub(super) struct PlannedList<'e> {
@@ -78,7 +81,7 @@ impl Completer {
         }
         let mut unused = Vec::new();
         let may_be_graph = is_on && self.options.cache;
-        let mut at_once = |real: &Queue, waits: &QueueWaits, hold| {
+        let mut at_once = |real: &Queue, waits: &dyn Fn() -> QueueWaits, hold| {
             let list = (entries, &steps[..]);
             may_be_graph.then(|| self.cache.graphs.submit(real, list, (waits, hold), &mut unused)).flatten()
         };
@@ -109,11 +112,12 @@ impl Completer {
         limit: impl Fn(usize) -> usize,
     ) -> PlannedList<'e> {
         let mut list = PlannedList::default();
+        let obstacles: Obstacles = entries.iter().map(run::obstacle).collect();
         let mut start = 0;
         while start < entries.len() {
-            let end = if is_on { end_of_run(&entries[..limit(start)], start) } else { start + 1 };
+            let end = if is_on { end_of_run(&entries[..limit(start)], &obstacles, start) } else { start + 1 };
             if end == start + 1 || !self.plan_part(device, (entries, start..end), &mut list) {
-                (start..end).for_each(|at| list.push_single(entries, at));
+                (start..end).for_each(|at| list.push_single(&entries[at], at, obstacles[at]));
             }
             start = end;
         }
@@ -153,11 +157,9 @@ impl Completer {
 }
 
 impl PlannedList<'_> {
-    fn push_single(&mut self, entries: &[Entry], at: usize) {
+    fn push_single(&mut self, entry: &Entry, at: usize, obstacle: Option<&'static str>) {
         self.steps.push(Step::unfused(at));
-        let entry = &entries[at];
-        let (name, obstacle) = (entry.kernel.shared_name().clone(), run::obstacle(entry));
-        self.parts.push(CompletedPart::Single { name, obstacle });
+        self.parts.push(CompletedPart::Single { name: entry.kernel.shared_name().clone(), obstacle });
     }
 
     /// What becomes of the list, before it is submitted; `is_off` if nothing is fused.
@@ -191,15 +193,12 @@ impl Completion for Completer {
 }
 
 /// The end of the longest run that begins with launch `start`: one past it if it cannot be fused.
-fn end_of_run(entries: &[Entry], start: usize) -> usize {
-    let first = &entries[start];
-    if run::obstacle(first).is_some() {
+fn end_of_run(entries: &[Entry], obstacles: &Obstacles, start: usize) -> usize {
+    if obstacles[start].is_some() {
         return start + 1;
     }
-    let more = entries[start + 1..]
-        .iter()
-        .take_while(|entry| run::obstacle(entry).is_none() && run::may_meet(first, entry));
-    start + 1 + more.count()
+    let may_join = |at: &usize| obstacles[*at].is_none() && run::may_meet(&entries[start], &entries[*at]);
+    start + 1 + (start + 1..entries.len()).take_while(may_join).count()
 }
 
 #[cold]

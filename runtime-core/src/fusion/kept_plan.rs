@@ -4,7 +4,7 @@
 //! fused code is loaded as any other portable code, so that a plan cannot break memory safety.
 
 use crate::cache::{Notes, Relied, decode_plan, encode_plan};
-use crate::fusion::run::{Run, groups};
+use crate::fusion::run::Run;
 use crate::fusion::shape::Shape;
 use crate::timeline::open_device::OpenDevice;
 use crate::{FusionPlan, Lowering};
@@ -53,30 +53,16 @@ impl PlanNote {
     /// The plan, if it is right for the scalars and the groups of the run.
     pub(super) fn read(&self, run: &Run<'_>) -> Option<FusionPlan> {
         let bytes = self.notes.read(&self.key)?;
-        let Some((plan, kept)) = decode_plan(&bytes) else {
+        let Some((plan, relied)) = decode_plan(&bytes) else {
             ignored("it cannot be read");
             return None;
         };
-        (relied(&plan, run)? == kept).then_some(plan)
+        run.has(&relied).then_some(plan)
     }
 
-    pub(super) fn write(&self, plan: &FusionPlan, run: &Run<'_>) {
-        if let Some(relied) = relied(plan, run) {
-            self.notes.write(&self.key, &encode_plan(plan, &relied));
-        }
+    pub(super) fn write(&self, plan: &FusionPlan, relied: &Relied) {
+        self.notes.write(&self.key, &encode_plan(plan, relied));
     }
-}
-
-/// What a plan relies on in a run; `None` if the run does not have it.
-fn relied(plan: &FusionPlan, run: &Run<'_>) -> Option<Relied> {
-    Some(Relied {
-        scalars: plan.relies_on.iter().map(|&place| run.scalar(place)).collect::<Option<_>>()?,
-        groups: plan
-            .relies_on_groups
-            .iter()
-            .map(|&launch| run.entries.get(launch).map(groups))
-            .collect::<Option<_>>()?,
-    })
 }
 
 /// Reports a plan that is made again.

@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use crate::abi;
 use crate::code::arg::ArgValue;
 use crate::code::owned_arg::OwnedArg;
+use crate::fusion::recently_used::RecentlyUsed;
 use crate::graph::native::NativeGraph;
 use crate::graph::node::{Node, Operation};
 use crate::queue::fusion_list::{Entry, Step};
@@ -24,20 +25,19 @@ use crate::{Access, Arg, DType, Error, ErrorKind, Kernel, LaunchConfig, Queue, R
 const LIMIT: usize = 32;
 
 /// The lists that a queue has completed.
-#[derive(Debug, Default)]
-pub(super) struct ListGraphs(Mutex<Known>);
+#[derive(Debug)]
+pub(super) struct ListGraphs(Mutex<RecentlyUsed<List>>);
 
-#[derive(Debug, Default)]
-struct Known {
-    lists: Vec<List>,
-    completions: u64,
+impl Default for ListGraphs {
+    fn default() -> Self {
+        Self(Mutex::new(RecentlyUsed::new(LIMIT)))
+    }
 }
 
 #[derive(Debug)]
 struct List {
     /// A hash of the kernels and geometries of its steps.
     hash: u64,
-    last_used: u64,
     state: State,
 }
 
@@ -79,13 +79,13 @@ enum KnownArg {
 pub(super) type Submission<'s, 'e> = (&'s [Entry], &'s [Step<'e>]);
 
 impl ListGraphs {
-    /// Submits a list by a replay of its graph, after `waits`; `hold` if the event of the last launch is held. Returns the ticket, or
-    /// `None` if the list is new or cannot be a graph. Adds graphs that are no longer needed to `unused`.
+    /// Submits a list by a replay of its graph, after `waits`, which is called only for a replay; `hold` if the event of the last
+    /// launch is held. Returns the ticket, or `None` if the list is new or cannot be a graph. Adds graphs that are no longer needed to `unused`.
     pub(super) fn submit(
         &self,
         queue: &Queue,
         list: Submission<'_, '_>,
-        (waits, hold): (&QueueWaits, bool),
+        (waits, hold): (&dyn Fn() -> QueueWaits, bool),
         unused: &mut Vec<ListGraph>,
     ) -> Option<u64> {
         if !queue.device.info.capabilities.has(abi::CAP_GRAPHS) {
@@ -93,7 +93,7 @@ impl ListGraphs {
         }
         // If another thread replays a graph of this queue, submitting the launches takes less time than waiting for that.
         let mut known = self.0.try_lock()?;
-        let state = known.state_of(hash(list), unused)?;
+        let state = state_of(&mut known, hash(list), unused)?;
         let prepared = match &mut *state {
             State::Refused => return None,
             State::Graph(graph) if graph.is_of(list) => graph.update(list),
@@ -103,7 +103,7 @@ impl ListGraphs {
         };
         match (prepared, state) {
             // A refusal is reported by the launches themselves.
-            (Ok(()), State::Graph(graph)) => queue.replay_listed(&graph.native, waits, hold).ok(),
+            (Ok(()), State::Graph(graph)) => queue.replay_listed(&graph.native, &waits(), hold).ok(),
             (Err(error), state) if error.kind() == ErrorKind::Unsupported => {
                 unused.extend(state.replace(State::Refused));
                 None
@@ -113,24 +113,19 @@ impl ListGraphs {
     }
 }
 
-impl Known {
-    /// What is known of the lists with this hash; `None` for a new one.
-    fn state_of(&mut self, hash: u64, unused: &mut Vec<ListGraph>) -> Option<&mut State> {
-        self.completions += 1;
-        let now = self.completions;
-        if let Some(at) = self.lists.iter().position(|list| list.hash == hash) {
-            let list = &mut self.lists[at];
-            list.last_used = now;
-            return Some(&mut list.state);
-        }
-        if self.lists.len() >= LIMIT
-            && let Some((oldest, _)) = self.lists.iter().enumerate().min_by_key(|(_, list)| list.last_used)
-        {
-            unused.extend(self.lists.swap_remove(oldest).state.replace(State::Seen));
-        }
-        self.lists.push(List { hash, last_used: now, state: State::Seen });
-        None
+/// What is known of the lists with this hash; `None` for a new one.
+fn state_of<'k>(
+    known: &'k mut RecentlyUsed<List>,
+    hash: u64,
+    unused: &mut Vec<ListGraph>,
+) -> Option<&'k mut State> {
+    let is_same = |list: &List| list.hash == hash;
+    if !known.has(is_same) {
+        let evicted = known.insert(List { hash, state: State::Seen }, |_| false);
+        unused.extend(evicted.and_then(|mut list| list.state.replace(State::Seen)));
+        return None;
     }
+    known.find(is_same).map(|list| &mut list.state)
 }
 
 impl State {

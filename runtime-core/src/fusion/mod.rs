@@ -11,6 +11,7 @@ mod list_graphs;
 pub(crate) mod options;
 mod plan;
 mod plan_cache;
+mod recently_used;
 pub(crate) mod report;
 mod run;
 mod shape;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::cache::Relied;
 use crate::code::lowering::find_lowering;
 use crate::code::module::Module;
 use crate::code::owned_arg::OwnedArg;
@@ -26,10 +27,8 @@ pub(super) struct Plan {
     kernels: Vec<Planned>,
     /// The same for the program.
     pub(super) outline: Arc<Outline>,
-    /// The scalars that it is made for: their launches, arguments and values.
-    relies_on: Vec<(usize, usize, u64)>,
-    /// The launches whose groups it is made for, and these.
-    relies_on_groups: Vec<(usize, [u32; 3])>,
+    /// What it is made for.
+    relied: Relied,
     /// Whether it would be the same the next time.
     is_final: bool,
 }
@@ -70,20 +69,23 @@ impl Plan {
             return Err(Error::unsupported("no lowering accepts the code of these launches"));
         };
         let note = shape.and_then(|shape| PlanNote::new(device, &*lowering, run, shape));
-        let kept = note
-            .as_ref()
-            .and_then(|note| note.read(run))
-            .filter(|plan| check(plan, run).map_err(|error| kept_plan::ignored(&error.to_string())).is_ok());
-        let plan = match kept {
-            Some(plan) => plan,
+        let kept = note.as_ref().and_then(|note| note.read(run)).and_then(|plan| match check(&plan, run) {
+            Ok(relied) => Some((plan, relied)),
+            Err(error) => {
+                kept_plan::ignored(&error.to_string());
+                None
+            }
+        });
+        let (plan, relied) = match kept {
+            Some(kept) => kept,
             None => {
                 let plan = run.request(options, |request| lowering.fuse(request, &device.info))?;
-                check(&plan, run)?;
-                note.inspect(|note| note.write(&plan, run));
-                plan
+                let relied = check(&plan, run)?;
+                note.inspect(|note| note.write(&plan, &relied));
+                (plan, relied)
             }
         };
-        let FusionPlan { kernels, seams, relies_on, relies_on_groups } = plan;
+        let FusionPlan { kernels, seams, .. } = plan;
         let kernels = kernels
             .into_iter()
             .map(|kernel| {
@@ -91,12 +93,8 @@ impl Plan {
                 Ok(Planned { launches: kernel.launches, fused: kernel.code.map(load).transpose()? })
             })
             .collect::<Result<Vec<_>>>()?;
-        let relied = relies_on.iter().filter_map(|&place| Some((place, run.scalar(place)?)));
-        let relies_on = relied.map(|((launch, arg), bits)| (launch, arg, bits)).collect();
-        let with_groups = |launch: usize| (launch, groups(&run.entries[launch]));
-        let relies_on_groups = relies_on_groups.into_iter().map(with_groups).collect();
         let outline = Outline::of(run, &kernels, seams, None);
-        Ok(Self { kernels, outline, relies_on, relies_on_groups, is_final: true })
+        Ok(Self { kernels, outline, relied, is_final: true })
     }
 
     /// A plan that fuses nothing, because of an error.
@@ -107,19 +105,12 @@ impl Plan {
         let seams = vec![Seam { fused: false, reason: reason.clone() }; launches.saturating_sub(1)];
         let outline = Outline::of(run, &kernels, seams, Some(reason));
         // It may be about the values of scalars, which is not known.
-        Self {
-            kernels,
-            outline,
-            relies_on: Vec::new(),
-            relies_on_groups: Vec::new(),
-            is_final: is_about_code(error),
-        }
+        Self { kernels, outline, relied: Relied::default(), is_final: is_about_code(error) }
     }
 
     /// Whether it is right for a run that has the same key as the one that it was made for.
     pub(super) fn fits(&self, run: &Run<'_>) -> bool {
-        self.relies_on.iter().all(|&(launch, arg, bits)| run.scalar((launch, arg)) == Some(bits))
-            && self.relies_on_groups.iter().all(|&(launch, own)| groups(&run.entries[launch]) == own)
+        run.has(&self.relied)
     }
 
     /// Whether it would be the same the next time.
@@ -220,8 +211,8 @@ impl Fused {
     }
 }
 
-/// Rejects a plan that does not cover the run, or refers to what it does not have.
-fn check(plan: &FusionPlan, run: &Run<'_>) -> Result<()> {
+/// Rejects a plan that does not cover the run, or refers to what it does not have. Returns what it relies on.
+fn check(plan: &FusionPlan, run: &Run<'_>) -> Result<Relied> {
     let (launches, tensors) = (run.entries.len(), run.tensors.len());
     let mut next = 0;
     for kernel in &plan.kernels {
@@ -245,16 +236,26 @@ fn check(plan: &FusionPlan, run: &Run<'_>) -> Result<()> {
             return Err(wrong_plan("its code refers to a launch, argument or tensor that it may not use"));
         }
     }
-    if plan.relies_on.iter().any(|&place| run.scalar(place).is_none()) {
-        return Err(wrong_plan("it relies on the value of what is not a scalar"));
-    }
-    if plan.relies_on_groups.iter().any(|&launch| launch >= launches) {
-        return Err(wrong_plan("it relies on the groups of what is not a launch"));
-    }
     if next != launches || plan.seams.len() + 1 != launches {
         return Err(wrong_plan("it does not cover all launches and seams"));
     }
-    Ok(())
+    relied(plan, run)
+}
+
+/// What a plan relies on, with the values that the run has.
+fn relied(plan: &FusionPlan, run: &Run<'_>) -> Result<Relied> {
+    let scalar = |&place| {
+        let bits = run.scalar(place);
+        Ok((place, bits.ok_or_else(|| wrong_plan("it relies on the value of what is not a scalar"))?))
+    };
+    let groups = |&launch| {
+        let groups = run.groups(launch);
+        Ok((launch, groups.ok_or_else(|| wrong_plan("it relies on the groups of what is not a launch"))?))
+    };
+    Ok(Relied {
+        scalars: plan.relies_on.iter().map(scalar).collect::<Result<_>>()?,
+        groups: plan.relies_on_groups.iter().map(groups).collect::<Result<_>>()?,
+    })
 }
 
 fn wrong_plan(what: &str) -> Error {

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use crate::code::portable::PortableText;
 use crate::fusion::list_graphs::ListGraphs;
 use crate::fusion::plan::Plan;
+use crate::fusion::recently_used::RecentlyUsed;
 use crate::fusion::run::Run;
 use crate::fusion::shape::Shape;
 use crate::{Kernel, Queue};
@@ -28,20 +29,13 @@ pub(super) struct QueueCache {
 }
 
 /// The plans of a device. Its queues share them, as long as one that fuses is open.
-#[derive(Debug, Default)]
-pub(super) struct PlanCache(Mutex<Plans>);
-
-#[derive(Debug, Default)]
-struct Plans {
-    kept: Vec<Kept>,
-    uses: u64,
-}
-
 #[derive(Debug)]
-struct Kept {
-    key: Key,
-    plan: Arc<Plan>,
-    last_used: u64,
+pub(super) struct PlanCache(Mutex<RecentlyUsed<(Key, Arc<Plan>)>>);
+
+impl Default for PlanCache {
+    fn default() -> Self {
+        Self(Mutex::new(RecentlyUsed::new(LIMIT)))
+    }
 }
 
 /// A shape with the code of its launches.
@@ -68,31 +62,14 @@ impl PlanCache {
     /// The plan for a run of this shape.
     pub(super) fn find(&self, shape: &Shape, run: &Run<'_>) -> Option<Arc<Plan>> {
         let mut plans = self.0.lock();
-        plans.uses += 1;
-        let now = plans.uses;
-        let kept = plans.kept.iter_mut().find(|kept| kept.key.is_of(shape, run) && kept.plan.fits(run))?;
-        kept.last_used = now;
-        Some(kept.plan.clone())
+        plans.find(|(key, plan)| key.is_of(shape, run) && plan.fits(run)).map(|(_, plan)| plan.clone())
     }
 
     /// Keeps the plan for a run, in place of another one that is right for it.
     pub(super) fn keep(&self, shape: &Shape, run: &Run<'_>, plan: &Arc<Plan>) {
-        let key = Key::new(shape, run);
-        let mut plans = self.0.lock();
-        let (last_used, full) = (plans.uses, plans.kept.len() >= LIMIT);
-        let kept = Kept { key, plan: plan.clone(), last_used };
-        let oldest = || plans.kept.iter().enumerate().min_by_key(|(_, kept)| kept.last_used);
-        let same = plans.kept.iter().position(|known| known.key.is_of(shape, run) && known.plan.fits(run));
-        let replaced = same.or_else(|| oldest().filter(|_| full).map(|(at, _)| at));
-        let removed = match replaced {
-            Some(at) => Some(std::mem::replace(&mut plans.kept[at], kept)),
-            None => {
-                plans.kept.push(kept);
-                None
-            }
-        };
-        drop(plans);
-        // Dropping kernels takes locks of the device.
+        let kept = (Key::new(shape, run), plan.clone());
+        let removed = self.0.lock().insert(kept, |(key, plan)| key.is_of(shape, run) && plan.fits(run));
+        // Without the lock: dropping kernels takes locks of the device.
         drop(removed);
     }
 }

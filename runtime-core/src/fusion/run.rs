@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::cache::Relied;
 use crate::code::owned_arg::OwnedArg;
 use crate::fusion::options::FusionOptions;
 use crate::model::fusion::bounds_of;
@@ -203,6 +204,18 @@ impl<'e> Run<'e> {
             FusionArg::Scalar { bits, .. } => Some(*bits),
             FusionArg::Tensor(_) => None,
         }
+    }
+
+    /// The numbers of groups of a launch.
+    pub(super) fn groups(&self, launch: usize) -> Option<[u32; 3]> {
+        self.entries.get(launch).map(groups)
+    }
+
+    /// Whether it has the values that a plan relies on.
+    pub(super) fn has(&self, relied: &Relied) -> bool {
+        let Relied { scalars, groups } = relied;
+        scalars.iter().all(|(place, bits)| self.scalar(*place) == Some(*bits))
+            && groups.iter().all(|(launch, own)| self.groups(*launch) == Some(*own))
     }
 
     /// The arguments of a launch.

@@ -48,7 +48,7 @@ impl NativeGraph {
         (kernel, config): (&Kernel, &LaunchConfig),
         args: &[Arg<'_>],
     ) -> Result<()> {
-        let node = u32::try_from(index).map_err(|_| Error::invalid("a graph has at most 2^32 nodes"))?;
+        let node = u32::try_from(index).map_err(|_| Error::unsupported("a graph has at most 2^32 nodes"))?;
         let mut raw = RawLaunch::default();
         raw.fill((kernel.lowered(), config), args, |_, _| Ok(()))?;
         let launch = raw.pointed(config);

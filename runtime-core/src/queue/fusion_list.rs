@@ -106,9 +106,9 @@ pub(crate) struct FusedLaunch<'e> {
     pub(crate) promoted: SmallVec<[&'e Tensor; 2]>,
 }
 
-/// Submits the steps of a list at once, after the waits; `true` if the last event is held. Returns the ticket, or `None` if they
-/// must be submitted one by one.
-pub(crate) type SubmitAtOnce<'a> = &'a mut dyn FnMut(&Queue, &QueueWaits, bool) -> Option<u64>;
+/// Submits the steps of a list at once, after the waits, which are merged only when they are asked for; `true` if the last event is
+/// held. Returns the ticket, or `None` if they must be submitted one by one.
+pub(crate) type SubmitAtOnce<'a> = &'a mut dyn FnMut(&Queue, &dyn Fn() -> QueueWaits, bool) -> Option<u64>;
 
 /// What became of a list.
 #[derive(Default)]
@@ -285,9 +285,14 @@ fn submit_at_once(
     if entries[..last].iter().any(|entry| entry.is_held) {
         return None;
     }
+    at_once(real, &|| merged_waits(entries), entries[last..].iter().any(|entry| entry.is_held))
+}
+
+/// What any of the entries waits for.
+fn merged_waits(entries: &[Entry]) -> QueueWaits {
     let mut waits = QueueWaits::new();
     entries.iter().for_each(|entry| add_waits(&mut waits, &entry.waits));
-    at_once(real, &waits, entries[last..].iter().any(|entry| entry.is_held))
+    waits
 }
 
 /// Submits one step. If fused code is refused, its entries are submitted as they are.
@@ -303,8 +308,7 @@ fn submit_step(
 ) -> Result<()> {
     let run = &entries[step.entries.clone()];
     if let (Some(FusedLaunch { kernel, config, args, .. }), None) = (&step.fused, &handed_over.failure) {
-        let mut waits = QueueWaits::new();
-        run.iter().for_each(|entry| add_waits(&mut waits, &entry.waits));
+        let waits = merged_waits(run);
         match real.submit_listed((kernel, config, args), &waits, run.iter().any(|entry| entry.is_held)) {
             Ok(at) => {
                 handed_over.tickets.extend(run.iter().map(|entry| (entry.ticket, at)));

@@ -33,7 +33,19 @@ impl<'a> Document<'a> {
 
     /// The document's tables, or the location of a syntax error.
     pub(super) fn parse(&self) -> Result<Spanned<DeTable<'a>>> {
-        DeTable::parse(self.text).map_err(|error| self.error(&error.span().unwrap_or(0..0), error.message()))
+        DeTable::parse(self.text).map_err(|error| {
+            let (span, message) = (error.span().unwrap_or(0..0), error.message());
+            match self.path.extension() {
+                Some(extension) if extension == "toml" => self.error(&span, message),
+                // Most likely the kernel itself.
+                _ => self.error(
+                    &span,
+                    &format!(
+                        "{message}; expected a spec, a TOML file that names the kernel and its arguments"
+                    ),
+                ),
+            }
+        })
     }
 
     /// `file:line` of the start of `span`.

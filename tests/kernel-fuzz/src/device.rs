@@ -77,20 +77,21 @@ pub struct Device {
 }
 
 impl Device {
-    /// Opens `host`, `opencl:0`, …; load options follow after slashes: `host/variants=2`. Two more options select a
-    /// lowering: `unchecked=true` (no bounds checks on the host) and `constants=opaque` (SPIR-V whose constants the
-    /// driver's compiler cannot see). `serial_items=true` is an option of the host itself.
+    /// Opens `host`, `opencl:0`, …; load options follow after slashes: `host/variants=2`. Three more options select a
+    /// lowering: `unchecked=true` (no bounds checks on the host), `constants=opaque` (SPIR-V whose constants the
+    /// driver's compiler cannot see) and `quick=true` (C that is compiled without optimisation). `serial_items=true` is an option of the host itself.
     ///
     /// # Errors
     /// Those of opening the device.
     pub fn open(name: &str) -> runtime_core::Result<Self> {
         let (name, words) = name.split_once('/').unwrap_or((name, ""));
         let (mut options, mut open_options) = (Options::new(), Options::new());
-        let mut lowering = verified();
+        let mut lowering = verified(false);
         for (key, value) in words.split('/').filter_map(|word| word.split_once('=')) {
             match key {
                 "unchecked" => lowering = host_checks::unchecked(),
                 "constants" => lowering = opaque_constants(),
+                "quick" => lowering = verified(value == "true"),
                 "serial_items" => open_options.push(key, value == "true"),
                 _ => {
                     options = match value.parse::<bool>() {
@@ -215,9 +216,13 @@ impl Device {
     }
 }
 
-/// The lowering of WGSL. It fails if the verifier rejects a schedule for the host, instead of using the plain one.
-fn verified() -> Arc<dyn Lowering> {
-    modified_lowering(None, |_, _, lowered| {
+/// The lowering of WGSL. It fails if the verifier rejects a schedule for the host, instead of using the plain one. If `quick`, its
+/// code takes little time to compile.
+fn verified(quick: bool) -> Arc<dyn Lowering> {
+    modified_lowering(None, move |_, _, lowered| {
+        if quick {
+            host_checks::compile_quickly(lowered);
+        }
         let text = std::str::from_utf8(&lowered.code).unwrap_or_default();
         match text.lines().find(|line| line.starts_with(REJECTED)) {
             None => Ok(()),

@@ -34,6 +34,7 @@ pub struct Device {
 #[must_use]
 pub fn all() -> (Vec<Arc<dyn Executor>>, Vec<Trial>) {
     let runtime = Runtime::builder().with_lowering(runtime_kernel::wgsl()).build();
+    let quick = Runtime::builder().with_lowering(host_checks::quick_to_compile()).build();
     let (mut executors, mut absent): (Vec<Arc<dyn Executor>>, Vec<Trial>) = (Vec::new(), Vec::new());
     let mut seen = Vec::new();
     for target in runtime.targets() {
@@ -42,15 +43,17 @@ pub fn all() -> (Vec<Arc<dyn Executor>>, Vec<Trial>) {
             Err(error) => absent.push(self::absent(&target.name, &target.name, error)),
             Ok(devices) => {
                 for info in devices.iter().filter(|info| info.id.sub.is_none()) {
-                    match Device::open(&runtime, info) {
-                        Ok(device) => {
-                            executors.extend(device.with_two_variants());
+                    let opened = Device::open(&runtime, info)
+                        .and_then(|device| Ok((device, Device::open(&quick, info)?)));
+                    match opened {
+                        Ok((device, quick)) => {
+                            executors.extend(quick.with_two_variants());
                             executors.push(device.with_options("debug", Options::new().with("debug", true)));
                             if info.kind != DeviceKind::Host {
-                                executors.push(device.with_asserted_proofs());
+                                executors.push(quick.with_asserted_proofs());
                             }
-                            executors.extend(device.with_items_per_thread());
-                            executors.extend(device.with_group_loops());
+                            executors.extend(quick.with_items_per_thread());
+                            executors.extend(quick.with_group_loops());
                             executors.push(Arc::new(device));
                         }
                         Err(error) => absent.push(self::absent(&info.id.to_string(), &target.name, &error)),
