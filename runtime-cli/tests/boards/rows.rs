@@ -83,16 +83,18 @@ fn a_trap_is_a_crash(board: &str) {
     }
 }
 
-/// In this process and in a worker; the next kernel runs.
+/// In this process, where the run has a deadline, and in a worker that is ended before; the next kernel runs.
 fn a_hang_is_a_timeout(board: &str) {
     let (_folder, spec) = folder("hang", "");
     let next = path("kernels/embedded/fir_q15.toml");
-    for arguments in [&[&*spec, &*next][..], &[&*spec, &*next, "--isolate", "--deadline", "60"]] {
-        let rows = rows(board, arguments);
+    let isolated: &[&str] = &["--isolate", "--timeout", "5", "--budget-s", "0.1"];
+    for (arguments, words) in [(&[][..], &["still running", "`hang`"][..]), (isolated, &[])] {
+        let rows = rows(board, &[&[&*spec, &*next], arguments].concat());
         let [hung, right] = &rows[..] else { panic!("{rows:?}") };
         assert_eq!((&hung["status"], &hung["error_kind"]), (&json!("failed"), &json!("Timeout")), "{hung}");
+        assert_eq!(hung["outcome"]["kind"], "timeout", "{hung}");
         let reason = hung["reason"].as_str().unwrap();
-        assert!(reason.contains("still running") && reason.contains("`hang`"), "{reason}");
+        assert!(words.iter().all(|word| reason.contains(word)), "{reason}");
         assert!(hung["counts"].is_null(), "{hung}");
         assert_eq!(right["status"], "right", "{right}");
     }
