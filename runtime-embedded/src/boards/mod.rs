@@ -390,7 +390,7 @@ mod tests {
             ("bytes = 0x40_0000", "bytes = 0x3f_fffd", "flash.bytes"),
             ("bytes = 0x40_0000", "bytes = -1", "bytes"),
             ("bytes = 0x40_0000", "bytes = 0xffff_ffff_ffff_ffff", "64 bits"),
-            ("origin = 0x8000_0000", "origin = 0x8000_0002", "flash.origin"),
+            ("origin = 0x8000_0000", "origin = 0x7fff_fff2", "flash.origin"),
             ("stack_bytes = 0x1_0000", "stack_bytes = 0x7fff_ffff_ffff_fff0", "half of the RAM"),
         ];
         for (from, to, word) in wrong {
