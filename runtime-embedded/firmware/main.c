@@ -96,12 +96,14 @@ void runtime_main(void) {
 #endif
     for (;;) {
         WAIT();
-        mailbox->state = RUNTIME_DONE;
+        /* Until it is done: a kernel may wait for the host as well. */
+        mailbox->state = RUNTIME_INVALID;
         switch (mailbox->tensor_count <= RUNTIME_MAX_TENSORS ? mailbox->command : 0) {
         case RUNTIME_PREPARE: prepare(mailbox); break;
         case RUNTIME_RUN: run(mailbox); break;
-        default: mailbox->state = RUNTIME_INVALID;
+        default: continue;
         }
+        mailbox->state = RUNTIME_DONE;
     }
 }
 

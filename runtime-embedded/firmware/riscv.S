@@ -19,17 +19,29 @@ runtime_start:
     la gp, __global_pointer$
     .option pop
     la sp, runtime_stack_end
-    la t0, runtime_trap
-    csrw mtvec, t0
 #ifdef __riscv_flen
     li t0, 0x6000
     csrs mstatus, t0
     fscsr zero
 #endif
-    /* The guard below the stack: a naturally aligned region without permissions, which is locked to apply to machine mode. */
+    /* The last program may have stopped the counters. Processors without this register trap to the next instruction. */
+    la t0, 1f
+    csrw mtvec, t0
+    csrw mcountinhibit, zero
+    .balign 4
+1:  la t0, runtime_trap
+    csrw mtvec, t0
+    /* The guard below the stack: a naturally aligned region without permissions, which is locked to apply to machine mode. Below
+       it, where frames may reach that are larger than the guard, a range that can only be read and executed. */
     la t0, runtime_guard_pmp
     csrw pmpaddr0, t0
-    li t0, 0x98
+    la t0, runtime_below_stack
+    srli t0, t0, 2
+    csrw pmpaddr1, t0
+    la t0, runtime_guard_begin
+    srli t0, t0, 2
+    csrw pmpaddr2, t0
+    li t0, 0x8d0098
     csrw pmpcfg0, t0
 
     la a0, runtime_data_begin

@@ -182,7 +182,8 @@ impl Device for EmbeddedBoard {
         let addresses = session.prepare(tensors, &data).map_err(|error| self.explain_memory(error))?;
         session.write_args(&convert::words(&program.args, &addresses)?)?;
         let mut sizes = image.sizes;
-        sizes.constant_bytes += constants.iter().map(|(_, data)| data.len() as u64).sum::<u64>();
+        let bytes: u64 = constants.iter().map(|(_, data)| data.len() as u64).sum();
+        sizes.constant_bytes = sizes.constant_bytes.saturating_add(bytes);
         self.report(&format!(
             "flashed {} bytes of code, {} of constants, {} of data and {} of zeroed data; flash has {}, RAM {}",
             sizes.code_bytes,

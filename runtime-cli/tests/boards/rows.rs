@@ -9,6 +9,7 @@ use crate::fixture::{path, rows, runtime};
 pub(crate) const CASES: &[Case] = &[
     ("a_broken_kernel_is_wrong", a_broken_kernel_is_wrong),
     ("a_trap_is_a_crash", a_trap_is_a_crash),
+    ("a_hang_is_a_timeout", a_hang_is_a_timeout),
     ("what_does_not_fit_is_not_run", what_does_not_fit_is_not_run),
     ("two_processes_count_the_same", two_processes_count_the_same),
     ("samples_are_counts_per_call", samples_are_counts_per_call),
@@ -26,7 +27,8 @@ const CODE: &str = "#include <stdint.h>
         for (int i = 0; i < n - 1; i++) y[i] = (int8_t)(3 * x[i]);
         y[4] = 9;
     }
-    void trap(const float *x, int8_t *y, int n) { __builtin_trap(); }";
+    void trap(const float *x, int8_t *y, int n) { __builtin_trap(); }
+    void hang(const float *x, int8_t *y, int n) { while (*(volatile int *)&n) {} }";
 
 /// A folder with a spec of that function; `extra` is appended to it.
 fn folder(entry: &str, extra: &str) -> (TempDir, String) {
@@ -71,8 +73,29 @@ fn a_trap_is_a_crash(board: &str) {
         let [crashed, right] = &rows[..] else { panic!("{rows:?}") };
         assert_eq!((&crashed["status"], &crashed["error_kind"]), (&json!("failed"), &json!("Crashed")));
         let outcome = &crashed["outcome"];
-        assert_eq!((&outcome["kind"], &outcome["message"]), (&json!("launch_failed"), &crashed["reason"]), "{crashed}");
+        assert_eq!(
+            (&outcome["kind"], &outcome["message"]),
+            (&json!("launch_failed"), &crashed["reason"]),
+            "{crashed}"
+        );
         assert!(crashed["reason"].as_str().unwrap().contains("`trap`"), "{crashed}");
+        assert_eq!(right["status"], "right", "{right}");
+    }
+}
+
+/// In this process, where the run has a deadline, and in a worker that is ended before; the next kernel runs.
+fn a_hang_is_a_timeout(board: &str) {
+    let (_folder, spec) = folder("hang", "");
+    let next = path("kernels/embedded/fir_q15.toml");
+    let isolated: &[&str] = &["--isolate", "--timeout", "5", "--budget-s", "0.1"];
+    for (arguments, words) in [(&[][..], &["still running", "`hang`"][..]), (isolated, &[])] {
+        let rows = rows(board, &[&[&*spec, &*next], arguments].concat());
+        let [hung, right] = &rows[..] else { panic!("{rows:?}") };
+        assert_eq!((&hung["status"], &hung["error_kind"]), (&json!("failed"), &json!("Timeout")), "{hung}");
+        assert_eq!(hung["outcome"]["kind"], "timeout", "{hung}");
+        let reason = hung["reason"].as_str().unwrap();
+        assert!(words.iter().all(|word| reason.contains(word)), "{reason}");
+        assert!(hung["counts"].is_null(), "{hung}");
         assert_eq!(right["status"], "right", "{right}");
     }
 }

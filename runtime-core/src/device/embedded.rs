@@ -91,6 +91,8 @@ impl EmbeddedDevice {
         let described: Vec<_> =
             tensors.iter().map(|(tensor, access)| raw_description(tensor, *access)).collect();
         let pointers: Vec<_> = described.iter().map(std::ptr::from_ref).collect();
+        // Until it is recorded, so that the record is that of the last of several threads that flash.
+        let mut flashed = self.flashed.lock();
         image.with_raw(|image| {
             self.device.call("flash", |calls, device| {
                 // SAFETY: the device is open, and everything pointed to lives during the call.
@@ -107,7 +109,7 @@ impl EmbeddedDevice {
             })
         })?;
         let args = args.iter().map(OwnedArg::new).collect();
-        *self.flashed.lock() = Some(Flashed { image: image.clone(), args });
+        *flashed = Some(Flashed { image: image.clone(), args });
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Boards, as data: a TOML file each.
 
+use std::io;
 use std::path::Path;
 
 use runtime_core::{Error, ErrorKind, Result};
@@ -16,6 +17,9 @@ const KNOWN: [(&str, &str); 5] = [
 
 /// UART drivers of the firmware.
 pub(crate) const DRIVERS: [&str; 2] = ["cmsdk", "ns16550"];
+
+/// The largest board file.
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// The largest page of an emulated processor.
 pub(crate) const PAGE_BYTES: u64 = 4096;
@@ -196,12 +200,24 @@ impl Board {
         if board.name.is_empty() || !board.name.chars().all(is_plain) {
             return Err(invalid(format!("`name` is \"{}\"; use letters, digits, - and _", board.name)));
         }
+        let has_end = |region: Region| region.origin.checked_add(region.bytes).is_some();
+        if !has_end(board.flash) || !has_end(board.ram) {
+            return Err(invalid(
+                "`flash` and `ram`: `origin` + `bytes` must be an address of 64 bits".to_owned(),
+            ));
+        }
         // The guard below the stack is 256 bytes, aligned to its size.
         let overlap = board.flash.origin < board.ram.end() && board.ram.origin < board.flash.end();
         if overlap || !board.ram.origin.is_multiple_of(256) || !board.stack_bytes.is_multiple_of(16) {
             return Err(invalid(
                 "`flash` and `ram` must not overlap, `ram.origin` must be a multiple of 256 and `stack_bytes` of 16"
                     .to_owned(),
+            ));
+        }
+        // Vector tables are aligned, and the code at the end of flash is, too.
+        if !board.flash.origin.is_multiple_of(256) || !board.flash.bytes.is_multiple_of(4) {
+            return Err(invalid(
+                "`flash.origin` must be a multiple of 256 and `flash.bytes` of 4".to_owned(),
             ));
         }
         if board.stack_bytes < 1024 || board.stack_bytes > board.ram.bytes / 2 {
@@ -308,7 +324,7 @@ pub(crate) fn all(folder: Option<&Path>) -> Result<Vec<Board>> {
         boards.push(Board::parse(file, text)?);
     }
     for file in folder.as_deref().map(files).transpose()?.unwrap_or_default() {
-        let text = std::fs::read_to_string(&file).map_err(|error| unreadable(&file, &error))?;
+        let text = read(&file).map_err(|error| unreadable(&file, &error))?;
         let mut board = Board::parse(&file.display().to_string(), &text)?;
         board.locate(file.parent().unwrap_or(&file));
         if boards.iter().any(|known| known.name == board.name) {
@@ -333,7 +349,16 @@ fn files(folder: &Path) -> Result<Vec<std::path::PathBuf>> {
     Ok(files)
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> Error {
+/// Reads a file of plausible size; a pipe or a device might not end.
+fn read(file: &Path) -> io::Result<String> {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() || metadata.len() > MAX_FILE_BYTES {
+        return Err(io::Error::other(format!("it is not a regular file of at most {MAX_FILE_BYTES} bytes")));
+    }
+    std::fs::read_to_string(file)
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("boards: {}: {error}", path.display()))
 }
 
@@ -362,6 +387,11 @@ mod tests {
             ("[counter]", "[counter]\nspeed = 1", "speed"),
             ("\"target-instructions\"", "\"time\"", "clock"),
             ("bytes = 0x40_0000", "bytes = 0x1000", "flash.bytes"),
+            ("bytes = 0x40_0000", "bytes = 0x3f_fffd", "flash.bytes"),
+            ("bytes = 0x40_0000", "bytes = -1", "bytes"),
+            ("bytes = 0x40_0000", "bytes = 0xffff_ffff_ffff_ffff", "64 bits"),
+            ("origin = 0x8000_0000", "origin = 0x7fff_fff2", "flash.origin"),
+            ("stack_bytes = 0x1_0000", "stack_bytes = 0x7fff_ffff_ffff_fff0", "half of the RAM"),
         ];
         for (from, to, word) in wrong {
             let error = Board::parse("x.toml", &text.replacen(from, to, 1)).unwrap_err();
@@ -450,5 +480,28 @@ mod tests {
         assert_eq!(boards[KNOWN.len()].name, "mine");
         std::fs::write(folder.path().join("again.toml"), KNOWN[2].1).unwrap();
         assert!(all(Some(folder.path())).unwrap_err().message().contains("already"));
+    }
+    #[test]
+    fn what_is_no_file_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mine.toml");
+        let refused = || all(Some(folder.path())).unwrap_err().message().contains("regular file");
+        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success() && refused(), "a pipe without a writer");
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        assert!(refused(), "a device");
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        assert!(refused(), "a folder");
+        std::fs::remove_dir(&path).unwrap();
+        std::fs::File::create(&path).unwrap().set_len(MAX_FILE_BYTES + 1).unwrap();
+        assert!(refused(), "a large file");
+    }
+
+    #[test]
+    fn deep_nesting_is_refused() {
+        let text = KNOWN[0].1.replace("[uart]", &format!("[uart]\nflash = {}", "[".repeat(1 << 18)));
+        assert!(Board::parse("x.toml", &text).unwrap_err().message().contains("x.toml"));
     }
 }

@@ -268,13 +268,15 @@ fn load_address(object: &object::File<'_>, offset: u64, address: u64) -> Option<
 fn sizes(object: &object::File<'_>) -> ImageSizes {
     let mut sizes = ImageSizes::default();
     for section in object.sections() {
-        match section.kind() {
-            SectionKind::Text => sizes.code_bytes += section.size(),
-            SectionKind::ReadOnlyData | SectionKind::ReadOnlyString => sizes.constant_bytes += section.size(),
-            SectionKind::Data | SectionKind::Tls => sizes.data_bytes += section.size(),
-            SectionKind::UninitializedData => sizes.zeroed_bytes += section.size(),
-            _ => {}
-        }
+        let bytes = match section.kind() {
+            SectionKind::Text => &mut sizes.code_bytes,
+            SectionKind::ReadOnlyData | SectionKind::ReadOnlyString => &mut sizes.constant_bytes,
+            SectionKind::Data | SectionKind::Tls => &mut sizes.data_bytes,
+            SectionKind::UninitializedData => &mut sizes.zeroed_bytes,
+            _ => continue,
+        };
+        // The section table may lie: only segments are loaded.
+        *bytes = bytes.saturating_add(section.size());
     }
     sizes
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use runtime_core::{Error, ErrorKind, Register, Result};
 
 use super::constants::Constant;
-use super::link::{Link, PREPARE_DEADLINE, Surroundings};
+use super::link::{Link, PREPARE_DEADLINE, Surroundings, before_run};
 use super::mailbox::Header;
 use super::program::Program;
 use super::trace::{self, Counts, Pipe, Window};
@@ -22,9 +22,8 @@ use crate::image::Image;
 const USUAL_XPSR: u32 = 25;
 /// Bytes of a breakpoint instruction: compressed, or Thumb.
 const BREAKPOINT_BYTES: u8 = 2;
-
-/// The phase in which the program runs.
-const RUN: &str = "run";
+/// QEMU's command that resets the processor and its devices.
+const RESET_EMULATOR: &str = "system_reset";
 
 /// A target behind a debugger.
 #[derive(Debug)]
@@ -32,6 +31,8 @@ pub(super) struct DebugLink {
     processor: Processor,
     client: Client<Connection>,
     image: Arc<Image>,
+    /// The monitor's command that resets and stops the target, if there is one.
+    reset: Option<String>,
     /// The number of xPSR, once it was asked for.
     xpsr: Option<u32>,
     /// Where the breakpoint is.
@@ -91,15 +92,15 @@ impl DebugLink {
             processor: board.processor,
             client,
             image: Arc::clone(image),
+            reset: board.server.as_ref().map(|server| server.reset.clone()).filter(|reset| !reset.is_empty()),
             xpsr: None,
             breakpoint: None,
             program,
         };
-        if let Some(server) = board.server.as_ref().filter(|server| !server.reset.is_empty()) {
-            let done = link.client.monitor(&server.reset);
-            link.explained(done)?;
-        }
         link.flash(image, constants)?;
+        if board.emulator.is_some() {
+            link.reset = Some(RESET_EMULATOR.to_owned());
+        }
         Ok(link)
     }
 
@@ -109,27 +110,29 @@ impl DebugLink {
     }
 
     /// Lets the target run until it stops at `runtime_park`.
-    fn resume(&mut self, until: Instant, phase: &str) -> Result<()> {
-        let pc = self.run(until, phase)?;
-        if pc == self.image.symbols.park {
-            return Ok(());
+    ///
+    /// # Errors
+    /// `Crashed` if it stops elsewhere.
+    fn resume(&mut self, until: Instant) -> Result<()> {
+        let pc = self.run(until)?;
+        match pc == self.image.symbols.park {
+            true => Ok(()),
+            false => Err(Error::new(
+                ErrorKind::Crashed,
+                format!("the target stopped in {}", self.image.locate(pc)),
+            )),
         }
-        let kind = if phase == RUN { ErrorKind::Crashed } else { ErrorKind::Io };
-        Err(Error::new(kind, format!("the target stopped in {}", self.image.locate(pc))))
     }
 
     /// Lets the target run until it stops, and returns where.
-    fn run(&mut self, until: Instant, phase: &str) -> Result<u64> {
+    fn run(&mut self, until: Instant) -> Result<u64> {
         let stopped = self.client.resume(until);
         if self.explained(stopped)?.is_some() {
             return self.pc();
         }
         let stopped = self.client.interrupt();
         if self.explained(stopped)?.is_none() {
-            return Err(Error::new(
-                ErrorKind::Timeout,
-                format!("{phase}: the target runs, and cannot be interrupted"),
-            ));
+            return Err(Error::new(ErrorKind::Timeout, "the target runs, and cannot be interrupted"));
         }
         let pc = self.pc()?;
         Err(Error::new(ErrorKind::Timeout, format!("it was still running, in {}", self.image.locate(pc))))
@@ -139,7 +142,7 @@ impl DebugLink {
     fn run_to(&mut self, address: u64, until: Instant) -> Result<u64> {
         let done = self.client.insert_breakpoint(address, BREAKPOINT_BYTES);
         self.explained(done)?;
-        let stopped = self.run(until, RUN);
+        let stopped = self.run(until);
         let done = self.client.remove_breakpoint(address, BREAKPOINT_BYTES);
         let pc = stopped?;
         self.explained(done)?;
@@ -211,6 +214,11 @@ impl Link for DebugLink {
             let done = self.client.remove_breakpoint(old, BREAKPOINT_BYTES);
             self.explained(done)?;
         }
+        // The last program may have changed the state of the processor and its devices.
+        if let Some(reset) = &self.reset {
+            let done = self.client.monitor(reset);
+            self.explained(done)?;
+        }
         let segments = image.segments.iter().map(|segment| (segment.address, segment.bytes.as_slice()));
         let pieces: Vec<_> = segments.chain(constants.iter().copied()).collect();
         let done = self.client.program(&pieces);
@@ -222,7 +230,7 @@ impl Link for DebugLink {
         self.image = Arc::clone(image);
         self.write(image.symbols.mailbox, &[0; Header::BYTES])?;
         self.set_registers()?;
-        self.resume(Instant::now() + PREPARE_DEADLINE, "start")
+        self.resume(Instant::now() + PREPARE_DEADLINE).map_err(before_run)
     }
 
     fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<()> {
@@ -238,7 +246,7 @@ impl Link for DebugLink {
     fn execute(&mut self, until: Instant) -> Result<()> {
         let resume = self.image.symbols.resume;
         self.write_register(self.pc_register(), resume)?;
-        self.resume(until, RUN)
+        self.resume(until)
     }
 
     fn trace(&mut self, window: Window, until: Instant) -> Result<Counts> {
@@ -251,7 +259,7 @@ impl Link for DebugLink {
         }
         // A program that crashes is there already.
         if pc != park {
-            self.resume(until, RUN)?;
+            self.resume(until)?;
         }
         Ok(counts)
     }

@@ -7,8 +7,10 @@ use crate::boards::Processor;
 pub(super) fn describe(processor: Processor, header: &Header) -> String {
     let fault = &header.fault;
     let guard = header.stack_begin.saturating_sub(256)..header.stack_begin;
-    // Pushing the frame of an exception, or the limit of the stack's pointer (Armv8-M).
-    let stacking_failed = processor == Processor::CortexM && fault.status & 0x10_1010 != 0;
+    // The limit of the stack's pointer (Armv8-M), or pushing the frame of an exception, which also fails without privileges.
+    let is_limited = fault.status & 0x10_0000 != 0;
+    let is_pushed_below = fault.status & 0x1010 != 0 && fault.sp < header.stack_begin;
+    let stacking_failed = processor == Processor::CortexM && (is_limited || is_pushed_below);
     // A large frame reaches beyond the guard, where some machines ignore writes.
     let is_below = (1..header.stack_begin).contains(&fault.sp);
     if guard.contains(&fault.address) || is_below || stacking_failed {
@@ -70,6 +72,7 @@ mod tests {
     fn crashed(fault: FaultRecord) -> Header {
         Header {
             state: State::Crashed,
+            command: [0; 3],
             exit_code: 0,
             count: 0,
             overhead: 0,
@@ -93,6 +96,8 @@ mod tests {
         assert!(describe(Processor::CortexM, &fault(1 << 4)).contains("stack overflow (16384 bytes"));
         assert!(describe(Processor::CortexM, &fault(1 << 20)).contains("stack overflow"));
         assert!(describe(Processor::CortexM, &fault(1 << 62)).contains("exception 0"));
+        let unprivileged = FaultRecord { sp: 0x2000_4000, status: 1 << 4, ..FaultRecord::default() };
+        assert!(!describe(Processor::CortexM, &crashed(unprivileged)).contains("stack overflow"));
         let far = crashed(FaultRecord { sp: 0x1ffd_8428, status: 1 << 17, ..FaultRecord::default() });
         assert!(describe(Processor::CortexM, &far).contains("stack overflow"));
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use runtime_core::backend::Log;
-use runtime_core::{Error, Register, Result};
+use runtime_core::{Error, ErrorKind, Register, Result};
 
 use super::constants::Constant;
 use super::debug_link::DebugLink;
@@ -77,4 +77,12 @@ pub(super) fn start(
         LinkKind::Debugger => Box::new(DebugLink::start(board, image, constants, around)?),
         LinkKind::Uart => Box::new(UartLink::start(board, image, around)?),
     })
+}
+
+/// An error before the program has run, so that it is not the program that has crashed.
+pub(super) fn before_run(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Crashed => Error::new(ErrorKind::Io, format!("before its run, {}", error.message())),
+        _ => error,
+    }
 }

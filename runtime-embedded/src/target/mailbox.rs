@@ -1,5 +1,7 @@
 //! The mailbox of the firmware, as bytes: `firmware/protocol.h` defines it.
 
+use std::ops::Range;
+
 use runtime_core::{Error, Result};
 
 use crate::image::MAILBOX_BYTES;
@@ -57,6 +59,8 @@ pub(super) struct FaultRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) state: State,
+    /// Command, number of tensors and calls, as the host has written them.
+    pub(super) command: [u32; 3],
     pub(super) exit_code: i32,
     pub(super) count: u64,
     pub(super) overhead: u64,
@@ -81,6 +85,11 @@ pub(crate) struct TensorRecord {
 
 impl Header {
     pub(super) const BYTES: usize = HEADER_BYTES;
+
+    /// The stack, and the memory for tensors.
+    pub(super) const fn memory(&self) -> [Range<u64>; 2] {
+        [self.stack_begin..self.stack_end, self.heap_begin..self.heap_end]
+    }
 
     /// Reads the header.
     ///
@@ -119,6 +128,7 @@ impl Header {
         }
         Ok(Self {
             state,
+            command: [16, 24, 28].map(half),
             exit_code: half(20).cast_signed(),
             count: word(32),
             overhead: word(40),
@@ -151,10 +161,11 @@ impl TensorRecord {
     }
 }
 
-/// The checksum of a tensor, and its damaged guards, from its record.
-pub(super) fn checksum_and_damage(record: &[u8; TENSOR_BYTES]) -> (u32, u32) {
+/// The checksum of a tensor, and its damaged guards, from its record; `None` if the record is no longer that of the tensor.
+pub(super) fn checksum_and_damage(tensor: TensorRecord, record: &[u8; TENSOR_BYTES]) -> Option<(u32, u32)> {
     let half = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| record[at + byte]));
-    (half(CHECKSUM), half(CHECKSUM + 4))
+    let is_whole = record[..CHECKSUM] == tensor.to_bytes()[..CHECKSUM];
+    is_whole.then(|| (half(CHECKSUM), half(CHECKSUM + 4)))
 }
 
 #[cfg(test)]

@@ -2,16 +2,19 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::net::TcpStream;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::UnixStream;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serial2::{IntoSettings as _, SerialPort};
 
+use super::server;
 use crate::boards::Uart;
 use crate::gdb::{Transport, continue_after, left};
+
+/// For a connection to a TCP port.
+const CONNECT_DEADLINE: Duration = Duration::from_secs(15);
 
 /// A line to a target.
 #[derive(Debug)]
@@ -33,9 +36,7 @@ impl Port {
         match uart.port.split_once(':') {
             Some(("unix", path)) => Self::from_socket(UnixStream::connect(path)?),
             Some(("tcp", address)) => {
-                let stream = TcpStream::connect(address)?;
-                stream.set_nodelay(true)?;
-                Self::from_descriptor(stream.into())
+                Self::from_descriptor(server::dial(address, Instant::now() + CONNECT_DEADLINE)?.into())
             }
             // As QEMU names the two halves, from the target's side.
             Some(("pipe", path)) => {

@@ -1,10 +1,14 @@
 //! A program beside a target: its emulator, or the server of its debug probe.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Seek};
+use std::io::{PipeReader, Read as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use runtime_core::backend::ProcessGroup;
 use runtime_core::{Error, ErrorKind, Result};
@@ -12,7 +16,11 @@ use runtime_core::{Error, ErrorKind, Result};
 use super::spawner::Spawner;
 
 /// Bytes of its messages that an error repeats.
-const MESSAGE_BYTES: u64 = 2000;
+const MESSAGE_BYTES: usize = 2000;
+/// For the messages of a program that has ended to arrive.
+const ARRIVAL_TIME: Duration = Duration::from_millis(500);
+/// Between looks whether they have.
+const INTERVAL: Duration = Duration::from_micros(200);
 
 /// A running program; killed when dropped.
 #[derive(Debug)]
@@ -20,8 +28,15 @@ pub(super) struct Program {
     /// What it is, for messages.
     what: &'static str,
     process: ProcessGroup,
-    /// A file without a name.
-    messages: File,
+    messages: Messages,
+}
+
+/// The beginning of what a program writes. A thread reads all of it, so that neither a disk nor a pipe fills up.
+#[derive(Debug)]
+struct Messages {
+    kept: Arc<Mutex<Vec<u8>>>,
+    /// Ends when no process has the pipe any more.
+    reader: JoinHandle<()>,
 }
 
 impl Program {
@@ -37,8 +52,9 @@ impl Program {
         folder: &Path,
     ) -> Result<Self> {
         let io = |error: std::io::Error| Error::new(ErrorKind::Io, format!("{what}: {error}"));
-        let messages = open_unnamed(folder).map_err(io)?;
-        let (output, errors) = (messages.try_clone().map_err(io)?, messages.try_clone().map_err(io)?);
+        let (reader, output) = std::io::pipe().map_err(io)?;
+        let errors = output.try_clone().map_err(io)?;
+        let messages = Messages::of(reader).map_err(io)?;
         command.current_dir(folder).stdin(Stdio::null()).stdout(output).stderr(errors);
         let name = command.get_program().to_string_lossy().into_owned();
         let process = spawner
@@ -60,17 +76,88 @@ impl Program {
             Ok(None) => format!("the {what} is running"),
             Err(error) => format!("the {what} {}", error.message()),
         };
-        let mut messages = Vec::new();
-        let _ = self.messages.rewind();
-        let _ = (&self.messages).take(MESSAGE_BYTES).read_to_end(&mut messages);
-        format!("{state} {}", String::from_utf8_lossy(&messages).trim()).trim().to_owned()
+        let has_ended = self.has_ended();
+        let messages = self.messages.text(has_ended);
+        format!("{state} {}", messages.trim()).trim().to_owned()
     }
 }
 
-/// A file that disappears with its last descriptor.
-fn open_unnamed(folder: &Path) -> std::io::Result<File> {
-    let path = folder.join(format!("program-{:?}.log", std::thread::current().id()));
-    let file = OpenOptions::new().read(true).append(true).create(true).open(&path)?;
-    fs::remove_file(&path)?;
-    Ok(file)
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.process.kill();
+        self.messages.wait();
+    }
+}
+
+impl Messages {
+    fn of(mut pipe: PipeReader) -> std::io::Result<Self> {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let keeps = Arc::clone(&kept);
+        let read = move || {
+            let mut buffer = [0; 4096];
+            while let Ok(count @ 1..) = pipe.read(&mut buffer) {
+                let mut kept = keeps.lock();
+                let room = MESSAGE_BYTES.saturating_sub(kept.len()).min(count);
+                kept.extend_from_slice(&buffer[..room]);
+            }
+        };
+        let reader = thread::Builder::new().name("runtime-embedded-messages".to_owned()).spawn(read)?;
+        Ok(Self { kept, reader })
+    }
+
+    fn text(&self, has_ended: bool) -> String {
+        if has_ended {
+            self.wait();
+        }
+        String::from_utf8_lossy(&self.kept.lock()).into_owned()
+    }
+
+    /// Waits for the last messages. Not for long: a process that has left its group may hold the pipe.
+    fn wait(&self) {
+        let until = Instant::now() + ARRIVAL_TIME;
+        while !self.reader.is_finished() && Instant::now() < until {
+            thread::sleep(INTERVAL);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start(spawner: &Spawner, folder: &Path, script: &str) -> Program {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        Program::start("server", command, None, spawner, folder).unwrap()
+    }
+
+    #[test]
+    fn a_program_that_writes_without_end_takes_no_space() {
+        let (folder, spawner) = (tempfile::tempdir().unwrap(), Spawner::default());
+        let mut endless = start(&spawner, folder.path(), "echo begin; yes");
+        let mut whole = start(&spawner, folder.path(), "echo begin; yes | head -c 10000000; exit 3");
+        while !whole.has_ended() {
+            thread::sleep(INTERVAL);
+        }
+        for program in [&mut endless, &mut whole] {
+            let words = program.last_words();
+            assert!(words.contains("begin\ny\n") && words.len() < MESSAGE_BYTES + 100, "{words}");
+        }
+        assert!(whole.last_words().contains("exit status: 3"));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_process_that_left_the_group_delays_nothing() {
+        let (folder, spawner) = (tempfile::tempdir().unwrap(), Spawner::default());
+        let mut program = start(&spawner, folder.path(), "setsid sleep 60 & echo $!");
+        while !program.has_ended() {
+            thread::sleep(INTERVAL);
+        }
+        let words = program.last_words();
+        drop(program);
+        let id = words.split_whitespace().last().unwrap();
+        let ended = Command::new("kill").args(["-9", id]).status().unwrap();
+        assert!(ended.success(), "it was still running: {words}");
+    }
 }

@@ -70,11 +70,17 @@ fn check_free(address: &str) -> Result<()> {
     Err(Error::new(ErrorKind::Unavailable, message).with_note(note))
 }
 
-fn dial(address: &str, until: Instant) -> io::Result<TcpStream> {
+/// Connects to an address before a deadline.
+///
+/// # Errors
+/// Those of the system.
+pub(super) fn dial(address: &str, until: Instant) -> io::Result<TcpStream> {
     let mut last = io::ErrorKind::AddrNotAvailable.into();
     for address in address.to_socket_addrs()? {
         let left = until.saturating_duration_since(Instant::now()).max(INTERVAL);
         match TcpStream::connect_timeout(&address, left) {
+            // Where nothing listens, the system may have chosen the very same port for our end.
+            Ok(stream) if stream.local_addr()? == address => last = io::ErrorKind::ConnectionRefused.into(),
             Ok(stream) => {
                 stream.set_nodelay(true)?;
                 return Ok(stream);
@@ -83,4 +89,24 @@ fn dial(address: &str, until: Instant) -> io::Result<TcpStream> {
         }
     }
     Err(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Linux may give a connection the port to which it goes, if that is one of those for any program.
+    #[test]
+    fn a_connection_to_itself_is_refused() {
+        let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap();
+        let ports: Vec<u16> = range.split_whitespace().map(|port| port.parse().unwrap()).collect();
+        let until = Instant::now() + START_DEADLINE;
+        let free =
+            (ports[0]..ports[1]).find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok());
+        let address = format!("127.0.0.1:{}", free.unwrap());
+        for _ in ports[0]..=ports[1] {
+            let error = dial(&address, until).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+        }
+    }
 }

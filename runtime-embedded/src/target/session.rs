@@ -9,7 +9,7 @@ use runtime_core::{Error, ErrorKind, Register, Result};
 use super::constants::Constant;
 use super::fault;
 use super::function_trace::FunctionTrace;
-use super::link::{self, Link, PREPARE_DEADLINE, Surroundings};
+use super::link::{self, Link, PREPARE_DEADLINE, Surroundings, before_run};
 use super::mailbox::{
     self, ALIGNMENT, CONSTANT, FaultRecord, GUARD_BYTES, Header, KEEP, State, TensorRecord,
 };
@@ -36,6 +36,8 @@ pub(crate) struct Session {
     link: Box<dyn Link>,
     image: Arc<Image>,
     tensors: Vec<TensorRecord>,
+    /// Stack and memory for tensors, as the firmware has reported them after its start.
+    memory: [Range<u64>; 2],
     /// The checksums of the constants, by tensor.
     constants: Vec<(usize, u32)>,
     /// What the firmware has recorded of the program's crash.
@@ -60,6 +62,7 @@ impl Session {
             link,
             image: Arc::clone(image),
             tensors: Vec::new(),
+            memory: [0..0, 0..0],
             constants: Vec::new(),
             fault: None,
         };
@@ -81,7 +84,9 @@ impl Session {
     }
 
     fn check_ready(&mut self) -> Result<()> {
-        match self.header()?.state {
+        let header = self.header()?;
+        self.memory = header.memory();
+        match header.state {
             State::Ready => Ok(()),
             other => Err(Error::new(ErrorKind::Io, format!("the firmware is {other:?} after its start"))),
         }
@@ -97,8 +102,7 @@ impl Session {
         mut tensors: Vec<TensorRecord>,
         data: &[Option<&[u8]>],
     ) -> Result<Vec<u64>> {
-        let header = self.header()?;
-        place(&mut tensors, header.heap_begin..header.heap_end)?;
+        place(&mut tensors, self.memory[1].clone())?;
         let records: Vec<u8> = tensors.iter().flat_map(|tensor| tensor.to_bytes()).collect();
         self.write_mailbox(mailbox::TENSORS, &records)?;
         let mut sent = Vec::new();
@@ -245,7 +249,7 @@ impl Session {
         let mut record = [0; mailbox::TENSOR_BYTES];
         let address = self.image.symbols.mailbox + mailbox::TENSORS + (index * mailbox::TENSOR_BYTES) as u64;
         self.link.read(address, &mut record)?;
-        Ok(mailbox::checksum_and_damage(&record))
+        mailbox::checksum_and_damage(self.tensors[index], &record).ok_or_else(overwritten)
     }
 
     /// Writes a command with its tensors and calls, lets the firmware execute it, and returns its mailbox.
@@ -256,14 +260,19 @@ impl Session {
     ) -> Result<(Header, T)> {
         self.write_mailbox(mailbox::COMMAND, &mailbox::command(command, tensors, calls))?;
         let executed = execute(self.link.as_mut())?;
-        Ok((self.done()?, executed))
+        let tensors = u32::try_from(tensors).unwrap_or(u32::MAX);
+        Ok((self.done([command, tensors, calls])?, executed))
     }
 
-    /// The mailbox after a command, if it has been executed.
-    fn done(&mut self) -> Result<Header> {
-        let header = self.header()?;
+    /// The mailbox after this command, if it has been executed.
+    fn done(&mut self, command: [u32; 3]) -> Result<Header> {
+        let header = self.header().map_err(|error| match error.kind() {
+            ErrorKind::InvalidArgument => overwritten(),
+            _ => error,
+        })?;
         match header.state {
-            State::Done => Ok(header),
+            State::Done if header.command == command && header.memory() == self.memory => Ok(header),
+            State::Done => Err(overwritten()),
             State::Crashed => Err(self.crash(&header)),
             State::Ready => Err(Error::new(ErrorKind::Io, "the target was reset during the command")),
             other => Err(Error::new(ErrorKind::Io, format!("the firmware is {other:?} after a command"))),
@@ -317,12 +326,12 @@ fn after(deadline: Duration, error: Error) -> Error {
     }
 }
 
-/// An error before the program has run, so that it is not the program that has crashed.
-fn before_run(error: Error) -> Error {
-    match error.kind() {
-        ErrorKind::Crashed => Error::new(ErrorKind::Io, format!("before its run, {}", error.message())),
-        _ => error,
-    }
+/// The error for a mailbox that is not as host and firmware have left it.
+fn overwritten() -> Error {
+    Error::new(
+        ErrorKind::Failed,
+        "the kernel wrote over the mailbox, the firmware's own data; check its bounds",
+    )
 }
 
 /// Gives tensors other than constants their addresses.

@@ -6,6 +6,7 @@ mod attached;
 mod faults;
 mod flash_data;
 mod functions;
+mod hostile;
 mod images;
 mod inspection;
 mod kernels;
@@ -135,8 +136,17 @@ fn cases(board: &str) -> Vec<(Case, Link)> {
         functions::CASES,
         functions::IMAGES,
         inspection::CASES,
+        hostile::CASES,
     ];
-    let both = [kernels::CASES, faults::CASES, uart::SHARED, uart::CASES, functions::UART, inspection::CASES];
+    let both = [
+        kernels::CASES,
+        faults::CASES,
+        uart::SHARED,
+        uart::CASES,
+        functions::UART,
+        inspection::CASES,
+        hostile::CASES,
+    ];
     let processor = [results::CASES, kernels::CASES, faults::CASES, flash_data::CASES, functions::CASES];
     let over = |lists: &[&'static [Case]], link| {
         lists.concat().into_iter().map(|case| (case, link)).collect::<Vec<_>>()

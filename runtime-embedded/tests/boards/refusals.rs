@@ -12,6 +12,7 @@ pub(crate) const CASES: &[Case] = &[
     ("arguments_must_fit_the_prototype", arguments_must_fit_the_prototype),
     ("foreign_images_are_refused", foreign_images_are_refused),
     ("a_prebuilt_image_is_flashed", a_prebuilt_image_is_flashed),
+    ("a_section_table_that_lies_is_harmless", a_section_table_that_lies_is_harmless),
 ];
 
 fn expect(error: &Error, kind: ErrorKind, words: &[&str]) {
@@ -137,6 +138,27 @@ pub(crate) fn a_prebuilt_image_is_flashed(board: &Board) {
     device.flash(&image, &[Arg::read_write(&x), Arg::scalar(2i32)]).unwrap();
     device.run(DEADLINE).unwrap();
     assert_eq!(device.read(0).unwrap().as_slice::<i32>().unwrap(), [42]);
+}
+
+/// Only segments are loaded. Of the class with sizes of 64 bits, whose sums overflow.
+fn a_section_table_that_lies_is_harmless(board: &Board) {
+    if board.name != "riscv64-virt" {
+        return;
+    }
+    let mut image = prebuilt(board.name, ENTRY, board.link);
+    let number = |image: &[u8], at: usize, bytes: usize| {
+        image[at..at + bytes].iter().rev().fold(0usize, |sum, byte| sum << 8 | usize::from(*byte))
+    };
+    let (table, sections) = (number(&image, 40, 8), number(&image, 60, 2));
+    for section in (0..sections).map(|index| table + 64 * index) {
+        let is_loaded = number(&image, section + 8, 8) & 2 != 0;
+        if is_loaded {
+            image[section + 32..section + 40].fill(0xff);
+        }
+    }
+    let x = board.embedded().tensor_from_seed(DType::I32, &[1], 1).unwrap();
+    board.embedded().flash(&elf(image), &[Arg::read_write(&x), Arg::scalar(2i32)]).unwrap();
+    assert_eq!(board.embedded().run(DEADLINE).unwrap().image.unwrap().code_bytes, u64::MAX);
 }
 
 /// An ELF image whose first segment with contents replaces the next one.

@@ -34,6 +34,8 @@ struct Target {
     /// From address `MAILBOX`.
     memory: Vec<u8>,
     damages: bool,
+    /// What the kernel writes into the mailbox, at an offset.
+    sabotage: Option<(u64, u8)>,
 }
 
 impl Target {
@@ -74,6 +76,9 @@ impl Link for Target {
             self.at(record + 36, 4).copy_from_slice(&checksum.to_le_bytes());
         }
         self.at(MAILBOX + 12, 1)[0] = 2;
+        if let Some((offset, byte)) = self.sabotage.filter(|_| self.word(MAILBOX + 16) & 0xff == 2) {
+            self.at(MAILBOX + offset, 1)[0] = byte;
+        }
         Ok(())
     }
 
@@ -83,7 +88,11 @@ impl Link for Target {
 }
 
 fn session(damages: bool) -> Session {
-    let mut target = Target { memory: vec![0; 0x2000], damages };
+    sabotaged(damages, None)
+}
+
+fn sabotaged(damages: bool, sabotage: Option<(u64, u8)>) -> Session {
+    let mut target = Target { memory: vec![0; 0x2000], damages, sabotage };
     target.at(MAILBOX, 8).copy_from_slice(b"RTEMBED1");
     target.at(MAILBOX + 8, 1)[0] = 1;
     target.at(MAILBOX + 72, 8).copy_from_slice(&HEAP.to_le_bytes());
@@ -95,6 +104,7 @@ fn session(damages: bool) -> Session {
         link: Box::new(target),
         image: Arc::new(Image::with(&board, symbols, &[])),
         tensors: Vec::new(),
+        memory: [0..0, HEAP..HEAP + 0x1000],
         constants: Vec::new(),
         fault: None,
     }
@@ -116,4 +126,20 @@ fn a_constant_that_differs_in_flash_is_an_error() {
     assert_eq!(prepare([0; 4]).unwrap(), [HEAP]);
     let error = prepare([1, 2, 3, 4]).unwrap_err();
     assert!(error.kind() == ErrorKind::Io && error.message().contains("tensor 0 was damaged"), "{error}");
+}
+
+/// Magic, command, tensors, calls, the stack, the memory for tensors, the address of a tensor, its bytes.
+#[test]
+fn a_kernel_that_writes_over_the_mailbox_has_failed() {
+    let run = |sabotage| {
+        let mut session = sabotaged(false, sabotage);
+        session.prepare(vec![tensor(8)], &[None]).unwrap();
+        session.run(3, Duration::from_secs(60))
+    };
+    run(None).unwrap();
+    for (offset, byte) in [(0, 1), (16, 1), (24, 0), (28, 2), (48, 9), (56, 9), (72, 9), (136, 0), (144, 7)] {
+        let error = run(Some((offset, byte))).unwrap_err();
+        let message = error.message();
+        assert!(error.kind() == ErrorKind::Failed && message.contains("mailbox"), "{offset}: {message}");
+    }
 }

@@ -1,0 +1,177 @@
+//! Programs that attack the firmware or leave the processor in a bad state, and devices that are used in unusual ways.
+
+use std::thread;
+use std::time::Duration;
+
+use runtime_core::{Arg, DType, ErrorKind};
+
+use crate::{Board, CODE, Case, DEADLINE, Link, c};
+
+pub(crate) const CASES: &[Case] = &[
+    ("a_write_over_the_mailbox_is_found", a_write_over_the_mailbox_is_found),
+    ("a_kernel_that_waits_for_the_host_has_no_results", a_kernel_that_waits_for_the_host_has_no_results),
+    ("the_next_program_finds_a_reset_processor", the_next_program_finds_a_reset_processor),
+    ("frames_that_jump_over_the_guard_are_overflows", frames_that_jump_over_the_guard_are_overflows),
+    ("memory_is_read_at_the_edges", memory_is_read_at_the_edges),
+    ("a_device_is_shared_by_threads", a_device_is_shared_by_threads),
+];
+
+/// The symbols of the firmware, and its mailbox up to the first tensor.
+const FIRMWARE: &str = "
+    extern volatile struct {
+        unsigned long long magic;
+        unsigned version, state, command, exit_code, tensors, calls;
+        unsigned long long count, overhead, stack[3], heap[2], fault[6], address, bytes;
+    } runtime_mailbox;
+    void runtime_park(void);
+    extern unsigned char runtime_heap_begin[];
+    ";
+
+/// Flashes a program with one tensor, and runs it `calls` times.
+fn run(board: &Board, body: &str, calls: i64) -> runtime_core::Result<runtime_core::RunReport> {
+    let x = board.embedded().tensor_from_seed(DType::I32, &[8], 1)?;
+    let code = format!("{FIRMWARE}void f(int *x) {{\n{body}\n}}");
+    board.embedded().flash(&c(&code).option("calls", calls), &[Arg::read_write(&x)])?;
+    board.embedded().run(DEADLINE)
+}
+
+fn a_write_over_the_mailbox_is_found(board: &Board) {
+    for body in [
+        "runtime_mailbox.magic = 3;",
+        "runtime_mailbox.calls = 1;",
+        "x[8] = 1; runtime_mailbox.tensors = 0;",
+        "runtime_mailbox.stack[0] = 9; runtime_mailbox.stack[1] = 8;",
+        "runtime_mailbox.address = (__UINTPTR_TYPE__)runtime_heap_begin;",
+        "runtime_mailbox.bytes = 4;",
+    ] {
+        let error = run(board, body, 5).unwrap_err();
+        assert!(error.kind() == ErrorKind::Failed && error.message().contains("mailbox"), "{body}: {error}");
+    }
+    run(board, "x[0] = 1;", 5).unwrap();
+}
+
+/// Over a UART, the firmware does not answer within a run: it goes on.
+fn a_kernel_that_waits_for_the_host_has_no_results(board: &Board) {
+    if board.link == Link::Debugger {
+        let error = run(board, "runtime_park();", 1).unwrap_err();
+        assert!(error.kind() == ErrorKind::Io && error.message().contains("Invalid"), "{error}");
+        run(board, "x[0] = 1;", 1).unwrap();
+    }
+}
+
+/// Counters, masks of interrupts, and timers are as after the start.
+fn the_next_program_finds_a_reset_processor(board: &Board) {
+    let states: &[&str] = match board.is_cortex_m() {
+        true => &["cpsid f", "ldr r0, =0xe000e010\\n movs r1, #7\\n str r1, [r0]"],
+        false => &["li t0, -1\\n csrw mcountinhibit, t0", "li t0, 0x888\\n csrw mie, t0"],
+    };
+    let count = |body: &str| run(board, body, 1).unwrap().cycles.unwrap();
+    let usual = count("x[0] = 1;");
+    for state in states {
+        let clobbers = if board.is_cortex_m() { "\"r0\", \"r1\"" } else { "\"t0\"" };
+        run(board, &format!("__asm__ volatile(\"{state}\" ::: {clobbers}, \"memory\");"), 1).unwrap();
+        assert_eq!(count("x[0] = 1;"), usual, "{state}");
+        let illegal = if board.is_cortex_m() { "udf #0" } else { "unimp" };
+        let error = run(board, &format!("__asm__ volatile(\"{illegal}\");"), 1).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Crashed, "{state}: {error}");
+        run(board, &format!("__asm__ volatile(\"{state}\" ::: {clobbers}, \"memory\");"), 1).unwrap();
+        assert_eq!(count("x[0] = 1;"), usual, "{state}");
+    }
+}
+
+/// Frames of which only the far end is written, so that the guard of 256 bytes is never touched.
+fn frames_that_jump_over_the_guard_are_overflows(board: &Board) {
+    // Cortex-M processors without a limit of the stack pointer have the guard only.
+    if board.is_cortex_m() {
+        return;
+    }
+    let leaf = "
+        static int __attribute__((noinline)) leaf(volatile int *x) {
+            volatile int frame[12500];
+            frame[x[0] & 7] = 5;
+            return frame[x[1] & 7];
+        }";
+    let nested = "
+        static int __attribute__((noinline)) middle(volatile int *x) {
+            volatile int frame[12500];
+            int sum = x[0];
+            frame[12499 - (x[0] & 7)] = 1;
+            return sum + leaf(x) + frame[12499 - (x[1] & 7)];
+        }";
+    let call = |callee: &str| {
+        format!(
+            "static int __attribute__((noinline)) large(volatile int *x) {{
+                volatile int frame[12500];
+                frame[12499 - (x[0] & 7)] = {callee}(x);
+                return frame[12499 - (x[1] & 7)];
+            }}
+            void f(int *x) {{ x[0] = large(x); }}"
+        )
+    };
+    let x = board.embedded().tensor_from_seed(DType::I32, &[8], 1).unwrap();
+    for code in [format!("{leaf}{}", call("leaf")), format!("{leaf}{nested}{}", call("middle"))] {
+        board.flash(&code, &[Arg::read_write(&x)]).unwrap();
+        let error = board.embedded().run(DEADLINE).unwrap_err();
+        let message = error.message();
+        assert!(error.kind() == ErrorKind::Crashed && message.contains("stack overflow"), "{error}");
+        assert!(message.contains("`leaf`") || message.contains("`middle`"), "{error}");
+    }
+    run(board, "x[0] = 1;", 1).unwrap();
+}
+
+fn memory_is_read_at_the_edges(board: &Board) {
+    let device = board.embedded();
+    let read = |address: u64, bytes: usize| device.read_memory(address, &mut vec![0; bytes]);
+    let fresh = board.another();
+    for bytes in [0, 4] {
+        let error = fresh.embedded().read_memory(0x8040_0000, &mut vec![0; bytes]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "nothing is flashed: {error}");
+    }
+    assert_eq!(fresh.embedded().registers().unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert_eq!(fresh.embedded().reset().unwrap_err().kind(), ErrorKind::InvalidArgument);
+    run(board, "x[0] = 1;", 1).unwrap();
+    let ram = if board.is_cortex_m() { 0x2000_0000u64 } else { 0x8040_0000 };
+    // The end of the RAM; the machine has more memory behind it.
+    for (address, bytes) in [(ram + 0x3f_ff00, 0x100), (ram + 0x3f_fffe, 2), (ram + 0x8000, 0)] {
+        read(address, bytes).unwrap();
+    }
+    for (address, bytes) in [(u64::MAX, 1), (u64::MAX, 2), (0xe800_0000, 1 << 20), (u64::MAX - 0x100, 0x200)]
+    {
+        let error = read(address, bytes).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Driver, "{address:#x} {error}");
+    }
+    run(board, "x[0] = 1;", 1).unwrap();
+}
+
+/// Each call is whole: one thread's program may run another's data, but nothing hangs, and results are those of some flash.
+fn a_device_is_shared_by_threads(board: &Board) {
+    let device = board.embedded();
+    thread::scope(|scope| {
+        for thread in 0..4usize {
+            scope.spawn(move || {
+                let x = device.tensor_from_seed(DType::I32, &[thread + 1], 1).unwrap();
+                for _ in 0..5 {
+                    board.flash(CODE, &[Arg::read_write(&x), Arg::scalar(0i32)]).unwrap();
+                    device.run(DEADLINE).unwrap();
+                    let _ = device.read(0);
+                    let _ = device.registers();
+                    device.reset().unwrap();
+                }
+            });
+        }
+    });
+    // What is recorded of the flashed program is what the target has.
+    device.run(DEADLINE).unwrap();
+    device.read(0).unwrap();
+    let slow = "void f(int *x) { while (*(volatile int *)x != 12345) {} }";
+    let x = device.tensor_from_seed(DType::I32, &[1], 1).unwrap();
+    board.flash(slow, &[Arg::read_write(&x)]).unwrap();
+    thread::scope(|scope| {
+        let running = scope.spawn(|| device.run(Duration::from_millis(500)));
+        thread::sleep(Duration::from_millis(100));
+        device.reset().unwrap();
+        let error = running.join().unwrap().unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Timeout), "{error}");
+    });
+    run(board, "x[0] = 1;", 1).unwrap();
+}
