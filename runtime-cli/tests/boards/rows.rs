@@ -71,7 +71,11 @@ fn a_trap_is_a_crash(board: &str) {
         let [crashed, right] = &rows[..] else { panic!("{rows:?}") };
         assert_eq!((&crashed["status"], &crashed["error_kind"]), (&json!("failed"), &json!("Crashed")));
         let outcome = &crashed["outcome"];
-        assert_eq!((&outcome["kind"], &outcome["message"]), (&json!("launch_failed"), &crashed["reason"]), "{crashed}");
+        assert_eq!(
+            (&outcome["kind"], &outcome["message"]),
+            (&json!("launch_failed"), &crashed["reason"]),
+            "{crashed}"
+        );
         assert!(crashed["reason"].as_str().unwrap().contains("`trap`"), "{crashed}");
         assert_eq!(right["status"], "right", "{right}");
     }
