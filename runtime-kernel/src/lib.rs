@@ -34,8 +34,8 @@
 //! A kernel passes through a chain of steps over [`naga::Module`]; `pipeline` runs them in this order:
 //!
 //! ```text
-//! text ─ parse/   limits, source_edits (element type), directives, half_bitcasts, subgroup_calls, textures, limits and
-//!                 expansion_limits of the result, naga, specialise (overrides), naga again
+//! text ─ parse/   limits, source_edits (element type), directives, half_bitcasts, subgroup_calls, typed_half_bitcasts,
+//!                 textures, limits and expansion_limits of the result, naga, specialise (overrides), naga again
 //!      ─ check/   continuing (on naga's first module), cooperative, barriers
 //!      ─ analysis/ reflect (interface), features
 //!      ─> Program

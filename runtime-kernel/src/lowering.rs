@@ -64,7 +64,7 @@ unsafe impl Lowering for Wgsl {
     }
 
     fn options(&self) -> Vec<OptionSpec> {
-        vec![
+        let mut options = vec![
             OptionSpec::module("constant", "", "Value of an override constant, NAME=VALUE; may be repeated."),
             OptionSpec::module(
                 "element",
@@ -116,12 +116,9 @@ unsafe impl Lowering for Wgsl {
                 false,
                 "Also check accesses that were proven in range, and fail launches that disprove a proof; slow, for tests.",
             ),
-            OptionSpec::module(
-                "debug",
-                false,
-                "Refer to the lines of the text, for debuggers, and keep its statements, functions and variables.",
-            ),
-        ]
+        ];
+        options.extend(line_options());
+        options
     }
 
     fn target(&self, device: &DeviceInfo) -> Option<CodeFormat> {
@@ -159,6 +156,7 @@ unsafe impl Lowering for Wgsl {
         };
         let program = if is_serial(device) { program.with_serial_items() } else { program };
         let program = if source.options.flag("debug") { program.with_debug_info() } else { program };
+        let program = if source.options.flag("lines") { program.with_lines() } else { program };
         let program = program.with_min_groups(min_groups(source.options)?);
         let program = match group_loops::of(&program, source.options, device, writer) {
             Some(loops) => program.with_group_loops(loops),
@@ -184,6 +182,22 @@ unsafe impl Lowering for Wgsl {
             kernels,
         })
     }
+}
+
+/// The options for code that refers to the lines of the text.
+fn line_options() -> [OptionSpec; 2] {
+    [
+        OptionSpec::module(
+            "debug",
+            false,
+            "Refer to the lines of the text, for debuggers, and keep its statements, functions and variables.",
+        ),
+        OptionSpec::module(
+            "lines",
+            false,
+            "Refer to the lines of the text in C and change nothing else: for messages of compilers, and for profilers.",
+        ),
+    ]
 }
 
 /// Fails on what the device does not support.

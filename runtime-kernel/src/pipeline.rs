@@ -14,7 +14,9 @@ use crate::parse::limits::{self, Depth};
 use crate::parse::specialise::{Specialisation, as_constants, overrides, values, with_values};
 use crate::parse::type_parameters::TypeParameters;
 use crate::parse::{Parsed, diagnostic, expansion_limits, panic_guard, parse_and_validate, source_edits};
-use crate::parse::{bindings, by_value, directives, half_bitcasts, subgroup_calls, textures};
+use crate::parse::{
+    bindings, by_value, directives, half_bitcasts, subgroup_calls, textures, typed_half_bitcasts,
+};
 use crate::print::c::{self, CCode};
 use crate::print::spirv;
 use crate::program::{Checks, Dialect, Program};
@@ -189,9 +191,13 @@ impl<'a> Text<'a> {
     /// Edits a text, which stays within the limits before each edit.
     fn of(code: &'a str, path: &str, specialisation: &Specialisation) -> Result<Self> {
         limits::check(code, path)?;
-        let plain = edited(code, path, specialisation)?;
+        let mut plain = edited(code, path, specialisation)?;
         if let Cow::Owned(text) = &plain {
             limits::check(text, path)?;
+        }
+        if let Some(text) = with_typed_half_bitcasts(&plain, path)? {
+            limits::check(&text, path)?;
+            plain = Cow::Owned(text);
         }
         let with_tensors = match textures::with_tensors(&plain) {
             Cow::Borrowed(_) => None,
@@ -225,6 +231,16 @@ fn edited<'a>(code: &'a str, path: &str, specialisation: &Specialisation) -> Res
     let code = then(code, directives::without_needless);
     let code = then(code, half_bitcasts::with_conversions);
     Ok(then(code, subgroup_calls::with_known_calls))
+}
+
+/// The text without the bit casts that only types tell to be of `f16`, if it has any.
+fn with_typed_half_bitcasts(code: &str, path: &str) -> Result<Option<String>> {
+    if !typed_half_bitcasts::may_be_in(code) {
+        return Ok(None);
+    }
+    let (depth, tokens) = limits::check(code, path)?;
+    expansion_limits::check(&tokens, code, path)?;
+    panic_guard::run("reading the kernel", depth, || Ok(typed_half_bitcasts::with_conversions(code, &tokens)))
 }
 
 /// The text after one more edit.

@@ -36,6 +36,8 @@ pub struct Program {
     pub(crate) is_serial: bool,
     /// Whether the code refers to the lines of the text, for debuggers.
     pub(crate) has_debug_info: bool,
+    /// Whether C refers to the lines of the text, for messages of compilers.
+    pub(crate) has_lines: bool,
     /// Work-groups that a compute unit should hold at least; 0 leaves it to the compiler.
     pub(crate) min_groups: u32,
     /// How work-groups run as loops in OpenCL C, if they do.
@@ -98,6 +100,7 @@ impl Program {
             asserts: false,
             is_serial: false,
             has_debug_info: false,
+            has_lines: false,
             min_groups: 0,
             group_loops: None,
         };
@@ -130,6 +133,12 @@ impl Program {
     #[must_use]
     pub fn with_debug_info(self) -> Self {
         Self { has_debug_info: true, ..self }
+    }
+
+    /// Writes C that refers to the lines of the text and is the same otherwise.
+    #[must_use]
+    pub fn with_lines(self) -> Self {
+        Self { has_lines: true, ..self }
     }
 
     /// Whether code is written as the program is, rather than for speed.
@@ -212,6 +221,7 @@ impl Program {
             asserts: self.asserts,
             is_serial: self.is_serial,
             has_debug_info: self.has_debug_info,
+            has_lines: self.has_lines,
             min_groups: self.min_groups,
             group_loops: self.group_loops.clone(),
         })

@@ -2,12 +2,15 @@
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
+use std::borrow::Cow;
+
 use crate::abi::{self, Str};
-use crate::code::{lowering, registers};
+use crate::code::lowering::LoweringPlan;
+use crate::code::registers;
 use crate::plugin::compiled;
 use crate::plugin::instance::{Instance, check_status};
 use crate::timeline::open_device::OpenDevice;
-use crate::{Compiled, CompiledCode, Error, ErrorKind, Fit, LoweredKernel, ModuleSource, Result};
+use crate::{Compiled, CompiledCode, DeviceInfo, Error, ErrorKind, Fit, LoweredKernel, ModuleSource, Result};
 
 /// Room for a compiler's identity; a longer one costs a second call.
 const IDENTITY_BYTES: usize = 1 << 10;
@@ -18,10 +21,14 @@ const IDENTITY_BYTES: usize = 1 << 10;
 /// `Unsupported` for native code, and for a backend that does not give out compiled code; `CompileFailed`.
 pub(crate) fn compile_for_device(device: &OpenDevice, source: &ModuleSource) -> Result<Compiled> {
     let annotate = |error: Error| error.in_operation("compile").on_device(&device.name);
-    let lowered = lowering::lower(source, &device.instance, &device.info).map_err(annotate)?;
-    let (source, lowered) = split(source, lowered.as_ref());
-    source.check(&device.info, &device.instance).map_err(annotate)?;
-    Ok(Compiled { native: compile(device, source, "compile")?, lowered })
+    let (plan, native, lowered) = lowered(source, &device.instance, &device.info).map_err(annotate)?;
+    native.check(&device.info, &device.instance).map_err(annotate)?;
+    let compile = |source: &ModuleSource| compile(device, source, "compile");
+    let native = compile(&native).map_err(|error| match plan {
+        Some(plan) => plan.with_own_lines(error, source, &device.info, compile),
+        None => error,
+    })?;
+    Ok(Compiled { native, lowered })
 }
 
 /// Compiles `source`, lowered first if it is portable, for an architecture of a backend. Makes no driver call.
@@ -34,10 +41,23 @@ pub(crate) fn compile_for_architecture(
     source: &ModuleSource,
 ) -> Result<Compiled> {
     let target = instance.architecture(architecture)?;
-    let lowered = lowering::lower(source, instance, &target)?;
-    let (source, lowered) = split(source, lowered.as_ref());
-    source.check(&target, instance)?;
-    let native = with_best_budget(source, instance, |source| {
+    let (plan, native, lowered) = lowered(source, instance, &target)?;
+    native.check(&target, instance)?;
+    let compile = |source: &ModuleSource| compile_without_device(instance, architecture, source);
+    let native = compile(&native).map_err(|error| match plan {
+        Some(plan) => plan.with_own_lines(error, source, &target, compile),
+        None => error,
+    })?;
+    Ok(Compiled { native, lowered })
+}
+
+/// Compiles code that an architecture of a backend accepts.
+fn compile_without_device(
+    instance: &Instance,
+    architecture: &str,
+    source: &ModuleSource,
+) -> Result<CompiledCode> {
+    with_best_budget(source, instance, |source| {
         let (name, mut handle) = (Str::new(architecture), std::ptr::null_mut());
         // SAFETY: the instance is open, and everything lives during the call.
         let status = source.with_raw(|raw| unsafe {
@@ -46,8 +66,7 @@ pub(crate) fn compile_for_architecture(
         check_status(status)?;
         // SAFETY: the backend has just compiled it.
         unsafe { compiled::take(&instance.calls, handle) }
-    })?;
-    Ok(Compiled { native, lowered })
+    })
 }
 
 /// Compiles with the register budget that is best for the code, if its options select none.
@@ -62,15 +81,23 @@ fn with_best_budget(
     })
 }
 
-/// What to compile, and the entry points if it was lowered.
-fn split<'a>(
+/// How `source` was lowered, if it is portable, what to compile, and its entry points.
+type ToCompile<'a> = (Option<LoweringPlan<'a>>, Cow<'a, ModuleSource>, Option<Vec<LoweredKernel>>);
+
+/// Lowers `source`, if it is portable, for a device of `instance`.
+///
+/// # Errors
+/// As [`LoweringPlan::of`] and [`LoweringPlan::lower`].
+fn lowered<'a>(
     source: &'a ModuleSource,
-    lowered: Option<&'a (ModuleSource, Vec<LoweredKernel>)>,
-) -> (&'a ModuleSource, Option<Vec<LoweredKernel>>) {
-    match lowered {
-        Some((source, kernels)) => (source, Some(kernels.clone())),
-        None => (source, None),
-    }
+    instance: &'a Instance,
+    device: &DeviceInfo,
+) -> Result<ToCompile<'a>> {
+    let Some(plan) = LoweringPlan::of(source, instance, device)? else {
+        return Ok((None, Cow::Borrowed(source), None));
+    };
+    let (native, kernels) = plan.lower(source, device)?;
+    Ok((Some(plan), Cow::Owned(native), Some(kernels)))
 }
 
 /// Compiles code that the device accepts, as a part of `operation`, which errors name.

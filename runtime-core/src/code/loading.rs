@@ -232,7 +232,11 @@ fn build(
     let started = Instant::now();
     let (native, lowered) = lower(device, source, plan)?;
     let lower = started.elapsed();
-    let compiled = compile::compile(device, &native, "load")?;
+    let compile = |source: &ModuleSource| compile::compile(device, source, "load");
+    let compiled = compile(&native).map_err(|error| match plan {
+        Some(plan) => plan.with_own_lines(error, source, &device.info, compile),
+        None => error,
+    })?;
     stages.set(Stages { lower, compile: started.elapsed() - lower, read: Duration::ZERO });
     Ok(CachedCode {
         format: compiled.format,

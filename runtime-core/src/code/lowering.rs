@@ -10,8 +10,9 @@ use crate::code::source::DEBUG;
 use crate::model::options::did_you_mean;
 use crate::plugin::instance::Instance;
 use crate::{
-    Access, Arg, Coarsening, CodeFormat, DType, DeviceInfo, Error, ErrorKind, KernelInfo, LaunchConfig,
-    LoweredKernel, Lowering, ModuleSource, OptionScope, OptionSpec, Options, PortableSource, Result, Tensor,
+    Access, Arg, Coarsening, CodeFormat, CompiledCode, DType, DeviceInfo, Error, ErrorKind, KernelInfo,
+    LaunchConfig, LoweredKernel, Lowering, ModuleSource, OptionScope, OptionSpec, Options, PortableSource,
+    Result, Tensor,
 };
 
 impl LoweredKernel {
@@ -173,6 +174,36 @@ impl<'a> LoweringPlan<'a> {
         Ok(Some(Self { lowering, target, own, backend }))
     }
 
+    /// The plan for the same code with references to the lines of its text, for messages of compilers; `None` if the
+    /// lowering has no such option, or it is set.
+    fn with_lines(&self) -> Option<Self> {
+        let has_option = self.lowering.options().iter().any(|spec| spec.key == LINES);
+        let is_set = self.own.flag(LINES) || self.own.flag(DEBUG);
+        (has_option && !is_set).then(|| Self {
+            lowering: self.lowering,
+            target: self.target.clone(),
+            own: self.own.clone().with(LINES, true),
+            backend: self.backend.clone(),
+        })
+    }
+
+    /// The compiler's error for code that `source` was lowered to, with the lines of `source`: that of the same code with
+    /// references to them. `compile` compiles code.
+    pub(crate) fn with_own_lines(
+        &self,
+        error: Error,
+        source: &ModuleSource,
+        device: &DeviceInfo,
+        compile: impl FnOnce(&ModuleSource) -> Result<CompiledCode>,
+    ) -> Error {
+        if error.kind() != ErrorKind::CompileFailed {
+            return error;
+        }
+        let lowered = self.with_lines().and_then(|plan| plan.lower(source, device).ok());
+        let again = lowered.and_then(|(lowered, _)| compile(&lowered).err());
+        again.filter(|again| again.kind() == ErrorKind::CompileFailed).unwrap_or(error)
+    }
+
     /// The load options of the lowering.
     pub(crate) const fn options(&self) -> &Options {
         &self.own
@@ -207,19 +238,6 @@ impl<'a> LoweringPlan<'a> {
     }
 }
 
-/// Lowers `source` for a device of `instance`, if a lowering accepts its format.
-///
-/// # Errors
-/// As [`LoweringPlan::of`] and [`LoweringPlan::lower`].
-pub(crate) fn lower(
-    source: &ModuleSource,
-    instance: &Instance,
-    device: &DeviceInfo,
-) -> Result<Option<(ModuleSource, Vec<LoweredKernel>)>> {
-    let plan = LoweringPlan::of(source, instance, device)?;
-    plan.map(|plan| plan.lower(source, device)).transpose()
-}
-
 /// The lowering that accepts code of this format, if there is one.
 pub(crate) fn find_lowering<'a>(
     format: &CodeFormat,
@@ -227,6 +245,9 @@ pub(crate) fn find_lowering<'a>(
 ) -> Option<&'a dyn Lowering> {
     lowerings.iter().find(|lowering| lowering.format() == *format).map(|lowering| &**lowering)
 }
+
+/// The option of a lowering by which code refers to the lines of its text.
+const LINES: &str = "lines";
 
 /// Options of backends that change how fast code is, how well it can be debugged and how often a run calls it, not what it does.
 /// One that the lowering knows as well is for both.

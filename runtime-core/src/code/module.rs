@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::abi::{self, Handle, Str};
+use crate::code::compile;
 use crate::code::kernel::Kernel;
 use crate::code::loading::{self, Prepared, Stages};
+use crate::code::lowering::LoweringPlan;
 use crate::code::portable::PortableText;
 use crate::model::code_load::LoadHook;
 use crate::model::options::did_you_mean;
@@ -86,9 +88,10 @@ impl Module {
         let (handle, prepared) = match load_native(device, &prepared.source) {
             Err(error) if prepared.is_refused(device, &error) => {
                 let direct = Prepared::without_cache(device, &source).map_err(annotate)?;
-                (load_native(device, &direct.source)?, direct)
+                let loaded = load_native(device, &direct.source);
+                (loaded.map_err(|error| with_own_lines(device, &source, error))?, direct)
             }
-            loaded => (loaded?, prepared),
+            loaded => (loaded.map_err(|error| with_own_lines(device, &source, error))?, prepared),
         };
         let Prepared { lowered, portable, resources, origin, stages, .. } = prepared;
         let load = loaded_from(device, &source, origin, stages, loading.elapsed());
@@ -166,6 +169,15 @@ impl Module {
 
     pub(crate) fn device(&self) -> &Arc<OpenDevice> {
         &self.0.device
+    }
+}
+
+/// The error for code that the device has not loaded, with the lines of its text if it is portable.
+fn with_own_lines(device: &OpenDevice, source: &ModuleSource, error: Error) -> Error {
+    match LoweringPlan::of(source, &device.instance, &device.info) {
+        Ok(Some(plan)) => plan
+            .with_own_lines(error, source, &device.info, |lowered| compile::compile(device, lowered, "load")),
+        _ => error,
     }
 }
 

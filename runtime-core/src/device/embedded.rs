@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use crate::code::arg::ArgValue;
 use crate::code::launch_checks::check_params;
-use crate::code::lowering;
+use crate::code::lowering::LoweringPlan;
 use crate::code::owned_arg::OwnedArg;
 use crate::code::raw_launch::raw_arg;
 use crate::device::common_runtime::{CommonRuntime, sealed::Opened, sealed::Shared};
@@ -173,10 +173,11 @@ impl EmbeddedDevice {
 
     /// The lowered code, and the kernel in it.
     fn lower(&self, source: &ModuleSource, entry: &str) -> Result<(ModuleSource, LoweredKernel)> {
-        let lowered = lowering::lower(source, &self.device.instance, &self.device.info)?;
-        let (image, kernels) = lowered.ok_or_else(|| {
+        let plan = LoweringPlan::of(source, &self.device.instance, &self.device.info)?;
+        let plan = plan.ok_or_else(|| {
             Error::unsupported(format!("code of format \"{}\" is not portable; use `flash`", source.format()))
         })?;
+        let (image, kernels) = plan.lower(source, &self.device.info)?;
         let names: Vec<_> = kernels.iter().map(|kernel| kernel.name.clone()).collect();
         let found = kernels.into_iter().find(|kernel| kernel.name == entry);
         let kernel = found.ok_or_else(|| {

@@ -5,8 +5,11 @@ use std::borrow::Cow;
 use super::text_edits::{Edit, applied, arguments};
 use super::tokens::{Token, text, tokens};
 
-/// The function for a vector of four.
-const FOUR: &str = "bitcast_vec4_f16";
+/// The function that makes a vector of four.
+pub(super) const FOUR: &str = "bitcast_vec4_f16";
+
+/// The function that returns the bits of a vector of four.
+pub(super) const BITS_OF_FOUR: &str = "bitcast_from_vec4_f16";
 
 /// `code` with these casts expressed by `unpack2x16float` and `pack2x16float`, which writers print as casts
 /// (`ir::half_bits`). A cast of a vector to a word is recognised where its argument is a constructor. `vec2(a, b)` is of
@@ -23,14 +26,29 @@ pub(crate) fn with_conversions(code: &str) -> Cow<'_, str> {
     if edits.is_empty() {
         return Cow::Borrowed(code);
     }
-    let mut new = applied(code, edits);
-    if new.contains(FOUR) {
-        new += &format!(
-            "\nfn {FOUR}(v: vec2<u32>) -> vec4<f16> {{ return vec4<f16>(vec2<f16>(unpack2x16float(v.x)), \
-             vec2<f16>(unpack2x16float(v.y))); }}"
-        );
+    Cow::Owned(with_functions(applied(code, edits)))
+}
+
+/// The text with the functions that it uses and does not declare yet.
+pub(super) fn with_functions(mut code: String) -> String {
+    let functions = [
+        (
+            FOUR,
+            "(v: vec2<u32>) -> vec4<f16> { return vec4<f16>(vec2<f16>(unpack2x16float(v.x)), \
+             vec2<f16>(unpack2x16float(v.y))); }",
+        ),
+        (
+            BITS_OF_FOUR,
+            "(v: vec4<f16>) -> vec2<u32> { return vec2<u32>(pack2x16float(vec2<f32>(v.xy)), \
+             pack2x16float(vec2<f32>(v.zw))); }",
+        ),
+    ];
+    for (name, function) in functions {
+        if code.contains(&format!("{name}(")) && !code.contains(&format!("fn {name}(")) {
+            code += &format!("\nfn {name}{function}");
+        }
     }
-    Cow::Owned(new)
+    code
 }
 
 /// The edits for a cast that begins at `at`.

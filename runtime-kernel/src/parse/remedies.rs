@@ -18,16 +18,19 @@ const EXTENSIONS: [(&str, &str); 2] = [
 const BEGINNINGS: [(&str, &str); 6] = [
     (
         "Unexpected runtime-expression",
-        "the value must be known when the kernel is compiled; store it in the kernel",
+        "the value must be known before the kernel runs; assign it in a function instead",
     ),
-    ("Unexpected override-expression", "a `const` cannot depend on an override; declare `override`"),
     (
-        "automatic conversions cannot convert elements of `vec2<u16>`",
-        "the bits of a `vec2<f16>` as a word are `pack2x16float(vec2<f32>(v))`",
+        "Unexpected override-expression",
+        "an `override` is no constant, and neither is what depends on it; declare `override` instead of `const`",
     ),
-    ("expected assignment or increment/decrement", "a variable is declared by `var name: type = value;`"),
-    ("expected `;`, found \"?\"", "the value by a condition is `select(if_false, if_true, condition)`"),
-    ("expected statement, found \"\"", "a brace is not closed"),
+    (
+        "automatic conversions cannot convert elements of `vec3<u16>`",
+        "three `f16` have no bit cast to a word; pad them to a `vec4<f16>`, and cast to `vec2<u32>`",
+    ),
+    ("expected assignment or increment/decrement", "declare a variable with `var name: type = value;`"),
+    ("expected `;`, found \"?\"", "WGSL has no `?:`; write `select(if_false, if_true, condition)`"),
+    ("expected statement, found \"\"", "add the missing `}`"),
 ];
 
 /// Begins the lines that list the types of an argument.

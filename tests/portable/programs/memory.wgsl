@@ -436,3 +436,34 @@ fn half_casts_keep_bits() {
     half_casts_keep_bits_h[0] = two.y;
     half_casts_keep_bits_h[1] = two.x;
 }
+
+//# half_casts_of_names: §bitcast-builtin, of values whose types are declared elsewhere
+//= needs f16
+//= read u32: 0x7c01fd55 0xfc018001
+//= write u32: 9*10 -> 0x7c01fd55 0xfd557c01 0xfc018001 0x7c01fd55 0xfc018001 0x7c01fd55 0xfc018001 0x7c01fd56 0x7c01fd55 0x3c007c01
+struct HalfCasts { pairs: array<vec2<f16>, 2>, four: vec4<f16> }
+alias HalfCastsPair = vec2<f16>;
+var<workgroup> half_casts_of_names_shared: array<vec2<f16>, 2>;
+@group(0) @binding(0) var<storage, read> half_casts_of_names_x: HalfCasts2;
+struct HalfCasts2 { pairs: array<vec2<f16>, 2> }
+@group(0) @binding(1) var<storage, read_write> half_casts_of_names_r: array<u32, 10>;
+fn half_casts_swapped(pair: vec2<f16>) -> vec2<f16> { return pair.yx; }
+fn half_casts_word(pair: vec2h) -> u32 { return bitcast<u32>(pair); }
+@compute @workgroup_size(1)
+fn half_casts_of_names() {
+    let pair = half_casts_of_names_x.pairs[0];
+    half_casts_of_names_r[0] = bitcast<u32>(pair);
+    half_casts_of_names_r[1] = bitcast<u32>(half_casts_swapped(pair));
+    var s = HalfCasts(half_casts_of_names_x.pairs, vec4<f16>());
+    s.four = vec4<f16>(s.pairs[1], pair);
+    half_casts_of_names_r[2] = u32(bitcast<i32>(s.pairs[half_casts_of_names_r[9] & 1u]));
+    let words = bitcast<vec2<u32>>(s.four.zwxy);
+    half_casts_of_names_r[3] = words.x;
+    half_casts_of_names_r[4] = words.y;
+    half_casts_of_names_shared[half_casts_of_names_r[9] & 1u] = pair;
+    half_casts_of_names_r[5] = half_casts_word(half_casts_of_names_shared[1]);
+    half_casts_of_names_r[6] = bitcast<u32>(select(pair, s.pairs[1], half_casts_of_names_r[9] > 1u));
+    half_casts_of_names_r[7] = bitcast<u32>(pair) + 1u;
+    half_casts_of_names_r[8] = bitcast<u32>(bitcast<HalfCastsPair>(bitcast<u32>(bitcast<HalfCastsPair>(bitcast<u32>(pair)))));
+    half_casts_of_names_r[9] = bitcast<u32>(vec2<f16>(pair.y, bitcast<f16>(1h)));
+}

@@ -321,11 +321,19 @@ var<immediate> b: S; //!
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 @compute @workgroup_size(1) fn length_of_value() { r[0] = arrayLength(r); } //!
 
-//# half_bits: the bits of halves by their function
-//= says pack2x16float(vec2<f32>(v))
+//# half_bits: the bits of three halves are no words
+//= says pad them to a `vec4<f16>`
 enable f16;
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
-@compute @workgroup_size(1) fn half_bits() { var v: array<vec2<f16>, 2>; r[0] = bitcast<u32>(v[r[1]]); } //!
+@compute @workgroup_size(1) fn half_bits() { var v: vec3<f16>; r[0] = bitcast<u32>(v); } //!
+
+//# pointer_to_immediate: scalars are passed by value
+//= says `immediate` | pass the value
+struct S { n: u32 }
+var<immediate> a: S;
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+fn n_of(p: ptr<immediate, u32>) -> u32 { return *p; } //!
+@compute @workgroup_size(1) fn pointer_to_immediate() { r[0] = n_of(&a.n); }
 
 //# fragment_code: what only fragment shaders have
 //= says "fragment_code" uses `discard` | return

@@ -1,5 +1,5 @@
 //! Launches that report an error with a source line: the host gets the error, and the device stays usable. Runs on
-//! every device of this machine.
+//! every device of this machine. And messages of compilers for wrong code, which have a source line, too.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,11 +20,20 @@ const CODE: &str = "
     }";
 const ELEMENTS: usize = 100;
 
-/// WGSL whose first tensor is a report; or, with the option `assert_proofs`, OpenCL C with wrong proofs.
+/// Stands for what a lowering writes wrong.
+const WRONG: &str = "48879u";
+
+/// WGSL whose first tensor is a report; or, with the option `assert_proofs`, OpenCL C with wrong proofs; or C that does not
+/// compile.
 fn reporting() -> Arc<dyn Lowering> {
     modified_lowering(None, |source, _, lowered| {
         if source.options.flag("assert_proofs") {
             let text = String::from_utf8_lossy(&lowered.code).replace("< 64u", "< 63u");
+            lowered.code = text.into_bytes();
+            return Ok(());
+        }
+        if source.code.contains(WRONG) {
+            let text = String::from_utf8_lossy(&lowered.code).replace(WRONG, "@");
             lowered.code = text.into_bytes();
             return Ok(());
         }
@@ -51,13 +60,15 @@ const CASES: [(&str, Case); 4] = [
 ];
 /// Only on these devices is the code text that can be modified.
 const OF_OPENCL: (&str, Case) = ("a_proof_that_does_not_hold_fails_the_launch", disproves);
+const OF_C: (&str, Case) = ("code_that_does_not_compile_has_lines_of_the_text", does_not_compile);
 
 fn main() -> ExitCode {
     let runtime = Arc::new(Runtime::builder().with_lowering(reporting()).build());
     let mut trials = Vec::new();
     for name in ["host", "opencl", "vulkan", "cuda"] {
         let of_opencl = (name == "opencl").then_some(OF_OPENCL);
-        for (case, check) in CASES.into_iter().chain(of_opencl) {
+        let of_c = (name != "vulkan").then_some(OF_C);
+        for (case, check) in CASES.into_iter().chain(of_opencl).chain(of_c) {
             let runtime = runtime.clone();
             trials.push(Trial::ignorable_test(format!("{name}::{case}"), move || {
                 run_case(&runtime, name, check)
@@ -152,5 +163,34 @@ fn disproves(device: &Arc<dyn CommonRuntime>) -> Result<()> {
     let args = [Arg::read_write(&y)];
     let error = queue.call(&module.kernel("go")?, Geometry::new(1, 64), &args).expect_err("a failure");
     assert!(error.message().starts_with("wgsl:4: "), "{error}");
+    Ok(())
+}
+
+fn does_not_compile(device: &Arc<dyn CommonRuntime>) -> Result<()> {
+    let code = "
+        @group(0) @binding(0) var<storage, read_write> y: array<u32>;
+        fn wrong(i: u32) -> u32 {
+            var sum = i;
+            for (var k = 0u; k < i; k++) { sum *= 3u; }
+            return sum ^ 48879u;
+        }
+        @compute @workgroup_size(64) fn go(@builtin(global_invocation_id) id: vec3u) {
+            if id.x < arrayLength(&y) { y[id.x] = wrong(id.x); }
+        }";
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("wrong.wgsl");
+    std::fs::write(&file, code).expect("a file");
+    let sources = [
+        (ModuleSource::wgsl_file(file), "wrong.wgsl:6:"),
+        // A text without a name has that of its entry point.
+        (ModuleSource::wgsl(code), "go.wgsl:6:"),
+    ];
+    for (source, place) in sources {
+        for error in
+            [device.load(&source).expect_err("a failure"), device.compile(&source).expect_err("a failure")]
+        {
+            assert!(error.kind() == ErrorKind::CompileFailed && error.to_string().contains(place), "{error}");
+        }
+    }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Errors of entry points.
 
+use naga::common::wgsl::TryToWgsl as _;
 use naga::valid::{EntryPointError, VaryingError};
 use naga::{BuiltIn, EntryPoint};
 
@@ -72,15 +73,8 @@ impl Context<'_> {
 }
 
 /// The name of a built-in value in WGSL.
-fn wgsl_name(built_in: BuiltIn) -> String {
-    let mut name = String::new();
-    for c in format!("{built_in:?}").chars().take_while(|c| c.is_alphanumeric()) {
-        if c.is_uppercase() && !name.is_empty() {
-            name.push('_');
-        }
-        name.push(c.to_ascii_lowercase());
-    }
-    name.replace("work_group", "workgroup")
+fn wgsl_name(built_in: BuiltIn) -> &'static str {
+    built_in.try_to_wgsl().unwrap_or("of another language")
 }
 
 /// The type of a built-in value of compute shaders.

@@ -5,6 +5,7 @@ use naga::{AddressSpace, ArraySize, Expression, Function, Handle, SwitchValue, T
 
 use super::variables::space_name;
 use super::{Context, Explanation};
+use crate::ir::variables::{self, Root};
 
 impl Context<'_> {
     pub(super) fn of_function(&self, function: &Function, error: &FunctionError) -> Explanation {
@@ -76,12 +77,16 @@ impl Context<'_> {
 
     /// A pointer that `pointers_to_variables` could not replace.
     fn of_pointer_argument(&self, function: &Function, name: &str, space: AddressSpace) -> Explanation {
+        let is_passed_by_value = matches!(space, AddressSpace::Immediate | AddressSpace::Uniform);
         let space = space_name(space).split(',').next().unwrap_or_default();
         Explanation::new(format!(
             "argument \"{name}\" of function '{}' is a pointer to `{space}`, but the function is not only called with addresses there",
             name_of(function),
         ))
-        .remedy(format!("pass the address of a `var<{space}>`, or of a part of one, in each call"))
+        .remedy(match is_passed_by_value {
+            true => "pass the value: it is only read".to_owned(),
+            false => format!("pass the address of a `var<{space}>`, or of a part of one, in each call"),
+        })
     }
 
     fn of_return(
@@ -109,13 +114,7 @@ impl Context<'_> {
 
     /// A store to what cannot be written.
     fn of_store(&self, function: &Function, pointer: Handle<Expression>) -> Explanation {
-        let mut root = pointer;
-        while let Expression::Access { base, .. } | Expression::AccessIndex { base, .. } =
-            function.expressions[root]
-        {
-            root = base;
-        }
-        let Expression::GlobalVariable(variable) = function.expressions[root] else {
+        let Root::Global(variable) = variables::root(function, pointer) else {
             let text = self.text_of(function, pointer).unwrap_or_else(|| "this".to_owned());
             return Explanation::new(format!("{text} is not a variable, so nothing can be stored in it"));
         };

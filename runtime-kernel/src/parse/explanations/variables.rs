@@ -4,6 +4,7 @@ use naga::valid::{Disalignment, GlobalVariableError, TypeError, TypeFlags};
 use naga::{AddressSpace, ArraySize, GlobalVariable, Handle, Span, Type, TypeInner};
 
 use super::{Context, Explanation};
+use crate::ir::blocks;
 
 /// What follows from the rule that pointers are not values in memory.
 const POINTERS: &str = "keep a pointer in a `let`, or pass it to a function";
@@ -62,9 +63,7 @@ impl Context<'_> {
     }
 
     fn local_use(&self, ty: Handle<Type>) -> Option<Span> {
-        let entries = self.module.entry_points.iter().map(|entry| &entry.function);
-        let mut functions = self.module.functions.iter().map(|(_, function)| function).chain(entries);
-        functions.find_map(|function| {
+        blocks::functions(self.module).find_map(|function| {
             let locals = function.local_variables.iter().filter(|(_, local)| local.ty == ty);
             let local = locals.map(|(handle, _)| function.local_variables.get_span(handle)).next();
             let values = function.expressions.iter();

@@ -1,4 +1,4 @@
-//! Which line of the WGSL text a part of the code comes from, for debuggers.
+//! Which line of the WGSL text a part of the code comes from, for debuggers and for messages of compilers.
 //!
 //! Each printed line of a function follows a `#line` with the line of its statement. The rest of the text belongs to a file
 //! of its own, so that a breakpoint in the WGSL file does not stop in the library functions.
@@ -22,9 +22,9 @@ pub(crate) struct SourceLines<'a> {
 }
 
 impl<'a> SourceLines<'a> {
-    /// The lines of a program that is written for a debugger.
+    /// The lines of a program that is written with them.
     pub(crate) fn of(program: &'a Program) -> Option<Self> {
-        if !program.has_debug_info {
+        if !program.has_debug_info && !program.has_lines {
             return None;
         }
         let newlines = program.source.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');

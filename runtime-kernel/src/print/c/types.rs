@@ -152,13 +152,13 @@ impl Writer<'_> {
     /// The C type of array elements, wrapped if they have less than `stride` bytes.
     pub(crate) fn element_name(&mut self, base: Handle<Type>, stride: u32) -> Result<String> {
         let element = self.type_name(base)?;
-        let (size, _) = self.layout(&self.module().types[base].inner);
+        let (size, _) = self.layout(base);
         Ok(if size < stride { self.padded(&element, size, stride) } else { element })
     }
 
     /// Whether an array's elements are wrapped.
     pub(crate) fn is_padded(&self, base: Handle<Type>, stride: u32) -> bool {
-        self.layout(&self.module().types[base].inner).0 < stride
+        self.layout(base).0 < stride
     }
 
     fn array(
@@ -247,7 +247,7 @@ impl Writer<'_> {
         let mut slots = Vec::with_capacity(members.len());
         let (mut end, mut aligned) = (0_u32, 1);
         for (index, member) in members.iter().enumerate() {
-            let (size, align) = self.layout(&self.module().types[member.ty].inner);
+            let (size, align) = self.layout(member.ty);
             if end.next_multiple_of(align) < member.offset {
                 slots.push(Slot::Padding(member.offset - end));
             }
@@ -266,16 +266,16 @@ impl Writer<'_> {
 
     /// The C alignment of each type, memoised since a structure may contain another many times.
     pub(super) fn find_alignments(&mut self) {
-        for (_, ty) in self.module().types.iter() {
-            let align = self.layout(&ty.inner).1;
+        for (ty, _) in self.module().types.iter() {
+            let align = self.layout(ty).1;
             self.alignments.push(align);
         }
     }
 
     /// Size and alignment in C.
-    fn layout(&self, inner: &TypeInner) -> (u32, u32) {
+    fn layout(&self, ty: Handle<Type>) -> (u32, u32) {
         let align_of = |ty: Handle<Type>| self.alignments[ty.index()];
-        match *inner {
+        match self.module().types[ty].inner {
             TypeInner::Scalar(scalar) | TypeInner::Atomic(scalar) => {
                 (u32::from(scalar.width), u32::from(scalar.width))
             }
@@ -297,24 +297,14 @@ impl Writer<'_> {
                 }
             }
             TypeInner::Struct { ref members, span } => {
-                let aligns = members.iter().map(|member| match self.dialect {
-                    Dialect::Cuda => self.wgsl_alignment(member.ty),
-                    _ => align_of(member.ty),
-                });
-                (span, aligns.max().unwrap_or(1))
+                let align = match self.dialect {
+                    // As in WGSL, up to the largest that a launch demands of tensors.
+                    Dialect::Cuda => self.layouts[ty].alignment.round_up(1).min(ROW_ALIGNMENT),
+                    _ => members.iter().map(|member| align_of(member.ty)).max().unwrap_or(1),
+                };
+                (span, align)
             }
             _ => (0, 1),
-        }
-    }
-
-    /// The alignment in WGSL without attributes, or the largest that a launch demands of tensors.
-    fn wgsl_alignment(&self, ty: Handle<Type>) -> u32 {
-        match self.module().types[ty].inner {
-            TypeInner::Vector { size: rows, scalar } | TypeInner::Matrix { rows, scalar, .. } => {
-                ((rows as u32).next_power_of_two() * u32::from(scalar.width)).min(ROW_ALIGNMENT)
-            }
-            TypeInner::Array { base, .. } => self.wgsl_alignment(base),
-            _ => self.alignments[ty.index()],
         }
     }
 }

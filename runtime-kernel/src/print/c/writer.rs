@@ -1,5 +1,6 @@
 //! The state of the whole text: types, constants and library functions, each defined on first use.
 
+use naga::proc::Layouter;
 use naga::{FastHashMap, FastHashSet, Function, Handle, Module, Scalar, ScalarKind, Span};
 use runtime_core::{Error, Result};
 
@@ -31,6 +32,8 @@ pub(crate) struct Writer<'a> {
     /// Names of the types and library functions that are already defined.
     defined: FastHashSet<String>,
     extensions: Vec<&'static str>,
+    /// naga's layouts.
+    pub(super) layouts: Layouter,
     /// By type of the module.
     pub(super) alignments: Vec<u32>,
     pub(super) types: String,
@@ -58,12 +61,15 @@ impl<'a> Writer<'a> {
             preconditions: FastHashMap::default(),
             defined: FastHashSet::default(),
             extensions: Vec::new(),
+            layouts: Layouter::default(),
             alignments: Vec::with_capacity(program.module.types.len()),
             types: String::new(),
             constants: String::new(),
             library: String::new(),
             functions: String::new(),
         };
+        // Each type of a valid module has a layout.
+        let _ = writer.layouts.update(program.module.to_ctx());
         writer.find_alignments();
         writer
     }
