@@ -29,7 +29,8 @@ pub(crate) fn with_conversions(code: &str) -> Cow<'_, str> {
     Cow::Owned(with_functions(applied(code, edits)))
 }
 
-/// The text with the functions that it uses and does not declare yet.
+/// The text with the functions that it uses, unless this added them before. naga reports a function of the kernel with such
+/// a name as defined twice.
 pub(super) fn with_functions(mut code: String) -> String {
     let functions = [
         (
@@ -44,8 +45,9 @@ pub(super) fn with_functions(mut code: String) -> String {
         ),
     ];
     for (name, function) in functions {
-        if code.contains(&format!("{name}(")) && !code.contains(&format!("fn {name}(")) {
-            code += &format!("\nfn {name}{function}");
+        let definition = format!("\nfn {name}{function}");
+        if code.contains(&format!("{name}(")) && !code.contains(&definition) {
+            code += &definition;
         }
     }
     code
@@ -108,6 +110,19 @@ fn is_constructor(tokens: &[Token<'_>], start: usize, end: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Program, Specialisation};
+
+    #[test]
+    fn functions_of_the_kernel_are_not_called_instead() {
+        let own = "enable f16; fn bitcast_vec4_f16(v: vec2<u32>) -> vec4<f16> { return vec4<f16>(); }";
+        let code = format!(
+            "{own} @group(0) @binding(0) var<storage, read_write> y: array<vec4<f16>>;
+             @compute @workgroup_size(1) fn main() {{ y[0] = bitcast<vec4<f16>>(vec2<u32>(1, 2)); }}"
+        );
+        let Err(error) = Program::parse(&code, "", &Specialisation::default()) else { panic!("accepted") };
+        assert!(error.to_string().contains("redefinition of `bitcast_vec4_f16`"), "{error}");
+        assert_eq!(with_functions(with_functions(code.clone())), with_functions(code));
+    }
 
     #[test]
     fn casts_are_conversions() {
