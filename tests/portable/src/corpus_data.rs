@@ -18,6 +18,8 @@ pub enum Sizes {
     Small,
     /// 33 to 40: no less than the invocations in two dimensions, which then write elements of their own.
     Large,
+    /// 57 to 64. All other numbers are positive, too: counters and flags, and real numbers such as distances.
+    Positive,
 }
 
 impl Sizes {
@@ -25,6 +27,18 @@ impl Sizes {
         match self {
             Self::Small => 1,
             Self::Large => 33,
+            Self::Positive => 57,
+        }
+    }
+
+    /// An integer from `least`, which may be a length or an index; or a real number from -1 to 0.75, or from 0.25 to 2.
+    fn number(self, dtype: DType, least: usize, random: usize) -> Vec<u8> {
+        let real = random as f32 / 4.0 + if self == Self::Positive { 0.25 } else { -1.0 };
+        match dtype {
+            DType::F16 => half::f16::from_f32(real).to_le_bytes().to_vec(),
+            DType::F32 => real.to_le_bytes().to_vec(),
+            DType::F64 => f64::from(real).to_le_bytes().to_vec(),
+            other => (least + random).to_le_bytes()[..other.bytes()].to_vec(),
         }
     }
 }
@@ -59,7 +73,7 @@ impl Leaf {
 /// What an entry point is passed.
 #[derive(Clone, Debug)]
 pub struct Inputs {
-    /// Its tensors. Atomics in them are 0, as programs initialise counters and flags.
+    /// Its tensors. Atomics in them are 0, as programs initialise counters and flags, but for [`Sizes::Positive`].
     pub tensors: Vec<Data>,
     /// Its scalars.
     pub scalars: Vec<Arg<'static>>,
@@ -111,8 +125,8 @@ fn data(module: &Module, declared: &Tensor, sizes: Sizes, random: &mut Random) -
     let is_written = declared.access != Access::Read;
     let has_sizes = !is_written && variable.is_some_and(|(_, variable)| is_sized(variable.ty));
     let least = if has_sizes { sizes.least() } else { 1 };
-    for leaf in leaves.iter().filter(|leaf| !leaf.is_atomic) {
-        let number = small(leaf.dtype, least, random.below(8));
+    for leaf in leaves.iter().filter(|leaf| !leaf.is_atomic || sizes == Sizes::Positive) {
+        let number = sizes.number(leaf.dtype, least, random.below(8));
         bytes[leaf.offset..leaf.offset + number.len()].copy_from_slice(&number);
     }
     Data { dtype, bytes, is_written, name: declared.name.clone(), leaves }
@@ -179,17 +193,6 @@ const fn dtype(scalar: Scalar) -> Option<DType> {
         (ScalarKind::Sint | ScalarKind::Uint, 4) => Some(DType::U32),
         (ScalarKind::Sint | ScalarKind::Uint, 8) => Some(DType::U64),
         _ => None,
-    }
-}
-
-/// An integer from `least`, which may be a length or an index; or a real number from -1 to 0.75.
-fn small(dtype: DType, least: usize, random: usize) -> Vec<u8> {
-    let real = random as f32 / 4.0 - 1.0;
-    match dtype {
-        DType::F16 => half::f16::from_f32(real).to_le_bytes().to_vec(),
-        DType::F32 => real.to_le_bytes().to_vec(),
-        DType::F64 => f64::from(real).to_le_bytes().to_vec(),
-        other => (least + random).to_le_bytes()[..other.bytes()].to_vec(),
     }
 }
 

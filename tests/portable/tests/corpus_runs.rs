@@ -2,7 +2,8 @@
 //! through Vulkan: the results agree. Without `RUNTIME_TEST_SHADERS`, the folder that `corpus/gather.py` makes, the tests are
 //! ignored. `corpus/undetermined.txt` lists entry points whose results differ, each with the reason.
 //!
-//! Each entry point runs in a process of its own: some wait for other work-groups, which need not run at the same time.
+//! Each entry point runs in a process of its own: some wait for other work-groups, which need not run at the same time. With
+//! `RUNTIME_TEST_RESULTS`, a folder, a run that was stopped continues: what the processes said is in a file of it per entry point.
 
 #![allow(clippy::print_stdout, reason = "processes report on their standard output")]
 
@@ -13,16 +14,22 @@ use std::time::Duration;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use portable::corpus::{Shader, shaders};
 use portable::corpus_data::{self, Data, Inputs, Sizes};
-use runtime_core::{Arg, Device, Error, ErrorKind, Kernel, ModuleSource, Placement, Runtime};
+use runtime_core::{Access, Arg, Device, Error, ErrorKind, Kernel, ModuleSource, Placement, Runtime};
 use runtime_kernel::{Interface, Program};
 use test_process::finish;
 
 const DEVICES: [&str; 3] = ["host", "opencl", "vulkan"];
-const SIZES: [(&str, Sizes); 2] = [("small", Sizes::Small), ("large", Sizes::Large)];
-/// An entry point that takes longer, including compilation, hangs.
-const TIMEOUT: Duration = Duration::from_secs(300);
+const SIZES: [Case; 2] = [("small", Sizes::Small), ("large", Sizes::Large)];
+/// For entry points that write nothing with the other inputs.
+const POSITIVE: Case = ("positive", Sizes::Positive);
+/// An entry point that needs more seconds of processor time, including compilation, hangs. They pass slowly on a busy machine.
+const PROCESSOR_SECONDS: u32 = 200;
+/// An entry point that takes longer hangs without using a processor.
+const TIMEOUT: Duration = Duration::from_secs(1800);
 /// The shader and the entry point that a process runs.
 const ENTRY: &str = "RUNTIME_TEST_ENTRY";
+/// The folder of what the processes said.
+const RESULTS: &str = "RUNTIME_TEST_RESULTS";
 /// Begins the line in which the process says that a device lacks something.
 const LACKS: &str = "lacks: ";
 /// Follows the word for sizes in the line in which the process says that the results agree.
@@ -31,8 +38,13 @@ const AGREES: &str = "agrees";
 const UNCHANGED: &str = "agrees, as nothing changes";
 /// The same, where there is nothing to compare with.
 const ALONE: &str = "ran on one device only";
+/// Notes a shader that cannot change anything, such as many tests of compilers.
+const NO_OUTPUT: &str = "unwritten: it writes no tensor";
 /// Begins a reason for which results differ on some runs only.
 const AT_TIMES: &str = "at times, ";
+
+/// Inputs with the word for their sizes.
+type Case = (&'static str, Sizes);
 
 fn main() -> ExitCode {
     let folder = std::env::var_os("RUNTIME_TEST_SHADERS").map(PathBuf::from);
@@ -66,9 +78,11 @@ fn check(shader: &Shader) -> Result<Completion, Failed> {
     };
     let (mut notes, mut failures, mut is_written) = (Vec::new(), Vec::new(), false);
     for interface in program.interfaces() {
-        let said = run_apart(&format!("{} {}", shader.name, interface.name));
+        let said = kept_or_run(&format!("{} {}", shader.name, interface.name));
         notes.extend(said.lines().filter(|line| line.starts_with(LACKS)).map(str::to_owned));
-        for (sizes, _) in SIZES {
+        let needs_positive = said.lines().any(|line| line.starts_with(POSITIVE.0));
+        let with_positive = SIZES.into_iter().chain(needs_positive.then_some(POSITIVE));
+        for (sizes, _) in with_positive {
             let case = format!("{} {sizes}", interface.name);
             let said_of = |word| said.lines().any(|line| line == format!("{sizes}: {word}"));
             is_written |= !said_of(UNCHANGED);
@@ -85,7 +99,8 @@ fn check(shader: &Shader) -> Result<Completion, Failed> {
         }
     }
     if !is_written {
-        notes.push("unwritten: nothing changes".to_owned());
+        let has_outputs = program.interfaces().iter().any(has_output);
+        notes.push(if has_outputs { "unwritten: nothing changes" } else { NO_OUTPUT }.to_owned());
     }
     match (failures.is_empty(), notes.is_empty()) {
         (true, true) => Ok(Completion::Completed),
@@ -100,10 +115,36 @@ fn undetermined(entry: &str) -> Option<&'static str> {
     lines.find_map(|line| line.strip_prefix(entry)?.strip_prefix(": "))
 }
 
+/// Whether an entry point writes a tensor.
+fn has_output(interface: &Interface) -> bool {
+    interface.tensors.iter().any(|tensor| tensor.access != Access::Read)
+}
+
+/// What an earlier run kept of an entry point, or what it says now, which is kept.
+fn kept_or_run(entry: &str) -> String {
+    let Some(folder) = std::env::var_os(RESULTS).map(PathBuf::from) else { return run_apart(entry) };
+    let file = folder.join(entry.replace('/', "+"));
+    std::fs::read_to_string(&file).unwrap_or_else(|_| {
+        let said = run_apart(entry);
+        // A run that is stopped here leaves no half of a result. What cannot be kept is run again.
+        let part = file.with_extension("part");
+        let _ = std::fs::create_dir_all(&folder)
+            .and_then(|()| std::fs::write(&part, &said))
+            .and_then(|()| std::fs::rename(&part, &file));
+        said
+    })
+}
+
 /// Runs an entry point in a process of its own; the result is what that says, or why it ended.
 fn run_apart(entry: &str) -> String {
-    let this = std::env::current_exe().map_err(|error| error.to_string());
-    let said = this.and_then(|this| finish(Command::new(this).env(ENTRY, entry), TIMEOUT)?.success());
+    let limited = || {
+        let mut command = Command::new("sh");
+        let script = format!("ulimit -t {PROCESSOR_SECONDS}; exec \"$0\"");
+        command.args(["-c", &script]).arg(std::env::current_exe()?).env(ENTRY, entry);
+        std::io::Result::Ok(command)
+    };
+    let command = limited().map_err(|error| error.to_string());
+    let said = command.and_then(|mut command| finish(&mut command, TIMEOUT)?.success());
     said.unwrap_or_else(|error| error)
 }
 
@@ -117,30 +158,48 @@ fn run_entry(folder: &Path, entry: &str) -> Result<(), String> {
         Program::parse(&text, "", &shader.specialisation(&text)).map_err(|error| error.to_string())?;
     let mut interfaces = program.interfaces().iter();
     let interface = interfaces.find(|one| one.name == name).ok_or("the entry point is missing")?;
-    let inputs = SIZES.map(|(_, sizes)| Inputs::new(&program, interface, sizes));
+    let compare = |cases: &[Case]| compare(&shader, &program, interface, cases);
+    if !compare(&SIZES)? && has_output(interface) {
+        println!("{}", POSITIVE.0);
+        compare(&[POSITIVE])?;
+    }
+    Ok(())
+}
+
+/// Runs an entry point on all devices with inputs of some sizes, and says for each whether the results agree. The result is
+/// whether anything changed.
+fn compare(
+    shader: &Shader,
+    program: &Program,
+    interface: &Interface,
+    cases: &[Case],
+) -> Result<bool, String> {
+    let inputs: Vec<_> = cases.iter().map(|(_, sizes)| Inputs::new(program, interface, *sizes)).collect();
     let runtime = Runtime::builder().with_lowering(runtime_kernel::wgsl()).build();
     let mut all = Vec::new();
     for device in DEVICES {
         println!("on {device}");
         match run(&runtime, device, shader.source()?, interface, &inputs) {
             Ok(outputs) => all.push((device, outputs)),
-            Err(error) if is_limit(&error) => println!("{LACKS}{name} on {device}: {error}"),
+            Err(error) if is_limit(&error) => println!("{LACKS}{} on {device}: {error}", interface.name),
             Err(error) => return Err(error.to_string()),
         }
     }
-    for (at, ((sizes, _), inputs)) in SIZES.iter().zip(&inputs).enumerate() {
+    let mut is_any_changed = false;
+    for (at, ((sizes, _), inputs)) in cases.iter().zip(&inputs).enumerate() {
         let agree = |pair: &[(&str, Vec<Vec<Vec<u8>>>)]| {
             let compared = inputs.agree(&pair[0].1[at], &pair[1].1[at]);
             compared.map_err(|what| format!("{} and {}: {what}", pair[0].0, pair[1].0))
         };
         let is_changed = all.iter().any(|(_, outputs)| inputs.is_changed(&outputs[at]));
+        is_any_changed |= is_changed;
         match all.windows(2).try_for_each(agree) {
             Ok(()) if all.len() < 2 => println!("{sizes}: {ALONE}"),
             Ok(()) => println!("{sizes}: {}", if is_changed { AGREES } else { UNCHANGED }),
             Err(what) => println!("{sizes}: {what}"),
         }
     }
-    Ok(())
+    Ok(is_any_changed)
 }
 
 fn is_limit(error: &Error) -> bool {
