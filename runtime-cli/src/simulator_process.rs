@@ -11,9 +11,6 @@ use runtime_mppa::{Environment, simulator_variables};
 
 use crate::arguments::Action;
 
-/// A variable that all of these processes have.
-const MODE: &str = "MPPA_RPROC_PLATFORM_MODE";
-
 /// Starts this program again if the devices of a command need variables that it does not have. Call it before any thread is started.
 ///
 /// # Errors
@@ -24,10 +21,11 @@ pub(crate) fn restart(action: &Action) -> Result<()> {
         Action::Run(run) => (run.device.as_slice(), run.open.options()),
         _ => return Ok(()),
     };
-    // A process that was started again has the variable, so it does not start itself once more. One with privileges does not read it.
-    if is_privileged() || std::env::var_os(MODE).is_some_and(|mode| !mode.is_empty()) {
+    // One with privileges reads no variables, and would start itself again and again.
+    if is_privileged() {
         return Ok(());
     }
+    // A process that was started again has the variables, so it needs none.
     let needed = device_variables(devices, &options);
     let Some((simulator, variables)) = needed.iter().next() else { return Ok(()) };
     if let Some(other) = devices.iter().find(|device| *device != simulator && device.starts_with("mppa")) {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use runtime_core::Result;
 
+use crate::plain_text::{last_words, plain};
 use crate::process;
 use crate::tools::Tools;
 
@@ -13,20 +14,26 @@ const TOOL: &str = "kvx-board-diag";
 /// What it prints without a board.
 const NONE: &str = "No Available board";
 const DEADLINE: Duration = Duration::from_secs(10);
+/// The part of what it printed, or of an error, that a reason has.
+const MAX_CHARACTERS: usize = 512;
 
 /// What the tool says, as the end of a sentence; `None` if it is not installed.
 pub(crate) fn explain(tools: &Tools) -> Option<String> {
+    let said = |output: &str| last_words(output, MAX_CHARACTERS);
     Some(match list_boards(tools)? {
-        Err(error) => error.message().to_owned(),
+        Err(error) => match error.message().split_once('\n') {
+            Some((problem, output)) => format!("{} {}", plain(problem), said(output)),
+            None => said(error.message()),
+        },
         Ok((_, output)) if output.contains(NONE) => {
             format!(
                 "{TOOL} finds no board either: check that the board is seated and powered (lspci shows it)"
             )
         }
         Ok((status, output)) if status.success() => {
-            format!("{TOOL} finds a board, so load Kalray's driver; it says: {output}")
+            format!("{TOOL} finds a board, so load Kalray's driver; it says: {}", said(&output))
         }
-        Ok((status, output)) => format!("{TOOL} failed ({status}): {output}"),
+        Ok((status, output)) => format!("{TOOL} failed ({status}): {}", said(&output)),
     })
 }
 
@@ -60,5 +67,16 @@ mod tests {
         assert!(said("echo 'board 0: K300'").contains("load Kalray's driver; it says: board 0: K300"));
         assert!(said("echo broken; exit 2").contains("failed (exit status: 2): broken"));
         assert_eq!(explain(&Tools::default()), None);
+    }
+
+    /// A reason is printed as one line of the list of devices.
+    #[test]
+    fn an_answer_of_any_kind_is_a_short_line_without_control_characters() {
+        let script = "head -c 100000 /dev/zero | tr '\\0' x; printf '\\033[2Jbroken\\nboard\\377'";
+        for end in ["", "; exit 1"] {
+            let said = said(&format!("{script}{end}"));
+            assert!(said.ends_with("xx\u{fffd}[2Jbroken; board\u{fffd}"), "{said}");
+            assert!(said.chars().count() < 2 * MAX_CHARACTERS, "{said}");
+        }
     }
 }

@@ -2,17 +2,20 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, Read as _};
-use std::ops::RangeInclusive;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use runtime_core::{Error, ErrorKind, Result};
+
+use crate::plain_text::plain;
 
 /// Limits on what is read, in case the tree is not the driver's.
 const MAX_BYTES: usize = 64 << 10;
 /// Of a text that is shown.
 const MAX_CHARACTERS: usize = 256;
 const MAX_ENTRIES: usize = 1024;
+/// Of all boards.
+const MAX_CHIPS: usize = 512;
 
 /// What the driver reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -74,7 +77,12 @@ impl DriverTree {
             Err(error) => return Err(unreadable(&file, &error)),
         };
         let numbers = numbered(&folder, "board").map_err(|error| unreadable(&folder, &error))?;
-        let boards = numbers.into_iter().map(|(number, folder)| Board::read(number, &folder));
+        let mut room = MAX_CHIPS;
+        let boards = numbers.into_iter().map(|(number, folder)| {
+            let board = Board::read(number, &folder, room);
+            room -= board.chips.len();
+            board
+        });
         Ok(Self { version, boards: boards.collect() })
     }
 
@@ -85,11 +93,16 @@ impl DriverTree {
 }
 
 impl Board {
-    fn read(number: u32, folder: &Path) -> Self {
+    /// Reads a board with at most `room` chips.
+    fn read(number: u32, folder: &Path, room: usize) -> Self {
         let text =
             |name: &str| Some(shown(&read_text(&folder.join(name)).ok()?)).filter(|text| !text.is_empty());
         let (chips, problem) = match numbered(folder, "mppa") {
-            Ok(chips) => (chips, None),
+            Ok(mut chips) => {
+                let problem = (chips.len() > room).then(|| too_many(folder));
+                chips.truncate(room);
+                (chips, problem)
+            }
             Err(error) => (Vec::new(), Some(unreadable(folder, &error).message().to_owned())),
         };
         Self {
@@ -156,16 +169,9 @@ fn numbered(folder: &Path, prefix: &str) -> io::Result<Vec<(u32, PathBuf)>> {
     Ok(found)
 }
 
-/// Characters that change the direction of a text.
-const DIRECTIONS: [RangeInclusive<char>; 4] =
-    ['\u{202a}'..='\u{202e}', '\u{2066}'..='\u{2069}', '\u{200e}'..='\u{200f}', '\u{61c}'..='\u{61c}'];
-
-/// A text without what a terminal would obey.
+/// The part of a text that is shown.
 fn shown(text: &str) -> String {
-    let is_obeyed =
-        |character: char| character.is_control() || DIRECTIONS.iter().any(|range| range.contains(&character));
-    let characters = text.chars().take(MAX_CHARACTERS);
-    characters.map(|character| if is_obeyed(character) { '\u{fffd}' } else { character }).collect()
+    plain(&text.chars().take(MAX_CHARACTERS).collect::<String>())
 }
 
 fn read_text(path: &Path) -> io::Result<String> {
@@ -183,6 +189,13 @@ fn no_driver(file: &Path) -> Error {
         file.display()
     );
     Error::new(ErrorKind::Unavailable, message)
+}
+
+fn too_many(folder: &Path) -> String {
+    format!(
+        "{}: only {MAX_CHIPS} chips of all boards are listed; RUNTIME_MPPA_ROOT may name a folder that is not the driver's",
+        folder.display()
+    )
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Error {
@@ -271,6 +284,22 @@ mod tests {
         root.driver().write("mppa/board0", "not a folder");
         let board = DriverTree::read(root.path()).unwrap().boards[0].clone();
         assert!(board.problem.is_some_and(|problem| problem.contains("cannot be read")));
+    }
+
+    /// Links make a folder of a thousand chips a million.
+    #[test]
+    fn a_tree_of_more_chips_than_a_machine_has_is_cut() {
+        let root = FakeRoot::new();
+        root.driver().board(0, 1);
+        let boards = root.path().join("mppa");
+        let link = std::os::unix::fs::symlink::<&str, PathBuf>;
+        (1..MAX_ENTRIES).for_each(|chip| link("mppa0", boards.join(format!("board0/mppa{chip}"))).unwrap());
+        (1..MAX_ENTRIES).for_each(|board| link("board0", boards.join(format!("board{board}"))).unwrap());
+        let tree = DriverTree::read(root.path()).unwrap();
+        // The version may be one of the entries.
+        assert!(tree.chips().count() == MAX_CHIPS && tree.boards.len() >= MAX_ENTRIES - 1);
+        let is_cut = |board: &Board| board.problem.as_deref().is_some_and(|text| text.contains("only 512"));
+        assert!(tree.boards.iter().all(is_cut), "{:?}", tree.boards.last());
     }
 
     /// A root may have anything: pipes, links to themselves, names and texts of any kind.

@@ -47,6 +47,7 @@ mod enumeration;
 mod environment;
 pub mod offload;
 mod opencl;
+mod plain_text;
 mod process;
 mod program;
 mod queue;
@@ -72,14 +73,14 @@ pub use transport::{MppaBuffer, MppaGraph, MppaKernel, MppaModule};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use runtime_core::backend::{Backend, CompiledCode, LinkedBackend, Log, Source};
+use runtime_core::backend::{Backend, CompiledCode, Level, LinkedBackend, Log, Source};
 use runtime_core::{DeviceInfo, Error, ErrorKind, OptionScope, OptionSpec, Options, Result};
 use runtime_opencl::OpenCl;
 
 use config::Arch;
 use device::Transport;
 use enumeration::{ListedDevice, Machine, Route};
-use offload::{OPEN_CHIPS, OffloadDevice, SimulatorPlan, Wanted};
+use offload::{BuildLog, OPEN_CHIPS, OffloadDevice, SimulatorPlan, Wanted};
 use program::ProgramDevice;
 use readiness::Readiness;
 use tools::Tools;
@@ -158,11 +159,13 @@ impl Listed {
     /// How a chip of the offload library is opened, on the platform of the configuration.
     fn wanted(&self, config: &MppaConfig, position: u32, options: &Options) -> Result<Wanted> {
         let platform = config.platform;
+        // A wrong value is refused on boards, too.
+        let ready = Readiness::of(options)?;
         let simulator = match platform {
             config::Platform::Hardware => None,
             _ => {
                 let tools = Tools::new(config.sdk.as_deref(), &self.environment);
-                Some(SimulatorPlan::new(config, &self.environment, &tools, Readiness::of(options)?)?)
+                Some(SimulatorPlan::new(config, &self.environment, &tools, ready)?)
             }
         };
         let firmware = config.offload_firmware(config.arch()).ok_or_else(no_sdk)?;
@@ -180,6 +183,8 @@ impl Listed {
         log: Log,
     ) -> Result<MppaDevice> {
         let sdk = config.sdk.as_deref().ok_or_else(no_sdk)?;
+        let level = if config.build_verbose { Level::Warning } else { Level::Debug };
+        let log = BuildLog { log, level };
         // SAFETY: the folder is the SDK, which the user installed.
         let chip = unsafe { OPEN_CHIPS.open(sdk, wanted, log) }?;
         Ok(MppaDevice(Transport::Offload(Box::new(OffloadDevice::new(chip, config.arch(), cluster)))))

@@ -10,6 +10,10 @@ use runtime_core::{Error, ErrorKind, Result};
 /// The file with the output of a tool, in its folder.
 pub(crate) const OUTPUT_FILE: &str = "output.txt";
 
+/// What to do when a disk is full.
+pub(crate) const NO_ROOM: &str =
+    "; make room there, or set TMPDIR or option \"work_dir\" to a folder that has more";
+
 /// Starts a command, without a shell, in `folder`; its output goes to a file there.
 ///
 /// # Errors
@@ -18,7 +22,20 @@ pub(crate) fn start(words: &[String], folder: &Path, variables: &[(&str, String)
     let (program, arguments) = words.split_first().ok_or_else(|| Error::invalid("the command is empty"))?;
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).envs(variables.iter().map(|(name, value)| (name, value)));
-    Process::start(&mut command, &folder.join(OUTPUT_FILE))
+    let output = folder.join(OUTPUT_FILE);
+    remove_stale(&output)?;
+    Process::start(&mut command, &output)
+}
+
+/// Removes what an earlier run of a tool has left in place of a file: opening a pipe would wait, and a link leads elsewhere.
+///
+/// # Errors
+/// `Io`.
+pub(crate) fn remove_stale(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error(path, error)),
+        _ => Ok(()),
+    }
 }
 
 /// A private folder for temporary files, removed on drop.
@@ -31,6 +48,11 @@ pub(crate) fn folder(prefix: &str) -> Result<TemporaryFolder> {
     })
 }
 
+/// The error of a file, with the remedy if there is no room for it.
 pub(crate) fn io_error(path: &Path, error: io::Error) -> Error {
-    Error::new(ErrorKind::Io, format!("{}: {error}", path.display())).with_source(error)
+    let remedy = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => NO_ROOM,
+        _ => "",
+    };
+    Error::new(ErrorKind::Io, format!("{}: {error}{remedy}", path.display())).with_source(error)
 }

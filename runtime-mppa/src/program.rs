@@ -3,6 +3,7 @@
 mod traces;
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
@@ -91,7 +92,7 @@ impl ProgramDevice {
         make_executable(&file)?;
         let tensors = program.tensors.iter().enumerate();
         let tensors = tensors
-            .map(|(index, tensor)| self.write(&format!("{TENSOR}{index}.bin"), &contents(tensor)?))
+            .map(|(index, tensor)| self.write_tensor(&format!("{TENSOR}{index}.bin"), tensor))
             .collect::<Result<Vec<_>>>()?;
         let args = program.args.iter().map(|arg| argument(*arg, &tensors)).collect::<Result<Vec<_>>>()?;
         *flashed = Some(Flashed { program: file, tensors, args });
@@ -141,11 +142,13 @@ impl ProgramDevice {
     /// # Errors
     /// `InvalidArgument` for a tensor that does not exist; `Io`, also if the program truncated its file.
     pub(crate) fn read(&self, tensor: u32, offset: u64, destination: &mut [u8]) -> Result<()> {
-        use std::os::unix::fs::FileExt as _;
+        use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
         let flashed = self.flashed.lock();
         let tensors = &flashed.as_ref().ok_or_else(nothing_flashed)?.tensors;
         let path = tensors.get(tensor as usize).ok_or_else(|| no_tensor(tensor, tensors.len()))?;
-        let read = std::fs::File::open(path).and_then(|file| file.read_exact_at(destination, offset));
+        // The program may have put a pipe there, whose writer would be waited for.
+        let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+        let read = file.and_then(|file| file.read_exact_at(destination, offset));
         read.map_err(|error| io_error(path, error))
     }
 
@@ -163,8 +166,26 @@ impl ProgramDevice {
 
     fn write(&self, name: &str, bytes: &[u8]) -> Result<PathBuf> {
         let path = self.folder.path().join(name);
+        process::remove_stale(&path)?;
         std::fs::write(&path, bytes).map_err(|error| io_error(&path, error))?;
         Ok(path)
+    }
+
+    /// Writes the contents of a tensor before the run. Zeros take no space until the program writes them.
+    fn write_tensor(&self, name: &str, tensor: &TensorDescription<'_>) -> Result<PathBuf> {
+        let bytes = size_bytes(tensor)?;
+        match tensor.data {
+            Some(data) if data.len() as u64 == bytes => self.write(name, data),
+            Some(data) => Err(Error::invalid(format!("data has {} bytes, the tensor {bytes}", data.len()))),
+            None if tensor.seed == 0 => {
+                let path = self.write(name, &[])?;
+                let sized = File::options().write(true).open(&path).and_then(|file| file.set_len(bytes));
+                sized.map(|()| path.clone()).map_err(|error| io_error(&path, error))
+            }
+            None => Err(Error::unsupported(
+                "a whole program does not fill tensors from a seed; describe the tensor with its data",
+            )),
+        }
     }
 }
 
@@ -189,21 +210,13 @@ fn make_executable(path: &std::path::Path) -> Result<()> {
     std::fs::set_permissions(path, mode).map_err(|error| io_error(path, error))
 }
 
-/// The bytes of a tensor before the run.
-fn contents(tensor: &TensorDescription<'_>) -> Result<Vec<u8>> {
-    let elements =
-        tensor.shape.iter().try_fold(1usize, |n, &extent| n.checked_mul(usize::try_from(extent).ok()?));
-    let bytes = elements.and_then(|elements| elements.checked_mul(tensor.dtype.bytes()));
-    let bytes =
-        bytes.ok_or_else(|| Error::invalid(format!("shape {:?} is negative or too large", tensor.shape)))?;
-    match tensor.data {
-        Some(data) if data.len() == bytes => Ok(data.to_vec()),
-        Some(data) => Err(Error::invalid(format!("data has {} bytes, the tensor {bytes}", data.len()))),
-        None if tensor.seed == 0 => Ok(vec![0; bytes]),
-        None => Err(Error::unsupported(
-            "a whole program does not fill tensors from a seed; describe the tensor with its data",
-        )),
-    }
+/// Size of a tensor's contents.
+fn size_bytes(tensor: &TensorDescription<'_>) -> Result<u64> {
+    let element = u64::try_from(tensor.dtype.bytes()).ok();
+    let multiply = |bytes: u64, extent: &i64| bytes.checked_mul(u64::try_from(*extent).ok()?);
+    element
+        .and_then(|element| tensor.shape.iter().try_fold(element, multiply))
+        .ok_or_else(|| Error::invalid(format!("shape {:?} is negative or too large", tensor.shape)))
 }
 
 /// An argument of the program's command line: the path of a tensor's file, or a number.

@@ -3,8 +3,7 @@
 #![allow(unsafe_code, reason = "polls a process without reaping it, and signals process groups")]
 
 use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -149,7 +148,8 @@ pub struct Process {
     group: ProcessGroup,
     /// The command, for messages.
     command: String,
-    output: PathBuf,
+    /// Not its path, where the program may put something else.
+    output: File,
 }
 
 impl Process {
@@ -165,8 +165,9 @@ impl Process {
         let io = |error: std::io::Error| {
             Error::new(ErrorKind::Io, format!("{}: {error}", output.display())).with_source(error)
         };
-        let file = File::create(output).map_err(io)?;
-        let errors = file.try_clone().map_err(io)?;
+        let kept =
+            File::options().read(true).write(true).create(true).truncate(true).open(output).map_err(io)?;
+        let [file, errors] = [kept.try_clone().map_err(io)?, kept.try_clone().map_err(io)?];
         let program = command.get_program().to_string_lossy().into_owned();
         let arguments = command.get_args().map(|word| format!(" {}", word.to_string_lossy()));
         let text = std::iter::once(program.clone()).chain(arguments).collect();
@@ -175,7 +176,7 @@ impl Process {
             let message = format!("cannot run \"{program}\": {error}; install it, or correct the command");
             Error::new(ErrorKind::Unavailable, message).with_source(error)
         })?;
-        Ok(Self { group: ProcessGroup::new(child), command: text, output: output.to_owned() })
+        Ok(Self { group: ProcessGroup::new(child), command: text, output: kept })
     }
 
     /// Waits until the output contains `text`.
@@ -222,6 +223,11 @@ impl Process {
         }
     }
 
+    /// Ends the program and its process group: SIGTERM, and SIGKILL for what is left after a moment.
+    pub fn end(&mut self) {
+        self.group.end();
+    }
+
     /// The number of the program and of its process group.
     #[must_use]
     pub fn id(&self) -> u32 {
@@ -245,15 +251,9 @@ impl Process {
     /// The end of what the program printed, at most 64 KiB.
     #[must_use]
     pub fn output(&self) -> String {
-        let read = || -> std::io::Result<String> {
-            let mut file = File::open(&self.output)?;
-            let bytes = file.metadata()?.len();
-            file.seek(SeekFrom::Start(bytes.saturating_sub(REPORTED_BYTES)))?;
-            let mut text = Vec::new();
-            file.take(REPORTED_BYTES).read_to_end(&mut text)?;
-            Ok(String::from_utf8_lossy(&text).trim().to_owned())
-        };
-        read().unwrap_or_default()
+        let bytes = self.output.metadata().map_or(0, |file| file.len());
+        let text = read_at(&self.output, bytes.saturating_sub(REPORTED_BYTES), REPORTED_BYTES);
+        String::from_utf8_lossy(&text.unwrap_or_default()).trim().to_owned()
     }
 
     /// An error about this program, with its output.
@@ -285,16 +285,23 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Whether the text is in the file by now.
-    fn finds(&mut self, path: &Path) -> std::io::Result<bool> {
-        let mut file = File::open(path)?;
-        file.seek(SeekFrom::Start(self.searched))?;
-        self.searched += file.read_to_end(&mut self.tail)? as u64;
+    fn finds(&mut self, file: &File) -> std::io::Result<bool> {
+        let bytes = read_at(file, self.searched, MAX_OUTPUT_BYTES)?;
+        self.searched += bytes.len() as u64;
+        self.tail.extend(bytes);
         let found =
             self.text.is_empty() || self.tail.windows(self.text.len()).any(|window| window == self.text);
         let kept = self.text.len().saturating_sub(1).min(self.tail.len());
         self.tail.drain(..self.tail.len() - kept);
         Ok(found)
     }
+}
+
+/// At most `limit` bytes of a file from an offset. The position, which the program shares, stays.
+fn read_at(file: &File, offset: u64, limit: u64) -> std::io::Result<Vec<u8>> {
+    let bytes = file.metadata()?.len().saturating_sub(offset).min(limit);
+    let mut text = vec![0; usize::try_from(bytes).unwrap_or(0)];
+    file.read_exact_at(&mut text, offset).map(|()| text)
 }
 
 /// Sleeps between polls: first shortly, for programs that end at once.
@@ -430,9 +437,20 @@ mod tests {
             ("a long line, ready!", true, "ady!"),
         ] {
             std::fs::write(&path, output).unwrap();
-            assert_eq!(search.finds(&path).unwrap(), found, "{output}");
+            assert_eq!(search.finds(&File::open(&path).unwrap()).unwrap(), found, "{output}");
             assert_eq!((search.searched, &search.tail[..]), (output.len() as u64, tail.as_bytes()));
         }
+    }
+
+    /// A program may do anything in its folder, also to the file of its output. A pipe without a writer would be waited for.
+    #[test]
+    #[cfg_attr(miri, ignore = "needs processes")]
+    fn an_output_whose_file_was_replaced_by_a_pipe_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = "echo first; rm output.txt; mkfifo output.txt; echo ready; exit 3";
+        let mut process = shell(folder.path(), script);
+        process.wait_ready("ready", LONG).unwrap();
+        assert_eq!((process.wait(LONG).unwrap().code(), &*process.output()), (Some(3), "first\nready"));
     }
 
     #[test]

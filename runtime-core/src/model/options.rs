@@ -191,10 +191,15 @@ pub fn did_you_mean(given: &str, valid: &[&str]) -> String {
     if valid.is_empty() {
         return "there are none".to_owned();
     }
+    let length = given.chars().count();
     let nearest = valid
         .iter()
-        .map(|name| (strsim::damerau_levenshtein(given, name), name))
-        .filter(|(distance, name)| *distance <= 2.max(name.len() / 3))
+        .map(|name| (2.max(name.len() / 3), name))
+        // The distance of a very long name takes as long to compute.
+        .filter(|(most, name)| length.abs_diff(name.chars().count()) <= *most)
+        .map(|(most, name)| (most, strsim::damerau_levenshtein(given, name), name))
+        .filter(|(most, distance, _)| distance <= most)
+        .map(|(_, distance, name)| (distance, name))
         .min();
     match nearest {
         Some((_, name)) => format!("did you mean \"{name}\"? (valid: {})", valid.join(", ")),

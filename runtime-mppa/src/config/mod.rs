@@ -268,7 +268,11 @@ pub(crate) fn options() -> Vec<OptionSpec> {
             "Folder for files of the run, an absolute path; by default a private one.",
         ),
         OptionSpec::device("verbose", false, "Log the commands that are run."),
-        OptionSpec::device("build_verbose", false, "Log what compilers print; not used yet."),
+        OptionSpec::device(
+            "build_verbose",
+            false,
+            "Log what the compiler of the offload library's shim prints.",
+        ),
         OptionSpec::device("benchmark", false, "Run for a benchmark: turns traces on."),
         OptionSpec::device("trace", false, "Record traces; boards only."),
         OptionSpec::device("trace_use_syscall", true, "Record traces through system calls."),

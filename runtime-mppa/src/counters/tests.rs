@@ -101,6 +101,26 @@ fn other_names_are_refused_with_what_is_valid() {
     }
 }
 
+/// The memory for comparing a name with the known ones grew with both, up to an abort.
+#[test]
+fn a_name_of_any_length_and_content_is_refused() {
+    let long = "A".repeat(50 << 20);
+    let dots = ".".repeat(1 << 20);
+    for name in [
+        &*format!("mppa.{long}.cluster.0.pe.0"),
+        &*format!("mppa.PCC.cluster.{long}.pe.0"),
+        &*format!("mppa.PCC.cluster.{}.pe.0", "0".repeat(1 << 20)),
+        &dots,
+        "mppa.PCC\0.cluster.0.pe.0",
+        "mppa.PCC.cluster.\u{661}.pe.0",
+        "mppa.PCC.cluster.+1.pe.0",
+        "mppa.PCC.cluster.18446744073709551616.pe.0",
+        "",
+    ] {
+        assert_eq!(Request::parse(name, Arch::Kv31).unwrap_err().kind(), ErrorKind::NotFound);
+    }
+}
+
 #[test]
 fn each_architecture_has_its_events() {
     let [first, second] = [Arch::Kv31, Arch::Kv32].map(|arch| Event::all(arch).collect::<Vec<_>>());

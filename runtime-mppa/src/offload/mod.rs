@@ -39,7 +39,7 @@ pub(crate) use device::{OffloadBuffer, OffloadDevice, OffloadKernel, OffloadModu
 pub(crate) use host_module::HOST_MODULE;
 pub(crate) use limits::{call_timeout, option as timeout_option};
 pub(crate) use memory::MIN_ALIGNMENT_BYTES;
-pub(crate) use open_chip::{OPEN_CHIPS, Wanted};
+pub(crate) use open_chip::{BuildLog, OPEN_CHIPS, Wanted};
 pub(crate) use queue::OffloadQueue;
 pub(crate) use shim::{HEADER, has_header, try_compile};
 pub(crate) use simulator::{SimulatorPlan, obstacle, tool};

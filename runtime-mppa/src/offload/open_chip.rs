@@ -110,6 +110,13 @@ impl Place {
 pub(crate) static OPEN_CHIPS: OpenChips =
     OpenChips { shims: Mutex::new(BTreeMap::new()), chips: Mutex::new(BTreeMap::new()) };
 
+/// Where messages go, and at which level those of compilers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BuildLog {
+    pub(crate) log: Log,
+    pub(crate) level: Level,
+}
+
 /// What is opened in this process. Different chips are opened side by side, a chip by one thread at a time.
 #[derive(Debug)]
 pub(crate) struct OpenChips {
@@ -127,7 +134,7 @@ impl OpenChips {
     /// # Safety
     /// As for [`Shim::build`].
     #[allow(unsafe_code, reason = "the caller vouches for the SDK")]
-    pub(crate) unsafe fn open(&self, sdk: &Path, wanted: Wanted, log: Log) -> Result<Arc<OpenChip>> {
+    pub(crate) unsafe fn open(&self, sdk: &Path, wanted: Wanted, log: BuildLog) -> Result<Arc<OpenChip>> {
         let place = Arc::clone(self.chips.lock().entry((wanted.platform, wanted.position)).or_default());
         let mut place = place.lock();
         let name = wanted.name();
@@ -144,7 +151,8 @@ impl OpenChips {
         }
         place.wait_closed(&name, wanted.call_timeout)?;
         // SAFETY: as the caller's.
-        let shim = unsafe { self.shim(sdk) }?;
+        let shim = unsafe { self.shim(sdk, log) }?;
+        let BuildLog { log, .. } = log;
         let calls = Arc::new(Calls::new(&name, wanted.simulator.is_none(), log));
         place.calls = Arc::downgrade(&calls);
         let chip = Chip::open(&shim, wanted.opening(calls, log)?)?;
@@ -155,7 +163,7 @@ impl OpenChips {
 
     /// The shim of an SDK, compiled once.
     #[allow(unsafe_code, reason = "the caller vouches for the SDK")]
-    unsafe fn shim(&self, sdk: &Path) -> Result<Arc<Shim>> {
+    unsafe fn shim(&self, sdk: &Path, log: BuildLog) -> Result<Arc<Shim>> {
         let mut shims = self.shims.lock();
         if let Some(shim) = shims.get(sdk) {
             return Ok(Arc::clone(shim));
@@ -163,6 +171,10 @@ impl OpenChips {
         let folder = compile_folder()?;
         // SAFETY: as the caller's.
         let shim = unsafe { Shim::build(sdk, folder.path()) }?;
+        if !shim.output.is_empty() {
+            let text = format!("the compiler of the offload library's shim printed: {}", shim.output);
+            log.log.write(log.level, "mppa", &text);
+        }
         shims.insert(sdk.to_owned(), Arc::clone(&shim));
         Ok(shim)
     }

@@ -15,7 +15,7 @@ use super::calls::Calls;
 use super::chip::{Chip, Opening};
 use super::functions::{Functions, check};
 use super::limits::CALL_TIMEOUT;
-use crate::process::{self, io_error};
+use crate::process::{self, NO_ROOM, io_error};
 
 const SOURCE: &str = include_str!("shim.c");
 const LIBRARY: &str = "libruntime_mppa_shim.so";
@@ -24,11 +24,15 @@ pub(crate) const HEADER: &str = "include/mppa_offload_host.h";
 /// The libraries of the SDK that the shim calls.
 const LIBRARIES: [&str; 3] = ["-lmppa_offload_host", "-lmppa_rproc_host", "-lmopd"];
 const DEADLINE: Duration = Duration::from_secs(120);
+/// What compilers print then.
+const DISK_FULL: [&str; 3] = ["No space left on device", "Disk quota exceeded", "File too large"];
 
 /// The loaded shim. It stays loaded, because the SDK's libraries may leave threads behind.
 #[derive(Debug)]
 pub struct Shim {
     pub(super) functions: Functions,
+    /// What the compiler printed.
+    pub(super) output: String,
 }
 
 impl Shim {
@@ -47,13 +51,13 @@ impl Shim {
             );
             return Err(Error::new(ErrorKind::Unavailable, message));
         }
-        compile(sdk, folder)?;
+        let output = compile(sdk, folder)?;
         // SAFETY: the library was compiled from our source; loading it loads the SDK's libraries, which the caller guarantees to be Kalray's.
         let library = open_library(&folder.join(LIBRARY), |path| unsafe { Library::new(path) })?;
         // SAFETY: as above, and it is never unloaded.
         let functions = unsafe { Functions::bind(&library) };
         std::mem::forget(library);
-        Ok(Arc::new(Self { functions: functions? }))
+        Ok(Arc::new(Self { functions: functions?, output }))
     }
 
     /// Number of the chips of this machine.
@@ -114,11 +118,17 @@ fn compile(sdk: &Path, folder: &Path) -> Result<String> {
         ["cc", "-shared", "-fPIC", "-O1", "-Wall", "-fvisibility=hidden", "-o", LIBRARY, "shim.c"]
             .map(str::to_owned)
             .to_vec();
-    words.extend([format!("-I{include}"), format!("-L{libraries}"), format!("-Wl,-rpath,{libraries}")]);
+    words.extend([format!("-I{include}"), format!("-L{libraries}")]);
+    // `-Wl` would split a path at its commas.
+    words.extend(["-Xlinker", "-rpath", "-Xlinker", &libraries].map(str::to_owned));
     words.extend(LIBRARIES.map(str::to_owned));
-    let mut compiler = process::start(&words, folder, &[])?;
+    let mut compiler = process::start(&words, folder, &[("LC_ALL", "C".to_owned())])?;
     match compiler.wait(DEADLINE)? {
         status if status.success() => Ok(compiler.output()),
+        _ if DISK_FULL.iter().any(|words| compiler.output().contains(words)) => {
+            let what = format!("cannot write to {}{NO_ROOM}", folder.display());
+            Err(compiler.failure(ErrorKind::Io, &what))
+        }
         status => Err(compiler.failure(
             ErrorKind::CompileFailed,
             &format!("failed ({status}); the SDK's header differs from what this backend knows, so please send this output"),

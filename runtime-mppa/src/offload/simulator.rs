@@ -133,8 +133,7 @@ impl SimulatorPlan {
 /// A running simulator. On drop, and when this process ends in any way, it ends with the processes that it started.
 #[derive(Debug)]
 pub(super) struct Simulator {
-    /// `None` once it was ended.
-    process: Mutex<Option<Process>>,
+    process: Mutex<Process>,
     _guard: DeathGuard,
     /// Removed last.
     folder: SimulatorFolder,
@@ -159,14 +158,14 @@ impl Simulator {
             Ok(guard) => guard,
         };
         // From here on, an error ends it in the order of the fields.
-        let mut simulator = Self { process: Mutex::new(Some(process)), _guard: guard, folder };
+        let mut simulator = Self { process: Mutex::new(process), _guard: guard, folder };
         simulator.wait_ready(&plan.ready)?;
         simulator.record_files()?;
         Ok(simulator)
     }
 
     fn wait_ready(&mut self, ready: &Readiness) -> Result<()> {
-        let process = self.process.get_mut().as_mut().ok_or_else(ended)?;
+        let process = self.process.get_mut();
         match &ready.text {
             Some(text) => process.wait_ready(text, ready.timeout),
             None => wait_for_files(process, &self.folder, ready.timeout),
@@ -183,7 +182,10 @@ impl Simulator {
 
     /// Ends it, and returns an error about it, with its output.
     pub(super) fn end(&self, kind: ErrorKind, what: &str) -> Error {
-        self.process.lock().take().map_or_else(ended, |process| process.failure(kind, what))
+        let mut process = self.process.lock();
+        let error = process.failure(kind, what);
+        process.end();
+        error
     }
 
     /// Checks that the simulator still runs.
@@ -192,7 +194,6 @@ impl Simulator {
     /// `DeviceLost`, with its output.
     pub(super) fn check(&self) -> Result<()> {
         let mut process = self.process.lock();
-        let process = process.as_mut().ok_or_else(ended)?;
         match process.status() {
             Ok(None) => Ok(()),
             Ok(Some(status)) => {
@@ -201,11 +202,6 @@ impl Simulator {
             Err(error) => Err(Error::new(ErrorKind::DeviceLost, error.message().to_owned())),
         }
     }
-}
-
-/// The error of a simulator that this backend has ended.
-fn ended() -> Error {
-    Error::new(ErrorKind::DeviceLost, "the simulator was ended")
 }
 
 /// The error of a simulator that has ended before it was ready; `None` while it runs.

@@ -27,6 +27,8 @@ const KEPT: &str = "./kept";
 /// Begins the names of folders that belong to one process.
 const PREFIX: &str = "runtime-mppa-";
 const WRITABLE_BY_OTHERS: u32 = 0o022;
+/// Room for the names of more files than a simulator makes.
+const MAX_MARKER_BYTES: u64 = 16 << 20;
 /// How often the folder may be removed by its last user while it is being locked.
 const MAX_ATTEMPTS: u32 = 100;
 
@@ -178,7 +180,7 @@ fn create_private(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Opens the marker of a folder that only this user may write to; the inner error says that others may.
+/// Opens the marker of a folder that only this user may write to; the inner error says that others may, or that it is no marker.
 fn open_marker(folder: &Path) -> io::Result<Result<File>> {
     let metadata = folder.metadata()?;
     // SAFETY: only reads a number.
@@ -191,7 +193,16 @@ fn open_marker(folder: &Path) -> io::Result<Result<File>> {
     }
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW);
-    options.open(folder.join(MARKER)).map(Ok)
+    let path = folder.join(MARKER);
+    let marker = options.open(&path)?;
+    let metadata = marker.metadata()?;
+    if metadata.is_file() && metadata.len() <= MAX_MARKER_BYTES {
+        return Ok(Ok(marker));
+    }
+    Ok(Err(Error::invalid(format!(
+        "{} was not made by this backend; remove it, or set {SIMULATOR_FOLDER} to a new folder",
+        path.display()
+    ))))
 }
 
 /// Whether an open file is the one at a path.
@@ -267,6 +278,20 @@ mod tests {
         std::fs::create_dir(&path).unwrap();
         drop(SimulatorFolder::create(&path, true).unwrap());
         assert!(entries(&path).unwrap().is_empty() && path.exists(), "a folder of the user stays");
+    }
+
+    #[test]
+    fn a_marker_that_is_no_marker_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("mymppa");
+        std::fs::create_dir(&path).unwrap();
+        let marker = path.join(MARKER);
+        File::create(&marker).unwrap().set_len(MAX_MARKER_BYTES + 1).unwrap();
+        assert!(refused(&path, ErrorKind::InvalidArgument).contains("was not made by this backend"));
+        std::fs::remove_file(&marker).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&marker).status().unwrap().success());
+        assert!(refused(&path, ErrorKind::InvalidArgument).contains("was not made by this backend"));
+        assert!(marker.exists());
     }
 
     #[test]

@@ -142,3 +142,43 @@ fn without_its_tool_a_platform_is_unavailable() {
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.message().contains("qemu-system-kvx") && error.message().contains("command"), "{error}");
 }
+
+/// File systems differ in what fits; a process that asks for so much memory is aborted.
+#[test]
+fn a_tensor_of_any_size_is_a_file_or_an_error() {
+    let root = FakeRoot::new();
+    let device = device(&root, "", &Options::new()).unwrap();
+    let flash_zeros = |extent| {
+        let shape = [extent];
+        let zeros =
+            TensorDescription { dtype: DType::F32, shape: &shape, access: Access::Read, data: None, seed: 0 };
+        flash(&device, &Program { tensors: vec![zeros], args: Vec::new() })
+    };
+    if let Err(error) = flash_zeros(1 << 50) {
+        assert!(error.kind() == ErrorKind::Io && error.message().contains("tensor0.bin"), "{error}");
+    }
+    assert_eq!(flash_zeros(i64::MAX).unwrap_err().kind(), ErrorKind::InvalidArgument);
+}
+
+/// A program may do anything to the files of its folder; opening a pipe without a writer would wait forever.
+#[test]
+fn pipes_and_links_in_place_of_its_files_hold_up_nothing() {
+    let root = FakeRoot::new();
+    let victim = root.path().join("victim");
+    std::fs::write(&victim, "kept").unwrap();
+    let script = format!(
+        "f=${{3%/*}}; echo before; rm $f/*; mkfifo $f/tensor0.bin $f/output.txt; ln -s {} $f/program.elf; echo after; exit 3",
+        victim.display()
+    );
+    let device = device(&root, &script, &Options::new()).unwrap();
+    let tensor =
+        TensorDescription { dtype: DType::U8, shape: &[1], access: Access::Read, data: None, seed: 0 };
+    for _ in 0..2 {
+        flash(&device, &Program { tensors: vec![tensor], args: Vec::new() }).unwrap();
+        let error = device.run(DEADLINE).unwrap_err();
+        assert!(error.message().contains("before\nafter"), "{error}");
+        let error = device.read(0, 0, &mut [0]).unwrap_err();
+        assert!(error.kind() == ErrorKind::Io && error.message().contains("tensor0.bin"), "{error}");
+    }
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "kept");
+}

@@ -12,6 +12,7 @@ mod tests;
 use std::fmt;
 
 use crate::environment::Environment;
+use crate::plain_text::plain;
 use sections::{SECTIONS, Source};
 
 pub use privacy::Private;
@@ -31,11 +32,8 @@ impl fmt::Display for Section {
         if self.lines.is_empty() {
             writeln!(formatter, "  nothing")?;
         }
-        self.lines.iter().flat_map(|line| line.lines()).try_for_each(|line| {
-            let plain: String =
-                line.chars().map(|c| if c.is_control() && c != '\t' { '?' } else { c }).collect();
-            writeln!(formatter, "  {plain}")
-        })
+        let mut lines = self.lines.iter().flat_map(|line| line.lines());
+        lines.try_for_each(|line| writeln!(formatter, "  {}", plain(line)))
     }
 }
 

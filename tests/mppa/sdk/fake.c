@@ -86,7 +86,8 @@ int fake_live(void) {
 }
 const char *fake_log(void) { return log_text; }
 
-/* Never returns for the calls in the variable FAKE_HANG, a list of ` call:board;`. The lock is free meanwhile. */
+/* Never returns for the calls in the variable FAKE_HANG, a list of ` call:board;`, and ends the process for those in FAKE_EXIT. The lock
+   is free meanwhile. */
 static void hang(const char *name, int board) {
     char entry[64];
     const char *calls = getenv("FAKE_HANG");
@@ -95,6 +96,11 @@ static void hang(const char *name, int board) {
         pthread_mutex_unlock(&lock);
         pause();
         pthread_mutex_lock(&lock);
+    }
+    calls = getenv("FAKE_EXIT");
+    if (calls && strstr(calls, entry)) {
+        pthread_mutex_unlock(&lock);
+        exit(41);
     }
 }
 /* Counts a call, of a chip if there is one. `leave` ends it. */

@@ -4,17 +4,21 @@
 //! device; fake machines show which devices are listed and how tools are started; the fake SDK, whose chip
 //! is this machine, shows how the offload library is called.
 
+mod checks;
 mod elf_header;
 mod eval;
 mod fake_library;
 mod fake_sdk;
 mod processes;
+mod tools;
 
+pub use checks::{check, check_seen};
 pub use elf_header::{KV3_1, KV3_2, elf_header};
 pub use eval::{eval_row, eval_rows, start_eval};
 pub use fake_library::FakeLibrary;
 pub use fake_sdk::FakeSdk;
 pub use processes::{becomes, ends, is_running};
+pub use tools::write_tool;
 
 use std::ffi::OsStr;
 use std::path::PathBuf;

@@ -3,13 +3,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use mppa::{FakeSdk, KV3_2, elf_header, eval_row};
+use mppa::{FakeSdk, KV3_2, check, elf_header, eval_row, write_tool};
 use opencl::{DEADLINE, current_program};
 use runtime_core::{Arg, DType, ErrorKind, Geometry, ModuleSource, Options, Placement, Runtime, Timing};
 
@@ -49,10 +48,6 @@ fn in_child(name: &str) -> Result<(), Failed> {
     command.env(CHILD, name);
     opencl::finish(&mut command, DEADLINE)?.success()?;
     Ok(())
-}
-
-fn check(is_right: bool, what: impl FnOnce() -> String) -> Result<(), Failed> {
-    if is_right { Ok(()) } else { Err(what().into()) }
 }
 
 /// A kernel that adds a number of its own to each element.
@@ -141,10 +136,7 @@ type Variables = [(&'static str, PathBuf); 2];
 /// A machine whose simulator is a script, and a program for it.
 fn simulator(script: &str) -> Result<(tempfile::TempDir, Variables), Failed> {
     let root = tempfile::tempdir()?;
-    let tool = root.path().join("bin/kvx-mppa");
-    std::fs::create_dir(root.path().join("bin"))?;
-    std::fs::write(&tool, format!("#!/bin/sh\n{script}\n"))?;
-    std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755))?;
+    write_tool(&root.path().join("bin/kvx-mppa"), script);
     std::fs::write(root.path().join("program.elf"), elf_header(KV3_2))?;
     let kernel = "[kernel]\npath = \"program.elf\"\nentry = \"main\"\n";
     std::fs::write(root.path().join("spec.toml"), format!("version = 1\n{kernel}[eval]\nrepeat = 1\n"))?;

@@ -2,11 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use mppa::FakeSdk;
+use mppa::{FakeSdk, write_tool};
 use opencl::{DEADLINE, Finished, IcdFolder, built, finish};
 
 const FILE: &str = "runtime-mppa-report.txt";
@@ -24,9 +23,7 @@ fn doctor(folder: &Path, machine: &Path, file: Option<&str>, change: impl FnOnce
 /// A fake machine with Kalray's tool for boards.
 fn machine() -> FakeSdk {
     let sdk = FakeSdk::new(1);
-    sdk.write("bin/kvx-board-diag", "#!/bin/sh\necho \"board 0 of $USER: K300\"\n");
-    let tool = sdk.path().join("bin/kvx-board-diag");
-    std::fs::set_permissions(tool, std::fs::Permissions::from_mode(0o755)).unwrap();
+    write_tool(&sdk.path().join("bin/kvx-board-diag"), "echo \"board 0 of $USER: K300\"");
     sdk
 }
 

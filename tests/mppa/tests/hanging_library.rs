@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use mppa::{FakeLibrary, FakeSdk, becomes};
+use mppa::{FakeLibrary, FakeSdk, becomes, check};
 use opencl::{DEADLINE, IcdFolder, current_program};
 use runtime_core::{
     Arg, CodeFormat, Device, Error, ErrorKind, Geometry, Kernel, ModuleSource, Options, Runtime, Tensor,
@@ -73,10 +73,6 @@ fn run_all(program: &[u8]) -> Result<(), Failed> {
         check(threads.len() == CASES.len(), || format!("{} chips", threads.len()))?;
         threads.into_iter().try_for_each(|thread| thread.join().unwrap().map_err(Failed::from))
     })
-}
-
-fn check(is_right: bool, what: impl FnOnce() -> String) -> Result<(), Failed> {
-    if is_right { Ok(()) } else { Err(what().into()) }
 }
 
 /// A chip of the fake machine.

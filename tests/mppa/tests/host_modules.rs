@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use mppa::{FakeLibrary, FakeSdk};
+use mppa::{FakeLibrary, FakeSdk, check};
 use opencl::{DEADLINE, IcdFolder, current_program};
 use runtime_core::{Arg, CodeFormat, Device, ErrorKind, Geometry, Kernel, ModuleSource, Runtime};
 
@@ -55,10 +55,6 @@ fn start(name: &str) -> Result<(), Failed> {
     command.env(CHILD, name).envs(sdk.variables());
     opencl::finish(&mut command, DEADLINE)?.success()?;
     Ok(())
-}
-
-fn check(is_right: bool, what: impl FnOnce() -> String) -> Result<(), Failed> {
-    if is_right { Ok(()) } else { Err(what().into()) }
 }
 
 fn sdk() -> std::path::PathBuf {

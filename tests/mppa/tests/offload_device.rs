@@ -8,7 +8,7 @@ use std::ffi::c_int;
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use mppa::{FakeLibrary, FakeSdk};
+use mppa::{FakeLibrary, FakeSdk, check};
 use opencl::{DEADLINE, IcdFolder, current_program};
 use runtime_conformance::{Exception, Expectation, Selection};
 use runtime_core::{
@@ -104,10 +104,6 @@ fn suite(arguments: &Arguments) -> ExitCode {
         ..Selection::new(vec![library])
     };
     runtime_conformance::run(&selection, arguments)
-}
-
-fn check(is_right: bool, what: impl FnOnce() -> String) -> Result<(), Failed> {
-    if is_right { Ok(()) } else { Err(what().into()) }
 }
 
 fn program() -> ModuleSource {

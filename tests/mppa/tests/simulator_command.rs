@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use mppa::{FakeSdk, becomes, ends, eval_rows, start_eval};
+use mppa::{FakeSdk, becomes, check, ends, eval_rows, start_eval};
 use opencl::{DEADLINE, IcdFolder, built};
 
 const SPEC: &str = r#"version = 1
@@ -74,10 +74,6 @@ impl Machine {
             |path: &PathBuf| ["-iss-", "-qemu-"].iter().any(|name| path.to_string_lossy().contains(name));
         Ok(paths.into_iter().filter(is_simulator).collect())
     }
-}
-
-fn check(is_right: bool, what: impl FnOnce() -> String) -> Result<(), Failed> {
-    if is_right { Ok(()) } else { Err(what().into()) }
 }
 
 /// Evaluates on devices, and returns their names in the rows.

@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use mppa::{FakeLibrary, FakeSdk, becomes, ends, is_running};
+use mppa::{FakeLibrary, FakeSdk, becomes, check, ends, is_running};
 use opencl::{DEADLINE, IcdFolder, current_program};
 use runtime_core::{
     Arg, CodeFormat, DType, Device, ErrorKind, Geometry, ModuleSource, Options, Placement, Runtime, Tensor,
@@ -109,10 +109,6 @@ impl Machine {
 fn start(machine: &Machine, (name, modes, _): &Case) -> Result<(), Failed> {
     opencl::finish(&mut machine.command(name, modes)?, DEADLINE)?.success()?;
     machine.check_all_ended()
-}
-
-fn check(is_right: bool, what: impl FnOnce() -> String) -> Result<(), Failed> {
-    if is_right { Ok(()) } else { Err(what().into()) }
 }
 
 /// The numbers of the simulator's processes.

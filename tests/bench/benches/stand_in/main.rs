@@ -2,7 +2,8 @@
 //! process; prints a table of ratios.
 //!
 //! `RUNTIME_MPPA_STAND_IN=1` offers the stand-in. `STAND_IN_BENCH_ROUNDS` (default 30) is the number of turns, and
-//! `STAND_IN_BENCH_ONLY` a list of kernels.
+//! `STAND_IN_BENCH_ONLY` a list of kernels. With `STAND_IN_BENCH_NOISE=1` the OpenCL backend is compared with itself instead, which
+//! shows how far ratios are from 1 by chance.
 
 #![allow(missing_docs, clippy::print_stdout, reason = "a benchmark that reports")]
 
@@ -21,9 +22,13 @@ fn main() {
     else {
         return println!("nothing is compared: PoCL, or RUNTIME_MPPA_STAND_IN=1, is missing");
     };
-    let devices = Devices { opencl, stand_in };
+    let is_noise = std::env::var("STAND_IN_BENCH_NOISE").is_ok_and(|value| value == "1");
+    let other = if is_noise { pocl(&runtime) } else { Some(stand_in) };
+    let devices = Devices { opencl, stand_in: other.expect("PoCL was opened before") };
     let rounds = Rounds::read();
-    println!("| what | OpenCL | stand-in | ratio | least / least |\n| --- | --- | --- | --- | --- |");
+    println!(
+        "| what | OpenCL | stand-in | ratio | middle half | least / least |\n| --- | --- | --- | --- | --- | --- |"
+    );
     transfers(&devices, &rounds);
     kernels::measure(&devices, &rounds);
 }

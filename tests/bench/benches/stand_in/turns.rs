@@ -53,16 +53,19 @@ fn turn(call: &mut impl FnMut()) -> f64 {
     begin.elapsed().as_nanos() as f64 / calls as f64
 }
 
-/// Prints the medians, the median of the ratios of paired turns, and the ratio of the minima.
+/// Prints the medians, the median of the ratios of paired turns, the quartiles of those, and the ratio of the minima.
 pub(crate) fn line(what: &str, samples: &Samples) {
     let [opencl, stand_in] = samples;
-    let ratios = stand_in.iter().zip(opencl).map(|(ours, theirs)| ours / theirs).collect();
+    let mut ratios: Vec<_> = stand_in.iter().zip(opencl).map(|(ours, theirs)| ours / theirs).collect();
+    ratios.sort_by(f64::total_cmp);
     let least = |samples: &[f64]| samples.iter().copied().fold(f64::INFINITY, f64::min);
     println!(
-        "| {what} | {:.1} µs | {:.1} µs | {:.3} | {:.3} |",
+        "| {what} | {:.1} µs | {:.1} µs | {:.3} | {:.3}–{:.3} | {:.3} |",
         median(opencl.clone()) / 1e3,
         median(stand_in.clone()) / 1e3,
-        median(ratios),
+        median(ratios.clone()),
+        ratios[ratios.len() / 4],
+        ratios[ratios.len() * 3 / 4],
         least(stand_in) / least(opencl)
     );
 }

@@ -1,18 +1,16 @@
 //! `runtime eval` of whole programs on fake tools: their times, and the traces that they leave.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use libtest_mimic::{Failed, Trial};
-use mppa::{FakeSdk, KV3_2, elf_header, eval_row, start_eval};
+use mppa::{FakeSdk, KV3_2, check_seen, elf_header, eval_row, start_eval, write_tool};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::evaluation::{check, row};
+use super::evaluation::row;
 
 /// Called as `PROGRAM X Y`: copies X, which is not zeros, to Y, and leaves a trace if it is asked for one.
-const TOOL: &str = r#"#!/bin/sh
-[ "$(wc -c < "$2")" = 100 ] && [ "$(tr -d '\000' < "$2" | wc -c)" -gt 50 ] || exit 3
+const TOOL: &str = r#"[ "$(wc -c < "$2")" = 100 ] && [ "$(tr -d '\000' < "$2" | wc -c)" -gt 50 ] || exit 3
 cat "$2" > "$3"
 [ "$MPPA_TRACE_ENABLE" = 1 ] && echo "$MPPA_ENVP" > mppa.trace
 exit 0
@@ -62,8 +60,7 @@ fn machine() -> Result<TempDir, Failed> {
     write("mppa/board0/archver", b"kv3-2")?;
     write("mppa/board0/mppa0/freq", b"cluster0 : 1000000000\n")?;
     for tool in ["tool", "bin/kvx-jtag-runner", "bin/kvx-mppa"] {
-        write(tool, TOOL.as_bytes())?;
-        std::fs::set_permissions(root.path().join(tool), std::fs::Permissions::from_mode(0o755))?;
+        write_tool(&root.path().join(tool), TOOL);
     }
     write("program.elf", &elf_header(KV3_2))?;
     write("spec.toml", SPEC.as_bytes())?;
@@ -98,19 +95,22 @@ fn times() -> Result<(), Failed> {
     let root = machine()?;
     let row = evaluate(root.path(), "mppa:jtag", &[], &[])?;
     let measured = &row["measurement"];
-    check(measured["samples_ns"].as_array().is_some_and(|samples| samples.len() == 2), &row)?;
-    check(measured["clock"] == "host_wall" && measured["calls"] == RUNS && measured["number"] == 2, &row)?;
-    check(measured["gbytes_per_s"].is_number() && row["advice"] == json!([]), &row)?;
-    check(row["arguments"][0]["transfer"] == "untimed" && traces_of(&row).is_empty(), &row)
+    check_seen(measured["samples_ns"].as_array().is_some_and(|samples| samples.len() == 2), &row)?;
+    check_seen(
+        measured["clock"] == "host_wall" && measured["calls"] == RUNS && measured["number"] == 2,
+        &row,
+    )?;
+    check_seen(measured["gbytes_per_s"].is_number() && row["advice"] == json!([]), &row)?;
+    check_seen(row["arguments"][0]["transfer"] == "untimed" && traces_of(&row).is_empty(), &row)
 }
 
 fn simulated() -> Result<(), Failed> {
     let root = machine()?;
     let row = evaluate(root.path(), "mppa:iss", &["--counters", "functions"], &[])?;
     let advice = row["advice"][0].as_str().unwrap_or_default();
-    check(row["measurement"].is_object() && advice.contains("simulated time"), &row)?;
+    check_seen(row["measurement"].is_object() && advice.contains("simulated time"), &row)?;
     let reason = row["counters"][0]["reason"].as_str().unwrap_or_default();
-    check(reason.contains("no counters"), &row)
+    check_seen(reason.contains("no counters"), &row)
 }
 
 fn traces() -> Result<(), Failed> {
@@ -129,10 +129,10 @@ fn traces() -> Result<(), Failed> {
         [(&by_options, with_calls.as_str()), (&without_calls, meta), (&by_environment, &with_calls)]
     {
         let named = traces_of(row);
-        check(named.len() == RUNS, row)?;
+        check_seen(named.len() == RUNS, row)?;
         for path in &named {
-            check(Path::new(path).starts_with(work.join("traces")), row)?;
-            check(std::fs::read_to_string(path)?.trim() == text, row)?;
+            check_seen(Path::new(path).starts_with(work.join("traces")), row)?;
+            check_seen(std::fs::read_to_string(path)?.trim() == text, row)?;
         }
     }
     Ok(())
@@ -156,8 +156,8 @@ fn offload() -> Result<(), Failed> {
     let spec = "version = 1\n[kernel]\npath = \"program.elf\"\nentry = \"traced\"\n[eval]\nrepeat = 2\n";
     let device = ["--device", "mppa:offload"];
     let quiet = row(&sdk, spec, &device)?;
-    check(quiet["measurement"].is_object() && quiet.get("traces").is_none(), &quiet)?;
+    check_seen(quiet["measurement"].is_object() && quiet.get("traces").is_none(), &quiet)?;
     let variables: Vec<_> = sdk.variables().into_iter().chain([("MPPA_TRACE_ENABLE", "1".into())]).collect();
     let traced = eval_row(sdk.path(), &variables, &device)?;
-    check(traces_of(&traced).iter().any(|path| path.ends_with("/chip.trace")), &traced)
+    check_seen(traces_of(&traced).iter().any(|path| path.ends_with("/chip.trace")), &traced)
 }
