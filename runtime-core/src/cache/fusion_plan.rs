@@ -34,7 +34,7 @@ pub(crate) fn encode_plan(plan: &FusionPlan, relied: &Relied) -> Vec<u8> {
     put_list(&mut out, relies_on_groups, |out, launch| put_usize(out, *launch));
     put_list(&mut out, &relied.scalars, |out, (_, bits)| put_u64(out, *bits));
     put_list(&mut out, &relied.groups, |out, (_, groups)| {
-        groups.iter().for_each(|number| put_u32(out, *number))
+        groups.iter().for_each(|number| put_u32(out, *number));
     });
     out
 }
