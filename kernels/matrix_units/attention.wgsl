@@ -188,6 +188,7 @@ fn attention(
         if (raises[0] | raises[1] | raises[2] | raises[3]) != 0 {
             for (var i = 0u; i < 8; i++) {
                 let half = i / 4 * 16;
+                subgroupBarrier();
                 coopStoreT(sums[i], &scores[(own + half) * score_row], score_row);
                 subgroupBarrier();
                 if row / 16 * 16 == half {

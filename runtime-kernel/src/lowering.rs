@@ -19,6 +19,7 @@ use crate::host_flags::host_flags;
 use crate::interface::Interface;
 use crate::parse::specialise::Specialisation;
 use crate::print::c::CCode;
+use crate::print::spirv;
 use crate::program::{Checks, Dialect, Program};
 
 /// The lowering of WGSL, for [`RuntimeBuilder::with_lowering`](runtime_core::RuntimeBuilder::with_lowering).
@@ -309,7 +310,9 @@ fn write_with_asserted_proofs(
     }
     // PoCL miscompiles barriers on both sides of a branch.
     let checks = if writer == Writer::Spirv { checks } else { Checks::BoundedOnce };
-    let written = write(&program.with_proof_reports(checks)?, writer, Checks::Unchecked)?;
+    let copied = if writer == Writer::Spirv { spirv::with_matrices_in_registers(program) } else { None };
+    let reporting = copied.as_ref().unwrap_or(program).with_proof_reports(checks)?;
+    let written = write(&reporting, writer, Checks::Unchecked)?;
     Ok((written, Some(program.path().to_owned())))
 }
 

@@ -123,16 +123,20 @@ pub(crate) fn prepare(program: &Program) -> Result<Option<Program>> {
     Ok(zeroing::zeroed(prepared.as_ref().unwrap_or(program))?.or(prepared))
 }
 
+/// Maximum number of expressions of the entry points with copies: functions with barriers, too, have become part of them.
+const MAX_COPIED_SIZE: usize = 20_000;
+
 /// The program with copies of the loops that select matrices of an array. NVIDIA's driver follows the hint to unroll a loop
 /// with barriers only if it is short, and then keeps the array in memory: more than half of the time of an attention
 /// kernel.
-fn with_matrices_in_registers(program: &Program) -> Option<Program> {
+pub(crate) fn with_matrices_in_registers(program: &Program) -> Option<Program> {
     if program.is_plain() || !cooperative::is_used(&program.module) {
         return None;
     }
     // Constants in place of variables may make an invalid module. Such code stays as it is.
     let module = inline(&program.module, &program.info, Purpose::MatricesInRegisters).ok()?;
-    program.with(module).ok()
+    let size: usize = module.entry_points.iter().map(|point| point.function.expressions.len()).sum();
+    if size > MAX_COPIED_SIZE { None } else { program.with(module).ok() }
 }
 
 /// Rejects functions for which naga emits GLSL instructions that do not exist for f64.

@@ -160,6 +160,10 @@ mod tests {
         assert_eq!(loops_and_stores(&nested), (1, 4), "only the inner loop selects matrices");
         assert_eq!(loops_and_stores(&each("arrayLength(&c)", "i")), (1, 1), "not a constant number");
         assert_eq!(loops_and_stores(&each("4u", "0")), (1, 1), "one matrix only");
+        let skipped = each("4u", "i").replace("subgroupBarrier", "if i == 2 { continue; } subgroupBarrier");
+        assert_eq!(loops_and_stores(&skipped), (1, 1), "it may be continued in the middle");
+        let changed = each("4u", "i").replace("subgroupBarrier", "i += 1; subgroupBarrier");
+        assert_eq!(loops_and_stores(&changed), (1, 1), "the body changes the counter");
         let own = format!("var own = 0u; {}", each("4u", "own"));
         assert_eq!(loops_and_stores(&own), (1, 1), "the index does not depend on the counter");
     }
