@@ -329,6 +329,20 @@ fn attention_scales_its_sums_where_scores_grow() {
     assert!(rows.len() == 1 && rows[0]["status"] == "right", "{run:?}");
 }
 
+#[test]
+fn attention_runs_in_subgroups_of_64() {
+    let wide = |spec: &str| {
+        let spec = spec
+            .replace("subgroup_size = 32", "subgroup_size = 64")
+            .replace("group_size = 128", "group_size = 256");
+        spec.replace("[launch]", "[specialise]\nconstants = { SUBGROUP = 64 }\n\n[launch]")
+    };
+    let folder = copied("matrix_units/attention", str::to_owned, wide);
+    let changes = ["--device", "host", "--set", "n=77", "--set", "heads=2"].map(str::to_owned);
+    let (run, rows) = evaluate_on(&["host"], &folder.path().join("matrix_units"), "attention", &changes);
+    assert!(rows.len() == 1 && rows[0]["status"] == "right", "{run:?}");
+}
+
 /// The first key has nearly all the weight and the value 0: the output is what the small weights of the others add.
 #[test]
 fn attention_adds_small_weights() {
