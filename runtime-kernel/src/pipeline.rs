@@ -229,7 +229,13 @@ fn edited<'a>(code: &'a str, path: &str, specialisation: &Specialisation) -> Res
     let code = code.strip_prefix('\u{feff}').unwrap_or(code);
     let code = source_edits::with_elements(code, path, &specialisation.named_elements())?;
     let code = then(code, directives::without_needless);
-    let code = then(code, half_bitcasts::with_conversions);
+    let code = match half_bitcasts::with_conversions(&code) {
+        Cow::Owned(converted) => {
+            half_bitcasts::check_calls(&code, &converted, path)?;
+            Cow::Owned(converted)
+        }
+        Cow::Borrowed(_) => code,
+    };
     Ok(then(code, subgroup_calls::with_known_calls))
 }
 
@@ -238,9 +244,19 @@ fn with_typed_half_bitcasts(code: &str, path: &str) -> Result<Option<String>> {
     if !typed_half_bitcasts::may_be_in(code) {
         return Ok(None);
     }
-    let (depth, tokens) = limits::check(code, path)?;
+    let (_, tokens) = limits::check(code, path)?;
     expansion_limits::check(&tokens, code, path)?;
-    panic_guard::run("reading the kernel", depth, || Ok(typed_half_bitcasts::with_conversions(code, &tokens)))
+    let Some(probe) = typed_half_bitcasts::Probe::of(code, &tokens) else { return Ok(None) };
+    // Longer and nested deeper than the text: beyond the limits, the casts stay.
+    let Ok((depth, tokens)) = limits::check(probe.text(), path) else { return Ok(None) };
+    if expansion_limits::check(&tokens, probe.text(), path).is_err() {
+        return Ok(None);
+    }
+    let converted = panic_guard::run("reading the kernel", depth, || Ok(probe.with_conversions()))?;
+    if let Some(converted) = &converted {
+        half_bitcasts::check_calls(code, converted, path)?;
+    }
+    Ok(converted)
 }
 
 /// The text after one more edit.

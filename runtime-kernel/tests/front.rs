@@ -274,6 +274,23 @@ fn the_element_type_affects_interface_and_features() {
     }
 }
 
+/// The text whose types are asked for is nested deeper than that of the kernel.
+#[test]
+fn nested_bit_casts_are_within_the_limits_of_the_kernel() {
+    let nested = |count: usize| {
+        parse(&format!(
+            "enable f16; @group(0) @binding(0) var<storage, read_write> y: array<u32>;
+             @compute @workgroup_size(1) fn main() {{ y[0] = {}y[0]{}; }}",
+            "bitcast<u32>(".repeat(count),
+            ")".repeat(count)
+        ))
+    };
+    for count in [1, 30, 60, 110] {
+        nested(count).unwrap();
+    }
+    assert!(nested(120).unwrap_err().to_string().contains("nested too deep"));
+}
+
 #[test]
 fn scalars_may_be_f16() {
     let code = |body| {

@@ -175,8 +175,11 @@ impl<'a> LoweringPlan<'a> {
     }
 
     /// The plan for the same code with references to the lines of its text, for messages of compilers; `None` if the
-    /// lowering has no such option, or it is set.
+    /// lowering has no such option, it is set, or the code is SPIR-V, which has no such references.
     fn with_lines(&self) -> Option<Self> {
+        if [CodeFormat::SPIRV_KERNEL, CodeFormat::SPIRV_SHADER].contains(&self.target) {
+            return None;
+        }
         let has_option = self.lowering.options().iter().any(|spec| spec.key == LINES);
         let is_set = self.own.flag(LINES) || self.own.flag(DEBUG);
         (has_option && !is_set).then(|| Self {
@@ -288,6 +291,49 @@ pub(crate) fn read_text(source: &ModuleSource) -> Result<Cow<'_, str>> {
         Cow::Borrowed(code) => std::str::from_utf8(code).map(Cow::Borrowed).map_err(invalid),
         Cow::Owned(code) => {
             String::from_utf8(code).map(Cow::Owned).map_err(|error| invalid(error.utf8_error()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Lowered;
+
+    #[derive(Debug)]
+    struct WithLines;
+
+    // SAFETY: it lowers nothing.
+    #[allow(unsafe_code, reason = "implements a lowering")]
+    unsafe impl Lowering for WithLines {
+        fn format(&self) -> CodeFormat {
+            CodeFormat::WGSL
+        }
+
+        fn options(&self) -> Vec<OptionSpec> {
+            vec![OptionSpec::module(LINES, false, "Lines.")]
+        }
+
+        fn target(&self, _device: &DeviceInfo) -> Option<CodeFormat> {
+            None
+        }
+
+        fn lower(&self, _source: &PortableSource<'_>, _device: &DeviceInfo) -> Result<Lowered> {
+            Err(Error::unsupported("lowering is not supported"))
+        }
+    }
+
+    #[test]
+    fn code_is_lowered_again_only_if_lines_change_it() {
+        let again = |target, own| {
+            LoweringPlan { lowering: &WithLines, target, own, backend: Options::new() }.with_lines().is_some()
+        };
+        for target in [CodeFormat::C, CodeFormat::OPENCL_C, CodeFormat::CUDA_C] {
+            assert!(again(target.clone(), Options::new()), "{target}");
+            assert!(!again(target.clone(), Options::new().with(LINES, true)), "{target}");
+        }
+        for target in [CodeFormat::SPIRV_SHADER, CodeFormat::SPIRV_KERNEL] {
+            assert!(!again(target.clone(), Options::new()), "{target}");
         }
     }
 }

@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 
+use runtime_core::Result;
+
+use super::diagnostics::{failed, place};
 use super::text_edits::{Edit, applied, arguments};
 use super::tokens::{Token, text, tokens};
 
@@ -51,6 +54,31 @@ pub(super) fn with_functions(mut code: String) -> String {
         }
     }
     code
+}
+
+/// Checks that no function of the kernel hides a function by which `converted` expresses the casts of `code`.
+///
+/// # Errors
+/// `CompileFailed`, naming the function and its line.
+pub(crate) fn check_calls(code: &str, converted: &str, path: &str) -> Result<()> {
+    let before: Vec<_> = tokens(code).collect();
+    for name in ["pack2x16float", "unpack2x16float"] {
+        let Some(own) = function(&before, name) else { continue };
+        let count = |tokens: &[Token<'_>]| tokens.iter().filter(|token| token.text == name).count();
+        if count(&tokens(converted).collect::<Vec<_>>()) > count(&before) {
+            return Err(failed(format!(
+                "{}: `{name}` of the kernel hides the built-in function by which bit casts of `f16` are expressed; rename it",
+                place(code, path, own.span())
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The name of a function in its declaration, if the text has one.
+pub(super) fn function<'t, 'a>(tokens: &'t [Token<'a>], name: &str) -> Option<&'t Token<'a>> {
+    let at = tokens.windows(2).position(|pair| pair[0].text == "fn" && pair[1].text == name)?;
+    Some(&tokens[at + 1])
 }
 
 /// The edits for a cast that begins at `at`.
@@ -122,6 +150,43 @@ mod tests {
         let Err(error) = Program::parse(&code, "", &Specialisation::default()) else { panic!("accepted") };
         assert!(error.to_string().contains("redefinition of `bitcast_vec4_f16`"), "{error}");
         assert_eq!(with_functions(with_functions(code.clone())), with_functions(code));
+    }
+
+    #[test]
+    fn functions_of_the_kernel_that_hide_conversions_are_errors() {
+        let parse = |own: &str, statement: &str| {
+            let code = format!(
+                "enable f16; var<private> h: vec2h; var<private> w: u32;\n{own}
+                 @group(0) @binding(0) var<storage, read_write> y: array<u32>;
+                 @compute @workgroup_size(1) fn main() {{ {statement} }}"
+            );
+            Program::parse(&code, "k.wgsl", &Specialisation::default())
+                .map(drop)
+                .map_err(|error| error.to_string())
+        };
+        let pack = "fn pack2x16float(v: vec2<f32>) -> u32 { return 1u; }";
+        let unpack = "fn unpack2x16float(v: u32) -> vec2<f32> { return vec2<f32>(); }";
+        for (own, statement) in [
+            (pack, "y[0] = bitcast<u32>(vec2<f16>(h.x, 1h));"),
+            (pack, "y[0] = bitcast<u32>(h);"),
+            (pack, "y[0] = bitcast<vec2<u32>>(h.xyxy).x;"),
+            (unpack, "h = bitcast<vec2h>(w);"),
+            (unpack, "h = bitcast<vec4h>(vec2(w)).xy;"),
+        ] {
+            let error = parse(own, statement).expect_err(statement);
+            assert!(
+                error.contains("k.wgsl:2: `") && error.contains("pack2x16float` of the kernel hides"),
+                "{error}"
+            );
+            assert_eq!(parse("", statement), Ok(()));
+        }
+        for (own, statement) in [
+            (pack, "y[0] = pack2x16float(vec2<f32>(h)); h = bitcast<vec2h>(w);"),
+            (unpack, "y[0] = bitcast<u32>(h);"),
+            (pack, "y[0] = bitcast<u32>(1.0);"),
+        ] {
+            assert_eq!(parse(own, statement), Ok(()), "{statement}");
+        }
     }
 
     #[test]

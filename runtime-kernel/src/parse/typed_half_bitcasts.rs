@@ -8,7 +8,7 @@ use naga::front::{Typifier, wgsl};
 use naga::proc::ResolveContext;
 use naga::{Expression, Function, Module, RelationalFunction, Scalar, ScalarKind, TypeInner, VectorSize};
 
-use super::half_bitcasts::{BITS_OF_FOUR, FOUR, with_functions};
+use super::half_bitcasts::{BITS_OF_FOUR, FOUR, function, with_functions};
 use super::text_edits::{Edit, applied, arguments};
 use super::tokens::{Token, text};
 use crate::ir::blocks;
@@ -18,32 +18,86 @@ use crate::ir::blocks;
 /// it from other calls.
 const MARK: &str = "any\t \t(dpdx(";
 
+/// What that text calls.
+const CALLED: [&str; 3] = ["any", "dpdx", "select"];
+
 /// Whether a text may have such casts.
 pub(crate) fn may_be_in(code: &str) -> bool {
     code.contains("bitcast") && code.contains("f16")
 }
 
-/// The text with these casts expressed by functions that naga accepts, if it has any. Lines stay the same.
-/// A text that naga rejects stays as it is.
-pub(crate) fn with_conversions(code: &str, tokens: &[Token<'_>]) -> Option<String> {
-    let casts: Vec<Cast> = (0..tokens.len()).filter_map(|at| Cast::at(code, tokens, at)).collect();
-    if casts.is_empty() {
-        return None;
+/// A text with such casts, and the text whose types are asked for.
+pub(crate) struct Probe<'a> {
+    code: &'a str,
+    casts: Vec<Cast>,
+    text: String,
+}
+
+impl<'a> Probe<'a> {
+    /// The probe of a text, if it has casts. What the kernel itself calls `any` and so on has another name in it.
+    pub(crate) fn of(code: &'a str, tokens: &[Token<'_>]) -> Option<Self> {
+        let casts: Vec<Cast> = evaluated(tokens).into_iter().filter_map(|at| Cast::at(tokens, at)).collect();
+        if casts.is_empty() {
+            return None;
+        }
+        let hidden = CALLED.map(|name| function(tokens, name).is_some());
+        // A name that is not called is that of a variable or member.
+        let is_own = |at: usize| {
+            let called = CALLED.iter().zip(hidden).find(|(name, _)| **name == tokens[at].text);
+            called.is_some_and(|(_, hidden)| hidden || text(tokens, at + 1) != "(")
+        };
+        let own = (0..tokens.len()).filter(|&at| is_own(at)).map(|at| &tokens[at]);
+        let own = own.map(|token| (token.range.clone(), format!("own_{}", token.text)));
+        let text = applied(code, casts.iter().flat_map(Cast::probe).chain(own).collect());
+        Some(Self { code, casts, text })
     }
-    let probe = applied(code, casts.iter().flat_map(Cast::probe).collect());
-    let marks: HashMap<u32, usize> =
-        probe.match_indices(MARK).enumerate().map(|(cast, (at, _))| (offset(at), cast)).collect();
-    let module = wgsl::parse_str(&probe).ok()?;
-    if marks.len() != casts.len() {
-        return None;
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
     }
-    let mut edits = Vec::new();
-    for function in blocks::functions(&module) {
-        for (cast, conversion) in conversions(&module, function, &marks) {
-            edits.extend(casts[cast].replaced(conversion));
+
+    /// The text with these casts expressed by functions that naga accepts, if it has any. Lines stay the same.
+    /// A text that naga rejects stays as it is.
+    pub(crate) fn with_conversions(&self) -> Option<String> {
+        let marks = self.text.match_indices(MARK).enumerate();
+        let marks: HashMap<u32, usize> = marks.map(|(cast, (at, _))| (offset(at), cast)).collect();
+        let module = wgsl::parse_str(&self.text).ok()?;
+        if marks.len() != self.casts.len() {
+            return None;
+        }
+        let mut edits = Vec::new();
+        for function in blocks::functions(&module) {
+            for (cast, conversion) in conversions(&module, function, &marks) {
+                edits.extend(self.casts[cast].replaced(conversion));
+            }
+        }
+        (!edits.is_empty()).then(|| with_functions(applied(self.code, edits)))
+    }
+}
+
+/// The tokens in bodies of functions that are not part of a constant or a `case`: naga has no derivatives there.
+fn evaluated(tokens: &[Token<'_>]) -> Vec<usize> {
+    let (mut found, mut depth, mut is_function) = (Vec::new(), 0usize, false);
+    // What ends the constant expression, if this is one.
+    let mut ends: &[&str] = &[];
+    for (at, token) in tokens.iter().enumerate() {
+        if ends.contains(&token.text) {
+            ends = &[];
+        }
+        match token.text {
+            "fn" => is_function = true,
+            "{" => depth += 1,
+            "}" => {
+                depth = depth.saturating_sub(1);
+                is_function &= depth > 0;
+            }
+            "const" | "const_assert" => ends = &[";"],
+            "case" => ends = &[":", "{"],
+            _ if is_function && depth > 0 && ends.is_empty() => found.push(at),
+            _ => {}
         }
     }
-    (!edits.is_empty()).then(|| with_functions(applied(code, edits)))
+    found
 }
 
 /// How a cast is expressed.
@@ -104,9 +158,11 @@ fn conversions(
             continue;
         };
         let span = function.expressions.get_span(condition).to_range().unwrap_or_default();
+        // A function of the kernel may hide the derivative.
+        let Expression::Derivative { expr, .. } = function.expressions[argument] else { continue };
         let cast = marks.get(&offset(span.start));
         let conversion =
-            Conversion::between(types.get(argument, &module.types), types.get(accept, &module.types));
+            Conversion::between(types.get(expr, &module.types), types.get(accept, &module.types));
         found.extend(cast.copied().zip(conversion));
     }
     found
@@ -124,7 +180,7 @@ struct Cast {
 
 impl Cast {
     /// The cast that begins at token `at`.
-    fn at(code: &str, tokens: &[Token<'_>], at: usize) -> Option<Self> {
+    fn at(tokens: &[Token<'_>], at: usize) -> Option<Self> {
         if tokens[at].text != "bitcast" || text(tokens, at + 1) != "<" {
             return None;
         }
@@ -133,10 +189,11 @@ impl Cast {
             return None;
         }
         let [argument] = &arguments(tokens, open + 1)[..] else { return None };
+        let target: Vec<_> = tokens[at + 2..open - 1].iter().map(|token| token.text).collect();
         Some(Self {
             head: tokens[at].range.start..tokens[open].range.end,
             end: tokens[argument.end].range.start,
-            target: code[tokens[at + 2].range.start..tokens[open - 1].range.start].replace('\n', " "),
+            target: target.join(" "),
         })
     }
 
@@ -177,7 +234,7 @@ mod tests {
     /// The statements after `before`, with conversions; `None` if they stay.
     fn converted(before: &str, statements: &str) -> Option<String> {
         let code = format!("{before}\n@compute @workgroup_size(1) fn f() {{ {statements} }}");
-        let new = with_conversions(&code, &tokens(&code).collect::<Vec<_>>())?;
+        let new = Probe::of(&code, &tokens(&code).collect::<Vec<_>>())?.with_conversions()?;
         Some(new.split_once("fn f() { ")?.1.split_once(" }")?.0.to_owned())
     }
 
@@ -193,7 +250,7 @@ mod tests {
             ),
             (
                 "let x = vec2u(1) + bitcast<vec2<u32>>(s.h[1]);",
-                "let x = vec2u(1) + bitcast<vec2<u32>>(bitcast_from_vec4_f16(s.h[1]));",
+                "let x = vec2u(1) + bitcast<vec2 < u32 >>(bitcast_from_vec4_f16(s.h[1]));",
             ),
             ("let x = bitcast<H>(1u).x;", "let x = H(unpack2x16float(bitcast<u32>(1u))).x;"),
             (
@@ -218,11 +275,54 @@ mod tests {
         {
             assert_eq!(converted(before, code), None, "{code}");
         }
-        // naga rejects the text, or has another function in mind.
-        for before in ["fn any(a: f32) -> f32 { return a; }", "fn g() { let x: u32 = 1i; }"] {
-            let before = format!("enable f16; var<private> h: vec2<f16>; {before}");
-            assert_eq!(converted(&before, "let a = bitcast<u32>(h);"), None);
-        }
+        let rejected = "enable f16; var<private> h: vec2<f16>; fn g() { let x: u32 = 1i; }";
+        assert_eq!(converted(rejected, "let a = bitcast<u32>(h);"), None);
         assert_eq!(converted("enable f16;", "let a = bitcast<vec2<u32>"), None);
+    }
+
+    #[test]
+    fn functions_of_the_kernel_do_not_mislead() {
+        let cast = "let a = bitcast<u32>(h);";
+        let conversion = "let a = bitcast<u32>(pack2x16float(vec2<f32>(h)));";
+        for own in [
+            "fn any(a: f32) -> f32 { return a; }",
+            "fn select(a: u32) -> u32 { return a; }",
+            "fn dpdx(a: vec2h) -> vec4<bool> { return vec4<bool>(); }",
+            "fn dpdx(a: vec2h) -> vec4h { return vec4h(); } fn any(a: vec4h) -> bool { return true; }",
+            "struct S { dpdx: u32 } fn g(any: f32, s: S) -> u32 { let select = any; return bitcast<u32>(select) + s.dpdx; }
+             fn i() -> f32 { return select(1.0, 2.0, any(vec2(true))); }",
+        ] {
+            let before = format!("enable f16; var<private> h: vec2h; {own}");
+            assert_eq!(converted(&before, cast).as_deref(), Some(conversion), "{own}");
+        }
+        // A word, whose derivative by the kernel is two `f16`.
+        let before = "enable f16; var<private> w: u32; var<private> h: vec2h;
+            fn dpdx(a: u32) -> vec2<f16> { return h; }";
+        assert_eq!(converted(before, "let a = bitcast<i32>(w);"), None);
+    }
+
+    #[test]
+    fn casts_in_constants_do_not_keep_others_from_conversion() {
+        let before = "enable f16; override O = 1u; override P = bitcast<f32>(O); var<private> h: vec2h;";
+        let cast = "let a = bitcast<u32>(h);";
+        let conversion = "let a = bitcast<u32>(pack2x16float(vec2<f32>(h)));";
+        assert_eq!(converted(before, cast).as_deref(), Some(conversion));
+        let casts = |body: &str| {
+            let code = format!("const A = bitcast<u32>(1); @size(bitcast<u32>(1)) fn f() {{ {body} }}");
+            let tokens: Vec<_> = tokens(&code).collect();
+            Probe::of(&code, &tokens).map_or(0, |probe| probe.casts.len())
+        };
+        assert_eq!(casts("const A: u32 = bitcast<u32>(1); const_assert bitcast<u32>(1) == 1;"), 0);
+        let cases = "switch bitcast<u32>(x) { case bitcast<u32>(1), 2: { y = bitcast<u32>(x); } case 3 {} }";
+        assert_eq!(casts(cases), 2);
+        assert_eq!(casts("const A = 1; y = bitcast<u32>(x);"), 1);
+    }
+
+    #[test]
+    fn a_type_may_have_comments_and_lines() {
+        let before = "enable f16; var<private> h: vec2<f16>;";
+        let code = "let x = bitcast<u32 // a word\n>(h); let y = h;";
+        let expected = "let x = bitcast<u32>(pack2x16float(vec2<f32>(\nh))); let y = h;";
+        assert_eq!(converted(before, code).as_deref(), Some(expected));
     }
 }

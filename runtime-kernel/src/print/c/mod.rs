@@ -83,7 +83,7 @@ pub(crate) fn write(program: &Program, dialect: Dialect, checks: Checks) -> Resu
     let prepared = prepare(program, dialect, checks)?;
     let program = prepared.as_ref().unwrap_or(program);
     let bounds = AllBounds::of(program);
-    let mut writer = Writer::new(program, &bounds, dialect, checks);
+    let mut writer = Writer::new(program, &bounds, dialect, checks)?;
     let entries = &program.module.entry_points;
     writer.functions(entries.iter().map(|entry| &entry.function))?;
     let mut symbols = Vec::with_capacity(entries.len());

@@ -2,7 +2,7 @@
 
 use naga::proc::Layouter;
 use naga::{FastHashMap, FastHashSet, Function, Handle, Module, Scalar, ScalarKind, Span};
-use runtime_core::{Error, Result};
+use runtime_core::{Error, ErrorKind, Result};
 
 use super::library::half;
 use super::lines::Lines;
@@ -44,7 +44,16 @@ pub(crate) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    pub(super) fn new(program: &'a Program, bounds: &'a AllBounds, dialect: Dialect, checks: Checks) -> Self {
+    /// The writer of a program.
+    ///
+    /// # Errors
+    /// `Internal` for a type without a layout, which no valid module has.
+    pub(super) fn new(
+        program: &'a Program,
+        bounds: &'a AllBounds,
+        dialect: Dialect,
+        checks: Checks,
+    ) -> Result<Self> {
         let has_loops = dialect == Dialect::Host || program.loops_in(dialect).is_some();
         let mut writer = Self {
             program,
@@ -68,10 +77,11 @@ impl<'a> Writer<'a> {
             library: String::new(),
             functions: String::new(),
         };
-        // Each type of a valid module has a layout.
-        let _ = writer.layouts.update(program.module.to_ctx());
+        writer.layouts.update(program.module.to_ctx()).map_err(|error| {
+            Error::new(ErrorKind::Internal, format!("finding the layouts of types: {error}"))
+        })?;
         writer.find_alignments();
-        writer
+        Ok(writer)
     }
 
     pub(crate) const fn module(&self) -> &'a Module {

@@ -26,7 +26,7 @@ fn parsed(code: &str) -> Program {
 fn each(program: &Program, form: Form, mut visit: impl FnMut(&str, Schedule, FunctionContext<'_>)) {
     let program = prepare(program).expect("a program");
     let bounds = AllBounds::of(&program);
-    let writer = Writer::new(&program, &bounds, Dialect::Host, Checks::Bounded);
+    let writer = Writer::new(&program, &bounds, Dialect::Host, Checks::Bounded).expect("layouts");
     for (index, point) in program.module.entry_points.iter().enumerate() {
         let context = FunctionContext {
             module: &program.module,
