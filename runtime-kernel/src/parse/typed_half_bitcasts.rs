@@ -320,9 +320,9 @@ mod tests {
 
     #[test]
     fn a_type_may_have_comments_and_lines() {
-        let before = "enable f16; var<private> h: vec2<f16>;";
-        let code = "let x = bitcast<u32 // a word\n>(h); let y = h;";
-        let expected = "let x = bitcast<u32>(pack2x16float(vec2<f32>(\nh))); let y = h;";
+        let before = "enable f16; var<private> h: vec4<f16>;";
+        let code = "let x = bitcast<vec2< // of words\nu32>>(h); let y = h;";
+        let expected = "let x = bitcast<vec2 < u32 >>(bitcast_from_vec4_f16(\nh)); let y = h;";
         assert_eq!(converted(before, code).as_deref(), Some(expected));
     }
 }
