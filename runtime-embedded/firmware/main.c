@@ -63,19 +63,31 @@ static void prepare(volatile struct runtime_mailbox *mailbox) {
 /* A debugger that traces a run stops here, and in `runtime_counter_start`: a stop in between would change some counters. */
 __attribute__((noinline)) void runtime_counted(void) { __asm__ volatile(""); }
 
+/* What the host has written for a run, apart from the command. */
+static uint32_t request_crc(volatile struct runtime_mailbox *mailbox) {
+    return runtime_crc((uintptr_t)mailbox->tensors, sizeof mailbox->tensors + sizeof mailbox->args);
+}
+
 static void run(volatile struct runtime_mailbox *mailbox) {
     int exit_code = 0;
+    /* The kernel may write over the mailbox. */
+    uint32_t calls = mailbox->calls, tensor_count = mailbox->tensor_count, crc = request_crc(mailbox);
     paint();
     runtime_counter_start();
     uint64_t before = runtime_counter_read();
     mailbox->overhead = runtime_counter_read() - before;
     before = runtime_counter_read();
-    for (uint32_t call = 0; call < mailbox->calls && exit_code == 0; call++) exit_code = runtime_entry(mailbox->args);
+    for (uint32_t call = 0; call < calls && exit_code == 0; call++) exit_code = runtime_entry(mailbox->args);
     mailbox->count = runtime_counter_read() - before;
     mailbox->exit_code = exit_code;
     runtime_counted();
     mailbox->stack_used = painted();
-    for (uint32_t i = 0; i < mailbox->tensor_count; i++) {
+    if (request_crc(mailbox) != crc) {
+        /* Its records may name any address. Without the magic, the host reports it. */
+        mailbox->magic = 0;
+        return;
+    }
+    for (uint32_t i = 0; i < tensor_count; i++) {
         volatile struct runtime_tensor *tensor = &mailbox->tensors[i];
         tensor->damaged = damaged_guards(tensor);
         tensor->checksum = runtime_crc(tensor->address, tensor->bytes);

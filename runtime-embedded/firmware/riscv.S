@@ -19,6 +19,8 @@ runtime_start:
     la gp, __global_pointer$
     .option pop
     la sp, runtime_stack_end
+    la t0, runtime_trap
+    csrw mtvec, t0
 #ifdef __riscv_flen
     li t0, 0x6000
     csrs mstatus, t0
@@ -29,10 +31,11 @@ runtime_start:
     csrw mtvec, t0
     csrw mcountinhibit, zero
     .balign 4
-1:  la t0, runtime_trap
-    csrw mtvec, t0
     /* The guard below the stack: a naturally aligned region without permissions, which is locked to apply to machine mode. Below
-       it, where frames may reach that are larger than the guard, a range that can only be read and executed. */
+       it, where frames may reach that are larger than the guard, a range that can only be read and executed. Processors without
+       physical memory protection trap to what follows it. */
+1:  la t0, 2f
+    csrw mtvec, t0
     la t0, runtime_guard_pmp
     csrw pmpaddr0, t0
     la t0, runtime_below_stack
@@ -43,6 +46,9 @@ runtime_start:
     csrw pmpaddr2, t0
     li t0, 0x8d0098
     csrw pmpcfg0, t0
+    .balign 4
+2:  la t0, runtime_trap
+    csrw mtvec, t0
 
     la a0, runtime_data_begin
     la a1, runtime_data_end

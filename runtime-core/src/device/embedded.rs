@@ -2,10 +2,11 @@
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 
 use crate::code::arg::ArgValue;
 use crate::code::launch_checks::check_params;
@@ -25,7 +26,9 @@ use crate::{
 #[derive(Debug)]
 pub struct EmbeddedDevice {
     pub(super) device: Arc<OpenDevice>,
-    flashed: Mutex<Option<Flashed>>,
+    /// Locked during the calls of the backend that concern it, so that it is what the target has. Knows its thread, so that a
+    /// subscriber that gets the backend's messages cannot wait for itself.
+    flashed: ReentrantMutex<RefCell<Option<Flashed>>>,
 }
 
 /// What was flashed last.
@@ -53,7 +56,7 @@ impl CommonRuntime for EmbeddedDevice {
 
 impl EmbeddedDevice {
     pub(crate) fn new(device: Arc<OpenDevice>) -> Self {
-        Self { device, flashed: Mutex::default() }
+        Self { device, flashed: ReentrantMutex::default() }
     }
 
     /// Describes a tensor that the device fills from `seed`.
@@ -79,6 +82,16 @@ impl EmbeddedDevice {
     /// `InvalidArgument`, naming the argument; `Unsupported` for a format that the device does not accept; `Io` if the target does
     /// not start.
     pub fn flash(&self, image: &ModuleSource, args: &[Arg<'_>]) -> Result<()> {
+        let flashed = self.lock("flash")?;
+        self.flash_locked(&flashed, image, args)
+    }
+
+    fn flash_locked(
+        &self,
+        flashed: &RefCell<Option<Flashed>>,
+        image: &ModuleSource,
+        args: &[Arg<'_>],
+    ) -> Result<()> {
         let annotate = |error: Error| error.in_operation("flash").on_device(&self.device.name);
         image.check(&self.device.info, &self.device.instance).map_err(annotate)?;
         let mut tensors = Vec::new();
@@ -91,8 +104,6 @@ impl EmbeddedDevice {
         let described: Vec<_> =
             tensors.iter().map(|(tensor, access)| raw_description(tensor, *access)).collect();
         let pointers: Vec<_> = described.iter().map(std::ptr::from_ref).collect();
-        // Until it is recorded, so that the record is that of the last of several threads that flash.
-        let mut flashed = self.flashed.lock();
         image.with_raw(|image| {
             self.device.call("flash", |calls, device| {
                 // SAFETY: the device is open, and everything pointed to lives during the call.
@@ -109,7 +120,7 @@ impl EmbeddedDevice {
             })
         })?;
         let args = args.iter().map(OwnedArg::new).collect();
-        *flashed = Some(Flashed { image: image.clone(), args });
+        flashed.replace(Some(Flashed { image: image.clone(), args }));
         Ok(())
     }
 
@@ -120,11 +131,12 @@ impl EmbeddedDevice {
     /// `InvalidArgument` if nothing was flashed; otherwise as for [`EmbeddedDevice::flash`].
     pub fn reset(&self) -> Result<()> {
         let annotate = |error: Error| error.in_operation("reset").on_device(&self.device.name);
-        let flashed = self.flashed.lock().clone();
+        let flashed = self.lock("reset")?;
+        let last = flashed.borrow().clone();
         let Flashed { image, args } =
-            flashed.ok_or_else(|| annotate(Error::invalid("nothing is flashed; call flash first")))?;
+            last.ok_or_else(|| annotate(Error::invalid("nothing is flashed; call flash first")))?;
         let args: Vec<_> = args.iter().map(OwnedArg::borrow).collect();
-        self.flash(&image, &args).map_err(annotate)
+        self.flash_locked(&flashed, &image, &args).map_err(annotate)
     }
 
     /// Lowers portable code, and writes an image that runs its kernel `entry` on a grid of `groups` work-groups, together with its
@@ -249,7 +261,8 @@ impl EmbeddedDevice {
     /// # Errors
     /// `InvalidArgument` if the program has no such tensor.
     pub fn read(&self, tensor: usize) -> Result<HostArray> {
-        let tensors = self.tensors();
+        let flashed = self.lock("read")?;
+        let tensors = tensors(&flashed.borrow());
         let described = tensors.get(tensor).ok_or_else(|| {
             let message = format!("no tensor {tensor}: {} tensors have been flashed", tensors.len());
             Error::invalid(message).in_operation("read").on_device(&self.device.name)
@@ -264,12 +277,20 @@ impl EmbeddedDevice {
         Ok(array)
     }
 
-    /// The tensors of the flashed program, in argument order.
-    fn tensors(&self) -> Vec<Tensor> {
-        let flashed = self.flashed.lock();
-        let args = flashed.iter().flat_map(|flashed| &flashed.args);
-        args.filter_map(|arg| Some(arg.tensor()?.0.clone())).collect()
+    /// Waits for the calls of other threads.
+    fn lock(&self, operation: &'static str) -> Result<ReentrantMutexGuard<'_, RefCell<Option<Flashed>>>> {
+        if self.flashed.is_owned_by_current_thread() {
+            let message = "a call of this thread on the device has not returned; do not use the device while a message is logged";
+            return Err(Error::invalid(message).in_operation(operation).on_device(&self.device.name));
+        }
+        Ok(self.flashed.lock())
     }
+}
+
+/// The tensors of the flashed program, in argument order.
+fn tensors(flashed: &Option<Flashed>) -> Vec<Tensor> {
+    let args = flashed.iter().flat_map(|flashed| &flashed.args);
+    args.filter_map(|arg| Some(arg.tensor()?.0.clone())).collect()
 }
 
 fn info(kernel: &LoweredKernel) -> KernelInfo {

@@ -1,6 +1,7 @@
 //! Boards, as data: a TOML file each.
 
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 
 use runtime_core::{Error, ErrorKind, Result};
@@ -233,6 +234,12 @@ impl Board {
                 "`flash` and `ram` must end below 4 GiB: their ends are addresses of 32 bits, too".to_owned(),
             ));
         }
+        if board.uart.as_ref().is_some_and(|uart| board.protected().contains(&uart.address)) {
+            let Range { start, end } = board.protected();
+            return Err(invalid(format!(
+                "`uart.address` must not be in {start:#x}..{end:#x}: on RISC-V, twice the stack below the RAM cannot be written"
+            )));
+        }
         let [numerator, denominator] = board.counter.per_ticks;
         let clocks = ["target-cycles", "target-instructions"];
         if numerator == 0 || denominator == 0 || !clocks.contains(&&*board.counter.clock) {
@@ -243,6 +250,16 @@ impl Board {
         }
         board.check_link().map_err(|reason| invalid(reason.to_owned()))?;
         Ok(board)
+    }
+
+    /// The addresses below the RAM that the firmware protects from large frames, as `firmware/link.ld` does.
+    const fn protected(&self) -> Range<u64> {
+        match self.processor {
+            Processor::Riscv64 | Processor::Riscv32 => {
+                self.ram.origin.saturating_sub(2 * self.stack_bytes)..self.ram.origin
+            }
+            Processor::CortexM => 0..0,
+        }
     }
 
     /// The board, reached over another link.
@@ -407,6 +424,28 @@ mod tests {
         assert!(at("0xffc0_0000").unwrap_err().message().contains("4 GiB"));
     }
 
+    /// From twice the stack below the RAM, for RISC-V.
+    #[test]
+    fn a_serial_port_in_protected_memory_is_refused() {
+        let at = |(_, text): (&str, &str), address: &str, ram: &str| {
+            let text = text.replace(ram, "0x9000_0000");
+            let (first, rest) = text.split_once("[uart]").unwrap();
+            let (_, rest) = rest.split_once("address = ").unwrap();
+            let (_, rest) = rest.split_once('\n').unwrap();
+            Board::parse("x.toml", &format!("{first}[uart]\ndriver = \"cmsdk\"\naddress = {address}\n{rest}"))
+        };
+        for known in [KNOWN[0], KNOWN[1]] {
+            for address in ["0x8ffd_ffff", "0x9000_0000"] {
+                at(known, address, "0x8040_0000").unwrap();
+            }
+            for address in ["0x8ffe_0000", "0x8fff_ffff"] {
+                let error = at(known, address, "0x8040_0000").unwrap_err();
+                assert!(error.message().contains("0x8ffe0000..0x90000000"), "{error}");
+            }
+        }
+        at(KNOWN[2], "0x8fff_ffff", "0x2000_0000").unwrap();
+    }
+
     /// A board file with other tables in place of the emulator and its serial port.
     fn with_tables(first: &str, tables: &str) -> Result<Board> {
         let (common, _) = KNOWN[0].1.split_once("[uart]").unwrap();
@@ -481,8 +520,9 @@ mod tests {
         std::fs::write(folder.path().join("again.toml"), KNOWN[2].1).unwrap();
         assert!(all(Some(folder.path())).unwrap_err().message().contains("already"));
     }
+
     #[test]
-    fn what_is_no_file_is_refused() {
+    fn what_is_not_a_regular_file_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("mine.toml");
         let refused = || all(Some(folder.path())).unwrap_err().message().contains("regular file");

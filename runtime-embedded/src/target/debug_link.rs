@@ -215,9 +215,8 @@ impl Link for DebugLink {
             self.explained(done)?;
         }
         // The last program may have changed the state of the processor and its devices.
-        if let Some(reset) = &self.reset {
-            let done = self.client.monitor(reset);
-            self.explained(done)?;
+        if let Some(reset) = self.reset.clone() {
+            self.monitor(&[&reset])?;
         }
         let segments = image.segments.iter().map(|segment| (segment.address, segment.bytes.as_slice()));
         let pieces: Vec<_> = segments.chain(constants.iter().copied()).collect();

@@ -1,20 +1,21 @@
 //! Names of faults.
 
-use super::mailbox::{FaultRecord, Header};
+use std::ops::Range;
+
+use super::mailbox::FaultRecord;
 use crate::boards::Processor;
 
-/// Describes a fault: its cause, and the address that was accessed, if there was one.
-pub(super) fn describe(processor: Processor, header: &Header) -> String {
-    let fault = &header.fault;
-    let guard = header.stack_begin.saturating_sub(256)..header.stack_begin;
+/// Describes a fault of a program with this stack: its cause, and the address that was accessed, if there was one.
+pub(super) fn describe(processor: Processor, fault: &FaultRecord, stack: &Range<u64>) -> String {
+    let guard = stack.start.saturating_sub(256)..stack.start;
     // The limit of the stack's pointer (Armv8-M), or pushing the frame of an exception, which also fails without privileges.
     let is_limited = fault.status & 0x10_0000 != 0;
-    let is_pushed_below = fault.status & 0x1010 != 0 && fault.sp < header.stack_begin;
+    let is_pushed_below = fault.status & 0x1010 != 0 && fault.sp < stack.start;
     let stacking_failed = processor == Processor::CortexM && (is_limited || is_pushed_below);
     // A large frame reaches beyond the guard, where some machines ignore writes.
-    let is_below = (1..header.stack_begin).contains(&fault.sp);
+    let is_below = (1..stack.start).contains(&fault.sp);
     if guard.contains(&fault.address) || is_below || stacking_failed {
-        return format!("stack overflow ({} bytes of stack)", header.stack_end - header.stack_begin);
+        return format!("stack overflow ({} bytes of stack)", stack.end.saturating_sub(stack.start));
     }
     match processor {
         Processor::Riscv64 | Processor::Riscv32 => riscv(fault),
@@ -67,38 +68,25 @@ fn cortex_m(fault: &FaultRecord) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::mailbox::State;
 
-    fn crashed(fault: FaultRecord) -> Header {
-        Header {
-            state: State::Crashed,
-            command: [0; 3],
-            exit_code: 0,
-            count: 0,
-            overhead: 0,
-            stack_begin: 0x2000_0100,
-            stack_end: 0x2000_4100,
-            stack_used: 0,
-            heap_begin: 0,
-            heap_end: 0,
-            fault,
-        }
+    fn described(processor: Processor, fault: FaultRecord) -> String {
+        describe(processor, &fault, &(0x2000_0100..0x2000_4100))
     }
 
     #[test]
     fn faults_have_names() {
-        let trap = |cause, address| crashed(FaultRecord { cause, address, ..FaultRecord::default() });
-        assert_eq!(describe(Processor::Riscv64, &trap(2, 0)), "illegal instruction, address 0x0");
-        assert!(describe(Processor::Riscv32, &trap(24, 0)).contains("0x18"));
-        assert!(describe(Processor::Riscv64, &trap(7, 0x2000_0080)).contains("stack overflow"));
-        let fault = |status| crashed(FaultRecord { status, ..FaultRecord::default() });
-        assert_eq!(describe(Processor::CortexM, &fault(1 << 25)), "division by zero");
-        assert!(describe(Processor::CortexM, &fault(1 << 4)).contains("stack overflow (16384 bytes"));
-        assert!(describe(Processor::CortexM, &fault(1 << 20)).contains("stack overflow"));
-        assert!(describe(Processor::CortexM, &fault(1 << 62)).contains("exception 0"));
+        let trap = |cause, address| FaultRecord { cause, address, ..FaultRecord::default() };
+        assert_eq!(described(Processor::Riscv64, trap(2, 0)), "illegal instruction, address 0x0");
+        assert!(described(Processor::Riscv32, trap(24, 0)).contains("0x18"));
+        assert!(described(Processor::Riscv64, trap(7, 0x2000_0080)).contains("stack overflow"));
+        let fault = |status| FaultRecord { status, ..FaultRecord::default() };
+        assert_eq!(described(Processor::CortexM, fault(1 << 25)), "division by zero");
+        assert!(described(Processor::CortexM, fault(1 << 4)).contains("stack overflow (16384 bytes"));
+        assert!(described(Processor::CortexM, fault(1 << 20)).contains("stack overflow"));
+        assert!(described(Processor::CortexM, fault(1 << 62)).contains("exception 0"));
         let unprivileged = FaultRecord { sp: 0x2000_4000, status: 1 << 4, ..FaultRecord::default() };
-        assert!(!describe(Processor::CortexM, &crashed(unprivileged)).contains("stack overflow"));
-        let far = crashed(FaultRecord { sp: 0x1ffd_8428, status: 1 << 17, ..FaultRecord::default() });
-        assert!(describe(Processor::CortexM, &far).contains("stack overflow"));
+        assert!(!described(Processor::CortexM, unprivileged).contains("stack overflow"));
+        let far = FaultRecord { sp: 0x1ffd_8428, status: 1 << 17, ..FaultRecord::default() };
+        assert!(described(Processor::CortexM, far).contains("stack overflow"));
     }
 }

@@ -1,6 +1,6 @@
 //! A program beside a target: its emulator, or the server of its debug probe.
 
-use std::io::{PipeReader, Read as _};
+use std::io::{self, PipeReader, Read as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -19,7 +19,7 @@ use super::spawner::Spawner;
 const MESSAGE_BYTES: usize = 2000;
 /// For the messages of a program that has ended to arrive.
 const ARRIVAL_TIME: Duration = Duration::from_millis(500);
-/// Between looks whether they have.
+/// Between two checks whether they have.
 const INTERVAL: Duration = Duration::from_micros(200);
 
 /// A running program; killed when dropped.
@@ -51,8 +51,8 @@ impl Program {
         spawner: &Spawner,
         folder: &Path,
     ) -> Result<Self> {
-        let io = |error: std::io::Error| Error::new(ErrorKind::Io, format!("{what}: {error}"));
-        let (reader, output) = std::io::pipe().map_err(io)?;
+        let io = |error: io::Error| Error::new(ErrorKind::Io, format!("{what}: {error}"));
+        let (reader, output) = io::pipe().map_err(io)?;
         let errors = output.try_clone().map_err(io)?;
         let messages = Messages::of(reader).map_err(io)?;
         command.current_dir(folder).stdin(Stdio::null()).stdout(output).stderr(errors);
@@ -85,17 +85,21 @@ impl Program {
 impl Drop for Program {
     fn drop(&mut self) {
         self.process.kill();
-        self.messages.wait();
     }
 }
 
 impl Messages {
-    fn of(mut pipe: PipeReader) -> std::io::Result<Self> {
+    fn of(mut pipe: PipeReader) -> io::Result<Self> {
         let kept = Arc::new(Mutex::new(Vec::new()));
         let keeps = Arc::clone(&kept);
         let read = move || {
             let mut buffer = [0; 4096];
-            while let Ok(count @ 1..) = pipe.read(&mut buffer) {
+            loop {
+                let count = match pipe.read(&mut buffer) {
+                    Ok(count @ 1..) => count,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    _ => break,
+                };
                 let mut kept = keeps.lock();
                 let room = MESSAGE_BYTES.saturating_sub(kept.len()).min(count);
                 kept.extend_from_slice(&buffer[..room]);

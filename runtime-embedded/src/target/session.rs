@@ -42,6 +42,8 @@ pub(crate) struct Session {
     constants: Vec<(usize, u32)>,
     /// What the firmware has recorded of the program's crash.
     fault: Option<FaultRecord>,
+    /// Whether the program has run since the image was flashed.
+    has_run: bool,
 }
 
 impl Session {
@@ -65,6 +67,7 @@ impl Session {
             memory: [0..0, 0..0],
             constants: Vec::new(),
             fault: None,
+            has_run: false,
         };
         session.check_ready()?;
         Ok(session)
@@ -80,6 +83,7 @@ impl Session {
         self.tensors.clear();
         self.constants.clear();
         self.fault = None;
+        self.has_run = false;
         self.check_ready()
     }
 
@@ -249,7 +253,7 @@ impl Session {
         let mut record = [0; mailbox::TENSOR_BYTES];
         let address = self.image.symbols.mailbox + mailbox::TENSORS + (index * mailbox::TENSOR_BYTES) as u64;
         self.link.read(address, &mut record)?;
-        mailbox::checksum_and_damage(self.tensors[index], &record).ok_or_else(overwritten)
+        mailbox::checksum_and_damage(self.tensors[index], &record).ok_or_else(|| self.overwritten())
     }
 
     /// Writes a command with its tensors and calls, lets the firmware execute it, and returns its mailbox.
@@ -259,6 +263,7 @@ impl Session {
         execute: impl FnOnce(&mut dyn Link) -> Result<T>,
     ) -> Result<(Header, T)> {
         self.write_mailbox(mailbox::COMMAND, &mailbox::command(command, tensors, calls))?;
+        self.has_run |= command == mailbox::RUN;
         let executed = execute(self.link.as_mut())?;
         let tensors = u32::try_from(tensors).unwrap_or(u32::MAX);
         Ok((self.done([command, tensors, calls])?, executed))
@@ -267,20 +272,38 @@ impl Session {
     /// The mailbox after this command, if it has been executed.
     fn done(&mut self, command: [u32; 3]) -> Result<Header> {
         let header = self.header().map_err(|error| match error.kind() {
-            ErrorKind::InvalidArgument => overwritten(),
+            ErrorKind::InvalidArgument => self.overwritten(),
             _ => error,
         })?;
         match header.state {
             State::Done if header.command == command && header.memory() == self.memory => Ok(header),
-            State::Done => Err(overwritten()),
+            State::Done => Err(self.overwritten()),
             State::Crashed => Err(self.crash(&header)),
             State::Ready => Err(Error::new(ErrorKind::Io, "the target was reset during the command")),
+            State::Invalid if self.has_run => Err(Error::new(
+                ErrorKind::Failed,
+                "the kernel called runtime_park or runtime_serve; only the firmware may",
+            )),
             other => Err(Error::new(ErrorKind::Io, format!("the firmware is {other:?} after a command"))),
         }
     }
 
+    /// The error for a mailbox that is not as host and firmware have left it.
+    fn overwritten(&self) -> Error {
+        match self.has_run {
+            true => Error::new(
+                ErrorKind::Failed,
+                "the kernel wrote over the mailbox, the firmware's own data; check its bounds",
+            ),
+            false => Error::new(
+                ErrorKind::Io,
+                "the mailbox changed before the kernel ran; check the link and the board's RAM",
+            ),
+        }
+    }
+
     fn crash(&mut self, header: &Header) -> Error {
-        let cause = fault::describe(self.processor, header);
+        let cause = fault::describe(self.processor, &header.fault, &self.memory[0]);
         let fault = &header.fault;
         self.fault = Some(*fault);
         let place = match fault.pc {
@@ -324,14 +347,6 @@ fn after(deadline: Duration, error: Error) -> Error {
         }
         _ => error,
     }
-}
-
-/// The error for a mailbox that is not as host and firmware have left it.
-fn overwritten() -> Error {
-    Error::new(
-        ErrorKind::Failed,
-        "the kernel wrote over the mailbox, the firmware's own data; check its bounds",
-    )
 }
 
 /// Gives tensors other than constants their addresses.

@@ -9,7 +9,8 @@ use crate::{Board, CODE, Case, DEADLINE, Link, c};
 
 pub(crate) const CASES: &[Case] = &[
     ("a_write_over_the_mailbox_is_found", a_write_over_the_mailbox_is_found),
-    ("a_kernel_that_waits_for_the_host_has_no_results", a_kernel_that_waits_for_the_host_has_no_results),
+    ("a_crash_is_no_overflow_of_another_stack", a_crash_is_no_overflow_of_another_stack),
+    ("a_kernel_that_waits_for_the_host_has_failed", a_kernel_that_waits_for_the_host_has_failed),
     ("the_next_program_finds_a_reset_processor", the_next_program_finds_a_reset_processor),
     ("frames_that_jump_over_the_guard_are_overflows", frames_that_jump_over_the_guard_are_overflows),
     ("memory_is_read_at_the_edges", memory_is_read_at_the_edges),
@@ -38,23 +39,41 @@ fn run(board: &Board, body: &str, calls: i64) -> runtime_core::Result<runtime_co
 fn a_write_over_the_mailbox_is_found(board: &Board) {
     for body in [
         "runtime_mailbox.magic = 3;",
-        "runtime_mailbox.calls = 1;",
         "x[8] = 1; runtime_mailbox.tensors = 0;",
         "runtime_mailbox.stack[0] = 9; runtime_mailbox.stack[1] = 8;",
         "runtime_mailbox.address = (__UINTPTR_TYPE__)runtime_heap_begin;",
         "runtime_mailbox.bytes = 4;",
+        // The firmware must not follow such a record.
+        "runtime_mailbox.bytes = -1;",
+        "for (int i = 0; i < 2184; i++) ((volatile unsigned char *)&runtime_mailbox)[i] = 0xff;",
+        "for (int i = 16; i < 2184; i++) ((volatile unsigned char *)&runtime_mailbox)[i] = 0xff;",
+        // The last argument, which the kernel does not have.
+        "((volatile unsigned char *)&runtime_mailbox)[2183] = 1;",
     ] {
-        let error = run(board, body, 5).unwrap_err();
+        let error = run(board, body, 1).unwrap_err();
         assert!(error.kind() == ErrorKind::Failed && error.message().contains("mailbox"), "{body}: {error}");
     }
+    // In the first of several calls.
+    let error = run(board, "runtime_mailbox.calls = 1;", 5).unwrap_err();
+    assert!(error.kind() == ErrorKind::Failed && error.message().contains("mailbox"), "{error}");
     run(board, "x[0] = 1;", 5).unwrap();
 }
 
+/// The stack is where the firmware has reported it before the run.
+fn a_crash_is_no_overflow_of_another_stack(board: &Board) {
+    let illegal = if board.is_cortex_m() { "udf #0" } else { "unimp" };
+    let body =
+        format!("runtime_mailbox.stack[0] = runtime_mailbox.stack[1] = -1; __asm__ volatile(\"{illegal}\");");
+    let error = run(board, &body, 1).unwrap_err();
+    assert!(error.kind() == ErrorKind::Crashed && error.message().contains("illegal instruction"), "{error}");
+    run(board, "x[0] = 1;", 1).unwrap();
+}
+
 /// Over a UART, the firmware does not answer within a run: it goes on.
-fn a_kernel_that_waits_for_the_host_has_no_results(board: &Board) {
+fn a_kernel_that_waits_for_the_host_has_failed(board: &Board) {
     if board.link == Link::Debugger {
         let error = run(board, "runtime_park();", 1).unwrap_err();
-        assert!(error.kind() == ErrorKind::Io && error.message().contains("Invalid"), "{error}");
+        assert!(error.kind() == ErrorKind::Failed && error.message().contains("runtime_park"), "{error}");
         run(board, "x[0] = 1;", 1).unwrap();
     }
 }
@@ -146,6 +165,10 @@ fn memory_is_read_at_the_edges(board: &Board) {
 /// Each call is whole: one thread's program may run another's data, but nothing hangs, and results are those of some flash.
 fn a_device_is_shared_by_threads(board: &Board) {
     let device = board.embedded();
+    let longest = device.tensor_from_seed(DType::I32, &[4], 1).unwrap();
+    board.flash(CODE, &[Arg::read_write(&longest), Arg::scalar(0i32)]).unwrap();
+    let contents = device.read(0).unwrap().as_slice::<i32>().unwrap().to_vec();
+    let contents = contents.as_slice();
     thread::scope(|scope| {
         for thread in 0..4usize {
             scope.spawn(move || {
@@ -153,7 +176,11 @@ fn a_device_is_shared_by_threads(board: &Board) {
                 for _ in 0..5 {
                     board.flash(CODE, &[Arg::read_write(&x), Arg::scalar(0i32)]).unwrap();
                     device.run(DEADLINE).unwrap();
-                    let _ = device.read(0);
+                    // Of some thread's flash, which adds nothing to what the target has created.
+                    let read = device.read(0).unwrap();
+                    let values = read.as_slice::<i32>().unwrap();
+                    assert!((1..=4).contains(&values.len()), "{values:?}");
+                    assert_eq!(values, &contents[..values.len()]);
                     let _ = device.registers();
                     device.reset().unwrap();
                 }
@@ -162,7 +189,9 @@ fn a_device_is_shared_by_threads(board: &Board) {
     });
     // What is recorded of the flashed program is what the target has.
     device.run(DEADLINE).unwrap();
-    device.read(0).unwrap();
+    let last = device.read(0).unwrap();
+    let last = last.as_slice::<i32>().unwrap();
+    assert!(!last.is_empty() && last == &contents[..last.len()], "{last:?}");
     let slow = "void f(int *x) { while (*(volatile int *)x != 12345) {} }";
     let x = device.tensor_from_seed(DType::I32, &[1], 1).unwrap();
     board.flash(slow, &[Arg::read_write(&x)]).unwrap();

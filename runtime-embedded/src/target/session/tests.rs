@@ -34,8 +34,8 @@ struct Target {
     /// From address `MAILBOX`.
     memory: Vec<u8>,
     damages: bool,
-    /// What the kernel writes into the mailbox, at an offset.
-    sabotage: Option<(u64, u8)>,
+    /// What a command writes into the mailbox, at an offset.
+    sabotage: Option<(u32, u64, u8)>,
 }
 
 impl Target {
@@ -76,7 +76,8 @@ impl Link for Target {
             self.at(record + 36, 4).copy_from_slice(&checksum.to_le_bytes());
         }
         self.at(MAILBOX + 12, 1)[0] = 2;
-        if let Some((offset, byte)) = self.sabotage.filter(|_| self.word(MAILBOX + 16) & 0xff == 2) {
+        let command = self.word(MAILBOX + 16) & 0xff;
+        if let Some((_, offset, byte)) = self.sabotage.filter(|sabotage| u64::from(sabotage.0) == command) {
             self.at(MAILBOX + offset, 1)[0] = byte;
         }
         Ok(())
@@ -91,7 +92,7 @@ fn session(damages: bool) -> Session {
     sabotaged(damages, None)
 }
 
-fn sabotaged(damages: bool, sabotage: Option<(u64, u8)>) -> Session {
+fn sabotaged(damages: bool, sabotage: Option<(u32, u64, u8)>) -> Session {
     let mut target = Target { memory: vec![0; 0x2000], damages, sabotage };
     target.at(MAILBOX, 8).copy_from_slice(b"RTEMBED1");
     target.at(MAILBOX + 8, 1)[0] = 1;
@@ -107,6 +108,7 @@ fn sabotaged(damages: bool, sabotage: Option<(u64, u8)>) -> Session {
         memory: [0..0, HEAP..HEAP + 0x1000],
         constants: Vec::new(),
         fault: None,
+        has_run: false,
     }
 }
 
@@ -138,8 +140,18 @@ fn a_kernel_that_writes_over_the_mailbox_has_failed() {
     };
     run(None).unwrap();
     for (offset, byte) in [(0, 1), (16, 1), (24, 0), (28, 2), (48, 9), (56, 9), (72, 9), (136, 0), (144, 7)] {
-        let error = run(Some((offset, byte))).unwrap_err();
+        let error = run(Some((mailbox::RUN, offset, byte))).unwrap_err();
         let message = error.message();
         assert!(error.kind() == ErrorKind::Failed && message.contains("mailbox"), "{offset}: {message}");
+    }
+}
+
+/// Magic, command, the stack, the bytes of a tensor.
+#[test]
+fn a_mailbox_that_changes_before_a_run_is_an_error_of_the_link() {
+    for (offset, byte) in [(0, 1), (16, 9), (48, 9), (144, 7)] {
+        let mut session = sabotaged(false, Some((mailbox::PREPARE, offset, byte)));
+        let error = session.prepare(vec![tensor(8)], &[Some(&[0; 8])]).unwrap_err();
+        assert!(error.kind() == ErrorKind::Io && error.message().contains("before"), "{offset}: {error}");
     }
 }
