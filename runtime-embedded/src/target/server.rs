@@ -101,12 +101,21 @@ mod tests {
         let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap();
         let ports: Vec<u16> = range.split_whitespace().map(|port| port.parse().unwrap()).collect();
         let until = Instant::now() + START_DEADLINE;
-        let free =
-            (ports[0]..ports[1]).find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok());
-        let address = format!("127.0.0.1:{}", free.unwrap());
-        for _ in ports[0]..=ports[1] {
-            let error = dial(&address, until).unwrap_err();
-            assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
-        }
+        let is_refused = |port: u16| {
+            let address = format!("127.0.0.1:{port}");
+            (ports[0]..=ports[1]).all(|_| match dial(&address, until) {
+                Ok(stream) => {
+                    assert_ne!(stream.local_addr().unwrap(), stream.peer_addr().unwrap());
+                    // Another program has begun to listen there.
+                    false
+                }
+                Err(error) => {
+                    assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+                    true
+                }
+            })
+        };
+        let is_free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
+        assert!((ports[0]..ports[1]).filter(is_free).any(is_refused));
     }
 }

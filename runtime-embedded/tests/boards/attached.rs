@@ -59,6 +59,7 @@ impl Bench {
         );
         bench.describe("piped", &uart(&format!("pipe:{pipe}"), &commands));
         bench.describe_driven();
+        bench.describe_unprotected();
         bench.describe_slow();
         // SAFETY: no other thread runs yet.
         unsafe { std::env::set_var("RUNTIME_EMBEDDED_BOARDS", bench.folder.path()) };
@@ -87,6 +88,14 @@ impl Bench {
             .replace("\"ns16550\"", "\"own.c\"")
             .replace("flags = [", &format!("flags = [\"-I{}\", ", self.folder.path().display()));
         std::fs::write(self.path("driven.toml"), text).unwrap();
+    }
+
+    /// The emulated board without physical memory protection.
+    fn describe_unprotected(&self) {
+        let text = include_str!("../../src/boards/riscv64-virt.toml")
+            .replace(STAND_IN, "unprotected")
+            .replace("\"rv64\"", "\"rv64,pmp=false\"");
+        std::fs::write(self.path("unprotected.toml"), text).unwrap();
     }
 
     /// A board whose compiler does not end.
@@ -188,6 +197,10 @@ pub(crate) fn trials(bench: &Bench) -> Vec<Trial> {
             a_changed_driver_is_compiled(driven.path());
             Ok(())
         }),
+        Trial::test("unprotected::a_processor_needs_no_memory_protection", || {
+            a_processor_needs_no_memory_protection();
+            Ok(())
+        }),
         Trial::test("slow::a_killed_process_leaves_no_compiler", move || {
             a_killed_process_leaves_no_compiler(slow.path());
             Ok(())
@@ -281,6 +294,11 @@ fn a_board_is_flashed_and_reset_by_commands() {
     let board = Board::open("piped", Link::Uart).unwrap();
     assert_eq!(add(&board, |args| board.flash(CODE, args)).unwrap(), 42);
     hang(&board);
+    assert_eq!(add(&board, |args| board.flash(CODE, args)).unwrap(), 42);
+}
+
+fn a_processor_needs_no_memory_protection() {
+    let board = Board::open("unprotected", Link::Debugger).unwrap();
     assert_eq!(add(&board, |args| board.flash(CODE, args)).unwrap(), 42);
 }
 

@@ -1,9 +1,13 @@
 //! Programs that attack the firmware or leave the processor in a bad state, and devices that are used in unusual ways.
 
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::Duration;
 
 use runtime_core::{Arg, DType, ErrorKind};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
 
 use crate::{Board, CODE, Case, DEADLINE, Link, c};
 
@@ -15,6 +19,7 @@ pub(crate) const CASES: &[Case] = &[
     ("frames_that_jump_over_the_guard_are_overflows", frames_that_jump_over_the_guard_are_overflows),
     ("memory_is_read_at_the_edges", memory_is_read_at_the_edges),
     ("a_device_is_shared_by_threads", a_device_is_shared_by_threads),
+    ("a_subscriber_cannot_use_the_device_that_logs", a_subscriber_cannot_use_the_device_that_logs),
 ];
 
 /// The symbols of the firmware, and its mailbox up to the first tensor.
@@ -203,4 +208,48 @@ fn a_device_is_shared_by_threads(board: &Board) {
         assert!(matches!(error.kind(), ErrorKind::Timeout), "{error}");
     });
     run(board, "x[0] = 1;", 1).unwrap();
+}
+
+/// A subscriber that uses the device whose message it gets.
+struct Reader(Board, Sender<ErrorKind>);
+
+impl Subscriber for Reader {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "runtime::backend"
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, _: &Event<'_>) {
+        let device = self.0.embedded();
+        for result in [device.read(0).map(drop), device.reset()] {
+            self.1.send(result.unwrap_err().kind()).unwrap();
+        }
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+fn a_subscriber_cannot_use_the_device_that_logs(board: &Board) {
+    let (sender, kinds) = channel();
+    let shared = || Board { device: Arc::clone(&board.device), ..*board };
+    let (user, reader) = (shared(), Reader(shared(), sender));
+    let (done, ends) = channel();
+    // Not joined, since it might wait for itself.
+    thread::spawn(move || {
+        let x = user.embedded().tensor_from_seed(DType::I32, &[1], 1).unwrap();
+        let args = [Arg::read_write(&x), Arg::scalar(0i32)];
+        tracing::subscriber::with_default(reader, || done.send(user.flash(CODE, &args)).unwrap());
+    });
+    ends.recv_timeout(DEADLINE).unwrap().unwrap();
+    let kinds: Vec<_> = kinds.try_iter().collect();
+    assert!(!kinds.is_empty() && kinds.iter().all(|kind| *kind == ErrorKind::InvalidArgument), "{kinds:?}");
 }
