@@ -239,6 +239,7 @@ impl Subscriber for Reader {
 }
 
 fn a_subscriber_cannot_use_the_device_that_logs(board: &Board) {
+    run(board, "x[0] = 1;", 1).unwrap();
     let (sender, kinds) = channel();
     let shared = || Board { device: Arc::clone(&board.device), ..*board };
     let (user, reader) = (shared(), Reader(shared(), sender));
