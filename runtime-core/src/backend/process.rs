@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "polls a process without reaping it, and signals process groups")]
 
 use std::fs::File;
+use std::io::Read;
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -299,9 +300,24 @@ impl Search<'_> {
 
 /// At most `limit` bytes of a file from an offset. The position, which the program shares, stays.
 fn read_at(file: &File, offset: u64, limit: u64) -> std::io::Result<Vec<u8>> {
-    let bytes = file.metadata()?.len().saturating_sub(offset).min(limit);
-    let mut text = vec![0; usize::try_from(bytes).unwrap_or(0)];
-    file.read_exact_at(&mut text, offset).map(|()| text)
+    let mut part = FileFrom { file, offset };
+    let mut bytes = Vec::new();
+    (&mut part).take(limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Reads a file from an offset to its end at that time: its program may write to it, or truncate it.
+struct FileFrom<'a> {
+    file: &'a File,
+    offset: u64,
+}
+
+impl Read for FileFrom<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.file.read_at(bytes, self.offset)?;
+        self.offset += count as u64;
+        Ok(count)
+    }
 }
 
 /// Sleeps between polls: first shortly, for programs that end at once.
@@ -440,6 +456,17 @@ mod tests {
             assert_eq!(search.finds(&File::open(&path).unwrap()).unwrap(), found, "{output}");
             assert_eq!((search.searched, &search.tail[..]), (output.len() as u64, tail.as_bytes()));
         }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "needs a file of the system")]
+    fn a_file_is_read_to_its_end_whatever_length_it_had() {
+        // Has the length 0, as a file that was emptied and written again.
+        let file = File::open("/proc/self/stat").unwrap();
+        let first = read_at(&file, 0, 3).unwrap();
+        assert_eq!((first.len(), read_at(&file, 1, 2).unwrap()), (3, first[1..].to_vec()));
+        let whole = read_at(&file, 0, MAX_OUTPUT_BYTES).unwrap();
+        assert!(whole.ends_with(b"\n") && read_at(&file, 1 << 20, 10).unwrap().is_empty());
     }
 
     /// A program may do anything in its folder, also to the file of its output. A pipe without a writer would be waited for.

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use crate::abi::{self, Handle};
 use crate::code::owned_arg::OwnedArg;
 use crate::code::raw_launch::RawLaunch;
-use crate::graph::node::{Node, Operation};
+use crate::graph::node::{Node, Operation, too_many_nodes};
 use crate::memory::buffer::Buffer;
 use crate::timeline::deferred_free::Resource;
 use crate::timeline::open_device::OpenDevice;
-use crate::{Arg, Error, Kernel, LaunchConfig, Result, Tensor};
+use crate::{Arg, Kernel, LaunchConfig, Result, Tensor};
 
 /// A graph of the backend, freed once no work uses it.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl NativeGraph {
         (kernel, config): (&Kernel, &LaunchConfig),
         args: &[Arg<'_>],
     ) -> Result<()> {
-        let node = u32::try_from(index).map_err(|_| Error::unsupported("a graph has at most 2^32 nodes"))?;
+        let node = u32::try_from(index).map_err(|_| too_many_nodes())?;
         let mut raw = RawLaunch::default();
         raw.fill((kernel.lowered(), config), args, |_, _| Ok(()))?;
         let launch = raw.pointed(config);

@@ -83,6 +83,11 @@ impl TensorUses {
     }
 }
 
+/// The error of a node whose index does not fit.
+pub(super) fn too_many_nodes() -> Error {
+    Error::invalid("a graph has at most 2^32 nodes")
+}
+
 impl NodeList {
     /// Appends `operation` with its dependencies: on the nodes that use its tensors, and on those in `after`.
     /// Returns its index.
@@ -91,8 +96,7 @@ impl NodeList {
     /// `InvalidArgument` for a write to a frozen tensor, or an index in `after` that is not of an earlier node;
     /// then nothing is appended.
     pub(crate) fn push(&mut self, operation: Operation, after: &[usize]) -> Result<u32> {
-        let index =
-            u32::try_from(self.list.len()).map_err(|_| Error::invalid("a graph has at most 2^32 nodes"))?;
+        let index = u32::try_from(self.list.len()).map_err(|_| too_many_nodes())?;
         // Check everything before recording anything: a refused node must not change later dependencies.
         let mut dependencies = after.iter().map(|&node| self.earlier(node)).collect::<Result<Vec<_>>>()?;
         operation.check_writable()?;
@@ -112,7 +116,7 @@ impl NodeList {
         after.iter().try_for_each(|&node| self.earlier(node).map(drop))?;
         nodes.iter().try_for_each(|node| node.operation.check_writable())?;
         if u32::try_from(first + nodes.len()).is_err() {
-            return Err(Error::invalid("a graph has at most 2^32 nodes"));
+            return Err(too_many_nodes());
         }
         for node in nodes {
             let inner: Vec<_> = node.dependencies.iter().map(|&needed| first + needed as usize).collect();
