@@ -87,7 +87,8 @@ fn a_trap_is_a_crash(board: &str) {
 fn a_hang_is_a_timeout(board: &str) {
     let (_folder, spec) = folder("hang", "");
     let next = path("kernels/embedded/fir_q15.toml");
-    let isolated: &[&str] = &["--isolate", "--timeout", "5", "--budget-s", "0.1"];
+    // Long enough for the next kernel on a loaded machine: the run without a worker has built its image.
+    let isolated: &[&str] = &["--isolate", "--timeout", "15", "--budget-s", "0.1"];
     for (arguments, words) in [(&[][..], &["still running", "`hang`"][..]), (isolated, &[])] {
         let rows = rows(board, &[&[&*spec, &*next], arguments].concat());
         let [hung, right] = &rows[..] else { panic!("{rows:?}") };

@@ -1,6 +1,7 @@
 //! Tests that need the host device only.
 
 use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -73,15 +74,38 @@ fn doctor_reports_what_it_finds() {
 
 #[test]
 fn doctor_does_not_wait_for_a_compiler_that_hangs() {
+    let scripts = ["exec sleep 1000", "sleep 1000 &\necho $! > $0.child\nwait", "exec >&- 2>&-\nsleep 1000"];
+    std::thread::scope(|scope| {
+        for script in scripts {
+            scope.spawn(move || doctor_does_not_wait_for(script));
+        }
+    });
+}
+
+fn doctor_does_not_wait_for(script: &str) {
     let folder = Folder::new();
-    folder.write("cc", "#!/bin/sh\nexec sleep 1000\n");
+    folder.write("cc", &format!("#!/bin/sh\n{script}\n"));
     let compiler = folder.path().join("cc");
     std::fs::set_permissions(&compiler, std::fs::Permissions::from_mode(0o755)).unwrap();
     let run = Finished::from(fixture::command(&["doctor"]).env("CC", &compiler).output().unwrap());
     assert_eq!(run.code, 0, "{run:?}");
     let line = run.stdout.lines().find(|line| line.contains(&format!("{}: ", compiler.display())));
-    assert!(line.is_some_and(|line| line.contains("did not answer") && line.contains("CC")), "{run:?}");
+    let is_reported = line.is_some_and(|line| line.contains("did not answer") && line.contains("CC"));
+    assert!(is_reported, "{script}: {run:?}");
     assert!(run.stdout.contains("  cc: "), "the others are listed: {run:?}");
+    if script.contains(".child") {
+        wait_for_end_of(folder.read("cc.child").trim());
+    }
+}
+
+/// A process that was killed is there for a moment more.
+fn wait_for_end_of(process: &str) {
+    let begin = Instant::now();
+    let stat = || std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    while !stat().is_empty() && !stat().contains(") Z ") {
+        assert!(begin.elapsed() < Duration::from_secs(60), "{process} is still running");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 #[test]
