@@ -76,22 +76,24 @@ pub struct Device {
     checker_log: Option<(PathBuf, Cell<usize>)>,
 }
 
-impl Device {
-    /// Opens `host`, `opencl:0`, …; load options follow after slashes: `host/variants=2`. Three more options select a
-    /// lowering: `unchecked=true` (no bounds checks on the host), `constants=opaque` (SPIR-V whose constants the
-    /// driver's compiler cannot see) and `quick=true` (C that is compiled without optimisation). `serial_items=true` is an option of the host itself.
-    ///
-    /// # Errors
-    /// Those of opening the device.
-    pub fn open(name: &str) -> runtime_core::Result<Self> {
-        let (name, words) = name.split_once('/').unwrap_or((name, ""));
+/// What the words after a device select.
+struct Selected {
+    lowering: Arc<dyn Lowering>,
+    /// For loading.
+    options: Options,
+    /// For opening the device.
+    open_options: Options,
+}
+
+impl Selected {
+    fn by(words: &str) -> Self {
         let (mut options, mut open_options) = (Options::new(), Options::new());
-        let mut lowering = verified(false);
+        let (mut lowering, mut is_quick) = (verified(), false);
         for (key, value) in words.split('/').filter_map(|word| word.split_once('=')) {
             match key {
                 "unchecked" => lowering = host_checks::unchecked(),
                 "constants" => lowering = opaque_constants(),
-                "quick" => lowering = verified(value == "true"),
+                "quick" => is_quick = value == "true",
                 "serial_items" => open_options.push(key, value == "true"),
                 _ => {
                     options = match value.parse::<bool>() {
@@ -101,6 +103,24 @@ impl Device {
                 }
             }
         }
+        if is_quick {
+            lowering = host_checks::quick_to_compile(lowering);
+        }
+        Self { lowering, options, open_options }
+    }
+}
+
+impl Device {
+    /// Opens `host`, `opencl:0`, …; load options follow after slashes: `host/variants=2`. Two more options select a
+    /// lowering: `unchecked=true` (no bounds checks on the host) and `constants=opaque` (SPIR-V whose constants the
+    /// driver's compiler cannot see). With `quick=true`, C of any lowering is compiled without optimisation.
+    /// `serial_items=true` is an option of the host itself.
+    ///
+    /// # Errors
+    /// Those of opening the device.
+    pub fn open(name: &str) -> runtime_core::Result<Self> {
+        let (name, words) = name.split_once('/').unwrap_or((name, ""));
+        let Selected { lowering, options, open_options } = Selected::by(words);
         let runtime = Runtime::builder().with_lowering(lowering).build();
         let device = runtime.open_with(name, &open_options)?;
         let queue = device.queue()?;
@@ -216,13 +236,9 @@ impl Device {
     }
 }
 
-/// The lowering of WGSL. It fails if the verifier rejects a schedule for the host, instead of using the plain one. If `quick`, its
-/// code takes little time to compile.
-fn verified(quick: bool) -> Arc<dyn Lowering> {
-    modified_lowering(None, move |_, _, lowered| {
-        if quick {
-            host_checks::compile_quickly(lowered);
-        }
+/// The lowering of WGSL. It fails if the verifier rejects a schedule for the host, instead of using the plain one.
+fn verified() -> Arc<dyn Lowering> {
+    modified_lowering(None, |_, _, lowered| {
         let text = std::str::from_utf8(&lowered.code).unwrap_or_default();
         match text.lines().find(|line| line.starts_with(REJECTED)) {
             None => Ok(()),
@@ -310,5 +326,33 @@ const fn dtype(scalar: naga::Scalar) -> DType {
         (ScalarKind::Sint, _) => DType::I64,
         (_, 4) => DType::U32,
         (_, _) => DType::U64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use runtime_core::{CodeFormat, DeviceInfo, DeviceKind, PortableSource};
+
+    use super::*;
+
+    #[test]
+    fn quick_code_comes_from_the_selected_lowering_in_any_order() {
+        let code = "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+                    @compute @workgroup_size(1) fn main() { x[x[0]] = 1u; }";
+        let mut host = DeviceInfo::new(DeviceKind::Host, 0, "Host");
+        host.formats = vec![CodeFormat::C];
+        let lower = |words| {
+            let Selected { lowering, options, .. } = Selected::by(words);
+            let source = PortableSource { code, path: "main.wgsl", options: &options };
+            let lowered = lowering.lower(&source, &host).unwrap();
+            (lowered.code, lowered.options.text("flags") == Some("-O0"))
+        };
+        let (unchecked, is_quick) = lower("unchecked=true");
+        assert!(!is_quick && unchecked != lower("").0);
+        for words in ["unchecked=true/quick=true", "quick=true/unchecked=true"] {
+            assert_eq!(lower(words), (unchecked.clone(), true), "{words}");
+        }
+        assert_eq!(lower("quick=true"), (lower("").0, true));
+        assert_eq!(lower("quick=false"), lower(""));
     }
 }

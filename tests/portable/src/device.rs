@@ -34,7 +34,8 @@ pub struct Device {
 #[must_use]
 pub fn all() -> (Vec<Arc<dyn Executor>>, Vec<Trial>) {
     let runtime = Runtime::builder().with_lowering(runtime_kernel::wgsl()).build();
-    let quick = Runtime::builder().with_lowering(host_checks::quick_to_compile()).build();
+    let quick =
+        Runtime::builder().with_lowering(host_checks::quick_to_compile(runtime_kernel::wgsl())).build();
     let (mut executors, mut absent): (Vec<Arc<dyn Executor>>, Vec<Trial>) = (Vec::new(), Vec::new());
     let mut seen = Vec::new();
     for target in runtime.targets() {
@@ -52,8 +53,10 @@ pub fn all() -> (Vec<Arc<dyn Executor>>, Vec<Trial>) {
                             if info.kind != DeviceKind::Host {
                                 executors.push(quick.with_asserted_proofs());
                             }
-                            executors.extend(quick.with_items_per_thread());
-                            executors.extend(quick.with_group_loops());
+                            executors.extend(device.with_items_per_thread());
+                            executors.extend(quick.with_group_loops("loops_1", "1"));
+                            executors.extend(quick.with_group_loops("loops_4", "4"));
+                            executors.extend(device.with_group_loops("optimised_loops_4", "4"));
                             executors.push(Arc::new(device));
                         }
                         Err(error) => absent.push(self::absent(&info.id.to_string(), &target.name, &error)),
@@ -84,7 +87,8 @@ pub fn all() -> (Vec<Arc<dyn Executor>>, Vec<Trial>) {
 fn host_variants(runtime: &Runtime) -> [(&'static str, Result<Arc<dyn Executor>>); 3] {
     let guarded = host_with(host_checks::in_module());
     let guarded = guarded.map(|device| Arc::new(Device { name: "guarded".to_owned(), ..device }) as _);
-    let asserted = host_with(host_checks::quick_to_compile()).map(|device| device.with_asserted_proofs());
+    let asserted = host_with(host_checks::quick_to_compile(runtime_kernel::wgsl()))
+        .map(|device| device.with_asserted_proofs());
     [("guarded", guarded), ("asserted", asserted), ("serial", serial_host(runtime))]
 }
 
@@ -154,14 +158,11 @@ impl Device {
         (self.device.info().kind != DeviceKind::Host).then(|| self.with_options("coarsened", options))
     }
 
-    /// The same device where few work-items run a group in loops, in OpenCL C.
-    fn with_group_loops(&self) -> Vec<Arc<dyn Executor>> {
+    /// The same device where `count` work-items run a group in loops, in OpenCL C.
+    fn with_group_loops(&self, name: &str, count: &'static str) -> Option<Arc<dyn Executor>> {
+        let options = Options::new().with("work_items", count);
         let is_opencl = self.device.info().accepts(&CodeFormat::OPENCL_C);
-        let counts: &[&'static str] = if is_opencl { &["1", "4"] } else { &[] };
-        let loops = |count: &&'static str| {
-            self.with_options(&format!("loops_{count}"), Options::new().with("work_items", *count))
-        };
-        counts.iter().map(loops).collect()
+        is_opencl.then(|| self.with_options(name, options))
     }
 
     /// The same device with load options.

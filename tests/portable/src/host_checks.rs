@@ -5,7 +5,7 @@ use std::sync::Arc;
 use runtime_core::{CodeFormat, Lowered, Lowering, PortableSource, Result};
 use runtime_kernel::{CCode, Checks, Dialect, Program, Specialisation};
 
-use crate::modified_lowering::modified_lowering;
+use crate::modified_lowering::{modified, modified_lowering};
 
 /// Bounds checks in the module, as for SPIR-V. The host shows their effect on accesses out of range, which a driver
 /// with its own checks would hide.
@@ -20,18 +20,18 @@ pub fn in_module() -> Arc<dyn Lowering> {
     })
 }
 
-/// The default checks, in code that takes little time to compile.
+/// A lowering with code that takes little time to compile.
 #[must_use]
-pub fn quick_to_compile() -> Arc<dyn Lowering> {
-    modified_lowering(None, |_, _, lowered| {
+pub fn quick_to_compile(lowering: Arc<dyn Lowering>) -> Arc<dyn Lowering> {
+    modified(lowering, None, |_, _, lowered| {
         compile_quickly(lowered);
         Ok(())
     })
 }
 
-/// Turns the compiler's optimisations off: for code that no user runs, which is then compiled in a sixth of the time. How compilers
-/// optimise is tested with the code that users run.
-pub fn compile_quickly(lowered: &mut Lowered) {
+/// Turns the compiler's optimisations off, for a sixth of the time to compile: for checks that no user runs, and for options of
+/// which a similar one is tested with optimised code.
+fn compile_quickly(lowered: &mut Lowered) {
     if lowered.format == CodeFormat::C {
         lowered.options.push("flags", "-O0");
     } else if lowered.format == CodeFormat::OPENCL_C {

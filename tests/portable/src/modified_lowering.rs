@@ -20,7 +20,17 @@ pub fn modified_lowering(
     only: Option<CodeFormat>,
     modify: impl Fn(&PortableSource<'_>, CodeFormat, &mut Lowered) -> Result<()> + Send + Sync + 'static,
 ) -> Arc<dyn Lowering> {
-    Arc::new(ModifiedLowering { lowering: runtime_kernel::wgsl(), only, modify: Box::new(modify) })
+    modified(runtime_kernel::wgsl(), only, modify)
+}
+
+/// As [`modified_lowering`], of another lowering.
+#[must_use]
+pub fn modified(
+    lowering: Arc<dyn Lowering>,
+    only: Option<CodeFormat>,
+    modify: impl Fn(&PortableSource<'_>, CodeFormat, &mut Lowered) -> Result<()> + Send + Sync + 'static,
+) -> Arc<dyn Lowering> {
+    Arc::new(ModifiedLowering { lowering, only, modify: Box::new(modify) })
 }
 
 impl fmt::Debug for ModifiedLowering {

@@ -28,6 +28,8 @@ fn applies(executor: &str, topic: &str) -> bool {
         "asserted" | "coarsened" | "loops_1" => !programs::is_table(topic),
         // As with one work-item, but for what work-items share.
         "loops_4" => ["groups", "memory", "schedule", "sums", "zeros"].contains(&topic),
+        // LLVM 15 in PoCL 3.1 crashes in its pass for LCSSA when it optimises `groups::reverse_in_group`.
+        "optimised_loops_4" => ["memory", "schedule", "sums", "zeros"].contains(&topic),
         // PoCL takes long to compile, and the same without optimisation.
         "debug" if device.starts_with("opencl") => !programs::is_table(topic),
         _ => device != "guarded" || !programs::is_table(topic),
