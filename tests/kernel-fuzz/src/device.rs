@@ -345,7 +345,7 @@ mod tests {
             let Selected { lowering, options, .. } = Selected::by(words);
             let source = PortableSource { code, path: "main.wgsl", options: &options };
             let lowered = lowering.lower(&source, &host).unwrap();
-            (lowered.code, lowered.options.text("flags") == Some("-O0"))
+            (String::from_utf8(lowered.code).unwrap(), lowered.options.text("flags") == Some("-O0"))
         };
         let (unchecked, is_quick) = lower("unchecked=true");
         assert!(!is_quick && unchecked != lower("").0);
