@@ -85,6 +85,8 @@ impl Program {
 impl Drop for Program {
     fn drop(&mut self) {
         self.process.kill();
+        // The reader closes the pipe.
+        self.messages.wait();
     }
 }
 
@@ -116,7 +118,7 @@ impl Messages {
         String::from_utf8_lossy(&self.kept.lock()).into_owned()
     }
 
-    /// Waits for the last messages. Not for long: a process that has left its group may hold the pipe.
+    /// Waits until the reader has the last messages and ends. Not for long: a process that has left its group may hold the pipe.
     fn wait(&self) {
         let until = Instant::now() + ARRIVAL_TIME;
         while !self.reader.is_finished() && Instant::now() < until {
@@ -149,6 +151,9 @@ mod tests {
         }
         assert!(whole.last_words().contains("exit status: 3"));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        let kept = Arc::clone(&endless.messages.kept);
+        drop(endless);
+        assert_eq!(Arc::strong_count(&kept), 1, "the reader has ended, and its pipe is closed");
     }
 
     #[test]
