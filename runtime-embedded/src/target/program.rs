@@ -151,9 +151,17 @@ mod tests {
         }
         assert!(whole.last_words().contains("exit status: 3"));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
-        let kept = Arc::clone(&endless.messages.kept);
-        drop(endless);
-        assert_eq!(Arc::strong_count(&kept), 1, "the reader has ended, and its pipe is closed");
+    }
+
+    #[test]
+    fn a_dropped_program_leaves_no_pipe() {
+        let (folder, spawner) = (tempfile::tempdir().unwrap(), Spawner::default());
+        for _ in 0..100 {
+            let program = start(&spawner, folder.path(), "yes");
+            let kept = Arc::clone(&program.messages.kept);
+            drop(program);
+            assert_eq!(Arc::strong_count(&kept), 1, "the reader has ended");
+        }
     }
 
     #[test]
