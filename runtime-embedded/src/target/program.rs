@@ -19,7 +19,7 @@ use super::spawner::Spawner;
 const MESSAGE_BYTES: usize = 2000;
 /// For the messages of a program that has ended to arrive.
 const ARRIVAL_TIME: Duration = Duration::from_millis(500);
-/// Between two checks whether they have.
+/// The poll interval while waiting for them.
 const INTERVAL: Duration = Duration::from_micros(200);
 
 /// A running program; killed when dropped.
@@ -71,12 +71,13 @@ impl Program {
     /// What it has written, and how it ended, if it has.
     pub(super) fn last_words(&mut self) -> String {
         let what = self.what;
-        let state = match self.process.status() {
+        let status = self.process.status();
+        let has_ended = !matches!(status, Ok(None));
+        let state = match status {
             Ok(Some(status)) => format!("the {what} has ended ({status})"),
             Ok(None) => format!("the {what} is running"),
             Err(error) => format!("the {what} {}", error.message()),
         };
-        let has_ended = self.has_ended();
         let messages = self.messages.text(has_ended);
         format!("{state} {}", messages.trim()).trim().to_owned()
     }

@@ -120,13 +120,13 @@ fn has_output(interface: &Interface) -> bool {
     interface.tensors.iter().any(|tensor| tensor.access != Access::Read)
 }
 
-/// What an earlier run kept of an entry point, or what it says now, which is kept.
+/// The result of an entry point that an earlier run stored, or else that of running it now, which is stored.
 fn kept_or_run(entry: &str) -> String {
     let Some(folder) = std::env::var_os(RESULTS).map(PathBuf::from) else { return run_apart(entry) };
     let file = folder.join(entry.replace('/', "+"));
     std::fs::read_to_string(&file).unwrap_or_else(|_| {
         let said = run_apart(entry);
-        // A run that is stopped here leaves no half of a result. What cannot be kept is run again.
+        // The rename makes the result appear whole. If it cannot be stored, a later run repeats it.
         let part = file.with_extension("part");
         let _ = std::fs::create_dir_all(&folder)
             .and_then(|()| std::fs::write(&part, &said))
