@@ -17,8 +17,8 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 /// Devices, and their seconds for new kernels.
 ///
-/// Wrong proofs, and variants that users do not get, show in code that is not optimised, too. As many kernels take a third of the
-/// time with gcc, and two thirds with PoCL.
+/// Wrong proofs, and variants that users do not get, show in code that is not optimised, too: gcc then takes a third of the time.
+/// Without optimisation, PoCL 3.1 runs what follows a loop with a barrier twice.
 ///
 /// Oclgrind only replays the cases: it is slow, and loses kernels of large modules. So does the reference of
 /// `vulkan:0`, whose SPIR-V must be valid.
@@ -31,7 +31,7 @@ const DEVICES: [(&str, u64); 16] = [
     ("host/debug=true", 20),
     ("clang", 20),
     ("opencl:0", 20),
-    ("opencl:0/assert_proofs=true/quick=true", 13),
+    ("opencl:0/assert_proofs=true", 20),
     ("opencl:0/items_per_thread=4", 20),
     ("intel", 20),
     ("vulkan:0/validated", 20),
