@@ -1,7 +1,6 @@
 //! `cargo xtask lint`: all static checks.
 
 use std::fs;
-use std::process::Command;
 
 use crate::architecture;
 use crate::cycles;
@@ -9,7 +8,7 @@ use crate::dependencies;
 use crate::harden;
 use crate::header;
 use crate::layers;
-use crate::process::{Failure, Outcome, output, run};
+use crate::process::{Failure, Outcome, run};
 use crate::requirements;
 use crate::workspace::Workspace;
 
@@ -67,9 +66,9 @@ fn deny(workspace: &Workspace) -> Outcome {
 }
 
 fn file_lengths(workspace: &Workspace) -> Outcome {
-    let listed = output(Command::new("git").current_dir(&workspace.root).args(["ls-files", "-z"]))?;
     let mut long = Vec::new();
-    for name in listed.split('\0').filter(|name| is_source(name) && !GENERATED.contains(name)) {
+    let is_limited = |name: &&String| is_source(name) && !GENERATED.contains(&name.as_str());
+    for name in workspace.tracked_files()?.iter().filter(is_limited) {
         // A listed file that does not exist was deleted without a commit yet.
         let lines = fs::read_to_string(workspace.root.join(name)).map_or(0, |text| text.lines().count());
         if lines > MAX_LINES {

@@ -12,6 +12,7 @@ mod header;
 mod imports;
 mod install;
 mod layers;
+mod lines;
 mod lint;
 mod package;
 mod placed_file;
@@ -38,6 +39,7 @@ Tasks of this repository, run as `cargo xtask TASK`:
                    backend, for the conformance suite
   lint             rustfmt, clippy, rustdoc, cargo-deny, the C header, the fuzz targets, the length of files,
                    imports between layers and modules, paths in ARCHITECTURE.md
+  lines            lines of code of each product crate, without blank lines, comments and tests
   header           regenerate runtime-core/include/runtime.h
   miri             core and the null backend under Miri: undefined behaviour, leaks
   valgrind         the loader's and the host's tests, and the suite against the backend in C, under valgrind
@@ -79,6 +81,7 @@ fn run_task(arguments: &[String]) -> Outcome {
         }
         ("test", []) => test::run_tests(),
         ("lint", []) => lint::run_checks(),
+        ("lines", []) => lines::print(),
         ("header", []) => header::update(),
         ("miri", []) => harden::miri(),
         ("valgrind", []) => harden::valgrind(),
@@ -98,7 +101,7 @@ fn run_task(arguments: &[String]) -> Outcome {
             Err(Failure::new("`eval` takes at least one specification: cargo xtask eval kernels/matmul.toml"))
         }
         ("eval", arguments) => eval::run_eval(arguments),
-        ("test" | "lint" | "header" | "package" | "miri" | "valgrind" | "tsan", [extra, ..]) => {
+        ("test" | "lint" | "lines" | "header" | "package" | "miri" | "valgrind" | "tsan", [extra, ..]) => {
             Err(Failure::new(format!("`{task}` takes no arguments, got `{extra}`")))
         }
         _ => Err(Failure::new(format!("unknown task `{task}`\n\n{HELP}"))),

@@ -76,6 +76,12 @@ impl Workspace {
         Some(Self { packages: packages.collect::<Option<_>>()?, root, version, target })
     }
 
+    /// The files that git tracks, relative to the root.
+    pub(crate) fn tracked_files(&self) -> Outcome<Vec<String>> {
+        let listed = output(Command::new("git").current_dir(&self.root).args(["ls-files", "-z"]))?;
+        Ok(listed.split_terminator('\0').map(str::to_owned).collect())
+    }
+
     /// `cargo` in the workspace root.
     pub(crate) fn cargo(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(cargo_program());
