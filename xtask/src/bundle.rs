@@ -7,17 +7,22 @@ use serde_json::Value;
 
 use crate::install::{self, BACKENDS, check_places};
 use crate::placed_file::{self, Content, PlacedFile, write_all};
-use crate::process::{Failure, Outcome, output, run};
-use crate::workspace::{Profile, Target, Workspace};
+use crate::process::{Failure, Outcome, output};
+use crate::workspace::{Profile, Target, Workspace, library_file};
 
-/// Executables of the bundle, apart from the benchmarks.
-const PROGRAMS: &[&str] = &["runtime", "conformance", "kernel-fuzz"];
+/// Executables of the bundle apart from the benchmarks, and their packages.
+const PROGRAMS: &[(&str, &str)] = &[
+    ("runtime", "runtime-cli"),
+    ("conformance", "runtime-conformance"),
+    ("kernel-fuzz", "runtime-kernel-fuzz"),
+];
 /// Folders of the bundle.
 const FOLDERS: &[&str] = &["bin", BACKENDS, "kernels", INTEROP];
 /// Folders that every bundle has, including those of earlier versions.
 const REQUIRED_FOLDERS: &[&str] = &["bin", BACKENDS, "kernels"];
-/// The test library for the exchange of tensors with Python.
+/// The test library for the exchange of tensors with Python, and the folder for it.
 const INTEROP: &str = "interop";
+const INTEROP_PACKAGE: &str = "runtime-interop-tests";
 /// The feature that adds the comparison with wgpu to the benchmarks.
 const WGPU: &str = "runtime-bench/wgpu";
 
@@ -62,8 +67,7 @@ pub(crate) fn write_bundle(arguments: &[String]) -> Outcome {
     };
     let mut files = files(&workspace, &backends, &directory)?;
     check_places(&files)?;
-    run(&mut workspace.cargo(&["build", "--release", "--quiet", "--workspace", "--exclude", "xtask"]))?;
-    for (name, executable) in benchmarks(&workspace, &options.features)? {
+    for (name, executable) in build(&workspace, &backends, &options.features)? {
         let to = directory.join("bin").join(format!("bench-{name}"));
         files.push(PlacedFile::new(Content::Program(executable), to));
     }
@@ -77,10 +81,10 @@ pub(crate) fn write_bundle(arguments: &[String]) -> Outcome {
 /// The files of the bundle, apart from the benchmarks.
 fn files(workspace: &Workspace, backends: &[Target], directory: &Path) -> Outcome<Vec<PlacedFile>> {
     let mut files: Vec<_> =
-        PROGRAMS.iter().map(|program| install::program(workspace, program, directory)).collect();
+        PROGRAMS.iter().map(|(program, _)| install::program(workspace, program, directory)).collect();
     files.extend(install::backends(workspace, backends, directory));
     files.extend(placed_file::folder(&workspace.root.join("kernels"), &directory.join("kernels"))?);
-    let library = Target { package: String::new(), name: INTEROP.to_owned() }.library();
+    let library = library_file(INTEROP);
     let interop = workspace.built(Profile::Release).join(&library);
     files.push(PlacedFile::new(Content::Library(interop), directory.join(INTEROP).join(&library)));
     let python = workspace.root.join("tests/interop/python");
@@ -108,16 +112,20 @@ fn clear(directory: &Path) -> Outcome {
     Ok(())
 }
 
-/// Builds the benchmarks. Their file names contain a hash, so they are taken from cargo's messages.
-fn benchmarks(workspace: &Workspace, features: &[&str]) -> Outcome<Vec<(String, PathBuf)>> {
+/// Builds everything in one call, since features of the benchmarks would otherwise compile crates again. Returns the benchmarks,
+/// whose file names contain a hash, from cargo's messages.
+fn build(workspace: &Workspace, backends: &[Target], features: &[&str]) -> Outcome<Vec<(String, PathBuf)>> {
     let benchmarks = workspace.targets("bench");
-    if benchmarks.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut build = workspace.cargo(&["bench", "--quiet", "--no-run", "--message-format", "json"]);
-    for Target { package, name } in &benchmarks {
-        build.args(["--package", package, "--bench", name]);
-    }
+    let programs = PROGRAMS.iter().map(|(_, package)| *package);
+    let libraries = backends.iter().map(|backend| &*backend.package);
+    let packages = programs.chain(libraries).chain([INTEROP_PACKAGE]);
+    let mut build =
+        workspace.cargo(&["build", "--release", "--quiet", "--message-format", "json-render-diagnostics"]);
+    build.args(["--lib", "--bins"]);
+    build.args(
+        packages.chain(benchmarks.iter().map(|bench| &*bench.package)).flat_map(|name| ["--package", name]),
+    );
+    build.args(benchmarks.iter().flat_map(|bench| ["--bench", &bench.name]));
     build.args(features.iter().flat_map(|feature| ["--features", feature]));
     let messages = output(&mut build)?;
     Ok(messages.lines().filter_map(|line| executable(&serde_json::from_str(line).ok()?)).collect())

@@ -26,7 +26,7 @@ pub(crate) fn install(prefix: Option<&str>) -> Outcome {
     let files = files(&workspace, &prefix);
     // Before the build, which takes minutes.
     check_places(&files)?;
-    build(&workspace)?;
+    build(&workspace, Profile::Release, &workspace.device_backends())?;
     write_all(&files)?;
     check_finds_backends(&prefix, &workspace.device_backends())?;
     for file in &files {
@@ -76,10 +76,11 @@ pub(crate) fn backends(workspace: &Workspace, backends: &[Target], prefix: &Path
     backends.iter().map(|backend| place(backend.library())).collect()
 }
 
-/// Builds the command and the backends of devices, in release mode.
-pub(crate) fn build(workspace: &Workspace) -> Outcome {
-    let mut build = workspace.cargo(&["build", "--release", "--quiet", "--package", "runtime-cli"]);
-    for backend in workspace.device_backends() {
+/// Builds the command and backends.
+pub(crate) fn build(workspace: &Workspace, profile: Profile, backends: &[Target]) -> Outcome {
+    let mut build =
+        workspace.cargo(&["build", "--profile", profile.name(), "--quiet", "--package", "runtime-cli"]);
+    for backend in backends {
         build.args(["--package", &backend.package]);
     }
     run(&mut build)

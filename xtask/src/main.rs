@@ -28,8 +28,11 @@ use process::{Failure, Outcome};
 const HELP: &str = "\
 Tasks of this repository, run as `cargo xtask TASK`:
 
-  test             install what the tests need if possible, build the workspace, run all tests
-  eval SPEC… ARG…  build the command and the backends in release, then `runtime eval SPEC… ARG…`
+  test [--all]     install what the tests need if possible, build the workspace, run all tests; --all runs sweeps
+                   completely that are sampled otherwise
+  eval SPEC… ARG… [--all-backends]
+                   build the command and the backends whose driver is installed, optimised where kernels run, then
+                   `runtime eval SPEC… ARG…`
   install [PREFIX] build the command and the backends in release and install them with the C header below PREFIX
                    (default: $HOME/.local)
   package          a Debian package with the same contents
@@ -79,7 +82,7 @@ fn run_task(arguments: &[String]) -> Outcome {
             print!("{HELP}");
             Ok(())
         }
-        ("test", []) => test::run_tests(),
+        ("test", arguments) => test::run_tests(arguments),
         ("lint", []) => lint::run_checks(),
         ("lines", []) => lines::print(),
         ("header", []) => header::update(),
@@ -101,7 +104,7 @@ fn run_task(arguments: &[String]) -> Outcome {
             Err(Failure::new("`eval` takes at least one specification: cargo xtask eval kernels/matmul.toml"))
         }
         ("eval", arguments) => eval::run_eval(arguments),
-        ("test" | "lint" | "lines" | "header" | "package" | "miri" | "valgrind" | "tsan", [extra, ..]) => {
+        ("lint" | "lines" | "header" | "package" | "miri" | "valgrind" | "tsan", [extra, ..]) => {
             Err(Failure::new(format!("`{task}` takes no arguments, got `{extra}`")))
         }
         _ => Err(Failure::new(format!("unknown task `{task}`\n\n{HELP}"))),

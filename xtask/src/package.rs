@@ -7,7 +7,7 @@ use crate::install;
 use crate::placed_file::write_all;
 use crate::process::{Outcome, output};
 use crate::requirements;
-use crate::workspace::Workspace;
+use crate::workspace::{Profile, Workspace};
 
 /// The tree that the assets in `runtime-cli/Cargo.toml` name, below cargo's target directory.
 const TREE: &str = "release/package";
@@ -16,7 +16,7 @@ const TREE: &str = "release/package";
 pub(crate) fn write_package() -> Outcome {
     let workspace = Workspace::read()?;
     requirements::install_cargo_tool(&workspace, "cargo-deb")?;
-    install::build(&workspace)?;
+    install::build(&workspace, Profile::Release, &workspace.device_backends())?;
     let tree = workspace.scratch(TREE);
     match fs::remove_dir_all(&tree) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),

@@ -1,7 +1,6 @@
 //! Runs other programs.
 
 use std::fmt;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -45,23 +44,6 @@ pub(crate) fn quiet(command: &mut Command) -> Outcome {
     }
     let reason = String::from_utf8_lossy(&output.stderr);
     Err(Failure(format!("`{}` ended with {}: {}", line(command), output.status, reason.trim())))
-}
-
-/// Runs `command` as [`run`] does; a failure ends with the lines of output that `keep` selects.
-pub(crate) fn run_and_keep(command: &mut Command, mut keep: impl FnMut(&str) -> bool) -> Outcome {
-    eprintln!("+ {}", line(command));
-    let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| not_started(command, &error))?;
-    let mut kept = Vec::new();
-    for text in child.stdout.take().into_iter().flat_map(|output| BufReader::new(output).split(b'\n')) {
-        let text = String::from_utf8_lossy(&text?).into_owned();
-        println!("{text}");
-        if keep(&text) {
-            kept.push(text);
-        }
-    }
-    let status = child.wait()?;
-    let words = || format!("`{}` ended with {status}\n{}", line(command), kept.join("\n"));
-    if status.success() { Ok(()) } else { Err(Failure(words())) }
 }
 
 /// Runs `command` as [`run`] does and returns its exit code; `None` if a signal ended it.
@@ -113,14 +95,6 @@ mod tests {
         let failure = quiet(Command::new("sh").args(["-c", "echo no space >&2; exit 1"])).unwrap_err();
         assert!(failure.to_string().ends_with(": no space"), "{failure}");
         assert!(quiet(&mut Command::new("true")).is_ok());
-    }
-
-    #[test]
-    fn selected_lines_are_repeated_in_the_failure() {
-        let mut command = Command::new("sh");
-        command.args(["-c", "echo one FAILED; echo two ok; exit 101"]);
-        let failure = run_and_keep(&mut command, |line| line.ends_with("FAILED")).unwrap_err().to_string();
-        assert!(failure.ends_with("101\none FAILED"), "{failure}");
     }
 
     #[test]

@@ -30,6 +30,8 @@ struct Package {
     folder: PathBuf,
     /// Kind and name of each target.
     targets: Vec<(String, String)>,
+    /// As [`Target::drivers`].
+    drivers: Vec<String>,
     /// Names of its direct dependencies outside the repository, of all kinds.
     dependencies: BTreeSet<String>,
 }
@@ -39,12 +41,15 @@ struct Package {
 pub(crate) struct Target {
     pub(crate) package: String,
     pub(crate) name: String,
+    /// Of a backend: libraries, programs and variables, one of which is found where it has devices. None for the host.
+    pub(crate) drivers: Vec<String>,
 }
 
 /// A cargo profile.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Profile {
     Debug,
+    Quick,
     Release,
     Fuzzing,
 }
@@ -98,8 +103,7 @@ impl Workspace {
     pub(crate) fn built(&self, profile: Profile) -> PathBuf {
         self.target.join(match profile {
             Profile::Debug => "debug",
-            Profile::Release => "release",
-            Profile::Fuzzing => "fuzzing",
+            other => other.name(),
         })
     }
 
@@ -131,19 +135,32 @@ impl Workspace {
         let mut found = Vec::new();
         for package in &self.packages {
             let matching = package.targets.iter().filter(|(of, _)| of == kind);
-            found.extend(
-                matching.map(|(_, name)| Target { package: package.name.clone(), name: name.clone() }),
-            );
+            found.extend(matching.map(|(_, name)| Target {
+                package: package.name.clone(),
+                name: name.clone(),
+                drivers: package.drivers.clone(),
+            }));
         }
         found
+    }
+}
+
+impl Profile {
+    /// What cargo calls it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Debug => "dev",
+            Self::Quick => "quick",
+            Self::Release => "release",
+            Self::Fuzzing => "fuzzing",
+        }
     }
 }
 
 impl Target {
     /// File name of a dynamic library.
     pub(crate) fn library(&self) -> String {
-        let name = self.name.replace('-', "_");
-        format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX)
+        library_file(&self.name)
     }
 
     /// Name of the backend in a library called `runtime_<name>`.
@@ -170,8 +187,16 @@ impl Package {
         let folder = folder.strip_prefix(root).unwrap_or(folder).to_owned();
         let external = package["dependencies"].as_array()?.iter().filter(|one| one["path"].is_null());
         let dependencies = external.filter_map(|one| one["name"].as_str()).map(str::to_owned).collect();
-        Some(Self { name: package["name"].as_str()?.to_owned(), folder, targets, dependencies })
+        let drivers = package["metadata"]["runtime"]["drivers"].as_array().into_iter().flatten();
+        let drivers = drivers.filter_map(Value::as_str).map(str::to_owned).collect();
+        Some(Self { name: package["name"].as_str()?.to_owned(), folder, targets, drivers, dependencies })
     }
+}
+
+/// File name of the dynamic library that a target of this name builds.
+pub(crate) fn library_file(target: &str) -> String {
+    let name = target.replace('-', "_");
+    format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX)
 }
 
 fn cargo_program() -> OsString {

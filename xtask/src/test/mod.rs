@@ -1,0 +1,45 @@
+//! `cargo xtask test`: builds everything, runs the examples and the command, then all tests.
+
+mod programs;
+mod smoke;
+
+use std::time::Instant;
+
+use crate::process::{Failure, Outcome, output};
+use crate::requirements;
+use crate::workspace::Workspace;
+
+/// Makes tests that sample a sweep run all of it.
+const COMPLETE: &str = "--all";
+/// The variable that tells the tests so.
+const COMPLETE_VARIABLE: &str = "RUNTIME_TEST_ALL";
+
+pub(crate) fn run_tests(arguments: &[String]) -> Outcome {
+    let is_complete = match arguments {
+        [] => false,
+        [option] if option == COMPLETE => true,
+        _ => return Err(Failure::new("`test` takes no argument but --all: cargo xtask test [--all]")),
+    };
+    requirements::install()?;
+    let workspace = Workspace::read()?;
+    let started = Instant::now();
+    // Without benchmarks, which no test runs. Libraries, too, since a test program does not build those of another package.
+    let build = ["build", "--quiet", "--workspace", "--lib", "--bins", "--tests", "--examples"];
+    let messages = output(workspace.cargo(&build).args(["--message-format", "json-render-diagnostics"]))?;
+    let built = started.elapsed();
+    let steps = smoke::run(&workspace);
+    println!("\n{}", smoke::summary(&steps));
+    let mut programs = programs::of_messages(&messages)?;
+    programs.push(programs::documentation(&workspace));
+    if is_complete {
+        programs.iter_mut().for_each(|program| program.set_variable(COMPLETE_VARIABLE, "1"));
+    }
+    let results = programs::run_all(programs, &workspace.scratch("test-output"))?;
+    let failed_steps = steps.iter().filter(|step| step.outcome.is_err()).count();
+    println!("\n{}", programs::report(&results));
+    println!("built in {} s, tested in {} s", built.as_secs(), (started.elapsed() - built).as_secs());
+    let (passed, failed, skipped) = programs::totals(&results);
+    let (passed, failed) = (passed + steps.len() - failed_steps, failed + failed_steps);
+    println!("\n{passed} passed, {failed} failed, {skipped} skipped");
+    if failed == 0 { Ok(()) } else { Err(Failure::new(format!("{failed} failed"))) }
+}
