@@ -73,7 +73,8 @@ fn every_misbehaviour_has_its_own_outcome_and_the_next_kernel_is_right() {
 fn what_never_ends_is_killed_at_its_deadline() {
     let sandbox = Sandbox::new();
     let entries = ["stops", "right", "stops_its_group", "right", "loops", "right", "runs_for_30_s", "right"];
-    let rows = sandbox.evaluate(&entries, &["--timeout", "1", "--budget-s", "1"]);
+    // The kernel that ends must do so in this time on a busy machine.
+    let rows = sandbox.evaluate(&entries, &["--timeout", "5", "--budget-s", "1"]);
     for (entry, row) in entries.iter().zip(&rows) {
         match *entry {
             "right" => assert_eq!(row["status"], "right", "{row:#}"),
@@ -81,7 +82,7 @@ fn what_never_ends_is_killed_at_its_deadline() {
                 assert_eq!(row["outcome"], json!({"kind": "timeout", "phase": "run"}), "{entry}");
                 assert_eq!((&row["status"], &row["error_kind"]), (&json!("failed"), &json!("Timeout")));
                 let reason = row["reason"].as_str().unwrap();
-                assert_eq!(reason, format!("timed out after 2 s while \"{entry}\" ran on host:0"));
+                assert_eq!(reason, format!("timed out after 6 s while \"{entry}\" ran on host:0"));
             }
         }
     }
