@@ -16,7 +16,7 @@ use crate::shared_object;
 pub(crate) struct Library {
     handle: Handle,
     /// Closed after `handle`.
-    _dependencies: Vec<Library>,
+    _dependencies: Vec<Self>,
     /// The folder of the file, if a debugger may want to read it.
     _folder: Option<TemporaryFolder>,
 }
@@ -26,13 +26,14 @@ impl Library {
     ///
     /// # Errors
     /// `CompileFailed`, with the loader's message.
-    pub(crate) fn open(
-        path: &Path,
-        folder: Option<TemporaryFolder>,
-        dependencies: Vec<Self>,
-    ) -> Result<Self> {
+    pub(crate) fn open(path: &Path, dependencies: Vec<Self>) -> Result<Self> {
         let handle = open(path, RTLD_LOCAL).map_err(|error| cannot_open("", error))?;
-        Ok(Self { handle, _dependencies: dependencies, _folder: folder })
+        Ok(Self { handle, _dependencies: dependencies, _folder: None })
+    }
+
+    /// The library, which keeps the folder of its file.
+    pub(crate) fn with_folder(self, folder: Option<TemporaryFolder>) -> Self {
+        Self { _folder: folder, ..self }
     }
 
     /// Opens libraries that a shared object uses but does not name, with their symbols visible to it.

@@ -85,10 +85,9 @@ impl HostModule {
         source: &Source<'_>,
         dependencies: Vec<Library>,
     ) -> Result<Self> {
-        let folder = folder.filter(|_| debug::is_on(source.options));
-        let library =
-            Library::open(path, folder, dependencies).map_err(|error| explain_undefined(error, source))?;
+        let library = Library::open(path, dependencies).map_err(|error| explain_undefined(error, source))?;
         pin_dependencies(code);
+        let library = library.with_folder(folder.filter(|_| debug::is_on(source.options)));
         let defined = Symbols::of(code);
         Ok(Self {
             library: Arc::new(library),

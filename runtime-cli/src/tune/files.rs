@@ -73,7 +73,7 @@ fn folder(path: &Path) -> PathBuf {
 fn comment(spec: &Spec, best: &Ranked, ranking: &Ranking) -> String {
     let row = &best.trial.row;
     let device = row.device_info.as_ref().and_then(|info| info["name"].as_str()).unwrap_or("unknown");
-    let time = row.measurement.as_ref().map(|measurement| median(measurement)).unwrap_or_default();
+    let time = row.measurement.as_ref().map(median).unwrap_or_default();
     let speedup = match (best.trial.is_default, best.speedup) {
         (true, _) => "with the spec's own values".to_owned(),
         (_, Some(speedup)) => format!("{speedup:.2} times as fast as with the spec's own values"),

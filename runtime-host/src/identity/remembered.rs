@@ -23,7 +23,7 @@ const VERSION: &str = "preprocessed text 2";
 const QUIET: Duration = Duration::from_secs(2);
 /// More places than this are not looked at.
 const MAX_PLACES: usize = 20_000;
-/// Words in a file that is read, after which its text depends on more than its content and place.
+/// Tokens that make the result depend on more than the contents of files; the result for such a file is never noted.
 const DOUBTFUL: [&str; 9] =
     ["__has_include", "__has_embed", "__DATE__", "__TIME__", "__TIMESTAMP__", "??=", "??/", "\"../", "<../"];
 
