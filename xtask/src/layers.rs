@@ -36,10 +36,16 @@ const CRATES: &[Crate] = &[
     Crate {
         name: "runtime-kernel",
         order: "ir parse analysis transform check print fuse",
-        circles: &[(
-            "transform::inline::body transform::inline::unroll",
-            "the body of a loop is inlined, and may have loops",
-        )],
+        circles: &[
+            ("fuse::keep fuse::plan", "the methods of `Planner`"),
+            ("print::c::invocation::bounds_checks print::c::invocation::place", "methods of `Printer`"),
+            (
+                "print::c::invocation::environment print::c::invocation::expression print::c::invocation::hoisted_checks \
+                 print::c::invocation::statement print::c::invocation::unchecked_variant",
+                "methods of `Printer`, which prints statements and the expressions in them",
+            ),
+            ("transform::inline::body transform::inline::unroll", "the methods of `Rebuild`"),
+        ],
     },
     Crate {
         name: "runtime-harness",
@@ -106,14 +112,10 @@ const UNTIL_MERGED: &[(&str, &[&str])] = &[
         &[
             "analysis program",
             "analysis::proof::call analysis::proof::range",
-            "fuse::keep fuse::plan",
             "lowering::device_limits lowering::subgroups",
             "print::c::host::schedule::regions print::c::host::schedule::row_schedule print::c::host::schedule::uniform_code \
              print::c::host::schedule::uses print::c::host::schedule::variable_storage",
             "print::c::invocation print::c::library print::c::names print::c::source_lines print::c::types print::c::writer",
-            "print::c::invocation::bounds_checks print::c::invocation::place",
-            "print::c::invocation::environment print::c::invocation::expression print::c::invocation::hoisted_checks \
-             print::c::invocation::statement print::c::invocation::unchecked_variant",
             "print::c::invocation::logical print::c::invocation::plan",
         ],
     ),
