@@ -1,13 +1,31 @@
 //! `runtime conformance`: runs the suite against installed or third-party backends.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use runtime_conformance::Arguments;
+use clap::Args;
+use runtime_conformance::{Arguments, FaultArguments, SuiteArguments};
 use runtime_core::Result;
 
-use crate::arguments::ConformanceArguments;
 use crate::interrupt::SignalGuard;
 use crate::output::Destination;
+
+#[derive(Debug, Args)]
+pub(crate) struct ConformanceArguments {
+    /// Backend libraries or installed targets [default: every backend found]
+    #[arg(value_name = "PATH|TARGET")]
+    pub(crate) backends: Vec<String>,
+    /// Write the report as JSON; with `-`, to standard output, without any other output
+    #[arg(long, value_name = "FILE|-", conflicts_with = "faults")]
+    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) suite: SuiteArguments,
+    #[command(flatten)]
+    pub(crate) faults: FaultArguments,
+    /// A filter and options for the test runner; `-- --help` lists them
+    #[arg(last = true, value_name = "TEST OPTIONS")]
+    pub(crate) runner: Vec<String>,
+}
 
 pub(crate) fn run(arguments: &ConformanceArguments) -> Result<ExitCode> {
     let program = "runtime conformance [PATH|TARGET]... --".to_owned();

@@ -3,13 +3,14 @@
 use clap::Args;
 use runtime_core::{CounterInfo, Result};
 use runtime_harness::crash_context::CrashContext;
-use runtime_harness::describe::{self, Program};
+use runtime_harness::describe;
 use runtime_harness::release::{self, release};
 use serde_json::json;
 
 use crate::arguments::OpenArguments;
 use crate::output;
 use crate::registry;
+use crate::report::by_reason;
 use crate::table::{Table, terminal_width};
 
 #[derive(Debug, Args)]
@@ -42,17 +43,13 @@ pub(crate) fn list(arguments: &CountersArguments) -> Result<()> {
 /// One line per counter, and below them each reason with the counters that it is about.
 fn table(counters: &[CounterInfo], width: Option<u16>) -> String {
     let mut table = Table::one_line_rows(width, &["counter", "status", "unit", "description"], &[3]);
-    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for counter in counters {
         let status = if counter.unavailable_reason.is_some() { "unavailable" } else { "available" };
         let unit = counter.unit.clone().unwrap_or_default();
         table.row(vec![counter.name.clone(), status.to_owned(), unit, counter.description.clone()]);
-        let Some(reason) = counter.unavailable_reason.as_deref() else { continue };
-        match reasons.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, names)) => names.push(&counter.name),
-            None => reasons.push((reason, vec![&counter.name])),
-        }
     }
+    let named = counters.iter().map(|counter| (&*counter.name, counter.unavailable_reason.as_deref()));
+    let reasons = by_reason(named);
     let mut below = Table::within(width, &["not available", "reason"]);
     for (reason, names) in &reasons {
         below.row(vec![some_of(names), (*reason).to_owned()]);
@@ -78,14 +75,8 @@ fn json(device: &serde_json::Value, counters: &[CounterInfo]) -> String {
             "unavailable_reason": counter.unavailable_reason,
         })
     });
-    let document = json!({
-        "schema": "runtime.counters",
-        "version": 1,
-        "runtime": Program::current(),
-        "device": device["id"],
-        "counters": counters.collect::<Vec<_>>(),
-    });
-    format!("{document:#}\n")
+    let fields = json!({ "device": device["id"], "counters": counters.collect::<Vec<_>>() });
+    output::document("runtime.counters", 1, fields)
 }
 
 #[cfg(test)]

@@ -1,15 +1,25 @@
 //! `runtime devices`: lists devices, and why any of them cannot be used.
 
+use clap::Args;
 use runtime_core::{DeviceInfo, Result, Runtime, Target, Telemetry};
 use runtime_harness::crash_context::CrashContext;
-use runtime_harness::describe::{self, Program};
+use runtime_harness::describe;
 use runtime_harness::release::{self, release};
 use serde_json::{Value, json};
 
-use crate::arguments::DevicesArguments;
 use crate::output;
 use crate::registry;
 use crate::table::{Table, terminal_width};
+
+#[derive(Debug, Args)]
+pub(crate) struct DevicesArguments {
+    /// Print everything that is known, as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Open each device, and add its current clocks, temperature, power and energy
+    #[arg(long, requires = "json")]
+    pub(crate) telemetry: bool,
+}
 
 pub(crate) fn list(arguments: &DevicesArguments) -> Result<()> {
     let runtime = registry::runtime();
@@ -91,13 +101,7 @@ pub(crate) fn memory_size(bytes: u64) -> String {
 
 fn json(targets: &[Target], telemetry_of: Option<&Runtime>) -> String {
     let targets: Vec<Value> = targets.iter().map(|target| target_json(target, telemetry_of)).collect();
-    let document = json!({
-        "schema": "runtime.devices",
-        "version": 1,
-        "runtime": Program::current(),
-        "targets": targets,
-    });
-    format!("{document:#}\n")
+    output::document("runtime.devices", 1, json!({ "targets": targets }))
 }
 
 fn target_json(target: &Target, telemetry_of: Option<&Runtime>) -> Value {

@@ -71,7 +71,3 @@ pub(crate) const CACHE: &str = "Examples:
 
 pub(crate) const COMPLETIONS: &str = "Examples:
   runtime completions bash > ~/.local/share/bash-completion/completions/runtime";
-
-pub(crate) const MAN: &str = "Examples:
-  runtime man | man -l -
-  runtime man ~/.local/share/man/man1";

@@ -146,7 +146,6 @@ fn remove_temporary_folder() {
 }
 
 /// Kills all descendants of this process: a compiler would go on with files that are gone.
-#[cfg(target_os = "linux")]
 fn kill_descendants() {
     // SAFETY: makes this process adopt orphaned descendants, so that they are found too.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
@@ -163,10 +162,6 @@ fn kill_descendants() {
         std::thread::sleep(Duration::from_millis(1));
     }
 }
-
-/// Child processes can be enumerated on Linux only.
-#[cfg(not(target_os = "linux"))]
-fn kill_descendants() {}
 
 /// The parent of each running process.
 fn parents_by_process(proc: &Path) -> BTreeMap<u32, u32> {
@@ -209,7 +204,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(target_os = "linux")]
     fn this_process_is_found() {
         let parents = parents_by_process(Path::new("/proc"));
         assert_eq!(parents.get(&std::process::id()), Some(&std::os::unix::process::parent_id()));

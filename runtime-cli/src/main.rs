@@ -5,8 +5,10 @@
 
 mod arguments;
 mod cache;
+mod command;
 mod compare;
 mod compile;
+mod completions;
 mod conformance;
 mod counters;
 mod devices;
@@ -27,7 +29,6 @@ mod registry;
 mod report;
 mod report_command;
 mod run;
-mod shell;
 mod simulator_process;
 mod table;
 mod timed_output;
@@ -36,9 +37,9 @@ mod worker;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory as _, Parser as _};
 
-use arguments::{Action, Command};
+use command::{Action, Command};
 use interrupt::SignalGuard;
 use runtime_core::Result;
 use runtime_harness::{crash_context, release};
@@ -46,7 +47,10 @@ use runtime_harness::{crash_context, release};
 fn main() -> ExitCode {
     let command = Command::parse();
     log::install();
-    let restarted = simulator_process::restart(&command.action);
+    let restarted = command
+        .action
+        .own_devices()
+        .map_or(Ok(()), |(devices, options)| simulator_process::restart(devices, &options));
     let code = restarted.and_then(|()| run_command(&command.action)).unwrap_or_else(|error| {
         output::print_stderr(&format!("error: {error}"));
         ExitCode::from(2)
@@ -83,8 +87,9 @@ fn run_command(action: &Action) -> Result<ExitCode> {
         Action::Conformance(arguments) => conformance::run(arguments),
         Action::Serve(arguments) => worker::serve(arguments).map(|()| ExitCode::SUCCESS),
         Action::Cache(arguments) => cache::run(arguments),
-        Action::Completions(arguments) => shell::completions(arguments).map(|()| ExitCode::SUCCESS),
-        Action::Man(arguments) => shell::man(arguments).map(|()| ExitCode::SUCCESS),
+        Action::Completions(arguments) => {
+            completions::print(arguments, Command::command()).map(|()| ExitCode::SUCCESS)
+        }
         Action::Worker(arguments) => worker::run(arguments).map(|()| ExitCode::SUCCESS),
     }
 }

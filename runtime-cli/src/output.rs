@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use runtime_core::{AtomicFile, Error, ErrorKind, Result};
+use runtime_harness::describe::Program;
+use serde_json::{Value, json};
 
 /// Standard output was closed when the program was started.
 static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// Checks standard output before `main`, where Rust opens `/dev/null` in place of a closed one.
-#[cfg(target_os = "linux")]
 #[used]
 #[unsafe(link_section = ".init_array")]
 static CHECK_STDOUT: extern "C" fn() = {
@@ -43,6 +44,15 @@ fn write_stdout(text: &[u8]) -> io::Result<()> {
 
 fn stdout_error(error: &io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("cannot write to standard output: {error}"))
+}
+
+/// A JSON document: its schema and version, this program, and `fields`.
+pub(crate) fn document(schema: &str, version: u64, mut fields: Value) -> String {
+    let mut document = json!({ "schema": schema, "version": version, "runtime": Program::current() });
+    if let (Some(document), Some(fields)) = (document.as_object_mut(), fields.as_object_mut()) {
+        document.append(fields);
+    }
+    format!("{document:#}\n")
 }
 
 /// Writes a line to standard error. A failure is ignored: there is nowhere left to report it.
@@ -168,7 +178,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(unix)]
     fn links_stay_and_devices_are_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let (file, link) = (folder.path().join("report.json"), folder.path().join("link"));

@@ -1,9 +1,17 @@
 //! Rejects output files that would overwrite an input or another output.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use runtime_core::{Error, Result};
 use runtime_harness::Spec;
+
+/// The outputs that were asked for, each with its option.
+pub(crate) fn given<'a, const N: usize>(
+    all: [(&'static str, &'a Option<PathBuf>); N],
+) -> Vec<(&'static str, &'a Path)> {
+    all.into_iter().filter_map(|(flag, path)| Some((flag, path.as_deref()?))).collect()
+}
 
 /// Checks outputs, each given with its option, against each other and against every file that the specs use.
 ///
@@ -46,7 +54,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
     let (Ok(one), Ok(other)) = (resolved(one), resolved(other)) else { return false };
     match (one.metadata(), other.metadata()) {
         (Ok(known), Ok(_)) if !known.is_file() => false,
-        (Ok(known), Ok(also)) => identity(&known) == identity(&also),
+        (Ok(known), Ok(also)) => (known.dev(), known.ino()) == (also.dev(), also.ino()),
         _ => one == other,
     }
 }
@@ -59,10 +67,4 @@ fn resolved(path: &Path) -> std::io::Result<PathBuf> {
     let path = std::path::absolute(path)?;
     let folder = path.parent().unwrap_or(Path::new("/")).canonicalize()?;
     Ok(folder.join(path.file_name().unwrap_or_default()))
-}
-
-#[cfg(unix)]
-fn identity(metadata: &std::fs::Metadata) -> (u64, u64) {
-    use std::os::unix::fs::MetadataExt;
-    (metadata.dev(), metadata.ino())
 }

@@ -5,14 +5,13 @@ mod text;
 use std::process::ExitCode;
 
 use clap::Args;
-use runtime_core::{Error, ErrorKind, Options, Result};
+use runtime_core::{Options, Result};
 use runtime_harness::DeviceUnderTest;
-use runtime_harness::describe::Program;
 use runtime_harness::peak::{self, Effort, KeptPeaks, Peak};
 use runtime_harness::release::{self, release};
 use serde_json::{Value, json};
 
-use crate::eval::available_devices;
+use crate::eval::{named_or_available, open_device};
 use crate::output;
 use crate::progress::Progress;
 use crate::registry;
@@ -45,15 +44,9 @@ struct Measured {
 /// `NotFound` or `InvalidArgument` for a wrong device name, `Unavailable` if there is no device.
 pub(crate) fn measure(arguments: &PeakArguments) -> Result<ExitCode> {
     let runtime = registry::runtime();
-    let names = match &arguments.devices[..] {
-        [] => available_devices()?,
-        names => names.to_vec(),
-    };
-    let devices: Vec<DeviceUnderTest> =
-        names.iter().map(|name| DeviceUnderTest::open(&runtime, name, &Options::new())).collect();
-    if let Some(error) = devices.iter().find_map(wrong_name) {
-        return Err(error);
-    }
+    let names = named_or_available(&arguments.devices)?;
+    let open = |name: &String| open_device(&runtime, name, &Options::new());
+    let devices: Vec<DeviceUnderTest> = names.iter().map(open).collect::<Result<_>>()?;
     let effort = if arguments.quick { Effort::Quick } else { Effort::Full };
     let (progress, kept) = (Progress::new(devices.len()), KeptPeaks::of_user());
     let mut all = Vec::new();
@@ -78,13 +71,6 @@ pub(crate) fn measure(arguments: &PeakArguments) -> Result<ExitCode> {
     let mut measured = all.iter().map(|one| one.peak.is_ok());
     let is_success = if arguments.devices.is_empty() { measured.any(|ok| ok) } else { measured.all(|ok| ok) };
     Ok(if is_success { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// The error of a device whose name is wrong.
-fn wrong_name(device: &DeviceUnderTest) -> Option<Error> {
-    let error = device.opened.as_ref().err()?;
-    let is_wrong = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidArgument);
-    is_wrong.then(|| error.clone().in_operation(&format!("--device {}", device.name)))
 }
 
 fn measure_device(device: DeviceUnderTest, effort: Effort, progress: &Progress) -> Measured {
@@ -112,11 +98,5 @@ fn document(all: &[Measured]) -> String {
             json!({ "device": one.device, "peak": one.peak.as_ref().ok(), "reason": reason })
         })
         .collect();
-    let document = json!({
-        "schema": peak::SCHEMA,
-        "version": peak::VERSION,
-        "runtime": Program::current(),
-        "devices": devices,
-    });
-    format!("{document:#}\n")
+    output::document(peak::SCHEMA, peak::VERSION, json!({ "devices": devices }))
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use clap::Args;
 use runtime_core::{
     CommonRuntime, DeviceInfo, DeviceKind, Error, ErrorKind, Evaluation, HostArray, Options, Result, Runtime,
     Validation, did_you_mean,
@@ -14,10 +15,30 @@ use runtime_harness::release::{self, release};
 use runtime_harness::row::{error_text, status_of};
 use runtime_harness::spec::Spec;
 
-use crate::arguments::RunArguments;
+use crate::arguments::{OpenArguments, OverrideArguments};
 use crate::output::{self, Destination};
 use crate::output_paths;
 use crate::registry;
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// The spec file
+    #[arg(value_name = "SPEC")]
+    pub(crate) spec: PathBuf,
+    /// The device [default: the first available one that accepts the kernel's code]
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) device: Option<String>,
+    #[command(flatten)]
+    pub(crate) open: OpenArguments,
+    #[command(flatten)]
+    pub(crate) overrides: OverrideArguments,
+    /// Save an argument that the kernel writes to an `.npy` file; may be repeated
+    #[arg(long = "save", value_name = "NAME=FILE.npy", value_parser = parse_save)]
+    pub(crate) saves: Vec<(String, PathBuf)>,
+    /// Do not compare with the reference
+    #[arg(long)]
+    pub(crate) no_validate: bool,
+}
 
 pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let spec = Spec::load(&arguments.spec, &arguments.overrides.overrides()?)?;
@@ -48,6 +69,15 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
         output::print_stderr(&format!("error: {error}"));
     }
     code
+}
+
+fn parse_save(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, path)) if !name.is_empty() && !path.is_empty() && path != "-" => {
+            Ok((name.to_owned(), path.into()))
+        }
+        _ => Err("expected NAME=FILE.npy".to_owned()),
+    }
 }
 
 /// Saves the outputs and prints the result, and `why` the code was taken.

@@ -9,24 +9,17 @@ use runtime_core::backend::is_privileged;
 use runtime_core::{Error, ErrorKind, Options, Result};
 use runtime_mppa::{Environment, simulator_variables};
 
-use crate::arguments::Action;
-
-/// Starts this program again if the devices of a command need variables that it does not have. Call it before any thread is started.
+/// Starts this program again if these devices, which it opens itself, need variables that it does not have. Call it before any thread is started.
 ///
 /// # Errors
 /// `InvalidArgument` for devices that cannot share a process; `Io` if this program cannot be started again.
-pub(crate) fn restart(action: &Action) -> Result<()> {
-    let (devices, options) = match action {
-        Action::Eval(eval) if !eval.isolate => (&eval.devices[..], eval.open.options()),
-        Action::Run(run) => (run.device.as_slice(), run.open.options()),
-        _ => return Ok(()),
-    };
+pub(crate) fn restart(devices: &[String], options: &Options) -> Result<()> {
     // One with privileges reads no variables, and would start itself again and again.
     if is_privileged() {
         return Ok(());
     }
     // A process that was started again has the variables, so it needs none.
-    let needed = device_variables(devices, &options);
+    let needed = device_variables(devices, options);
     let Some((simulator, variables)) = needed.iter().next() else { return Ok(()) };
     if let Some(other) = devices.iter().find(|device| *device != simulator && device.starts_with("mppa")) {
         return Err(Error::invalid(format!(

@@ -13,12 +13,11 @@ use runtime_core::{
     DeviceInfo, DeviceKind, Error, ErrorKind, ImageSizes, Limits, MemorySpace, Options, Result,
 };
 
+use crate::absent::Absent;
 use crate::boards::{Board, LinkKind, Processor};
 use crate::convert;
 use crate::image::{Builder, Image, is_installed};
-use crate::memory::NoBuffer;
-use crate::module::{self, NoModule};
-use crate::queue::NoQueue;
+use crate::module;
 use crate::target::{Constant, FunctionTrace, Outcome, Session, Spawner, Surroundings, place_constants};
 use crate::timer;
 
@@ -150,20 +149,20 @@ impl EmbeddedBoard {
 }
 
 impl Device for EmbeddedBoard {
-    type Buffer = NoBuffer;
-    type Module = NoModule;
-    type Queue = NoQueue;
-    type Graph = NoGraph<NoBuffer>;
+    type Buffer = Absent;
+    type Module = Absent;
+    type Queue = Absent;
+    type Graph = NoGraph<Absent>;
 
-    fn allocate(&self, _request: &Allocate<'_, NoQueue>) -> Result<NoBuffer> {
+    fn allocate(&self, _request: &Allocate<'_, Absent>) -> Result<Absent> {
         Err(Error::unsupported("tensors of an embedded device are described, not allocated"))
     }
 
-    fn load(&self, _source: &Source<'_>) -> Result<NoModule> {
+    fn load(&self, _source: &Source<'_>) -> Result<Absent> {
         Err(Error::unsupported("an embedded device is flashed; it loads no modules"))
     }
 
-    fn open_queue(&self, _options: &QueueOptions) -> Result<NoQueue> {
+    fn open_queue(&self, _options: &QueueOptions) -> Result<Absent> {
         Err(Error::unsupported("an embedded device has no queues"))
     }
 

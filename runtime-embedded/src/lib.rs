@@ -8,23 +8,20 @@
 //!
 //! Code is C with one function that is not `static`, or with the option `entry`; or an ELF file with the firmware's protocol.
 
+mod absent;
 mod boards;
 mod convert;
 mod death_signal;
 mod device;
 pub mod gdb;
 mod image;
-mod memory;
 mod module;
-mod queue;
 mod target;
 mod timer;
 pub mod uart;
 
+pub use absent::Absent;
 pub use device::EmbeddedBoard;
-pub use memory::NoBuffer;
-pub use module::{NoKernel, NoModule};
-pub use queue::NoQueue;
 
 use std::collections::HashMap;
 use std::path::PathBuf;

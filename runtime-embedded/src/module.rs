@@ -1,8 +1,5 @@
 //! The code of images, and its options. An image is flashed with its arguments, so there are no modules.
 
-use std::convert::Infallible;
-
-use runtime_core::backend::{Kernel, Module};
 use runtime_core::{Error, OptionSpec, Options, Result};
 
 /// The formats that a board accepts, the preferred one first.
@@ -72,25 +69,3 @@ pub(crate) fn calls(options: &Options) -> Result<u32> {
     let calls = options.integer_within("calls", 1, 1..=MAX_CALLS)?;
     Ok(u32::try_from(calls).unwrap_or(u32::MAX))
 }
-
-/// Never constructed: embedded devices load no modules.
-#[derive(Debug)]
-pub struct NoModule(Infallible);
-
-/// Never constructed: embedded devices load no modules.
-#[derive(Debug)]
-pub struct NoKernel(Infallible);
-
-impl Module for NoModule {
-    type Kernel = NoKernel;
-
-    fn symbols(&self) -> &[String] {
-        match self.0 {}
-    }
-
-    fn kernel(&self, _name: &str) -> Result<NoKernel> {
-        match self.0 {}
-    }
-}
-
-impl Kernel for NoKernel {}

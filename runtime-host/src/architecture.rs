@@ -73,12 +73,9 @@ impl Architecture {
 
     /// `code`, a shared object, with a mark.
     pub(crate) fn mark(self, mut code: Vec<u8>) -> Vec<u8> {
-        // On Apple's systems, a signature covers the whole file.
-        if !cfg!(target_vendor = "apple") {
-            code.extend_from_slice(MARK);
-            code.extend_from_slice(self.identity().as_bytes());
-            code.push(b'\n');
-        }
+        code.extend_from_slice(MARK);
+        code.extend_from_slice(self.identity().as_bytes());
+        code.push(b'\n');
         code
     }
 
@@ -138,6 +135,21 @@ impl Marked {
 
     fn beyond(needed: &str, own: &str) -> Self {
         Self::Refused(format!("is built for {needed}, but this processor is {own}"))
+    }
+}
+
+/// Checks that the file is a complete shared object for this machine and processor; `name` is its name in messages.
+///
+/// # Errors
+/// `CompileFailed`, which says what the file is instead.
+pub(crate) fn check(code: &[u8], name: &str) -> Result<()> {
+    shared_object::check_for(code, name, std::env::consts::ARCH)?;
+    match Marked::of(code) {
+        Marked::Refused(reason) => {
+            let message = format!("\"{name}\" {reason}; compile it for this one");
+            Err(Error::new(ErrorKind::CompileFailed, message))
+        }
+        Marked::Runs | Marked::Best => Ok(()),
     }
 }
 

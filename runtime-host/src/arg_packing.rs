@@ -7,7 +7,7 @@ use std::sync::Arc;
 use runtime_core::backend::{ArgRef, unsupported_argument};
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::call::{Function, RegClass, RegValue, Registers};
+use crate::call::{Function, Registers};
 use crate::convention::Convention;
 use crate::memory::HostBuffer;
 use crate::packed_func::Tensors;
@@ -15,6 +15,7 @@ use crate::parallel_for::ParallelFor;
 use crate::pool::Pool;
 use crate::range::RangeCall;
 use crate::record_type::RecordType;
+use crate::register::{RegClass, RegValue};
 use crate::work_groups::{Extent, GroupCall};
 
 /// Alignment of arguments in scratch memory.

@@ -13,105 +13,18 @@ use std::sync::{Arc, OnceLock};
 
 use libffi::low::CodePtr;
 use libffi::middle::{Arg, Cif, Type, arg};
-use runtime_core::{DType, DTypeClass, Error, ErrorKind, Result};
+use runtime_core::{Error, ErrorKind, Result};
 
 use crate::convention::Convention;
-use crate::module::Library;
-use crate::record_type::RecordType;
-use crate::work_groups::GroupTime;
+use crate::group_time::GroupTime;
+use crate::library::Library;
+use crate::register::{RegClass, RegValue};
 use crate::{packed_func, tvm};
-
-/// The class of a value in a C call, which decides the kind of register it goes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RegClass {
-    I8,
-    I16,
-    I32,
-    I64,
-    U8,
-    U16,
-    U32,
-    U64,
-    Bool,
-    Pointer,
-    /// Pointer to a `DLTensor`.
-    Tensor,
-    /// 16 bits in a vector register.
-    F16,
-    F32,
-    F64,
-    /// A structure by value; the word is the address of its bytes.
-    Record(RecordType),
-}
-
-impl RegClass {
-    const fn is_float(self) -> bool {
-        matches!(self, Self::F16 | Self::F32 | Self::F64)
-    }
-
-    fn ffi_type(self) -> Type {
-        match self {
-            Self::Record(record) => record.ffi_type(),
-            // As in the direct call, the extended value takes a whole register or stack slot; Apple packs the stack.
-            _ if !self.is_float() && cfg!(not(target_vendor = "apple")) => Type::u64(),
-            Self::I8 => Type::i8(),
-            Self::I16 => Type::i16(),
-            Self::I32 => Type::i32(),
-            Self::I64 => Type::i64(),
-            Self::U8 | Self::Bool => Type::u8(),
-            Self::U16 => Type::u16(),
-            Self::U32 => Type::u32(),
-            Self::U64 => Type::u64(),
-            Self::Pointer | Self::Tensor => Type::pointer(),
-            Self::F16 | Self::F32 => Type::f32(),
-            Self::F64 => Type::f64(),
-        }
-    }
-}
-
-/// A value as it is passed in a register, extended to 64 bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RegValue {
-    pub(crate) bits: u64,
-    pub(crate) class: RegClass,
-}
-
-impl RegValue {
-    /// An address.
-    pub(crate) const fn pointer(address: u64) -> Self {
-        Self { bits: address, class: RegClass::Pointer }
-    }
-
-    /// A scalar from its bytes in `bits`, zero-padded; `None` for a type that is not passed in one register.
-    #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the low bytes are the value")]
-    pub(crate) fn scalar(dtype: DType, bits: u64) -> Option<Self> {
-        let signed = |value: i64, class| Some(Self { bits: value.cast_unsigned(), class });
-        let plain = |class| Some(Self { bits, class });
-        match (dtype.class(), dtype.bytes()) {
-            (DTypeClass::Int, 1) => signed(i64::from(bits as i8), RegClass::I8),
-            (DTypeClass::Int, 2) => signed(i64::from(bits as i16), RegClass::I16),
-            (DTypeClass::Int, 4) => signed(i64::from(bits as i32), RegClass::I32),
-            (DTypeClass::Int, 8) => plain(RegClass::I64),
-            (DTypeClass::UInt | DTypeClass::Opaque, 1) => plain(RegClass::U8),
-            (DTypeClass::Bool, 1) => plain(RegClass::Bool),
-            (DTypeClass::UInt, 2) => plain(RegClass::U16),
-            (DTypeClass::UInt, 4) => plain(RegClass::U32),
-            (DTypeClass::UInt, 8) => plain(RegClass::U64),
-            (DTypeClass::Float | DTypeClass::BFloat, 2) => plain(RegClass::F16),
-            (DTypeClass::Float, 4) => plain(RegClass::F32),
-            (DTypeClass::Float, 8) => plain(RegClass::F64),
-            // Two f32 share a register on x86-64; elsewhere they take two.
-            (DTypeClass::Complex, 8) if cfg!(target_arch = "x86_64") => plain(RegClass::F64),
-            _ => None,
-        }
-    }
-}
 
 const INTEGERS: usize = 6;
 const FLOATS: usize = 8;
 /// Whether the calling convention is one of those described above.
-const DIRECT: bool = cfg!(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")));
+const DIRECT: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
 
 /// The registers of a call.
 #[derive(Debug, Default)]

@@ -4,29 +4,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use runtime_core::backend::{Log, Source};
-use runtime_core::{Error, OptionSpec, OptionValue, Options, Result};
+use runtime_core::{Error, OptionValue, Options, Result};
 
 use crate::architecture::Architecture;
 use crate::debug;
 use crate::toolchain::{self, Build, Built, Origin, existing, joined};
-
-/// The load options that only format `c` has.
-pub(crate) fn options() -> Vec<OptionSpec> {
-    vec![
-        OptionSpec::module(
-            "default_flags",
-            true,
-            "Start with -O3 -march=native -std=gnu11. Format c only, like the next three options.",
-        ),
-        OptionSpec::module("define", "", "Macro to define, NAME or NAME=VALUE; a list."),
-        OptionSpec::module("include", "", "Folder of header files, relative to the source file's; a list."),
-        OptionSpec::module(
-            "source",
-            "",
-            "Further C file to compile in, relative to the source file's folder; a list.",
-        ),
-    ]
-}
 
 /// Compiles `source`.
 ///

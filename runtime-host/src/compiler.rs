@@ -8,7 +8,7 @@ use runtime_core::backend::is_privileged;
 use runtime_core::{Error, ErrorKind, Options, Result};
 
 use crate::architecture::Architecture;
-use crate::toolchain::exhausted;
+use crate::build_folder::exhausted;
 
 const COMPILERS: [&str; 3] = ["cc", "clang", "gcc"];
 

@@ -5,7 +5,6 @@
 //! its own time.
 
 pub(crate) mod event;
-#[cfg_attr(not(target_os = "linux"), path = "counters/sys_other.rs")]
 mod sys;
 
 use runtime_core::backend::CounterSet;
@@ -130,5 +129,5 @@ impl CounterSet for HostCounters {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests;

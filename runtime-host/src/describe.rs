@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
-use std::str::FromStr;
 
 use runtime_core::{Capabilities, DeviceInfo, DeviceKind, Limits, MemorySpace, Options, abi};
 
 use crate::architecture::Architecture;
+use crate::sysfs::{number, numbered, text};
 use crate::telemetry::Sensors;
 use crate::topology::{Node, SYSTEM, Topology};
-use crate::{cpu_features, memory, module, platform};
+use crate::{cpu_features, memory, options, platform};
 
 /// `DLDeviceType` of plain memory.
 const DLPACK_CPU: i32 = 1;
@@ -88,7 +88,7 @@ pub(crate) fn describe_architecture(architecture: Architecture) -> DeviceInfo {
             | abi::CAP_RANGE
             | abi::CAP_GROUPS
             | half_precision(architecture)
-            | COUNTERS,
+            | abi::CAP_COUNTERS,
     );
     info.limits = Limits {
         groups: [i32::MAX as u64; 3],
@@ -97,12 +97,9 @@ pub(crate) fn describe_architecture(architecture: Architecture) -> DeviceInfo {
         shared_bytes: SCRATCH_BYTES,
         allocation_bytes: Some(isize::MAX as u64),
     };
-    info.formats = module::FORMATS.map(|(format, _)| format.into()).to_vec();
+    info.formats = options::FORMATS.map(|(format, _)| format.into()).to_vec();
     info
 }
-
-/// Counters come from Linux.
-const COUNTERS: u64 = if cfg!(target_os = "linux") { abi::CAP_COUNTERS } else { 0 };
 
 /// Compilers support the type everywhere; this reports it only if the processor can at least convert it to and from f32.
 fn half_precision(architecture: Architecture) -> u64 {
@@ -153,16 +150,6 @@ fn head(path: &str) -> String {
     read.map_or_else(|_| String::new(), |_| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The trimmed text of a file; `None` if it cannot be read.
-pub(crate) fn text(path: impl AsRef<Path>) -> Option<String> {
-    std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
-}
-
-/// The number that a file contains; `None` if it cannot be read, or contains anything else.
-pub(crate) fn number<T: FromStr>(path: impl AsRef<Path>) -> Option<T> {
-    text(path)?.parse().ok()
-}
-
 fn cpu_name(cpuinfo: &str) -> String {
     let named = field(cpuinfo, "model name").map(str::to_owned);
     let board =
@@ -178,16 +165,6 @@ fn kernel_version() -> String {
 fn field<'a>(cpuinfo: &'a str, key: &str) -> Option<&'a str> {
     let line = cpuinfo.lines().find_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix(':'))?;
     Some(line.trim()).filter(|value| !value.is_empty())
-}
-
-/// The entries of a folder that are `prefix` and a number.
-pub(crate) fn numbered(folder: &Path, prefix: &str) -> Vec<String> {
-    let names = std::fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| entry.file_name().into_string().ok());
-    names.filter(|name| name.strip_prefix(prefix).is_some_and(|rest| rest.parse::<u32>().is_ok())).collect()
 }
 
 fn physical_cores() -> u64 {

@@ -18,16 +18,14 @@ use crate::architecture::Architecture;
 use crate::counters::{self, HostCounters};
 use crate::describe::{describe, describe_architecture, node_space};
 use crate::memory::HostBuffer;
-use crate::module::{self, HostModule};
+use crate::module::HostModule;
+use crate::options::{self, SERIAL_ITEMS};
 use crate::pool::Pool;
 use crate::queue::HostQueue;
 use crate::telemetry::{SYSFS, Sensors};
 use crate::throttle_counters::ThrottleCounters;
 use crate::topology::{Node, SYSTEM, Topology};
 use crate::{identity, native_code, platform};
-
-/// The device option of a reference for other code. Lowerings read it in `DeviceInfo::open_options`.
-const SERIAL_ITEMS: &str = "serial_items";
 
 /// The backend `host`: the processor that the program runs on.
 #[derive(Debug)]
@@ -99,13 +97,7 @@ unsafe impl Backend for HostBackend {
     }
 
     fn options() -> Vec<OptionSpec> {
-        let mut options = module::options();
-        options.push(OptionSpec::device(
-            SERIAL_ITEMS,
-            false,
-            "Run each launch on one thread, and the work-items of a portable kernel in the order of their index, each up to the next barrier.",
-        ));
-        options
+        options::all()
     }
 
     fn devices(&self) -> Result<Vec<DeviceInfo>> {

@@ -10,11 +10,7 @@ use crate::architecture::Architecture;
 use crate::toolchain::{self, Build, Built, existing};
 
 /// Links all members of an archive, although nothing refers to them.
-const WHOLE: [&str; 2] = if cfg!(target_vendor = "apple") {
-    ["-Wl,-all_load", "-Wl,-noall_load"]
-} else {
-    ["-Wl,--whole-archive", "-Wl,--no-whole-archive"]
-};
+const WHOLE: [&str; 2] = ["-Wl,--whole-archive", "-Wl,--no-whole-archive"];
 
 /// Links an `object` or `archive`.
 ///

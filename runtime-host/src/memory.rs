@@ -240,7 +240,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(target_os = "linux")]
     fn memory_of_a_node_is_requested() {
         for (bytes, alignment) in [(1, 1), (100_000, 4096), (1 << 20, 1 << 16)] {
             let buffer = HostBuffer::allocate_on(0, bytes, alignment, false).unwrap();

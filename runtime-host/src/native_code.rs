@@ -3,8 +3,8 @@
 use runtime_core::backend::{CompiledCode, Fit, Log, Source, read_file};
 use runtime_core::{CodeFormat, Error, ErrorKind, OptionValue, Options, Result};
 
-use crate::architecture::{Architecture, Marked};
-use crate::module::{check_options, name_of};
+use crate::architecture::{self, Architecture, Marked};
+use crate::options::{check_options, name_of};
 use crate::toolchain::{self, Built};
 use crate::{compile, debug, link, shared_object};
 
@@ -69,7 +69,7 @@ pub(crate) fn fits(code: &Source<'_>) -> Result<Fit> {
         _ => return Ok(Fit::Unsupported),
     }
     let bytes = &*code.bytes()?;
-    match shared_object::check(bytes, name_of(code)) {
+    match architecture::check(bytes, name_of(code)) {
         Ok(()) if Marked::of(bytes) == Marked::Best => Ok(Fit::Optimal),
         Ok(()) => Ok(Fit::Recompile),
         Err(error) if error.kind() == ErrorKind::CompileFailed => Ok(Fit::Unsupported),

@@ -10,7 +10,7 @@ use runtime_core::dlpack::{DLDataType, DLDevice, DLTensor};
 use runtime_core::{DType, DTypeClass};
 use smallvec::SmallVec;
 
-use crate::call::{RegClass, RegValue};
+use crate::register::{RegClass, RegValue};
 
 /// Arguments up to this many need no allocation.
 pub(crate) const INLINE_ARGS: usize = 16;
@@ -25,7 +25,7 @@ impl RegValue {
             (DTypeClass::BFloat, 2) => float(bf16::from_bits(bits as u16).to_f64()),
             (DTypeClass::Float, 4) => float(f64::from(f32::from_bits(bits as u32))),
             (DTypeClass::Int | DTypeClass::UInt, _) => {
-                Self::scalar(dtype, bits).map(|word| Self { class: RegClass::I64, ..word })
+                Self::scalar(dtype, bits).map(|word| Self { class: RegClass::Integer, ..word })
             }
             (DTypeClass::Float, 8) | (DTypeClass::Bool, _) => Self::scalar(dtype, bits),
             _ => None,
@@ -143,8 +143,11 @@ mod tests {
 
     #[test]
     fn scalars_are_widened_by_value() {
-        assert_eq!(wide(DType::I8, 0xfe), RegValue { bits: (-2_i64).cast_unsigned(), class: RegClass::I64 });
-        assert_eq!(wide(DType::U32, 0xffff_fffe), RegValue { bits: 0xffff_fffe, class: RegClass::I64 });
+        assert_eq!(
+            wide(DType::I8, 0xfe),
+            RegValue { bits: (-2_i64).cast_unsigned(), class: RegClass::Integer }
+        );
+        assert_eq!(wide(DType::U32, 0xffff_fffe), RegValue { bits: 0xffff_fffe, class: RegClass::Integer });
         assert_eq!(wide(DType::F32, u64::from(1.5_f32.to_bits())), float(1.5));
         assert_eq!(wide(DType::F16, 0x3e00), float(1.5));
         assert_eq!(wide(DType::BF16, 0x3fc0), float(1.5));

@@ -42,7 +42,6 @@ pub(crate) fn has_stack(bytes: usize) -> bool {
 }
 
 /// The bounds of the calling thread's stack.
-#[cfg(target_os = "linux")]
 fn own_stack() -> (usize, usize) {
     let mut attributes = std::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
     // SAFETY: has no preconditions.
@@ -57,12 +56,6 @@ fn own_stack() -> (usize, usize) {
     // SAFETY: they were initialised above, and are not used again.
     unsafe { libc::pthread_attr_destroy(attributes.as_mut_ptr()) };
     if known == 0 { (lowest.addr(), lowest.addr().saturating_add(bytes)) } else { (usize::MAX, usize::MAX) }
-}
-
-/// Unknown on other systems.
-#[cfg(not(target_os = "linux"))]
-const fn own_stack() -> (usize, usize) {
-    (usize::MAX, usize::MAX)
 }
 
 /// Physical memory: the total, and what can still be allocated without swapping.
@@ -112,7 +105,7 @@ fn read_processor() -> String {
 }
 
 /// The C library and its version.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[cfg(target_env = "gnu")]
 pub(crate) fn c_library() -> String {
     // SAFETY: returns a text of the C library that is never changed.
     let version = unsafe { libc::gnu_get_libc_version() };
@@ -121,8 +114,8 @@ pub(crate) fn c_library() -> String {
     format!("glibc {}", version.to_string_lossy())
 }
 
-/// The C library and its version, if it tells.
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+/// The C library, which does not tell its version.
+#[cfg(not(target_env = "gnu"))]
 pub(crate) fn c_library() -> String {
     std::env::consts::OS.to_owned()
 }
@@ -143,7 +136,6 @@ pub(crate) struct Mapping {
 }
 
 /// Advises the system to back memory with huge pages, which reduces TLB misses.
-#[cfg(target_os = "linux")]
 pub(crate) fn prefer_huge(start: *mut u8, bytes: usize) {
     let page = usize::try_from(page_bytes()).unwrap_or(4096);
     let before = start.align_offset(page);
@@ -154,15 +146,10 @@ pub(crate) fn prefer_huge(start: *mut u8, bytes: usize) {
     }
 }
 
-/// Huge pages are preferred on Linux only.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn prefer_huge(_start: *mut u8, _bytes: usize) {}
-
 /// Maps `bytes` bytes in huge pages: transparent ones if enabled, otherwise reserved ones.
 ///
 /// # Errors
 /// `Unavailable`, with the remedy, if there are none; `OutOfMemory`.
-#[cfg(target_os = "linux")]
 pub(crate) fn map_huge(bytes: usize, alignment_bytes: usize) -> Result<Mapping> {
     let page = usize::try_from(huge_page_bytes()).unwrap_or(0);
     let too_much = || {
@@ -195,20 +182,10 @@ pub(crate) fn map_huge(bytes: usize, alignment_bytes: usize) -> Result<Mapping> 
     })
 }
 
-/// Huge pages are supported on Linux only.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn map_huge(_bytes: usize, _alignment_bytes: usize) -> Result<Mapping> {
-    Err(Error::new(
-        ErrorKind::Unavailable,
-        "huge_pages: not available on this operating system; allocate without them",
-    ))
-}
-
 /// Maps `bytes` bytes in pages of the default size.
 ///
 /// # Errors
 /// `OutOfMemory`.
-#[cfg(target_os = "linux")]
 pub(crate) fn map_pages(bytes: usize, alignment_bytes: usize) -> Result<Mapping> {
     let exhausted = || Error::new(ErrorKind::OutOfMemory, format!("cannot map {bytes} bytes; allocate less"));
     let page = usize::try_from(page_bytes()).unwrap_or(4096);
@@ -222,7 +199,6 @@ pub(crate) fn map_pages(bytes: usize, alignment_bytes: usize) -> Result<Mapping>
 ///
 /// # Errors
 /// `Unavailable` if the system does not allow it.
-#[cfg(target_os = "linux")]
 pub(crate) fn prefer_node(mapping: &Mapping, node: u32) -> Result<()> {
     const WORDS: usize = 1024 / u64::BITS as usize;
     let mut mask = [0_u64; WORDS];
@@ -246,7 +222,6 @@ pub(crate) fn prefer_node(mapping: &Mapping, node: u32) -> Result<()> {
 }
 
 /// Pins the calling thread to `cpus`; does nothing if the system does not allow it.
-#[cfg(target_os = "linux")]
 pub(crate) fn pin_thread(cpus: &[usize]) {
     // SAFETY: a processor set is a bit mask; all zeros is the empty set.
     let mut set = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
@@ -258,23 +233,6 @@ pub(crate) fn pin_thread(cpus: &[usize]) {
     unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) };
 }
 
-/// Nodes are known on Linux only.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn map_pages(_bytes: usize, _alignment_bytes: usize) -> Result<Mapping> {
-    Err(Error::unsupported("memory on a NUMA node is supported on Linux only"))
-}
-
-/// Nodes are known on Linux only.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn prefer_node(_mapping: &Mapping, _node: u32) -> Result<()> {
-    Err(Error::unsupported("memory on a NUMA node is supported on Linux only"))
-}
-
-/// Nodes are known on Linux only.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn pin_thread(_cpus: &[usize]) {}
-
-#[cfg(target_os = "linux")]
 fn map(bytes: usize, alignment_bytes: usize, flags: i32) -> Option<Mapping> {
     let flags = flags | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     // SAFETY: a new anonymous mapping at an address chosen by the system affects no existing memory.

@@ -10,7 +10,9 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::platform;
-use crate::work_groups::THREAD_STACK_BYTES;
+
+/// Stack size of the backend's own threads.
+pub(crate) const THREAD_STACK_BYTES: usize = 4 << 20;
 
 /// A device's thread pool. It starts at the first parallel loop and ends when the device and its queues are closed.
 #[derive(Debug)]

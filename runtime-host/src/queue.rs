@@ -1,7 +1,7 @@
 //! In-order queues. Work runs on the queue's own thread, or on the caller's if the queue is idle.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -18,46 +18,15 @@ use crate::convention::Convention;
 use crate::memory::HostBuffer;
 use crate::module::HostKernel;
 use crate::platform;
-use crate::pool::Pool;
-use crate::progress::Progress;
-use crate::timer::Timestamps;
-use crate::work_groups::{Extent, LaunchShape, STACK_BYTES, THREAD_STACK_BYTES};
-use crate::worker::{self, Submission, Work, WorkQueue};
+use crate::pool::{Pool, THREAD_STACK_BYTES};
+use crate::work_groups::{Extent, LaunchShape, STACK_BYTES};
+use crate::worker::{self, Shared, Submission, Work};
 
 /// Transfers up to this size run on the caller's thread if the queue is idle: handing them over takes as long.
 const INLINE_COPY_BYTES: usize = 64 << 10;
 
 /// Time slice of a wait for a call that the worker runs.
 const WAIT_SLICE: Duration = Duration::from_millis(100);
-
-/// State shared by a queue and its worker thread.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) progress: Progress,
-    pub(crate) work_queue: WorkQueue,
-    pub(crate) timestamps: Timestamps,
-    /// Helps with parallel loops; also determines the processors of the worker.
-    pub(crate) pool: Arc<Pool>,
-    /// The last ticket that was submitted. Written by submissions only, which never overlap.
-    last_submitted: AtomicU64,
-    /// Number of submitted waits for other queues that have not ended.
-    waits: AtomicU64,
-}
-
-impl Shared {
-    /// Whether nothing is in flight and nothing has failed, so that the next ticket may run on the caller's thread.
-    #[inline]
-    fn is_idle(&self) -> bool {
-        self.progress.completed() == self.last_submitted.load(Ordering::Relaxed)
-            && self.waits.load(Ordering::Acquire) == 0
-            && self.progress.first_failed() == 0
-    }
-
-    /// Notes that a wait for another queue has ended.
-    pub(crate) fn waited(&self) {
-        self.waits.fetch_sub(1, Ordering::Release);
-    }
-}
 
 /// An in-order queue of the host.
 #[derive(Debug)]
@@ -75,16 +44,8 @@ pub struct HostQueue {
 impl HostQueue {
     /// Creates a queue; its thread, named `name`, starts when it is needed.
     pub(crate) fn new(name: String, epoch: Instant, log: Log, pool: Arc<Pool>) -> Self {
-        let shared = Shared {
-            progress: Progress::default(),
-            work_queue: WorkQueue::default(),
-            timestamps: Timestamps::new(epoch),
-            pool,
-            last_submitted: AtomicU64::new(0),
-            waits: AtomicU64::new(0),
-        };
         Self {
-            shared: Arc::new(shared),
+            shared: Arc::new(Shared::new(epoch, pool)),
             name,
             log,
             empty: Arc::new(Function::empty()),

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use runtime_core::{Error, Result};
 use smallvec::SmallVec;
 
-use crate::call::{Function, RegClass, RegValue};
+use crate::call::Function;
 use crate::convention::Convention;
 use crate::parallel_for::{LoopBody, Split};
+use crate::register::{RegClass, RegValue};
 
 /// Arguments up to this many, `begin` and `end` included, need no allocation.
 const INLINE_ARGS: usize = 18;
@@ -91,7 +92,7 @@ impl LoopBody for RangeCall {
 }
 
 fn bound(value: i64) -> RegValue {
-    RegValue { bits: value.cast_unsigned(), class: RegClass::I64 }
+    RegValue { bits: value.cast_unsigned(), class: RegClass::Integer }
 }
 
 #[cfg(test)]

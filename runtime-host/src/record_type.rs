@@ -1,6 +1,6 @@
 //! Structure types that are passed by value: numbered, so that a signature can be compared word by word.
 //!
-//! `libffi` has no 16-bit floating-point type. On x86-64, except Windows, it needs none: a structure is passed by its eightbytes,
+//! `libffi` has no 16-bit floating-point type. On x86-64, it needs none: a structure is passed by its eightbytes,
 //! each in an integer or a vector register, or on the stack (System V ABI for AMD64, 3.2.3). So a structure with such a field is
 //! described by one 64-bit number per eightbyte. Elsewhere, no other type stands for one: AArch64, for example, passes two of
 //! them in two registers, or in four bytes of the stack.
@@ -11,7 +11,7 @@ use libffi::middle::Type;
 use runtime_core::{DType, DTypeClass, Error, Result};
 
 /// Whether structures are passed by their eightbytes.
-const BY_EIGHTBYTES: bool = cfg!(all(target_arch = "x86_64", not(windows)));
+const BY_EIGHTBYTES: bool = cfg!(target_arch = "x86_64");
 const EIGHTBYTE: usize = 8;
 /// More structure types than any program has.
 const MAX_TYPES: usize = 1 << 16;

@@ -13,8 +13,6 @@ use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader, SectionHeader
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::architecture::Marked;
-
 /// The symbols that a shared object exports; empty if its format is unknown.
 #[derive(Debug, Default)]
 pub(crate) struct Symbols {
@@ -69,29 +67,11 @@ fn is_function<'data>(file: &object::File<'data>, symbol: &impl ObjectSymbol<'da
     }
 }
 
-/// Checks that the file is a complete shared object for this machine and processor; `name` is its name in messages.
-///
-/// # Errors
-/// `CompileFailed`, which says what the file is instead.
-pub(crate) fn check(code: &[u8], name: &str) -> Result<()> {
-    check_for(code, name, std::env::consts::ARCH)?;
-    match Marked::of(code) {
-        Marked::Refused(reason) => {
-            let message = format!("\"{name}\" {reason}; compile it for this one");
-            Err(Error::new(ErrorKind::CompileFailed, message))
-        }
-        Marked::Runs | Marked::Best => Ok(()),
-    }
-}
-
 /// Checks that the file is a complete shared object for `machine`, as [`std::env::consts::ARCH`] names it.
 ///
 /// # Errors
 /// `CompileFailed`, which says what the file is instead.
 pub(crate) fn check_for(code: &[u8], name: &str, machine: &str) -> Result<()> {
-    if cfg!(target_vendor = "apple") {
-        return Ok(());
-    }
     let wrong = |what: String| Error::new(ErrorKind::CompileFailed, format!("\"{name}\" {what}"));
     check_identity(code, machine).map_err(wrong)?;
     check_complete(code).map_err(wrong)
@@ -206,12 +186,15 @@ pub(crate) fn needed(code: &[u8]) -> Vec<PathBuf> {
 }
 
 #[cfg(test)]
-#[cfg(target_os = "linux")]
 mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::module::private_folder;
+    use crate::build_folder::private_folder;
+
+    fn check(code: &[u8], name: &str) -> Result<()> {
+        check_for(code, name, std::env::consts::ARCH)
+    }
 
     fn compiled(folder: &Path, arguments: &[&str], code: &str) -> Vec<u8> {
         let (text, out) = (folder.join("k.c"), folder.join("out"));

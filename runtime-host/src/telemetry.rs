@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 use runtime_core::{Error, Result, Telemetry};
 
-use crate::describe::{number, numbered, text};
+use crate::sysfs::{number, numbered, text};
 
 /// Where Linux mounts sysfs.
 pub(crate) const SYSFS: &str = "/sys";

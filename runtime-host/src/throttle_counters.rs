@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 use runtime_core::{Error, Result, ThrottleReasons, abi};
 
-use crate::describe::{number, numbered};
+use crate::sysfs::{number, numbered};
 
 /// Counters of a processor: its own, and that of its package.
 const COUNTERS: [&str; 2] = ["core_throttle_count", "package_throttle_count"];

@@ -1,37 +1,15 @@
 //! Runs the system's compiler and linker, without a shell.
 
 use std::ffi::OsString;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use runtime_core::backend::{Level, Log, Source, TemporaryFolder};
-use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result};
+use runtime_core::{Error, ErrorKind, Options, Result};
 
 use crate::architecture::Architecture;
+use crate::build_folder::{cannot_write, library_in, private_folder};
 use crate::compiler;
-use crate::module::{cannot_write, private_folder};
-
-/// The load options of all formats that are compiled or linked; `libraries` applies to every format.
-pub(crate) fn options() -> Vec<OptionSpec> {
-    vec![
-        OptionSpec::module(
-            "compiler",
-            "",
-            "C compiler, optionally with arguments, which also links; default: $CC, else cc, clang or gcc.",
-        ),
-        OptionSpec::module(
-            "flags",
-            "",
-            "Compiler or linker flags, separated by spaces, after the default ones; a list.",
-        ),
-        OptionSpec::module(
-            "libraries",
-            "",
-            "Library that the code needs: a path, relative to the source file's folder, or a name as after -l; a shared object's are opened first, with their symbols visible to the whole process; a list.",
-        ),
-    ]
-}
 
 /// A linked library.
 #[derive(Debug)]
@@ -262,22 +240,6 @@ fn failure(text: &str, output: &Output, command: &str) -> String {
             format!("the compiler printed nothing; is it a C compiler? {}: {command}", output.status)
         }
     }
-}
-
-/// The remedy for an error about exhausted files, processes or memory.
-pub(crate) fn exhausted(error: &io::Error) -> Option<&'static str> {
-    match error.raw_os_error()? {
-        libc::EMFILE => Some("close files, or raise the limit (`ulimit -n`)"),
-        libc::ENFILE => Some("the system-wide limit of open files is reached: raise fs.file-max"),
-        libc::EAGAIN => Some("the limit of processes is reached: raise it (`ulimit -u`)"),
-        libc::ENOMEM => Some("free memory"),
-        _ => None,
-    }
-}
-
-/// The path of the library in a private folder.
-pub(crate) fn library_in(private: &Path) -> PathBuf {
-    private.join("module.so")
 }
 
 /// The command as one line, for messages.

@@ -11,9 +11,9 @@ use std::fmt;
 use libloading::os::unix::Library as Handle;
 use smallvec::SmallVec;
 
-use crate::call::{RegClass, RegValue};
-use crate::module::Library;
+use crate::library::Library;
 use crate::packed_func::INLINE_ARGS;
+use crate::register::{RegClass, RegValue};
 
 /// `TVMFFITypeIndex`.
 mod index {
@@ -197,7 +197,7 @@ mod tests {
     fn values_carry_their_type() {
         let any = |class| Any::new(RegValue { bits: 9, class });
         assert_eq!(size_of::<Any>(), 16);
-        let classes = [RegClass::I64, RegClass::Bool, RegClass::F64, RegClass::Pointer, RegClass::Tensor];
+        let classes = [RegClass::Integer, RegClass::Bool, RegClass::F64, RegClass::Pointer, RegClass::Tensor];
         assert_eq!(classes.map(|class| any(class).index), [1, 2, 3, 4, 7]);
         assert!(classes.iter().all(|&class| (any(class).padding, any(class).value) == (0, 9)));
     }

@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 use runtime_core::{Error, Result};
 use smallvec::SmallVec;
 
-use crate::call::{Function, RegValue};
+use crate::call::Function;
 use crate::convention::Convention;
 use crate::parallel_for::{LoopBody, ParallelFor, Split};
 use crate::pool::Pool;
 use crate::range::IndexRange;
+use crate::register::RegValue;
 
 /// A grid that takes less than this runs on one thread: waking another one takes as long.
 const SMALL_GRID: Duration = Duration::from_micros(16);
@@ -21,8 +22,6 @@ const SMALL_GRID: Duration = Duration::from_micros(16);
 const CHUNK_TIME: Duration = Duration::from_micros(16);
 /// Stack that a thread needs to run work-groups: their memory is on the stack, up to half of this.
 pub(crate) const STACK_BYTES: usize = 1 << 20;
-/// Stack size of the backend's own threads.
-pub(crate) const THREAD_STACK_BYTES: usize = 4 << 20;
 /// Arguments up to this many need no allocation.
 const INLINE_ARGS: usize = 32;
 
@@ -73,33 +72,6 @@ pub(crate) struct LaunchShape {
     pub(crate) group_size: [u32; 3],
     pub(crate) range: Option<[i64; 2]>,
     pub(crate) grain: u32,
-}
-
-/// The time per work-group of a function's last run, in picoseconds; 0 if unknown.
-#[derive(Debug)]
-pub(crate) struct GroupTime(AtomicU64);
-
-impl GroupTime {
-    /// An unknown time.
-    pub(crate) const fn new() -> Self {
-        Self(AtomicU64::new(0))
-    }
-
-    fn estimate(&self, groups: u64) -> Option<Duration> {
-        let each = self.0.load(Ordering::Relaxed);
-        (each != 0).then(|| Duration::from_nanos(each.saturating_mul(groups) / 1000))
-    }
-
-    fn record(&self, groups: u64, took: Duration) {
-        let all = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX).saturating_mul(1000);
-        self.0.store((all / groups.max(1)).max(1), Ordering::Relaxed);
-    }
-
-    /// The number of groups that take about `time`.
-    fn groups_within(&self, time: Duration) -> u64 {
-        let all = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).saturating_mul(1000);
-        (all / self.0.load(Ordering::Relaxed).max(1)).max(1)
-    }
 }
 
 /// Runs the groups of one grid.

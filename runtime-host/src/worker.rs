@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use runtime_core::Result;
@@ -13,7 +13,9 @@ use runtime_core::backend::{FillPattern, catch_panic, spin_until};
 
 use crate::arg_packing::{PackedArgs, Scratch};
 use crate::call::Function;
-use crate::queue::Shared;
+use crate::pool::Pool;
+use crate::progress::Progress;
+use crate::timer::Timestamps;
 use crate::work_groups::Extent;
 
 /// How long an idle worker polls for work before it sleeps: waking it costs microseconds.
@@ -169,6 +171,47 @@ impl State {
             submission.packed.clear();
             self.spare.push(submission);
         }
+    }
+}
+
+/// State shared by a queue and its worker thread.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) progress: Progress,
+    pub(crate) work_queue: WorkQueue,
+    pub(crate) timestamps: Timestamps,
+    /// Helps with parallel loops; also determines the processors of the worker.
+    pub(crate) pool: Arc<Pool>,
+    /// The last ticket that was submitted. Written by submissions only, which never overlap.
+    pub(crate) last_submitted: AtomicU64,
+    /// Number of submitted waits for other queues that have not ended.
+    pub(crate) waits: AtomicU64,
+}
+
+impl Shared {
+    /// The state of an idle queue.
+    pub(crate) fn new(epoch: Instant, pool: Arc<Pool>) -> Self {
+        Self {
+            progress: Progress::default(),
+            work_queue: WorkQueue::default(),
+            timestamps: Timestamps::new(epoch),
+            pool,
+            last_submitted: AtomicU64::new(0),
+            waits: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether nothing is in flight and nothing has failed, so that the next ticket may run on the caller's thread.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.progress.completed() == self.last_submitted.load(Ordering::Relaxed)
+            && self.waits.load(Ordering::Acquire) == 0
+            && self.progress.first_failed() == 0
+    }
+
+    /// Notes that a wait for another queue has ended.
+    fn waited(&self) {
+        self.waits.fetch_sub(1, Ordering::Release);
     }
 }
 

@@ -1,139 +1,192 @@
 //! Which modules of a crate import which: read from the text of its files.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::{Path, PathBuf};
 
-use crate::process::Failure;
+use crate::tokens;
 
 /// A path in the code, by its segments.
 type Segments = Vec<String>;
-/// The modules that each module imports.
+/// The modules that each module imports, without its own parents, of which it is a part.
 pub(crate) type Imports = BTreeMap<String, BTreeSet<String>>;
 
-/// What every module of the crate imports, without its unit tests; `root` is its `src`.
-pub(crate) fn of_crate(root: &Path) -> Result<Imports, Failure> {
-    let mut texts = BTreeMap::new();
-    for file in sources(root)?.into_iter().filter(|file| !is_test(file)) {
-        texts.insert(module_name(root, &file), without_comments_and_tests(&read(&file)?));
-    }
-    Ok(of_modules(&texts))
+/// What the code of one file refers to.
+#[derive(Default)]
+struct Module {
+    /// The items at its top level.
+    defined: BTreeSet<String>,
+    /// The names that it imports or exports, each with what it stands for.
+    named: BTreeMap<String, Segments>,
+    /// The modules of which it imports or exports all names.
+    globs: Vec<Segments>,
+    /// All paths in its code.
+    paths: Vec<Segments>,
+    /// Whether its macros belong to the root of the crate.
+    exports_macros: bool,
 }
 
-/// `timeline/wait.rs` is `timeline::wait`, `timeline/mod.rs` is `timeline`, and `lib.rs` has no name.
-fn module_name(root: &Path, file: &Path) -> String {
-    let name =
-        file.strip_prefix(root).unwrap_or(file).with_extension("").to_string_lossy().replace('/', "::");
+struct Modules(BTreeMap<String, Module>);
+
+/// `timeline/wait.rs` is `timeline::wait`, `timeline/mod.rs` is `timeline`, and the root of the crate has no name.
+pub(crate) fn module_name(file: &str) -> String {
+    let name = file.trim_end_matches(".rs").replace('/', "::");
     match name.strip_suffix("::mod") {
         Some(folder) => folder.to_owned(),
-        None if name == "lib" => String::new(),
+        None if matches!(&*name, "lib" | "main") => String::new(),
         None => name,
     }
 }
 
 /// What every module imports, given the text of each.
 pub(crate) fn of_modules(texts: &BTreeMap<String, String>) -> Imports {
-    let exported: BTreeMap<_, _> =
-        texts.iter().map(|(module, text)| (module.clone(), exports(module, text))).collect();
-    let imports_of = |(module, text): (&String, &String)| {
-        let found = paths(module, text).into_iter().filter_map(|path| module_of(path, &exported));
-        let is_other = |other: &String| other != module && !module.starts_with(&format!("{other}::"));
-        (module.clone(), found.filter(|other| !other.is_empty() && is_other(other)).collect())
+    let modules = Modules::read(texts);
+    let imports_of = |(name, module): (&String, &Module)| {
+        let found = module.paths.iter().map(|path| modules.module_of(path));
+        let is_other = |other: &String| other != name && !name.starts_with(&format!("{other}::"));
+        (name.clone(), found.filter(|other| !other.is_empty() && is_other(other)).collect())
     };
-    texts.iter().map(imports_of).collect()
+    modules.0.iter().map(imports_of).collect()
 }
 
-/// What a module re-exports: the path of each name.
-fn exports(module: &str, text: &str) -> BTreeMap<String, Segments> {
-    let statements = text.split(';').filter_map(|statement| {
-        let (visibility, path) = statement.rsplit_once("use ")?;
-        visibility.trim_end().lines().last()?.trim_start().starts_with("pub").then_some(path)
-    });
-    let mut exported = BTreeMap::new();
-    for path in statements.flat_map(expand).map(|path| absolute(module, path)) {
-        if let Some(name) = path.last() {
-            exported.insert(name.clone(), path);
+impl Modules {
+    fn read(texts: &BTreeMap<String, String>) -> Self {
+        let mut modules: BTreeMap<String, Module> = BTreeMap::new();
+        for (name, text) in texts {
+            modules.insert(name.clone(), Module::read(name, &tokens::of_product_code(text)));
         }
+        let macros = modules.iter().filter(|(_, module)| module.exports_macros);
+        let macros: Vec<(String, Segments)> = macros
+            .flat_map(|(name, module)| module.defined.iter().map(|item| (item.clone(), segments(name, item))))
+            .collect();
+        modules.entry(String::new()).or_default().named.extend(macros);
+        Self(modules)
     }
-    exported
+
+    /// The module that defines what a path names; if that is not found, the one in which the path ends.
+    fn module_of(&self, path: &[String]) -> String {
+        self.definition(path, 0).unwrap_or_else(|| self.split(path).0)
+    }
+
+    /// The longest beginning of a path that is a module, and the rest.
+    fn split<'a>(&self, path: &'a [String]) -> (String, &'a [String]) {
+        let is_module = |length: &usize| self.0.contains_key(&path[..*length].join("::"));
+        let length = (0..=path.len()).rev().find(is_module).unwrap_or(0);
+        (path[..length].join("::"), &path[length..])
+    }
+
+    /// As [`Modules::module_of`], through the names that modules import and export.
+    fn definition(&self, path: &[String], followed: usize) -> Option<String> {
+        let (name, rest) = self.split(path);
+        let Some((first, inside)) = rest.split_first() else { return Some(name) };
+        let module = &self.0[&name];
+        if module.defined.contains(first) {
+            return Some(name);
+        }
+        // Imports may be circular.
+        if followed > 8 {
+            return None;
+        }
+        if let Some(target) = module.named.get(first).map(|target| [target, inside].concat()) {
+            // What a macro defines is not found, but it is there.
+            return self.definition(&target, followed + 1).or_else(|| Some(self.split(&target).0));
+        }
+        let mut globbed = module.globs.iter().map(|glob| [glob, rest].concat());
+        globbed.find_map(|target| self.definition(&target, followed + 1))
+    }
 }
 
-/// All paths in `text` that begin with `crate::` or `super::`, from the root of the crate.
-fn paths(module: &str, text: &str) -> Vec<Segments> {
-    let mut found = Vec::new();
-    for start in ["crate::", "super::"] {
-        for (at, _) in text.match_indices(start) {
-            let is_whole =
-                !text[..at].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | ':'));
-            if is_whole {
-                found.extend(expand(&text[at..]).into_iter().map(|path| absolute(module, path)));
+impl Module {
+    fn read(name: &str, tokens: &[&str]) -> Self {
+        let mut module = Self::default();
+        let file: Segments = name.split("::").filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        // The modules around a token that are written in this file, each with the depth of its braces.
+        let (mut inner, mut depth): (Vec<(usize, &str)>, usize) = (Vec::new(), 0);
+        for (at, token) in tokens.iter().enumerate() {
+            let next = |ahead: usize| tokens.get(at + ahead).copied().unwrap_or_default();
+            let base = || {
+                [&file[..], &inner.iter().map(|(_, name)| (*name).to_owned()).collect::<Vec<_>>()].concat()
+            };
+            match *token {
+                "{" => depth += 1,
+                "}" => {
+                    depth = depth.saturating_sub(1);
+                    inner.retain(|(outer, _)| *outer < depth);
+                }
+                "use" => module.import(&base(), &tokens[at + 1..], depth == 0),
+                "crate" | "super" | "self"
+                    if next(1) == "::" && at.checked_sub(1).is_none_or(|before| tokens[before] != "::") =>
+                {
+                    module
+                        .paths
+                        .extend(expand(&tokens[at..]).into_iter().map(|(path, _)| absolute(&base(), path)));
+                }
+                "macro_export" => module.exports_macros = true,
+                "macro_rules" => _ = module.defined.insert(next(2).to_owned()),
+                "mod" if next(2) == "{" => inner.push((depth, next(1))),
+                "struct" | "enum" | "union" | "trait" | "type" | "const" | "static" | "fn" if depth == 0 => {
+                    module.defined.insert(next(1).to_owned());
+                }
+                _ => {}
+            }
+        }
+        module
+    }
+
+    /// Notes the names of a `use`; those at the top level are names of the module.
+    fn import(&mut self, base: &[String], tree: &[&str], is_top: bool) {
+        for (path, alias) in expand(tree) {
+            let mut path = absolute(base, path);
+            self.paths.push(path.clone());
+            let Some(last) = path.last().filter(|_| is_top).cloned() else { continue };
+            if last == "*" {
+                path.pop();
+                self.globs.push(path);
+            } else {
+                self.named.insert(alias.unwrap_or(last), path);
             }
         }
     }
-    found
 }
 
-/// The paths that begin `text`: one, or all of a group in braces.
-fn expand(text: &str) -> Vec<Segments> {
-    let mut prefix = Segments::new();
-    let mut rest = text.trim_start();
+fn segments(module: &str, item: &str) -> Segments {
+    module.split("::").chain([item]).map(str::to_owned).collect()
+}
+
+/// The paths that begin `tokens`, one or all of a group in braces, each with the name that it is given by `as`.
+fn expand(tokens: &[&str]) -> Vec<(Segments, Option<String>)> {
+    let (mut prefix, mut rest) = (Segments::new(), tokens);
     loop {
-        if let Some(group) = rest.strip_prefix('{') {
-            let members = members(group).into_iter().flat_map(expand);
-            return members.map(|path| [prefix.clone(), path].concat()).collect();
-        }
-        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
-        if end > 0 {
-            prefix.push(rest[..end].to_owned());
-        }
-        match rest[end..].strip_prefix("::") {
-            Some(next) => rest = next,
-            None => return vec![prefix],
-        }
-    }
-}
-
-/// A path from the root of the crate.
-fn absolute(module: &str, path: Segments) -> Segments {
-    let mut base: Segments = module.split("::").filter(|name| !name.is_empty()).map(str::to_owned).collect();
-    let mut rest = path.into_iter().peekable();
-    if rest.next_if(|first| first == "crate").is_some() {
-        base.clear();
-    }
-    while rest.next_if(|first| first == "super").is_some() {
-        base.pop();
-    }
-    base.extend(rest.skip_while(|first| first == "self"));
-    base
-}
-
-/// The module that defines what a path names; re-exports are followed.
-fn module_of(mut path: Segments, exported: &BTreeMap<String, BTreeMap<String, Segments>>) -> Option<String> {
-    // Re-exports of re-exports are few.
-    for _ in 0..8 {
-        let length =
-            (0..=path.len()).rev().find(|&length| exported.contains_key(&path[..length].join("::")))?;
-        let module = path[..length].join("::");
-        match path.get(length).and_then(|name| exported[&module].get(name)) {
-            Some(target) if *target != path => path = target.clone(),
-            _ => return Some(module),
+        match rest {
+            ["{", group @ ..] => {
+                let inner = members(group).into_iter().flat_map(expand);
+                return inner.map(|(path, alias)| ([&prefix[..], &path].concat(), alias)).collect();
+            }
+            [word, "::", next @ ..] => {
+                prefix.push((*word).to_owned());
+                rest = next;
+            }
+            [word, end @ ..] => {
+                let is_name = *word == "*" || word.starts_with(|c: char| c.is_alphabetic() || c == '_');
+                prefix.extend(is_name.then(|| (*word).to_owned()));
+                let alias = end.strip_prefix(&["as"]).and_then(|end| end.first());
+                return vec![(prefix, alias.map(|alias| (*alias).to_owned()))];
+            }
+            [] => return vec![(prefix, None)],
         }
     }
-    None
 }
 
 /// The members of a group, up to its closing brace.
-fn members(group: &str) -> Vec<&str> {
+fn members<'a, 'b>(group: &'a [&'b str]) -> Vec<&'a [&'b str]> {
     let (mut depth, mut begin, mut found) = (0, 0, Vec::new());
-    for (at, c) in group.char_indices() {
-        match c {
-            '{' => depth += 1,
-            '}' if depth == 0 => {
+    for (at, token) in group.iter().enumerate() {
+        match *token {
+            "{" => depth += 1,
+            "}" if depth == 0 => {
                 found.push(&group[begin..at]);
                 break;
             }
-            '}' => depth -= 1,
-            ',' if depth == 0 => {
+            "}" => depth -= 1,
+            "," if depth == 0 => {
                 found.push(&group[begin..at]);
                 begin = at + 1;
             }
@@ -143,46 +196,73 @@ fn members(group: &str) -> Vec<&str> {
     found
 }
 
-fn without_comments_and_tests(text: &str) -> String {
-    let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
-    code.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
-}
-
-/// Whether a file holds the unit tests of the module that it lies beside.
-fn is_test(path: &Path) -> bool {
-    path.file_stem().is_some_and(|stem| stem == "tests" || stem.to_string_lossy().ends_with("_tests"))
-}
-
-fn read(path: &Path) -> Result<String, Failure> {
-    fs::read_to_string(path).map_err(|error| Failure::new(format!("{}: {error}", path.display())))
-}
-
-fn sources(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let entries =
-        fs::read_dir(folder).map_err(|error| Failure::new(format!("{}: {error}", folder.display())))?;
-    let mut found = Vec::new();
-    for path in entries.flatten().map(|entry| entry.path()) {
-        if path.is_dir() {
-            found.extend(sources(&path)?);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push(path);
+/// A path from the root of the crate. `self` may also end it, in a group.
+fn absolute(module: &[String], path: Segments) -> Segments {
+    let mut base = module.to_owned();
+    for segment in path {
+        match &*segment {
+            "crate" => base.clear(),
+            "super" => _ = base.pop(),
+            "self" => {}
+            _ => base.push(segment),
         }
     }
-    found.sort();
-    Ok(found)
+    base
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// What the last module imports.
+    fn imports(files: &[(&str, &str)]) -> Vec<String> {
+        let texts = files.iter().map(|(module, text)| ((*module).to_owned(), (*text).to_owned())).collect();
+        of_modules(&texts).remove(files[files.len() - 1].0).unwrap().into_iter().collect()
+    }
+
     #[test]
-    fn comments_and_unit_tests_import_nothing() {
-        let commented = "use crate::kitchen; // crate::roof\n/// [`crate::roof`]\nfn f() {}";
-        assert!(!without_comments_and_tests(commented).contains("roof"));
-        let tested = "fn f() {}\n#[cfg(test)]\nmod tests { use crate::roof; }";
-        assert!(!without_comments_and_tests(tested).contains("roof"));
-        assert!(is_test(Path::new("a/tests.rs")) && is_test(Path::new("a/b_tests.rs")));
-        assert!(!is_test(Path::new("a/b.rs")));
+    fn modules_are_named_after_their_files() {
+        let names = ["lib.rs", "main.rs", "a.rs", "a/mod.rs", "a/b.rs"].map(module_name);
+        assert_eq!(names, ["", "", "a", "a", "a::b"]);
+    }
+
+    #[test]
+    fn groups_aliases_generics_and_macros_are_read() {
+        let house = |text| {
+            imports(&[("", ""), ("a", "struct A;"), ("b", "struct B;"), ("b::c", "fn c() {}"), ("x", text)])
+        };
+        for text in [
+            "use crate::{a::{self, A as B}, b::{B, c::c}};",
+            "fn f(x: Vec<crate::a::A>) -> Option<super::b::B> { crate::b::c::c::<u8>() }",
+            "macro_rules! m { () => { $crate::a::A; $crate::b::B; $crate::b::c::c() } }",
+            "mod inner { use super::super::{a, b::{self, c}}; }",
+        ] {
+            assert_eq!(house(text), ["a", "b", "b::c"], "{text}");
+        }
+        assert!(house("use a::A; // crate::a\n/// [`crate::a`]\nfn f() { \"crate::a\" }").is_empty());
+        assert!(
+            house("#[cfg(test)]\nuse crate::a;\nmod inner { use super::y; fn f() { self::y() } }").is_empty()
+        );
+    }
+
+    #[test]
+    fn names_are_followed_to_where_they_are_defined() {
+        let house = |root, parent, text| {
+            let files = [("", root), ("a", parent), ("a::b", "struct B;"), ("a::x", text), ("y", text)];
+            (imports(&files[..4]), imports(&files))
+        };
+        let of_b = |(inside, outside): (Vec<String>, Vec<String>)| {
+            assert_eq!((&*inside, &*outside), (&["a::b".to_owned()][..], &["a::b".to_owned()][..]));
+        };
+        of_b(house("pub use a::B;", "pub use b::B;", "use crate::B;"));
+        of_b(house("pub use a::*;", "pub use b::{B as C};", "fn f(c: crate::C) {}"));
+        of_b(house("use crate::a::b;", "pub(crate) use self::b::*;", "use crate::a::B;"));
+        // Names that only the crate of the parent sees are names for its children.
+        assert_eq!(house("", "use b::B;", "use super::B;").0, ["a::b"]);
+        let exported =
+            [("", ""), ("a", "#[macro_export]\nmacro_rules! m { () => {} }"), ("x", "crate::m!();")];
+        assert_eq!(imports(&exported), ["a"]);
+        let circular = [("", "pub use a::X;"), ("a", "pub use crate::X;"), ("x", "use crate::X;")];
+        assert!(imports(&circular).len() <= 1, "the search ends");
     }
 }

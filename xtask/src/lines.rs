@@ -24,7 +24,7 @@ pub(crate) fn print() -> Outcome {
 }
 
 /// Whether a file belongs to a product crate or xtask, and is neither a test nor only used by tests.
-fn is_product(name: &str) -> bool {
+pub(crate) fn is_product(name: &str) -> bool {
     let is_test = |part: &str| {
         let stem = part.trim_end_matches(".rs");
         matches!(stem, "tests" | "fixture" | "brute_force") || stem.ends_with("_tests")

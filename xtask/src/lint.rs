@@ -3,13 +3,13 @@
 use std::fs;
 
 use crate::architecture;
-use crate::cycles;
 use crate::dependencies;
 use crate::harden;
 use crate::header;
 use crate::layers;
 use crate::process::{Failure, Outcome, run};
 use crate::requirements;
+use crate::stray_files;
 use crate::workspace::Workspace;
 
 /// Maximum number of lines of a handwritten file.
@@ -22,8 +22,8 @@ type Check = fn(&Workspace) -> Outcome;
 const CHECKS: &[(&str, Check)] = &[
     ("rustfmt", |workspace| run(&mut workspace.cargo(&["fmt", "--all", "--check"]))),
     ("length of files", file_lengths),
-    ("imports between layers", layers::check),
-    ("modules that import each other", cycles::check),
+    ("imports between modules", layers::check),
+    ("files that nothing reads", stray_files::check),
     ("paths in ARCHITECTURE.md", architecture::check),
     ("documented dependencies", dependencies::check),
     ("clippy", |workspace| {
@@ -47,10 +47,17 @@ const CHECKS: &[(&str, Check)] = &[
     ("cargo-deny", deny),
 ];
 
-pub(crate) fn run_checks() -> Outcome {
+/// Runs the checks whose name contains one of the words; without words, all.
+pub(crate) fn run_checks(words: &[String]) -> Outcome {
     let workspace = Workspace::read()?;
     let mut failed = Vec::new();
-    for (name, check) in CHECKS {
+    let is_asked = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word));
+    let checks: Vec<_> = CHECKS.iter().filter(|(name, _)| is_asked(name)).collect();
+    if checks.is_empty() {
+        let names: Vec<_> = CHECKS.iter().map(|(name, _)| *name).collect();
+        return Err(Failure::new(format!("no check is named like this; there are {}", names.join(", "))));
+    }
+    for (name, check) in checks {
         if let Err(failure) = check(&workspace) {
             eprintln!("xtask: {name}: {failure}");
             failed.push(*name);

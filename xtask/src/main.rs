@@ -3,7 +3,7 @@
 
 mod architecture;
 mod bundle;
-mod cycles;
+mod circles;
 mod dependencies;
 mod eval;
 mod fuzz_kernels;
@@ -18,7 +18,9 @@ mod package;
 mod placed_file;
 mod process;
 mod requirements;
+mod stray_files;
 mod test;
+mod tokens;
 mod workspace;
 
 use std::process::ExitCode;
@@ -40,8 +42,9 @@ Tasks of this repository, run as `cargo xtask TASK`:
                    write a relocatable, stripped tree of the command, the backends and the benchmarks; --wgpu adds the
                    comparison with wgpu to the Vulkan benchmark, which takes a while to build; --null adds the null
                    backend, for the conformance suite
-  lint             rustfmt, clippy, rustdoc, cargo-deny, the C header, the fuzz targets, the length of files,
-                   imports between layers and modules, paths in ARCHITECTURE.md
+  lint [WORD…]     all checks, or those whose name contains a word: rustfmt, clippy, rustdoc, cargo-deny, the
+                   C header, the fuzz targets, the length of files, imports between modules, files that nothing reads,
+                   paths in ARCHITECTURE.md
   lines            lines of code of each product crate, without blank lines, comments and tests
   header           regenerate runtime-core/include/runtime.h
   miri             core and the null backend under Miri: undefined behaviour, leaks
@@ -83,7 +86,7 @@ fn run_task(arguments: &[String]) -> Outcome {
             Ok(())
         }
         ("test", arguments) => test::run_tests(arguments),
-        ("lint", []) => lint::run_checks(),
+        ("lint", words) => lint::run_checks(words),
         ("lines", []) => lines::print(),
         ("header", []) => header::update(),
         ("miri", []) => harden::miri(),
@@ -104,7 +107,7 @@ fn run_task(arguments: &[String]) -> Outcome {
             Err(Failure::new("`eval` takes at least one specification: cargo xtask eval kernels/matmul.toml"))
         }
         ("eval", arguments) => eval::run_eval(arguments),
-        ("lint" | "lines" | "header" | "package" | "miri" | "valgrind" | "tsan", [extra, ..]) => {
+        ("lines" | "header" | "package" | "miri" | "valgrind" | "tsan", [extra, ..]) => {
             Err(Failure::new(format!("`{task}` takes no arguments, got `{extra}`")))
         }
         _ => Err(Failure::new(format!("unknown task `{task}`\n\n{HELP}"))),

@@ -101,7 +101,7 @@ mod tests {
     use clap::Parser;
     use runtime_core::FlushCache;
 
-    use super::super::{Action, Command};
+    use crate::command::{Action, Command};
 
     #[test]
     fn settings_come_from_the_command_line() {

@@ -1,21 +1,17 @@
 //! The JSON of `runtime cache list --json`.
 
 use runtime_core::{CacheEntryInfo, CodeCache};
-use runtime_harness::describe::Program;
 use serde_json::{Value, json};
+
+use crate::output;
 
 /// Longer parts of a key, such as source code, are given by their length alone.
 const MAX_TEXT_BYTES: usize = 256;
 
 pub(super) fn list(cache: &CodeCache, entries: &[CacheEntryInfo]) -> String {
-    let document = json!({
-        "schema": "runtime.cache",
-        "version": 1,
-        "runtime": Program::current(),
-        "path": cache.path().map(|path| path.to_string_lossy()),
-        "entries": entries.iter().map(entry).collect::<Vec<_>>(),
-    });
-    format!("{document:#}\n")
+    let entries: Vec<Value> = entries.iter().map(entry).collect();
+    let path = cache.path().map(|path| path.to_string_lossy());
+    output::document("runtime.cache", 1, json!({ "path": path, "entries": entries }))
 }
 
 fn entry(entry: &CacheEntryInfo) -> Value {

@@ -1,25 +1,22 @@
 //! The comparison as JSON. `docs/output.md` documents it.
 
 use runtime_harness::compare::{CompareOptions, SCHEMA, VERSION};
-use runtime_harness::describe::Program;
 use serde_json::{Value, json};
 
 use super::Compared;
+use crate::output;
 
 /// The document about all files.
 pub(super) fn document(old: &str, old_complete: bool, options: &CompareOptions, all: &[Compared]) -> String {
     let comparisons: Vec<Value> = all.iter().map(comparison).collect();
-    let document = json!({
-        "schema": SCHEMA,
-        "version": VERSION,
-        "runtime": Program::current(),
+    let fields = json!({
         "threshold": options.threshold,
         "confidence": options.confidence,
         "old": { "file": old, "complete": old_complete },
         "comparisons": comparisons,
         "regression": all.iter().any(|one| one.comparison.has_regression()),
     });
-    format!("{document:#}\n")
+    output::document(SCHEMA, VERSION, fields)
 }
 
 fn comparison(one: &Compared) -> Value {

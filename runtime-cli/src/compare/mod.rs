@@ -70,7 +70,7 @@ struct Compared {
 pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     let inputs: Vec<PathBuf> = [&arguments.old].into_iter().chain(&arguments.new).cloned().collect();
     let json = arguments.json.as_deref();
-    output_paths::check_against(&json.map(|path| ("--json", path)).into_iter().collect::<Vec<_>>(), &inputs)?;
+    output_paths::check_against(&output_paths::given([("--json", &arguments.json)]), &inputs)?;
     let old = Report::read(&arguments.old)?;
     let options = arguments.threshold.options();
     let compare = |path: &PathBuf| compare_with(&old, path, &options);

@@ -7,8 +7,7 @@ use runtime_harness::release::{self, release};
 use runtime_harness::{DeviceUnderTest, Evaluated, Job, Phase, Row, Settings, Spec, evaluate_with};
 
 use super::open_devices::choose;
-use super::{Files, Resumed, Run};
-use crate::arguments::EvalArguments;
+use super::{EvalArguments, Files, Resumed, Run};
 use crate::output;
 use crate::registry;
 

@@ -7,8 +7,7 @@ use runtime_core::Result;
 use runtime_harness::worker::protocol::Reply;
 use runtime_harness::{Candidate, Pool, Row, Spec};
 
-use super::{Files, Resumed, Run, available_devices};
-use crate::arguments::EvalArguments;
+use super::{EvalArguments, Files, Resumed, Run, named_or_available};
 
 pub(super) fn evaluate(
     arguments: &EvalArguments,
@@ -16,10 +15,7 @@ pub(super) fn evaluate(
     files: Files,
     resumed: &Resumed,
 ) -> Result<ExitCode> {
-    let devices = match &arguments.devices[..] {
-        [] => available_devices()?,
-        names => names.to_vec(),
-    };
+    let devices = named_or_available(&arguments.devices)?;
     let options = arguments.open.options();
     let run = Run::begin(files, specs, &devices, &options);
     let (sender, replies) = mpsc::channel();

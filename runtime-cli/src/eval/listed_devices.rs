@@ -8,11 +8,14 @@ use crate::{output, probe, registry};
 const NONE: &str = "no device is available without a name; name one with --device, such as --device host:0: `runtime devices` lists \
                     them, with simulators and boards, and `runtime doctor` says what is missing";
 
-/// The devices that are used when none is named. Backends that cannot list theirs are named on standard error.
+/// The devices named, or those that are used when none is. Backends that cannot list theirs are named on standard error.
 ///
 /// # Errors
 /// `Unavailable` if there are none.
-pub(crate) fn available_devices() -> Result<Vec<String>> {
+pub(crate) fn named_or_available(names: &[String]) -> Result<Vec<String>> {
+    if !names.is_empty() {
+        return Ok(names.to_vec());
+    }
     // Loading a library starts no driver.
     let runtime = registry::runtime();
     let loaded = runtime.load_report().iter().filter(|line| line.outcome == LoadOutcome::Loaded);

@@ -1,5 +1,6 @@
 //! `runtime eval`: checks and times every spec on every device.
 
+mod arguments;
 mod baseline;
 mod files;
 mod in_process;
@@ -16,10 +17,11 @@ use std::process::ExitCode;
 use runtime_core::Result;
 use runtime_harness::Spec;
 
-use crate::arguments::EvalArguments;
+pub(crate) use arguments::EvalArguments;
 use baseline::Baseline;
 use files::Files;
-pub(crate) use listed_devices::available_devices;
+pub(crate) use listed_devices::named_or_available;
+pub(crate) use open_devices::open_device;
 use resumed::Resumed;
 pub(crate) use run::Run;
 use shares::Shares;

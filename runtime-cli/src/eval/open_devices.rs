@@ -31,9 +31,10 @@ fn open_all(
     for of_backend in names.chunk_by(|one, other| target(one) == target(other)) {
         progress.set_message(format!("opening {}", of_backend.join(", ")));
         let devices = match of_backend {
-            [name] => vec![open(runtime, name, options)],
+            [name] => vec![open_device(runtime, name, options)],
             several => thread::scope(|scope| {
-                let spawned = several.iter().map(|name| scope.spawn(move || open(runtime, name, options)));
+                let spawned =
+                    several.iter().map(|name| scope.spawn(move || open_device(runtime, name, options)));
                 let threads: Vec<_> = spawned.collect();
                 let join = |thread: thread::ScopedJoinHandle<'_, _>| {
                     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -53,7 +54,11 @@ fn target(name: &str) -> &str {
     name.split(':').next().unwrap_or(name)
 }
 
-fn open(runtime: &Runtime, name: &str, options: &Options) -> Result<DeviceUnderTest> {
+/// Opens a device. If it cannot be opened, that is the result of everything that is measured on it.
+///
+/// # Errors
+/// `NotFound` or `InvalidArgument` for a wrong name.
+pub(crate) fn open_device(runtime: &Runtime, name: &str, options: &Options) -> Result<DeviceUnderTest> {
     let device = DeviceUnderTest::open(runtime, name, options);
     match &device.opened {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidArgument) => {

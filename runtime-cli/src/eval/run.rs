@@ -31,7 +31,7 @@ impl Run {
     pub(super) fn begin(mut files: Files, specs: &[Spec], devices: &[String], options: &Options) -> Self {
         let rows = specs.len() * devices.len();
         let baseline = files.baseline.take().map(|baseline| baseline.with_options(options));
-        Self { baseline, ..Self::of_rows(files.sinks(specs, devices, options), rows) }
+        Self { baseline, ..Self::of_rows(files.sinks(specs, devices), rows) }
     }
 
     /// Begins a run with this number of rows.

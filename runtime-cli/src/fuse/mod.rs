@@ -13,7 +13,7 @@ use runtime_harness::spec::Spec;
 use runtime_harness::{Candidate, Overrides};
 
 use crate::arguments::{OpenArguments, OverrideArguments, SettingsArguments};
-use crate::eval::{Run, available_devices};
+use crate::eval::{Run, named_or_available};
 use crate::output::Destination;
 use crate::output_paths;
 use crate::report::{Format, Sink};
@@ -65,7 +65,7 @@ pub(crate) fn fuse(arguments: &FuseArguments) -> Result<ExitCode> {
         return emit::emit(&chain, arguments.keep, format);
     }
     arguments.check(&chain)?;
-    let (sinks, devices) = (arguments.sinks(&chain)?, arguments.devices()?);
+    let (sinks, devices) = (arguments.sinks(&chain)?, named_or_available(&arguments.devices)?);
     let run = Run::of_rows(sinks, devices.len());
     let measured = arguments.evaluate(&run, &chain, devices, &overrides);
     let code = run.end();
@@ -104,15 +104,9 @@ impl FuseArguments {
         Ok(())
     }
 
-    fn devices(&self) -> Result<Vec<String>> {
-        if self.devices.is_empty() { available_devices() } else { Ok(self.devices.clone()) }
-    }
-
     /// The reports, and a text unless one of them is standard output.
     fn sinks(&self, chain: &Chain) -> Result<Vec<Sink>> {
-        let outputs = [("--json", &self.json), ("--csv", &self.csv)];
-        let outputs: Vec<_> =
-            outputs.into_iter().filter_map(|(flag, path)| Some((flag, path.as_deref()?))).collect();
+        let outputs = output_paths::given([("--json", &self.json), ("--csv", &self.csv)]);
         let inputs: Vec<PathBuf> = chain.specs().flat_map(Spec::files).collect();
         output_paths::check_against(&outputs, &inputs)?;
         let mut sinks = Vec::new();

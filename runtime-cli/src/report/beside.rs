@@ -26,21 +26,24 @@ fn counters(counters: &[CounterValue]) -> Option<String> {
             _ => write!(text, "per call, in {passes} passes: {}", values.join(", ")),
         };
     }
-    for (reason, names) in reasons(counters) {
+    let named = counters.iter().map(|counter| (&*counter.name, counter.reason.as_deref()));
+    for (reason, names) in by_reason(named) {
         let separator = if text.is_empty() { "" } else { "; " };
         let _ = write!(text, "{separator}no {}: {reason}", names.join(", "));
     }
     Some(text)
 }
 
-/// Each reason with the counters that it is about.
-fn reasons(counters: &[CounterValue]) -> Vec<(&str, Vec<&str>)> {
+/// Each reason, with the names that have it.
+pub(crate) fn by_reason<'a>(
+    all: impl Iterator<Item = (&'a str, Option<&'a str>)>,
+) -> Vec<(&'a str, Vec<&'a str>)> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for counter in counters {
-        let Some(reason) = counter.reason.as_deref() else { continue };
+    for (name, reason) in all {
+        let Some(reason) = reason else { continue };
         match reasons.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, names)) => names.push(&counter.name),
-            None => reasons.push((reason, vec![&counter.name])),
+            Some((_, names)) => names.push(name),
+            None => reasons.push((reason, vec![name])),
         }
     }
     reasons

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use runtime_harness::Row;
 use runtime_harness::row::{ChainRun, Fusion, Measurement, TensorCheck, Validation};
 
-use super::number_format::{duration, significant, uncertainty};
+use super::number_format::{median, significant};
 use super::table::headline;
 
 /// The lines of a row; the first one begins with the links.
@@ -62,9 +62,6 @@ fn check_text(TensorCheck { tensor, validation, reason, .. }: &TensorCheck) -> S
 }
 
 fn times(kernels: usize, measurement: &Measurement) -> String {
-    let statistics = &measurement.statistics;
-    let interval = statistics.median_ci95_ns;
-    let interval = interval.map(|interval| format!(" {}", uncertainty(statistics.median_ns, interval)));
     let rate = measurement.gbytes_per_s.zip(measurement.bytes);
     let rate = rate.map(|(rate, bytes)| {
         format!(", {} GB/s of the {} MB that they must move", significant(rate), significant(bytes / 1e6))
@@ -72,12 +69,7 @@ fn times(kernels: usize, measurement: &Measurement) -> String {
     let plural = if kernels == 1 { "" } else { "s" };
     let rate = rate.unwrap_or_default();
     let rate = if kernels == 1 { rate.replace("they", "it") } else { rate };
-    format!(
-        "{kernels} kernel{plural}, {}{} by {}{rate}",
-        duration(statistics.median_ns),
-        interval.unwrap_or_default(),
-        measurement.clock
-    )
+    format!("{kernels} kernel{plural}, {} by {}{rate}", median(measurement), measurement.clock)
 }
 
 /// How many times as fast the fused chain is; below 1 it is slower.

@@ -2,12 +2,15 @@
 
 mod beside;
 mod chain;
+mod files;
 mod markdown;
 mod number_format;
 mod sink;
 mod table;
 
-pub(crate) use markdown::{Notes, escaped};
-pub(crate) use number_format::{count, duration, significant, uncertainty};
+pub(crate) use beside::by_reason;
+pub(crate) use files::ReportFiles;
+pub(crate) use markdown::escaped;
+pub(crate) use number_format::{count, duration, median, significant, uncertainty};
 pub(crate) use sink::{Format, Reports, Sink};
 pub(crate) use table::{Columns, headline, status};

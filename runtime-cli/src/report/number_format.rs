@@ -1,5 +1,7 @@
 //! Formats numbers with four significant digits and a unit.
 
+use runtime_harness::row::Measurement;
+
 /// A number with four significant digits.
 pub(crate) fn significant(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
@@ -26,6 +28,13 @@ pub(crate) fn duration(ns: f64) -> String {
         _ => (1e9, "s"),
     };
     format!("{} {unit}", significant(ns / scale))
+}
+
+/// The median time, with its uncertainty if it is known.
+pub(crate) fn median(measurement: &Measurement) -> String {
+    let statistics = &measurement.statistics;
+    let interval = statistics.median_ci95_ns.map(|interval| uncertainty(statistics.median_ns, interval));
+    [duration(statistics.median_ns)].into_iter().chain(interval).collect::<Vec<_>>().join(" ")
 }
 
 /// The uncertainty of `value`: its largest distance to the bounds of `interval`, in percent of the value.

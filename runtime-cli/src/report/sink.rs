@@ -59,6 +59,11 @@ impl Sink {
         self.state == State::Open || (self.state == State::Failed && self.destination.is_file())
     }
 
+    /// Whether standard output is its destination.
+    pub(crate) fn is_standard(&self) -> bool {
+        self.destination.is_standard()
+    }
+
     /// Whether measured rows are missing, which was reported.
     pub(crate) fn has_failed(&self) -> bool {
         self.state == State::Failed

@@ -7,7 +7,7 @@ use runtime_harness::row::{ArgumentPlacement, Counts, Measurement, ResourceUsage
 use runtime_harness::{Row, Status};
 
 use super::beside;
-use super::number_format::{count, duration, significant, uncertainty};
+use super::number_format::{count, duration, median, significant};
 
 pub(super) const HEADER: [&str; 9] =
     ["kernel", "device", "status", "median", "min", "GFLOP/s", "GB/s", "clock", "calls"];
@@ -128,11 +128,9 @@ pub(crate) fn status(row: &Row) -> String {
 
 fn figures(measurement: &Measurement) -> [String; 6] {
     let statistics = &measurement.statistics;
-    let interval =
-        statistics.median_ci95_ns.map(|interval| format!(" {}", uncertainty(statistics.median_ns, interval)));
     let rate = |rate: Option<f64>| rate.map_or_else(|| "—".to_owned(), significant);
     [
-        format!("{}{}", duration(statistics.median_ns), interval.unwrap_or_default()),
+        median(measurement),
         duration(statistics.min_ns),
         rate(measurement.gflops_per_s),
         rate(measurement.gbytes_per_s),

@@ -9,6 +9,7 @@ use runtime_harness::tune::Strategy;
 
 use crate::arguments::{OpenArguments, OverrideArguments, SettingsArguments, parse_real};
 use crate::compare::ThresholdArgument;
+use crate::output_paths;
 use crate::worker::PoolArguments;
 
 #[derive(Debug, Args)]
@@ -88,14 +89,13 @@ impl TuneArguments {
 
     /// The outputs, each with its option.
     pub(super) fn outputs(&self) -> Vec<(&'static str, &Path)> {
-        let outputs = [
+        output_paths::given([
             ("--log", &self.log),
             ("--best", &self.best),
             ("--json", &self.json),
             ("--csv", &self.csv),
             ("--markdown", &self.markdown),
-        ];
-        outputs.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?))).collect()
+        ])
     }
 
     /// Checks the options against the devices.

@@ -10,7 +10,7 @@ use runtime_harness::{Overrides, Spec};
 
 use super::{TuneArguments, json, text};
 use crate::output::{self, Destination};
-use crate::report::{duration, uncertainty};
+use crate::report::median;
 
 /// Where results go.
 pub(super) struct Files {
@@ -73,12 +73,7 @@ fn folder(path: &Path) -> PathBuf {
 fn comment(spec: &Spec, best: &Ranked, ranking: &Ranking) -> String {
     let row = &best.trial.row;
     let device = row.device_info.as_ref().and_then(|info| info["name"].as_str()).unwrap_or("unknown");
-    let time = row.measurement.as_ref().map_or_else(String::new, |measurement| {
-        let statistics = &measurement.statistics;
-        let interval = statistics.median_ci95_ns;
-        let interval = interval.map(|interval| format!(" {}", uncertainty(statistics.median_ns, interval)));
-        format!("{}{}", duration(statistics.median_ns), interval.unwrap_or_default())
-    });
+    let time = row.measurement.as_ref().map(median).unwrap_or_default();
     let speedup = match (best.trial.is_default, best.speedup) {
         (true, _) => "with the spec's own values".to_owned(),
         (_, Some(speedup)) => format!("{speedup:.2} times as fast as with the spec's own values"),

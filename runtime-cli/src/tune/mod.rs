@@ -20,7 +20,7 @@ pub(crate) use arguments::TuneArguments;
 use board::Board;
 use files::Files;
 
-use crate::eval::available_devices;
+use crate::eval::named_or_available;
 use crate::progress::Progress;
 use crate::{interrupt, output, output_paths};
 
@@ -32,10 +32,7 @@ pub(crate) fn tune(arguments: &TuneArguments) -> Result<ExitCode> {
     let spec = Spec::load(&arguments.spec, &overrides)?;
     output_paths::check(&arguments.outputs(), std::slice::from_ref(&spec))?;
     arguments.pool.check(&arguments.devices)?;
-    let devices = match &arguments.devices[..] {
-        [] => available_devices()?,
-        names => names.to_vec(),
-    };
+    let devices = named_or_available(&arguments.devices)?;
     arguments.check(&devices)?;
     let files = Files::open(arguments, overrides.clone())?;
     let pool = arguments.pool.options_for(&devices, &arguments.open.options())?;

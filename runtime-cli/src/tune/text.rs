@@ -6,7 +6,7 @@ use std::fmt::Write;
 use runtime_harness::Spec;
 use runtime_harness::tune::{Ranked, Ranking, Trial, TrialClass, Tuning};
 
-use crate::report::{duration, escaped, headline, significant, status, uncertainty};
+use crate::report::{escaped, headline, median, significant, status};
 use crate::table::Table;
 
 /// Number of failures that are listed.
@@ -83,12 +83,9 @@ fn cells(candidate: &Ranked, ranking: &Ranking) -> Vec<String> {
     let is_tied = candidate.rank == Some(1) && ranking.tied() > 1;
     let mut cells = vec![if is_tied { format!("{rank} =") } else { rank }, values(&candidate.trial)];
     if let Some(measurement) = &candidate.trial.row.measurement {
-        let statistics = &measurement.statistics;
-        let interval = statistics.median_ci95_ns;
-        let interval = interval.map(|interval| format!(" {}", uncertainty(statistics.median_ns, interval)));
         let rate = |rate: Option<f64>| rate.map_or_else(|| "—".to_owned(), significant);
         cells.push(status(&candidate.trial.row));
-        cells.push(format!("{}{}", duration(statistics.median_ns), interval.unwrap_or_default()));
+        cells.push(median(measurement));
         cells.extend([rate(measurement.gflops_per_s), rate(measurement.gbytes_per_s)]);
     }
     let interval = candidate.speedup_interval.filter(|_| !candidate.trial.is_default);

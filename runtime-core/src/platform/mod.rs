@@ -2,38 +2,27 @@
 
 #![allow(unsafe_code, reason = "calls the C library")]
 
-#[cfg(target_os = "linux")]
 use std::ffi::CString;
 use std::fs::{DirBuilder, File, Metadata};
 use std::io;
 use std::mem::MaybeUninit;
-#[cfg(target_os = "linux")]
 use std::os::fd::AsRawFd;
-#[cfg(target_os = "linux")]
 use std::os::unix::ffi::OsStrExt;
-#[cfg(target_os = "linux")]
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-#[cfg(not(target_os = "macos"))]
 mod elf;
-#[cfg(target_os = "macos")]
-mod macho;
 mod record_lock;
 
-#[cfg(not(target_os = "macos"))]
 pub(crate) use elf::{check_library, check_library_file, manifest_section};
-#[cfg(target_os = "macos")]
-pub(crate) use macho::{check_library, check_library_file, manifest_section};
 pub(crate) use record_lock::{try_lock_byte, unlock_byte};
 
 const LIBRARY_PREFIX: &str = "libruntime_";
-const LIBRARY_SUFFIX: &str = if cfg!(target_os = "macos") { ".dylib" } else { ".so" };
+const LIBRARY_SUFFIX: &str = ".so";
 
 /// File name pattern of backend libraries, for messages.
-pub(crate) const LIBRARY_PATTERN: &str =
-    if cfg!(target_os = "macos") { "libruntime_<name>.dylib" } else { "libruntime_<name>.so" };
+pub(crate) const LIBRARY_PATTERN: &str = "libruntime_<name>.so";
 
 /// The `<name>` of `libruntime_<name>.so`; `None` for any other file.
 pub(crate) fn backend_of_file(path: &Path) -> Option<&str> {
@@ -43,23 +32,10 @@ pub(crate) fn backend_of_file(path: &Path) -> Option<&str> {
 
 /// Whether the process runs with elevated privileges (set-user-ID, set-group-ID or file capabilities). Its
 /// environment is then not trusted.
-#[cfg(target_os = "linux")]
 #[must_use]
 pub fn is_privileged() -> bool {
     // SAFETY: only reads the auxiliary vector, which Miri does not have.
     !cfg!(miri) && unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
-}
-
-/// Whether the process runs with elevated privileges (set-user-ID, set-group-ID or file capabilities). Its
-/// environment is then not trusted.
-#[cfg(not(target_os = "linux"))]
-#[must_use]
-pub fn is_privileged() -> bool {
-    // SAFETY: only reads user IDs.
-    let (user, effective_user) = (unsafe { libc::getuid() }, unsafe { libc::geteuid() });
-    // SAFETY: only reads group IDs.
-    let (group, effective_group) = (unsafe { libc::getgid() }, unsafe { libc::getegid() });
-    user != effective_user || group != effective_group
 }
 
 /// The folder in which a backend may cache files between runs, below the user's cache folder. It is created
@@ -96,22 +72,14 @@ pub(crate) fn user() -> u32 {
 ///
 /// # Errors
 /// Any I/O error, also if the file system does not support unnamed files.
-#[cfg(target_os = "linux")]
 pub(crate) fn nameless_file(folder: &Path) -> io::Result<File> {
     File::options().write(true).mode(0o666).custom_flags(libc::O_TMPFILE).open(folder)
-}
-
-/// Only Linux has unnamed files.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn nameless_file(_folder: &Path) -> io::Result<File> {
-    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Gives an unnamed file a new name.
 ///
 /// # Errors
 /// Any I/O error, such as `AlreadyExists`.
-#[cfg(target_os = "linux")]
 pub(crate) fn name_file(file: &File, path: &Path) -> io::Result<()> {
     let own = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
     let path = CString::new(path.as_os_str().as_bytes())?;
@@ -119,12 +87,6 @@ pub(crate) fn name_file(file: &File, path: &Path) -> io::Result<()> {
     // SAFETY: both strings outlive the call and are NUL-terminated.
     let result = unsafe { libc::linkat(here, own.as_ptr(), here, path.as_ptr(), follow) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-/// Only Linux has unnamed files.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn name_file(_file: &File, _path: &Path) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Whether the file or directory is world-writable.
@@ -140,8 +102,7 @@ pub(crate) fn file_identity(metadata: &Metadata) -> (u64, u64) {
 /// The directories that the system's loader is known to search for a library name: `LD_LIBRARY_PATH`, then
 /// the default directories.
 pub(crate) fn library_directories() -> Vec<PathBuf> {
-    let name = if cfg!(target_os = "macos") { "DYLD_LIBRARY_PATH" } else { "LD_LIBRARY_PATH" };
-    let listed = if is_privileged() { None } else { std::env::var_os(name) };
+    let listed = if is_privileged() { None } else { std::env::var_os("LD_LIBRARY_PATH") };
     let mut directories: Vec<_> = listed.iter().flat_map(std::env::split_paths).collect();
     let machine = format!("{}-linux-gnu", std::env::consts::ARCH);
     for root in ["/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib"] {
@@ -155,11 +116,8 @@ pub(crate) const USER_DIRECTORY: &str = ".local/lib/runtime";
 
 /// The system's backend directories, the local administrator's first.
 pub(crate) fn system_directories() -> Vec<PathBuf> {
-    let mut directories = vec![PathBuf::from("/usr/local/lib/runtime"), PathBuf::from("/usr/lib/runtime")];
-    if cfg!(target_os = "linux") {
-        directories.push(format!("/usr/lib/{}-linux-gnu/runtime", std::env::consts::ARCH).into());
-    }
-    directories
+    let multiarch = format!("/usr/lib/{}-linux-gnu/runtime", std::env::consts::ARCH);
+    vec!["/usr/local/lib/runtime".into(), "/usr/lib/runtime".into(), multiarch.into()]
 }
 
 /// Reads bytes at an offset of a file. Safe to call from several threads at once.

@@ -3,10 +3,7 @@
 use super::error::{GdbError, Result};
 
 pub(super) fn encode(bytes: &[u8], text: &mut Vec<u8>) {
-    for byte in bytes {
-        text.push(digit(byte >> 4));
-        text.push(digit(byte & 15));
-    }
+    text.extend(bytes.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()));
 }
 
 /// Decodes exactly `bytes.len()` bytes.
@@ -15,30 +12,13 @@ pub(super) fn decode(text: &[u8], bytes: &mut [u8]) -> Result<()> {
         return Err(GdbError::protocol(format!("{} digits came for {} bytes", text.len(), bytes.len())));
     }
     for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
-        let (high, low) = (value(pair[0]), value(pair[1]));
-        let (Some(high), Some(low)) = (high, low) else {
-            return Err(GdbError::protocol(format!(
-                "\"{}\" is not hexadecimal",
-                String::from_utf8_lossy(pair)
-            )));
-        };
-        *byte = (high << 4) | low;
+        let wrong =
+            || GdbError::protocol(format!("\"{}\" is not hexadecimal", String::from_utf8_lossy(pair)));
+        *byte = value(pair[0]).zip(value(pair[1])).map(|(high, low)| (high << 4) | low).ok_or_else(wrong)?;
     }
     Ok(())
 }
 
-pub(super) const fn digit(value: u8) -> u8 {
-    match value {
-        0..=9 => b'0' + value,
-        _ => b'a' + value - 10,
-    }
-}
-
-pub(super) const fn value(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        b'A'..=b'F' => Some(digit - b'A' + 10),
-        _ => None,
-    }
+pub(super) fn value(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }

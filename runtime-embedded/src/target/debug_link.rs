@@ -9,9 +9,10 @@ use std::time::Instant;
 use runtime_core::{Error, ErrorKind, Register, Result};
 
 use super::constants::Constant;
-use super::link::{Link, PREPARE_DEADLINE, Surroundings, before_run};
+use super::link::{Link, PREPARE_DEADLINE, before_run};
 use super::mailbox::Header;
 use super::program::Program;
+use super::surroundings::Surroundings;
 use super::trace::{self, Counts, Pipe, Window};
 use super::{emulator, registers, server};
 use crate::boards::{Board, Processor};

@@ -6,9 +6,9 @@ use std::process::Command;
 
 use runtime_core::{Error, ErrorKind, Result};
 
-use super::link::Surroundings;
 use super::program::Program;
 use super::spawner::INHERITED;
+use super::surroundings::Surroundings;
 use crate::boards::Emulator;
 
 /// Arguments for every emulator: no window, no monitor, no configuration of the user.

@@ -1,19 +1,13 @@
 //! The link between host and firmware.
 
 use std::fmt::Debug;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use runtime_core::backend::Log;
 use runtime_core::{Error, ErrorKind, Register, Result};
 
 use super::constants::Constant;
-use super::debug_link::DebugLink;
-use super::spawner::Spawner;
 use super::trace::{Counts, Window};
-use super::uart_link::UartLink;
-use crate::boards::{Board, LinkKind};
 use crate::image::Image;
 
 /// For the firmware to start, and to create tensors.
@@ -57,29 +51,7 @@ pub(super) trait Link: Debug + Send {
     fn is_usable(&mut self) -> bool;
 }
 
-/// What starting a target needs beside its board.
-#[derive(Clone, Debug)]
-pub(crate) struct Surroundings {
-    pub(crate) spawner: Arc<Spawner>,
-    /// Folder for files.
-    pub(crate) folder: PathBuf,
-    pub(crate) log: Log,
-}
-
-/// Starts a target with an image and constants, over the link of its board. A UART takes no constants.
-pub(super) fn start(
-    board: &Board,
-    image: &Arc<Image>,
-    constants: &[Constant<'_>],
-    around: &Surroundings,
-) -> Result<Box<dyn Link>> {
-    Ok(match board.link {
-        LinkKind::Debugger => Box::new(DebugLink::start(board, image, constants, around)?),
-        LinkKind::Uart => Box::new(UartLink::start(board, image, around)?),
-    })
-}
-
-/// An error before the program has run, so that it is not the program that has crashed.
+/// A crash before the program has run is not its fault: the error becomes `Io`.
 pub(super) fn before_run(error: Error) -> Error {
     match error.kind() {
         ErrorKind::Crashed => Error::new(ErrorKind::Io, format!("before its run, {}", error.message())),

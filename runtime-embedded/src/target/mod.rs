@@ -14,12 +14,13 @@ mod registers;
 mod server;
 mod session;
 mod spawner;
+mod surroundings;
 mod trace;
 mod uart_link;
 
 pub(crate) use constants::{Constant, place as place_constants};
 pub(crate) use function_trace::FunctionTrace;
-pub(crate) use link::Surroundings;
 pub(crate) use mailbox::{CONSTANT, KEEP, MAX_ARGS, MAX_TENSORS, POISON, SEED, TensorRecord};
 pub(crate) use session::{Outcome, Session};
 pub(crate) use spawner::Spawner;
+pub(crate) use surroundings::Surroundings;

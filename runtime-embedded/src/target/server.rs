@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use runtime_core::{Error, ErrorKind, Result};
 
-use super::link::Surroundings;
 use super::program::Program;
+use super::surroundings::Surroundings;
 use crate::boards::Server;
 
 /// For a server to start.

@@ -7,14 +7,17 @@ use std::time::{Duration, Instant};
 use runtime_core::{Error, ErrorKind, Register, Result};
 
 use super::constants::Constant;
+use super::debug_link::DebugLink;
 use super::fault;
 use super::function_trace::FunctionTrace;
-use super::link::{self, Link, PREPARE_DEADLINE, Surroundings, before_run};
+use super::link::{Link, PREPARE_DEADLINE, before_run};
 use super::mailbox::{
     self, ALIGNMENT, CONSTANT, FaultRecord, GUARD_BYTES, Header, KEEP, State, TensorRecord,
 };
 use super::registers;
-use crate::boards::{Board, Processor};
+use super::surroundings::Surroundings;
+use super::uart_link::UartLink;
+use crate::boards::{Board, LinkKind, Processor};
 use crate::image::Image;
 use crate::uart::crc32;
 
@@ -58,7 +61,11 @@ impl Session {
         constants: &[Constant<'_>],
         around: &Surroundings,
     ) -> Result<Self> {
-        let link = link::start(board, image, constants, around)?;
+        // A UART takes no constants.
+        let link: Box<dyn Link> = match board.link {
+            LinkKind::Debugger => Box::new(DebugLink::start(board, image, constants, around)?),
+            LinkKind::Uart => Box::new(UartLink::start(board, image, around)?),
+        };
         let mut session = Self {
             processor: board.processor,
             link,

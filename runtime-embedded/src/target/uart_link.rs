@@ -8,9 +8,10 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use super::constants::Constant;
 use super::emulator;
-use super::link::{Link, Surroundings};
+use super::link::Link;
 use super::port::Port;
 use super::program::Program;
+use super::surroundings::Surroundings;
 use crate::boards::{Board, Uart};
 use crate::image::{Image, run_command};
 use crate::uart::{Client, Deadlines, Log, RunState, crc32};

@@ -1,3 +1,5 @@
+use runtime_core::DType;
+
 use super::*;
 
 fn word(dtype: DType, bits: u64) -> RegValue {
@@ -8,10 +10,10 @@ fn word(dtype: DType, bits: u64) -> RegValue {
 fn scalars_are_extended_to_a_register() {
     assert_eq!(word(DType::I8, 0xff).bits, u64::MAX);
     assert_eq!(word(DType::I32, 0x8000_0000).bits, 0xffff_ffff_8000_0000);
-    assert_eq!(word(DType::U16, 0xffff), RegValue { bits: 0xffff, class: RegClass::U16 });
+    assert_eq!(word(DType::U16, 0xffff), RegValue { bits: 0xffff, class: RegClass::Integer });
     assert_eq!(word(DType::BOOL, 1).class, RegClass::Bool);
     assert_eq!(word(DType::BF16, 0x3f80).class, RegClass::F16);
-    assert_eq!(word(DType::FP8_E4M3, 0x38).class, RegClass::U8);
+    assert_eq!(word(DType::FP8_E4M3, 0x38).class, RegClass::Integer);
     assert_eq!(RegValue::scalar(DType::COMPLEX128, 0), None);
     assert_eq!(RegValue::scalar(DType::from_dlpack(2, 32, 4), 0), None);
 }

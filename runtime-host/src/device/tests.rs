@@ -35,7 +35,6 @@ fn request<'a>(space: u32, bytes: usize) -> Allocate<'a, HostQueue> {
 }
 
 /// Records the processors that it runs on.
-#[cfg(target_os = "linux")]
 extern "C" fn processors(seen: &Mutex<BTreeSet<i32>>, begin: i64, end: i64) {
     for _ in begin..end.max(begin + 1) {
         std::thread::sleep(Duration::from_micros(200));
@@ -45,7 +44,6 @@ extern "C" fn processors(seen: &Mutex<BTreeSet<i32>>, begin: i64, end: i64) {
 }
 
 /// The last processor that this process may use.
-#[cfg(target_os = "linux")]
 fn last_processor() -> usize {
     // SAFETY: a processor set is plain bits.
     let mut set = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
@@ -95,7 +93,6 @@ fn a_node_reports_the_clock_of_its_own_processors() {
 
 /// Tests nothing on a machine with one node.
 #[test]
-#[cfg(target_os = "linux")]
 fn memory_of_a_node_is_allocated_on_that_node() {
     let backend = backend(Path::new(SYSTEM));
     let whole = open(&backend, None).unwrap();
@@ -113,7 +110,6 @@ fn memory_of_a_node_is_allocated_on_that_node() {
 }
 
 #[test]
-#[cfg(target_os = "linux")]
 fn work_of_a_node_runs_on_its_processors() {
     let cpu = last_processor();
     let (folder, _) = fake(&[(0, "0", 1024), (1, &format!("{cpu},1000"), 1024)]);

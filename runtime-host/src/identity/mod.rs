@@ -6,7 +6,6 @@
 mod environment;
 mod flags;
 mod joints;
-mod lines;
 mod preprocessed;
 mod remembered;
 mod twins;
@@ -17,7 +16,7 @@ use std::path::Path;
 use runtime_core::backend::{Notes, Source, read_file};
 use runtime_core::{Error, Result};
 
-use crate::module::check_options;
+use crate::options::check_options;
 use crate::{compiler, platform, toolchain};
 
 /// The identity of what compiles `source`; for lowered code, which is empty here, without included files.

@@ -11,19 +11,19 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use runtime_core::backend::{Notes, Source};
+use serde::{Deserialize, Serialize};
 
 use super::joints::without_joints;
-use super::lines::{self, Reader};
 use super::twins;
 use crate::compile::Preprocessed;
 
 /// The version of the notes, which is part of their key.
-const VERSION: &str = "preprocessed text 1";
+const VERSION: &str = "preprocessed text 2";
 /// A file that changed so shortly before the preprocessor ran may change again without another time.
 const QUIET: Duration = Duration::from_secs(2);
 /// More places than this are not looked at.
 const MAX_PLACES: usize = 20_000;
-/// Words in a file that is read, after which its text depends on more than its content and place.
+/// Tokens that make the result depend on more than the contents of files; the result for such a file is never noted.
 const DOUBTFUL: [&str; 9] =
     ["__has_include", "__has_embed", "__DATE__", "__TIME__", "__TIMESTAMP__", "??=", "??/", "\"../", "<../"];
 
@@ -40,9 +40,7 @@ pub(super) fn key(base: &str, source: &Source<'_>, text: &[u8]) -> Vec<u8> {
 /// The hash of the text, if everything is as it was when it was made.
 pub(super) fn find(notes: &Notes, key: &[u8]) -> Option<String> {
     let note = notes.read(key)?;
-    let mut reader = Reader::new(&note);
-    let hash = reader.text()?.to_owned();
-    let state = State::decode(&mut reader)?;
+    let (hash, state): (String, State) = serde_json::from_slice(&note).ok()?;
     state.is_current().then_some(hash)
 }
 
@@ -55,15 +53,14 @@ pub(super) fn keep(
     started: SystemTime,
 ) {
     let state = if is_doubtful(text) { None } else { State::of(text, run, started) };
-    let Some(state) = state else { return };
-    let mut note = Vec::new();
-    lines::push(&mut note, hash.as_bytes());
-    state.encode(&mut note);
-    notes.write(key, &note);
+    // A path that is not UTF-8 cannot be written.
+    if let Some(Ok(note)) = state.map(|state| serde_json::to_vec(&(hash, state))) {
+        notes.write(key, &note);
+    }
 }
 
 /// A file as it was.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Deserialize, PartialEq, Eq, Serialize)]
 struct File {
     path: PathBuf,
     /// Size, times and place on disk.
@@ -72,7 +69,7 @@ struct File {
 }
 
 /// All that a preprocessor looked at.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Deserialize, PartialEq, Eq, Serialize)]
 struct State {
     files: Vec<File>,
     folders: Vec<PathBuf>,
@@ -132,29 +129,6 @@ impl State {
 
     fn is_current(&self) -> bool {
         self.files.iter().all(File::is_current) && self.places().as_ref() == Some(&self.present)
-    }
-
-    fn encode(&self, note: &mut Vec<u8>) {
-        lines::push(note, self.files.len().to_string().as_bytes());
-        for file in &self.files {
-            lines::push(note, file.path.as_os_str().as_encoded_bytes());
-            lines::push(note, file.stat.as_bytes());
-            lines::push(note, file.hash.as_bytes());
-        }
-        for paths in [&self.folders, &self.names, &self.present] {
-            lines::push_paths(note, paths);
-        }
-    }
-
-    fn decode(reader: &mut Reader<'_>) -> Option<Self> {
-        let count: usize = reader.text()?.parse().ok()?;
-        let mut files = Vec::new();
-        for _ in 0..count {
-            let (path, stat, hash) = (reader.path()?, reader.text()?.to_owned(), reader.text()?.to_owned());
-            files.push(File { path, stat, hash });
-        }
-        let (folders, names, present) = (reader.paths()?, reader.paths()?, reader.paths()?);
-        Some(Self { files, folders, names, present })
     }
 }
 
@@ -289,11 +263,10 @@ mod tests {
             names: vec!["a\nb.h".into()],
             present: Vec::new(),
         };
-        let mut note = Vec::new();
-        state.encode(&mut note);
-        assert_eq!(State::decode(&mut Reader::new(&note)), Some(state));
+        let note = serde_json::to_vec(&state).unwrap();
+        assert_eq!(serde_json::from_slice::<State>(&note).unwrap(), state);
         for length in 0..note.len() {
-            assert_eq!(State::decode(&mut Reader::new(&note[..length])), None, "{length}");
+            assert!(serde_json::from_slice::<State>(&note[..length]).is_err(), "{length}");
         }
     }
 }

@@ -1,10 +1,13 @@
 //! Tests of objects, archives and libraries, and of the conventions other than plain.
 
+use std::path::PathBuf;
+
 use runtime_core::backend::ArgRef;
 use runtime_core::{DType, Options};
 
 use super::tests::{answer, constant, invoke, load_c, load_file, scalar};
 use super::*;
+use crate::compile;
 
 /// Compiles C text into an object file.
 fn object(folder: &Path, name: &str, code: &str) -> PathBuf {
@@ -91,8 +94,8 @@ fn options_of_another_format_are_rejected() {
     let error = load_file("object", Path::new("x.o"), &Options::new().with("define", "N=1")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert!(error.message().contains("\"define\" does not apply to format \"object\""), "{error}");
-    let valid: Vec<_> = options().iter().map(|option| option.key.clone()).collect();
-    for (format, keys) in FORMATS {
+    let valid: Vec<_> = crate::options::all().iter().map(|option| option.key.clone()).collect();
+    for (format, keys) in crate::options::FORMATS {
         assert!(keys.iter().all(|key| valid.iter().any(|valid| valid == key)), "{format}");
     }
 }

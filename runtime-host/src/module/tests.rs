@@ -1,3 +1,5 @@
+#![allow(unsafe_code, reason = "reads what the test kernels write")]
+
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{ExitStatus, Output};
 
@@ -7,6 +9,7 @@ use runtime_core::{DType, Options};
 use super::*;
 use crate::HostBuffer;
 use crate::arg_packing::{PackedArgs, Scratch};
+use crate::compile;
 use crate::pool::Pool;
 use crate::toolchain::has_impossible_move;
 use crate::work_groups::Extent;

@@ -92,7 +92,7 @@ fn code_for_another_processor_is_refused_before_it_is_loaded() {
     assert_eq!(fit(&compiled), Fit::Unsupported, "truncated");
 }
 
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[cfg(target_arch = "x86_64")]
 #[test]
 fn the_level_that_a_linker_states_is_read() {
     for (flag, level) in [("-Wl,-z,x86-64-v2", Some(1)), ("-Wl,-z,x86-64-v4", Some(3)), ("-O1", None)] {

@@ -1,6 +1,7 @@
 #![allow(unsafe_code, reason = "the test kernels write through pointers")]
 
 use std::ffi::c_void;
+use std::sync::atomic::AtomicU64;
 
 use runtime_core::DType;
 

@@ -19,11 +19,10 @@ pub const fn manifest(name: &str) -> Manifest {
 
 /// The target triple, e.g. `x86_64-unknown-linux-gnu`.
 const fn target() -> [u8; 64] {
-    let apple = cfg!(target_vendor = "apple");
     let parts = [
         ARCH,
-        if apple { "-apple-" } else { "-unknown-" },
-        if apple { "darwin" } else { OS },
+        "-unknown-",
+        OS,
         if cfg!(target_env = "gnu") {
             "-gnu"
         } else if cfg!(target_env = "musl") {

@@ -100,8 +100,7 @@ macro_rules! export_backend {
         #[allow(unsafe_code, reason = "exports the library's entry point and manifest")]
         const _: () = {
             #[used]
-            #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__rt_manifest"))]
-            #[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".runtime_manifest"))]
+            #[unsafe(link_section = ".runtime_manifest")]
             static MANIFEST: $crate::abi::Manifest =
                 $crate::backend::manifest(<$backend as $crate::backend::Backend>::NAME);
 

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use runtime_core::{Error, Result};
 
-use super::{OpenArguments, OverrideArguments, SettingsArguments};
+use crate::arguments::{OpenArguments, OverrideArguments, SettingsArguments};
 use crate::compare::ThresholdArgument;
+use crate::report::ReportFiles;
 use crate::worker::PoolArguments;
 
 #[derive(Debug, Args)]
@@ -27,18 +28,8 @@ pub(crate) struct EvalArguments {
     /// As --json, and keep the rows that the file has already, of a run that was interrupted
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub(crate) resume: Option<PathBuf>,
-    /// Write one line per row as CSV; with `-`, to standard output, without the table
-    #[arg(long, value_name = "FILE|-")]
-    pub(crate) csv: Option<PathBuf>,
-    /// Write the table as Markdown; with `-`, to standard output, instead of the plain one
-    #[arg(long, value_name = "FILE|-")]
-    pub(crate) markdown: Option<PathBuf>,
-    /// Draw rooflines, sweeps and samples as SVG, at the end of the run
-    #[arg(long, value_name = "FILE.svg|-")]
-    pub(crate) plot: Option<PathBuf>,
-    /// Write a web page with tables, pictures, machine and settings, at the end of the run
-    #[arg(long, value_name = "FILE|-")]
-    pub(crate) html: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) files: ReportFiles,
     /// Compare with an earlier report, and fail if a kernel has become slower
     #[arg(long, value_name = "FILE")]
     pub(crate) baseline: Option<PathBuf>,
