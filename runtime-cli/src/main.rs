@@ -46,8 +46,7 @@ use runtime_harness::{crash_context, release};
 fn main() -> ExitCode {
     let command = Command::parse();
     log::install();
-    let restarted = simulator_process::restart(&command.action);
-    let code = restarted.and_then(|()| run_command(&command.action)).unwrap_or_else(|error| {
+    let code = run_command(&command.action).unwrap_or_else(|error| {
         output::print_stderr(&format!("error: {error}"));
         ExitCode::from(2)
     });
@@ -62,10 +61,11 @@ fn run_command(action: &Action) -> Result<ExitCode> {
     // The suite makes backends crash and reports that itself; its test runner may exit over an argument. A worker is
     // watched by its supervisor, which handles signals on its own.
     let is_apart = matches!(action, Action::Conformance(_) | Action::Worker(_));
-    let _signals = (!is_apart).then(|| {
+    if !is_apart {
         crash_context::install_handlers();
-        SignalGuard::install()
-    });
+        simulator_process::restart(action)?;
+    }
+    let _signals = (!is_apart).then(SignalGuard::install);
     match action {
         Action::Devices(arguments) => devices::list(arguments).map(|()| ExitCode::SUCCESS),
         Action::Counters(arguments) => counters::list(arguments).map(|()| ExitCode::SUCCESS),

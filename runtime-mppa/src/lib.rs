@@ -7,7 +7,7 @@
 //! | --- | --- | --- |
 //! | `mppa:0`, `mppa:1`, … | the chips of all boards, with their clusters as sub-devices (`mppa:0.3`) | Kalray's OpenCL library in the SDK |
 //! | `mppa:offload` | the same chips | Kalray's offload library in the SDK |
-//! | `mppa:offload-iss`, `mppa:offload-qemu` | simulated chips, in a process with the variables of [`simulator_variables`] | the offload library; `kvx-cluster`, `kvx-qemu-offload-bridge` |
+//! | `mppa:offload-iss`, `mppa:offload-qemu` | simulated chips, in a process with the variables of [`Mppa::process_variables`](Backend::process_variables) | the offload library; `kvx-cluster`, `kvx-qemu-offload-bridge` |
 //! | `mppa:jtag` | a board that runs whole programs | `kvx-jtag-runner` |
 //! | `mppa:iss`, `mppa:qemu` | simulators that run whole programs | `kvx-mppa` or `kvx-cluster`; `qemu-system-kvx` |
 //! | `stand-in (PoCL), not an MPPA` | PoCL with the limits of an MPPA, only if `RUNTIME_MPPA_STAND_IN` is 1 | the system's OpenCL loader |
@@ -26,10 +26,6 @@
 //!
 //! [`counters`] has the names, events and reductions of an MPPA's counters. Devices of the offload library read them, with the help
 //! of the program that is measured.
-//!
-//! # Reports of failures
-//!
-//! [`report`] collects what a user sends back when something fails; `runtime doctor --mppa` writes it.
 //!
 //! # Offload library
 //!
@@ -52,7 +48,7 @@ mod process;
 mod program;
 mod queue;
 mod readiness;
-pub mod report;
+mod report;
 mod template;
 mod tools;
 mod transport;
@@ -65,8 +61,6 @@ pub use config::MppaConfig;
 pub use device::MppaDevice;
 pub use driver_tree::{Board, Chip, DriverTree};
 pub use elf::Elf;
-pub use environment::Environment;
-pub use offload::simulator_variables;
 pub use queue::MppaQueue;
 pub use transport::{MppaBuffer, MppaGraph, MppaKernel, MppaModule};
 
@@ -245,6 +239,14 @@ unsafe impl Backend for Mppa {
     fn compile_for(&self, architecture: &str, source: &Source<'_>) -> Result<CompiledCode> {
         let (environment, config) = process_config()?;
         compiler::compile_for(architecture, source, (&config, &environment, self.log))
+    }
+
+    fn diagnose(&self) -> Result<Options> {
+        Ok(report::diagnose(&Environment::of_process()))
+    }
+
+    fn process_variables(&self, device: &str, options: &Options) -> Result<Options> {
+        offload::simulator_variables(device, &Environment::of_process(), options)
     }
 
     fn open_device(&self, index: u32, sub: Option<u32>, options: &Options) -> Result<MppaDevice> {

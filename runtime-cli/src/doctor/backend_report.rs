@@ -1,35 +1,42 @@
-//! `runtime doctor --mppa`: one text file for the developers, who have no MPPA.
+//! `runtime doctor BACKEND`: one text file for the authors of a backend, who may not have its devices.
 
 use std::fs::File;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use runtime_core::{Error, ErrorKind, LoadOutcome, LoadReport, Result};
-use runtime_mppa::Environment;
-use runtime_mppa::report::{self, Private, Section};
+use runtime_core::{Error, ErrorKind, LoadOutcome, LoadReport, Result, Runtime};
 use serde_json::Value;
 
+use super::privacy::Private;
 use crate::{output, probe, registry};
-
-/// The backend's name.
-const TARGET: &str = "mppa";
-const INTRODUCTION: &str = "What `runtime doctor --mppa` found. Home folders, user names and the host's name are replaced; \
-                            serial numbers of boards are not. Read it before you send it.\n";
 
 /// Writes the report to a new file, or to standard output for `-`.
 ///
 /// # Errors
 /// `InvalidArgument` if the file exists; `Io`.
-pub(crate) fn write(path: &Path) -> Result<()> {
+pub(super) fn write(backend: &str, path: Option<&Path>) -> Result<()> {
+    let usual = PathBuf::from(format!("runtime-{backend}-report.txt"));
+    let path = path.unwrap_or(&usual);
     let mut file = NewFile::create(path)?;
     let private = Private::of_process();
-    file.write(INTRODUCTION)?;
-    let program = Section { title: "program", lines: super::program() };
-    // Loading a library may crash this process, so everything else is written first.
-    let sections = std::iter::once(program).chain(report::sections(&Environment::of_process()));
-    for section in sections.chain(std::iter::once_with(backend)) {
-        file.write(&private.hide(&format!("\n{section}")))?;
+    file.write(&format!(
+        "What `runtime doctor {backend}` found. Home folders, user names and the host's name are replaced; serial numbers of \
+         boards are not. Read it before you send it.\n"
+    ))?;
+    let mut add = |title: &str, lines: Vec<String>| {
+        file.write(&private.hide(&format!("\n{}", super::section_text(title, &lines))))
+    };
+    add("program", super::program())?;
+    // Loading a library may crash this process, and listing its devices may crash another, so each comes as late as it can.
+    let runtime = registry::runtime();
+    let ours: Vec<_> = runtime.load_report().iter().filter(|line| is_of(backend, line)).collect();
+    add("backend", libraries(&runtime, &ours))?;
+    match runtime.diagnose(backend) {
+        Ok(sections) => sections.iter().try_for_each(|(title, text)| add(title, vec![text.to_string()]))?,
+        Err(error) => add("diagnosis", vec![error.message().to_owned()])?,
     }
+    let loaded = ours.iter().filter(|line| line.outcome == LoadOutcome::Loaded);
+    add("devices", loaded.map(|line| devices(&line.path)).collect())?;
     file.write("\nend of the report\n")?;
     match &file {
         NewFile::Standard => Ok(()),
@@ -74,32 +81,28 @@ impl<'a> NewFile<'a> {
     }
 }
 
-/// The backend's library and its devices, which a child process lists.
-fn backend() -> Section {
-    let runtime = registry::runtime();
-    let report = runtime.load_report();
-    let ours: Vec<_> = report.iter().filter(|line| is_ours(line)).collect();
-    let mut lines: Vec<String> = ours.iter().map(ToString::to_string).collect();
-    if ours.is_empty() {
-        lines.push("the backend's library was not found in these folders:".to_owned());
-        lines.extend(super::search_paths(report));
-    }
-    for line in ours.iter().filter(|line| line.outcome == LoadOutcome::Loaded) {
-        lines.extend(probe::devices_json(&line.path).map_or_else(|reason| vec![reason], devices));
-    }
-    Section { title: "backend and devices", lines }
-}
-
-fn is_ours(line: &LoadReport) -> bool {
+fn is_of(backend: &str, line: &LoadReport) -> bool {
     let file = line.path.file_name().unwrap_or_default().to_string_lossy();
-    line.target.as_deref() == Some(TARGET) || file.contains("runtime_mppa")
+    line.target.as_deref() == Some(backend) || file.contains(&format!("runtime_{backend}"))
 }
 
-/// The devices in a list of `runtime devices --json`, with all that is known about them.
-fn devices(text: String) -> Vec<String> {
-    let Ok(mut document) = serde_json::from_str::<Value>(&text) else { return vec![text] };
+/// Where the backend's library was found, or where it was searched for.
+fn libraries(runtime: &Runtime, ours: &[&LoadReport]) -> Vec<String> {
+    if ours.is_empty() {
+        let missing = "the backend's library was not found in these folders:".to_owned();
+        return std::iter::once(missing).chain(super::search_paths(runtime.load_report())).collect();
+    }
+    ours.iter().map(ToString::to_string).collect()
+}
+
+/// What a child process lists of a library's devices.
+fn devices(library: &Path) -> String {
+    let text = match probe::devices_json(library) {
+        Ok(text) | Err(text) => text,
+    };
+    let Ok(mut document) = serde_json::from_str::<Value>(&text) else { return text };
     let mut target = document["targets"][0].take();
     // The same for every user.
     target.as_object_mut().and_then(|target| target.remove("options"));
-    vec![format!("{target:#}")]
+    format!("{target:#}")
 }

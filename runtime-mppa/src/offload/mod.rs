@@ -33,7 +33,6 @@ pub use loaded_modules::{Code, LoadedModules};
 pub use memory::{Memory, Space};
 pub use module::Module;
 pub use shim::Shim;
-pub use simulator_variables::simulator_variables;
 
 pub(crate) use device::{OffloadBuffer, OffloadDevice, OffloadKernel, OffloadModule, module_options};
 pub(crate) use host_module::HOST_MODULE;
@@ -43,3 +42,4 @@ pub(crate) use open_chip::{BuildLog, OPEN_CHIPS, Wanted};
 pub(crate) use queue::OffloadQueue;
 pub(crate) use shim::{HEADER, has_header, try_compile};
 pub(crate) use simulator::{SimulatorPlan, obstacle, tool};
+pub(crate) use simulator_variables::simulator_variables;

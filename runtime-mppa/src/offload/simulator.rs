@@ -2,7 +2,7 @@
 //!
 //! The library reads its platform and the simulator's folder from the environment, once per process. The backend cannot set variables
 //! of its host process, because other threads may read them at that moment. So they are set before the program starts
-//! ([`simulator_variables`](super::simulator_variables)), and the backend starts the simulator in the folder that they name: one at a
+//! (`simulator_variables`), and the backend starts the simulator in the folder that they name: one at a
 //! time in each process.
 
 use std::path::{Path, PathBuf};
