@@ -59,7 +59,10 @@ pub(crate) fn device_variables(
     let of_device = |device: &String| {
         // What is wrong with a device is reported when it is opened.
         let variables = runtime.process_variables(device, options).ok().filter(|list| !list.is_empty())?;
-        Some((device.clone(), variables.iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect()))
+        Some((
+            device.clone(),
+            variables.iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect(),
+        ))
     };
     devices.iter().filter_map(of_device).collect()
 }

@@ -19,41 +19,41 @@ const MAX_CHIPS: usize = 512;
 
 /// What the driver reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DriverTree {
+pub(crate) struct DriverTree {
     /// Version of the driver.
-    pub version: String,
+    pub(crate) version: String,
     /// The boards, by number.
-    pub boards: Vec<Board>,
+    pub(crate) boards: Vec<Board>,
 }
 
 /// A board.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Board {
+pub(crate) struct Board {
     /// Its number.
-    pub number: u32,
+    pub(crate) number: u32,
     /// Version of the architecture, as the driver spells it.
-    pub arch: Option<String>,
+    pub(crate) arch: Option<String>,
     /// Type of the board.
-    pub model: Option<String>,
+    pub(crate) model: Option<String>,
     /// Revision of the board.
-    pub revision: Option<String>,
+    pub(crate) revision: Option<String>,
     /// Serial number.
-    pub serial: Option<String>,
+    pub(crate) serial: Option<String>,
     /// The chips, by number.
-    pub chips: Vec<Chip>,
+    pub(crate) chips: Vec<Chip>,
     /// Why its folder could not be read.
-    pub problem: Option<String>,
+    pub(crate) problem: Option<String>,
 }
 
 /// An MPPA.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Chip {
+pub(crate) struct Chip {
     /// Its number on the board.
-    pub number: u32,
+    pub(crate) number: u32,
     /// Clock of each cluster in Hz; empty if unknown.
-    pub cluster_hz: Vec<u64>,
+    pub(crate) cluster_hz: Vec<u64>,
     /// Why the clocks are unknown.
-    pub problem: Option<String>,
+    pub(crate) problem: Option<String>,
 }
 
 impl DriverTree {
@@ -61,7 +61,7 @@ impl DriverTree {
     ///
     /// # Errors
     /// `Unavailable`: the driver is not loaded, its files cannot be read, or they have an unknown form; each with the remedy.
-    pub fn read(root: &Path) -> Result<Self> {
+    pub(crate) fn read(root: &Path) -> Result<Self> {
         let folder = root.join("mppa");
         let file = folder.join("version");
         let version = match read_text(&file) {
@@ -87,7 +87,7 @@ impl DriverTree {
     }
 
     /// The chips of all boards, each with its board.
-    pub fn chips(&self) -> impl Iterator<Item = (&Board, &Chip)> {
+    pub(crate) fn chips(&self) -> impl Iterator<Item = (&Board, &Chip)> {
         self.boards.iter().flat_map(|board| board.chips.iter().map(move |chip| (board, chip)))
     }
 }
@@ -131,8 +131,7 @@ impl Chip {
     }
 
     /// The highest clock of its clusters.
-    #[must_use]
-    pub fn clock_hz(&self) -> Option<u64> {
+    pub(crate) fn clock_hz(&self) -> Option<u64> {
         self.cluster_hz.iter().copied().max()
     }
 }

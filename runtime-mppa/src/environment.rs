@@ -63,7 +63,6 @@ pub(crate) struct Environment(BTreeMap<String, String>);
 
 impl Environment {
     /// The variables of this process; none in a process with elevated privileges. What is not UTF-8 in a value is replaced.
-    #[must_use]
     pub(crate) fn of_process() -> Self {
         if is_privileged() {
             return Self::default();
@@ -75,7 +74,6 @@ impl Environment {
     }
 
     /// The value of a variable.
-    #[must_use]
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|text| !text.is_empty())
     }

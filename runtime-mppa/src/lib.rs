@@ -12,7 +12,7 @@
 //! | `mppa:iss`, `mppa:qemu` | simulators that run whole programs | `kvx-mppa` or `kvx-cluster`; `qemu-system-kvx` |
 //! | `stand-in (PoCL), not an MPPA` | PoCL with the limits of an MPPA, only if `RUNTIME_MPPA_STAND_IN` is 1 | the system's OpenCL loader |
 //!
-//! Devices of the platform in the variable `PLATFORM` come first. [`MppaConfig`] has all settings; options at open precede
+//! Devices of the platform in the variable `PLATFORM` come first. `docs/mppa.md` has all settings; options at open precede
 //! the environment. A setting that Kalray's OpenCL library reads from the environment, once per process, cannot be changed by an
 //! option: opening then fails and names the variable.
 //!
@@ -57,12 +57,9 @@ mod work_folder;
 #[cfg(test)]
 mod fixture;
 
-pub use config::MppaConfig;
 pub use device::MppaDevice;
-pub use driver_tree::{Board, Chip, DriverTree};
 pub use elf::Elf;
-pub use queue::MppaQueue;
-pub use transport::{MppaBuffer, MppaGraph, MppaKernel, MppaModule};
+pub use transport::{ByTransport, MppaBuffer, MppaGraph, MppaKernel, MppaModule, MppaQueue};
 
 use std::sync::Arc;
 
@@ -71,9 +68,10 @@ use runtime_core::backend::{Backend, CompiledCode, Level, LinkedBackend, Log, So
 use runtime_core::{DeviceInfo, Error, ErrorKind, OptionScope, OptionSpec, Options, Result};
 use runtime_opencl::OpenCl;
 
-use config::Arch;
+use config::{Arch, MppaConfig};
 use device::Transport;
 use enumeration::{ListedDevice, Machine, Route};
+use environment::Environment;
 use offload::{BuildLog, OPEN_CHIPS, OffloadDevice, SimulatorPlan, Wanted};
 use program::ProgramDevice;
 use readiness::Readiness;

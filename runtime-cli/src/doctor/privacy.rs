@@ -128,7 +128,8 @@ mod tests {
 
     #[test]
     fn names_are_hidden_wherever_they_stand() {
-        let private = private(&["/data/anna/", "/vault", "/"], &["Anna", "root", ""], &["lab7.example.org\n"]);
+        let private =
+            private(&["/data/anna/", "/vault", "/"], &["Anna", "root", ""], &["lab7.example.org\n"]);
         for (text, hidden) in [
             ("-I/data/anna/sdk", "-I~/sdk"),
             ("\"/data/anna\"", "\"~\""),

@@ -7,12 +7,14 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
+use runtime_core::backend::Log;
 use runtime_core::{Error, ErrorKind, Result};
 
 use super::call_thread::{CallThread, Request, Started};
 use super::calls::{CHECK_INTERVAL, Calls};
 use super::functions::{Functions, check};
-use super::shim::Shim;
+use super::limits::CALL_TIMEOUT;
+use super::shim::{Shim, firmware_name};
 use super::simulator::Simulator;
 
 /// Code of host-driven modules in messages.
@@ -45,6 +47,19 @@ pub(super) struct Opening {
 }
 
 impl Chip {
+    /// Opens the chip of a board, which takes seconds, without the log and the options of a device.
+    ///
+    /// # Errors
+    /// `Driver`; `Timeout`; `InvalidArgument` for a firmware with a zero byte in its name.
+    pub fn of_board(shim: &Arc<Shim>, board: u32, firmware: &str) -> Result<Arc<Self>> {
+        let calls = Arc::new(Calls::new(&format!("chip {board}"), true, Log::silent()));
+        let limits = (CALL_TIMEOUT, CALL_TIMEOUT);
+        Self::open(
+            shim,
+            Opening { board, firmware: firmware_name(firmware)?, simulator: None, limits, calls },
+        )
+    }
+
     /// Opens a chip, and starts the thread that makes its calls.
     ///
     /// # Errors

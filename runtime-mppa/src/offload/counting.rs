@@ -98,7 +98,7 @@ impl CounterSource for Counting {
             })?;
         }
         let values = Memory::allocate(&self.chip.chip, Space::Chip, (CLUSTERS * CLUSTER_BYTES) as u64)?;
-        values.write(0, &[0; CLUSTERS * CLUSTER_BYTES])?;
+        values.write(0, vec![0; CLUSTERS * CLUSTER_BYTES])?;
         let pairs = slots.iter().flat_map(|(slot, event)| [u64::from(*slot), u64::from(event.number())]);
         let words: Vec<u64> = std::iter::once(slots.len() as u64).chain(pairs).collect();
         let arguments: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
@@ -116,8 +116,7 @@ impl CounterSource for Counting {
             let address = values.kernel_address() + u64::from(cluster) * CLUSTER_BYTES as u64;
             self.run(module, STOP, cluster, &address.to_le_bytes())?;
         }
-        let mut bytes = vec![0; CLUSTERS * CLUSTER_BYTES];
-        values.read(0, &mut bytes)?;
+        let bytes = values.read(0, vec![0; CLUSTERS * CLUSTER_BYTES])?;
         Ok((0..slots).map(|slot| raw_values(&bytes, slot)).collect())
     }
 }

@@ -8,13 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use libloading::Library;
-use runtime_core::backend::{Log, TemporaryFolder, open_library};
+use runtime_core::backend::{TemporaryFolder, open_library};
 use runtime_core::{Error, ErrorKind, Result};
 
-use super::calls::Calls;
-use super::chip::{Chip, Opening};
-use super::functions::{Functions, check};
-use super::limits::CALL_TIMEOUT;
+use super::functions::Functions;
 use crate::process::{self, NO_ROOM, io_error};
 
 const SOURCE: &str = include_str!("shim.c");
@@ -58,28 +55,6 @@ impl Shim {
         let functions = unsafe { Functions::bind(&library) };
         std::mem::forget(library);
         Ok(Arc::new(Self { functions: functions?, output }))
-    }
-
-    /// Number of the chips of this machine.
-    ///
-    /// # Errors
-    /// `Driver`.
-    pub fn count(&self) -> Result<u32> {
-        let mut count = 0;
-        // SAFETY: the number is writable.
-        let code = unsafe { (self.functions.count)(&raw mut count) };
-        check(ErrorKind::Driver, "mppa_rproc_count_get", code).map(|()| count)
-    }
-
-    /// Opens the chip of a board, and starts a firmware on it, which takes seconds.
-    ///
-    /// # Errors
-    /// `Driver`; `Timeout`; `InvalidArgument` for a name with a zero byte.
-    pub fn open(self: &Arc<Self>, board: u32, firmware: &str) -> Result<Arc<Chip>> {
-        let calls = Arc::new(Calls::new(&format!("chip {board}"), true, Log::silent()));
-        let limits = (CALL_TIMEOUT, CALL_TIMEOUT);
-        let firmware = firmware_name(firmware)?;
-        Chip::open(self, Opening { board, firmware, simulator: None, limits, calls })
     }
 }
 

@@ -28,9 +28,13 @@ pub(crate) fn simulator_variables(
     let config = MppaConfig::resolve(environment, options)?.on(platform)?;
     let parent = config.work_dir.clone().unwrap_or_else(std::env::temp_dir);
     // No other process uses this path.
-    let folder = std::path::absolute(parent.join(own_name(platform.name()))).map_err(|error| io_error(&parent, error))?;
-    let variables = Options::new().with(SIMULATOR_MODE, SIMULATED).with(SIMULATOR_FOLDER, folder.display().to_string());
-    Ok(SIMULATOR_FIRMWARE.iter().fold(variables, |variables, name| variables.with(name, config.firmware.as_str())))
+    let folder = std::path::absolute(parent.join(own_name(platform.name())))
+        .map_err(|error| io_error(&parent, error))?;
+    let variables =
+        Options::new().with(SIMULATOR_MODE, SIMULATED).with(SIMULATOR_FOLDER, folder.display().to_string());
+    Ok(SIMULATOR_FIRMWARE
+        .iter()
+        .fold(variables, |variables, name| variables.with(name, config.firmware.as_str())))
 }
 
 #[cfg(test)]
@@ -61,10 +65,7 @@ mod tests {
         assert!(one[1].1.starts_with("/w/runtime-mppa-iss-"), "{one:?}");
         assert_eq!([&*one[2].1, &*one[3].1], ["ocl_fw_l2_d_1m.elf"; 2]);
         let other = variables("Offload-QEMU", &[], &Options::new());
-        assert!(
-            other[1].1.starts_with('/') && other[1].1.contains("runtime-mppa-qemu-"),
-            "{other:?}"
-        );
+        assert!(other[1].1.starts_with('/') && other[1].1.contains("runtime-mppa-qemu-"), "{other:?}");
     }
 
     #[test]

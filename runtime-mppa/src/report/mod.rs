@@ -15,8 +15,6 @@ use sections::{Find, SECTIONS, Source};
 /// The sections, by title: settings, the driver's tree, the SDK and what its tools print. A problem is a line like any other.
 pub(crate) fn diagnose(environment: &Environment) -> Options {
     let source = Source::new(environment);
-    let add = |sections: Options, (title, lines): &Find| {
-        sections.with(title, lines(&source).join("\n"))
-    };
+    let add = |sections: Options, (title, lines): &Find| sections.with(title, lines(&source).join("\n"));
     SECTIONS.iter().fold(Options::new(), add)
 }

@@ -5,7 +5,8 @@ use std::ffi::c_void;
 
 use runtime_core::abi::{
     self, Allocation, CompiledCode, Counter, CounterReading, CounterSetInfo, DeviceInfo, Error, Handle,
-    KernelInfo, MemorySpace, MemoryUsage, Occupancy, OptionSpec, Progress, Property, RunReport, Status, Str, Telemetry,
+    KernelInfo, MemorySpace, MemoryUsage, Occupancy, OptionSpec, Progress, Property, RunReport, Status, Str,
+    Telemetry,
 };
 use runtime_core::{ErrorKind, convert, end_of};
 

@@ -114,11 +114,7 @@ fn an_option_of_the_wrong_type_is_refused(context: &Context) -> Verdict {
     let Some(spec) = context.target().options.iter().find(|spec| spec.scope == scope) else {
         return Err(Failure::Unsupported("the backend has no device options".to_owned()));
     };
-    let wrong = if spec.default.type_name() == "a number" {
-        OptionValue::from(true)
-    } else {
-        0.5.into()
-    };
+    let wrong = if spec.default.type_name() == "a number" { OptionValue::from(true) } else { 0.5.into() };
     let options = Options::new().with(&spec.key, wrong);
     expect_error(
         "type",
