@@ -5,9 +5,10 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use runtime_core::{Error, ErrorKind, Result};
+use runtime_core::{Error, Result};
 
 use crate::plain_text::plain;
+use crate::unavailable;
 
 /// Limits on what is read, in case the tree is not the driver's.
 const MAX_BYTES: usize = 64 << 10;
@@ -66,11 +67,10 @@ impl DriverTree {
         let file = folder.join("version");
         let version = match read_text(&file) {
             Ok(text) if text.is_empty() => {
-                let message = format!(
+                return Err(unavailable(format!(
                     "{} is empty: Kalray's driver did not start; see the kernel's log (dmesg), and load it again",
                     file.display()
-                );
-                return Err(Error::new(ErrorKind::Unavailable, message));
+                )));
             }
             Ok(text) => shown(&text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(no_driver(&file)),
@@ -182,12 +182,11 @@ fn read_text(path: &Path) -> io::Result<String> {
 }
 
 fn no_driver(file: &Path) -> Error {
-    let message = format!(
+    unavailable(format!(
         "no board: {} does not exist, so Kalray's driver is not loaded; install the board and the driver of AccessCore, or set \
          RUNTIME_MPPA_ROOT to the folder that has mppa/",
         file.display()
-    );
-    Error::new(ErrorKind::Unavailable, message)
+    ))
 }
 
 fn too_many(folder: &Path) -> String {
@@ -198,16 +197,17 @@ fn too_many(folder: &Path) -> String {
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Error {
-    let message = format!(
+    unavailable(format!(
         "{} cannot be read: {error}; give this user access to the driver's files (see the udev rules of AccessCore)",
         path.display()
-    );
-    Error::new(ErrorKind::Unavailable, message)
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use std::os::unix::ffi::OsStrExt as _;
+
+    use runtime_core::ErrorKind;
 
     use super::*;
     use crate::fixture::FakeRoot;

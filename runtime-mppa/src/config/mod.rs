@@ -22,17 +22,13 @@ pub(crate) enum Platform {
 }
 
 impl Platform {
-    /// All platforms with their names.
+    /// All platforms with their names, in order.
     pub(crate) const NAMES: [(&'static str, Self); 3] =
         [("hw", Self::Hardware), ("iss", Self::Iss), ("qemu", Self::Qemu)];
 
     /// Its name in options and variables.
     pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Hardware => "hw",
-            Self::Iss => "iss",
-            Self::Qemu => "qemu",
-        }
+        Self::NAMES[self as usize].0
     }
 }
 
@@ -47,16 +43,13 @@ pub enum Arch {
 }
 
 impl Arch {
-    /// All architectures with their names.
+    /// All architectures with their names, in order.
     pub const NAMES: [(&'static str, Self); 2] = [("kv3-1", Self::Kv31), ("kv3-2", Self::Kv32)];
 
     /// Its name, as tools take it.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Kv31 => "kv3-1",
-            Self::Kv32 => "kv3-2",
-        }
+        Self::NAMES[self as usize].0
     }
 
     /// The architecture that a text contains, such as a board's description.

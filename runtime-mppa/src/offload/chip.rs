@@ -13,7 +13,7 @@ use runtime_core::{Error, ErrorKind, Result};
 use super::call_thread::{CallThread, Request, Started};
 use super::calls::{CHECK_INTERVAL, Calls};
 use super::functions::{Functions, check};
-use super::limits::CALL_TIMEOUT;
+use super::limits::Limits;
 use super::shim::{Shim, firmware_name};
 use super::simulator::Simulator;
 
@@ -40,9 +40,7 @@ pub(super) struct Opening {
     pub(super) board: u32,
     pub(super) firmware: CString,
     pub(super) simulator: Option<Simulator>,
-    /// How long opening may take, and every other call that does not run code or transfer between a board and memory of the
-    /// caller.
-    pub(super) limits: (Duration, Duration),
+    pub(super) limits: Limits,
     pub(super) calls: Arc<Calls>,
 }
 
@@ -53,11 +51,8 @@ impl Chip {
     /// `Driver`; `Timeout`; `InvalidArgument` for a firmware with a zero byte in its name.
     pub fn of_board(shim: &Arc<Shim>, board: u32, firmware: &str) -> Result<Arc<Self>> {
         let calls = Arc::new(Calls::new(&format!("chip {board}"), true, Log::silent()));
-        let limits = (CALL_TIMEOUT, CALL_TIMEOUT);
-        Self::open(
-            shim,
-            Opening { board, firmware: firmware_name(firmware)?, simulator: None, limits, calls },
-        )
+        let (firmware, limits) = (firmware_name(firmware)?, Limits::USUAL);
+        Self::open(shim, Opening { board, firmware, simulator: None, limits, calls })
     }
 
     /// Opens a chip, and starts the thread that makes its calls.
@@ -71,7 +66,7 @@ impl Chip {
         let Started { requests, created, closed } = thread.start(board, firmware)?;
         let requests = Some(requests);
         let closed = Mutex::new(closed);
-        let chip = Self { shim: Arc::clone(shim), limit: limits.1, requests, closed, simulator, calls };
+        let chip = Self { shim: Arc::clone(shim), limit: limits.call, requests, closed, simulator, calls };
         chip.explain(chip.wait(&created)?)?;
         chip.record_files()?;
         Ok(Arc::new(chip))

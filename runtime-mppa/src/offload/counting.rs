@@ -16,6 +16,7 @@ use super::memory::{Memory, Space};
 use super::open_chip::OpenChip;
 use crate::config::Arch;
 use crate::counters::{CLUSTERS, CounterSource, ELEMENTS, Event, RawValues, Reduction, Request, SLOTS};
+use crate::unavailable;
 
 const START: &str = "runtime_counters_start";
 const STOP: &str = "runtime_counters_stop";
@@ -81,19 +82,13 @@ impl CounterSource for Counting {
     fn start(&mut self, slots: &[(u8, Event)]) -> Result<()> {
         self.started = None;
         let module = self.chip.modules.last_used().ok_or_else(|| {
-            Error::new(
-                ErrorKind::Unavailable,
-                "no program is loaded; counters are read by the program that ran last",
-            )
+            unavailable("no program is loaded; counters are read by the program that ran last")
         })?;
         for function in [START, STOP] {
             self.chip.modules.find(module, function).map_err(|error| match error.kind() {
-                ErrorKind::NotFound => Error::new(
-                    ErrorKind::Unavailable,
-                    format!(
-                        "the program has no function {function}; link one into it, as docs/mppa.md describes"
-                    ),
-                ),
+                ErrorKind::NotFound => unavailable(format!(
+                    "the program has no function {function}; link one into it, as docs/mppa.md describes"
+                )),
                 _ => error,
             })?;
         }
@@ -118,6 +113,10 @@ impl CounterSource for Counting {
         }
         let bytes = values.read(0, vec![0; CLUSTERS * CLUSTER_BYTES])?;
         Ok((0..slots).map(|slot| raw_values(&bytes, slot)).collect())
+    }
+
+    fn is_simulated(&self) -> bool {
+        self.chip.chip.is_simulated()
     }
 }
 

@@ -38,8 +38,9 @@ pub use queue::OffloadQueue;
 pub use shim::Shim;
 
 pub(crate) use device::{OffloadDevice, module_options};
+pub(crate) use host_arguments::extended;
 pub(crate) use host_module::HOST_MODULE;
-pub(crate) use limits::{call_timeout, option as timeout_option};
+pub(crate) use limits::{Limits, option as timeout_option};
 pub(crate) use memory::MIN_ALIGNMENT_BYTES;
 pub(crate) use open_chip::{BuildLog, OPEN_CHIPS, Wanted};
 pub(crate) use shim::{HEADER, has_header, try_compile};

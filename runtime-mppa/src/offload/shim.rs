@@ -13,6 +13,7 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use super::functions::Functions;
 use crate::process::{self, NO_ROOM, io_error};
+use crate::unavailable;
 
 const SOURCE: &str = include_str!("shim.c");
 const LIBRARY: &str = "libruntime_mppa_shim.so";
@@ -42,11 +43,10 @@ impl Shim {
     /// The header and the libraries are those of Kalray's offload library.
     pub unsafe fn build(sdk: &Path, folder: &Path) -> Result<Arc<Self>> {
         if !has_header(sdk) {
-            let message = format!(
+            return Err(unavailable(format!(
                 "no SDK: {} does not exist; install AccessCore and set KALRAY_TOOLCHAIN_DIR to its folder",
                 sdk.join(HEADER).display()
-            );
-            return Err(Error::new(ErrorKind::Unavailable, message));
+            )));
         }
         let output = compile(sdk, folder)?;
         // SAFETY: the library was compiled from our source; loading it loads the SDK's libraries, which the caller guarantees to be Kalray's.
