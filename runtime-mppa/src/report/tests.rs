@@ -106,3 +106,9 @@ fn a_driver_that_never_answers_costs_only_its_lines() {
     });
     assert!(lines[0] == "first" && lines[1].contains("the rest is missing"), "{lines:?}");
 }
+
+#[test]
+fn a_text_that_is_too_long_for_the_abi_is_cut_at_a_character() {
+    assert_eq!(["aß", "a", "", "aßc"].map(|text| bounded(text.to_owned(), 2)), ["a", "a", "", "a"]);
+    assert_eq!(bounded("aß".to_owned(), 3), "aß");
+}
