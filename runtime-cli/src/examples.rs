@@ -10,7 +10,7 @@ pub(crate) const COUNTERS: &str = "Examples:
 
 pub(crate) const DOCTOR: &str = "Examples:
   runtime doctor
-  runtime doctor --mppa";
+  runtime doctor cuda";
 
 pub(crate) const EVAL: &str = "Examples:
   runtime eval kernels/matmul.toml --device host:0 --set m=1000 --until 1%

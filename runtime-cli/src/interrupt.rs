@@ -58,7 +58,8 @@ impl SignalGuard {
         }
         // If it cannot be created, the first user of a temporary file reports that.
         if let Ok(folder) = TemporaryFolder::new("runtime-command-") {
-            // SAFETY: the only other thread is the signal thread, which does not use the environment.
+            // SAFETY: the only other thread is the signal thread, which does not use the environment; a backend starts none when it is
+            // loaded.
             unsafe { std::env::set_var("TMPDIR", folder.path()) };
             *recorded = Some(folder);
         }

@@ -47,11 +47,7 @@ use runtime_harness::{crash_context, release};
 fn main() -> ExitCode {
     let command = Command::parse();
     log::install();
-    let restarted = command
-        .action
-        .own_devices()
-        .map_or(Ok(()), |(devices, options)| simulator_process::restart(devices, &options));
-    let code = restarted.and_then(|()| run_command(&command.action)).unwrap_or_else(|error| {
+    let code = run_command(&command.action).unwrap_or_else(|error| {
         output::print_stderr(&format!("error: {error}"));
         ExitCode::from(2)
     });
@@ -66,10 +62,13 @@ fn run_command(action: &Action) -> Result<ExitCode> {
     // The suite makes backends crash and reports that itself; its test runner may exit over an argument. A worker is
     // watched by its supervisor, which handles signals on its own.
     let is_apart = matches!(action, Action::Conformance(_) | Action::Worker(_));
-    let _signals = (!is_apart).then(|| {
+    if !is_apart {
         crash_context::install_handlers();
-        SignalGuard::install()
-    });
+        if let Some((devices, options)) = action.own_devices() {
+            simulator_process::restart(devices, &options)?;
+        }
+    }
+    let _signals = (!is_apart).then(SignalGuard::install);
     match action {
         Action::Devices(arguments) => devices::list(arguments).map(|()| ExitCode::SUCCESS),
         Action::Counters(arguments) => counters::list(arguments).map(|()| ExitCode::SUCCESS),

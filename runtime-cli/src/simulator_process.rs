@@ -1,30 +1,34 @@
-//! Processes for simulators that are configured by variables, which a library reads once per process: this program starts itself again
+//! Processes for devices whose driver reads variables once per process, as those of simulators do: this program starts itself again
 //! with them, or starts its workers with them. Variables cannot be set later, because other threads may read them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use runtime_core::backend::is_privileged;
 use runtime_core::{Error, ErrorKind, Options, Result};
-use runtime_mppa::{Environment, simulator_variables};
+
+use crate::registry;
 
 /// Starts this program again if these devices, which it opens itself, need variables that it does not have. Call it before any thread is started.
 ///
 /// # Errors
 /// `InvalidArgument` for devices that cannot share a process; `Io` if this program cannot be started again.
 pub(crate) fn restart(devices: &[String], options: &Options) -> Result<()> {
-    // One with privileges reads no variables, and would start itself again and again.
+    // A backend reads no variables in a process with privileges.
     if is_privileged() {
         return Ok(());
     }
-    // A process that was started again has the variables, so it needs none.
     let needed = device_variables(devices, options);
-    let Some((simulator, variables)) = needed.iter().next() else { return Ok(()) };
-    if let Some(other) = devices.iter().find(|device| *device != simulator && device.starts_with("mppa")) {
+    let Some((device, variables)) = needed.iter().next() else { return Ok(()) };
+    // A backend that asks for more each time would start this program forever.
+    if variables.iter().all(|(name, _)| std::env::var_os(name).is_some()) {
+        return Ok(());
+    }
+    if let Some(other) = devices.iter().find(|other| *other != device && target(other) == target(device)) {
         return Err(Error::invalid(format!(
-            "{simulator} is a simulator, and a process that has one has no other MPPA, such as {other}; use --isolate, which starts a \
-             process for each device"
+            "{device} needs a process with variables that its driver reads once, and {other} is of the same backend; use --isolate, \
+             which starts a process for each device"
         )));
     }
     let failed = |error| Error::new(ErrorKind::Io, format!("cannot start this program again: {error}"));
@@ -41,12 +45,23 @@ pub(crate) fn device_variables(
     devices: &[String],
     options: &Options,
 ) -> BTreeMap<String, Vec<(String, String)>> {
-    let environment = Environment::of_process();
+    if devices.is_empty() {
+        return BTreeMap::new();
+    }
+    // Loading a library starts no driver.
+    let runtime = registry::runtime();
     let of_device = |device: &String| {
-        let variables = simulator_variables(device, &environment, options);
-        let variables = variables.into_iter().map(|(name, value)| (name.to_owned(), value));
-        (device.clone(), variables.collect::<Vec<_>>())
+        // What is wrong with a device is reported when it is opened.
+        let variables = runtime.process_variables(device, options).ok().filter(|list| !list.is_empty())?;
+        Some((
+            device.clone(),
+            variables.iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect(),
+        ))
     };
-    let devices: BTreeSet<_> = devices.iter().collect();
-    devices.into_iter().map(of_device).filter(|(_, variables)| !variables.is_empty()).collect()
+    devices.iter().filter_map(of_device).collect()
+}
+
+/// The backend of a device.
+fn target(device: &str) -> &str {
+    device.split(':').next().unwrap_or(device)
 }

@@ -525,6 +525,19 @@ typedef struct rt_InstanceTable {
                              struct rt_Str architecture,
                              const struct rt_ModuleSource *source,
                              rt_Handle *out);
+    // Reports what the backend finds on this machine, which users send to its authors when something fails: texts, with a
+    // title as the key of each. Calls no driver, and is bounded in size and time. Valid until the next call or `close`.
+    // Since minor version 3.
+    rt_Status (*diagnose)(rt_Handle instance, const struct rt_Property **out, size_t *count);
+    // Lists the environment variables that a process needs from its start to open `device`, the part of a device string
+    // behind the target, with `options`: texts, with a name as the key of each. There are none if the process can open it
+    // as it is, or if no variable would help. Calls no driver. Valid until the next call or `close`. Since minor version 3.
+    rt_Status (*process_variables)(rt_Handle instance,
+                                   struct rt_Str device,
+                                   const struct rt_Property *options,
+                                   size_t option_count,
+                                   const struct rt_Property **out,
+                                   size_t *count);
 } rt_InstanceTable;
 
 // Free and total memory of a space.

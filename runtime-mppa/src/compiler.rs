@@ -7,6 +7,7 @@ use crate::config::{Arch, MppaConfig};
 use crate::environment::Environment;
 use crate::opencl;
 use crate::tools::Tools;
+use crate::unavailable;
 
 const COMPILER: &str = "kvx-poclcc";
 /// The option of the OpenCL backend that names an offline compiler.
@@ -50,19 +51,15 @@ pub(crate) fn compile_for(
 /// The command that Kalray's makefiles run: the compiler reads its settings from the environment.
 fn usual_command(tools: &Tools) -> Result<String> {
     let program = tools.find(COMPILER).ok_or_else(|| {
-        Error::new(
-            ErrorKind::Unavailable,
-            format!(
-                "{COMPILER} is in neither $KALRAY_TOOLCHAIN_DIR/bin nor PATH; source the SDK's environment"
-            ),
-        )
+        unavailable(format!(
+            "{COMPILER} is in neither $KALRAY_TOOLCHAIN_DIR/bin nor PATH; source the SDK's environment"
+        ))
     })?;
     let program = program.display().to_string();
     if program.contains(char::is_whitespace) {
-        let message = format!(
+        return Err(unavailable(format!(
             "\"{program}\" has spaces in its path; make a link to it and name that in option \"{OPTION}\""
-        );
-        return Err(Error::new(ErrorKind::Unavailable, message));
+        )));
     }
     Ok(format!(
         "env POCL_MPPA_EXTRA_BUILD_ARCH={{device}} POCL_EXTRA_BUILD_FLAGS={{options}} POCL_CACHE_DIR=cache {program} -o {{output}} \

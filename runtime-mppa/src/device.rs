@@ -11,8 +11,9 @@ use runtime_opencl::{OpenClBuffer, OpenClDevice, OpenClKernel};
 
 use crate::offload::OffloadDevice;
 use crate::program::ProgramDevice;
-use crate::queue::MppaQueue;
-use crate::transport::{ByTransport, MppaBuffer, MppaGraph, MppaKernel, MppaModule, delegate, opencl_launch};
+use crate::transport::{
+    ByTransport, MppaBuffer, MppaGraph, MppaKernel, MppaModule, MppaQueue, delegate, make, opencl_launch,
+};
 
 /// An opened device.
 #[derive(Debug)]
@@ -55,24 +56,15 @@ impl Device for MppaDevice {
     type Graph = MppaGraph;
 
     fn allocate(&self, request: &Allocate<'_, MppaQueue>) -> Result<MppaBuffer> {
-        Ok(MppaBuffer(match self.kernels("allocate")? {
-            ByTransport::OpenCl(device) => ByTransport::OpenCl(device.allocate(&unordered(request))?),
-            ByTransport::Offload(device) => ByTransport::Offload(device.allocate(&unordered(request))?),
-        }))
+        make!(self.kernels("allocate")?, device => device.allocate(&unordered(request)))
     }
 
     fn import_host(&self, space: u32, memory: HostBytesMut) -> Result<MppaBuffer> {
-        Ok(MppaBuffer(match self.kernels("import_host")? {
-            ByTransport::OpenCl(device) => ByTransport::OpenCl(device.import_host(space, memory)?),
-            ByTransport::Offload(device) => ByTransport::Offload(device.import_host(space, memory)?),
-        }))
+        make!(self.kernels("import_host")?, device => device.import_host(space, memory))
     }
 
     fn load(&self, source: &Source<'_>) -> Result<MppaModule> {
-        Ok(MppaModule(match self.kernels("load")? {
-            ByTransport::OpenCl(device) => ByTransport::OpenCl(device.load(source)?),
-            ByTransport::Offload(device) => ByTransport::Offload(device.load(source)?),
-        }))
+        make!(self.kernels("load")?, device => device.load(source))
     }
 
     fn compiler_identity(&self, source: &Source<'_>) -> Result<String> {
@@ -88,21 +80,15 @@ impl Device for MppaDevice {
     }
 
     fn open_queue(&self, options: &QueueOptions) -> Result<MppaQueue> {
-        Ok(MppaQueue(match self.kernels("open_queue")? {
-            ByTransport::OpenCl(device) => ByTransport::OpenCl(device.open_queue(options)?),
-            ByTransport::Offload(device) => ByTransport::Offload(device.open_queue(options)?),
-        }))
+        make!(self.kernels("open_queue")?, device => device.open_queue(options))
     }
 
     fn instantiate(&self, nodes: &[GraphNode<'_, MppaBuffer, MppaKernel>]) -> Result<MppaGraph> {
-        match self.kernels("instantiate")? {
-            ByTransport::OpenCl(device) => {
-                let mut launches = retyped_launches(nodes)?;
-                let nodes = opencl_nodes(nodes, &mut launches)?;
-                device.instantiate(&nodes).map(|graph| MppaGraph(ByTransport::OpenCl(graph)))
-            }
-            ByTransport::Offload(_) => Err(Error::unsupported("the offload library has no graphs")),
-        }
+        let ByTransport::OpenCl(device) = self.kernels("instantiate")? else {
+            return Err(Error::unsupported("the offload library has no graphs"));
+        };
+        let mut launches = retyped_launches(nodes)?;
+        device.instantiate(&opencl_nodes(nodes, &mut launches)?).map(ByTransport::OpenCl)
     }
 
     fn counters(&self) -> Result<Vec<CounterInfo>> {
@@ -153,18 +139,18 @@ fn opencl_nodes<'a>(
     let nodes = nodes.iter().map(|node| {
         let work = match node.work {
             GraphWork::Launch { kernel, .. } => GraphWork::Launch {
-                kernel: kernel.0.opencl()?,
+                kernel: kernel.opencl()?,
                 launch: launches.next().ok_or_else(missing)?.launch(),
             },
             GraphWork::Copy { destination: (to, to_offset), source: (from, from_offset), bytes } => {
                 GraphWork::Copy {
-                    destination: (to.0.opencl()?, to_offset),
-                    source: (from.0.opencl()?, from_offset),
+                    destination: (to.opencl()?, to_offset),
+                    source: (from.opencl()?, from_offset),
                     bytes,
                 }
             }
             GraphWork::Fill { destination: (to, offset), bytes, pattern } => {
-                GraphWork::Fill { destination: (to.0.opencl()?, offset), bytes, pattern }
+                GraphWork::Fill { destination: (to.opencl()?, offset), bytes, pattern }
             }
         };
         Ok(GraphNode { work, dependencies: node.dependencies })

@@ -5,9 +5,10 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use runtime_core::{Error, ErrorKind, Result};
+use runtime_core::{Error, Result};
 
 use crate::plain_text::plain;
+use crate::unavailable;
 
 /// Limits on what is read, in case the tree is not the driver's.
 const MAX_BYTES: usize = 64 << 10;
@@ -19,41 +20,41 @@ const MAX_CHIPS: usize = 512;
 
 /// What the driver reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DriverTree {
+pub(crate) struct DriverTree {
     /// Version of the driver.
-    pub version: String,
+    pub(crate) version: String,
     /// The boards, by number.
-    pub boards: Vec<Board>,
+    pub(crate) boards: Vec<Board>,
 }
 
 /// A board.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Board {
+pub(crate) struct Board {
     /// Its number.
-    pub number: u32,
+    pub(crate) number: u32,
     /// Version of the architecture, as the driver spells it.
-    pub arch: Option<String>,
+    pub(crate) arch: Option<String>,
     /// Type of the board.
-    pub model: Option<String>,
+    pub(crate) model: Option<String>,
     /// Revision of the board.
-    pub revision: Option<String>,
+    pub(crate) revision: Option<String>,
     /// Serial number.
-    pub serial: Option<String>,
+    pub(crate) serial: Option<String>,
     /// The chips, by number.
-    pub chips: Vec<Chip>,
+    pub(crate) chips: Vec<Chip>,
     /// Why its folder could not be read.
-    pub problem: Option<String>,
+    pub(crate) problem: Option<String>,
 }
 
 /// An MPPA.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Chip {
+pub(crate) struct Chip {
     /// Its number on the board.
-    pub number: u32,
+    pub(crate) number: u32,
     /// Clock of each cluster in Hz; empty if unknown.
-    pub cluster_hz: Vec<u64>,
+    pub(crate) cluster_hz: Vec<u64>,
     /// Why the clocks are unknown.
-    pub problem: Option<String>,
+    pub(crate) problem: Option<String>,
 }
 
 impl DriverTree {
@@ -61,16 +62,15 @@ impl DriverTree {
     ///
     /// # Errors
     /// `Unavailable`: the driver is not loaded, its files cannot be read, or they have an unknown form; each with the remedy.
-    pub fn read(root: &Path) -> Result<Self> {
+    pub(crate) fn read(root: &Path) -> Result<Self> {
         let folder = root.join("mppa");
         let file = folder.join("version");
         let version = match read_text(&file) {
             Ok(text) if text.is_empty() => {
-                let message = format!(
+                return Err(unavailable(format!(
                     "{} is empty: Kalray's driver did not start; see the kernel's log (dmesg), and load it again",
                     file.display()
-                );
-                return Err(Error::new(ErrorKind::Unavailable, message));
+                )));
             }
             Ok(text) => shown(&text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(no_driver(&file)),
@@ -87,7 +87,7 @@ impl DriverTree {
     }
 
     /// The chips of all boards, each with its board.
-    pub fn chips(&self) -> impl Iterator<Item = (&Board, &Chip)> {
+    pub(crate) fn chips(&self) -> impl Iterator<Item = (&Board, &Chip)> {
         self.boards.iter().flat_map(|board| board.chips.iter().map(move |chip| (board, chip)))
     }
 }
@@ -131,8 +131,7 @@ impl Chip {
     }
 
     /// The highest clock of its clusters.
-    #[must_use]
-    pub fn clock_hz(&self) -> Option<u64> {
+    pub(crate) fn clock_hz(&self) -> Option<u64> {
         self.cluster_hz.iter().copied().max()
     }
 }
@@ -183,12 +182,11 @@ fn read_text(path: &Path) -> io::Result<String> {
 }
 
 fn no_driver(file: &Path) -> Error {
-    let message = format!(
+    unavailable(format!(
         "no board: {} does not exist, so Kalray's driver is not loaded; install the board and the driver of AccessCore, or set \
          RUNTIME_MPPA_ROOT to the folder that has mppa/",
         file.display()
-    );
-    Error::new(ErrorKind::Unavailable, message)
+    ))
 }
 
 fn too_many(folder: &Path) -> String {
@@ -199,16 +197,17 @@ fn too_many(folder: &Path) -> String {
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Error {
-    let message = format!(
+    unavailable(format!(
         "{} cannot be read: {error}; give this user access to the driver's files (see the udev rules of AccessCore)",
         path.display()
-    );
-    Error::new(ErrorKind::Unavailable, message)
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use std::os::unix::ffi::OsStrExt as _;
+
+    use runtime_core::ErrorKind;
 
     use super::*;
     use crate::fixture::FakeRoot;

@@ -3,7 +3,7 @@
 mod offload;
 
 use runtime_core::backend::{Level, Log};
-use runtime_core::{CodeFormat, DeviceInfo, DeviceKind, Error, ErrorKind, MemorySpace, Result};
+use runtime_core::{CodeFormat, DeviceInfo, DeviceKind, Error, MemorySpace, Result};
 
 use crate::board_diag;
 use crate::config::{Arch, MppaConfig, Platform};
@@ -13,6 +13,7 @@ use crate::environment::Environment;
 use crate::offload::MIN_ALIGNMENT_BYTES;
 use crate::template::Template;
 use crate::tools::Tools;
+use crate::unavailable;
 
 /// The stand-in's name, also in results.
 pub(crate) const STAND_IN: &str = "stand-in (PoCL), not an MPPA";
@@ -134,7 +135,7 @@ impl Machine<'_> {
                  start; see the kernel's log (dmesg)"
             ),
         };
-        unavailable(CHIP, reason)
+        not_usable(CHIP, reason)
     }
 
     /// Adds what the driver's tree says.
@@ -228,7 +229,7 @@ impl Machine<'_> {
         reasons.extend(self.opencl.as_ref().err().map(|error| error.message().to_owned()));
         let tools = [Platform::Iss, Platform::Qemu].map(Template::tools).join(", ");
         reasons.push(format!("no simulator: none of {tools} is in PATH or in the SDK"));
-        Error::new(ErrorKind::Unavailable, reasons.join(". "))
+        unavailable(reasons.join(". "))
     }
 }
 
@@ -249,7 +250,7 @@ pub(crate) fn library(config: &MppaConfig) -> Result<std::path::PathBuf> {
     let no_sdk = |what: String| {
         let remedy =
             "install AccessCore and set KALRAY_TOOLCHAIN_DIR to its folder (its environment script does)";
-        Error::new(ErrorKind::Unavailable, format!("no SDK: {what}; {remedy}"))
+        unavailable(format!("no SDK: {what}; {remedy}"))
     };
     let path = config.opencl_library().ok_or_else(|| no_sdk("KALRAY_TOOLCHAIN_DIR is not set".to_owned()))?;
     if path.is_file() { Ok(path) } else { Err(no_sdk(format!("{} does not exist", path.display()))) }
@@ -266,7 +267,7 @@ fn empty_board(board: &Board) -> ListedDevice {
     let reason = board.problem.clone().unwrap_or_else(|| {
         format!("board {} has no MPPA: its chips did not start; see the kernel's log (dmesg)", board.number)
     });
-    let mut device = unavailable(CHIP, reason);
+    let mut device = not_usable(CHIP, reason);
     device.info.properties.push("board", i64::from(board.number));
     device
 }
@@ -292,7 +293,7 @@ fn space(name: &str, total_bytes: Option<u64>) -> MemorySpace {
     }
 }
 
-fn unavailable(name: &str, reason: String) -> ListedDevice {
+fn not_usable(name: &str, reason: String) -> ListedDevice {
     let mut info = DeviceInfo::new(DeviceKind::Accelerator, 0, name);
     info.vendor = Some(VENDOR.to_owned());
     info.compute_units = Some(CLUSTER_COUNT);
@@ -307,7 +308,7 @@ fn stand_ins(pocl: &Result<Vec<DeviceInfo>>) -> Vec<ListedDevice> {
         Ok(infos) => infos,
         Err(error) => {
             let remedy = "install PoCL (Debian: pocl-opencl-icd), or unset RUNTIME_MPPA_STAND_IN";
-            return vec![unavailable(STAND_IN, format!("{}; {remedy}", error.message()))];
+            return vec![not_usable(STAND_IN, format!("{}; {remedy}", error.message()))];
         }
     };
     let roots = infos.iter().filter(|info| info.id.sub.is_none());

@@ -59,12 +59,11 @@ const KALRAY_VARIABLES: [&str; 10] = [
 
 /// Environment variables and their values. An empty variable counts as unset.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Environment(BTreeMap<String, String>);
+pub(crate) struct Environment(BTreeMap<String, String>);
 
 impl Environment {
     /// The variables of this process; none in a process with elevated privileges. What is not UTF-8 in a value is replaced.
-    #[must_use]
-    pub fn of_process() -> Self {
+    pub(crate) fn of_process() -> Self {
         if is_privileged() {
             return Self::default();
         }
@@ -75,8 +74,7 @@ impl Environment {
     }
 
     /// The value of a variable.
-    #[must_use]
-    pub fn text(&self, name: &str) -> Option<&str> {
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|text| !text.is_empty())
     }
 

@@ -7,12 +7,12 @@
 //! | --- | --- | --- |
 //! | `mppa:0`, `mppa:1`, … | the chips of all boards, with their clusters as sub-devices (`mppa:0.3`) | Kalray's OpenCL library in the SDK |
 //! | `mppa:offload` | the same chips | Kalray's offload library in the SDK |
-//! | `mppa:offload-iss`, `mppa:offload-qemu` | simulated chips, in a process with the variables of [`simulator_variables`] | the offload library; `kvx-cluster`, `kvx-qemu-offload-bridge` |
+//! | `mppa:offload-iss`, `mppa:offload-qemu` | simulated chips, in a process with the variables of [`Mppa::process_variables`](Backend::process_variables) | the offload library; `kvx-cluster`, `kvx-qemu-offload-bridge` |
 //! | `mppa:jtag` | a board that runs whole programs | `kvx-jtag-runner` |
 //! | `mppa:iss`, `mppa:qemu` | simulators that run whole programs | `kvx-mppa` or `kvx-cluster`; `qemu-system-kvx` |
 //! | `stand-in (PoCL), not an MPPA` | PoCL with the limits of an MPPA, only if `RUNTIME_MPPA_STAND_IN` is 1 | the system's OpenCL loader |
 //!
-//! Devices of the platform in the variable `PLATFORM` come first. [`MppaConfig`] has all settings; options at open precede
+//! Devices of the platform in the variable `PLATFORM` come first. `docs/mppa.md` has all settings; options at open precede
 //! the environment. A setting that Kalray's OpenCL library reads from the environment, once per process, cannot be changed by an
 //! option: opening then fails and names the variable.
 //!
@@ -26,10 +26,6 @@
 //!
 //! [`counters`] has the names, events and reductions of an MPPA's counters. Devices of the offload library read them, with the help
 //! of the program that is measured.
-//!
-//! # Reports of failures
-//!
-//! [`report`] collects what a user sends back when something fails; `runtime doctor --mppa` writes it.
 //!
 //! # Offload library
 //!
@@ -52,7 +48,7 @@ mod process;
 mod program;
 mod queue;
 mod readiness;
-pub mod report;
+mod report;
 mod template;
 mod tools;
 mod transport;
@@ -61,14 +57,9 @@ mod work_folder;
 #[cfg(test)]
 mod fixture;
 
-pub use config::MppaConfig;
 pub use device::MppaDevice;
-pub use driver_tree::{Board, Chip, DriverTree};
 pub use elf::Elf;
-pub use environment::Environment;
-pub use offload::simulator_variables;
-pub use queue::MppaQueue;
-pub use transport::{MppaBuffer, MppaGraph, MppaKernel, MppaModule};
+pub use transport::{ByTransport, MppaBuffer, MppaGraph, MppaKernel, MppaModule, MppaQueue};
 
 use std::sync::Arc;
 
@@ -77,10 +68,11 @@ use runtime_core::backend::{Backend, CompiledCode, Level, LinkedBackend, Log, So
 use runtime_core::{DeviceInfo, Error, ErrorKind, OptionScope, OptionSpec, Options, Result};
 use runtime_opencl::OpenCl;
 
-use config::Arch;
+use config::{Arch, MppaConfig};
 use device::Transport;
 use enumeration::{ListedDevice, Machine, Route};
-use offload::{BuildLog, OPEN_CHIPS, OffloadDevice, SimulatorPlan, Wanted};
+use environment::Environment;
+use offload::{BuildLog, Limits, OPEN_CHIPS, OffloadDevice, SimulatorPlan, Wanted};
 use program::ProgramDevice;
 use readiness::Readiness;
 use tools::Tools;
@@ -106,7 +98,7 @@ impl Listed {
     fn read(environment: Environment, log: Log) -> Result<Self> {
         // `Unavailable`, because other programs use variables such as `PLATFORM` for something else.
         let config = MppaConfig::resolve(&environment, &Options::new())
-            .map_err(|error| Error::new(ErrorKind::Unavailable, error.message()))?;
+            .map_err(|error| unavailable(error.message()))?;
         let (kalray, opencl) = match opencl::kalray(&config, log) {
             Ok(kalray) => {
                 let devices = kalray.devices();
@@ -157,20 +149,19 @@ impl Listed {
     }
 
     /// How a chip of the offload library is opened, on the platform of the configuration.
-    fn wanted(&self, config: &MppaConfig, position: u32, options: &Options) -> Result<Wanted> {
+    fn wanted(&self, config: &MppaConfig, position: u32, options: &Options) -> Result<(Wanted, Limits)> {
         let platform = config.platform;
         // A wrong value is refused on boards, too.
-        let ready = Readiness::of(options)?;
-        let simulator = match platform {
-            config::Platform::Hardware => None,
+        let Readiness { text, timeout } = Readiness::of(options)?;
+        let (simulator, ready) = match platform {
+            config::Platform::Hardware => (None, None),
             _ => {
                 let tools = Tools::new(config.sdk.as_deref(), &self.environment);
-                Some(SimulatorPlan::new(config, &self.environment, &tools, ready)?)
+                (Some(SimulatorPlan::new(config, &self.environment, &tools, text)?), Some(timeout))
             }
         };
         let firmware = config.offload_firmware(config.arch()).ok_or_else(no_sdk)?;
-        let call_timeout = offload::call_timeout(options)?;
-        Ok(Wanted { platform, position, firmware, simulator, call_timeout })
+        Ok((Wanted { platform, position, firmware, simulator }, Limits::new(options, ready)?))
     }
 
     /// Opens a chip of the offload library, or one of its clusters.
@@ -178,7 +169,7 @@ impl Listed {
     fn offload(
         &self,
         config: &MppaConfig,
-        wanted: Wanted,
+        (wanted, limits): (Wanted, Limits),
         cluster: Option<u32>,
         log: Log,
     ) -> Result<MppaDevice> {
@@ -186,13 +177,17 @@ impl Listed {
         let level = if config.build_verbose { Level::Warning } else { Level::Debug };
         let log = BuildLog { log, level };
         // SAFETY: the folder is the SDK, which the user installed.
-        let chip = unsafe { OPEN_CHIPS.open(sdk, wanted, log) }?;
+        let chip = unsafe { OPEN_CHIPS.open(sdk, wanted, limits, log) }?;
         Ok(MppaDevice(Transport::Offload(Box::new(OffloadDevice::new(chip, config.arch(), cluster)))))
     }
 }
 
 fn no_sdk() -> Error {
-    Error::new(ErrorKind::Unavailable, "no SDK: KALRAY_TOOLCHAIN_DIR is not set; set it")
+    unavailable("no SDK: KALRAY_TOOLCHAIN_DIR is not set; set it")
+}
+
+fn unavailable(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Unavailable, message)
 }
 
 impl Mppa {
@@ -247,6 +242,14 @@ unsafe impl Backend for Mppa {
         compiler::compile_for(architecture, source, (&config, &environment, self.log))
     }
 
+    fn diagnose(&self) -> Result<Options> {
+        Ok(report::diagnose(&Environment::of_process()))
+    }
+
+    fn process_variables(&self, device: &str, options: &Options) -> Result<Options> {
+        offload::simulator_variables(device, &Environment::of_process(), options)
+    }
+
     fn open_device(&self, index: u32, sub: Option<u32>, options: &Options) -> Result<MppaDevice> {
         let listed = self.listed()?;
         let device = listed.devices.get(index as usize).ok_or_else(|| {
@@ -254,21 +257,20 @@ unsafe impl Backend for Mppa {
                 format!("no device {index}; valid: 0 to {}", listed.devices.len().saturating_sub(1));
             Error::new(ErrorKind::NotFound, message)
         })?;
+        if let Some(reason) = &device.info.unavailable_reason {
+            return Err(unavailable(reason));
+        }
         let config = listed.config(device, options)?;
         match device.route {
             Route::OpenCl(opencl) => {
                 opencl::check_process_wide(&listed.config, &config, options)?;
                 listed.kernels(listed.kalray.as_ref(), opencl, sub)
             }
-            Route::StandIn(_) if !config.stand_in => Err(Error::new(
-                ErrorKind::Unavailable,
-                "option \"stand_in\" is false, and this device is a stand-in; open an MPPA",
-            )),
+            Route::StandIn(_) if !config.stand_in => {
+                Err(unavailable("option \"stand_in\" is false, and this device is a stand-in; open an MPPA"))
+            }
             Route::StandIn(pocl) => listed.kernels(listed.stand_in.as_ref(), pocl, sub),
             Route::Offload(_) | Route::Simulator(_) => {
-                if let Some(reason) = device.info.unavailable_reason.clone() {
-                    return Err(Error::new(ErrorKind::Unavailable, reason));
-                }
                 let position = if let Route::Offload(position) = device.route { position } else { 0 };
                 let wanted = listed.wanted(&config, position, options)?;
                 listed.offload(&config, wanted, sub, self.log)
@@ -278,10 +280,7 @@ unsafe impl Backend for Mppa {
                 let device = ProgramDevice::open(config, &tools, options, self.log)?;
                 Ok(MppaDevice(Transport::Program(Box::new(device))))
             }
-            Route::Nowhere => {
-                let reason = device.info.unavailable_reason.clone().unwrap_or_default();
-                Err(Error::new(ErrorKind::Unavailable, reason))
-            }
+            Route::Nowhere => Err(unavailable("it is only listed")),
         }
     }
 }
@@ -353,10 +352,10 @@ mod tests {
         let error = wanted(&boards, "arch", "kv3-1").unwrap_err();
         assert!(error.message().contains("MPPA_RPROC_PLATFORM_MODE=sim"), "{error}");
         let simulated = read(&[("MPPA_RPROC_PLATFORM_MODE", "sim"), ("MPPA_RPROC_SIM_PATH", "/s/mymppa")]);
-        let plan = wanted(&simulated, "arch", "kv3-1").unwrap();
+        let (plan, _) = wanted(&simulated, "arch", "kv3-1").unwrap();
         assert_eq!((plan.platform, plan.firmware.as_str()), (config::Platform::Iss, "ocl_fw_l1.elf"));
         assert!(format!("{:?}", plan.simulator).contains("--march=kv3-1"), "{plan:?}");
-        assert_ne!(plan, wanted(&simulated, "arch", "kv3-2").unwrap());
+        assert_ne!(plan, wanted(&simulated, "arch", "kv3-2").unwrap().0);
         assert!(wanted(&simulated, "platform", "hw").unwrap_err().message().contains("of platform \"iss\""));
     }
 }

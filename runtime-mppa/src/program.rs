@@ -14,10 +14,12 @@ use runtime_core::{DTypeClass, Error, ErrorKind, OptionSpec, Options, Result};
 
 use crate::config::{Arch, MppaConfig};
 use crate::elf;
+use crate::offload::extended;
 use crate::process::{self, OUTPUT_FILE, io_error};
 use crate::readiness::Readiness;
 use crate::template::{Template, Values};
 use crate::tools::Tools;
+use crate::unavailable;
 use crate::work_folder::WorkFolder;
 use traces::Traces;
 
@@ -66,11 +68,10 @@ impl ProgramDevice {
         let template = match options.text("command").filter(|command| !command.is_empty()) {
             Some(command) => Template::parse(command)?,
             None => Template::of_platform(config.platform, arch, tools).ok_or_else(|| {
-                let message = format!(
+                unavailable(format!(
                     "{} is not installed; install AccessCore and set KALRAY_TOOLCHAIN_DIR, or set option \"command\"",
                     Template::tools(config.platform)
-                );
-                Error::new(ErrorKind::Unavailable, message)
+                ))
             })?,
         };
         let ready = Readiness::of(options)?;
@@ -231,15 +232,11 @@ fn argument(arg: ProgramArg<'_>, tensors: &[PathBuf]) -> Result<String> {
         }
         ProgramArg::Scalar(dtype, bits) => (dtype, bits),
     };
-    let low = bits.to_le_bytes();
-    let [a, b, c, d, ..] = low;
+    let [a, b, c, d, ..] = bits.to_le_bytes();
     match (dtype.class(), dtype.bytes()) {
         (DTypeClass::Float, 4) => Ok(f32::from_le_bytes([a, b, c, d]).to_string()),
         (DTypeClass::Float, 8) => Ok(f64::from_bits(bits).to_string()),
-        (DTypeClass::Int, 1) => Ok(i8::from_le_bytes([a]).to_string()),
-        (DTypeClass::Int, 2) => Ok(i16::from_le_bytes([a, b]).to_string()),
-        (DTypeClass::Int, 4) => Ok(i32::from_le_bytes([a, b, c, d]).to_string()),
-        (DTypeClass::Int, 8) => Ok(bits.cast_signed().to_string()),
+        (DTypeClass::Int, bytes) => Ok(extended(bits, bytes).cast_signed().to_string()),
         (DTypeClass::UInt | DTypeClass::Bool, _) => Ok(bits.to_string()),
         _ => {
             Err(Error::unsupported(format!("a whole program takes no scalar of type {dtype}; pass a tensor")))

@@ -1,17 +1,30 @@
 //! Objects of one of the transports that run kernels.
 
 use runtime_core::backend::{Buffer, Graph, Kernel, KernelInfo, Launch, Module, NoGraph, RetypedLaunch};
-use runtime_core::{Error, ErrorKind, Geometry, Occupancy, Result};
-use runtime_opencl::{OpenClBuffer, OpenClGraph, OpenClKernel, OpenClModule};
+use runtime_core::{Error, Geometry, Occupancy, Result};
+use runtime_opencl::{OpenClBuffer, OpenClGraph, OpenClKernel, OpenClModule, OpenClQueue};
 
-use crate::offload::{OffloadBuffer, OffloadKernel, OffloadModule};
+use crate::offload::{OffloadBuffer, OffloadKernel, OffloadModule, OffloadQueue};
 
 /// An object of either transport.
 #[derive(Debug)]
-pub(crate) enum ByTransport<A, B> {
+pub enum ByTransport<A, B> {
+    /// Of Kalray's OpenCL library, or of its stand-in.
     OpenCl(A),
+    /// Of Kalray's offload library.
     Offload(B),
 }
+
+/// Memory of a device.
+pub type MppaBuffer = ByTransport<OpenClBuffer, OffloadBuffer>;
+/// A loaded module.
+pub type MppaModule = ByTransport<OpenClModule, OffloadModule>;
+/// An entry point.
+pub type MppaKernel = ByTransport<OpenClKernel, OffloadKernel>;
+/// A native graph; only OpenCL has them.
+pub type MppaGraph = ByTransport<OpenClGraph, NoGraph<OffloadBuffer>>;
+/// An in-order queue of a device.
+pub type MppaQueue = ByTransport<OpenClQueue, OffloadQueue>;
 
 /// Calls a method whose arguments are the same for both transports.
 macro_rules! delegate {
@@ -23,7 +36,35 @@ macro_rules! delegate {
     };
 }
 
-pub(crate) use delegate;
+/// Calls a fallible method that makes an object of the same transport.
+macro_rules! make {
+    ($object:expr, $inner:ident => $call:expr) => {
+        match $object {
+            ByTransport::OpenCl($inner) => $call.map(ByTransport::OpenCl),
+            ByTransport::Offload($inner) => $call.map(ByTransport::Offload),
+        }
+    };
+}
+
+/// Calls a fallible method with objects of the same transport.
+macro_rules! with_same {
+    (($object:expr $(, $other:expr)+), ($inner:ident $(, $other_inner:ident)+) => $call:expr) => {
+        match ($object $(, $other)+) {
+            (ByTransport::OpenCl($inner) $(, ByTransport::OpenCl($other_inner))+) => $call,
+            (ByTransport::Offload($inner) $(, ByTransport::Offload($other_inner))+) => $call,
+            _ => Err($crate::transport::mixed()),
+        }
+    };
+}
+
+pub(crate) use {delegate, make, with_same};
+
+/// `Unsupported` makes core stage a copy between devices of different transports through the host. Otherwise, it passes only
+/// objects of one device.
+#[cold]
+pub(crate) fn mixed() -> Error {
+    Error::unsupported("devices of different transports share nothing")
+}
 
 impl<A, B> ByTransport<A, B> {
     pub(crate) fn opencl(&self) -> Result<&A> {
@@ -41,82 +82,59 @@ impl<A, B> ByTransport<A, B> {
     }
 }
 
-/// Core passes only objects of one device.
-#[cold]
-fn mixed() -> Error {
-    Error::new(ErrorKind::Internal, "objects of different transports were mixed")
-}
-
-/// Memory of a device.
-#[derive(Debug)]
-pub struct MppaBuffer(pub(crate) ByTransport<OpenClBuffer, OffloadBuffer>);
-
-impl Buffer for MppaBuffer {
-    fn kernel_address(&self) -> u64 {
-        delegate!(&self.0, buffer => buffer.kernel_address())
-    }
-
-    fn host_pointer(&self) -> *mut u8 {
-        delegate!(&self.0, buffer => buffer.host_pointer())
-    }
-}
-
 /// A launch as OpenCL takes it.
-pub(crate) fn opencl_launch<'a>(launch: &Launch<'a, MppaBuffer>) -> Result<RetypedLaunch<'a, OpenClBuffer>> {
-    RetypedLaunch::new(launch, |buffer| buffer.0.opencl())
+pub(crate) fn opencl_launch<'a, A: Buffer, B: Buffer>(
+    launch: &Launch<'a, ByTransport<A, B>>,
+) -> Result<RetypedLaunch<'a, A>> {
+    RetypedLaunch::new(launch, ByTransport::opencl)
 }
 
 /// A launch as the offload library takes it.
-pub(crate) fn offload_launch<'a>(
-    launch: &Launch<'a, MppaBuffer>,
-) -> Result<RetypedLaunch<'a, OffloadBuffer>> {
-    RetypedLaunch::new(launch, |buffer| buffer.0.offload())
+pub(crate) fn offload_launch<'a, A: Buffer, B: Buffer>(
+    launch: &Launch<'a, ByTransport<A, B>>,
+) -> Result<RetypedLaunch<'a, B>> {
+    RetypedLaunch::new(launch, ByTransport::offload)
 }
 
-/// A loaded module.
-#[derive(Debug)]
-pub struct MppaModule(pub(crate) ByTransport<OpenClModule, OffloadModule>);
+impl<A: Buffer, B: Buffer> Buffer for ByTransport<A, B> {
+    fn kernel_address(&self) -> u64 {
+        delegate!(self, buffer => buffer.kernel_address())
+    }
 
-impl Module for MppaModule {
-    type Kernel = MppaKernel;
+    fn host_pointer(&self) -> *mut u8 {
+        delegate!(self, buffer => buffer.host_pointer())
+    }
+}
+
+impl<A: Module, B: Module> Module for ByTransport<A, B> {
+    type Kernel = ByTransport<A::Kernel, B::Kernel>;
 
     fn symbols(&self) -> &[String] {
-        delegate!(&self.0, module => module.symbols())
+        delegate!(self, module => module.symbols())
     }
 
-    fn kernel(&self, name: &str) -> Result<MppaKernel> {
-        Ok(MppaKernel(match &self.0 {
-            ByTransport::OpenCl(module) => ByTransport::OpenCl(module.kernel(name)?),
-            ByTransport::Offload(module) => ByTransport::Offload(module.kernel(name)?),
-        }))
+    fn kernel(&self, name: &str) -> Result<Self::Kernel> {
+        make!(self, module => module.kernel(name))
     }
 }
 
-/// An entry point.
-#[derive(Debug)]
-pub struct MppaKernel(pub(crate) ByTransport<OpenClKernel, OffloadKernel>);
-
-impl Kernel for MppaKernel {
+impl<A: Kernel, B: Kernel> Kernel for ByTransport<A, B> {
     fn info(&self) -> KernelInfo {
-        delegate!(&self.0, kernel => kernel.info())
+        delegate!(self, kernel => kernel.info())
     }
 
     fn occupancy(&self, geometry: &Geometry, local_bytes: u64) -> Result<Occupancy> {
-        delegate!(&self.0, kernel => kernel.occupancy(geometry, local_bytes))
+        delegate!(self, kernel => kernel.occupancy(geometry, local_bytes))
     }
 }
 
-/// A native graph; only OpenCL has them.
-#[derive(Debug)]
-pub struct MppaGraph(pub(crate) ByTransport<OpenClGraph, NoGraph<OffloadBuffer>>);
+impl<A: Graph, B: Graph> Graph for ByTransport<A, B> {
+    type Buffer = ByTransport<A::Buffer, B::Buffer>;
 
-impl Graph for MppaGraph {
-    type Buffer = MppaBuffer;
-
-    fn update(&mut self, node: u32, launch: &Launch<'_, MppaBuffer>) -> Result<()> {
-        match &mut self.0 {
-            ByTransport::OpenCl(graph) => graph.update(node, &opencl_launch(launch)?.launch()),
-            ByTransport::Offload(graph) => graph.update(node, &offload_launch(launch)?.launch()),
+    fn update(&mut self, node: u32, launch: &Launch<'_, Self::Buffer>) -> Result<()> {
+        match self {
+            Self::OpenCl(graph) => graph.update(node, &opencl_launch(launch)?.launch()),
+            Self::Offload(graph) => graph.update(node, &offload_launch(launch)?.launch()),
         }
     }
 }

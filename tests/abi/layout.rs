@@ -108,7 +108,7 @@ fn current() -> BTreeMap<String, Layout> {
         CounterReading { value, counted, flags, reserved }
         HostTable { header, log }
         BackendTable { header, name, version, instance, device, memory, module, queue, graph, embedded, counters }
-        InstanceTable { struct_size, reserved, options, open, close, devices, open_device, architecture, compile_for }
+        InstanceTable { struct_size, reserved, options, open, close, devices, open_device, architecture, compile_for, diagnose, process_variables }
         DeviceTable { struct_size, reserved, close, memory_usage, peer_access, telemetry, throttle_reasons, processes }
         MemoryTable { struct_size, reserved, allocate, free, import_host, import_device_memory }
         ModuleTable { struct_size, reserved, load, unload, symbols, kernel, release_kernel, kernel_info, occupancy, compiler_identity, compile, compiled_code, release_compiled, fits }

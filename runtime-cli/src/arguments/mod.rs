@@ -13,10 +13,21 @@ pub(crate) use timing::SettingsArguments;
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
-    /// Write a diagnostic report about Kalray's MPPA to a new text file, with user names, host name and home folders redacted;
-    /// with `-`, to standard output
-    #[arg(long, value_name = "FILE|-", num_args = 0..=1, default_missing_value = "runtime-mppa-report.txt")]
-    pub(crate) mppa: Option<PathBuf>,
+    /// Write a report for the authors of a backend, such as `cuda`, with user names, host name and home folders redacted
+    #[arg(value_name = "BACKEND", value_parser = parse_backend)]
+    pub(crate) backend: Option<String>,
+    /// The new text file for it; `-` is standard output [default: runtime-BACKEND-report.txt]
+    #[arg(value_name = "FILE|-", requires = "backend")]
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// The name of a backend, which is a part of a file's name.
+fn parse_backend(text: &str) -> Result<String, String> {
+    let is_valid = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
+    match text.chars().all(is_valid) && !text.starts_with('-') {
+        true => Ok(text.to_owned()),
+        false => Err("a backend's name has only a-z, 0-9, _ and -".to_owned()),
+    }
 }
 
 #[derive(Debug, Args)]

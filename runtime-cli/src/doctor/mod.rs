@@ -1,6 +1,7 @@
 //! `runtime doctor`: shows what was loaded from where, what is missing and how to get it.
 
-mod mppa;
+mod backend_report;
+mod privacy;
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -28,33 +29,45 @@ const COMPILER_TIMEOUT: Duration = Duration::from_secs(10);
 const VARIABLES: [&str; 5] = ["RUNTIME_BACKENDS", "RUNTIME_BACKEND_PATH", "RUNTIME_CACHE", "CC", "NO_COLOR"];
 
 pub(crate) fn run(arguments: &DoctorArguments) -> Result<()> {
-    match &arguments.mppa {
-        Some(path) => mppa::write(path),
+    match &arguments.backend {
+        Some(backend) => backend_report::write(backend, arguments.file.as_deref()),
         None => report(),
     }
 }
 
 fn report() -> Result<()> {
-    section("program", program())?;
-    section("environment", environment())?;
+    section("program", &program())?;
+    section("environment", &environment())?;
     let compilers = compilers();
-    section("c compiler", compilers.clone())?;
+    section("c compiler", &compilers)?;
     // Loading a library may crash this process, so everything above is printed first.
     let runtime = registry::runtime();
-    section("search paths", search_paths(runtime.load_report()))?;
-    section("load report", lines(runtime.load_report()))?;
+    section("search paths", &search_paths(runtime.load_report()))?;
+    section("load report", &lines(runtime.load_report()))?;
     let loaded = runtime.load_report().iter().filter(|line| line.outcome == LoadOutcome::Loaded);
     let probed: Vec<ProbeResult> =
         loaded.map(|line| probe::probe_library(&line.path, line.target.as_deref())).collect();
-    section("backends", lines(&probed))?;
-    section("code cache", code_cache(&CodeCache::from_environment()))?;
-    section("missing", missing(&probed, &compilers))
+    section("backends", &lines(&probed))?;
+    section("code cache", &code_cache(&CodeCache::from_environment()))?;
+    section("missing", &missing(&probed, &compilers))
 }
 
-fn section(title: &str, lines: Vec<String>) -> Result<()> {
-    let lines = if lines.is_empty() { vec!["nothing".to_owned()] } else { lines };
-    let lines: String = lines.iter().map(|line| format!("  {line}\n")).collect();
-    output::print(&format!("{title}\n{lines}"))
+fn section(title: &str, lines: &[String]) -> Result<()> {
+    output::print(&section_text(title, lines))
+}
+
+/// A title and its indented lines, without what a terminal would obey: they may come from a driver.
+fn section_text(title: &str, lines: &[String]) -> String {
+    let is_obeyed = |character: char| {
+        let is_direction = matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        is_direction || character.is_control() && character != '\t'
+    };
+    let lines: String = lines
+        .iter()
+        .flat_map(|line| line.lines())
+        .map(|line| format!("  {}\n", line.replace(is_obeyed, "\u{fffd}")))
+        .collect();
+    format!("{title}\n{}", if lines.is_empty() { "  nothing\n" } else { &lines })
 }
 
 fn lines<T: Display>(items: &[T]) -> Vec<String> {
@@ -156,4 +169,16 @@ fn missing(probed: &[ProbeResult], compilers: &[String]) -> Vec<String> {
     }
     lines.extend(probed.iter().flat_map(ProbeResult::missing));
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_has_indented_lines_that_a_terminal_does_not_obey() {
+        let lines = ["K300\u{1b}[2J\u{2066}\tz".to_owned(), "two\nlines".to_owned()];
+        assert_eq!(section_text("t", &lines), "t\n  K300\u{fffd}[2J\u{fffd}\tz\n  two\n  lines\n");
+        assert_eq!(section_text("t", &[]), "t\n  nothing\n");
+    }
 }

@@ -72,6 +72,24 @@ fn doctor_reports_what_it_finds() {
     assert!(nothing.stdout.contains("backend host: build it"), "{nothing:?}");
 }
 
+/// Every backend has a report: the command knows none by name.
+#[test]
+fn a_backend_without_a_diagnosis_of_its_own_has_a_report() {
+    let run = runtime(&["doctor", "host", "-"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    for part in [
+        "program\n  runtime ",
+        "backend\n  loaded ",
+        "diagnosis\n  this backend has no diagnosis",
+        "end of the report",
+    ] {
+        assert!(run.stdout.contains(part), "{part}: {run:?}");
+    }
+    assert!(run.stdout.contains("\"id\": \"host:0\""), "its devices are listed: {run:?}");
+    let wrong = runtime(&["doctor", "../host"]);
+    assert!(wrong.code == 2 && wrong.stderr.contains("only a-z, 0-9, _ and -"), "{wrong:?}");
+}
+
 #[test]
 fn doctor_does_not_wait_for_a_compiler_that_hangs() {
     let scripts = ["exec sleep 1000", "sleep 1000 &\necho $! > $0.child\nwait", "exec >&- 2>&-\nsleep 1000"];

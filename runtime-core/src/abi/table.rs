@@ -107,6 +107,14 @@ InstanceTable => InstanceCalls {
     architecture: fn(instance: Handle, architecture: Str, out: *mut *const DeviceInfo) -> Status;
     /// Compiles code for an architecture; needs no device. As `ModuleTable.compile` otherwise. Since minor version 2.
     compile_for: fn(instance: Handle, architecture: Str, source: *const ModuleSource, out: *mut Handle) -> Status;
+    /// Reports what the backend finds on this machine, which users send to its authors when something fails: texts, with a
+    /// title as the key of each. Calls no driver, and is bounded in size and time. Valid until the next call or `close`.
+    /// Since minor version 3.
+    diagnose: fn(instance: Handle, out: *mut *const Property, count: *mut usize) -> Status;
+    /// Lists the environment variables that a process needs from its start to open `device`, the part of a device string
+    /// behind the target, with `options`: texts, with a name as the key of each. There are none if the process can open it
+    /// as it is, or if no variable would help. Calls no driver. Valid until the next call or `close`. Since minor version 3.
+    process_variables: fn(instance: Handle, device: Str, options: *const Property, option_count: usize, out: *mut *const Property, count: *mut usize) -> Status;
 }
 
 /// Open devices.

@@ -163,6 +163,51 @@ impl Instance {
         Ok(device)
     }
 
+    /// Reports what the backend finds on this machine: texts by title.
+    ///
+    /// # Errors
+    /// `Unsupported` if the backend has no diagnosis.
+    pub(crate) fn diagnose(&self) -> Result<Options> {
+        self.texts("diagnose", |list, count| {
+            // SAFETY: the instance is open and the output pointers are writable.
+            unsafe { (self.calls.instance.diagnose)(self.handle, list, count) }
+        })
+    }
+
+    /// Lists the variables that a process needs from its start to open a device.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for an invalid option; any error of the backend.
+    pub(crate) fn process_variables(&self, device: &str, options: &Options) -> Result<Options> {
+        options.validate(&self.specs, OptionScope::Device)?;
+        let (device, properties) = (Str::new(device), convert::properties(options));
+        let (given, given_count) = (properties.as_ptr(), properties.len());
+        let listed = self.texts("process_variables", |list, count| {
+            // SAFETY: the instance is open, the properties live during the call, and the output pointers are writable.
+            unsafe {
+                (self.calls.instance.process_variables)(self.handle, device, given, given_count, list, count)
+            }
+        });
+        match listed {
+            Err(error) if error.kind() == ErrorKind::Unsupported => Ok(Options::new()),
+            listed => listed,
+        }
+    }
+
+    /// Copies texts that a function of the backend lends.
+    fn texts(
+        &self,
+        function: &str,
+        call: impl FnOnce(*mut *const abi::Property, *mut usize) -> Status,
+    ) -> Result<Options> {
+        self.check_not_forked()?;
+        let _guard = self.list_lock.lock();
+        let (mut list, mut count) = (std::ptr::null(), 0);
+        check_status(call(&raw mut list, &raw mut count))?;
+        // SAFETY: the list is valid until the next call, which the lock prevents.
+        unsafe { convert::read_properties(function, list, count) }
+    }
+
     /// Fails in a forked child.
     pub(crate) fn check_not_forked(&self) -> Result<()> {
         if self.generation == process::generation() {

@@ -156,6 +156,28 @@ impl Runtime {
         compiled.map_err(|error| error.in_operation("compile").on_device(architecture))
     }
 
+    /// What a backend finds on this machine, for its authors to explain a failure: texts by title, which may name users and
+    /// the machine. Calls no driver.
+    ///
+    /// # Errors
+    /// `NotFound` for an unknown target, with the valid ones; `Unsupported` if the backend has no diagnosis of its own.
+    pub fn diagnose(&self, target: &str) -> Result<Options> {
+        let diagnosis = self.instance(target)?.diagnose();
+        diagnosis.map_err(|error| error.in_operation("diagnose").on_device(target))
+    }
+
+    /// The environment variables that a process needs from its start to open a device with options: there are drivers that
+    /// read them once per process. None if this process can open it as it is. Calls no driver.
+    ///
+    /// # Errors
+    /// `NotFound` for an unknown target, with the valid ones; `InvalidArgument` for an unknown or invalid option; any other
+    /// error of the backend.
+    pub fn process_variables(&self, device: &str, options: &Options) -> Result<Options> {
+        let (target, name) = device.split_once(':').unwrap_or((device, "0"));
+        let variables = self.instance(target)?.process_variables(name, options);
+        variables.map_err(|error| error.in_operation("process_variables").on_device(device))
+    }
+
     fn open_device(&self, text: &str, options: &Options) -> Result<Arc<dyn CommonRuntime>> {
         let reference = DeviceRef::parse(text)?;
         let instance = self.instance(reference.target)?;

@@ -11,7 +11,7 @@ use settings::{choice, flag, path};
 
 /// Where kernels run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Platform {
+pub(crate) enum Platform {
     /// A board.
     #[default]
     Hardware,
@@ -22,18 +22,13 @@ pub enum Platform {
 }
 
 impl Platform {
-    /// All platforms with their names.
-    pub const NAMES: [(&'static str, Self); 3] =
+    /// All platforms with their names, in order.
+    pub(crate) const NAMES: [(&'static str, Self); 3] =
         [("hw", Self::Hardware), ("iss", Self::Iss), ("qemu", Self::Qemu)];
 
     /// Its name in options and variables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Hardware => "hw",
-            Self::Iss => "iss",
-            Self::Qemu => "qemu",
-        }
+    pub(crate) const fn name(self) -> &'static str {
+        Self::NAMES[self as usize].0
     }
 }
 
@@ -48,16 +43,13 @@ pub enum Arch {
 }
 
 impl Arch {
-    /// All architectures with their names.
+    /// All architectures with their names, in order.
     pub const NAMES: [(&'static str, Self); 2] = [("kv3-1", Self::Kv31), ("kv3-2", Self::Kv32)];
 
     /// Its name, as tools take it.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Kv31 => "kv3-1",
-            Self::Kv32 => "kv3-2",
-        }
+        Self::NAMES[self as usize].0
     }
 
     /// The architecture that a text contains, such as a board's description.
@@ -91,33 +83,33 @@ const FIRMWARE: [&str; 2] = ["ocl_fw_l1.elf", "ocl_fw_l2_d_1m.elf"];
 
 /// How a device is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MppaConfig {
+pub(crate) struct MppaConfig {
     /// Where kernels run.
-    pub platform: Platform,
+    pub(crate) platform: Platform,
     /// The architecture that was asked for; `None`: that of the board, or of [`Arch::default`] on simulators.
-    pub arch: Option<Arch>,
+    pub(crate) arch: Option<Arch>,
     /// File name of the firmware, or the absolute path of another one.
-    pub firmware: String,
+    pub(crate) firmware: String,
     /// The folder for files of the run; `None`: a private one.
-    pub work_dir: Option<PathBuf>,
+    pub(crate) work_dir: Option<PathBuf>,
     /// Log what is run.
-    pub verbose: bool,
+    pub(crate) verbose: bool,
     /// Log what compilers print.
-    pub build_verbose: bool,
+    pub(crate) build_verbose: bool,
     /// Run for a benchmark: traces are on.
-    pub benchmark: bool,
+    pub(crate) benchmark: bool,
     /// Record traces; boards only.
-    pub trace: bool,
+    pub(crate) trace: bool,
     /// Record traces through system calls.
-    pub trace_use_syscall: bool,
+    pub(crate) trace_use_syscall: bool,
     /// Remove a private work folder when the device is closed.
-    pub clean_work_dir: bool,
+    pub(crate) clean_work_dir: bool,
     /// Kalray's folder of tools and libraries.
-    pub sdk: Option<PathBuf>,
+    pub(crate) sdk: Option<PathBuf>,
     /// The folder that has `mppa/` and `lib/firmware/`.
-    pub root: PathBuf,
+    pub(crate) root: PathBuf,
     /// PoCL is offered in place of an MPPA, for tests.
-    pub stand_in: bool,
+    pub(crate) stand_in: bool,
 }
 
 impl MppaConfig {
@@ -125,7 +117,7 @@ impl MppaConfig {
     ///
     /// # Errors
     /// `InvalidArgument`, which names the option or the variable and the valid values.
-    pub fn resolve(environment: &Environment, options: &Options) -> Result<Self> {
+    pub(crate) fn resolve(environment: &Environment, options: &Options) -> Result<Self> {
         let source = settings::Source { environment, options };
         let benchmark = flag(source, "benchmark", "BENCHMARK", false)?;
         let trace = match environment.text(TRACE) {
@@ -174,14 +166,12 @@ impl MppaConfig {
     }
 
     /// The architecture that code is compiled for, on a device without one of its own.
-    #[must_use]
-    pub fn arch(&self) -> Arch {
+    pub(crate) fn arch(&self) -> Arch {
         self.arch.unwrap_or_default()
     }
 
     /// The path of the firmware for this architecture; `None` if its folder is unknown because there is no SDK.
-    #[must_use]
-    pub fn firmware_path(&self, arch: Arch) -> Option<PathBuf> {
+    pub(crate) fn firmware_path(&self, arch: Arch) -> Option<PathBuf> {
         if Path::new(&self.firmware).is_absolute() {
             return Some(PathBuf::from(&self.firmware));
         }
@@ -194,7 +184,6 @@ impl MppaConfig {
 
     /// The firmware as the offload library takes it: on boards its name below the folder of all firmware, on simulators the
     /// configured name.
-    #[must_use]
     pub(crate) fn offload_firmware(&self, arch: Arch) -> Option<String> {
         if self.platform != Platform::Hardware {
             return Some(self.firmware.clone());
@@ -206,20 +195,17 @@ impl MppaConfig {
     }
 
     /// Kalray's OpenCL library.
-    #[must_use]
-    pub fn opencl_library(&self) -> Option<PathBuf> {
+    pub(crate) fn opencl_library(&self) -> Option<PathBuf> {
         self.sdk.as_ref().map(|sdk| sdk.join("lib/libOpenCL.so"))
     }
 
     /// The folder that collects the traces of whole programs; `None` if none are recorded, or no folder was asked for.
-    #[must_use]
-    pub fn trace_folder(&self) -> Option<PathBuf> {
+    pub(crate) fn trace_folder(&self) -> Option<PathBuf> {
         self.work_dir.as_ref().filter(|_| self.trace).map(|folder| folder.join("traces"))
     }
 
     /// The variables that a program on an MPPA, or its simulator, is started with.
-    #[must_use]
-    pub fn variables(&self) -> Vec<(&'static str, String)> {
+    pub(crate) fn variables(&self) -> Vec<(&'static str, String)> {
         let mut variables = vec![("PLATFORM", self.platform.name().to_owned())];
         if self.trace {
             let through_calls = if self.trace_use_syscall { " MPPA_TRACE_USE_SYSCALL=1" } else { "" };
@@ -230,8 +216,7 @@ impl MppaConfig {
     }
 
     /// The variables that Kalray's OpenCL library reads, once per process.
-    #[must_use]
-    pub fn opencl_variables(&self) -> [(&'static str, String); 2] {
+    pub(crate) fn opencl_variables(&self) -> [(&'static str, String); 2] {
         let trace = if self.trace { "1" } else { "0" };
         [("POCL_MPPA_FIRMWARE_NAME", self.firmware.clone()), ("POCL_MPPA_TRACE_ENABLE", trace.to_owned())]
     }

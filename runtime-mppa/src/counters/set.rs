@@ -22,9 +22,7 @@ pub trait CounterSource: Send + 'static {
     fn stop(&mut self) -> Result<Vec<RawValues>>;
 
     /// Whether the device is simulated, where few events are counted, approximately.
-    fn is_simulated(&self) -> bool {
-        false
-    }
+    fn is_simulated(&self) -> bool;
 }
 
 /// An open set of counters.

@@ -1,6 +1,6 @@
 //! Device lists of fake machines.
 
-use runtime_core::Options;
+use runtime_core::{ErrorKind, Options};
 
 use super::*;
 use crate::environment::Environment;

@@ -10,6 +10,7 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use super::calls::Calls;
 use super::functions::{Functions, check};
+use super::limits::Limits;
 
 /// Functions of the library that open and close a chip.
 const CREATE: &str = "mppa_offload_create";
@@ -19,8 +20,7 @@ const DESTROY: &str = "mppa_offload_destroy";
 pub(super) struct CallThread {
     pub(super) functions: Functions,
     pub(super) calls: Arc<Calls>,
-    /// How long opening may take, and closing.
-    pub(super) limits: (Duration, Duration),
+    pub(super) limits: Limits,
 }
 
 /// A thread that was started.
@@ -74,7 +74,7 @@ impl CallThread {
 
     /// Opens the chip.
     fn create(&self, board: u32, firmware: CString, created: &mpsc::Sender<Result<()>>) -> Option<Opened> {
-        if !self.calls.begin(CREATE, Some(self.limits.0), ErrorKind::Timeout) {
+        if !self.calls.begin(CREATE, Some(self.limits.open), ErrorKind::Timeout) {
             return None;
         }
         let mut handle = std::ptr::null_mut();
@@ -96,7 +96,7 @@ impl CallThread {
             self.calls.end();
         }
         // The library cannot be asked to close a lost chip: it might wait for a simulator forever.
-        if !self.calls.begin(DESTROY, Some(self.limits.1), ErrorKind::DeviceLost) {
+        if !self.calls.begin(DESTROY, Some(self.limits.call), ErrorKind::DeviceLost) {
             return opened.forget(&self.calls);
         }
         // SAFETY: the handle is open, and nothing made from the chip is left. A failure leaves nothing to do.

@@ -7,12 +7,14 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
+use runtime_core::backend::Log;
 use runtime_core::{Error, ErrorKind, Result};
 
 use super::call_thread::{CallThread, Request, Started};
 use super::calls::{CHECK_INTERVAL, Calls};
 use super::functions::{Functions, check};
-use super::shim::Shim;
+use super::limits::Limits;
+use super::shim::{Shim, firmware_name};
 use super::simulator::Simulator;
 
 /// Code of host-driven modules in messages.
@@ -38,13 +40,21 @@ pub(super) struct Opening {
     pub(super) board: u32,
     pub(super) firmware: CString,
     pub(super) simulator: Option<Simulator>,
-    /// How long opening may take, and every other call that does not run code or transfer between a board and memory of the
-    /// caller.
-    pub(super) limits: (Duration, Duration),
+    pub(super) limits: Limits,
     pub(super) calls: Arc<Calls>,
 }
 
 impl Chip {
+    /// Opens the chip of a board, which takes seconds, without the log and the options of a device.
+    ///
+    /// # Errors
+    /// `Driver`; `Timeout`; `InvalidArgument` for a firmware with a zero byte in its name.
+    pub fn of_board(shim: &Arc<Shim>, board: u32, firmware: &str) -> Result<Arc<Self>> {
+        let calls = Arc::new(Calls::new(&format!("chip {board}"), true, Log::silent()));
+        let (firmware, limits) = (firmware_name(firmware)?, Limits::USUAL);
+        Self::open(shim, Opening { board, firmware, simulator: None, limits, calls })
+    }
+
     /// Opens a chip, and starts the thread that makes its calls.
     ///
     /// # Errors
@@ -56,7 +66,7 @@ impl Chip {
         let Started { requests, created, closed } = thread.start(board, firmware)?;
         let requests = Some(requests);
         let closed = Mutex::new(closed);
-        let chip = Self { shim: Arc::clone(shim), limit: limits.1, requests, closed, simulator, calls };
+        let chip = Self { shim: Arc::clone(shim), limit: limits.call, requests, closed, simulator, calls };
         chip.explain(chip.wait(&created)?)?;
         chip.record_files()?;
         Ok(Arc::new(chip))

@@ -42,7 +42,7 @@ impl Command {
         let mut block = chip.command(function, memory.kernel_address() + offset);
         block.resize(usize::try_from(offset).unwrap_or(block.len()), 0);
         block.extend_from_slice(arguments);
-        memory.write(0, &block)?;
+        memory.write(0, block)?;
         let command = memory.kernel_address();
         chip.call_unlimited(ErrorKind::Failed, "mppa_offload_buffer_exec", move |functions, handle| {
             // SAFETY: the chip is open, and the command is in its memory; the rest is the caller's promise.

@@ -16,6 +16,7 @@ use super::memory::{Memory, Space};
 use super::open_chip::OpenChip;
 use crate::config::Arch;
 use crate::counters::{CLUSTERS, CounterSource, ELEMENTS, Event, RawValues, Reduction, Request, SLOTS};
+use crate::unavailable;
 
 const START: &str = "runtime_counters_start";
 const STOP: &str = "runtime_counters_stop";
@@ -81,24 +82,18 @@ impl CounterSource for Counting {
     fn start(&mut self, slots: &[(u8, Event)]) -> Result<()> {
         self.started = None;
         let module = self.chip.modules.last_used().ok_or_else(|| {
-            Error::new(
-                ErrorKind::Unavailable,
-                "no program is loaded; counters are read by the program that ran last",
-            )
+            unavailable("no program is loaded; counters are read by the program that ran last")
         })?;
         for function in [START, STOP] {
             self.chip.modules.find(module, function).map_err(|error| match error.kind() {
-                ErrorKind::NotFound => Error::new(
-                    ErrorKind::Unavailable,
-                    format!(
-                        "the program has no function {function}; link one into it, as docs/mppa.md describes"
-                    ),
-                ),
+                ErrorKind::NotFound => unavailable(format!(
+                    "the program has no function {function}; link one into it, as docs/mppa.md describes"
+                )),
                 _ => error,
             })?;
         }
         let values = Memory::allocate(&self.chip.chip, Space::Chip, (CLUSTERS * CLUSTER_BYTES) as u64)?;
-        values.write(0, &[0; CLUSTERS * CLUSTER_BYTES])?;
+        values.write(0, vec![0; CLUSTERS * CLUSTER_BYTES])?;
         let pairs = slots.iter().flat_map(|(slot, event)| [u64::from(*slot), u64::from(event.number())]);
         let words: Vec<u64> = std::iter::once(slots.len() as u64).chain(pairs).collect();
         let arguments: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
@@ -116,9 +111,12 @@ impl CounterSource for Counting {
             let address = values.kernel_address() + u64::from(cluster) * CLUSTER_BYTES as u64;
             self.run(module, STOP, cluster, &address.to_le_bytes())?;
         }
-        let mut bytes = vec![0; CLUSTERS * CLUSTER_BYTES];
-        values.read(0, &mut bytes)?;
+        let bytes = values.read(0, vec![0; CLUSTERS * CLUSTER_BYTES])?;
         Ok((0..slots).map(|slot| raw_values(&bytes, slot)).collect())
+    }
+
+    fn is_simulated(&self) -> bool {
+        self.chip.chip.is_simulated()
     }
 }
 

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use runtime_core::backend::{
-    Allocate, Buffer, CounterSet, Device, Kernel, Module as BackendModule, NoGraph, QueueOptions, Source,
-};
+use runtime_core::backend::{Allocate, CounterSet, Device, NoGraph, QueueOptions, Source};
 use runtime_core::{CounterInfo, Error, ErrorKind, OptionSpec, Result};
 
 use super::counting::{self, Counting};
 use super::host_module::{HOST_MODULE, HostCode};
+use super::kernel::{AddedModule, OffloadModule, Runs};
 use super::loaded_modules::Code;
-use super::memory::{MIN_ALIGNMENT_BYTES, Memory, Space};
+use super::memory::{MIN_ALIGNMENT_BYTES, Memory, OffloadBuffer, Space};
 use super::open_chip::OpenChip;
 use super::queue::OffloadQueue;
 use crate::config::Arch;
@@ -74,12 +73,12 @@ impl OffloadDevice {
             "elf" => {
                 let code = Elf::new(source.bytes()?.into_owned(), self.arch)
                     .map_err(|error| Error::new(ErrorKind::CompileFailed, error.message()))?;
-                Ok((code.into(), Runs::OnClusters(clusters)))
+                Ok((Code::Elf(code), Runs::OnClusters(clusters)))
             }
             HOST_MODULE if clusters == (0..1) && self.cluster.is_none() => {
                 // SAFETY: core passes native code only from a caller who vouches for it.
                 let code = unsafe { HostCode::new(source.bytes()?.into_owned()) };
-                Ok((code.into(), Runs::InThisProcess))
+                Ok((Code::Host(code), Runs::InThisProcess))
             }
             HOST_MODULE => Err(Error::unsupported(format!(
                 "a host-driven module chooses its clusters itself; open the whole chip, without option \"{CLUSTERS_OPTION}\""
@@ -134,65 +133,3 @@ impl Device for OffloadDevice {
         Ok(OffloadQueue::new(&self.chip))
     }
 }
-
-/// Memory of a chip.
-#[derive(Debug)]
-pub(crate) struct OffloadBuffer(pub(super) Arc<Memory>);
-
-impl Buffer for OffloadBuffer {
-    fn kernel_address(&self) -> u64 {
-        self.0.kernel_address()
-    }
-}
-
-/// A module of a chip, removed on drop.
-#[derive(Debug)]
-pub(super) struct AddedModule {
-    pub(super) chip: Arc<OpenChip>,
-    pub(super) number: usize,
-}
-
-impl Drop for AddedModule {
-    fn drop(&mut self) {
-        self.chip.modules.remove(self.number);
-    }
-}
-
-/// A loaded module.
-#[derive(Debug)]
-pub(crate) struct OffloadModule {
-    code: Arc<AddedModule>,
-    runs: Runs,
-}
-
-/// How the functions of a module run.
-#[derive(Clone, Debug)]
-pub(super) enum Runs {
-    /// As `void kernel(void *args)` on these clusters, one after the other.
-    OnClusters(std::ops::Range<u32>),
-    /// As functions of this process, which drive the chip.
-    InThisProcess,
-}
-
-impl BackendModule for OffloadModule {
-    type Kernel = OffloadKernel;
-
-    fn symbols(&self) -> &[String] {
-        &[]
-    }
-
-    fn kernel(&self, name: &str) -> Result<OffloadKernel> {
-        self.code.chip.modules.find(self.code.number, name)?;
-        Ok(OffloadKernel { code: Arc::clone(&self.code), name: Arc::from(name), runs: self.runs.clone() })
-    }
-}
-
-/// A function of a module.
-#[derive(Clone, Debug)]
-pub(crate) struct OffloadKernel {
-    pub(super) code: Arc<AddedModule>,
-    pub(super) name: Arc<str>,
-    pub(super) runs: Runs,
-}
-
-impl Kernel for OffloadKernel {}

@@ -8,11 +8,10 @@ use libloading::Library;
 use runtime_core::{Error, ErrorKind, Result};
 
 /// Codes of the shim's own, which the library never returns.
-const OWN_CODES: [(c_int, &str); 5] = [
+const OWN_CODES: [(c_int, &str); 4] = [
     (-1_000_001, "out of host memory"),
     (-1_000_002, "the board has no accelerator"),
     (-1_000_003, "a cluster has no queue"),
-    (-1_000_004, "the chips cannot be listed"),
     (-1_000_005, "there is no such cluster"),
 ];
 
@@ -39,7 +38,6 @@ macro_rules! functions {
 }
 
 functions! {
-    count: b"shim_count" fn(*mut u32) -> c_int;
     open: b"shim_open" fn(u32, *mut c_char, *mut *mut c_void) -> c_int;
     close: b"shim_close" fn(*mut c_void) -> c_int;
     allocate: b"shim_allocate" fn(*mut c_void, i32, u64, u64, *mut u64, *mut u64) -> c_int;

@@ -91,7 +91,7 @@ impl HostArguments {
 }
 
 /// A signed number of `bytes` bytes, as one of 8.
-fn extended(bits: u64, bytes: usize) -> u64 {
+pub(crate) fn extended(bits: u64, bytes: usize) -> u64 {
     let unused = u64::BITS.saturating_sub(u32::try_from(bytes * 8).unwrap_or(u64::BITS));
     ((bits << unused).cast_signed() >> unused).cast_unsigned()
 }

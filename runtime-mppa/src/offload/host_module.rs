@@ -4,6 +4,7 @@
 
 use std::ffi::{CString, c_void};
 use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
@@ -59,20 +60,8 @@ impl HostModule {
             Error::new(ErrorKind::CompileFailed, format!("{what}: {}", error.message()))
         })?;
         let module = Self { chip: Arc::clone(chip), library: ManuallyDrop::new(library) };
-        let required = |name| {
-            module.find(name).map_err(|_| {
-                Error::new(
-                    ErrorKind::CompileFailed,
-                    format!("a host-driven module exports \"{name}\", and this shared object does not"),
-                )
-            })
-        };
-        let (set_structures, load) = (required(SET_STRUCTURES)?, required(LOAD)?);
-        // SAFETY: a function of this name takes an address in XTC's modules.
-        let set_structures =
-            unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void)>(set_structures) };
-        // SAFETY: a function of this name takes nothing.
-        let load = unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn()>(load) };
+        let set_structures = module.required::<unsafe extern "C" fn(*mut c_void)>(SET_STRUCTURES)?;
+        let load = module.required::<unsafe extern "C" fn()>(LOAD)?;
         chip.run_host_code(move |structures| {
             // SAFETY: the structures live as long as the chip, which the module keeps open.
             unsafe { set_structures(structures) };
@@ -87,16 +76,27 @@ impl HostModule {
     /// # Errors
     /// `NotFound`.
     pub(super) fn symbol(&self, name: &str) -> Result<u64> {
-        self.find(name).map(|function| function.expose_provenance() as u64)
+        self.find::<NonNull<c_void>>(name).map(|function| function.as_ptr().expose_provenance() as u64)
     }
 
-    fn find(&self, name: &str) -> Result<*mut c_void> {
+    /// A function, as one of XTC's modules of this name is declared.
+    fn required<T: Copy>(&self, name: &str) -> Result<T> {
+        self.find(name).map_err(|_| {
+            Error::new(
+                ErrorKind::CompileFailed,
+                format!("a host-driven module exports \"{name}\", and this shared object does not"),
+            )
+        })
+    }
+
+    /// An address, or a function, of the type that the caller knows it to have. `T` has no null.
+    fn find<T: Copy>(&self, name: &str) -> Result<T> {
         let text = CString::new(name).map_err(|_| Error::invalid("a symbol has no zero byte"))?;
-        let missing =
-            || Error::new(ErrorKind::NotFound, format!("the module exports no function \"{name}\""));
-        // SAFETY: only its address is used here.
-        let symbol = unsafe { self.library.get::<*mut c_void>(text.as_bytes_with_nul()) };
-        symbol.ok().map(|symbol| *symbol).filter(|address| !address.is_null()).ok_or_else(missing)
+        // SAFETY: the caller of `HostCode::new` vouches for the functions of these names; a null address is `None`.
+        let symbol = unsafe { self.library.get::<Option<T>>(text.as_bytes_with_nul()) };
+        symbol.ok().and_then(|symbol| *symbol).ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("the module exports no function \"{name}\""))
+        })
     }
 
     /// Calls a function of the module, which drives the chip.
@@ -107,10 +107,7 @@ impl HostModule {
     /// # Safety
     /// It takes these arguments.
     pub(super) unsafe fn call(&self, name: &str, arguments: &HostArguments) -> Result<()> {
-        let function = self.find(name)?;
-        // SAFETY: the caller's function takes these arguments, and ignores others.
-        let function = unsafe { std::mem::transmute::<*mut c_void, Payload>(function) };
-        let arguments = *arguments;
+        let (function, arguments) = (self.find::<Payload>(name)?, *arguments);
         self.chip.run_host_code(move |_| {
             // SAFETY: the module is closed by a later call of the same thread, if at all; the rest is the caller's promise.
             unsafe { arguments.call(function) };

@@ -1,4 +1,4 @@
-//! How long a call to the offload library may take: an option of the devices behind it.
+//! How long calls to the offload library may take: options of the devices behind it.
 
 use std::time::Duration;
 
@@ -6,17 +6,31 @@ use runtime_core::{OptionSpec, Options, Result};
 
 const OPTION: &str = "call_timeout_ms";
 /// Opening a board takes about 3 s, and other calls less.
-pub(super) const CALL_TIMEOUT: Duration = Duration::from_millis(TIMEOUT_MS.unsigned_abs());
+const CALL_TIMEOUT: Duration = Duration::from_millis(TIMEOUT_MS.unsigned_abs());
 const TIMEOUT_MS: i64 = 60_000;
 const MAX_TIMEOUT_MS: i64 = 3_600_000;
 
-/// The time for a call.
-///
-/// # Errors
-/// `InvalidArgument` for a time out of range.
-pub(crate) fn call_timeout(options: &Options) -> Result<Duration> {
-    let timeout = options.integer_within(OPTION, TIMEOUT_MS, 1..=MAX_TIMEOUT_MS)?;
-    Ok(Duration::from_millis(timeout.unsigned_abs()))
+/// How long opening a chip, and every other call may take that does not run code or transfer between a board and memory of the
+/// caller.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) open: Duration,
+    pub(crate) call: Duration,
+}
+
+impl Limits {
+    /// Those of a board without options.
+    pub(super) const USUAL: Self = Self { open: CALL_TIMEOUT, call: CALL_TIMEOUT };
+
+    /// The limits for a board, or for a simulator that has to be ready in time.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a time out of range.
+    pub(crate) fn new(options: &Options, ready: Option<Duration>) -> Result<Self> {
+        let call = options.integer_within(OPTION, TIMEOUT_MS, 1..=MAX_TIMEOUT_MS)?;
+        let call = Duration::from_millis(call.unsigned_abs());
+        Ok(Self { open: ready.unwrap_or(call), call })
+    }
 }
 
 /// The option of devices behind the offload library.

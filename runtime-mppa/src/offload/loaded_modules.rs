@@ -27,18 +27,6 @@ pub enum Code {
     Host(HostCode),
 }
 
-impl From<Elf> for Code {
-    fn from(elf: Elf) -> Self {
-        Self::Elf(elf)
-    }
-}
-
-impl From<HostCode> for Code {
-    fn from(code: HostCode) -> Self {
-        Self::Host(code)
-    }
-}
-
 /// Modules of a chip, any number. They are loaded when one of their kernels runs; if there are too many, the least recently used one
 /// is unloaded.
 #[derive(Debug)]
@@ -104,11 +92,11 @@ impl LoadedModules {
     ///
     /// # Errors
     /// `DeviceLost`.
-    pub fn add(&self, code: impl Into<Code>) -> Result<usize> {
+    pub fn add(&self, code: Code) -> Result<usize> {
         let mut modules = self.lock()?;
         let number = modules.next;
         modules.next += 1;
-        modules.codes.insert(number, code.into());
+        modules.codes.insert(number, code);
         Ok(number)
     }
 

@@ -5,7 +5,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use runtime_core::backend::check_range;
+use runtime_core::backend::{Buffer, check_range};
 use runtime_core::{Error, ErrorKind, Result};
 
 use super::chip::Chip;
@@ -14,13 +14,17 @@ use crate::counters::CLUSTERS;
 
 /// Alignment of every allocation, and of the memory of whole programs.
 pub(crate) const MIN_ALIGNMENT_BYTES: u64 = 64;
-const WRITE: &str = "mppa_offload_write";
-const READ: &str = "mppa_offload_read";
 /// Bytes of a piece of what goes through a buffer of this backend.
 const PIECE_BYTES: u64 = 1 << 20;
 
 /// A function of the shim that writes to memory, or reads it.
 type Transfer = unsafe extern "C" fn(*mut c_void, *mut c_void, u64, u64) -> c_int;
+
+/// A direction of transfers: its name, the library's function, and that of the shim.
+type Direction = (&'static str, &'static str, fn(&Functions) -> Transfer);
+
+const WRITE: Direction = ("write", "mppa_offload_write", |functions| functions.write);
+const READ: Direction = ("read", "mppa_offload_read", |functions| functions.read);
 
 /// Where memory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,57 +104,25 @@ impl Memory {
         self.transfer_address
     }
 
-    /// Copies bytes to the memory.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for a range beyond its end; `Driver`.
-    pub fn write(&self, offset: u64, source: &[u8]) -> Result<()> {
-        check_range("write", offset, source.len() as u64, self.bytes)?;
-        let mut rest = source;
-        pieces(source.len() as u64, |done, mut piece| {
-            let (now, later) = rest.split_at(piece.len());
-            piece.copy_from_slice(now);
-            rest = later;
-            self.write_piece(offset + done, piece)
-        })
-    }
-
-    /// Copies bytes from the memory.
-    ///
-    /// # Errors
-    /// As [`Memory::write`].
-    pub fn read(&self, offset: u64, destination: &mut [u8]) -> Result<()> {
-        check_range("read", offset, destination.len() as u64, self.bytes)?;
-        let mut rest = &mut destination[..];
-        pieces(rest.len() as u64, |done, piece| {
-            let piece = self.read_piece(offset + done, piece)?;
-            let (now, later) = std::mem::take(&mut rest).split_at_mut(piece.len());
-            now.copy_from_slice(&piece);
-            rest = later;
-            Ok(piece)
-        })
-    }
-
     /// Copies a piece to the memory, and returns it. The library keeps it if the call does not return.
     ///
     /// # Errors
-    /// As [`Memory::write`].
-    pub(super) fn write_piece(&self, offset: u64, piece: Vec<u8>) -> Result<Vec<u8>> {
-        self.transfer_piece(("write", WRITE), |functions| functions.write, offset, piece)
+    /// `InvalidArgument` for a range beyond its end; `Driver`.
+    pub fn write(&self, offset: u64, piece: Vec<u8>) -> Result<Vec<u8>> {
+        self.transfer(WRITE, offset, piece)
     }
 
     /// Fills a piece from the memory, and returns it. The library keeps it if the call does not return.
     ///
     /// # Errors
     /// As [`Memory::write`].
-    pub(super) fn read_piece(&self, offset: u64, piece: Vec<u8>) -> Result<Vec<u8>> {
-        self.transfer_piece(("read", READ), |functions| functions.read, offset, piece)
+    pub fn read(&self, offset: u64, piece: Vec<u8>) -> Result<Vec<u8>> {
+        self.transfer(READ, offset, piece)
     }
 
-    fn transfer_piece(
+    fn transfer(
         &self,
-        (operation, function): (&str, &str),
-        transfer: fn(&Functions) -> Transfer,
+        (operation, function, transfer): Direction,
         offset: u64,
         mut piece: Vec<u8>,
     ) -> Result<Vec<u8>> {
@@ -196,21 +168,14 @@ impl Memory {
     /// Copies `bytes` bytes from `source` to the memory.
     ///
     /// # Errors
-    /// As [`Memory::write`].
+    /// `Driver`; `DeviceLost`.
     ///
     /// # Safety
-    /// `source` is lent for `bytes` bytes.
+    /// `source` is lent for `bytes` bytes, and the range is within the memory.
     pub(super) unsafe fn write_lent(&self, offset: u64, source: *const u8, bytes: u64) -> Result<()> {
-        check_range("write", offset, bytes, self.bytes)?;
-        if bytes == 0 {
-            return Ok(());
-        }
         if !self.chip.is_simulated() {
-            let (lent, address) = (Lent(source.cast_mut()), self.transfer_address + offset);
-            return self.chip.call_unlimited(ErrorKind::Driver, WRITE, move |functions, handle| {
-                // SAFETY: the chip is open, the range is within the memory, and the source is only read.
-                unsafe { (functions.write)(handle, lent.address(), address, bytes) }
-            });
+            // SAFETY: as the caller's; a source is only read.
+            return unsafe { self.transfer_lent(WRITE, offset, source.cast_mut(), bytes) };
         }
         pieces(bytes, |done, mut piece| {
             let source = source.wrapping_add(usize::try_from(done).unwrap_or(0));
@@ -218,37 +183,51 @@ impl Memory {
                 // SAFETY: the device is not lost meanwhile, so the source is readable; the piece is no part of it.
                 unsafe { source.copy_to_nonoverlapping(piece.as_mut_ptr(), piece.len()) }
             })?;
-            self.write_piece(offset + done, piece)
+            self.write(offset + done, piece)
         })
     }
 
     /// Copies `bytes` bytes from the memory to `destination`.
     ///
     /// # Errors
-    /// As [`Memory::write`].
+    /// As [`Memory::write_lent`].
     ///
     /// # Safety
-    /// `destination` is lent for `bytes` bytes.
+    /// `destination` is lent for `bytes` bytes, and the range is within the memory.
     pub(super) unsafe fn read_lent(&self, offset: u64, destination: *mut u8, bytes: u64) -> Result<()> {
-        check_range("read", offset, bytes, self.bytes)?;
-        if bytes == 0 {
-            return Ok(());
-        }
         if !self.chip.is_simulated() {
-            let (lent, address) = (Lent(destination), self.transfer_address + offset);
-            return self.chip.call_unlimited(ErrorKind::Driver, READ, move |functions, handle| {
-                // SAFETY: the chip is open, the range is within the memory, and the destination is writable.
-                unsafe { (functions.read)(handle, lent.address(), address, bytes) }
-            });
+            // SAFETY: as the caller's.
+            return unsafe { self.transfer_lent(READ, offset, destination, bytes) };
         }
         pieces(bytes, |done, piece| {
-            let piece = self.read_piece(offset + done, piece)?;
+            let piece = self.read(offset + done, piece)?;
             let destination = destination.wrapping_add(usize::try_from(done).unwrap_or(0));
             self.chip.while_running(|| {
                 // SAFETY: the device is not lost meanwhile, so the destination is writable; the piece is no part of it.
                 unsafe { destination.copy_from_nonoverlapping(piece.as_ptr(), piece.len()) }
             })?;
             Ok(piece)
+        })
+    }
+
+    /// Transfers between lent memory and a board.
+    ///
+    /// # Safety
+    /// `host` is lent for `bytes` bytes, and the range is within the memory.
+    unsafe fn transfer_lent(
+        &self,
+        (_, function, transfer): Direction,
+        offset: u64,
+        host: *mut u8,
+        bytes: u64,
+    ) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let (lent, address) = (Lent(host), self.transfer_address + offset);
+        self.chip.call_unlimited(ErrorKind::Driver, function, move |functions, handle| {
+            // SAFETY: the chip is open, and the caller promises the rest.
+            unsafe { transfer(functions)(handle, lent.address(), address, bytes) }
         })
     }
 }
@@ -273,5 +252,15 @@ impl Drop for Memory {
             // SAFETY: the chip is open, and the memory was allocated in this space.
             let _ = unsafe { (functions.free)(handle, space, address) };
         });
+    }
+}
+
+/// Memory of a chip, as core holds it.
+#[derive(Debug)]
+pub struct OffloadBuffer(pub(super) Arc<Memory>);
+
+impl Buffer for OffloadBuffer {
+    fn kernel_address(&self) -> u64 {
+        self.0.kernel_address()
     }
 }

@@ -11,6 +11,7 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use super::calls::{CHECK_INTERVAL, Calls};
 use super::chip::Opening;
+use super::limits::Limits;
 use super::shim::{compile_folder, firmware_name};
 use super::simulator::{Simulator, SimulatorPlan};
 use super::{Chip, LoadedModules, Shim};
@@ -26,32 +27,20 @@ pub(crate) struct Wanted {
     pub(crate) firmware: String,
     /// `None` for a board.
     pub(crate) simulator: Option<SimulatorPlan>,
-    /// How long a call may take.
-    pub(crate) call_timeout: Duration,
 }
 
 impl Wanted {
-    /// Whether a chip that was opened for one serves for the other. How long calls may take makes no difference.
-    fn is_same(&self, other: &Self) -> bool {
-        let untimed = |wanted: &Self| {
-            let simulator = wanted.simulator.as_ref().map(SimulatorPlan::untimed);
-            Self { simulator, call_timeout: Duration::ZERO, ..wanted.clone() }
-        };
-        untimed(self) == untimed(other)
-    }
-
     /// How to open it, with its simulator, if it has one, which is started here.
     ///
     /// # Errors
     /// As [`Simulator::start`].
-    fn opening(&self, calls: Arc<Calls>, log: Log) -> Result<Opening> {
+    fn opening(&self, limits: Limits, calls: Arc<Calls>, log: Log) -> Result<Opening> {
         let (name, firmware) = (self.name(), &self.firmware);
         let text = format!("opening {name} with firmware {firmware}; this takes several seconds");
         log.write(Level::Info, "mppa", &text);
         let firmware = firmware_name(firmware)?;
-        let simulator = self.simulator.as_ref().map(|plan| Simulator::start(plan, log)).transpose()?;
-        let create_limit = self.simulator.as_ref().map_or(self.call_timeout, SimulatorPlan::timeout);
-        let limits = (create_limit, self.call_timeout);
+        let simulator = self.simulator.as_ref().map(|plan| Simulator::start(plan, limits.open, log));
+        let simulator = simulator.transpose()?;
         Ok(Opening { board: self.position, firmware, simulator, limits, calls })
     }
 
@@ -134,7 +123,13 @@ impl OpenChips {
     /// # Safety
     /// As for [`Shim::build`].
     #[allow(unsafe_code, reason = "the caller vouches for the SDK")]
-    pub(crate) unsafe fn open(&self, sdk: &Path, wanted: Wanted, log: BuildLog) -> Result<Arc<OpenChip>> {
+    pub(crate) unsafe fn open(
+        &self,
+        sdk: &Path,
+        wanted: Wanted,
+        limits: Limits,
+        log: BuildLog,
+    ) -> Result<Arc<OpenChip>> {
         let place = Arc::clone(self.chips.lock().entry((wanted.platform, wanted.position)).or_default());
         let mut place = place.lock();
         let name = wanted.name();
@@ -143,19 +138,19 @@ impl OpenChips {
         }
         if let Some(open) = place.chip.upgrade() {
             open.chip.check_running().map_err(|error| still_in_use(&name, &error))?;
-            return if open.opened.is_same(&wanted) {
+            return if open.opened == wanted {
                 Ok(open)
             } else {
                 Err(opened_otherwise(&open.opened, &wanted))
             };
         }
-        place.wait_closed(&name, wanted.call_timeout)?;
+        place.wait_closed(&name, limits.call)?;
         // SAFETY: as the caller's.
         let shim = unsafe { self.shim(sdk, log) }?;
         let BuildLog { log, .. } = log;
         let calls = Arc::new(Calls::new(&name, wanted.simulator.is_none(), log));
         place.calls = Arc::downgrade(&calls);
-        let chip = Chip::open(&shim, wanted.opening(calls, log)?)?;
+        let chip = Chip::open(&shim, wanted.opening(limits, calls, log)?)?;
         let open = Arc::new(OpenChip { modules: LoadedModules::new(&chip), chip, opened: wanted });
         place.chip = Arc::downgrade(&open);
         Ok(open)
@@ -210,7 +205,6 @@ mod tests {
     use crate::config::MppaConfig;
     use crate::environment::{Environment, SIMULATOR_FOLDER};
     use crate::fixture::FakeRoot;
-    use crate::readiness::Readiness;
     use crate::tools::Tools;
 
     #[test]
@@ -228,24 +222,22 @@ mod tests {
         });
     }
 
+    /// The time for opening is no part of it.
     #[test]
-    fn the_time_for_opening_makes_no_other_chip() {
+    fn another_way_to_open_makes_another_chip() {
         let root = FakeRoot::new();
         root.tool("bin/kvx-cluster", "");
         let tools = Tools::new(None, &root.environment(&[]));
         let options = runtime_core::Options::new().with("platform", "iss");
         let config = MppaConfig::resolve(&Environment::default(), &options).unwrap();
         let process = [("MPPA_RPROC_PLATFORM_MODE", "sim"), (SIMULATOR_FOLDER, "/s")].into_iter().collect();
-        let wanted = |text: Option<&str>, seconds| {
-            let ready = Readiness { text: text.map(str::to_owned), timeout: Duration::from_secs(seconds) };
-            let plan = SimulatorPlan::new(&config, &process, &tools, ready).unwrap();
+        let wanted = |text: Option<&str>| {
+            let plan = SimulatorPlan::new(&config, &process, &tools, text.map(str::to_owned)).unwrap();
             let firmware = config.firmware.clone();
-            let (platform, call_timeout) = (Platform::Iss, Duration::from_secs(seconds));
-            Wanted { platform, position: 0, firmware, simulator: Some(plan), call_timeout }
+            Wanted { platform: Platform::Iss, position: 0, firmware, simulator: Some(plan) }
         };
-        assert!(wanted(None, 1).is_same(&wanted(None, 2)));
-        assert!(!wanted(None, 1).is_same(&wanted(Some("ready"), 1)));
-        let board = Wanted { platform: Platform::Hardware, simulator: None, ..wanted(None, 1) };
-        assert!(board.is_same(&board.clone()) && !board.is_same(&wanted(None, 1)));
+        assert_eq!(wanted(None), wanted(None));
+        assert_ne!(wanted(None), wanted(Some("ready")));
+        assert_ne!(wanted(None), Wanted { platform: Platform::Hardware, simulator: None, ..wanted(None) });
     }
 }

@@ -16,9 +16,9 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use super::arguments;
 use super::command::Command;
-use super::device::{OffloadBuffer, OffloadKernel, Runs};
 use super::host_arguments::HostArguments;
-use super::memory::{Memory, pieces};
+use super::kernel::{OffloadKernel, Runs};
+use super::memory::{OffloadBuffer, pieces};
 use super::open_chip::OpenChip;
 
 /// How long the queue of a lost device waits for work that sees the loss, so that the device can be opened again at once.
@@ -29,7 +29,7 @@ type Work = Box<dyn FnOnce(&mut Command) -> Result<()> + Send>;
 
 /// An in-order queue of a chip.
 #[derive(Debug)]
-pub(crate) struct OffloadQueue {
+pub struct OffloadQueue {
     shared: Arc<Shared>,
     chip: Arc<OpenChip>,
     worker: Mutex<Option<JoinHandle<()>>>,
@@ -206,8 +206,8 @@ impl Queue for OffloadQueue {
         let (to, from) = (Arc::clone(&to.0), Arc::clone(&from.0));
         self.submit(submit, move |_| {
             pieces(bytes, |done, piece| {
-                let piece = from.read_piece(from_offset + done, piece)?;
-                to.write_piece(to_offset + done, piece)
+                let piece = from.read(from_offset + done, piece)?;
+                to.write(to_offset + done, piece)
             })
         })
     }
@@ -220,13 +220,13 @@ impl Queue for OffloadQueue {
         pattern: FillPattern,
     ) -> Result<()> {
         check_range("fill", offset, bytes, to.0.bytes())?;
-        let memory: Arc<Memory> = Arc::clone(&to.0);
+        let memory = Arc::clone(&to.0);
         self.submit(submit, move |_| {
             let pattern = pattern.repeated();
             pieces(bytes, |done, mut piece| {
                 // A piece is a multiple of the pattern, except the last one.
                 piece.iter_mut().zip(pattern.iter().cycle()).for_each(|(byte, value)| *byte = *value);
-                memory.write_piece(offset + done, piece)
+                memory.write(offset + done, piece)
             })
         })
     }

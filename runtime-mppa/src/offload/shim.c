@@ -12,7 +12,6 @@
 #define NO_MEMORY (-1000001)
 #define NO_ACCELERATOR (-1000002)
 #define NO_QUEUE (-1000003)
-#define NO_ITERATOR (-1000004)
 #define MISSING (-1000005)
 /* Entries of the structures that host-driven modules get. */
 #define COMMON 64
@@ -28,16 +27,6 @@ struct device {
     /* The first entry is the context. No public source names others, so they are null. */
     void *common[COMMON];
 };
-
-EXPORT int shim_count(uint32_t *count) {
-    mppa_rproc_iterator_t *iterator = mppa_rproc_iter_alloc();
-    if (!iterator)
-        return NO_ITERATOR;
-    int found = mppa_rproc_count_get(iterator);
-    mppa_rproc_iter_free(iterator);
-    *count = found > 0 ? (uint32_t)found : 0;
-    return found < 0 ? found : 0;
-}
 
 EXPORT int shim_close(void *opened) {
     struct device *device = opened;

@@ -8,14 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use libloading::Library;
-use runtime_core::backend::{Log, TemporaryFolder, open_library};
+use runtime_core::backend::{TemporaryFolder, open_library};
 use runtime_core::{Error, ErrorKind, Result};
 
-use super::calls::Calls;
-use super::chip::{Chip, Opening};
-use super::functions::{Functions, check};
-use super::limits::CALL_TIMEOUT;
+use super::functions::Functions;
 use crate::process::{self, NO_ROOM, io_error};
+use crate::unavailable;
 
 const SOURCE: &str = include_str!("shim.c");
 const LIBRARY: &str = "libruntime_mppa_shim.so";
@@ -45,11 +43,10 @@ impl Shim {
     /// The header and the libraries are those of Kalray's offload library.
     pub unsafe fn build(sdk: &Path, folder: &Path) -> Result<Arc<Self>> {
         if !has_header(sdk) {
-            let message = format!(
+            return Err(unavailable(format!(
                 "no SDK: {} does not exist; install AccessCore and set KALRAY_TOOLCHAIN_DIR to its folder",
                 sdk.join(HEADER).display()
-            );
-            return Err(Error::new(ErrorKind::Unavailable, message));
+            )));
         }
         let output = compile(sdk, folder)?;
         // SAFETY: the library was compiled from our source; loading it loads the SDK's libraries, which the caller guarantees to be Kalray's.
@@ -58,28 +55,6 @@ impl Shim {
         let functions = unsafe { Functions::bind(&library) };
         std::mem::forget(library);
         Ok(Arc::new(Self { functions: functions?, output }))
-    }
-
-    /// Number of the chips of this machine.
-    ///
-    /// # Errors
-    /// `Driver`.
-    pub fn count(&self) -> Result<u32> {
-        let mut count = 0;
-        // SAFETY: the number is writable.
-        let code = unsafe { (self.functions.count)(&raw mut count) };
-        check(ErrorKind::Driver, "mppa_rproc_count_get", code).map(|()| count)
-    }
-
-    /// Opens the chip of a board, and starts a firmware on it, which takes seconds.
-    ///
-    /// # Errors
-    /// `Driver`; `Timeout`; `InvalidArgument` for a name with a zero byte.
-    pub fn open(self: &Arc<Self>, board: u32, firmware: &str) -> Result<Arc<Chip>> {
-        let calls = Arc::new(Calls::new(&format!("chip {board}"), true, Log::silent()));
-        let limits = (CALL_TIMEOUT, CALL_TIMEOUT);
-        let firmware = firmware_name(firmware)?;
-        Chip::open(self, Opening { board, firmware, simulator: None, limits, calls })
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The library reads its platform and the simulator's folder from the environment, once per process. The backend cannot set variables
 //! of its host process, because other threads may read them at that moment. So they are set before the program starts
-//! ([`simulator_variables`](super::simulator_variables)), and the backend starts the simulator in the folder that they name: one at a
+//! (`simulator_variables`), and the backend starts the simulator in the folder that they name: one at a
 //! time in each process.
 
 use std::path::{Path, PathBuf};
@@ -19,8 +19,8 @@ use crate::environment::{
     Environment, SIMULATOR_FIRMWARE as FIRMWARE, SIMULATOR_FOLDER, SIMULATOR_MODE as MODE,
 };
 use crate::process;
-use crate::readiness::Readiness;
 use crate::tools::Tools;
+use crate::unavailable;
 
 /// The value of `MODE` for simulators.
 pub(super) const SIMULATED: &str = "sim";
@@ -73,21 +73,11 @@ pub(crate) struct SimulatorPlan {
     variables: Vec<(&'static str, String)>,
     folder: PathBuf,
     removes_folder: bool,
-    ready: Readiness,
+    /// What the simulator prints when it is ready, if that is known.
+    ready: Option<String>,
 }
 
 impl SimulatorPlan {
-    /// This plan without its time limit.
-    pub(super) fn untimed(&self) -> Self {
-        let ready = Readiness { timeout: Duration::ZERO, ..self.ready.clone() };
-        Self { ready, ..self.clone() }
-    }
-
-    /// How long the library may take to connect with the simulator.
-    pub(super) const fn timeout(&self) -> Duration {
-        self.ready.timeout
-    }
-
     /// The plan for the platform of a configuration.
     ///
     /// # Errors
@@ -96,9 +86,8 @@ impl SimulatorPlan {
         config: &MppaConfig,
         process: &Environment,
         tools: &Tools,
-        ready: Readiness,
+        ready: Option<String>,
     ) -> Result<Self> {
-        let unavailable = |message| Error::new(ErrorKind::Unavailable, message);
         if let Some(reason) = obstacle(config.platform, config, process) {
             return Err(unavailable(reason));
         }
@@ -140,12 +129,12 @@ pub(super) struct Simulator {
 }
 
 impl Simulator {
-    /// Starts a simulator, and waits until it is ready.
+    /// Starts a simulator, and waits until it is ready, for at most `timeout`.
     ///
     /// # Errors
     /// `Timeout` or `Failed` with its output if it does not get ready; `Unavailable` if it cannot be run, or another one uses its
     /// folder; as [`SimulatorFolder::create`].
-    pub(super) fn start(plan: &SimulatorPlan, log: Log) -> Result<Self> {
+    pub(super) fn start(plan: &SimulatorPlan, timeout: Duration, log: Log) -> Result<Self> {
         let folder = SimulatorFolder::create(&plan.folder, plan.removes_folder)?;
         if plan.removes_folder {
             SimulatorFolder::remove_abandoned(&plan.folder);
@@ -159,17 +148,13 @@ impl Simulator {
         };
         // From here on, an error ends it in the order of the fields.
         let mut simulator = Self { process: Mutex::new(process), _guard: guard, folder };
-        simulator.wait_ready(&plan.ready)?;
+        let process = simulator.process.get_mut();
+        match &plan.ready {
+            Some(text) => process.wait_ready(text, timeout)?,
+            None => wait_for_files(process, &simulator.folder, timeout)?,
+        }
         simulator.record_files()?;
         Ok(simulator)
-    }
-
-    fn wait_ready(&mut self, ready: &Readiness) -> Result<()> {
-        let process = self.process.get_mut();
-        match &ready.text {
-            Some(text) => process.wait_ready(text, ready.timeout),
-            None => wait_for_files(process, &self.folder, ready.timeout),
-        }
     }
 
     /// Records the files in its folder as its own, so that they can be removed after this process was killed.
@@ -245,8 +230,6 @@ mod tests {
     use super::*;
     use crate::fixture::FakeRoot;
 
-    const READY: Readiness = Readiness { text: None, timeout: Duration::from_secs(9) };
-
     fn variables(path: &str) -> Environment {
         [(MODE, SIMULATED), (SIMULATOR_FOLDER, path)].into_iter().collect()
     }
@@ -285,7 +268,7 @@ mod tests {
     fn the_commands_are_those_of_the_tools_for_the_architecture() {
         let root = FakeRoot::new();
         let tools = Tools::new(None, &root.environment(&[]));
-        let plan = |platform| SimulatorPlan::new(&config(platform), &variables("/s"), &tools, READY);
+        let plan = |platform| SimulatorPlan::new(&config(platform), &variables("/s"), &tools, None);
         assert_eq!(plan("iss").unwrap_err().kind(), ErrorKind::Unavailable);
         for (platform, expected) in [
             ("iss", "--disable-cache --march=kv3-1 --no-load-elf --sim-server=SOCKET --mmap --mppa-wdir=/s"),

@@ -13,10 +13,11 @@ use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, 
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use runtime_core::{Error, ErrorKind, Result};
+use runtime_core::{Error, Result};
 
 use crate::environment::SIMULATOR_FOLDER;
 use crate::process::{OUTPUT_FILE, io_error};
+use crate::unavailable;
 
 /// A locked file, with the names of the entries that the last simulator made.
 const MARKER: &str = "runtime-mppa.lock";
@@ -237,12 +238,11 @@ fn remove(entry: &DirEntry) -> io::Result<()> {
 }
 
 fn in_use(path: &Path) -> Error {
-    let message = format!(
+    unavailable(format!(
         "{} is used by another simulator; a process has only one, in a folder of its own: close that device, or set \
          {SIMULATOR_FOLDER} to another folder before the program starts",
         path.display()
-    );
-    Error::new(ErrorKind::Unavailable, message)
+    ))
 }
 
 fn not_recorded(path: &Path) -> Error {
@@ -257,6 +257,8 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
     use std::os::unix::net::UnixListener;
     use std::sync::atomic::{AtomicU32, Ordering};
+
+    use runtime_core::ErrorKind;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! Lists folders within bounds: what is read may not be the driver's or the SDK's, and a driver may never answer.
 
 use std::collections::VecDeque;
-use std::fs::{DirEntry, File, Metadata};
+use std::fs::{DirEntry, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -55,99 +55,77 @@ pub(super) struct Bounds {
     pub(super) follows: fn(&str) -> bool,
 }
 
-/// A folder that is being listed.
-struct Listing<'a, 'b> {
-    root: &'a Path,
-    bounds: Bounds,
-    /// Folders to list, relative to the root, with their level.
-    folders: VecDeque<(PathBuf, usize)>,
-    lines: Lines<'b>,
-}
-
 /// Lists a folder: names, sizes, and contents of some files. What cannot be read is a line.
-pub(super) fn list(root: &Path, bounds: Bounds, lines: Lines<'_>) {
-    let mut listing = Listing { root, bounds, folders: VecDeque::from([(PathBuf::new(), 1)]), lines };
-    while let Some((folder, level)) = listing.folders.pop_front() {
-        if listing.bounds.entries == 0 {
-            (listing.lines)("more entries are left out".to_owned());
-            return;
+pub(super) fn list(root: &Path, mut bounds: Bounds, lines: Lines<'_>) {
+    // Relative to the root, with their level.
+    let mut folders = VecDeque::from([(PathBuf::new(), 1)]);
+    while let Some((folder, level)) = folders.pop_front() {
+        if bounds.entries == 0 {
+            return lines("more entries are left out".to_owned());
         }
-        listing.folder(&folder, level);
-    }
-}
-
-impl Listing<'_, '_> {
-    fn folder(&mut self, folder: &Path, level: usize) {
-        let scanned = match entries(&self.root.join(folder)) {
+        let name = if level == 1 { "the folder".to_owned() } else { format!("{}/", folder.display()) };
+        let scanned = match entries(&root.join(&folder)) {
             Ok(scanned) => scanned,
-            Err(error) => return (self.lines)(format!("{}: cannot be read: {error}", folder_name(folder))),
+            Err(error) => {
+                lines(format!("{name}: cannot be read: {error}"));
+                continue;
+            }
         };
-        let shown = scanned.len().min(self.bounds.per_folder).min(self.bounds.entries);
-        self.bounds.entries -= shown;
+        let shown = scanned.len().min(bounds.per_folder).min(bounds.entries);
+        bounds.entries -= shown;
         for entry in &scanned[..shown] {
-            self.entry(folder, level, entry);
+            let path = folder.join(entry.file_name());
+            if describe(entry, &path, &mut bounds, lines) && level < bounds.depth {
+                folders.push_back((path, level + 1));
+            }
         }
         if shown < scanned.len() {
-            let left_out = scanned.len() - shown;
-            (self.lines)(format!("{}: {left_out} or more entries are left out", folder_name(folder)));
-        }
-    }
-
-    fn entry(&mut self, folder: &Path, level: usize, entry: &DirEntry) {
-        let path = folder.join(entry.file_name());
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let shown = path.display();
-        match entry.metadata() {
-            Err(error) => (self.lines)(format!("{shown}: cannot be read: {error}")),
-            Ok(file) if file.is_symlink() => self.link(&path, level, &name),
-            Ok(file) if file.is_dir() => {
-                (self.lines)(format!("{shown}/"));
-                self.enqueue(path, level);
-            }
-            Ok(file) if file.is_file() => self.file(&path, &name, &file),
-            Ok(_) => (self.lines)(format!("{shown}: neither a file nor a folder")),
-        }
-    }
-
-    fn link(&mut self, path: &Path, level: usize, name: &str) {
-        let full = self.root.join(path);
-        let target = full.read_link().map_or_else(|error| error.to_string(), |to| to.display().to_string());
-        (self.lines)(format!("{} -> {target}", path.display()));
-        if (self.bounds.follows)(name) && full.is_dir() {
-            self.enqueue(path.to_owned(), level);
-        }
-    }
-
-    fn enqueue(&mut self, path: PathBuf, level: usize) {
-        if level < self.bounds.depth {
-            self.folders.push_back((path, level + 1));
-        }
-    }
-
-    fn file(&mut self, path: &Path, name: &str, file: &Metadata) {
-        (self.lines)(format!("{}: {} bytes", path.display(), file.len()));
-        if !(self.bounds.shows)(name) {
-            return;
-        }
-        if self.bounds.bytes == 0 {
-            return (self.lines)("    | left out: too much was shown already".to_owned());
-        }
-        match beginning(&self.root.join(path)) {
-            Err(error) => (self.lines)(format!("    cannot be read: {error}")),
-            Ok((text, is_cut)) => {
-                self.bounds.bytes = self.bounds.bytes.saturating_sub(text.len());
-                text.lines().for_each(|line| (self.lines)(format!("    | {line}")));
-                if is_cut {
-                    (self.lines)(format!("    the rest after {MAX_FILE_BYTES} bytes is left out"));
-                }
-            }
+            lines(format!("{name}: {} or more entries are left out", scanned.len() - shown));
         }
     }
 }
 
-/// The name of a folder in a line.
-fn folder_name(folder: &Path) -> String {
-    if folder.as_os_str().is_empty() { "the folder".to_owned() } else { format!("{}/", folder.display()) }
+/// Describes an entry, and returns whether it is a folder to list.
+fn describe(entry: &DirEntry, path: &Path, bounds: &mut Bounds, lines: Lines<'_>) -> bool {
+    let (name, full, shown) = (entry.file_name(), entry.path(), path.display());
+    let name = name.to_string_lossy();
+    match entry.metadata() {
+        Err(error) => lines(format!("{shown}: cannot be read: {error}")),
+        Ok(file) if file.is_symlink() => {
+            let target =
+                full.read_link().map_or_else(|error| error.to_string(), |to| to.display().to_string());
+            lines(format!("{shown} -> {target}"));
+            return (bounds.follows)(&name) && full.is_dir();
+        }
+        Ok(file) if file.is_dir() => {
+            lines(format!("{shown}/"));
+            return true;
+        }
+        Ok(file) if file.is_file() => {
+            lines(format!("{shown}: {} bytes", file.len()));
+            if (bounds.shows)(&name) {
+                contents(&full, bounds, lines);
+            }
+        }
+        Ok(_) => lines(format!("{shown}: neither a file nor a folder")),
+    }
+    false
+}
+
+fn contents(file: &Path, bounds: &mut Bounds, lines: Lines<'_>) {
+    if bounds.bytes == 0 {
+        return lines("    | left out: too much was shown already".to_owned());
+    }
+    match beginning(file) {
+        Err(error) => lines(format!("    cannot be read: {error}")),
+        Ok((text, is_cut)) => {
+            bounds.bytes = bounds.bytes.saturating_sub(text.len());
+            text.lines().for_each(|line| lines(format!("    | {line}")));
+            if is_cut {
+                lines(format!("    the rest after {MAX_FILE_BYTES} bytes is left out"));
+            }
+        }
+    }
 }
 
 /// The entries of a folder by name.

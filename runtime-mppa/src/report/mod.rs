@@ -1,44 +1,31 @@
-//! What users send back when something fails: the backend's part of `runtime doctor --mppa`.
+//! What users send back when something fails: the backend's part of `runtime doctor mppa`.
 //!
-//! Each section is bounded and has a deadline. Nothing of Kalray's is loaded into this process. [`Private`] removes names from
-//! the text.
+//! Each section is bounded and has a deadline. Nothing of Kalray's is loaded into this process.
 
 mod folder;
-mod privacy;
 mod sections;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
+use runtime_core::Options;
+use runtime_core::abi::MAX_TEXT_BYTES;
 
 use crate::environment::Environment;
-use crate::plain_text::plain;
-use sections::{SECTIONS, Source};
+use sections::{Find, SECTIONS, Source};
 
-pub use privacy::Private;
-
-/// A part of the report.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Section {
-    /// What it is about.
-    pub title: &'static str,
-    /// What was found; a problem is a line like any other.
-    pub lines: Vec<String>,
-}
-
-impl fmt::Display for Section {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(formatter, "{}", self.title)?;
-        if self.lines.is_empty() {
-            writeln!(formatter, "  nothing")?;
-        }
-        let mut lines = self.lines.iter().flat_map(|line| line.lines());
-        lines.try_for_each(|line| writeln!(formatter, "  {}", plain(line)))
-    }
-}
-
-/// The sections, each collected when it is asked for: settings, the driver's tree, the SDK and what its tools print.
-pub fn sections(environment: &Environment) -> impl Iterator<Item = Section> + use<> {
+/// The sections, by title: settings, the driver's tree, the SDK and what its tools print. A problem is a line like any other.
+pub(crate) fn diagnose(environment: &Environment) -> Options {
     let source = Source::new(environment);
-    SECTIONS.into_iter().map(move |(title, lines)| Section { title, lines: lines(&source) })
+    let add = |sections: Options, (title, lines): &Find| {
+        sections.with(title, bounded(lines(&source).join("\n"), MAX_TEXT_BYTES))
+    };
+    SECTIONS.iter().fold(Options::new(), add)
+}
+
+/// The beginning of a text, as long as the ABI takes it: names may be long.
+fn bounded(mut text: String, max_bytes: usize) -> String {
+    let end = max_bytes.min(text.len());
+    let end = (0..=end).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    text.truncate(end);
+    text
 }

@@ -45,7 +45,7 @@ const TOOLS: [&str; 7] =
     ["kvx-board-diag", "kvx-jtag-runner", "kvx-mppa", "kvx-cluster", "qemu-system-kvx", "kvx-poclcc", "cc"];
 
 /// A section: its title, and how its lines are found.
-type Find = (&'static str, fn(&Source) -> Vec<String>);
+pub(super) type Find = (&'static str, fn(&Source) -> Vec<String>);
 
 pub(super) const SECTIONS: [Find; 7] = [
     ("environment", variables),

@@ -75,6 +75,10 @@ pub(crate) const SLOT_USES: &[SlotUse] = &[
     truncatable("InstanceTable.compile_for", Unsupported, |runtime| {
         runtime.compile("null", &two_kernels()).map(drop)
     }),
+    truncatable("InstanceTable.diagnose", Unsupported, |runtime| runtime.diagnose("null").map(drop)),
+    truncatable("InstanceTable.process_variables", Emulated, |runtime| {
+        runtime.process_variables("null", &Options::new()).map(drop)
+    }),
     truncatable("ModuleTable.compiler_identity", Emulated, |runtime| {
         let device = runtime.open_with("null", &Options::new().with("compiler", true))?;
         module(&*device)?.kernel("noop").map(drop)

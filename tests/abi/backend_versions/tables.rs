@@ -33,7 +33,7 @@ macro_rules! slots {
 }
 
 slots! {
-    InstanceTable { options, open, close, devices, open_device, architecture, compile_for }
+    InstanceTable { options, open, close, devices, open_device, architecture, compile_for, diagnose, process_variables }
     DeviceTable { close, memory_usage, peer_access, telemetry, throttle_reasons, processes }
     MemoryTable { allocate, free, import_host, import_device_memory }
     ModuleTable {

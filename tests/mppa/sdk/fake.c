@@ -32,10 +32,9 @@ struct mppa_offload_accelerator {
     int board;
 };
 struct fake_context { struct mppa_offload_accelerator accelerator; };
-struct mppa_rproc_iterator { int unused; };
 
 static struct { unsigned char *bytes; size_t size; int mode; } blocks[BLOCKS];
-static int calls, fail_at, contexts, iterators, modules;
+static int calls, fail_at, contexts, modules;
 /* The addresses of the next block, or of the next function, are these, if they are not -1. */
 static uint64_t wrong_virt = -1, wrong_phys = -1;
 static char log_text[1 << 16];
@@ -64,7 +63,7 @@ void fake_addresses(uint64_t virt, uint64_t phys) {
 }
 int fake_calls(void) { return calls; }
 static int live_objects(void) {
-    int live = contexts + iterators + modules;
+    int live = contexts + modules;
     for (int block = 0; block < BLOCKS; block++)
         live += blocks[block].bytes != NULL;
     return live;
@@ -131,22 +130,6 @@ static int block_at(bool for_kernels, uint64_t address, uint64_t size) {
     return -1;
 }
 
-mppa_rproc_iterator_t *mppa_rproc_iter_alloc(void) {
-    bool failed = fails("iter_alloc", NULL);
-    iterators += !failed;
-    leave(NULL, 0);
-    return failed ? NULL : calloc(1, sizeof(mppa_rproc_iterator_t));
-}
-int mppa_rproc_count_get(mppa_rproc_iterator_t *iterator) {
-    (void)iterator;
-    return leave(NULL, fails("count_get", NULL) ? -5 : 1);
-}
-void mppa_rproc_iter_free(mppa_rproc_iterator_t *iterator) {
-    pthread_mutex_lock(&lock);
-    iterators--;
-    free(iterator);
-    leave(NULL, 0);
-}
 /* With FAKE_TOGETHER=n, n calls of create have to be in progress at once; the time is for a busy machine. */
 static int come_together(void) {
     static atomic_int present;

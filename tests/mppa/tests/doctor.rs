@@ -1,4 +1,4 @@
-//! `runtime doctor --mppa`: what it collects on a fake machine, and what it keeps to itself.
+//! `runtime doctor mppa`: what it collects on a fake machine, and what it keeps to itself.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,7 +14,7 @@ const FILE: &str = "runtime-mppa-report.txt";
 fn doctor(folder: &Path, machine: &Path, file: Option<&str>, change: impl FnOnce(&mut Command)) -> Finished {
     let drivers = IcdFolder::empty();
     let mut command = mppa::command(&drivers, built("runtime").unwrap()).unwrap();
-    command.args(["doctor", "--mppa"]).args(file).current_dir(folder);
+    command.args(["doctor", "mppa"]).args(file).current_dir(folder);
     command.env("RUNTIME_MPPA_ROOT", machine);
     change(&mut command);
     finish(&mut command, DEADLINE).unwrap()

@@ -10,7 +10,7 @@ use mppa::{FakeLibrary, FakeSdk};
 use runtime_core::{ErrorKind, Result};
 use runtime_mppa::Elf;
 use runtime_mppa::config::Arch;
-use runtime_mppa::offload::{Command, LoadedModules, Memory, Module, Shim, Space};
+use runtime_mppa::offload::{Chip, Code, Command, LoadedModules, Memory, Module, Shim, Space};
 
 const FIRMWARE: &str = "kalray/fw.elf";
 const BOARD: u32 = 2;
@@ -53,24 +53,20 @@ fn arguments(memory: &Memory, bytes: u64) -> Vec<u8> {
 
 /// Doubles bytes in the chip's memory and in a cluster's, on every cluster.
 fn use_everything(fake: &Fake) -> Result<Vec<u8>> {
-    assert_eq!(fake.shim.count()?, 1);
-    let chip = fake.shim.open(BOARD, FIRMWARE)?;
+    let chip = Chip::of_board(&fake.shim, BOARD, FIRMWARE)?;
     let shared = Memory::allocate(&chip, Space::Chip, 4)?;
     let local = Memory::allocate(&chip, Space::Cluster(3), 4)?;
     let module = Module::load(&chip, &fake.program())?;
     let twice = module.symbol("twice")?;
     let mut command = Command::new(&chip);
-    shared.write(0, &[1, 2, 3, 4])?;
-    local.write(1, &[5, 6, 7])?;
+    shared.write(0, vec![1, 2, 3, 4])?;
+    local.write(1, vec![5, 6, 7])?;
     for cluster in 0..5u32 {
         let memory = if cluster == 3 { &local } else { &shared };
         // SAFETY: the fake's kernel takes an address and a size.
         unsafe { command.run(twice, &arguments(memory, 4), cluster) }?;
     }
-    let mut bytes = vec![0; 6];
-    shared.read(0, &mut bytes[..3])?;
-    local.read(1, &mut bytes[3..])?;
-    Ok(bytes)
+    Ok([shared.read(0, vec![0; 3])?, local.read(1, vec![0; 3])?].concat())
 }
 
 #[test]
@@ -82,14 +78,13 @@ fn everything_is_called_in_order_and_with_the_right_addresses() {
     assert!(!log.contains("WRONG"), "{log}");
     assert_eq!(fake.library.number("fake_live"), 0, "everything was destroyed: {log}");
     let lines: Vec<_> = log.lines().collect();
-    let begin = ["iter_alloc", "count_get", "create 2 kalray/fw.elf", "get_accelerator"];
-    assert_eq!(lines[..4], begin);
-    assert_eq!(lines[4..9], ["get_sysqueue"; 5]);
+    assert_eq!(lines[..2], ["create 2 kalray/fw.elf", "get_accelerator"]);
+    assert_eq!(lines[2..7], ["get_sysqueue"; 5]);
     // Two blocks, and a module with memory of its own while it is loaded.
-    assert_eq!(lines[9..15], ["alloc", "alloc", "alloc", "load", "free", "symbol"]);
+    assert_eq!(lines[7..13], ["alloc", "alloc", "alloc", "load", "free", "symbol"]);
     // The command and its arguments are one block, which later launches use again.
     let commands = ["write", "write", "alloc", "write", "exec 0", "write", "exec 1", "write", "exec 2"];
-    assert_eq!(lines[15..24], commands);
+    assert_eq!(lines[13..22], commands);
     assert_eq!(lines[lines.len() - 5..], ["free", "unload", "free", "free", "destroy"]);
 }
 
@@ -127,7 +122,7 @@ fn every_call_may_fail_at_every_position() {
 fn the_eleventh_module_replaces_the_least_recently_used() {
     let (_turn, fake) = fake();
     fake.library.reset(0);
-    let chip = fake.shim.open(BOARD, FIRMWARE).unwrap();
+    let chip = Chip::of_board(&fake.shim, BOARD, FIRMWARE).unwrap();
     let data = Memory::allocate(&chip, Space::Chip, 1).unwrap();
     let modules = LoadedModules::new(&chip);
     let mut command = Command::new(&chip);
@@ -136,17 +131,16 @@ fn the_eleventh_module_replaces_the_least_recently_used() {
         |module| unsafe { modules.execute((module, "twice"), [0], &mut command, &arguments(&data, 1)) };
     let mut expect = |module: usize, loads: &[&str]| {
         fake.library.reset(0);
-        data.write(0, &[21]).unwrap();
+        data.write(0, vec![21]).unwrap();
         run(module).unwrap();
-        let mut result = [0];
-        data.read(0, &mut result).unwrap();
+        let result = data.read(0, vec![0]).unwrap();
         let log = fake.library.log();
         let given: Vec<_> = log.lines().filter(|line| ["load", "unload"].contains(line)).collect();
-        assert_eq!((result, &given[..]), ([42], loads), "module {module}: {log}");
+        assert_eq!((&result[..], &given[..]), (&[42][..], loads), "module {module}: {log}");
         assert!(!log.contains("WRONG"), "{log}");
     };
     for number in 0..11 {
-        assert_eq!(modules.add(fake.program()).unwrap(), number);
+        assert_eq!(modules.add(Code::Elf(fake.program())).unwrap(), number);
     }
     (0..10).for_each(|module| expect(module, &["load"]));
     (0..10).for_each(|module| expect(module, &[]));
@@ -168,9 +162,9 @@ fn the_eleventh_module_replaces_the_least_recently_used() {
 fn a_module_that_fails_to_load_can_be_loaded_later() {
     let (_turn, fake) = fake();
     fake.library.reset(0);
-    let chip = fake.shim.open(BOARD, FIRMWARE).unwrap();
+    let chip = Chip::of_board(&fake.shim, BOARD, FIRMWARE).unwrap();
     let modules = LoadedModules::new(&chip);
-    modules.add(fake.program()).unwrap();
+    modules.add(Code::Elf(fake.program())).unwrap();
     let mut command = Command::new(&chip);
     // SAFETY: the fake's kernel takes nothing.
     let mut run = || unsafe { modules.execute((0, "noop"), [0], &mut command, &[]) };
@@ -188,16 +182,16 @@ fn a_module_that_fails_to_load_can_be_loaded_later() {
 fn wrong_arguments_do_not_reach_the_library() {
     let (_turn, fake) = fake();
     fake.library.reset(0);
-    let chip = fake.shim.open(BOARD, FIRMWARE).unwrap();
+    let chip = Chip::of_board(&fake.shim, BOARD, FIRMWARE).unwrap();
     let memory = Memory::allocate(&chip, Space::Chip, 4).unwrap();
     let before = fake.library.number("fake_calls");
-    assert_eq!(memory.write(1, &[0; 4]).unwrap_err().kind(), ErrorKind::InvalidArgument);
-    assert_eq!(memory.read(u64::MAX, &mut [0]).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert_eq!(memory.write(1, vec![0; 4]).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert_eq!(memory.read(u64::MAX, vec![0]).unwrap_err().kind(), ErrorKind::InvalidArgument);
     let error = Memory::allocate(&chip, Space::Cluster(5), 4).unwrap_err();
     assert!(error.message().contains("valid: 0 to 4"), "{error}");
     let error = Elf::new(fake.program.clone(), Arch::Kv31).unwrap_err();
     assert!(error.message().contains("for kv3-2, the device is kv3-1"), "{error}");
-    assert!(fake.shim.open(BOARD, "a\0b").is_err());
+    assert!(Chip::of_board(&fake.shim, BOARD, "a\0b").is_err());
     assert_eq!(fake.library.number("fake_calls"), before);
 }
 
@@ -206,11 +200,11 @@ fn wrong_arguments_do_not_reach_the_library() {
 fn memory_and_modules_are_dropped_while_a_kernel_runs() {
     let (_turn, fake) = fake();
     fake.library.reset(0);
-    let chip = fake.shim.open(BOARD, FIRMWARE).unwrap();
+    let chip = Chip::of_board(&fake.shim, BOARD, FIRMWARE).unwrap();
     let (flag, other) = [4, 8].map(|bytes| Memory::allocate(&chip, Space::Chip, bytes).unwrap()).into();
-    flag.write(0, &[0; 4]).unwrap();
+    flag.write(0, vec![0; 4]).unwrap();
     let modules = LoadedModules::new(&chip);
-    (0..2).for_each(|number| assert_eq!(modules.add(fake.program()).unwrap(), number));
+    (0..2).for_each(|number| assert_eq!(modules.add(Code::Elf(fake.program())).unwrap(), number));
     modules.prepare(1).unwrap();
     std::thread::scope(|scope| {
         let run = scope.spawn(|| {
@@ -240,7 +234,7 @@ fn addresses_that_cannot_be_right_are_refused() {
     const NONE: u64 = u64::MAX;
     let (_turn, fake) = fake();
     fake.library.reset(0);
-    let chip = fake.shim.open(BOARD, FIRMWARE).unwrap();
+    let chip = Chip::of_board(&fake.shim, BOARD, FIRMWARE).unwrap();
     let module = Module::load(&chip, &fake.program()).unwrap();
     for (virt, phys) in [(0, NONE), (65, NONE), (NONE - 63, NONE), (NONE, NONE - 2)] {
         fake.library.set_addresses(virt, phys);

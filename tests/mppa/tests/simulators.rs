@@ -159,6 +159,7 @@ fn runs() -> Result<(), Failed> {
         let cluster = runtime.open(&format!("mppa:{}.3", device.info().id.index))?;
         double(&device)?;
         double(&cluster)?;
+        only_three_events_are_counted(&device)?;
         let ids = our_ids();
         check(ids.len() == round + 1 && is_running(&ids[round]), || format!("{ids:?}"))?;
         drop(device);
@@ -168,6 +169,14 @@ fn runs() -> Result<(), Failed> {
         nothing_is_left()?;
     }
     Ok(())
+}
+
+fn only_three_events_are_counted(device: &Device) -> Result<(), Failed> {
+    let set =
+        device.counter_set(&["ENIE", "DCME"].map(|event| format!("mppa.{event}.cluster.sum.pe.sum")))?;
+    let reasons = [set.unavailable_reason(0), set.unavailable_reason(1)];
+    let is_explained = reasons[0].is_none() && reasons[1].is_some_and(|reason| reason.contains("ENIE"));
+    check(is_explained, || format!("{reasons:?}"))
 }
 
 fn never_ready() -> Result<(), Failed> {

@@ -102,6 +102,11 @@ unsafe impl Backend for Null {
         device::architecture(architecture)?;
         module::compile(source)
     }
+
+    /// A real backend reports the variables that it reads, and which libraries and tools of the driver it found.
+    fn diagnose(&self) -> Result<Options> {
+        Ok(Options::new().with("driver", "none: the devices are simulated"))
+    }
 }
 
 /// This backend, for programs that link it statically and register it.

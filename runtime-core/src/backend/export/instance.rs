@@ -1,6 +1,7 @@
 //! Shims for instances, and the device and option lists that they own in C form.
 
 use std::any::TypeId;
+use std::mem::MaybeUninit;
 use std::sync::{Mutex, PoisonError};
 
 use super::compiled::Compiled;
@@ -19,11 +20,13 @@ struct Instance<B> {
     backend: B,
     last_list: Mutex<Option<DeviceList>>,
     last_architecture: Mutex<Option<DeviceList>>,
+    last_diagnosis: Mutex<Option<Texts>>,
+    last_variables: Mutex<Option<Texts>>,
 }
 
 impl<B: Backend> Shims<B> {
     pub(super) const INSTANCE: &'static InstanceTable = &InstanceTable {
-        struct_size: end_of!(InstanceTable, compile_for),
+        struct_size: end_of!(InstanceTable, process_variables),
         reserved: 0,
         options: Some(Self::options),
         open: Some(Self::open),
@@ -32,6 +35,8 @@ impl<B: Backend> Shims<B> {
         open_device: Some(Self::open_device),
         architecture: Some(Self::architecture),
         compile_for: Some(Self::compile_for),
+        diagnose: Some(Self::diagnose),
+        process_variables: Some(Self::process_variables),
     };
 
     unsafe extern "C" fn options(list: *mut *const abi::OptionSpec, count: *mut usize) -> Status {
@@ -60,6 +65,8 @@ impl<B: Backend> Shims<B> {
                 backend,
                 last_list: Mutex::default(),
                 last_architecture: Mutex::default(),
+                last_diagnosis: Mutex::default(),
+                last_variables: Mutex::default(),
             }));
             Ok(())
         })
@@ -126,7 +133,7 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core passes a writable output pointer.
             let device = unsafe { out_param(device) }?;
             // SAFETY: core passes text that is readable during the call.
-            let architecture = unsafe { architecture_name(architecture) }?;
+            let architecture = unsafe { convert::borrow_str("architecture", architecture) }?;
             let list = DeviceList::new(vec![instance.backend.architecture(architecture)?]);
             let mut last = instance.last_architecture.lock().unwrap_or_else(PoisonError::into_inner);
             device.write(last.insert(list).pointers[0]);
@@ -146,7 +153,7 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core passes a writable output pointer.
             let handle = unsafe { out_param(handle) }?;
             // SAFETY: core passes text that is readable during the call.
-            let architecture = unsafe { architecture_name(architecture) }?;
+            let architecture = unsafe { convert::borrow_str("architecture", architecture) }?;
             let mut options = Options::new();
             // SAFETY: core passes a structure that states its size; it is readable during the call.
             let code = unsafe { source(code, &mut options) }?;
@@ -154,15 +161,68 @@ impl<B: Backend> Shims<B> {
             Ok(())
         })
     }
+
+    unsafe extern "C" fn diagnose(instance: Handle, list: *mut *const Property, count: *mut usize) -> Status {
+        guard("diagnose", || {
+            // SAFETY: core passes a live instance of this backend.
+            let instance = unsafe { borrow::<Instance<B>>(instance) }?;
+            // SAFETY: core passes a writable output pointer.
+            let list = unsafe { out_param(list) }?;
+            // SAFETY: core passes a writable output pointer.
+            let count = unsafe { out_param(count) }?;
+            lend(instance.backend.diagnose()?, &instance.last_diagnosis, list, count);
+            Ok(())
+        })
+    }
+
+    unsafe extern "C" fn process_variables(
+        instance: Handle,
+        device: Str,
+        options: *const Property,
+        option_count: usize,
+        list: *mut *const Property,
+        count: *mut usize,
+    ) -> Status {
+        guard("process_variables", || {
+            // SAFETY: core passes a live instance of this backend.
+            let instance = unsafe { borrow::<Instance<B>>(instance) }?;
+            // SAFETY: core passes text that is readable during the call.
+            let device = unsafe { convert::borrow_str("device", device) }?;
+            // SAFETY: core passes `option_count` properties, readable during the call.
+            let options = unsafe { convert::read_properties("options", options, option_count) }?;
+            // SAFETY: core passes a writable output pointer.
+            let list = unsafe { out_param(list) }?;
+            // SAFETY: core passes a writable output pointer.
+            let count = unsafe { out_param(count) }?;
+            let variables = instance.backend.process_variables(device, &options)?;
+            lend(variables, &instance.last_variables, list, count);
+            Ok(())
+        })
+    }
 }
 
-/// Reads text that core passes.
-///
-/// # Safety
-/// `architecture` is readable for `'a`.
-unsafe fn architecture_name<'a>(architecture: Str) -> Result<&'a str> {
-    // SAFETY: guaranteed by the caller.
-    unsafe { convert::borrow_str("architecture", architecture) }
+/// Texts in C form, with the strings that they borrow.
+struct Texts {
+    properties: Vec<Property>,
+    _texts: Options,
+}
+
+// SAFETY: the properties refer to strings of the list itself, which never change.
+unsafe impl Send for Texts {}
+
+/// Lends texts to core until the next call.
+fn lend(
+    texts: Options,
+    last: &Mutex<Option<Texts>>,
+    list: &mut MaybeUninit<*const Property>,
+    count: &mut MaybeUninit<usize>,
+) {
+    // Moving a list does not move its strings.
+    let texts = Texts { properties: convert::properties(&texts), _texts: texts };
+    let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+    let properties = &last.insert(texts).properties;
+    list.write(properties.as_ptr());
+    count.write(properties.len());
 }
 
 unsafe fn host_log(host: *const HostTable) -> Result<Log> {

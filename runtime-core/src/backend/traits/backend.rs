@@ -72,4 +72,24 @@ pub unsafe trait Backend: Sized + Send + Sync + 'static {
     fn compile_for(&self, _architecture: &str, _source: &Source<'_>) -> Result<CompiledCode> {
         Err(Error::unsupported("compiling without a device is not supported"))
     }
+
+    /// Reports what the backend finds on this machine, which users send to its authors when something fails: texts by title.
+    /// Calls no driver, because that may crash, and is bounded in size and time. `runtime doctor NAME` removes the names of users
+    /// and machines from the texts.
+    ///
+    /// # Errors
+    /// `Unsupported` by default.
+    fn diagnose(&self) -> Result<Options> {
+        Err(Error::unsupported("this backend has no diagnosis of its own"))
+    }
+
+    /// Lists the environment variables that a process needs from its start to open `device`, the part of a device string behind
+    /// the target, with `options`; for drivers that read them once per process. There are none by default, and should be none if
+    /// the process can open the device as it is, or if no variable would help. Calls no driver.
+    ///
+    /// # Errors
+    /// Any kind.
+    fn process_variables(&self, _device: &str, _options: &Options) -> Result<Options> {
+        Ok(Options::new())
+    }
 }

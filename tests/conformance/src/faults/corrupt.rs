@@ -5,7 +5,8 @@ use std::ffi::c_void;
 
 use runtime_core::abi::{
     self, Allocation, CompiledCode, Counter, CounterReading, CounterSetInfo, DeviceInfo, Error, Handle,
-    KernelInfo, MemorySpace, MemoryUsage, Occupancy, OptionSpec, Progress, RunReport, Status, Str, Telemetry,
+    KernelInfo, MemorySpace, MemoryUsage, Occupancy, OptionSpec, Progress, Property, RunReport, Status, Str,
+    Telemetry,
 };
 use runtime_core::{ErrorKind, convert, end_of};
 
@@ -390,6 +391,24 @@ impl List<OptionSpec> {
             (first.key, first.doc) = (corrupt_str(first.key, corruption), corrupt_str(first.doc, corruption));
             if corruption == Corruption::UnknownKind {
                 (first.kind, first.scope) = (u32::MAX, 0);
+            }
+        };
+        // SAFETY: guaranteed by the caller.
+        unsafe { self.change(change) };
+    }
+}
+
+impl List<Property> {
+    /// Corrupts the texts that a backend lists.
+    ///
+    /// # Safety
+    /// As for `change`.
+    pub(super) unsafe fn corrupt(self, corruption: Corruption) {
+        let change = |texts: &mut Vec<Property>| {
+            let first = &mut texts[0];
+            first.key = corrupt_str(first.key, corruption);
+            if corruption == Corruption::UnknownKind {
+                first.kind = u32::MAX;
             }
         };
         // SAFETY: guaranteed by the caller.

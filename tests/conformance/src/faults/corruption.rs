@@ -155,7 +155,10 @@ const PROGRESS: &[Corruption] = &[
 /// makes the backend itself hang or lose count of its tickets (such as a launch that is skipped, which would make waits
 /// endless), because that would test the backend instead of core.
 const BY_FUNCTION: &[(&[&str], &[&[Corruption]])] = &[
-    (&["instance.options"], &[ERRORS, COUNTS, TEXTS, &[Corruption::UnknownKind]]),
+    (
+        &["instance.options", "instance.diagnose", "instance.process_variables"],
+        &[ERRORS, COUNTS, TEXTS, &[Corruption::UnknownKind]],
+    ),
     (&["instance.devices"], &[ERRORS, COUNTS, TEXTS, STRUCTURE, DEVICE]),
     (&["module.symbols", "counters.list"], &[ERRORS, COUNTS, TEXTS]),
     (

@@ -320,6 +320,8 @@ layer! {
         open_device(instance: Handle, index: u32, sub: u32, options: *const Property, count: usize, out: *mut Handle) -> Status = Opens(Kind::Device, instance_of(instance), out);
         architecture(instance: Handle, architecture: Str, out: *mut *const DeviceInfo) -> Status = Uses([instance_of(instance)]);
         compile_for(instance: Handle, architecture: Str, source: *const ModuleSource, out: *mut Handle) -> Status = Opens(Kind::Compiled, instance_of(instance), out);
+        diagnose(instance: Handle, out: *mut *const Property, count: *mut usize) -> Status = Uses([instance_of(instance)]), List(out, count);
+        process_variables(instance: Handle, device: Str, options: *const Property, option_count: usize, out: *mut *const Property, count: *mut usize) -> Status = Uses([instance_of(instance)]), List(out, count);
     }
     device: DeviceTable {
         close(device: Handle) = Closes(Kind::Device, device);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use runtime_core::{CommonRuntime, ErrorKind, Options};
+use runtime_core::{CommonRuntime, ErrorKind, OptionValue, Options};
 
 use crate::case::{Failure, Requirement, Verdict, cases};
 use crate::context::Context;
@@ -12,7 +12,8 @@ use crate::fixture::Fixture;
 cases! {
     [] => a_bare_target_is_index_zero, a_name_opens_its_device, a_wrong_index_lists_the_right_ones,
         a_wrong_target_lists_the_right_ones, an_empty_name_is_refused, an_unknown_option_is_refused,
-        an_option_of_the_wrong_type_is_refused, opens_from_many_threads, two_runtimes_live_side_by_side;
+        an_option_of_the_wrong_type_is_refused, opens_from_many_threads, two_runtimes_live_side_by_side,
+        a_diagnosis_has_titled_texts, an_open_device_needs_no_other_process;
     [Requirement::Queues] => two_openings_are_apart, a_failing_open_does_not_poison_the_next,
         a_device_outlives_its_runtime, everything_made_from_a_device_keeps_it_open,
         peers_are_of_one_runtime;
@@ -40,6 +41,28 @@ fn a_name_opens_its_device(context: &Context) -> Verdict {
     } else {
         expect_error("a name of several devices", opened, ErrorKind::InvalidArgument, &["use the index"])?;
     }
+    Ok(())
+}
+
+fn a_diagnosis_has_titled_texts(context: &Context) -> Verdict {
+    match context.runtime().diagnose(&context.target().name) {
+        Err(error) if error.kind() == ErrorKind::Unsupported => Err(Failure::Unsupported(error.to_string())),
+        diagnosis => {
+            let is_text = |(title, text): (&str, &OptionValue)| {
+                !title.is_empty() && matches!(text, OptionValue::Text(_))
+            };
+            let diagnosis = diagnosis?;
+            assert!(diagnosis.iter().all(is_text), "{diagnosis:?}");
+            Ok(())
+        }
+    }
+}
+
+fn an_open_device_needs_no_other_process(context: &Context) -> Verdict {
+    let device = context.info().id.to_string();
+    context.runtime().open(&device)?;
+    let variables = context.runtime().process_variables(&device, &Options::new())?;
+    assert!(variables.is_empty(), "{variables:?}");
     Ok(())
 }
 
@@ -91,11 +114,7 @@ fn an_option_of_the_wrong_type_is_refused(context: &Context) -> Verdict {
     let Some(spec) = context.target().options.iter().find(|spec| spec.scope == scope) else {
         return Err(Failure::Unsupported("the backend has no device options".to_owned()));
     };
-    let wrong = if spec.default.type_name() == "a number" {
-        runtime_core::OptionValue::from(true)
-    } else {
-        0.5.into()
-    };
+    let wrong = if spec.default.type_name() == "a number" { OptionValue::from(true) } else { 0.5.into() };
     let options = Options::new().with(&spec.key, wrong);
     expect_error(
         "type",

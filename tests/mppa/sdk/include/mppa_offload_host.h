@@ -12,7 +12,6 @@ enum mppa_offload_image_type { MPPA_OFFLOAD_IMAGE_NONE, MPPA_OFFLOAD_IMAGE_PATH 
 enum mppa_offload_boot_mode { MPPA_OFFLOAD_BOOT_MODE_DEFAULT = 3, MPPA_OFFLOAD_BOOT_MODE_DAEMON };
 enum mppa_offload_alloc_e { MPPA_OFFLOAD_ALLOC_DDR = 7, MPPA_OFFLOAD_ALLOC_LOCALMEM_0 = 20 };
 
-typedef struct mppa_rproc_iterator mppa_rproc_iterator_t;
 typedef struct { int padding[3]; struct fake_context *fake; } mppa_offload_host_context_t;
 typedef struct mppa_offload_accelerator mppa_offload_accelerator_t;
 typedef struct mppa_offload_sysqueue mppa_offload_sysqueue_t;
@@ -31,9 +30,6 @@ typedef struct {
 } mppa_offload_host_config_t;
 struct mppa_offload_buffer_exec_cmd { uint64_t reserved, virt_func_ptr, virt_arg_ptr; };
 
-mppa_rproc_iterator_t *mppa_rproc_iter_alloc(void);
-int mppa_rproc_count_get(mppa_rproc_iterator_t *);
-void mppa_rproc_iter_free(mppa_rproc_iterator_t *);
 int mppa_offload_create(mppa_offload_host_context_t *, mppa_offload_host_config_t *);
 int mppa_offload_destroy(mppa_offload_host_context_t *);
 mppa_offload_accelerator_t *mppa_offload_get_accelerator(mppa_offload_host_context_t *, int);

@@ -10,19 +10,18 @@ const PUBLIC: [&str; 3] = ["root", "localhost", "(none)"];
 
 /// The names that a report must not contain.
 #[derive(Debug)]
-pub struct Private {
+pub(super) struct Private {
     /// Home folders.
-    pub(super) homes: Vec<String>,
+    homes: Vec<String>,
     /// Names of users.
-    pub(super) users: Vec<String>,
+    users: Vec<String>,
     /// Names of this machine.
-    pub(super) hosts: Vec<String>,
+    hosts: Vec<String>,
 }
 
 impl Private {
     /// The names of this process's user and machine.
-    #[must_use]
-    pub fn of_process() -> Self {
+    pub(super) fn of_process() -> Self {
         let mut private = Self {
             homes: std::env::var("HOME").into_iter().collect(),
             users: ["USER", "LOGNAME", "SUDO_USER"].into_iter().flat_map(std::env::var).collect(),
@@ -40,8 +39,7 @@ impl Private {
     }
 
     /// The text with `~` for home folders, `<user>` and `<host>`.
-    #[must_use]
-    pub fn hide(&self, text: &str) -> String {
+    pub(super) fn hide(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for home in by_length(&self.homes, |home| home.trim_end_matches('/')) {
             text = replace(&text, home, "~", |before, after| {
@@ -117,4 +115,42 @@ fn hide_homes(text: &str, folder: &str) -> String {
         hidden.push_str(&part[name..]);
     }
     hidden
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn private(homes: &[&str], users: &[&str], hosts: &[&str]) -> Private {
+        let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+        Private { homes: owned(homes), users: owned(users), hosts: owned(hosts) }
+    }
+
+    #[test]
+    fn names_are_hidden_wherever_they_stand() {
+        let private =
+            private(&["/data/anna/", "/vault", "/"], &["Anna", "root", ""], &["lab7.example.org\n"]);
+        for (text, hidden) in [
+            ("-I/data/anna/sdk", "-I~/sdk"),
+            ("\"/data/anna\"", "\"~\""),
+            ("/data/annabel", "/data/annabel"),
+            ("/tmp/anna_sdk of ANNA", "/tmp/<user>_sdk of <user>"),
+            ("/home/bob.b/sdk:/home/eve", "~/sdk:~"),
+            ("/nfs/home/bob", "/nfs~"),
+            ("ls /home/ and /", "ls /home/ and /"),
+            ("/vault/sdk in /data/vault, root", "~/sdk in /data/vault, root"),
+            ("lab7 LAB7.example.org lab77", "<host> <host> lab77"),
+        ] {
+            assert_eq!(private.hide(text), hidden);
+        }
+    }
+
+    #[test]
+    fn the_names_of_this_process_are_known() {
+        let private = Private::of_process();
+        assert!(!private.hosts.is_empty());
+        for (variable, names) in [("HOME", &private.homes), ("USER", &private.users)] {
+            assert!(std::env::var(variable).map_or(true, |name| names.contains(&name)), "{variable}");
+        }
+    }
 }
