@@ -15,6 +15,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::context::SharedContext;
 use crate::driver::Raw;
+use crate::driver::call;
 
 /// Sleep between two polls of a first launch.
 const POLL_INTERVAL: Duration = Duration::from_micros(20);
@@ -66,7 +67,7 @@ impl FirstLaunchGuard<'_> {
     /// Waits until the kernel runs. It is compiled by then, so there is no need to wait for its end.
     pub(crate) fn wait_until_running(mut self, event: Raw) {
         // SAFETY: the queue is alive.
-        let _ = self.context.driver.call("clFlush", |cl| Some(unsafe { (cl.clFlush?)(self.queue) }));
+        let _ = unsafe { call!(self.context.driver.call, clFlush(self.queue)) };
         while self.context.status(event) > CL_RUNNING {
             std::thread::sleep(POLL_INTERVAL);
         }

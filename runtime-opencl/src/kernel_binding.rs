@@ -9,10 +9,12 @@ use runtime_core::backend::{ArgRef, unsupported_argument};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::driver::Raw;
+use crate::driver::call;
 use crate::driver::handle::{self, Owned};
-use crate::kernel::{OpenClKernel, create_kernel};
+use crate::kernel::OpenClKernel;
 use crate::memory::OpenClBuffer;
-use crate::sub_buffers::{SubBuffer, ViewAccess};
+use crate::sub_buffers::SubBuffer;
+use crate::views::ViewAccess;
 
 /// The value of an argument. `Unset` ones are set at every launch.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,7 +38,7 @@ pub(crate) struct KernelBinding {
 impl KernelBinding {
     pub(crate) fn new(kernel: &OpenClKernel) -> Result<Self> {
         let values = vec![ArgValue::Unset; kernel.arg_count()].into_boxed_slice();
-        let handle = create_kernel(kernel.program(), kernel.name())?;
+        let handle = kernel.program().create_kernel(kernel.name())?;
         Ok(Self { kernel_id: kernel.id(), handle, values, sub_buffers: Vec::new() })
     }
 
@@ -130,11 +132,9 @@ impl KernelBinding {
     }
 
     fn set_raw(&self, kernel: &OpenClKernel, index: usize, bytes: usize, value: *const c_void) -> Result<()> {
-        let number = u32::try_from(index).unwrap_or(u32::MAX);
-        let set = kernel.context().driver.check("clSetKernelArg", |cl| {
-            // SAFETY: the value has that size and is copied; only this queue uses the kernel object, under its lock.
-            Some(unsafe { (cl.clSetKernelArg?)(self.handle.raw(), number, bytes, value) })
-        });
+        let (driver, number) = (kernel.context().driver, u32::try_from(index).unwrap_or(u32::MAX));
+        // SAFETY: the value has that size and is copied; only this queue uses the kernel object, under its lock.
+        let set = unsafe { call!(driver.check, clSetKernelArg(self.handle.raw(), number, bytes, value)) };
         set.map_err(|error| kernel.arg_error(index, error))
     }
 
@@ -147,10 +147,13 @@ impl KernelBinding {
                     unsafe { (usm.clSetKernelArgMemPointerINTEL)(self.handle.raw(), number, pointer.cast()) }
                 })
             }
-            (ViewAccess::Svm(pointer, _), _) => context.driver.check("clSetKernelArgSVMPointer", |cl| {
-                // SAFETY: as above.
-                Some(unsafe { (cl.clSetKernelArgSVMPointer?)(self.handle.raw(), number, pointer.cast()) })
-            }),
+            // SAFETY: as above.
+            (ViewAccess::Svm(pointer, _), _) => unsafe {
+                call!(
+                    context.driver.check,
+                    clSetKernelArgSVMPointer(self.handle.raw(), number, pointer.cast())
+                )
+            },
             _ => Err(Error::new(ErrorKind::Internal, "a view without a pointer was set as one")),
         };
         set.map_err(|error| kernel.arg_error(index, error))

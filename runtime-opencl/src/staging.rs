@@ -7,21 +7,22 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use runtime_core::backend::{HostRange, Piece, Pieces, StagingSlots, copy_pieces};
+use runtime_core::backend::{HostRange, Piece, Pieces, StagingOptions, StagingSlots, copy_pieces};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::context::SharedContext;
 use crate::device_caps::MIN_ALIGNMENT;
+use crate::device_state::DeviceState;
 use crate::driver::Raw;
+use crate::driver::call;
 use crate::enqueuer::{Enqueuer, Events, Location};
-use crate::memory::{OpenClBuffer, Space};
+use crate::memory::OpenClBuffer;
+use crate::space::Space;
 
-/// Size of a slot, and of a piece.
-const SLOT_BYTES: usize = 4 << 20;
-/// Number of threads. Each alternates between two slots.
-const THREADS: usize = 4;
-/// Smallest transfer that is worth the threads.
-pub(crate) const STAGED_MIN_BYTES: usize = 4 * SLOT_BYTES;
+/// Defaults of the options. A piece is as large as a slot, and a thread alternates between two slots.
+pub(crate) const DEFAULTS: StagingOptions = StagingOptions { slot_bytes: 4 << 20, threads: 4 };
+/// The smallest transfer that is worth the threads has so many pieces.
+const MIN_PIECES: usize = 4;
 
 /// A copy between host memory and a `cl_mem`, on a command queue.
 #[derive(Clone, Copy, Debug)]
@@ -41,19 +42,26 @@ unsafe impl Sync for StagedCopy<'_> {}
 pub(crate) struct Staging(Mutex<Vec<[OpenClBuffer; 2]>>);
 
 impl Staging {
+    /// Whether a transfer of so many bytes is worth the threads.
+    pub(crate) fn is_worth_it(options: StagingOptions, bytes: usize) -> bool {
+        bytes >= MIN_PIECES * options.slot_bytes
+    }
+
     /// Makes a copy on an idle queue. Returns the events of its commands, in no order, some of which may still run, and the first
     /// error.
-    pub(crate) fn run(&self, context: &Arc<SharedContext>, copy: StagedCopy<'_>) -> (Events, Result<()>) {
+    pub(crate) fn run(&self, shared: &Arc<DeviceState>, copy: StagedCopy<'_>) -> (Events, Result<()>) {
+        let StagingOptions { slot_bytes, threads } = shared.staging;
         let mut pairs = self.0.lock();
-        while pairs.len() < THREADS {
-            let slot = || OpenClBuffer::allocate(context, Space::Mapped, SLOT_BYTES, MIN_ALIGNMENT);
+        while pairs.len() < threads {
+            let slot = || OpenClBuffer::allocate(shared, Space::Mapped, slot_bytes, MIN_ALIGNMENT);
             match slot().and_then(|first| Ok([first, slot()?])) {
                 Ok(pair) => pairs.push(pair),
                 Err(error) => return (Events::new(), Err(error)),
             }
         }
-        let pieces = Pieces::new(copy.host.size_bytes(), SLOT_BYTES);
+        let pieces = Pieces::new(copy.host.size_bytes(), slot_bytes);
         let (mut events, mut has_panicked) = (Events::new(), false);
+        let context = &*shared.context;
         let worker = |slots| Worker { context, slots, in_flight: [None; 2], events: Events::new() };
         let work = |slots| worker(slots).run(&copy, &pieces);
         std::thread::scope(|scope| {
@@ -77,7 +85,7 @@ impl Staging {
 
 /// One thread of a copy, with its slots.
 struct Worker<'a> {
-    context: &'a Arc<SharedContext>,
+    context: &'a SharedContext,
     slots: &'a [OpenClBuffer; 2],
     /// The number of the event of the command that uses a slot.
     in_flight: [Option<usize>; 2],
@@ -128,6 +136,6 @@ impl StagingSlots<StagedCopy<'_>> for Worker<'_> {
         self.in_flight[slot] = Some(self.events.len());
         self.events.extend(Enqueuer { context: self.context, queue }.copy(to, from, piece.bytes)?);
         // SAFETY: the queue is alive.
-        self.context.check("clFlush", |cl| Some(unsafe { (cl.clFlush?)(queue) }))
+        unsafe { call!(self.context.check, clFlush(queue)) }
     }
 }

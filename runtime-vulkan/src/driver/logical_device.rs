@@ -16,7 +16,7 @@ use super::barrier::BarrierFn;
 use super::device_caps::{CPU, DeviceCaps, QueueFamily};
 use super::enabled_features::{self, EnabledFeatures};
 use super::shared_queue::SharedQueue;
-use super::{Instance, PhysicalDevice, process_exit, status};
+use super::{Instance, PhysicalDevice, status};
 
 /// Functions of Vulkan 1.2 called without a check: a driver that lacks one is broken.
 const REQUIRED: [&CStr; 5] = [
@@ -150,9 +150,7 @@ impl LogicalDevice {
             handle,
         };
         // On an error, dropping `opened` destroys what exists so far.
-        let opened = opened.prepare().map(Arc::new)?;
-        process_exit::wait_at_exit(&opened);
-        Ok(opened)
+        opened.prepare().map(Arc::new)
     }
 
     /// Creates the allocator.
