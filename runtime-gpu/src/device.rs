@@ -133,7 +133,7 @@ impl Device for CudaDevice {
             return CudaBuffer::allocate(&self.shared, memory, None);
         };
         queue.prepare_submit()?;
-        let buffer = CudaBuffer::allocate(&self.shared, memory, Some(queue.state()))?;
+        let buffer = CudaBuffer::allocate(&self.shared, memory, Some(&queue.state))?;
         queue.note_submitted(ticket);
         Ok(buffer)
     }
@@ -143,7 +143,7 @@ impl Device for CudaDevice {
         // A transfer being staged is not on the stream yet. On an error the device is lost and uses nothing any more.
         let queue = queue.map(|queue| {
             let _ = queue.prepare_submit();
-            queue.state()
+            &*queue.state
         });
         buffer.free(queue);
     }

@@ -165,26 +165,6 @@ unsafe impl Backend for Cuda {
     }
 }
 
-/// Compiles CUDA C with NVRTC for `arch`, e.g. `sm_90`, as loading a module does, but without a device. Returns a cubin, or PTX
-/// for a virtual architecture.
-///
-/// # Errors
-/// `Unavailable` without NVRTC; `CompileFailed` with the whole log; `InvalidArgument` for an invalid option.
-pub fn compile(source: &str, arch: &str, options: &[&str]) -> Result<Vec<u8>> {
-    let request = nvrtc::CompileRequest {
-        text: source.as_bytes(),
-        name: "kernel.cu",
-        arch: Some(arch),
-        compute: 0,
-        include: Vec::new(),
-        options: options.to_vec(),
-        with_figures: false,
-    };
-    let (nvrtc::DeviceCode::Cubin(code) | nvrtc::DeviceCode::Ptx(code), _) =
-        nvrtc::Nvrtc::load()?.compile(&request)?;
-    Ok(code)
-}
-
 /// This backend, for programs that link it in and register it.
 #[must_use]
 pub const fn backend() -> LinkedBackend {

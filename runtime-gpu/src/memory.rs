@@ -63,7 +63,8 @@ enum Origin {
 /// An allocation, or memory that another library owns.
 #[derive(Debug)]
 pub struct CudaBuffer {
-    shared: Arc<DeviceState>,
+    /// The device that owns the memory.
+    pub(crate) shared: Arc<DeviceState>,
     /// The address that the driver returned.
     base: DevicePtr,
     /// The first byte, aligned as requested.
@@ -186,11 +187,6 @@ impl CudaBuffer {
         Ok(Self::external(shared, start, memory.len(), space))
     }
 
-    /// The device that owns the memory.
-    pub(crate) fn shared(&self) -> &DeviceState {
-        &self.shared
-    }
-
     /// Whether the memory is in the `device` space.
     pub(crate) fn is_on_device(&self) -> bool {
         self.space == Space::Device
@@ -217,11 +213,10 @@ impl CudaBuffer {
             (Origin::External, _) | (Origin::Pool, None) => {}
             (Origin::Pool, Some(pool)) => {
                 let block = Block { base: self.base, bytes: self.allocated_bytes };
+                let stream = queue.map(|queue| queue.stream);
                 match queue {
-                    Some(queue) => {
-                        queue.free_list.insert(block, |block| pool.free(block, Some(queue.stream)))
-                    }
-                    None => pool.free(block, None),
+                    Some(queue) => queue.free_list.insert(block, |block| pool.free(block, stream)),
+                    None => pool.free(block, stream),
                 }
             }
             (Origin::Plain | Origin::Managed, _) => {

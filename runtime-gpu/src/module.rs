@@ -325,19 +325,19 @@ impl Kernel for CudaKernel {
     fn occupancy(&self, geometry: &Geometry, local_bytes: u64) -> Result<Occupancy> {
         let shared_bytes = self.allow_dynamic_shared(local_bytes)?;
         let items = geometry.group_size.iter().product::<u32>();
-        let primary = self.primary();
-        let _current = primary.make_current()?;
-        let mut groups = 0;
-        // SAFETY: the function is of a loaded module of the current context, and the out-parameter is writable.
-        let code = unsafe {
-            (primary.driver.cuOccupancyMaxActiveBlocksPerMultiprocessor)(
-                &raw mut groups,
-                self.function.0,
-                c_int::try_from(items).unwrap_or(c_int::MAX),
-                shared_bytes as usize,
-            )
-        };
-        primary.check("cuOccupancyMaxActiveBlocksPerMultiprocessor", code)?;
+        let groups =
+            self.primary().query("cuOccupancyMaxActiveBlocksPerMultiprocessor", 0, |driver, groups| {
+                let (function, items) = (self.function.0, c_int::try_from(items).unwrap_or(c_int::MAX));
+                // SAFETY: the function is of a loaded module of the current context, and the out-parameter is writable.
+                unsafe {
+                    (driver.cuOccupancyMaxActiveBlocksPerMultiprocessor)(
+                        groups,
+                        function,
+                        items,
+                        shared_bytes as usize,
+                    )
+                }
+            })?;
         let groups = u32::try_from(groups).unwrap_or(0);
         let warp_items = self.device_attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE).max(1);
         Ok(Occupancy {
@@ -424,11 +424,11 @@ fn load_data(primary: &PrimaryContext, code: *const c_void, options: &mut JitOpt
 fn enumerate_kernels(loaded: &LoadedModule) -> Result<Vec<String>> {
     let primary = &loaded.primary;
     let Some(api) = primary.driver.function_enumeration else { return Ok(Vec::new()) };
+    let count = primary.query("cuModuleGetFunctionCount", 0, |_, count| {
+        // SAFETY: the module is loaded, and the out-parameter is writable.
+        unsafe { (api.cuModuleGetFunctionCount)(count, loaded.handle.0) }
+    })?;
     let _current = primary.make_current()?;
-    let mut count = 0;
-    // SAFETY: the module is loaded, and the out-parameter is writable.
-    let code = unsafe { (api.cuModuleGetFunctionCount)(&raw mut count, loaded.handle.0) };
-    primary.check("cuModuleGetFunctionCount", code)?;
     let mut functions = vec![Function::NULL; count as usize];
     // SAFETY: the module is loaded, and the array has `count` elements.
     let code =

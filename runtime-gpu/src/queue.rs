@@ -53,11 +53,12 @@ use crate::memory::{CudaBuffer, memory_type};
 use crate::module::CudaKernel;
 use crate::pinned_blocks::BLOCK_BYTES;
 use crate::progress::{Readback, StreamState};
+use crate::staging::KeptDevice;
 
 /// An in-order queue of a device: a stream.
 #[derive(Debug)]
 pub struct CudaQueue {
-    state: Arc<StreamState>,
+    pub(crate) state: Arc<StreamState>,
     shared: Arc<DeviceState>,
     staging: StagingOptions,
 }
@@ -75,10 +76,6 @@ impl CudaQueue {
         let state = Arc::new(StreamState::new(primary, stream, &shared.clock, memory));
         shared.add_queue(&state);
         Ok(Self { state, shared: Arc::clone(shared), staging })
-    }
-
-    pub(crate) fn state(&self) -> &StreamState {
-        &self.state
     }
 
     /// Whether the queue belongs to this device.
@@ -113,7 +110,7 @@ impl CudaQueue {
         bytes: usize,
     ) -> Result<()> {
         let primary = &*self.state.primary;
-        let (there, here) = (destination.shared(), source.shared());
+        let (there, here) = (&destination.shared, &source.shared);
         // Without peer access the driver copies through the host.
         there.enable_peer(here)?;
         here.enable_peer(there)?;
@@ -134,7 +131,7 @@ impl CudaQueue {
 
     /// Whether the queue's device can access this memory without a peer copy.
     fn can_access(&self, buffer: &CudaBuffer) -> bool {
-        buffer.shared().primary.ordinal == self.state.primary.ordinal || !buffer.is_on_device()
+        buffer.shared.primary.ordinal == self.state.primary.ordinal || !buffer.is_on_device()
     }
 
     /// Submits a copy of pitched rows.
@@ -156,7 +153,8 @@ impl CudaQueue {
     }
 
     fn stage(&self, ticket: u64, host: HostRange, device: DevicePtr) -> Result<()> {
-        self.shared.staging(self.staging).submit(&self.state, ticket, host, device)
+        let transfer_of = (&self.state, Arc::clone(&self.shared) as KeptDevice);
+        self.shared.staging(self.staging).submit(transfer_of, ticket, host, device)
     }
 
     /// Reads into a pinned block; the bytes are copied on when the ticket ends.

@@ -7,6 +7,7 @@
 
 mod slot_ring;
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,9 @@ use slot_ring::SlotRing;
 
 /// How often a thread polls whether a stream has reached its transfer.
 const POLL_INTERVAL: Duration = Duration::from_micros(50);
+
+/// A device that a transfer keeps open.
+pub(crate) type KeptDevice = Arc<dyn Any + Send + Sync>;
 
 /// The staging threads of a device.
 #[derive(Debug)]
@@ -38,17 +42,18 @@ impl Staging {
     /// `OutOfResources` if no thread can be started; the ticket is not taken.
     pub(crate) fn submit(
         &self,
-        state: &Arc<StreamState>,
+        (state, device): (&Arc<StreamState>, KeptDevice),
         ticket: u64,
         host: HostRange,
-        device: DevicePtr,
+        at: DevicePtr,
     ) -> Result<()> {
         let StagingOptions { threads, slot_bytes } = self.options;
         let pieces = Pieces::for_slots(host.size_bytes(), threads, slot_bytes);
         self.pool.start_threads(threads.min(pieces.count()))?;
         // Before any thread can finish it.
         state.begin_staging(ticket);
-        self.pool.submit(Transfer { state: Arc::clone(state), host, device, slot_bytes }, pieces, false);
+        let transfer = Transfer { state: Arc::clone(state), _device: device, host, at, slot_bytes };
+        self.pool.submit(transfer, pieces, false);
         Ok(())
     }
 }
@@ -57,8 +62,10 @@ impl Staging {
 #[derive(Debug)]
 struct Transfer {
     state: Arc<StreamState>,
+    /// Otherwise its drop would end the threads before the transfer.
+    _device: KeptDevice,
     host: HostRange,
-    device: DevicePtr,
+    at: DevicePtr,
     slot_bytes: usize,
 }
 

@@ -54,7 +54,8 @@ impl BuiltProgram {
             "spirv-kernel" => program::create_with_il(context, code)?,
             _ => program::create_with_source(context, code)?,
         };
-        // With the option, NVIDIA's compiler emits invalid code for kernels without parameters: then build without it.
+        // With the option, NVIDIA's compiler emits invalid code for kernels without parameters, and the build fails: then build
+        // without it. A compiler that does not know the option needs that too, so the second try stays.
         let has_arg_info = source.format == "opencl-c"
             && debug::first_accepted(source, &format!("{KERNEL_ARG_INFO} {options}"), |options| {
                 program::build(context, &program, device, options)

@@ -10,8 +10,7 @@ use std::time::Duration;
 use cl3::ext::{CL_COMPLETE, cl_event, cl_int};
 use parking_lot::{Condvar, Mutex};
 
-use crate::driver::call;
-use crate::driver::{Driver, Raw};
+use crate::driver::{Driver, Raw, call};
 
 /// Drivers do not call back for every failed command, so a wait polls this often.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);

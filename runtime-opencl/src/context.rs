@@ -18,8 +18,7 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use crate::device_caps::DeviceCaps;
 use crate::driver::handle::{CommandQueue, Context, Event, Owned};
-use crate::driver::{DispatchTable, Driver, Raw, code_name, is_sticky};
-use crate::driver::{call, create};
+use crate::driver::{DispatchTable, Driver, Raw, call, code_name, create, is_sticky};
 use crate::enumeration::ListedDevice;
 use crate::quirks::Quirks;
 

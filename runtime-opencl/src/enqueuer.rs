@@ -11,9 +11,8 @@ use runtime_core::backend::Copy2D;
 use crate::allocation::create_buffer;
 use crate::context::SharedContext;
 use crate::convert::FillPiece;
-use crate::driver::Raw;
-use crate::driver::enqueue;
 use crate::driver::handle::{Event, Owned};
+use crate::driver::{Raw, enqueue};
 
 /// The source or destination of a copy, at its first byte.
 #[derive(Clone, Copy, Debug)]

@@ -12,9 +12,8 @@ use runtime_core::backend::c_text;
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::device_filter::{DeviceFilter, DeviceIdentity};
-use crate::driver::call;
 use crate::driver::info::decode_usizes;
-use crate::driver::{Driver, Raw, icd};
+use crate::driver::{Driver, Raw, call, icd};
 use crate::quirks::{Partition, Quirks};
 
 /// Schemes of a partition, as devices list them.
@@ -44,9 +43,9 @@ unsafe impl Send for ListedDevice {}
 unsafe impl Sync for ListedDevice {}
 
 impl ListedDevice {
-    /// Whether calls to its driver must be serialised. Oclgrind dequeues commands without a lock. PoCL 5 aborts
+    /// Whether calls to its driver must be serialised. Oclgrind 21.10 dequeues commands without a lock. PoCL 5 aborts
     /// (`pocl_release_dlhandle_cache: Assertion`) when threads load modules while others launch; serialised calls make that
-    /// rarer, but its own threads race, too.
+    /// rarer, but its own threads race, too. That case can go with support for PoCL 5; later releases are not serialised.
     pub(crate) fn needs_serial_calls(&self) -> bool {
         needs_serial_calls(&self.identity.platform, &self.platform_version)
     }
@@ -73,7 +72,7 @@ unsafe impl Send for SubDevices {}
 static SUB_DEVICES: Mutex<Vec<SubDevices>> = Mutex::new(Vec::new());
 
 /// Held during enumeration: PoCL 3.1 returns devices to a second thread while the first one is still initialising them, and
-/// crashes when their names are queried.
+/// crashes when their names are queried. Can go with support for PoCL 3.1 (Debian 12).
 static ENUMERATION_LOCK: Mutex<()> = Mutex::new(());
 
 /// Lists the devices of a library that match the filter.

@@ -25,14 +25,16 @@ use crate::signature::{ParamKind, Parameter};
 /// An entry point.
 #[derive(Debug)]
 pub struct OpenClKernel {
-    program: Arc<BuiltProgram>,
-    name: CString,
+    pub(crate) program: Arc<BuiltProgram>,
+    pub(crate) name: CString,
     /// For queries only: each queue launches a kernel object of its own (`KernelBinding`).
     handle: Owned<handle::Kernel>,
-    arg_count: u32,
+    pub(crate) arg_count: u32,
     params: Option<Vec<Parameter>>,
-    id: u64,
-    slot: u32,
+    /// A number that no other kernel of the context has or had.
+    pub(crate) id: u64,
+    /// Index of this kernel in the bindings of every queue.
+    pub(crate) slot: u32,
     pub(crate) launched: LaunchedFlag,
 }
 
@@ -63,33 +65,6 @@ impl OpenClKernel {
     #[inline]
     pub(crate) fn context(&self) -> &SharedContext {
         self.program.context()
-    }
-
-    /// Index of this kernel in the bindings of every queue.
-    #[inline]
-    pub(crate) fn slot(&self) -> usize {
-        self.slot as usize
-    }
-
-    #[inline]
-    pub(crate) fn program(&self) -> &BuiltProgram {
-        &self.program
-    }
-
-    #[inline]
-    pub(crate) fn name(&self) -> &CStr {
-        &self.name
-    }
-
-    /// A number that no other kernel of the context has or had.
-    #[inline]
-    pub(crate) fn id(&self) -> u64 {
-        self.id
-    }
-
-    #[inline]
-    pub(crate) fn arg_count(&self) -> usize {
-        self.arg_count as usize
     }
 
     fn display_name(&self) -> String {

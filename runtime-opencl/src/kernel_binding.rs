@@ -8,9 +8,8 @@ use std::sync::Arc;
 use runtime_core::backend::{ArgRef, unsupported_argument};
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::driver::Raw;
-use crate::driver::call;
 use crate::driver::handle::{self, Owned};
+use crate::driver::{Raw, call};
 use crate::kernel::OpenClKernel;
 use crate::memory::OpenClBuffer;
 use crate::sub_buffers::SubBuffer;
@@ -37,15 +36,15 @@ pub(crate) struct KernelBinding {
 
 impl KernelBinding {
     pub(crate) fn new(kernel: &OpenClKernel) -> Result<Self> {
-        let values = vec![ArgValue::Unset; kernel.arg_count()].into_boxed_slice();
-        let handle = kernel.program().create_kernel(kernel.name())?;
-        Ok(Self { kernel_id: kernel.id(), handle, values, sub_buffers: Vec::new() })
+        let values = vec![ArgValue::Unset; kernel.arg_count as usize].into_boxed_slice();
+        let handle = kernel.program.create_kernel(&kernel.name)?;
+        Ok(Self { kernel_id: kernel.id, handle, values, sub_buffers: Vec::new() })
     }
 
     /// Whether it belongs to this kernel, and not to an earlier one in the same slot.
     #[inline]
     pub(crate) fn is_for(&self, kernel: &OpenClKernel) -> bool {
-        self.kernel_id == kernel.id()
+        self.kernel_id == kernel.id
     }
 
     #[inline]

@@ -48,17 +48,18 @@ pub(crate) enum BufferAccess {
 #[derive(Debug)]
 pub struct OpenClBuffer {
     shared: Arc<DeviceState>,
-    id: u64,
+    /// A number that no other buffer of the context has or had.
+    pub(crate) id: u64,
     /// `None` where kernels get a pointer.
     object: Option<Owned<Memory>>,
     /// What the driver returned; null if the memory has no address.
     base: *mut u8,
     /// The first byte, aligned as requested; null if the memory has no address.
-    start: *mut u8,
+    pub(crate) start: *mut u8,
     bytes: usize,
     backing: Backing,
     host_visible: bool,
-    sub_buffers: SubBuffers,
+    pub(crate) sub_buffers: SubBuffers,
 }
 
 // SAFETY: core's hazard tracking orders all accesses to the memory, on every thread.
@@ -208,17 +209,6 @@ impl OpenClBuffer {
         &self.shared.context
     }
 
-    /// A number that no other buffer of the context has or had.
-    #[inline]
-    pub(crate) fn id(&self) -> u64 {
-        self.id
-    }
-
-    #[inline]
-    pub(crate) fn sub_buffers(&self) -> &SubBuffers {
-        &self.sub_buffers
-    }
-
     /// How kernels and commands access the whole buffer.
     #[inline]
     pub(crate) fn access(&self) -> BufferAccess {
@@ -244,12 +234,6 @@ impl OpenClBuffer {
     #[inline]
     pub(crate) fn is_mapped(&self) -> bool {
         self.backing == Backing::Mapping
-    }
-
-    /// The first byte, for the host; null if the memory has no address.
-    #[inline]
-    pub(crate) fn start(&self) -> *mut u8 {
-        self.start
     }
 
     /// The first byte, for kernels; null if they access it as a `cl_mem` only.

@@ -11,8 +11,7 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use crate::context::SharedContext;
 use crate::driver::handle::{Kernel, Owned, Program};
-use crate::driver::{Raw, code_name};
-use crate::driver::{call, create, query};
+use crate::driver::{Raw, call, code_name, create, query};
 use crate::{build_failure, registers};
 
 /// Magic number of SPIR-V.

@@ -17,9 +17,8 @@ use crate::compile_lock::LaunchedFlag;
 use crate::context::SharedContext;
 use crate::convert;
 use crate::device_state::DeviceState;
-use crate::driver::Raw;
 use crate::driver::handle::{self, CommandQueue, Event, Owned};
-use crate::driver::{call, enqueue};
+use crate::driver::{Raw, call, enqueue};
 use crate::enqueuer::{Enqueuer, Location};
 use crate::graph::OpenClGraph;
 use crate::hold::Hold;
@@ -135,9 +134,8 @@ impl OpenClQueue {
     /// The address of host-visible memory, if the calling thread can copy it right now. On a CPU device the driver would do the
     /// same, only later and on fewer threads.
     fn inline_copy_address(&self, buffer: &OpenClBuffer, offset: usize) -> Option<*mut u8> {
-        let is_reachable =
-            (self.context.caps.is_processor || buffer.is_mapped()) && !buffer.start().is_null();
-        (is_reachable && self.progress.is_idle()).then(|| buffer.start().wrapping_add(offset))
+        let is_reachable = (self.context.caps.is_processor || buffer.is_mapped()) && !buffer.start.is_null();
+        (is_reachable && self.progress.is_idle()).then(|| buffer.start.wrapping_add(offset))
     }
 
     /// Calls `submit` with the binding of the kernel to this queue.
@@ -148,7 +146,7 @@ impl OpenClQueue {
         submit: impl FnOnce(&mut KernelBinding) -> Result<R>,
     ) -> Result<R> {
         let mut submit_state = self.submit_state.lock();
-        let binding = match submit_state.bindings.get_mut(kernel.slot()) {
+        let binding = match submit_state.bindings.get_mut(kernel.slot as usize) {
             Some(Some(binding)) if binding.is_for(kernel) => binding,
             _ => create_binding(&mut submit_state.bindings, kernel)?,
         };
@@ -275,10 +273,11 @@ fn create_binding<'a>(
     bindings: &'a mut Vec<Option<KernelBinding>>,
     kernel: &OpenClKernel,
 ) -> Result<&'a mut KernelBinding> {
-    if bindings.len() <= kernel.slot() {
-        bindings.resize_with(kernel.slot() + 1, || None);
+    let slot = kernel.slot as usize;
+    if bindings.len() <= slot {
+        bindings.resize_with(slot + 1, || None);
     }
-    let entry = &mut bindings[kernel.slot()];
+    let entry = &mut bindings[slot];
     Ok(entry.insert(KernelBinding::new(kernel)?))
 }
 

@@ -11,8 +11,7 @@ use runtime_core::backend::{Param, c_text};
 use runtime_core::{Access, ArgKind, DType, Error, ErrorKind, Result};
 
 use crate::driver::info::decode_u64;
-use crate::driver::query;
-use crate::driver::{Driver, Raw};
+use crate::driver::{Driver, Raw, query};
 
 /// A parameter of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,8 +13,7 @@ use runtime_core::{Error, ErrorKind, Result};
 use crate::context::SharedContext;
 use crate::device_caps::MIN_ALIGNMENT;
 use crate::device_state::DeviceState;
-use crate::driver::Raw;
-use crate::driver::call;
+use crate::driver::{Raw, call};
 use crate::enqueuer::{Enqueuer, Events, Location};
 use crate::memory::OpenClBuffer;
 use crate::space::Space;
@@ -124,14 +123,14 @@ impl StagingSlots<StagedCopy<'_>> for Worker<'_> {
     fn copy_host(&mut self, copy: &StagedCopy<'_>, slot: usize, piece: Piece) -> Result<()> {
         // SAFETY: core keeps the host memory until the ticket ends, and this thread took the piece, which fits the slot; the
         // device has finished with it.
-        unsafe { copy.host.copy_piece(self.slots[slot].start(), piece) };
+        unsafe { copy.host.copy_piece(self.slots[slot].start, piece) };
         Ok(())
     }
 
     fn submit(&mut self, copy: &StagedCopy<'_>, slot: usize, piece: Piece) -> Result<()> {
         let (queue, (object, at)) = (copy.queue, copy.object);
         let on_device = Location::Object(object, at + piece.offset);
-        let in_slot = Location::Host(self.slots[slot].start());
+        let in_slot = Location::Host(self.slots[slot].start);
         let (to, from) = copy.host.direction().order(on_device, in_slot);
         self.in_flight[slot] = Some(self.events.len());
         self.events.extend(Enqueuer { context: self.context, queue }.copy(to, from, piece.bytes)?);

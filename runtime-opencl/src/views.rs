@@ -43,10 +43,10 @@ impl ViewAccess {
         let (offset, bytes) = buffer.range("a tensor", tensor.byte_offset(), tensor.span_bytes())?;
         Ok(match buffer.access() {
             // A kernel accesses nothing of a tensor of 0 bytes.
-            BufferAccess::Object(raw) if offset == 0 || bytes == 0 => Self::Object(raw, buffer.id()),
+            BufferAccess::Object(raw) if offset == 0 || bytes == 0 => Self::Object(raw, buffer.id),
             BufferAccess::Object(raw) => Self::sub_buffer(buffer, raw, (offset, bytes), sub_buffers)?,
-            BufferAccess::Svm(start) => Self::Svm(start.wrapping_add(offset), buffer.id()),
-            BufferAccess::Usm(start) => Self::Usm(start.wrapping_add(offset), buffer.id()),
+            BufferAccess::Svm(start) => Self::Svm(start.wrapping_add(offset), buffer.id),
+            BufferAccess::Usm(start) => Self::Usm(start.wrapping_add(offset), buffer.id),
             BufferAccess::Mapped => Self::NeedsCopy,
         })
     }
@@ -58,12 +58,12 @@ impl ViewAccess {
         sub_buffers: &mut Vec<Arc<SubBuffer>>,
     ) -> Result<Self> {
         if !buffer.kernel_pointer().is_null() {
-            return Ok(Self::Svm(buffer.kernel_pointer().wrapping_add(offset), buffer.id()));
+            return Ok(Self::Svm(buffer.kernel_pointer().wrapping_add(offset), buffer.id));
         }
         if !offset.is_multiple_of(buffer.context().caps.alignment_bytes) {
             return Ok(Self::NeedsCopy);
         }
-        let sub_buffer = buffer.sub_buffers().get(buffer.context(), raw, offset, bytes)?;
+        let sub_buffer = buffer.sub_buffers.get(buffer.context(), raw, offset, bytes)?;
         let view = Self::Object(sub_buffer.object.raw(), sub_buffer.id);
         sub_buffers.push(sub_buffer);
         Ok(view)

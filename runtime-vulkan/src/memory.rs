@@ -35,7 +35,7 @@ pub(crate) fn space(index: u32, caps: &DeviceCaps) -> Result<MemoryLocation> {
 /// An allocation, or imported host memory.
 #[derive(Debug)]
 pub struct VulkanBuffer {
-    shared: Arc<DeviceState>,
+    pub(crate) shared: Arc<DeviceState>,
     pub(crate) memory: Arc<Memory>,
     pub(crate) bytes: u64,
     space: MemoryLocation,
@@ -67,11 +67,6 @@ impl VulkanBuffer {
             None => Memory::allocate(&shared.logical, MemoryLocation::Pinned, 0, ALIGNMENT_BYTES)?,
         };
         Ok(Self { shared: Arc::clone(shared), memory: Arc::new(memory), bytes, space })
-    }
-
-    /// The device that the memory belongs to.
-    pub(crate) fn shared(&self) -> &Arc<DeviceState> {
-        &self.shared
     }
 
     /// Whether the host may read the memory: through a host view, or because this backend reads it directly.

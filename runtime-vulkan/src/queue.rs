@@ -56,7 +56,7 @@ impl VulkanQueue {
     }
 
     fn check_same_device(&self, what: &str, buffer: &VulkanBuffer) -> Result<()> {
-        if Arc::ptr_eq(buffer.shared(), &self.shared) {
+        if Arc::ptr_eq(&buffer.shared, &self.shared) {
             return Ok(());
         }
         Err(Error::unsupported(format!(
@@ -349,7 +349,9 @@ impl VulkanQueue {
         let dependencies = recorder.dependencies();
         let memory = Arc::clone(&buffer.memory);
         let slot_bytes = staging.options.slot_bytes;
-        let transfer = Transfer { progress, ticket, host, memory, offset, slot_bytes, dependencies };
+        let device = Arc::clone(&self.shared) as Retained;
+        let transfer =
+            Transfer { progress, _device: device, ticket, host, memory, offset, slot_bytes, dependencies };
         recorder.note_staged(ticket);
         staging.submit(transfer, helps);
         Ok(())

@@ -11,6 +11,7 @@ use std::time::Duration;
 use runtime_core::backend::{HostRange, Piece, Pieces, StagedTransfer, StagingOptions, StagingPool};
 use runtime_core::{Error, Result};
 
+use crate::batches::Retained;
 use crate::driver::{Memory, Semaphore};
 use crate::progress::QueueProgress;
 use slot_ring::SlotRing;
@@ -77,6 +78,8 @@ fn is_direct(memory: &Memory) -> bool {
 pub(crate) struct Transfer {
     /// Completes the ticket.
     pub(crate) progress: Arc<QueueProgress>,
+    /// The device: otherwise its drop would end the threads before the transfer.
+    pub(crate) _device: Retained,
     pub(crate) ticket: u64,
     pub(crate) host: HostRange,
     pub(crate) memory: Arc<Memory>,

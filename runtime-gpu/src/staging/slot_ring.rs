@@ -80,7 +80,7 @@ impl StagingSlots<Transfer> for SlotRing {
     fn submit(&mut self, transfer: &Transfer, slot: usize, piece: Piece) -> Result<()> {
         let (primary, stream) = (&*transfer.state.primary, transfer.state.stream);
         let slot = &mut self.slots[slot];
-        let on_device = transfer.device + piece.offset as DevicePtr;
+        let on_device = transfer.at + piece.offset as DevicePtr;
         let in_slot = slot.memory.expose_provenance() as DevicePtr;
         let (to, from) = transfer.host.direction().order(on_device, in_slot);
         // SAFETY: both ranges are live memory, which is kept until the slot's event has completed.

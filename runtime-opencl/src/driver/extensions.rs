@@ -12,8 +12,7 @@ use cl3::ext::{
     clSharedMemAllocINTEL_fn,
 };
 
-use super::call;
-use super::{Driver, Raw};
+use super::{Driver, Raw, call};
 
 /// The function type inside the `Option` types of `opencl-sys`.
 pub(crate) trait Present {

@@ -6,8 +6,7 @@ use std::marker::PhantomData;
 use cl3::types::cl_int;
 use runtime_core::Result;
 
-use super::call;
-use super::{DispatchTable, Driver, Raw};
+use super::{DispatchTable, Driver, Raw, call};
 
 /// A kind of object, and how it is released.
 pub(crate) trait ObjectKind {

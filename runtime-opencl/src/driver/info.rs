@@ -7,8 +7,7 @@ use std::ffi::c_void;
 use cl3::types::cl_int;
 use runtime_core::backend::c_text;
 
-use super::query;
-use super::{DispatchTable, Driver, Raw};
+use super::{DispatchTable, Driver, Raw, query};
 
 impl Driver {
     /// Makes a `clGet*Info` query, for the size and then for the answer; `None` if it fails.

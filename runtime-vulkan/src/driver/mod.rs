@@ -47,7 +47,7 @@ use debug_messenger::DebugMessenger;
 /// Oldest supported version of the loader and of a device.
 pub(crate) const MIN_VERSION: Version = Version { major: 1, minor: 2, patch: 0 };
 /// The loader's file name, as `ash` has it.
-const LIBRARY: &str = if cfg!(target_os = "macos") { "libvulkan.dylib" } else { "libvulkan.so.1" };
+const LIBRARY: &str = "libvulkan.so.1";
 /// Enables the validation layer.
 const VALIDATION_VARIABLE: &str = "RUNTIME_VULKAN_VALIDATION";
 const VALIDATION_LAYER: &CStr = c"VK_LAYER_KHRONOS_validation";
