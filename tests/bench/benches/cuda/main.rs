@@ -480,7 +480,11 @@ fn pageable(raw: &Raw) {
             raw.wait(raw.stream);
         };
         let ours = || queue.write(&there, &other).expect("written");
-        rate(&format!("pageable 1 GiB to the device, {threads} threads, {slot} KiB"), copies(plain, ours), GIB);
+        rate(
+            &format!("pageable 1 GiB to the device, {threads} threads, {slot} KiB"),
+            copies(plain, ours),
+            GIB,
+        );
         let plain = || {
             // SAFETY: both have 1 GiB.
             ok(unsafe {
